@@ -1,0 +1,165 @@
+package localpg
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The major versions of PostgreSQL that Pawl supports.
+const (
+	oldestMajor = 14
+	newestMajor = 18
+)
+
+// EnvBin names the environment variable that holds the folder of the PostgreSQL binaries to use. When it is set, no
+// other folder is looked at.
+const EnvBin = "PAWL_PG_BIN"
+
+// ErrNotFound says that no usable PostgreSQL binaries are on this machine. Its text names the ways out.
+var ErrNotFound = fmt.Errorf("no PostgreSQL %d to %d found: install PostgreSQL (package postgresql), or set %s to the "+
+	"folder that holds the programs postgres and initdb, or set DATABASE_URL to a server that runs already",
+	oldestMajor, newestMajor, EnvBin)
+
+// binaries is a folder with the programs postgres and initdb, and their version.
+type binaries struct {
+	dir     string
+	version string // as PostgreSQL prints it: 15.18, 18beta1
+	major   int
+}
+
+func (b binaries) path(program string) string { return filepath.Join(b.dir, program) }
+
+// Find looks for PostgreSQL binaries (versions 14 to 18) without installing or starting anything, in this order:
+// the folder in PAWL_PG_BIN and, if that is set, nowhere else; the folders that pg_config, postgres and initdb on PATH
+// lead to; the usual folders of packages and installers, newest version first; what Start downloaded earlier. It
+// returns the folder and the version, such as "15.18", or an error that is ErrNotFound.
+func Find() (binDir, version string, err error) {
+	b, err := find(context.Background())
+	return b.dir, b.version, err
+}
+
+func find(ctx context.Context) (binaries, error) {
+	if dir := os.Getenv(EnvBin); dir != "" {
+		b, err := inspect(ctx, dir)
+		if err != nil {
+			return binaries{}, fmt.Errorf("%s: %w", EnvBin, err)
+		}
+		return b, nil
+	}
+	for _, dir := range append(pathFolders(ctx), packageFolders()...) {
+		if b, err := inspect(ctx, dir); err == nil {
+			return b, nil
+		} else if ctx.Err() != nil {
+			return binaries{}, err
+		}
+	}
+	return binaries{}, ErrNotFound
+}
+
+// pathFolders lists the folders that the programs on PATH lead to. On Debian only pg_config is on PATH, and names the
+// folder of the rest.
+func pathFolders(ctx context.Context) []string {
+	var dirs []string
+	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
+		dirs = append(dirs, strings.TrimSpace(string(out)))
+	}
+	for _, program := range []string{"postgres", "initdb"} {
+		path, err := exec.LookPath(program)
+		if err != nil {
+			continue
+		}
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			dirs = append(dirs, filepath.Dir(path))
+		}
+	}
+	return dirs
+}
+
+// packageFolders lists the folders that packages and installers use, newest version first within each pattern.
+func packageFolders() []string {
+	patterns := []string{
+		"/usr/lib/postgresql/*/bin", // Debian, Ubuntu
+		"/usr/pgsql-*/bin",          // PostgreSQL's own packages for Red Hat and SUSE
+		"/usr/libexec/postgresql*",  // Alpine
+		"/usr/local/pgsql/bin",      // built from source
+		"/opt/homebrew/opt/postgresql@*/bin",
+		"/usr/local/opt/postgresql@*/bin",
+		"/Applications/Postgres.app/Contents/Versions/*/bin",
+		"/Library/PostgreSQL/*/bin",
+	}
+	if dir, err := UserDir("binaries"); err == nil {
+		patterns = append(patterns, filepath.Join(dir, "*", "bin"))
+	}
+	var dirs []string
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			continue // a home folder with a bracket in its name: not a pattern, and nothing to find
+		}
+		slices.SortFunc(found, func(a, b string) int { return cmp.Compare(lastNumber(b), lastNumber(a)) })
+		dirs = append(dirs, found...)
+	}
+	return dirs
+}
+
+var digits = regexp.MustCompile(`\d+`)
+
+// lastNumber reads the version out of a folder's name; zero if there is none.
+func lastNumber(path string) int {
+	all := digits.FindAllString(path, -1)
+	if len(all) == 0 {
+		return 0
+	}
+	n, err := strconv.Atoi(all[len(all)-1])
+	if err != nil {
+		return 0 // a number too large for an int is not a version
+	}
+	return n
+}
+
+// inspect checks that the folder holds both programs in a version that Pawl supports.
+func inspect(ctx context.Context, dir string) (binaries, error) {
+	b := binaries{dir: dir}
+	if _, err := exec.LookPath(b.path("initdb")); err != nil {
+		return binaries{}, fmt.Errorf("no usable initdb in %s: %w", dir, err)
+	}
+	out, err := exec.CommandContext(ctx, b.path("postgres"), "--version").Output()
+	if err != nil {
+		return binaries{}, fmt.Errorf("run postgres --version in %s: %w", dir, err)
+	}
+	if b.version, b.major, err = parseVersion(string(out)); err != nil {
+		return binaries{}, err
+	}
+	if b.major < oldestMajor || b.major > newestMajor {
+		return binaries{}, fmt.Errorf("%s holds PostgreSQL %s, and Pawl needs %d to %d", dir, b.version, oldestMajor,
+			newestMajor)
+	}
+	return b, nil
+}
+
+// parseVersion reads the output of postgres --version: "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)".
+func parseVersion(line string) (version string, major int, err error) {
+	_, rest, ok := strings.Cut(line, "(PostgreSQL) ")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) == 0 {
+		return "", 0, errors.New("not the version of a PostgreSQL server: " + strconv.Quote(line))
+	}
+	version = fields[0]
+	number := digits.FindString(version)
+	if !strings.HasPrefix(version, number) || number == "" {
+		return "", 0, errors.New("not the version of a PostgreSQL server: " + strconv.Quote(line))
+	}
+	if major, err = strconv.Atoi(number); err != nil {
+		return "", 0, fmt.Errorf("version of the PostgreSQL server: %w", err)
+	}
+	return version, major, nil
+}

@@ -1,0 +1,105 @@
+package workflow
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+)
+
+// Facts is what a decision may know besides the data and the payload.
+type Facts struct {
+	Now      time.Time
+	Tenant   string
+	Actor    string
+	Instance uuid.UUID
+	Version  int64 // the instance's version before this command; 0 for a creation
+	State    State // the state before this command; "" for a creation
+}
+
+// Call is one command as an action sees it: the facts, and what the action
+// wants to happen besides changing the data.
+type Call struct {
+	facts  Facts
+	step   *Step
+	to     State
+	events []Emitted
+	result []byte
+	reason string
+	err    error // the first misuse of the Call, a defect of the workflow
+}
+
+// Emitted is an event that an action asks for.
+type Emitted struct {
+	Type    string
+	Payload []byte // JSON
+}
+
+// Now is the time of the decision, the same for everything it causes.
+func (c *Call) Now() time.Time { return c.facts.Now }
+
+// Tenant is the tenant of the command.
+func (c *Call) Tenant() string { return c.facts.Tenant }
+
+// Actor is who sent the command.
+func (c *Call) Actor() string { return c.facts.Actor }
+
+// Instance is the id of the instance.
+func (c *Call) Instance() uuid.UUID { return c.facts.Instance }
+
+// Version counts the instance's transitions before this command.
+func (c *Call) Version() int64 { return c.facts.Version }
+
+// State is the instance's state before this command, "" for a creation.
+func (c *Call) State() State { return c.facts.State }
+
+// Emit adds an event to the one that every transition has. The payload is
+// encoded as JSON at once. One command can have one event of a type; a second
+// one is a defect of the workflow and fails the command.
+func (c *Call) Emit(eventType string, payload any) {
+	for _, e := range c.events {
+		if e.Type == eventType {
+			c.fail(fmt.Errorf("transition %q emits event %q twice", c.step.Name, eventType))
+			return
+		}
+	}
+	raw, err := json.Marshal(payload, jsonOut)
+	if err != nil {
+		c.fail(fmt.Errorf("transition %q: encode event %q: %w", c.step.Name, eventType, err))
+		return
+	}
+	c.events = append(c.events, Emitted{Type: eventType, Payload: raw})
+}
+
+// Return gives the caller a result of the transition's own, encoded as JSON: it
+// stands under "result" in the answer, and in every replay of it.
+func (c *Call) Return(result any) {
+	raw, err := json.Marshal(result, jsonOut)
+	if err != nil {
+		c.fail(fmt.Errorf("transition %q: encode result: %w", c.step.Name, err))
+		return
+	}
+	c.result = raw
+}
+
+// Because writes the reason into the audit row.
+func (c *Call) Because(reason string) { c.reason = reason }
+
+// Goto chooses among the declared targets of the transition; see
+// [Transition.Or]. Without it the transition goes to its first target.
+func (c *Call) Goto(state State) {
+	for _, s := range c.step.To {
+		if s == state {
+			c.to = state
+			return
+		}
+	}
+	c.fail(fmt.Errorf("transition %q goes to %q, which is not among its declared targets", c.step.Name, state))
+}
+
+func (c *Call) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}

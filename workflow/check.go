@@ -1,0 +1,215 @@
+package workflow
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Mistakes is every mistake of a definition, in the order in which a reader
+// would meet them.
+type Mistakes struct {
+	Workflow string
+	List     []string
+}
+
+// Error lists the mistakes, one on a line.
+func (m *Mistakes) Error() string {
+	return fmt.Sprintf("workflow %q has %d mistakes:\n  - %s", m.Workflow, len(m.List), strings.Join(m.List, "\n  - "))
+}
+
+func (m *Mistakes) add(format string, args ...any) {
+	m.List = append(m.List, fmt.Sprintf(format, args...))
+}
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// reserved are the names that the REST interface uses in a transition's place.
+var reserved = []string{"history", "transitions", "diagram", "keys"}
+
+func (w *Workflow) check(nilAttributes []string) error {
+	m := &Mistakes{Workflow: w.Name}
+	w.checkNames(m)
+	for _, s := range w.Steps {
+		w.checkStep(m, s)
+	}
+	w.checkAmbiguity(m)
+	w.checkGraph(m)
+	w.checkRoles(m)
+	for _, a := range nilAttributes {
+		m.add("attribute %q has no function", a)
+	}
+	if len(m.List) > 0 {
+		return m
+	}
+	return nil
+}
+
+func (w *Workflow) checkNames(m *Mistakes) {
+	if !nameForm.MatchString(w.Name) {
+		m.add("the workflow's name %q is not 1 to 64 of a-z, 0-9, _ and -", w.Name)
+	}
+	if w.Version < 1 {
+		m.add("the version is %d; versions count from 1", w.Version)
+	}
+	for _, s := range w.States {
+		if !nameForm.MatchString(string(s)) {
+			m.add("the state's name %q is not 1 to 64 of a-z, 0-9, _ and -", s)
+		}
+	}
+	seen := map[string]bool{}
+	for _, a := range w.Attributes {
+		if !nameForm.MatchString(a) {
+			m.add("the attribute's name %q is not 1 to 64 of a-z, 0-9, _ and -", a)
+		}
+		if seen[a] {
+			m.add("attribute %q is declared twice", a)
+		}
+		seen[a] = true
+	}
+}
+
+func (w *Workflow) checkStep(m *Mistakes, s *Step) {
+	switch {
+	case !nameForm.MatchString(s.Name):
+		m.add("the transition's name %q is not 1 to 64 of a-z, 0-9, _ and -", s.Name)
+	case slices.Contains(reserved, s.Name):
+		m.add("a transition cannot be named %q: the REST interface uses that name", s.Name)
+	}
+	if !s.Start && len(s.From) == 0 {
+		m.add("transition %q leaves no state", s.Name)
+	}
+	if s.Keyed && !s.Start {
+		m.add("transition %q declares a business key, but it creates nothing", s.Name)
+	}
+	if s.RefuseExisting && !s.Keyed {
+		m.add("transition %q refuses existing instances, but has no business key", s.Name)
+	}
+	if dup := firstDuplicate(s.From); dup != "" {
+		m.add("transition %q names state %q twice in From", s.Name, dup)
+	}
+	if dup := firstDuplicate(s.To); dup != "" {
+		m.add("transition %q names target %q twice", s.Name, dup)
+	}
+	if s.Start && len(s.NotBy) > 0 {
+		m.add("transition %q creates the instance, so nobody can have done %q before", s.Name, s.NotBy[0])
+	}
+	for _, n := range s.NotBy {
+		if len(w.byName[n]) == 0 {
+			m.add("transition %q excludes the actors of %q, which does not exist", s.Name, n)
+		}
+	}
+	if err := s.body.complete(); err != nil {
+		m.add("transition %q %v", s.Name, err)
+	}
+	if _, err := s.Schema(); err != nil {
+		m.add("transition %q: payload %s has no JSON Schema: %v", s.Name, s.body.payloadName(), err)
+	}
+}
+
+func (w *Workflow) checkAmbiguity(m *Mistakes) {
+	for _, name := range w.names() {
+		steps := w.byName[name]
+		var from []State
+		for i, s := range steps {
+			from = append(from, s.From...)
+			if i > 0 && s.body.payloadName() != steps[0].body.payloadName() {
+				m.add("transition %q is declared with payload %s and with %s; one name has one payload",
+					name, steps[0].body.payloadName(), s.body.payloadName())
+			}
+			if i > 0 && (s.Start || steps[0].Start) {
+				m.add("transition %q creates instances and is declared %d times; a start stands alone", name, len(steps))
+			}
+		}
+		if len(steps) > 1 {
+			if dup := firstDuplicate(from); dup != "" {
+				m.add("transition %q is ambiguous: two declarations leave state %q", name, dup)
+			}
+		}
+	}
+}
+
+func (w *Workflow) names() []string {
+	var names []string
+	for _, s := range w.Steps {
+		if !slices.Contains(names, s.Name) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// checkGraph looks for states that nothing reaches, states that nothing leaves,
+// and final states that something leaves.
+func (w *Workflow) checkGraph(m *Mistakes) {
+	reached := map[State]bool{}
+	starts := 0
+	for _, s := range w.Steps {
+		if s.Start {
+			starts++
+			for _, to := range s.To {
+				reached[to] = true
+			}
+		}
+	}
+	if starts == 0 {
+		m.add("nothing starts it: declare a workflow.Start")
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, s := range w.Steps {
+			if !slices.ContainsFunc(s.From, func(f State) bool { return reached[f] }) {
+				continue
+			}
+			for _, to := range s.To {
+				changed = changed || !reached[to]
+				reached[to] = true
+			}
+		}
+	}
+	for _, s := range w.States {
+		if !reached[s] && starts > 0 {
+			m.add("state %q cannot be reached from a start", s)
+		}
+		leaves := w.Allowed(s)
+		switch {
+		case w.final[s] && len(leaves) > 0:
+			m.add("state %q is final, but %q leaves it", s, leaves[0])
+		case !w.final[s] && len(leaves) == 0:
+			m.add("state %q is a dead end: nothing leaves it and it is not declared final", s)
+		}
+	}
+	for _, f := range w.Finals {
+		if !slices.Contains(w.States, f) {
+			m.add("final state %q is unknown: no transition mentions it", f)
+		}
+	}
+	if dup := firstDuplicate(w.Finals); dup != "" {
+		m.add("state %q is declared final twice", dup)
+	}
+}
+
+func (w *Workflow) checkRoles(m *Mistakes) {
+	for _, s := range w.Steps {
+		for _, r := range s.Roles {
+			if !slices.Contains(w.Roles, r) {
+				m.add("transition %q requires role %q, which nobody can hold: it is not among the declared Roles", s.Name, r)
+			}
+		}
+	}
+	for _, r := range w.Roles {
+		if !nameForm.MatchString(r) {
+			m.add("the role's name %q is not 1 to 64 of a-z, 0-9, _ and -", r)
+		}
+	}
+}
+
+func firstDuplicate(states []State) State {
+	for i, s := range states {
+		if slices.Contains(states[:i], s) {
+			return s
+		}
+	}
+	return ""
+}

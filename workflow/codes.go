@@ -1,0 +1,66 @@
+package workflow
+
+// CodeInfo is a row of the error table.
+type CodeInfo struct {
+	Code     Code
+	Status   int    // the HTTP status
+	SQLState string // the SQLSTATE that the SQL functions raise, "" where they cannot
+	Final    bool   // stored with the key and replayed
+	Retry    bool   // the same request with the same key may succeed later
+	Meaning  string
+}
+
+// Codes is the error table: every code, once.
+var Codes = []CodeInfo{
+	{InvalidRequest, 400, "", false, false, "the request itself is malformed"},
+	{InvalidPayload, 400, "", false, false, "the payload does not fit the transition; each field is named"},
+	{KeyMissing, 400, "P4001", false, false, "the idempotency key is missing"},
+	{KeyInvalid, 400, "P4001", false, false, "the idempotency key is too long or has characters that cannot be stored"},
+	{ScopeMissing, 400, "P4000", false, false, "the idempotency scope is empty"},
+	{ScopeInvalid, 400, "P4000", false, false, "the idempotency scope is too long or has characters that cannot be stored"},
+	{HashMissing, 400, "P4003", false, false, "the request hash is missing or is not 32 bytes"},
+	{Unauthorized, 401, "", false, false, "the caller is not known"},
+	{Forbidden, 403, "", false, false, "the caller may not ask this"},
+	{RoleRequired, 403, "", false, false, "the caller has none of the roles that the transition requires"},
+	{SeparationOfDuties, 403, "", false, false, "the caller did an earlier step that excludes this one"},
+	{NotFound, 404, "", false, false, "there is nothing at this address"},
+	{WorkflowNotFound, 404, "", false, false, "no such workflow"},
+	{TransitionNotFound, 404, "", false, false, "the workflow has no such transition"},
+	{InstanceNotFound, 404, "", false, false, "no such instance"},
+	{CommandNotFound, 404, "", false, false, "no such command"},
+	{MethodNotAllowed, 405, "", false, false, "the address does not take this method"},
+	{NotAcceptable, 406, "", false, false, "none of the accepted representations exists"},
+	{IllegalTransition, 409, "", true, false, "the state does not allow the transition"},
+	{GuardRefused, 409, "", true, false, "the workflow refused the command for a reason of the business"},
+	{AlreadyExists, 409, "", true, false, "the business key belongs to another instance"},
+	{InProgress, 409, "P4029", false, true, "a command with this key is being worked on"},
+	{KeyExpired, 410, "", false, false, "the key is past its horizon: its answer is gone, and it will not run again"},
+	{VersionConflict, 412, "", true, false, "the instance has moved past the expected version"},
+	{TooLarge, 413, "", false, false, "the request is too large"},
+	{UnsupportedMedia, 415, "", false, false, "the content type is not JSON"},
+	{KeyReused, 422, "P4002", false, false, "the key was used with another request"},
+	{RateLimited, 429, "", false, true, "too many requests"},
+	{Internal, 500, "", false, true, "a defect; the log has the details"},
+	{Overloaded, 503, "", false, true, "the queue is full"},
+	{Locked, 503, "", false, true, "another transaction holds the instance or the key"},
+	{Unavailable, 503, "", false, true, "the database cannot be reached"},
+	{ShuttingDown, 503, "", false, true, "the node is stopping"},
+	{TimedOut, 503, "", false, true, "no answer in time; the key will find it"},
+}
+
+var codeIndex = func() map[Code]CodeInfo {
+	m := make(map[Code]CodeInfo, len(Codes))
+	for _, c := range Codes {
+		m[c.Code] = c
+	}
+	return m
+}()
+
+// Info returns the code's row of the table, and the row of Internal for a code
+// that is not in it.
+func (c Code) Info() CodeInfo {
+	if i, ok := codeIndex[c]; ok {
+		return i
+	}
+	return codeIndex[Internal]
+}

@@ -1,0 +1,122 @@
+package workflow
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Definition is a workflow over instances with data D, as it is being declared.
+type Definition[D any] struct {
+	name    string
+	version int
+	steps   []*Step
+	finals  []State
+	roles   []string
+	attrs   []attribute[D]
+}
+
+type attribute[D any] struct {
+	name  string
+	value func(D) string
+}
+
+// Define begins a workflow. The name is 1 to 64 characters of a-z, 0-9, "_" and
+// "-"; the version counts from 1 and grows with every change, because an
+// instance stays on the version that it began with. Mistakes are reported by
+// Build, all together.
+func Define[D any](name string, version int, parts ...Part[D]) *Definition[D] {
+	d := &Definition[D]{name: name, version: version}
+	for _, p := range parts {
+		d.steps = append(d.steps, p.step())
+	}
+	return d
+}
+
+// Final declares the states where an instance ends. Nothing leaves them.
+func (d *Definition[D]) Final(states ...State) *Definition[D] {
+	d.finals = append(d.finals, states...)
+	return d
+}
+
+// Roles declares the roles that actors can hold. A transition that asks for
+// another role is a mistake.
+func (d *Definition[D]) Roles(roles ...string) *Definition[D] {
+	d.roles = append(d.roles, roles...)
+	return d
+}
+
+// Attr declares an attribute by which instances can be found. It is computed
+// from the data after every transition; "" leaves the instance out.
+func (d *Definition[D]) Attr(name string, value func(D) string) *Definition[D] {
+	d.attrs = append(d.attrs, attribute[D]{name, value})
+	return d
+}
+
+// Source is a declared workflow, whatever its data; every *Definition is one.
+type Source interface {
+	Build() (*Workflow, error)
+}
+
+// Build checks the definition as a whole and returns the form that an engine
+// runs. Its error lists every mistake; see [Mistakes].
+func (d *Definition[D]) Build() (*Workflow, error) {
+	w := &Workflow{
+		Name: d.name, Version: d.version, Finals: d.finals, Roles: d.roles,
+		byName: map[string][]*Step{}, final: map[State]bool{}, watched: map[string]bool{},
+	}
+	for _, s := range d.steps {
+		w.Steps = append(w.Steps, s)
+		w.byName[s.Name] = append(w.byName[s.Name], s)
+		for _, n := range s.NotBy {
+			w.watched[n] = true
+		}
+	}
+	for _, s := range d.finals {
+		w.final[s] = true
+	}
+	for _, a := range d.attrs {
+		w.Attributes = append(w.Attributes, a.name)
+	}
+	w.attrs = d.attributes
+	w.collectStates()
+	if err := w.check(d.nilAttributes()); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(w.Describe(), jsonOut)
+	if err != nil {
+		return nil, fmt.Errorf("workflow %q: describe: %w", d.name, err)
+	}
+	sum := sha256.Sum256(raw)
+	w.Hash = hex.EncodeToString(sum[:])
+	return w, nil
+}
+
+func (d *Definition[D]) nilAttributes() []string {
+	var names []string
+	for _, a := range d.attrs {
+		if a.value == nil {
+			names = append(names, a.name)
+		}
+	}
+	return names
+}
+
+func (d *Definition[D]) attributes(data []byte) (map[string]string, error) {
+	if len(d.attrs) == 0 {
+		return nil, nil
+	}
+	v, err := decodeData[D](data)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]string, len(d.attrs))
+	for _, a := range d.attrs {
+		if s := a.value(v); s != "" {
+			out[a.name] = s
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,198 @@
+package workflow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Step is a transition with its types erased: what an engine works with. Its
+// exported fields are for reading.
+type Step struct {
+	Name           string
+	Doc            string
+	Start          bool
+	From           []State
+	To             []State // the first is where it goes unless the action says otherwise
+	Roles          []string
+	NotBy          []string
+	Guards         []string
+	Keyed          bool // creation by business key
+	RefuseExisting bool
+	Hook           Hook
+	body           body
+}
+
+// Hook is something that an engine runs with a transition.
+type Hook any
+
+// Payload is a decoded and validated payload.
+type Payload struct {
+	value any
+	key   string
+}
+
+// BusinessKey is the key that the payload of a keyed creation names, else "".
+func (p Payload) BusinessKey() string { return p.key }
+
+// Outcome is what a step decided.
+type Outcome struct {
+	To     State
+	Data   []byte // the data after the transition, JSON
+	Result []byte // what the action returned to the caller, JSON, or nil
+	Reason string
+	Events []Emitted
+}
+
+// body is the typed part of a step.
+type body interface {
+	decode(raw []byte) (Payload, error)
+	guard(c *Call, data []byte) []error
+	act(c *Call, data []byte, p Payload) ([]byte, error)
+	typed(data []byte, p Payload) (any, any, error)
+	schema() ([]byte, error)
+	payloadName() string
+	complete() error
+}
+
+var (
+	// Instance data is written once per transition and hashed, so its encoding
+	// must not depend on the order of a map.
+	jsonOut = json.JoinOptions(json.Deterministic(true), jsontext.EscapeForHTML(false))
+	// Data read back may have been written by an earlier build of the workflow.
+	jsonData    = json.JoinOptions(json.RejectUnknownMembers(false))
+	jsonPayload = json.JoinOptions(json.RejectUnknownMembers(true))
+)
+
+// Decode turns a payload into its Go type and validates it. An empty payload is
+// an empty object. The error is an *Error with code InvalidPayload and a field
+// for everything that is wrong.
+func (s *Step) Decode(raw []byte) (Payload, error) { return s.body.decode(raw) }
+
+// Check runs the guards alone, for "what can be done now", and returns every
+// refusal. It does not look at states, roles or payload.
+func (s *Step) Check(f Facts, data []byte) []error {
+	return s.body.guard(s.call(f), data)
+}
+
+// Run decides: guards, then the action, on a copy of the data that it decodes
+// anew. The error is an *Error: GuardRefused with the refusal's text, or
+// Internal for a defect of the workflow. Run does not recover panics.
+func (s *Step) Run(f Facts, data []byte, p Payload) (Outcome, error) {
+	c := s.call(f)
+	if refusals := s.body.guard(c, data); len(refusals) > 0 {
+		return Outcome{}, oneRefusal(refusals)
+	}
+	after, err := s.body.act(c, data, p)
+	if c.err != nil {
+		return Outcome{}, &Error{Code: Internal, Message: "the workflow's code failed", Cause: c.err}
+	}
+	if err != nil {
+		return Outcome{}, refusal(err)
+	}
+	return Outcome{To: c.to, Data: after, Result: c.result, Reason: c.reason, Events: c.events}, nil
+}
+
+// Typed returns the data and the payload as their Go values, for a Hook.
+func (s *Step) Typed(data []byte, p Payload) (dataValue, payloadValue any, err error) {
+	return s.body.typed(data, p)
+}
+
+func (s *Step) call(f Facts) *Call { return &Call{facts: f, step: s, to: s.To[0]} }
+
+// refusal makes any error of a guard or an action a refusal. An *Error keeps
+// its code only where that code is final: an action cannot choose to be
+// retried.
+func refusal(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok && (e.Code == GuardRefused || e.Code == Internal) {
+		return e
+	}
+	return &Error{Code: GuardRefused, Message: err.Error()}
+}
+
+// oneRefusal tells the caller about all guards at once.
+func oneRefusal(refusals []error) error {
+	var text []string
+	for _, r := range refusals {
+		e := refusal(r)
+		if e.Code == Internal {
+			return e
+		}
+		text = append(text, e.Message)
+	}
+	return &Error{Code: GuardRefused, Message: strings.Join(text, "; ")}
+}
+
+func (t *Transition[D, P]) guard(c *Call, data []byte) []error {
+	if len(t.guards) == 0 {
+		return nil
+	}
+	d, err := decodeData[D](data)
+	if err != nil {
+		return []error{err}
+	}
+	var refusals []error
+	for i, allow := range t.guards {
+		if err := allow(c, d); err != nil {
+			if err.Error() == "" {
+				err = errors.New(t.spec.Guards[i])
+			}
+			refusals = append(refusals, refusal(err))
+		}
+	}
+	return refusals
+}
+
+func (t *Transition[D, P]) act(c *Call, data []byte, p Payload) ([]byte, error) {
+	d, err := decodeData[D](data)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.action(c, &d, p.value.(P)); err != nil {
+		return nil, err
+	}
+	after, err := json.Marshal(&d, jsonOut)
+	if err != nil {
+		return nil, &Error{Code: Internal, Message: "the workflow's data cannot be encoded", Cause: err}
+	}
+	return after, nil
+}
+
+func (t *Transition[D, P]) typed(data []byte, p Payload) (any, any, error) {
+	d, err := decodeData[D](data)
+	return d, p.value, err
+}
+
+func (t *Transition[D, P]) complete() error {
+	var missing []error
+	if t.action == nil {
+		missing = append(missing, errors.New("has no action"))
+	}
+	for i, g := range t.guards {
+		if g == nil {
+			missing = append(missing, fmt.Errorf("guard %q is nil", t.spec.Guards[i]))
+		}
+	}
+	if t.spec.Keyed && t.key == nil {
+		missing = append(missing, errors.New("has a nil business key"))
+	}
+	return errors.Join(missing...)
+}
+
+func decodeData[D any](data []byte) (D, error) {
+	var d D
+	if len(data) == 0 {
+		return d, nil
+	}
+	if err := json.Unmarshal(data, &d, jsonData); err != nil {
+		return d, &Error{Code: Internal, Message: "the stored data does not fit the workflow", Cause: err}
+	}
+	return d, nil
+}
+
+// Leaves reports whether the step may leave the state.
+func (s *Step) Leaves(state State) bool { return slices.Contains(s.From, state) }

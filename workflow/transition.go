@@ -1,0 +1,103 @@
+package workflow
+
+// Part is a piece of a definition over data of type D, made by [Start] or [On].
+type Part[D any] interface {
+	step() *Step
+	dataType(D) // ties the part to the data, so that the compiler refuses another's
+}
+
+// Transition is one declared transition of a workflow with data D, caused by a
+// command with payload P. Its methods add to the declaration and return it.
+type Transition[D, P any] struct {
+	spec   Step
+	action func(*Call, *D, P) error
+	key    func(P) string
+	guards []func(*Call, D) error
+}
+
+// Start declares a transition that creates an instance in state to.
+//
+// The action receives zero data and the payload. It fills the data, or returns
+// [Refuse] to refuse the command. Any other error is taken for a refusal too:
+// an action is pure, so its errors can only be about the business.
+func Start[D, P any](name string, to State, action func(c *Call, data *D, payload P) error) *Transition[D, P] {
+	return newTransition(Step{Name: name, Start: true, To: []State{to}}, action)
+}
+
+// On declares a transition of an existing instance from one of the given states
+// to state to. One name may be declared several times, with the same payload
+// type and other states to leave.
+func On[D, P any](name string, from []State, to State, action func(c *Call, data *D, payload P) error) *Transition[D, P] {
+	return newTransition(Step{Name: name, From: from, To: []State{to}}, action)
+}
+
+func newTransition[D, P any](s Step, action func(*Call, *D, P) error) *Transition[D, P] {
+	return &Transition[D, P]{spec: s, action: action}
+}
+
+// Or adds targets that the action may choose with [Call.Goto].
+func (t *Transition[D, P]) Or(states ...State) *Transition[D, P] {
+	t.spec.To = append(t.spec.To, states...)
+	return t
+}
+
+// BusinessKey declares natural uniqueness: one instance of the workflow per
+// tenant and key, for ever. A second creation with another idempotency key is
+// answered with the existing instance; see [Transition.RefuseExisting]. Only
+// for a [Start]. The key is 1 to 255 bytes.
+func (t *Transition[D, P]) BusinessKey(key func(P) string) *Transition[D, P] {
+	t.key = key
+	t.spec.Keyed = true
+	return t
+}
+
+// RefuseExisting refuses a second creation with [AlreadyExists] instead of
+// answering with the existing instance.
+func (t *Transition[D, P]) RefuseExisting() *Transition[D, P] {
+	t.spec.RefuseExisting = true
+	return t
+}
+
+// Guard adds a condition on the data. A nil error lets the command pass; the
+// text of an error is shown to the caller. Guards also answer "what can I do
+// now", where there is no payload yet; what depends on the payload belongs in
+// the action.
+func (t *Transition[D, P]) Guard(name string, allow func(c *Call, data D) error) *Transition[D, P] {
+	t.spec.Guards = append(t.spec.Guards, name)
+	t.guards = append(t.guards, allow)
+	return t
+}
+
+// Role lets only actors with one of the roles do this.
+func (t *Transition[D, P]) Role(roles ...string) *Transition[D, P] {
+	t.spec.Roles = append(t.spec.Roles, roles...)
+	return t
+}
+
+// NotBy refuses an actor who did one of the named transitions on the same
+// instance: separation of duties.
+func (t *Transition[D, P]) NotBy(transitions ...string) *Transition[D, P] {
+	t.spec.NotBy = append(t.spec.NotBy, transitions...)
+	return t
+}
+
+// Doc describes the transition for readers of the API and the diagrams.
+func (t *Transition[D, P]) Doc(text string) *Transition[D, P] {
+	t.spec.Doc = text
+	return t
+}
+
+// Hook attaches something that an engine runs with the transition; the engine
+// says what. It exists so that this package needs to know no database.
+func (t *Transition[D, P]) Hook(h Hook) *Transition[D, P] {
+	t.spec.Hook = h
+	return t
+}
+
+func (t *Transition[D, P]) step() *Step {
+	s := t.spec
+	s.body = t
+	return &s
+}
+
+func (t *Transition[D, P]) dataType(D) {}
