@@ -1,0 +1,123 @@
+package transitions
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// MaxDepth is how deep a payload may nest. PostgreSQL parses JSON recursively;
+// this is far from its limit and far from any real payload.
+const MaxDepth = 64
+
+// maxSafeInteger is the largest integer that RFC 8785 can tell from its
+// neighbours: numbers are IEEE 754 doubles there.
+const maxSafeInteger = 1<<53 - 1
+
+// Canonical returns the payload in the canonical form of RFC 8785, in memory of
+// its own. Two payloads that mean the same have the same bytes.
+//
+// It refuses, as InvalidPayload, what is not a JSON object, and what cannot be
+// stored or would make two payloads look alike that are not: duplicate names,
+// invalid UTF-8, a NUL in a string, a number past the range of a double, an
+// integer past 2^53-1, nesting deeper than MaxDepth.
+func Canonical(payload []byte) ([]byte, error) {
+	if err := scan(payload); err != nil {
+		return nil, err
+	}
+	value := jsontext.Value(payload).Clone()
+	if len(value) == 0 {
+		return []byte("{}"), nil
+	}
+	if err := value.Canonicalize(); err != nil {
+		return nil, syntaxError(err)
+	}
+	if value[0] != '{' {
+		return nil, badPayload("", "must be a JSON object")
+	}
+	return value, nil
+}
+
+// scan walks the bytes once, outside and inside of strings, without judging the
+// syntax: that is left to the canonicalizer.
+func scan(payload []byte) error {
+	depth := 0
+	for i := 0; i < len(payload); i++ {
+		switch c := payload[i]; {
+		case c == '"':
+			end, nul := scanString(payload, i+1)
+			if nul {
+				return badPayload("", "a string contains a NUL (\\u0000), which cannot be stored")
+			}
+			i = end
+		case c == '{' || c == '[':
+			if depth++; depth > MaxDepth {
+				return badPayload("", "nests deeper than "+itoa(MaxDepth)+" levels")
+			}
+		case c == '}' || c == ']':
+			depth--
+		case c == '-' || c >= '0' && c <= '9':
+			end := i + 1
+			for end < len(payload) && strings.IndexByte("0123456789+-.eE", payload[end]) >= 0 {
+				end++
+			}
+			if err := checkNumber(string(payload[i:end])); err != nil {
+				return err
+			}
+			i = end - 1
+		}
+	}
+	return nil
+}
+
+// scanString returns the index of the closing quote, or the last index.
+func scanString(b []byte, i int) (end int, nul bool) {
+	for ; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			return i, nul
+		case '\\':
+			if i+5 < len(b) && string(b[i+1:i+6]) == "u0000" {
+				nul = true
+			}
+			i++
+		}
+	}
+	return len(b) - 1, nul
+}
+
+func checkNumber(s string) error {
+	if len(s) <= 15 && !strings.ContainsAny(s, "eE") {
+		return nil // at most 15 digits: exact in a double
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if errors.Is(err, strconv.ErrRange) || math.IsInf(f, 0) {
+		return badPayload("", "a number is out of the range of a double")
+	}
+	if err == nil && math.Abs(f) > maxSafeInteger && !strings.ContainsAny(s, ".eE") {
+		return badPayload("", "an integer is past 2^53-1; send it as a string")
+	}
+	return nil
+}
+
+func syntaxError(err error) error {
+	e, ok := errors.AsType[*jsontext.SyntacticError](err)
+	switch {
+	case ok && errors.Is(err, jsontext.ErrDuplicateName):
+		return badPayload(string(e.JSONPointer), "a field occurs twice")
+	case ok && e.Err != nil:
+		return badPayload(string(e.JSONPointer), "is not valid JSON: "+strings.TrimPrefix(e.Err.Error(), "jsontext: "))
+	default:
+		return badPayload("", "is not valid JSON")
+	}
+}
+
+func badPayload(pointer, message string) *workflow.Error {
+	return &workflow.Error{Code: workflow.InvalidPayload, Message: "the payload is not valid",
+		Fields: []workflow.FieldError{{Pointer: pointer, Message: message}}}
+}

@@ -1,0 +1,143 @@
+package transitions
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Limits of a command's parts, in bytes. They are also CHECKs of the tables.
+const (
+	MaxKey     = 255
+	MaxScope   = 255
+	MaxTenant  = 64
+	MaxActor   = 255
+	MaxPayload = 1 << 20
+)
+
+// AnyRole among a command's roles stands for every role.
+const AnyRole = "*"
+
+// Command is what a caller asks: one intent, named by tenant, scope and key.
+type Command struct {
+	Tenant string // "" is "default"
+	Scope  string // "" is the default scope; see DefaultScope
+	Key    string // the idempotency key, required, opaque
+
+	Workflow    string    // may be empty where Instance is given
+	Transition  string    // required
+	Instance    uuid.UUID // the instance; zero for a creation or with BusinessKey
+	BusinessKey string    // the instance by the caller's own number
+
+	Payload   []byte // JSON object; empty is {}
+	IfVersion int64  // refuse unless the instance has this version; 0 does not ask
+	Actor     string // "" is "local"
+	Roles     []string
+}
+
+// The values that stand for an empty tenant and actor.
+const (
+	DefaultTenant = "default"
+	DefaultActor  = "local"
+)
+
+// WithDefaults fills what may be left empty.
+func (c Command) WithDefaults() Command {
+	if c.Tenant == "" {
+		c.Tenant = DefaultTenant
+	}
+	if c.Actor == "" {
+		c.Actor = DefaultActor
+	}
+	return c
+}
+
+// Check refuses what cannot be stored or means nothing. It does not look at the
+// payload or the workflow.
+func (c Command) Check() error {
+	if c.Key == "" {
+		return workflow.Errorf(workflow.KeyMissing, "an idempotency key is required: choose one per intent and repeat it on every retry")
+	}
+	if problem := textProblem(c.Key, MaxKey); problem != "" {
+		return workflow.Errorf(workflow.KeyInvalid, "the idempotency key %s", problem)
+	}
+	if c.Scope != "" {
+		if err := CheckScope(c.Scope); err != nil {
+			return err
+		}
+	}
+	if err := CheckTenant(c.Tenant); err != nil {
+		return err
+	}
+	if problem := textProblem(c.Actor, MaxActor); problem != "" {
+		return workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
+	}
+	if problem := textProblem(c.BusinessKey, workflow.MaxBusinessKey); problem != "" {
+		return workflow.Errorf(workflow.InvalidRequest, "the business key %s", problem)
+	}
+	if c.Instance != uuid.Nil && c.BusinessKey != "" {
+		return workflow.Errorf(workflow.InvalidRequest, "give the instance or the business key, not both")
+	}
+	if c.BusinessKey != "" && c.Workflow == "" {
+		return workflow.Errorf(workflow.InvalidRequest, "a business key needs its workflow")
+	}
+	if c.Transition == "" {
+		return workflow.Errorf(workflow.InvalidRequest, "the transition is missing")
+	}
+	if c.IfVersion < 0 {
+		return workflow.Errorf(workflow.InvalidRequest, "the expected version is negative")
+	}
+	if len(c.Payload) > MaxPayload {
+		return workflow.Errorf(workflow.TooLarge, "the payload is larger than %d bytes", MaxPayload)
+	}
+	return nil
+}
+
+// CheckKey refuses an idempotency key that is empty or cannot be stored.
+func CheckKey(key string) error { return Command{Key: key, Transition: "-"}.Check() }
+
+// CheckScope refuses a scope that is empty or cannot be stored.
+func CheckScope(scope string) error {
+	if scope == "" {
+		return workflow.Errorf(workflow.ScopeMissing, "the idempotency scope is empty")
+	}
+	if problem := textProblem(scope, MaxScope); problem != "" {
+		return workflow.Errorf(workflow.ScopeInvalid, "the idempotency scope %s", problem)
+	}
+	return nil
+}
+
+// CheckTenant refuses a tenant's name that cannot be stored. "" is the default
+// tenant.
+func CheckTenant(tenant string) error {
+	if problem := textProblem(tenant, MaxTenant); problem != "" {
+		return workflow.Errorf(workflow.InvalidRequest, "the tenant %s", problem)
+	}
+	return nil
+}
+
+// textProblem says why PostgreSQL could not store the text, or "".
+func textProblem(s string, max int) string {
+	switch {
+	case len(s) > max:
+		return "is longer than " + itoa(max) + " bytes"
+	case strings.IndexByte(s, 0) >= 0:
+		return "contains a NUL"
+	case !utf8.ValidString(s):
+		return "is not valid UTF-8"
+	}
+	return ""
+}
+
+// DefaultScope is the scope of a command that names none: the workflow and the
+// instance, so that one key on two instances is two intents; for a creation the
+// workflow and the transition.
+func DefaultScope(workflowName, transition string, instance uuid.UUID) string {
+	if instance == uuid.Nil {
+		return workflowName + ":" + transition
+	}
+	return workflowName + ":" + instance.String()
+}

@@ -1,0 +1,210 @@
+package transitions
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Decision is what a command does, as data.
+type Decision struct {
+	Err    *workflow.Error // why nothing changes, or nil
+	Stored bool            // the outcome belongs to the key for good, refusals included
+	Status Status          // of the command, where Stored
+	Code   int             // the HTTP status of the answer
+	Body   []byte          // the answer without its position; see WithPosition
+
+	// Of a command that changes the instance:
+	Step   *workflow.Step
+	After  *Instance // nil: the instance does not change
+	Entry  Entry     // without Position and Hash
+	Events []Event   // without Position
+}
+
+// Decide is the pure heart: what does the command do to the instance (nil:
+// there is none) at this time? The same arguments always give the same
+// decision; nothing that is passed in is changed. A panic in the workflow's
+// code becomes an Internal error of this command.
+func Decide(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) (d Decision) {
+	defer func() {
+		if v := recover(); v != nil {
+			d = failed(&workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
+				Cause: fmt.Errorf("panic in %s.%s: %v\n%s", p.Workflow, p.Transition, v, debug.Stack())})
+		}
+	}()
+	if p.Creates {
+		return decideCreation(p, w, inst, now)
+	}
+	return decideTransition(p, w, inst, now)
+}
+
+func decideCreation(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) Decision {
+	step := w.Named(p.Transition)[0]
+	if err := authorize(step, p, nil); err != nil {
+		return failed(err)
+	}
+	if inst != nil {
+		return decideExisting(p, step, inst)
+	}
+	if p.IfVersion != 0 {
+		return refused(workflow.Errorf(workflow.VersionConflict, "expected version %d of an instance that does not exist yet", p.IfVersion))
+	}
+	fresh := &Instance{
+		Tenant: p.Tenant, ID: p.Instance, Workflow: w.Name, Definition: w.Version,
+		BusinessKey: p.BusinessKey, CreatedAt: now,
+	}
+	return run(p, w, step, fresh, p.Payload, now)
+}
+
+// decideExisting answers a second creation with the instance that the business
+// key has, at the state that it is in now.
+func decideExisting(p *Prepared, step *workflow.Step, inst *Instance) Decision {
+	if inst.Workflow != p.Workflow || inst.BusinessKey != p.BusinessKey {
+		return failed(&workflow.Error{Code: workflow.Internal, Message: "the instance's id belongs to another business key",
+			Cause: fmt.Errorf("id %s: stored %s/%q, asked %s/%q", inst.ID, inst.Workflow, inst.BusinessKey, p.Workflow, p.BusinessKey)})
+	}
+	if step.RefuseExisting {
+		return refused(&workflow.Error{Code: workflow.AlreadyExists, State: inst.State,
+			Message: fmt.Sprintf("the business key %q belongs to instance %s", inst.BusinessKey, inst.ID)})
+	}
+	body := Result{Instance: inst.ID, Workflow: inst.Workflow, Transition: p.Transition, State: inst.State,
+		Version: inst.Version, At: inst.UpdatedAt, Existing: true}
+	return Decision{Stored: true, Status: Succeeded, Code: 200, Body: body.stored()}
+}
+
+func decideTransition(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) Decision {
+	if inst == nil || inst.Workflow != p.Workflow || (p.BusinessKey != "" && inst.BusinessKey != p.BusinessKey) {
+		return failed(workflow.Errorf(workflow.InstanceNotFound, "workflow %q has no such instance", p.Workflow))
+	}
+	steps := w.Named(p.Transition)
+	if len(steps) == 0 {
+		return failed(workflow.Errorf(workflow.TransitionNotFound,
+			"version %d of workflow %q, which this instance began with, has no transition %q", w.Version, w.Name, p.Transition))
+	}
+	step := w.Leaving(p.Transition, inst.State)
+	if step == nil {
+		// Who may not do it anywhere learns nothing about the state.
+		if err := authorizeAny(steps, p, inst); err != nil {
+			return failed(err)
+		}
+		return refused(illegal(w, inst, p.Transition))
+	}
+	if err := authorize(step, p, inst); err != nil {
+		return failed(err)
+	}
+	if p.IfVersion != 0 && p.IfVersion != inst.Version {
+		return refused(&workflow.Error{Code: workflow.VersionConflict, State: inst.State,
+			Message: fmt.Sprintf("expected version %d, but the instance is at version %d", p.IfVersion, inst.Version)})
+	}
+	payload := p.Payload
+	if w != p.Definition {
+		var err error
+		if payload, err = step.Decode(p.Canonical); err != nil {
+			return failed(asError(err))
+		}
+	}
+	return run(p, w, step, inst, payload, now)
+}
+
+func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *Instance, payload workflow.Payload, now time.Time) Decision {
+	facts := workflow.Facts{Now: now, Tenant: p.Tenant, Actor: p.Actor, Instance: inst.ID, Version: inst.Version, State: inst.State}
+	out, err := step.Run(facts, inst.Data, payload)
+	if err != nil {
+		e := asError(err)
+		if !e.Code.Info().Final {
+			return failed(e)
+		}
+		e.State = inst.State
+		return refused(e)
+	}
+	attrs, err := w.AttributesOf(out.Data)
+	if err != nil {
+		return failed(asError(err))
+	}
+	after := *inst
+	after.State, after.Version, after.Data, after.Attributes = out.To, inst.Version+1, out.Data, attrs
+	after.Open, after.UpdatedAt = !w.IsFinal(out.To), now
+	if w.Watched(step.Name) {
+		after.Duties = did(inst.Duties, step.Name, p.Actor)
+	}
+	events, e := eventsOf(p, &after, out.Events, now)
+	if e != nil {
+		return failed(e)
+	}
+	d := Decision{
+		Stored: true, Status: Succeeded, Code: 200, Step: step, After: &after, Events: events,
+		Entry: Entry{
+			Tenant: p.Tenant, Instance: after.ID, Version: after.Version, Workflow: after.Workflow,
+			Transition: step.Name, From: inst.State, To: out.To, Actor: p.Actor, Reason: out.Reason,
+			Payload: p.Canonical, Data: out.Data, Scope: p.Scope, Key: p.Key, At: now,
+		},
+		Body: Result{Instance: after.ID, Workflow: after.Workflow, Transition: step.Name, State: out.To,
+			Version: after.Version, At: now, Result: out.Result}.stored(),
+	}
+	if p.Creates {
+		d.Code = 201
+	}
+	return d
+}
+
+// refused is an outcome of the business: it is stored and replayed.
+func refused(e *workflow.Error) Decision {
+	problem := ProblemOf(e)
+	return Decision{Err: e, Stored: true, Status: FailedFinal, Code: problem.Status, Body: problem.JSON()}
+}
+
+// Refuse is the decision that a Hook's refusal makes of an accepted one.
+func Refuse(e *workflow.Error) Decision { return refused(e) }
+
+// failed leaves no trace: the same key may be tried again.
+func failed(e *workflow.Error) Decision { return Decision{Err: e, Code: e.Code.Info().Status} }
+
+func illegal(w *workflow.Workflow, inst *Instance, transition string) *workflow.Error {
+	allowed := w.Allowed(inst.State)
+	can := "nothing can be done any more"
+	if len(allowed) > 0 {
+		can = "allowed are: " + strings.Join(allowed, ", ")
+	}
+	return &workflow.Error{Code: workflow.IllegalTransition, State: inst.State, Allowed: allowed,
+		Message: fmt.Sprintf("%q is not possible in state %q; %s", transition, inst.State, can)}
+}
+
+// authorize checks roles and separation of duties. inst is nil for a creation.
+func authorize(step *workflow.Step, p *Prepared, inst *Instance) *workflow.Error {
+	if len(step.Roles) > 0 && !slices.Contains(p.Roles, AnyRole) &&
+		!slices.ContainsFunc(step.Roles, func(r string) bool { return slices.Contains(p.Roles, r) }) {
+		return workflow.Errorf(workflow.RoleRequired, "%q requires role %s", step.Name, strings.Join(step.Roles, " or "))
+	}
+	if inst == nil {
+		return nil
+	}
+	for _, other := range step.NotBy {
+		if slices.Contains(inst.Duties[other], p.Actor) {
+			return workflow.Errorf(workflow.SeparationOfDuties, "%q must be done by somebody else than who did %q", step.Name, other)
+		}
+	}
+	return nil
+}
+
+// authorizeAny passes an actor who may do at least one of the steps.
+func authorizeAny(steps []*workflow.Step, p *Prepared, inst *Instance) *workflow.Error {
+	var last *workflow.Error
+	for _, s := range steps {
+		if last = authorize(s, p, inst); last == nil {
+			return nil
+		}
+	}
+	return last
+}
+
+func asError(err error) *workflow.Error {
+	if e, ok := errors.AsType[*workflow.Error](err); ok {
+		return e
+	}
+	return &workflow.Error{Code: workflow.Internal, Message: "something failed here that is not yours", Cause: err}
+}

@@ -1,0 +1,85 @@
+package transitions
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Event is one event of the log. Every transition has one of type
+// "workflow.transition" with the data after it; an action may add others.
+type Event struct {
+	Tenant     string
+	Position   int64 // of its transition; given by the database
+	Ordinal    int   // counts the events of one transition from 0
+	Type       string
+	Workflow   string
+	Instance   uuid.UUID
+	Version    int64
+	Transition string
+	State      workflow.State // the state after the transition
+	At         time.Time
+	Payload    []byte // JSON
+}
+
+func eventsOf(p *Prepared, after *Instance, emitted []workflow.Emitted, now time.Time) ([]Event, *workflow.Error) {
+	event := Event{
+		Tenant: p.Tenant, Type: after.Workflow + "." + p.Transition, Workflow: after.Workflow, Instance: after.ID,
+		Version: after.Version, Transition: p.Transition, State: after.State, At: now, Payload: after.Data,
+	}
+	if len(emitted) == 0 {
+		return []Event{event}, nil
+	}
+	events := make([]Event, 1, 1+len(emitted))
+	events[0] = event
+	for i, e := range emitted {
+		if e.Type == events[0].Type || e.Type == "" || textProblem(e.Type, 255) != "" {
+			return nil, &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
+				Cause: fmt.Errorf("transition %q emits an event of type %q, which is empty, taken or cannot be stored", p.Transition, e.Type)}
+		}
+		event.Ordinal, event.Type, event.Payload = i+1, e.Type, e.Payload
+		events = append(events, event)
+	}
+	return events, nil
+}
+
+// ID is the event's stable id, unique within its source.
+func (e *Event) ID() string {
+	return strconv.FormatInt(e.Position, 10) + "-" + strconv.Itoa(e.Ordinal)
+}
+
+// AppendCloudEvent appends the event as CloudEvents 1.0 JSON. The source is
+// "/pawl/{tenant}", the subject the instance; position, version, workflow,
+// transition and state are extension attributes.
+func (e *Event) AppendCloudEvent(b []byte) []byte {
+	b = append(b, `{"specversion":"1.0","id":"`...)
+	b = strconv.AppendInt(b, e.Position, 10)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, int64(e.Ordinal), 10)
+	b = append(b, `","source":`...)
+	b = appendQuoted(b, "/pawl/"+url.PathEscape(e.Tenant))
+	b = append(b, `,"type":`...)
+	b = appendQuoted(b, e.Type)
+	b = append(b, `,"subject":"`...)
+	b = append(b, e.Instance.String()...)
+	b = append(b, `","time":"`...)
+	b = e.At.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, `","datacontenttype":"application/json","position":`...)
+	b = strconv.AppendInt(b, e.Position, 10)
+	b = append(b, `,"version":`...)
+	b = strconv.AppendInt(b, e.Version, 10)
+	b = append(b, `,"workflow":`...)
+	b = appendQuoted(b, e.Workflow)
+	b = append(b, `,"transition":`...)
+	b = appendQuoted(b, e.Transition)
+	b = append(b, `,"state":`...)
+	b = appendQuoted(b, string(e.State))
+	b = append(b, `,"data":`...)
+	b = append(b, e.Payload...)
+	return append(b, '}')
+}

@@ -1,0 +1,70 @@
+package transitions
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Option is one transition as it stands for an instance and an actor.
+type Option struct {
+	Transition string           `json:"transition"`
+	Allowed    bool             `json:"allowed"`
+	To         []workflow.State `json:"to"`
+	Reasons    []Reason         `json:"reasons,omitempty"` // why not
+}
+
+// Reason is why a transition is not allowed.
+type Reason struct {
+	Code    workflow.Code `json:"code"`
+	Message string        `json:"message"`
+}
+
+// Explain says what the actor can do with the instance now, and why not: every
+// transition of the workflow but the starts, with every reason against it. What
+// depends on a payload is not known here; see a dry run for that.
+func Explain(w *workflow.Workflow, inst *Instance, actor string, roles []string, now time.Time) []Option {
+	asker := &Prepared{Command: Command{Tenant: inst.Tenant, Actor: actor, Roles: roles}}
+	facts := workflow.Facts{Now: now, Tenant: inst.Tenant, Actor: actor, Instance: inst.ID, Version: inst.Version, State: inst.State}
+	var options []Option
+	listed := map[string]bool{}
+	for _, s := range w.Steps {
+		if s.Start || listed[s.Name] {
+			continue
+		}
+		listed[s.Name] = true
+		step := w.Leaving(s.Name, inst.State)
+		if step == nil {
+			step = s
+		}
+		o := Option{Transition: s.Name, To: step.To}
+		if !step.Leaves(inst.State) {
+			o.Reasons = append(o.Reasons, Reason{workflow.IllegalTransition,
+				fmt.Sprintf("not possible in state %q", inst.State)})
+		}
+		if err := authorize(step, asker, inst); err != nil {
+			o.Reasons = append(o.Reasons, Reason{err.Code, err.Message})
+		}
+		if len(o.Reasons) == 0 {
+			for _, err := range checkGuards(step, facts, inst.Data) {
+				o.Reasons = append(o.Reasons, Reason{err.Code, err.Message})
+			}
+		}
+		o.Allowed = len(o.Reasons) == 0
+		options = append(options, o)
+	}
+	return options
+}
+
+func checkGuards(s *workflow.Step, f workflow.Facts, data []byte) (out []*workflow.Error) {
+	defer func() {
+		if v := recover(); v != nil {
+			out = []*workflow.Error{workflow.Errorf(workflow.Internal, "a guard failed")}
+		}
+	}()
+	for _, err := range s.Check(f, data) {
+		out = append(out, asError(err))
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package transitions
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Instance is one case, one order: the row that a command changes.
+type Instance struct {
+	Tenant      string
+	ID          uuid.UUID
+	Workflow    string
+	Definition  int // the version of the definition that it began with
+	BusinessKey string
+	State       workflow.State
+	Version     int64 // counts its transitions
+	Data        []byte
+	Attributes  map[string]string
+	Duties      map[string][]string // who did the transitions that others exclude the actors of
+	Open        bool                // not in a final state
+	Chain       [32]byte            // the hash of its last audit row
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// did returns the duties after actor did the transition. The map that it was
+// given is not changed: an earlier decision may be made again.
+func did(duties map[string][]string, transition, actor string) map[string][]string {
+	if slices.Contains(duties[transition], actor) {
+		return duties
+	}
+	out := make(map[string][]string, len(duties)+1)
+	for k, v := range duties {
+		out[k] = v
+	}
+	out[transition] = append(slices.Clip(out[transition]), actor)
+	return out
+}
+
+// Entry is an audit row: one transition of one instance.
+type Entry struct {
+	Tenant     string
+	Instance   uuid.UUID
+	Version    int64
+	Position   int64 // given by the database
+	Workflow   string
+	Transition string
+	From, To   workflow.State
+	Actor      string
+	Reason     string
+	Payload    []byte // canonical JSON
+	Data       []byte // the data after it
+	Scope, Key string
+	At         time.Time
+	Hash       [32]byte // chained to the instance's previous entry
+}

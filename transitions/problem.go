@@ -1,0 +1,66 @@
+package transitions
+
+import (
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Problem is a problem document (RFC 9457), the body of every error.
+type Problem struct {
+	Type    string                `json:"type"`
+	Title   string                `json:"title"`
+	Status  int                   `json:"status"`
+	Code    workflow.Code         `json:"code"`
+	Detail  string                `json:"detail"`
+	Final   bool                  `json:"final,omitzero"` // the answer for this key, for good
+	State   workflow.State        `json:"state,omitempty"`
+	Allowed []string              `json:"allowed,omitempty"`
+	Errors  []workflow.FieldError `json:"errors,omitempty"`
+}
+
+// problemTypes is where the documentation explains each code.
+const problemTypes = "https://github.com/pawlhq/pawl/blob/main/docs/errors.md#"
+
+const finalHint = " This answer is final for this key; another try needs a new key."
+
+// ProblemOf describes an error to a caller. An error that is not an
+// *workflow.Error, and the cause of one, is not shown.
+func ProblemOf(err error) Problem {
+	e := asError(err)
+	info := e.Code.Info()
+	p := Problem{
+		Type: problemTypes + string(info.Code), Title: info.Meaning, Status: info.Status, Code: info.Code,
+		Detail: e.Message, Final: info.Final, State: e.State, Allowed: e.Allowed, Errors: e.Fields,
+	}
+	if p.Final {
+		p.Detail = e.Message + "." + finalHint
+	}
+	return p
+}
+
+// JSON renders the document.
+func (p Problem) JSON() []byte {
+	raw, err := json.Marshal(p, json.Deterministic(true))
+	if err != nil { // only for invalid UTF-8 in a message
+		p.Detail, p.Errors, p.Allowed = p.Title, nil, nil
+		raw, _ = json.Marshal(p)
+	}
+	return raw
+}
+
+// Err is the problem as an error.
+func (p Problem) Err() *workflow.Error {
+	message := p.Detail
+	if p.Final {
+		message = trimFinalHint(message)
+	}
+	return &workflow.Error{Code: p.Code, Message: message, Fields: p.Errors, State: p.State, Allowed: p.Allowed}
+}
+
+func trimFinalHint(s string) string {
+	if n := len(s) - len("."+finalHint); n >= 0 && s[n:] == "."+finalHint {
+		return s[:n]
+	}
+	return s
+}

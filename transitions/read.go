@@ -1,0 +1,76 @@
+package transitions
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Reply is what one command of several got: a receipt or an error.
+type Reply struct {
+	Receipt Receipt
+	Err     error
+}
+
+// Filter selects instances. Empty fields select everything.
+type Filter struct {
+	Tenant      string
+	Workflow    string
+	State       workflow.State
+	BusinessKey string // with Workflow
+	Attributes  map[string]string
+	After       uuid.UUID // the cursor: the last id of the page before
+	Limit       int       // 1 to 1000; 0 is 100
+}
+
+// Page is a page of instances in the order of their ids.
+type Page struct {
+	Instances []Instance
+	More      bool // the last id is the cursor of the next page
+}
+
+// Logged is an event of the log with its CloudEvent, rendered once for all who
+// read it.
+type Logged struct {
+	Event
+	CloudEvent []byte
+}
+
+// Batch is a piece of a tenant's log, in order and without gaps.
+type Batch struct {
+	Events []Logged
+	// Last is the position up to which the reader has now seen everything. It
+	// never stands between two events of one transition.
+	Last int64
+	// Head is the log's newest known position; Head-Last is how far behind the
+	// reader is, in transitions.
+	Head int64
+}
+
+// Follower reads a tenant's log from a position on. It is for one goroutine.
+type Follower interface {
+	// Next waits until there is something after what was read last. Its error
+	// is the context's, or an *workflow.Error: Unavailable, ShuttingDown.
+	Next(ctx context.Context) (Batch, error)
+	// Poll is Next without the wait: the batch is empty when everything is
+	// read.
+	Poll(ctx context.Context) (Batch, error)
+	// Close lets go of the log. It may be called twice.
+	Close()
+}
+
+// Verification is the outcome of checking an audit chain.
+type Verification struct {
+	Instances int64 // chains checked
+	Entries   int64 // rows checked
+	Broken    []Break
+}
+
+// Break is the first row of a chain that is not what it should be.
+type Break struct {
+	Instance uuid.UUID `json:"instance"`
+	Version  int64     `json:"version"`
+	Reason   string    `json:"reason"`
+}

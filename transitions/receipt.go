@@ -1,0 +1,104 @@
+package transitions
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Receipt is the durable answer to a command.
+type Receipt struct {
+	Status   int  // the HTTP status: 200, 201, or that of the refusal
+	Replayed bool // an earlier attempt's answer
+	Instance uuid.UUID
+	Version  int64  // the version that the command made; 0 for a refusal
+	Position int64  // the log position of the transition; 0 for a refusal
+	Body     []byte // JSON: a Result, or a Problem for a refusal
+}
+
+// Refused reports whether the command was decided and refused.
+func (r Receipt) Refused() bool { return r.Status >= 400 }
+
+// Err is the refusal as an error, nil for a command that was done.
+func (r Receipt) Err() error {
+	if !r.Refused() {
+		return nil
+	}
+	var p Problem
+	if err := json.Unmarshal(r.Body, &p); err != nil {
+		return &workflow.Error{Code: workflow.Internal, Message: "the stored answer cannot be read", Cause: err}
+	}
+	return p.Err()
+}
+
+// Result reads the body of a command that was done; of a refusal it returns the
+// error.
+func (r Receipt) Result() (Result, error) {
+	if err := r.Err(); err != nil {
+		return Result{}, err
+	}
+	var out Result
+	if err := json.Unmarshal(r.Body, &out); err != nil {
+		return Result{}, &workflow.Error{Code: workflow.Internal, Message: "the stored answer cannot be read", Cause: err}
+	}
+	return out, nil
+}
+
+// Result is the body of a command that was done.
+type Result struct {
+	Instance   uuid.UUID      `json:"instance"`
+	Workflow   string         `json:"workflow"`
+	Transition string         `json:"transition"`
+	State      workflow.State `json:"state"`
+	Version    int64          `json:"version"`
+	At         time.Time      `json:"at"`
+	Existing   bool           `json:"existing,omitzero"` // the business key's instance, which was there before
+	Result     jsontext.Value `json:"result,omitempty"`
+	Position   int64          `json:"position,omitzero"`
+}
+
+// stored renders the result as it is stored: without the position, which the
+// database gives while the row is being written. WithPosition adds it.
+func (r Result) stored() []byte {
+	b := make([]byte, 0, 256)
+	b = append(b, `{"instance":"`...)
+	b = append(b, r.Instance.String()...)
+	b = append(b, `","workflow":`...)
+	b = appendQuoted(b, r.Workflow)
+	b = append(b, `,"transition":`...)
+	b = appendQuoted(b, r.Transition)
+	b = append(b, `,"state":`...)
+	b = appendQuoted(b, string(r.State))
+	b = append(b, `,"version":`...)
+	b = strconv.AppendInt(b, r.Version, 10)
+	b = append(b, `,"at":"`...)
+	b = r.At.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, '"')
+	if r.Existing {
+		b = append(b, `,"existing":true`...)
+	}
+	if len(r.Result) > 0 {
+		b = append(b, `,"result":`...)
+		b = append(b, r.Result...)
+	}
+	return append(b, '}')
+}
+
+// WithPosition returns a stored body with the position in it. The position is
+// the last member, so that the stored bytes are a prefix of the answer's and
+// every replay is byte-identical. Position 0 adds nothing.
+func WithPosition(body []byte, position int64) []byte {
+	if position == 0 || len(body) == 0 {
+		return body
+	}
+	out := make([]byte, 0, len(body)+32)
+	out = append(out, body[:len(body)-1]...)
+	out = append(out, `,"position":`...)
+	out = strconv.AppendInt(out, position, 10)
+	return append(out, '}')
+}
