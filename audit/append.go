@@ -1,0 +1,55 @@
+package audit
+
+import (
+	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// Columns are the columns of a row as Add fills them. Tenant and position are
+// not among them: the statement has one tenant, and the database gives the
+// position.
+var Columns = []rows.Column{
+	rows.Of("instance", rows.UUID), rows.Of("version", rows.Int8), rows.Of("workflow", rows.Text),
+	rows.Of("transition", rows.Text), rows.Of("from_state", rows.Text), rows.Of("to_state", rows.Text),
+	rows.Of("actor", rows.Text), rows.Of("reason", rows.Text), rows.Of("payload", rows.JSON), rows.Of("data", rows.JSON),
+	rows.Of("scope", rows.Text), rows.Of("key", rows.Text), rows.Of("at", rows.Timestamptz), rows.Of("hash", rows.Bytea),
+}
+
+// Add adds an entry to a set with these columns. Its Hash must be set.
+func Add(s *rows.Set, e *transitions.Entry) {
+	s.UUID(e.Instance)
+	s.Int8(e.Version)
+	s.Text(e.Workflow)
+	s.Text(e.Transition)
+	s.TextOrNull(string(e.From))
+	s.Text(string(e.To))
+	s.Text(e.Actor)
+	s.TextOrNull(e.Reason)
+	s.Bytes(e.Payload)
+	s.Bytes(e.Data)
+	s.Text(e.Scope)
+	s.Text(e.Key)
+	s.Time(e.At)
+	s.Bytes(e.Hash[:])
+}
+
+// Insert writes the insert of a set's rows. Parameters: the tenant, then the
+// columns. position is an SQL expression that may use u.ord, which counts the
+// rows from 1, and the source from, if that is not "".
+func Insert(b *rows.Builder, array bool, position, from string) {
+	b.Add("INSERT INTO pawl.audit (tenant, position, ", rows.Names(Columns), ") SELECT ").Param(rows.Text, false).
+		Add(", ", position, ", ", uColumns, " FROM ").Source(Columns, array)
+	if from != "" {
+		b.Add(", ", from)
+	}
+}
+
+var uColumns = "u." + joinNames(Columns, ", u.")
+
+func joinNames(columns []rows.Column, sep string) string {
+	out := columns[0].Name
+	for _, c := range columns[1:] {
+		out += sep + c.Name
+	}
+	return out
+}

@@ -1,0 +1,6 @@
+// Package audit owns the table audit: one row for every transition, append-only,
+// each chained by hash to the instance's previous one.
+//
+// It supplies the commit pipeline with the columns and the text of its insert,
+// reads history, and verifies chains. It begins and ends no transaction.
+package audit

@@ -1,0 +1,37 @@
+// Package commit is the commit pipeline: it turns commands into transitions,
+// many in one transaction.
+//
+// A committer owns one connection. It takes every command that waits, commits
+// them together and answers them; meanwhile the next group gathers. So groups
+// grow under load and are of one when idle, without a timer. A command goes to
+// the committer that its instance hashes to, so the commands of one instance
+// keep their order.
+//
+// What the database decides:
+//
+//   - The primary key of command decides which of two attempts with one key
+//     wins. The loser's transaction fails, runs again and finds the winner.
+//   - The primary key of instance decides natural uniqueness, in the same way.
+//   - The version guards every update of an instance.
+//   - The row lock on the log's head orders transitions and numbers them
+//     without a gap. It is taken last.
+//
+// Lock order, always: instances by id, commands by scope and key, log heads by
+// tenant. Each kind goes through the tenants in order before the next begins.
+//
+// A group of several takes two round trips. First: BEGIN, lock the instances,
+// look up the keys. Then, decided in memory: write everything, COMMIT. No lock
+// is held across a pause of the client after the second message is sent, and
+// the log's head only from there to the commit.
+//
+// A group of one needs no transaction of several statements: it reads without a
+// lock, and writes with one statement in which each table's write feeds the
+// next, in lock order. If the instance moved in between, the guarded update
+// finds no row, nothing is written, and the command runs again with locks. A
+// creation does not even read: its constraints decide.
+//
+// Nobody waits for a lock that somebody else may hold for long. The instances
+// are locked with SKIP LOCKED, and waiting for another's uncommitted key is
+// bounded by lock_timeout. What could not be had goes to the side lane, with
+// every later command of the same instance, and waits there.
+package commit

@@ -1,0 +1,71 @@
+package commit
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// reaction is what to do about the failure of a group.
+type reaction int
+
+const (
+	fine    reaction = iota
+	again            // run it again: another transaction won, and is visible now
+	blocked          // somebody holds a lock; only those who need it should wait
+	lost             // the connection is gone, and perhaps the commit was made: ask again by key
+	full             // the database has no room; the callers may retry
+	poison           // one of the commands cannot be done
+)
+
+// react classifies an error by SQLSTATE and constraint, never by its text.
+func react(err error) reaction {
+	if err == nil {
+		return fine
+	}
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		if _, ok := errors.AsType[*workflow.Error](err); ok {
+			return poison
+		}
+		return lost
+	}
+	switch {
+	case e.Code == "40001" || e.Code == "40P01":
+		return again
+	case e.Code == "23505" && (strings.HasPrefix(e.ConstraintName, "command_") ||
+		strings.HasPrefix(e.ConstraintName, "instance_") || strings.HasPrefix(e.ConstraintName, "audit_")):
+		return again
+	case e.Code == "55P03" || e.Code == "57014":
+		return blocked
+	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "57P"), e.Code == "25P03", e.Code == "25006":
+		return lost
+	case strings.HasPrefix(e.Code, "53"):
+		return full
+	}
+	return poison
+}
+
+// answerTo is what the caller of a command gets that failed alone.
+func answerTo(err error, r reaction) error {
+	if e, ok := errors.AsType[*workflow.Error](err); ok {
+		return e
+	}
+	e := &workflow.Error{Cause: err}
+	switch r {
+	case again:
+		e.Code, e.Message = workflow.Unavailable, "other transactions kept winning; try again with the same key"
+	case blocked:
+		e.Code, e.Message = workflow.Locked, "another transaction holds the instance or the key; try again with the same key"
+	case lost:
+		e.Code, e.Message = workflow.Unavailable, "the database cannot be reached; ask again with the same key"
+	case full:
+		e.Code, e.Message = workflow.Overloaded, "the database has no room; try again with the same key"
+	default:
+		e.Code, e.Message = workflow.Internal, "the command could not be stored"
+	}
+	return e
+}

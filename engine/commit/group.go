@@ -1,0 +1,220 @@
+package commit
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// group is the commands of one transaction while they are decided.
+type group struct {
+	definition func(name string, version int) *workflow.Workflow
+	horizon    time.Duration
+	now        time.Time
+	ops        []*op
+	parts      []*part // by tenant, in order
+}
+
+// part is what a group has of one tenant.
+type part struct {
+	tenant string
+	slots  map[uuid.UUID]*slot
+	claims map[commandKey]*claim
+	steps  []*op // the commands that made a transition, in log order
+	stored []*op // the commands whose outcome is stored
+	head   int64 // the log's head after the group
+}
+
+// claim is what is known of a key: what the database has, or who in this group
+// decided it.
+type claim struct {
+	record *transitions.Record
+	leader *op
+}
+
+// newGroup sorts the ops by tenant.
+func (p *Pipeline) newGroup(ops []*op) *group {
+	g := &group{definition: p.config.Definition, horizon: p.config.Horizon, now: p.now(), ops: ops}
+	for _, o := range ops {
+		o.reset()
+		t := g.part(o.p.Tenant)
+		if t.slots[o.p.Instance] == nil {
+			t.slots[o.p.Instance] = &slot{id: o.p.Instance}
+		}
+		if t.claims[o.key()] == nil {
+			t.claims[o.key()] = &claim{}
+		}
+	}
+	return g
+}
+
+func (g *group) part(tenant string) *part {
+	i, found := slices.BinarySearchFunc(g.parts, tenant, func(p *part, t string) int { return compareText(p.tenant, t) })
+	if !found {
+		g.parts = slices.Insert(g.parts, i, &part{tenant: tenant, slots: make(map[uuid.UUID]*slot, len(g.ops)),
+			claims: make(map[commandKey]*claim, len(g.ops))})
+	}
+	return g.parts[i]
+}
+
+func compareText(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// existing are the ids that may be in the database, in lock order. The id of a
+// creation without a business key was made up a moment ago.
+func (p *part) existing(ops []*op) []uuid.UUID {
+	ids := make([]uuid.UUID, 0, len(p.slots))
+	seen := make(map[uuid.UUID]bool, len(p.slots))
+	for _, o := range ops {
+		fresh := o.p.Creates && o.p.BusinessKey == ""
+		if o.p.Tenant == p.tenant && !fresh && !seen[o.p.Instance] {
+			seen[o.p.Instance] = true
+			ids = append(ids, o.p.Instance)
+		}
+	}
+	slices.SortFunc(ids, compareID)
+	return ids
+}
+
+func compareID(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
+
+// found takes an instance that the database has.
+func (p *part) found(inst *transitions.Instance) {
+	s := p.slots[inst.ID]
+	s.inst, s.before = inst, inst.Version
+}
+
+// known takes a command that the database has.
+func (p *part) known(r *transitions.Record) {
+	if c := p.claims[commandKey{r.Scope, r.Key}]; c != nil {
+		c.record = r
+	}
+}
+
+// decide goes through the ops in the order of their arrival. Those whose
+// instance somebody else holds are left out and returned.
+func (g *group) decide() (held []*op) {
+	kept := g.ops[:0:0]
+	for _, o := range g.ops {
+		t := g.part(o.p.Tenant)
+		if t.slots[o.p.Instance].held {
+			held = append(held, o)
+			continue
+		}
+		kept = append(kept, o)
+		g.decideOne(t, o)
+	}
+	if len(held) > 0 {
+		g.ops = kept
+	}
+	return held
+}
+
+func (g *group) decideOne(t *part, o *op) {
+	c := t.claims[o.key()]
+	if c.leader != nil {
+		if c.leader.p.Fingerprint != o.p.Fingerprint {
+			o.claim = transitions.ClaimMismatch
+			_, o.err = (*transitions.Record)(nil).Answer(o.claim)
+			return
+		}
+		o.leader = c.leader
+		o.claim = transitions.ClaimReplay
+		if c.leader.decision.Err != nil {
+			o.claim = transitions.ClaimFinalFailure
+		}
+		return
+	}
+	if o.claim = transitions.Classify(c.record, o.p.Fingerprint, g.now); o.claim != transitions.ClaimNew {
+		o.record = c.record
+		o.receipt, o.err = c.record.Answer(o.claim)
+		return
+	}
+	s := t.slots[o.p.Instance]
+	w := o.p.Definition
+	if s.inst != nil {
+		if w = g.definition(s.inst.Workflow, s.inst.Definition); w == nil {
+			o.err = workflow.Errorf(workflow.WorkflowNotFound,
+				"this node does not know version %d of workflow %q, which the instance began with", s.inst.Definition, s.inst.Workflow)
+			return
+		}
+	}
+	g.take(t, s, c, o, transitions.Decide(o.p, w, s.inst, g.now))
+}
+
+// take makes a decision part of the group.
+func (g *group) take(t *part, s *slot, c *claim, o *op, d transitions.Decision) {
+	o.decision = d
+	if !d.Stored {
+		o.err = d.Err
+		return
+	}
+	c.leader = o
+	t.stored = append(t.stored, o)
+	if d.After == nil {
+		return
+	}
+	var prev [32]byte
+	if s.inst != nil {
+		prev = s.inst.Chain
+	}
+	o.decision.Entry.Hash = audit.Link(prev, &o.decision.Entry)
+	d.After.Chain = o.decision.Entry.Hash
+	s.inst, s.changed = d.After, true
+	t.steps = append(t.steps, o)
+	o.step = len(t.steps)
+}
+
+// sets turns what a part decided into rows.
+type sets struct {
+	created, changed, commands, entries, events *rows.Set
+}
+
+func newSets() *sets {
+	return &sets{
+		created: rows.NewSet(createdColumns), changed: rows.NewSet(changedColumns), commands: rows.NewSet(commandColumns),
+		entries: rows.NewSet(audit.Columns), events: rows.NewSet(outbox.Columns),
+	}
+}
+
+func (s *sets) reset() {
+	for _, set := range []*rows.Set{s.created, s.changed, s.commands, s.entries, s.events} {
+		set.Reset()
+	}
+}
+
+// answers settles nothing yet: it computes every op's answer, now that the
+// positions are known.
+func (g *group) answers() {
+	for _, t := range g.parts {
+		for _, o := range t.stored {
+			d := &o.decision
+			o.receipt = transitions.Receipt{Status: d.Code, Instance: o.p.Instance, Version: d.Entry.Version, Body: d.Body}
+			if o.step > 0 && t.head > 0 {
+				o.receipt.Position = t.head - int64(len(t.steps)) + int64(o.step)
+				o.receipt.Body = transitions.WithPosition(d.Body, o.receipt.Position)
+			}
+		}
+	}
+	for _, o := range g.ops {
+		if o.leader != nil {
+			o.receipt = o.leader.receipt
+			o.receipt.Replayed = true
+		}
+	}
+}

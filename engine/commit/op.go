@@ -1,0 +1,114 @@
+package commit
+
+import (
+	"hash/maphash"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// op is one attempt of a command on its way through the pipeline. Whoever holds
+// it may change it; it is settled once.
+type op struct {
+	p        *transitions.Prepared
+	route    uint64
+	canceled <-chan struct{} // the caller's context; a command not yet begun is dropped
+	deadline time.Time       // until when the side lane waits for locks; set there
+
+	// What the current run of its group made of it.
+	claim    transitions.Claim
+	record   *transitions.Record // what is stored under its key
+	decision transitions.Decision
+	step     int // its place among the group's transitions of its tenant, from 1; 0: none
+	leader   *op // the earlier attempt with the same key in the same group
+	receipt  transitions.Receipt
+	err      error
+
+	settled atomic.Bool
+	batch   *batch
+}
+
+// batch is what one caller waits for.
+type batch struct {
+	left atomic.Int64
+	done chan struct{}
+}
+
+func newBatch(n int) *batch {
+	b := &batch{done: make(chan struct{})}
+	b.left.Store(int64(n))
+	return b
+}
+
+// settle hands the answer over. The op must not be touched after it.
+func (o *op) settle(receipt transitions.Receipt, err error) {
+	o.receipt, o.err = receipt, err
+	o.settled.Store(true)
+	if o.batch.left.Add(-1) == 0 {
+		close(o.batch.done)
+	}
+}
+
+// reset forgets an earlier run.
+func (o *op) reset() {
+	o.claim, o.record, o.decision, o.step, o.leader, o.err = transitions.ClaimNew, nil, transitions.Decision{}, 0, nil, nil
+	o.receipt = transitions.Receipt{}
+}
+
+// gone reports whether the caller has left.
+func (o *op) gone() bool {
+	select {
+	case <-o.canceled:
+		return true
+	default:
+		return false
+	}
+}
+
+// outcome is the op's answer, for a caller who may have left before it was
+// settled.
+func (o *op) outcome() (transitions.Receipt, error) {
+	if !o.settled.Load() {
+		return transitions.Receipt{}, workflow.Errorf(workflow.TimedOut, "no answer in time; ask again with the same key")
+	}
+	return o.receipt, o.err
+}
+
+var seed = maphash.MakeSeed()
+
+// routeOf says which committer serves a command: the one of its instance, or of
+// its key where the instance's id was made up for this very attempt.
+func routeOf(p *transitions.Prepared) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	h.WriteString(p.Tenant)
+	if p.Creates && p.BusinessKey == "" {
+		h.WriteString(p.Scope)
+		h.WriteByte(0)
+		h.WriteString(p.Key)
+	} else {
+		h.Write(p.Instance[:])
+	}
+	return h.Sum64()
+}
+
+// size is roughly what the op weighs in a group, in bytes.
+func (o *op) size() int { return 512 + 3*len(o.p.Canonical) }
+
+// commandKey is a key within a tenant.
+type commandKey struct{ scope, key string }
+
+func (o *op) key() commandKey { return commandKey{o.p.Scope, o.p.Key} }
+
+// slot is an instance as a group sees it while it folds its commands.
+type slot struct {
+	id      uuid.UUID
+	inst    *transitions.Instance // nil: there is none
+	before  int64                 // its version in the database; 0: it is not there
+	held    bool                  // somebody else has it locked
+	changed bool
+}

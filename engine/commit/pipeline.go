@@ -1,0 +1,258 @@
+package commit
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Config is what a pipeline needs. Every field must be set; the engine has the
+// defaults.
+type Config struct {
+	Connect    func(ctx context.Context, name string) (*pgx.Conn, error) // a new connection; name is for pg_stat_activity
+	Statements *Statements
+	Definition func(name string, version int) *workflow.Workflow // nil when it is not known
+	Committed  func(tenant string, head int64)                   // called after every commit that moved a log
+	Now        func() time.Time                                  // nil: the engine's clock, corrected to the database's
+	Log        *slog.Logger
+
+	Committers  int
+	Lanes       int
+	QueueSize   int           // commands, for each committer
+	GroupSize   int           // commands
+	GroupBytes  int           // about
+	LockWait    time.Duration // how long a command waits for a lock before it is refused
+	Outage      time.Duration // how long commands wait for a database that is gone
+	HookTimeout time.Duration // how long the user's SQL may take
+	Horizon     time.Duration // how long answers are replayed
+}
+
+// How long a single statement waits for a lock. A committer only gives a passing
+// conflict the time to pass; the side lane waits in turns.
+const (
+	committerLockWait = 100 * time.Millisecond
+	laneLockWait      = 250 * time.Millisecond
+	roundTripBound    = 5 * time.Second
+)
+
+// Pipeline commits commands.
+type Pipeline struct {
+	config Config
+	stmts  *Statements
+	log    *slog.Logger
+	stats  stats
+
+	committers []*committer
+	lane       *lane
+	skew       atomic.Int64 // the database's clock minus ours, in nanoseconds
+
+	stop   context.CancelFunc // gives up on what is under way
+	feeds  sync.WaitGroup     // committers
+	sides  sync.WaitGroup     // lane workers
+	ending sync.Once
+	ended  chan struct{}
+}
+
+// New makes a pipeline. Start begins its work.
+func New(c Config) *Pipeline {
+	p := &Pipeline{config: c, stmts: c.Statements, log: c.Log, ended: make(chan struct{})}
+	p.lane = newLane(p)
+	for i := range c.Committers {
+		p.committers = append(p.committers, &committer{p: p, queue: newQueue(c.QueueSize),
+			r: p.newRunner(fmt.Sprintf("committer %d", i+1), committerLockWait)})
+	}
+	return p
+}
+
+func (p *Pipeline) newRunner(name string, lockWait time.Duration) *runner {
+	return &runner{p: p, name: name, lockWait: lockWait, sets: map[string]*sets{}}
+}
+
+// Start connects the first committer, to know that the database is there, and
+// begins to work. ctx bounds only the start.
+func (p *Pipeline) Start(ctx context.Context) error {
+	work, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	defer context.AfterFunc(ctx, stop)()
+	if err := p.committers[0].r.dial(work); err != nil {
+		stop()
+		return err
+	}
+	for _, c := range p.committers {
+		p.feeds.Go(func() { c.loop(work) })
+	}
+	for i := range p.config.Lanes {
+		r := p.newRunner(fmt.Sprintf("lane %d", i+1), laneLockWait)
+		p.sides.Go(func() { p.lane.loop(work, r) })
+	}
+	return nil
+}
+
+// Stop takes no more commands, finishes those that wait, and returns when every
+// caller has an answer. When ctx ends first it gives up on what is under way:
+// its callers learn to ask again with the same key. It may be called twice, but
+// not before Start.
+func (p *Pipeline) Stop(ctx context.Context) {
+	p.ending.Do(func() {
+		go func() {
+			defer close(p.ended)
+			for _, c := range p.committers {
+				c.queue.close()
+			}
+			p.feeds.Wait()
+			p.lane.close()
+			p.sides.Wait()
+		}()
+	})
+	select {
+	case <-p.ended:
+	case <-ctx.Done():
+		p.stop()
+		<-p.ended
+	}
+	p.stop()
+}
+
+// Ticket is what was submitted together.
+type Ticket struct {
+	ops   []*op
+	batch *batch
+}
+
+// Submit queues a command and fails at once with Overloaded when there is no
+// room for it, or with ShuttingDown.
+func (p *Pipeline) Submit(ctx context.Context, c *transitions.Prepared) (*Ticket, error) {
+	t := newTicket(ctx, []*transitions.Prepared{c})
+	taken, closed := p.committerOf(t.ops[0]).queue.push(t.ops)
+	switch {
+	case closed:
+		return nil, errStopping()
+	case taken == 0:
+		p.stats.refused.Add(1)
+		return nil, workflow.Errorf(workflow.Overloaded, "too many commands wait; try again with the same key")
+	}
+	return t, nil
+}
+
+// SubmitMany queues commands in order, waiting for room. Those that cannot be
+// queued before ctx ends are settled with an error.
+func (p *Pipeline) SubmitMany(ctx context.Context, cs []*transitions.Prepared) *Ticket {
+	t := newTicket(ctx, cs)
+	byCommitter := make([][]*op, len(p.committers))
+	for _, o := range t.ops {
+		i := o.route % uint64(len(p.committers))
+		byCommitter[i] = append(byCommitter[i], o)
+	}
+	for i, ops := range byCommitter {
+		taken, closed := p.committers[i].queue.pushAll(ctx, ops)
+		for _, o := range ops[taken:] {
+			if closed {
+				o.settle(transitions.Receipt{}, errStopping())
+			} else {
+				o.settle(transitions.Receipt{}, workflow.Errorf(workflow.TimedOut, "there was no room in time; nothing was done"))
+			}
+		}
+	}
+	return t
+}
+
+func errStopping() error {
+	return workflow.Errorf(workflow.ShuttingDown, "this node is stopping; ask another with the same key")
+}
+
+func newTicket(ctx context.Context, cs []*transitions.Prepared) *Ticket {
+	t := &Ticket{ops: make([]*op, len(cs)), batch: newBatch(len(cs))}
+	block := make([]op, len(cs))
+	for i, c := range cs {
+		o := &block[i]
+		o.p, o.batch, o.canceled, o.route = c, t.batch, ctx.Done(), routeOf(c)
+		t.ops[i] = o
+	}
+	if len(cs) == 0 {
+		close(t.batch.done)
+	}
+	return t
+}
+
+func (p *Pipeline) committerOf(o *op) *committer {
+	return p.committers[o.route%uint64(len(p.committers))]
+}
+
+// Wait returns the answers in the order of the commands, when all are there or
+// ctx ends. A command without an answer by then has a TimedOut error and may
+// still be done.
+func (t *Ticket) Wait(ctx context.Context) []transitions.Reply {
+	select {
+	case <-t.batch.done:
+	case <-ctx.Done():
+	}
+	replies := make([]transitions.Reply, len(t.ops))
+	for i, o := range t.ops {
+		replies[i].Receipt, replies[i].Err = o.outcome()
+	}
+	return replies
+}
+
+// finish answers a group that is committed, and then announces it.
+func (p *Pipeline) finish(g *group) {
+	g.answers()
+	p.stats.groups.Add(1)
+	for _, o := range g.ops {
+		p.stats.count(o)
+		p.logFailure(o)
+	}
+	for _, o := range g.ops {
+		o.settle(o.receipt, o.err)
+	}
+	for _, t := range g.parts {
+		if t.head > 0 {
+			p.config.Committed(t.tenant, t.head)
+		}
+	}
+}
+
+// fail answers commands that could not be committed.
+func (p *Pipeline) fail(ops []*op, err error, r reaction) {
+	for _, o := range ops {
+		o.err = answerTo(err, r)
+		p.logFailure(o)
+		o.settle(transitions.Receipt{}, o.err)
+	}
+}
+
+// logFailure keeps the cause that the caller must not see.
+func (p *Pipeline) logFailure(o *op) {
+	if e, ok := o.err.(*workflow.Error); ok && e.Cause != nil {
+		p.log.Error("command failed", "tenant", o.p.Tenant, "scope", o.p.Scope, "key", o.p.Key,
+			"workflow", o.p.Workflow, "transition", o.p.Transition, "code", e.Code, "error", e.Cause)
+	}
+}
+
+// now is the time of a group's decisions, to the microsecond that the database
+// keeps.
+func (p *Pipeline) now() time.Time {
+	if p.config.Now != nil {
+		return p.config.Now().UTC().Truncate(time.Microsecond)
+	}
+	return time.Now().Add(time.Duration(p.skew.Load())).UTC().Truncate(time.Microsecond)
+}
+
+// setClock measures how far our clock is from the database's.
+func (p *Pipeline) setClock(ctx context.Context, pg *pgx.Conn) error {
+	var theirs time.Time
+	before := time.Now()
+	if err := pg.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&theirs); err != nil {
+		return err
+	}
+	middle := before.Add(time.Since(before) / 2)
+	p.skew.Store(int64(theirs.Sub(middle)))
+	return nil
+}

@@ -1,0 +1,320 @@
+package commit
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawlhq/pawl/internal/rows"
+)
+
+// runner runs groups on a connection of its own. It is for one goroutine.
+type runner struct {
+	p        *Pipeline
+	name     string
+	lockWait time.Duration // how long a statement waits for a lock
+
+	pg      *pgx.Conn
+	conn    *rows.Conn
+	unwatch func() bool
+	open    bool // a transaction that wrote nothing is still open
+	sets map[string]*sets // by tenant, kept for their memory
+}
+
+// maxTenants bounds the memory that a runner keeps for tenants.
+const maxTenants = 64
+
+// maxTries bounds how often one group runs because others win.
+const maxTries = 20
+
+// run commits the ops, and runs them again for as long as that makes sense.
+// Commands whose instance somebody else holds come back as held, unsettled. A
+// reaction other than fine comes with the error, and then nothing is settled.
+func (r *runner) run(ctx context.Context, ops []*op, waiting bool) (held []*op, reaction reaction, err error) {
+	begun := time.Now()
+	for try := 0; ; try++ {
+		if err = r.connect(ctx, begun); err != nil {
+			return nil, lost, err
+		}
+		g := r.p.newGroup(ops)
+		held, err = r.attempt(ctx, g, try == 0, waiting)
+		switch reaction = react(err); reaction {
+		case fine:
+			r.p.finish(g)
+			r.end()
+			return held, fine, nil
+		case lost:
+			r.drop()
+			r.p.stats.lost.Add(1)
+			if time.Since(begun) > r.p.config.Outage || !pause(ctx, backoff(try)) {
+				return nil, lost, err
+			}
+		case again:
+			r.p.stats.again.Add(1)
+			if try >= maxTries || try > 1 && !pause(ctx, backoff(try)) {
+				return nil, again, err
+			}
+		default:
+			return nil, reaction, err
+		}
+	}
+}
+
+func (r *runner) attempt(ctx context.Context, g *group, first, waiting bool) (held []*op, err error) {
+	switch {
+	case g.ops[0].p.Hook:
+		return nil, r.hooked(ctx, g)
+	case first && len(g.ops) == 1 && !waiting:
+		return nil, r.one(g)
+	default:
+		return r.many(g, waiting)
+	}
+}
+
+// one commits a group of one with a single statement; see the package comment.
+func (r *runner) one(g *group) error {
+	o := g.ops[0]
+	t := g.parts[0]
+	s := r.p.stmts
+	read := !o.p.Creates
+	if !read {
+		g.decideOne(t, o)
+		read = o.decision.After == nil
+	}
+	if read {
+		r.conn.Queue(&s.Read, readParams(o), func(row *rows.Row) error { return readOne(t, row) })
+		if err := r.conn.Send(context.Background()); err != nil {
+			return err
+		}
+		o.reset()
+		t.stored, t.steps = nil, nil
+		g.decideOne(t, o)
+	}
+	switch {
+	case len(t.stored) == 0:
+		return nil
+	case len(o.decision.Events) > 1:
+		again := r.p.newGroup(g.ops)
+		_, err := r.many(again, false)
+		*g = *again
+		return err
+	}
+	return r.writeOne(g, t, o)
+}
+
+func readOne(t *part, row *rows.Row) error {
+	inst, err := readInstance(row, t.tenant)
+	if err != nil {
+		return err
+	}
+	if inst != nil {
+		t.found(inst)
+	}
+	if record := readRecord(row); record != nil {
+		t.known(record)
+	}
+	return row.Err()
+}
+
+// errMoved is a guarded update that found no row: a serialization failure, as
+// the database would call it.
+var errMoved = &pgconn.PgError{Code: "40001", Message: "the instance moved between read and write"}
+
+func (r *runner) writeOne(g *group, t *part, o *op) error {
+	set := r.setsOf(t.tenant)
+	if err := fill(g, t, set); err != nil {
+		return err
+	}
+	s := r.p.stmts
+	tenant := []byte(t.tenant)
+	if o.step == 0 {
+		r.conn.Queue(&s.RefuseOne, params([][]byte{tenant}, set.commands.Params(false)), nil)
+		return r.conn.Send(context.Background())
+	}
+	rest := params(
+		[][]byte{tenant}, set.commands.Params(false),
+		[][]byte{tenant, int8Param(1)},
+		[][]byte{tenant}, set.entries.Params(false),
+		[][]byte{tenant}, set.events.Params(false))
+	position := func(row *rows.Row) error { t.head = row.Int8(); return nil }
+	if set.created.Len() == 1 {
+		r.conn.Queue(&s.CreateOne, params([][]byte{tenant}, set.created.Params(false), rest), position)
+	} else {
+		changed := set.changed.Params(false)
+		r.conn.Queue(&s.ChangeOne, params(changed[2:], changed[:2], [][]byte{tenant}, rest), position)
+	}
+	if err := r.conn.Send(context.Background()); err != nil {
+		return err
+	}
+	if t.head == 0 {
+		return errMoved
+	}
+	return nil
+}
+
+// many commits a group in two messages; see the package comment. held are the
+// commands that it left out.
+func (r *runner) many(g *group, waiting bool) (held []*op, err error) {
+	r.conn.Queue(&r.p.stmts.Begin, nil, nil)
+	if err := load(context.Background(), r.conn, r.p.stmts, g, waiting); err != nil {
+		return nil, r.rollback(err)
+	}
+	held = g.decide()
+	if !g.writes() {
+		r.open = true // nothing to commit; the answers need not wait for the end of it
+		return held, nil
+	}
+	if err := r.queueWrites(g); err != nil {
+		return nil, r.rollback(err)
+	}
+	r.conn.Queue(&r.p.stmts.Commit, nil, nil)
+	if err := r.conn.Send(context.Background()); err != nil {
+		return nil, r.rollback(err)
+	}
+	return held, nil
+}
+
+// rollback ends a transaction that failed, and returns why it failed.
+func (r *runner) rollback(cause error) error {
+	if r.pg.PgConn().IsClosed() {
+		return cause
+	}
+	r.conn.Queue(&r.p.stmts.Rollback, nil, nil)
+	if err := r.conn.Send(context.Background()); err != nil && cause == nil {
+		return err
+	}
+	return cause
+}
+
+// end ends a transaction that wrote nothing, after its commands were answered.
+func (r *runner) end() {
+	if !r.open {
+		return
+	}
+	r.open = false
+	if err := r.rollback(nil); err != nil {
+		r.drop()
+	}
+}
+
+// load queues and sends the locks, then the look-up of the keys: after the
+// locks, so that a duplicate that just committed elsewhere is seen.
+func load(ctx context.Context, conn *rows.Conn, s *Statements, g *group, waiting bool) error {
+	lock := &s.Lock
+	if waiting {
+		lock = &s.LockWaiting
+	}
+	for _, t := range g.parts {
+		ids := t.existing(g.ops)
+		if len(ids) == 0 {
+			continue
+		}
+		conn.Queue(lock, [][]byte{[]byte(t.tenant), uuidArray(ids)}, func(row *rows.Row) error {
+			id, isHeld := row.UUID(), row.Bool()
+			t.slots[id].held = isHeld
+			inst, err := readInstance(row, t.tenant)
+			if inst != nil {
+				t.found(inst)
+			}
+			return err
+		})
+	}
+	for _, t := range g.parts {
+		scopes, keys := t.keys()
+		conn.Queue(&s.Lookup, [][]byte{[]byte(t.tenant), textArray(scopes), textArray(keys)}, func(row *rows.Row) error {
+			t.known(readRecord(row))
+			return row.Err()
+		})
+	}
+	return conn.Send(ctx)
+}
+
+func (r *runner) setsOf(tenant string) *sets {
+	s := r.sets[tenant]
+	if s == nil {
+		if len(r.sets) >= maxTenants {
+			clear(r.sets)
+		}
+		s = newSets()
+		r.sets[tenant] = s
+	}
+	return s
+}
+
+// connect makes sure that there is a connection. While the database is gone it
+// tries again until the outage has lasted too long.
+func (r *runner) connect(ctx context.Context, since time.Time) error {
+	for try := 0; r.pg == nil; try++ {
+		err := r.dial(ctx)
+		if err == nil {
+			return nil
+		}
+		r.p.log.Warn("cannot connect", "runner", r.name, "error", err)
+		if time.Since(since) > r.p.config.Outage || !pause(ctx, backoff(try+3)) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *runner) dial(work context.Context) error {
+	ctx, cancel := context.WithTimeout(work, 10*time.Second)
+	defer cancel()
+	pg, err := r.p.config.Connect(ctx, "pawl "+r.name)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	// The statements of the pipeline may only probe indexes, also when the
+	// statistics of a table that was just filled or emptied lie.
+	_, err = pg.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %d; SET plan_cache_mode = force_generic_plan; SET jit = off;
+		SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off`, r.lockWait.Milliseconds()))
+	if err == nil {
+		err = r.p.setClock(ctx, pg)
+	}
+	if err != nil {
+		closeConn(pg)
+		return fmt.Errorf("prepare connection: %w", err)
+	}
+	r.pg, r.conn, r.open = pg, rows.NewConn(pg.PgConn()), false
+	// Giving up must end a message that is under way.
+	socket := pg.PgConn().Conn()
+	r.unwatch = context.AfterFunc(work, func() { _ = socket.Close() })
+	return nil
+}
+
+// drop closes the connection, if it is not closed already.
+func (r *runner) drop() {
+	if r.pg != nil {
+		r.unwatch()
+		closeConn(r.pg)
+	}
+	r.pg, r.conn = nil, nil
+}
+
+func closeConn(pg *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = pg.Close(ctx) // the connection is given up; there is nobody to tell
+}
+
+// backoff grows from a millisecond to half a second, with full jitter.
+func backoff(try int) time.Duration {
+	limit := time.Millisecond << min(try, 9)
+	return time.Duration(rand.Int64N(int64(limit))) + time.Millisecond
+}
+
+// pause waits, and reports false if the context ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

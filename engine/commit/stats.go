@@ -1,0 +1,45 @@
+package commit
+
+import (
+	"sync/atomic"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+type stats struct {
+	claims  [transitions.Claims]atomic.Int64
+	groups  atomic.Int64
+	again   atomic.Int64
+	lost    atomic.Int64
+	splits  atomic.Int64
+	aside   atomic.Int64
+	refused atomic.Int64
+}
+
+// count takes a command that was answered.
+func (s *stats) count(o *op) { s.claims[o.claim].Add(1) }
+
+// Stats are counters since the start.
+type Stats struct {
+	Claims  map[string]int64 // answered commands by what their claim amounted to
+	Groups  int64            // committed
+	Again   int64            // runs that another transaction won
+	Lost    int64            // runs that lost their connection
+	Splits  int64            // groups split to find the command that could not be stored
+	Aside   int64            // commands that went to the side lane
+	Refused int64            // commands refused because the queue was full
+	Waiting int              // commands in the queues now
+}
+
+// Stats reads the counters.
+func (p *Pipeline) Stats() Stats {
+	s := Stats{Claims: map[string]int64{}, Groups: p.stats.groups.Load(), Again: p.stats.again.Load(), Lost: p.stats.lost.Load(),
+		Splits: p.stats.splits.Load(), Aside: p.stats.aside.Load(), Refused: p.stats.refused.Load()}
+	for c := range transitions.Claims {
+		s.Claims[transitions.Claim(c).String()] = p.stats.claims[c].Load()
+	}
+	for _, c := range p.committers {
+		s.Waiting += c.queue.depth()
+	}
+	return s
+}

@@ -1,0 +1,152 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Hook is the user's own SQL of a transition. It runs after the decision and
+// before its rows are written, in their transaction. An error that is or wraps
+// an *workflow.Error with code GuardRefused refuses the command: what the hook
+// wrote is undone, and the refusal is stored. Any other error fails the command.
+type Hook interface {
+	RunTx(ctx context.Context, tx pgx.Tx, p *transitions.Prepared, d *transitions.Decision) error
+}
+
+// hooked commits one command whose transition has a hook.
+func (r *runner) hooked(ctx context.Context, g *group) error {
+	ctx, cancel := context.WithTimeout(ctx, r.p.config.HookTimeout)
+	defer cancel()
+	tx, err := r.pg.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	err = r.p.inTx(ctx, tx, r.conn, g, r.setsOf, false)
+	if err == nil {
+		if err = tx.Commit(ctx); err != nil {
+			err = fmt.Errorf("commit: %w", err)
+		}
+	}
+	if err != nil {
+		rollbackTx(ctx, tx)
+	}
+	return err
+}
+
+// rollbackTx rolls back even when the context has ended. When that fails too
+// pgx has closed the connection, which is a rollback.
+func rollbackTx(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTripBound)
+	defer cancel()
+	_ = tx.Rollback(ctx)
+}
+
+// RunTx runs a command in the caller's transaction, as a group of one. Nothing
+// is durable, and the log does not move, until the caller commits; then the
+// transition gets its position. So the receipt has none, and the caller's
+// transaction may take its time without holding anybody but those who want the
+// same instance or key. It waits for their locks as long as ctx and the
+// transaction's own lock_timeout allow.
+func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared) (transitions.Receipt, error) {
+	o := &op{p: c, batch: newBatch(1)}
+	own := newSets()
+	conn := rows.NewUnnamedConn(tx.Conn().PgConn())
+	for try := 0; ; try++ {
+		point, err := tx.Begin(ctx)
+		if err != nil {
+			return transitions.Receipt{}, answerTo(fmt.Errorf("savepoint: %w", err), lost)
+		}
+		g := p.newGroup([]*op{o})
+		err = p.inTx(ctx, point, conn, g, func(string) *sets { return own }, true)
+		if err == nil {
+			err = point.Commit(ctx)
+		}
+		if err == nil {
+			g.answers()
+			p.stats.count(o)
+			return o.receipt, o.err
+		}
+		rollbackTx(ctx, point)
+		if r := react(err); r != again || try >= 3 {
+			return transitions.Receipt{}, answerTo(err, r)
+		}
+	}
+}
+
+// inTx does the steps of a group of one in an open transaction.
+func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, setsOf func(string) *sets, provisional bool) error {
+	if err := load(ctx, conn, p.stmts, g, true); err != nil {
+		return err
+	}
+	g.decide()
+	o, t := g.ops[0], g.parts[0]
+	if err := p.runHook(ctx, tx, g, t, o); err != nil {
+		return err
+	}
+	if !g.writes() {
+		return nil
+	}
+	if err := fill(g, t, setsOf(t.tenant)); err != nil {
+		return err
+	}
+	queueWrites(conn, p.stmts, g, setsOf, provisional)
+	return conn.Send(ctx)
+}
+
+// runHook runs the user's SQL behind a savepoint, and makes a refusal of the
+// decision when it refuses.
+func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, t *part, o *op) (err error) {
+	if o.decision.Step == nil || o.decision.Step.Hook == nil {
+		return nil
+	}
+	hook, ok := o.decision.Step.Hook.(Hook)
+	if !ok {
+		return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
+			Cause: fmt.Errorf("the hook of %s.%s is a %T", o.p.Workflow, o.p.Transition, o.decision.Step.Hook)}
+	}
+	point, err := tx.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("savepoint: %w", err)
+	}
+	if err = call(ctx, hook, point, o); err == nil {
+		if err = point.Commit(ctx); err != nil {
+			return fmt.Errorf("release savepoint: %w", err)
+		}
+		return nil
+	}
+	refusal, ok := errors.AsType[*workflow.Error](err)
+	if !ok || refusal.Code != workflow.GuardRefused {
+		return err
+	}
+	if err := point.Rollback(ctx); err != nil {
+		return fmt.Errorf("roll back to savepoint: %w", err)
+	}
+	refusal.State = o.decision.Entry.From
+	g.unstep(t, o, transitions.Refuse(refusal))
+	return nil
+}
+
+// call turns a panic of the user's code into an error of this command alone.
+func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
+				Cause: fmt.Errorf("panic in the SQL of %s.%s: %v", o.p.Workflow, o.p.Transition, v)}
+		}
+	}()
+	return hook.RunTx(ctx, tx, o.p, &o.decision)
+}
+
+// unstep replaces an accepted decision by a refusal, in a group of one.
+func (g *group) unstep(t *part, o *op, d transitions.Decision) {
+	s := t.slots[o.p.Instance]
+	s.inst, s.changed = nil, false
+	t.steps, o.step, o.decision = nil, 0, d
+}

@@ -1,0 +1,134 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Conn sends statements in pipelined messages on one connection. It prepares
+// each statement when it first meets it. It is for one goroutine.
+type Conn struct {
+	pg       *pgconn.PgConn
+	prepared map[*Statement]*pgconn.StatementDescription
+	unnamed  bool
+
+	queue []queued
+}
+
+type queued struct {
+	stmt   *Statement
+	params [][]byte
+	row    func(*Row) error
+}
+
+// NewConn uses a connection that has no pipeline under way.
+func NewConn(pg *pgconn.PgConn) *Conn {
+	return &Conn{pg: pg, prepared: map[*Statement]*pgconn.StatementDescription{}}
+}
+
+// NewUnnamedConn uses a connection that belongs to somebody else: it leaves no
+// prepared statement there.
+func NewUnnamedConn(pg *pgconn.PgConn) *Conn { return &Conn{pg: pg, unnamed: true} }
+
+// Queue adds a statement to the next message. row is called for every row that
+// it returns, and may be nil. Parameters and statement must stay as they are
+// until Send returns.
+func (c *Conn) Queue(s *Statement, params [][]byte, row func(*Row) error) {
+	c.queue = append(c.queue, queued{s, params, row})
+}
+
+// roundTrip bounds one message and its answers.
+const roundTrip = 60 * time.Second
+
+var binaryFormat = []int16{1}
+
+// Send sends the queued statements as one message, reads their results, and
+// returns the first error. After an error of the database the rest of the
+// message was skipped; inside of a transaction that transaction has failed.
+// After any other error the connection is closed.
+//
+// A context that cannot end bounds the message by time instead: a server that
+// is gone without a word must not hold its caller for ever. (Watching a context
+// costs a goroutine for each message.)
+func (c *Conn) Send(ctx context.Context) error {
+	queue := c.queue
+	c.queue = c.queue[:0]
+	if err := c.prepare(queue); err != nil {
+		return err
+	}
+	timed := ctx.Done() == nil
+	if timed {
+		if err := c.pg.Conn().SetDeadline(time.Now().Add(roundTrip)); err != nil {
+			return fmt.Errorf("set deadline: %w", err)
+		}
+	}
+	p := c.pg.StartPipeline(ctx)
+	for _, q := range queue {
+		if c.unnamed {
+			p.SendQueryParams(q.stmt.SQL, q.params, q.stmt.OIDs, binaryFormat, binaryFormat)
+		} else {
+			p.SendQueryStatement(c.prepared[q.stmt], q.params, binaryFormat, binaryFormat)
+		}
+	}
+	err := p.Sync()
+	for i := 0; err == nil && i < len(queue); i++ {
+		err = readResult(p, queue[i].row)
+	}
+	if closeErr := p.Close(); err == nil {
+		err = closeErr
+	}
+	if timed && err == nil {
+		err = c.pg.Conn().SetDeadline(time.Time{})
+	}
+	return err
+}
+
+func readResult(p *pgconn.Pipeline, row func(*Row) error) error {
+	results, err := p.GetResults()
+	if err != nil {
+		return err
+	}
+	reader, ok := results.(*pgconn.ResultReader)
+	if !ok {
+		return errors.New("the connection answers out of step")
+	}
+	var rowErr error
+	for reader.NextRow() {
+		if row == nil || rowErr != nil {
+			continue
+		}
+		r := Row{values: reader.Values()}
+		if rowErr = row(&r); rowErr == nil {
+			rowErr = r.err
+		}
+	}
+	if _, err := reader.Close(); err != nil {
+		return err
+	}
+	return rowErr
+}
+
+// prepare prepares what is new on this connection.
+func (c *Conn) prepare(queue []queued) error {
+	if c.unnamed {
+		return nil
+	}
+	for _, q := range queue {
+		if c.prepared[q.stmt] != nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), roundTrip)
+		name := fmt.Sprintf("pawl_%d", len(c.prepared))
+		d, err := c.pg.Prepare(ctx, name, q.stmt.SQL, q.stmt.OIDs)
+		cancel()
+		if err != nil {
+			return err
+		}
+		c.prepared[q.stmt] = d
+	}
+	return nil
+}

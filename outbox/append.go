@@ -1,0 +1,57 @@
+package outbox
+
+import (
+	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// Columns are the columns of an event as Add fills them. step is not a column
+// of the table: it says which of the statement's transitions the event belongs
+// to, counted from 1.
+var Columns = []rows.Column{
+	rows.Of("step", rows.Int8), rows.Of("type", rows.Text), rows.Of("ordinal", rows.Int4), rows.Of("workflow", rows.Text),
+	rows.Of("instance", rows.UUID), rows.Of("version", rows.Int8), rows.Of("transition", rows.Text),
+	rows.Of("state", rows.Text), rows.Of("at", rows.Timestamptz), rows.Of("payload", rows.JSON),
+}
+
+// Add adds an event of the step-th transition to a set with these columns.
+func Add(s *rows.Set, step int, e *transitions.Event) {
+	s.Int8(int64(step))
+	s.Text(e.Type)
+	s.Int4(e.Ordinal)
+	s.Text(e.Workflow)
+	s.UUID(e.Instance)
+	s.Int8(e.Version)
+	s.Text(e.Transition)
+	s.Text(string(e.State))
+	s.Time(e.At)
+	s.Bytes(e.Payload)
+}
+
+// Insert writes the insert of a set's events. Parameters: the tenant, then the
+// columns. position is an SQL expression that may use u.step and the source
+// from, if that is not "".
+func Insert(b *rows.Builder, array bool, position, from string) {
+	b.Add("INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload) SELECT ").
+		Param(rows.Text, false).
+		Add(", ", position, ", u.type, u.ordinal, u.workflow, u.instance, u.version, u.transition, u.state, u.at, u.payload FROM ").
+		Source(Columns, array)
+	if from != "" {
+		b.Add(", ", from)
+	}
+}
+
+// Advance writes the statement that moves the log's head by the number of
+// transitions and returns the new head. Parameters: the tenant, the number. from
+// is a row source whose single row lets it happen, or "". It takes the head's
+// row lock, the last of a transaction.
+//
+// ON CONFLICT rather than UPDATE: it makes the log of a new tenant, and it takes
+// the newest head even where the statement's snapshot is older.
+func Advance(b *rows.Builder, from string) {
+	b.Add("INSERT INTO pawl.log AS l (tenant, head) SELECT ").Param(rows.Text, false).Add(", ").Param(rows.Int8, false)
+	if from != "" {
+		b.Add(" FROM ", from)
+	}
+	b.Add(" ON CONFLICT (tenant) DO UPDATE SET head = l.head + excluded.head RETURNING head")
+}

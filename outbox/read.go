@@ -1,0 +1,65 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// Querier is what reads; a pool, a connection or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// Table reads the log of one schema.
+type Table struct {
+	q     Querier
+	after string
+	head  string
+}
+
+// New prepares to read with q. in puts the schema's name into a statement.
+func New(q Querier, in func(sql string) string) *Table {
+	return &Table{q: q, after: in(afterSQL), head: in(headSQL)}
+}
+
+// The limit counts positions, not rows, so that a batch never ends between two
+// events of one transition.
+const afterSQL = `
+SELECT position, type, ordinal, workflow, instance, version, transition, state, at, payload::text
+FROM pawl.outbox
+WHERE tenant = $1 AND position > $2 AND position <= $2 + $3
+ORDER BY position, ordinal`
+
+const headSQL = `SELECT coalesce((SELECT head FROM pawl.log WHERE tenant = $1), 0)`
+
+// After returns the events of the next transitions after a position, at most
+// limit transitions, in order.
+func (t *Table) After(ctx context.Context, tenant string, position int64, limit int) ([]transitions.Event, error) {
+	found, err := t.q.Query(ctx, t.after, tenant, position, int64(limit))
+	if err != nil {
+		return nil, fmt.Errorf("read log: %w", err)
+	}
+	events, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (transitions.Event, error) {
+		e := transitions.Event{Tenant: tenant}
+		err := row.Scan(&e.Position, &e.Type, &e.Ordinal, &e.Workflow, &e.Instance, &e.Version, &e.Transition, &e.State, &e.At, &e.Payload)
+		return e, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read log: %w", err)
+	}
+	return events, nil
+}
+
+// Head is the position of the tenant's newest transition, 0 for an empty log.
+func (t *Table) Head(ctx context.Context, tenant string) (int64, error) {
+	var head int64
+	if err := t.q.QueryRow(ctx, t.head, tenant).Scan(&head); err != nil {
+		return 0, fmt.Errorf("read log head: %w", err)
+	}
+	return head, nil
+}

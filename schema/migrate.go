@@ -1,0 +1,177 @@
+package schema
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// Migration is one numbered step of the schema.
+type Migration struct {
+	Number int
+	Name   string
+	SQL    string // for the schema pawl; see In
+}
+
+// Migrations are all steps, in order, numbered from 1 without a gap.
+var Migrations = mustLoad(files)
+
+// ErrNewer means that a newer program has migrated the database. Run that one.
+var ErrNewer = errors.New("the database is newer than this program")
+
+// ErrBehind means that the database lacks migrations that the program needs.
+var ErrBehind = errors.New("the database is older than this program: migrate it")
+
+// minServer is PostgreSQL 14, as server_version_num says it.
+const minServer = 140000
+
+// Migrate brings the schema of that name up to date, each step in a transaction
+// of its own, under an advisory lock, so that several nodes may start at once.
+// It returns how many steps it applied. A step that fails leaves the database
+// as the step before it did.
+//
+// Errors: ErrNewer; an unsupported server; those of the database.
+func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) (int, error) {
+	if err := CheckName(name); err != nil {
+		return 0, err
+	}
+	applied := 0
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return prepare(ctx, tx, name) })
+	for err == nil {
+		var more bool
+		err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) (err error) {
+			more, err = step(ctx, tx, name)
+			return err
+		})
+		if !more {
+			break
+		}
+		if err == nil {
+			applied++
+		}
+	}
+	if err != nil {
+		return applied, fmt.Errorf("migrate schema %s: %w", name, err)
+	}
+	return applied, nil
+}
+
+// Check reports whether the schema is what this program needs: nil, ErrBehind
+// or ErrNewer.
+func Check(ctx context.Context, pool *pgxpool.Pool, name string) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	at, err := current(ctx, pool, name)
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && (e.Code == "42P01" || e.Code == "3F000") {
+		return ErrBehind
+	}
+	if err != nil {
+		return fmt.Errorf("read the version of schema %s: %w", name, err)
+	}
+	return compare(at)
+}
+
+func compare(at int) error {
+	switch {
+	case at > len(Migrations):
+		return fmt.Errorf("%w (schema version %d, program %d)", ErrNewer, at, len(Migrations))
+	case at < len(Migrations):
+		return fmt.Errorf("%w (schema version %d, program %d)", ErrBehind, at, len(Migrations))
+	}
+	return nil
+}
+
+func prepare(ctx context.Context, tx pgx.Tx, name string) error {
+	var server int
+	if err := tx.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&server); err != nil {
+		return err
+	}
+	if server < minServer {
+		return fmt.Errorf("PostgreSQL 14 or newer is needed, this is %d", server/10000)
+	}
+	if err := lock(ctx, tx, name); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, In(name, `
+		CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{name}.Sanitize()+`;
+		CREATE TABLE IF NOT EXISTS pawl.migration (
+			number int PRIMARY KEY,
+			name text NOT NULL,
+			applied_at timestamptz NOT NULL DEFAULT now()
+		);
+		COMMENT ON TABLE pawl.migration IS 'The migrations that have been applied.';
+		COMMENT ON COLUMN pawl.migration.number IS 'Counts from 1 without a gap.';
+		COMMENT ON COLUMN pawl.migration.name IS 'What it was for.';
+		COMMENT ON COLUMN pawl.migration.applied_at IS 'When it was applied.';`))
+	return err
+}
+
+// step applies the next migration and reports whether there may be more.
+func step(ctx context.Context, tx pgx.Tx, name string) (more bool, err error) {
+	if err := lock(ctx, tx, name); err != nil {
+		return false, err
+	}
+	at, err := current(ctx, tx, name)
+	if err != nil {
+		return false, err
+	}
+	if at >= len(Migrations) {
+		return false, compare(at)
+	}
+	m := Migrations[at]
+	if _, err := tx.Exec(ctx, In(name, m.SQL)); err != nil {
+		return false, fmt.Errorf("migration %04d_%s: %w", m.Number, m.Name, err)
+	}
+	_, err = tx.Exec(ctx, In(name, "INSERT INTO pawl.migration (number, name) VALUES ($1, $2)"), m.Number, m.Name)
+	return true, err
+}
+
+// lock waits for other nodes that migrate. The lock ends with the transaction.
+func lock(ctx context.Context, tx pgx.Tx, name string) error {
+	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('pawl migrate ' || $1, 0))", name)
+	return err
+}
+
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func current(ctx context.Context, q querier, name string) (int, error) {
+	var at int
+	err := q.QueryRow(ctx, In(name, "SELECT coalesce(max(number), 0) FROM pawl.migration")).Scan(&at)
+	return at, err
+}
+
+func mustLoad(fsys fs.FS) []Migration {
+	names, err := fs.Glob(fsys, "migrations/*.sql")
+	if err != nil {
+		panic(err)
+	}
+	var list []Migration
+	for _, path := range names { // Glob returns them in lexical order
+		base := strings.TrimSuffix(strings.TrimPrefix(path, "migrations/"), ".sql")
+		number, title, _ := strings.Cut(base, "_")
+		n, err := strconv.Atoi(number)
+		if err != nil || n != len(list)+1 {
+			panic(fmt.Sprintf("schema: migration %s is not number %d", path, len(list)+1))
+		}
+		sql, err := fs.ReadFile(fsys, path)
+		if err != nil {
+			panic(err)
+		}
+		list = append(list, Migration{Number: n, Name: title, SQL: string(sql)})
+	}
+	return list
+}
