@@ -20,11 +20,12 @@ type Table struct {
 	q     Querier
 	after string
 	head  string
+	heads string
 }
 
 // New prepares to read with q. in puts the schema's name into a statement.
 func New(q Querier, in func(sql string) string) *Table {
-	return &Table{q: q, after: in(afterSQL), head: in(headSQL)}
+	return &Table{q: q, after: in(afterSQL), head: in(headSQL), heads: in(headsSQL)}
 }
 
 // The limit counts positions, not rows, so that a batch never ends between two
@@ -62,4 +63,24 @@ func (t *Table) Head(ctx context.Context, tenant string) (int64, error) {
 		return 0, fmt.Errorf("read log head: %w", err)
 	}
 	return head, nil
+}
+
+const headsSQL = `SELECT tenant, head FROM pawl.log WHERE tenant = ANY($1)`
+
+// Heads are the heads of several tenants' logs. An empty log has none.
+func (t *Table) Heads(ctx context.Context, tenants []string) (map[string]int64, error) {
+	found, err := t.q.Query(ctx, t.heads, tenants)
+	if err != nil {
+		return nil, fmt.Errorf("read log heads: %w", err)
+	}
+	heads := make(map[string]int64, len(tenants))
+	var tenant string
+	var head int64
+	if _, err := pgx.ForEachRow(found, []any{&tenant, &head}, func() error {
+		heads[tenant] = head
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("read log heads: %w", err)
+	}
+	return heads, nil
 }

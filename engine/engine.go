@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/engine/commit"
+	"github.com/pawlhq/pawl/engine/feed"
+	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Engine runs workflows on one database. It is safe for concurrent use. Several
+// engines, in one or many processes, may share a database.
+type Engine struct {
+	config   Config
+	registry *registry
+	queries  *queries
+	pipeline *commit.Pipeline
+	feed     *feed.Feed
+	audit    *audit.Table
+	names    *names
+	started  bool
+}
+
+// New checks the configuration and builds the workflows. It does not touch the
+// database. Its error lists every mistake of every workflow.
+func New(c Config) (*Engine, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r, err := newRegistry(c.Workflows)
+	if err != nil {
+		return nil, err
+	}
+	in := func(sql string) string { return schema.In(c.Schema, sql) }
+	log := outbox.New(c.Pool, in)
+	e := &Engine{config: c, registry: r, queries: newQueries(c.Pool, in), audit: audit.New(c.Pool, in), names: newNames()}
+	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Channel: c.Schema, Pool: c.Pool, Connect: e.connect})
+	e.pipeline = commit.New(commit.Config{
+		Connect: e.connect, Statements: commit.NewStatements(in), Definition: r.find,
+		Committed: e.feed.Committed, Now: c.Now, Log: c.Log,
+		Committers: c.Pipeline.Committers, Lanes: c.Pipeline.Lanes, QueueSize: c.Pipeline.QueueSize,
+		GroupSize: c.Pipeline.GroupSize, GroupBytes: c.Pipeline.GroupBytes, LockWait: c.Pipeline.LockWait,
+		Outage: c.Pipeline.Outage, HookTimeout: c.Pipeline.HookTimeout, Horizon: c.Replay,
+	})
+	return e, nil
+}
+
+// connect opens a connection with the pool's parameters.
+func (e *Engine) connect(ctx context.Context, name string) (*pgx.Conn, error) {
+	c := e.config.Pool.Config().ConnConfig.Copy()
+	c.RuntimeParams["application_name"] = name
+	return pgx.ConnectConfig(ctx, c)
+}
+
+// Start checks that the schema is the one that this program needs, records the
+// definitions, and begins to work. ctx bounds only the start.
+//
+// Errors: schema.ErrBehind, schema.ErrNewer, a workflow that changed under its
+// version, those of the database.
+func (e *Engine) Start(ctx context.Context) error {
+	if e.started {
+		return errors.New("engine: started twice")
+	}
+	if err := schema.Check(ctx, e.config.Pool, e.config.Schema); err != nil {
+		return err
+	}
+	if err := e.registry.record(ctx, e.config.Pool, e.config.Schema); err != nil {
+		return err
+	}
+	if err := e.pipeline.Start(ctx); err != nil {
+		return fmt.Errorf("start the commit pipeline: %w", err)
+	}
+	e.feed.Start()
+	e.started = true
+	return nil
+}
+
+// Stop takes no more commands, answers those that wait, ends every Follower and
+// returns when all is done. When ctx ends first it gives up on what is under
+// way. It may be called twice.
+func (e *Engine) Stop(ctx context.Context) {
+	if !e.started {
+		return
+	}
+	e.pipeline.Stop(ctx)
+	e.feed.Stop()
+}
+
+// Ready reports whether the database answers.
+func (e *Engine) Ready(ctx context.Context) error {
+	if err := e.config.Pool.Ping(ctx); err != nil {
+		return &workflow.Error{Code: workflow.Unavailable, Message: "the database cannot be reached", Cause: err}
+	}
+	return nil
+}
+
+// Stats are the pipeline's counters since the start.
+func (e *Engine) Stats() commit.Stats { return e.pipeline.Stats() }
+
+// Workflows lists the newest version of each workflow, by name.
+func (e *Engine) Workflows() []*workflow.Workflow { return e.registry.newest }
+
+// Workflow finds a version of a workflow; 0 is the newest.
+func (e *Engine) Workflow(name string, version int) (*workflow.Workflow, error) {
+	if w := e.registry.find(name, version); w != nil {
+		return w, nil
+	}
+	return nil, workflow.Errorf(workflow.WorkflowNotFound, "there is no workflow %q", name)
+}
+
+// newID is the id of an instance without a business key. Version 7 ids grow
+// with time, which is kind to the index.
+func newID() uuid.UUID {
+	id, err := uuid.NewV7()
+	if err != nil {
+		panic(fmt.Sprintf("engine: the system has no randomness: %v", err))
+	}
+	return id
+}
+
+// now is the engine's clock for what is decided outside of the pipeline.
+func (e *Engine) now() time.Time {
+	if e.config.Now != nil {
+		return e.config.Now().UTC()
+	}
+	return time.Now().UTC()
+}

@@ -1,0 +1,158 @@
+package feed
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// Config is what a feed needs.
+type Config struct {
+	Log      *outbox.Table
+	Logger   *slog.Logger
+	Pool     *pgxpool.Pool
+	Channel  string                                                    // of NOTIFY
+	Connect  func(ctx context.Context, name string) (*pgx.Conn, error) // for LISTEN
+	Suppress bool                                                      // neither send nor hear notifications; polling alone
+}
+
+const (
+	ringSize   = 8192 // transitions that a tail keeps
+	readSize   = 512  // transitions in one read
+	pollEvery  = time.Second
+	notifyGap  = 20 * time.Millisecond
+	readBudget = 10 * time.Second
+)
+
+// Feed serves the followers of one node.
+type Feed struct {
+	config Config
+	ctx    context.Context
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+	notice *notifier
+
+	mu    sync.Mutex
+	tails map[string]*tail
+	ended bool
+}
+
+// New makes a feed; Start begins its work.
+func New(c Config) *Feed {
+	f := &Feed{config: c, tails: map[string]*tail{}}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	f.notice = newNotifier(f)
+	return f
+}
+
+// Start begins to poll, and to exchange notifications with other nodes.
+func (f *Feed) Start() {
+	f.work.Go(f.poll)
+	if !f.config.Suppress {
+		f.work.Go(f.notice.send)
+		f.work.Go(f.notice.listen)
+	}
+}
+
+// Stop ends every follower's wait with ShuttingDown, and returns when all work
+// has ended. It may be called twice.
+func (f *Feed) Stop() {
+	f.mu.Lock()
+	f.ended = true
+	f.mu.Unlock()
+	f.stop()
+	f.work.Wait()
+}
+
+// Committed takes notice of a commit of this node.
+func (f *Feed) Committed(tenant string, head int64) {
+	f.wake(tenant, head)
+	f.notice.mark(tenant, head)
+}
+
+// wake tells a tenant's tail, if there is one, that the log has grown to head.
+func (f *Feed) wake(tenant string, head int64) {
+	f.mu.Lock()
+	t := f.tails[tenant]
+	f.mu.Unlock()
+	if t != nil {
+		t.wake(head)
+	}
+}
+
+// Head is the position of the tenant's newest transition.
+func (f *Feed) Head(ctx context.Context, tenant string) (int64, error) {
+	return f.config.Log.Head(ctx, tenant)
+}
+
+// Follow reads the tenant's log after a position.
+func (f *Feed) Follow(tenant string, after int64) transitions.Follower {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.tails[tenant]
+	if t == nil {
+		t = newTail(f, tenant)
+		f.tails[tenant] = t
+		if !f.ended {
+			f.work.Go(t.run)
+		}
+	}
+	t.followers++
+	return &follower{f: f, t: t, last: after}
+}
+
+// leave lets go of a tail, and ends it with its last follower.
+func (f *Feed) leave(t *tail) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t.followers--; t.followers == 0 {
+		delete(f.tails, t.tenant)
+		t.stop()
+	}
+}
+
+// poll wakes the tails whose log has grown unnoticed.
+func (f *Feed) poll() {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-f.ctx.Done():
+			return
+		}
+		tenants := f.followed()
+		if len(tenants) == 0 {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(f.ctx, readBudget)
+		heads, err := f.config.Log.Heads(ctx, tenants)
+		cancel()
+		if err != nil {
+			if f.ctx.Err() == nil {
+				f.config.Logger.Warn("cannot poll the log", "error", err)
+			}
+			continue
+		}
+		for tenant, head := range heads {
+			f.wake(tenant, head)
+		}
+	}
+}
+
+func (f *Feed) followed() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	tenants := make([]string, 0, len(f.tails))
+	for tenant := range f.tails {
+		tenants = append(tenants, tenant)
+	}
+	return tenants
+}

@@ -1,0 +1,78 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// follower reads a tail's ring, or the table while it is further behind.
+type follower struct {
+	f    *Feed
+	t    *tail
+	last int64
+	once sync.Once
+}
+
+// Next implements transitions.Follower.
+func (r *follower) Next(ctx context.Context) (transitions.Batch, error) {
+	for {
+		if r.f.ctx.Err() != nil {
+			return transitions.Batch{}, workflow.Errorf(workflow.ShuttingDown, "this node is stopping; go on elsewhere after position %d", r.last)
+		}
+		batch, inRing, changed := r.t.read(r.last)
+		if len(batch.Events) > 0 {
+			r.last = batch.Last
+			return batch, nil
+		}
+		if !inRing {
+			batch, err := r.table(ctx)
+			if err != nil || len(batch.Events) > 0 {
+				return batch, err
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return transitions.Batch{}, ctx.Err()
+		case <-r.f.ctx.Done():
+		}
+	}
+}
+
+// Poll implements transitions.Follower. At the end of the ring it looks into the
+// table, which may be ahead of what this node has heard.
+func (r *follower) Poll(ctx context.Context) (transitions.Batch, error) {
+	batch, _, _ := r.t.read(r.last)
+	if len(batch.Events) > 0 {
+		r.last = batch.Last
+		return batch, nil
+	}
+	return r.table(ctx)
+}
+
+// table reads the next piece of the log from the database.
+func (r *follower) table(ctx context.Context) (transitions.Batch, error) {
+	events, err := r.f.config.Log.After(ctx, r.t.tenant, r.last, readSize)
+	if err != nil {
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return transitions.Batch{}, err
+		}
+		return transitions.Batch{}, &workflow.Error{Code: workflow.Unavailable, Message: "the log could not be read; try again",
+			Cause: fmt.Errorf("follow the log of %q after %d: %w", r.t.tenant, r.last, err)}
+	}
+	if len(events) > 0 {
+		r.last = events[len(events)-1].Position
+	}
+	r.t.mu.Lock()
+	head := max(r.t.head, r.last)
+	r.t.mu.Unlock()
+	return transitions.Batch{Events: render(events), Last: r.last, Head: head}, nil
+}
+
+// Close implements transitions.Follower.
+func (r *follower) Close() { r.once.Do(func() { r.f.leave(r.t) }) }

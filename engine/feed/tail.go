@@ -1,0 +1,176 @@
+package feed
+
+import (
+	"context"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// tail reads one tenant's log for all its followers on this node.
+type tail struct {
+	f      *Feed
+	tenant string
+	ctx    context.Context
+	stop   context.CancelFunc
+	woken  chan struct{} // one token
+
+	followers int // guarded by Feed.mu
+
+	mu      sync.Mutex
+	begun   bool                 // first and last are known
+	first   int64                // the ring holds the transitions after first, up to last
+	last    int64                //
+	head    int64                // the newest position that we have heard of
+	ring    []transitions.Logged // shared with followers; only appended to
+	changed chan struct{}        // closed and replaced when the ring grows
+}
+
+func newTail(f *Feed, tenant string) *tail {
+	t := &tail{f: f, tenant: tenant, woken: make(chan struct{}, 1), changed: make(chan struct{})}
+	t.ctx, t.stop = context.WithCancel(f.ctx)
+	return t
+}
+
+// wake notes that the log has grown to head.
+func (t *tail) wake(head int64) {
+	t.mu.Lock()
+	t.head = max(t.head, head)
+	behind := t.begun && t.head > t.last
+	t.mu.Unlock()
+	if behind {
+		select {
+		case t.woken <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// run reads what is new whenever it is woken.
+func (t *tail) run() {
+	for wait := time.Duration(0); ; {
+		if wait > 0 {
+			timer := time.NewTimer(wait)
+			select {
+			case <-timer.C:
+			case <-t.ctx.Done():
+			}
+			timer.Stop()
+		}
+		if t.ctx.Err() != nil {
+			return
+		}
+		if err := t.advance(); err != nil {
+			if t.ctx.Err() == nil {
+				t.f.config.Logger.Warn("cannot read the log", "tenant", t.tenant, "error", err)
+			}
+			wait = min(2*wait+50*time.Millisecond, time.Second)
+			continue
+		}
+		wait = 0
+		if t.behind() {
+			continue
+		}
+		select {
+		case <-t.woken:
+		case <-t.ctx.Done():
+		}
+	}
+}
+
+func (t *tail) behind() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.head > t.last
+}
+
+// advance reads the next piece of the log into the ring.
+func (t *tail) advance() error {
+	ctx, cancel := context.WithTimeout(t.ctx, readBudget)
+	defer cancel()
+	t.mu.Lock()
+	begun, last := t.begun, t.last
+	t.mu.Unlock()
+	if !begun {
+		head, err := t.f.config.Log.Head(ctx, t.tenant)
+		if err != nil {
+			return err
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.begun, t.first, t.last, t.head = true, head, head, max(head, t.head)
+		t.announce()
+		return nil
+	}
+	events, err := t.f.config.Log.After(ctx, t.tenant, last, readSize)
+	if err != nil {
+		return err
+	}
+	if len(events) > 0 {
+		t.grow(render(events))
+	}
+	return nil
+}
+
+func (t *tail) grow(events []transitions.Logged) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ring = append(t.ring, events...)
+	t.last = events[len(events)-1].Position
+	t.head = max(t.head, t.last)
+	if t.last-t.first > 2*ringSize {
+		// A new ring: followers may still be reading the old one.
+		t.first = t.last - ringSize
+		t.ring = append(make([]transitions.Logged, 0, len(t.ring)), t.ring[t.after(t.first):]...)
+	}
+	t.announce()
+}
+
+func (t *tail) announce() {
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// after is the index of the first event after a position.
+func (t *tail) after(position int64) int {
+	return sort.Search(len(t.ring), func(i int) bool { return t.ring[i].Position > position })
+}
+
+// read returns what the ring has after a position. inRing is false when that is
+// further back than the ring, or the ring is not there yet. When there is
+// nothing after it, changed tells of the next.
+func (t *tail) read(position int64) (batch transitions.Batch, inRing bool, changed <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	batch.Last, batch.Head = position, max(t.head, position)
+	if !t.begun || position < t.first {
+		return batch, false, t.changed
+	}
+	if position >= t.last {
+		return batch, true, t.changed
+	}
+	from := t.after(position)
+	to := t.after(min(position+readSize, t.last))
+	batch.Events = t.ring[from:to:to]
+	batch.Last = batch.Events[len(batch.Events)-1].Position
+	return batch, true, t.changed
+}
+
+// render makes the CloudEvents, in one piece of memory.
+func render(events []transitions.Event) []transitions.Logged {
+	out := make([]transitions.Logged, len(events))
+	var text []byte
+	ends := make([]int, len(events))
+	for i := range events {
+		text = events[i].AppendCloudEvent(text)
+		ends[i] = len(text)
+	}
+	begin := 0
+	for i := range events {
+		out[i] = transitions.Logged{Event: events[i], CloudEvent: text[begin:ends[i]:ends[i]]}
+		begin = ends[i]
+	}
+	return out
+}

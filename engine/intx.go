@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/engine/commit"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// InTx lets a transition run the user's own SQL in the transaction that commits
+// it, after the decision and before its rows are written:
+//
+//	engine.InTx(workflow.On("pay", workflow.From(Placed), Paid, pay), writeLedger)
+//
+// run gets the data after the transition and the payload; the transaction is
+// the command's own and must not be committed or rolled back. A
+// [workflow.Refuse] refuses the command for good and undoes what run wrote. Any
+// other error undoes the whole command, stores nothing, and is answered as an
+// internal error. run may be called again for the same command when the
+// transaction has to be run again.
+func InTx[D, P any](t *workflow.Transition[D, P], run func(ctx context.Context, tx pgx.Tx, data D, payload P) error) *workflow.Transition[D, P] {
+	return t.Hook(hook[D, P]{run})
+}
+
+type hook[D, P any] struct {
+	run func(ctx context.Context, tx pgx.Tx, data D, payload P) error
+}
+
+var _ commit.Hook = hook[int, int]{}
+
+// RunTx implements commit.Hook.
+func (h hook[D, P]) RunTx(ctx context.Context, tx pgx.Tx, p *transitions.Prepared, d *transitions.Decision) error {
+	decoded, err := d.Step.Decode(p.Canonical) // by the version of the instance, not by the newest
+	if err != nil {
+		return err
+	}
+	data, payload, err := d.Step.Typed(d.Entry.Data, decoded)
+	if err != nil {
+		return err
+	}
+	return h.run(ctx, tx, data.(D), payload.(P))
+}

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// queries reads instances and commands.
+type queries struct {
+	pool                          *pgxpool.Pool
+	in                            func(sql string) string
+	instanceSQL, nameSQL, command string
+}
+
+const (
+	instanceColumns = `id, workflow, definition, coalesce(business_key, ''), state, version, data::text,
+	attributes, duties::text, open, chain, created_at, updated_at`
+
+	instanceSQL   = `SELECT ` + instanceColumns + ` FROM pawl.instance WHERE tenant = $1 AND id = $2`
+	workflowOfSQL = `SELECT workflow FROM pawl.instance WHERE tenant = $1 AND id = $2`
+	commandSQL    = `
+SELECT c.scope, c.key, c.fingerprint, c.status, c.workflow, c.transition, c.instance, coalesce(c.version, 0),
+	coalesce(a.position, 0), coalesce(c.code, 0), c.body, c.created_at, coalesce(c.finished_at, 'epoch'), coalesce(c.expires_at, 'epoch')
+FROM pawl.command c
+LEFT JOIN pawl.audit a ON a.tenant = c.tenant AND a.instance = c.instance AND a.version = c.version
+WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
+)
+
+func newQueries(pool *pgxpool.Pool, in func(string) string) *queries {
+	return &queries{pool: pool, in: in, instanceSQL: in(instanceSQL), nameSQL: in(workflowOfSQL), command: in(commandSQL)}
+}
+
+func (q *queries) instance(ctx context.Context, tenant string, id uuid.UUID) (transitions.Instance, error) {
+	found, err := q.pool.Query(ctx, q.instanceSQL, tenant, id)
+	if err != nil {
+		return transitions.Instance{}, readError("instance", err)
+	}
+	inst, err := pgx.CollectExactlyOneRow(found, func(row pgx.CollectableRow) (transitions.Instance, error) {
+		return scanInstance(row, tenant)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return transitions.Instance{}, errNoInstance(id)
+	}
+	if err != nil {
+		return transitions.Instance{}, readError("instance", err)
+	}
+	return inst, nil
+}
+
+func errNoInstance(id uuid.UUID) error {
+	return workflow.Errorf(workflow.InstanceNotFound, "there is no instance %s", id)
+}
+
+func (q *queries) workflowOf(ctx context.Context, tenant string, id uuid.UUID) (string, error) {
+	var name string
+	err := q.pool.QueryRow(ctx, q.nameSQL, tenant, id).Scan(&name)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", errNoInstance(id)
+	}
+	if err != nil {
+		return "", readError("instance", err)
+	}
+	return name, nil
+}
+
+func scanInstance(row pgx.CollectableRow, tenant string) (transitions.Instance, error) {
+	i := transitions.Instance{Tenant: tenant}
+	var duties, chain []byte
+	err := row.Scan(&i.ID, &i.Workflow, &i.Definition, &i.BusinessKey, &i.State, &i.Version, &i.Data,
+		&i.Attributes, &duties, &i.Open, &chain, &i.CreatedAt, &i.UpdatedAt)
+	if err != nil {
+		return i, err
+	}
+	copy(i.Chain[:], chain)
+	i.CreatedAt, i.UpdatedAt = i.CreatedAt.UTC(), i.UpdatedAt.UTC()
+	if duties != nil {
+		err = json.Unmarshal(duties, &i.Duties)
+	}
+	return i, err
+}
+
+// instances writes the filter as conditions on indexed columns.
+func (q *queries) instances(ctx context.Context, f transitions.Filter) (transitions.Page, error) {
+	var sql strings.Builder
+	sql.WriteString(`SELECT ` + instanceColumns + ` FROM pawl.instance WHERE tenant = $1 AND id > $2`)
+	args := []any{f.Tenant, f.After}
+	where := func(condition string, value any) {
+		args = append(args, value)
+		fmt.Fprintf(&sql, condition, len(args))
+	}
+	if f.Workflow != "" {
+		where(` AND workflow = $%d`, f.Workflow)
+	}
+	if f.State != "" {
+		where(` AND state = $%d`, string(f.State))
+	}
+	if f.BusinessKey != "" {
+		where(` AND id = $%d`, transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey))
+	}
+	if len(f.Attributes) > 0 {
+		where(` AND attributes @> $%d`, f.Attributes)
+	}
+	where(` ORDER BY id LIMIT $%d`, f.Limit+1)
+	found, err := q.pool.Query(ctx, q.in(sql.String()), args...)
+	if err != nil {
+		return transitions.Page{}, readError("instances", err)
+	}
+	list, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (transitions.Instance, error) {
+		return scanInstance(row, f.Tenant)
+	})
+	if err != nil {
+		return transitions.Page{}, readError("instances", err)
+	}
+	page := transitions.Page{Instances: list}
+	if len(list) > f.Limit {
+		page.Instances, page.More = list[:f.Limit], true
+	}
+	return page, nil
+}
+
+func (q *queries) record(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
+	var (
+		r           transitions.Record
+		fingerprint []byte
+		body        *string
+	)
+	err := q.pool.QueryRow(ctx, q.command, tenant, scope, key).Scan(&r.Scope, &r.Key, &fingerprint, &r.Status, &r.Workflow,
+		&r.Transition, &r.Instance, &r.Version, &r.Position, &r.Code, &body, &r.CreatedAt, &r.FinishedAt, &r.ExpiresAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return r, workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key")
+	}
+	if err != nil {
+		return r, readError("command", err)
+	}
+	copy(r.Fingerprint[:], fingerprint)
+	if body != nil {
+		r.Body = transitions.WithPosition([]byte(*body), r.Position)
+	}
+	return r, nil
+}
+
+// readError is a failed query as the caller may see it.
+func readError(what string, err error) error {
+	code, message := workflow.Unavailable, "the database could not be read; try again"
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		code, message = workflow.TimedOut, "the database did not answer in time; try again"
+	}
+	return &workflow.Error{Code: code, Message: message, Cause: fmt.Errorf("read %s: %w", what, err)}
+}

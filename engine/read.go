@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Limits of a page.
+const (
+	defaultPage = 100
+	maxPage     = 1000
+)
+
+func pageSize(limit int) int {
+	if limit <= 0 {
+		return defaultPage
+	}
+	return min(limit, maxPage)
+}
+
+func tenantOr(tenant string) string { return transitions.Command{Tenant: tenant}.WithDefaults().Tenant }
+
+// Instance reads an instance. Error: InstanceNotFound.
+func (e *Engine) Instance(ctx context.Context, tenant string, id uuid.UUID) (transitions.Instance, error) {
+	return e.queries.instance(ctx, tenantOr(tenant), id)
+}
+
+// InstanceByKey reads the instance that a business key names. Errors:
+// WorkflowNotFound, InstanceNotFound.
+func (e *Engine) InstanceByKey(ctx context.Context, tenant, workflowName, businessKey string) (transitions.Instance, error) {
+	if _, err := e.Workflow(workflowName, 0); err != nil {
+		return transitions.Instance{}, err
+	}
+	tenant = tenantOr(tenant)
+	inst, err := e.queries.instance(ctx, tenant, transitions.InstanceID(tenant, workflowName, businessKey))
+	if err == nil && inst.BusinessKey != businessKey {
+		err = errNoInstance(inst.ID)
+	}
+	if workflow.CodeOf(err) == workflow.InstanceNotFound {
+		err = workflow.Errorf(workflow.InstanceNotFound, "workflow %q has no instance with this business key", workflowName)
+	}
+	return inst, err
+}
+
+// Instances lists instances in the order of their ids. A filter by business key
+// needs the workflow, and must be by a name that exists.
+func (e *Engine) Instances(ctx context.Context, f transitions.Filter) (transitions.Page, error) {
+	f.Tenant = tenantOr(f.Tenant)
+	f.Limit = pageSize(f.Limit)
+	if f.BusinessKey != "" && f.Workflow == "" {
+		return transitions.Page{}, workflow.Errorf(workflow.InvalidRequest, "a filter by business key needs the workflow")
+	}
+	if f.Workflow != "" {
+		if _, err := e.Workflow(f.Workflow, 0); err != nil {
+			return transitions.Page{}, err
+		}
+	}
+	return e.queries.instances(ctx, f)
+}
+
+// History reads the audit rows of an instance after a version, oldest first.
+// Error: InstanceNotFound.
+func (e *Engine) History(ctx context.Context, tenant string, id uuid.UUID, after int64, limit int) ([]transitions.Entry, error) {
+	tenant = tenantOr(tenant)
+	entries, err := e.audit.History(ctx, tenant, id, after, pageSize(limit))
+	if err != nil {
+		return nil, readError("history", err)
+	}
+	if len(entries) == 0 {
+		if _, err := e.queries.workflowOf(ctx, tenant, id); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
+// Explain says what the actor can do with the instance now, and why not.
+func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) ([]transitions.Option, error) {
+	inst, err := e.Instance(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	w, err := e.Workflow(inst.Workflow, inst.Definition)
+	if err != nil {
+		return nil, err
+	}
+	return transitions.Explain(w, &inst, actor, roles, e.now()), nil
+}
+
+// Command reads what is stored under a key. Error: CommandNotFound.
+func (e *Engine) Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
+	return e.queries.record(ctx, tenantOr(tenant), scope, key)
+}
+
+// Verify checks the audit chain of an instance, or of all instances of the
+// tenant and its log for the zero id.
+func (e *Engine) Verify(ctx context.Context, tenant string, id uuid.UUID) (transitions.Verification, error) {
+	return e.VerifyWithProgress(ctx, tenant, id, nil)
+}
+
+// VerifyWithProgress is Verify, and calls progress now and then with the number
+// of rows checked so far.
+func (e *Engine) VerifyWithProgress(ctx context.Context, tenant string, id uuid.UUID, progress func(entries int64)) (transitions.Verification, error) {
+	tenant = tenantOr(tenant)
+	if id != uuid.Nil {
+		if _, err := e.queries.workflowOf(ctx, tenant, id); err != nil {
+			return transitions.Verification{}, err
+		}
+	}
+	v, err := e.audit.Verify(ctx, tenant, id, progress)
+	if err != nil {
+		return v, readError("audit", err)
+	}
+	return v, nil
+}
+
+// Head is the position of the tenant's newest transition, 0 for none.
+func (e *Engine) Head(ctx context.Context, tenant string) (int64, error) {
+	head, err := e.feed.Head(ctx, tenantOr(tenant))
+	if err != nil {
+		return 0, readError("log", err)
+	}
+	return head, nil
+}
+
+// Follow reads the tenant's log after a position. The Follower must be closed.
+func (e *Engine) Follow(tenant string, after int64) transitions.Follower {
+	return e.feed.Follow(tenantOr(tenant), after)
+}

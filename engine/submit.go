@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Submit does a command exactly once, and answers every retry with the same
+// receipt. It returns when the outcome is durable.
+//
+// A command that was decided and refused (illegal transition, guard, version,
+// business key) has a receipt that says so; see [transitions.Receipt.Err]. An
+// error is an *workflow.Error, and nothing is stored under the key, with one
+// exception: after TimedOut or Unavailable the outcome may be durable all the
+// same, and the same key tells. A full queue is refused at once with Overloaded.
+func (e *Engine) Submit(ctx context.Context, c transitions.Command) (transitions.Receipt, error) {
+	p, err := e.prepare(ctx, c)
+	if err != nil {
+		return transitions.Receipt{}, err
+	}
+	ticket, err := e.pipeline.Submit(ctx, p)
+	if err != nil {
+		return transitions.Receipt{}, err
+	}
+	reply := ticket.Wait(ctx)[0]
+	e.remember(p, reply)
+	return reply.Receipt, reply.Err
+}
+
+// manyChunk is how many commands of SubmitMany are prepared before they are
+// queued, so that the pipeline begins while the rest is being prepared.
+const manyChunk = 256
+
+// SubmitMany submits many commands and returns one reply for each, in order.
+// Commands of one instance are done in their order here. It waits for room in
+// the queues instead of being refused.
+func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []transitions.Reply {
+	replies := make([]transitions.Reply, len(cs))
+	type chunk struct {
+		wait  func() []transitions.Reply
+		index []int
+		cs    []*transitions.Prepared
+	}
+	var chunks []chunk
+	for begin := 0; begin < len(cs); begin += manyChunk {
+		var next chunk
+		for i := begin; i < min(begin+manyChunk, len(cs)); i++ {
+			p, err := e.prepare(ctx, cs[i])
+			if err != nil {
+				replies[i].Err = err
+				continue
+			}
+			next.cs, next.index = append(next.cs, p), append(next.index, i)
+		}
+		ticket := e.pipeline.SubmitMany(ctx, next.cs)
+		next.wait = func() []transitions.Reply { return ticket.Wait(ctx) }
+		chunks = append(chunks, next)
+	}
+	for _, c := range chunks {
+		for n, reply := range c.wait() {
+			replies[c.index[n]] = reply
+			e.remember(c.cs[n], reply)
+		}
+	}
+	return replies
+}
+
+// SubmitTx does a command in the caller's transaction: it is durable if and when
+// that commits. The receipt has no position; the transition gets it at commit,
+// so that a transaction that stays open holds nobody's log. The caller must not
+// use tx concurrently. After an error the transaction can go on; the command
+// left nothing in it.
+func (e *Engine) SubmitTx(ctx context.Context, tx pgx.Tx, c transitions.Command) (transitions.Receipt, error) {
+	p, err := e.prepare(ctx, c)
+	if err != nil {
+		return transitions.Receipt{}, err
+	}
+	return e.pipeline.RunTx(ctx, tx, p)
+}
+
+// DryRun says what a command would answer now, and does nothing. It needs no
+// key, and looks at none.
+func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions.Receipt, error) {
+	if c.Key == "" {
+		c.Key = "dry-run"
+	}
+	p, err := e.prepare(ctx, c)
+	if err != nil {
+		return transitions.Receipt{}, err
+	}
+	w := p.Definition
+	var inst *transitions.Instance
+	if !p.Creates || p.BusinessKey != "" {
+		found, err := e.queries.instance(ctx, p.Tenant, p.Instance)
+		switch {
+		case err == nil:
+			inst = &found
+			if w, err = e.Workflow(found.Workflow, found.Definition); err != nil {
+				return transitions.Receipt{}, err
+			}
+		case workflow.CodeOf(err) != workflow.InstanceNotFound:
+			return transitions.Receipt{}, err
+		}
+	}
+	d := transitions.Decide(p, w, inst, e.now())
+	if !d.Stored {
+		return transitions.Receipt{}, d.Err
+	}
+	return transitions.Receipt{Status: d.Code, Instance: p.Instance, Version: d.Entry.Version, Body: d.Body}, nil
+}
+
+// prepare finds the workflow and makes the command ready.
+func (e *Engine) prepare(ctx context.Context, c transitions.Command) (*transitions.Prepared, error) {
+	if c.Workflow == "" && c.Instance != uuid.Nil {
+		c = c.WithDefaults()
+		if err := c.Check(); err != nil {
+			return nil, err
+		}
+		name, err := e.workflowOf(ctx, c.Tenant, c.Instance)
+		if err != nil {
+			return nil, err
+		}
+		c.Workflow = name
+	}
+	w, err := e.Workflow(c.Workflow, 0)
+	if err != nil {
+		return nil, err
+	}
+	return transitions.Prepare(c, w, newID)
+}
+
+// workflowOf says what workflow an instance is of. That never changes, so it is
+// remembered.
+func (e *Engine) workflowOf(ctx context.Context, tenant string, id uuid.UUID) (string, error) {
+	if name, ok := e.names.get(tenant, id); ok {
+		return name, nil
+	}
+	name, err := e.queries.workflowOf(ctx, tenant, id)
+	if err == nil {
+		e.names.put(tenant, id, name)
+	}
+	return name, err
+}
+
+// remember keeps what an instance made here is.
+func (e *Engine) remember(p *transitions.Prepared, r transitions.Reply) {
+	if r.Err == nil && p.Creates && !r.Receipt.Refused() {
+		e.names.put(p.Tenant, r.Receipt.Instance, p.Workflow)
+	}
+}
