@@ -115,12 +115,12 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *Instance,
 	facts := workflow.Facts{Now: now, Tenant: p.Tenant, Actor: p.Actor, Instance: inst.ID, Version: inst.Version, State: inst.State}
 	out, err := step.Run(facts, inst.Data, payload)
 	if err != nil {
-		e := asError(err)
+		e := *asError(err) // a copy: the workflow may return one value many times
 		if !e.Code.Info().Final {
-			return failed(e)
+			return failed(&e)
 		}
 		e.State = inst.State
-		return refused(e)
+		return refused(&e)
 	}
 	attrs, err := w.AttributesOf(out.Data)
 	if err != nil {

@@ -2,6 +2,7 @@ package transitions
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlhq/pawl/workflow"
@@ -38,7 +39,7 @@ func Explain(w *workflow.Workflow, inst *Instance, actor string, roles []string,
 		if step == nil {
 			step = s
 		}
-		o := Option{Transition: s.Name, To: step.To}
+		o := Option{Transition: s.Name, To: targets(step, inst.State)}
 		if !step.Leaves(inst.State) {
 			o.Reasons = append(o.Reasons, Reason{workflow.IllegalTransition,
 				fmt.Sprintf("not possible in state %q", inst.State)})
@@ -55,6 +56,16 @@ func Explain(w *workflow.Workflow, inst *Instance, actor string, roles []string,
 		options = append(options, o)
 	}
 	return options
+}
+
+func targets(s *workflow.Step, from workflow.State) []workflow.State {
+	to := slices.Clone(s.To)
+	for i, t := range to {
+		if t == workflow.Stay {
+			to[i] = from
+		}
+	}
+	return to
 }
 
 func checkGuards(s *workflow.Step, f workflow.Facts, data []byte) (out []*workflow.Error) {

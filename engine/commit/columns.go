@@ -19,7 +19,7 @@ var (
 		rows.Of("created_at", rows.Timestamptz), rows.Of("updated_at", rows.Timestamptz),
 	}
 	changedColumns = []rows.Column{
-		rows.Of("id", rows.UUID), rows.Of("before", rows.Int8), rows.Of("state", rows.Text), rows.Of("version", rows.Int8),
+		rows.Of("row", rows.TID), rows.Of("id", rows.UUID), rows.Of("before", rows.Int8), rows.Of("state", rows.Text), rows.Of("version", rows.Int8),
 		rows.Of("data", rows.JSON), rows.Of("attributes", rows.JSONB), rows.Of("duties", rows.JSON),
 		rows.Of("open", rows.Bool), rows.Of("chain", rows.Bytea), rows.Of("updated_at", rows.Timestamptz),
 	}
@@ -50,9 +50,11 @@ func addCreated(s *rows.Set, i *transitions.Instance) error {
 	return nil
 }
 
-func addChanged(s *rows.Set, i *transitions.Instance, before int64) error {
+func addChanged(s *rows.Set, slot *slot) error {
+	i := slot.inst
+	s.TID(slot.row)
 	s.UUID(i.ID)
-	s.Int8(before)
+	s.Int8(slot.before)
 	s.Text(string(i.State))
 	s.Int8(i.Version)
 	s.Bytes(i.Data)

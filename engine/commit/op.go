@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -109,6 +110,7 @@ type slot struct {
 	id      uuid.UUID
 	inst    *transitions.Instance // nil: there is none
 	before  int64                 // its version in the database; 0: it is not there
+	row     rows.RowID            // where it stands there, while it is locked
 	held    bool                  // somebody else has it locked
 	changed bool
 }

@@ -145,7 +145,7 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 		r.conn.Queue(&s.CreateOne, params([][]byte{tenant}, set.created.Params(false), rest), position)
 	} else {
 		changed := set.changed.Params(false)
-		r.conn.Queue(&s.ChangeOne, params(changed[2:], changed[:2], [][]byte{tenant}, rest), position)
+		r.conn.Queue(&s.ChangeOne, params(changed[3:], changed[1:3], [][]byte{tenant}, rest), position)
 	}
 	if err := r.conn.Send(context.Background()); err != nil {
 		return err
@@ -214,8 +214,8 @@ func load(ctx context.Context, conn *rows.Conn, s *Statements, g *group, waiting
 			continue
 		}
 		conn.Queue(lock, [][]byte{[]byte(t.tenant), uuidArray(ids)}, func(row *rows.Row) error {
-			id, isHeld := row.UUID(), row.Bool()
-			t.slots[id].held = isHeld
+			slot := t.slots[row.UUID()]
+			slot.held, slot.row = row.Bool(), row.TID()
 			inst, err := readInstance(row, t.tenant)
 			if inst != nil {
 				t.found(inst)

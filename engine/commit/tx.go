@@ -128,8 +128,9 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, t *part, o 
 	if err := point.Rollback(ctx); err != nil {
 		return fmt.Errorf("roll back to savepoint: %w", err)
 	}
-	refusal.State = o.decision.Entry.From
-	g.unstep(t, o, transitions.Refuse(refusal))
+	own := *refusal // a copy: the hook may return one value many times
+	own.State = o.decision.Entry.From
+	g.unstep(t, o, transitions.Refuse(&own))
 	return nil
 }
 

@@ -32,7 +32,7 @@ func fill(g *group, t *part, s *sets) error {
 		if slot.before == 0 {
 			err = addCreated(s.created, slot.inst)
 		} else {
-			err = addChanged(s.changed, slot.inst, slot.before)
+			err = addChanged(s.changed, slot)
 		}
 		if err != nil {
 			return err

@@ -75,6 +75,12 @@ func (r *Row) UUID() (id uuid.UUID) {
 	return id
 }
 
+// TID reads a tid column; NULL is the zero RowID.
+func (r *Row) TID() (id RowID) {
+	copy(id[:], r.take(6))
+	return id
+}
+
 // Hash reads a bytea column of 32 bytes; NULL is all zero.
 func (r *Row) Hash() (h [32]byte) {
 	copy(h[:], r.take(32))

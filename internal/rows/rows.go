@@ -26,6 +26,7 @@ var (
 	Int2        = Type{"smallint", 21, 1005}
 	Int4        = Type{"int", 23, 1007}
 	Text        = Type{"text", 25, 1009}
+	TID         = Type{"tid", 27, 1010}
 	JSON        = Type{"json", 114, 199}
 	Timestamptz = Type{"timestamptz", 1184, 1185}
 	UUID        = Type{"uuid", 2950, 2951}
@@ -187,6 +188,16 @@ func (s *Set) JSONB(v []byte) {
 func (s *Set) UUID(v uuid.UUID) {
 	c := s.advance()
 	c.length(16)
+	c.buf = append(c.buf, v[:]...)
+}
+
+// RowID is where a row stands in its table, as PostgreSQL sends it.
+type RowID [6]byte
+
+// TID adds a tid.
+func (s *Set) TID(v RowID) {
+	c := s.advance()
+	c.length(len(v))
 	c.buf = append(c.buf, v[:]...)
 }
 
