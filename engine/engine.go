@@ -115,7 +115,11 @@ func (e *Engine) Workflow(name string, version int) (*workflow.Workflow, error) 
 	if w := e.registry.find(name, version); w != nil {
 		return w, nil
 	}
-	return nil, workflow.Errorf(workflow.WorkflowNotFound, "there is no workflow %q", name)
+	return nil, errNoWorkflow(name)
+}
+
+func errNoWorkflow(name string) error {
+	return workflow.Errorf(workflow.WorkflowNotFound, "there is no workflow %q", name)
 }
 
 // newID is the id of an instance without a business key. Version 7 ids grow

@@ -127,11 +127,11 @@ func (e *Engine) prepare(ctx context.Context, c transitions.Command) (*transitio
 		}
 		c.Workflow = name
 	}
-	w, err := e.Workflow(c.Workflow, 0)
-	if err != nil {
-		return nil, err
+	versions := e.registry.byName[c.Workflow]
+	if len(versions) == 0 {
+		return nil, errNoWorkflow(c.Workflow)
 	}
-	return transitions.Prepare(c, w, newID)
+	return transitions.Prepare(c, versions[0], newID, versions[1:]...)
 }
 
 // workflowOf says what workflow an instance is of. That never changes, so it is

@@ -2,7 +2,6 @@ package transitions
 
 import (
 	"errors"
-	"math"
 	"strconv"
 	"strings"
 
@@ -15,17 +14,14 @@ import (
 // this is far from its limit and far from any real payload.
 const MaxDepth = 64
 
-// maxSafeInteger is the largest integer that RFC 8785 can tell from its
-// neighbours: numbers are IEEE 754 doubles there.
-const maxSafeInteger = 1<<53 - 1
-
 // Canonical returns the payload in the canonical form of RFC 8785, in memory of
 // its own. Two payloads that mean the same have the same bytes.
 //
 // It refuses, as InvalidPayload, what is not a JSON object, and what cannot be
 // stored or would make two payloads look alike that are not: duplicate names,
 // invalid UTF-8, a NUL in a string, a number past the range of a double, an
-// integer past 2^53-1, nesting deeper than MaxDepth.
+// integer that a double does not keep digit for digit (all up to 2^53 are kept),
+// nesting deeper than MaxDepth. What it returns is its own canonical form.
 func Canonical(payload []byte) ([]byte, error) {
 	if err := scan(payload); err != nil {
 		return nil, err
@@ -96,11 +92,13 @@ func checkNumber(s string) error {
 		return nil // at most 15 digits: exact in a double
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	if errors.Is(err, strconv.ErrRange) || math.IsInf(f, 0) {
+	switch {
+	case errors.Is(err, strconv.ErrRange):
 		return badPayload("", "a number is out of the range of a double")
-	}
-	if err == nil && math.Abs(f) > maxSafeInteger && !strings.ContainsAny(s, ".eE") {
-		return badPayload("", "an integer is past 2^53-1; send it as a string")
+	case err != nil, strings.ContainsAny(s, ".eE"):
+		return nil // the canonicalizer says what is wrong; a fraction is rounded, as everywhere
+	case strconv.FormatFloat(f, 'f', -1, 64) != s:
+		return badPayload("", "an integer has more digits than a double keeps; send it as a string")
 	}
 	return nil
 }

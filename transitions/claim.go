@@ -112,6 +112,7 @@ func (r *Record) Answer(c Claim) (Receipt, error) {
 }
 
 func (r *Record) receipt() Receipt {
+	position := max(r.Position, 0) // a provisional one is nobody's business
 	return Receipt{Status: r.Code, Replayed: true, Instance: r.Instance, Version: r.Version,
-		Position: r.Position, Body: WithPosition(r.Body, r.Position)}
+		Position: position, Body: WithPosition(r.Body, position)}
 }

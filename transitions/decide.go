@@ -44,7 +44,7 @@ func Decide(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) (d
 }
 
 func decideCreation(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) Decision {
-	step := w.Named(p.Transition)[0]
+	step := p.Definition.Named(p.Transition)[0] // w may be older, and without it
 	if err := authorize(step, p, nil); err != nil {
 		return failed(err)
 	}

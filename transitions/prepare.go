@@ -2,6 +2,9 @@ package transitions
 
 import (
 	"crypto/sha256"
+	"fmt"
+	"runtime/debug"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,36 +17,33 @@ import (
 // decoded and canonical, its scope and instance settled, its fingerprint taken.
 type Prepared struct {
 	Command
-	Definition  *workflow.Workflow // the newest version, by which the payload was decoded
+	Definition  *workflow.Workflow // the version by which the payload was decoded; of a creation, the newest
 	Payload     workflow.Payload
 	Canonical   []byte // the payload as RFC 8785 has it
 	Fingerprint [32]byte
 	Creates     bool
-	Hook        bool // some step of that name has a Hook
+	Hook        bool // some step of that name, of any version, has a Hook
 }
 
-// Prepare makes a command ready. newID gives the id of an instance that is
-// created without a business key. The command's Workflow must be w's name.
+// Prepare makes a command ready. w is the newest version of the workflow that
+// the command names; older are those that instances may still be on, the newest
+// of them first. newID gives the id of an instance that is created without a
+// business key.
 //
 // Errors: the codes of malformed requests, TransitionNotFound.
-func Prepare(c Command, w *workflow.Workflow, newID func() uuid.UUID) (*Prepared, error) {
+func Prepare(c Command, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow) (_ *Prepared, err error) {
 	c = c.WithDefaults()
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	steps := w.Named(c.Transition)
-	if len(steps) == 0 {
-		return nil, workflow.Errorf(workflow.TransitionNotFound, "workflow %q has no transition %q", w.Name, c.Transition)
-	}
-	p := &Prepared{Command: c, Definition: w, Creates: steps[0].Start}
-	for _, s := range steps {
-		p.Hook = p.Hook || s.Hook != nil
-	}
-	var err error
-	if p.Canonical, err = Canonical(c.Payload); err != nil {
-		return nil, err
-	}
-	if p.Payload, err = steps[0].Decode(p.Canonical); err != nil {
+	p := &Prepared{Command: c}
+	defer func() {
+		if v := recover(); v != nil { // a payload's own decoding, or its business key
+			err = &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
+				Cause: fmt.Errorf("panic in the payload of %s.%s: %v\n%s", c.Workflow, c.Transition, v, debug.Stack())}
+		}
+	}()
+	if err := p.decode(w, older); err != nil {
 		return nil, err
 	}
 	if err := p.settleInstance(newID); err != nil {
@@ -51,6 +51,53 @@ func Prepare(c Command, w *workflow.Workflow, newID func() uuid.UUID) (*Prepared
 	}
 	p.Fingerprint = p.fingerprint()
 	return p, nil
+}
+
+// decode takes the newest version that has the transition and accepts the
+// payload. Which version the instance is on is not known yet: Decide decodes
+// again where it is another.
+func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow) (err error) {
+	able := withTransition(p.Transition, newest, older)
+	if len(able) == 0 {
+		return workflow.Errorf(workflow.TransitionNotFound, "workflow %q has no transition %q", newest.Name, p.Transition)
+	}
+	if p.Canonical, err = Canonical(p.Command.Payload); err != nil {
+		return err
+	}
+	for _, w := range able {
+		steps := w.Named(p.Transition)
+		p.Hook = p.Hook || slices.ContainsFunc(steps, func(s *workflow.Step) bool { return s.Hook != nil })
+		if p.Definition != nil {
+			continue
+		}
+		payload, refusal := steps[0].Decode(p.Canonical)
+		if refusal == nil {
+			p.Definition, p.Payload, p.Creates = w, payload, steps[0].Start
+		} else if err == nil {
+			err = refusal // of the newest that has it
+		}
+	}
+	if p.Definition == nil {
+		return err
+	}
+	return nil
+}
+
+// withTransition lists the versions that have the transition, the newest first.
+// Only the newest version creates.
+func withTransition(name string, newest *workflow.Workflow, older []*workflow.Workflow) (able []*workflow.Workflow) {
+	if steps := newest.Named(name); len(steps) > 0 {
+		able = append(able, newest)
+		if steps[0].Start {
+			return able
+		}
+	}
+	for _, w := range older {
+		if steps := w.Named(name); len(steps) > 0 && !steps[0].Start {
+			able = append(able, w)
+		}
+	}
+	return able
 }
 
 func (p *Prepared) settleInstance(newID func() uuid.UUID) error {

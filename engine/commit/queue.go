@@ -28,6 +28,7 @@ func (q *queue) push(ops []*op) (taken int, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
+		signal(q.room) // others may wait for room, in vain
 		return 0, true
 	}
 	taken = min(len(ops), q.limit-len(q.items))

@@ -59,6 +59,9 @@ func (r *runner) run(ctx context.Context, ops []*op, waiting bool) (held []*op, 
 				return nil, again, err
 			}
 		default:
+			if r.pg.IsClosed() {
+				r.drop()
+			}
 			return nil, reaction, err
 		}
 	}
@@ -69,14 +72,14 @@ func (r *runner) attempt(ctx context.Context, g *group, first, waiting bool) (he
 	case g.ops[0].p.Hook:
 		return nil, r.hooked(ctx, g)
 	case first && len(g.ops) == 1 && !waiting:
-		return nil, r.one(g)
+		return r.one(g)
 	default:
 		return r.many(g, waiting)
 	}
 }
 
 // one commits a group of one with a single statement; see the package comment.
-func (r *runner) one(g *group) error {
+func (r *runner) one(g *group) (held []*op, err error) {
 	o := g.ops[0]
 	t := g.parts[0]
 	s := r.p.stmts
@@ -88,7 +91,7 @@ func (r *runner) one(g *group) error {
 	if read {
 		r.conn.Queue(&s.Read, readParams(o), func(row *rows.Row) error { return readOne(t, row) })
 		if err := r.conn.Send(context.Background()); err != nil {
-			return err
+			return nil, err
 		}
 		o.reset()
 		t.stored, t.steps = nil, nil
@@ -96,14 +99,12 @@ func (r *runner) one(g *group) error {
 	}
 	switch {
 	case len(t.stored) == 0:
-		return nil
+		return nil, nil
 	case len(o.decision.Events) > 1:
-		again := r.p.newGroup(g.ops)
-		_, err := r.many(again, false)
-		*g = *again
-		return err
+		*g = *r.p.newGroup(g.ops)
+		return r.many(g, false)
 	}
-	return r.writeOne(g, t, o)
+	return nil, r.writeOne(g, t, o)
 }
 
 func readOne(t *part, row *rows.Row) error {

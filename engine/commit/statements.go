@@ -89,8 +89,8 @@ func build(write func(*rows.Builder)) rows.Statement {
 // be index probes, in the order of the array. Parameters: tenant, ids.
 func lockStatement(how string) rows.Statement {
 	var b rows.Builder
-	b.Add("SELECT u.id, i.id IS NULL AND EXISTS (SELECT 1 FROM pawl.instance x WHERE x.tenant = ").Param(rows.Text, false).
-		Add(" AND x.id = u.id) AS held, i.ctid, ", instanceSelect, " FROM unnest(").Param(rows.UUID, true).
+	b.Add("SELECT u.id, i.id IS NULL AND (SELECT true FROM pawl.instance x WHERE x.tenant = ").Param(rows.Text, false).
+		Add(" AND x.id = u.id LIMIT 1) IS NOT NULL AS held, i.ctid, ", instanceSelect, " FROM unnest(").Param(rows.UUID, true).
 		Add(") AS u(id) LEFT JOIN LATERAL (SELECT i.ctid, i.* FROM pawl.instance i WHERE i.tenant = $1 AND i.id = u.id LIMIT 1 ", how, ") i ON true")
 	return b.Statement(true)
 }
@@ -130,14 +130,14 @@ const changeSet = `state = u.state, version = u.version, data = u.data, attribut
 
 // changeMany updates locked instances, which it finds where the lock saw them: a
 // locked row does not move, and a join on the row's place leaves the planner
-// nothing else to do, also when it takes the table for empty (the tenant is
+// nothing else to do, also when it takes the table for empty (tenant and id are
 // compared in a way that no index serves, so that none tempts it). Should an
 // instance not have the version that was decided on, the transaction fails and
 // runs again.
 func changeMany(b *rows.Builder) {
 	b.Add("WITH changed AS (UPDATE pawl.instance AS i SET ", changeSet, " FROM ").Source(changedColumns, true).
 		Add(" WHERE i.ctid = u.row AND i.tenant IS NOT DISTINCT FROM ").Param(rows.Text, false).
-		Add(" AND i.id = u.id AND i.version = u.before RETURNING 1) SELECT pawl.expect(count(*), ").Param(rows.Int8, false).Add(") FROM changed")
+		Add(" AND i.id IS NOT DISTINCT FROM u.id AND i.version = u.before RETURNING 1) SELECT pawl.expect(count(*), ").Param(rows.Int8, false).Add(") FROM changed")
 }
 
 func changeOne(b *rows.Builder) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
@@ -134,7 +135,9 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, t *part, o 
 	return nil
 }
 
-// call turns a panic of the user's code into an error of this command alone.
+// call runs the hook. What goes wrong in the user's code is an error of this
+// command alone; only errors of the database keep their SQLSTATE, and with it
+// their chance to run again.
 func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -142,7 +145,23 @@ func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
 				Cause: fmt.Errorf("panic in the SQL of %s.%s: %v", o.p.Workflow, o.p.Transition, v)}
 		}
 	}()
-	return hook.RunTx(ctx, tx, o.p, &o.decision)
+	if err = hook.RunTx(ctx, tx, o.p, &o.decision); err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*workflow.Error](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return &workflow.Error{Code: workflow.TimedOut, Message: "the transition's own SQL took too long; nothing was done", Cause: err}
+	case tx.Conn().IsClosed():
+		return err
+	}
+	return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
+		Cause: fmt.Errorf("SQL of %s.%s: %w", o.p.Workflow, o.p.Transition, err)}
 }
 
 // unstep replaces an accepted decision by a refusal, in a group of one.

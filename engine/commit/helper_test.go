@@ -1,0 +1,36 @@
+package commit
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// testPipeline is a pipeline on the pool's database that nobody has started.
+func testPipeline(pool *pgxpool.Pool, ws ...*workflow.Workflow) *Pipeline {
+	return New(Config{
+		Connect: func(ctx context.Context, name string) (*pgx.Conn, error) {
+			c := pool.Config().ConnConfig.Copy()
+			c.RuntimeParams["application_name"] = name
+			return pgx.ConnectConfig(ctx, c)
+		},
+		Statements: NewStatements(func(sql string) string { return sql }),
+		Definition: func(name string, version int) *workflow.Workflow {
+			for _, w := range ws {
+				if w.Name == name && w.Version == version {
+					return w
+				}
+			}
+			return nil
+		},
+		Committed:  func(string, int64) {},
+		Log:        slog.New(slog.DiscardHandler),
+		Committers: 2, Lanes: 2, QueueSize: 64, GroupSize: 16, GroupBytes: 1 << 20,
+		LockWait: 5 * time.Second, Outage: 5 * time.Second, HookTimeout: 5 * time.Second, Horizon: time.Hour,
+	})
+}

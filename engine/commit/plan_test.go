@@ -1,0 +1,132 @@
+package commit
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/schema"
+)
+
+// node is what the test reads of a plan.
+type node struct {
+	Type     string `json:"Node Type"`
+	Relation string `json:"Relation Name"`
+	Index    string `json:"Index Name"`
+	Cond     string `json:"Index Cond"`
+	Plans    []node `json:"Plans"`
+}
+
+// keyOf are the columns that a probe of a primary key must bind, all of them.
+var keyOf = map[string][]string{
+	"instance": {"tenant", "id"},
+	"command":  {"tenant", "scope", "key"},
+	"log":      {"tenant"},
+	"audit":    {"tenant", "instance", "version"},
+}
+
+// A plan that was made for an empty table stays in use while the table fills,
+// and one that was made for a full table while it is emptied. So no statement
+// may have any plan but probes of whole primary keys, in both.
+func TestEveryStatementProbesWholeKeysOnEmptyAndOnFullTables(t *testing.T) {
+	pool := pgtest.Pool(t)
+	ctx := t.Context()
+	if _, err := schema.Migrate(ctx, pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("empty", func(t *testing.T) { explainAll(t, pool) })
+
+	exec(t, pool, "VACUUM ANALYZE")
+	t.Run("empty and vacuumed", func(t *testing.T) { explainAll(t, pool) })
+
+	exec(t, pool, `
+INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+SELECT 't' || n % 3, gen_random_uuid(), 'w', 1, 's', 1, '{}', true, decode(repeat('00', 32), 'hex'), now(), now() FROM generate_series(1, 30000) n;
+INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, body, created_at, finished_at)
+SELECT tenant, 'w:' || id, 'k', chain, 'succeeded', 'w', 't', id, 1, 'a', 200, '{}', now(), now() FROM pawl.instance;
+INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data, scope, key, at, hash)
+SELECT tenant, id, 1, 1, 'w', 't', 's', 'a', '{}', '{}', 's', 'k', now(), chain FROM pawl.instance;
+INSERT INTO pawl.log SELECT 't' || n, 10000 FROM generate_series(0, 2) n;`)
+	t.Run("full, with the statistics of the empty ones", func(t *testing.T) { explainAll(t, pool) })
+
+	exec(t, pool, "ANALYZE")
+	t.Run("full", func(t *testing.T) { explainAll(t, pool) })
+}
+
+func explainAll(t *testing.T, pool *pgxpool.Pool) {
+	p := testPipeline(pool)
+	r := p.newRunner("explain", committerLockWait)
+	if err := r.dial(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer r.drop()
+	stmts := NewStatements(func(sql string) string { return sql })
+	for name, s := range stmts.Named() {
+		if len(s.OIDs) == 0 {
+			continue // BEGIN and the like
+		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := r.pg.Prepare(t.Context(), "q_"+name, s.SQL); err != nil {
+				t.Fatal(err)
+			}
+			for _, plan := range explain(t, r.pg, "q_"+name, len(s.OIDs)) {
+				checkProbes(t, plan)
+			}
+		})
+	}
+}
+
+// explain asks for the generic plan, which the committers always use; the
+// parameters do not matter to it.
+func explain(t *testing.T, conn *pgx.Conn, name string, parameters int) []node {
+	t.Helper()
+	nulls := strings.TrimSuffix(strings.Repeat("NULL, ", parameters), ", ")
+	var raw []byte
+	if err := conn.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s(%s)", name, nulls)).Scan(&raw); err != nil {
+		t.Fatal(err)
+	}
+	var plans []struct{ Plan node }
+	if err := json.Unmarshal(raw, &plans); err != nil {
+		t.Fatal(err)
+	}
+	if len(plans) == 0 {
+		t.Fatal("no plan")
+	}
+	var nodes []node
+	for _, p := range plans {
+		nodes = append(nodes, p.Plan)
+	}
+	return nodes
+}
+
+func checkProbes(t *testing.T, n node) {
+	t.Helper()
+	switch n.Type {
+	case "Seq Scan", "Bitmap Heap Scan", "Bitmap Index Scan":
+		t.Errorf("%s on %s", n.Type, n.Relation)
+	case "Index Scan", "Index Only Scan":
+		for _, column := range keyOf[n.Relation] {
+			if !strings.Contains(n.Cond, column+" = ") {
+				t.Errorf("%s of %s does not bind %s: %s", n.Type, n.Index, column, n.Cond)
+			}
+		}
+		if keyOf[n.Relation] == nil {
+			t.Errorf("unexpected scan of %s", n.Relation)
+		}
+	}
+	for _, sub := range n.Plans {
+		checkProbes(t, sub)
+	}
+}
+
+func exec(t *testing.T, pool *pgxpool.Pool, sql string) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+}
