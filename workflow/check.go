@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Mistakes is every mistake of a definition, in the order in which a reader
@@ -16,7 +17,11 @@ type Mistakes struct {
 
 // Error lists the mistakes, one on a line.
 func (m *Mistakes) Error() string {
-	return fmt.Sprintf("workflow %q has %d mistakes:\n  - %s", m.Workflow, len(m.List), strings.Join(m.List, "\n  - "))
+	count := fmt.Sprintf("%d mistakes", len(m.List))
+	if len(m.List) == 1 {
+		count = "a mistake"
+	}
+	return fmt.Sprintf("workflow %q has %s:\n  - %s", m.Workflow, count, strings.Join(m.List, "\n  - "))
 }
 
 func (m *Mistakes) add(format string, args ...any) {
@@ -28,8 +33,7 @@ var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 // reserved are the names that the REST interface uses in a transition's place.
 var reserved = []string{"history", "transitions", "diagram", "keys"}
 
-func (w *Workflow) check(nilAttributes []string) error {
-	m := &Mistakes{Workflow: w.Name}
+func (w *Workflow) check(m *Mistakes) {
 	w.checkNames(m)
 	for _, s := range w.Steps {
 		w.checkStep(m, s)
@@ -37,13 +41,6 @@ func (w *Workflow) check(nilAttributes []string) error {
 	w.checkAmbiguity(m)
 	w.checkGraph(m)
 	w.checkRoles(m)
-	for _, a := range nilAttributes {
-		m.add("attribute %q has no function", a)
-	}
-	if len(m.List) > 0 {
-		return m
-	}
-	return nil
 }
 
 func (w *Workflow) checkNames(m *Mistakes) {
@@ -80,6 +77,12 @@ func (w *Workflow) checkStep(m *Mistakes, s *Step) {
 	if !s.Start && len(s.From) == 0 {
 		m.add("transition %q leaves no state", s.Name)
 	}
+	if s.Start && slices.Contains(s.To, Stay) {
+		m.add("transition %q creates the instance, so there is no state to stay in", s.Name)
+	}
+	if slices.Contains(s.From, Stay) {
+		m.add("transition %q leaves %q, which is a target, not a state", s.Name, Stay)
+	}
 	if s.Keyed && !s.Start {
 		m.add("transition %q declares a business key, but it creates nothing", s.Name)
 	}
@@ -100,11 +103,17 @@ func (w *Workflow) checkStep(m *Mistakes, s *Step) {
 			m.add("transition %q excludes the actors of %q, which does not exist", s.Name, n)
 		}
 	}
-	if err := s.body.complete(); err != nil {
-		m.add("transition %q %v", s.Name, err)
+	for _, missing := range s.body.incomplete() {
+		m.add("transition %q %s", s.Name, missing)
+	}
+	if slices.Contains(s.Guards, "") {
+		m.add("transition %q has a guard without a name", s.Name)
+	}
+	if !utf8.ValidString(s.Doc + strings.Join(s.Guards, "")) {
+		m.add("transition %q has a Doc or a guard's name that is not UTF-8", s.Name)
 	}
 	if _, err := s.Schema(); err != nil {
-		m.add("transition %q: payload %s has no JSON Schema: %v", s.Name, s.body.payloadName(), err)
+		m.add("transition %q: payload %s has no JSON Schema: %v", s.Name, s.body.payloadType(), err)
 	}
 }
 
@@ -114,9 +123,9 @@ func (w *Workflow) checkAmbiguity(m *Mistakes) {
 		var from []State
 		for i, s := range steps {
 			from = append(from, s.From...)
-			if i > 0 && s.body.payloadName() != steps[0].body.payloadName() {
+			if i > 0 && s.body.payloadType() != steps[0].body.payloadType() {
 				m.add("transition %q is declared with payload %s and with %s; one name has one payload",
-					name, steps[0].body.payloadName(), s.body.payloadName())
+					name, steps[0].body.payloadType(), s.body.payloadType())
 			}
 			if i > 0 && (s.Start || steps[0].Start) {
 				m.add("transition %q creates instances and is declared %d times; a start stands alone", name, len(steps))

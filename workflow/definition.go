@@ -4,15 +4,20 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/workflow/internal/schemagen"
 )
 
 // Definition is a workflow over instances with data D, as it is being declared.
 type Definition[D any] struct {
 	name    string
 	version int
-	steps   []*Step
+	parts   []Part[D]
 	finals  []State
 	roles   []string
 	attrs   []attribute[D]
@@ -28,11 +33,7 @@ type attribute[D any] struct {
 // instance stays on the version that it began with. Mistakes are reported by
 // Build, all together.
 func Define[D any](name string, version int, parts ...Part[D]) *Definition[D] {
-	d := &Definition[D]{name: name, version: version}
-	for _, p := range parts {
-		d.steps = append(d.steps, p.step())
-	}
-	return d
+	return &Definition[D]{name: name, version: version, parts: parts}
 }
 
 // Final declares the states where an instance ends. Nothing leaves them.
@@ -64,10 +65,16 @@ type Source interface {
 // runs. Its error lists every mistake; see [Mistakes].
 func (d *Definition[D]) Build() (*Workflow, error) {
 	w := &Workflow{
-		Name: d.name, Version: d.version, Finals: d.finals, Roles: d.roles,
+		Name: d.name, Version: d.version, Finals: slices.Clone(d.finals), Roles: slices.Clone(d.roles),
 		byName: map[string][]*Step{}, final: map[State]bool{}, watched: map[string]bool{},
 	}
-	for _, s := range d.steps {
+	m := &Mistakes{Workflow: d.name}
+	for i, p := range d.parts {
+		if p == nil {
+			m.add("part %d of the definition is nil", i+1)
+			continue
+		}
+		s := p.step()
 		w.Steps = append(w.Steps, s)
 		w.byName[s.Name] = append(w.byName[s.Name], s)
 		for _, n := range s.NotBy {
@@ -80,43 +87,54 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	for _, a := range d.attrs {
 		w.Attributes = append(w.Attributes, a.name)
 	}
-	w.attrs = d.attributes
+	w.attrs = attributes(slices.Clone(d.attrs))
 	w.collectStates()
-	if err := w.check(d.nilAttributes()); err != nil {
-		return nil, err
+	w.check(m)
+	d.check(m)
+	if len(m.List) > 0 {
+		return nil, m
 	}
 	raw, err := json.Marshal(w.Describe(), jsonOut)
 	if err != nil {
 		return nil, fmt.Errorf("workflow %q: describe: %w", d.name, err)
 	}
-	sum := sha256.Sum256(raw)
+	canonical := jsontext.Value(raw) // so that the order of a schema's keywords does not count
+	if err := canonical.Canonicalize(); err != nil {
+		return nil, fmt.Errorf("workflow %q: describe: %w", d.name, err)
+	}
+	sum := sha256.Sum256(canonical)
 	w.Hash = hex.EncodeToString(sum[:])
 	return w, nil
 }
 
-func (d *Definition[D]) nilAttributes() []string {
-	var names []string
+// check looks for the mistakes that only the types show.
+func (d *Definition[D]) check(m *Mistakes) {
+	if err := schemagen.Storable(reflect.TypeFor[D]()); err != nil {
+		m.add("the data %s cannot be stored as JSON: %v", reflect.TypeFor[D](), err)
+	}
 	for _, a := range d.attrs {
 		if a.value == nil {
-			names = append(names, a.name)
+			m.add("attribute %q has no function", a.name)
 		}
 	}
-	return names
 }
 
-func (d *Definition[D]) attributes(data []byte) (map[string]string, error) {
-	if len(d.attrs) == 0 {
-		return nil, nil
-	}
-	v, err := decodeData[D](data)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]string, len(d.attrs))
-	for _, a := range d.attrs {
-		if s := a.value(v); s != "" {
-			out[a.name] = s
+// attributes computes attributes from data.
+func attributes[D any](attrs []attribute[D]) func(data []byte) (map[string]string, error) {
+	return func(data []byte) (map[string]string, error) {
+		if len(attrs) == 0 {
+			return nil, nil
 		}
+		v, err := decodeData[D](data)
+		if err != nil {
+			return nil, err
+		}
+		out := make(map[string]string, len(attrs))
+		for _, a := range attrs {
+			if s := a.value(v); s != "" {
+				out[a.name] = s
+			}
+		}
+		return out, nil
 	}
-	return out, nil
 }

@@ -3,11 +3,13 @@ package workflow
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/go-playground/validator/v10"
 )
 
@@ -16,18 +18,6 @@ type None struct{}
 
 // MaxBusinessKey is the longest business key in bytes.
 const MaxBusinessKey = 255
-
-var validate = func() *validator.Validate {
-	v := validator.New(validator.WithRequiredStructEnabled())
-	v.RegisterTagNameFunc(func(f reflect.StructField) string {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" {
-			return f.Name
-		}
-		return name
-	})
-	return v
-}()
 
 func (t *Transition[D, P]) decode(raw []byte) (Payload, error) {
 	var p P
@@ -41,8 +31,8 @@ func (t *Transition[D, P]) decode(raw []byte) (Payload, error) {
 	if err := json.Unmarshal(raw, &p, jsonPayload); err != nil {
 		return Payload{}, decodeError(err)
 	}
-	if err := validate.Struct(p); err != nil {
-		return Payload{}, validationError(err)
+	if err := validateStruct(p); err != nil {
+		return Payload{}, err
 	}
 	out := Payload{value: p}
 	if t.key != nil {
@@ -51,7 +41,45 @@ func (t *Transition[D, P]) decode(raw []byte) (Payload, error) {
 			return Payload{}, err
 		}
 	}
+	if t.shared {
+		out.raw = bytes.Clone(raw)
+	}
 	return out, nil
+}
+
+// fresh returns a payload that nothing has seen before, so that an action which
+// changes its payload in place, or keeps a part of it in the data, decides the
+// same when it runs again.
+func (t *Transition[D, P]) fresh(p Payload) (P, error) {
+	if p.raw == nil {
+		return p.value.(P), nil
+	}
+	var again P
+	if err := json.Unmarshal(p.raw, &again, jsonPayload); err != nil {
+		return again, &Error{Code: Internal, Message: "the payload could be decoded only once", Cause: err}
+	}
+	return again, nil
+}
+
+// sharesMemory reports whether a copy of a t can be changed through the
+// original.
+func sharesMemory(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
+		return true
+	case reflect.Array:
+		return sharesMemory(t.Elem())
+	case reflect.Struct:
+		if t == reflect.TypeFor[time.Time]() {
+			return false // its location is never changed
+		}
+		for i := range t.NumField() {
+			if sharesMemory(t.Field(i).Type) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func checkBusinessKey(key string) error {
@@ -62,122 +90,48 @@ func checkBusinessKey(key string) error {
 		return invalid("", "the business key that this payload names is longer than 255 bytes")
 	case strings.ContainsRune(key, 0):
 		return invalid("", "the business key that this payload names contains a NUL")
+	case !utf8.ValidString(key):
+		return invalid("", "the business key that this payload names is not UTF-8")
 	}
 	return nil
 }
 
 func invalid(pointer, message string) *Error {
 	return &Error{Code: InvalidPayload, Message: "the payload is not valid",
-		Fields: []FieldError{{Pointer: pointer, Message: message}}}
+		Fields: []FieldError{{Pointer: shorten(pointer), Message: message}}}
 }
 
-// decodeError says what is wrong without repeating the payload or naming Go's
-// types.
-func decodeError(err error) *Error {
-	if e, ok := errors.AsType[*json.SemanticError](err); ok {
-		pointer := string(e.JSONPointer)
-		switch {
-		case errors.Is(err, json.ErrUnknownName):
-			return invalid(pointer, "unknown field")
-		case e.GoType != nil:
-			return invalid(pointer, "must be "+jsonTypeOf(e.GoType))
-		default:
-			return invalid(pointer, "has the wrong type")
+// validateStruct runs the validate tags. Schema has tried every rule, so that a
+// panic here is the work of a type's own methods.
+func validateStruct(p any) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &Error{Code: Internal, Message: "the payload could not be validated", Cause: fmt.Errorf("panic: %v", v)}
 		}
+	}()
+	err = validate.Struct(p)
+	if err == nil {
+		return nil
 	}
-	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return invalid(string(e.JSONPointer), "is not valid JSON: "+syntaxProblem(e))
-	}
-	return invalid("", "is not valid JSON")
-}
-
-func syntaxProblem(e *jsontext.SyntacticError) string {
-	switch {
-	case errors.Is(e, jsontext.ErrDuplicateName):
-		return "a field occurs twice"
-	case e.Err != nil:
-		return strings.TrimPrefix(e.Err.Error(), "jsontext: ")
-	default:
-		return "syntax error"
-	}
-}
-
-func jsonTypeOf(t reflect.Type) string {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch {
-	case t.PkgPath() == "time" && t.Name() == "Time":
-		return "an RFC 3339 time"
-	case t.PkgPath() == "github.com/google/uuid" && t.Name() == "UUID":
-		return "a UUID"
-	}
-	switch t.Kind() {
-	case reflect.Bool:
-		return "a boolean"
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return "an integer that fits " + t.Kind().String()
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return "a non-negative integer that fits " + t.Kind().String()
-	case reflect.Float32, reflect.Float64:
-		return "a number"
-	case reflect.String:
-		return "a string"
-	case reflect.Slice, reflect.Array:
-		return "an array"
-	default:
-		return "an object"
-	}
-}
-
-func validationError(err error) *Error {
 	fields, ok := errors.AsType[validator.ValidationErrors](err)
 	if !ok {
 		return &Error{Code: Internal, Message: "the payload could not be validated", Cause: err}
 	}
+	return validationError(reflect.TypeOf(p), fields)
+}
+
+// maxFieldErrors bounds an answer to a payload with a mistake in every entry.
+const maxFieldErrors = 100
+
+func validationError(payload reflect.Type, fields validator.ValidationErrors) *Error {
 	out := &Error{Code: InvalidPayload, Message: "the payload is not valid"}
-	for _, f := range fields {
-		out.Fields = append(out.Fields, FieldError{Pointer: pointerOf(f.Namespace()), Message: ruleText(f)})
+	for i, f := range fields {
+		if i == maxFieldErrors {
+			out.Fields = append(out.Fields, FieldError{Message: fmt.Sprintf("and %d more", len(fields)-i)})
+			break
+		}
+		out.Fields = append(out.Fields, FieldError{
+			Pointer: shorten(pointerOf(f.Namespace())), Message: ruleText(payload, f)})
 	}
 	return out
-}
-
-// pointerOf turns validator's "Place.items[0].sku" into "/items/0/sku".
-func pointerOf(namespace string) string {
-	_, path, _ := strings.Cut(namespace, ".")
-	path = strings.NewReplacer("~", "~0", "/", "~1").Replace(path)
-	return "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(path)
-}
-
-func ruleText(f validator.FieldError) string {
-	many := ""
-	switch f.Kind() {
-	case reflect.String:
-		many = " characters"
-	case reflect.Slice, reflect.Array, reflect.Map:
-		many = " entries"
-	}
-	switch f.Tag() {
-	case "required":
-		return "is required"
-	case "gt":
-		return "must be more than " + f.Param() + many
-	case "gte", "min":
-		return "must be at least " + f.Param() + many
-	case "lt":
-		return "must be less than " + f.Param() + many
-	case "lte", "max":
-		return "must be at most " + f.Param() + many
-	case "len":
-		return "must be exactly " + f.Param() + many
-	case "oneof":
-		return "must be one of: " + strings.Join(strings.Fields(f.Param()), ", ")
-	case "email", "uuid", "url", "datetime", "iso4217":
-		return "must be a valid " + f.Tag()
-	default:
-		if f.Param() != "" {
-			return "must satisfy " + f.Tag() + "=" + f.Param()
-		}
-		return "must satisfy " + f.Tag()
-	}
 }

@@ -1,24 +1,27 @@
 package workflow
 
 import (
-	"encoding/json"
-	"fmt"
 	"reflect"
 
-	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/workflow/internal/schemagen"
 )
 
 // Schema is the JSON Schema (draft 2020-12) of the step's payload. It says what
-// the Go type and its validate tags say, as far as JSON Schema can.
+// Decode accepts, as far as JSON Schema has words for it: a field is required
+// where its zero value is not valid, any other may be missing or null, and no
+// other fields are allowed. A jsonschema tag on a field is its description.
+//
+// The schema is computed once. The caller must not change it.
 func (s *Step) Schema() ([]byte, error) { return s.body.schema() }
 
-func (t *Transition[D, P]) payloadName() string { return reflect.TypeFor[P]().String() }
+func (t *Transition[D, P]) schema() ([]byte, error) { return t.schemaOf() }
 
-func (t *Transition[D, P]) schema() ([]byte, error) {
-	if reflect.TypeFor[P]().Kind() != reflect.Struct {
-		return nil, fmt.Errorf("it must be a struct")
-	}
-	schema, err := jsonschema.For[P](nil)
+func (t *Transition[D, P]) payloadType() reflect.Type { return reflect.TypeFor[P]() }
+
+func (t *Transition[D, P]) buildSchema() ([]byte, error) {
+	schema, err := schemagen.Of(reflect.TypeFor[P](), validate)
 	if err != nil {
 		return nil, err
 	}

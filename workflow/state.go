@@ -5,6 +5,10 @@ package workflow
 //	const Placed workflow.State = "placed"
 type State string
 
+// Stay as a target means the state that the instance is in: the transition
+// leaves the data changed and the state as it was.
+const Stay State = "(stay)"
+
 // From lists the states that a transition may leave. A group of states is an
 // ordinary slice: From(open...).
 func From(states ...State) []State { return states }

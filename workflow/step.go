@@ -1,8 +1,10 @@
 package workflow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -33,6 +35,7 @@ type Hook any
 // Payload is a decoded and validated payload.
 type Payload struct {
 	value any
+	raw   []byte // the payload's JSON, where actions could change value for one another
 	key   string
 }
 
@@ -55,8 +58,8 @@ type body interface {
 	act(c *Call, data []byte, p Payload) ([]byte, error)
 	typed(data []byte, p Payload) (any, any, error)
 	schema() ([]byte, error)
-	payloadName() string
-	complete() error
+	payloadType() reflect.Type
+	incomplete() []string
 }
 
 var (
@@ -94,6 +97,9 @@ func (s *Step) Run(f Facts, data []byte, p Payload) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, refusal(err)
 	}
+	if c.to == Stay {
+		c.to = f.State
+	}
 	return Outcome{To: c.to, Data: after, Result: c.result, Reason: c.reason, Events: c.events}, nil
 }
 
@@ -111,7 +117,7 @@ func refusal(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok && (e.Code == GuardRefused || e.Code == Internal) {
 		return e
 	}
-	return &Error{Code: GuardRefused, Message: err.Error()}
+	return &Error{Code: GuardRefused, Message: cmp.Or(err.Error(), "the workflow refuses it")}
 }
 
 // oneRefusal tells the caller about all guards at once.
@@ -152,7 +158,11 @@ func (t *Transition[D, P]) act(c *Call, data []byte, p Payload) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := t.action(c, &d, p.value.(P)); err != nil {
+	payload, err := t.fresh(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.action(c, &d, payload); err != nil {
 		return nil, err
 	}
 	after, err := json.Marshal(&d, jsonOut)
@@ -164,23 +174,27 @@ func (t *Transition[D, P]) act(c *Call, data []byte, p Payload) ([]byte, error) 
 
 func (t *Transition[D, P]) typed(data []byte, p Payload) (any, any, error) {
 	d, err := decodeData[D](data)
-	return d, p.value, err
+	if err != nil {
+		return nil, nil, err
+	}
+	payload, err := t.fresh(p)
+	return d, payload, err
 }
 
-func (t *Transition[D, P]) complete() error {
-	var missing []error
+func (t *Transition[D, P]) incomplete() []string {
+	var missing []string
 	if t.action == nil {
-		missing = append(missing, errors.New("has no action"))
+		missing = append(missing, "has no action")
 	}
 	for i, g := range t.guards {
 		if g == nil {
-			missing = append(missing, fmt.Errorf("guard %q is nil", t.spec.Guards[i]))
+			missing = append(missing, fmt.Sprintf("has guard %q without a function", t.spec.Guards[i]))
 		}
 	}
 	if t.spec.Keyed && t.key == nil {
-		missing = append(missing, errors.New("has a nil business key"))
+		missing = append(missing, "has a business key without a function")
 	}
-	return errors.Join(missing...)
+	return missing
 }
 
 func decodeData[D any](data []byte) (D, error) {

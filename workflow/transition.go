@@ -1,5 +1,11 @@
 package workflow
 
+import (
+	"reflect"
+	"slices"
+	"sync"
+)
+
 // Part is a piece of a definition over data of type D, made by [Start] or [On].
 type Part[D any] interface {
 	step() *Step
@@ -13,6 +19,10 @@ type Transition[D, P any] struct {
 	action func(*Call, *D, P) error
 	key    func(P) string
 	guards []func(*Call, D) error
+
+	// Set by step.
+	schemaOf func() ([]byte, error)
+	shared   bool // whether copies of a P share memory
 }
 
 // Start declares a transition that creates an instance in state to.
@@ -94,9 +104,16 @@ func (t *Transition[D, P]) Hook(h Hook) *Transition[D, P] {
 	return t
 }
 
+// step freezes the declaration: what is added to it later is not in the step.
 func (t *Transition[D, P]) step() *Step {
+	frozen := *t
+	frozen.guards = slices.Clone(t.guards)
+	frozen.schemaOf = sync.OnceValues(frozen.buildSchema)
+	frozen.shared = sharesMemory(reflect.TypeFor[P]())
 	s := t.spec
-	s.body = t
+	s.From, s.To = slices.Clone(s.From), slices.Clone(s.To)
+	s.Roles, s.NotBy, s.Guards = slices.Clone(s.Roles), slices.Clone(s.NotBy), slices.Clone(s.Guards)
+	s.body = &frozen
 	return &s
 }
 

@@ -63,7 +63,7 @@ func (w *Workflow) AttributesOf(data []byte) (map[string]string, error) { return
 func (w *Workflow) collectStates() {
 	add := func(states []State) {
 		for _, s := range states {
-			if !slices.Contains(w.States, s) {
+			if s != Stay && !slices.Contains(w.States, s) {
 				w.States = append(w.States, s)
 			}
 		}

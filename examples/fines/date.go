@@ -1,0 +1,23 @@
+package fines
+
+import (
+	"fmt"
+	"time"
+)
+
+// Date is a day in the calendar as "2006-01-02", "" for none. Written so, dates
+// compare as strings do.
+type Date string
+
+// DateOf is the day of a time, in the time's own zone.
+func DateOf(t time.Time) Date { return Date(t.Format(time.DateOnly)) }
+
+// Add returns the day so many days later. It panics for what is not a date;
+// every date of a validated payload is one.
+func (d Date) Add(days int) Date {
+	t, err := time.Parse(time.DateOnly, string(d))
+	if err != nil {
+		panic(fmt.Sprintf("fines: %q is not a date", string(d)))
+	}
+	return DateOf(t.AddDate(0, 0, days))
+}

@@ -1,0 +1,68 @@
+package fines
+
+import (
+	"errors"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Why an entry is refused, as the clerk reads it. What depends on the case
+// alone is a guard, so that it can be told before there is a payload; the rest
+// is said by the actions.
+var (
+	errAlreadySent   = errors.New("the notice was sent before")
+	errNotSent       = errors.New("the notice was never sent")
+	errAlreadyServed = errors.New("the notice was served before")
+	errNotServed     = errors.New("the notice was never served, so the 60 days have not begun")
+	errAlreadyRaised = errors.New("the sum was raised before")
+	errNoTitle       = errors.New("there is no enforceable title: neither raised nor ordered")
+
+	errOutOfOrder  = errors.New("dated before the case's last entry")
+	errTermRuns    = errors.New("the 60 days to pay are not over")
+	errNoRaise     = errors.New("the raised sum is not above the fine")
+	errNothingOwed = errors.New("nothing is owed")
+)
+
+func sentOnce(_ *workflow.Call, f Fine) error {
+	if f.SentOn != "" {
+		return errAlreadySent
+	}
+	return nil
+}
+
+func sentBefore(_ *workflow.Call, f Fine) error {
+	if f.SentOn == "" {
+		return errNotSent
+	}
+	return nil
+}
+
+func servedOnce(_ *workflow.Call, f Fine) error {
+	if f.NotifiedOn != "" {
+		return errAlreadyServed
+	}
+	return nil
+}
+
+func servedBefore(_ *workflow.Call, f Fine) error {
+	if f.NotifiedOn == "" {
+		return errNotServed
+	}
+	return nil
+}
+
+func raisedOnce(_ *workflow.Call, f Fine) error {
+	if f.RaisedOn != "" {
+		return errAlreadyRaised
+	}
+	return nil
+}
+
+// hasTitle asks for what can be enforced: the raised notice or the prefect's
+// order.
+func hasTitle(_ *workflow.Call, f Fine) error {
+	if f.RaisedOn == "" && f.OrderedOn == "" {
+		return errNoTitle
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package fines_test
+
+const raceDetector = false

@@ -1,0 +1,114 @@
+package workflow_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// snippets are declarations, and what the compiler must say about them.
+var snippets = map[string]struct{ code, want string }{
+	"good": {code: `
+		var _ = workflow.Define("order", 1,
+			workflow.Start("place", "placed", place).BusinessKey(func(p Place) string { return p.Cart }),
+			workflow.On("pay", workflow.From("placed"), "paid", pay).Guard("open", func(*workflow.Call, Order) error { return nil }),
+		).Final("paid").Attr("cart", func(o Order) string { return o.Cart })`},
+	"another_data": {want: "does not implement workflow.Part[Order]", code: `
+		var _ = workflow.Define[Order]("order", 1,
+			workflow.Start("place", "placed", place),
+			workflow.On("appeal", workflow.From("placed"), "appealed", func(*workflow.Call, *Fine, workflow.None) error { return nil }),
+		)`},
+	"another_data_inferred": {want: "does not match inferred type", code: `
+		var _ = workflow.Define("order", 1,
+			workflow.Start("place", "placed", place),
+			workflow.Start("appeal", "placed", func(*workflow.Call, *Fine, workflow.None) error { return nil }),
+		)`},
+	"data_by_value": {want: "does not match", code: `
+		var _ = workflow.Start("place", "placed", func(*workflow.Call, Order, Place) error { return nil })`},
+	"another_payload": {want: "cannot use", code: `
+		var _ = workflow.Start("place", "placed", place).BusinessKey(func(p Pay) string { return "" })`},
+	"guard_of_another_data": {want: "cannot use", code: `
+		var _ = workflow.On("pay", workflow.From("placed"), "paid", pay).Guard("open", func(*workflow.Call, Fine) error { return nil })`},
+	"guard_with_a_payload": {want: "cannot use", code: `
+		var _ = workflow.On("pay", workflow.From("placed"), "paid", pay).Guard("open", func(*workflow.Call, Order, Pay) error { return nil })`},
+	"attribute_of_another_data": {want: "cannot use", code: `
+		var _ = workflow.Define("order", 1, workflow.Start("place", "placed", place)).Attr("city", func(f Fine) string { return "" })`},
+	"not_a_transition": {want: "does not implement workflow.Part[Order]", code: `
+		var _ = workflow.Define[Order]("order", 1, other{})
+		type other struct{}`},
+}
+
+const preamble = `package snippet
+
+import "github.com/pawlhq/pawl/workflow"
+
+type (
+	Order struct{ Cart string }
+	Place struct{ Cart string }
+	Pay   struct{ Charge string }
+	Fine  struct{ City string }
+)
+
+func place(*workflow.Call, *Order, Place) error { return nil }
+func pay(*workflow.Call, *Order, Pay) error     { return nil }
+
+var _ = []any{place, pay, Fine{}}
+`
+
+// The compiler refuses a transition of another workflow, an action that takes
+// another payload, a guard on another type of data.
+func TestTheCompilerKeepsWorkflowsApart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the compiler")
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	temporary := t.TempDir()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	args := []string{"build", "-overlay", filepath.Join(temporary, "overlay.json")}
+	for name, s := range snippets {
+		file := filepath.Join(temporary, name+".go")
+		if err := os.WriteFile(file, []byte(preamble+s.code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay.Replace[filepath.Join(here, "internal", "snippets", name, "snippet.go")] = file
+		args = append(args, "./internal/snippets/"+name)
+	}
+	raw, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(temporary, "overlay.json"), raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
+	if err == nil {
+		t.Fatal("everything compiles")
+	}
+	said := byPackage(string(out))
+	for name, s := range snippets {
+		got, refused := said["github.com/pawlhq/pawl/workflow/internal/snippets/"+name]
+		if refused != (s.want != "") || !strings.Contains(got, s.want) {
+			t.Errorf("%s: want %q, the compiler says %q", name, s.want, got)
+		}
+	}
+}
+
+// byPackage splits the go command's output at its "# package" lines.
+func byPackage(out string) map[string]string {
+	said := map[string]string{}
+	name := ""
+	for line := range strings.Lines(out) {
+		if after, ok := strings.CutPrefix(line, "# "); ok {
+			name = strings.TrimSpace(after)
+			continue
+		}
+		said[name] += line
+	}
+	return said
+}

@@ -1,0 +1,73 @@
+package diagram
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Mermaid draws the workflow as a Mermaid stateDiagram-v2. It marks no state
+// when the workflow does not have the current one.
+func Mermaid(w *workflow.Workflow, o Options) string {
+	p := pictureOf(w)
+	ids := mermaidIDs(w.States)
+	var b strings.Builder
+	b.WriteString("stateDiagram-v2\n")
+	fmt.Fprintf(&b, "    accTitle: %s\n", p.title())
+	direction := "TB"
+	if o.Direction == LeftRight {
+		direction = "LR"
+	}
+	fmt.Fprintf(&b, "    direction %s\n", direction)
+	for _, s := range w.States {
+		if ids[s] != string(s) {
+			fmt.Fprintf(&b, "    state \"%s\" as %s\n", s, ids[s])
+		}
+	}
+	for _, a := range p.arrows {
+		from := "[*]"
+		if a.from != "" {
+			from = ids[a.from]
+		}
+		fmt.Fprintf(&b, "    %s --> %s : %s\n", from, ids[a.to], strings.Join(a.lines(), "<br/>"))
+	}
+	for _, s := range w.States {
+		if w.IsFinal(s) {
+			fmt.Fprintf(&b, "    %s --> [*]\n", ids[s])
+		}
+	}
+	if slices.Contains(w.States, o.Current) {
+		b.WriteString("    classDef current fill:#fde68a,stroke:#b45309,color:#451a03,stroke-width:2px\n")
+		fmt.Fprintf(&b, "    class %s current\n", ids[o.Current])
+	}
+	return b.String()
+}
+
+// mermaidWords are the words that Mermaid would not take for a state's name.
+var mermaidWords = []string{
+	"acctitle", "accdescr", "as", "class", "classdef", "click", "default", "direction", "end", "hide", "href",
+	"note", "scale", "state", "style",
+}
+
+// mermaidIDs gives every state an identifier, its name where Mermaid allows.
+func mermaidIDs(states []workflow.State) map[workflow.State]string {
+	ids := map[workflow.State]string{}
+	taken := map[string]bool{}
+	for _, s := range states {
+		taken[string(s)] = true
+	}
+	for _, s := range states {
+		id := strings.ReplaceAll(string(s), "-", "_")
+		if id[0] <= '9' || slices.Contains(mermaidWords, id) {
+			id = "s_" + id
+		}
+		for id != string(s) && taken[id] {
+			id += "_"
+		}
+		taken[id] = true
+		ids[s] = id
+	}
+	return ids
+}

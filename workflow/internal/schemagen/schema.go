@@ -1,0 +1,165 @@
+package schemagen
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/go-playground/validator/v10"
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Draft names the version of JSON Schema that the schemas are written in.
+const Draft = "https://json-schema.org/draft/2020-12/schema"
+
+// Of returns the schema of the JSON objects that decode into struct t and that
+// v then finds valid. It tries v's rules once on zero values.
+func Of(t reflect.Type, v *validator.Validate) (*jsonschema.Schema, error) {
+	if t.Kind() != reflect.Struct || decodesItself(t) {
+		return nil, errors.New("it must be a struct that is decoded field by field")
+	}
+	b := &builder{validate: v}
+	s, err := b.object(t, true)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.valid(t, ""); err != nil { // for the rules between fields
+		return nil, err
+	}
+	s.Schema = Draft
+	return s, nil
+}
+
+type builder struct {
+	validate *validator.Validate
+	path     []reflect.Type // of structs, from the outermost in
+}
+
+// site is a place where a value of a type stands, and the rules that the
+// validator applies there, if it gets there.
+type site struct {
+	typ     reflect.Type
+	rules   rules
+	checked bool
+	quoted  bool
+}
+
+// object describes a struct. Its fields are checked if the validator gets here.
+func (b *builder) object(t reflect.Type, checked bool) (*jsonschema.Schema, error) {
+	if slices.Contains(b.path, t) {
+		return nil, fmt.Errorf("%s contains itself", t)
+	}
+	b.path = append(b.path, t)
+	defer func() { b.path = b.path[:len(b.path)-1] }()
+
+	members, rest := fieldsOf(t)
+	if err := probe(t, members); err != nil {
+		return nil, err
+	}
+	s := &jsonschema.Schema{
+		Type: "object", Properties: map[string]*jsonschema.Schema{},
+		AdditionalProperties: nothing(),
+	}
+	var required []field
+	for _, f := range members {
+		if f.anyCase {
+			return nil, fmt.Errorf("field %s: no schema can say that its name may have any case", f.goField.Name)
+		}
+		at := site{typ: f.typ, quoted: f.quoted}
+		if checked && !f.skipped && f.rules != "-" {
+			at.checked, at.rules = true, parseRules(f.rules)
+		}
+		value, optional, err := b.value(at)
+		if err != nil {
+			return nil, fmt.Errorf("field %s: %w", f.goField.Name, err)
+		}
+		value.Description = f.goField.Tag.Get("jsonschema")
+		s.Properties[f.name] = value
+		s.PropertyOrder = append(s.PropertyOrder, f.name)
+		if !optional {
+			required = append(required, f)
+		}
+	}
+	require(s, members, required)
+	if rest == nil {
+		return s, nil
+	}
+	var err error
+	s.AdditionalProperties, err = b.additional(rest)
+	return s, err
+}
+
+// require writes which members must be there: always, or with those that make
+// the decoder allocate the embedded pointer that both are in.
+func require(s *jsonschema.Schema, members, required []field) {
+	for _, r := range required {
+		if len(r.pointers) == 0 {
+			s.Required = append(s.Required, r.name)
+			continue
+		}
+		for _, m := range members {
+			if m.name == r.name || !containsAll(m.pointers, r.pointers) {
+				continue
+			}
+			if s.DependentRequired == nil {
+				s.DependentRequired = map[string][]string{}
+			}
+			s.DependentRequired[m.name] = append(s.DependentRequired[m.name], r.name)
+		}
+	}
+}
+
+func containsAll(set, subset []string) bool {
+	for _, s := range subset {
+		if !slices.Contains(set, s) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *builder) additional(rest reflect.Type) (*jsonschema.Schema, error) {
+	t, err := additional(rest)
+	if err != nil || t == nil {
+		return anything(), err
+	}
+	s, _, err := b.value(site{typ: t})
+	return s, err
+}
+
+// value describes a value, and reports whether it may be missing or null.
+func (b *builder) value(at site) (s *jsonschema.Schema, optional bool, err error) {
+	inner := at.typ
+	for inner.Kind() == reflect.Pointer {
+		inner = inner.Elem()
+	}
+	form := formOf(inner, at.quoted)
+	s, err = b.shape(form, inner, at)
+	if err != nil {
+		return nil, false, err
+	}
+	if !at.checked {
+		nullable(s)
+		return s, true, nil
+	}
+	if err := b.try(form, inner, at.rules.blocks); err != nil {
+		return nil, false, err
+	}
+	target := &target{form: form, typ: inner, pointer: inner != at.typ, schema: s}
+	if err := target.apply(at.rules.blocks); err != nil {
+		return nil, false, err
+	}
+	simplify(s)
+	optional, err = b.acceptsZero(at.typ, at.rules)
+	if optional {
+		nullable(s)
+	}
+	return s, optional, err
+}
+
+// anything is the schema of every value.
+func anything() *jsonschema.Schema { return &jsonschema.Schema{} }
+
+// nothing is the schema of no value.
+func nothing() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }

@@ -1,0 +1,237 @@
+package schemagen
+
+import (
+	"encoding"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/google/uuid"
+)
+
+// form is how a Go type looks in JSON, as far as rules care.
+type form int
+
+const (
+	formUnknown form = iota // the type decodes itself
+	formAny
+	formBool
+	formNumber
+	formQuoted // a number in a string
+	formString
+	formText // a string that means something else: a time, a UUID, bytes
+	formArray
+	formMap
+	formObject
+	formInvalid
+)
+
+func decodesItself(t reflect.Type) bool {
+	return t == reflect.TypeFor[time.Time]() || implements[json.Unmarshaler](t) ||
+		implements[json.UnmarshalerFrom](t) || implements[encoding.TextUnmarshaler](t)
+}
+
+func implements[I any](t reflect.Type) bool {
+	i := reflect.TypeFor[I]()
+	return t.Kind() != reflect.Interface && (t.Implements(i) || reflect.PointerTo(t).Implements(i))
+}
+
+func formOf(t reflect.Type, quoted bool) form {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return formText
+	case implements[json.Unmarshaler](t) || implements[json.UnmarshalerFrom](t):
+		return formUnknown
+	case implements[encoding.TextUnmarshaler](t) || isBytes(t):
+		return formText
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return formBool
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
+		reflect.Float32, reflect.Float64:
+		if quoted {
+			return formQuoted
+		}
+		return formNumber
+	case reflect.String:
+		return formString
+	case reflect.Slice, reflect.Array:
+		return formArray
+	case reflect.Map:
+		return formMap
+	case reflect.Struct:
+		return formObject
+	case reflect.Interface:
+		if t.NumMethod() == 0 {
+			return formAny
+		}
+	}
+	return formInvalid
+}
+
+// isBytes reports whether package json writes t as base64.
+func isBytes(t reflect.Type) bool {
+	return (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) &&
+		t.Elem().Kind() == reflect.Uint8 && t.Elem().PkgPath() == ""
+}
+
+// shape describes the type at a place, without the rules on the value itself.
+func (b *builder) shape(f form, t reflect.Type, at site) (*jsonschema.Schema, error) {
+	if at.quoted && f != formQuoted && f != formText && f != formUnknown {
+		return nil, fmt.Errorf("%s is not a number that could be written as a string", t)
+	}
+	switch f {
+	case formUnknown, formAny:
+		return anything(), nil
+	case formBool:
+		return &jsonschema.Schema{Type: "boolean"}, nilDecodes(t)
+	case formNumber:
+		return number(t), nilDecodes(t)
+	case formQuoted:
+		return quoted(t), nilDecodes(t)
+	case formString:
+		return &jsonschema.Schema{Type: "string"}, nilDecodes(t)
+	case formText:
+		return text(t), nil
+	case formArray:
+		return b.array(t, at)
+	case formMap:
+		return b.mapping(t, at)
+	case formObject:
+		return b.object(t, at.checked && !at.rules.skipsNested())
+	default:
+		return nil, fmt.Errorf("%s: it has no JSON form", t)
+	}
+}
+
+func number(t reflect.Type) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "integer"}
+	switch t.Kind() {
+	case reflect.Float32:
+		s.Type, s.Format = "number", "float"
+	case reflect.Float64:
+		s.Type = "number"
+	case reflect.Int8, reflect.Int16, reflect.Int32:
+		s.Minimum = jsonschema.Ptr(-math.Ldexp(1, t.Bits()-1))
+		s.Maximum = jsonschema.Ptr(math.Ldexp(1, t.Bits()-1) - 1)
+	case reflect.Int, reflect.Int64:
+		s.Format = "int64"
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		s.Minimum = jsonschema.Ptr(0.0)
+		s.Maximum = jsonschema.Ptr(math.Ldexp(1, t.Bits()) - 1)
+	default:
+		s.Minimum, s.Format = jsonschema.Ptr(0.0), "uint64"
+	}
+	return s
+}
+
+const (
+	integerText  = `^-?(?:0|[1-9][0-9]*)$`
+	unsignedText = `^(?:0|[1-9][0-9]*)$`
+	numberText   = `^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$`
+	base64Text   = `^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`
+)
+
+func quoted(t reflect.Type) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "string", Pattern: integerText}
+	switch {
+	case t.Kind() == reflect.Float32 || t.Kind() == reflect.Float64:
+		s.Pattern = numberText
+	case t.Kind() >= reflect.Uint && t.Kind() <= reflect.Uintptr:
+		s.Pattern = unsignedText
+	}
+	return s
+}
+
+func text(t reflect.Type) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "string"}
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		s.Format = "date-time"
+	case t == reflect.TypeFor[uuid.UUID]():
+		s.Format = "uuid"
+	case implements[encoding.TextUnmarshaler](t):
+	default:
+		s.ContentEncoding, s.Pattern = "base64", base64Text
+		if t.Kind() == reflect.Array {
+			digits, padding := (8*t.Len()+5)/6, (3-t.Len()%3)%3
+			s.Pattern = fmt.Sprintf(`^[A-Za-z0-9+/]{%d}%s$`, digits, strings.Repeat("=", padding))
+		}
+	}
+	return s
+}
+
+func (b *builder) array(t reflect.Type, at site) (*jsonschema.Schema, error) {
+	items, err := b.entry(t, at)
+	if err != nil {
+		return nil, err
+	}
+	s := &jsonschema.Schema{Type: "array", Items: items}
+	if t.Kind() == reflect.Array {
+		s.MinItems, s.MaxItems = jsonschema.Ptr(t.Len()), jsonschema.Ptr(t.Len())
+	}
+	return s, nil
+}
+
+func (b *builder) mapping(t reflect.Type, at site) (*jsonschema.Schema, error) {
+	allowed, err := names(t)
+	if err != nil {
+		return nil, err
+	}
+	s := &jsonschema.Schema{Type: "object", PropertyNames: allowed}
+	if s.AdditionalProperties, err = b.entry(t, at); err != nil {
+		return nil, err
+	}
+	if at.checked && at.rules.keys != nil {
+		if err := b.applyToKeys(s, t.Key(), at.rules.keys.blocks); err != nil {
+			return nil, fmt.Errorf("keys: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// names describes the names of a map's members, nil where any string is one.
+func names(t reflect.Type) (*jsonschema.Schema, error) {
+	key := t.Key()
+	switch form := formOf(key, false); {
+	case form == formString:
+		return nil, nil
+	case form == formText && !isBytes(key):
+		s := text(key)
+		s.Type = "" // a name is always a string
+		return s, nil
+	case form == formNumber && key.Kind() < reflect.Uint:
+		return pattern(integerText), nil
+	case form == formNumber && key.Kind() <= reflect.Uintptr:
+		return pattern(unsignedText), nil
+	default:
+		return nil, fmt.Errorf("%s has keys that are not strings", t)
+	}
+}
+
+func (b *builder) applyToKeys(s *jsonschema.Schema, key reflect.Type, blocks []block) error {
+	f := formOf(key, false)
+	if err := b.try(f, key, blocks); err != nil || f != formString {
+		return err
+	}
+	names := &target{form: f, typ: key, schema: anything()}
+	err := names.apply(blocks)
+	s.PropertyNames = names.schema
+	return err
+}
+
+// entry describes the entries of an array or a map.
+func (b *builder) entry(t reflect.Type, at site) (*jsonschema.Schema, error) {
+	entry := site{typ: t.Elem()}
+	if at.rules.dive {
+		entry.checked, entry.rules = at.checked, *at.rules.elem
+	}
+	s, _, err := b.value(entry)
+	return s, err
+}

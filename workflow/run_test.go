@@ -1,0 +1,370 @@
+package workflow
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+type ledger struct {
+	Total int            `json:"total"`
+	Lines []int          `json:"lines,omitempty"`
+	By    map[string]int `json:"by,omitempty"`
+}
+
+type entry struct {
+	Lines []int          `json:"lines"`
+	By    map[string]int `json:"by"`
+	To    State          `json:"to"`
+	Emit  []string       `json:"emit"`
+	Fail  string         `json:"fail"`
+}
+
+var someFacts = Facts{
+	Now: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), Tenant: "t-1", Actor: "ann",
+	Instance: uuid.MustParse("01936b0e-0000-7000-8000-000000000001"), Version: 3, State: "open",
+}
+
+// ledgerStep is a transition from "open" whose action does as it is told.
+func ledgerStep(t testing.TB, action func(*Call, *ledger, entry) error, guards ...func(*Call, ledger) error) *Step {
+	t.Helper()
+	on := On("book", From("open"), "open", action).Or("closed", Stay)
+	for _, g := range guards {
+		on.Guard("the books are open", g)
+	}
+	w, err := Define("ledger", 1,
+		Start("begin", "open", func(*Call, *ledger, None) error { return nil }), on,
+	).Final("closed").Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Leaving("book", "open")
+}
+
+func decoded(t testing.TB, s *Step, payload string) Payload {
+	t.Helper()
+	p, err := s.Decode([]byte(payload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func book(c *Call, d *ledger, e entry) error {
+	if e.Fail != "" {
+		d.Total = -1
+		return Refuse("%s", e.Fail)
+	}
+	for _, l := range e.Lines {
+		d.Total += l
+	}
+	if d.By == nil {
+		d.By = map[string]int{}
+	}
+	for name, n := range e.By {
+		d.By[name] += n
+	}
+	d.Lines = append(d.Lines, e.Lines...)
+	if e.To != "" {
+		c.Goto(e.To)
+	}
+	for _, event := range e.Emit {
+		c.Emit(event, map[string]any{"total": d.Total, "by": d.By})
+	}
+	c.Return(map[string]int{"z": 1, "a": d.Total})
+	c.Because("booked by " + c.Actor())
+	return nil
+}
+
+func TestRunDecides(t *testing.T) {
+	s := ledgerStep(t, book)
+	out, err := s.Run(someFacts, []byte(`{"total":1}`), decoded(t, s,
+		`{"lines":[2,3],"by":{"b":1,"a":2},"to":"closed","emit":["booked","closed"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Outcome{
+		To: "closed", Reason: "booked by ann",
+		Data:   []byte(`{"total":6,"lines":[2,3],"by":{"a":2,"b":1}}`),
+		Result: []byte(`{"a":6,"z":1}`),
+		Events: []Emitted{
+			{"booked", []byte(`{"by":{"a":2,"b":1},"total":6}`)},
+			{"closed", []byte(`{"by":{"a":2,"b":1},"total":6}`)},
+		},
+	}
+	if !reflect.DeepEqual(out, want) {
+		t.Errorf("got\n%s\n%+v", out.Data, out)
+	}
+}
+
+func TestRunGoesToTheFirstTargetUnlessTold(t *testing.T) {
+	s := ledgerStep(t, book)
+	for to, want := range map[string]State{"": "open", "open": "open", "closed": "closed", string(Stay): "open"} {
+		out, err := s.Run(someFacts, nil, decoded(t, s, `{"to":"`+to+`"}`))
+		if err != nil || out.To != want {
+			t.Errorf("Goto(%q): %q, %v", to, out.To, err)
+		}
+	}
+}
+
+func TestActionKnowsItsFacts(t *testing.T) {
+	var got Facts
+	s := ledgerStep(t, func(c *Call, _ *ledger, _ entry) error {
+		got = Facts{c.Now(), c.Tenant(), c.Actor(), c.Instance(), c.Version(), c.State()}
+		return nil
+	})
+	if _, err := s.Run(someFacts, nil, decoded(t, s, `{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got != someFacts {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A defect of the workflow's code is not a refusal: it must not be stored with
+// the key and replayed.
+func TestMisuseOfTheCallIsADefect(t *testing.T) {
+	cases := map[string]struct {
+		action func(*Call, *ledger, entry) error
+		cause  string
+	}{
+		"an undeclared target": {
+			func(c *Call, _ *ledger, _ entry) error { c.Goto("lost"); return nil },
+			`transition "book" goes to "lost", which is not among its declared targets`},
+		"one event twice": {
+			func(c *Call, _ *ledger, _ entry) error { c.Emit("e", 1); c.Emit("e", 2); return nil },
+			`transition "book" emits event "e" twice`},
+		"an event that is not JSON": {
+			func(c *Call, _ *ledger, _ entry) error { c.Emit("e", make(chan int)); return nil },
+			`transition "book": encode event "e"`},
+		"a result that is not JSON": {
+			func(c *Call, _ *ledger, _ entry) error { c.Return(make(chan int)); return nil },
+			`transition "book": encode result`},
+		"the first of several, even beside a refusal": {
+			func(c *Call, _ *ledger, _ entry) error { c.Goto("lost"); c.Goto("gone"); return Refuse("no") },
+			`goes to "lost"`},
+		"data that is not UTF-8": {
+			func(_ *Call, d *ledger, _ entry) error { d.By = map[string]int{"\xff": 1}; return nil },
+			`UTF-8`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := ledgerStep(t, c.action)
+			out, err := s.Run(someFacts, nil, decoded(t, s, `{}`))
+			e, ok := errors.AsType[*Error](err)
+			if !ok || e.Code != Internal || e.Cause == nil || !strings.Contains(e.Cause.Error(), c.cause) {
+				t.Errorf("got %v, want %q in it", err, c.cause)
+			}
+			if ok && strings.Contains(e.Message, "book") {
+				t.Errorf("the message shows the inside: %s", e.Message)
+			}
+			if !reflect.DeepEqual(out, Outcome{}) {
+				t.Errorf("something was decided: %+v", out)
+			}
+		})
+	}
+}
+
+func TestStoredDataThatDoesNotFitIsADefect(t *testing.T) {
+	s := ledgerStep(t, book, func(*Call, ledger) error { return nil })
+	p := decoded(t, s, `{}`)
+	for _, data := range []string{`{"total":"x"}`, `[`, `{"total":1`} {
+		if _, err := s.Run(someFacts, []byte(data), p); CodeOf(err) != Internal {
+			t.Errorf("Run on %s: %v", data, err)
+		}
+		if refusals := s.Check(someFacts, []byte(data)); len(refusals) != 1 || CodeOf(refusals[0]) != Internal {
+			t.Errorf("Check on %s: %v", data, refusals)
+		}
+		if _, _, err := s.Typed([]byte(data), p); CodeOf(err) != Internal {
+			t.Errorf("Typed on %s: %v", data, err)
+		}
+	}
+	if _, err := s.Run(someFacts, []byte(`{"total":1,"later":true}`), p); err != nil {
+		t.Errorf("data with a member of another build: %v", err)
+	}
+}
+
+func TestGuardsSpeakTogether(t *testing.T) {
+	ran := false
+	s := ledgerStep(t, func(*Call, *ledger, entry) error { ran = true; return nil },
+		func(_ *Call, d ledger) error {
+			if d.Total > 0 {
+				return Refuse("the total is %d", d.Total)
+			}
+			return nil
+		},
+		func(*Call, ledger) error { return nil },
+		func(*Call, ledger) error { return errors.New("closed on Sundays") },
+		func(*Call, ledger) error { return errors.New("") },
+	)
+	data := []byte(`{"total":7}`)
+	refusals := s.Check(someFacts, data)
+	var texts []string
+	for _, r := range refusals {
+		if CodeOf(r) != GuardRefused {
+			t.Errorf("code %s", CodeOf(r))
+		}
+		texts = append(texts, r.(*Error).Message)
+	}
+	want := []string{"the total is 7", "closed on Sundays", "the books are open"}
+	if !reflect.DeepEqual(texts, want) {
+		t.Errorf("Check: %q", texts)
+	}
+	_, err := s.Run(someFacts, data, decoded(t, s, `{}`))
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Code != GuardRefused || e.Message != strings.Join(want, "; ") {
+		t.Errorf("Run: %v", err)
+	}
+	if ran {
+		t.Error("the action ran all the same")
+	}
+}
+
+// An action cannot choose to be retried, nor take an engine's code.
+func TestRefusalsAreFinal(t *testing.T) {
+	cases := map[string]struct {
+		err     error
+		code    Code
+		message string
+	}{
+		"Refuse":                {Refuse("only %d left", 2), GuardRefused, "only 2 left"},
+		"any error":             {errors.New("sold out"), GuardRefused, "sold out"},
+		"a defect":              {Errorf(Internal, "broken"), Internal, "broken"},
+		"an engine's code":      {Errorf(Locked, "try again"), GuardRefused, "instance_locked: try again"},
+		"a replayable code":     {Errorf(VersionConflict, "moved"), GuardRefused, "version_conflict: moved"},
+		"a refusal, wrapped":    {errors.Join(errors.New("first"), Refuse("second")), GuardRefused, "second"},
+		"an error without text": {errors.New(""), GuardRefused, "the workflow refuses it"},
+		"an unknown own code":   {Errorf("mine", "m"), GuardRefused, "mine: m"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			byAction := ledgerStep(t, func(*Call, *ledger, entry) error { return c.err })
+			byGuard := ledgerStep(t, book, func(*Call, ledger) error { return c.err })
+			if c.err.Error() == "" {
+				byGuard = byAction // a guard has a name to show instead
+			}
+			for _, s := range []*Step{byAction, byGuard} {
+				_, err := s.Run(someFacts, nil, decoded(t, s, `{}`))
+				e, ok := errors.AsType[*Error](err)
+				if !ok || e.Code != c.code || e.Message != c.message {
+					t.Errorf("got %v", err)
+				}
+			}
+		})
+	}
+}
+
+func TestPanicsPassThrough(t *testing.T) {
+	s := ledgerStep(t, func(*Call, *ledger, entry) error { panic("mine") })
+	p := decoded(t, s, `{}`)
+	defer func() {
+		if v := recover(); v != "mine" {
+			t.Errorf("recovered %v", v)
+		}
+	}()
+	_, err := s.Run(someFacts, nil, p)
+	t.Errorf("Run returned %v", err)
+}
+
+// Deciding again decides the same, and leaves what it was given as it was, even
+// when the action changes its payload in place.
+func TestRunIsPure(t *testing.T) {
+	s := ledgerStep(t, func(c *Call, d *ledger, e entry) error {
+		for i := range e.Lines {
+			e.Lines[i] *= 2
+		}
+		e.By["seen"]++
+		d.Lines, d.By = e.Lines, e.By
+		return book(c, d, e)
+	}, func(_ *Call, d ledger) error {
+		if len(d.Lines) > 0 {
+			d.Lines[0] = 99
+		}
+		return nil
+	})
+	data := []byte(`{"total":1,"lines":[5]}`)
+	raw := []byte(`{"lines":[1,2],"by":{"x":1},"emit":["e"]}`)
+	p := decoded(t, s, string(raw))
+	first, err := s.Run(someFacts, data, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		again, err := s.Run(someFacts, data, p)
+		if err != nil || !reflect.DeepEqual(again, first) {
+			t.Fatalf("%+v then %+v, %v", first, again, err)
+		}
+	}
+	if string(data) != `{"total":1,"lines":[5]}` {
+		t.Errorf("the data became %s", data)
+	}
+	if _, err := s.Run(someFacts, data, decoded(t, s, `{"by":{},"fail":"no"}`)); CodeOf(err) != GuardRefused {
+		t.Errorf("got %v", err)
+	}
+	if string(data) != `{"total":1,"lines":[5]}` {
+		t.Errorf("the refusal left %s", data)
+	}
+}
+
+// The decoder's input may be a buffer that is used again.
+func TestPayloadDoesNotDependOnItsBytes(t *testing.T) {
+	s := ledgerStep(t, book)
+	raw := []byte(`{"lines":[1,2],"by":{"x":1}}`)
+	p, err := s.Decode(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range raw {
+		raw[i] = 'x'
+	}
+	out, err := s.Run(someFacts, nil, p)
+	if err != nil || string(out.Data) != `{"total":3,"lines":[1,2],"by":{"x":1}}` {
+		t.Errorf("got %s, %v", out.Data, err)
+	}
+}
+
+func TestTypedGivesTheGoValues(t *testing.T) {
+	s := ledgerStep(t, book)
+	d, p, err := s.Typed([]byte(`{"total":4}`), decoded(t, s, `{"lines":[1]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, ok := d.(ledger); !ok || d.Total != 4 {
+		t.Errorf("data %#v", d)
+	}
+	if p, ok := p.(entry); !ok || len(p.Lines) != 1 {
+		t.Errorf("payload %#v", p)
+	}
+}
+
+// Fuzzing the decision: whatever the payload and the data, Run answers twice
+// the same and returns an *Error or an outcome of the declared targets.
+func FuzzRun(f *testing.F) {
+	s := ledgerStep(f, book)
+	f.Add(`{"lines":[1],"to":"closed","emit":["a"]}`, `{"total":1}`)
+	f.Add(`{"emit":["a","a"]}`, ``)
+	f.Add(`{"to":"nowhere"}`, `{}`)
+	f.Add(`{"fail":"no"}`, `{"by":{"a":1}}`)
+	f.Add(`{"by":{"a":9223372036854775807}}`, `{"by":{"a":1},"lines":null}`)
+	f.Fuzz(func(t *testing.T, payload, data string) {
+		p, err := s.Decode([]byte(payload))
+		if err != nil {
+			return
+		}
+		first, err := s.Run(someFacts, []byte(data), p)
+		again, errAgain := s.Run(someFacts, []byte(data), p)
+		if !reflect.DeepEqual(first, again) || CodeOf(err) != CodeOf(errAgain) {
+			t.Fatalf("%+v %v, then %+v %v", first, err, again, errAgain)
+		}
+		if _, ok := errors.AsType[*Error](err); err != nil && !ok {
+			t.Fatalf("%T", err)
+		}
+		if err == nil && first.To != "open" && first.To != "closed" {
+			t.Fatalf("it went to %q", first.To)
+		}
+	})
+}
