@@ -43,11 +43,33 @@ func (b binaries) path(program string) string { return filepath.Join(b.dir, prog
 // lead to; the usual folders of packages and installers, newest version first; what Start downloaded earlier. It
 // returns the folder and the version, such as "15.18", or an error that is ErrNotFound.
 func Find() (binDir, version string, err error) {
-	b, err := find(context.Background())
+	b, err := usualFolders().find(context.Background())
 	return b.dir, b.version, err
 }
 
-func find(ctx context.Context) (binaries, error) {
+// folders are patterns of folders to look for binaries in, beyond those that the environment names.
+type folders []string
+
+// usualFolders are those that packages and installers use, and that of our downloads.
+func usualFolders() folders {
+	patterns := folders{
+		"/usr/lib/postgresql/*/bin", // Debian, Ubuntu
+		"/usr/pgsql-*/bin",          // PostgreSQL's own packages for Red Hat and SUSE
+		"/usr/libexec/postgresql*",  // Alpine
+		"/usr/local/pgsql/bin",      // built from source
+		"/opt/homebrew/opt/postgresql@*/bin",
+		"/usr/local/opt/postgresql@*/bin",
+		"/Applications/Postgres.app/Contents/Versions/*/bin",
+		"/Library/PostgreSQL/*/bin",
+	}
+	if dir, err := UserDir("binaries"); err == nil {
+		patterns = append(patterns, filepath.Join(dir, "*", "bin"))
+	}
+	return patterns
+}
+
+// find returns the first usable binaries, or ErrNotFound.
+func (f folders) find(ctx context.Context) (binaries, error) {
 	if dir := os.Getenv(EnvBin); dir != "" {
 		b, err := inspect(ctx, dir)
 		if err != nil {
@@ -55,7 +77,7 @@ func find(ctx context.Context) (binaries, error) {
 		}
 		return b, nil
 	}
-	for _, dir := range append(pathFolders(ctx), packageFolders()...) {
+	for _, dir := range append(onPath(ctx), f.list()...) {
 		if b, err := inspect(ctx, dir); err == nil {
 			return b, nil
 		} else if ctx.Err() != nil {
@@ -65,9 +87,9 @@ func find(ctx context.Context) (binaries, error) {
 	return binaries{}, ErrNotFound
 }
 
-// pathFolders lists the folders that the programs on PATH lead to. On Debian only pg_config is on PATH, and names the
-// folder of the rest.
-func pathFolders(ctx context.Context) []string {
+// onPath lists the folders that the programs on PATH lead to. On Debian only pg_config is there, and names the folder
+// of the rest.
+func onPath(ctx context.Context) []string {
 	var dirs []string
 	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
 		dirs = append(dirs, strings.TrimSpace(string(out)))
@@ -84,28 +106,15 @@ func pathFolders(ctx context.Context) []string {
 	return dirs
 }
 
-// packageFolders lists the folders that packages and installers use, newest version first within each pattern.
-func packageFolders() []string {
-	patterns := []string{
-		"/usr/lib/postgresql/*/bin", // Debian, Ubuntu
-		"/usr/pgsql-*/bin",          // PostgreSQL's own packages for Red Hat and SUSE
-		"/usr/libexec/postgresql*",  // Alpine
-		"/usr/local/pgsql/bin",      // built from source
-		"/opt/homebrew/opt/postgresql@*/bin",
-		"/usr/local/opt/postgresql@*/bin",
-		"/Applications/Postgres.app/Contents/Versions/*/bin",
-		"/Library/PostgreSQL/*/bin",
-	}
-	if dir, err := UserDir("binaries"); err == nil {
-		patterns = append(patterns, filepath.Join(dir, "*", "bin"))
-	}
+// list lists the folders that exist, pattern by pattern, newest version first.
+func (f folders) list() []string {
 	var dirs []string
-	for _, pattern := range patterns {
+	for _, pattern := range f {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			continue // a home folder with a bracket in its name: not a pattern, and nothing to find
 		}
-		slices.SortFunc(found, func(a, b string) int { return cmp.Compare(lastNumber(b), lastNumber(a)) })
+		slices.SortFunc(found, func(a, b string) int { return cmp.Compare(majorOf(b), majorOf(a)) })
 		dirs = append(dirs, found...)
 	}
 	return dirs
@@ -113,15 +122,12 @@ func packageFolders() []string {
 
 var digits = regexp.MustCompile(`\d+`)
 
-// lastNumber reads the version out of a folder's name; zero if there is none.
-func lastNumber(path string) int {
-	all := digits.FindAllString(path, -1)
-	if len(all) == 0 {
-		return 0
-	}
-	n, err := strconv.Atoi(all[len(all)-1])
+// majorOf reads the major version out of the name of a folder (or of its parent, if the name is bin); zero if there is
+// none.
+func majorOf(dir string) int {
+	n, err := strconv.Atoi(digits.FindString(filepath.Base(strings.TrimSuffix(dir, "/bin"))))
 	if err != nil {
-		return 0 // a number too large for an int is not a version
+		return 0 // no number, or one too large to be a version
 	}
 	return n
 }
@@ -155,11 +161,8 @@ func parseVersion(line string) (version string, major int, err error) {
 	}
 	version = fields[0]
 	number := digits.FindString(version)
-	if !strings.HasPrefix(version, number) || number == "" {
+	if major, err = strconv.Atoi(number); err != nil || !strings.HasPrefix(version, number) {
 		return "", 0, errors.New("not the version of a PostgreSQL server: " + strconv.Quote(line))
-	}
-	if major, err = strconv.Atoi(number); err != nil {
-		return "", 0, fmt.Errorf("version of the PostgreSQL server: %w", err)
 	}
 	return version, major, nil
 }

@@ -1,0 +1,191 @@
+package localpg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fakePrograms puts programs into the folder that claim to be PostgreSQL of that version.
+func fakePrograms(t *testing.T, dir, version string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range map[string]string{
+		"postgres": fmt.Sprintf("#!/bin/sh\necho 'postgres (PostgreSQL) %s'\n", version),
+		"initdb":   "#!/bin/sh\nexit 1\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// bareEnvironment hides the PostgreSQL of this machine, as far as the environment leads to it.
+func bareEnvironment(t *testing.T) {
+	t.Helper()
+	t.Setenv(EnvBin, "")
+	t.Setenv("PATH", t.TempDir())
+}
+
+func TestFindPrefersNewerVersionsAndSkipsUnsupportedOnes(t *testing.T) {
+	bareEnvironment(t)
+	root := t.TempDir()
+	for folder, version := range map[string]string{"9.6": "9.6.24", "13": "13.1", "14": "14.2", "16": "16.9", "99": "99.1"} {
+		fakePrograms(t, filepath.Join(root, folder, "bin"), version)
+	}
+	got, err := folders{filepath.Join(root, "*", "bin")}.find(t.Context())
+	want := binaries{filepath.Join(root, "16", "bin"), "16.9", 16}
+	if got != want || err != nil {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestFindFollowsPATHBeforeTheUsualFolders(t *testing.T) {
+	bareEnvironment(t)
+	root := t.TempDir()
+	fakePrograms(t, filepath.Join(root, "usual"), "18.3")
+	fakePrograms(t, filepath.Join(root, "real"), "15.1")
+	onPath := filepath.Join(root, "path")
+	if err := os.Mkdir(onPath, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(root, "real", "postgres"), filepath.Join(onPath, "postgres")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", onPath)
+	got, err := folders{filepath.Join(root, "usual")}.find(t.Context())
+	if err != nil || got.version != "15.1" {
+		t.Errorf("through a link on PATH: got %+v, %v; want 15.1", got, err)
+	}
+	pgConfig := "#!/bin/sh\necho " + filepath.Join(root, "usual") + "\n"
+	if err := os.WriteFile(filepath.Join(onPath, "pg_config"), []byte(pgConfig), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := (folders{}).find(t.Context()); err != nil || got.version != "18.3" {
+		t.Errorf("through pg_config on PATH: got %+v, %v; want 18.3", got, err)
+	}
+}
+
+func TestFindWithNothingThereNamesTheWaysOut(t *testing.T) {
+	bareEnvironment(t)
+	_, err := folders{filepath.Join(t.TempDir(), "*")}.find(t.Context())
+	if !errors.Is(err, ErrNotFound) {
+		t.Fatalf("got %v, want ErrNotFound", err)
+	}
+	for _, way := range []string{"install PostgreSQL", EnvBin, "DATABASE_URL"} {
+		if !strings.Contains(err.Error(), way) {
+			t.Errorf("%q does not name %s", err, way)
+		}
+	}
+}
+
+func TestFindLooksNowhereElseWhenAFolderIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv(EnvBin, dir)
+	if _, _, err := Find(); err == nil || !strings.Contains(err.Error(), EnvBin) || errors.Is(err, ErrNotFound) {
+		t.Errorf("an empty folder: %v, want an error that names %s", err, EnvBin)
+	}
+	fakePrograms(t, dir, "13.4")
+	if _, _, err := Find(); err == nil || !strings.Contains(err.Error(), "13.4") {
+		t.Errorf("an old version: %v, want an error that names it", err)
+	}
+	fakePrograms(t, dir, "17.5 (Homebrew)")
+	if got, version, err := Find(); got != dir || version != "17.5" || err != nil {
+		t.Errorf("got %s, %s, %v; want %s, 17.5", got, version, err, dir)
+	}
+}
+
+// way is a source for tests.
+type way struct {
+	closed bool
+	do     func() error
+}
+
+func (w way) usable() bool                        { return !w.closed }
+func (w way) fetch(context.Context, logger) error { return w.do() }
+
+func TestObtainTriesOneWayAfterTheOther(t *testing.T) {
+	bareEnvironment(t)
+	root := t.TempDir()
+	where := folders{filepath.Join(root, "*")}
+	var tried []string
+	attempt := func(name string, do func() error) way {
+		return way{do: func() error { tried = append(tried, name); return do() }}
+	}
+	closed := attempt("closed", func() error { return nil })
+	closed.closed = true
+	broken := errors.New("no network")
+	got, err := where.obtain(t.Context(), t.Logf,
+		closed,
+		attempt("fails", func() error { return broken }),
+		attempt("works", func() error { fakePrograms(t, filepath.Join(root, "18"), "18.1"); return nil }),
+		attempt("needless", func() error { return nil }),
+	)
+	if err != nil || got.version != "18.1" {
+		t.Errorf("got %+v, %v; want 18.1", got, err)
+	}
+	if want := []string{"fails", "works"}; !slices.Equal(tried, want) {
+		t.Errorf("tried %q, want %q", tried, want)
+	}
+
+	_, err = (folders{}).obtain(t.Context(), t.Logf, attempt("fails", func() error { return broken }))
+	if !errors.Is(err, ErrNotFound) || !errors.Is(err, broken) {
+		t.Errorf("nothing worked: %v, want ErrNotFound with the reason", err)
+	}
+}
+
+func TestParseVersion(t *testing.T) {
+	for line, want := range map[string]string{
+		"postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n": "15.18 15",
+		"postgres (PostgreSQL) 18beta1\n":                        "18beta1 18",
+		"postgres (PostgreSQL) 14.2":                             "14.2 14",
+		"pg_config 14.2":                                         "error",
+		"postgres (PostgreSQL) ":                                 "error",
+		"postgres (PostgreSQL) devel":                            "error",
+		"postgres (PostgreSQL) v18":                              "error",
+		"postgres (PostgreSQL) 99999999999999999999":             "error",
+	} {
+		version, major, err := parseVersion(line)
+		got := fmt.Sprintf("%s %d", version, major)
+		if err != nil {
+			got = "error"
+		}
+		if got != want {
+			t.Errorf("%q: got %s (%v), want %s", line, got, err, want)
+		}
+	}
+}
+
+func FuzzParseVersion(f *testing.F) {
+	f.Add("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n")
+	f.Add("postgres (PostgreSQL) 18beta1")
+	f.Fuzz(func(t *testing.T, line string) {
+		version, major, err := parseVersion(line)
+		if err == nil && (!strings.Contains(line, version) || !strings.HasPrefix(strings.TrimLeft(version, "0")+"!", fmt.Sprint(major)) && major != 0) {
+			t.Errorf("%q: version %q, major %d", line, version, major)
+		}
+	})
+}
+
+func TestMajorOfAFolder(t *testing.T) {
+	for dir, want := range map[string]int{
+		"/usr/lib/postgresql/15/bin":                     15,
+		"/usr/lib/postgresql/9.6/bin":                    9,
+		"/usr/pgsql-17/bin":                              17,
+		"/opt/homebrew/opt/postgresql@18/bin":            18,
+		"/home/u2/.cache/pawl/binaries/18.3.0/bin":       18,
+		"/usr/libexec/postgresql16":                      16,
+		"/Applications/Postgres.app/Versions/latest/bin": 0,
+	} {
+		if got := majorOf(dir); got != want {
+			t.Errorf("%s: got %d, want %d", dir, got, want)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package localpg
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestUserDirIsAFolderOfThisUser(t *testing.T) {
+	dir, err := UserDir("postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		if dir != "/var/lib/pawl/postgres" {
+			t.Errorf("for root: %s, which must not be in root's home", dir)
+		}
+		return
+	}
+	cache, err := os.UserCacheDir()
+	if want := filepath.Join(cache, "pawl", "postgres"); dir != want || err != nil {
+		t.Errorf("got %s, %v; want %s", dir, err, want)
+	}
+	t.Setenv("HOME", "/nonexistent")
+	t.Setenv("XDG_CACHE_HOME", "")
+	dir, err = UserDir("postgres")
+	if want := filepath.Join(os.TempDir(), "pawl-"+strconv.Itoa(os.Geteuid()), "postgres"); dir != want || err != nil {
+		t.Errorf("without a home: %s, %v; want %s", dir, err, want)
+	}
+}
+
+func TestTheFolderForTemporaryFilesMustBeOurs(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	base, err := tempBase()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tempBase(); err != nil {
+		t.Errorf("a second time: %v", err)
+	}
+	refused := func(why string) {
+		t.Helper()
+		if _, err := tempBase(); err == nil || !strings.Contains(err.Error(), base) {
+			t.Errorf("%s: %v, want a refusal that names %s", why, err, base)
+		}
+	}
+	if err := os.Chmod(base, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	refused("everybody may write to it")
+	if err := os.Remove(base); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(t.TempDir(), base); err != nil {
+		t.Fatal(err)
+	}
+	refused("it is a link")
+	if os.Geteuid() == 0 {
+		if err := os.Remove(base); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(base, 0o711); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(base, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+		refused("somebody else made it")
+	}
+}
+
+func TestNewFoldersCanBePassedThroughWhateverTheUmask(t *testing.T) {
+	top := openFolder(t)
+	old := syscall.Umask(0o077)
+	home, err := makeHome(filepath.Join(top, "a", "b"))
+	syscall.Umask(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&account{"nobody", 65534, 65534}).reaches(home); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHomeIsFreeOfSymbolicLinks(t *testing.T) {
+	top := openFolder(t)
+	real, link := filepath.Join(top, "real"), filepath.Join(top, "link")
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(real, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	home, err := makeHome(filepath.Join(link, "15"))
+	if want := filepath.Join(real, "15"); home != want || err != nil {
+		t.Errorf("got %s, %v; want %s", home, err, want)
+	}
+}
+
+func TestAsRootTheDataFoldersOwnerRunsTheServer(t *testing.T) {
+	dir := t.TempDir()
+	if os.Geteuid() != 0 {
+		if got, err := serverAccount(dir); got != nil || err != nil {
+			t.Errorf("a normal user: %+v, %v; want to run it as ourselves", got, err)
+		}
+		return
+	}
+	if got, err := serverAccount(filepath.Join(dir, "missing")); err != nil || got == nil || got.uid == 0 {
+		t.Errorf("no data folder yet: %+v, %v; want an unprivileged user", got, err)
+	}
+	if err := os.Chown(dir, 65534, 65533); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := serverAccount(dir); err != nil || got.uid != 65534 || got.gid != 65533 {
+		t.Errorf("a data folder of 65534:65533: %+v, %v", got, err)
+	}
+}

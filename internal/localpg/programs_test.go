@@ -1,0 +1,178 @@
+package localpg
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+func TestTwoProgramsAtOnceShareOneServerAndTheLastStopsIt(t *testing.T) {
+	t.Parallel()
+	dir := openFolder(t)
+	a, b := startOther(t, dir), startOther(t, dir)
+	ra, rb := a.report(t), b.report(t)
+	if ra != rb {
+		t.Fatalf("two programs, two servers: %+v and %+v", ra, rb)
+	}
+	data := filepath.Join(ra.Home, "data")
+	a.quit(t)
+	if pm := postmasterOf(t, data); pm.pid != ra.Postmaster {
+		t.Fatalf("after one program ended, process %d runs instead of %d", pm.pid, ra.Postmaster)
+	}
+	ask(t, rb.URL, `SELECT 'answers'`)
+	b.quit(t)
+	if pm, ok := runningIn(data); ok {
+		t.Errorf("after both programs ended, process %d still runs", pm.pid)
+	}
+}
+
+func TestStartsAndStopsThatCrossAlwaysGiveAServerThatAnswers(t *testing.T) {
+	t.Parallel()
+	dir := openFolder(t)
+	var users sync.WaitGroup
+	for range 4 {
+		users.Go(func() {
+			for range 5 {
+				s, err := Start(t.Context(), Options{Dir: dir, Ephemeral: true})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := query(t.Context(), s.URL(), `SELECT 'answers'`); err != nil {
+					t.Error(err)
+				}
+				if err := s.Stop(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	users.Wait()
+	homes, err := filepath.Glob(filepath.Join(dir, "*", "data"))
+	if err != nil || len(homes) != 1 {
+		t.Fatalf("data folders %v, %v; want one", homes, err)
+	}
+	if pm, ok := runningIn(homes[0]); ok {
+		t.Errorf("process %d still runs", pm.pid)
+	}
+}
+
+func TestServerOfAKilledProgramIsAdoptedAndStopped(t *testing.T) {
+	t.Parallel()
+	dir := openFolder(t)
+	killed := startOther(t, dir)
+	r := killed.report(t)
+	killed.kill(t)
+
+	s := startServer(t, Options{Dir: dir})
+	pm := postmasterOf(t, s.data())
+	if pm.pid != r.Postmaster || s.URL() != r.URL {
+		t.Errorf("got process %d at %s, want the server of the killed program, %d at %s", pm.pid, s.URL(), r.Postmaster, r.URL)
+	}
+	stopServer(t, s)
+	if _, ok := runningIn(s.data()); ok {
+		t.Error("the last user left the server running")
+	}
+}
+
+func TestThrowAwayServerOfAKilledProgramIsCleanedUpAndOthersAreNot(t *testing.T) {
+	t.Parallel()
+	temp := "TMPDIR=" + openFolder(t) // of these programs alone: any start of a throw-away server cleans up
+	killed, busy := startOther(t, "-", temp), startOther(t, "-", temp)
+	gone, used := killed.report(t), busy.report(t)
+	data := filepath.Join(gone.Home, "data")
+	killed.kill(t)
+	if runtime.GOOS == "linux" {
+		waitGone(t, data, gone.Postmaster)
+	}
+	next := startOther(t, "-", temp)
+	next.report(t)
+	waitGone(t, data, gone.Postmaster)
+	if _, err := os.Stat(gone.Home); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder of the killed program: %v, want it gone", err)
+	}
+	ask(t, used.URL, `SELECT 'answers'`)
+	next.quit(t)
+	busy.quit(t)
+}
+
+func TestStaleLockFileDoesNotPreventAStart(t *testing.T) {
+	t.Parallel()
+	dir := openFolder(t)
+	s := startServer(t, Options{Dir: dir})
+	if err := postmasterOf(t, s.data()).end(t.Context(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	stale, err := os.ReadFile(pidFile(s.data()))
+	if err != nil {
+		t.Fatalf("a killed server leaves its lock file: %v", err)
+	}
+	stopServer(t, s)
+	t.Run("of a process that is gone", func(t *testing.T) {
+		again := startServer(t, Options{Dir: dir})
+		ask(t, again.URL(), `SELECT 'answers'`)
+	})
+	t.Run("of a process number that another program has now", func(t *testing.T) {
+		_, rest, _ := strings.Cut(string(stale), "\n")
+		stranger := startAs(t, s.account, "sleep", "600")
+		content := fmt.Sprintf("%d\n%s", stranger.Process.Pid, rest)
+		if err := os.WriteFile(pidFile(s.data()), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.account.own(pidFile(s.data())); err != nil {
+			t.Fatal(err)
+		}
+		again := startServer(t, Options{Dir: dir})
+		ask(t, again.URL(), `SELECT 'answers'`)
+	})
+}
+
+// TestAsNormalUser runs the tests of whole servers once more as nobody, with a copy of the test binary that nobody can
+// reach.
+func TestAsNormalUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("this is a normal user already")
+	}
+	nobody := &account{"nobody", 65534, 65534}
+	dir := openFolder(t)
+	for _, name := range []string{"home", "tmp"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := nobody.own(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	binary := filepath.Join(dir, "localpg.test")
+	// Not copied by this process: a child of a parallel test could still have the file open for writing.
+	if out, err := exec.Command("cp", os.Args[0], binary).CombinedOutput(); err != nil {
+		t.Fatalf("copy the test binary: %v\n%s", err, out)
+	}
+	if err := os.Chmod(binary, 0o755); err != nil {
+		t.Fatal(err)
+	}
+
+	cmd := exec.CommandContext(t.Context(), binary, "-test.v", "-test.run",
+		"KeepsItsData|TwoProgramsAtOnce|IsPrivateAndLeavesNothing|UserDir")
+	nobody.runs(cmd)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+filepath.Join(dir, "home"), "TMPDIR="+filepath.Join(dir, "tmp"),
+		"XDG_CACHE_HOME=")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("as nobody: %v\n%s", err, out)
+	}
+	for _, want := range []string{"--- PASS: TestLastingServer", "--- PASS: TestTwoPrograms", "--- PASS: TestThrowAway", "--- PASS: TestUserDir"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in the output of the run as nobody:\n%s", want, out)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package localpg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func (s *Server) path(name string) string { return filepath.Join(s.home, name) }
+func (s *Server) data() string            { return s.path("data") }
+
+// sharedHome is the folder of a lasting server: one per major version, because PostgreSQL reads only its own data.
+func sharedHome(dir string, bin binaries) (string, error) {
+	if dir == "" {
+		var err error
+		if dir, err = UserDir("postgres"); err != nil {
+			return "", err
+		}
+	}
+	return makeHome(filepath.Join(dir, strconv.Itoa(bin.major)))
+}
+
+// start adopts or starts the server, with the home locked against other programs that would do the same.
+func (s *Server) start(ctx context.Context, o Options, bin binaries, log logger) (err error) {
+	lock, err := lockFile(ctx, s.path("lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.close()) }()
+	if s.users == nil {
+		if s.users, err = openLock(s.path("users")); err != nil {
+			return err
+		}
+		if err := s.users.wait(ctx, syscall.LOCK_SH); err != nil {
+			return err
+		}
+	}
+	if s.account, err = serverAccount(s.data()); err != nil {
+		return err
+	}
+	if err := errors.Join(s.account.reaches(s.home), s.account.reaches(bin.dir)); err != nil {
+		return err
+	}
+	running, err := s.adopt(ctx, log)
+	if err != nil {
+		return err
+	}
+	if !running {
+		if err := s.prepare(ctx, o, bin, log); err != nil {
+			return err
+		}
+		if err := s.launch(ctx, o, bin, log); err != nil {
+			return err
+		}
+	}
+	if s.password, err = readPassword(s.path("password")); err != nil {
+		return err
+	}
+	return s.createDatabase(ctx)
+}
+
+// adopt looks for a server that runs in the home already. One that is just stopping is waited for and does not count.
+func (s *Server) adopt(ctx context.Context, log logger) (bool, error) {
+	pm, ok := runningIn(s.data())
+	if !ok {
+		return false, nil
+	}
+	pm, ready, err := pm.awaitReady(ctx, pm.ended)
+	if ready {
+		log("using the PostgreSQL that runs in %s", s.home)
+		s.port = pm.port
+	}
+	return ready, err
+}
+
+// launch starts the server on a free port, and on another one if somebody takes the port in between.
+func (s *Server) launch(ctx context.Context, o Options, bin binaries, log logger) error {
+	log("starting PostgreSQL %s in %s", bin.version, s.home)
+	if err := clearStale(s.data(), s.account); err != nil {
+		return err
+	}
+	const attempts = 5
+	for range attempts {
+		port, err := s.freePort()
+		if err != nil {
+			return err
+		}
+		ready, err := s.launchOn(ctx, port, o, bin)
+		if ready || err != nil {
+			return err
+		}
+		if portFree(port) {
+			return fmt.Errorf("PostgreSQL did not start; it says:\n%s", tail(s.path("server.log")))
+		}
+	}
+	return fmt.Errorf("PostgreSQL did not start: in %d attempts each port was taken by another program", attempts)
+}
+
+// launchOn starts the server on the port and reports whether it came up.
+func (s *Server) launchOn(ctx context.Context, port int, o Options, bin binaries) (ready bool, err error) {
+	logPath := s.path("server.log")
+	if err := os.Rename(logPath, logPath+".old"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("put the server's last log aside: %w", err)
+	}
+	logFile, err := os.OpenFile(logPath, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return false, fmt.Errorf("create the server's log: %w", err)
+	}
+	defer func() { err = errors.Join(err, logFile.Close()) }()
+
+	cmd := s.command(exec.Command(bin.path("postgres"), arguments(s.data(), port, o)...))
+	cmd.Stdout, cmd.Stderr = logFile, logFile
+	start := startFree
+	if s.private {
+		start = startBound
+	}
+	if s.child, err = start(cmd); err != nil {
+		return false, err
+	}
+	pm, ready, err := postmaster{data: s.data(), pid: s.child.pid()}.awaitReady(ctx, s.child.ended)
+	if ready {
+		s.port = pm.port
+	} else if err == nil {
+		s.child = nil
+	}
+	return ready, err
+}
+
+// command makes a program of PostgreSQL run as the server's account, in the home, and free of our environment's
+// settings for PostgreSQL and languages.
+func (s *Server) command(cmd *exec.Cmd) *exec.Cmd {
+	s.account.runs(cmd)
+	cmd.Dir = s.home
+	cmd.Env = []string{"LC_ALL=C"}
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "PG") && !strings.HasPrefix(entry, "LC_") && !strings.HasPrefix(entry, "LANG") {
+			cmd.Env = append(cmd.Env, entry)
+		}
+	}
+	return cmd
+}
+
+// createDatabase proves that the server answers with our password, and creates the database "pawl" if it is missing.
+func (s *Server) createDatabase(ctx context.Context) (err error) {
+	config, err := pgx.ParseConfig(s.URLFor("postgres") + "&require_auth=scram-sha-256")
+	if err != nil {
+		return fmt.Errorf("connect to the server in %s: %w", s.home, err)
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return fmt.Errorf("connect to the server in %s: %w", s.home, err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
+	var exists bool
+	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, database).Scan(&exists)
+	if err == nil && !exists {
+		_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{database}.Sanitize())
+	}
+	if err != nil {
+		return fmt.Errorf("create the database %s: %w", database, err)
+	}
+	return nil
+}
+
+// abandon undoes a start that failed: what we started is stopped, what others use is left alone.
+func (s *Server) abandon() error {
+	if s.users == nil {
+		return nil
+	}
+	return s.Stop()
+}
+
+// freePort asks the system for a port of the loopback interface that is free now.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp4", loopback+":0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	return port, nil
+}
+
+// portFree reports whether nobody listens on the port.
+func portFree(port int) bool {
+	l, err := net.Listen("tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	return err == nil && l.Close() == nil
+}
+
+// tail returns the end of a log for an error message.
+func tail(path string) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return lastPart(content)
+}
+
+// lastPart returns the end of a program's output, where it says what went wrong.
+func lastPart(output []byte) string {
+	const most = 2000
+	return strings.TrimSpace(string(output[max(0, len(output)-most):]))
+}

@@ -1,0 +1,71 @@
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// blockedLimit is how long a statement may take to reach the lock it is expected to wait for.
+const blockedLimit = 10 * time.Second
+
+// WaitBlocked waits until a statement that contains the fragment waits for a lock in the pool's database, and returns
+// the process number of its backend. An empty fragment stands for any statement. The test fails after 10 seconds.
+func WaitBlocked(t testing.TB, pool *pgxpool.Pool, fragment string) (pid uint32) {
+	t.Helper()
+	pid, err := waitBlocked(t.Context(), pool, blockedLimit, `strpos(query, $1) > 0`, fragment)
+	if err != nil {
+		t.Fatalf("pgtest: a statement with %q: %v", fragment, err)
+	}
+	return pid
+}
+
+// WaitBlockedPID waits until the backend of that process number waits for a lock in the pool's database. The test fails
+// after 10 seconds.
+func WaitBlockedPID(t testing.TB, pool *pgxpool.Pool, pid uint32) {
+	t.Helper()
+	if _, err := waitBlocked(t.Context(), pool, blockedLimit, `pid = $1`, pid); err != nil {
+		t.Fatalf("pgtest: backend %d: %v", pid, err)
+	}
+}
+
+// waitBlocked asks until a backend that meets the condition waits for a lock.
+func waitBlocked[T string | uint32](ctx context.Context, pool *pgxpool.Pool, limit time.Duration, condition string, arg T,
+) (pid uint32, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	sql := `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+		AND wait_event_type = 'Lock' AND ` + condition + ` LIMIT 1`
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		rows, err := pool.Query(ctx, sql, arg)
+		if err != nil {
+			return 0, unblocked(ctx, err)
+		}
+		pids, err := pgx.CollectRows(rows, pgx.RowTo[uint32])
+		if err != nil {
+			return 0, unblocked(ctx, err)
+		}
+		if len(pids) > 0 {
+			return pids[0], nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return 0, unblocked(ctx, ctx.Err())
+		}
+	}
+}
+
+// unblocked tells the end of the patience from a failure to look.
+func unblocked(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("did not wait for a lock in time: %w", ctx.Err())
+	}
+	return fmt.Errorf("look at pg_stat_activity: %w", err)
+}

@@ -1,0 +1,136 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/localpg"
+)
+
+// The databases of a process are named pawltest_<process>_<owner>_<number>, where owner is the random key, in hex, of
+// the advisory lock (lockClass, owner) that the process holds for as long as it lives.
+const (
+	lockClass  = 0x7061776c // "pawl"
+	namePrefix = "pawltest_"
+)
+
+// server is this process's use of a PostgreSQL server.
+type server struct {
+	local *localpg.Server // nil if DATABASE_URL names the server
+	base  string          // connection string of the maintenance database
+	admin *pgxpool.Pool
+	held  *pgxpool.Conn // holds the advisory lock
+	owner uint32
+	count atomic.Int64
+}
+
+// openServer finds the server, takes the owner's lock and drops the databases whose owners are gone.
+func openServer(ctx context.Context) (_ *server, err error) {
+	s := &server{base: os.Getenv("DATABASE_URL"), owner: rand.Uint32()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if s.base == "" {
+		dir, err := localpg.UserDir("pgtest")
+		if err != nil {
+			return nil, err
+		}
+		if s.local, err = localpg.Start(ctx, localpg.Options{Dir: dir, Ephemeral: true}); err != nil {
+			return nil, err
+		}
+		s.base = s.local.URL()
+	}
+	config, err := pgxpool.ParseConfig(s.base)
+	if err != nil {
+		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	config.MaxConns = 3 // one of them holds the lock
+	if s.admin, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	if s.held, err = s.admin.Acquire(ctx); err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	if _, err = s.held.Exec(ctx, `SELECT pg_advisory_lock($1, $2)`, int32(lockClass), int32(s.owner)); err != nil {
+		return nil, fmt.Errorf("take the lock that names our databases: %w", err)
+	}
+	return s, s.sweep(ctx)
+}
+
+// close ends the use of the server, and the server if nobody else uses it.
+func (s *server) close() error {
+	if s.held != nil {
+		s.held.Release()
+	}
+	if s.admin != nil {
+		s.admin.Close()
+	}
+	if s.local != nil {
+		return s.local.Stop()
+	}
+	return nil
+}
+
+// create makes a database from template0, which nobody can be connected to, so that tests never hinder each other.
+func (s *server) create(ctx context.Context) (name string, err error) {
+	name = fmt.Sprintf("%s%d_%08x_%d", namePrefix, os.Getpid(), s.owner, s.count.Add(1))
+	if _, err := s.admin.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE template0"); err != nil {
+		return "", fmt.Errorf("create a database: %w", err)
+	}
+	return name, nil
+}
+
+// drop removes a database and disconnects whoever uses it.
+func (s *server) drop(ctx context.Context, name string) error {
+	sql := "DROP DATABASE IF EXISTS " + pgx.Identifier{name}.Sanitize() + " WITH (FORCE)"
+	if _, err := s.admin.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("drop a database: %w", err)
+	}
+	return nil
+}
+
+// sweep drops the databases of owners whose lock is free. Advisory locks belong to a database, and pg_locks shows those
+// of all.
+func (s *server) sweep(ctx context.Context) error {
+	const orphans = `
+		SELECT datname FROM pg_database
+		WHERE datname ~ ('^' || $1 || '[0-9]+_[0-9a-f]{8}_[0-9]+$')
+		  AND NOT EXISTS (
+			SELECT FROM pg_locks
+			WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid = $2::bigint::oid
+			  AND lpad(to_hex(objid::bigint), 8, '0') = split_part(datname, '_', 3))`
+	rows, err := s.admin.Query(ctx, orphans, namePrefix, int64(lockClass))
+	if err != nil {
+		return fmt.Errorf("list left-over databases: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("list left-over databases: %w", err)
+	}
+	for _, name := range names {
+		if err := s.drop(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// urlFor replaces the database in the connection string, which is a URL or a list of keywords and values.
+func (s *server) urlFor(name string) string {
+	if u, err := url.Parse(s.base); err == nil && strings.HasPrefix(u.Scheme, "postgres") {
+		u.Path, u.RawPath = "/"+name, ""
+		return u.String()
+	}
+	return s.base + " dbname=" + name // the last one counts
+}

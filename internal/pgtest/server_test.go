@@ -1,0 +1,174 @@
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/localpg"
+)
+
+// The test binary is also another package's tests, in tests of several processes: with this variable set it creates a
+// database, prints its URL and waits for the end of its input.
+const envProcess = "PGTEST_TEST_PROCESS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envProcess) == "" {
+		Main(m)
+		return
+	}
+	if err := process(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func process(ctx context.Context) error {
+	s, err := openServer(ctx)
+	if err != nil {
+		return err
+	}
+	name, err := s.create(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println(s.urlFor(name))
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	return s.close()
+}
+
+func exists(t *testing.T, s *server, name string) (found bool) {
+	t.Helper()
+	err := s.admin.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, name).Scan(&found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestProcessesShareAServerAndDatabasesOfAKilledOneAreDropped(t *testing.T) {
+	t.Parallel()
+	own := URL(t)
+	s, err := connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envProcess+"=1")
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stdin.Close() }()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var theirs string
+	_, scanErr := fmt.Fscanln(stdout, &theirs)
+	name := databaseOf(t, theirs)
+	if scanErr != nil || hostOf(t, theirs) != hostOf(t, own) {
+		t.Errorf("the other process uses %s (%v), we use %s", theirs, scanErr, own)
+	}
+	if err := s.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !exists(t, s, name) {
+		t.Errorf("%s was dropped while its process lives", name)
+	}
+
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	deadline := time.Now().Add(10 * time.Second)
+	for exists(t, s, name) { // the server notices the end of the process a little later
+		if err := s.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is still there though its process was killed", name)
+		}
+	}
+	if !exists(t, s, databaseOf(t, own)) {
+		t.Error("our own database was dropped")
+	}
+}
+
+func TestTheServerOfDATABASE_URLIsUsed(t *testing.T) {
+	local, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := local.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	config, err := pgx.ParseConfig(local.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keywords := fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s sslmode=disable",
+		config.Host, config.Port, config.User, config.Password, config.Database)
+	for _, dsn := range []string{local.URL(), keywords} {
+		t.Setenv("DATABASE_URL", dsn)
+		s, err := openServer(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := s.create(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := pgx.Connect(t.Context(), s.urlFor(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := conn.Config(); got.Database != name || got.Port != config.Port {
+			t.Errorf("connected to %s on port %d, want %s on port %d", got.Database, got.Port, name, config.Port)
+		}
+		if err := s.drop(t.Context(), name); err != nil { // though somebody is connected
+			t.Error(err)
+		}
+		_ = conn.Close(t.Context()) // the server has ended it
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestABadDATABASE_URLIsNamed(t *testing.T) {
+	t.Setenv("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none?connect_timeout=x")
+	if _, err := openServer(t.Context()); err == nil || !strings.Contains(err.Error(), "DATABASE_URL") {
+		t.Errorf("got %v, want an error that names DATABASE_URL", err)
+	}
+}
+
+func hostOf(t *testing.T, rawURL string) string { return parse(t, rawURL).Host }
+func databaseOf(t *testing.T, rawURL string) string {
+	return strings.TrimPrefix(parse(t, rawURL).Path, "/")
+}
+
+func parse(t *testing.T, rawURL string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
