@@ -21,48 +21,53 @@ func (c *committer) loop(ctx context.Context) {
 		if ops == nil {
 			return
 		}
-		ops = c.p.admit(ops)
-		if len(ops) > 0 {
-			c.commit(ctx, ops)
-		}
+		kept, aside := c.p.admit(ops)
+		c.commit(ctx, kept)
+		// Only now: they must not overtake the commands before them.
+		c.p.lane.push(aside...)
 		clear(buf[:cap(buf)])
 	}
 }
 
 // admit drops the commands whose callers have left before anything was done for
-// them, and sends aside those that have to wait for others.
-func (p *Pipeline) admit(ops []*op) []*op {
-	kept := ops[:0]
+// them, and tells those that have to go to the side lane.
+func (p *Pipeline) admit(ops []*op) (kept, aside []*op) {
+	kept = ops[:0]
+	var routes map[uint64]bool // that have commands in aside
 	for _, o := range ops {
 		switch {
 		case o.gone():
 			o.settle(o.receipt, workflow.Errorf(workflow.TimedOut, "the caller left before the command was begun; nothing was done"))
-		case o.p.Hook || p.lane.has(o.route):
-			p.lane.push(o)
+		case o.p.Hook || routes[o.route] || p.lane.has(o.route):
+			if routes == nil {
+				routes = map[uint64]bool{}
+			}
+			routes[o.route] = true
+			aside = append(aside, o)
 		default:
 			kept = append(kept, o)
 		}
 	}
-	return kept
+	return kept, aside
 }
 
 // commit settles every op, or sends it to the side lane.
 func (c *committer) commit(ctx context.Context, ops []*op) {
+	ops = c.p.unbroken(ops)
+	if len(ops) == 0 {
+		return
+	}
 	held, reaction, err := c.r.run(ctx, ops, false)
-	switch reaction {
-	case fine:
+	switch {
+	case reaction == fine:
 		c.p.lane.push(held...)
-	case blocked:
+	case reaction == blocked:
 		c.p.lane.push(ops...)
-	case poison:
-		if len(ops) > 1 {
-			// Whose fault is it? Each half tells.
-			c.p.stats.splits.Add(1)
-			c.commit(ctx, ops[:len(ops)/2])
-			c.commit(ctx, ops[len(ops)/2:])
-			return
-		}
-		c.p.fail(ops, err, reaction)
+	case reaction == poison && len(ops) > 1:
+		// Whose fault is it? Each half tells.
+		c.p.stats.splits.Add(1)
+		c.commit(ctx, ops[:len(ops)/2])
+		c.commit(ctx, ops[len(ops)/2:])
 	default:
 		c.p.fail(ops, err, reaction)
 	}

@@ -30,8 +30,14 @@
 // finds no row, nothing is written, and the command runs again with locks. A
 // creation does not even read: its constraints decide.
 //
-// Nobody waits for a lock that somebody else may hold for long. The instances
-// are locked with SKIP LOCKED, and waiting for another's uncommitted key is
-// bounded by lock_timeout. What could not be had goes to the side lane, with
-// every later command of the same instance, and waits there.
+// Nobody waits for a lock that somebody else may hold for long. Instances are
+// locked with SKIP LOCKED, and waiting for another's uncommitted key is bounded
+// by lock_timeout. What could not be had goes to the side lane, with every later
+// command of the same route, and is tried again there until it can be had or
+// has waited long enough.
+//
+// The failure of a group is answered by what it means. Another transaction won:
+// run again. The connection is gone, and with it perhaps the answer to COMMIT:
+// ask again by key. A lock: the side lane. Anything else is one command's fault,
+// and halving the group finds it.
 package commit

@@ -21,14 +21,16 @@ const (
 	poison           // one of the commands cannot be done
 )
 
-// react classifies an error by SQLSTATE and constraint, never by its text.
-func react(err error) reaction {
+// react classifies an error by SQLSTATE and constraint, never by its text. An
+// error that is not the database's is the connection's if that is closed, and
+// else comes from the values that a command wanted to store.
+func react(err error, closed bool) reaction {
 	if err == nil {
 		return fine
 	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
-		if _, ok := errors.AsType[*workflow.Error](err); ok {
+		if _, ok := errors.AsType[*workflow.Error](err); ok || !closed {
 			return poison
 		}
 		return lost

@@ -2,20 +2,30 @@ package commit
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
 
-// lane is the side lane: the commands that have to wait for a lock, or that run
-// the user's own SQL, wait and run here, so that they hold up nobody but the
-// commands of the same route, which follow them here to keep their order.
+// lane is the side lane: the commands that somebody else's lock keeps waiting,
+// and those that run the user's own SQL, are here, so that they hold up nobody
+// but the later commands of the same route, which follow them to keep their
+// order.
+//
+// Nothing here waits for an instance's lock inside of the database either: held
+// instances are tried again together, a group at a time, with SKIP LOCKED and a
+// growing pause. Only an uncommitted key cannot be seen that way. A group that
+// such a key blocks is taken apart, and its commands are tried alone, each for
+// as long as lock_timeout allows; one worker always stays free of that.
 type lane struct {
 	p    *Pipeline
-	work chan struct{} // tokens: one for each siding that is ready
+	work chan struct{} // one token: there may be something to do
 
 	mu      sync.Mutex
-	sidings map[uint64]*siding
-	ready   []*siding
+	sidings map[uint64]*siding // all, also those being worked on
+	ready   []*siding          // to be worked on, in order
+	later   []*siding          // to be tried again at their time
+	alone   int                // suspects being worked on
 	closed  bool
 	idle    chan struct{} // closed when the lane is closed and empty
 }
@@ -23,8 +33,26 @@ type lane struct {
 // siding is one route's queue. It exists for as long as the route has commands
 // here, waiting or running.
 type siding struct {
-	route uint64
-	ops   []*op
+	route   uint64
+	ops     []*op
+	tries   int       // in vain, since something was done
+	due     time.Time // when it is tried again
+	suspect bool      // a group failed, perhaps because of it
+}
+
+// hooked reports whether the next command runs the user's SQL.
+func (s *siding) hooked() bool { return s.ops[0].p.Hook }
+
+// part takes commands off the front: one of a suspect or with a hook, else as
+// many without as fit.
+func (s *siding) part(limit int) []*op {
+	n := 1
+	for !s.suspect && !s.hooked() && n < min(len(s.ops), limit) && !s.ops[n].p.Hook {
+		n++
+	}
+	ops := s.ops[:n:n]
+	s.ops = s.ops[n:]
+	return ops
 }
 
 func newLane(p *Pipeline) *lane {
@@ -60,53 +88,124 @@ func (l *lane) push(ops ...*op) {
 	signal(l.work)
 }
 
-// next waits for a siding and takes the first commands of it: one with a hook,
-// or several without. It returns nil when the lane is closed and empty.
-func (l *lane) next() (*siding, []*op) {
+// job is what a worker does at once: commands of one siding that have to run
+// alone, or of several.
+type job struct {
+	sidings []*siding
+	parts   [][]*op // of each siding
+	alone   bool
+}
+
+func (j *job) ops() []*op { return slices.Concat(j.parts...) }
+
+// next waits for something to do. It returns nil when the lane is closed and
+// empty. When ctx has ended everything is due, to be given up.
+func (l *lane) next(ctx context.Context) *job {
 	for {
 		l.mu.Lock()
-		if len(l.ready) > 0 {
-			s := l.ready[0]
-			l.ready = l.ready[1:]
+		wait := l.wakeDue(ctx)
+		if j := l.pick(); j != nil {
 			if len(l.ready) > 0 {
 				signal(l.work)
 			}
-			n := 1
-			for !s.ops[0].p.Hook && n < len(s.ops) && n < l.p.config.GroupSize && !s.ops[n].p.Hook {
-				n++
-			}
-			ops := s.ops[:n:n]
-			s.ops = s.ops[n:]
 			l.mu.Unlock()
-			return s, ops
+			return j
 		}
 		ended := l.closed && len(l.sidings) == 0
 		l.mu.Unlock()
 		if ended {
-			return nil, nil
+			return nil
 		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-l.work:
+		case <-timer.C:
 		case <-l.idle:
 		}
+		timer.Stop()
 	}
 }
 
-// put gives a siding back: first what is to be tried again, then the rest. The
-// siding goes when nothing is left of it.
-func (l *lane) put(s *siding, again []*op) {
+// wakeDue makes ready what is due, and says how long nothing else will be.
+func (l *lane) wakeDue(ctx context.Context) time.Duration {
+	wait := time.Minute
+	now := time.Now()
+	l.later = slices.DeleteFunc(l.later, func(s *siding) bool {
+		left := s.due.Sub(now)
+		if left <= 0 || ctx.Err() != nil {
+			l.ready = append(l.ready, s)
+			return true
+		}
+		wait = min(wait, left)
+		return false
+	})
+	return wait
+}
+
+func (l *lane) pick() *job {
+	for i, s := range l.ready {
+		if s.suspect && l.alone >= max(l.p.config.Lanes-1, 1) {
+			continue
+		}
+		if s.suspect || s.hooked() {
+			l.ready = slices.Delete(l.ready, i, i+1)
+			if s.suspect {
+				l.alone++
+			}
+			return &job{sidings: []*siding{s}, parts: [][]*op{s.part(1)}, alone: s.suspect}
+		}
+		return l.gather()
+	}
+	return nil
+}
+
+// gather makes one group of all sidings that can go together.
+func (l *lane) gather() *job {
+	j := &job{}
+	room := l.p.config.GroupSize
+	l.ready = slices.DeleteFunc(l.ready, func(s *siding) bool {
+		if room == 0 || s.suspect || s.hooked() {
+			return false
+		}
+		part := s.part(room)
+		room -= len(part)
+		j.sidings, j.parts = append(j.sidings, s), append(j.parts, part)
+		return true
+	})
+	return j
+}
+
+// done gives the sidings of a job back. again are the commands that were not
+// settled.
+func (l *lane) done(j *job, again []*op, suspect bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.ops = append(again[:len(again):len(again)], s.ops...)
-	if len(s.ops) > 0 {
-		l.ready = append(l.ready, s)
-		signal(l.work)
-		return
+	if j.alone {
+		l.alone--
 	}
-	delete(l.sidings, s.route)
+	for i, s := range j.sidings {
+		rest := slices.DeleteFunc(j.parts[i], func(o *op) bool { return !slices.Contains(again, o) })
+		s.suspect = suspect && len(rest) > 0
+		if len(rest) > 0 {
+			s.tries++
+		} else {
+			s.tries = 0
+		}
+		s.ops = append(rest[:len(rest):len(rest)], s.ops...)
+		switch {
+		case len(s.ops) == 0:
+			delete(l.sidings, s.route)
+		case s.tries == 0 || s.suspect && !j.alone:
+			l.ready = append(l.ready, s)
+		default:
+			s.due = time.Now().Add(backoff(min(s.tries, 6)))
+			l.later = append(l.later, s)
+		}
+	}
 	if l.closed && len(l.sidings) == 0 {
 		close(l.idle)
 	}
+	signal(l.work)
 }
 
 // close lets the workers end once everything here is settled. Nothing may be
@@ -123,40 +222,49 @@ func (l *lane) close() {
 	}
 }
 
-// loop works on one siding after the other.
+// loop does one job after the other.
 func (l *lane) loop(ctx context.Context, r *runner) {
 	defer r.drop()
+	defer context.AfterFunc(ctx, func() { signal(l.work) })()
 	for {
-		s, ops := l.next()
-		if s == nil {
+		j := l.next(ctx)
+		if j == nil {
 			return
 		}
-		l.put(s, l.try(ctx, r, ops))
+		l.do(ctx, r, j)
 	}
 }
 
-// try settles the ops, or returns those that have to wait longer.
-func (l *lane) try(ctx context.Context, r *runner, ops []*op) []*op {
-	_, reaction, err := r.run(ctx, ops, true)
+func (l *lane) do(ctx context.Context, r *runner, j *job) {
+	ops := l.p.unbroken(j.ops())
+	if len(ops) == 0 {
+		l.done(j, nil, false)
+		return
+	}
+	held, reaction, err := r.run(ctx, ops, true)
 	switch {
 	case reaction == fine:
-		return nil
+		l.done(j, l.waiting(held, nil), false)
 	case reaction == blocked && ctx.Err() == nil:
-		now := time.Now()
-		waiting := ops[:0:0]
-		for _, o := range ops {
-			if o.gone() || now.After(o.deadline) {
-				l.p.fail([]*op{o}, err, reaction)
-				continue
-			}
-			waiting = append(waiting, o)
-		}
-		return waiting
+		l.done(j, l.waiting(ops, err), true)
 	case reaction == poison && len(ops) > 1:
 		l.p.stats.splits.Add(1)
-		rest := l.try(ctx, r, ops[:len(ops)/2])
-		return append(rest, l.try(ctx, r, ops[len(ops)/2:])...)
+		l.done(j, ops, true)
+	default:
+		l.p.fail(ops, err, reaction)
+		l.done(j, nil, false)
 	}
-	l.p.fail(ops, err, reaction)
-	return nil
+}
+
+// waiting refuses the commands that have waited long enough, and returns the
+// others.
+func (l *lane) waiting(ops []*op, err error) []*op {
+	now := time.Now()
+	return slices.DeleteFunc(slices.Clone(ops), func(o *op) bool {
+		if !o.gone() && now.Before(o.deadline) {
+			return false
+		}
+		l.p.fail([]*op{o}, err, blocked)
+		return true
+	})
 }

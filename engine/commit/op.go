@@ -2,6 +2,7 @@ package commit
 
 import (
 	"hash/maphash"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +38,33 @@ type op struct {
 type batch struct {
 	left atomic.Int64
 	done chan struct{}
+
+	broken atomic.Bool // routes has entries
+	mu     sync.Mutex
+	routes map[uint64]error
+}
+
+// breakOff notes that a command of the route failed for now. The caller's later
+// ones of that route must not be done without it: they fail alike, so that what
+// was done is a beginning of what was asked, and asking again is safe.
+func (b *batch) breakOff(route uint64, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.routes == nil {
+		b.routes = map[uint64]error{}
+	}
+	b.routes[route] = err
+	b.broken.Store(true)
+}
+
+// brokenBy is the failure of an earlier command of the route, or nil.
+func (b *batch) brokenBy(route uint64) error {
+	if !b.broken.Load() {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.routes[route]
 }
 
 func newBatch(n int) *batch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,12 +36,12 @@ type Config struct {
 	Horizon     time.Duration // how long answers are replayed
 }
 
-// How long a single statement waits for a lock. A committer only gives a passing
-// conflict the time to pass; the side lane waits in turns.
 const (
-	committerLockWait = 100 * time.Millisecond
-	laneLockWait      = 250 * time.Millisecond
-	roundTripBound    = 5 * time.Second
+	// lockTimeout is how long a statement waits for a lock. It only gives a
+	// passing conflict the time to pass.
+	lockTimeout = 100 * time.Millisecond
+	// rollbackTimeout bounds a rollback after the context has ended.
+	rollbackTimeout = 5 * time.Second
 )
 
 // Pipeline commits commands.
@@ -67,13 +68,13 @@ func New(c Config) *Pipeline {
 	p.lane = newLane(p)
 	for i := range c.Committers {
 		p.committers = append(p.committers, &committer{p: p, queue: newQueue(c.QueueSize),
-			r: p.newRunner(fmt.Sprintf("committer %d", i+1), committerLockWait)})
+			r: p.newRunner(fmt.Sprintf("committer %d", i+1))})
 	}
 	return p
 }
 
-func (p *Pipeline) newRunner(name string, lockWait time.Duration) *runner {
-	return &runner{p: p, name: name, lockWait: lockWait, sets: map[string]*sets{}}
+func (p *Pipeline) newRunner(name string) *runner {
+	return &runner{p: p, name: name, sets: map[string]*sets{}}
 }
 
 // Start connects the first committer, to know that the database is there, and
@@ -90,7 +91,7 @@ func (p *Pipeline) Start(ctx context.Context) error {
 		p.feeds.Go(func() { c.loop(work) })
 	}
 	for i := range p.config.Lanes {
-		r := p.newRunner(fmt.Sprintf("lane %d", i+1), laneLockWait)
+		r := p.newRunner(fmt.Sprintf("lane %d", i+1))
 		p.sides.Go(func() { p.lane.loop(work, r) })
 	}
 	return nil
@@ -219,11 +220,26 @@ func (p *Pipeline) finish(g *group) {
 	}
 }
 
+// unbroken returns the ops whose callers had no failure before them on the same
+// route, and fails the others.
+func (p *Pipeline) unbroken(ops []*op) []*op {
+	return slices.DeleteFunc(ops, func(o *op) bool {
+		err := o.batch.brokenBy(o.route)
+		if err != nil {
+			o.settle(transitions.Receipt{}, err)
+		}
+		return err != nil
+	})
+}
+
 // fail answers commands that could not be committed.
 func (p *Pipeline) fail(ops []*op, err error, r reaction) {
 	for _, o := range ops {
 		o.err = answerTo(err, r)
 		p.logFailure(o)
+		if r != poison {
+			o.batch.breakOff(o.route, o.err)
+		}
 		o.settle(transitions.Receipt{}, o.err)
 	}
 }

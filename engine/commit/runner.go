@@ -14,15 +14,14 @@ import (
 
 // runner runs groups on a connection of its own. It is for one goroutine.
 type runner struct {
-	p        *Pipeline
-	name     string
-	lockWait time.Duration // how long a statement waits for a lock
+	p    *Pipeline
+	name string
 
 	pg      *pgx.Conn
 	conn    *rows.Conn
 	unwatch func() bool
-	open    bool // a transaction that wrote nothing is still open
-	sets map[string]*sets // by tenant, kept for their memory
+	open    bool             // a transaction that wrote nothing is still open
+	sets    map[string]*sets // by tenant, kept for their memory
 }
 
 // maxTenants bounds the memory that a runner keeps for tenants.
@@ -34,15 +33,16 @@ const maxTries = 20
 // run commits the ops, and runs them again for as long as that makes sense.
 // Commands whose instance somebody else holds come back as held, unsettled. A
 // reaction other than fine comes with the error, and then nothing is settled.
-func (r *runner) run(ctx context.Context, ops []*op, waiting bool) (held []*op, reaction reaction, err error) {
+// aside says that it is for the side lane.
+func (r *runner) run(ctx context.Context, ops []*op, aside bool) (held []*op, reaction reaction, err error) {
 	begun := time.Now()
 	for try := 0; ; try++ {
 		if err = r.connect(ctx, begun); err != nil {
 			return nil, lost, err
 		}
 		g := r.p.newGroup(ops)
-		held, err = r.attempt(ctx, g, try == 0, waiting)
-		switch reaction = react(err); reaction {
+		held, err = r.attempt(ctx, g, try == 0 && !aside)
+		switch reaction = react(err, r.pg.IsClosed()); reaction {
 		case fine:
 			r.p.finish(g)
 			r.end()
@@ -67,14 +67,15 @@ func (r *runner) run(ctx context.Context, ops []*op, waiting bool) (held []*op, 
 	}
 }
 
-func (r *runner) attempt(ctx context.Context, g *group, first, waiting bool) (held []*op, err error) {
+// attempt runs a group once. A group of one may do without locks.
+func (r *runner) attempt(ctx context.Context, g *group, lockless bool) (held []*op, err error) {
 	switch {
 	case g.ops[0].p.Hook:
-		return nil, r.hooked(ctx, g)
-	case first && len(g.ops) == 1 && !waiting:
+		return r.hooked(ctx, g)
+	case lockless && len(g.ops) == 1:
 		return r.one(g)
 	default:
-		return r.many(g, waiting)
+		return r.many(g)
 	}
 }
 
@@ -102,7 +103,7 @@ func (r *runner) one(g *group) (held []*op, err error) {
 		return nil, nil
 	case len(o.decision.Events) > 1:
 		*g = *r.p.newGroup(g.ops)
-		return r.many(g, false)
+		return r.many(g)
 	}
 	return nil, r.writeOne(g, t, o)
 }
@@ -159,9 +160,9 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 
 // many commits a group in two messages; see the package comment. held are the
 // commands that it left out.
-func (r *runner) many(g *group, waiting bool) (held []*op, err error) {
+func (r *runner) many(g *group) (held []*op, err error) {
 	r.conn.Queue(&r.p.stmts.Begin, nil, nil)
-	if err := load(context.Background(), r.conn, r.p.stmts, g, waiting); err != nil {
+	if err := load(context.Background(), r.conn, r.p.stmts, g, false); err != nil {
 		return nil, r.rollback(err)
 	}
 	held = g.decide()
@@ -272,7 +273,7 @@ func (r *runner) dial(work context.Context) error {
 	// The statements of the pipeline may only probe indexes, also when the
 	// statistics of a table that was just filled or emptied lie.
 	_, err = pg.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %d; SET plan_cache_mode = force_generic_plan; SET jit = off;
-		SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off`, r.lockWait.Milliseconds()))
+		SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off`, lockTimeout.Milliseconds()))
 	if err == nil {
 		err = r.p.setClock(ctx, pg)
 	}

@@ -22,29 +22,28 @@ type Hook interface {
 }
 
 // hooked commits one command whose transition has a hook.
-func (r *runner) hooked(ctx context.Context, g *group) error {
+func (r *runner) hooked(ctx context.Context, g *group) (held []*op, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.p.config.HookTimeout)
 	defer cancel()
 	tx, err := r.pg.Begin(ctx)
 	if err != nil {
-		return fmt.Errorf("begin: %w", err)
+		return nil, fmt.Errorf("begin: %w", err)
 	}
-	err = r.p.inTx(ctx, tx, r.conn, g, r.setsOf, false)
-	if err == nil {
-		if err = tx.Commit(ctx); err != nil {
-			err = fmt.Errorf("commit: %w", err)
+	held, err = r.p.inTx(ctx, tx, r.conn, g, r.setsOf, false)
+	if err == nil && len(held) == 0 {
+		if err = tx.Commit(ctx); err == nil {
+			return nil, nil
 		}
+		err = fmt.Errorf("commit: %w", err)
 	}
-	if err != nil {
-		rollbackTx(ctx, tx)
-	}
-	return err
+	rollbackTx(ctx, tx)
+	return held, err
 }
 
 // rollbackTx rolls back even when the context has ended. When that fails too
 // pgx has closed the connection, which is a rollback.
 func rollbackTx(ctx context.Context, tx pgx.Tx) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roundTripBound)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	_ = tx.Rollback(ctx)
 }
@@ -65,7 +64,7 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 			return transitions.Receipt{}, answerTo(fmt.Errorf("savepoint: %w", err), lost)
 		}
 		g := p.newGroup([]*op{o})
-		err = p.inTx(ctx, point, conn, g, func(string) *sets { return own }, true)
+		_, err = p.inTx(ctx, point, conn, g, func(string) *sets { return own }, true)
 		if err == nil {
 			err = point.Commit(ctx)
 		}
@@ -75,30 +74,34 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 			return o.receipt, o.err
 		}
 		rollbackTx(ctx, point)
-		if r := react(err); r != again || try >= 3 {
+		if r := react(err, tx.Conn().IsClosed()); r != again || try >= 3 {
 			return transitions.Receipt{}, answerTo(err, r)
 		}
 	}
 }
 
-// inTx does the steps of a group of one in an open transaction.
-func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, setsOf func(string) *sets, provisional bool) error {
-	if err := load(ctx, conn, p.stmts, g, true); err != nil {
-		return err
+// inTx does the steps of a group of one in an open transaction. A caller's own
+// transaction waits for the instance; ours does not, and then returns the
+// command as held.
+func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, setsOf func(string) *sets, callers bool) (held []*op, err error) {
+	if err := load(ctx, conn, p.stmts, g, callers); err != nil {
+		return nil, err
 	}
-	g.decide()
+	if held = g.decide(); len(held) > 0 {
+		return held, nil
+	}
 	o, t := g.ops[0], g.parts[0]
 	if err := p.runHook(ctx, tx, g, t, o); err != nil {
-		return err
+		return nil, err
 	}
 	if !g.writes() {
-		return nil
+		return nil, nil
 	}
 	if err := fill(g, t, setsOf(t.tenant)); err != nil {
-		return err
+		return nil, err
 	}
-	queueWrites(conn, p.stmts, g, setsOf, provisional)
-	return conn.Send(ctx)
+	queueWrites(conn, p.stmts, g, setsOf, callers)
+	return nil, conn.Send(ctx)
 }
 
 // runHook runs the user's SQL behind a savepoint, and makes a refusal of the
