@@ -46,6 +46,7 @@ type PipelineConfig struct {
 	Committers  int           // connections that commit groups. Default: one for each two cores, 2 to 8.
 	Lanes       int           // connections for commands that wait for locks or run user SQL. Default 4.
 	QueueSize   int           // commands that may wait for one committer. Default 8192.
+	QueueBytes  int           // payload bytes that may wait for one committer, about. Default 64 MiB.
 	GroupSize   int           // commands in one transaction, at most. Default 256.
 	GroupBytes  int           // payload bytes in one transaction, about, at most. Default 4 MiB.
 	LockWait    time.Duration // how long a command waits for a lock that somebody else holds. Default 15 s.
@@ -73,13 +74,14 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&p.Committers, min(max(runtime.GOMAXPROCS(0)/2, 2), 8))
 	setDefault(&p.Lanes, 4)
 	setDefault(&p.QueueSize, 8192)
+	setDefault(&p.QueueBytes, 64<<20)
 	setDefault(&p.GroupSize, 256)
 	setDefault(&p.GroupBytes, 4<<20)
 	setDefault(&p.LockWait, 15*time.Second)
 	setDefault(&p.Outage, 30*time.Second)
 	setDefault(&p.HookTimeout, 30*time.Second)
 	for name, v := range map[string]int64{"Replay": int64(c.Replay), "Committers": int64(p.Committers), "Lanes": int64(p.Lanes),
-		"QueueSize": int64(p.QueueSize), "GroupSize": int64(p.GroupSize), "GroupBytes": int64(p.GroupBytes),
+		"QueueSize": int64(p.QueueSize), "QueueBytes": int64(p.QueueBytes), "GroupSize": int64(p.GroupSize), "GroupBytes": int64(p.GroupBytes),
 		"LockWait": int64(p.LockWait), "Outage": int64(p.Outage), "HookTimeout": int64(p.HookTimeout)} {
 		if v < 0 {
 			return c, fmt.Errorf("engine: Config: %s is negative", name)

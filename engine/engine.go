@@ -48,7 +48,7 @@ func New(c Config) (*Engine, error) {
 	e.pipeline = commit.New(commit.Config{
 		Connect: e.connect, Statements: commit.NewStatements(in), Definition: r.find,
 		Committed: e.feed.Committed, Now: c.Now, Log: c.Log,
-		Committers: c.Pipeline.Committers, Lanes: c.Pipeline.Lanes, QueueSize: c.Pipeline.QueueSize,
+		Committers: c.Pipeline.Committers, Lanes: c.Pipeline.Lanes, QueueSize: c.Pipeline.QueueSize, QueueBytes: c.Pipeline.QueueBytes,
 		GroupSize: c.Pipeline.GroupSize, GroupBytes: c.Pipeline.GroupBytes, LockWait: c.Pipeline.LockWait,
 		Outage: c.Pipeline.Outage, HookTimeout: c.Pipeline.HookTimeout, Horizon: c.Replay,
 	})

@@ -30,7 +30,7 @@ func testPipeline(pool *pgxpool.Pool, ws ...*workflow.Workflow) *Pipeline {
 		},
 		Committed:  func(string, int64) {},
 		Log:        slog.New(slog.DiscardHandler),
-		Committers: 2, Lanes: 2, QueueSize: 64, GroupSize: 16, GroupBytes: 1 << 20,
+		Committers: 2, Lanes: 2, QueueSize: 64, QueueBytes: 1 << 20, GroupSize: 16, GroupBytes: 1 << 20,
 		LockWait: 5 * time.Second, Outage: 5 * time.Second, HookTimeout: 5 * time.Second, Horizon: time.Hour,
 	})
 }

@@ -28,6 +28,7 @@ type Config struct {
 	Committers  int
 	Lanes       int
 	QueueSize   int           // commands, for each committer
+	QueueBytes  int           // about, for each committer
 	GroupSize   int           // commands
 	GroupBytes  int           // about
 	LockWait    time.Duration // how long a command waits for a lock before it is refused
@@ -67,7 +68,7 @@ func New(c Config) *Pipeline {
 	p := &Pipeline{config: c, stmts: c.Statements, log: c.Log, ended: make(chan struct{})}
 	p.lane = newLane(p)
 	for i := range c.Committers {
-		p.committers = append(p.committers, &committer{p: p, queue: newQueue(c.QueueSize),
+		p.committers = append(p.committers, &committer{p: p, queue: newQueue(c.QueueSize, c.QueueBytes),
 			r: p.newRunner(fmt.Sprintf("committer %d", i+1))})
 	}
 	return p

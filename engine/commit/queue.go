@@ -5,21 +5,22 @@ import (
 	"sync"
 )
 
-// queue is a bounded queue of many senders and one receiver, which takes
-// everything that waits at once.
+// queue is a queue of many senders, bounded in number and bytes, and one
+// receiver, which takes everything that waits at once.
 type queue struct {
-	limit int
+	limit, byteLimit int
 
 	mu     sync.Mutex
 	items  []*op
+	bytes  int
 	closed bool
 
 	filled chan struct{} // one token: something waits, or the queue is closed
 	room   chan struct{} // one token: there is room again
 }
 
-func newQueue(limit int) *queue {
-	return &queue{limit: limit, filled: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+func newQueue(limit, byteLimit int) *queue {
+	return &queue{limit: limit, byteLimit: byteLimit, filled: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 }
 
 // push adds as many ops as there is room for, in order, and returns how many. A
@@ -31,16 +32,21 @@ func (q *queue) push(ops []*op) (taken int, closed bool) {
 		signal(q.room) // others may wait for room, in vain
 		return 0, true
 	}
-	taken = min(len(ops), q.limit-len(q.items))
-	q.items = append(q.items, ops[:taken]...)
+	for taken < len(ops) && q.hasRoom() {
+		q.items = append(q.items, ops[taken])
+		q.bytes += ops[taken].size()
+		taken++
+	}
 	if taken > 0 {
 		signal(q.filled)
 	}
-	if len(q.items) < q.limit {
+	if q.hasRoom() {
 		signal(q.room)
 	}
 	return taken, false
 }
+
+func (q *queue) hasRoom() bool { return len(q.items) < q.limit && q.bytes < q.byteLimit }
 
 // pushAll adds all ops, waiting for room. It returns how many it could add
 // before the context ended or the queue was closed.
@@ -71,6 +77,7 @@ func (q *queue) take(buf []*op, maxOps, maxBytes int) []*op {
 		}
 		if n > 0 {
 			buf = append(buf, q.items[:n]...)
+			q.bytes -= bytes
 			rest := copy(q.items, q.items[n:])
 			clear(q.items[rest:])
 			q.items = q.items[:rest]

@@ -270,10 +270,7 @@ func (r *runner) dial(work context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	// The statements of the pipeline may only probe indexes, also when the
-	// statistics of a table that was just filled or emptied lie.
-	_, err = pg.Exec(ctx, fmt.Sprintf(`SET lock_timeout = %d; SET plan_cache_mode = force_generic_plan; SET jit = off;
-		SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off`, lockTimeout.Milliseconds()))
+	_, err = pg.Exec(ctx, r.p.settings())
 	if err == nil {
 		err = r.p.setClock(ctx, pg)
 	}
@@ -286,6 +283,17 @@ func (r *runner) dial(work context.Context) error {
 	socket := pg.PgConn().Conn()
 	r.unwatch = context.AfterFunc(work, func() { _ = socket.Close() })
 	return nil
+}
+
+// settings are what the pipeline needs of its sessions, whatever the role's
+// defaults are. Its statements may only probe indexes, also when the statistics
+// of a table that was just filled or emptied lie. A node that stops in the
+// middle of a transaction must not hold its locks for long.
+func (p *Pipeline) settings() string {
+	return fmt.Sprintf(`SET lock_timeout = %d; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = %d;
+		SET default_transaction_isolation = 'read committed'; SET plan_cache_mode = force_generic_plan; SET jit = off;
+		SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off`,
+		lockTimeout.Milliseconds(), p.config.HookTimeout.Milliseconds())
 }
 
 // drop closes the connection, if it is not closed already.

@@ -1,0 +1,110 @@
+package commit
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+func testOps(n, payload int) []*op {
+	ops := make([]*op, n)
+	for i := range ops {
+		ops[i] = &op{p: &transitions.Prepared{Canonical: make([]byte, payload)}}
+	}
+	return ops
+}
+
+func TestQueueRefusesAtOnceWhatItHasNoRoomFor(t *testing.T) {
+	q := newQueue(3, 1<<20)
+	if n, closed := q.push(testOps(5, 0)); n != 3 || closed {
+		t.Errorf("took %d, closed %v; want 3 of 5, open", n, closed)
+	}
+	if n, _ := q.push(testOps(1, 0)); n != 0 {
+		t.Errorf("a full queue took %d", n)
+	}
+}
+
+func TestQueueIsBoundedInBytes(t *testing.T) {
+	q := newQueue(1000, 10_000)
+	n, _ := q.push(testOps(100, 1000))
+	if n != 3 {
+		t.Errorf("took %d commands of about 3.5 kB into 10 kB; want 3", n)
+	}
+	if got := len(q.take(nil, 1000, 1<<20)); got != 3 {
+		t.Fatalf("gave back %d", got)
+	}
+	if n, _ := q.push(testOps(100, 1000)); n != 3 {
+		t.Errorf("after all was taken there is room for %d; want 3 again", n)
+	}
+}
+
+func TestQueueGivesEverythingThatWaitsInOrderUpToTheBounds(t *testing.T) {
+	q := newQueue(100, 1<<20)
+	ops := testOps(10, 100)
+	q.push(ops)
+	var got []*op
+	got = append(got, q.take(nil, 4, 1<<20)...)
+	got = append(got, q.take(nil, 100, 1)...) // one, however small the bound
+	got = append(got, q.take(nil, 100, 1<<20)...)
+	if len(got) != 10 {
+		t.Fatalf("got %d of 10", len(got))
+	}
+	for i := range got {
+		if got[i] != ops[i] {
+			t.Fatalf("number %d is out of order", i)
+		}
+	}
+}
+
+func TestQueueSendersWaitForRoomAndNoneIsForgotten(t *testing.T) {
+	q := newQueue(1, 1<<20)
+	const senders = 20
+	taken := make(chan int, senders)
+	for range senders {
+		go func() {
+			n, _ := q.pushAll(context.Background(), testOps(3, 0))
+			taken <- n
+		}()
+	}
+	for received := 0; received < 3*senders; {
+		received += len(q.take(nil, 100, 1<<20))
+	}
+	for range senders {
+		if n := <-taken; n != 3 {
+			t.Errorf("a sender got %d of 3 in", n)
+		}
+	}
+}
+
+func TestClosedQueueLetsEverybodyGoAndGivesWhatItHas(t *testing.T) {
+	q := newQueue(2, 1<<20)
+	q.push(testOps(2, 0))
+	const senders = 8
+	left := make(chan bool, senders)
+	for range senders {
+		go func() {
+			_, closed := q.pushAll(context.Background(), testOps(1, 0))
+			left <- closed
+		}()
+	}
+	q.close()
+	timeout := time.After(10 * time.Second)
+	for range senders {
+		select {
+		case closed := <-left:
+			if !closed {
+				t.Error("a sender was not told that the queue is closed")
+			}
+		case <-timeout:
+			t.Fatal("a sender still waits for room")
+		}
+	}
+	if got := len(q.take(nil, 10, 1<<20)); got != 2 {
+		t.Errorf("got %d of the 2 that waited", got)
+	}
+	if got := q.take(nil, 10, 1<<20); got != nil {
+		t.Errorf("an empty closed queue gave %d", len(got))
+	}
+}
