@@ -1,0 +1,142 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+)
+
+// Config says what to run. Only URL is required.
+type Config struct {
+	// URL names a database of PostgreSQL. The bench works in a schema of its own
+	// there, pawl_bench, and drops it in the end. Nothing else should use the
+	// server meanwhile, and its fsync should be on, or the figures are of commits
+	// that are not durable.
+	URL string
+
+	// Rounds is how often every scenario is run. The rounds are interleaved, so
+	// that a machine that grows slower does so for all. Default 3.
+	Rounds int
+
+	// Duration is how long a scenario is measured in each round, after a warm-up
+	// of a fifth of it. Default 3 s.
+	Duration time.Duration
+
+	// Quick is for a first impression: 1 round of 1 s, where Rounds and Duration
+	// say nothing else.
+	Quick bool
+
+	// Only selects the scenarios by name; nil selects all. Ratios and goals need
+	// the floor and the ceiling too.
+	Only *regexp.Regexp
+
+	// Pipeline tunes the engine. The zero value is what a program gets by default.
+	Pipeline engine.PipelineConfig
+
+	// Progress is told of every scenario when it has been run. Nil means nobody.
+	Progress func(line string)
+
+	orders int // how many instances are prepared
+}
+
+// Orders that are prepared for each round. They are enough for 256 callers with
+// forty each, and for four with batches of a thousand.
+const defaultOrders = 10_240
+
+func (c Config) withDefaults() (Config, error) {
+	rounds, duration := 3, 3*time.Second
+	if c.Quick {
+		rounds, duration = 1, time.Second
+	}
+	if c.Rounds == 0 {
+		c.Rounds = rounds
+	}
+	if c.Duration == 0 {
+		c.Duration = duration
+	}
+	if c.orders == 0 {
+		c.orders = defaultOrders
+	}
+	if c.Progress == nil {
+		c.Progress = func(string) {}
+	}
+	switch {
+	case c.URL == "":
+		return c, errors.New("bench: Config.URL is required")
+	case c.Rounds < 0 || c.Duration < 0:
+		return c, errors.New("bench: Config.Rounds and Config.Duration cannot be negative")
+	}
+	return c, nil
+}
+
+// Run measures everything that c selects and writes the table and the goals to
+// out. A goal that is missed is written down and is no error. An error means
+// that something failed, or that a scenario had not committed what it claimed
+// to have.
+func Run(ctx context.Context, c Config, out io.Writer) error {
+	c, err := c.withDefaults()
+	if err != nil {
+		return err
+	}
+	return run(ctx, c, scenarios(manySubscribers), out)
+}
+
+func run(ctx context.Context, c Config, list []*scenario, out io.Writer) (err error) {
+	results := selected(c, list)
+	if len(results) == 0 {
+		return errors.New("bench: Config.Only selects no scenario")
+	}
+	e, err := newEnv(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.db.close(ctx)) }()
+	begun := time.Now()
+	for round := range c.Rounds {
+		for _, r := range results {
+			m, err := e.round(ctx, r.scenario)
+			if err != nil {
+				return fmt.Errorf("bench: %s: %w", r.scenario.name, err)
+			}
+			r.samples = append(r.samples, m)
+			c.Progress(fmt.Sprintf("round %d of %d: %-34s %8.0f/s", round+1, c.Rounds, r.scenario.name, m.rate()))
+		}
+	}
+	return (&report{config: c, about: e.db.about, results: results, took: time.Since(begun), checkpoints: e.db.checkpoint}).write(out)
+}
+
+// result is what a scenario has come to, round by round.
+type result struct {
+	scenario *scenario
+	samples  []*sample
+}
+
+func selected(c Config, list []*scenario) (results []*result) {
+	for _, s := range list {
+		if c.Only == nil || c.Only.MatchString(s.name) {
+			results = append(results, &result{scenario: s})
+		}
+	}
+	return results
+}
+
+func newEnv(ctx context.Context, c Config) (*env, error) {
+	e := &env{pipeline: c.Pipeline, phases: phases{warm: c.Duration / 5, timed: c.Duration}}
+	for i := range c.orders {
+		e.orders = append(e.orders, orderAt(i))
+	}
+	var err error
+	if e.flip, err = newSpecimen(flipping); err != nil {
+		return nil, err
+	}
+	if e.note, err = newSpecimen(noting); err != nil {
+		return nil, err
+	}
+	e.db, err = openDatabase(ctx, c.URL)
+	return e, err
+}

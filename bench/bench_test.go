@@ -1,0 +1,251 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// smallConfig measures next to nothing, on few orders.
+func smallConfig(t *testing.T) Config {
+	c, err := Config{URL: pgtest.URL(t), Rounds: 1, Duration: 100 * time.Millisecond, orders: 1024}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// smallCrowd follows the larger stream in tests.
+const smallCrowd = 10
+
+// Run itself counts the rows after every round, and fails if they are not as
+// many as were claimed; see the next test.
+func TestEveryScenarioCommitsWhatItClaims(t *testing.T) {
+	list := scenarios(smallCrowd)
+	for _, s := range list {
+		run := s.run
+		s.run = func(ctx context.Context, e *env) (*sample, error) {
+			m, err := run(ctx, e)
+			if err == nil && (m.commands == 0 || m.latency.n == 0) {
+				t.Errorf("%s: %d commands and %d latencies were measured", s.name, m.commands, m.latency.n)
+			}
+			if err == nil && m.stream != nil && (m.stream.lost != 0 || m.stream.disordered != 0 || m.stream.cut != 0 || m.stream.delivered == 0) {
+				t.Errorf("%s: %+v", s.name, *m.stream)
+			}
+			return m, err
+		}
+	}
+	var out strings.Builder
+	if err := run(t.Context(), smallConfig(t), list, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list {
+		if !strings.Contains(out.String(), s.name) {
+			t.Errorf("%s is not in the report", s.name)
+		}
+	}
+	if t.Failed() {
+		t.Log("\n" + out.String())
+	}
+}
+
+func TestARunThatClaimsACommandTooManyFails(t *testing.T) {
+	for _, name := range []string{floorOne, "ceiling: 2 connections", submitOne} {
+		c := smallConfig(t)
+		c.Only = regexp.MustCompile("^" + name + "$")
+		list := scenarios(smallCrowd)
+		for _, s := range list {
+			honest := s.run
+			s.run = func(ctx context.Context, e *env) (*sample, error) {
+				m, err := honest(ctx, e)
+				if err == nil {
+					m.all++
+				}
+				return m, err
+			}
+		}
+		err := run(t.Context(), c, list, &strings.Builder{})
+		if err == nil || !strings.Contains(err.Error(), "do not hold what was claimed") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// The ratios mean nothing unless all three write the same.
+func TestFloorAndCeilingWriteRowsOfTheEnginesSize(t *testing.T) {
+	c := smallConfig(t)
+	e, err := newEnv(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.db.close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	sizes := map[string][4]float64{}
+	for _, s := range scenarios(smallCrowd) {
+		if s.name != floorOne && s.name != "ceiling: 2 connections" && s.name != submitOne {
+			continue
+		}
+		if _, err := e.round(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		var size [4]float64
+		for i, from := range []string{"command x WHERE transition = 'flip'", "audit x WHERE transition = 'flip'",
+			"outbox x WHERE transition = 'flip'", "instance x WHERE version > 1"} {
+			if err := e.db.admin.QueryRow(t.Context(), in("SELECT avg(pg_column_size(x.*)) FROM pawl."+from)).Scan(&size[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sizes[s.name] = size
+	}
+	for name, size := range sizes {
+		for i := range size {
+			if engine := sizes[submitOne][i]; size[i] < 0.98*engine || size[i] > 1.02*engine {
+				t.Errorf("%s writes rows of %.0f bytes (command, audit, outbox, instance), the engine of %.0f", name, size, sizes[submitOne])
+				break
+			}
+		}
+	}
+}
+
+func TestNothingIsLeftInTheDatabase(t *testing.T) {
+	c := smallConfig(t)
+	c.Only = regexp.MustCompile("^" + floorOne)
+	if err := Run(t.Context(), c, &strings.Builder{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c.Progress = func(string) { cancel() }
+	c.Rounds = 2
+	if err := Run(ctx, c, &strings.Builder{}); ctx.Err() == nil || err == nil {
+		t.Errorf("a run whose context has ended returned %v", err)
+	}
+	noSchema(t, c.URL)
+
+	d, err := openDatabase(t.Context(), c.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.admin.Close(t.Context()); err != nil { // as when a statement is interrupted
+		t.Fatal(err)
+	}
+	if err := d.close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	noSchema(t, c.URL)
+}
+
+func noSchema(t *testing.T, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname = $1", benchSchema).Scan(&n)
+	if err := errors.Join(err, conn.Close(t.Context())); err != nil || n != 0 {
+		t.Errorf("%d schemas are left (%v)", n, err)
+	}
+}
+
+func TestTwoRunsInOneDatabaseAreRefused(t *testing.T) {
+	c := smallConfig(t)
+	d, err := openDatabase(t.Context(), c.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := d.close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := Run(t.Context(), c, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "another bench") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBadConfigsAreRefused(t *testing.T) {
+	for _, c := range []Config{
+		{},
+		{URL: "postgres://", Rounds: -1},
+		{URL: "postgres://", Duration: -1},
+		{URL: "postgres://", Only: regexp.MustCompile("no such scenario")},
+	} {
+		if err := Run(t.Context(), c, &strings.Builder{}); err == nil || !strings.HasPrefix(err.Error(), "bench: Config.") {
+			t.Errorf("%+v: got %v", c, err)
+		}
+	}
+}
+
+func TestQuickIsOneRoundOfOneSecond(t *testing.T) {
+	for _, c := range []struct {
+		Config
+		rounds   int
+		duration time.Duration
+	}{
+		{Config{}, 3, 3 * time.Second},
+		{Config{Quick: true}, 1, time.Second},
+		{Config{Quick: true, Rounds: 2}, 2, time.Second},
+		{Config{Duration: time.Minute}, 3, time.Minute},
+	} {
+		c.URL = "postgres://"
+		if got, err := c.withDefaults(); err != nil || got.Rounds != c.rounds || got.Duration != c.duration {
+			t.Errorf("got %d × %v (%v), want %d × %v", got.Rounds, got.Duration, err, c.rounds, c.duration)
+		}
+	}
+}
+
+// The floor is known to be eight statements and one transaction for each
+// command, so it tells whether the counters can be trusted.
+func TestTheServersCountersAreThoseOfTheScenario(t *testing.T) {
+	server, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true,
+		Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c := smallConfig(t)
+	c.URL, c.Duration = server.URL(), 500*time.Millisecond
+	e, err := newEnv(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.db.close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if e.db.statements == "" {
+		t.Skip("this PostgreSQL has no pg_stat_statements")
+	}
+	m, err := e.round(t.Context(), floorScenario(floorOne, 1, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The set-up of the connection is a constant beside it.
+	if got := m.cost.statements - 8*m.all; got < 0 || got > 50 {
+		t.Errorf("%d statements for %d commands", m.cost.statements, m.all)
+	}
+	if got := m.cost.transactions - m.all; got < 0 || got > 100 {
+		t.Errorf("%d transactions for %d commands", m.cost.transactions, m.all)
+	}
+	if perCommand := m.cost.wal / m.all; perCommand < 1000 || perCommand > 10_000 {
+		t.Errorf("%d bytes of WAL for each command", perCommand)
+	}
+}

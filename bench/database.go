@@ -1,0 +1,195 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/schema"
+)
+
+// benchSchema holds everything that a run creates. It is dropped at the end,
+// and at the beginning, should an earlier run have been killed.
+const benchSchema = "pawl_bench"
+
+// sequence numbers the floor's transitions.
+const sequence = "pawl.floor_position"
+
+func in(sql string) string { return schema.In(benchSchema, sql) }
+
+// database is the server as the bench sees it: one connection that prepares,
+// cleans and counts, and is idle while something is measured.
+type database struct {
+	url        string
+	admin      *pgx.Conn
+	tables     string // all that hold data, for SQL
+	statements string // the query that counts statements; "" where the server does not
+	checkpoint bool   // whether we may
+	about      about
+}
+
+// about is what of the server bears on the figures.
+type about struct {
+	version, fsync, synchronous, fullPages string
+}
+
+func openDatabase(ctx context.Context, url string) (_ *database, err error) {
+	d := &database{url: url, checkpoint: true}
+	if d.admin, err = d.connectAs(ctx, adminName); err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("bench: prepare the database: %w", err), d.admin.Close(ctx))
+		}
+	}()
+	var free bool
+	if err = d.admin.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", benchSchema).Scan(&free); err != nil {
+		return nil, err
+	}
+	if !free {
+		return nil, errors.New("another bench is running in it")
+	}
+	if err = d.create(ctx); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *database) create(ctx context.Context) error {
+	if err := d.drop(ctx); err != nil {
+		return err
+	}
+	pool, err := d.pool(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if _, err := schema.Migrate(ctx, pool, benchSchema); err != nil {
+		return err
+	}
+	if _, err := d.admin.Exec(ctx, in("CREATE SEQUENCE "+sequence)); err != nil {
+		return err
+	}
+	// Autovacuum would come at its own time, to some scenarios and not to others.
+	_, err = d.admin.Exec(ctx, in(`DO $$ DECLARE t regclass; BEGIN
+		FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = '`+benchSchema+`'::regnamespace LOOP
+			EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', t);
+		END LOOP; END $$`))
+	if err != nil {
+		return err
+	}
+	const tables = `SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
+		WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = $1::regnamespace AND relname NOT IN ('migration', 'definition')`
+	if err := d.admin.QueryRow(ctx, tables, benchSchema).Scan(&d.tables); err != nil {
+		return err
+	}
+	const settings = `SELECT current_setting('server_version'), current_setting('fsync'),
+		current_setting('synchronous_commit'), current_setting('full_page_writes')`
+	if err := d.admin.QueryRow(ctx, settings).Scan(&d.about.version, &d.about.fsync, &d.about.synchronous, &d.about.fullPages); err != nil {
+		return err
+	}
+	d.statements = d.findStatements(ctx)
+	return nil
+}
+
+func (d *database) drop(ctx context.Context) error {
+	_, err := d.admin.Exec(ctx, "DROP SCHEMA IF EXISTS "+benchSchema+" CASCADE")
+	return err
+}
+
+// close drops what the run created, also when ctx has ended.
+func (d *database) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if d.admin.IsClosed() { // as pgx leaves it when a context ends during a statement
+		admin, err := d.connectAs(ctx, adminName)
+		if err != nil {
+			return err
+		}
+		d.admin = admin
+	}
+	return errors.Join(d.drop(ctx), d.admin.Close(ctx))
+}
+
+// pool makes a pool as a program that uses the engine would have it.
+func (d *database) pool(ctx context.Context) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(d.url)
+	if err != nil {
+		return nil, err
+	}
+	config.ConnConfig.RuntimeParams["application_name"] = poolName
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// connectAs opens a connection that the server knows by that name.
+func (d *database) connectAs(ctx context.Context, name string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(d.url)
+	if err != nil {
+		return nil, err
+	}
+	config.RuntimeParams["application_name"] = name
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// empty empties all tables. The checkpoint stands before it, so that a scenario
+// neither writes the pages of the one before nor, of the rows that are prepared
+// now, full pages into the log.
+func (d *database) empty(ctx context.Context) error {
+	if d.checkpoint {
+		_, err := d.admin.Exec(ctx, "CHECKPOINT")
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42501" {
+			d.checkpoint, err = false, nil // it takes a superuser
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := d.admin.Exec(ctx, "TRUNCATE "+d.tables)
+	return err
+}
+
+// settle makes the tables what they are after a while: visible to all, with
+// statistics.
+func (d *database) settle(ctx context.Context, head int64) error {
+	if _, err := d.admin.Exec(ctx, "VACUUM (ANALYZE) "+d.tables); err != nil {
+		return err
+	}
+	_, err := d.admin.Exec(ctx, in("SELECT setval('"+sequence+"', $1)"), max(head, 1))
+	return err
+}
+
+// stored is what the tables hold.
+type stored struct {
+	commands, versions, audit, events, positions, head int64
+}
+
+const storedSQL = `SELECT (SELECT count(*) FROM pawl.command WHERE status = 'succeeded'),
+	(SELECT coalesce(sum(version), 0)::bigint FROM pawl.instance),
+	(SELECT count(*) FROM pawl.audit), (SELECT count(*) FROM pawl.outbox),
+	(SELECT count(*) FROM (SELECT DISTINCT a.position FROM pawl.audit a JOIN pawl.outbox o
+		ON o.tenant = a.tenant AND o.position = a.position AND o.instance = a.instance AND o.version = a.version) p),
+	(SELECT coalesce(sum(head), 0)::bigint FROM pawl.log)`
+
+// verify checks that the tables hold n transitions, each with its command, its
+// version, its audit row, its event and a position of its own, and nothing
+// else; and that the log's head says so too, where there is one.
+func (d *database) verify(ctx context.Context, n int64, headed bool) error {
+	var s stored
+	if err := d.admin.QueryRow(ctx, in(storedSQL)).Scan(&s.commands, &s.versions, &s.audit, &s.events, &s.positions, &s.head); err != nil {
+		return fmt.Errorf("count the rows: %w", err)
+	}
+	want := stored{n, n, n, n, n, n}
+	if !headed {
+		want.head = s.head
+	}
+	if s != want {
+		return fmt.Errorf("the tables do not hold what was claimed to be committed: %d transitions, but found %+v", n, s)
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+// Package bench measures the engine against a floor and a ceiling, all in one
+// run on one server, so that the ratios mean something whatever the machine.
+//
+// The floor is what a careful program does without an engine: one transaction
+// for each command, statement by statement. The ceiling is what the database
+// takes when the same rows come in sets of a hundred, already decided. Between
+// them stand the engine's own calls, and above the engine REST and WebSocket,
+// over real sockets. Callers, server and PostgreSQL share the machine.
+//
+// # A round
+//
+// Every scenario is run once in each round, in the same order, so that drift of
+// the machine hits all of them. Each time it begins with a checkpoint and empty
+// tables, which are filled with the same orders, placed through an engine; then
+// they are vacuumed and analyzed. Autovacuum is off. So the pages that a
+// scenario changes were all changed since the checkpoint, and none is written
+// to the log in full: the figures are those of the time between checkpoints.
+//
+// The callers warm up, are measured, and then every connection is closed: a
+// backend reports its counters at the latest when it ends. Statements come from
+// pg_stat_statements where the server has it, transactions from
+// pg_stat_database, and the write-ahead log from its position; each is divided
+// by the commands of warm-up and measurement together, and so has a trace of
+// the set-up of connections in it.
+//
+// In the end the rows are counted. A scenario that did not commit what it claims
+// fails the run.
+//
+// # The work
+//
+// The command is a transition of an order, with about 140 bytes of payload and
+// 250 of data, that changes the state and so the index of states. Callers have
+// instances of their own, but for the hot scenarios, in which all share one and
+// the transition leaves its state alone. The workflow declares no attributes.
+// Replays repeat such transitions with the same keys.
+//
+// Floor and ceiling write rows of the same size as the engine; a test compares
+// them.
+package bench

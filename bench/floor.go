@@ -1,0 +1,156 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// The floor is what a careful program does without an engine: one transaction
+// for each command, statement by statement. It gets every advantage: it decides
+// nothing, hashes nothing, checks nothing, and numbers its transitions from a
+// sequence, so that no two of them wait for the log's head.
+const (
+	floorClaim = `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at)
+		VALUES ($1, $2, $3, $4, 'processing', $5, $6, $7, $8, $9)`
+	floorLock   = `SELECT state, version, data, chain FROM pawl.instance WHERE tenant = $1 AND id = $2 FOR UPDATE`
+	floorUpdate = `UPDATE pawl.instance SET state = $3, version = $4, data = $5, chain = $6, updated_at = $7
+		WHERE tenant = $1 AND id = $2`
+	floorAudit = `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor,
+			payload, data, scope, key, at, hash)
+		VALUES ($1, $2, $3, nextval('` + sequence + `'), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING position`
+	floorEmit = `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
+		VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10)`
+	floorFinish = `UPDATE pawl.command SET status = 'succeeded', version = $4, code = 200, body = $5, finished_at = $6, expires_at = $7
+		WHERE tenant = $1 AND scope = $2 AND key = $3`
+)
+
+// floorStatements are prepared on every connection, under their names.
+var floorStatements = map[string]string{"claim": floorClaim, "lock": floorLock, "update": floorUpdate,
+	"audit": floorAudit, "emit": floorEmit, "finish": floorFinish}
+
+func floorScenario(name string, connections int, oneRow bool) *scenario {
+	return &scenario{name: name, section: theFloor, offLog: true,
+		run: closedLoop(func(ctx context.Context, e *env) ([]caller, func(), error) {
+			conns, end, err := e.connections(ctx, connections)
+			if err != nil {
+				return nil, nil, err
+			}
+			callers := make([]caller, connections)
+			for i, conn := range conns {
+				f := &floor{conn: conn, number: i + 1, transition: flipping, specimen: e.flip, orders: share(e.orders, i, connections)}
+				if oneRow {
+					f.transition, f.specimen, f.orders = noting, e.note, e.orders[:1]
+				}
+				if err := f.prepare(ctx); err != nil {
+					end()
+					return nil, nil, err
+				}
+				callers[i] = f.call
+			}
+			return callers, end, nil
+		})}
+}
+
+// connections opens connections that are closed by end.
+func (e *env) connections(ctx context.Context, n int) (conns []*pgx.Conn, end func(), err error) {
+	end = func() {
+		for _, c := range conns {
+			_ = c.Close(context.Background()) // nothing is under way on it
+		}
+	}
+	for range n {
+		c, err := e.db.connectAs(ctx, poolName)
+		if err != nil {
+			end()
+			return nil, nil, err
+		}
+		conns = append(conns, c)
+	}
+	return conns, end, nil
+}
+
+// floor is one connection's caller.
+type floor struct {
+	conn       *pgx.Conn
+	number     int
+	transition string
+	specimen   *specimen
+	orders     []order
+	n          int
+}
+
+func (f *floor) prepare(ctx context.Context) error {
+	for name, sql := range floorStatements {
+		if _, err := f.conn.Prepare(ctx, name, in(sql)); err != nil {
+			return fmt.Errorf("prepare %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// call does one command. Watching a context for its end costs pgx a little for
+// every statement, so it is not given one that ends.
+func (f *floor) call(ctx context.Context) (int, error) {
+	o := &f.orders[f.n%len(f.orders)]
+	f.n++
+	return 1, f.command(context.WithoutCancel(ctx), o, commandKey(f.number, f.n))
+}
+
+func (f *floor) command(ctx context.Context, o *order, key string) (err error) {
+	now := time.Now()
+	scope := workflowName + ":" + o.id.String()
+	s := f.specimen
+	tx, err := f.conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, tx.Rollback(ctx))
+		}
+	}()
+	if _, err = tx.Exec(ctx, "claim", tenant, scope, key, filler(f.n), workflowName, f.transition, o.id, actor, now); err != nil {
+		return err
+	}
+	var from workflow.State
+	var version, position int64
+	var data string
+	var chain []byte
+	if err = tx.QueryRow(ctx, "lock", tenant, o.id).Scan(&from, &version, &data, &chain); err != nil {
+		return err
+	}
+	to := from
+	if f.transition == flipping {
+		to = flipped(from)
+	}
+	version++
+	if _, err = tx.Exec(ctx, "update", tenant, o.id, string(to), version, s.data, filler(f.n), now); err != nil {
+		return err
+	}
+	if err = tx.QueryRow(ctx, "audit", tenant, o.id, version, workflowName, f.transition, string(from), string(to), actor,
+		s.payload, s.data, scope, key, now, filler(f.n)).Scan(&position); err != nil {
+		return err
+	}
+	if _, err = tx.Exec(ctx, "emit", tenant, position, s.eventType, workflowName, o.id, version, f.transition, string(to), now, s.data); err != nil {
+		return err
+	}
+	if _, err = tx.Exec(ctx, "finish", tenant, scope, key, version, string(s.body), now, now.Add(24*time.Hour)); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// filler stands for a SHA-256.
+func filler(n int) []byte {
+	var b [32]byte
+	for i := range b {
+		b[i] = byte(n*31 + i*97)
+	}
+	return b[:]
+}

@@ -1,0 +1,116 @@
+package bench
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// scenario is one line of the table.
+type scenario struct {
+	name    string
+	section section
+	floor   string // the scenario that its rate is compared with; "" for none
+	replays bool   // it asks again what is done already, and writes nothing
+	ceiling bool   // others are compared with it
+	offLog  bool   // it does not move the log's head
+	run     func(ctx context.Context, e *env) (*sample, error)
+}
+
+type section int
+
+const (
+	theFloor section = iota
+	theCeiling
+	theEngine
+	theAPI
+	theStreams
+)
+
+// env is what a scenario's round is run with.
+type env struct {
+	db       *database
+	pipeline engine.PipelineConfig
+	orders   []order // they exist, at version 1
+	phases   phases
+	flip     *specimen
+	note     *specimen
+}
+
+// closedLoop is a scenario's run by callers that call again as soon as they are
+// answered. open returns them, and how to end what it opened.
+func closedLoop(open func(ctx context.Context, e *env) (callers []caller, end func(), err error)) func(context.Context, *env) (*sample, error) {
+	return func(ctx context.Context, e *env) (*sample, error) {
+		callers, end, err := open(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+		runtime.GC()
+		return drive(ctx, callers, e.phases)
+	}
+}
+
+// share is the orders that the i-th of n callers has for itself.
+func share(orders []order, i, n int) []order {
+	return orders[i*len(orders)/n : (i+1)*len(orders)/n]
+}
+
+// prepare fills empty tables with the orders, each placed through the engine,
+// and returns how many transitions that took. Where they are to be replayed,
+// each is flipped once besides.
+func (e *env) prepare(ctx context.Context, s *scenario) (n int64, err error) {
+	if err := e.db.empty(ctx); err != nil {
+		return 0, err
+	}
+	commands := make([]transitions.Command, 0, 2*len(e.orders))
+	for i := range e.orders {
+		commands = append(commands, placeAt(i))
+	}
+	if s.replays {
+		for i := range e.orders {
+			commands = append(commands, change(flipping, &e.orders[i], commandKey(1, i)))
+		}
+	}
+	eng, end, err := e.engine(ctx, engine.Config{})
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	for _, reply := range eng.SubmitMany(ctx, commands) {
+		if err := check(reply.Receipt, reply.Err, false); err != nil {
+			return 0, err
+		}
+	}
+	n = int64(len(commands))
+	return n, e.db.settle(ctx, n)
+}
+
+// round measures a scenario once, and checks that what it claims to have
+// committed is there.
+func (e *env) round(ctx context.Context, s *scenario) (*sample, error) {
+	prepared, err := e.prepare(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	before, err := e.db.count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.run(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	after, err := e.db.count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.cost = after.since(before)
+	committed := prepared
+	if !s.replays {
+		committed += m.all
+	}
+	return m, e.db.verify(ctx, committed, !s.offLog)
+}

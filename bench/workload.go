@@ -1,0 +1,147 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// The measured workflow: an order that goes on hold and comes back, so that an
+// instance can be used for as long as it takes and every transition changes the
+// state, index entry included. Only "note" stays, for the scenarios in which
+// many share one instance.
+const (
+	workflowName = "order"
+	placing      = "place"
+	flipping     = "flip"
+	noting       = "note"
+
+	statePlaced workflow.State = "placed"
+	stateHeld   workflow.State = "held"
+	stateClosed workflow.State = "closed"
+)
+
+const (
+	tenant = transitions.DefaultTenant
+	actor  = "clerk-17"
+)
+
+type orderData struct {
+	Customer string `json:"customer"`
+	Cart     string `json:"cart"`
+	Total    int64  `json:"total"`
+	Currency string `json:"currency"`
+	Address  string `json:"address"`
+	Note     string `json:"note"`
+	By       string `json:"by"`
+}
+
+type placePayload struct {
+	Customer string `json:"customer" validate:"required,max=100"`
+	Cart     string `json:"cart" validate:"required,max=100"`
+	Total    int64  `json:"total" validate:"gt=0"`
+	Currency string `json:"currency" validate:"required,iso4217"`
+	Address  string `json:"address" validate:"required,max=200"`
+}
+
+type changePayload struct {
+	Note string `json:"note" validate:"required,max=200"`
+	By   string `json:"by" validate:"required,max=50"`
+	Desk int    `json:"desk" validate:"gte=0"`
+}
+
+var definition = workflow.Define(workflowName, 1,
+	workflow.Start(placing, statePlaced, func(_ *workflow.Call, o *orderData, p placePayload) error {
+		o.Customer, o.Cart, o.Total, o.Currency, o.Address = p.Customer, p.Cart, p.Total, p.Currency, p.Address
+		return nil
+	}).BusinessKey(func(p placePayload) string { return p.Customer + ":" + p.Cart }),
+	workflow.On(flipping, workflow.From(statePlaced, stateHeld), stateHeld, func(c *workflow.Call, o *orderData, p changePayload) error {
+		o.Note, o.By = p.Note, p.By
+		c.Goto(flipped(c.State()))
+		return nil
+	}).Or(statePlaced),
+	workflow.On(noting, workflow.From(statePlaced, stateHeld), workflow.Stay, func(_ *workflow.Call, o *orderData, p changePayload) error {
+		o.Note, o.By = p.Note, p.By
+		return nil
+	}),
+	workflow.On("close", workflow.From(statePlaced, stateHeld), stateClosed, func(*workflow.Call, *orderData, workflow.None) error { return nil }),
+).Final(stateClosed)
+
+func flipped(s workflow.State) workflow.State {
+	if s == statePlaced {
+		return stateHeld
+	}
+	return statePlaced
+}
+
+const changeJSON = `{"by":"` + actor + `","desk":42,"note":"the customer asked on the phone to have it delivered a week later, to the neighbours on the left hand"}`
+
+// order is an instance as the callers know it.
+type order struct {
+	id  uuid.UUID
+	key string // the business key
+}
+
+// orderAt is the n-th order. Its numbers are of fixed width, so that all rows
+// are of one size.
+func orderAt(n int) order {
+	key := fmt.Sprintf("c-%010d:k-%010d", n/3, n)
+	return order{id: transitions.InstanceID(tenant, workflowName, key), key: key}
+}
+
+// placeAt is the command that creates the n-th order.
+func placeAt(n int) transitions.Command {
+	return transitions.Command{Workflow: workflowName, Transition: placing, Key: commandKey(0, n), Actor: actor,
+		Payload: fmt.Appendf(nil, `{"address":"221b Baker Street, London NW1 6XE","cart":"k-%010d","currency":"EUR","customer":"c-%010d","total":129900}`, n, n/3)}
+}
+
+func change(transition string, o *order, key string) transitions.Command {
+	return transitions.Command{Workflow: workflowName, Transition: transition, Instance: o.id, Key: key, Actor: actor, Payload: []byte(changeJSON)}
+}
+
+// commandKey is an idempotency key of a UUID's length. No two callers, and no
+// two of a caller's commands, have the same.
+func commandKey(caller, n int) string {
+	return fmt.Sprintf("7d0c1a52-4e3b-8f00-%04d-%012d", caller, n)
+}
+
+// A specimen is what the engine stores for one change. The floor and the
+// ceiling write the same without deciding anything.
+type specimen struct {
+	payload, data, body []byte
+	eventType           string
+}
+
+func newSpecimen(transition string) (*specimen, error) {
+	w, err := definition.Build()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	born, err := decide(placeAt(1), w, nil, now)
+	if err != nil {
+		return nil, err
+	}
+	o := orderAt(1)
+	d, err := decide(change(transition, &o, commandKey(1, 1)), w, born.After, now)
+	if err != nil {
+		return nil, err
+	}
+	return &specimen{payload: d.Entry.Payload, data: d.Entry.Data, body: d.Body, eventType: d.Events[0].Type}, nil
+}
+
+func decide(c transitions.Command, w *workflow.Workflow, inst *transitions.Instance, now time.Time) (transitions.Decision, error) {
+	p, err := transitions.Prepare(c, w, uuid.New)
+	if err != nil {
+		return transitions.Decision{}, err
+	}
+	d := transitions.Decide(p, w, inst, now)
+	if d.Err != nil {
+		return d, d.Err
+	}
+	return d, nil
+}
