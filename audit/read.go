@@ -49,6 +49,7 @@ func (t *Table) History(ctx context.Context, tenant string, instance uuid.UUID, 
 		err := row.Scan(&e.Version, &e.Position, &e.Workflow, &e.Transition, &e.From, &e.To, &e.Actor, &e.Reason,
 			&e.Payload, &e.Data, &e.Scope, &e.Key, &e.At, &hash)
 		copy(e.Hash[:], hash)
+		e.At = e.At.UTC()
 		return e, err
 	})
 	if err != nil {

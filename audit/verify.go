@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 )
 
 const chainsSQL = `
-SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.version, 0), coalesce(a.workflow, ''),
+SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.version, 0), coalesce(a.position, 0), coalesce(a.workflow, ''),
 	coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
 	a.payload::text, a.data::text, a.payload_digest, a.data_digest, coalesce(a.scope, ''), coalesce(a.key, ''),
 	coalesce(a.at, 'epoch'), a.hash
@@ -27,10 +28,11 @@ SELECT coalesce((SELECT head FROM pawl.log WHERE tenant = $1), 0), count(*), cou
 FROM pawl.audit WHERE tenant = $1`
 
 // Verify recomputes the chains of an instance, or of all instances of the
-// tenant for the zero id, and names the first broken row of each. For a whole
-// tenant it also checks that positions are gapless from 1 to the log's head; a
-// gap is reported with the zero instance. progress, which may be nil, is called
-// with the rows checked so far.
+// tenant for the zero id, and names the first broken row of each. A position is
+// no part of the chain; it must grow with the version. For a whole tenant it also
+// checks that positions are gapless from 1 to the log's head; a gap is reported
+// with the zero instance. progress, which may be nil, is called with the rows
+// checked so far.
 func (t *Table) Verify(ctx context.Context, tenant string, instance uuid.UUID, progress func(entries int64)) (transitions.Verification, error) {
 	var one *uuid.UUID
 	if instance != uuid.Nil {
@@ -91,8 +93,9 @@ type verifier struct {
 	broken  bool
 	exists  bool // the instance itself
 	version int64
-	chain   [32]byte
+	chain   []byte
 	seen    int64
+	last    int64 // the position of the row before
 	prev    [32]byte
 }
 
@@ -104,15 +107,14 @@ func (v *verifier) read(row pgx.Rows) error {
 		e                                      = transitions.Entry{Tenant: v.tenant}
 		from, to                               string
 	)
-	err := row.Scan(&id, &version, &chain, &e.Version, &e.Workflow, &e.Transition, &from, &to, &e.Actor, &e.Reason,
+	err := row.Scan(&id, &version, &chain, &e.Version, &e.Position, &e.Workflow, &e.Transition, &from, &to, &e.Actor, &e.Reason,
 		&e.Payload, &e.Data, &payloadDigest, &dataDigest, &e.Scope, &e.Key, &e.At, &hash)
 	if err != nil {
 		return err
 	}
 	if !v.open || id != v.id {
 		v.finish()
-		*v = verifier{tenant: v.tenant, out: v.out, id: id, open: true, exists: chain != nil, version: version}
-		copy(v.chain[:], chain)
+		*v = verifier{tenant: v.tenant, out: v.out, id: id, open: true, exists: chain != nil, version: version, chain: chain}
 		v.out.Instances++
 	}
 	if hash == nil {
@@ -120,20 +122,23 @@ func (v *verifier) read(row pgx.Rows) error {
 	}
 	v.out.Entries++
 	e.Instance, e.From, e.To = id, workflow.State(from), workflow.State(to)
-	v.check(&e, digest(e.Payload, payloadDigest), digest(e.Data, dataDigest), [32]byte(hash))
+	v.check(&e, digest(e.Payload, payloadDigest), digest(e.Data, dataDigest), hash)
 	return nil
 }
 
-func (v *verifier) check(e *transitions.Entry, payload, data, hash [32]byte) {
+func (v *verifier) check(e *transitions.Entry, payload, data [32]byte, hash []byte) {
 	v.seen++
+	want := link(v.prev, e, payload, data)
 	switch {
 	case v.broken:
 	case e.Version != v.seen:
 		v.report(v.seen, fmt.Sprintf("the row of version %d is missing", v.seen))
-	case link(v.prev, e, payload, data) != hash:
+	case !bytes.Equal(want[:], hash):
 		v.report(e.Version, "the row was changed, or the one before it")
+	case e.Position <= v.last:
+		v.report(e.Version, fmt.Sprintf("the row's position is %d, but the one before it has %d", e.Position, v.last))
 	}
-	v.prev = hash
+	v.prev, v.last = want, e.Position
 }
 
 func (v *verifier) finish() {
@@ -142,8 +147,8 @@ func (v *verifier) finish() {
 	case !v.exists:
 		v.report(v.seen, "the instance of these rows is missing")
 	case v.seen != v.version:
-		v.report(v.seen+1, fmt.Sprintf("the instance is at version %d, but its last row is of version %d", v.version, v.seen))
-	case v.prev != v.chain:
+		v.report(min(v.seen, v.version)+1, fmt.Sprintf("the instance is at version %d, but its last row is of version %d", v.version, v.seen))
+	case !bytes.Equal(v.prev[:], v.chain):
 		v.report(v.seen, "the instance does not hold the hash of its last row")
 	}
 }

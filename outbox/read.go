@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,7 +34,7 @@ func New(q Querier, in func(sql string) string) *Table {
 const afterSQL = `
 SELECT position, type, ordinal, workflow, instance, version, transition, state, at, payload::text
 FROM pawl.outbox
-WHERE tenant = $1 AND position > $2 AND position <= $2 + $3
+WHERE tenant = $1 AND position > $2 AND position <= $3
 ORDER BY position, ordinal`
 
 const headSQL = `SELECT coalesce((SELECT head FROM pawl.log WHERE tenant = $1), 0)`
@@ -41,13 +42,18 @@ const headSQL = `SELECT coalesce((SELECT head FROM pawl.log WHERE tenant = $1), 
 // After returns the events of the next transitions after a position, at most
 // limit transitions, in order.
 func (t *Table) After(ctx context.Context, tenant string, position int64, limit int) ([]transitions.Event, error) {
-	found, err := t.q.Query(ctx, t.after, tenant, position, int64(limit))
+	to := position + int64(limit)
+	if to < position {
+		to = math.MaxInt64
+	}
+	found, err := t.q.Query(ctx, t.after, tenant, position, to)
 	if err != nil {
 		return nil, fmt.Errorf("read log: %w", err)
 	}
 	events, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (transitions.Event, error) {
 		e := transitions.Event{Tenant: tenant}
 		err := row.Scan(&e.Position, &e.Type, &e.Ordinal, &e.Workflow, &e.Instance, &e.Version, &e.Transition, &e.State, &e.At, &e.Payload)
+		e.At = e.At.UTC()
 		return e, err
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ const (
 	MaxScope   = 255
 	MaxTenant  = 64
 	MaxActor   = 255
+	MaxReason  = 4096
 	MaxPayload = 1 << 20
 )
 

@@ -122,6 +122,10 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *Instance,
 		e.State = inst.State
 		return refused(&e)
 	}
+	if problem := textProblem(out.Reason, MaxReason); problem != "" {
+		return failed(&workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
+			Cause: fmt.Errorf("the reason that %s.%s gives %s", p.Workflow, p.Transition, problem)})
+	}
 	attrs, err := w.AttributesOf(out.Data)
 	if err != nil {
 		return failed(asError(err))

@@ -2,6 +2,7 @@ package transitions
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -166,12 +167,8 @@ func onE1(transition, payload, actor string, roles ...string) Command {
 func (i *Instance) clone() *Instance {
 	c := *i
 	c.Data = slices.Clone(i.Data)
-	c.Attributes = map[string]string{}
-	for k, v := range i.Attributes {
-		c.Attributes[k] = v
-	}
-	c.Duties = map[string][]string{}
-	for k, v := range i.Duties {
+	c.Attributes, c.Duties = maps.Clone(i.Attributes), maps.Clone(i.Duties)
+	for k, v := range c.Duties {
 		c.Duties[k] = slices.Clone(v)
 	}
 	return &c
@@ -182,4 +179,14 @@ func wantCode(t testing.TB, err error, want workflow.Code) {
 	if got := workflow.CodeOf(err); got != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
+}
+
+// workflowNamed is a workflow of another name with the transition add.
+func workflowNamed(t testing.TB, name string) *workflow.Workflow {
+	t.Helper()
+	return built(t, workflow.Define(name, 1,
+		workflow.Start("draft", open, nothing),
+		workflow.On("add", workflow.From(open), workflow.Stay, add),
+		workflow.On("drop", workflow.From(open), dropped, nothing),
+	).Final(dropped))
 }

@@ -2,6 +2,7 @@ package transitions
 
 import (
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -39,12 +40,11 @@ func ProblemOf(err error) Problem {
 	return p
 }
 
-// JSON renders the document.
+// JSON renders the document. What is not UTF-8 in a message is replaced.
 func (p Problem) JSON() []byte {
-	raw, err := json.Marshal(p, json.Deterministic(true))
-	if err != nil { // only for invalid UTF-8 in a message
-		p.Detail, p.Errors, p.Allowed = p.Title, nil, nil
-		raw, _ = json.Marshal(p)
+	raw, err := json.Marshal(p, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		panic("transitions: a problem has nothing that JSON cannot say: " + err.Error())
 	}
 	return raw
 }

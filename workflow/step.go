@@ -86,10 +86,10 @@ func (s *Step) Check(f Facts, data []byte) []error {
 // anew. The error is an *Error: GuardRefused with the refusal's text, or
 // Internal for a defect of the workflow. Run does not recover panics.
 func (s *Step) Run(f Facts, data []byte, p Payload) (Outcome, error) {
-	c := s.call(f)
-	if refusals := s.body.guard(c, data); len(refusals) > 0 {
+	if refusals := s.body.guard(s.call(f), data); len(refusals) > 0 {
 		return Outcome{}, oneRefusal(refusals)
 	}
+	c := s.call(f) // of its own: what a guard asks for has no effect
 	after, err := s.body.act(c, data, p)
 	if c.err != nil {
 		return Outcome{}, &Error{Code: Internal, Message: "the workflow's code failed", Cause: c.err}

@@ -49,7 +49,8 @@ var binaryFormat = []int16{1}
 // Send sends the queued statements as one message, reads their results, and
 // returns the first error. After an error of the database the rest of the
 // message was skipped; inside of a transaction that transaction has failed.
-// After any other error the connection is closed.
+// After an error of a row function everything was done. After any other error
+// the connection is closed.
 //
 // A context that cannot end bounds the message by time instead: a server that
 // is gone without a word must not hold its caller for ever. (Watching a context
@@ -57,7 +58,7 @@ var binaryFormat = []int16{1}
 func (c *Conn) Send(ctx context.Context) error {
 	queue := c.queue
 	c.queue = c.queue[:0]
-	if err := c.prepare(queue); err != nil {
+	if err := c.prepare(ctx, queue); err != nil {
 		return err
 	}
 	timed := ctx.Done() == nil
@@ -81,8 +82,10 @@ func (c *Conn) Send(ctx context.Context) error {
 	if closeErr := p.Close(); err == nil {
 		err = closeErr
 	}
-	if timed && err == nil {
-		err = c.pg.Conn().SetDeadline(time.Time{})
+	if timed && !c.pg.IsClosed() { // also after an error: whoever uses the connection next has his own time
+		if clearErr := c.pg.Conn().SetDeadline(time.Time{}); err == nil && clearErr != nil {
+			err = fmt.Errorf("clear deadline: %w", clearErr)
+		}
 	}
 	return err
 }
@@ -113,7 +116,7 @@ func readResult(p *pgconn.Pipeline, row func(*Row) error) error {
 }
 
 // prepare prepares what is new on this connection.
-func (c *Conn) prepare(queue []queued) error {
+func (c *Conn) prepare(ctx context.Context, queue []queued) error {
 	if c.unnamed {
 		return nil
 	}
@@ -121,9 +124,9 @@ func (c *Conn) prepare(queue []queued) error {
 		if c.prepared[q.stmt] != nil {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), roundTrip)
+		bounded, cancel := context.WithTimeout(ctx, roundTrip)
 		name := fmt.Sprintf("pawl_%d", len(c.prepared))
-		d, err := c.pg.Prepare(ctx, name, q.stmt.SQL, q.stmt.OIDs)
+		d, err := c.pg.Prepare(bounded, name, q.stmt.SQL, q.stmt.OIDs)
 		cancel()
 		if err != nil {
 			return err

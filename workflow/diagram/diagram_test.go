@@ -1,11 +1,22 @@
 package diagram
 
 import (
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"math"
 	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/pawlhq/pawl/workflow"
 )
+
+var update = flag.Bool("update", false, "write the golden files")
 
 type data struct{}
 
@@ -24,22 +35,23 @@ func build(t testing.TB, d *workflow.Definition[data]) *workflow.Workflow {
 	return w
 }
 
-// order has five states, a loop back and a way out of three of them.
-func order() *workflow.Definition[data] {
-	return workflow.Define("order", 1,
+// order has five states, a way back, and a way out of two of them.
+func order(t testing.TB) *workflow.Workflow {
+	return build(t, workflow.Define("order", 1,
 		workflow.Start("place", "placed", act).Doc("A customer's cart becomes an order."),
 		on("pay", "paid", "placed"),
 		on("ship", "shipped", "paid").Role("warehouse"),
 		on("return", "placed", "shipped").Role("warehouse", "desk"),
 		on("deliver", "delivered", "shipped").Role("carrier"),
-		on("cancel", "cancelled", "placed", "paid").NotBy("pay").Guard("not packed", func(*workflow.Call, data) error { return nil }),
-	).Final("delivered", "cancelled").Roles("warehouse", "desk", "carrier")
+		on("cancel", "cancelled", "placed", "paid").NotBy("pay").
+			Guard("not packed", func(*workflow.Call, data) error { return nil }),
+	).Final("delivered", "cancelled").Roles("warehouse", "desk", "carrier"))
 }
 
-// fine is an appeal against a fine: eleven transitions, loops, several arrows
-// that are one, targets that the action chooses among.
-func fine() *workflow.Definition[data] {
-	return workflow.Define("fine", 3,
+// fine is an appeal against a fine: two ways in, eleven transitions, loops,
+// arrows that stand for two transitions, targets that the action chooses among.
+func fine(t testing.TB) *workflow.Workflow {
+	return build(t, workflow.Define("fine", 3,
 		workflow.Start("create", "created", act),
 		workflow.Start("import", "sent", act).Role("clerk"),
 		on("send", "sent", "created").Role("clerk"),
@@ -53,20 +65,174 @@ func fine() *workflow.Definition[data] {
 		on("note", workflow.Stay, "appealed", "in-court").Role("clerk"),
 		on("collect", "collected", "penalised").Role("clerk"),
 		on("write-off", "closed", "penalised").Role("clerk"),
-	).Final("closed", "collected").Roles("clerk", "offender", "prefect", "judge")
+	).Final("closed", "collected").Roles("clerk", "offender", "prefect", "judge"))
 }
 
-func TestDraw(t *testing.T) {
-	for name, d := range map[string]*workflow.Definition[data]{"order": order(), "fine": fine()} {
-		w := build(t, d)
-		for dir, suffix := range []string{"td", "lr"} {
-			svg, err := SVG(w, Options{Current: w.States[1], Direction: Direction(dir)})
+func TestGolden(t *testing.T) {
+	svg := func(w *workflow.Workflow, o Options) string {
+		t.Helper()
+		out, err := SVG(w, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	for file, draw := range map[string]func() string{
+		"order.mmd":           func() string { return Mermaid(order(t), Options{}) },
+		"order.dot":           func() string { return DOT(order(t), Options{}) },
+		"order.svg":           func() string { return svg(order(t), Options{}) },
+		"order-paid.mmd":      func() string { return Mermaid(order(t), Options{Current: "paid", Direction: LeftRight}) },
+		"order-paid.dot":      func() string { return DOT(order(t), Options{Current: "paid", Direction: LeftRight}) },
+		"order-paid.svg":      func() string { return svg(order(t), Options{Current: "paid", Direction: LeftRight}) },
+		"fine.mmd":            func() string { return Mermaid(fine(t), Options{}) },
+		"fine-penalised.dot":  func() string { return DOT(fine(t), Options{Current: "penalised"}) },
+		"fine-penalised.svg":  func() string { return svg(fine(t), Options{Current: "penalised"}) },
+		"fine-left-right.svg": func() string { return svg(fine(t), Options{Direction: LeftRight}) },
+	} {
+		t.Run(file, func(t *testing.T) {
+			got := draw()
+			if again := draw(); again != got {
+				t.Error("it is drawn in two ways")
+			}
+			golden := filepath.Join("testdata", file)
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
 			if err != nil {
 				t.Fatal(err)
 			}
-			os.WriteFile("/tmp/probe/"+name+"-"+suffix+".svg", svg, 0o600)
+			if !alike(got, string(want)) {
+				t.Errorf("it has changed; look at it, then run with -update\n%s", got)
+			}
+		})
+	}
+}
+
+var lengths = regexp.MustCompile(`-?\d+(\.\d+)?`)
+
+// alike compares two pictures. Processors that fuse a multiplication with an
+// addition may round a length to another tenth of a pixel.
+func alike(a, b string) bool {
+	if lengths.ReplaceAllString(a, "#") != lengths.ReplaceAllString(b, "#") {
+		return false
+	}
+	as, bs := lengths.FindAllString(a, -1), lengths.FindAllString(b, -1)
+	for i := range as {
+		x, errX := strconv.ParseFloat(as[i], 64)
+		y, errY := strconv.ParseFloat(bs[i], 64)
+		if errX != nil || errY != nil || math.Abs(x-y) > 0.25 {
+			return false
 		}
-		os.WriteFile("/tmp/probe/"+name+".dot", []byte(DOT(w, Options{Current: w.States[1]})), 0o600)
-		os.WriteFile("/tmp/probe/"+name+".mmd", []byte(Mermaid(w, Options{Current: w.States[1]})), 0o600)
+	}
+	return true
+}
+
+func TestUnknownCurrentState(t *testing.T) {
+	w := order(t)
+	_, err := SVG(w, Options{Current: "lost"})
+	if err == nil || err.Error() != `diagram: workflow "order" has no state "lost"` {
+		t.Errorf("SVG: %v", err)
+	}
+	if Mermaid(w, Options{Current: "lost"}) != Mermaid(w, Options{}) {
+		t.Error("Mermaid marks something")
+	}
+	if DOT(w, Options{Current: "lost"}) != DOT(w, Options{}) {
+		t.Error("DOT marks something")
+	}
+}
+
+// hostile is a workflow whose texts try to break out of every format.
+func hostile(t testing.TB) *workflow.Workflow {
+	const text = "</title><script>alert(1)</script> \"'&]]>--> \\\" \\N %% ;\r\n\tend\x00\x01\u2028\ufffe <svg onload=x>"
+	return build(t, workflow.Define("w", 1,
+		workflow.Start("go", "state", act).Doc(text).Guard(text, func(*workflow.Call, data) error { return nil }),
+		on("on", "end", "state").Doc(text+`\`),
+	).Final("end"))
+}
+
+func TestSVGIsWellFormedAndHarmless(t *testing.T) {
+	for _, w := range []*workflow.Workflow{order(t), fine(t), hostile(t)} {
+		for _, direction := range []Direction{TopDown, LeftRight} {
+			out, err := SVG(w, Options{Direction: direction})
+			if err != nil {
+				t.Fatal(err)
+			}
+			allowed := map[string]bool{
+				"svg": true, "title": true, "desc": true, "style": true, "g": true, "path": true,
+				"rect": true, "circle": true, "text": true,
+			}
+			titles := 0
+			d := xml.NewDecoder(strings.NewReader(string(out)))
+			for {
+				token, err := d.Token()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", w.Name, err)
+				}
+				element, ok := token.(xml.StartElement)
+				if !ok {
+					continue
+				}
+				if !allowed[element.Name.Local] {
+					t.Errorf("%s: element %s", w.Name, element.Name.Local)
+				}
+				if element.Name.Local == "title" {
+					titles++
+				}
+				for _, a := range element.Attr {
+					if strings.HasPrefix(a.Name.Local, "on") || strings.Contains(a.Name.Local, "href") {
+						t.Errorf("%s: attribute %s", w.Name, a.Name.Local)
+					}
+				}
+			}
+			if titles != 1+len(pictureOf(w).arrows) {
+				t.Errorf("%s: %d titles", w.Name, titles)
+			}
+		}
+	}
+}
+
+// Every line of the DOT text is words and quoted strings, whatever the texts
+// say.
+func TestDOTQuotes(t *testing.T) {
+	quoted := regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
+	plain := regexp.MustCompile(`^[\w {}\[\]=,.>;-]*$`)
+	for line := range strings.Lines(DOT(hostile(t), Options{})) {
+		rest := quoted.ReplaceAllString(strings.TrimSuffix(line, "\n"), "")
+		if !plain.MatchString(rest) {
+			t.Errorf("outside of quotes: %q in %q", rest, line)
+		}
+	}
+}
+
+// Mermaid's text has only names in it, which cannot break anything.
+func TestMermaidHasNoTexts(t *testing.T) {
+	want := `stateDiagram-v2
+    accTitle: w, version 1
+    direction TB
+    state "state" as s_state
+    state "end" as s_end
+    [*] --> s_state : go
+    s_state --> s_end : on
+    s_end --> [*]
+`
+	if got := Mermaid(hostile(t), Options{}); got != want {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestMermaidIDs(t *testing.T) {
+	states := []workflow.State{"paid", "in-court", "in_court", "1st", "s_1st", "end", "state", "a-b-", "a_b_", "a_b__"}
+	want := []string{"paid", "in_court_", "in_court", "s_1st_", "s_1st", "s_end", "s_state", "a_b___", "a_b_", "a_b__"}
+	ids := mermaidIDs(states)
+	for i, s := range states {
+		if ids[s] != want[i] {
+			t.Errorf("%s became %s, want %s", s, ids[s], want[i])
+		}
 	}
 }

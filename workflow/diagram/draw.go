@@ -74,6 +74,10 @@ func (d *drawing) link(k *link) {
 		along += tip
 	}
 	d.printf(`<g class="pawl-lines" fill="none" stroke="#64748b" stroke-width="1.4"><path d="M%s`, d.xy(at, along))
+	// A rank may be thicker than the state: the line leaves it straight, too.
+	first := k.chain[0]
+	along = max(along, d.middle[first.rank]+d.thick[first.rank]/2)
+	d.printf("L%s", d.xy(at, along))
 	for _, n := range k.chain[1:last] {
 		top, bottom := d.middle[n.rank]-d.thick[n.rank]/2, d.middle[n.rank]+d.thick[n.rank]/2
 		d.bend(at, along, n.at, top)
@@ -88,7 +92,6 @@ func (d *drawing) link(k *link) {
 	if !k.back {
 		below -= tip
 	}
-	// The rank may be thicker than the state: the arrow goes straight to its side.
 	top := min(below, d.middle[k.chain[last].rank]-d.thick[k.chain[last].rank]/2)
 	d.bend(at, along, end, top)
 	d.printf(`L%s"/></g>`, d.xy(end, below))

@@ -48,7 +48,7 @@ func Mermaid(w *workflow.Workflow, o Options) string {
 // mermaidWords are the words that Mermaid would not take for a state's name.
 var mermaidWords = []string{
 	"acctitle", "accdescr", "as", "class", "classdef", "click", "default", "direction", "end", "hide", "href",
-	"note", "scale", "state", "style",
+	"note", "root", "root_end", "root_start", "scale", "state", "style",
 }
 
 // mermaidIDs gives every state an identifier, its name where Mermaid allows.

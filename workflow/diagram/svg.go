@@ -200,6 +200,24 @@ func (d *drawing) assignPorts() {
 			for i, e := range ends {
 				d.ports[e] = n.at + (float64(i)-float64(len(ends)-1)/2)*gap
 			}
+			d.straightenPorts(ends, n.at-d.side(s)/2, n.at+d.side(s)/2)
+		}
+	}
+}
+
+// straightenPorts moves each port to where its link goes straight on, if that
+// is on the state's side and leaves the others room.
+func (d *drawing) straightenPorts(ends []port, low, high float64) {
+	for i, e := range ends {
+		least, most := low, high
+		if i > 0 {
+			least = d.ports[ends[i-1]] + portGap
+		}
+		if i < len(ends)-1 {
+			most = d.ports[ends[i+1]] - portGap
+		}
+		if at := e.next().at; least <= at && at <= most {
+			d.ports[e] = at
 		}
 	}
 }

@@ -12,7 +12,8 @@
 //     (luhn_checksum) are left out;
 //   - "format" is a note to most validators, and 64-bit integers have a format
 //     instead of bounds that no double can hold;
-//   - 1.0 and 1e2 are integers to JSON Schema and not to the decoder.
+//   - 1.0 and 1e2 are integers to JSON Schema, and to the decoder only once they
+//     are written canonically, as 1 and 100.
 //
 // What could make the decoder fail for another reason than the payload is an
 // error here: a type that package json cannot fill, a rule that does not fit

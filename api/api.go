@@ -1,0 +1,44 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+)
+
+// API is the HTTP interface of one engine. It is an http.Handler.
+type API struct {
+	engine  Engine
+	cfg     Config
+	log     *slog.Logger
+	mux     *http.ServeMux
+	streams streams
+}
+
+// New makes the interface of an engine. It starts nothing. Its error is a
+// mistake in the Config.
+func New(e Engine, c Config) (*API, error) {
+	if e == nil {
+		return nil, errors.New("api: New needs an engine")
+	}
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	a := &API{engine: e, cfg: c, log: c.Logger}
+	a.mux = a.routes()
+	return a, nil
+}
+
+// Handler returns the API as an http.Handler.
+func (a *API) Handler() http.Handler { return a }
+
+// Stop ends every stream: a WebSocket connection is closed with 1001, an event
+// stream and a long poll end with what they have. It returns when all of their
+// goroutines are gone. If ctx ends first, connections are cut off, and the
+// context's error is returned, still after all goroutines are gone.
+//
+// New streams are refused from then on, with ShuttingDown; other requests are
+// still served, so stop the http.Server afterwards. Stop may be called again.
+func (a *API) Stop(ctx context.Context) error { return a.streams.stop(ctx) }

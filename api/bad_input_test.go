@@ -1,0 +1,234 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// badBodies are bodies of a command with what is wrong with them.
+var badBodies = map[string]struct {
+	body string
+	code workflow.Code
+}{
+	"missing fields":       {`{}`, workflow.InvalidPayload},
+	"null":                 {`null`, workflow.InvalidPayload},
+	"array":                {`[]`, workflow.InvalidPayload},
+	"string":               {`"x"`, workflow.InvalidPayload},
+	"number":               {`1`, workflow.InvalidPayload},
+	"open":                 {`{"to":"x"`, workflow.InvalidPayload},
+	"two values":           {`{"to":"x"}{"to":"y"}`, workflow.InvalidPayload},
+	"comma":                {`{"to":"x",}`, workflow.InvalidPayload},
+	"single quotes":        {`{'to':'x'}`, workflow.InvalidPayload},
+	"no JSON":              {`to=x`, workflow.InvalidPayload},
+	"white space only":     {` `, workflow.InvalidPayload},
+	"deep":                 {`{"to":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + `}`, workflow.InvalidPayload},
+	"deep and open":        {strings.Repeat(`{"a":`, 10_000), workflow.InvalidPayload},
+	"1e400":                {`{"to":"x","weight":1e400}`, workflow.InvalidPayload},
+	"-1e400":               {`{"to":"x","weight":-1e400}`, workflow.InvalidPayload},
+	"past 2^53":            {`{"to":"x","weight":9007199254740993}`, workflow.InvalidPayload},
+	"NaN":                  {`{"to":"x","weight":NaN}`, workflow.InvalidPayload},
+	"leading zero":         {`{"to":"x","weight":01}`, workflow.InvalidPayload},
+	"NUL, raw":             {"{\"to\":\"x\x00\"}", workflow.InvalidPayload},
+	"NUL between":          {"{\"to\":\"x\"\x00}", workflow.InvalidPayload},
+	"NUL, escaped":         {`{"to":"\u0000"}`, workflow.InvalidPayload},
+	"NUL in a name":        {`{"to":"x","\u0000":1}`, workflow.InvalidPayload},
+	"invalid UTF-8":        {"{\"to\":\"\xff\"}", workflow.InvalidPayload},
+	"half a surrogate":     {`{"to":"\ud800"}`, workflow.InvalidPayload},
+	"byte order mark":      {"\xef\xbb\xbf{\"to\":\"x\"}", workflow.InvalidPayload},
+	"UTF-16":               {"\xff\xfe{\x00}\x00", workflow.InvalidPayload},
+	"duplicate":            {`{"to":"x","to":"y"}`, workflow.InvalidPayload},
+	"duplicate, escaped":   {`{"to":"x","t\u006f":"y"}`, workflow.InvalidPayload},
+	"unknown field":        {`{"to":"x","colour":"red"}`, workflow.InvalidPayload},
+	"other case":           {`{"To":"x"}`, workflow.InvalidPayload},
+	"wrong type":           {`{"to":7}`, workflow.InvalidPayload},
+	"wrong type, object":   {`{"to":{}}`, workflow.InvalidPayload},
+	"fraction":             {`{"to":"x","weight":1.5}`, workflow.InvalidPayload},
+	"number as text":       {`{"to":"x","weight":"1"}`, workflow.InvalidPayload},
+	"past the rule":        {`{"to":"x","weight":1001}`, workflow.InvalidPayload},
+	"empty where required": {`{"to":""}`, workflow.InvalidPayload},
+	"too long":             {`{"to":"` + strings.Repeat("x", 101) + `"}`, workflow.InvalidPayload},
+	"1 MiB and a byte":     {`{"to":"` + strings.Repeat("x", 1<<20-8) + `"}`, workflow.TooLarge},
+	"10 MB":                {`{"to":"` + strings.Repeat("x", 10_000_000) + `"}`, workflow.TooLarge},
+}
+
+// badRequests are requests with bad heads, for a server with the instance {id}.
+var badRequests = []struct {
+	name    string
+	method  string
+	path    string
+	headers []string
+	status  int
+	code    workflow.Code
+}{
+	{"no key", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json"}, 400, workflow.KeyMissing},
+	{"empty key", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", ""}, 400, workflow.KeyMissing},
+	{"empty quoted key", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", `""`}, 400, workflow.KeyMissing},
+	{"two keys", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "Idempotency-Key", "b"}, 400, workflow.KeyInvalid},
+	{"open key", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", `"a`}, 400, workflow.KeyInvalid},
+	{"long key", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", strings.Repeat("k", 256)}, 400, workflow.KeyInvalid},
+	{"key in Latin-1", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", "\xe4"}, 400, workflow.KeyInvalid},
+	{"empty scope", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "Idempotency-Scope", ""}, 400, workflow.ScopeMissing},
+	{"long scope", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "Idempotency-Scope", strings.Repeat("s", 256)}, 400, workflow.ScopeInvalid},
+	{"long tenant", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "Pawl-Tenant", strings.Repeat("t", 65)}, 400, workflow.InvalidRequest},
+	{"tenant in Latin-1", "GET", "/v1/instances", []string{"Pawl-Tenant", "\xe4"}, 400, workflow.InvalidRequest},
+	{"long actor", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "Pawl-Actor", strings.Repeat("t", 256)}, 400, workflow.InvalidRequest},
+	{"role in Latin-1", "GET", "/v1/instances", []string{"Pawl-Roles", "a,\xe4"}, 400, workflow.InvalidRequest},
+	{"many roles", "GET", "/v1/instances", []string{"Pawl-Roles", strings.Repeat("r,", 65)}, 400, workflow.InvalidRequest},
+	{"two tenants", "GET", "/v1/instances", []string{"Pawl-Tenant", "a", "Pawl-Tenant", "b"}, 400, workflow.InvalidRequest},
+	{"bad If-Match", "POST", "/v1/instances/{id}/stamp", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "If-Match", "7"}, 400, workflow.InvalidRequest},
+	{"no content type", "POST", "/v1/workflows/parcel/pack", []string{"Idempotency-Key", "a"}, 415, workflow.UnsupportedMedia},
+	{"a form", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/x-www-form-urlencoded", "Idempotency-Key", "a"}, 415, workflow.UnsupportedMedia},
+	{"NDJSON for one", "POST", "/v1/instances/{id}/stamp", []string{"Content-Type", "application/x-ndjson", "Idempotency-Key", "a"}, 415, workflow.UnsupportedMedia},
+	{"broken content type", "POST", "/v1/commands", []string{"Content-Type", "application/json; ="}, 415, workflow.UnsupportedMedia},
+	{"id is a word", "POST", "/v1/instances/x/stamp", []string{"Content-Type", "application/json", "Idempotency-Key", "a"}, 400, workflow.InvalidRequest},
+	{"id with braces", "GET", "/v1/instances/%7B{id}%7D", nil, 400, workflow.InvalidRequest},
+	{"zero id", "GET", "/v1/instances/00000000-0000-0000-0000-000000000000", nil, 400, workflow.InvalidRequest},
+	{"NUL in an id", "GET", "/v1/instances/%00", nil, 400, workflow.InvalidRequest},
+	{"history of a word", "GET", "/v1/instances/x/history", nil, 400, workflow.InvalidRequest},
+	{"options of a word", "GET", "/v1/instances/x/transitions", nil, 400, workflow.InvalidRequest},
+	{"diagram of a word", "GET", "/v1/instances/x/diagram", nil, 400, workflow.InvalidRequest},
+	{"NUL in a business key", "GET", "/v1/workflows/parcel/keys/%00", nil, 400, workflow.InvalidRequest},
+	{"invalid UTF-8 in a business key", "GET", "/v1/workflows/parcel/keys/%ff", nil, 400, workflow.InvalidRequest},
+	{"long business key", "GET", "/v1/workflows/parcel/keys/" + strings.Repeat("k", 256), nil, 400, workflow.InvalidRequest},
+	{"NUL in a workflow", "GET", "/v1/workflows/%00", nil, 400, workflow.InvalidRequest},
+	{"NUL in a transition", "POST", "/v1/workflows/parcel/%00", []string{"Content-Type", "application/json", "Idempotency-Key", "a"}, 400, workflow.InvalidRequest},
+	{"a transition like a path", "POST", "/v1/workflows/parcel/..%2fpack", []string{"Content-Type", "application/json", "Idempotency-Key", "a"}, 404, workflow.TransitionNotFound},
+	{"NUL in a scope", "GET", "/v1/commands/%00/k", nil, 400, workflow.ScopeInvalid},
+	{"NUL in a key", "GET", "/v1/commands/s/%00", nil, 400, workflow.KeyInvalid},
+	{"no key in the path", "GET", "/v1/commands/s/", nil, 400, workflow.KeyMissing},
+	{"long key in the path", "GET", "/v1/commands/s/" + strings.Repeat("k", 256), nil, 400, workflow.KeyInvalid},
+	{"unknown parameter", "GET", "/v1/instances?colour=red", nil, 400, workflow.InvalidRequest},
+	{"unknown parameter of a command", "POST", "/v1/workflows/parcel/pack?dryrun=true", []string{"Content-Type", "application/json", "Idempotency-Key", "a"}, 400, workflow.InvalidRequest},
+	{"a parameter twice", "GET", "/v1/instances?state=a&state=b", nil, 400, workflow.InvalidRequest},
+	{"NUL in a parameter", "GET", "/v1/instances?state=%00", nil, 400, workflow.InvalidRequest},
+	{"invalid UTF-8 in a parameter", "GET", "/v1/instances?attr.to=%ff", nil, 400, workflow.InvalidRequest},
+	{"NUL in an attribute's name", "GET", "/v1/instances?attr.%00=x", nil, 400, workflow.InvalidRequest},
+	{"long parameter", "GET", "/v1/instances?state=" + strings.Repeat("s", 256), nil, 400, workflow.InvalidRequest},
+	{"broken escape", "GET", "/v1/instances?state=%zz", nil, 400, workflow.InvalidRequest},
+	{"limit 0", "GET", "/v1/instances?limit=0", nil, 400, workflow.InvalidRequest},
+	{"limit 1001", "GET", "/v1/instances?limit=1001", nil, 400, workflow.InvalidRequest},
+	{"limit abc", "GET", "/v1/events?limit=abc", nil, 400, workflow.InvalidRequest},
+	{"a cursor of ours with a letter more", "GET", "/v1/instances?cursor=AQGTaw56bHAAgAAAAAAAAAEA", nil, 400, workflow.InvalidRequest},
+	{"a cursor that is a word", "GET", "/v1/instances?cursor=next", nil, 400, workflow.InvalidRequest},
+	{"an empty cursor", "GET", "/v1/instances?cursor=", nil, 400, workflow.InvalidRequest},
+	{"negative version", "GET", "/v1/instances/{id}/history?after=-1", nil, 400, workflow.InvalidRequest},
+	{"huge version", "GET", "/v1/instances/{id}/history?after=9223372036854775808", nil, 400, workflow.InvalidRequest},
+	{"version of a workflow", "GET", "/v1/workflows/parcel?version=0", nil, 400, workflow.InvalidRequest},
+	{"after is a word", "GET", "/v1/events?after=later", nil, 400, workflow.InvalidRequest},
+	{"after is negative", "GET", "/v1/events?after=-1", nil, 400, workflow.InvalidRequest},
+	{"after the end", "GET", "/v1/events?after=9223372036854775807", nil, 400, workflow.InvalidRequest},
+	{"instance of events", "GET", "/v1/events?instance=x", nil, 400, workflow.InvalidRequest},
+	{"neither JSON nor stream", "GET", "/v1/events", []string{"Accept", "text/html"}, 406, workflow.NotAcceptable},
+	{"limit of a stream", "GET", "/v1/events?limit=5", []string{"Accept", "text/event-stream"}, 400, workflow.InvalidRequest},
+	{"last event is a word", "GET", "/v1/events", []string{"Accept", "text/event-stream", "Last-Event-ID", "x"}, 400, workflow.InvalidRequest},
+	{"last event after the end", "GET", "/v1/events", []string{"Accept", "text/event-stream", "Last-Event-ID", "99999"}, 400, workflow.InvalidRequest},
+	{"no WebSocket", "GET", "/v1/stream", nil, 400, workflow.InvalidRequest},
+	{"a parameter of the stream", "GET", "/v1/stream?after=1", nil, 400, workflow.InvalidRequest},
+	{"verify a word", "GET", "/v1/ops/verify?instance=x", nil, 400, workflow.InvalidRequest},
+}
+
+func TestBadInputIsRefusedAndLeavesNoTrace(t *testing.T) {
+	s := newServer(t)
+	id := s.packed("1").String()
+	s.post("/v1/workflows/parcel/label", uuid.NewString(), `{"to":"x","label":"K"}`).want(t, 201)
+	before := s.rows()
+	for name, c := range badBodies {
+		s.post("/v1/workflows/parcel/pack", uuid.NewString(), c.body).wantProblem(t, c.code.Info().Status, c.code)
+		if name != "missing fields" && name != "white space only" && name != "empty where required" && name != "too long" && name != "past the rule" {
+			s.post("/v1/instances/"+id+"/stamp", uuid.NewString(), c.body).wantProblem(t, c.code.Info().Status, c.code)
+			s.post("/v1/workflows/parcel/keys/K/stamp", uuid.NewString(), c.body).wantProblem(t, c.code.Info().Status, c.code)
+		}
+		s.post("/v1/workflows/parcel/pack?dry_run=true", uuid.NewString(), c.body).wantProblem(t, c.code.Info().Status, c.code)
+		if t.Failed() {
+			t.Fatalf("with a body that is: %s", name)
+		}
+	}
+	for _, c := range badRequests {
+		t.Run(c.name, func(t *testing.T) {
+			a := s.do(c.method, strings.ReplaceAll(c.path, "{id}", id), nil, c.headers...)
+			p := a.wantProblem(t, c.status, c.code)
+			if len(a.body) > 2000 {
+				t.Errorf("the problem document has %d bytes: %.300s", len(a.body), p.Detail)
+			}
+		})
+	}
+	if after := s.rows(); !maps.Equal(before, after) {
+		t.Errorf("rows before %v, after %v", before, after)
+	}
+	s.packed("1") // it still serves
+}
+
+// TestWhatIsNotHTTPIsRefused sends what no client library would send. These
+// requests net/http answers itself.
+func TestWhatIsNotHTTPIsRefused(t *testing.T) {
+	s := newServer(t)
+	before := s.rows()
+	const head = "POST /v1/workflows/parcel/pack HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+	for name, request := range map[string]string{
+		"NUL in a header":         head + "Idempotency-Key: a\x00b\r\nContent-Length: 11\r\n\r\n{\"to\":\"xx\"}",
+		"line break in a header":  head + "Idempotency-Key: a\rb\r\nContent-Length: 11\r\n\r\n{\"to\":\"xx\"}",
+		"NUL in the path":         "GET /v1/instances/\x00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"no host":                 "GET /v1/instances HTTP/1.1\r\n\r\n",
+		"two lengths":             head + "Idempotency-Key: a\r\nContent-Length: 11\r\nContent-Length: 12\r\n\r\n{\"to\":\"xx\"}",
+		"a head without an end":   "GET /v1/instances HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 2<<20) + "\r\n\r\n",
+		"a broken chunk":          head + "Idempotency-Key: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
+		"less than was announced": head + "Idempotency-Key: a\r\nContent-Length: 100\r\n\r\n{\"to\":\"xx\"}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			socket, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer socket.Close()
+			if err := socket.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_, _ = socket.Write([]byte(request)) // the server may hang up while we write
+				_ = socket.(*net.TCPConn).CloseWrite()
+			}()
+			response, err := http.ReadResponse(bufio.NewReader(socket), nil)
+			if err != nil {
+				return // it hung up
+			}
+			defer response.Body.Close()
+			if response.StatusCode < 400 || response.StatusCode >= 500 {
+				t.Errorf("status %d", response.StatusCode)
+			}
+		})
+	}
+	if after := s.rows(); !maps.Equal(before, after) {
+		t.Errorf("rows before %v, after %v", before, after)
+	}
+	s.packed("1")
+}
+
+func TestBodiesOfUnknownLengthAreBounded(t *testing.T) {
+	s := newServer(t)
+	for _, size := range []int{90, 1 << 20, 10_000_000} {
+		body := `{"to":"` + strings.Repeat("x", size) + `"}`
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/workflows/parcel/pack", struct{ *bytes.Reader }{bytes.NewReader([]byte(body))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = -1
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", "k")
+		a := s.send(r)
+		if size == 90 {
+			a.want(t, 201)
+			continue
+		}
+		a.wantProblem(t, 413, workflow.TooLarge)
+	}
+}

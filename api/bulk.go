@@ -1,0 +1,228 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// BulkCommand is one command of a bulk request.
+type BulkCommand struct {
+	Workflow    string         `json:"workflow,omitzero"` // may be left out with Instance
+	Transition  string         `json:"transition"`
+	Instance    string         `json:"instance,omitzero"`
+	BusinessKey string         `json:"business_key,omitzero"`
+	Key         string         `json:"key"`
+	Scope       *string        `json:"scope,omitzero"`
+	Payload     jsontext.Value `json:"payload,omitempty"`
+	IfVersion   *int64         `json:"if_version,omitzero"`
+}
+
+// BulkResult is what one command of a bulk request got.
+type BulkResult struct {
+	Status   int            `json:"status"`
+	Replayed bool           `json:"replayed"`
+	Body     jsontext.Value `json:"body"`
+}
+
+// bulk submits many commands: POST /v1/commands, a JSON array or NDJSON. The
+// answer has an item for each, in order, also for those that are malformed.
+// Only where the items cannot be told apart is the whole request refused, and
+// then nothing of it was submitted.
+func (a *API) bulk(w http.ResponseWriter, r *http.Request, c Caller) error {
+	q, err := queryOf(r, "dry_run")
+	if err != nil {
+		return err
+	}
+	dryRun, err := q.flag("dry_run")
+	if err != nil {
+		return err
+	}
+	media, err := contentType(r, mediaJSON, mediaNDJSON)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(w, r, a.cfg.Limits.BulkBody)
+	if err != nil {
+		return err
+	}
+	split := splitArray
+	if media == mediaNDJSON {
+		split = splitLines
+	}
+	b := &batch{caller: c}
+	if err := split(body, a.cfg.Limits.BulkItems, b.add); err != nil {
+		return err
+	}
+	if dryRun {
+		w.Header().Set(headerDryRun, "true")
+		a.dryRunMany(r.Context(), b)
+	} else {
+		b.settle(a.engine.SubmitMany(r.Context(), b.commands))
+	}
+	send(w, http.StatusOK, mediaJSON, a.renderBulk(r.Context(), b.replies))
+	return nil
+}
+
+// batch is a bulk request: a reply for each item, and the commands of those
+// that could be read, with where their replies belong.
+type batch struct {
+	caller   Caller
+	replies  []transitions.Reply
+	commands []transitions.Command
+	places   []int
+}
+
+// add takes an item. One that is malformed is answered at once.
+func (b *batch) add(item []byte) {
+	cmd, err := commandOf(item)
+	b.replies = append(b.replies, transitions.Reply{Err: err})
+	if err != nil {
+		return
+	}
+	cmd.Tenant, cmd.Actor, cmd.Roles = b.caller.Tenant, b.caller.Actor, b.caller.Roles
+	b.commands = append(b.commands, cmd)
+	b.places = append(b.places, len(b.replies)-1)
+}
+
+func (b *batch) settle(replies []transitions.Reply) {
+	for i, reply := range replies {
+		b.replies[b.places[i]] = reply
+	}
+}
+
+func (a *API) dryRunMany(ctx context.Context, b *batch) {
+	for i, cmd := range b.commands {
+		reply := &b.replies[b.places[i]]
+		reply.Receipt, reply.Err = a.engine.DryRun(ctx, cmd)
+	}
+}
+
+// commandOf reads one item. Its error is an InvalidRequest.
+func commandOf(item []byte) (transitions.Command, error) {
+	if jsontext.Value(item).Kind() != '{' {
+		return transitions.Command{}, workflow.Errorf(workflow.InvalidRequest, "a command is a JSON object")
+	}
+	var in BulkCommand
+	if err := json.Unmarshal(item, &in, json.RejectUnknownMembers(true)); err != nil {
+		return transitions.Command{}, &workflow.Error{Code: workflow.InvalidRequest, Message: "the command is not well-formed",
+			Fields: []workflow.FieldError{jsonProblem(err)}}
+	}
+	if in.Workflow == "" && in.Instance == "" {
+		return transitions.Command{}, workflow.Errorf(workflow.InvalidRequest, "the command names neither a workflow nor an instance")
+	}
+	cmd := transitions.Command{
+		Workflow: in.Workflow, Transition: in.Transition, BusinessKey: in.BusinessKey, Key: in.Key, Payload: in.Payload,
+	}
+	if in.Scope != nil {
+		if err := transitions.CheckScope(*in.Scope); err != nil {
+			return cmd, err
+		}
+		cmd.Scope = *in.Scope
+	}
+	if in.IfVersion != nil {
+		if cmd.IfVersion = *in.IfVersion; cmd.IfVersion < 1 {
+			return cmd, workflow.Errorf(workflow.InvalidRequest, "if_version is less than 1")
+		}
+	}
+	if in.Instance != "" {
+		id, err := parseID(in.Instance)
+		if err != nil {
+			return cmd, err
+		}
+		cmd.Instance = id
+	}
+	return cmd, nil
+}
+
+// splitArray calls add with each element of a JSON array. What is wrong inside
+// of an element is left to add, as long as it is clear where it ends.
+func splitArray(body []byte, limit int, add func([]byte)) error {
+	in := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if in.PeekKind() != '[' {
+		return workflow.Errorf(workflow.InvalidRequest, "the body is not a JSON array of commands")
+	}
+	if _, err := in.ReadToken(); err != nil {
+		return brokenArray(err)
+	}
+	var items [][]byte
+	for in.PeekKind() != ']' {
+		item, err := in.ReadValue()
+		if err != nil {
+			return brokenArray(err)
+		}
+		if len(items) == limit {
+			return tooMany(limit)
+		}
+		items = append(items, bytes.Clone(item)) // it is the decoder's until the next read
+	}
+	if _, err := in.ReadToken(); err != nil {
+		return brokenArray(err)
+	}
+	if _, err := in.ReadToken(); err != io.EOF {
+		return workflow.Errorf(workflow.InvalidRequest, "something follows the JSON array")
+	}
+	for _, item := range items {
+		add(item)
+	}
+	return nil
+}
+
+func brokenArray(err error) error {
+	return &workflow.Error{Code: workflow.InvalidRequest, Message: "the body is not a JSON array of commands; nothing of it was submitted",
+		Fields: []workflow.FieldError{jsonProblem(err)}}
+}
+
+// splitLines calls add with each line that is not blank.
+func splitLines(body []byte, limit int, add func([]byte)) error {
+	n := 0
+	for line := range bytes.Lines(body) {
+		if len(bytes.TrimSpace(line)) > 0 {
+			n++
+		}
+	}
+	if n > limit {
+		return tooMany(limit)
+	}
+	for line := range bytes.Lines(body) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			add(line)
+		}
+	}
+	return nil
+}
+
+func tooMany(limit int) error {
+	return workflow.Errorf(workflow.TooLarge, "the request has more than %d commands", limit)
+}
+
+// renderBulk writes the results around the bodies as they are.
+func (a *API) renderBulk(ctx context.Context, replies []transitions.Reply) []byte {
+	out := []byte{'['}
+	for i, reply := range replies {
+		status, replayed, body := reply.Receipt.Status, reply.Receipt.Replayed, reply.Receipt.Body
+		if reply.Err != nil {
+			problem := transitions.ProblemOf(a.judged(ctx, reply.Err))
+			status, replayed, body = problem.Status, false, problem.JSON()
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, `{"status":`...)
+		out = strconv.AppendInt(out, int64(status), 10)
+		out = append(out, `,"replayed":`...)
+		out = strconv.AppendBool(out, replayed)
+		out = append(out, `,"body":`...)
+		out = append(out, body...)
+		out = append(out, '}')
+	}
+	return append(out, ']')
+}

@@ -1,0 +1,49 @@
+package api
+
+import (
+	"errors"
+	"os"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Close codes of the subprotocol, beside those of RFC 6455.
+const (
+	closeBadMessage = 4400 // what the client sent is no message; it must not send it again
+	closeSlow       = 4408 // the client reads too slowly; it may resume where the reason says
+	closeNoStatus   = websocket.CloseNoStatusReceived
+)
+
+// closing is why a connection ends, as a context's cause.
+type closing struct {
+	code   int // 0: say nothing, there is nobody to say it to
+	reason string
+}
+
+func (c *closing) Error() string { return "closing: " + c.reason }
+
+var (
+	gone      = &closing{reason: "the peer is gone"}
+	goingAway = &closing{code: websocket.CloseGoingAway, reason: "the node is stopping; resume elsewhere"}
+	tooSlow   = &closing{code: closeSlow} // the writer knows where to resume
+)
+
+func badMessage(reason string) *closing { return &closing{code: closeBadMessage, reason: reason} }
+
+// closingOf is what an error of the log means for the connection.
+func closingOf(err error) *closing {
+	if workflow.CodeOf(err) == workflow.ShuttingDown {
+		return goingAway
+	}
+	return &closing{code: websocket.CloseInternalServerErr, reason: "the log cannot be read; resume later"}
+}
+
+// closingAfter is what a failed write means for the connection.
+func closingAfter(err error) *closing {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return tooSlow
+	}
+	return gone
+}

@@ -1,0 +1,79 @@
+package api
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Config says how the interface behaves. The zero value is usable; every zero
+// field has the default that stands beside it.
+type Config struct {
+	Logger   *slog.Logger // slog.Default()
+	Identify Identify     // Loopback
+	Limits   Limits
+	Stream   Stream
+}
+
+// Limits bound what one request may send.
+type Limits struct {
+	Body      int64 // bytes of a command's body; 1 MiB
+	BulkBody  int64 // bytes of a bulk request; 16 MiB
+	BulkItems int   // commands of a bulk request; 1,000
+}
+
+// Stream bounds and paces WebSocket connections and event streams.
+type Stream struct {
+	// MaxLag is how many transitions a reader that had caught up may fall behind
+	// before it is cut; 10,000.
+	MaxLag int64
+	// WriteTimeout is how long one write to a socket may block; 10 seconds.
+	WriteTimeout time.Duration
+	// PingEvery is the time between two pings on a WebSocket connection; 20
+	// seconds. A peer that is silent for three of them is gone.
+	PingEvery time.Duration
+	// CommentEvery is the time between two comments on a silent event stream; 15
+	// seconds.
+	CommentEvery time.Duration
+	// WritesPerSecond is what all streams of the node together aim at under
+	// load; 50,000. The first event after a pause is always written at once;
+	// when more follow, a stream waits for its share of this rate, a tenth of a
+	// second at most, and writes what has gathered.
+	WritesPerSecond int
+	// MessageSize is the largest message in bytes that a WebSocket client may
+	// send; 64 KiB.
+	MessageSize int64
+	// Subscriptions is how many subscriptions a connection may have; 64.
+	Subscriptions int
+}
+
+// withDefaults fills the zero fields and refuses negative ones.
+func (c Config) withDefaults() (Config, error) {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Identify == nil {
+		c.Identify = Loopback
+	}
+	var err error
+	fill(&err, "Limits.Body", &c.Limits.Body, 1<<20)
+	fill(&err, "Limits.BulkBody", &c.Limits.BulkBody, 16<<20)
+	fill(&err, "Limits.BulkItems", &c.Limits.BulkItems, 1000)
+	fill(&err, "Stream.MaxLag", &c.Stream.MaxLag, 10_000)
+	fill(&err, "Stream.WriteTimeout", &c.Stream.WriteTimeout, 10*time.Second)
+	fill(&err, "Stream.PingEvery", &c.Stream.PingEvery, 20*time.Second)
+	fill(&err, "Stream.CommentEvery", &c.Stream.CommentEvery, 15*time.Second)
+	fill(&err, "Stream.WritesPerSecond", &c.Stream.WritesPerSecond, 50_000)
+	fill(&err, "Stream.MessageSize", &c.Stream.MessageSize, 64<<10)
+	fill(&err, "Stream.Subscriptions", &c.Stream.Subscriptions, 64)
+	return c, err
+}
+
+func fill[T int | int64 | time.Duration](err *error, name string, field *T, value T) {
+	switch {
+	case *field == 0:
+		*field = value
+	case *field < 0 && *err == nil:
+		*err = fmt.Errorf("api: Config.%s is negative: %v", name, *field)
+	}
+}

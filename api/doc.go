@@ -1,0 +1,27 @@
+// Package api is the HTTP interface of Pawl: commands and queries over REST,
+// the log of events over REST, server-sent events and WebSocket, and every
+// error as a problem document (RFC 9457).
+//
+// It decodes, checks and answers. What a command means is decided behind
+// [Engine], and this package knows no SQL.
+//
+// A request is handled in its own goroutine. What lasts longer than a moment,
+// a WebSocket connection, an event stream or a long poll, is known to the
+// [API], which ends all of them in [API.Stop].
+//
+// # A WebSocket connection
+//
+// It has one reader, one writer, and one pump for each subscription:
+//
+//	reader ──control answers──┐
+//	pump   ──batches──────────┼──▶ writer ──▶ socket
+//	pump   ──batches──────────┘
+//
+// The reader is the request's goroutine; it alone starts and ends pumps. A pump
+// waits for the log and hands what it got to the writer. The writer alone
+// writes: it turns a batch into frames in one buffer and hands the buffer to
+// the socket in one call, so that a reader of the log costs little more than
+// a copy of the bytes. The channel to the writer has no buffer: when the socket
+// is slow, the pump stops reading the log, and how far it falls behind is known
+// exactly. Nobody else waits for it.
+package api

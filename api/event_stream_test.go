@@ -1,0 +1,179 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/api"
+)
+
+// eventSource reads an event stream as a browser would.
+type eventSource struct {
+	t      testing.TB
+	in     *bufio.Reader
+	lastID string
+	seen   []string // ids of CloudEvents
+	ended  bool
+	texts  []string // comments
+}
+
+// source opens an event stream, which ends with the returned function.
+func (s *server) source(path string, headers ...string) (*eventSource, func()) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if got := response.Header.Get("Content-Type"); got != "text/event-stream" || response.StatusCode != 200 {
+		body, _ := io.ReadAll(response.Body)
+		s.t.Fatalf("status %d, Content-Type %q: %s", response.StatusCode, got, body)
+	}
+	return &eventSource{t: s.t, in: bufio.NewReader(response.Body)}, func() {
+		cancel()
+		_ = response.Body.Close()
+	}
+}
+
+// until reads until the condition holds after a block, or the stream ends.
+func (e *eventSource) until(condition func() bool) {
+	e.t.Helper()
+	id, data := "", []string(nil)
+	for !condition() {
+		line, err := e.in.ReadString('\n')
+		if err != nil {
+			e.ended = true
+			return
+		}
+		line = strings.TrimSuffix(line, "\n")
+		field, value, _ := strings.Cut(line, ":")
+		switch value = strings.TrimPrefix(value, " "); {
+		case line == "":
+			if id != "" {
+				e.lastID = id
+			}
+			if data != nil {
+				e.seen = append(e.seen, parseEvent(e.t, []byte(strings.Join(data, "\n"))).ID)
+			}
+			id, data = "", nil
+		case field == "":
+			e.texts = append(e.texts, value)
+		case field == "id":
+			id = value
+		case field == "data":
+			data = append(data, value)
+		}
+	}
+}
+
+func TestAnEventStreamGoesOnWhereItWasCutOff(t *testing.T) {
+	s := newServer(t)
+	first, _ := s.someEvents()
+	stream, cut := s.source("/v1/events?after=1")
+	// Cut it between the events of position 3.
+	stream.until(func() bool { return len(stream.seen) == 2 })
+	cut()
+	if stream.lastID != "2" || !slices.Equal(stream.seen, []string{"2-0", "3-0"}) {
+		t.Fatalf("read %q up to id %s", stream.seen, stream.lastID)
+	}
+	s.stamp(first, 1)
+	again, cut := s.source("/v1/events?after=1", "Last-Event-ID", stream.lastID)
+	defer cut()
+	again.until(func() bool { return again.lastID == "5" })
+	want := []string{"3-0", "3-1", "3-2", "4-0", "4-1", "4-2", "5-0", "5-1", "5-2"}
+	if !slices.Equal(again.seen, want) {
+		t.Errorf("resumed with %q, want %q", again.seen, want)
+	}
+	s.stamp(first, 1)
+	again.until(func() bool { return again.lastID == "6" })
+	if len(again.seen) != 12 {
+		t.Errorf("then came %q", again.seen)
+	}
+}
+
+func TestAnEventStreamFromNowHasOnlyWhatIsNew(t *testing.T) {
+	s := newServer(t)
+	first, second := s.someEvents()
+	stream, cut := s.source("/v1/events?after=now&instance=" + first.String() + "&type=parcel.weighed")
+	defer cut()
+	s.waitForStreams(1)
+	s.stamp(second, 1)
+	s.stamp(first, 1)
+	stream.until(func() bool { return len(stream.seen) == 1 })
+	if stream.seen[0] != "6-1" || stream.lastID != "6" {
+		t.Errorf("%q, id %s", stream.seen, stream.lastID)
+	}
+}
+
+func TestASilentEventStreamTellsThatItLivesAndWhereItIs(t *testing.T) {
+	s := newServer(t, func(c *api.Config) { c.Stream.CommentEvery = 20 * time.Millisecond })
+	s.someEvents()
+	stream, cut := s.source("/v1/events?type=nothing")
+	defer cut()
+	stream.until(func() bool { return len(stream.texts) >= 2 && stream.lastID == "4" })
+	if stream.ended || len(stream.seen) != 0 {
+		t.Errorf("ended %t, %q", stream.ended, stream.seen)
+	}
+}
+
+func TestAnEventStreamEndsWhenTheNodeStops(t *testing.T) {
+	s := newServer(t)
+	stream, cut := s.source("/v1/events")
+	defer cut()
+	if err := s.api.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stream.until(func() bool { return false })
+	if !stream.ended {
+		t.Error("the stream goes on")
+	}
+}
+
+func TestASlowReaderOfAnEventStreamIsCut(t *testing.T) {
+	s := newServer(t, func(c *api.Config) { c.Stream.MaxLag, c.Stream.WriteTimeout = 5, 200*time.Millisecond })
+	stream, cut := s.source("/v1/events")
+	defer cut()
+	s.packed("1")
+	stream.until(func() bool { return stream.lastID == "1" })
+	s.flood(60, 80_000) // and it reads nothing
+	s.waitForStreams(0)
+	stream.until(func() bool { return false })
+	last, err := strconv.Atoi(stream.lastID)
+	if err != nil || last >= 61 {
+		t.Fatalf("the reader got everything, up to %s", stream.lastID)
+	}
+	again, cut := s.source("/v1/events", "Last-Event-ID", stream.lastID)
+	defer cut()
+	again.until(func() bool { return again.lastID == "61" })
+	if len(again.seen) != 61-last {
+		t.Errorf("resumed after %d with %d events", last, len(again.seen))
+	}
+}
+
+// flood makes n parcels with labels, in one bulk request of items of about size
+// bytes, so that much is in the log at once.
+func (s *server) flood(n, size int) {
+	s.t.Helper()
+	var items []string
+	for range n {
+		items = append(items, `{"workflow":"parcel","transition":"bulky","key":"`+uuid.NewString()+`","payload":{"text":"`+strings.Repeat("x", size)+`"}}`)
+	}
+	s.bulk("application/x-ndjson", strings.Join(items, "\n"), "").want(s.t, 200)
+}

@@ -1,0 +1,161 @@
+package api
+
+import (
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// The headers of commands.
+const (
+	headerKey      = "Idempotency-Key"
+	headerScope    = "Idempotency-Scope"
+	headerReplayed = "Idempotent-Replayed"
+	headerPosition = "Pawl-Position"
+	headerDryRun   = "Pawl-Dry-Run"
+)
+
+// single returns a header that may be given once, without the spaces around it.
+func single(r *http.Request, header string) (string, error) {
+	values := r.Header.Values(header)
+	switch len(values) {
+	case 0:
+		return "", nil
+	case 1:
+		return strings.TrimSpace(values[0]), nil
+	default:
+		return "", workflow.Errorf(workflow.InvalidRequest, "the header %s is given %d times", header, len(values))
+	}
+}
+
+// keyHeader returns a header that names a key or a scope, and whether it is
+// there. A quoted string (RFC 8941, section 3.3.3) and a bare one are the same
+// name.
+func keyHeader(r *http.Request, header string, malformed workflow.Code) (value string, given bool, err error) {
+	values := r.Header.Values(header)
+	if len(values) == 0 {
+		return "", false, nil
+	}
+	if len(values) > 1 {
+		return "", true, workflow.Errorf(malformed, "the header %s is given %d times", header, len(values))
+	}
+	value, ok := unquote(strings.Trim(values[0], " \t"))
+	if !ok {
+		return "", true, workflow.Errorf(malformed, "the header %s begins with a quote and is not a quoted string (RFC 8941)", header)
+	}
+	return value, true, nil
+}
+
+// unquote returns what a quoted string says, and any other text as it is. It
+// reports false for a text that begins like a quoted string and is none.
+func unquote(s string) (string, bool) {
+	if !strings.HasPrefix(s, `"`) {
+		return s, true
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return b.String(), i == len(s)-1
+		case c == '\\':
+			i++
+			if i == len(s) || s[i] != '"' && s[i] != '\\' {
+				return "", false
+			}
+			b.WriteByte(s[i])
+		case c < ' ' || c > '~':
+			return "", false
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", false
+}
+
+// versionTag is the entity tag of an instance at a version.
+func versionTag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+
+// ifMatch returns the version that the caller expects, 0 where it expects none.
+// "*" expects only that the instance exists, which a transition does anyway.
+func ifMatch(r *http.Request) (int64, error) {
+	value, err := single(r, "If-Match")
+	if err != nil || value == "" || value == "*" {
+		return 0, err
+	}
+	digits, quoted := strings.CutPrefix(value, `"`)
+	digits, closed := strings.CutSuffix(digits, `"`)
+	version, err := strconv.ParseInt(digits, 10, 64)
+	if !quoted || !closed || err != nil || version < 1 || versionTag(version) != value {
+		return 0, workflow.Errorf(workflow.InvalidRequest, `If-Match is not one version in quotes, such as "3"`)
+	}
+	return version, nil
+}
+
+// notModified reports whether the caller has the representation with this tag
+// already (RFC 9110, section 13.1.2).
+func notModified(r *http.Request, tag string) bool {
+	for _, value := range r.Header.Values("If-None-Match") {
+		for candidate := range strings.SplitSeq(value, ",") {
+			candidate = strings.TrimSpace(candidate)
+			if candidate == "*" || strings.TrimPrefix(candidate, "W/") == tag {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxWait is the longest that a caller may ask to be kept waiting.
+const maxWait = 60 * time.Second
+
+// preferredWait returns the seconds of "Prefer: wait=N" (RFC 7240), at most
+// maxWait. As that document has it, a preference that makes no sense is passed
+// over, and the first of several counts.
+func preferredWait(r *http.Request) time.Duration {
+	for _, value := range r.Header.Values("Prefer") {
+		for preference := range strings.SplitSeq(value, ",") {
+			preference, _, _ = strings.Cut(preference, ";")
+			name, n, _ := strings.Cut(preference, "=")
+			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
+				continue
+			}
+			seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(n), `"`), 10, 31)
+			if err != nil {
+				continue
+			}
+			return min(time.Duration(seconds)*time.Second, maxWait)
+		}
+	}
+	return 0
+}
+
+// Media types.
+const (
+	mediaJSON        = "application/json"
+	mediaNDJSON      = "application/x-ndjson"
+	mediaProblem     = "application/problem+json"
+	mediaEventStream = "text/event-stream"
+)
+
+// contentType returns which of the media types the body is of. Anything else is
+// refused, a missing type too: so no web form can post to a server without
+// authentication.
+func contentType(r *http.Request, allowed ...string) (string, error) {
+	value, err := single(r, "Content-Type")
+	if err != nil {
+		return "", err
+	}
+	media, params, err := mime.ParseMediaType(value)
+	if err == nil {
+		for _, a := range allowed {
+			if charset := params["charset"]; media == a && (charset == "" || strings.EqualFold(charset, "utf-8")) {
+				return a, nil
+			}
+		}
+	}
+	return "", workflow.Errorf(workflow.UnsupportedMedia, "the Content-Type is not %s", strings.Join(allowed, " or "))
+}

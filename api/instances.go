@@ -1,0 +1,163 @@
+package api
+
+import (
+	"encoding/hex"
+	"net/http"
+	"strings"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// attributePrefix begins the query parameters that filter by an attribute.
+const attributePrefix = "attr."
+
+// instances lists instances: GET /v1/instances.
+func (a *API) instances(w http.ResponseWriter, r *http.Request, c Caller) error {
+	filter, err := filterOf(r, c.Tenant)
+	if err != nil {
+		return err
+	}
+	page, err := a.engine.Instances(r.Context(), filter)
+	if err != nil {
+		return err
+	}
+	out := InstancePage{Instances: make([]Instance, len(page.Instances))}
+	for i := range page.Instances {
+		out.Instances[i] = instanceOf(&page.Instances[i])
+	}
+	if n := len(page.Instances); page.More && n > 0 {
+		out.Next = encodeCursor(page.Instances[n-1].ID)
+	}
+	return sendJSON(w, http.StatusOK, out)
+}
+
+func filterOf(r *http.Request, tenant string) (transitions.Filter, error) {
+	f := transitions.Filter{Tenant: tenant}
+	q, err := queryOf(r, "workflow", "state", "business_key", "limit", "cursor", attributePrefix)
+	if err != nil {
+		return f, err
+	}
+	f.Workflow, f.State, f.BusinessKey = q["workflow"], workflow.State(q["state"]), q["business_key"]
+	if f.BusinessKey != "" && f.Workflow == "" {
+		return f, workflow.Errorf(workflow.InvalidRequest, "a business key needs its workflow: add the query parameter \"workflow\"")
+	}
+	for name, value := range q {
+		if attribute, is := strings.CutPrefix(name, attributePrefix); is {
+			if f.Attributes == nil {
+				f.Attributes = map[string]string{}
+			}
+			f.Attributes[attribute] = value
+		}
+	}
+	if f.Limit, err = q.limit(); err != nil {
+		return f, err
+	}
+	if cursor, given := q["cursor"]; given {
+		f.After, err = decodeCursor(cursor)
+	}
+	return f, err
+}
+
+// instance shows one: GET /v1/instances/{id}.
+func (a *API) instance(w http.ResponseWriter, r *http.Request, c Caller) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	if _, err := queryOf(r); err != nil {
+		return err
+	}
+	inst, err := a.engine.Instance(r.Context(), c.Tenant, id)
+	if err != nil {
+		return err
+	}
+	return sendInstance(w, r, &inst)
+}
+
+// instanceByKey shows the one that has a business key:
+// GET /v1/workflows/{workflow}/keys/{business_key}.
+func (a *API) instanceByKey(w http.ResponseWriter, r *http.Request, c Caller) error {
+	name, err := pathText(r, "workflow")
+	if err != nil {
+		return err
+	}
+	key, err := pathText(r, "business_key")
+	if err != nil {
+		return err
+	}
+	if _, err := queryOf(r); err != nil {
+		return err
+	}
+	inst, err := a.engine.InstanceByKey(r.Context(), c.Tenant, name, key)
+	if err != nil {
+		return err
+	}
+	return sendInstance(w, r, &inst)
+}
+
+func sendInstance(w http.ResponseWriter, r *http.Request, inst *transitions.Instance) error {
+	body, err := render(instanceOf(inst))
+	if err != nil {
+		return err
+	}
+	sendTagged(w, r, versionTag(inst.Version), body)
+	return nil
+}
+
+// history shows what happened to an instance: GET /v1/instances/{id}/history.
+func (a *API) history(w http.ResponseWriter, r *http.Request, c Caller) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	q, err := queryOf(r, "after", "limit")
+	if err != nil {
+		return err
+	}
+	after, err := q.integer("after", 0, 0, maxPosition)
+	if err != nil {
+		return err
+	}
+	limit, err := q.limit()
+	if err != nil {
+		return err
+	}
+	entries, err := a.engine.History(r.Context(), c.Tenant, id, after, limit)
+	if err != nil {
+		return err
+	}
+	out := History{Instance: id, Entries: make([]Entry, len(entries))}
+	for i := range entries {
+		out.Entries[i] = entryOf(&entries[i])
+	}
+	if n := len(entries); n == limit {
+		out.NextAfter = entries[n-1].Version
+	}
+	return sendJSON(w, http.StatusOK, out)
+}
+
+func entryOf(e *transitions.Entry) Entry {
+	return Entry{
+		Version: e.Version, Position: e.Position, Transition: e.Transition, From: e.From, To: e.To,
+		Actor: e.Actor, Reason: e.Reason, Payload: raw(e.Payload), Data: raw(e.Data),
+		Scope: e.Scope, Key: e.Key, At: e.At.UTC(), Hash: hex.EncodeToString(e.Hash[:]),
+	}
+}
+
+// options shows what the caller can do with an instance now, and why not:
+// GET /v1/instances/{id}/transitions.
+func (a *API) options(w http.ResponseWriter, r *http.Request, c Caller) error {
+	id, err := pathID(r)
+	if err != nil {
+		return err
+	}
+	if _, err := queryOf(r); err != nil {
+		return err
+	}
+	options, err := a.engine.Explain(r.Context(), c.Tenant, id, c.Actor, c.Roles)
+	if err != nil {
+		return err
+	}
+	return sendJSON(w, http.StatusOK, Options{Instance: id, Transitions: options})
+}

@@ -1,0 +1,33 @@
+package api
+
+import (
+	"errors"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// jsonProblem says where a JSON text is not what it should be and why, without
+// repeating the text or naming Go's types.
+func jsonProblem(err error) workflow.FieldError {
+	if e, ok := errors.AsType[*json.SemanticError](err); ok {
+		message := "has the wrong type"
+		if errors.Is(err, json.ErrUnknownName) {
+			message = "unknown field"
+		}
+		return workflow.FieldError{Pointer: shownPointer(e.JSONPointer), Message: message}
+	}
+	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		message := "is not valid JSON"
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			message = "a field occurs twice"
+		}
+		return workflow.FieldError{Pointer: shownPointer(e.JSONPointer), Message: message}
+	}
+	return workflow.FieldError{Message: "is not valid JSON"}
+}
+
+// shownPointer bounds a pointer, which may be as long and as deep as the text.
+func shownPointer(p jsontext.Pointer) string { return shown(string(p)) }

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// message is what a WebSocket client sends.
+type message struct {
+	op       string // "subscribe" or "unsubscribe"
+	id       string
+	after    startingPoint
+	selected selection
+}
+
+// The operations of a client.
+const (
+	opSubscribe   = "subscribe"
+	opUnsubscribe = "unsubscribe"
+)
+
+const (
+	maxSubscriptionID = 64 // bytes
+	maxChoices        = 64 // types or states in a filter
+)
+
+type wireMessage struct {
+	Op     string         `json:"op"`
+	ID     string         `json:"id"`
+	After  jsontext.Value `json:"after"`
+	Filter wireFilter     `json:"filter"`
+}
+
+type wireFilter struct {
+	Workflow string           `json:"workflow"`
+	Instance string           `json:"instance"`
+	Types    []string         `json:"types"`
+	States   []workflow.State `json:"states"`
+}
+
+// parseMessage reads a message. Its error says what is wrong with it, briefly
+// enough for a close frame.
+func parseMessage(text []byte) (message, error) {
+	var in wireMessage
+	if err := json.Unmarshal(text, &in, json.RejectUnknownMembers(true)); err != nil {
+		problem := jsonProblem(err)
+		if problem.Pointer == "" {
+			return message{}, fmt.Errorf("the message %s", problem.Message)
+		}
+		return message{}, fmt.Errorf("%s: %s", problem.Pointer, problem.Message)
+	}
+	m := message{op: in.Op, id: in.ID}
+	if m.id == "" || len(m.id) > maxSubscriptionID || strings.IndexByte(m.id, 0) >= 0 {
+		return m, fmt.Errorf("/id: must be 1 to %d bytes without NUL", maxSubscriptionID)
+	}
+	switch m.op {
+	case opSubscribe:
+		return m, m.subscribe(&in)
+	case opUnsubscribe:
+		if in.After != nil || !in.Filter.empty() {
+			return m, fmt.Errorf("unsubscribe has only an id")
+		}
+		return m, nil
+	default:
+		return m, fmt.Errorf("/op: must be %s or %s", opSubscribe, opUnsubscribe)
+	}
+}
+
+func (m *message) subscribe(in *wireMessage) error {
+	text := string(in.After)
+	if in.After.Kind() == '"' {
+		unquoted, err := jsontext.AppendUnquote(nil, in.After)
+		if err != nil {
+			return fmt.Errorf("/after: %w", err)
+		}
+		if text = string(unquoted); text != "start" && text != "now" {
+			text = "" // a position is a number, not a string
+		}
+	}
+	var ok bool
+	if m.after, ok = parseStart(text); !ok {
+		return fmt.Errorf(`/after: must be a position, "start" or "now"`)
+	}
+	f := &in.Filter
+	m.selected = selection{workflow: f.Workflow, types: f.Types, states: f.States}
+	if f.Instance != "" {
+		var err error
+		if m.selected.instance, err = parseID(f.Instance); err != nil {
+			return fmt.Errorf("/filter/instance: must be a UUID")
+		}
+	}
+	if len(f.Types) > maxChoices || len(f.States) > maxChoices {
+		return fmt.Errorf("/filter: more than %d types or states", maxChoices)
+	}
+	return nil
+}
+
+func (f *wireFilter) empty() bool {
+	return f.Workflow == "" && f.Instance == "" && f.Types == nil && f.States == nil
+}

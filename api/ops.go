@@ -1,0 +1,54 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// verify checks the audit chain of ?instance=, or of all of the tenant's:
+// GET /v1/ops/verify.
+func (a *API) verify(w http.ResponseWriter, r *http.Request, c Caller) error {
+	q, err := queryOf(r, "instance")
+	if err != nil {
+		return err
+	}
+	id := uuid.Nil
+	if s, given := q["instance"]; given {
+		if id, err = parseID(s); err != nil {
+			return err
+		}
+	}
+	v, err := a.engine.Verify(r.Context(), c.Tenant, id)
+	if err != nil {
+		return err
+	}
+	return sendJSON(w, http.StatusOK, Verification{
+		Intact: len(v.Broken) == 0, Instances: v.Instances, Entries: v.Entries, Broken: v.Broken,
+	})
+}
+
+// healthy says that the process serves: GET /healthz.
+func (a *API) healthy(w http.ResponseWriter, _ *http.Request) error {
+	send(w, http.StatusOK, mediaJSON, []byte(`{"status":"ok"}`))
+	return nil
+}
+
+// readyTimeout bounds how long a readiness probe waits for the database.
+const readyTimeout = 2 * time.Second
+
+// ready says whether the node can take requests: GET /readyz.
+func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
+	if err := a.streams.refusing(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	if err := a.engine.Ready(ctx); err != nil {
+		return err
+	}
+	send(w, http.StatusOK, mediaJSON, []byte(`{"status":"ready"}`))
+	return nil
+}

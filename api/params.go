@@ -1,0 +1,146 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// maxText is the longest name, state or attribute value in bytes that a query
+// may ask for.
+const maxText = 255
+
+// textProblem says why the text could not be stored or looked up, or "".
+func textProblem(s string, limit int) string {
+	switch {
+	case len(s) > limit:
+		return "is longer than " + strconv.Itoa(limit) + " bytes"
+	case strings.IndexByte(s, 0) >= 0:
+		return "contains a NUL"
+	case !utf8.ValidString(s):
+		return "is not valid UTF-8"
+	}
+	return ""
+}
+
+// pathText returns a part of the path, percent-decoded.
+func pathText(r *http.Request, name string) (string, error) {
+	value := r.PathValue(name)
+	if value == "" {
+		return "", workflow.Errorf(workflow.InvalidRequest, "the %s in the path is empty", spoken(name))
+	}
+	if problem := textProblem(value, maxText); problem != "" {
+		return "", workflow.Errorf(workflow.InvalidRequest, "the %s in the path %s", spoken(name), problem)
+	}
+	return value, nil
+}
+
+func spoken(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
+// pathID returns the instance that the path names.
+func pathID(r *http.Request) (uuid.UUID, error) { return parseID(r.PathValue("id")) }
+
+// parseID accepts the one form in which ids are written: 36 characters.
+func parseID(s string) (uuid.UUID, error) {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 || id == uuid.Nil {
+		return uuid.Nil, workflow.Errorf(workflow.InvalidRequest, "the instance's id is not a UUID")
+	}
+	return id, nil
+}
+
+// query is the parameters of a request, each at most once.
+type query map[string]string
+
+// queryOf reads the parameters and refuses one that the endpoint does not know,
+// that is given twice or that could not be stored. A known name that ends in
+// "." stands for all names that begin with it.
+func queryOf(r *http.Request, known ...string) (query, error) {
+	if r.URL.RawQuery == "" {
+		return nil, nil
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, workflow.Errorf(workflow.InvalidRequest, "the query is not well-formed")
+	}
+	q := make(query, len(values))
+	for name, vs := range values {
+		isKnown := slices.ContainsFunc(known, func(k string) bool {
+			if strings.HasSuffix(k, ".") {
+				return len(name) > len(k) && strings.HasPrefix(name, k)
+			}
+			return name == k
+		})
+		if !isKnown {
+			return nil, workflow.Errorf(workflow.InvalidRequest, "unknown query parameter %q", shown(name))
+		}
+		if len(vs) > 1 {
+			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter %q is given %d times", shown(name), len(vs))
+		}
+		if problem := textProblem(name, maxText); problem != "" {
+			return nil, workflow.Errorf(workflow.InvalidRequest, "the name of a query parameter %s", problem)
+		}
+		if problem := textProblem(vs[0], maxText); problem != "" {
+			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter %q %s", name, problem)
+		}
+		q[name] = vs[0]
+	}
+	return q, nil
+}
+
+// shown is a caller's text as it may stand in a message.
+func shown(s string) string {
+	const limit = 64
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "…"
+	}
+	return s
+}
+
+// integer returns a parameter between low and high, or otherwise when it is not
+// given.
+func (q query) integer(name string, otherwise, low, high int64) (int64, error) {
+	s, given := q[name]
+	if !given {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < low || n > high {
+		if high == maxPosition {
+			return 0, workflow.Errorf(workflow.InvalidRequest, "query parameter %q is not an integer from %d on", name, low)
+		}
+		return 0, workflow.Errorf(workflow.InvalidRequest, "query parameter %q is not an integer from %d to %d", name, low, high)
+	}
+	return n, nil
+}
+
+// flag returns a parameter that is true or false.
+func (q query) flag(name string) (bool, error) {
+	switch s, given := q[name]; {
+	case !given || s == "false":
+		return false, nil
+	case s == "true":
+		return true, nil
+	default:
+		return false, workflow.Errorf(workflow.InvalidRequest, "query parameter %q is neither true nor false", name)
+	}
+}
+
+// Page sizes, in entries.
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+func (q query) limit() (int, error) {
+	n, err := q.integer("limit", defaultLimit, 1, maxLimit)
+	return int(n), err
+}

@@ -1,0 +1,123 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestCursorIsItsOwnInverse(t *testing.T) {
+	for range 100 {
+		id := uuid.New()
+		if got, err := decodeCursor(encodeCursor(id)); got != id || err != nil {
+			t.Fatalf("%s became %s, %v", id, got, err)
+		}
+	}
+}
+
+func FuzzCursorHasOneForm(f *testing.F) {
+	f.Add(encodeCursor(uuid.New()))
+	f.Add("")
+	f.Add("AQ")
+	f.Add(strings.Repeat("A", 23))
+	f.Add(encodeCursor(uuid.New()) + "\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		id, err := decodeCursor(s)
+		if err == nil && encodeCursor(id) != s {
+			t.Errorf("%q was taken for %q", s, encodeCursor(id))
+		}
+		if err != nil && workflow.CodeOf(err) != workflow.InvalidRequest {
+			t.Errorf("%q: %v", s, err)
+		}
+	})
+}
+
+func TestIDsHaveOneForm(t *testing.T) {
+	const id = "01936b0e-7a6c-7000-8000-000000000001"
+	if got, err := parseID(id); err != nil || got.String() != id {
+		t.Errorf("%s: %s, %v", id, got, err)
+	}
+	for _, s := range []string{
+		"", "x", uuid.Nil.String(), "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), id + "0", id[:35],
+	} {
+		if got, err := parseID(s); err == nil {
+			t.Errorf("%q was taken for %s", s, got)
+		}
+	}
+}
+
+func TestQueryRefusesWhatItDoesNotKnow(t *testing.T) {
+	for raw, ok := range map[string]bool{
+		"": true, "workflow=order&limit=5": true, "attr.city=Graz": true, "workflow=": true,
+		"unknown=1": false, "workflow=a&workflow=b": false, "workflow=%00": false, "workflow=%ff": false, "attr.=x": false,
+		"attr.%00=x": false, "a%zz=1": false, "workflow=a;b": false, "Workflow=a": false,
+		"workflow=" + strings.Repeat("x", maxText+1): false, strings.Repeat("x", 10_000) + "=1": false,
+	} {
+		_, err := queryOf(&http.Request{URL: &url.URL{RawQuery: raw}}, "workflow", "limit", "attr.")
+		if ok && err != nil {
+			t.Errorf("%.50q: %v", raw, err)
+		}
+		if !ok && workflow.CodeOf(err) != workflow.InvalidRequest {
+			t.Errorf("%.50q was not refused: %v", raw, err)
+		}
+		if err != nil && len(err.Error()) > 300 {
+			t.Errorf("%.50q: the message has %d bytes", raw, len(err.Error()))
+		}
+	}
+}
+
+func TestIntegersAreBounded(t *testing.T) {
+	for value, want := range map[string]int64{
+		"1": 1, "1000": 1000, "0": -1, "1001": -1, "-5": -1, "1e2": -1, "": -1, " 1": -1, "99999999999999999999": -1, "1.0": -1, "0x10": -1,
+	} {
+		got, err := query{"limit": value}.integer("limit", 100, 1, 1000)
+		if want < 0 != (err != nil) || want >= 0 && got != want {
+			t.Errorf("limit=%s: %d, %v", value, got, err)
+		}
+	}
+	if got, err := (query{}).integer("limit", 100, 1, 1000); got != 100 || err != nil {
+		t.Errorf("no limit: %d, %v", got, err)
+	}
+}
+
+func TestOnlyLoopbackHostsAreServedWithoutAuthentication(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "localhost:8080": true, "LOCALHOST:1": true, "127.0.0.1:80": true, "127.9.9.9": true, "[::1]:8080": true, "[::1]": true,
+		"[::ffff:127.0.0.1]:1": true,
+		"":                     false, "example.com": false, "example.com:80": false, "localhost.example.com": false, "127.0.0.1.nip.io": false, "10.0.0.1": false,
+		"[::2]:80": false, "0.0.0.0": false, "localhost@evil": false,
+	} {
+		if got := isLoopback(host); got != want {
+			t.Errorf("Host %q: %t, want %t", host, got, want)
+		}
+	}
+}
+
+func TestLoopbackCallersNameThemselves(t *testing.T) {
+	r := requestWith(headerTenant, "acme")
+	r.Method, r.Host = "GET", "localhost"
+	r.Header.Set(headerActor, "ann")
+	r.Header.Set(headerRoles, "clerk, , boss")
+	c, err := Loopback(r)
+	if err != nil || c.Tenant != "acme" || c.Actor != "ann" || strings.Join(c.Roles, "|") != "clerk|boss" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	r.Header.Set(headerRoles, "")
+	if c, err = Loopback(r); err != nil || len(c.Roles) != 0 {
+		t.Errorf("an empty list of roles gave %q, %v", c.Roles, err)
+	}
+	r.Header = http.Header{}
+	if c, err = Loopback(r); err != nil || c.Tenant != "default" || c.Actor != "local" || strings.Join(c.Roles, "") != "*" {
+		t.Errorf("nothing named gave %+v, %v", c, err)
+	}
+	r.Method = "POST"
+	r.Header.Set("Origin", "https://example.com")
+	if _, err = Loopback(r); workflow.CodeOf(err) != workflow.Forbidden {
+		t.Errorf("another origin: %v", err)
+	}
+}

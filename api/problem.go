@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// retryAfter is what a caller is asked to wait when the same request may
+// succeed later, in seconds.
+const retryAfter = "1"
+
+// fail answers with the problem document of an error.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	err = a.judged(r.Context(), err)
+	problem := transitions.ProblemOf(err)
+	w.Header().Del("ETag")
+	if problem.Status == http.StatusTooManyRequests || problem.Status == http.StatusServiceUnavailable || problem.Code == workflow.InProgress {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	send(w, problem.Status, mediaProblem, problem.JSON())
+}
+
+// judged turns the end of a request's time into the error that says so, and
+// logs what is not the caller's fault.
+func (a *API) judged(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*workflow.Error](err); !ok && ctx.Err() != nil {
+		return &workflow.Error{Code: workflow.TimedOut, Message: "the request ended before its answer", Cause: err}
+	}
+	switch code := workflow.CodeOf(err); {
+	case code == workflow.Internal:
+		a.log.ErrorContext(ctx, "api: a request failed", "error", err)
+	case code.Info().Status >= 500 && errors.Unwrap(err) != nil:
+		a.log.DebugContext(ctx, "api: a request could not be served", "error", err) // one line each would flood the log
+	}
+	return err
+}
+
+// recovered answers for a handler that panicked.
+func (a *API) recovered(w http.ResponseWriter, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v == http.ErrAbortHandler {
+		panic(v)
+	}
+	a.log.ErrorContext(r.Context(), "api: a handler panicked", "panic", v, "method", r.Method, "pattern", r.Pattern, "stack", string(debug.Stack()))
+	problem := transitions.ProblemOf(workflow.Errorf(workflow.Internal, "the request failed; the log has the details"))
+	send(w, problem.Status, mediaProblem, problem.JSON())
+}
+
+// send writes a whole answer. An error here means that the caller is gone.
+func send(w http.ResponseWriter, status int, media string, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", media)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("X-Content-Type-Options", "nosniff")
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "no-cache")
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// sendJSON renders and writes an answer.
+func sendJSON(w http.ResponseWriter, status int, v any) error {
+	body, err := render(v)
+	if err != nil {
+		return err
+	}
+	send(w, status, mediaJSON, body)
+	return nil
+}
+
+// render encodes one of this package's wire types.
+func render(v any) ([]byte, error) {
+	body, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return nil, &workflow.Error{Code: workflow.Internal, Message: "the answer cannot be encoded", Cause: err}
+	}
+	return body, nil
+}

@@ -1,0 +1,76 @@
+package api
+
+import (
+	"context"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// pump moves the log from the engine to the writer for one subscription.
+type pump struct {
+	id       string
+	head     []byte // how its event messages begin
+	selected selection
+	cancel   context.CancelFunc
+	done     chan struct{}
+}
+
+// outgoing is something for the writer.
+type outgoing struct {
+	frame    []byte // a whole frame, written first
+	pump     *pump  // whose the rest is, nil for none
+	batch    transitions.Batch
+	caughtUp bool // the batch reaches the head for the first time
+	ended    bool // the pump has stopped
+}
+
+func newPump(m message) *pump {
+	return &pump{id: m.id, head: eventHead(m.id), selected: m.selected, done: make(chan struct{})}
+}
+
+// start runs the pump until the context ends or stop is called.
+func (p *pump) start(ctx context.Context, c *conn, begin span) {
+	ctx, p.cancel = context.WithCancel(ctx)
+	go func() {
+		defer close(p.done)
+		t := c.api.newTail(c.tenant, begin)
+		defer t.close()
+		if why := p.run(ctx, c.api, t, c.out); why != nil {
+			c.cancel(why)
+		}
+	}()
+}
+
+// stop returns when the pump hands nothing to the writer any more.
+func (p *pump) stop() {
+	p.cancel()
+	<-p.done
+}
+
+// run returns why the connection must end, nil when only the pump has to.
+func (p *pump) run(ctx context.Context, a *API, t *tail, out chan<- outgoing) *closing {
+	for {
+		caughtUp := t.caughtUp()
+		b, err := t.next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return closingOf(a.judged(ctx, err))
+		case t.fellBehind(b, a.cfg.Stream.MaxLag):
+			return tooSlow
+		}
+		select {
+		case out <- outgoing{pump: p, batch: b, caughtUp: t.caughtUp() && !caughtUp}:
+		case <-ctx.Done():
+			return nil
+		}
+		if !t.caughtUp() {
+			continue
+		}
+		// What comes in meanwhile is written together.
+		if err := pause(ctx, a.streams.pace(a.cfg.Stream.WritesPerSecond)); err != nil {
+			return nil
+		}
+	}
+}

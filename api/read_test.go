@@ -1,0 +1,257 @@
+package api_test
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestInstancesAreFoundByEveryFilter(t *testing.T) {
+	s := newServer(t)
+	for i := range 12 {
+		to := []string{"Wien", "Graz", "Linz & Wels"}[i%3]
+		a := s.post("/v1/workflows/parcel/label", strconv.Itoa(i),
+			`{"to":"`+to+`","weight":`+strconv.Itoa(i*20)+`,"label":"L/`+strconv.Itoa(i)+`"}`)
+		a.want(t, 201)
+		if i%4 == 0 && i*20 <= 100 {
+			s.post(a.header.Get("Location")+"/send", "s", `{}`).want(t, 200)
+		}
+	}
+	for query, want := range map[string]int{
+		"":                                    12,
+		"?workflow=parcel":                    12,
+		"?state=sent":                         2,
+		"?workflow=parcel&state=packed":       10,
+		"?workflow=parcel&business_key=L%2F3": 1,
+		"?workflow=parcel&business_key=L":     0,
+		"?attr.to=Graz":                       4,
+		"?attr.to=" + url.QueryEscape("Linz & Wels"): 4,
+		"?attr.heavy=yes":              6,
+		"?attr.heavy=yes&attr.to=Wien": 2,
+		"?attr.colour=red":             0,
+		"?state=elsewhere":             0,
+	} {
+		a := s.get("/v1/instances" + query)
+		a.want(t, 200)
+		if page := read[api.InstancePage](t, a); len(page.Instances) != want || page.Next != "" {
+			t.Errorf("%q: %d instances, next %q; want %d", query, len(page.Instances), page.Next, want)
+		}
+	}
+	if page := read[api.InstancePage](t, s.get("/v1/instances", "Pawl-Tenant", "other")); len(page.Instances) != 0 {
+		t.Errorf("another tenant sees %d instances", len(page.Instances))
+	}
+	s.get("/v1/instances?workflow=nothing").wantProblem(t, 404, workflow.WorkflowNotFound)
+	s.get("/v1/instances?business_key=L%2F3").wantProblem(t, 400, workflow.InvalidRequest)
+}
+
+func TestPagesOfInstancesMissNothingAndRepeatNothing(t *testing.T) {
+	s := newServer(t)
+	want := map[uuid.UUID]bool{}
+	for range 25 {
+		want[s.packed("1")] = true
+	}
+	seen := map[uuid.UUID]bool{}
+	pages, cursor := 0, ""
+	for {
+		a := s.get("/v1/instances?limit=7" + cursor)
+		a.want(t, 200)
+		page := read[api.InstancePage](t, a)
+		pages++
+		for _, i := range page.Instances {
+			if seen[i.ID] || !want[i.ID] {
+				t.Errorf("instance %s: seen %t, ours %t", i.ID, seen[i.ID], want[i.ID])
+			}
+			seen[i.ID] = true
+		}
+		if page.Next == "" {
+			break
+		}
+		cursor = "&cursor=" + page.Next
+		s.packed("1") // what comes in meanwhile has a later id, and harms nothing
+		want = mark(t, s, want)
+	}
+	if len(seen) < 25 || pages < 4 {
+		t.Errorf("%d instances on %d pages", len(seen), pages)
+	}
+}
+
+// mark adds the instances that exist by now.
+func mark(t *testing.T, s *server, want map[uuid.UUID]bool) map[uuid.UUID]bool {
+	t.Helper()
+	for _, i := range read[api.InstancePage](t, s.get("/v1/instances?limit=1000")).Instances {
+		want[i.ID] = true
+	}
+	return want
+}
+
+func TestAnInstanceIsShownWithItsVersion(t *testing.T) {
+	s := newServer(t)
+	a := s.post("/v1/workflows/parcel/label", "k", `{"to":"Wien","weight":7,"label":"größe/7 %"}`)
+	a.want(t, 201)
+	byID := s.get(a.header.Get("Location"))
+	byKey := s.get("/v1/workflows/parcel/keys/" + url.PathEscape("größe/7 %"))
+	byID.want(t, 200)
+	byKey.want(t, 200)
+	if string(byID.body) != string(byKey.body) || byID.header.Get("ETag") != `"1"` || byKey.header.Get("ETag") != `"1"` {
+		t.Errorf("by id %s %s, by key %s %s", byID.header.Get("ETag"), byID.body, byKey.header.Get("ETag"), byKey.body)
+	}
+	i := read[api.Instance](t, byID)
+	if i.Workflow != "parcel" || i.Definition != 1 || i.BusinessKey != "größe/7 %" || i.State != packed || !i.Open || i.Version != 1 ||
+		i.Attributes["to"] != "Wien" || !strings.Contains(string(i.Data), "Wien") || i.CreatedAt.IsZero() || !i.UpdatedAt.Equal(i.CreatedAt) {
+		t.Errorf("%+v", i)
+	}
+	path := a.header.Get("Location")
+	if same := s.get(path, "If-None-Match", `"1"`); same.status != 304 || len(same.body) != 0 || same.header.Get("ETag") != `"1"` {
+		t.Errorf("unchanged: %d %s", same.status, same.body)
+	}
+	s.stamp(i.ID, 1)
+	if moved := s.get(path, "If-None-Match", `"1"`); moved.status != 200 || moved.header.Get("ETag") != `"2"` {
+		t.Errorf("changed: %d %s", moved.status, moved.header.Get("ETag"))
+	}
+	if head := s.do(http.MethodHead, path, nil); head.status != 200 || head.header.Get("ETag") != `"2"` || len(head.body) != 0 {
+		t.Errorf("HEAD: %d %v", head.status, head.header)
+	}
+	s.get(path, "Pawl-Tenant", "other").wantProblem(t, 404, workflow.InstanceNotFound)
+	s.get("/v1/workflows/nothing/keys/x").wantProblem(t, 404, workflow.WorkflowNotFound)
+	s.get("/v1/workflows/parcel/keys/x").wantProblem(t, 404, workflow.InstanceNotFound)
+}
+
+func TestHistoryIsReadPieceByPiece(t *testing.T) {
+	s := newServer(t)
+	id := s.packed("1")
+	s.stamp(id, 4)
+	s.post("/v1/instances/"+id.String()+"/send", "last", `{"via":"rail"}`, "Pawl-Actor", "bob", "Idempotency-Scope", "post").want(t, 200)
+	path := "/v1/instances/" + id.String() + "/history"
+	var all []api.Entry
+	for after := int64(0); ; {
+		a := s.get(path + "?limit=4&after=" + strconv.FormatInt(after, 10))
+		a.want(t, 200)
+		piece := read[api.History](t, a)
+		all = append(all, piece.Entries...)
+		if after = piece.NextAfter; after == 0 {
+			break
+		}
+	}
+	for i, e := range all {
+		if e.Version != int64(i)+1 || e.Position != int64(i)+1 || len(e.Hash) != 64 {
+			t.Errorf("entry %d: %+v", i, e)
+		}
+	}
+	last := all[len(all)-1]
+	if len(all) != 6 || last.From != packed || last.To != sent || last.Actor != "bob" || last.Reason != "via rail" ||
+		last.Scope != "post" || last.Key != "last" || string(last.Payload) != `{"via":"rail"}` || last.Transition != "send" {
+		t.Errorf("%d entries, the last %+v", len(all), last)
+	}
+	s.get("/v1/instances/"+uuid.NewString()+"/history").wantProblem(t, 404, workflow.InstanceNotFound)
+	s.get(path, "Pawl-Tenant", "other").wantProblem(t, 404, workflow.InstanceNotFound)
+	if v := read[api.Verification](t, s.get("/v1/ops/verify?instance="+id.String())); !v.Intact || v.Entries != 6 || v.Instances != 1 {
+		t.Errorf("verify: %+v", v)
+	}
+	if v := read[api.Verification](t, s.get("/v1/ops/verify")); !v.Intact || v.Entries != 6 {
+		t.Errorf("verify all: %+v", v)
+	}
+	s.get("/v1/ops/verify?instance="+uuid.NewString()).wantProblem(t, 404, workflow.InstanceNotFound)
+}
+
+func TestOptionsSayWhatCanBeDoneAndWhyNot(t *testing.T) {
+	s := newServer(t)
+	path := "/v1/instances/" + s.packed("500").String() + "/transitions"
+	for roles, want := range map[string]workflow.Code{"porter": workflow.RoleRequired, "clerk": workflow.GuardRefused} {
+		a := s.get(path, "Pawl-Roles", roles)
+		a.want(t, 200)
+		allowed := map[string]transitions.Option{}
+		for _, o := range read[api.Options](t, a).Transitions {
+			allowed[o.Transition] = o
+		}
+		send := allowed["send"]
+		if len(allowed) != 3 || !allowed["stamp"].Allowed || send.Allowed || len(send.Reasons) != 1 || send.Reasons[0].Code != want {
+			t.Errorf("a %s can %+v", roles, allowed)
+		}
+	}
+	s.get("/v1/instances/"+uuid.NewString()+"/transitions").wantProblem(t, 404, workflow.InstanceNotFound)
+}
+
+func TestCommandStatusRepeatsTheAnswer(t *testing.T) {
+	s := newServer(t)
+	created := s.post("/v1/workflows/parcel/pack", "a/b ü", `{"to":"Wien"}`, "Idempotency-Scope", "my/scope")
+	created.want(t, 201)
+	id := read[transitions.Result](t, created).Instance
+	refused := s.post("/v1/instances/"+id.String()+"/stamp", "k", `{}`, "If-Match", `"9"`)
+	refused.want(t, 412)
+
+	status := s.get("/v1/commands/my%2Fscope/a/b%20%C3%BC")
+	status.want(t, 200)
+	c := read[api.CommandStatus](t, status)
+	if c.Scope != "my/scope" || c.Key != "a/b ü" || c.Status != transitions.Succeeded || c.Code != 201 || c.Instance != id || c.Position != 1 ||
+		c.Version != 1 || c.Workflow != "parcel" || c.Transition != "pack" || c.Problem != nil || !c.ExpiresAt.After(c.CreatedAt) {
+		t.Errorf("%+v", c)
+	}
+	if string(c.Result) != string(created.body) {
+		t.Errorf("the status has the result %s, the answer was %s", c.Result, created.body)
+	}
+	tag := status.header.Get("ETag")
+	if same := s.get("/v1/commands/my%2Fscope/a/b%20%C3%BC", "If-None-Match", tag); tag == "" || same.status != 304 {
+		t.Errorf("with its own tag %s: %d", tag, same.status)
+	}
+	status = s.get("/v1/commands/" + url.PathEscape("parcel:"+id.String()) + "/k")
+	status.want(t, 200)
+	c = read[api.CommandStatus](t, status)
+	if c.Status != transitions.FailedFinal || c.Code != 412 || string(c.Problem) != string(refused.body) || c.Result != nil {
+		t.Errorf("%+v; the answer was %s", c, refused.body)
+	}
+	s.get("/v1/commands/my%2Fscope/nothing").wantProblem(t, 404, workflow.CommandNotFound)
+	s.get("/v1/commands/my%2Fscope/a/b%20%C3%BC", "Pawl-Tenant", "other").wantProblem(t, 404, workflow.CommandNotFound)
+}
+
+func TestWorkflowsDescribeThemselves(t *testing.T) {
+	s := newServer(t)
+	list := read[api.WorkflowList](t, s.get("/v1/workflows"))
+	if len(list.Workflows) != 1 || list.Workflows[0].Name != "parcel" || list.Workflows[0].Version != 1 || len(list.Workflows[0].Hash) != 64 {
+		t.Errorf("%+v", list)
+	}
+	a := s.get("/v1/workflows/parcel")
+	a.want(t, 200)
+	d := read[workflow.Description](t, a)
+	if len(d.Transitions) != 7 || len(d.States) != 3 || !strings.Contains(string(d.Transitions[0].Payload), `"weight"`) {
+		t.Errorf("%+v", d)
+	}
+	if same := s.get("/v1/workflows/parcel?version=1", "If-None-Match", a.header.Get("ETag")); same.status != 304 {
+		t.Errorf("with its own tag %s: %d", a.header.Get("ETag"), same.status)
+	}
+	s.get("/v1/workflows/parcel?version=7").wantProblem(t, 404, workflow.WorkflowNotFound)
+	s.get("/v1/workflows/nothing").wantProblem(t, 404, workflow.WorkflowNotFound)
+}
+
+func TestDiagramsAreNegotiated(t *testing.T) {
+	s := newServer(t)
+	id := s.packed("1").String()
+	for _, path := range []string{"/v1/workflows/parcel/diagram", "/v1/instances/" + id + "/diagram"} {
+		for _, c := range []struct{ query, accept, want, begins string }{
+			{"", "", "image/svg+xml", "<svg"},
+			{"", "*/*", "image/svg+xml", "<svg"},
+			{"", "text/vnd.mermaid", "text/vnd.mermaid", "stateDiagram"},
+			{"", "image/svg+xml;q=0.1, text/vnd.graphviz", "text/vnd.graphviz", "digraph"},
+			{"?format=dot", "", "text/vnd.graphviz", "digraph"},
+			{"?format=mermaid", "text/html", "text/vnd.mermaid", "stateDiagram"},
+			{"?format=svg", "text/vnd.mermaid", "image/svg+xml", "<svg"},
+		} {
+			a := s.get(path+c.query, "Accept", c.accept)
+			a.want(t, 200)
+			if a.header.Get("Content-Type") != c.want || !strings.Contains(string(a.body), c.begins) {
+				t.Errorf("%s%s, Accept %q: %s %.100s", path, c.query, c.accept, a.header.Get("Content-Type"), a.body)
+			}
+		}
+		s.get(path, "Accept", "application/pdf").wantProblem(t, 406, workflow.NotAcceptable)
+		s.get(path+"?format=pdf").wantProblem(t, 400, workflow.InvalidRequest)
+	}
+	s.get("/v1/workflows/nothing/diagram").wantProblem(t, 404, workflow.WorkflowNotFound)
+	s.get("/v1/instances/"+uuid.NewString()+"/diagram").wantProblem(t, 404, workflow.InstanceNotFound)
+}

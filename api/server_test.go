@@ -1,0 +1,234 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// server is the real thing: an engine on its own database, behind HTTP.
+type server struct {
+	t      testing.TB
+	url    string
+	pool   *pgxpool.Pool
+	engine *engine.Engine
+	api    *api.API
+	log    *lockedBuffer
+}
+
+// newServer starts a server that ends with the test.
+func newServer(t testing.TB, config ...func(*api.Config)) *server {
+	t.Helper()
+	s := &server{t: t, pool: pgtest.Pool(t), log: &lockedBuffer{}}
+	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if _, err := schema.Migrate(t.Context(), s.pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	s.engine, err = engine.New(engine.Config{Pool: s.pool, Workflows: []workflow.Source{parcel}, Log: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.engine.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.engine.Stop(context.Background()) })
+	c := api.Config{Logger: logger}
+	for _, change := range config {
+		change(&c)
+	}
+	s.api, err = api.New(s.engine, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := httptest.NewServer(s.api.Handler())
+	s.url = listener.URL
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := s.api.Stop(ctx); err != nil {
+			t.Errorf("stop the streams: %v", err)
+		}
+		listener.Close()
+	})
+	return s
+}
+
+// answer is a response, read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// do sends a request. Headers are given as pairs.
+func (s *server) do(method, path string, body []byte, headers ...string) answer {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, bytes.NewReader(body))
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	return s.send(r)
+}
+
+func (s *server) send(r *http.Request) answer {
+	s.t.Helper()
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", r.Method, r.URL, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatalf("%s %s: read the answer: %v", r.Method, r.URL, err)
+	}
+	return answer{response.StatusCode, response.Header, body}
+}
+
+func (s *server) get(path string, headers ...string) answer {
+	s.t.Helper()
+	return s.do(http.MethodGet, path, nil, headers...)
+}
+
+// post sends a command with a key and a JSON body.
+func (s *server) post(path, key, body string, headers ...string) answer {
+	s.t.Helper()
+	headers = append([]string{"Content-Type", "application/json", "Idempotency-Key", key}, headers...)
+	return s.do(http.MethodPost, path, []byte(body), headers...)
+}
+
+// packed creates a parcel and returns its id.
+func (s *server) packed(weight string) uuid.UUID {
+	s.t.Helper()
+	a := s.post("/v1/workflows/parcel/pack", uuid.NewString(), `{"to":"Graz","weight":`+weight+`}`)
+	a.want(s.t, http.StatusCreated)
+	return read[transitions.Result](s.t, a).Instance
+}
+
+// stamp changes an instance n times.
+func (s *server) stamp(id uuid.UUID, n int) {
+	s.t.Helper()
+	for range n {
+		s.post("/v1/instances/"+id.String()+"/stamp", uuid.NewString(), `{}`).want(s.t, http.StatusOK)
+	}
+}
+
+func (a answer) want(t testing.TB, status int) {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("status %d, want %d: %s", a.status, status, a.body)
+	}
+}
+
+// wantProblem checks that the answer is a problem document with this status and
+// code, and returns it.
+func (a answer) wantProblem(t testing.TB, status int, code workflow.Code) transitions.Problem {
+	t.Helper()
+	var p transitions.Problem
+	if got := a.header.Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("status %d has Content-Type %q: %.300s", a.status, got, a.body)
+		return p
+	}
+	if err := json.Unmarshal(a.body, &p, json.RejectUnknownMembers(true)); err != nil {
+		t.Errorf("the problem document cannot be read: %v: %.300s", err, a.body)
+		return p
+	}
+	if a.status != status || p.Status != status || p.Code != code || p.Detail == "" || p.Title == "" || !strings.HasSuffix(p.Type, "#"+string(code)) {
+		t.Errorf("status %d, want %d %s: %.500s", a.status, status, code, a.body)
+	}
+	return p
+}
+
+// read decodes an answer strictly.
+func read[T any](t testing.TB, a answer) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(a.body, &v, json.RejectUnknownMembers(true)); err != nil {
+		t.Fatalf("status %d cannot be read: %v: %.500s", a.status, err, a.body)
+	}
+	return v
+}
+
+// rows counts the rows of every table of the schema.
+func (s *server) rows() map[string]int {
+	s.t.Helper()
+	tables, err := s.pool.Query(s.t.Context(), `
+		SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND NOT c.relispartition`, schema.Default)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	counts := map[string]int{}
+	var name string
+	var names []string
+	for tables.Next() {
+		if err := tables.Scan(&name); err != nil {
+			s.t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	if err := tables.Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, name := range names {
+		var n int
+		if err := s.pool.QueryRow(s.t.Context(), "SELECT count(*) FROM "+schema.Default+"."+name).Scan(&n); err != nil {
+			s.t.Fatal(err)
+		}
+		counts[name] = n
+	}
+	return counts
+}
+
+// waitForStreams waits until the server has that many streams.
+func (s *server) waitForStreams(n int) {
+	s.t.Helper()
+	eventually(s.t, func() bool { return s.api.OpenStreams() == n })
+}
+
+// later runs f in a goroutine of its own. The channel is closed without a value
+// if f fails the test.
+func later[T any](f func() T) <-chan T {
+	out := make(chan T, 1)
+	go func() {
+		defer close(out)
+		out <- f()
+	}()
+	return out
+}
+
+// eventually waits until the condition holds, ten seconds at most.
+func eventually(t testing.TB, condition func() bool) {
+	t.Helper()
+	limit := time.NewTimer(10 * time.Second)
+	defer limit.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			t.Fatal("it did not happen within ten seconds")
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// TestEverySituationHasItsAnswer goes through the table of the protocol.
+func TestEverySituationHasItsAnswer(t *testing.T) {
+	s := newServer(t)
+	id := s.packed("5").String()
+	heavy := s.packed("500").String()
+	gone := s.packed("1").String()
+	s.post("/v1/instances/"+gone+"/send", "sent", `{"via":"rail"}`).want(t, http.StatusOK)
+	s.post("/v1/workflows/parcel/label", "first", `{"to":"Linz","label":"L-1"}`).want(t, http.StatusCreated)
+	stamped := s.packed("1").String()
+	s.post("/v1/instances/"+stamped+"/stamp", "st", `{}`, "Pawl-Actor", "ann").want(t, http.StatusOK)
+
+	for _, c := range []struct {
+		name    string
+		path    string
+		body    string
+		headers []string
+		status  int
+		code    workflow.Code
+	}{
+		{"created", "/v1/workflows/parcel/pack", `{"to":"Wien"}`, nil, 201, ""},
+		{"done", "/v1/instances/" + id + "/stamp", `{}`, nil, 200, ""},
+		{"done, by business key", "/v1/workflows/parcel/keys/L-1/stamp", ``, nil, 200, ""},
+		{"malformed payload", "/v1/workflows/parcel/pack", `{"weight":-1}`, nil, 400, workflow.InvalidPayload},
+		{"illegal from this state", "/v1/instances/" + gone + "/stamp", `{}`, nil, 409, workflow.IllegalTransition},
+		{"guard refused", "/v1/instances/" + heavy + "/send", `{"via":"air"}`, nil, 409, workflow.GuardRefused},
+		{"version moved", "/v1/instances/" + id + "/stamp", `{}`, []string{"If-Match", `"1"`}, 412, workflow.VersionConflict},
+		{"business key taken, as declared", "/v1/workflows/parcel/label", `{"to":"Linz","label":"L-1"}`, nil, 200, ""},
+		{"business key taken, refused", "/v1/workflows/parcel/claim", `{"to":"Linz","label":"L-1"}`, nil, 409, workflow.AlreadyExists},
+		{"no role", "/v1/instances/" + id + "/send", `{}`, []string{"Pawl-Roles", "porter"}, 403, workflow.RoleRequired},
+		{"the same actor", "/v1/instances/" + stamped + "/send", `{}`, []string{"Pawl-Actor", "ann"}, 403, workflow.SeparationOfDuties},
+		{"no workflow", "/v1/workflows/nothing/pack", `{}`, nil, 404, workflow.WorkflowNotFound},
+		{"no transition", "/v1/workflows/parcel/eat", `{}`, nil, 404, workflow.TransitionNotFound},
+		{"no instance", "/v1/instances/" + uuid.NewString() + "/stamp", `{}`, nil, 404, workflow.InstanceNotFound},
+		{"no instance with this business key", "/v1/workflows/parcel/keys/L-2/stamp", `{}`, nil, 404, workflow.InstanceNotFound},
+		{"another tenant's instance", "/v1/instances/" + id + "/stamp", `{}`, []string{"Pawl-Tenant", "other"}, 404, workflow.InstanceNotFound},
+		{"a start on an instance", "/v1/instances/" + id + "/pack", `{"to":"x"}`, nil, 400, workflow.InvalidRequest},
+		{"a transition on nothing", "/v1/workflows/parcel/stamp", `{}`, nil, 400, workflow.InvalidRequest},
+		{"too large", "/v1/workflows/parcel/pack", `{"to":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, workflow.TooLarge},
+		{"a defect of the workflow", "/v1/instances/" + id + "/lose", `{}`, nil, 500, workflow.Internal},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			key := uuid.NewString()
+			first := s.post(c.path, key, c.body, c.headers...)
+			again := s.post(c.path, key, c.body, c.headers...)
+			if c.code == "" {
+				first.want(t, c.status)
+				read[transitions.Result](t, first)
+				if first.header.Get("Content-Type") != "application/json" || first.header.Get("ETag") == "" && c.status == 201 {
+					t.Errorf("headers %v", first.header)
+				}
+			} else {
+				p := first.wantProblem(t, c.status, c.code)
+				if p.Final != c.code.Info().Final || p.Final != strings.Contains(p.Detail, "needs a new key") {
+					t.Errorf("%s: final %t, detail %q", c.code, p.Final, p.Detail)
+				}
+			}
+			if c.status == 201 != strings.HasPrefix(first.header.Get("Location"), "/v1/instances/") {
+				t.Errorf("Location %q", first.header.Get("Location"))
+			}
+			// What was decided is replayed to the byte; what was not, is asked again.
+			stored := c.code == "" || c.code.Info().Final
+			if again.status != first.status || string(again.body) != string(first.body) {
+				t.Errorf("the second answer is %d %s, the first %d %s", again.status, again.body, first.status, first.body)
+			}
+			if got := again.header.Get("Idempotent-Replayed") == "true"; got != stored || first.header.Get("Idempotent-Replayed") != "" {
+				t.Errorf("replayed: %t, want %t", got, stored)
+			}
+			if stored {
+				for _, h := range []string{"Location", "ETag", "Pawl-Position", "Content-Type"} {
+					if again.header.Get(h) != first.header.Get(h) {
+						t.Errorf("%s is %q in the replay and was %q", h, again.header.Get(h), first.header.Get(h))
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestProblemsSayWhatToDo(t *testing.T) {
+	s := newServer(t)
+	id := s.packed("5").String()
+	s.post("/v1/instances/"+id+"/send", "k", `{"via":"rail"}`).want(t, 200)
+
+	p := s.post("/v1/instances/"+id+"/stamp", "k2", `{}`).wantProblem(t, 409, workflow.IllegalTransition)
+	if p.State != sent || len(p.Allowed) != 0 {
+		t.Errorf("illegal: %+v", p)
+	}
+	other := s.packed("500").String()
+	p = s.post("/v1/instances/"+other+"/send", "k", `{}`).wantProblem(t, 409, workflow.GuardRefused)
+	if p.State != packed || !strings.Contains(p.Detail, "500 kg are too heavy") {
+		t.Errorf("guard: %+v", p)
+	}
+	p = s.post("/v1/workflows/parcel/pack", "k", `{"weight":2000}`).wantProblem(t, 400, workflow.InvalidPayload)
+	if len(p.Errors) != 2 || p.Errors[0].Pointer != "/to" || p.Errors[1].Pointer != "/weight" {
+		t.Errorf("invalid payload: %+v", p.Errors)
+	}
+	p = s.post("/v1/instances/"+id+"/lose", "k3", `{}`).wantProblem(t, 409, workflow.IllegalTransition)
+	if p.Final != true {
+		t.Errorf("%+v", p)
+	}
+	s.post("/v1/instances/"+other+"/lose", "k4", `{}`).wantProblem(t, 500, workflow.Internal)
+	if log := s.log.String(); !strings.Contains(log, "nobody knows where it is") {
+		t.Errorf("the log does not say why the command failed: %s", log)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	s := newServer(t)
+	pack := func(key, body string, headers ...string) answer {
+		t.Helper()
+		return s.post("/v1/workflows/parcel/pack", key, body, headers...)
+	}
+	first := pack(`checkout-7`, `{"to":"Wien"}`)
+	first.want(t, 201)
+	if quoted := pack(`"checkout-7"`, `{"to":"Wien"}`); string(quoted.body) != string(first.body) || quoted.status != 201 {
+		t.Errorf("the quoted key is another one: %d %s", quoted.status, quoted.body)
+	}
+	if spaced := pack(`checkout-7`, " {\n\"weight\":0, \"to\":\"Wien\"} "); spaced.status != 422 {
+		t.Errorf("another payload: %d %s", spaced.status, spaced.body)
+	}
+	if spaced := pack(`checkout-7`, " {\n \"to\":\"Wi\\u0065n\"} "); string(spaced.body) != string(first.body) {
+		t.Errorf("the same payload in other words: %d %s", spaced.status, spaced.body)
+	}
+	problem := pack(`checkout-7`, `{"to":"secret place"}`).wantProblem(t, 422, workflow.KeyReused)
+	if strings.Contains(problem.Detail, "secret") || strings.Contains(problem.Detail, "Wien") {
+		t.Errorf("the problem names a payload: %s", problem.Detail)
+	}
+	pack(`checkout-7`, `{"to":"Wien"}`, "Pawl-Actor", "ann").wantProblem(t, 422, workflow.KeyReused)
+	if other := pack(`checkout-7`, `{"to":"Wien"}`, "Pawl-Tenant", "other"); other.status != 201 || string(other.body) == string(first.body) {
+		t.Errorf("another tenant's key: %d %s", other.status, other.body)
+	}
+	if other := pack(`checkout-7`, `{"to":"Wien"}`, "Idempotency-Scope", "mine"); other.status != 201 || string(other.body) == string(first.body) {
+		t.Errorf("another scope's key: %d %s", other.status, other.body)
+	}
+	a, b := s.packed("1").String(), s.packed("2").String()
+	s.post("/v1/instances/"+a+"/stamp", "one", `{}`).want(t, 200)
+	if r := s.post("/v1/instances/"+b+"/stamp", "one", `{}`); r.status != 200 || r.header.Get("Idempotent-Replayed") != "" {
+		t.Errorf("one key on two instances is two intents: %d %s", r.status, r.body)
+	}
+	s.post("/v1/instances/"+a+"/stamp", "two", `{}`, "Idempotency-Scope", `"mine"`).want(t, 200)
+	s.post("/v1/instances/"+b+"/stamp", "two", `{}`, "Idempotency-Scope", "mine").wantProblem(t, 422, workflow.KeyReused)
+}

@@ -1,0 +1,174 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/api"
+)
+
+// smallWindow is a dialer whose socket takes little that is not read.
+func smallWindow() *websocket.Dialer {
+	return &websocket.Dialer{NetDialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		socket, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return socket, socket.(*net.TCPConn).SetReadBuffer(128 << 10)
+	}}
+}
+
+// readOn reads events until the connection ends, and returns the position of
+// the last and why it ended.
+func (c *wsClient) readOn(after int64) (int64, error) {
+	c.t.Helper()
+	for {
+		m, err := c.read()
+		if err != nil {
+			return after, err
+		}
+		if m.Op == "event" && m.Position != after+1 {
+			c.t.Errorf("after position %d came %d", after, m.Position)
+		}
+		after = max(after, m.Position)
+	}
+}
+
+func TestAReaderThatFellBehindIsCutWithThePositionToResumeFrom(t *testing.T) {
+	s := newServer(t, func(c *api.Config) { c.Stream.MaxLag = 20 })
+	slow := s.dialWith(smallWindow())
+	slow.subscribe("a", `"start"`, `{}`)
+	slow.events("caught_up")
+	for range 3 { // more than the sockets hold
+		s.flood(10, 200_000)
+	}
+	fast := s.dial()
+	fast.subscribe("a", `30`, `{}`)
+	fast.events("caught_up")
+	for end := 40; end <= 60; end += 10 { // in steps in which the fast one can keep up
+		s.flood(10, 10)
+		if ids := fast.take(10); ids[9] != strconv.Itoa(end)+"-0" {
+			t.Errorf("the fast reader got %q", ids)
+		}
+	}
+	last, err := slow.readOn(0)
+	if !websocket.IsCloseError(err, 4408) {
+		t.Fatalf("the slow reader got everything up to %d and then %v", last, err)
+	}
+	_, reason, _ := strings.Cut(err.Error(), "resume after ")
+	resume, err := strconv.ParseInt(reason, 10, 64)
+	if err != nil || resume != last || last >= 60 {
+		t.Errorf("it read up to %d and is to resume after %q", last, reason)
+	}
+	again := s.dial()
+	again.subscribe("a", reason, `{}`)
+	if ids := again.take(int(60 - resume)); ids[len(ids)-1] != "60-0" {
+		t.Errorf("resumed with %q", ids)
+	}
+}
+
+func TestAReaderThatDoesNotReadIsCutAndSlowsNobody(t *testing.T) {
+	s := newServer(t, func(c *api.Config) { c.Stream.WriteTimeout = 300 * time.Millisecond })
+	var stuck []*wsClient
+	for range 3 {
+		c := s.dialWith(smallWindow())
+		c.subscribe("a", `"start"`, `{}`)
+		stuck = append(stuck, c)
+	}
+	fast := s.dial()
+	fast.subscribe("a", `"start"`, `{}`)
+	fast.events("caught_up")
+	read := later(func() []string { return fast.take(30) })
+	s.flood(30, 200_000)
+	if ids := <-read; len(ids) != 30 || ids[29] != "30-0" {
+		t.Errorf("the fast reader got %q", ids)
+	}
+	s.waitForStreams(1) // the stuck ones are gone
+	for _, c := range stuck {
+		last, err := c.readOn(0)
+		if last >= 30 || err == nil {
+			t.Errorf("a reader that did not read got everything up to %d: %v", last, err)
+		}
+		again := s.dial()
+		again.subscribe("a", strconv.FormatInt(last, 10), `{}`)
+		if ids := again.take(int(30 - last)); ids[len(ids)-1] != "30-0" {
+			t.Errorf("resumed with %q", ids)
+		}
+	}
+}
+
+func TestStopCutsWhoDoesNotLetGo(t *testing.T) {
+	s := newServer(t)
+	c := s.dialWith(smallWindow())
+	c.subscribe("a", `"start"`, `{}`)
+	s.flood(30, 200_000)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.api.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("stop: %v", err)
+	}
+	if n := s.api.OpenStreams(); n != 0 {
+		t.Errorf("%d streams are left", n)
+	}
+	if err := s.api.Stop(t.Context()); err != nil {
+		t.Errorf("stop again: %v", err)
+	}
+}
+
+func TestASubscriptionOutlivesAnOutageOfTheDatabase(t *testing.T) {
+	s := newServer(t)
+	s.flood(600, 12_000) // three reads of the log; the first is more than the sockets hold
+	s.flood(500, 12_000)
+	c := s.dialWith(smallWindow())
+	c.subscribe("a", `"start"`, `{}`)
+	ids := c.take(1)
+	restore := s.outage()
+	refused := s.dial()
+	refused.send(`{"op":"subscribe","id":"b","after":"now"}`)
+	if m := refused.next(); m.Op != "error" || m.Code != "database_unavailable" {
+		t.Errorf("during the outage subscribing was answered with %+v", m)
+	}
+	ids = append(ids, c.take(511)...) // of what was read before it, so that more is asked for
+	eventually(t, func() bool { return strings.Contains(s.log.String(), "waits for the database") })
+	restore()
+	ids = append(ids, c.take(1100-512)...)
+	for i, id := range ids {
+		if id != strconv.Itoa(i+1)+"-0" {
+			t.Fatalf("event %d is %s", i+1, id)
+		}
+	}
+	if _, m := c.events("caught_up"); m.Position != 1100 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// outage closes the database to everybody until the returned function is called.
+func (s *server) outage() (restore func()) {
+	s.t.Helper()
+	config := s.pool.Config().ConnConfig.Copy()
+	name := config.Database
+	config.Database = "postgres" // from within, a database cannot be closed
+	admin, err := pgx.ConnectConfig(s.t.Context(), config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = admin.Close(context.Background()) })
+	run := func(sql string, args ...any) {
+		s.t.Helper()
+		if _, err := admin.Exec(s.t.Context(), sql, args...); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	alter := "ALTER DATABASE " + pgx.Identifier{name}.Sanitize() + " ALLOW_CONNECTIONS "
+	run(alter + "false")
+	run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1`, name)
+	return func() { run(alter + "true") }
+}

@@ -1,0 +1,293 @@
+package api_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestASubscriptionFromTheStartGetsEverythingAndGoesOn(t *testing.T) {
+	s := newServer(t)
+	first, _ := s.someEvents()
+	c := s.dial()
+	if got := c.ws.Subprotocol(); got != api.Subprotocol {
+		t.Errorf("subprotocol %q", got)
+	}
+	if m := c.subscribe("a", `"start"`, `{}`); m.After != 0 {
+		t.Errorf("subscribed after %d", m.After)
+	}
+	ids, caughtUp := c.events("caught_up")
+	if want := []string{"1-0", "2-0", "3-0", "3-1", "3-2", "4-0", "4-1", "4-2"}; !slices.Equal(ids, want) || caughtUp.Position != 4 || caughtUp.ID != "a" {
+		t.Errorf("%q, then %+v", ids, caughtUp)
+	}
+	s.stamp(first, 1)
+	if ids = c.take(3); !slices.Equal(ids, []string{"5-0", "5-1", "5-2"}) {
+		t.Errorf("then %q", ids)
+	}
+}
+
+func TestASubscriptionSaysWhereATransitionIsWhole(t *testing.T) {
+	s := newServer(t)
+	s.someEvents()
+	c := s.dial()
+	c.subscribe("a", `2`, `{"types":["parcel.stamp","parcel.weighed"]}`)
+	for i, more := range []bool{true, false, true, false} {
+		if m := c.next(); m.Op != "event" || m.More != more {
+			t.Errorf("message %d: %+v", i, m)
+		}
+	}
+}
+
+func TestASubscriptionFromNowGetsOnlyWhatIsNew(t *testing.T) {
+	s := newServer(t)
+	first, second := s.someEvents()
+	c := s.dial()
+	if m := c.subscribe("a", `"now"`, `{"instance":"`+first.String()+`","states":["packed"]}`); m.After != 4 {
+		t.Errorf("subscribed after %d", m.After)
+	}
+	if m := c.next(); m.Op != "caught_up" || m.Position != 4 {
+		t.Errorf("%+v", m)
+	}
+	s.stamp(second, 1)
+	s.stamp(first, 1)
+	if ids := c.take(3); !slices.Equal(ids, []string{"6-0", "6-1", "6-2"}) {
+		t.Errorf("%q", ids)
+	}
+}
+
+func TestASubscriptionResumesExactlyWhereItWasCutOff(t *testing.T) {
+	s := newServer(t)
+	id := s.packed("1")
+	stamped := later(func() bool {
+		s.stamp(id, 60)
+		return true
+	})
+	var got []string
+	after, cuts := int64(0), 0
+	for after < 61 {
+		c := s.dial()
+		c.subscribe("a", strconv.FormatInt(after, 10), `{}`)
+		var pending []string
+		for n := 0; n < 12 && after < 61; n++ { // then it is cut, wherever that is
+			m := c.next()
+			if m.Op == "caught_up" {
+				continue
+			}
+			pending = append(pending, parseEvent(t, m.Event).ID)
+			if !m.More {
+				got, pending, after = append(got, pending...), nil, m.Position
+			}
+		}
+		_ = c.ws.Close()
+		cuts++
+	}
+	<-stamped
+	want := []string{"1-0"}
+	for position := 2; position <= 61; position++ {
+		for _, ordinal := range []string{"-0", "-1", "-2"} {
+			want = append(want, strconv.Itoa(position)+ordinal)
+		}
+	}
+	if !slices.Equal(got, want) || cuts < 10 {
+		t.Errorf("%d cuts, %d events: %q", cuts, len(got), got)
+	}
+}
+
+func TestSubscriptionsShareAConnectionAndEndOnTheirOwn(t *testing.T) {
+	s := newServer(t)
+	first, _ := s.someEvents()
+	c := s.dial()
+	c.subscribe("weights", `"now"`, `{"types":["parcel.weighed"]}`)
+	c.events("caught_up")
+	c.subscribe("prices", `"now"`, `{"types":["parcel.priced"]}`)
+	c.events("caught_up")
+	s.stamp(first, 1)
+	both := map[string]string{}
+	for range 2 {
+		m := c.next()
+		both[m.ID] = parseEvent(t, m.Event).ID
+	}
+	if both["weights"] != "5-1" || both["prices"] != "5-2" {
+		t.Errorf("%v", both)
+	}
+	c.send(`{"op":"unsubscribe","id":"weights"}`)
+	if m := c.next(); m.Op != "unsubscribed" || m.ID != "weights" {
+		t.Errorf("%+v", m)
+	}
+	s.stamp(first, 1)
+	if ids := c.take(1); ids[0] != "6-2" {
+		t.Errorf("after unsubscribing: %q", ids)
+	}
+	c.subscribe("weights", `5`, `{"types":["parcel.weighed"]}`) // the id is free again
+	if ids := c.take(1); ids[0] != "6-1" {
+		t.Errorf("after subscribing again: %q", ids)
+	}
+}
+
+func TestWhatCannotBeIsAnErrorAndTheConnectionGoesOn(t *testing.T) {
+	s := newServer(t, func(c *api.Config) { c.Stream.Subscriptions = 2 })
+	s.someEvents()
+	c := s.dial()
+	c.subscribe("a", `4`, `{}`)
+	c.events("caught_up")
+	for _, text := range []string{
+		`{"op":"subscribe","id":"a","after":"now"}`,
+		`{"op":"subscribe","id":"b","after":5}`,
+		`{"op":"unsubscribe","id":"b"}`,
+	} {
+		c.send(text)
+		if m := c.next(); m.Op != "error" || m.Code != workflow.InvalidRequest || m.Detail == "" || m.ID == "" {
+			t.Errorf("%s was answered with %+v", text, m)
+		}
+	}
+	c.subscribe("b", `4`, `{"workflow":"other"}`)
+	c.events("caught_up")
+	c.send(`{"op":"subscribe","id":"c","after":"now"}`)
+	if m := c.next(); m.Op != "error" || m.ID != "c" {
+		t.Errorf("the third of two subscriptions was answered with %+v", m)
+	}
+	s.packed("1")
+	if ids := c.take(1); ids[0] != "5-0" {
+		t.Errorf("%q", ids)
+	}
+}
+
+func TestTenantsSeeTheirOwnLogOnly(t *testing.T) {
+	s := newServer(t)
+	s.someEvents()
+	c := s.dial("Pawl-Tenant", "other")
+	c.subscribe("a", `"start"`, `{}`)
+	if ids, m := c.events("caught_up"); len(ids) != 0 || m.Position != 0 {
+		t.Errorf("%q, %+v", ids, m)
+	}
+	s.packed("1")
+	s.post("/v1/workflows/parcel/pack", "k", `{"to":"x"}`, "Pawl-Tenant", "other").want(t, 201)
+	m := c.next()
+	if e := parseEvent(t, m.Event); e.Position != 1 || e.Source != "/pawl/other" {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestPingsAreAnsweredAndSent(t *testing.T) {
+	s := newServer(t, func(c *api.Config) { c.Stream.PingEvery = 20 * time.Millisecond })
+	c := s.dial()
+	pings, pongs := make(chan struct{}, 100), make(chan string, 1)
+	c.ws.SetPingHandler(func(data string) error {
+		pings <- struct{}{}
+		return c.ws.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(time.Second))
+	})
+	c.ws.SetPongHandler(func(data string) error { pongs <- data; return nil })
+	if err := c.ws.WriteControl(websocket.PingMessage, []byte("hello"), time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.closed() }()
+	for range 10 { // longer than a silent peer would be waited for
+		<-pings
+	}
+	if got := <-pongs; got != "hello" {
+		t.Errorf("the pong says %q", got)
+	}
+	_ = c.ws.Close()
+	<-ended
+	s.waitForStreams(0)
+}
+
+func TestASilentPeerIsForgotten(t *testing.T) {
+	s := newServer(t, func(c *api.Config) { c.Stream.PingEvery = 20 * time.Millisecond })
+	c := s.dial()
+	s.waitForStreams(1)
+	s.waitForStreams(0) // it never reads, so it answers no ping
+	if err := c.closed(); err == nil {
+		t.Error("the connection goes on")
+	}
+}
+
+func TestACloseIsAnswered(t *testing.T) {
+	s := newServer(t)
+	for _, code := range []int{websocket.CloseNormalClosure, websocket.CloseNoStatusReceived} {
+		c := s.dial()
+		c.subscribe("a", `"start"`, `{}`)
+		if err := c.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.closed(); !websocket.IsCloseError(err, code) {
+			t.Errorf("closing with %d was answered with %v", code, err)
+		}
+	}
+	s.waitForStreams(0)
+}
+
+func TestEveryConnectionIsToldThatTheNodeStops(t *testing.T) {
+	s := newServer(t)
+	var clients []*wsClient
+	for range 20 {
+		c := s.dial()
+		c.subscribe("a", `"start"`, `{}`)
+		c.events("caught_up")
+		c.subscribe("b", `"now"`, `{}`)
+		clients = append(clients, c)
+	}
+	stopped := make(chan error, 2)
+	for range 2 {
+		go func() { stopped <- s.api.Stop(t.Context()) }()
+	}
+	for _, c := range clients {
+		if err := c.closed(); !websocket.IsCloseError(err, websocket.CloseGoingAway) || !strings.Contains(err.Error(), "resume") {
+			t.Errorf("%v", err)
+		}
+	}
+	for range 2 {
+		if err := <-stopped; err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	}
+	if n := s.api.OpenStreams(); n != 0 {
+		t.Errorf("%d streams are left", n)
+	}
+	s.get("/v1/stream", "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==").
+		wantProblem(t, 503, workflow.ShuttingDown)
+}
+
+func TestStreamsEndWhenTheEngineStopsBeforeThem(t *testing.T) {
+	s := newServer(t)
+	c := s.dial()
+	c.subscribe("a", `"start"`, `{}`)
+	events, cut := s.source("/v1/events")
+	defer cut()
+	s.engine.Stop(t.Context())
+	if err := c.closed(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+		t.Errorf("the connection ends with %v", err)
+	}
+	events.until(func() bool { return false })
+	s.waitForStreams(0)
+}
+
+func TestAHandshakeIsRefusedWithAProblem(t *testing.T) {
+	s := newServer(t)
+	good := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="}
+	for name, c := range map[string]struct {
+		headers []string
+		status  int
+		code    workflow.Code
+	}{
+		"another origin":      {append(slices.Clone(good), "Origin", "https://evil.example"), 403, workflow.Forbidden},
+		"another subprotocol": {append(slices.Clone(good), "Sec-WebSocket-Protocol", "soap"), 400, workflow.InvalidRequest},
+		"no upgrade":          {good[2:], 400, workflow.InvalidRequest},
+		"a version of old":    {append(slices.Clone(good[:4]), "Sec-WebSocket-Version", "8", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="), 400, workflow.InvalidRequest},
+		"no key":              {good[:6], 400, workflow.InvalidRequest},
+		"a bad tenant":        {append(slices.Clone(good), "Pawl-Tenant", strings.Repeat("x", 100)), 400, workflow.InvalidRequest},
+	} {
+		t.Run(name, func(t *testing.T) { s.get("/v1/stream", c.headers...).wantProblem(t, c.status, c.code) })
+	}
+	s.waitForStreams(0)
+	c := s.dialWith(&websocket.Dialer{}, "Origin", s.url) // its own page, and no subprotocol
+	c.subscribe("a", `"start"`, `{}`)
+}

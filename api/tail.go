@@ -1,0 +1,128 @@
+package api
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// The pauses of a tail while the database cannot be reached.
+const (
+	firstBackoff = 250 * time.Millisecond
+	lastBackoff  = 5 * time.Second
+)
+
+// span is where a reader of the log begins, and how far the log went then.
+type span struct {
+	after int64
+	head  int64
+}
+
+// tail reads a tenant's log for one reader, through interruptions of the
+// database. It is for one goroutine.
+type tail struct {
+	api      *API
+	tenant   string
+	follower transitions.Follower
+	last     int64 // everything up to here was returned
+	before   int64 // last as it was before the newest batch
+	head     int64 // of the log when the reader came
+	near     bool  // it was near the head once
+}
+
+func (a *API) newTail(tenant string, s span) *tail {
+	return &tail{api: a, tenant: tenant, follower: a.engine.Follow(tenant, s.after), last: s.after, before: s.after, head: s.head, near: s.after == s.head}
+}
+
+func (t *tail) close() { t.follower.Close() }
+
+// caughtUp reports whether everything was returned that the log had when the
+// reader came. Until then next does not wait.
+func (t *tail) caughtUp() bool { return t.last >= t.head }
+
+// next waits for what follows and returns it. While the database cannot be
+// reached it waits and then goes on where it was. Its error is the context's, or
+// an *workflow.Error.
+func (t *tail) next(ctx context.Context) (transitions.Batch, error) {
+	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
+		b, err := t.follower.Next(ctx)
+		if err == nil {
+			t.before, t.last = t.last, b.Last
+			return b, nil
+		}
+		if ctx.Err() != nil {
+			return transitions.Batch{}, ctx.Err()
+		}
+		if workflow.CodeOf(err) != workflow.Unavailable {
+			return transitions.Batch{}, err
+		}
+		t.api.log.DebugContext(ctx, "api: a reader of the log waits for the database", "tenant", t.tenant, "after", t.last, "error", err)
+		if err := pause(ctx, backoff/2+rand.N(backoff/2)); err != nil {
+			return transitions.Batch{}, err
+		}
+		t.follower.Close()
+		t.follower = t.api.engine.Follow(t.tenant, t.last)
+	}
+}
+
+// fellBehind reports whether the reader came for this batch too late: more than
+// limit transitions were waiting for it. One that is catching up has a right to
+// be far behind; once it was near the head, it has to keep up.
+func (t *tail) fellBehind(b transitions.Batch, limit int64) bool {
+	if t.near && b.Head-t.before > limit {
+		return true
+	}
+	t.near = t.near || t.caughtUp() && b.Head-t.last <= limit
+	return false
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// startingPoint is where a reader of the log begins: after a position, before
+// the first event, or after the newest.
+type startingPoint struct {
+	now      bool
+	position int64 // 0 is the start
+}
+
+// parseStart reads "start", "now" or a position, and reports whether it is one
+// of them.
+func parseStart(s string) (startingPoint, bool) {
+	switch s {
+	case "start":
+		return startingPoint{}, true
+	case "now":
+		return startingPoint{now: true}, true
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return startingPoint{position: n}, err == nil && n >= 0 && strconv.FormatInt(n, 10) == s
+}
+
+// from returns where a reader begins. A position that the log has not reached is
+// refused: whoever asks for it takes this log for another one, and would miss
+// everything up to there.
+func (a *API) from(ctx context.Context, tenant string, p startingPoint) (span, error) {
+	head, err := a.engine.Head(ctx, tenant)
+	switch {
+	case err != nil:
+		return span{}, err
+	case p.now:
+		return span{after: head, head: head}, nil
+	case p.position > head:
+		return span{}, workflow.Errorf(workflow.InvalidRequest, "the log ends at position %d, before %d", head, p.position)
+	}
+	return span{after: p.position, head: head}, nil
+}

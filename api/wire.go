@@ -1,0 +1,129 @@
+package api
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Instance is an instance as callers see it.
+type Instance struct {
+	ID          uuid.UUID         `json:"id"`
+	Workflow    string            `json:"workflow"`
+	Definition  int               `json:"definition"` // the version of the workflow that it began with
+	BusinessKey string            `json:"business_key,omitempty"`
+	State       workflow.State    `json:"state"`
+	Open        bool              `json:"open"` // not in a final state
+	Version     int64             `json:"version"`
+	Data        jsontext.Value    `json:"data"`
+	Attributes  map[string]string `json:"attributes,omitempty"`
+	CreatedAt   time.Time         `json:"created_at"`
+	UpdatedAt   time.Time         `json:"updated_at"`
+}
+
+func instanceOf(i *transitions.Instance) Instance {
+	return Instance{
+		ID: i.ID, Workflow: i.Workflow, Definition: i.Definition, BusinessKey: i.BusinessKey, State: i.State,
+		Open: i.Open, Version: i.Version, Data: raw(i.Data), Attributes: i.Attributes,
+		CreatedAt: i.CreatedAt.UTC(), UpdatedAt: i.UpdatedAt.UTC(),
+	}
+}
+
+// InstancePage is a page of instances in the order of their ids.
+type InstancePage struct {
+	Instances []Instance `json:"instances"`
+	Next      string     `json:"next,omitempty"` // the cursor of the next page, "" on the last
+}
+
+// Entry is one transition of an instance, as its audit row says.
+type Entry struct {
+	Version    int64          `json:"version"`
+	Position   int64          `json:"position"`
+	Transition string         `json:"transition"`
+	From       workflow.State `json:"from,omitempty"` // "" for the creation
+	To         workflow.State `json:"to"`
+	Actor      string         `json:"actor"`
+	Reason     string         `json:"reason,omitempty"`
+	Payload    jsontext.Value `json:"payload"`
+	Data       jsontext.Value `json:"data"` // after the transition
+	Scope      string         `json:"scope"`
+	Key        string         `json:"key"`
+	At         time.Time      `json:"at"`
+	Hash       string         `json:"hash"` // hex SHA-256, chained to the entry before
+}
+
+// History is a piece of an instance's history, oldest first.
+type History struct {
+	Instance uuid.UUID `json:"instance"`
+	Entries  []Entry   `json:"entries"`
+	// NextAfter asks for the next piece as ?after=; 0 when this piece is not full.
+	NextAfter int64 `json:"next_after,omitzero"`
+}
+
+// Options is what an actor can do with an instance now, and why not.
+type Options struct {
+	Instance    uuid.UUID            `json:"instance"`
+	Transitions []transitions.Option `json:"transitions"`
+}
+
+// CommandStatus is where a command stands.
+type CommandStatus struct {
+	Scope      string             `json:"scope"`
+	Key        string             `json:"key"`
+	Status     transitions.Status `json:"status"`
+	Workflow   string             `json:"workflow"`
+	Transition string             `json:"transition"`
+	Instance   uuid.UUID          `json:"instance"`
+	Version    int64              `json:"version,omitzero"`  // of the instance, made by the command
+	Position   int64              `json:"position,omitzero"` // of that transition in the log
+	Code       int                `json:"code,omitzero"`     // the HTTP status of the answer
+	CreatedAt  time.Time          `json:"created_at"`
+	UpdatedAt  time.Time          `json:"updated_at"`
+	ExpiresAt  time.Time          `json:"expires_at,omitzero"` // until then the answer is replayed
+	Result     jsontext.Value     `json:"result,omitempty"`    // the answer of a command that succeeded
+	Problem    jsontext.Value     `json:"problem,omitempty"`   // the answer of one that failed
+}
+
+// WorkflowSummary is a workflow in the list of all.
+type WorkflowSummary struct {
+	Name    string           `json:"name"`
+	Version int              `json:"version"`
+	Hash    string           `json:"hash"`
+	States  []workflow.State `json:"states"`
+}
+
+// WorkflowList is every workflow, by name, in its newest version.
+type WorkflowList struct {
+	Workflows []WorkflowSummary `json:"workflows"`
+}
+
+// Events is a piece of the log, in order.
+type Events struct {
+	Events []jsontext.Value `json:"events"` // CloudEvents 1.0
+	// NextAfter asks for what follows as ?after=. Everything up to it was looked
+	// at, so it also moves over events that the filter left out.
+	NextAfter int64 `json:"next_after"`
+	// Head is the newest position of the log. NextAfter reaches it when there is
+	// nothing more.
+	Head int64 `json:"head"`
+}
+
+// Verification is the outcome of checking audit chains.
+type Verification struct {
+	Intact    bool                `json:"intact"`
+	Instances int64               `json:"instances"` // chains checked
+	Entries   int64               `json:"entries"`   // rows checked
+	Broken    []transitions.Break `json:"broken"`
+}
+
+// raw makes stored JSON part of an answer. What is not there is null.
+func raw(b []byte) jsontext.Value {
+	if len(b) == 0 {
+		return jsontext.Value("null")
+	}
+	return b
+}

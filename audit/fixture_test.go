@@ -1,0 +1,131 @@
+package audit_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const tenant = "acme"
+
+// The instances of a book, in the order of their ids.
+var (
+	first  = uuid.MustParse("00000000-0000-8000-8000-000000000001")
+	second = uuid.MustParse("00000000-0000-8000-8000-000000000002")
+	third  = uuid.MustParse("00000000-0000-8000-8000-000000000003")
+)
+
+// book is a database with three instances of four transitions each, whose
+// positions take turns: 1 to 12.
+type book struct {
+	pool    *pgxpool.Pool
+	table   *audit.Table
+	entries map[uuid.UUID][]transitions.Entry
+}
+
+func same(sql string) string { return sql }
+
+func newBook(t testing.TB) *book {
+	t.Helper()
+	b := &book{pool: pgtest.Pool(t), entries: map[uuid.UUID][]transitions.Entry{}}
+	if _, err := schema.Migrate(t.Context(), b.pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	b.table = audit.New(b.pool, same)
+	position := int64(0)
+	for version := int64(1); version <= 4; version++ {
+		for _, id := range []uuid.UUID{first, second, third} {
+			position++
+			b.entries[id] = append(b.entries[id], entry(id, version, position))
+		}
+	}
+	b.write(t)
+	return b
+}
+
+func entry(id uuid.UUID, version, position int64) transitions.Entry {
+	e := transitions.Entry{
+		Tenant: tenant, Instance: id, Version: version, Position: position, Workflow: "order", Transition: "move",
+		From: workflow.State(fmt.Sprint("s", version-1)), To: workflow.State(fmt.Sprint("s", version)), Actor: "ann", Reason: "because",
+		Payload: fmt.Appendf(nil, `{"n":%d, "x": "\u00e9"}`, version), Data: fmt.Appendf(nil, `{"total":%d}`, version*10),
+		Scope: "order:" + id.String(), Key: fmt.Sprint("k-", version), At: time.Date(2026, 1, 2, 3, 4, int(version), 567891000, time.UTC),
+	}
+	if version == 1 {
+		e.From, e.Reason = "", ""
+	}
+	return e
+}
+
+// write links the chains and inserts everything.
+func (b *book) write(t testing.TB) {
+	t.Helper()
+	conn, err := b.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	set := rows.NewSet(audit.Columns)
+	for id, entries := range b.entries {
+		set.Reset()
+		var prev [32]byte
+		for i := range entries {
+			e := &entries[i]
+			e.Hash = audit.Link(prev, e)
+			prev = e.Hash
+			audit.Add(set, e)
+		}
+		var builder rows.Builder
+		audit.Insert(&builder, true, "h.base + 3 * u.ord", "(SELECT "+fmt.Sprint(entries[0].Position-3)+" AS base) AS h")
+		stmt := builder.Statement(false)
+		c := rows.NewUnnamedConn(conn.Conn().PgConn())
+		c.Queue(&stmt, append([][]byte{[]byte(tenant)}, set.Params(true)...), nil)
+		if err := c.Send(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.exec(t, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+			VALUES ($1, $2, 'order', 1, 's4', 4, '{}', true, $3, now(), now())`, tenant, id, prev[:])
+	}
+	b.exec(t, `INSERT INTO pawl.log (tenant, head) VALUES ($1, 12)`, tenant)
+}
+
+func (b *book) exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	if _, err := b.pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// verifyAfter says what is found while a transaction that tampers is open, and
+// undoes it. The statements may hold several.
+func (b *book) verifyAfter(t testing.TB, id uuid.UUID, tamper string) transitions.Verification {
+	t.Helper()
+	tx, err := b.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := tx.Exec(t.Context(), tamper); err != nil {
+		t.Fatalf("%s: %v", tamper, err)
+	}
+	v, err := audit.New(tx, same).Verify(t.Context(), tenant, id, nil)
+	if err != nil {
+		t.Fatalf("%s: %v", tamper, err)
+	}
+	return v
+}

@@ -1,0 +1,60 @@
+package audit_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+func TestHistoryReturnsWhatWasAdded(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	got, err := b.table.History(t.Context(), tenant, second, 0, 100)
+	if err != nil || !reflect.DeepEqual(got, b.entries[second]) {
+		t.Errorf("got %+v, %v\nwant %+v", got, err, b.entries[second])
+	}
+	b.exec(t, "UPDATE pawl.audit SET payload = NULL, payload_digest = sha256('x'), data = NULL, data_digest = sha256('x')"+where(second, 2))
+	got, err = b.table.History(t.Context(), tenant, second, 1, 1)
+	if err != nil || len(got) != 1 || got[0].Payload != nil || got[0].Data != nil || got[0].Actor != "ann" {
+		t.Errorf("redacted: got %+v, %v", got, err)
+	}
+}
+
+func TestHistoryGoesPageByPage(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	for _, limit := range []int{1, 2, 3, 4, 5} {
+		var all []transitions.Entry
+		for after := int64(0); ; {
+			page, err := b.table.History(t.Context(), tenant, second, after, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) > limit {
+				t.Fatalf("%d entries of %d asked for", len(page), limit)
+			}
+			if len(page) == 0 {
+				break
+			}
+			all = append(all, page...)
+			after = page[len(page)-1].Version
+		}
+		if !reflect.DeepEqual(all, b.entries[second]) {
+			t.Errorf("pages of %d: got %d entries", limit, len(all))
+		}
+	}
+}
+
+func TestHistoryIsOfOneTenantsInstance(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	for name, id := range map[string]uuid.UUID{"other": second, tenant: uuid.New()} {
+		got, err := b.table.History(t.Context(), name, id, 0, 10)
+		if err != nil || len(got) != 0 {
+			t.Errorf("%s, %s: got %+v, %v", name, id, got, err)
+		}
+	}
+}

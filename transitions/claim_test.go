@@ -1,0 +1,115 @@
+package transitions
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// TestClassify is the whole table: every status, with its horizon unset, ahead,
+// reached and past, its lease likewise, and the same or another fingerprint.
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	times := []struct {
+		name string
+		at   time.Time
+		over bool // not after now
+	}{
+		{"unset", time.Time{}, false}, {"ahead", noon.Add(time.Microsecond), false},
+		{"now", noon, true}, {"past", noon.Add(-time.Microsecond), true},
+	}
+	for _, status := range []Status{Pending, Processing, Succeeded, FailedRetryable, FailedFinal, Expired} {
+		for _, horizon := range times {
+			for _, lease := range times {
+				for _, same := range []bool{true, false} {
+					r := &Record{Status: status, ExpiresAt: horizon.at, LockedUntil: lease.at, Fingerprint: [32]byte{1}}
+					asked := [32]byte{1}
+					if !same {
+						asked = [32]byte{2}
+					}
+					want := wantClaim(status, horizon.over, lease.at.IsZero() || lease.over, same)
+					name := fmt.Sprintf("%s, horizon %s, lease %s, same request %v", status, horizon.name, lease.name, same)
+					if got := Classify(r, asked, noon); got != want {
+						t.Errorf("%s: got %s, want %s", name, got, want)
+					}
+				}
+			}
+		}
+	}
+	if got := Classify(nil, [32]byte{1}, noon); got != ClaimNew {
+		t.Errorf("nothing stored: got %s, want new", got)
+	}
+}
+
+// wantClaim says it in the words of the requirements.
+func wantClaim(status Status, expired, unleased, same bool) Claim {
+	if !same {
+		return ClaimMismatch // before anything else: an expired key does not become another's
+	}
+	switch {
+	case status == Expired:
+		return ClaimExpired
+	case status == Succeeded && expired, status == FailedFinal && expired:
+		return ClaimExpired
+	case status == Succeeded:
+		return ClaimReplay
+	case status == FailedFinal:
+		return ClaimFinalFailure
+	case status == FailedRetryable:
+		return ClaimRetryable
+	case status == Processing && unleased:
+		return ClaimStale
+	}
+	return ClaimActive
+}
+
+func TestAnswerOfEveryClaim(t *testing.T) {
+	t.Parallel()
+	r := &Record{Code: 201, Instance: madeUp, Version: 3, Position: 17, Body: []byte(`{"state":"open"}`)}
+	want := Receipt{Status: 201, Replayed: true, Instance: madeUp, Version: 3, Position: 17, Body: []byte(`{"state":"open","position":17}`)}
+	for claim := range Claims {
+		got, err := r.Answer(Claim(claim))
+		switch Claim(claim) {
+		case ClaimReplay, ClaimFinalFailure:
+			if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s: got %+v, %v", Claim(claim), got, err)
+			}
+		case ClaimMismatch:
+			wantCode(t, err, workflow.KeyReused)
+			if strings.Contains(err.Error(), "open") {
+				t.Errorf("a mismatch tells about the other request: %v", err)
+			}
+		case ClaimExpired:
+			wantCode(t, err, workflow.KeyExpired)
+		default:
+			wantCode(t, err, workflow.InProgress)
+		}
+		if err != nil && got.Body != nil {
+			t.Errorf("%s: a body with an error", Claim(claim))
+		}
+	}
+}
+
+func TestAReplayNeverShowsAProvisionalPosition(t *testing.T) {
+	t.Parallel()
+	r := &Record{Code: 200, Position: -5, Body: []byte(`{"state":"open"}`)}
+	got, err := r.Answer(ClaimReplay)
+	if err != nil || got.Position != 0 || string(got.Body) != `{"state":"open"}` {
+		t.Errorf("got %d %s, %v", got.Position, got.Body, err)
+	}
+}
+
+func TestEveryClaimHasItsOwnName(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for c := range Claims {
+		name := Claim(c).String()
+		if name == "" || seen[name] {
+			t.Errorf("claim %d has the name %q", c, name)
+		}
+		seen[name] = true
+	}
+}
