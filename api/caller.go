@@ -78,7 +78,7 @@ func namedBy(r *http.Request, header, otherwise string, limit int) (string, erro
 	if err != nil || value == "" {
 		return otherwise, err
 	}
-	if problem := textProblem(value, limit); problem != "" {
+	if problem := transitions.TextProblem(value, limit); problem != "" {
 		return "", workflow.Errorf(workflow.InvalidRequest, "the header %s %s", header, problem)
 	}
 	return value, nil
@@ -94,7 +94,7 @@ func rolesOf(list string) ([]string, error) {
 		if role == "" {
 			continue
 		}
-		if problem := textProblem(role, transitions.MaxActor); problem != "" {
+		if problem := transitions.TextProblem(role, transitions.MaxActor); problem != "" {
 			return nil, workflow.Errorf(workflow.InvalidRequest, "a role in the header %s %s", headerRoles, problem)
 		}
 		roles = append(roles, role)

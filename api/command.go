@@ -52,7 +52,7 @@ func (a *API) command(w http.ResponseWriter, r *http.Request, c Caller, cmd tran
 	if err != nil {
 		return err
 	}
-	if _, err := contentType(r, mediaJSON); err != nil {
+	if _, err := contentType(r, mediaJSON); err != nil && !untyped(r) {
 		return err
 	}
 	if err := fromHeaders(r, &cmd, dryRun); err != nil {

@@ -137,9 +137,24 @@ func preferredWait(r *http.Request) time.Duration {
 const (
 	mediaJSON        = "application/json"
 	mediaNDJSON      = "application/x-ndjson"
+	mediaForm        = "application/x-www-form-urlencoded"
 	mediaProblem     = "application/problem+json"
 	mediaEventStream = "text/event-stream"
 )
+
+// untyped reports whether a client chose no content type: it sends no body, or
+// is "curl -d", which calls everything a form. That is safe where a key is
+// asked for: it is a header, which no page of another origin can send.
+func untyped(r *http.Request) bool {
+	switch values := r.Header.Values("Content-Type"); len(values) {
+	case 0:
+		return r.ContentLength == 0
+	case 1:
+		return values[0] == mediaForm
+	default:
+		return false
+	}
+}
 
 // contentType returns which of the media types the body is of. Anything else is
 // refused, a missing type too: so no web form can post to a server without

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -17,26 +17,13 @@ import (
 // may ask for.
 const maxText = 255
 
-// textProblem says why the text could not be stored or looked up, or "".
-func textProblem(s string, limit int) string {
-	switch {
-	case len(s) > limit:
-		return "is longer than " + strconv.Itoa(limit) + " bytes"
-	case strings.IndexByte(s, 0) >= 0:
-		return "contains a NUL"
-	case !utf8.ValidString(s):
-		return "is not valid UTF-8"
-	}
-	return ""
-}
-
 // pathText returns a part of the path, percent-decoded.
 func pathText(r *http.Request, name string) (string, error) {
 	value := r.PathValue(name)
 	if value == "" {
 		return "", workflow.Errorf(workflow.InvalidRequest, "the %s in the path is empty", spoken(name))
 	}
-	if problem := textProblem(value, maxText); problem != "" {
+	if problem := transitions.TextProblem(value, maxText); problem != "" {
 		return "", workflow.Errorf(workflow.InvalidRequest, "the %s in the path %s", spoken(name), problem)
 	}
 	return value, nil
@@ -84,10 +71,10 @@ func queryOf(r *http.Request, known ...string) (query, error) {
 		if len(vs) > 1 {
 			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter %q is given %d times", shown(name), len(vs))
 		}
-		if problem := textProblem(name, maxText); problem != "" {
+		if problem := transitions.TextProblem(name, maxText); problem != "" {
 			return nil, workflow.Errorf(workflow.InvalidRequest, "the name of a query parameter %s", problem)
 		}
-		if problem := textProblem(vs[0], maxText); problem != "" {
+		if problem := transitions.TextProblem(vs[0], maxText); problem != "" {
 			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter %q %s", name, problem)
 		}
 		q[name] = vs[0]

@@ -153,3 +153,16 @@ func TestKeys(t *testing.T) {
 	s.post("/v1/instances/"+a+"/stamp", "two", `{}`, "Idempotency-Scope", `"mine"`).want(t, 200)
 	s.post("/v1/instances/"+b+"/stamp", "two", `{}`, "Idempotency-Scope", "mine").wantProblem(t, 422, workflow.KeyReused)
 }
+
+// The plainest client: "curl -X POST" sends no content type, and "curl -d" calls
+// JSON a form.
+func TestCommandNeedsNoContentTypeThatCurlDoesNotSend(t *testing.T) {
+	s := newServer(t)
+	created := s.do(http.MethodPost, "/v1/workflows/parcel/pack", []byte(`{"to":"Wien"}`),
+		"Content-Type", "application/x-www-form-urlencoded", "Idempotency-Key", "a")
+	created.want(t, http.StatusCreated)
+	id := read[transitions.Result](t, created).Instance.String()
+	s.do(http.MethodPost, "/v1/instances/"+id+"/stamp", nil, "Idempotency-Key", "b").want(t, http.StatusOK)
+	s.do(http.MethodPost, "/v1/instances/"+id+"/stamp", []byte(`{}`), "Idempotency-Key", "c").
+		wantProblem(t, http.StatusUnsupportedMediaType, workflow.UnsupportedMedia)
+}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // commandStatus says where a command stands: GET /v1/commands/{scope}/{key...}.
@@ -24,9 +23,6 @@ func (a *API) commandStatus(w http.ResponseWriter, r *http.Request, c Caller) er
 	record, err := a.engine.Command(r.Context(), c.Tenant, scope, key)
 	if err != nil {
 		return err
-	}
-	if record.Status == transitions.Expired {
-		return workflow.Errorf(workflow.KeyExpired, "this idempotency key is past its horizon; its answer is gone")
 	}
 	body, err := render(statusOf(&record))
 	if err != nil {
@@ -47,7 +43,7 @@ func statusOf(r *transitions.Record) CommandStatus {
 	}
 	switch r.Status {
 	case transitions.Succeeded:
-		s.Result = r.Body
+		s.Result = transitions.WithPosition(r.Body, r.Position)
 	case transitions.FailedFinal:
 		s.Problem = r.Body
 	}

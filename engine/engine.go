@@ -132,10 +132,11 @@ func newID() uuid.UUID {
 	return id
 }
 
-// now is the engine's clock for what is decided outside of the pipeline.
+// now is the engine's clock for what is decided outside of the pipeline, to the
+// microsecond that the database keeps.
 func (e *Engine) now() time.Time {
 	if e.config.Now != nil {
-		return e.config.Now().UTC()
+		return e.config.Now().UTC().Truncate(time.Microsecond)
 	}
-	return time.Now().UTC()
+	return time.Now().UTC().Truncate(time.Microsecond)
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -41,5 +42,10 @@ func (h hook[D, P]) RunTx(ctx context.Context, tx pgx.Tx, p *transitions.Prepare
 	if err != nil {
 		return err
 	}
-	return h.run(ctx, tx, data.(D), payload.(P))
+	err = h.run(ctx, tx, data.(D), payload.(P))
+	if e, ok := errors.AsType[*workflow.Error](err); ok && e.Code != workflow.GuardRefused {
+		// Only a refusal is the caller's business.
+		return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed", Cause: err}
+	}
+	return err
 }

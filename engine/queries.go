@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
@@ -30,7 +31,7 @@ const (
 	workflowOfSQL = `SELECT workflow FROM pawl.instance WHERE tenant = $1 AND id = $2`
 	commandSQL    = `
 SELECT c.scope, c.key, c.fingerprint, c.status, c.workflow, c.transition, c.instance, coalesce(c.version, 0),
-	coalesce(a.position, 0), coalesce(c.code, 0), c.body, c.created_at, coalesce(c.finished_at, 'epoch'), coalesce(c.expires_at, 'epoch')
+	coalesce(a.position, 0), coalesce(c.code, 0), c.body, c.created_at, c.finished_at, c.expires_at
 FROM pawl.command c
 LEFT JOIN pawl.audit a ON a.tenant = c.tenant AND a.instance = c.instance AND a.version = c.version
 WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
@@ -130,12 +131,13 @@ func (q *queries) instances(ctx context.Context, f transitions.Filter) (transiti
 
 func (q *queries) record(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
 	var (
-		r           transitions.Record
-		fingerprint []byte
-		body        *string
+		r                 transitions.Record
+		fingerprint       []byte
+		body              *string
+		finished, expires *time.Time
 	)
 	err := q.pool.QueryRow(ctx, q.command, tenant, scope, key).Scan(&r.Scope, &r.Key, &fingerprint, &r.Status, &r.Workflow,
-		&r.Transition, &r.Instance, &r.Version, &r.Position, &r.Code, &body, &r.CreatedAt, &r.FinishedAt, &r.ExpiresAt)
+		&r.Transition, &r.Instance, &r.Version, &r.Position, &r.Code, &body, &r.CreatedAt, &finished, &expires)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key")
 	}
@@ -144,7 +146,13 @@ func (q *queries) record(ctx context.Context, tenant, scope, key string) (transi
 	}
 	copy(r.Fingerprint[:], fingerprint)
 	if body != nil {
-		r.Body = transitions.WithPosition([]byte(*body), r.Position)
+		r.Body = []byte(*body)
+	}
+	if finished != nil {
+		r.FinishedAt = *finished
+	}
+	if expires != nil {
+		r.ExpiresAt = *expires
 	}
 	return r, nil
 }

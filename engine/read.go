@@ -91,9 +91,14 @@ func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor
 	return transitions.Explain(w, &inst, actor, roles, e.now()), nil
 }
 
-// Command reads what is stored under a key. Error: CommandNotFound.
+// Command reads what is stored under a key. Errors: CommandNotFound, and
+// KeyExpired past the key's horizon.
 func (e *Engine) Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
-	return e.queries.record(ctx, tenantOr(tenant), scope, key)
+	r, err := e.queries.record(ctx, tenantOr(tenant), scope, key)
+	if err == nil && transitions.Classify(&r, r.Fingerprint, e.now()) == transitions.ClaimExpired {
+		_, err = r.Answer(transitions.ClaimExpired)
+	}
+	return r, err
 }
 
 // Verify checks the audit chain of an instance, or of all instances of the

@@ -67,14 +67,13 @@ func (r *registry) record(ctx context.Context, pool *pgxpool.Pool, schemaName st
 			if err != nil {
 				return fmt.Errorf("describe workflow %q: %w", w.Name, err)
 			}
+			_, err = pool.Exec(ctx, schema.In(schemaName, `INSERT INTO pawl.definition (workflow, version, hash, spec) VALUES ($1, $2, $3, $4)
+				ON CONFLICT (workflow, version) DO NOTHING`), w.Name, w.Version, w.Hash, string(spec))
 			var hash string
-			err = pool.QueryRow(ctx, schema.In(schemaName, `
-				WITH added AS (
-					INSERT INTO pawl.definition (workflow, version, hash, spec) VALUES ($1, $2, $3, $4)
-					ON CONFLICT (workflow, version) DO NOTHING RETURNING hash
-				)
-				SELECT hash FROM added UNION ALL SELECT hash FROM pawl.definition WHERE workflow = $1 AND version = $2 LIMIT 1`),
-				w.Name, w.Version, w.Hash, string(spec)).Scan(&hash)
+			if err == nil { // a statement of its own: it sees what another node was inserting
+				err = pool.QueryRow(ctx, schema.In(schemaName, `SELECT hash FROM pawl.definition WHERE workflow = $1 AND version = $2`),
+					w.Name, w.Version).Scan(&hash)
+			}
 			if err != nil {
 				return fmt.Errorf("record workflow %q: %w", w.Name, err)
 			}

@@ -53,7 +53,7 @@ func scan(payload []byte) error {
 			i = end
 		case c == '{' || c == '[':
 			if depth++; depth > MaxDepth {
-				return badPayload("", "nests deeper than "+itoa(MaxDepth)+" levels")
+				return badPayload("", "nests deeper than "+strconv.Itoa(MaxDepth)+" levels")
 			}
 		case c == '}' || c == ']':
 			depth--

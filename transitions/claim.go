@@ -29,10 +29,10 @@ type Record struct {
 	Workflow    string
 	Transition  string
 	Instance    uuid.UUID
-	Version     int64 // the instance's version that the command made; 0 if it made none
-	Position    int64 // the position of that transition; 0 if there is none
-	Code        int   // the HTTP status of the answer
-	Body        []byte
+	Version     int64  // the instance's version that the command made; 0 if it made none
+	Position    int64  // the position of that transition; 0 if there is none
+	Code        int    // the HTTP status of the answer
+	Body        []byte // the answer as it is stored, without its position; see WithPosition
 	CreatedAt   time.Time
 	FinishedAt  time.Time
 	ExpiresAt   time.Time

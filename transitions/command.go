@@ -1,6 +1,7 @@
 package transitions
 
 import (
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -62,7 +63,7 @@ func (c Command) Check() error {
 	if c.Key == "" {
 		return workflow.Errorf(workflow.KeyMissing, "an idempotency key is required: choose one per intent and repeat it on every retry")
 	}
-	if problem := textProblem(c.Key, MaxKey); problem != "" {
+	if problem := TextProblem(c.Key, MaxKey); problem != "" {
 		return workflow.Errorf(workflow.KeyInvalid, "the idempotency key %s", problem)
 	}
 	if c.Scope != "" {
@@ -73,10 +74,10 @@ func (c Command) Check() error {
 	if err := CheckTenant(c.Tenant); err != nil {
 		return err
 	}
-	if problem := textProblem(c.Actor, MaxActor); problem != "" {
+	if problem := TextProblem(c.Actor, MaxActor); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
 	}
-	if problem := textProblem(c.BusinessKey, workflow.MaxBusinessKey); problem != "" {
+	if problem := TextProblem(c.BusinessKey, workflow.MaxBusinessKey); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the business key %s", problem)
 	}
 	if c.Instance != uuid.Nil && c.BusinessKey != "" {
@@ -105,7 +106,7 @@ func CheckScope(scope string) error {
 	if scope == "" {
 		return workflow.Errorf(workflow.ScopeMissing, "the idempotency scope is empty")
 	}
-	if problem := textProblem(scope, MaxScope); problem != "" {
+	if problem := TextProblem(scope, MaxScope); problem != "" {
 		return workflow.Errorf(workflow.ScopeInvalid, "the idempotency scope %s", problem)
 	}
 	return nil
@@ -114,17 +115,18 @@ func CheckScope(scope string) error {
 // CheckTenant refuses a tenant's name that cannot be stored. "" is the default
 // tenant.
 func CheckTenant(tenant string) error {
-	if problem := textProblem(tenant, MaxTenant); problem != "" {
+	if problem := TextProblem(tenant, MaxTenant); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the tenant %s", problem)
 	}
 	return nil
 }
 
-// textProblem says why PostgreSQL could not store the text, or "".
-func textProblem(s string, max int) string {
+// TextProblem says why a text cannot be stored, or "": it is longer than limit
+// bytes, contains a NUL or is not UTF-8.
+func TextProblem(s string, limit int) string {
 	switch {
-	case len(s) > max:
-		return "is longer than " + itoa(max) + " bytes"
+	case len(s) > limit:
+		return "is longer than " + strconv.Itoa(limit) + " bytes"
 	case strings.IndexByte(s, 0) >= 0:
 		return "contains a NUL"
 	case !utf8.ValidString(s):

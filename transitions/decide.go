@@ -122,7 +122,7 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *Instance,
 		e.State = inst.State
 		return refused(&e)
 	}
-	if problem := textProblem(out.Reason, MaxReason); problem != "" {
+	if problem := TextProblem(out.Reason, MaxReason); problem != "" {
 		return failed(&workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
 			Cause: fmt.Errorf("the reason that %s.%s gives %s", p.Workflow, p.Transition, problem)})
 	}

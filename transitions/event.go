@@ -38,7 +38,7 @@ func eventsOf(p *Prepared, after *Instance, emitted []workflow.Emitted, now time
 	events := make([]Event, 1, 1+len(emitted))
 	events[0] = event
 	for i, e := range emitted {
-		if e.Type == events[0].Type || e.Type == "" || textProblem(e.Type, 255) != "" {
+		if e.Type == events[0].Type || e.Type == "" || TextProblem(e.Type, 255) != "" {
 			return nil, &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
 				Cause: fmt.Errorf("transition %q emits an event of type %q, which is empty, taken or cannot be stored", p.Transition, e.Type)}
 		}

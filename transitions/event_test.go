@@ -38,7 +38,7 @@ func FuzzCloudEvent(f *testing.F) {
 		f.Add("t", tenant, tenant, int64(1<<62))
 	}
 	f.Fuzz(func(t *testing.T, tenant, eventType, state string, position int64) {
-		if textProblem(tenant, MaxTenant) != "" || textProblem(eventType, 255) != "" || textProblem(state, 64) != "" {
+		if TextProblem(tenant, MaxTenant) != "" || TextProblem(eventType, 255) != "" || TextProblem(state, 64) != "" {
 			t.Skip("it is refused before")
 		}
 		e := someEvent()

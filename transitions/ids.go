@@ -24,5 +24,3 @@ func InstanceID(tenant, workflowName, businessKey string) uuid.UUID {
 	id[8] = id[8]&0x3f | 0x80
 	return id
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -108,9 +108,14 @@ func (t *tail) advance() error {
 	if err != nil {
 		return err
 	}
-	if len(events) > 0 {
-		t.grow(render(events))
+	if len(events) == 0 {
+		// Who told us of more was wrong. Whoever tells us now leaves a token.
+		t.mu.Lock()
+		t.head = t.last
+		t.mu.Unlock()
+		return nil
 	}
+	t.grow(render(events))
 	return nil
 }
 

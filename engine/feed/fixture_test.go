@@ -1,0 +1,221 @@
+package feed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine/feed"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const tenant = "acme corp"
+
+// limit is how long a test waits for what must come.
+const limit = 20 * time.Second
+
+// queries counts what a node asks the database, by kind.
+type queries struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// The kinds of queries.
+const (
+	logRead = "FROM pawl.outbox"  // a piece of a log
+	poll    = "tenant = ANY($1)"  // the heads of all logs that are followed
+	head    = "(SELECT head FROM" // one head
+)
+
+func (q *queries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.counts["all"]++
+	for _, kind := range []string{logRead, poll, head, "LISTEN", "pg_notify"} {
+		if strings.Contains(data.SQL, kind) {
+			q.counts[kind]++
+		}
+	}
+	return ctx
+}
+
+func (q *queries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (q *queries) count(kind string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.counts[kind]
+}
+
+// node is a feed with a pool of its own.
+type node struct {
+	*feed.Feed
+	*queries
+	pool *pgxpool.Pool
+}
+
+func database(t testing.TB) (url string) {
+	t.Helper()
+	url = pgtest.URL(t)
+	pool, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
+// startNode starts a node that hears of others only by polling, if quiet.
+func startNode(t testing.TB, url string, quiet bool) *node {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{queries: &queries{counts: map[string]int{}}}
+	config.ConnConfig.Tracer = n.queries
+	config.MaxConns = 8
+	if n.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.pool.Close)
+	n.Feed = feed.New(feed.Config{
+		Log: outbox.New(n.pool, func(sql string) string { return sql }), Logger: slog.New(slog.DiscardHandler), Pool: n.pool,
+		Channel: "pawl", Suppress: quiet,
+		Connect: func(ctx context.Context, name string) (*pgx.Conn, error) {
+			c := config.ConnConfig.Copy()
+			c.RuntimeParams["application_name"] = name
+			return pgx.ConnectConfig(ctx, c)
+		},
+	})
+	n.Start()
+	t.Cleanup(n.Stop)
+	return n
+}
+
+// eventsAt is how many events the transition at a position has.
+func eventsAt(position int64) int {
+	if position%5 == 0 {
+		return 3
+	}
+	return 1
+}
+
+// write commits n transitions and returns the new head.
+func (n *node) write(ctx context.Context, of string, count int) (head int64, err error) {
+	err = pgx.BeginFunc(ctx, n.pool, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, `INSERT INTO pawl.log AS l (tenant, head) VALUES ($1, $2)
+			ON CONFLICT (tenant) DO UPDATE SET head = l.head + excluded.head RETURNING head`, of, count).Scan(&head); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
+			SELECT $1, p, 'order.' || o, o, 'order', '00000000-0000-8000-8000-000000000001', p, 'move', 's', '2026-01-02', '{}'
+			FROM generate_series($2::bigint - $3 + 1, $2) p, generate_series(0, CASE WHEN p % 5 = 0 THEN 2 ELSE 0 END) o`, of, head, count)
+		return err
+	})
+	return head, err
+}
+
+// publish commits n transitions and tells the node, as its pipeline does.
+func (n *node) publish(t testing.TB, count int) int64 {
+	t.Helper()
+	head, err := n.write(t.Context(), tenant, count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Committed(tenant, head)
+	return head
+}
+
+// reader follows a log and checks that it gets every event once and in order.
+type reader struct {
+	f    transitions.Follower
+	last int64
+}
+
+func (n *node) reader(t testing.TB, after int64) *reader {
+	r := &reader{f: n.Follow(tenant, after), last: after}
+	t.Cleanup(r.f.Close)
+	return r
+}
+
+// take checks a batch.
+func (r *reader) take(b transitions.Batch) error {
+	want, ordinal := r.last+1, 0
+	for _, e := range b.Events {
+		if e.Tenant != tenant || e.Position != want || e.Ordinal != ordinal {
+			return fmt.Errorf("event %d-%d of %q, want %d-%d", e.Position, e.Ordinal, e.Tenant, want, ordinal)
+		}
+		if cloud := string(e.CloudEvent); want%100 == 0 && cloud != string(e.AppendCloudEvent(nil)) {
+			return fmt.Errorf("at %d the rendered event is %s", want, cloud)
+		}
+		if ordinal++; ordinal == eventsAt(want) {
+			want, ordinal = want+1, 0
+		}
+	}
+	if ordinal != 0 {
+		return fmt.Errorf("the batch ends inside of transition %d", want)
+	}
+	if b.Last != want-1 || b.Head < b.Last {
+		return fmt.Errorf("the batch ends at %d and says %d, of a log of %d", want-1, b.Last, b.Head)
+	}
+	r.last = b.Last
+	return nil
+}
+
+// readTo reads until a position is reached.
+func (r *reader) readTo(ctx context.Context, position int64) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for r.last < position {
+		batch, err := r.f.Next(ctx)
+		if err != nil {
+			return fmt.Errorf("after %d: %w", r.last, err)
+		}
+		if len(batch.Events) == 0 {
+			return errors.New("Next returned nothing")
+		}
+		if err := r.take(batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) mustReadTo(t testing.TB, position int64) {
+	t.Helper()
+	if err := r.readTo(t.Context(), position); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits for a condition that the database or a goroutine brings
+// about.
+func eventually(t testing.TB, what string, met func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !met() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+		<-tick.C
+	}
+}

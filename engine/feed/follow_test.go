@@ -1,0 +1,216 @@
+package feed_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestFollowersFromAnywhereGetEverythingOnceWhileThousandsAreCommitted(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), false)
+	const before, total = 1000, 4000
+	n.publish(t, before)
+	var readers []*reader
+	for _, after := range []int64{0, before / 2, before - 1, before, before + 10, total - 1} {
+		readers = append(readers, n.reader(t, after))
+	}
+	var work sync.WaitGroup
+	for w := range 3 { // several committers
+		random := rand.New(rand.NewPCG(1, uint64(w)))
+		work.Go(func() {
+			for left := (total - before) / 3; left > 0; {
+				count := min(left, 1+random.IntN(60))
+				head, err := n.write(t.Context(), tenant, count)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				n.Committed(tenant, head)
+				left -= count
+			}
+		})
+	}
+	last := int64(before + 3*((total-before)/3))
+	for _, r := range readers {
+		work.Go(func() {
+			if err := r.readTo(t.Context(), last); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	work.Wait()
+}
+
+func TestAFollowerFallsOutOfTheRingAndComesBackThroughTheTable(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	fast, slow := n.reader(t, 0), n.reader(t, 0)
+	first := n.publish(t, 10)
+	slow.mustReadTo(t, first)
+	fast.mustReadTo(t, first)
+	var head int64
+	for range 9 { // more than two rings
+		head = n.publish(t, 2000)
+		fast.mustReadTo(t, head)
+	}
+	before := n.count(logRead)
+	slow.mustReadTo(t, head)
+	caughtUp := n.count(logRead) - before
+	if caughtUp == 0 {
+		t.Error("the slow one never left the ring, so that this test proves nothing")
+	}
+	if all := int(head / 512); caughtUp >= all {
+		t.Errorf("the slow one needed %d reads, as many as for the whole log of %d: it did not come back to the ring", caughtUp, all)
+	}
+	// Both are in the ring now: one read serves both.
+	before = n.count(logRead)
+	head = n.publish(t, 1)
+	fast.mustReadTo(t, head)
+	slow.mustReadTo(t, head)
+	if got := n.count(logRead) - before; got != 1 {
+		t.Errorf("%d reads for one transition and two followers in the ring", got)
+	}
+}
+
+func TestManyFollowersShareOneTail(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	var readers []*reader
+	for range 100 {
+		readers = append(readers, n.reader(t, 0))
+	}
+	round := func() (reads int) {
+		before := n.count(logRead)
+		head := n.publish(t, 3)
+		var work sync.WaitGroup
+		for _, r := range readers {
+			work.Go(func() {
+				if err := r.readTo(t.Context(), head); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		work.Wait()
+		return n.count(logRead) - before
+	}
+	eventually(t, "everybody is in the ring", func() bool { return round() <= 2 })
+	const rounds = 10
+	reads := 0
+	for range rounds {
+		reads += round()
+	}
+	if reads > 2*rounds {
+		t.Errorf("%d reads of the log for %d commits and %d followers", reads, rounds, len(readers))
+	}
+}
+
+func TestPollSeesWhatNobodyToldTheNode(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	r := n.reader(t, 0)
+	empty, err := r.f.Poll(t.Context())
+	if err != nil || len(empty.Events) != 0 || empty.Last != 0 {
+		t.Fatalf("an empty log: %+v, %v", empty, err)
+	}
+	if _, err := n.write(t.Context(), tenant, 600); err != nil { // more than one read
+		t.Fatal(err)
+	}
+	for r.last < 600 {
+		batch, err := r.f.Poll(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(batch.Events) == 0 {
+			t.Fatalf("Poll finds nothing after %d", r.last)
+		}
+		if err := r.take(batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if batch, err := r.f.Poll(t.Context()); err != nil || len(batch.Events) != 0 || batch.Last != 600 {
+		t.Errorf("at the end: %+v, %v", batch, err)
+	}
+}
+
+func TestTenantsDoNotMix(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	r := n.reader(t, 0)
+	for range 5 {
+		other, err := n.write(t.Context(), "acme", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Committed("acme", other)
+		r.mustReadTo(t, n.publish(t, 2)) // take checks the tenant
+	}
+}
+
+func TestNextEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	r := n.reader(t, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { _, err := r.f.Next(ctx); done <- err }()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	r.mustReadTo(t, n.publish(t, 3)) // it is as good as before
+}
+
+func TestALogThatCannotBeReadIsUnavailableAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	n.publish(t, 3)
+	if _, err := n.pool.Exec(t.Context(), "ALTER TABLE pawl.outbox RENAME TO elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	r := n.reader(t, 0)
+	for range 2 {
+		_, err := r.f.Next(t.Context())
+		if workflow.CodeOf(err) != workflow.Unavailable {
+			t.Fatalf("got %v, want database_unavailable", err)
+		}
+	}
+	if _, err := n.pool.Exec(t.Context(), "ALTER TABLE pawl.elsewhere RENAME TO outbox"); err != nil {
+		t.Fatal(err)
+	}
+	r.mustReadTo(t, 3)
+}
+
+func TestHeadIsTheDatabases(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	if _, err := n.write(t.Context(), tenant, 4); err != nil {
+		t.Fatal(err)
+	}
+	if head, err := n.Head(t.Context(), tenant); err != nil || head != 4 {
+		t.Errorf("got %d, %v", head, err)
+	}
+}
+
+func TestABatchSaysHowFarBehindItsReaderIs(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	r := n.reader(t, 0)
+	r.mustReadTo(t, n.publish(t, 1))
+	head := n.publish(t, 2000)
+	var batch transitions.Batch
+	for batch.Last < head {
+		var err error
+		if batch, err = r.f.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if batch.Head != head {
+			t.Errorf("at %d the head is said to be %d, want %d", batch.Last, batch.Head, head)
+		}
+	}
+}

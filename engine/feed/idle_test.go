@@ -1,0 +1,109 @@
+package feed_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// These tests count what happens while nothing happens, so they must let time
+// go by.
+const quietTime = 1500 * time.Millisecond
+
+func TestNobodyFollowsAndNothingIsAsked(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), false)
+	eventually(t, "it listens", func() bool { return n.count("LISTEN") == 1 })
+	r := n.reader(t, 0)
+	r.mustReadTo(t, n.publish(t, 1))
+	r.f.Close()
+	eventually(t, "others are told", func() bool { return n.count("pg_notify") == 1 })
+	before := n.count("all")
+	time.Sleep(quietTime)
+	if got := n.count("all") - before; got != 0 {
+		t.Errorf("%d queries in %s with no followers", got, quietTime)
+	}
+}
+
+func TestIdleFollowersCostOneQueryASecond(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), false)
+	var work sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 10 {
+		r := n.reader(t, 0)
+		work.Go(func() { _, _ = r.f.Next(ctx) }) // it only waits, until the test is over
+	}
+	for _, other := range []string{"b", "c", "d"} { // other tenants' tails too
+		f := n.Follow(other, 0)
+		defer f.Close()
+	}
+	eventually(t, "every tail has begun and is at the end", func() bool { return n.count(head) == 4 && n.count(poll) > 0 })
+	before := n.count("all")
+	time.Sleep(quietTime)
+	if got, most := n.count("all")-before, int(quietTime/time.Second)+1; got > most {
+		t.Errorf("%d queries in %s", got, quietTime)
+	}
+	cancel()
+	work.Wait()
+}
+
+func TestStopEndsEveryWait(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), false)
+	last := n.publish(t, 3)
+	r, waiting := n.reader(t, 0), n.reader(t, last)
+	r.mustReadTo(t, last)
+	done := make(chan error, 10)
+	for range cap(done) {
+		f := n.Follow(tenant, last)
+		defer f.Close()
+		go func() { _, err := f.Next(t.Context()); done <- err }()
+	}
+	n.Stop()
+	n.Stop()
+	for range cap(done) {
+		if err := <-done; workflow.CodeOf(err) != workflow.ShuttingDown {
+			t.Errorf("got %v, want shutting_down", err)
+		}
+	}
+	for name, f := range map[string]*reader{"one that waited": waiting, "one from before": r, "a new one": n.reader(t, 0)} {
+		if _, err := f.f.Next(t.Context()); workflow.CodeOf(err) != workflow.ShuttingDown {
+			t.Errorf("%s: got %v, want shutting_down", name, err)
+		}
+	}
+	n.Committed(tenant, last+1) // a late commit is nobody's trouble
+}
+
+// Not parallel: it looks at all goroutines of the process.
+func TestATailEndsWithItsLastFollower(t *testing.T) {
+	n := startNode(t, database(t), false)
+	tails := func() int {
+		buf := make([]byte, 1<<20)
+		return strings.Count(string(buf[:runtime.Stack(buf, true)]), "feed.(*tail).run(")
+	}
+	if got := tails(); got != 0 {
+		t.Fatalf("%d tails before", got)
+	}
+	a, b, other := n.Follow(tenant, 0), n.Follow(tenant, 0), n.Follow("other", 0)
+	eventually(t, "one tail for each tenant", func() bool { return tails() == 2 })
+	a.Close()
+	a.Close() // counts once
+	r := &reader{f: b}
+	r.mustReadTo(t, n.publish(t, 2))
+	other.Close()
+	eventually(t, "the other's tail ends", func() bool { return tails() == 1 })
+	b.Close()
+	eventually(t, "the last tail ends", func() bool { return tails() == 0 })
+	again := n.reader(t, 0) // and a new one begins
+	again.mustReadTo(t, 2)
+	n.Stop()
+	if got := tails(); got != 0 {
+		t.Errorf("%d tails after Stop", got)
+	}
+}
