@@ -82,22 +82,21 @@ func (r *runner) attempt(ctx context.Context, g *group, lockless bool) (held []*
 // one commits a group of one with a single statement; see the package comment.
 func (r *runner) one(g *group) (held []*op, err error) {
 	o := g.ops[0]
-	t := g.parts[0]
-	s := r.p.stmts
-	read := !o.p.Creates
-	if !read {
-		g.decideOne(t, o)
-		read = o.decision.After == nil
-	}
-	if read {
-		r.conn.Queue(&s.Read, readParams(o), func(row *rows.Row) error { return readOne(t, row) })
-		if err := r.conn.Send(context.Background()); err != nil {
-			return nil, err
+	if o.p.Creates {
+		// Most creations are new. Those that are not, or that are refused, read
+		// first what is there.
+		g.decideOne(g.parts[0], o)
+		if o.decision.After != nil && len(o.decision.Events) == 1 {
+			return nil, r.writeOne(g, g.parts[0], o)
 		}
-		o.reset()
-		t.stored, t.steps = nil, nil
-		g.decideOne(t, o)
+		*g = *r.p.newGroup(g.ops)
 	}
+	t := g.parts[0]
+	r.conn.Queue(&r.p.stmts.Read, readParams(o), func(row *rows.Row) error { return readOne(t, row) })
+	if err := r.conn.Send(context.Background()); err != nil {
+		return nil, err
+	}
+	g.decideOne(t, o)
 	switch {
 	case len(t.stored) == 0:
 		return nil, nil

@@ -1,0 +1,185 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// There are several ways through the pipeline. What a command answers must not
+// depend on the way that it went.
+
+type machine struct {
+	Turns int `json:"turns"`
+}
+
+type build struct {
+	Serial string `json:"serial"`
+	Broken bool   `json:"broken"`
+}
+
+type turn struct {
+	By    int  `json:"by" validate:"min=1"`
+	Twice bool `json:"twice"`
+}
+
+func assemble(_ *workflow.Call, _ *machine, p build) error {
+	if p.Broken {
+		return workflow.Refuse("broken parts")
+	}
+	return nil
+}
+
+func crank(c *workflow.Call, d *machine, p turn) error {
+	if p.By > 100 {
+		return workflow.Refuse("that is too far")
+	}
+	d.Turns += p.By
+	c.Return(d.Turns)
+	if p.Twice {
+		c.Emit("machine.hot", d)
+	}
+	return nil
+}
+
+func idle(context.Context, pgx.Tx, machine, turn) error { return nil }
+
+func machines() workflow.Source {
+	serial := func(p build) string { return p.Serial }
+	return workflow.Define("machine", 1,
+		workflow.Start("make", "ready", assemble),
+		workflow.Start("register", "ready", assemble).BusinessKey(serial),
+		workflow.Start("reserve", "ready", assemble).BusinessKey(serial).RefuseExisting(),
+		workflow.On("turn", workflow.From("ready"), workflow.Stay, crank),
+		engine.InTx(workflow.On("turn-in-tx", workflow.From("ready"), workflow.Stay, crank), idle),
+		workflow.On("scrap", workflow.From("ready"), "scrapped", func(*workflow.Call, *machine, workflow.None) error { return nil }).Role("owner"),
+		workflow.On("polish", workflow.From("scrapped"), "scrapped", func(*workflow.Call, *machine, workflow.None) error { return nil }),
+		workflow.On("melt", workflow.From("scrapped"), "gone", func(*workflow.Call, *machine, workflow.None) error { return nil }),
+	).Final("gone").Roles("owner")
+}
+
+// A path submits one command.
+type path func(t *testing.T, e *engine.Engine, pool *pgxpool.Pool, c transitions.Command) (transitions.Receipt, error)
+
+var paths = map[string]path{
+	"alone": func(t *testing.T, e *engine.Engine, _ *pgxpool.Pool, c transitions.Command) (transitions.Receipt, error) {
+		return e.Submit(t.Context(), c)
+	},
+	"in a group": func(t *testing.T, e *engine.Engine, _ *pgxpool.Pool, c transitions.Command) (transitions.Receipt, error) {
+		cs := []transitions.Command{c}
+		for i := range 20 {
+			cs = append(cs, transitions.Command{Workflow: "machine", Transition: "make", Key: fmt.Sprint(c.Key, " and ", i), Tenant: c.Tenant})
+		}
+		replies := e.SubmitMany(t.Context(), cs)
+		for i, r := range replies[1:] {
+			if r.Err != nil || r.Receipt.Status != 201 {
+				t.Errorf("its neighbour %d: status %d, %v", i, r.Receipt.Status, r.Err)
+			}
+		}
+		return replies[0].Receipt, replies[0].Err
+	},
+	"in the caller's transaction": func(t *testing.T, e *engine.Engine, pool *pgxpool.Pool, c transitions.Command) (receipt transitions.Receipt, failure error) {
+		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			receipt, failure = e.SubmitTx(t.Context(), tx, c)
+			return nil
+		})
+		return receipt, errors.Join(failure, err)
+	},
+}
+
+func TestEveryPathGivesEveryOutcomeAndItsReplayAndLeavesTheSameRows(t *testing.T) {
+	pool := database(t)
+	e := newEngine(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{machines()} })
+	cases := []struct {
+		name   string
+		cmd    transitions.Command
+		status int           // of a receipt
+		code   workflow.Code // of a refusal, or of an error
+		steps  int64         // transitions that it makes
+		events int64
+	}{
+		{"made", transitions.Command{Transition: "make", Payload: []byte(`{}`)}, 201, "", 1, 1},
+		{"refused when made", transitions.Command{Transition: "make", Payload: []byte(`{"broken":true}`)}, 409, workflow.GuardRefused, 0, 0},
+		{"registered", transitions.Command{Transition: "register", Payload: []byte(`{"serial":"new"}`)}, 201, "", 1, 1},
+		{"refused when registered", transitions.Command{Transition: "register", Payload: []byte(`{"serial":"other","broken":true}`)}, 409, workflow.GuardRefused, 0, 0},
+		{"registered before", transitions.Command{Transition: "register", Payload: []byte(`{"serial":"old"}`)}, 200, "", 0, 0},
+		{"registered before, and broken", transitions.Command{Transition: "register", Payload: []byte(`{"serial":"old","broken":true}`)}, 200, "", 0, 0},
+		{"reserved before", transitions.Command{Transition: "reserve", Payload: []byte(`{"serial":"old"}`)}, 409, workflow.AlreadyExists, 0, 0},
+		{"turned", transitions.Command{Transition: "turn", BusinessKey: "old", Payload: []byte(`{"by":1}`)}, 200, "", 1, 1},
+		{"turned, with two events", transitions.Command{Transition: "turn", BusinessKey: "old", Payload: []byte(`{"by":1,"twice":true}`)}, 200, "", 1, 2},
+		{"turned with own SQL", transitions.Command{Transition: "turn-in-tx", BusinessKey: "old", Payload: []byte(`{"by":1}`)}, 200, "", 1, 1},
+		{"refused when turned", transitions.Command{Transition: "turn", BusinessKey: "old", Payload: []byte(`{"by":101}`)}, 409, workflow.GuardRefused, 0, 0},
+		{"illegal", transitions.Command{Transition: "polish", BusinessKey: "old"}, 409, workflow.IllegalTransition, 0, 0},
+		{"another version", transitions.Command{Transition: "turn", BusinessKey: "old", IfVersion: 99, Payload: []byte(`{"by":1}`)}, 412, workflow.VersionConflict, 0, 0},
+		{"no role", transitions.Command{Transition: "scrap", BusinessKey: "old"}, 0, workflow.RoleRequired, 0, 0},
+		{"no instance", transitions.Command{Transition: "turn", BusinessKey: "never", Payload: []byte(`{"by":1}`)}, 0, workflow.InstanceNotFound, 0, 0},
+		{"not valid", transitions.Command{Transition: "turn", BusinessKey: "old", Payload: []byte(`{"by":0}`)}, 0, workflow.InvalidPayload, 0, 0},
+	}
+	for name, submit := range paths {
+		t.Run(name, func(t *testing.T) {
+			tenant := uuid.NewString()[:8]
+			old := transitions.Command{Tenant: tenant, Workflow: "machine", Transition: "register", Key: "old", Payload: []byte(`{"serial":"old"}`)}
+			if r, err := e.Submit(t.Context(), old); err != nil || r.Status != 201 {
+				t.Fatal(r.Status, err)
+			}
+			for _, c := range cases {
+				t.Run(c.name, func(t *testing.T) {
+					cmd := c.cmd
+					cmd.Tenant, cmd.Workflow, cmd.Key = tenant, "machine", c.name
+					count := func() (steps, events, commands int64) {
+						of := func(table string) int64 {
+							return query[int64](t, pool, `SELECT count(*) FROM pawl.`+table+` x JOIN pawl.audit a USING (tenant, instance, version)
+								WHERE tenant = $1 AND a.key = $2`, tenant, c.name)
+						}
+						return of("audit"), of("outbox"), query[int64](t, pool, `SELECT count(*) FROM pawl.command WHERE tenant = $1 AND key = $2`, tenant, c.name)
+					}
+					first, err := submit(t, e, pool, cmd)
+					checkOutcome(t, first, err, c.status, c.code, false)
+					stored := int64(0)
+					if c.status != 0 {
+						stored = 1
+					}
+					if steps, events, commands := count(); steps != c.steps || events != c.events || commands != stored {
+						t.Errorf("left %d audit rows, %d events and %d commands; want %d, %d and %d", steps, events, commands, c.steps, c.events, stored)
+					}
+					for again, replay := range paths {
+						r, err := replay(t, e, pool, cmd)
+						checkOutcome(t, r, err, c.status, c.code, c.status != 0)
+						// In the caller's own transaction the first answer cannot know its position.
+						if name != "in the caller's transaction" && string(r.Body) != string(first.Body) {
+							t.Errorf("replayed %s: %s; first was %s", again, r.Body, first.Body)
+						}
+					}
+					if steps, events, commands := count(); steps != c.steps || events != c.events || commands != stored {
+						t.Errorf("after the replays there are %d audit rows, %d events and %d commands", steps, events, commands)
+					}
+				})
+			}
+			if v, err := e.Verify(t.Context(), tenant, uuid.Nil); err != nil || len(v.Broken) > 0 {
+				t.Errorf("verify: %v, %v", v.Broken, err)
+			}
+		})
+	}
+}
+
+func checkOutcome(t *testing.T, r transitions.Receipt, err error, status int, code workflow.Code, replayed bool) {
+	t.Helper()
+	if r.Status != status || r.Replayed != replayed {
+		t.Errorf("status %d, replayed %v; want %d, %v (%v)", r.Status, r.Replayed, status, replayed, err)
+	}
+	if err == nil {
+		err = r.Err()
+	}
+	if workflow.CodeOf(err) != code {
+		t.Errorf("error %v; want code %q", err, code)
+	}
+}
