@@ -23,8 +23,8 @@ func (e *Engine) Submit(ctx context.Context, c transitions.Command) (transitions
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	ticket, err := e.pipeline.Submit(ctx, p)
-	if err != nil {
+	ticket := e.pipeline.Ticket()
+	if err := ticket.Submit(ctx, p); err != nil {
 		return transitions.Receipt{}, err
 	}
 	reply := ticket.Wait(ctx)[0]
@@ -36,36 +36,41 @@ func (e *Engine) Submit(ctx context.Context, c transitions.Command) (transitions
 // queued, so that the pipeline begins while the rest is being prepared.
 const manyChunk = 256
 
-// SubmitMany submits many commands and returns one reply for each, in order.
-// Commands of one instance are done in their order here. It waits for room in
-// the queues instead of being refused.
+// SubmitMany submits many commands and returns one reply for each, in order. It
+// waits for room in the queues instead of being refused.
+//
+// Commands of one instance are done in their order here. When one of them fails
+// for now (an error that says to try again), the later ones of that instance
+// are not done either and fail alike: so submitting the whole list again is
+// always right.
 func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []transitions.Reply {
 	replies := make([]transitions.Reply, len(cs))
-	type chunk struct {
-		wait  func() []transitions.Reply
-		index []int
-		cs    []*transitions.Prepared
-	}
-	var chunks []chunk
+	ticket := e.pipeline.Ticket()
+	var submitted []*transitions.Prepared
+	var places []int // of their replies
+	var failed error // nothing after it can be prepared
 	for begin := 0; begin < len(cs); begin += manyChunk {
-		var next chunk
+		first := len(submitted)
 		for i := begin; i < min(begin+manyChunk, len(cs)); i++ {
+			if failed != nil {
+				replies[i].Err = failed
+				continue
+			}
 			p, err := e.prepare(ctx, cs[i])
 			if err != nil {
 				replies[i].Err = err
+				if workflow.CodeOf(err) == workflow.Unavailable || workflow.CodeOf(err) == workflow.TimedOut {
+					failed = err
+				}
 				continue
 			}
-			next.cs, next.index = append(next.cs, p), append(next.index, i)
+			submitted, places = append(submitted, p), append(places, i)
 		}
-		ticket := e.pipeline.SubmitMany(ctx, next.cs)
-		next.wait = func() []transitions.Reply { return ticket.Wait(ctx) }
-		chunks = append(chunks, next)
+		ticket.SubmitMany(ctx, submitted[first:])
 	}
-	for _, c := range chunks {
-		for n, reply := range c.wait() {
-			replies[c.index[n]] = reply
-			e.remember(c.cs[n], reply)
-		}
+	for n, reply := range ticket.Wait(ctx) {
+		replies[places[n]] = reply
+		e.remember(submitted[n], reply)
 	}
 	return replies
 }

@@ -54,8 +54,8 @@ func TestLaterDecisionsDoNotChangeEarlierOnes(t *testing.T) {
 	inst := expenseIn(open, 1, "0")
 	inst.Duties["add"] = append(make([]string, 0, 8), "zoe") // room to append in place
 	var all, copies []*Instance
-	for _, actor := range []string{"a", "b", "c"} {
-		for range 2 { // two futures of one past
+	for _, futures := range [][]string{{"a", "b"}, {"c", "d"}, {"e", "f"}} {
+		for _, actor := range futures { // two of one past
 			d := Decide(prepared(t, w, onE1("add", `{"amounts":[1]}`, actor)), w, inst, noon)
 			if d.Err != nil {
 				t.Fatal(d.Err)

@@ -86,7 +86,11 @@ func mapJSON[V any](m map[string]V) ([]byte, error) {
 	if len(m) == 0 {
 		return nil, nil
 	}
-	return json.Marshal(m, json.Deterministic(true))
+	raw, err := json.Marshal(m, json.Deterministic(true))
+	if err != nil {
+		return nil, &workflow.Error{Code: workflow.Internal, Message: "the workflow's data cannot be encoded", Cause: err}
+	}
+	return raw, nil
 }
 
 func (g *group) addCommand(s *rows.Set, o *op) {

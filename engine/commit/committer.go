@@ -21,10 +21,7 @@ func (c *committer) loop(ctx context.Context) {
 		if ops == nil {
 			return
 		}
-		kept, aside := c.p.admit(ops)
-		c.commit(ctx, kept)
-		// Only now: they must not overtake the commands before them.
-		c.p.lane.push(aside...)
+		c.commit(ctx, ops)
 		clear(buf[:cap(buf)])
 	}
 }
@@ -53,10 +50,15 @@ func (p *Pipeline) admit(ops []*op) (kept, aside []*op) {
 
 // commit settles every op, or sends it to the side lane.
 func (c *committer) commit(ctx context.Context, ops []*op) {
-	ops = c.p.unbroken(ops)
-	if len(ops) == 0 {
-		return
+	ops, aside := c.p.admit(c.p.unbroken(ops))
+	if len(ops) > 0 {
+		c.commitNow(ctx, ops)
 	}
+	// Only now: they must not overtake the commands before them.
+	c.p.lane.push(aside...)
+}
+
+func (c *committer) commitNow(ctx context.Context, ops []*op) {
 	held, reaction, err := c.r.run(ctx, ops, false)
 	switch {
 	case reaction == fine:

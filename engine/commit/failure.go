@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -21,16 +22,18 @@ const (
 	poison           // one of the commands cannot be done
 )
 
-// react classifies an error by SQLSTATE and constraint, never by its text. An
-// error that is not the database's is the connection's if that is closed, and
-// else comes from the values that a command wanted to store.
-func react(err error, closed bool) reaction {
+// react classifies an error by its type, SQLSTATE and constraint, never by its
+// text. An error that is neither the database's nor of a value is the
+// connection's.
+func react(err error) reaction {
 	if err == nil {
 		return fine
 	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
-		if _, ok := errors.AsType[*workflow.Error](err); ok || !closed {
+		_, ours := errors.AsType[*workflow.Error](err)
+		_, value := errors.AsType[*rows.ValueError](err)
+		if ours || value {
 			return poison
 		}
 		return lost

@@ -106,6 +106,23 @@ func (p *part) known(r *transitions.Record) {
 	}
 }
 
+// outdated reports whether an instance was changed between the statement that
+// locked and the one that looked up the keys, each of which has a snapshot of
+// its own: then a command is known that made a later version than we hold.
+func (g *group) outdated() bool {
+	for _, t := range g.parts {
+		for _, c := range t.claims {
+			if c.record == nil {
+				continue
+			}
+			if s := t.slots[c.record.Instance]; s != nil && !s.held && c.record.Version > s.before {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // decide goes through the ops in the order of their arrival. Those whose
 // instance somebody else holds are left out and returned.
 func (g *group) decide() (held []*op) {

@@ -36,7 +36,7 @@ type op struct {
 
 // batch is what one caller waits for.
 type batch struct {
-	left atomic.Int64
+	left atomic.Int64 // commands without an answer, and one until it is released
 	done chan struct{}
 
 	broken atomic.Bool // routes has entries
@@ -67,19 +67,25 @@ func (b *batch) brokenBy(route uint64) error {
 	return b.routes[route]
 }
 
-func newBatch(n int) *batch {
+// newBatch is a batch that may still grow, until it is released.
+func newBatch() *batch {
 	b := &batch{done: make(chan struct{})}
-	b.left.Store(int64(n))
+	b.left.Store(1)
 	return b
+}
+
+// release takes one off what is awaited.
+func (b *batch) release() {
+	if b.left.Add(-1) == 0 {
+		close(b.done)
+	}
 }
 
 // settle hands the answer over. The op must not be touched after it.
 func (o *op) settle(receipt transitions.Receipt, err error) {
 	o.receipt, o.err = receipt, err
 	o.settled.Store(true)
-	if o.batch.left.Add(-1) == 0 {
-		close(o.batch.done)
-	}
+	o.batch.release()
 }
 
 // reset forgets an earlier run.

@@ -123,65 +123,66 @@ func (p *Pipeline) Stop(ctx context.Context) {
 	p.stop()
 }
 
-// Ticket is what was submitted together.
+// Ticket is what one caller submits and waits for.
 type Ticket struct {
+	p     *Pipeline
 	ops   []*op
 	batch *batch
 }
 
+// Ticket begins to submit.
+func (p *Pipeline) Ticket() *Ticket { return &Ticket{p: p, batch: newBatch()} }
+
 // Submit queues a command and fails at once with Overloaded when there is no
 // room for it, or with ShuttingDown.
-func (p *Pipeline) Submit(ctx context.Context, c *transitions.Prepared) (*Ticket, error) {
-	t := newTicket(ctx, []*transitions.Prepared{c})
-	taken, closed := p.committerOf(t.ops[0]).queue.push(t.ops)
+func (t *Ticket) Submit(ctx context.Context, c *transitions.Prepared) error {
+	ops := t.add(ctx, []*transitions.Prepared{c})
+	taken, closed := t.p.committerOf(ops[0]).queue.push(ops)
 	switch {
 	case closed:
-		return nil, errStopping()
+		return errStopping()
 	case taken == 0:
-		p.stats.refused.Add(1)
-		return nil, workflow.Errorf(workflow.Overloaded, "too many commands wait; try again with the same key")
+		t.p.stats.refused.Add(1)
+		return workflow.Errorf(workflow.Overloaded, "too many commands wait; try again with the same key")
 	}
-	return t, nil
+	return nil
 }
 
 // SubmitMany queues commands in order, waiting for room. Those that cannot be
 // queued before ctx ends are settled with an error.
-func (p *Pipeline) SubmitMany(ctx context.Context, cs []*transitions.Prepared) *Ticket {
-	t := newTicket(ctx, cs)
-	byCommitter := make([][]*op, len(p.committers))
-	for _, o := range t.ops {
-		i := o.route % uint64(len(p.committers))
+func (t *Ticket) SubmitMany(ctx context.Context, cs []*transitions.Prepared) {
+	byCommitter := make([][]*op, len(t.p.committers))
+	for _, o := range t.add(ctx, cs) {
+		i := o.route % uint64(len(t.p.committers))
 		byCommitter[i] = append(byCommitter[i], o)
 	}
 	for i, ops := range byCommitter {
-		taken, closed := p.committers[i].queue.pushAll(ctx, ops)
+		taken, closed := t.p.committers[i].queue.pushAll(ctx, ops)
 		for _, o := range ops[taken:] {
-			if closed {
-				o.settle(transitions.Receipt{}, errStopping())
-			} else {
-				o.settle(transitions.Receipt{}, workflow.Errorf(workflow.TimedOut, "there was no room in time; nothing was done"))
+			err := errStopping()
+			if !closed {
+				err = workflow.Errorf(workflow.TimedOut, "there was no room in time; nothing was done")
 			}
+			o.batch.breakOff(o.route, err)
+			o.settle(transitions.Receipt{}, err)
 		}
 	}
-	return t
 }
 
 func errStopping() error {
 	return workflow.Errorf(workflow.ShuttingDown, "this node is stopping; ask another with the same key")
 }
 
-func newTicket(ctx context.Context, cs []*transitions.Prepared) *Ticket {
-	t := &Ticket{ops: make([]*op, len(cs)), batch: newBatch(len(cs))}
+func (t *Ticket) add(ctx context.Context, cs []*transitions.Prepared) []*op {
+	first := len(t.ops)
 	block := make([]op, len(cs))
 	for i, c := range cs {
 		o := &block[i]
 		o.p, o.batch, o.canceled, o.route = c, t.batch, ctx.Done(), routeOf(c)
-		t.ops[i] = o
+		t.ops = append(t.ops, o)
 	}
-	if len(cs) == 0 {
-		close(t.batch.done)
-	}
-	return t
+	t.batch.left.Add(int64(len(cs)))
+	return t.ops[first:]
 }
 
 func (p *Pipeline) committerOf(o *op) *committer {
@@ -190,8 +191,9 @@ func (p *Pipeline) committerOf(o *op) *committer {
 
 // Wait returns the answers in the order of the commands, when all are there or
 // ctx ends. A command without an answer by then has a TimedOut error and may
-// still be done.
+// still be done. Nothing can be submitted after it.
 func (t *Ticket) Wait(ctx context.Context) []transitions.Reply {
+	t.batch.release()
 	select {
 	case <-t.batch.done:
 	case <-ctx.Done():

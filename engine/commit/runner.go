@@ -42,7 +42,7 @@ func (r *runner) run(ctx context.Context, ops []*op, aside bool) (held []*op, re
 		}
 		g := r.p.newGroup(ops)
 		held, err = r.attempt(ctx, g, try == 0 && !aside)
-		switch reaction = react(err, r.pg.IsClosed()); reaction {
+		switch reaction = react(err); reaction {
 		case fine:
 			r.p.finish(g)
 			r.end()
@@ -121,9 +121,9 @@ func readOne(t *part, row *rows.Row) error {
 	return row.Err()
 }
 
-// errMoved is a guarded update that found no row: a serialization failure, as
-// the database would call it.
-var errMoved = &pgconn.PgError{Code: "40001", Message: "the instance moved between read and write"}
+// errMoved is a serialization failure, as the database would call it: what was
+// read is not one state of an instance and its commands any more.
+var errMoved = &pgconn.PgError{Code: "40001", Message: "the instance moved meanwhile"}
 
 func (r *runner) writeOne(g *group, t *part, o *op) error {
 	set := r.setsOf(t.tenant)
@@ -163,6 +163,9 @@ func (r *runner) many(g *group) (held []*op, err error) {
 	r.conn.Queue(&r.p.stmts.Begin, nil, nil)
 	if err := load(context.Background(), r.conn, r.p.stmts, g, false); err != nil {
 		return nil, r.rollback(err)
+	}
+	if g.outdated() {
+		return nil, r.rollback(errMoved)
 	}
 	held = g.decide()
 	if !g.writes() {

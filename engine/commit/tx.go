@@ -55,7 +55,7 @@ func rollbackTx(ctx context.Context, tx pgx.Tx) {
 // same instance or key. It waits for their locks as long as ctx and the
 // transaction's own lock_timeout allow.
 func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared) (transitions.Receipt, error) {
-	o := &op{p: c, batch: newBatch(1)}
+	o := &op{p: c}
 	own := newSets()
 	conn := rows.NewUnnamedConn(tx.Conn().PgConn())
 	for try := 0; ; try++ {
@@ -74,7 +74,7 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 			return o.receipt, o.err
 		}
 		rollbackTx(ctx, point)
-		if r := react(err, tx.Conn().IsClosed()); r != again || try >= 3 {
+		if r := react(err); r != again || try >= 3 {
 			return transitions.Receipt{}, answerTo(err, r)
 		}
 	}
@@ -86,6 +86,9 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, setsOf func(string) *sets, callers bool) (held []*op, err error) {
 	if err := load(ctx, conn, p.stmts, g, callers); err != nil {
 		return nil, err
+	}
+	if g.outdated() {
+		return nil, errMoved
 	}
 	if held = g.decide(); len(held) > 0 {
 		return held, nil

@@ -9,6 +9,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// ValueError is what a row function made of a value that the database sent. The
+// connection is in order.
+type ValueError struct{ Err error }
+
+// Error says what is wrong with the value.
+func (e *ValueError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the row function's error.
+func (e *ValueError) Unwrap() error { return e.Err }
+
 // Conn sends statements in pipelined messages on one connection. It prepares
 // each statement when it first meets it. It is for one goroutine.
 type Conn struct {
@@ -49,7 +59,7 @@ var binaryFormat = []int16{1}
 // Send sends the queued statements as one message, reads their results, and
 // returns the first error. After an error of the database the rest of the
 // message was skipped; inside of a transaction that transaction has failed.
-// After an error of a row function everything was done. After any other error
+// After a *ValueError, of a row function, everything was done. After any other error
 // the connection is closed.
 //
 // A context that cannot end bounds the message by time instead: a server that
@@ -112,7 +122,10 @@ func readResult(p *pgconn.Pipeline, row func(*Row) error) error {
 	if _, err := reader.Close(); err != nil {
 		return err
 	}
-	return rowErr
+	if rowErr != nil {
+		return &ValueError{rowErr}
+	}
+	return nil
 }
 
 // prepare prepares what is new on this connection.

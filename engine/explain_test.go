@@ -1,0 +1,63 @@
+package engine_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestExplainSaysWhatAnActorCanDoNowAndWhyNot(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t))
+	submit(t, e, applied("L-1", 100)) // by ann
+	allowed := func(actor string, roles ...string) map[string]workflow.Code {
+		t.Helper()
+		options, err := e.Explain(t.Context(), "", loanID("L-1"), actor, roles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]workflow.Code{}
+		for _, o := range options {
+			out[o.Transition] = ""
+			if !o.Allowed {
+				out[o.Transition] = o.Reasons[len(o.Reasons)-1].Code
+			}
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		name string
+		got  map[string]workflow.Code
+		want workflow.Code // of forgive
+	}{
+		{"anybody", allowed("bob"), workflow.RoleRequired},
+		{"the boss", allowed("bob", "boss"), ""},
+		{"who applied", allowed("ann", "boss"), workflow.SeparationOfDuties},
+		{"every role", allowed("bob", transitions.AnyRole), ""},
+	} {
+		if want := map[string]workflow.Code{"pay": "", "book": "", "forgive": tt.want}; !reflect.DeepEqual(tt.got, want) {
+			t.Errorf("%s: got %v, want %v", tt.name, tt.got, want)
+		}
+	}
+	submit(t, e, on("pay", "L-1", "p", 100, ""))
+	want := map[string]workflow.Code{"pay": workflow.IllegalTransition, "book": workflow.IllegalTransition, "forgive": workflow.IllegalTransition}
+	if got := allowed("bob", "boss"); !reflect.DeepEqual(got, want) {
+		t.Errorf("settled: got %v, want %v", got, want)
+	}
+}
+
+func TestExplainNeedsTheVersionOfTheInstance(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	submit(t, newEngine(t, pool), applied("L-1", 100))
+	e := newEngine(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{loans(2)} })
+	_, err := e.Explain(t.Context(), "", loanID("L-1"), "bob", nil)
+	wantCode(t, err, workflow.WorkflowNotFound)
+	_, err = e.Explain(t.Context(), "", uuid.New(), "bob", nil)
+	wantCode(t, err, workflow.InstanceNotFound)
+}

@@ -1,0 +1,239 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// The workflow of these tests: a loan. "book" writes the user's own ledger in
+// its transaction.
+
+type loan struct {
+	Customer string `json:"customer"`
+	Region   string `json:"region,omitempty"`
+	Owed     int    `json:"owed"`
+}
+
+type application struct {
+	Number   string `json:"number" validate:"required"`
+	Customer string `json:"customer"`
+	Region   string `json:"region"`
+	Amount   int    `json:"amount" validate:"min=0"`
+}
+
+type payment struct {
+	Amount int    `json:"amount" validate:"min=1"`
+	Do     string `json:"do"` // what the user's SQL shall do besides
+}
+
+func apply(_ *workflow.Call, d *loan, p application) error {
+	d.Customer, d.Region, d.Owed = p.Customer, p.Region, p.Amount
+	return nil
+}
+
+func pay(c *workflow.Call, d *loan, p payment) error {
+	if p.Amount > d.Owed {
+		return workflow.Refuse("only %d is owed", d.Owed)
+	}
+	d.Owed -= p.Amount
+	c.Return(map[string]int{"owed": d.Owed})
+	if d.Owed == 0 {
+		c.Goto("settled")
+		c.Emit("loan.settled", d)
+	}
+	return nil
+}
+
+func none(*workflow.Call, *loan, workflow.None) error { return nil }
+
+func loans(version int, more ...workflow.Part[loan]) *workflow.Definition[loan] {
+	parts := []workflow.Part[loan]{
+		workflow.Start("apply", "open", apply).BusinessKey(func(p application) string { return p.Number }),
+		workflow.Start("walk-in", "open", apply),
+		workflow.On("pay", workflow.From("open"), workflow.Stay, pay).Or("settled"),
+		engine.InTx(workflow.On("book", workflow.From("open"), workflow.Stay, pay).Or("settled"), ledger),
+		workflow.On("forgive", workflow.From("open"), "settled", none).Role("boss").NotBy("apply"),
+	}
+	return workflow.Define("loan", version, append(parts, more...)...).Final("settled").Roles("boss").
+		Attr("customer", func(d loan) string { return d.Customer }).Attr("region", func(d loan) string { return d.Region })
+}
+
+const ledgerSQL = `CREATE TABLE ledger (customer text, amount int)`
+
+// ledger is the user's own SQL of "book".
+func ledger(ctx context.Context, tx pgx.Tx, d loan, p payment) error {
+	if _, err := tx.Exec(ctx, "INSERT INTO ledger VALUES ($1, $2)", d.Customer, p.Amount); err != nil {
+		return err
+	}
+	switch p.Do {
+	case "refuse":
+		return errLimit
+	case "fail":
+		return errors.New("the ledger is closed: secret")
+	case "fail with a code":
+		return workflow.Errorf(workflow.InstanceNotFound, "not yours to say")
+	case "panic":
+		panic("secret of the ledger")
+	case "violate":
+		_, err := tx.Exec(ctx, "INSERT INTO ledger SELECT 1/0")
+		return err
+	case "violate and hide it":
+		_, _ = tx.Exec(ctx, "SELECT 1/0") // what a careless user does
+	}
+	return nil
+}
+
+// errLimit is one value that is returned again and again.
+var errLimit = workflow.Refuse("the limit is reached")
+
+// database is a migrated database with the user's ledger.
+func database(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool := pgtest.Pool(t)
+	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, ledgerSQL)
+	return pool
+}
+
+// newEngine starts an engine with the loans; change may alter its configuration.
+func newEngine(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config)) *engine.Engine {
+	t.Helper()
+	config := engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Log: slog.New(slog.DiscardHandler)}
+	for _, c := range change {
+		c(&config)
+	}
+	e, err := engine.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		e.Stop(ctx)
+	})
+	return e
+}
+
+func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func query[T any](t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (v T) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+// rowCounts are the rows of every table that a command may write.
+func rowCounts(t testing.TB, pool *pgxpool.Pool) map[string]int {
+	t.Helper()
+	counts := map[string]int{}
+	for _, table := range []string{"pawl.instance", "pawl.command", "pawl.audit", "pawl.outbox", "ledger"} {
+		counts[table] = query[int](t, pool, "SELECT count(*) FROM "+table)
+	}
+	counts["head"] = query[int](t, pool, "SELECT coalesce(sum(head), 0) FROM pawl.log")
+	return counts
+}
+
+// wantMore checks how many rows were added. Tables that are not named must be
+// as before.
+func wantMore(t testing.TB, pool *pgxpool.Pool, before, more map[string]int) {
+	t.Helper()
+	want := maps.Clone(before)
+	for table, n := range more {
+		want[table] += n
+	}
+	if got := rowCounts(t, pool); !maps.Equal(got, want) {
+		t.Errorf("rows: got %v, want %v", got, want)
+	}
+}
+
+func wantCode(t testing.TB, err error, want workflow.Code) {
+	t.Helper()
+	if got := workflow.CodeOf(err); got != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// submit does a command that must be done.
+func submit(t testing.TB, e *engine.Engine, c transitions.Command) transitions.Receipt {
+	t.Helper()
+	r, err := e.Submit(t.Context(), c)
+	if err == nil {
+		err = r.Err()
+	}
+	if err != nil {
+		t.Fatalf("%s %s: %v", c.Transition, c.Key, err)
+	}
+	return r
+}
+
+// applied is an application by its number; the key is the number's.
+func applied(number string, amount int) transitions.Command {
+	return transitions.Command{Workflow: "loan", Transition: "apply", Key: "apply-" + number, Actor: "ann",
+		Payload: fmt.Appendf(nil, `{"number":%q,"customer":"c-1","region":"north","amount":%d}`, number, amount)}
+}
+
+// on is a payment on a loan.
+func on(transition, number, key string, amount int, do string) transitions.Command {
+	return transitions.Command{Workflow: "loan", Transition: transition, BusinessKey: number, Key: key, Actor: "bob",
+		Payload: fmt.Appendf(nil, `{"amount":%d,"do":%q}`, amount, do)}
+}
+
+func loanID(number string) uuid.UUID {
+	return transitions.InstanceID(transitions.DefaultTenant, "loan", number)
+}
+
+func migrate(t testing.TB, pool *pgxpool.Pool, name string) {
+	t.Helper()
+	if _, err := schema.Migrate(t.Context(), pool, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rollback ends a transaction that may have ended.
+func rollback(t testing.TB, tx pgx.Tx) {
+	t.Helper()
+	if err := tx.Rollback(context.Background()); err != nil && !errors.Is(err, pgx.ErrTxClosed) {
+		t.Error(err)
+	}
+}
+
+// waitBlocked waits until so many backends wait for a lock in a statement with
+// the text.
+func waitBlocked(t testing.TB, pool *pgxpool.Pool, text string, backends int) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for query[int](t, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+		AND strpos(query, $1) > 0 AND pid <> pg_backend_pid()`, text) < backends {
+		if time.Now().After(deadline) {
+			t.Fatalf("not %d statements with %q wait for a lock", backends, text)
+		}
+		time.Sleep(5 * time.Millisecond) // between two looks
+	}
+}

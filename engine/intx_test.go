@@ -1,0 +1,186 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// oneTransition is what a transition with one event adds; with its own SQL, the
+// ledger too.
+var (
+	oneTransition = map[string]int{"pawl.command": 1, "pawl.audit": 1, "pawl.outbox": 1, "head": 1}
+	oneBooking    = map[string]int{"pawl.command": 1, "pawl.audit": 1, "pawl.outbox": 1, "head": 1, "ledger": 1}
+)
+
+func TestTheUsersSQLCommitsWithItsCommand(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool)
+	submit(t, e, applied("L-1", 100))
+	before := rowCounts(t, pool)
+	first := submit(t, e, on("book", "L-1", "b", 30, ""))
+	wantMore(t, pool, before, oneBooking)
+	if first.Position != 2 || first.Version != 2 {
+		t.Errorf("got %+v", first)
+	}
+	for range 3 { // a replay does not run it again
+		again := submit(t, e, on("book", "L-1", "b", 30, ""))
+		if !again.Replayed || !bytes.Equal(again.Body, first.Body) {
+			t.Errorf("got %s, replayed %v, want %s", again.Body, again.Replayed, first.Body)
+		}
+	}
+	wantMore(t, pool, before, oneBooking)
+}
+
+func TestTheUsersSQLSeesTheDataAfterTheTransition(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	var saw loan
+	var amount int
+	see := func(_ context.Context, _ pgx.Tx, d loan, p payment) error { saw, amount = d, p.Amount; return nil }
+	e := newEngine(t, pool, func(c *engine.Config) {
+		c.Workflows = []workflow.Source{loans(1, engine.InTx(workflow.On("see", workflow.From("open"), workflow.Stay, pay).Or("settled"), see))}
+	})
+	submit(t, e, applied("L-1", 100))
+	submit(t, e, on("see", "L-1", "s", 30, ""))
+	if want := (loan{Customer: "c-1", Region: "north", Owed: 70}); saw != want || amount != 30 {
+		t.Errorf("got %+v and %d", saw, amount)
+	}
+}
+
+func TestARefusalOfTheUsersSQLUndoesItAndIsStored(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool)
+	submit(t, e, applied("L-1", 100))
+	before := rowCounts(t, pool)
+	for i := range 3 {
+		r, err := e.Submit(t.Context(), on("book", "L-1", "b", 30, "refuse"))
+		if err != nil || r.Status != 409 || r.Version != 0 || r.Position != 0 || r.Replayed != (i > 0) {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+		e := r.Err()
+		wantCode(t, e, workflow.GuardRefused)
+		if !strings.Contains(e.Error(), "the limit is reached") || !strings.Contains(string(r.Body), `"state":"open"`) {
+			t.Errorf("the caller is told %s", r.Body)
+		}
+	}
+	wantMore(t, pool, before, map[string]int{"pawl.command": 1})
+	inst, err := e.InstanceByKey(t.Context(), "", "loan", "L-1")
+	if err != nil || inst.Version != 1 {
+		t.Errorf("got %+v, %v", inst, err)
+	}
+	if own := errLimit.(*workflow.Error); own.State != "" {
+		t.Errorf("the user's own value was changed: %+v", own)
+	}
+}
+
+func TestAnyOtherFailureOfTheUsersSQLUndoesEverythingAndStoresNothing(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool)
+	submit(t, e, applied("L-1", 100))
+	before := rowCounts(t, pool)
+	for _, do := range []string{"fail", "fail with a code", "panic", "violate", "violate and hide it"} {
+		begun := time.Now()
+		r, err := e.Submit(t.Context(), on("book", "L-1", "b-"+do, 30, do))
+		wantCode(t, err, workflow.Internal)
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("%s: it took %s to say so", do, took)
+		}
+		if r.Status != 0 || r.Body != nil {
+			t.Errorf("%s: an answer %+v with the error", do, r)
+		}
+		told := string(transitions.ProblemOf(err).JSON())
+		for _, secret := range []string{"secret", "ledger", "division", "not yours"} {
+			if strings.Contains(told, secret) {
+				t.Errorf("%s: the caller is told %s", do, told)
+			}
+		}
+		wantMore(t, pool, before, nil)
+	}
+	// The keys are free: the same intent may be tried again.
+	for _, do := range []string{"fail", "panic", "violate"} {
+		c := on("book", "L-1", "b-"+do, 10, "")
+		if r := submit(t, e, c); r.Replayed {
+			t.Errorf("%s: replayed", do)
+		}
+	}
+}
+
+// The users' SQL of one instance never overlaps, and everything adds up.
+func TestTheUsersSQLOfManyCallersAddsUp(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	var inside, most, ran atomic.Int64
+	alone := func(ctx context.Context, tx pgx.Tx, d loan, p payment) error {
+		most.Store(max(most.Load(), inside.Add(1)))
+		defer inside.Add(-1)
+		ran.Add(1)
+		return ledger(ctx, tx, d, p)
+	}
+	e := newEngine(t, pool, func(c *engine.Config) {
+		c.Workflows = []workflow.Source{loans(1, engine.InTx(workflow.On("buy", workflow.From("open"), workflow.Stay, pay).Or("settled"), alone))}
+	})
+	submit(t, e, applied("L-1", 1000))
+	var work sync.WaitGroup
+	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
+		for range 3 { // three attempts of each intent
+			work.Go(func() {
+				for _, n := range []string{"1", "2", "3"} {
+					if r, err := e.Submit(t.Context(), on("buy", "L-1", key+n, 10, "")); err != nil || r.Refused() {
+						t.Errorf("%s: %+v, %v", key+n, r, err)
+					}
+				}
+			})
+		}
+	}
+	work.Wait()
+	if most.Load() != 1 {
+		t.Errorf("%d ran at once on one instance", most.Load())
+	}
+	inst, err := e.InstanceByKey(t.Context(), "", "loan", "L-1")
+	if err != nil || inst.Version != 19 || !strings.Contains(string(inst.Data), `"owed":820`) {
+		t.Errorf("got version %d, %s, %v", inst.Version, inst.Data, err)
+	}
+	if got := query[int](t, pool, "SELECT sum(amount) FROM ledger"); got != 180 {
+		t.Errorf("the ledger says %d", got)
+	}
+	if ran.Load() != 18 {
+		t.Errorf("it ran %d times for 18 intents, with nobody else around", ran.Load())
+	}
+}
+
+func TestTheUsersSQLThatTakesTooLongFailsItsCommandAlone(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	sleepy := func(ctx context.Context, tx pgx.Tx, _ loan, p payment) error {
+		if p.Do == "" {
+			return nil
+		}
+		_, err := tx.Exec(ctx, "SELECT pg_sleep(60)")
+		return err
+	}
+	e := newEngine(t, pool, func(c *engine.Config) {
+		c.Pipeline.HookTimeout = 200 * time.Millisecond
+		c.Workflows = []workflow.Source{loans(1, engine.InTx(workflow.On("buy", workflow.From("open"), workflow.Stay, pay).Or("settled"), sleepy))}
+	})
+	submit(t, e, applied("L-1", 100))
+	before := rowCounts(t, pool)
+	_, err := e.Submit(t.Context(), on("buy", "L-1", "slow", 1, "sleep"))
+	wantCode(t, err, workflow.TimedOut)
+	wantMore(t, pool, before, nil)
+	submit(t, e, on("buy", "L-1", "slow", 1, ""))
+	wantMore(t, pool, before, oneTransition)
+}

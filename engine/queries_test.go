@@ -1,0 +1,256 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// seedLoans inserts n open loans and every tenth settled, of customers c-0 to
+// c-99 in regions of ten.
+func seedLoans(t testing.TB, pool *pgxpool.Pool, n int) {
+	t.Helper()
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data, attributes, open, chain, created_at, updated_at)
+		SELECT 'default', gen_random_uuid(), CASE WHEN i % 2 = 0 THEN 'loan' ELSE 'gift' END, 1, NULL, CASE WHEN i % 10 = 0 THEN 'settled' ELSE 'open' END,
+			1, '{}', jsonb_build_object('customer', 'c-' || i % 100, 'region', 'r-' || i % 10), i % 10 <> 0, sha256('x'), now(), now()
+		FROM generate_series(0, $1 - 1) i`, n)
+	exec(t, pool, "ANALYZE pawl.instance")
+}
+
+// pages reads every page of a filter.
+func pages(t testing.TB, e *engine.Engine, f transitions.Filter, between func()) (all []transitions.Instance) {
+	t.Helper()
+	for {
+		page, err := e.Instances(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Limit > 0 && len(page.Instances) > f.Limit {
+			t.Fatalf("%d instances on a page of %d", len(page.Instances), f.Limit)
+		}
+		all = append(all, page.Instances...)
+		if !page.More {
+			return all
+		}
+		f.After = page.Instances[len(page.Instances)-1].ID
+		between()
+	}
+}
+
+func TestInstancesAreFilteredByEverythingDeclared(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	gift := workflow.Define("gift", 1, workflow.Start("give", "open", none), workflow.On("end", workflow.From("open"), "settled", none)).Final("settled")
+	e := newEngine(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, gift) })
+	seedLoans(t, pool, 1000)
+	submit(t, e, applied("L-1", 10))
+	other := applied("L-1", 10)
+	other.Tenant = "acme"
+	submit(t, e, other)
+	for _, tt := range []struct {
+		name   string
+		filter transitions.Filter
+		want   int
+	}{
+		{"everything", transitions.Filter{}, 1001},
+		{"another tenant", transitions.Filter{Tenant: "acme"}, 1},
+		{"a tenant with nothing", transitions.Filter{Tenant: "nobody"}, 0},
+		{"a workflow", transitions.Filter{Workflow: "gift"}, 500},
+		{"a state", transitions.Filter{State: "settled"}, 100},
+		{"a workflow in a state", transitions.Filter{Workflow: "loan", State: "open"}, 401},
+		{"a state that is none", transitions.Filter{Workflow: "loan", State: "nowhere"}, 0},
+		{"a business key", transitions.Filter{Workflow: "loan", BusinessKey: "L-1"}, 1},
+		{"a business key in another state", transitions.Filter{Workflow: "loan", BusinessKey: "L-1", State: "settled"}, 0},
+		{"a business key that is none", transitions.Filter{Workflow: "loan", BusinessKey: "L-2"}, 0},
+		{"an attribute", transitions.Filter{Attributes: map[string]string{"customer": "c-7"}}, 10},
+		{"an attribute of a workflow", transitions.Filter{Workflow: "loan", Attributes: map[string]string{"customer": "c-7"}}, 0},
+		{"two attributes", transitions.Filter{Attributes: map[string]string{"customer": "c-1", "region": "north"}}, 1},
+		{"two that never meet", transitions.Filter{Attributes: map[string]string{"customer": "c-7", "region": "r-8"}}, 0},
+		{"an attribute that is none", transitions.Filter{Attributes: map[string]string{"colour": "red"}}, 0},
+		{"a value like an operator", transitions.Filter{Attributes: map[string]string{"customer": `"} || '%'`}}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, limit := range []int{0, 7, 1000} {
+				tt.filter.Limit = limit
+				if limit == 7 && tt.want > 200 {
+					continue // the same, in very many pages
+				}
+				all := pages(t, e, tt.filter, func() {})
+				if len(all) != tt.want {
+					t.Errorf("pages of %d: got %d, want %d", limit, len(all), tt.want)
+				}
+				if !slices.IsSortedFunc(all, func(a, b transitions.Instance) int { return bytes.Compare(a.ID[:], b.ID[:]) }) {
+					t.Errorf("pages of %d are not in the order of the ids", limit)
+				}
+			}
+		})
+	}
+}
+
+func TestAFilterThatMeansNothingIsRefused(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t))
+	_, err := e.Instances(t.Context(), transitions.Filter{BusinessKey: "L-1"})
+	wantCode(t, err, workflow.InvalidRequest)
+	_, err = e.Instances(t.Context(), transitions.Filter{Workflow: "nothing"})
+	wantCode(t, err, workflow.WorkflowNotFound)
+}
+
+func TestAPageHasAHundredUnlessAskedAndAThousandAtMost(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool)
+	seedLoans(t, pool, 1500)
+	for limit, want := range map[int]int{0: 100, -1: 100, 1: 1, 1000: 1000, 5000: 1000} {
+		page, err := e.Instances(t.Context(), transitions.Filter{Limit: limit})
+		if err != nil || len(page.Instances) != want || !page.More {
+			t.Errorf("limit %d: got %d, more %v, %v", limit, len(page.Instances), page.More, err)
+		}
+	}
+}
+
+// While pages are read others insert, before and behind the cursor: whoever was
+// there from the beginning is seen once.
+func TestPagingIsStableUnderInserts(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool)
+	seedLoans(t, pool, 300)
+	there := map[uuid.UUID]int{}
+	for _, i := range pages(t, e, transitions.Filter{}, func() {}) {
+		there[i.ID] = 0
+	}
+	all := pages(t, e, transitions.Filter{Limit: 10}, func() { seedLoans(t, pool, 20) })
+	if len(all) <= len(there) {
+		t.Errorf("%d instances were seen, so that nothing was inserted in between", len(all))
+	}
+	seen := map[uuid.UUID]bool{}
+	for _, i := range all {
+		if seen[i.ID] {
+			t.Errorf("%s was seen twice", i.ID)
+		}
+		seen[i.ID] = true
+	}
+	for id := range there {
+		if !seen[id] {
+			t.Errorf("%s was never seen", id)
+		}
+	}
+}
+
+// lastQuery remembers the last query that has a text in it.
+type lastQuery struct {
+	mu       sync.Mutex
+	fragment string
+	sql      string
+	args     []any
+}
+
+func (q *lastQuery) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if strings.Contains(data.SQL, q.fragment) && !strings.HasPrefix(data.SQL, "EXPLAIN") {
+		q.sql, q.args = data.SQL, data.Args
+	}
+	return ctx
+}
+
+func (q *lastQuery) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func TestFiltersUseTheirIndexes(t *testing.T) {
+	t.Parallel()
+	config := database(t).Config()
+	last := &lastQuery{fragment: "ORDER BY id LIMIT"}
+	config.ConnConfig.Tracer = last
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	e := newEngine(t, pool)
+	seedLoans(t, pool, 20_000)
+	submit(t, e, applied("L-1", 1))
+	exec(t, pool, "ANALYZE pawl.instance")
+	for _, tt := range []struct {
+		name   string
+		filter transitions.Filter
+		index  string
+	}{
+		{"an attribute", transitions.Filter{Attributes: map[string]string{"customer": "c-1", "region": "north"}}, "instance_attributes"},
+		{"an attribute of a workflow in a state", transitions.Filter{Workflow: "loan", State: "open",
+			Attributes: map[string]string{"customer": "c-1", "region": "north"}}, "instance_attributes"},
+		{"a workflow in a state", transitions.Filter{Workflow: "loan", State: "settled"}, "instance_list"},
+		{"a business key", transitions.Filter{Workflow: "loan", BusinessKey: "L-1"}, "instance_pkey"},
+		{"everything", transitions.Filter{}, "instance_pkey"},
+	} {
+		if _, err := e.Instances(t.Context(), tt.filter); err != nil {
+			t.Fatal(err)
+		}
+		found, err := pool.Query(t.Context(), "EXPLAIN "+last.sql, last.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := pgx.CollectRows(found, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan := strings.Join(lines, "\n"); !strings.Contains(plan, tt.index) || strings.Contains(plan, "Seq Scan") {
+			t.Errorf("%s does not use %s:\n%s", tt.name, tt.index, plan)
+		}
+	}
+}
+
+func TestReadsTellADatabaseThatIsGoneFromNothingFound(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	reads := map[string]func(context.Context) error{
+		"Instance":      func(ctx context.Context) error { _, err := e.Instance(ctx, "", uuid.New()); return err },
+		"InstanceByKey": func(ctx context.Context) error { _, err := e.InstanceByKey(ctx, "", "loan", "L-1"); return err },
+		"Instances":     func(ctx context.Context) error { _, err := e.Instances(ctx, transitions.Filter{}); return err },
+		"History":       func(ctx context.Context) error { _, err := e.History(ctx, "", uuid.New(), 0, 1); return err },
+		"Explain":       func(ctx context.Context) error { _, err := e.Explain(ctx, "", uuid.New(), "", nil); return err },
+		"Command":       func(ctx context.Context) error { _, err := e.Command(ctx, "", "s", "k"); return err },
+		"Verify":        func(ctx context.Context) error { _, err := e.Verify(ctx, "", uuid.Nil); return err },
+		"Head":          func(ctx context.Context) error { _, err := e.Head(ctx, ""); return err },
+		"Submit by id": func(ctx context.Context) error {
+			_, err := e.Submit(ctx, transitions.Command{Instance: uuid.New(), Transition: "pay", Key: "k"})
+			return err
+		},
+		"DryRun": func(ctx context.Context) error { _, err := e.DryRun(ctx, on("pay", "L-1", "", 1, "")); return err },
+	}
+	for name, read := range reads {
+		if err := read(ctx); workflow.CodeOf(err) != workflow.TimedOut {
+			t.Errorf("%s, canceled: got %v, want %s", name, err, workflow.TimedOut)
+		}
+	}
+	for _, table := range []string{"instance", "audit", "command", "log"} {
+		exec(t, pool, fmt.Sprintf("ALTER TABLE pawl.%[1]s RENAME TO gone_%[1]s", table))
+	}
+	for name, read := range reads {
+		err := read(t.Context())
+		if workflow.CodeOf(err) != workflow.Unavailable {
+			t.Errorf("%s, broken: got %v, want %s", name, err, workflow.Unavailable)
+		}
+		if told := string(transitions.ProblemOf(err).JSON()); strings.Contains(told, "pawl.") || strings.Contains(told, "relation") {
+			t.Errorf("%s tells its caller %s", name, told)
+		}
+	}
+	for _, table := range []string{"instance", "audit", "command", "log"} { // so that the engine can stop in peace
+		exec(t, pool, fmt.Sprintf("ALTER TABLE pawl.gone_%[1]s RENAME TO %[1]s", table))
+	}
+}

@@ -1,0 +1,221 @@
+package engine_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestAnInstanceReadsAsItWasDecided(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	now := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.FixedZone("", 3600))
+	e := newEngine(t, pool, func(c *engine.Config) { c.Now = func() time.Time { return now } })
+	submit(t, e, applied("L-1", 100))
+	submit(t, e, on("pay", "L-1", "p-1", 30, ""))
+	at := now.UTC().Truncate(time.Microsecond)
+	want := transitions.Instance{
+		Tenant: "default", ID: loanID("L-1"), Workflow: "loan", Definition: 1, BusinessKey: "L-1", State: "open", Version: 2,
+		Data: []byte(`{"customer":"c-1","region":"north","owed":70}`), Attributes: map[string]string{"customer": "c-1", "region": "north"},
+		Duties: map[string][]string{"apply": {"ann"}}, Open: true, CreatedAt: at, UpdatedAt: at,
+	}
+	history, err := e.History(t.Context(), "", want.ID, 0, 10)
+	if err != nil || len(history) != 2 {
+		t.Fatalf("got %d entries, %v", len(history), err)
+	}
+	want.Chain = history[1].Hash
+	got, err := e.Instance(t.Context(), "", loanID("L-1"))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
+	}
+	byKey, err := e.InstanceByKey(t.Context(), "default", "loan", "L-1")
+	if err != nil || !reflect.DeepEqual(byKey, want) {
+		t.Errorf("by its key: got %+v, %v", byKey, err)
+	}
+	page, err := e.Instances(t.Context(), transitions.Filter{})
+	if err != nil || len(page.Instances) != 1 || !reflect.DeepEqual(page.Instances[0], want) {
+		t.Errorf("in a list: got %+v, %v", page, err)
+	}
+}
+
+func TestWhatIsNotThereIsNotFound(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t))
+	submit(t, e, applied("L-1", 100))
+	id := loanID("L-1")
+	for _, tenant := range []string{"acme", ""} {
+		if tenant == "" {
+			id = uuid.New()
+		}
+		_, err := e.Instance(t.Context(), tenant, id)
+		wantCode(t, err, workflow.InstanceNotFound)
+		_, err = e.History(t.Context(), tenant, id, 0, 10)
+		wantCode(t, err, workflow.InstanceNotFound)
+		_, err = e.Explain(t.Context(), tenant, id, "ann", nil)
+		wantCode(t, err, workflow.InstanceNotFound)
+		_, err = e.Verify(t.Context(), tenant, id)
+		wantCode(t, err, workflow.InstanceNotFound)
+		_, err = e.Submit(t.Context(), transitions.Command{Tenant: tenant, Instance: id, Transition: "pay", Key: "k", Payload: []byte(`{"amount":1,"do":""}`)})
+		wantCode(t, err, workflow.InstanceNotFound)
+	}
+	_, err := e.InstanceByKey(t.Context(), "", "loan", "L-2")
+	wantCode(t, err, workflow.InstanceNotFound)
+	_, err = e.InstanceByKey(t.Context(), "acme", "loan", "L-1")
+	wantCode(t, err, workflow.InstanceNotFound)
+	_, err = e.InstanceByKey(t.Context(), "", "gift", "L-1")
+	wantCode(t, err, workflow.WorkflowNotFound)
+	_, err = e.Workflow("gift", 0)
+	wantCode(t, err, workflow.WorkflowNotFound)
+	_, err = e.Workflow("loan", 2)
+	wantCode(t, err, workflow.WorkflowNotFound)
+	_, err = e.Command(t.Context(), "", "loan:apply", "apply-L-2")
+	wantCode(t, err, workflow.CommandNotFound)
+	_, err = e.Command(t.Context(), "acme", "loan:apply", "apply-L-1")
+	wantCode(t, err, workflow.CommandNotFound)
+}
+
+func TestHistoryGoesPageByPage(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t))
+	submit(t, e, applied("L-1", 100))
+	for _, key := range []string{"a", "b", "c", "d"} {
+		submit(t, e, on("pay", "L-1", key, 25, ""))
+	}
+	var keys []string
+	for after := int64(0); ; {
+		page, err := e.History(t.Context(), "", loanID("L-1"), after, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, entry := range page {
+			if entry.Version != after+1 || entry.Position != entry.Version {
+				t.Errorf("after %d: version %d at position %d", after, entry.Version, entry.Position)
+			}
+			after = entry.Version
+			keys = append(keys, entry.Key)
+		}
+	}
+	if want := []string{"apply-L-1", "a", "b", "c", "d"}; !reflect.DeepEqual(keys, want) {
+		t.Errorf("got %v, want %v", keys, want)
+	}
+	entries, err := e.History(t.Context(), "", loanID("L-1"), 5, 0) // past its end: nothing, and no error
+	if err != nil || len(entries) != 0 {
+		t.Errorf("past the end: %v, %v", entries, err)
+	}
+}
+
+func TestACommandReadsAsItWasAnswered(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t), func(c *engine.Config) { c.Replay = time.Hour })
+	first := submit(t, e, applied("L-1", 100))
+	got, err := e.Command(t.Context(), "", "loan:apply", "apply-L-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Status != transitions.Succeeded || got.Code != 201 || got.Version != 1 || got.Position != first.Position || got.Instance != first.Instance ||
+		got.Workflow != "loan" || got.Transition != "apply" || got.Fingerprint == [32]byte{} {
+		t.Errorf("got %+v", got)
+	}
+	if got.ExpiresAt.Sub(got.FinishedAt) != time.Hour || !got.CreatedAt.Equal(got.FinishedAt) || !got.LockedUntil.IsZero() {
+		t.Errorf("got %s, %s, %s", got.CreatedAt, got.FinishedAt, got.ExpiresAt)
+	}
+	if replay, err := got.Answer(transitions.ClaimReplay); err != nil || string(replay.Body) != string(first.Body) {
+		t.Errorf("it would be replayed as %s, %v; it was %s", replay.Body, err, first.Body)
+	}
+	r, err := e.Submit(t.Context(), on("pay", "L-1", "too much", 101, ""))
+	if err != nil || !r.Refused() {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	got, err = e.Command(t.Context(), "", "loan:"+loanID("L-1").String(), "too much")
+	if err != nil || got.Status != transitions.FailedFinal || got.Code != 409 || got.Version != 0 || got.Position != 0 {
+		t.Errorf("refused: got %+v, %v", got, err)
+	}
+}
+
+func TestVerifyAndHeadAreOfOneTenant(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool)
+	for _, tenant := range []string{"", "acme"} {
+		for _, number := range []string{"L-1", "L-2"} {
+			c := applied(number, 10)
+			c.Tenant = tenant
+			submit(t, e, c)
+		}
+	}
+	for tenant, want := range map[string]int64{"": 2, "acme": 2, "nobody": 0} {
+		if head, err := e.Head(t.Context(), tenant); err != nil || head != want {
+			t.Errorf("%q: head %d, %v", tenant, head, err)
+		}
+	}
+	exec(t, pool, "UPDATE pawl.audit SET actor = 'eve' WHERE tenant = 'acme' AND instance = $1", transitions.InstanceID("acme", "loan", "L-2"))
+	got, err := e.Verify(t.Context(), "", uuid.Nil)
+	if err != nil || len(got.Broken) != 0 || got.Entries != 2 {
+		t.Errorf("the default tenant: %+v, %v", got, err)
+	}
+	rows := int64(-1)
+	got, err = e.VerifyWithProgress(t.Context(), "acme", uuid.Nil, func(n int64) { rows = n })
+	if err != nil || len(got.Broken) != 1 || got.Broken[0].Instance != transitions.InstanceID("acme", "loan", "L-2") {
+		t.Errorf("acme: %+v, %v", got, err)
+	}
+	if rows > 2 {
+		t.Errorf("progress says %d rows", rows)
+	}
+	got, err = e.Verify(t.Context(), "acme", transitions.InstanceID("acme", "loan", "L-1"))
+	if err != nil || len(got.Broken) != 0 || got.Entries != 1 {
+		t.Errorf("one instance: %+v, %v", got, err)
+	}
+}
+
+func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	before := rowCounts(t, pool)
+	migrate(t, pool, "elsewhere")
+	e := newEngine(t, pool, func(c *engine.Config) { c.Schema = "elsewhere" })
+	submit(t, e, applied("L-1", 100))
+	submit(t, e, on("pay", "L-1", "p-1", 40, ""))
+	submit(t, e, on("book", "L-1", "p-2", 40, ""))
+	if r := submit(t, e, on("pay", "L-1", "p-1", 40, "")); !r.Replayed {
+		t.Error("a retry was not replayed")
+	}
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rollback(t, tx)
+	if _, err := e.SubmitTx(t.Context(), tx, on("pay", "L-1", "p-3", 20, "")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f := e.Follow("", 0)
+	defer f.Close()
+	seen := int64(0)
+	for seen < 4 {
+		batch, err := f.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = batch.Last
+	}
+	v, err := e.Verify(t.Context(), "", uuid.Nil)
+	if err != nil || len(v.Broken) != 0 || v.Entries != 4 {
+		t.Errorf("got %+v, %v", v, err)
+	}
+	page, err := e.Instances(t.Context(), transitions.Filter{State: "settled", Attributes: map[string]string{"customer": "c-1"}})
+	if err != nil || len(page.Instances) != 1 {
+		t.Errorf("got %+v, %v", page, err)
+	}
+	wantMore(t, pool, before, map[string]int{"ledger": 1}) // the schema pawl has nothing of it
+}

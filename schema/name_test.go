@@ -1,0 +1,47 @@
+package schema
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCheckNameTakesWhatNeedsNoQuotes(t *testing.T) {
+	t.Parallel()
+	for name, ok := range map[string]bool{
+		"pawl": true, "_": true, "a1_b2": true, strings.Repeat("x", 63): true,
+		"": false, "1a": false, "Pawl": false, "a b": false, `a"b`: false, "a.b": false, "a;b": false, "é": false, "a-b": false,
+		strings.Repeat("x", 64): false, "pawl\n": false,
+	} {
+		if err := CheckName(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestABadNameReachesNoDatabase(t *testing.T) {
+	t.Parallel()
+	if _, err := Migrate(t.Context(), nil, `x"; DROP TABLE`); err == nil {
+		t.Error("Migrate took it")
+	}
+	if err := Check(t.Context(), nil, ""); err == nil {
+		t.Error("Check took it")
+	}
+}
+
+func TestInReplacesTheQualifierAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for sql, want := range map[string]string{
+		"SELECT FROM pawl.audit, pawl.log":                `SELECT FROM "other".audit, "other".log`,
+		"nextval('pawl.provisional')":                     `nextval('"other".provisional')`,
+		"SELECT mypawl.x, pawlx.y, 'pawl migrate', pawl":  "SELECT mypawl.x, pawlx.y, 'pawl migrate', pawl",
+		"(pawl.expect(1, 1))\npawl.log":                   "(\"other\".expect(1, 1))\n\"other\".log",
+		"SELECT $1 FROM pawl.log WHERE tenant = '$1 \\1'": `SELECT $1 FROM "other".log WHERE tenant = '$1 \1'`,
+	} {
+		if got := In("other", sql); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if got := In(Default, sql); got != sql {
+			t.Errorf("by its own name: got %s", got)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package schema
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// row is a row in SQL, by column.
+type row map[string]string
+
+// insert is the end of an INSERT of the row with some columns changed.
+func (r row) insert(change row) string {
+	changed := maps.Clone(r)
+	maps.Copy(changed, change)
+	names := slices.Sorted(maps.Keys(changed))
+	values := make([]string, len(names))
+	for i, n := range names {
+		values[i] = changed[n]
+	}
+	return "(" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")"
+}
+
+const hash32 = `'\x0000000000000000000000000000000000000000000000000000000000000000'`
+
+// validRows has a row of each table that is as it should be.
+var validRows = map[string]row{
+	"instance": {"tenant": "'t'", "id": "gen_random_uuid()", "workflow": "'w'", "definition": "1", "business_key": "'b'", "state": "'s'",
+		"version": "1", "data": "'{}'", "open": "true", "chain": hash32, "created_at": "now()", "updated_at": "now()"},
+	"command": {"tenant": "'t'", "scope": "'s'", "key": "'k'", "fingerprint": hash32, "status": "'succeeded'", "workflow": "'w'",
+		"transition": "'t'", "instance": "gen_random_uuid()", "version": "1", "actor": "''", "code": "200", "body": "'{}'",
+		"created_at": "now()", "finished_at": "now()", "expires_at": "now()"},
+	"log": {"tenant": "'t'", "head": "0"},
+	"audit": {"tenant": "'t'", "instance": "gen_random_uuid()", "version": "1", "position": "1", "workflow": "'w'", "transition": "'t'",
+		"from_state": "NULL", "to_state": "'s'", "actor": "''", "payload": "'{}'", "data": "'{}'", "scope": "'s'", "key": "'k'",
+		"at": "now()", "payload_digest": "NULL", "data_digest": "NULL", "hash": hash32},
+	"outbox": {"tenant": "'t'", "position": "1", "type": "'w.t'", "ordinal": "0", "workflow": "'w'", "instance": "gen_random_uuid()",
+		"version": "1", "transition": "'t'", "state": "'s'", "at": "now()", "payload": "'{}'"},
+	"definition": {"workflow": "'w'", "version": "1", "hash": "'h'", "spec": "'{}'"},
+}
+
+func TestEveryCheckRefusesWhatItSays(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t, Default)
+	const short = `'\x00'`
+	repeat := func(n string) string { return "repeat('x', " + n + ")" }
+	cases := []struct {
+		table  string
+		change row
+	}{
+		{"instance", row{"tenant": "''"}},
+		{"instance", row{"tenant": repeat("65")}},
+		{"instance", row{"definition": "0"}},
+		{"instance", row{"business_key": "''"}},
+		{"instance", row{"business_key": repeat("256")}},
+		{"instance", row{"business_key": "repeat('é', 128)"}}, // counted in bytes
+		{"instance", row{"version": "0"}},
+		{"instance", row{"chain": short}},
+		{"command", row{"scope": "''"}},
+		{"command", row{"scope": repeat("256")}},
+		{"command", row{"key": "''"}},
+		{"command", row{"key": repeat("256")}},
+		{"command", row{"fingerprint": short}},
+		{"command", row{"status": "'odd'", "body": "NULL", "code": "NULL", "version": "NULL"}},
+		{"command", row{"version": "0"}},
+		{"command", row{"code": "199"}},
+		{"command", row{"code": "600"}},
+		{"command", row{"body": "NULL", "code": "NULL"}},           // done without an answer
+		{"command", row{"status": "'pending'", "version": "NULL"}}, // an answer of what is not done
+		{"command", row{"status": "'expired'", "version": "NULL"}}, // an answer past its horizon
+		{"command", row{"code": "NULL"}},                           // an answer without a status
+		{"command", row{"status": "'failed_final'"}},               // a refusal that made a version
+		{"command", row{"finished_at": "NULL"}},                    // done at no time
+		{"command", row{"status": "'expired'", "version": "NULL", "body": "NULL", "code": "NULL", "finished_at": "NULL"}},
+		{"log", row{"tenant": "''"}},
+		{"log", row{"tenant": repeat("65")}},
+		{"log", row{"head": "-1"}},
+		{"audit", row{"version": "0", "from_state": "'s'"}},
+		{"audit", row{"position": "0"}},
+		{"audit", row{"hash": short}},
+		{"audit", row{"from_state": "'s'"}}, // the first comes from nowhere
+		{"audit", row{"version": "2"}},      // the second from somewhere
+		{"audit", row{"payload": "NULL"}},   // redacted without a digest
+		{"audit", row{"payload_digest": hash32}},
+		{"audit", row{"payload": "NULL", "payload_digest": short}},
+		{"audit", row{"data": "NULL"}},
+		{"audit", row{"data_digest": hash32}},
+		{"audit", row{"data": "NULL", "data_digest": short}},
+		{"outbox", row{"position": "0"}},
+		{"outbox", row{"type": "''"}},
+		{"outbox", row{"type": repeat("256")}},
+		{"outbox", row{"ordinal": "-1"}},
+	}
+	hit := map[string]bool{}
+	for _, c := range cases {
+		_, err := pool.Exec(t.Context(), "INSERT INTO pawl."+c.table+" "+validRows[c.table].insert(c.change))
+		e, ok := errors.AsType[*pgconn.PgError](err)
+		if !ok || e.Code != "23514" {
+			t.Errorf("%s with %v: %v, want a check violation", c.table, c.change, err)
+			continue
+		}
+		hit[e.ConstraintName] = true
+	}
+	found, err := pool.Query(t.Context(), `SELECT conrelid::regclass || ': ' || pg_get_constraintdef(oid), conname FROM pg_constraint
+		WHERE connamespace = 'pawl'::regnamespace AND contype = 'c'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var definition, name string
+	if _, err := pgx.ForEachRow(found, []any{&definition, &name}, func() error {
+		if !hit[name] {
+			t.Errorf("no bad row here violates %s", definition)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEveryTableTakesAGoodRowAndOnlyOnce(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t, Default)
+	const id = "'01936b0e-0000-7000-8000-000000000001'"
+	for table, good := range validRows {
+		same := row{}
+		for _, c := range []string{"id", "instance"} {
+			if _, has := good[c]; has {
+				same[c] = id
+			}
+		}
+		insert := "INSERT INTO pawl." + table + " " + good.insert(same)
+		if _, err := pool.Exec(t.Context(), insert); err != nil {
+			t.Errorf("%s: %v", table, err)
+		}
+		_, err := pool.Exec(t.Context(), insert)
+		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "23505" || e.ConstraintName != table+"_pkey" {
+			t.Errorf("%s twice: %v, want a violation of its primary key", table, err)
+		}
+	}
+}
+
+func TestEveryTableAndColumnHasAComment(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t, Default)
+	found, err := pool.Query(t.Context(), `
+		SELECT c.relname || coalesce('.' || a.attname, '')
+		FROM pg_class c
+		JOIN (SELECT attrelid, attnum, attname FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped
+			UNION ALL SELECT oid, 0, NULL FROM pg_class) a ON a.attrelid = c.oid
+		LEFT JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass AND d.objsubid = a.attnum
+		WHERE c.relnamespace = 'pawl'::regnamespace AND c.relkind IN ('r', 'p', 'S', 'v') AND NOT (c.relkind = 'S' AND a.attnum > 0)
+			AND coalesce(d.description, '') = ''
+		UNION ALL
+		SELECT p.oid::regprocedure::text FROM pg_proc p
+		WHERE p.pronamespace = 'pawl'::regnamespace AND obj_description(p.oid, 'pg_proc') IS NULL
+		ORDER BY 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(missing) > 0 {
+		t.Errorf("without a comment: %s", strings.Join(missing, ", "))
+	}
+}
+
+func TestEveryPrimaryKeyOfATenantsRowsBeginsWithTheTenant(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t, Default)
+	found, err := pool.Query(t.Context(), `
+		SELECT c.relname || ' (' || pg_get_indexdef(i.indexrelid) || ')'
+		FROM pg_index i
+		JOIN pg_class c ON c.oid = i.indrelid
+		JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = 'tenant'
+		WHERE c.relnamespace = 'pawl'::regnamespace AND i.indisunique AND i.indkey[0] <> t.attnum`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(bad) > 0 {
+		t.Errorf("these unique indexes do not begin with the tenant: %s", strings.Join(bad, "; "))
+	}
+}
+
+func TestExpectFailsAsASerializationFailure(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t, Default)
+	if got := query[int64](t, pool, "SELECT pawl.expect(3, 3)"); got != 3 {
+		t.Errorf("got %d", got)
+	}
+	_, err := pool.Exec(t.Context(), "SELECT pawl.expect(2, 3)")
+	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "40001" {
+		t.Errorf("got %v, want 40001", err)
+	}
+}
