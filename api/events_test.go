@@ -21,7 +21,7 @@ type cloudEvent struct {
 	Type     string         `json:"type"`
 	Source   string         `json:"source"`
 	Subject  uuid.UUID      `json:"subject"`
-	Position int64          `json:"position"`
+	Position int64          `json:"position,string"`
 	State    workflow.State `json:"state"`
 	Version  int64          `json:"version"`
 }

@@ -95,7 +95,7 @@ func (b *book) write(t testing.TB) {
 			t.Fatal(err)
 		}
 		b.exec(t, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
-			VALUES ($1, $2, 'order', 1, 's4', 4, '{}', true, $3, now(), now())`, tenant, id, prev[:])
+			VALUES ($1, $2, 'order', 1, 's4', 4, '{"total":40}', true, $3, now(), now())`, tenant, id, prev[:])
 	}
 	b.exec(t, `INSERT INTO pawl.log (tenant, head) VALUES ($1, 12)`, tenant)
 }

@@ -17,8 +17,9 @@ const chainsSQL = `
 SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.version, 0), coalesce(a.position, 0), coalesce(a.workflow, ''),
 	coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
 	a.payload::text, a.data::text, a.payload_digest, a.data_digest, coalesce(a.scope, ''), coalesce(a.key, ''),
-	coalesce(a.at, 'epoch'), a.hash
-FROM (SELECT id, version, chain FROM pawl.instance WHERE tenant = $1 AND ($2::uuid IS NULL OR id = $2)) i
+	coalesce(a.at, 'epoch'), a.hash,
+	coalesce(i.version = a.version AND (i.state <> a.to_state OR i.data::text <> a.data::text), false)
+FROM (SELECT id, version, chain, state, data FROM pawl.instance WHERE tenant = $1 AND ($2::uuid IS NULL OR id = $2)) i
 FULL JOIN (SELECT * FROM pawl.audit WHERE tenant = $1 AND ($2::uuid IS NULL OR instance = $2)) a ON a.instance = i.id
 ORDER BY 1, 4`
 
@@ -94,6 +95,7 @@ type verifier struct {
 	exists  bool // the instance itself
 	version int64
 	chain   []byte
+	strayed bool // its state or data is not what its last row says
 	seen    int64
 	last    int64 // the position of the row before
 	prev    [32]byte
@@ -106,9 +108,10 @@ func (v *verifier) read(row pgx.Rows) error {
 		chain, payloadDigest, dataDigest, hash []byte
 		e                                      = transitions.Entry{Tenant: v.tenant}
 		from, to                               string
+		strayed                                bool
 	)
 	err := row.Scan(&id, &version, &chain, &e.Version, &e.Position, &e.Workflow, &e.Transition, &from, &to, &e.Actor, &e.Reason,
-		&e.Payload, &e.Data, &payloadDigest, &dataDigest, &e.Scope, &e.Key, &e.At, &hash)
+		&e.Payload, &e.Data, &payloadDigest, &dataDigest, &e.Scope, &e.Key, &e.At, &hash, &strayed)
 	if err != nil {
 		return err
 	}
@@ -123,6 +126,7 @@ func (v *verifier) read(row pgx.Rows) error {
 	v.out.Entries++
 	e.Instance, e.From, e.To = id, workflow.State(from), workflow.State(to)
 	v.check(&e, digest(e.Payload, payloadDigest), digest(e.Data, dataDigest), hash)
+	v.strayed = v.strayed || strayed
 	return nil
 }
 
@@ -150,6 +154,8 @@ func (v *verifier) finish() {
 		v.report(min(v.seen, v.version)+1, fmt.Sprintf("the instance is at version %d, but its last row is of version %d", v.version, v.seen))
 	case !bytes.Equal(v.prev[:], v.chain):
 		v.report(v.seen, "the instance does not hold the hash of its last row")
+	case v.strayed:
+		v.report(v.seen, "the instance's state or data is not what its last row says")
 	}
 }
 

@@ -156,7 +156,7 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 		{"the instance and its rows go", "DELETE FROM pawl.instance" + ofSecond + "; DELETE FROM pawl.audit WHERE instance = '" + second.String() + "'",
 			[]transitions.Break{log(8, 8, 1, 12)}},
 		{"the end goes, and the instance is set back", "DELETE FROM pawl.audit" + where(second, 4) +
-			"; UPDATE pawl.instance SET version = 3, chain = (SELECT hash FROM pawl.audit" + where(second, 3) + ")" + ofSecond,
+			"; UPDATE pawl.instance SET state = 's3', data = '{\"total\":30}', version = 3, chain = (SELECT hash FROM pawl.audit" + where(second, 3) + ")" + ofSecond,
 			[]transitions.Break{log(11, 11, 1, 12)}},
 		{"two rows change places", "UPDATE pawl.audit SET version = 99" + where(second, 2) + "; UPDATE pawl.audit SET version = 2" + where(second, 3) +
 			"; UPDATE pawl.audit SET version = 3" + where(second, 99), []transitions.Break{broken(second, 2, changed)}},
@@ -172,6 +172,10 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 			[]transitions.Break{broken(uuid.MustParse(third.String()[:35]+"9"), 1, "the instance is at version 4, but its last row is of version 0")}},
 		{"the instance's hash is changed", "UPDATE pawl.instance SET chain = sha256(chain)" + ofSecond,
 			[]transitions.Break{broken(second, 4, "the instance does not hold the hash of its last row")}},
+		{"the instance's state is changed", "UPDATE pawl.instance SET state = 's3'" + ofSecond,
+			[]transitions.Break{broken(second, 4, "the instance's state or data is not what its last row says")}},
+		{"the instance's data is changed", `UPDATE pawl.instance SET data = '{"total":41}'` + ofSecond,
+			[]transitions.Break{broken(second, 4, "the instance's state or data is not what its last row says")}},
 		{"the instance's version is raised", "UPDATE pawl.instance SET version = 5" + ofSecond,
 			[]transitions.Break{broken(second, 5, "the instance is at version 5, but its last row is of version 4")}},
 		{"the instance's version is lowered", "UPDATE pawl.instance SET version = 2" + ofSecond,

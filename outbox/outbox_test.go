@@ -147,6 +147,12 @@ func TestACursorPastEverythingFindsNothing(t *testing.T) {
 			t.Errorf("after %d: got %+v, %v", position, got, err)
 		}
 	}
+	if _, err := pool.Exec(t.Context(), "UPDATE pawl.outbox SET position = $1", int64(math.MaxInt64)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := table.After(t.Context(), tenant, math.MaxInt64-1, 100); err != nil || len(got) != 1 {
+		t.Errorf("the last position of all: got %+v, %v", got, err)
+	}
 }
 
 func TestHeadsOfManyLogs(t *testing.T) {

@@ -55,7 +55,8 @@ func (e *Event) ID() string {
 
 // AppendCloudEvent appends the event as CloudEvents 1.0 JSON. The source is
 // "/pawl/{tenant}", the subject the instance; position, version, workflow,
-// transition and state are extension attributes.
+// transition and state are extension attributes. The position is text, because
+// an integer of CloudEvents has 32 bits.
 func (e *Event) AppendCloudEvent(b []byte) []byte {
 	b = append(b, `{"specversion":"1.0","id":"`...)
 	b = strconv.AppendInt(b, e.Position, 10)
@@ -69,9 +70,9 @@ func (e *Event) AppendCloudEvent(b []byte) []byte {
 	b = append(b, e.Instance.String()...)
 	b = append(b, `","time":"`...)
 	b = e.At.UTC().AppendFormat(b, time.RFC3339Nano)
-	b = append(b, `","datacontenttype":"application/json","position":`...)
+	b = append(b, `","datacontenttype":"application/json","position":"`...)
 	b = strconv.AppendInt(b, e.Position, 10)
-	b = append(b, `,"version":`...)
+	b = append(b, `","version":`...)
 	b = strconv.AppendInt(b, e.Version, 10)
 	b = append(b, `,"workflow":`...)
 	b = appendQuoted(b, e.Workflow)

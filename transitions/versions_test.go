@@ -108,6 +108,9 @@ func TestPrepareTakesWhatAnyVersionTakes(t *testing.T) {
 	if err == nil && !p.Hook {
 		t.Error("version 1 runs SQL with it, which Prepare does not say")
 	}
+	if p, err = prepare("weigh", `{"grams":1}`, v1, v2); err != nil || !p.Hook {
+		t.Errorf("got %+v, %v, want the hook of the newest version", p, err)
+	}
 	p, err = prepare("weigh", `{"kilos":1,"scale":"A"}`, v2)
 	if err != nil || p.Hook {
 		t.Errorf("got %+v, %v, want no hook", p, err)

@@ -61,7 +61,7 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 	for try := 0; ; try++ {
 		point, err := tx.Begin(ctx)
 		if err != nil {
-			return transitions.Receipt{}, answerTo(fmt.Errorf("savepoint: %w", err), lost)
+			return transitions.Receipt{}, unusable(err)
 		}
 		g := p.newGroup([]*op{o})
 		_, err = p.inTx(ctx, point, conn, g, func(string) *sets { return own }, true)
@@ -78,6 +78,15 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 			return transitions.Receipt{}, answerTo(err, r)
 		}
 	}
+}
+
+// unusable says why a caller's transaction takes no command.
+func unusable(err error) error {
+	failed, ok := errors.AsType[*pgconn.PgError](err)
+	if errors.Is(err, pgx.ErrTxClosed) || ok && failed.Code == "25P02" {
+		return &workflow.Error{Code: workflow.InvalidRequest, Message: "the caller's transaction has ended or failed; begin another one", Cause: err}
+	}
+	return answerTo(fmt.Errorf("savepoint: %w", err), lost)
 }
 
 // inTx does the steps of a group of one in an open transaction. A caller's own
@@ -123,7 +132,11 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, t *part, o 
 		return fmt.Errorf("savepoint: %w", err)
 	}
 	if err = call(ctx, hook, point, o); err == nil {
-		if err = point.Commit(ctx); err != nil {
+		if err = point.Commit(ctx); errors.Is(err, pgx.ErrTxClosed) {
+			return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
+				Cause: fmt.Errorf("the SQL of %s.%s ended a transaction that is not its own", o.p.Workflow, o.p.Transition)}
+		}
+		if err != nil {
 			return fmt.Errorf("release savepoint: %w", err)
 		}
 		return nil

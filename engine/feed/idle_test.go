@@ -94,10 +94,13 @@ func TestATailEndsWithItsLastFollower(t *testing.T) {
 	eventually(t, "one tail for each tenant", func() bool { return tails() == 2 })
 	a.Close()
 	a.Close() // counts once
-	r := &reader{f: b}
-	r.mustReadTo(t, n.publish(t, 2))
 	other.Close()
 	eventually(t, "the other's tail ends", func() bool { return tails() == 1 })
+	r := &reader{f: b}
+	r.mustReadTo(t, n.publish(t, 2))
+	if got := tails(); got != 1 {
+		t.Errorf("%d tails with one follower left", got)
+	}
 	b.Close()
 	eventually(t, "the last tail ends", func() bool { return tails() == 0 })
 	again := n.reader(t, 0) // and a new one begins

@@ -23,6 +23,8 @@ var (
 	list     = &Statement{SQL: "SELECT n FROM seen ORDER BY n", Reads: true}
 )
 
+var errRow = errors.New("the reader does not like it")
+
 func int8Param(n byte) [][]byte { return [][]byte{{0, 0, 0, 0, 0, 0, 0, n}} }
 
 func send(t *testing.T, c *Conn) {

@@ -3,7 +3,6 @@ package rows
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -270,51 +269,6 @@ func TestParamsOfHalfARowIsAMistakeOfTheProgram(t *testing.T) {
 	s.Params(true)
 }
 
-func TestARowTellsOfItsFirstMismatch(t *testing.T) {
-	t.Parallel()
-	eight := []byte{0, 0, 0, 0, 0, 0, 0, 1}
-	for _, tt := range []struct {
-		name string
-		read func(*Row)
-		want string
-	}{
-		{"a size", func(r *Row) { r.Int8(); r.UUID(); r.Bool() }, "read column 2: it has 8 bytes, not 16"},
-		{"a column too many", func(r *Row) { r.Skip(2); r.Text(); r.UUID() }, "read column 2: there is no such column"},
-		{"none", func(r *Row) { r.Int8(); r.Time() }, ""},
-	} {
-		r := Read([][]byte{eight, eight})
-		tt.read(r)
-		got := ""
-		if err := r.Err(); err != nil {
-			got = err.Error()
-		}
-		if got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-		}
-	}
-}
-
-func TestNullsReadAsZero(t *testing.T) {
-	t.Parallel()
-	r := Read(make([][]byte, 12))
-	zero := r.Text() == "" && r.Bytes() == nil && r.JSONB() == nil && r.UUID() == uuid.Nil && r.TID() == RowID{} && r.Hash() == [32]byte{} &&
-		r.Int8() == 0 && r.Int4() == 0 && r.Int2() == 0 && !r.Bool() && r.Time().IsZero() && r.IsNull()
-	if err := r.Err(); err != nil || !zero {
-		t.Errorf("got %v, %v", zero, err)
-	}
-}
-
-func TestWhatARowReturnsIsACopy(t *testing.T) {
-	t.Parallel()
-	value := []byte("abc")
-	r := Read([][]byte{value, value, value})
-	text, raw, doc := r.Text(), r.Bytes(), r.JSONB()
-	copy(value, "xyz")
-	if text != "abc" || string(raw) != "abc" || string(doc) != "bc" {
-		t.Errorf("got %s %s %s", text, raw, doc)
-	}
-}
-
 func TestABuilderNumbersItsParameters(t *testing.T) {
 	t.Parallel()
 	columns := []Column{Of("id", UUID), Of("n", Int4)}
@@ -334,5 +288,3 @@ func TestABuilderNumbersItsParameters(t *testing.T) {
 		}
 	}
 }
-
-var errRow = errors.New("the reader does not like it")

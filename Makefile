@@ -1,0 +1,37 @@
+GO ?= go
+FUZZTIME ?= 10s
+
+# The race detector needs a C compiler. Where there is none, the tests run
+# without it.
+RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint fmt fuzz
+
+help: ## show this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## show what Pawl does, and stay up to be explored (ONCE=1 ends after the story)
+	$(GO) run ./cmd/pawl demo
+
+test: ## run all tests on a real PostgreSQL (PAWL_DATA names the folder of the event logs)
+	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector"
+	$(GO) test $(RACE) ./...
+
+bench: ## measure, beside a floor and a ceiling of plain SQL
+	$(GO) run ./cmd/pawl bench
+
+lint: ## go vet and golangci-lint
+	$(GO) vet ./...
+	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run
+
+fmt: ## format the code
+	gofmt -w .
+
+fuzz: ## run each fuzz test for a moment (FUZZTIME=10s)
+	@grep -rl --include='*_test.go' '^func Fuzz' . | while read -r file; do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
+			echo "$$(dirname "$$file") $$name"; \
+			$(GO) test "$$(dirname "$$file")" -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) || exit 1; \
+		done; \
+	done

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/cmd/pawl/demo"
+	"github.com/pawlhq/pawl/internal/progress"
+)
+
+func demoCommand() *cobra.Command {
+	var config demo.Config
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Show what Pawl does, and stay up to be explored",
+		Long: `Show what Pawl does: an order and a traffic fine over HTTP and WebSocket, with
+each exchange printed and checked, then a log of traffic fines replayed. Then
+the service stays up to be explored.
+
+The tables are made anew at each start: in the database pawl_demo of the private
+PostgreSQL, or in the schema pawl_demo of the database that was named.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			config.Database = pawl.ConfigOf(c).Database
+			config.Out = c.OutOrStdout()
+			config.Color = progress.Terminal(config.Out) && os.Getenv("NO_COLOR") == ""
+			return demo.Run(c.Context(), config)
+		},
+	}
+	c.Flags().StringVar(&config.Address, "address", "", "loopback host and port to listen on (default "+pawl.DefaultAddress+", or a free port)")
+	c.Flags().StringVar(&config.Data, "data", os.Getenv("PAWL_DATA"),
+		"folder of the log road_traffic_fines.csv.gz; default is PAWL_DATA, or else a log is made up")
+	c.Flags().Int64Var(&config.Events, "events", demo.DefaultEvents, "how many events of it to replay, about")
+	c.Flags().BoolVar(&config.Once, "once", os.Getenv("ONCE") != "" && os.Getenv("ONCE") != "0", "end after the story; default is whether ONCE is set")
+	return c
+}

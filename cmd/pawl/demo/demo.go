@@ -1,0 +1,122 @@
+// Package demo tells a story through the real interfaces: an order and a
+// traffic fine, over HTTP and WebSocket, on a real PostgreSQL. Every exchange
+// is printed, and what must hold is checked as it is told: a demo that would
+// show something else ends with an error.
+package demo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/examples/fines"
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Config says how the story is told.
+type Config struct {
+	// Database is the connection string of a server where the schema pawl_demo
+	// is made anew. "" uses the private server, where the database pawl_demo is
+	// made anew.
+	Database string
+
+	// Address is where the story takes place and, unless Once is set, where the
+	// service stays up after it. "" is pawl.DefaultAddress, or a free port where
+	// that is taken or Once is set.
+	Address string
+
+	// Data is a folder with the log road_traffic_fines.csv.gz, whose first cases
+	// are replayed. "" makes a log up.
+	Data string
+
+	// Events is how many events of the log are replayed, about. 0 is
+	// DefaultEvents.
+	Events int64
+
+	// Once ends the demo after the story.
+	Once bool
+
+	// Out takes the story. Color marks it with the colours of a terminal.
+	Out   io.Writer
+	Color bool
+}
+
+// DefaultEvents is a few seconds of the log.
+const DefaultEvents = 20_000
+
+// stopTimeout bounds how long the service may take to stop.
+const stopTimeout = 20 * time.Second
+
+// Run tells the story. Unless Config.Once is set it then serves until ctx ends.
+// Its error says what was not as told, or what could not be started.
+func Run(ctx context.Context, c Config) (err error) {
+	p := &printer{out: c.Out, color: c.Color}
+	p.title("Pawl: one intent, one durable effect, the same answer on every retry")
+	st, err := openStage(ctx, c.Database, p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.close()) }()
+	service, err := serve(ctx, c, st)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		err = errors.Join(err, service.Stop(stopping))
+	}()
+	p.aside("serving at %s", service.URL())
+	p.aside("> is sent, < is received, = was checked")
+
+	s := newStory(service, st, p)
+	for _, chapter := range []func(context.Context) error{
+		s.order, s.fine, s.crowd, s.audit,
+		func(ctx context.Context) error { return s.log(ctx, c.Data, cmp.Or(c.Events, DefaultEvents)) },
+	} {
+		if err := chapter(ctx); err != nil {
+			return err
+		}
+	}
+	p.title("All %d steps were as told", s.steps)
+	if c.Once || p.err != nil {
+		return p.err
+	}
+	p.explore(service.URL())
+	return errors.Join(p.err, service.Wait(ctx))
+}
+
+// serve starts the service. The usual port may be taken, by a service in real
+// use for instance; then another will do, unless this one was asked for.
+func serve(ctx context.Context, c Config, st *stage) (*pawl.Service, error) {
+	config := pawl.Config{
+		Workflows: []workflow.Source{order.Workflow, fines.Workflow},
+		Database:  st.url,
+		Schema:    st.schema,
+		Address:   c.Address,
+		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	host, _, err := net.SplitHostPort(pawl.DefaultAddress)
+	if err != nil {
+		return nil, fmt.Errorf("the default address: %w", err)
+	}
+	anyPort := net.JoinHostPort(host, "0")
+	if config.Address == "" && c.Once {
+		config.Address = anyPort
+	}
+	service, err := pawl.Start(ctx, config)
+	if config.Address == "" && errors.Is(err, syscall.EADDRINUSE) {
+		config.Address = anyPort
+		service, err = pawl.Start(ctx, config)
+	}
+	return service, err
+}

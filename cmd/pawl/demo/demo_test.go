@@ -1,0 +1,150 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// The story is told, checks what it tells, and can be told again.
+func TestStoryIsAsToldAndCanBeToldAgain(t *testing.T) {
+	c := Config{Database: pgtest.URL(t), Once: true, Events: 500}
+	for range 2 {
+		var out bytes.Buffer
+		c.Out = &out
+		if err := Run(t.Context(), c); err != nil {
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+		for _, want := range []string{
+			"= a replay: the stored answer, byte for byte", "422 Unprocessable Entity", "the screen saw each of them once",
+			"= one was done, 49 are replays", "= found: the row of version 2", "0 differences", "steps were as told",
+		} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("the story does not tell %q\n%s", want, out.String())
+			}
+		}
+		if strings.Contains(out.String(), "\x1b") {
+			t.Error("colours, but not on a terminal")
+		}
+	}
+}
+
+func TestSecondDemoOnADatabaseIsRefused(t *testing.T) {
+	url := pgtest.URL(t)
+	first, err := openStage(t.Context(), url, &printer{out: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := first.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	err = Run(t.Context(), Config{Database: url, Once: true, Out: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), "another demo is running") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Without Once the service stays up until it is told to end.
+func TestDemoStaysUpUntilItsContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, Config{Database: pgtest.URL(t), Address: "127.0.0.1:0", Events: 100, Out: w})
+		_ = w.Close()
+	}()
+	var out strings.Builder
+	buf := make([]byte, 4096)
+	for asked := false; ; {
+		n, err := r.Read(buf)
+		out.Write(buf[:n])
+		if _, rest, up := strings.Cut(out.String(), "stays up until"); up && !asked && strings.Contains(rest, "curl -i ") {
+			asked = true
+			_, at, _ := strings.Cut(rest, "curl ")
+			resp, err := http.Get(strings.Fields(at)[0])
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Errorf("explore: %v, %v", resp, err)
+			} else if err := resp.Body.Close(); err != nil {
+				t.Error(err)
+			}
+			cancel()
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+// A server that does something else than is told ends the story.
+func TestWhatIsNotAsToldEndsTheStory(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Idempotency-Key") == "again" {
+			w.Header().Set("Idempotent-Replayed", "true")
+		}
+		_, _ = io.WriteString(w, `{"state":"paid","n":1,"path":"`+r.URL.Path+`"}`)
+	}))
+	defer server.Close()
+	tell := func(xs ...exchange) error {
+		s := &story{printer: &printer{out: io.Discard}, url: server.URL, client: server.Client(), answers: map[string]answer{}}
+		return s.play(t.Context(), xs)
+	}
+	asked := exchange{request: post("/a", "first", ""), status: 200, as: "a"}
+	for _, tt := range []struct {
+		name string
+		told exchange
+		want string // of the error, "" for none
+	}{
+		{"status", exchange{request: get("/a"), status: 201}, "the answer is 200, and should be 201"},
+		{"member", exchange{request: get("/a"), status: 200, checks: []check{has("state", "placed", "")}}, `"state" is paid, and should be placed`},
+		{"number", exchange{request: get("/a"), status: 200, checks: []check{has("n", 1, "")}}, ""},
+		{"no member", exchange{request: get("/a"), status: 200, checks: []check{has("gone", 1, "")}}, `no "gone"`},
+		{"replay", exchange{request: post("/a", "again", ""), status: 200, checks: []check{replayOf("a")}}, ""},
+		{"no replay", exchange{request: post("/a", "first", ""), status: 200, checks: []check{replayOf("a")}}, `Idempotent-Replayed is "", and should be "true"`},
+		{"another answer", exchange{request: post("/b", "again", ""), status: 200, checks: []check{replayOf("a")}}, "the replay is"},
+		{"not first", exchange{request: post("/a", "again", ""), status: 200, checks: []check{first}}, `Idempotent-Replayed is "true"`},
+		{"another row", exchange{request: get("/a"), status: 200, checks: []check{brokenAt("x")}}, `no "broken"`},
+	} {
+		err := tell(asked, tt.told)
+		switch {
+		case tt.want == "" && err != nil, tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		case err != nil && !strings.HasPrefix(err.Error(), "step 2 is not as told: "):
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// Nobody listens: that is a failure, and not a story without end.
+func TestOutputThatCannotBeWrittenEndsTheDemo(t *testing.T) {
+	broken := errors.New("the pipe is broken")
+	r, w := io.Pipe()
+	_ = r.CloseWithError(broken)
+	err := Run(t.Context(), Config{Database: pgtest.URL(t), Once: true, Out: w})
+	if !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestColoursAreForTerminals(t *testing.T) {
+	var plain, painted bytes.Buffer
+	(&printer{out: &plain}).received("x")
+	(&printer{out: &painted, color: true}).received("x")
+	if plain.String() != "     < x\n" || painted.String() != "     \x1b[32m<\x1b[0m x\n" {
+		t.Errorf("%q, %q", plain.String(), painted.String())
+	}
+}

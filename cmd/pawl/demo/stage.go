@@ -1,0 +1,103 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/schema"
+)
+
+// name is that of the database on the private server, and that of the schema on
+// any other. Both are dropped and made again at each start.
+const name = "pawl_demo"
+
+// stage is the place of the story: empty tables that are nobody else's.
+type stage struct {
+	url    string // of the database
+	schema string
+	local  *localpg.Server
+	lock   *pgx.Conn     // holds the demo's lock: a second demo would drop the first one's tables
+	pool   *pgxpool.Pool // for what no interface of Pawl can do
+}
+
+// openStage prepares the named database, or a database on the private server
+// for "".
+func openStage(ctx context.Context, url string, p *printer) (_ *stage, err error) {
+	st := &stage{url: url, schema: name}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, st.close())
+		}
+	}()
+	if url == "" {
+		if st.local, err = localpg.Start(ctx, localpg.Options{Log: p.aside}); err != nil {
+			return nil, fmt.Errorf("start a private PostgreSQL: %w", err)
+		}
+		url = st.local.URL()
+	}
+	if st.lock, err = pgx.Connect(ctx, url); err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	if err := st.takeLock(ctx); err != nil {
+		return nil, err
+	}
+	if err := st.clear(ctx, p); err != nil {
+		return nil, err
+	}
+	if st.pool, err = pgxpool.New(ctx, st.url); err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	return st, nil
+}
+
+func (st *stage) takeLock(ctx context.Context) error {
+	var free bool
+	err := st.lock.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", name).Scan(&free)
+	if err != nil {
+		return fmt.Errorf("take the demo's lock: %w", err)
+	}
+	if !free {
+		return errors.New("another demo is running on this database: stop it first, it would lose its tables")
+	}
+	return nil
+}
+
+// clear drops what an earlier demo left.
+func (st *stage) clear(ctx context.Context, p *printer) error {
+	statements := []string{"DROP SCHEMA IF EXISTS " + name + " CASCADE"}
+	what := "schema"
+	if st.local != nil {
+		st.schema, st.url = schema.Default, st.local.URLFor(name)
+		statements = []string{"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name}
+		what = "database"
+	}
+	for _, sql := range statements {
+		if _, err := st.lock.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("make the %s %s anew: %w", what, name, err)
+		}
+	}
+	p.aside("made the %s %s anew", what, name)
+	return nil
+}
+
+func (st *stage) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var errs []error
+	if st.pool != nil {
+		st.pool.Close()
+	}
+	if st.lock != nil {
+		errs = append(errs, st.lock.Close(ctx))
+	}
+	if st.local != nil {
+		errs = append(errs, st.local.Stop())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,21 @@
+// Pawl with the example workflows: an order and a traffic fine. Your own service
+// is as short; see package pawl.
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/examples/fines"
+	"github.com/pawlhq/pawl/examples/order"
+)
+
+func main() { os.Exit(pawl.Execute(command())) }
+
+func command() *cobra.Command {
+	root := pawl.Command(order.Workflow, fines.Workflow)
+	root.AddCommand(demoCommand(), replayCommand(), benchCommand())
+	return root
+}

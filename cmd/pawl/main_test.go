@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func run(args ...string) (code int, stdout, stderr string) {
+	root := command()
+	root.Use = "pawl"
+	root.SetArgs(args)
+	var out, errs bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(&errs)
+	code = pawl.Execute(root)
+	return code, out.String(), errs.String()
+}
+
+func TestMistakesInTheCallExitWith2(t *testing.T) {
+	for args, want := range map[string]string{
+		"demo --address 0.0.0.0:80": "refusing to listen on 0.0.0.0:80",
+		"demo now":                  `unknown command "now"`,
+		"replay --via post":         "--via post is not both, http or go",
+		"replay --events -1":        "--events is negative",
+		"bench --only [":            "--only: error parsing regexp",
+		"bench --rounds many":       "invalid argument",
+	} {
+		code, stdout, stderr := run(append(strings.Fields(args), "--database", pgtest.URL(t))...)
+		if code != 2 || !strings.HasPrefix(stderr, "pawl: ") || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %q, %q", args, code, stdout, stderr)
+		}
+	}
+}
+
+// Every event has one effect, whoever submits it, and replaying the log again
+// changes nothing.
+func TestReplayCanBeReplayed(t *testing.T) {
+	url := pgtest.URL(t)
+	for _, tt := range []struct{ via, want string }{
+		{"both", "done once and replayed to the other caller (100 % of the duplicates)"},
+		{"http", "replayed to both"},
+		{"go", "replayed to both"},
+	} {
+		code, stdout, stderr := run("replay", "--database", url, "--data", "", "--events", "600", "--via", tt.via)
+		if code != 0 || !strings.Contains(stdout, tt.want) || !strings.Contains(stdout, "0 differences") {
+			t.Errorf("via %s: exit %d, %s\n%s", tt.via, code, stderr, stdout)
+		}
+	}
+	if code, stdout, stderr := run("verify", "--database", url, "--tenant", "register"); code != 0 || !strings.HasPrefix(stdout, "intact: ") {
+		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
+	}
+}
+
+// Fines that are not of the log are found.
+func TestReplayIntoATenantWithOtherFinesFails(t *testing.T) {
+	url := pgtest.URL(t)
+	if code, _, stderr := run("replay", "--database", url, "--data", "", "--events", "600"); code != 0 {
+		t.Fatal(code, stderr)
+	}
+	code, stdout, stderr := run("replay", "--database", url, "--data", "", "--events", "300")
+	if code != 1 || !strings.HasPrefix(stderr, "pawl: replay: what is durable differs") {
+		t.Errorf("exit %d, %q\n%s", code, stderr, stdout)
+	}
+}
+
+func TestBenchOfNothingFails(t *testing.T) {
+	code, _, stderr := run("bench", "--database", pgtest.URL(t), "--only", "no such scenario")
+	if code != 1 || !strings.Contains(stderr, "selects no scenario") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+}

@@ -1,0 +1,163 @@
+package pawl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// run executes the command line over the order workflow.
+func run(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	return runOver(ctx, []workflow.Source{order.Workflow}, args...)
+}
+
+func runOver(ctx context.Context, workflows []workflow.Source, args ...string) (code int, stdout, stderr string) {
+	root := Command(workflows...)
+	root.Use = "shop"
+	root.SetArgs(args)
+	var out, errs bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(&errs)
+	code = execute(ctx, root)
+	return code, out.String(), errs.String()
+}
+
+func TestMistakesInTheCallExitWith2(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"sevre", `shop: there is no command "sevre"; did you mean serve? (see "shop --help")`},
+		{"fly away", `shop: there is no command "fly" (see "shop --help")`},
+		{"serve now", `shop: unknown command "now" for "shop serve" (see "shop serve --help")`},
+		{"serve --port 1", `shop: unknown flag: --port (see "shop serve --help")`},
+		{"serve --address 0.0.0.0:80", `shop: refusing to listen on 0.0.0.0:80: there is no authentication yet, so only this machine may connect; ` +
+			`listen on a loopback address such as 127.0.0.1:8080, and let a proxy that authenticates stand before it (see "shop serve --help")`},
+		{"serve --schema Pawl", `shop: the schema name "Pawl" is not 1 to 63 of a-z, 0-9 and _, beginning with a letter (see "shop serve --help")`},
+		{"migrate --schema 1", `shop: the schema name "1" is not 1 to 63 of a-z, 0-9 and _, beginning with a letter (see "shop migrate --help")`},
+		{"verify --instance x", `shop: --instance is not a UUID: invalid UUID length: 1 (see "shop verify --help")`},
+		{"diagram", `shop: accepts 1 arg(s), received 0 (see "shop diagram --help")`},
+		{"diagram ordre", `shop: there is no workflow "ordre"; there are: order (see "shop diagram --help")`},
+		{"diagram order --format png", `shop: --format png is not mermaid, dot or svg (see "shop diagram --help")`},
+	} {
+		code, stdout, stderr := run(t.Context(), strings.Fields(tt.args)...)
+		if code != 2 || stdout != "" || stderr != tt.want+"\n" {
+			t.Errorf("%s: exit %d, stdout %q\n got %s\nwant %s", tt.args, code, stdout, stderr, tt.want)
+		}
+	}
+}
+
+func TestFailuresExitWith1AndOneLine(t *testing.T) {
+	empty := pgtest.URL(t) // not migrated
+	for _, tt := range []struct{ args, want string }{
+		{"serve --address 127.0.0.1:0 --database postgres://127.0.0.1:1/x", "shop: connect to the database: "},
+		{"migrate --database postgres://127.0.0.1:1/x", "shop: connect to the database: "},
+		{"verify --database " + empty, "shop: the database is older than this program: migrate it"},
+	} {
+		code, _, stderr := run(t.Context(), strings.Fields(tt.args)...)
+		if code != 1 || !strings.HasPrefix(stderr, tt.want) || strings.Count(strings.TrimSuffix(stderr, "\n"), "\n") != 0 {
+			t.Errorf("%s: exit %d, %q, want %q", tt.args, code, stderr, tt.want)
+		}
+	}
+}
+
+// A broken definition is reported before a database is needed.
+func TestMistakesOfAWorkflowAreReported(t *testing.T) {
+	broken := workflow.Define("broken", 1, workflow.Start("begin", "here", func(*workflow.Call, *struct{}, workflow.None) error { return nil }))
+	code, _, stderr := runOver(t.Context(), []workflow.Source{broken}, "serve", "--address", "127.0.0.1:0", "--database", "postgres://127.0.0.1:1/x")
+	if code != 1 || !strings.Contains(stderr, "broken") || strings.Contains(stderr, "connect") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+func TestHelpDoesNotShowThePassword(t *testing.T) {
+	t.Setenv("DATABASE_URL", "postgres://me:sesame@127.0.0.1/x")
+	code, stdout, stderr := run(t.Context(), "serve", "--help")
+	if code != 0 || !strings.Contains(stdout, "--database") || strings.Contains(stdout+stderr, "sesame") {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	if code, stdout, _ := run(t.Context()); code != 0 || !strings.Contains(stdout, "migrate") {
+		t.Errorf("without a command: exit %d\n%s", code, stdout)
+	}
+}
+
+func TestAddedCommandsGetTheFlagsOfAll(t *testing.T) {
+	root := Command(order.Workflow)
+	var got Config
+	root.AddCommand(&cobra.Command{Use: "mine", RunE: func(c *cobra.Command, _ []string) error {
+		got = ConfigOf(c, order.Workflow)
+		return errors.New("no more of it")
+	}})
+	root.SetArgs([]string{"mine", "--database", "d", "--schema", "s"})
+	var stderr bytes.Buffer
+	root.SetErr(&stderr)
+	code := execute(t.Context(), root)
+	if got.Database != "d" || got.Schema != "s" || len(got.Workflows) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if code != 1 || !strings.HasSuffix(stderr.String(), ": no more of it\n") {
+		t.Errorf("exit %d, %q", code, stderr.String())
+	}
+}
+
+func TestMigrateSaysWhatItDid(t *testing.T) {
+	url := pgtest.URL(t)
+	for _, want := range []string{"applied now", "0 applied now"} {
+		code, stdout, stderr := run(t.Context(), "migrate", "--database", url, "--schema", "shop")
+		if code != 0 || !strings.HasPrefix(stdout, "schema shop is at version ") || !strings.Contains(stdout, want) {
+			t.Errorf("exit %d, %q, %q", code, stdout, stderr)
+		}
+	}
+}
+
+func TestDiagramIsDrawnInEveryFormat(t *testing.T) {
+	for format, begin := range map[string]string{"mermaid": "stateDiagram-v2", "dot": "digraph", "svg": "<svg"} {
+		code, stdout, stderr := run(t.Context(), "diagram", "order", "--format", format)
+		if code != 0 || !strings.HasPrefix(stdout, begin) || !strings.Contains(stdout, "refunded") {
+			t.Errorf("%s: exit %d, %s\n%.80s", format, code, stderr, stdout)
+		}
+	}
+}
+
+func TestNewestVersionIsDrawn(t *testing.T) {
+	define := func(version int) workflow.Source {
+		return workflow.Define("w", version,
+			workflow.Start("begin", "end", func(*workflow.Call, *struct{}, workflow.None) error { return nil })).Final("end")
+	}
+	w, err := newest([]workflow.Source{define(1), define(3), define(2)}, "w")
+	if err != nil || w.Version != 3 {
+		t.Errorf("%+v, %v", w, err)
+	}
+}
+
+func TestVersionNamesProgramAndPawl(t *testing.T) {
+	for _, tt := range []struct {
+		info *debug.BuildInfo
+		want string
+	}{
+		{nil, "pawl, unknown version, go"},
+		{&debug.BuildInfo{Main: debug.Module{Path: module, Version: "v1.2.3"}}, "pawl v1.2.3, go"},
+		{&debug.BuildInfo{
+			Main:     debug.Module{Path: "example.org/shop", Version: "v7.0.0"},
+			Deps:     []*debug.Module{{Path: "example.org/other", Version: "v9.0.0"}, {Path: module, Version: "v1.2.3"}},
+			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}},
+		}, "example.org/shop v7.0.0, pawl v1.2.3, commit abc, go"},
+		{&debug.BuildInfo{
+			Main: debug.Module{Path: "example.org/shop", Version: "(devel)"},
+			Deps: []*debug.Module{{Path: module, Replace: &debug.Module{Path: "../pawl", Version: "(devel)"}}},
+		}, "example.org/shop (devel), pawl (devel), go"},
+	} {
+		if got := version(tt.info); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+	if code, stdout, _ := run(t.Context(), "version"); code != 0 || !strings.Contains(stdout, "pawl") {
+		t.Errorf("exit %d, %q", code, stdout)
+	}
+}

@@ -1,0 +1,51 @@
+package pawl_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// A service with a command of its own.
+func ExampleCommand() {
+	root := pawl.Command(order.Workflow)
+	root.AddCommand(&cobra.Command{
+		Use: "import <file>", Short: "Import last year's orders", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			config := pawl.ConfigOf(c, order.Workflow) // of --database and --schema
+			_, err := fmt.Fprintln(c.OutOrStdout(), "importing", args[0], "into the schema", config.Schema)
+			return err
+		},
+	})
+	root.SetArgs([]string{"import", "orders.csv"})
+	fmt.Println("exit code", pawl.Execute(root))
+
+	// Output:
+	// importing orders.csv into the schema pawl
+	// exit code 0
+}
+
+// A service in a program that has a main of its own.
+func ExampleStart() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	service, err := pawl.Start(ctx, pawl.Config{Workflows: []workflow.Source{order.Workflow}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Print("serving at ", service.URL())
+	if err := service.Wait(ctx); err != nil {
+		log.Print(err)
+	}
+	if err := service.Stop(context.WithoutCancel(ctx)); err != nil {
+		log.Print(err)
+	}
+}

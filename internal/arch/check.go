@@ -1,0 +1,119 @@
+// Package arch keeps the house in order: it holds the import matrix and checks
+// the imports of every file against it.
+package arch
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Check parses the imports of every Go file of a module, whatever its build
+// constraints, and returns what the rooms do not allow, in the order of the
+// files:
+//
+//   - code imports only what its room lists;
+//   - a test may import every package of the module and every module that some
+//     room lists;
+//   - nobody, not even a test, imports the module's root or a package below cmd,
+//     but those two themselves: they compose the others;
+//   - every package has a room.
+func Check(fsys fs.FS, module string, rooms []Room) ([]string, error) {
+	var violations []string
+	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch base := path.Base(name); {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_'):
+			return fs.SkipDir // as the go command does
+		case entry.IsDir() || path.Ext(name) != ".go":
+			return nil
+		}
+		found, err := checkFile(fsys, name, module, rooms)
+		violations = append(violations, found...)
+		return err
+	})
+	return violations, err
+}
+
+func checkFile(fsys fs.FS, name, module string, rooms []Room) ([]string, error) {
+	source, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	room := roomOf(rooms, path.Dir(name))
+	if room == nil {
+		return []string{name + ": its package has no room in the matrix"}, nil
+	}
+	var violations []string
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: import %s: %w", name, spec.Path.Value, err)
+		}
+		if !room.allows(imported, module, strings.HasSuffix(name, "_test.go"), rooms) {
+			violations = append(violations, fmt.Sprintf("%s: room %s may not import %s", name, room.Path, imported))
+		}
+	}
+	return violations, nil
+}
+
+// roomOf is the room of a package: the one with the longest path.
+func roomOf(rooms []Room, pkg string) *Room {
+	var found *Room
+	for i := range rooms {
+		if covers(rooms[i].Path, pkg) && (found == nil || len(rooms[i].Path) > len(found.Path)) {
+			found = &rooms[i]
+		}
+	}
+	return found
+}
+
+// covers reports whether a path, which may end in "/...", stands for a package.
+func covers(pattern, pkg string) bool {
+	tree, is := strings.CutSuffix(pattern, "/...")
+	if !is {
+		return pattern == pkg || pattern == All
+	}
+	return pkg == tree || strings.HasPrefix(pkg, tree+"/")
+}
+
+func (r *Room) allows(imported, module string, test bool, rooms []Room) bool {
+	pkg, own := ".", imported == module
+	if below, is := strings.CutPrefix(imported, module+"/"); is {
+		pkg, own = below, true
+	}
+	switch {
+	case own && (pkg == "." || covers("cmd/...", pkg)):
+		return r.Path == "." || covers("cmd/...", strings.TrimSuffix(r.Path, "/..."))
+	case own:
+		return test || slices.ContainsFunc(r.Ours, func(pattern string) bool { return covers(pattern, pkg) })
+	case standard(imported):
+		return true
+	case test:
+		return slices.ContainsFunc(rooms, func(other Room) bool { return other.stands(imported) })
+	default:
+		return r.stands(imported)
+	}
+}
+
+// stands reports whether the room may stand on the module of a package.
+func (r *Room) stands(imported string) bool {
+	return slices.ContainsFunc(r.Modules, func(module string) bool { return covers(module+"/...", imported) })
+}
+
+// standard reports whether a package is of the standard library: those have no
+// dot in the first part of their path.
+func standard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}

@@ -1,0 +1,167 @@
+package arch_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/pawlhq/pawl/internal/arch"
+)
+
+const (
+	root   = "../.."
+	module = "github.com/pawlhq/pawl"
+)
+
+func TestEveryImportIsInTheMatrix(t *testing.T) {
+	violations, err := arch.Check(os.DirFS(root), module, arch.Matrix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range violations {
+		t.Error(v)
+	}
+}
+
+func TestEveryRoomOfTheMatrixExists(t *testing.T) {
+	for _, r := range arch.Matrix {
+		folder := strings.TrimSuffix(r.Path, "/...")
+		if _, err := os.Stat(root + "/" + folder); err != nil {
+			t.Errorf("room %s: %v", r.Path, err)
+		}
+	}
+}
+
+// The two tables that share the log's position know nothing of each other.
+func TestAuditAndOutboxNeverMeet(t *testing.T) {
+	for _, r := range arch.Matrix {
+		if r.Path == "audit" && slices.Contains(r.Ours, "outbox") || r.Path == "outbox" && slices.Contains(r.Ours, "audit") {
+			t.Errorf("room %s may import %v", r.Path, r.Ours)
+		}
+	}
+}
+
+// Each service that the engine runs can be understood without the others.
+func TestRoomsOfTheEngineNeverMeet(t *testing.T) {
+	for _, r := range arch.Matrix {
+		for _, imported := range r.Ours {
+			if strings.HasPrefix(r.Path, "engine/") && strings.HasPrefix(imported, "engine") {
+				t.Errorf("room %s may import %s", r.Path, imported)
+			}
+		}
+	}
+}
+
+// The check has to be able to fail.
+func TestUnlistedImportsAreFound(t *testing.T) {
+	rooms := []arch.Room{
+		{Path: ".", Ours: []string{arch.All}},
+		{Path: "cmd/...", Ours: []string{arch.All}},
+		{Path: "pure"},
+		{Path: "store", Ours: []string{"pure"}, Modules: []string{"example.org/driver"}},
+		{Path: "trees/...", Ours: []string{"trees/..."}},
+	}
+	tests := []struct {
+		file, imports string
+		want          string // of the violation, "" for none
+	}{
+		{"pure/a.go", "fmt", ""},
+		{"pure/a.go", "m.org/m/store", "room pure may not import m.org/m/store"},
+		{"pure/a.go", "example.org/driver", "room pure may not import example.org/driver"},
+		{"pure/a_test.go", "m.org/m/store", ""},
+		{"pure/a_test.go", "example.org/driver/sub", ""},
+		{"pure/a_test.go", "example.org/other", "room pure may not import example.org/other"},
+		{"pure/a_test.go", "m.org/m", "room pure may not import m.org/m"},
+		{"pure/a_test.go", "m.org/m/cmd/x", "room pure may not import m.org/m/cmd/x"},
+		{"store/a.go", "m.org/m/pure", ""},
+		{"store/a.go", "m.org/m/pure/deep", "room store may not import m.org/m/pure/deep"},
+		{"store/a.go", "example.org/driver/sub", ""},
+		{"store/a.go", "example.org/driver2", "room store may not import example.org/driver2"},
+		{"trees/oak/a.go", "m.org/m/trees/elm", ""},
+		{"trees/oak/a.go", "m.org/m/store", "room trees/... may not import m.org/m/store"},
+		{"a.go", "m.org/m/store", ""},
+		{"cmd/x/a.go", "m.org/m", ""},
+		{"cmd/x/a.go", "m.org/m/cmd/x/y", ""},
+		{"nowhere/a.go", "fmt", "its package has no room in the matrix"},
+		{"pure/testdata/a.go", "m.org/m/store", ""},
+		{"_tmp/a.go", "m.org/m/store", ""},
+	}
+	for _, tt := range tests {
+		source := fmt.Sprintf("package x\nimport _ %q\n", tt.imports)
+		got, err := arch.Check(fstest.MapFS{tt.file: {Data: []byte(source)}}, "m.org/m", rooms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		if tt.want != "" {
+			want = []string{tt.file + ": " + tt.want}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s imports %s:\n got %q\nwant %q", tt.file, tt.imports, got, want)
+		}
+	}
+}
+
+func TestBrokenSourceIsAnError(t *testing.T) {
+	_, err := arch.Check(fstest.MapFS{"pure/a.go": {Data: []byte("package")}}, "m.org/m", []arch.Room{{Path: "pure"}})
+	if err == nil {
+		t.Error("no error for a file that cannot be parsed")
+	}
+}
+
+var update = flag.Bool("update", false, "write the matrix into its document")
+
+// The document shows the matrix as it is.
+func TestDocumentShowsTheMatrix(t *testing.T) {
+	const document, begin, end = root + "/docs/decisions/0001-import-matrix.md", "<!-- matrix -->\n", "<!-- end of matrix -->\n"
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the matrix", document)
+	}
+	want := before + begin + table() + end + after
+	if *update {
+		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(text) != want {
+		t.Errorf("%s does not show the matrix; run go test ./internal/arch -update", document)
+	}
+}
+
+func table() string {
+	var b strings.Builder
+	b.WriteString("| room | may import (ours) | other people's modules |\n|---|---|---|\n")
+	for _, r := range arch.Matrix {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", names([]string{r.Path}), names(r.Ours), names(r.Modules))
+	}
+	return b.String()
+}
+
+func names(paths []string) string {
+	var out []string
+	for _, p := range paths {
+		switch p {
+		case arch.All:
+			out = append(out, "everything")
+		case ".":
+			out = append(out, "the root, `pawl`")
+		default:
+			out = append(out, "`"+strings.TrimPrefix(p, "github.com/")+"`")
+		}
+	}
+	if len(out) == 0 {
+		return "–"
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,60 @@
+package arch
+
+// Room is a package, or a tree of packages where its path ends in "/...", with
+// what its code may import. Tests may import more; see [Check].
+type Room struct {
+	Path    string   // below the module; "." is its root
+	Ours    []string // paths below the module; All is everything
+	Modules []string // other people's modules
+}
+
+// All among a room's own imports stands for every package of the module.
+const All = "..."
+
+// The modules that Pawl stands on. What each is for is told in
+// docs/decisions/0002-dependencies.md.
+const (
+	cobra      = "github.com/spf13/cobra"
+	embedded   = "github.com/fergusstrange/embedded-postgres"
+	json       = "github.com/go-json-experiment/json"
+	jsonschema = "github.com/google/jsonschema-go"
+	pgx        = "github.com/jackc/pgx/v5"
+	uuid       = "github.com/google/uuid"
+	validator  = "github.com/go-playground/validator/v10"
+	websocket  = "github.com/gorilla/websocket"
+)
+
+// Matrix is who may import whom, from the pure to what composes it. Why it is
+// so is told in docs/decisions/0001-import-matrix.md.
+var Matrix = []Room{
+	{"workflow", ours("workflow/internal/schemagen"), mods(json, uuid, validator)},
+	{"workflow/internal/schemagen", nil, mods(json, jsonschema, uuid, validator)},
+	{"workflow/diagram", ours("workflow"), nil},
+	{"transitions", ours("workflow"), mods(json, uuid)},
+
+	{"schema", nil, mods(pgx)},
+	{"internal/rows", nil, mods(pgx, uuid)},
+	{"audit", ours("internal/rows", "transitions", "workflow"), mods(pgx, uuid)},
+	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(pgx, uuid)},
+
+	{"engine/commit", ours("audit", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine/feed", ours("outbox", "transitions", "workflow"), mods(pgx, uuid)},
+	{"engine", ours("audit", "engine/commit", "engine/feed", "outbox", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+
+	{"api", ours("transitions", "workflow", "workflow/diagram"), mods(json, uuid, websocket)},
+
+	{"examples/...", ours("api", "audit", "engine", "examples/...", "outbox", "schema", "transitions", "workflow", "workflow/diagram"), mods(json, pgx, uuid)},
+	{"bench", ours("api", "engine", "internal/rows", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
+
+	{"internal/arch", nil, nil},
+	{"internal/faults", nil, nil},
+	{"internal/localpg", nil, mods(embedded, pgx)},
+	{"internal/pgtest", ours("internal/localpg"), mods(pgx)},
+	{"internal/progress", nil, nil},
+
+	{".", ours(All), mods(cobra, pgx, uuid)},
+	{"cmd/...", ours(All), mods(cobra, json, pgx, uuid, websocket)},
+}
+
+func ours(paths ...string) []string   { return paths }
+func mods(modules ...string) []string { return modules }

@@ -1,0 +1,198 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// DefaultAddress is where a Service listens unless its Config says otherwise.
+const DefaultAddress = "127.0.0.1:8080"
+
+// Config is what a Service needs. Only Workflows is required.
+type Config struct {
+	// Workflows are the definitions that it runs.
+	Workflows []workflow.Source
+
+	// Database is the connection string of PostgreSQL, as a URL or as keywords
+	// and values. "" starts a private server in a folder of this user, which
+	// other programs of the user share and the last one stops; its data stays.
+	Database string
+
+	// Schema is the PostgreSQL schema of the tables. Default "pawl".
+	Schema string
+
+	// Address is the host and port to listen on. Default DefaultAddress; port 0
+	// chooses a free one. There is no authentication yet, so only loopback
+	// addresses are accepted.
+	Address string
+
+	// Log takes what operators should know. Default: slog.Default().
+	Log *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Address == "" {
+		c.Address = DefaultAddress
+	}
+	if c.Schema == "" {
+		c.Schema = schema.Default
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if err := checkAddress(c.Address); err != nil {
+		return c, err
+	}
+	if err := schema.CheckName(c.Schema); err != nil {
+		return c, &UsageError{err}
+	}
+	// Before a database is started: what is wrong with the program needs none.
+	var mistakes []error
+	for _, w := range c.Workflows {
+		_, err := w.Build()
+		mistakes = append(mistakes, err)
+	}
+	return c, errors.Join(mistakes...)
+}
+
+// Service is a running engine with its HTTP interface and its database. It is
+// safe for concurrent use.
+type Service struct {
+	config   Config
+	listener net.Listener
+	database *database
+	engine   *engine.Engine
+	api      *api.API
+	server   *http.Server
+
+	served   chan struct{} // closed when server has returned
+	serveErr error         // set before served is closed
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Start connects to the database, migrates it, and serves. ctx bounds only the
+// start. Call Stop when done.
+//
+// Errors: a *UsageError for an address or a schema name that cannot be; the
+// mistakes of the workflows; those of package schema and of engine.Start.
+func Start(ctx context.Context, c Config) (*Service, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{config: c}
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+func (s *Service) start(ctx context.Context) (err error) {
+	c := s.config
+	// First of all, so that a port that is taken is known at once.
+	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", c.Address); err != nil {
+		return fmt.Errorf("listen on %s: %w", c.Address, err)
+	}
+	if s.database, err = openDatabase(ctx, c.Database, c.Log); err != nil {
+		return err
+	}
+	if err := s.database.migrate(ctx, c.Schema, c.Log); err != nil {
+		return err
+	}
+	e, err := engine.New(engine.Config{Pool: s.database.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log})
+	if err != nil {
+		return err
+	}
+	if err := e.Start(ctx); err != nil {
+		return err
+	}
+	s.engine = e
+	if s.api, err = api.New(e, api.Config{Logger: c.Log}); err != nil {
+		return err
+	}
+	s.server = &http.Server{
+		Handler:           s.api,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn),
+	}
+	s.served = make(chan struct{})
+	go func() {
+		defer close(s.served)
+		if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			s.serveErr = fmt.Errorf("serve: %w", err)
+		}
+	}()
+	return nil
+}
+
+// URL is the address to send requests to, such as "http://127.0.0.1:8080".
+func (s *Service) URL() string { return "http://" + s.listener.Addr().String() }
+
+// Engine is the engine behind the interface.
+func (s *Service) Engine() *engine.Engine { return s.engine }
+
+// Wait returns nil when ctx ends, and an error when the service has ended by
+// itself.
+func (s *Service) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.served:
+		return s.serveErr
+	}
+}
+
+// Stop takes no more requests, closes every stream with the word that the node
+// goes away, answers what is under way, and then stops the engine, the pool and
+// the private server. When ctx ends first, what is still under way is cut off.
+// Further calls return what the first did.
+func (s *Service) Stop(ctx context.Context) error {
+	s.stopOnce.Do(func() { s.stopErr = s.stop(ctx) })
+	return s.stopErr
+}
+
+func (s *Service) stop(ctx context.Context) error {
+	var errs []error
+	if s.served != nil {
+		errs = append(errs, s.stopServing(ctx))
+	} else if s.listener != nil {
+		errs = append(errs, s.listener.Close())
+	}
+	if s.engine != nil {
+		s.engine.Stop(ctx)
+	}
+	if s.database != nil {
+		errs = append(errs, s.database.close())
+	}
+	return errors.Join(errs...)
+}
+
+// stopServing closes the listener first. Requests and streams then end side by
+// side: Shutdown waits for event streams, which only the API can end.
+func (s *Service) stopServing(ctx context.Context) error {
+	shut := make(chan error, 1)
+	go func() { shut <- s.server.Shutdown(ctx) }()
+	streams := s.api.Stop(ctx)
+	requests := <-shut
+	if requests != nil {
+		requests = errors.Join(fmt.Errorf("requests were cut off: %w", requests), s.server.Close())
+	}
+	if streams != nil {
+		streams = fmt.Errorf("streams were cut off: %w", streams)
+	}
+	<-s.served
+	return errors.Join(requests, streams)
+}

@@ -1,0 +1,193 @@
+package pawl
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// quiet is for what a test looks at in another way.
+var quiet = slog.New(slog.DiscardHandler)
+
+// service starts a service on a database of its own.
+func service(t *testing.T) *Service {
+	t.Helper()
+	s, err := Start(t.Context(), Config{
+		Workflows: []workflow.Source{order.Workflow}, Database: pgtest.URL(t), Address: "127.0.0.1:0", Log: quiet,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func request(t *testing.T, method, url, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", "k")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+const cart = `{"customer":"c-1","cart":"k-9","total":129900,"currency":"EUR"}`
+
+func TestServiceServesItsWorkflows(t *testing.T) {
+	s := service(t)
+	if code, body := request(t, "GET", s.URL()+"/readyz", ""); code != 200 {
+		t.Fatal(code, body)
+	}
+	if code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart); code != 201 {
+		t.Fatal(code, body)
+	}
+	head, err := s.Engine().Head(t.Context(), "")
+	if err != nil || head != 1 {
+		t.Errorf("the log's head is %d, %v", head, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Wait(ended); err != nil {
+		t.Error(err)
+	}
+}
+
+// Readers of a stream are told to resume elsewhere, and nothing is left behind.
+func TestStopEndsStreamsWithTheWordToResumeElsewhere(t *testing.T) {
+	s := service(t)
+	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.URL(), "http")+"/v1/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ws.Close() }()
+	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":"start"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ws.ReadMessage(); err != nil { // subscribed
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"/v1/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	events, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = events.Body.Close() }()
+
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Stop(context.Background()) }()
+	for {
+		_, _, err := ws.ReadMessage()
+		if err == nil {
+			continue // caught_up
+		}
+		if !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+			t.Errorf("the WebSocket ended with %v, want 1001", err)
+		}
+		break
+	}
+	if _, err := io.Copy(io.Discard, events.Body); err != nil {
+		t.Errorf("the event stream ended with %v, want its end", err)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if err := s.Stop(context.Background()); err != nil {
+		t.Errorf("stop again: %v", err)
+	}
+	if err := s.Wait(t.Context()); err != nil {
+		t.Errorf("a service that was stopped has failed: %v", err)
+	}
+}
+
+func TestTakenPortIsAnError(t *testing.T) {
+	s := service(t)
+	_, err := Start(t.Context(), Config{
+		Workflows: []workflow.Source{order.Workflow}, Database: pgtest.URL(t), Log: quiet,
+		Address: strings.TrimPrefix(s.URL(), "http://"),
+	})
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A start that fails leaves nothing behind: the port is free again.
+func TestFailedStartIsUndone(t *testing.T) {
+	s := service(t)
+	address := strings.TrimPrefix(s.URL(), "http://")
+	if err := s.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Workflows: []workflow.Source{order.Workflow}, Database: "postgres://127.0.0.1:1/x", Address: address, Log: quiet}
+	if _, err := Start(t.Context(), c); err == nil {
+		t.Fatal("started without a database")
+	}
+	c.Database = pgtest.URL(t)
+	again, err := Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeStopsInOrderOnSIGTERM(t *testing.T) {
+	root := Command(order.Workflow)
+	root.SetArgs([]string{"serve", "--address", "127.0.0.1:0", "--database", pgtest.URL(t)})
+	r, w := io.Pipe()
+	root.SetErr(w)
+	code := make(chan int, 1)
+	go func() {
+		code <- Execute(root)
+		_ = w.Close()
+	}()
+	var log strings.Builder
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		log.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), "msg=serving") {
+			if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	select {
+	case c := <-code:
+		if c != 0 || !strings.Contains(log.String(), "msg=stopping") || !strings.Contains(log.String(), `workflows="order v1"`) {
+			t.Errorf("exit %d\n%s", c, log.String())
+		}
+	case <-time.After(stopTimeout):
+		t.Fatal("still running")
+	}
+}

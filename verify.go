@@ -1,0 +1,114 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/progress"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func verifyCommand(workflows []workflow.Source) *cobra.Command {
+	var tenant, instance string
+	c := &cobra.Command{
+		Use:   "verify",
+		Short: "Check the audit chains",
+		Long: `Check the audit chains: recompute the hash of every audit row of a tenant, and
+whether its log has a gap; or only the chain of one instance. Each broken chain
+is named with its first broken row, and the exit code is 1.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			v := verification{config: ConfigOf(c, workflows...), tenant: tenant, out: c.OutOrStdout(), progress: c.ErrOrStderr()}
+			if instance != "" {
+				var err error
+				if v.instance, err = uuid.Parse(instance); err != nil {
+					return usagef("--instance is not a UUID: %w", err)
+				}
+			}
+			if err := transitions.CheckTenant(tenant); err != nil {
+				return usagef("--tenant: %w", err)
+			}
+			v.config.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
+			return v.run(c.Context())
+		},
+	}
+	c.Flags().StringVar(&tenant, "tenant", transitions.DefaultTenant, "whose chains to check")
+	c.Flags().StringVar(&instance, "instance", "", "check only the chain of the instance with this id")
+	return c
+}
+
+// verification is one run of the command verify.
+type verification struct {
+	config   Config
+	tenant   string
+	instance uuid.UUID // zero: all of the tenant's
+	out      io.Writer
+	progress io.Writer
+}
+
+func (v *verification) run(ctx context.Context) (err error) {
+	c, err := v.config.withDefaults()
+	if err != nil {
+		return err
+	}
+	d, err := openDatabase(ctx, c.Database, c.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	if err := schema.Check(ctx, d.pool, c.Schema); err != nil {
+		return err
+	}
+	e, err := engine.New(engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log})
+	if err != nil {
+		return err
+	}
+	found, err := v.check(ctx, e)
+	if err != nil {
+		return err
+	}
+	return v.report(found)
+}
+
+func (v *verification) check(ctx context.Context, e *engine.Engine) (transitions.Verification, error) {
+	if v.instance != uuid.Nil {
+		return e.Verify(ctx, v.tenant, v.instance)
+	}
+	rows, err := e.Head(ctx, v.tenant) // one row for each position, unless something is wrong
+	if err != nil {
+		return transitions.Verification{}, err
+	}
+	meter := progress.New(v.progress, "verify", "rows", rows)
+	defer meter.Stop()
+	return e.VerifyWithProgress(ctx, v.tenant, v.instance, meter.Set)
+}
+
+// report prints what was found. Its error says what is broken first.
+func (v *verification) report(found transitions.Verification) error {
+	if len(found.Broken) == 0 {
+		_, err := fmt.Fprintf(v.out, "intact: %d rows of %d instances\n", found.Entries, found.Instances)
+		return err
+	}
+	for _, b := range found.Broken {
+		if _, err := fmt.Fprintf(v.out, "broken: %s\n", describeBreak(b)); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%d of %d chains broken, first %s", len(found.Broken), found.Instances, describeBreak(found.Broken[0]))
+}
+
+func describeBreak(b transitions.Break) string {
+	if b.Instance == uuid.Nil {
+		return "the log: " + b.Reason
+	}
+	return fmt.Sprintf("instance %s, version %d: %s", b.Instance, b.Version, b.Reason)
+}
