@@ -76,12 +76,13 @@ func compareText(a, b string) int {
 }
 
 // existing are the ids that may be in the database, in lock order. The id of a
-// creation without a business key was made up a moment ago.
-func (p *part) existing(ops []*op) []uuid.UUID {
+// creation without a business key was made up a moment ago. blind takes every
+// creation for the first.
+func (p *part) existing(ops []*op, blind bool) []uuid.UUID {
 	ids := make([]uuid.UUID, 0, len(p.slots))
 	seen := make(map[uuid.UUID]bool, len(p.slots))
 	for _, o := range ops {
-		fresh := o.p.Creates && o.p.BusinessKey == ""
+		fresh := o.p.Creates && (blind || o.p.BusinessKey == "")
 		if o.p.Tenant == p.tenant && !fresh && !seen[o.p.Instance] {
 			seen[o.p.Instance] = true
 			ids = append(ids, o.p.Instance)

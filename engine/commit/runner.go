@@ -21,11 +21,15 @@ type runner struct {
 	conn    *rows.Conn
 	unwatch func() bool
 	open    bool             // a transaction that wrote nothing is still open
+	caution int              // how many groups to go on looking up keys before they are decided
 	sets    map[string]*sets // by tenant, kept for their memory
 }
 
 // maxTenants bounds the memory that a runner keeps for tenants.
 const maxTenants = 64
+
+// cautious is how many groups look up their keys after one that met an old key.
+const cautious = 32
 
 // maxTries bounds how often one group runs because others win.
 const maxTries = 20
@@ -67,15 +71,16 @@ func (r *runner) run(ctx context.Context, ops []*op, aside bool) (held []*op, re
 	}
 }
 
-// attempt runs a group once. A group of one may do without locks.
-func (r *runner) attempt(ctx context.Context, g *group, lockless bool) (held []*op, err error) {
+// attempt runs a group once. On its first run it may do without what only
+// conflicts need.
+func (r *runner) attempt(ctx context.Context, g *group, first bool) (held []*op, err error) {
 	switch {
 	case g.ops[0].p.Hook:
 		return r.hooked(ctx, g)
-	case lockless && len(g.ops) == 1:
+	case first && len(g.ops) == 1:
 		return r.one(g)
 	default:
-		return r.many(g)
+		return r.many(g, first)
 	}
 }
 
@@ -102,7 +107,7 @@ func (r *runner) one(g *group) (held []*op, err error) {
 		return nil, nil
 	case len(o.decision.Events) > 1:
 		*g = *r.p.newGroup(g.ops)
-		return r.many(g)
+		return r.many(g, false)
 	}
 	return nil, r.writeOne(g, t, o)
 }
@@ -120,6 +125,9 @@ func readOne(t *part, row *rows.Row) error {
 	}
 	return row.Err()
 }
+
+// errBlind is the end of a group that needed the keys after all.
+var errBlind = &pgconn.PgError{Code: "40001", Message: "a command may have been answered before"}
 
 // errMoved is a serialization failure, as the database would call it: what was
 // read is not one state of an instance and its commands any more.
@@ -159,27 +167,56 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 
 // many commits a group in two messages; see the package comment. held are the
 // commands that it left out.
-func (r *runner) many(g *group) (held []*op, err error) {
+func (r *runner) many(g *group, first bool) (held []*op, err error) {
+	how := loading{blind: first && r.caution == 0}
 	r.conn.Queue(&r.p.stmts.Begin, nil, nil)
-	if err := load(context.Background(), r.conn, r.p.stmts, g, false); err != nil {
-		return nil, r.rollback(err)
+	begun := how.queue(r.conn, r.p.stmts, g)
+	if begun {
+		if err := r.conn.Send(context.Background()); err != nil {
+			return nil, r.rollback(r.careful(err))
+		}
 	}
 	if g.outdated() {
 		return nil, r.rollback(errMoved)
 	}
 	held = g.decide()
+	if how.blind && !g.settledByKeys() {
+		return nil, r.giveUp(begun, r.careful(errBlind))
+	}
+	if g.meetsKnown() {
+		r.caution = cautious
+	} else if r.caution > 0 {
+		r.caution--
+	}
 	if !g.writes() {
 		r.open = true // nothing to commit; the answers need not wait for the end of it
 		return held, nil
 	}
 	if err := r.queueWrites(g); err != nil {
-		return nil, r.rollback(err)
+		return nil, r.giveUp(begun, err)
 	}
 	r.conn.Queue(&r.p.stmts.Commit, nil, nil)
 	if err := r.conn.Send(context.Background()); err != nil {
-		return nil, r.rollback(err)
+		return nil, r.rollback(r.careful(err))
 	}
 	return held, nil
+}
+
+// giveUp drops what was queued and ends the transaction, if it has begun.
+func (r *runner) giveUp(begun bool, cause error) error {
+	r.conn.Forget()
+	if !begun {
+		return cause
+	}
+	return r.rollback(cause)
+}
+
+// careful takes note of a key that was there already.
+func (r *runner) careful(err error) error {
+	if react(err) == again {
+		r.caution = cautious
+	}
+	return err
 }
 
 // rollback ends a transaction that failed, and returns why it failed.
@@ -203,38 +240,6 @@ func (r *runner) end() {
 	if err := r.rollback(nil); err != nil {
 		r.drop()
 	}
-}
-
-// load queues and sends the locks, then the look-up of the keys: after the
-// locks, so that a duplicate that just committed elsewhere is seen.
-func load(ctx context.Context, conn *rows.Conn, s *Statements, g *group, waiting bool) error {
-	lock := &s.Lock
-	if waiting {
-		lock = &s.LockWaiting
-	}
-	for _, t := range g.parts {
-		ids := t.existing(g.ops)
-		if len(ids) == 0 {
-			continue
-		}
-		conn.Queue(lock, [][]byte{[]byte(t.tenant), uuidArray(ids)}, func(row *rows.Row) error {
-			slot := t.slots[row.UUID()]
-			slot.held, slot.row = row.Bool(), row.TID()
-			inst, err := readInstance(row, t.tenant)
-			if inst != nil {
-				t.found(inst)
-			}
-			return err
-		})
-	}
-	for _, t := range g.parts {
-		scopes, keys := t.keys()
-		conn.Queue(&s.Lookup, [][]byte{[]byte(t.tenant), textArray(scopes), textArray(keys)}, func(row *rows.Row) error {
-			t.known(readRecord(row))
-			return row.Err()
-		})
-	}
-	return conn.Send(ctx)
 }
 
 func (r *runner) setsOf(tenant string) *sets {

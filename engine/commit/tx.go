@@ -93,7 +93,8 @@ func unusable(err error) error {
 // transaction waits for the instance; ours does not, and then returns the
 // command as held.
 func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, setsOf func(string) *sets, callers bool) (held []*op, err error) {
-	if err := load(ctx, conn, p.stmts, g, callers); err != nil {
+	loading{waiting: callers}.queue(conn, p.stmts, g)
+	if err := conn.Send(ctx); err != nil {
 		return nil, err
 	}
 	if g.outdated() {

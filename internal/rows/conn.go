@@ -51,6 +51,9 @@ func (c *Conn) Queue(s *Statement, params [][]byte, row func(*Row) error) {
 	c.queue = append(c.queue, queued{s, params, row})
 }
 
+// Forget drops what was queued and not sent.
+func (c *Conn) Forget() { c.queue = c.queue[:0] }
+
 // roundTrip bounds one message and its answers.
 const roundTrip = 60 * time.Second
 

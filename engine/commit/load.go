@@ -1,0 +1,80 @@
+package commit
+
+import (
+	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// loading is how a group gets what it decides on.
+type loading struct {
+	// waiting waits for instances that others hold, instead of leaving them out.
+	waiting bool
+	// blind does not look up keys, nor instances that are about to be created:
+	// the primary keys will tell, and then the group runs again and looks. That
+	// saves a statement, and a creation the whole first message, for as long as
+	// nobody repeats himself.
+	blind bool
+}
+
+// queue queues the locks, then the look-up of the keys: after the locks, so that
+// a duplicate that just committed elsewhere is seen. It reports whether there is
+// anything to wait for.
+func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
+	lock := &s.Lock
+	if l.waiting {
+		lock = &s.LockWaiting
+	}
+	for _, t := range g.parts {
+		ids := t.existing(g.ops, l.blind)
+		if len(ids) == 0 {
+			continue
+		}
+		some = true
+		conn.Queue(lock, [][]byte{[]byte(t.tenant), uuidArray(ids)}, func(row *rows.Row) error {
+			slot := t.slots[row.UUID()]
+			slot.held, slot.row = row.Bool(), row.TID()
+			inst, err := readInstance(row, t.tenant)
+			if inst != nil {
+				t.found(inst)
+			}
+			return err
+		})
+	}
+	if l.blind {
+		return some
+	}
+	for _, t := range g.parts {
+		scopes, keys := t.keys()
+		conn.Queue(&s.Lookup, [][]byte{[]byte(t.tenant), textArray(scopes), textArray(keys)}, func(row *rows.Row) error {
+			t.known(readRecord(row))
+			return row.Err()
+		})
+	}
+	return true
+}
+
+// settledByKeys reports whether the primary keys tell of everything that was
+// there before: each command writes its own key, or follows one that does, and
+// each that found no instance to be there writes that.
+func (g *group) settledByKeys() bool {
+	for _, o := range g.ops {
+		if o.leader != nil || o.claim != transitions.ClaimNew {
+			continue
+		}
+		unseen := o.p.Creates && o.p.BusinessKey != "" && g.part(o.p.Tenant).slots[o.p.Instance].inst == nil
+		if !o.decision.Stored || unseen {
+			return false
+		}
+	}
+	return true
+}
+
+// meetsKnown reports whether one of the keys was there already.
+func (g *group) meetsKnown() bool {
+	for _, o := range g.ops {
+		if o.record != nil {
+			return true
+		}
+	}
+	return false
+}
