@@ -9,7 +9,14 @@ import (
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bench"
+	"github.com/pawlhq/pawl/internal/localpg"
 )
+
+// measured is a private server of its own, as durable as a real one, that counts
+// statements.
+var measured = localpg.Options{Ephemeral: true, Settings: map[string]string{
+	"fsync": "on", "shared_preload_libraries": "pg_stat_statements",
+}}
 
 func benchCommand() *cobra.Command {
 	var config bench.Config
@@ -29,7 +36,7 @@ server meanwhile.`,
 				}
 			}
 			config.Progress = func(line string) { c.PrintErrln(line) }
-			return withDatabase(c, func(ctx context.Context, url string) error {
+			return withDatabase(c, measured, func(ctx context.Context, url string) error {
 				config.URL = url
 				return bench.Run(ctx, config, c.OutOrStdout())
 			})

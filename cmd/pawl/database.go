@@ -12,13 +12,13 @@ import (
 )
 
 // withDatabase calls do with the connection string of the database that the
-// flags name, or else with that of the private server, which it starts.
-func withDatabase(c *cobra.Command, do func(ctx context.Context, url string) error) error {
+// flags name, or else with that of a private server, which it starts.
+func withDatabase(c *cobra.Command, options localpg.Options, do func(ctx context.Context, url string) error) error {
 	if url := pawl.ConfigOf(c).Database; url != "" {
 		return do(c.Context(), url)
 	}
-	step := func(format string, args ...any) { c.PrintErrf(format+"\n", args...) }
-	server, err := localpg.Start(c.Context(), localpg.Options{Log: step})
+	options.Log = func(format string, args ...any) { c.PrintErrf(format+"\n", args...) }
+	server, err := localpg.Start(c.Context(), options)
 	if err != nil {
 		return fmt.Errorf("start a private PostgreSQL: %w", err)
 	}

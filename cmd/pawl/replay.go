@@ -15,6 +15,7 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/play"
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/examples/fines/replay"
+	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -48,7 +49,7 @@ changes nothing.`,
 			if err := transitions.CheckTenant(r.tenant); err != nil {
 				return &pawl.UsageError{Err: fmt.Errorf("--tenant: %w", err)}
 			}
-			return withDatabase(c, func(ctx context.Context, url string) error { return r.run(ctx, c, url) })
+			return withDatabase(c, localpg.Options{}, func(ctx context.Context, url string) error { return r.run(ctx, c, url) })
 		},
 	}
 	flags := c.Flags()
