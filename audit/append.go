@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"strings"
+
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -44,12 +46,4 @@ func Insert(b *rows.Builder, array bool, position, from string) {
 	}
 }
 
-var uColumns = "u." + joinNames(Columns, ", u.")
-
-func joinNames(columns []rows.Column, sep string) string {
-	out := columns[0].Name
-	for _, c := range columns[1:] {
-		out += sep + c.Name
-	}
-	return out
-}
+var uColumns = "u." + strings.ReplaceAll(rows.Names(Columns), ", ", ", u.")

@@ -88,7 +88,7 @@ func (b *book) write(t testing.TB) {
 		}
 		var builder rows.Builder
 		audit.Insert(&builder, true, "h.base + 3 * u.ord", "(SELECT "+fmt.Sprint(entries[0].Position-3)+" AS base) AS h")
-		stmt := builder.Statement(false)
+		stmt := builder.Statement()
 		c := rows.NewUnnamedConn(conn.Conn().PgConn())
 		c.Queue(&stmt, append([][]byte{[]byte(tenant)}, set.Params(true)...), nil)
 		if err := c.Send(t.Context()); err != nil {

@@ -46,7 +46,7 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{config: c, registry: r, queries: newQueries(c.Pool, in), audit: audit.New(c.Pool, in), names: newNames()}
 	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Channel: c.Schema, Pool: c.Pool, Connect: e.connect})
 	e.pipeline = commit.New(commit.Config{
-		Connect: e.connect, Statements: commit.NewStatements(in), Definition: r.find,
+		Connect: e.connect, Schema: c.Schema, Statements: commit.NewStatements(in), Definition: r.find,
 		Committed: e.feed.Committed, Now: c.Now, Log: c.Log,
 		Committers: c.Pipeline.Committers, Lanes: c.Pipeline.Lanes, QueueSize: c.Pipeline.QueueSize, QueueBytes: c.Pipeline.QueueBytes,
 		GroupSize: c.Pipeline.GroupSize, GroupBytes: c.Pipeline.GroupBytes, LockWait: c.Pipeline.LockWait,

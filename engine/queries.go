@@ -16,6 +16,11 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
+// querier is a pool or a transaction.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
 // queries reads instances and commands.
 type queries struct {
 	pool                          *pgxpool.Pool
@@ -62,9 +67,9 @@ func errNoInstance(id uuid.UUID) error {
 	return workflow.Errorf(workflow.InstanceNotFound, "there is no instance %s", id)
 }
 
-func (q *queries) workflowOf(ctx context.Context, tenant string, id uuid.UUID) (string, error) {
+func (q *queries) workflowOf(ctx context.Context, by querier, tenant string, id uuid.UUID) (string, error) {
 	var name string
-	err := q.pool.QueryRow(ctx, q.nameSQL, tenant, id).Scan(&name)
+	err := by.QueryRow(ctx, q.nameSQL, tenant, id).Scan(&name)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", errNoInstance(id)
 	}

@@ -71,7 +71,7 @@ func (e *Engine) History(ctx context.Context, tenant string, id uuid.UUID, after
 		return nil, readError("history", err)
 	}
 	if len(entries) == 0 {
-		if _, err := e.queries.workflowOf(ctx, tenant, id); err != nil {
+		if _, err := e.queries.workflowOf(ctx, e.config.Pool, tenant, id); err != nil {
 			return nil, err
 		}
 	}
@@ -112,7 +112,7 @@ func (e *Engine) Verify(ctx context.Context, tenant string, id uuid.UUID) (trans
 func (e *Engine) VerifyWithProgress(ctx context.Context, tenant string, id uuid.UUID, progress func(entries int64)) (transitions.Verification, error) {
 	tenant = tenantOr(tenant)
 	if id != uuid.Nil {
-		if _, err := e.queries.workflowOf(ctx, tenant, id); err != nil {
+		if _, err := e.queries.workflowOf(ctx, e.config.Pool, tenant, id); err != nil {
 			return transitions.Verification{}, err
 		}
 	}

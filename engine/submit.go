@@ -19,7 +19,7 @@ import (
 // exception: after TimedOut or Unavailable the outcome may be durable all the
 // same, and the same key tells. A full queue is refused at once with Overloaded.
 func (e *Engine) Submit(ctx context.Context, c transitions.Command) (transitions.Receipt, error) {
-	p, err := e.prepare(ctx, c)
+	p, err := e.prepare(ctx, e.config.Pool, c)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
@@ -56,7 +56,7 @@ func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []tra
 				replies[i].Err = failed
 				continue
 			}
-			p, err := e.prepare(ctx, cs[i])
+			p, err := e.prepare(ctx, e.config.Pool, cs[i])
 			if err != nil {
 				replies[i].Err = err
 				if workflow.CodeOf(err) == workflow.Unavailable || workflow.CodeOf(err) == workflow.TimedOut {
@@ -77,11 +77,16 @@ func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []tra
 
 // SubmitTx does a command in the caller's transaction: it is durable if and when
 // that commits. The receipt has no position; the transition gets it at commit,
-// so that a transaction that stays open holds nobody's log. The caller must not
-// use tx concurrently. After an error the transaction can go on; the command
-// left nothing in it.
+// so that a transaction that stays open holds nobody's log, and followers hear
+// of it within a second. The caller must not use tx concurrently.
+//
+// After an error that the database or the workflow gave, the transaction can go
+// on, and the command left nothing in it. When ctx ends meanwhile, pgx closes the
+// connection. The transaction should be READ COMMITTED, PostgreSQL's default: at
+// another level it fails when it commits, if anybody else has committed in the
+// tenant since it began.
 func (e *Engine) SubmitTx(ctx context.Context, tx pgx.Tx, c transitions.Command) (transitions.Receipt, error) {
-	p, err := e.prepare(ctx, c)
+	p, err := e.prepare(ctx, tx, c)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
@@ -94,7 +99,7 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 	if c.Key == "" {
 		c.Key = "dry-run"
 	}
-	p, err := e.prepare(ctx, c)
+	p, err := e.prepare(ctx, e.config.Pool, c)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
@@ -120,13 +125,13 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 }
 
 // prepare finds the workflow and makes the command ready.
-func (e *Engine) prepare(ctx context.Context, c transitions.Command) (*transitions.Prepared, error) {
+func (e *Engine) prepare(ctx context.Context, q querier, c transitions.Command) (*transitions.Prepared, error) {
 	if c.Workflow == "" && c.Instance != uuid.Nil {
 		c = c.WithDefaults()
 		if err := c.Check(); err != nil {
 			return nil, err
 		}
-		name, err := e.workflowOf(ctx, c.Tenant, c.Instance)
+		name, err := e.workflowOf(ctx, q, c.Tenant, c.Instance)
 		if err != nil {
 			return nil, err
 		}
@@ -141,11 +146,11 @@ func (e *Engine) prepare(ctx context.Context, c transitions.Command) (*transitio
 
 // workflowOf says what workflow an instance is of. That never changes, so it is
 // remembered.
-func (e *Engine) workflowOf(ctx context.Context, tenant string, id uuid.UUID) (string, error) {
+func (e *Engine) workflowOf(ctx context.Context, q querier, tenant string, id uuid.UUID) (string, error) {
 	if name, ok := e.names.get(tenant, id); ok {
 		return name, nil
 	}
-	name, err := e.queries.workflowOf(ctx, tenant, id)
+	name, err := e.queries.workflowOf(ctx, q, tenant, id)
 	if err == nil {
 		e.names.put(tenant, id, name)
 	}

@@ -73,7 +73,7 @@ func publish(t testing.TB, pool *pgxpool.Pool, counts ...int) (all []transitions
 	var insert, advance rows.Builder
 	outbox.Advance(&advance, "")
 	outbox.Insert(&insert, true, "u.step", "")
-	insertStmt, advanceStmt := insert.Statement(false), advance.Statement(true)
+	insertStmt, advanceStmt := insert.Statement(), advance.Statement()
 	c := rows.NewUnnamedConn(conn.Conn().PgConn())
 	c.Queue(&advanceStmt, [][]byte{[]byte(tenant), {0, 0, 0, 0, 0, 0, 0, byte(len(counts))}}, nil)
 	c.Queue(&insertStmt, append([][]byte{[]byte(tenant)}, set.Params(true)...), nil)

@@ -60,11 +60,8 @@ func (c Command) WithDefaults() Command {
 // Check refuses what cannot be stored or means nothing. It does not look at the
 // payload or the workflow.
 func (c Command) Check() error {
-	if c.Key == "" {
-		return workflow.Errorf(workflow.KeyMissing, "an idempotency key is required: choose one per intent and repeat it on every retry")
-	}
-	if problem := TextProblem(c.Key, MaxKey); problem != "" {
-		return workflow.Errorf(workflow.KeyInvalid, "the idempotency key %s", problem)
+	if err := CheckKey(c.Key); err != nil {
+		return err
 	}
 	if c.Scope != "" {
 		if err := CheckScope(c.Scope); err != nil {
@@ -99,7 +96,15 @@ func (c Command) Check() error {
 }
 
 // CheckKey refuses an idempotency key that is empty or cannot be stored.
-func CheckKey(key string) error { return Command{Key: key, Transition: "-"}.Check() }
+func CheckKey(key string) error {
+	if key == "" {
+		return workflow.Errorf(workflow.KeyMissing, "an idempotency key is required: choose one per intent and repeat it on every retry")
+	}
+	if problem := TextProblem(key, MaxKey); problem != "" {
+		return workflow.Errorf(workflow.KeyInvalid, "the idempotency key %s", problem)
+	}
+	return nil
+}
 
 // CheckScope refuses a scope that is empty or cannot be stored.
 func CheckScope(scope string) error {

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -35,7 +36,7 @@ func (p *Pipeline) admit(ops []*op) (kept, aside []*op) {
 		switch {
 		case o.gone():
 			o.settle(o.receipt, workflow.Errorf(workflow.TimedOut, "the caller left before the command was begun; nothing was done"))
-		case o.p.Hook || routes[o.route] || p.lane.has(o.route):
+		case o.p.Hook || routes[o.route] || p.lane.takes(o):
 			if routes == nil {
 				routes = map[uint64]bool{}
 			}
@@ -59,12 +60,17 @@ func (c *committer) commit(ctx context.Context, ops []*op) {
 }
 
 func (c *committer) commitNow(ctx context.Context, ops []*op) {
-	held, reaction, err := c.r.run(ctx, ops, false)
+	held, reaction, err := c.r.run(ctx, ops, false, false)
 	switch {
 	case reaction == fine:
 		c.p.lane.push(held...)
 	case reaction == blocked:
 		c.p.lane.push(ops...)
+	case reaction == behind:
+		tenant := c.p.lane.setHeld(err)
+		theirs := func(o *op) bool { return o.p.Tenant == tenant }
+		c.p.lane.push(slices.DeleteFunc(slices.Clone(ops), func(o *op) bool { return !theirs(o) })...)
+		c.commit(ctx, slices.DeleteFunc(ops, theirs))
 	case reaction == poison && len(ops) > 1:
 		// Whose fault is it? Each half tells.
 		c.p.stats.splits.Add(1)

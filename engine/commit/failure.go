@@ -2,6 +2,7 @@ package commit
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -17,15 +18,28 @@ const (
 	fine    reaction = iota
 	again            // run it again: another transaction won, and is visible now
 	blocked          // somebody holds a lock; only those who need it should wait
+	behind           // somebody holds the head of a tenant's log; only that tenant should wait
 	lost             // the connection is gone, and perhaps the commit was made: ask again by key
 	full             // the database has no room; the callers may retry
 	poison           // one of the commands cannot be done
 )
 
+// headError is a group that could not move a tenant's log in time.
+type headError struct {
+	tenant string
+	err    error
+}
+
+func (e *headError) Error() string { return "the log of " + e.tenant + ": " + e.err.Error() }
+func (e *headError) Unwrap() error { return e.err }
+
+// contested are the constraints by which the database decides who wins.
+var contested = []string{"command_pkey", "instance_pkey", "audit_pkey"}
+
 // react classifies an error by its type, SQLSTATE and constraint, never by its
 // text. An error that is neither the database's nor of a value is the
 // connection's.
-func react(err error) reaction {
+func (p *Pipeline) react(err error) reaction {
 	if err == nil {
 		return fine
 	}
@@ -41,10 +55,12 @@ func react(err error) reaction {
 	switch {
 	case e.Code == "40001" || e.Code == "40P01":
 		return again
-	case e.Code == "23505" && (strings.HasPrefix(e.ConstraintName, "command_") ||
-		strings.HasPrefix(e.ConstraintName, "instance_") || strings.HasPrefix(e.ConstraintName, "audit_")):
+	case e.Code == "23505" && e.SchemaName == p.config.Schema && slices.Contains(contested, e.ConstraintName):
 		return again
 	case e.Code == "55P03" || e.Code == "57014":
+		if _, ok := errors.AsType[*headError](err); ok {
+			return behind
+		}
 		return blocked
 	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "57P"), e.Code == "25P03", e.Code == "25006":
 		return lost
@@ -63,7 +79,7 @@ func answerTo(err error, r reaction) error {
 	switch r {
 	case again:
 		e.Code, e.Message = workflow.Unavailable, "other transactions kept winning; try again with the same key"
-	case blocked:
+	case blocked, behind:
 		e.Code, e.Message = workflow.Locked, "another transaction holds the instance or the key; try again with the same key"
 	case lost:
 		e.Code, e.Message = workflow.Unavailable, "the database cannot be reached; ask again with the same key"

@@ -3,6 +3,8 @@ package commit
 import (
 	"bytes"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,6 +30,7 @@ type part struct {
 	tenant string
 	slots  map[uuid.UUID]*slot
 	claims map[commandKey]*claim
+	sets   *sets // the rows to write
 	steps  []*op // the commands that made a transition, in log order
 	stored []*op // the commands whose outcome is stored
 	head   int64 // the log's head after the group
@@ -57,22 +60,12 @@ func (p *Pipeline) newGroup(ops []*op) *group {
 }
 
 func (g *group) part(tenant string) *part {
-	i, found := slices.BinarySearchFunc(g.parts, tenant, func(p *part, t string) int { return compareText(p.tenant, t) })
+	i, found := slices.BinarySearchFunc(g.parts, tenant, func(p *part, t string) int { return strings.Compare(p.tenant, t) })
 	if !found {
 		g.parts = slices.Insert(g.parts, i, &part{tenant: tenant, slots: make(map[uuid.UUID]*slot, len(g.ops)),
 			claims: make(map[commandKey]*claim, len(g.ops))})
 	}
 	return g.parts[i]
-}
-
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // existing are the ids that may be in the database, in lock order. The id of a
@@ -198,15 +191,26 @@ func (g *group) take(t *part, s *slot, c *claim, o *op, d transitions.Decision) 
 	o.step = len(t.steps)
 }
 
-// sets turns what a part decided into rows.
+// sets are what a part decided, as rows.
 type sets struct {
 	created, changed, commands, entries, events *rows.Set
 }
 
-func newSets() *sets {
+// setsPool keeps the memory of sets.
+var setsPool = sync.Pool{New: func() any {
 	return &sets{
 		created: rows.NewSet(createdColumns), changed: rows.NewSet(changedColumns), commands: rows.NewSet(commandColumns),
 		entries: rows.NewSet(audit.Columns), events: rows.NewSet(outbox.Columns),
+	}
+}}
+
+// release gives the memory of the group's rows back.
+func (g *group) release() {
+	for _, t := range g.parts {
+		if t.sets != nil {
+			setsPool.Put(t.sets)
+			t.sets = nil
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ func testPipeline(pool *pgxpool.Pool, ws ...*workflow.Workflow) *Pipeline {
 			c.RuntimeParams["application_name"] = name
 			return pgx.ConnectConfig(ctx, c)
 		},
-		Statements: NewStatements(func(sql string) string { return sql }),
+		Schema: "pawl", Statements: NewStatements(func(sql string) string { return sql }),
 		Definition: func(name string, version int) *workflow.Workflow {
 			for _, w := range ws {
 				if w.Name == name && w.Version == version {

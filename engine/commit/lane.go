@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -12,11 +13,14 @@ import (
 // but the later commands of the same route, which follow them to keep their
 // order.
 //
-// Nothing here waits for an instance's lock inside of the database either: held
-// instances are tried again together, a group at a time, with SKIP LOCKED and a
-// growing pause. Only an uncommitted key cannot be seen that way. A group that
-// such a key blocks is taken apart, and its commands are tried alone, each for
-// as long as lock_timeout allows; one worker always stays free of that.
+// Held instances are tried again together, a group at a time, with SKIP LOCKED
+// and a growing pause, so that a thousand of them cost no more than one. Two
+// things need more: an uncommitted key, which cannot be seen that way, and an
+// instance that others stand in line for, which is never free at the moment of a
+// look. So a group that is blocked is taken apart, and a siding that was held
+// for many tries gets a turn: its first command is tried alone, waiting inside
+// of the database for as long as lock_timeout allows. One worker always stays
+// free of that.
 type lane struct {
 	p    *Pipeline
 	work chan struct{} // one token: there may be something to do
@@ -25,7 +29,9 @@ type lane struct {
 	sidings map[uint64]*siding // all, also those being worked on
 	ready   []*siding          // to be worked on, in order
 	later   []*siding          // to be tried again at their time
-	alone   int                // suspects being worked on
+	alone   int                // sidings being tried alone
+	turns   int                // sidings that are to be tried alone, those included
+	held    map[string]bool    // tenants whose log's head somebody holds
 	closed  bool
 	idle    chan struct{} // closed when the lane is closed and empty
 }
@@ -33,21 +39,24 @@ type lane struct {
 // siding is one route's queue. It exists for as long as the route has commands
 // here, waiting or running.
 type siding struct {
-	route   uint64
-	ops     []*op
-	tries   int       // in vain, since something was done
-	due     time.Time // when it is tried again
-	suspect bool      // a group failed, perhaps because of it
+	route uint64
+	ops   []*op
+	tries int       // in vain, since something was done
+	due   time.Time // when it is tried again
+	alone bool      // its first command is to be tried alone, waiting
 }
+
+// tenant is whose commands these are; a route is of one tenant.
+func (s *siding) tenant() string { return s.ops[0].p.Tenant }
 
 // hooked reports whether the next command runs the user's SQL.
 func (s *siding) hooked() bool { return s.ops[0].p.Hook }
 
-// part takes commands off the front: one of a suspect or with a hook, else as
-// many without as fit.
+// part takes commands off the front: one that is to be alone or has a hook, else
+// as many without as fit.
 func (s *siding) part(limit int) []*op {
 	n := 1
-	for !s.suspect && !s.hooked() && n < min(len(s.ops), limit) && !s.ops[n].p.Hook {
+	for !s.alone && !s.hooked() && n < min(len(s.ops), limit) && !s.ops[n].p.Hook {
 		n++
 	}
 	ops := s.ops[:n:n]
@@ -56,14 +65,35 @@ func (s *siding) part(limit int) []*op {
 }
 
 func newLane(p *Pipeline) *lane {
-	return &lane{p: p, sidings: map[uint64]*siding{}, work: make(chan struct{}, 1), idle: make(chan struct{})}
+	return &lane{p: p, sidings: map[uint64]*siding{}, held: map[string]bool{}, work: make(chan struct{}, 1), idle: make(chan struct{})}
 }
 
-// has reports whether commands of the route are here.
-func (l *lane) has(route uint64) bool {
+// takes reports whether a command belongs here: others of its route are here, or
+// its tenant's log cannot be written.
+func (l *lane) takes(o *op) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.sidings[route] != nil
+	return l.sidings[o.route] != nil || l.held[o.p.Tenant]
+}
+
+// setHeld notes that the log that the error names cannot be written for now. All
+// commands of that tenant come here, and of no other.
+func (l *lane) setHeld(err error) (tenant string) {
+	head, ok := errors.AsType[*headError](err)
+	if !ok {
+		return ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held[head.tenant] = true
+	return head.tenant
+}
+
+// free notes that the tenant's log was written.
+func (l *lane) free(tenant string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.held, tenant)
 }
 
 // push adds commands, behind those of the same route.
@@ -144,27 +174,43 @@ func (l *lane) wakeDue(ctx context.Context) time.Duration {
 
 func (l *lane) pick() *job {
 	for i, s := range l.ready {
-		if s.suspect && l.alone >= max(l.p.config.Lanes-1, 1) {
+		if s.alone && l.alone >= l.waiters() {
 			continue
 		}
-		if s.suspect || s.hooked() {
+		if s.alone || s.hooked() {
 			l.ready = slices.Delete(l.ready, i, i+1)
-			if s.suspect {
+			if s.alone {
 				l.alone++
 			}
-			return &job{sidings: []*siding{s}, parts: [][]*op{s.part(1)}, alone: s.suspect}
+			return &job{sidings: []*siding{s}, parts: [][]*op{s.part(1)}, alone: s.alone}
 		}
-		return l.gather()
+		return l.gather(s.tenant())
 	}
 	return nil
 }
 
-// gather makes one group of all sidings that can go together.
-func (l *lane) gather() *job {
+// waiters is how many workers may wait inside of the database.
+func (l *lane) waiters() int { return max(l.p.config.Lanes-1, 1) }
+
+// setAlone keeps count of the sidings that are to be tried alone.
+func (l *lane) setAlone(s *siding, alone bool) {
+	if s.alone != alone {
+		s.alone = alone
+		if alone {
+			l.turns++
+		} else {
+			l.turns--
+		}
+	}
+}
+
+// gather makes one group of all sidings of a tenant that can go together. One
+// tenant's trouble is no other's.
+func (l *lane) gather(tenant string) *job {
 	j := &job{}
 	room := l.p.config.GroupSize
 	l.ready = slices.DeleteFunc(l.ready, func(s *siding) bool {
-		if room == 0 || s.suspect || s.hooked() {
+		if room == 0 || s.tenant() != tenant || s.alone || s.hooked() {
 			return false
 		}
 		part := s.part(room)
@@ -175,9 +221,12 @@ func (l *lane) gather() *job {
 	return j
 }
 
+// turnAfter is how many tries in vain earn a siding a turn alone.
+const turnAfter = 8
+
 // done gives the sidings of a job back. again are the commands that were not
-// settled.
-func (l *lane) done(j *job, again []*op, suspect bool) {
+// settled; apart says that their group failed because of one of them.
+func (l *lane) done(j *job, again []*op, apart bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if j.alone {
@@ -185,17 +234,18 @@ func (l *lane) done(j *job, again []*op, suspect bool) {
 	}
 	for i, s := range j.sidings {
 		rest := slices.DeleteFunc(j.parts[i], func(o *op) bool { return !slices.Contains(again, o) })
-		s.suspect = suspect && len(rest) > 0
-		if len(rest) > 0 {
-			s.tries++
-		} else {
-			s.tries = 0
-		}
 		s.ops = append(rest[:len(rest):len(rest)], s.ops...)
+		if len(rest) == 0 {
+			s.tries = 0
+		} else {
+			s.tries++
+		}
+		turn := s.tries%turnAfter == turnAfter-1 && l.turns < l.waiters()
+		l.setAlone(s, len(rest) > 0 && (apart || turn))
 		switch {
 		case len(s.ops) == 0:
 			delete(l.sidings, s.route)
-		case s.tries == 0 || s.suspect && !j.alone:
+		case s.tries == 0 || s.alone && !j.alone:
 			l.ready = append(l.ready, s)
 		default:
 			s.due = time.Now().Add(backoff(min(s.tries, 6)))
@@ -241,12 +291,15 @@ func (l *lane) do(ctx context.Context, r *runner, j *job) {
 		l.done(j, nil, false)
 		return
 	}
-	held, reaction, err := r.run(ctx, ops, true)
+	held, reaction, err := r.run(ctx, ops, true, j.alone)
 	switch {
 	case reaction == fine:
 		l.done(j, l.waiting(held, nil), false)
 	case reaction == blocked && ctx.Err() == nil:
 		l.done(j, l.waiting(ops, err), true)
+	case reaction == behind && ctx.Err() == nil:
+		l.setHeld(err)
+		l.done(j, l.waiting(ops, err), false)
 	case reaction == poison && len(ops) > 1:
 		l.p.stats.splits.Add(1)
 		l.done(j, ops, true)

@@ -19,6 +19,7 @@ import (
 // defaults.
 type Config struct {
 	Connect    func(ctx context.Context, name string) (*pgx.Conn, error) // a new connection; name is for pg_stat_activity
+	Schema     string                                                    // of Pawl's tables
 	Statements *Statements
 	Definition func(name string, version int) *workflow.Workflow // nil when it is not known
 	Committed  func(tenant string, head int64)                   // called after every commit that moved a log
@@ -38,9 +39,11 @@ type Config struct {
 }
 
 const (
-	// lockTimeout is how long a statement waits for a lock. It only gives a
-	// passing conflict the time to pass.
-	lockTimeout = 100 * time.Millisecond
+	// How long a statement waits for a lock: a committer only gives a passing
+	// conflict the time to pass; the side lane can stand in line for a while.
+	committerLockTimeout = 100 * time.Millisecond
+	laneLockTimeout      = 500 * time.Millisecond
+	headLockTimeout      = time.Second // a commit may take that long
 	// rollbackTimeout bounds a rollback after the context has ended.
 	rollbackTimeout = 5 * time.Second
 )
@@ -69,13 +72,13 @@ func New(c Config) *Pipeline {
 	p.lane = newLane(p)
 	for i := range c.Committers {
 		p.committers = append(p.committers, &committer{p: p, queue: newQueue(c.QueueSize, c.QueueBytes),
-			r: p.newRunner(fmt.Sprintf("committer %d", i+1))})
+			r: p.newRunner(fmt.Sprintf("committer %d", i+1), committerLockTimeout)})
 	}
 	return p
 }
 
-func (p *Pipeline) newRunner(name string) *runner {
-	return &runner{p: p, name: name, sets: map[string]*sets{}}
+func (p *Pipeline) newRunner(name string, lockTimeout time.Duration) *runner {
+	return &runner{p: p, name: name, lockTimeout: lockTimeout}
 }
 
 // Start connects the first committer, to know that the database is there, and
@@ -92,7 +95,7 @@ func (p *Pipeline) Start(ctx context.Context) error {
 		p.feeds.Go(func() { c.loop(work) })
 	}
 	for i := range p.config.Lanes {
-		r := p.newRunner(fmt.Sprintf("lane %d", i+1))
+		r := p.newRunner(fmt.Sprintf("lane %d", i+1), laneLockTimeout)
 		p.sides.Go(func() { p.lane.loop(work, r) })
 	}
 	return nil
@@ -218,6 +221,7 @@ func (p *Pipeline) finish(g *group) {
 	}
 	for _, t := range g.parts {
 		if t.head > 0 {
+			p.lane.free(t.tenant)
 			p.config.Committed(t.tenant, t.head)
 		}
 	}

@@ -60,7 +60,7 @@ INSERT INTO pawl.log SELECT 't' || n, 10000 FROM generate_series(0, 2) n;`)
 
 func explainAll(t *testing.T, pool *pgxpool.Pool) {
 	p := testPipeline(pool)
-	r := p.newRunner("explain")
+	r := p.newRunner("explain", committerLockTimeout)
 	if err := r.dial(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,19 +14,16 @@ import (
 
 // runner runs groups on a connection of its own. It is for one goroutine.
 type runner struct {
-	p    *Pipeline
-	name string
+	p           *Pipeline
+	name        string
+	lockTimeout time.Duration // how long one of its statements waits for a lock
 
 	pg      *pgx.Conn
 	conn    *rows.Conn
 	unwatch func() bool
-	open    bool             // a transaction that wrote nothing is still open
-	caution int              // how many groups to go on looking up keys before they are decided
-	sets    map[string]*sets // by tenant, kept for their memory
+	open    bool // a transaction that wrote nothing is still open
+	caution int  // how many groups to go on looking up keys before they are decided
 }
-
-// maxTenants bounds the memory that a runner keeps for tenants.
-const maxTenants = 64
 
 // cautious is how many groups look up their keys after one that met an old key.
 const cautious = 32
@@ -37,16 +34,18 @@ const maxTries = 20
 // run commits the ops, and runs them again for as long as that makes sense.
 // Commands whose instance somebody else holds come back as held, unsettled. A
 // reaction other than fine comes with the error, and then nothing is settled.
-// aside says that it is for the side lane.
-func (r *runner) run(ctx context.Context, ops []*op, aside bool) (held []*op, reaction reaction, err error) {
+// aside says that it is for the side lane, waiting that it may stand in line for
+// an instance.
+func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held []*op, reaction reaction, err error) {
 	begun := time.Now()
 	for try := 0; ; try++ {
 		if err = r.connect(ctx, begun); err != nil {
 			return nil, lost, err
 		}
 		g := r.p.newGroup(ops)
-		held, err = r.attempt(ctx, g, try == 0 && !aside)
-		switch reaction = react(err); reaction {
+		held, err = r.attempt(ctx, g, try == 0 && !aside, waiting)
+		g.release()
+		switch reaction = r.p.react(err); reaction {
 		case fine:
 			r.p.finish(g)
 			r.end()
@@ -73,14 +72,14 @@ func (r *runner) run(ctx context.Context, ops []*op, aside bool) (held []*op, re
 
 // attempt runs a group once. On its first run it may do without what only
 // conflicts need.
-func (r *runner) attempt(ctx context.Context, g *group, first bool) (held []*op, err error) {
+func (r *runner) attempt(ctx context.Context, g *group, first, waiting bool) (held []*op, err error) {
 	switch {
 	case g.ops[0].p.Hook:
-		return r.hooked(ctx, g)
+		return r.hooked(ctx, g, waiting)
 	case first && len(g.ops) == 1:
 		return r.one(g)
 	default:
-		return r.many(g, first)
+		return r.many(g, loading{blind: first && r.caution == 0, waiting: waiting})
 	}
 }
 
@@ -107,7 +106,7 @@ func (r *runner) one(g *group) (held []*op, err error) {
 		return nil, nil
 	case len(o.decision.Events) > 1:
 		*g = *r.p.newGroup(g.ops)
-		return r.many(g, false)
+		return r.many(g, loading{})
 	}
 	return nil, r.writeOne(g, t, o)
 }
@@ -134,10 +133,10 @@ var errBlind = &pgconn.PgError{Code: "40001", Message: "a command may have been 
 var errMoved = &pgconn.PgError{Code: "40001", Message: "the instance moved meanwhile"}
 
 func (r *runner) writeOne(g *group, t *part, o *op) error {
-	set := r.setsOf(t.tenant)
-	if err := fill(g, t, set); err != nil {
+	if err := g.fill(); err != nil {
 		return err
 	}
+	set := t.sets
 	s := r.p.stmts
 	tenant := []byte(t.tenant)
 	if o.step == 0 {
@@ -167,8 +166,7 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 
 // many commits a group in two messages; see the package comment. held are the
 // commands that it left out.
-func (r *runner) many(g *group, first bool) (held []*op, err error) {
-	how := loading{blind: first && r.caution == 0}
+func (r *runner) many(g *group, how loading) (held []*op, err error) {
 	r.conn.Queue(&r.p.stmts.Begin, nil, nil)
 	begun := how.queue(r.conn, r.p.stmts, g)
 	if begun {
@@ -192,11 +190,15 @@ func (r *runner) many(g *group, first bool) (held []*op, err error) {
 		r.open = true // nothing to commit; the answers need not wait for the end of it
 		return held, nil
 	}
-	if err := r.queueWrites(g); err != nil {
+	if err := g.fill(); err != nil {
 		return nil, r.giveUp(begun, err)
 	}
+	queueWrites(r.conn, r.p.stmts, g)
 	r.conn.Queue(&r.p.stmts.Commit, nil, nil)
 	if err := r.conn.Send(context.Background()); err != nil {
+		if s, params := r.conn.Failed(); s == &r.p.stmts.Advance {
+			err = &headError{tenant: string(params[0]), err: err}
+		}
 		return nil, r.rollback(r.careful(err))
 	}
 	return held, nil
@@ -213,7 +215,7 @@ func (r *runner) giveUp(begun bool, cause error) error {
 
 // careful takes note of a key that was there already.
 func (r *runner) careful(err error) error {
-	if react(err) == again {
+	if r.p.react(err) == again {
 		r.caution = cautious
 	}
 	return err
@@ -242,18 +244,6 @@ func (r *runner) end() {
 	}
 }
 
-func (r *runner) setsOf(tenant string) *sets {
-	s := r.sets[tenant]
-	if s == nil {
-		if len(r.sets) >= maxTenants {
-			clear(r.sets)
-		}
-		s = newSets()
-		r.sets[tenant] = s
-	}
-	return s
-}
-
 // connect makes sure that there is a connection. While the database is gone it
 // tries again until the outage has lasted too long.
 func (r *runner) connect(ctx context.Context, since time.Time) error {
@@ -277,7 +267,7 @@ func (r *runner) dial(work context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	_, err = pg.Exec(ctx, r.p.settings())
+	_, err = pg.Exec(ctx, r.settings()+sessionSettings)
 	if err == nil {
 		err = r.p.setClock(ctx, pg)
 	}
@@ -295,13 +285,23 @@ func (r *runner) dial(work context.Context) error {
 // settings are what the pipeline needs of its sessions, whatever the role's
 // defaults are. Its statements may only probe indexes, also when the statistics
 // of a table that was just filled or emptied lie. A node that stops in the
-// middle of a transaction must not hold its locks for long.
-func (p *Pipeline) settings() string {
+// middle of a transaction must not hold its locks for long. What is answered is
+// durable.
+func (r *runner) settings() string {
 	return fmt.Sprintf(`SET lock_timeout = %d; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = %d;
-		SET default_transaction_isolation = 'read committed'; SET plan_cache_mode = force_generic_plan; SET jit = off;
+		SET plan_cache_mode = force_generic_plan; SET jit = off;
 		SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off`,
-		lockTimeout.Milliseconds(), p.config.HookTimeout.Milliseconds())
+		r.lockTimeout.Milliseconds(), r.p.config.HookTimeout.Milliseconds())
 }
+
+// sessionSettings are those that stay as they are in a transaction with a hook.
+const sessionSettings = `; SET default_transaction_isolation = 'read committed';
+	SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`
+
+// roleSettings give the user's own SQL the settings that it would have without
+// us, but for the timeout of the hook, which is the context's.
+const roleSettings = `SET LOCAL lock_timeout TO DEFAULT; SET LOCAL statement_timeout TO DEFAULT; SET LOCAL plan_cache_mode TO DEFAULT;
+	SET LOCAL jit TO DEFAULT; SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_hashjoin TO DEFAULT; SET LOCAL enable_mergejoin TO DEFAULT`
 
 // drop closes the connection, if it is not closed already.
 func (r *runner) drop() {

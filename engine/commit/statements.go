@@ -1,6 +1,8 @@
 package commit
 
 import (
+	"fmt"
+
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/outbox"
@@ -15,8 +17,12 @@ type Statements struct {
 	Lock, LockWaiting, Lookup                     rows.Statement
 	Create, Change, Command, Advance, Audit, Emit rows.Statement
 
+	// HeadTimeout lets a group wait longer for the log's head than for any other
+	// lock: whoever has it is committing, and that takes as long as it takes.
+	HeadTimeout rows.Statement
+
 	// Of a caller's own transaction: the same rows with a provisional position.
-	Provisional, AuditProvisional, EmitProvisional rows.Statement
+	EmitProvisional, AuditProvisional rows.Statement
 
 	// Of a group of one, with scalars.
 	Read, CreateOne, ChangeOne, RefuseOne rows.Statement
@@ -28,7 +34,7 @@ func (s *Statements) Named() map[string]*rows.Statement {
 		"begin": &s.Begin, "commit": &s.Commit, "rollback": &s.Rollback,
 		"lock": &s.Lock, "lock_waiting": &s.LockWaiting, "lookup": &s.Lookup,
 		"create": &s.Create, "change": &s.Change, "command": &s.Command, "advance": &s.Advance, "audit": &s.Audit, "emit": &s.Emit,
-		"provisional": &s.Provisional, "audit_provisional": &s.AuditProvisional, "emit_provisional": &s.EmitProvisional,
+		"head_timeout": &s.HeadTimeout, "audit_provisional": &s.AuditProvisional, "emit_provisional": &s.EmitProvisional,
 		"read": &s.Read, "create_one": &s.CreateOne, "change_one": &s.ChangeOne, "refuse_one": &s.RefuseOne,
 	}
 }
@@ -39,7 +45,7 @@ func NewStatements(in func(sql string) string) *Statements {
 		Begin:       rows.Statement{SQL: "BEGIN"},
 		Commit:      rows.Statement{SQL: "COMMIT"},
 		Rollback:    rows.Statement{SQL: "ROLLBACK"},
-		Provisional: rows.Statement{SQL: "SELECT nextval('pawl.provisional')", Reads: true},
+		HeadTimeout: rows.Statement{SQL: fmt.Sprintf("SET LOCAL lock_timeout = %d", headLockTimeout.Milliseconds())},
 		Lock:        lockStatement("FOR NO KEY UPDATE SKIP LOCKED"),
 		LockWaiting: lockStatement("FOR NO KEY UPDATE"),
 		Lookup:      lookupStatement(),
@@ -58,9 +64,10 @@ func NewStatements(in func(sql string) string) *Statements {
 		outbox.Insert(b, true, "h.base + u.step", "")
 		appendBase(b)
 	})
-	const provisional = "(SELECT currval('pawl.provisional') - 1 AS base) AS h"
-	s.AuditProvisional = build(func(b *rows.Builder) { audit.Insert(b, true, "h.base + u.ord", provisional) })
-	s.EmitProvisional = build(func(b *rows.Builder) { outbox.Insert(b, true, "h.base + u.step", provisional) })
+	s.EmitProvisional = build(func(b *rows.Builder) {
+		outbox.Insert(b, true, "h.position", "(SELECT nextval('pawl.provisional') AS position) AS h")
+	})
+	s.AuditProvisional = build(func(b *rows.Builder) { audit.Insert(b, true, "currval('pawl.provisional')", "") })
 	s.CreateOne = build(func(b *rows.Builder) {
 		b.Add("WITH i AS (")
 		insertInstances(b, false)
@@ -81,7 +88,7 @@ func NewStatements(in func(sql string) string) *Statements {
 func build(write func(*rows.Builder)) rows.Statement {
 	var b rows.Builder
 	write(&b)
-	return b.Statement(false)
+	return b.Statement()
 }
 
 // lockStatement locks instances in the order of the given ids. held says that
@@ -92,7 +99,7 @@ func lockStatement(how string) rows.Statement {
 	b.Add("SELECT u.id, i.id IS NULL AND (SELECT true FROM pawl.instance x WHERE x.tenant = ").Param(rows.Text, false).
 		Add(" AND x.id = u.id LIMIT 1) IS NOT NULL AS held, i.ctid, ", instanceSelect, " FROM unnest(").Param(rows.UUID, true).
 		Add(") AS u(id) LEFT JOIN LATERAL (SELECT i.ctid, i.* FROM pawl.instance i WHERE i.tenant = $1 AND i.id = u.id LIMIT 1 ", how, ") i ON true")
-	return b.Statement(true)
+	return b.Statement()
 }
 
 const findAudit = ` LEFT JOIN LATERAL (SELECT a.position FROM pawl.audit a
@@ -105,7 +112,7 @@ func lookupStatement() rows.Statement {
 	b.Add("SELECT ", recordSelect, " FROM (SELECT ").Param(rows.Text, false).Add(" AS tenant) t, unnest(").Param(rows.Text, true).Add(", ").Param(rows.Text, true).
 		Add(") AS u(scope, key) CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = u.key LIMIT 1) c",
 			findAudit)
-	return b.Statement(true)
+	return b.Statement()
 }
 
 // readStatement finds one instance and one key, without a lock. Parameters:
@@ -116,7 +123,7 @@ func readStatement() rows.Statement {
 		Add(" AS tenant) t LEFT JOIN LATERAL (SELECT * FROM pawl.instance i WHERE i.tenant = $1 AND i.id = ").Param(rows.UUID, false).
 		Add(" LIMIT 1) i ON true LEFT JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = ").Param(rows.Text, false).
 		Add(" AND c.key = ").Param(rows.Text, false).Add(" LIMIT 1) c ON true", findAudit)
-	return b.Statement(true)
+	return b.Statement()
 }
 
 func insertInstances(b *rows.Builder, array bool) {

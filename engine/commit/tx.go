@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,14 +23,14 @@ type Hook interface {
 }
 
 // hooked commits one command whose transition has a hook.
-func (r *runner) hooked(ctx context.Context, g *group) (held []*op, err error) {
+func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.p.config.HookTimeout)
 	defer cancel()
 	tx, err := r.pg.Begin(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	held, err = r.p.inTx(ctx, tx, r.conn, g, r.setsOf, false)
+	held, err = r.p.inTx(ctx, tx, r.conn, g, whose{waiting: waiting, settings: r.settings()})
 	if err == nil && len(held) == 0 {
 		if err = tx.Commit(ctx); err == nil {
 			return nil, nil
@@ -56,7 +57,6 @@ func rollbackTx(ctx context.Context, tx pgx.Tx) {
 // transaction's own lock_timeout allow.
 func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared) (transitions.Receipt, error) {
 	o := &op{p: c}
-	own := newSets()
 	conn := rows.NewUnnamedConn(tx.Conn().PgConn())
 	for try := 0; ; try++ {
 		point, err := tx.Begin(ctx)
@@ -64,7 +64,7 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 			return transitions.Receipt{}, unusable(err)
 		}
 		g := p.newGroup([]*op{o})
-		_, err = p.inTx(ctx, point, conn, g, func(string) *sets { return own }, true)
+		_, err = p.inTx(ctx, point, conn, g, whose{callers: true, waiting: true})
 		if err == nil {
 			err = point.Commit(ctx)
 		}
@@ -74,7 +74,7 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 			return o.receipt, o.err
 		}
 		rollbackTx(ctx, point)
-		if r := react(err); r != again || try >= 3 {
+		if r := p.react(err); r != again || try >= 3 {
 			return transitions.Receipt{}, answerTo(err, r)
 		}
 	}
@@ -89,11 +89,17 @@ func unusable(err error) error {
 	return answerTo(fmt.Errorf("savepoint: %w", err), lost)
 }
 
-// inTx does the steps of a group of one in an open transaction. A caller's own
-// transaction waits for the instance; ours does not, and then returns the
-// command as held.
-func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, setsOf func(string) *sets, callers bool) (held []*op, err error) {
-	loading{waiting: callers}.queue(conn, p.stmts, g)
+// whose says whose transaction it is.
+type whose struct {
+	callers  bool   // the caller's own, whose end is not ours
+	waiting  bool   // wait for the instance, instead of returning the command as held
+	settings string // of a session of ours, which a hook must not be bound to
+}
+
+// inTx does the steps of a group of one in an open transaction.
+func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, w whose) (held []*op, err error) {
+	defer g.release()
+	loading{waiting: w.waiting}.queue(conn, p.stmts, g)
 	if err := conn.Send(ctx); err != nil {
 		return nil, err
 	}
@@ -103,23 +109,27 @@ func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *grou
 	if held = g.decide(); len(held) > 0 {
 		return held, nil
 	}
-	o, t := g.ops[0], g.parts[0]
-	if err := p.runHook(ctx, tx, g, t, o); err != nil {
+	if err := p.runHook(ctx, tx, g, w); err != nil {
 		return nil, err
 	}
 	if !g.writes() {
 		return nil, nil
 	}
-	if err := fill(g, t, setsOf(t.tenant)); err != nil {
+	if err := g.fill(); err != nil {
 		return nil, err
 	}
-	queueWrites(conn, p.stmts, g, setsOf, callers)
+	if w.callers {
+		queueProvisional(conn, p.stmts, g)
+	} else {
+		queueWrites(conn, p.stmts, g)
+	}
 	return nil, conn.Send(ctx)
 }
 
 // runHook runs the user's SQL behind a savepoint, and makes a refusal of the
 // decision when it refuses.
-func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, t *part, o *op) (err error) {
+func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w whose) (err error) {
+	o, t := g.ops[0], g.parts[0]
 	if o.decision.Step == nil || o.decision.Step.Hook == nil {
 		return nil
 	}
@@ -127,6 +137,18 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, t *part, o 
 	if !ok {
 		return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
 			Cause: fmt.Errorf("the hook of %s.%s is a %T", o.p.Workflow, o.p.Transition, o.decision.Step.Hook)}
+	}
+	if !w.callers {
+		if _, err := tx.Exec(ctx, roleSettings); err != nil {
+			return fmt.Errorf("settings of the hook: %w", err)
+		}
+		defer func() {
+			if err == nil {
+				if _, err = tx.Exec(ctx, strings.ReplaceAll(w.settings, "SET ", "SET LOCAL ")); err != nil {
+					err = fmt.Errorf("settings after the hook: %w", err)
+				}
+			}
+		}()
 	}
 	point, err := tx.Begin(ctx)
 	if err != nil {

@@ -17,8 +17,19 @@ func (g *group) writes() bool {
 	return slices.ContainsFunc(g.parts, func(t *part) bool { return len(t.stored) > 0 })
 }
 
-// fill turns what a part decided into rows, each table's in lock order.
-func fill(g *group, t *part, s *sets) error {
+// fill turns what the group decided into rows, each table's in lock order.
+func (g *group) fill() error {
+	for _, t := range g.parts {
+		if err := g.fillPart(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *group) fillPart(t *part) error {
+	t.sets = setsPool.Get().(*sets)
+	s := t.sets
 	s.reset()
 	var touched []*slot
 	for _, slot := range t.slots {
@@ -53,68 +64,71 @@ func fill(g *group, t *part, s *sets) error {
 	return nil
 }
 
-// queueWrites queues everything that the group writes, kind by kind.
-func (r *runner) queueWrites(g *group) error {
+// queueWrites queues the statements that write a group, kind by kind. The last
+// of a kind that others may hold for long is the log's head; it alone may take
+// its time, because a commit may.
+func queueWrites(conn *rows.Conn, s *Statements, g *group) {
+	queueStates(conn, s, g)
+	if g.count() > 0 {
+		conn.Queue(&s.HeadTimeout, nil, nil)
+	}
 	for _, t := range g.parts {
-		if err := fill(g, t, r.setsOf(t.tenant)); err != nil {
-			return err
+		if n := len(t.steps); n > 0 {
+			conn.Queue(&s.Advance, [][]byte{[]byte(t.tenant), int8Param(n)}, func(row *rows.Row) error {
+				t.head = row.Int8()
+				return nil
+			})
 		}
 	}
-	queueWrites(r.conn, r.p.stmts, g, r.setsOf, false)
-	return nil
+	for _, t := range g.parts {
+		if n := len(t.steps); n > 0 {
+			tenant := []byte(t.tenant)
+			base := [][]byte{int8Param(n), tenant}
+			conn.Queue(&s.Audit, params([][]byte{tenant}, t.sets.entries.Params(true), base), nil)
+			conn.Queue(&s.Emit, params([][]byte{tenant}, t.sets.events.Params(true), base), nil)
+		}
+	}
 }
 
-// queueWrites queues the statements of many. A provisional write leaves the
-// log's head alone: its positions are given when the caller's transaction
-// commits.
-func queueWrites(conn *rows.Conn, s *Statements, g *group, setsOf func(tenant string) *sets, provisional bool) {
+// queueProvisional queues the statements that write a command in a caller's
+// transaction. It leaves the log's head alone: the trigger on the audit row
+// gives both rows their position when that transaction commits, or at once if it
+// has made its constraints immediate, so the audit row comes last.
+func queueProvisional(conn *rows.Conn, s *Statements, g *group) {
+	queueStates(conn, s, g)
 	for _, t := range g.parts {
-		set := setsOf(t.tenant)
+		if len(t.steps) > 0 {
+			tenant := []byte(t.tenant)
+			conn.Queue(&s.EmitProvisional, params([][]byte{tenant}, t.sets.events.Params(true)), nil)
+			conn.Queue(&s.AuditProvisional, params([][]byte{tenant}, t.sets.entries.Params(true)), nil)
+		}
+	}
+}
+
+// queueStates queues the writes of instances and commands.
+func queueStates(conn *rows.Conn, s *Statements, g *group) {
+	for _, t := range g.parts {
 		tenant := []byte(t.tenant)
-		if set.created.Len() > 0 {
-			conn.Queue(&s.Create, params([][]byte{tenant}, set.created.Params(true)), nil)
+		if t.sets.created.Len() > 0 {
+			conn.Queue(&s.Create, params([][]byte{tenant}, t.sets.created.Params(true)), nil)
 		}
-		if n := set.changed.Len(); n > 0 {
-			conn.Queue(&s.Change, params(set.changed.Params(true), [][]byte{tenant, int8Param(n)}), nil)
-		}
-	}
-	for _, t := range g.parts {
-		if set := setsOf(t.tenant); set.commands.Len() > 0 {
-			conn.Queue(&s.Command, params([][]byte{[]byte(t.tenant)}, set.commands.Params(true)), nil)
+		if n := t.sets.changed.Len(); n > 0 {
+			conn.Queue(&s.Change, params(t.sets.changed.Params(true), [][]byte{tenant, int8Param(n)}), nil)
 		}
 	}
 	for _, t := range g.parts {
-		n := len(t.steps)
-		if n == 0 {
-			continue
+		if t.sets.commands.Len() > 0 {
+			conn.Queue(&s.Command, params([][]byte{[]byte(t.tenant)}, t.sets.commands.Params(true)), nil)
 		}
-		tenant := []byte(t.tenant)
-		set := setsOf(t.tenant)
-		if provisional {
-			conn.Queue(&s.Provisional, nil, nil)
-			conn.Queue(&s.AuditProvisional, params([][]byte{tenant}, set.entries.Params(true)), nil)
-			conn.Queue(&s.EmitProvisional, params([][]byte{tenant}, set.events.Params(true)), nil)
-			continue
-		}
-		conn.Queue(&s.Advance, [][]byte{tenant, int8Param(n)}, func(row *rows.Row) error {
-			t.head = row.Int8()
-			return nil
-		})
 	}
-	if provisional {
-		return
-	}
+}
+
+// count is the number of transitions of the group.
+func (g *group) count() (n int) {
 	for _, t := range g.parts {
-		n := len(t.steps)
-		if n == 0 {
-			continue
-		}
-		tenant := []byte(t.tenant)
-		set := setsOf(t.tenant)
-		base := [][]byte{int8Param(n), tenant}
-		conn.Queue(&s.Audit, params([][]byte{tenant}, set.entries.Params(true), base), nil)
-		conn.Queue(&s.Emit, params([][]byte{tenant}, set.events.Params(true), base), nil)
+		n += len(t.steps)
 	}
+	return n
 }
 
 // keys are the distinct keys of a part, in lock order.

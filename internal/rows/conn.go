@@ -26,7 +26,8 @@ type Conn struct {
 	prepared map[*Statement]*pgconn.StatementDescription
 	unnamed  bool
 
-	queue []queued
+	queue  []queued
+	failed queued
 }
 
 type queued struct {
@@ -50,6 +51,10 @@ func NewUnnamedConn(pg *pgconn.PgConn) *Conn { return &Conn{pg: pg, unnamed: tru
 func (c *Conn) Queue(s *Statement, params [][]byte, row func(*Row) error) {
 	c.queue = append(c.queue, queued{s, params, row})
 }
+
+// Failed returns the statement of the last message that failed, and its
+// parameters; nil when none did.
+func (c *Conn) Failed() (*Statement, [][]byte) { return c.failed.stmt, c.failed.params }
 
 // Forget drops what was queued and not sent.
 func (c *Conn) Forget() { c.queue = c.queue[:0] }
@@ -89,8 +94,11 @@ func (c *Conn) Send(ctx context.Context) error {
 		}
 	}
 	err := p.Sync()
+	c.failed = queued{}
 	for i := 0; err == nil && i < len(queue); i++ {
-		err = readResult(p, queue[i].row)
+		if err = readResult(p, queue[i].row); err != nil {
+			c.failed = queue[i]
+		}
 	}
 	if closeErr := p.Close(); err == nil {
 		err = closeErr

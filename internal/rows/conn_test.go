@@ -20,7 +20,7 @@ var (
 	rollback = &Statement{SQL: "ROLLBACK"}
 	table    = &Statement{SQL: "CREATE TEMP TABLE seen (n bigint PRIMARY KEY)"}
 	insert   = &Statement{SQL: "INSERT INTO seen VALUES ($1)", OIDs: []uint32{20}}
-	list     = &Statement{SQL: "SELECT n FROM seen ORDER BY n", Reads: true}
+	list     = &Statement{SQL: "SELECT n FROM seen ORDER BY n"}
 )
 
 var errRow = errors.New("the reader does not like it")
@@ -223,7 +223,7 @@ func TestACanceledContextEndsTheMessageAndTheConnection(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			c := NewConn(pg.PgConn())
-			c.Queue(&Statement{SQL: read, Reads: true}, nil, nil)
+			c.Queue(&Statement{SQL: read}, nil, nil)
 			done := make(chan error, 1)
 			go func() { done <- c.Send(ctx) }()
 			pgtest.WaitBlockedPID(t, holder, pg.PgConn().PID())

@@ -107,7 +107,7 @@ var records = []record{
 func echo(array bool) *Statement {
 	var b Builder
 	b.Add("SELECT ", Names(everyType), ", ord::bigint FROM ").Source(everyType, array).Add(" ORDER BY ord")
-	s := b.Statement(true)
+	s := b.Statement()
 	return &s
 }
 
@@ -223,7 +223,7 @@ func TestTheServerUnderstandsWhatIsMeant(t *testing.T) {
 			columns := []Column{Of("v", tt.typ)}
 			var b Builder
 			b.Add("SELECT coalesce(v::text, 'NULL') FROM ").Source(columns, array)
-			stmt := b.Statement(true)
+			stmt := b.Statement()
 			s := NewSet(columns)
 			tt.add(s)
 			var got string
@@ -282,8 +282,8 @@ func TestABuilderNumbersItsParameters(t *testing.T) {
 	} {
 		var b Builder
 		b.Add("SELECT ").Param(Text, false).Add(", x", " FROM ").Source(columns, tt.array)
-		got := b.Statement(true)
-		if got.SQL != tt.sql || !reflect.DeepEqual(got.OIDs, tt.oids) || !got.Reads {
+		got := b.Statement()
+		if got.SQL != tt.sql || !reflect.DeepEqual(got.OIDs, tt.oids) {
 			t.Errorf("got %+v, want %s %v", got, tt.sql, tt.oids)
 		}
 	}

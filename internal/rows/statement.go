@@ -7,9 +7,8 @@ import (
 
 // Statement is the text of one statement and the types of its parameters.
 type Statement struct {
-	SQL   string
-	OIDs  []uint32
-	Reads bool // it returns rows
+	SQL  string
+	OIDs []uint32
 }
 
 // Builder writes a statement piece by piece and numbers its parameters.
@@ -57,8 +56,8 @@ func (b *Builder) Source(columns []Column, array bool) *Builder {
 }
 
 // Statement returns what was written.
-func (b *Builder) Statement(reads bool) Statement {
-	return Statement{SQL: b.sql.String(), OIDs: b.oids, Reads: reads}
+func (b *Builder) Statement() Statement {
+	return Statement{SQL: b.sql.String(), OIDs: b.oids}
 }
 
 // Names lists the columns' names.

@@ -1,0 +1,158 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Callers with transactions of their own fight for one instance without a
+// pause. A command of the pipeline, which does not queue for the lock inside of
+// the database, gets its turn all the same.
+func TestCommandIsNotStarvedByCallersTransactions(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := start(t, pool)
+	must(t, e, opening("x"))
+	callers := poolOf(t, pool, 8)
+	ctx := bounded(t)
+	ending := make(chan struct{})
+	var added atomic.Int64
+	var work sync.WaitGroup
+	for caller := range 8 {
+		work.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-ending:
+					return
+				default:
+				}
+				err := pgx.BeginFunc(ctx, callers, func(tx pgx.Tx) error {
+					if _, err := e.SubmitTx(ctx, tx, onCounter("x", "add", fmt.Sprintf("%d-%d", caller, n), `{"by":1}`)); err != nil {
+						return err
+					}
+					_, err := tx.Exec(ctx, `SELECT pg_sleep(0.03)`) // what the caller does besides
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				added.Add(1)
+			}
+		})
+	}
+	waitUntil(t, "there is a fight", func() bool { return added.Load() > 10 })
+	var longest time.Duration
+	for n := range 5 {
+		began := time.Now()
+		if _, err := e.Submit(ctx, onCounter("x", "add", fmt.Sprint("alone ", n), `{"by":1}`)); err != nil {
+			t.Errorf("after %v: %v", time.Since(began), err)
+			break
+		}
+		added.Add(1)
+		longest = max(longest, time.Since(began))
+	}
+	close(ending)
+	work.Wait()
+	t.Logf("%d commands, the longest wait was %v", added.Load(), longest)
+	if longest > 3*time.Second {
+		t.Errorf("a command waited %v", longest)
+	}
+	if n := number(t, pool, `SELECT (data->>'n')::bigint FROM pawl.instance`); n != added.Load() {
+		t.Errorf("counted %d, want %d", n, added.Load())
+	}
+	wantSound(t, e, pool)
+}
+
+// Callers with transactions of their own take instances and tenants in any
+// order and so meet in deadlocks. PostgreSQL ends one of them; what is left is
+// whole, and the engine's own groups go on.
+func TestDeadlocksOfCallersTransactionsHurtNobodyElse(t *testing.T) {
+	t.Parallel()
+	const names = 4
+	pool := database(t)
+	e := start(t, pool)
+	tenants := []string{"a", "b"}
+	for _, tenant := range tenants {
+		for i := range names {
+			c := opening(fmt.Sprint(i))
+			c.Tenant = tenant
+			must(t, e, c)
+		}
+	}
+	callers := poolOf(t, pool, 6)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // each deadlock takes a second
+	defer cancel()
+	var committed, ended atomic.Int64
+	var added [2]atomic.Int64
+	var work sync.WaitGroup
+	for caller := range 6 {
+		work.Go(func() {
+			for n := range 5 {
+				tx, err := callers.Begin(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				var in [2]int64
+				for k := range 3 {
+					which := rand.IntN(2)
+					c := onCounter(fmt.Sprint(rand.IntN(names)), "add", fmt.Sprintf("%d-%d-%d", caller, n, k), `{"by":1}`)
+					c.Tenant = tenants[which]
+					if _, err = e.SubmitTx(ctx, tx, c); err != nil {
+						if !workflow.CodeOf(err).Info().Retry || workflow.CodeOf(err) == workflow.Internal {
+							t.Errorf("a deadlock is told as %v", err)
+						}
+						break
+					}
+					in[which]++
+				}
+				if err == nil {
+					err = tx.Commit(ctx)
+				}
+				if err != nil {
+					ended.Add(1)
+					_ = tx.Rollback(ctx)
+					continue
+				}
+				committed.Add(1)
+				added[0].Add(in[0])
+				added[1].Add(in[1])
+			}
+		})
+	}
+	for caller := range 2 {
+		work.Go(func() {
+			for n := range 100 {
+				c := onCounter(fmt.Sprint(n%names), "add", fmt.Sprintf("alone %d-%d", caller, n), `{"by":1}`)
+				c.Tenant = tenants[caller]
+				if _, err := e.Submit(ctx, c); err != nil {
+					t.Errorf("a command of its own: %v", err)
+					return
+				}
+				added[caller].Add(1)
+			}
+		})
+	}
+	work.Wait()
+	t.Logf("%d transactions were committed, %d ended", committed.Load(), ended.Load())
+	for i, tenant := range tenants {
+		if n := number(t, pool, `SELECT sum((data->>'n')::int) FROM pawl.instance WHERE tenant = $1`, tenant); n != added[i].Load() {
+			t.Errorf("tenant %s counted %d, want %d", tenant, n, added[i].Load())
+		}
+		v, err := e.Verify(ctx, tenant, [16]byte{})
+		if err != nil || len(v.Broken) > 0 {
+			t.Errorf("tenant %s: %v, %v", tenant, v.Broken, err)
+		}
+	}
+	wantSound(t, e, pool)
+}

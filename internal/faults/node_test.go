@@ -1,0 +1,130 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/examples/fines"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// A node is this test binary, started again as a program of its own. It is told
+// its database and its address by the environment and serves until its standard
+// input ends, so it never outlives the test.
+const (
+	nodeDatabase = "PAWL_FAULTS_NODE_DATABASE"
+	nodeAddress  = "PAWL_FAULTS_NODE_ADDRESS"
+)
+
+// isNode reports whether this process is a node.
+func isNode() bool { return os.Getenv(nodeDatabase) != "" }
+
+// runNode serves the workflows of the tests over HTTP.
+func runNode() error {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, os.Getenv(nodeDatabase))
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{counter, fines.Workflow}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	if err := e.Start(ctx); err != nil {
+		return err
+	}
+	defer e.Stop(ctx)
+	a, err := api.New(e, api.Config{})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", os.Getenv(nodeAddress))
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: a}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = server.Shutdown(ctx)
+	}()
+	fmt.Println("serving", listener.Addr())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// node is a running node, seen from the test.
+type node struct {
+	address string // host:port
+	command *exec.Cmd
+	ended   func() error // waits for it
+	input   io.Closer
+}
+
+// startNode starts a node on the pool's database and waits until it serves.
+func startNode(t testing.TB, pool *pgxpool.Pool) *node {
+	t.Helper()
+	n, err := launch(t, pool, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// launch is startNode on a given address, for goroutines too.
+func launch(t testing.TB, pool *pgxpool.Pool, address string) (*node, error) {
+	n := &node{command: exec.Command(os.Args[0])}
+	n.command.Env = append(os.Environ(), nodeDatabase+"="+pool.Config().ConnString(), nodeAddress+"="+address)
+	n.command.Stderr = t.Output()
+	var err error
+	if n.input, err = n.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	output, err := n.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := n.command.Start(); err != nil {
+		return nil, err
+	}
+	n.ended = sync.OnceValue(n.command.Wait)
+	t.Cleanup(n.kill)
+	line, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("the node said %q: %w", line, err)
+	}
+	n.address = strings.TrimSpace(strings.TrimPrefix(line, "serving "))
+	return n, nil
+}
+
+// kill ends the node as a power cut does. It may be called again.
+func (n *node) kill() {
+	_ = n.command.Process.Kill()
+	_ = n.ended() // says that it was killed
+}
+
+// end lets the node stop in its own time, and fails the test if it ends badly.
+func (n *node) end(t testing.TB) {
+	t.Helper()
+	_ = n.input.Close()
+	if err := n.ended(); err != nil {
+		t.Errorf("the node ended with %v", err)
+	}
+}

@@ -1,0 +1,151 @@
+package faults
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// A caller who submits many commands of one instance and is told to try one of
+// them again can do so: none that came after it was done in its place.
+func TestCommandThatFailedForNowIsNotOvertakenByItsCallersNext(t *testing.T) {
+	for name, tt := range map[string]struct{ others, group int }{
+		"the next groups":        {0, 2},
+		"a long list, cut up":    {255, 256},
+		"a longer list, cut up":  {1023, 1024},
+		"the rest of its group":  {0, 3},
+		"after a group of one":   {0, 1},
+		"among those of another": {1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			overtake(t, tt.others, tt.group)
+		})
+	}
+}
+
+// overtake lets the database go away until the first group of a list is given
+// up, and be back for the next. The list has so many other commands before the
+// four of one instance.
+func overtake(t *testing.T, others, group int) {
+	entered, gate := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	direct := database(t)
+	p, pool := startProxy(t, direct, func() fate { return passed })
+	e := start(t, pool, func(c *engine.Config) {
+		c.Workflows = []workflow.Source{counterWith(func() { once.Do(func() { close(entered) }); <-gate })}
+		c.Pipeline.Committers, c.Pipeline.GroupSize, c.Pipeline.Outage = 1, group, 300*time.Millisecond
+	})
+	must(t, e, opening("x"))
+	must(t, e, opening("y"))
+	ctx := bounded(t)
+	first := submit(ctx, e, onCounter("y", "wait", "first", `{}`))
+	<-entered
+	var cs []transitions.Command
+	for i := range others {
+		cs = append(cs, onCounter("y", "add", fmt.Sprint(i), `{"by":1}`))
+	}
+	for i := range 4 {
+		cs = append(cs, onCounter("x", "add", fmt.Sprint(i), `{"by":1}`))
+	}
+	answers := make(chan []transitions.Reply, 1)
+	go func() { answers <- e.SubmitMany(ctx, cs) }()
+	waitUntil(t, "all wait", func() bool { return e.Stats().Waiting == len(cs) })
+	p.setDown(true)
+	close(gate)
+	<-first
+	waitUntil(t, "the first group was given up", func() bool { return e.Stats().Waiting <= max(len(cs)-2*group, 0) })
+	p.setDown(false)
+
+	replies := (<-answers)[others:]
+	for i := 1; i < len(replies); i++ {
+		if replies[i-1].Err != nil && replies[i].Err == nil {
+			t.Errorf("command %d was done, although %d before it was not: %v", i, i-1, replies[i-1].Err)
+		}
+	}
+	if replies[0].Err == nil {
+		t.Error("the first was done: the test proves nothing")
+	}
+	for i, r := range e.SubmitMany(ctx, cs)[others:] {
+		if r.Err != nil || r.Receipt.Version != int64(i+2) {
+			t.Errorf("tried again, command %d made version %d, %v", i, r.Receipt.Version, r.Err)
+		}
+	}
+}
+
+// A transition with SQL of its own takes another way through the engine, and
+// arrives in its order all the same.
+func TestTransitionWithItsOwnSQLKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {
+		t.Fatal(err)
+	}
+	e := start(t, pool)
+	var cs []transitions.Command
+	for i := range 50 {
+		x := fmt.Sprint("x", i)
+		cs = append(cs, opening(x), onCounter(x, "add", "1", `{"by":1}`), onCounter(x, "write", "2", fmt.Sprintf(`{"what":%q}`, x)),
+			onCounter(x, "add", "3", `{"by":1}`), onCounter(x, "write", "4", fmt.Sprintf(`{"what":"%s again"}`, x)), onCounter(x, "end", "5", `{}`))
+	}
+	wrong := map[string]int{}
+	for i, r := range e.SubmitMany(bounded(t), cs) {
+		if want := int64(i%6 + 1); r.Err != nil {
+			wrong[fmt.Sprintf("%s: %v", cs[i].Transition, r.Err)]++
+		} else if r.Receipt.Version != want {
+			wrong[fmt.Sprintf("%s made version %d, not %d", cs[i].Transition, r.Receipt.Version, want)]++
+		}
+	}
+	for what, n := range wrong {
+		t.Errorf("%d times %s", n, what)
+	}
+	wantSound(t, e, pool)
+}
+
+// A group is split to find a command that cannot be stored. What waits for a
+// lock in its first half is not overtaken from the second.
+func TestSplitGroupKeepsTheOrderOfAnInstance(t *testing.T) {
+	t.Parallel()
+	entered, gate := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	pool := database(t)
+	e := start(t, pool, func(c *engine.Config) {
+		c.Workflows = []workflow.Source{counterWith(func() { once.Do(func() { close(entered) }); <-gate })}
+		c.Pipeline.Committers, c.Pipeline.Lanes = 1, 1
+	})
+	x := must(t, e, opening("x")).Instance
+	z := must(t, e, opening("z")).Instance
+	must(t, e, opening("y"))
+	ctx := bounded(t)
+	// Keeps the side lane busy.
+	releaseZ := hold(t, pool, holdInstance, z)
+	busy := submit(ctx, e, onCounter("z", "add", "busy", `{"by":1}`))
+	waitUntil(t, "the lane is busy", func() bool { return e.Stats().Aside == 1 })
+
+	first := submit(ctx, e, onCounter("y", "wait", "first", `{}`))
+	<-entered
+	releaseX := hold(t, pool, holdInstance, x)
+	answers := make(chan []transitions.Reply, 1)
+	go func() {
+		answers <- e.SubmitMany(ctx, []transitions.Command{
+			onCounter("x", "add", "1", `{"by":1}`), onCounter("y", "tag", "poison", `{"tag":"nul"}`), onCounter("x", "add", "2", `{"by":1}`)})
+	}()
+	waitUntil(t, "all wait", func() bool { return e.Stats().Waiting == 3 })
+	close(gate)
+	<-first
+	waitUntil(t, "the first half waits aside", func() bool { return e.Stats().Aside >= 2 })
+	releaseX()
+	releaseZ()
+	replies := <-answers
+	if replies[0].Receipt.Version != 2 || replies[2].Receipt.Version != 3 {
+		t.Errorf("the commands made the versions %d (%v) and %d (%v), want 2 and 3", replies[0].Receipt.Version, replies[0].Err,
+			replies[2].Receipt.Version, replies[2].Err)
+	}
+	wantDone(t, []<-chan answered{busy})
+	wantSound(t, e, pool)
+}

@@ -1,0 +1,155 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// begin begins a caller's own transaction, which ends with the test at the
+// latest.
+func begin(t testing.TB, pool *pgxpool.Pool, options pgx.TxOptions) pgx.Tx {
+	t.Helper()
+	conn, err := pgx.ConnectConfig(bounded(t), pool.Config().ConnConfig.Copy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // ends the transaction too
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = conn.Close(ctx)
+	})
+	tx, err := conn.BeginTx(bounded(t), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+func submitTx(t testing.TB, e *engine.Engine, tx pgx.Tx, c transitions.Command) transitions.Receipt {
+	t.Helper()
+	r, err := e.SubmitTx(bounded(t), tx, c)
+	if err != nil {
+		t.Fatalf("%s %s: %v", c.Transition, c.Key, err)
+	}
+	return r
+}
+
+// A position is given at commit. Until then nobody sees one, not even a retry in
+// the same transaction; after it every retry sees the same.
+func TestRetryInTheSameTransactionShowsNoPositionBeforeTheCommit(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := start(t, pool)
+	must(t, e, opening("x"))
+	tx := begin(t, pool, pgx.TxOptions{})
+	first := submitTx(t, e, tx, onCounter("x", "add", "2", `{"by":1}`))
+	retry := submitTx(t, e, tx, onCounter("x", "add", "2", `{"by":1}`))
+	if first.Position != 0 || retry.Position != 0 || !retry.Replayed || !bytes.Equal(first.Body, retry.Body) {
+		t.Errorf("first  %d %s\nretry %d %v %s", first.Position, first.Body, retry.Position, retry.Replayed, retry.Body)
+	}
+	if err := tx.Commit(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	later := must(t, e, onCounter("x", "add", "2", `{"by":1}`))
+	if later.Position != 2 || !later.Replayed || string(later.Body) != string(transitions.WithPosition(first.Body, 2)) {
+		t.Errorf("later %d %v %s", later.Position, later.Replayed, later.Body)
+	}
+	wantSound(t, e, pool)
+}
+
+// Several commands of one transaction, on one instance and on a new one, get
+// their positions in their order.
+func TestSeveralCommandsOfOneTransactionKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := start(t, pool)
+	must(t, e, opening("x"))
+	tx := begin(t, pool, pgx.TxOptions{})
+	submitTx(t, e, tx, onCounter("x", "announce", "1", `{"by":1}`))
+	submitTx(t, e, tx, opening("y"))
+	submitTx(t, e, tx, onCounter("y", "add", "2", `{"by":1}`))
+	submitTx(t, e, tx, onCounter("x", "add", "3", `{"by":1}`))
+	must(t, e, opening("z")) // commits first
+	if err := tx.Commit(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]int64{"open x": 1, "open z": 2, "1": 3, "open y": 4, "2": 5, "3": 6} {
+		if got := number(t, pool, `SELECT position FROM pawl.audit WHERE key = $1`, key); got != want {
+			t.Errorf("command %s has position %d, want %d", key, got, want)
+		}
+	}
+	wantSound(t, e, pool)
+}
+
+// In a stricter transaction a command that met a concurrent one either commits
+// or fails with what the caller can retry, and leaves nothing half done.
+func TestStricterTransactionsEitherCommitOrCanBeRunAgain(t *testing.T) {
+	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
+			pool := database(t)
+			e := start(t, pool)
+			must(t, e, opening("x"))
+			must(t, e, opening("y"))
+
+			// Nobody interferes.
+			tx := begin(t, pool, pgx.TxOptions{IsoLevel: level})
+			submitTx(t, e, tx, onCounter("x", "add", "alone", `{"by":1}`))
+			submitTx(t, e, tx, onCounter("x", "add", "alone", `{"by":1}`))
+			if err := tx.Commit(bounded(t)); err != nil {
+				t.Errorf("alone: %v", err)
+			}
+
+			// Somebody changed the instance since the snapshot.
+			tx = begin(t, pool, pgx.TxOptions{IsoLevel: level})
+			if _, err := tx.Exec(bounded(t), `SELECT 1`); err != nil {
+				t.Fatal(err)
+			}
+			must(t, e, onCounter("x", "add", "first", `{"by":1}`))
+			began := time.Now()
+			_, err := e.SubmitTx(bounded(t), tx, onCounter("x", "add", "second", `{"by":1}`))
+			if !workflow.CodeOf(err).Info().Retry || workflow.CodeOf(err) == workflow.Internal {
+				t.Errorf("a changed instance: %v", err)
+			}
+			if d := time.Since(began); d > 5*time.Second {
+				t.Errorf("the answer took %v", d)
+			}
+			// The same key was used since the snapshot.
+			_, err = e.SubmitTx(bounded(t), tx, onCounter("x", "add", "first", `{"by":1}`))
+			if !workflow.CodeOf(err).Info().Retry || workflow.CodeOf(err) == workflow.Internal {
+				t.Errorf("a key that was used: %v", err)
+			}
+			if err := tx.Rollback(bounded(t)); err != nil {
+				t.Errorf("the transaction is not usable: %v", err)
+			}
+
+			// Somebody commits elsewhere while it is open; only the log is shared.
+			tx = begin(t, pool, pgx.TxOptions{IsoLevel: level})
+			submitTx(t, e, tx, onCounter("y", "add", "third", `{"by":1}`))
+			must(t, e, onCounter("x", "add", "fourth", `{"by":1}`))
+			committed := tx.Commit(bounded(t)) == nil
+			t.Logf("%s: committed beside another: %v", level, committed)
+
+			r := must(t, e, onCounter("y", "add", "third", `{"by":1}`))
+			if r.Replayed != committed {
+				t.Errorf("committed %v, replayed %v", committed, r.Replayed)
+			}
+			if n := number(t, pool, `SELECT (data->>'n')::bigint FROM pawl.instance WHERE business_key = 'y'`); n != 1 {
+				t.Errorf("the effect happened %d times", n)
+			}
+			if r = must(t, e, onCounter("x", "add", "second", `{"by":1}`)); r.Replayed {
+				t.Error("the second left its key")
+			}
+			wantSound(t, e, pool)
+		})
+	}
+}

@@ -1,0 +1,97 @@
+package faults
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// What passes every check of the engine and cannot be stored all the same: each
+// is refused at another place.
+var poisons = []struct{ name, payload string }{
+	{"refused by PostgreSQL", `{"tag":"nul"}`},      // jsonb takes no NUL
+	{"refused on the way there", `{"tag":"bytes"}`}, // an attribute that is not UTF-8
+}
+
+// A command that cannot be stored fails alone, at once, and the others of its
+// group commit.
+func TestCommandThatCannotBeStoredFailsAlone(t *testing.T) {
+	for _, poison := range poisons {
+		t.Run(poison.name, func(t *testing.T) {
+			t.Parallel()
+			const others = 200
+			entered, gate := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			pool := database(t)
+			e := start(t, pool, func(c *engine.Config) {
+				c.Workflows = []workflow.Source{counterWith(func() { once.Do(func() { close(entered) }); <-gate })}
+				c.Pipeline.Committers, c.Pipeline.GroupSize = 1, 2*others
+			})
+			must(t, e, opening("x"))
+			must(t, e, opening("y"))
+			ctx := bounded(t)
+			first := submit(ctx, e, onCounter("x", "wait", "first", `{}`))
+			<-entered
+
+			// Gathers behind the first, so it is one group.
+			var cs []transitions.Command
+			for i := range others {
+				cs = append(cs, opening(fmt.Sprint("other ", i)))
+				if i == others/3 {
+					cs = append(cs, onCounter("y", "tag", "poison", poison.payload))
+				}
+				if i == others/2 {
+					cs = append(cs, onCounter("y", "add", "after the poison", `{"by":1}`))
+				}
+			}
+			answers := make(chan []transitions.Reply, 1)
+			go func() { answers <- e.SubmitMany(ctx, cs) }()
+			waitUntil(t, "all wait", func() bool { return e.Stats().Waiting == len(cs) })
+			close(gate)
+			if a := <-first; a.err != nil {
+				t.Error(a.err)
+			}
+			failed := map[workflow.Code]int{}
+			for i, r := range <-answers {
+				if cs[i].Key == "poison" {
+					wantCode(t, "the poison", r.Err, workflow.Internal)
+				} else if r.Err != nil || r.Receipt.Refused() {
+					failed[workflow.CodeOf(r.Err)]++
+				}
+			}
+			if len(failed) > 0 {
+				t.Errorf("of the others failed: %v", failed)
+			}
+			if s := e.Stats(); s.Lost != 0 {
+				t.Errorf("%d connections were given up", s.Lost)
+			}
+			if n := number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'poison'`); n != 0 {
+				t.Error("the poison left a command")
+			}
+			wantSound(t, e, pool)
+		})
+	}
+}
+
+// The same without company, where the engine takes another way.
+func TestCommandThatCannotBeStoredIsAnsweredAtOnce(t *testing.T) {
+	for _, poison := range poisons {
+		t.Run(poison.name, func(t *testing.T) {
+			t.Parallel()
+			pool := database(t)
+			e := start(t, pool)
+			must(t, e, opening("y"))
+			_, err := e.Submit(bounded(t), onCounter("y", "tag", "poison", poison.payload))
+			wantCode(t, "the poison", err, workflow.Internal)
+			if lost := e.Stats().Lost; lost != 0 {
+				t.Errorf("%d connections were given up", lost)
+			}
+			must(t, e, onCounter("y", "add", "after", `{"by":1}`))
+			wantSound(t, e, pool)
+		})
+	}
+}
