@@ -24,8 +24,10 @@ type Config struct {
 }
 
 const (
-	ringSize   = 8192 // transitions that a tail keeps
-	readSize   = 512  // transitions in one read
+	ringSize   = 8192     // transitions that a tail keeps
+	ringBytes  = 32 << 20 // of events that a tail keeps, about
+	readSize   = 512      // transitions in one read, at most
+	readBytes  = 4 << 20  // of events in one read, about; what is read sets the size of the next
 	pollEvery  = time.Second
 	notifyGap  = 20 * time.Millisecond
 	readBudget = 10 * time.Second

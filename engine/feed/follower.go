@@ -15,6 +15,7 @@ type follower struct {
 	f    *Feed
 	t    *tail
 	last int64
+	pace pace
 	once sync.Once
 }
 
@@ -57,7 +58,7 @@ func (r *follower) Poll(ctx context.Context) (transitions.Batch, error) {
 
 // table reads the next piece of the log from the database.
 func (r *follower) table(ctx context.Context) (transitions.Batch, error) {
-	events, err := r.f.config.Log.After(ctx, r.t.tenant, r.last, readSize)
+	events, err := r.pace.read(ctx, r.f.config.Log, r.t.tenant, r.last)
 	if err != nil {
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return transitions.Batch{}, err

@@ -25,7 +25,9 @@ type tail struct {
 	last    int64                //
 	head    int64                // the newest position that we have heard of
 	ring    []transitions.Logged // shared with followers; only appended to
-	changed chan struct{}        // closed and replaced when the ring grows
+	bytes   int                  // of the events in it
+	pace    pace
+	changed chan struct{} // closed and replaced when the ring grows
 }
 
 func newTail(f *Feed, tenant string) *tail {
@@ -104,7 +106,7 @@ func (t *tail) advance() error {
 		t.announce()
 		return nil
 	}
-	events, err := t.f.config.Log.After(ctx, t.tenant, last, readSize)
+	events, err := t.pace.read(ctx, t.f.config.Log, t.tenant, last)
 	if err != nil {
 		return err
 	}
@@ -123,14 +125,36 @@ func (t *tail) grow(events []transitions.Logged) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ring = append(t.ring, events...)
+	t.bytes += sizeOf(events)
 	t.last = events[len(events)-1].Position
 	t.head = max(t.head, t.last)
-	if t.last-t.first > 2*ringSize {
-		// A new ring: followers may still be reading the old one.
-		t.first = t.last - ringSize
-		t.ring = append(make([]transitions.Logged, 0, len(t.ring)), t.ring[t.after(t.first):]...)
+	if t.last-t.first > 2*ringSize || t.bytes > 2*ringBytes {
+		t.trim()
 	}
 	t.announce()
+}
+
+// trim lets the older part of the ring go. It makes a new one: followers may
+// still be reading the old one.
+func (t *tail) trim() {
+	keep := t.after(t.last - ringSize)
+	for size := sizeOf(t.ring[keep:]); size > ringBytes && keep < len(t.ring); keep++ {
+		size -= len(t.ring[keep].CloudEvent) + len(t.ring[keep].Payload)
+	}
+	if keep > 0 {
+		t.first = t.ring[keep-1].Position
+	}
+	keep = t.after(t.first) // not between two events of one transition
+	t.ring = append(make([]transitions.Logged, 0, len(t.ring)), t.ring[keep:]...)
+	t.bytes = sizeOf(t.ring)
+}
+
+// sizeOf is about how many bytes events take.
+func sizeOf(events []transitions.Logged) (size int) {
+	for i := range events {
+		size += len(events[i].CloudEvent) + len(events[i].Payload)
+	}
+	return size
 }
 
 func (t *tail) announce() {
