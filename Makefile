@@ -12,14 +12,14 @@ help: ## show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## show what Pawl does, and stay up to be explored (ONCE=1 ends after the story)
-	$(GO) run ./cmd/pawl demo
+	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl demo
 
 test: ## run all tests on a real PostgreSQL (PAWL_DATA names the folder of the event logs)
 	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector"
 	$(GO) test $(RACE) ./...
 
 bench: ## measure, beside a floor and a ceiling of plain SQL
-	$(GO) run ./cmd/pawl bench
+	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl bench
 
 lint: ## go vet and golangci-lint
 	$(GO) vet ./...

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/schema"
@@ -98,6 +100,10 @@ func Start(ctx context.Context, c Config) (*Service, error) {
 	}
 	return s, nil
 }
+
+// Pool is the service's pool of connections, for tables of the program's own. It
+// is closed by Stop.
+func (s *Service) Pool() *pgxpool.Pool { return s.database.pool }
 
 func (s *Service) start(ctx context.Context) (err error) {
 	c := s.config

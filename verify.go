@@ -95,7 +95,7 @@ func (v *verification) check(ctx context.Context, e *engine.Engine) (transitions
 // report prints what was found. Its error says what is broken first.
 func (v *verification) report(found transitions.Verification) error {
 	if len(found.Broken) == 0 {
-		_, err := fmt.Fprintf(v.out, "intact: %d rows of %d instances\n", found.Entries, found.Instances)
+		_, err := fmt.Fprintf(v.out, "intact: %d rows of %d instances of tenant %s\n", found.Entries, found.Instances, v.tenant)
 		return err
 	}
 	for _, b := range found.Broken {

@@ -76,7 +76,7 @@ func TestVerifyNamesTheFirstBrokenRow(t *testing.T) {
 	url := pgtest.URL(t)
 	ids := orders(t, url, 3)
 	code, stdout, stderr := run(t.Context(), "verify", "--database", url)
-	if code != 0 || stdout != "intact: 6 rows of 3 instances\n" || stderr != "" {
+	if code != 0 || stdout != "intact: 6 rows of 3 instances of tenant default\n" || stderr != "" {
 		t.Fatalf("exit %d, %q, %q", code, stdout, stderr)
 	}
 
@@ -89,7 +89,7 @@ func TestVerifyNamesTheFirstBrokenRow(t *testing.T) {
 	if code, _, stderr = run(t.Context(), "verify", "--database", url, "--instance", ids[1]); code != 1 || !strings.Contains(stderr, broken) {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
-	if code, stdout, _ = run(t.Context(), "verify", "--database", url, "--instance", ids[0]); code != 0 || stdout != "intact: 2 rows of 1 instances\n" {
+	if code, stdout, _ = run(t.Context(), "verify", "--database", url, "--instance", ids[0]); code != 0 || stdout != "intact: 2 rows of 1 instances of tenant default\n" {
 		t.Errorf("exit %d, %q", code, stdout)
 	}
 }
@@ -112,7 +112,7 @@ func TestVerifyOfWhatIsNotThereFails(t *testing.T) {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 	var out bytes.Buffer
-	if err := (&verification{out: &out}).report(transitions.Verification{}); err != nil || out.String() != "intact: 0 rows of 0 instances\n" {
+	if err := (&verification{out: &out, tenant: "t"}).report(transitions.Verification{}); err != nil || out.String() != "intact: 0 rows of 0 instances of tenant t\n" {
 		t.Errorf("an empty tenant: %v, %q", err, out.String())
 	}
 }

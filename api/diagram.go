@@ -34,7 +34,7 @@ func (a *API) workflowDiagram(w http.ResponseWriter, r *http.Request, _ Caller) 
 // instanceDiagram draws an instance's workflow with its state marked:
 // GET /v1/instances/{id}/diagram.
 func (a *API) instanceDiagram(w http.ResponseWriter, r *http.Request, c Caller) error {
-	id, err := pathID(r)
+	id, err := a.addressed(r, c)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,21 @@ const (
 	headerDryRun   = "Pawl-Dry-Run"
 )
 
+// knownHeaders refuses a header of ours that is not known: what it was meant to
+// say would be passed over in silence, such as a role that is not "every role".
+func knownHeaders(r *http.Request) error {
+	for name := range r.Header {
+		switch name {
+		case headerKey, headerScope, headerTenant, headerActor, headerRoles:
+			continue
+		}
+		if strings.HasPrefix(name, "Pawl-") || strings.HasPrefix(name, "Idempotency-") {
+			return workflow.Errorf(workflow.InvalidRequest, "there is no header %s", name)
+		}
+	}
+	return nil
+}
+
 // single returns a header that may be given once, without the spaces around it.
 func single(r *http.Request, header string) (string, error) {
 	values := r.Header.Values(header)

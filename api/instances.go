@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -105,9 +107,26 @@ func sendInstance(w http.ResponseWriter, r *http.Request, inst *transitions.Inst
 	return nil
 }
 
+// addressed returns the instance that the path names, by its id or by the
+// business key of a workflow.
+func (a *API) addressed(r *http.Request, c Caller) (uuid.UUID, error) {
+	if r.PathValue("id") != "" {
+		return pathID(r)
+	}
+	name, err := pathText(r, "workflow")
+	if err != nil {
+		return uuid.Nil, err
+	}
+	if _, err := a.engine.Workflow(name, 0); err != nil {
+		return uuid.Nil, err
+	}
+	key, err := pathText(r, "business_key")
+	return transitions.InstanceID(c.Tenant, name, key), err
+}
+
 // history shows what happened to an instance: GET /v1/instances/{id}/history.
 func (a *API) history(w http.ResponseWriter, r *http.Request, c Caller) error {
-	id, err := pathID(r)
+	id, err := a.addressed(r, c)
 	if err != nil {
 		return err
 	}
@@ -148,7 +167,7 @@ func entryOf(e *transitions.Entry) Entry {
 // options shows what the caller can do with an instance now, and why not:
 // GET /v1/instances/{id}/transitions.
 func (a *API) options(w http.ResponseWriter, r *http.Request, c Caller) error {
-	id, err := pathID(r)
+	id, err := a.addressed(r, c)
 	if err != nil {
 		return err
 	}

@@ -255,3 +255,19 @@ func TestDiagramsAreNegotiated(t *testing.T) {
 	s.get("/v1/workflows/nothing/diagram").wantProblem(t, 404, workflow.WorkflowNotFound)
 	s.get("/v1/instances/"+uuid.NewString()+"/diagram").wantProblem(t, 404, workflow.InstanceNotFound)
 }
+
+func TestWhatIsReadByIDIsReadByBusinessKeyToo(t *testing.T) {
+	s := newServer(t)
+	a := s.post("/v1/workflows/parcel/label", "k", `{"to":"Linz","label":"L/1"}`)
+	a.want(t, http.StatusCreated)
+	id := read[transitions.Result](t, a).Instance.String()
+	for _, what := range []string{"", "/history", "/transitions", "/diagram"} {
+		byID := s.do(http.MethodGet, "/v1/instances/"+id+what, nil)
+		byID.want(t, http.StatusOK)
+		byKey := s.do(http.MethodGet, "/v1/workflows/parcel/keys/L%2F1"+what, nil)
+		byKey.want(t, http.StatusOK)
+		if string(byID.body) != string(byKey.body) {
+			t.Errorf("%s by id: %s; by business key: %s", what, byID.body, byKey.body)
+		}
+	}
+}

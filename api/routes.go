@@ -31,6 +31,10 @@ func (a *API) routes() *http.ServeMux {
 		"GET /v1/workflows/{workflow}/diagram":             a.workflowDiagram,
 		"GET /v1/workflows/{workflow}/keys/{business_key}": a.instanceByKey,
 
+		"GET /v1/workflows/{workflow}/keys/{business_key}/history":     a.history,
+		"GET /v1/workflows/{workflow}/keys/{business_key}/transitions": a.options,
+		"GET /v1/workflows/{workflow}/keys/{business_key}/diagram":     a.instanceDiagram,
+
 		"GET /v1/events":     a.events,
 		"GET /v1/stream":     a.stream,
 		"GET /v1/ops/verify": a.verify,
@@ -52,7 +56,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *API) serve(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w = routed(w)
-		c, err := a.cfg.Identify(r)
+		err := knownHeaders(r)
+		var c Caller
+		if err == nil {
+			c, err = a.cfg.Identify(r)
+		}
 		if err == nil {
 			err = h(w, r, c)
 		}

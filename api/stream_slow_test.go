@@ -125,7 +125,7 @@ func TestStopCutsWhoDoesNotLetGo(t *testing.T) {
 
 func TestASubscriptionOutlivesAnOutageOfTheDatabase(t *testing.T) {
 	s := newServer(t)
-	s.flood(600, 12_000) // three reads of the log; the first is more than the sockets hold
+	s.flood(600, 12_000) // many reads of the log, and more than the sockets hold
 	s.flood(500, 12_000)
 	c := s.dialWith(smallWindow())
 	c.subscribe("a", `"start"`, `{}`)
@@ -136,10 +136,19 @@ func TestASubscriptionOutlivesAnOutageOfTheDatabase(t *testing.T) {
 	if m := refused.next(); m.Op != "error" || m.Code != "database_unavailable" {
 		t.Errorf("during the outage subscribing was answered with %+v", m)
 	}
-	ids = append(ids, c.take(511)...) // of what was read before it, so that more is asked for
-	eventually(t, func() bool { return strings.Contains(s.log.String(), "waits for the database") })
-	restore()
-	ids = append(ids, c.take(1100-512)...)
+	restored := make(chan bool, 1)
+	go func() {
+		waits := false
+		for begun := time.Now(); !waits && time.Since(begun) < 15*time.Second; time.Sleep(time.Millisecond) {
+			waits = strings.Contains(s.log.String(), "waits for the database")
+		}
+		restore()
+		restored <- waits
+	}()
+	ids = append(ids, c.take(1099)...) // what was read before the outage, so that more is asked for, and then the rest
+	if !<-restored {
+		t.Error("the reader did not wait for the database")
+	}
 	for i, id := range ids {
 		if id != strconv.Itoa(i+1)+"-0" {
 			t.Fatalf("event %d is %s", i+1, id)

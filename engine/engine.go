@@ -77,6 +77,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.registry.record(ctx, e.config.Pool, e.config.Schema); err != nil {
 		return err
 	}
+	if err := e.registry.warn(ctx, e.config); err != nil {
+		return err
+	}
 	if err := e.pipeline.Start(ctx); err != nil {
 		return fmt.Errorf("start the commit pipeline: %w", err)
 	}
@@ -114,6 +117,9 @@ func (e *Engine) Workflows() []*workflow.Workflow { return e.registry.newest }
 func (e *Engine) Workflow(name string, version int) (*workflow.Workflow, error) {
 	if w := e.registry.find(name, version); w != nil {
 		return w, nil
+	}
+	if version != 0 && e.registry.find(name, 0) != nil {
+		return nil, workflow.Errorf(workflow.WorkflowNotFound, "this node does not know version %d of workflow %q", version, name)
 	}
 	return nil, errNoWorkflow(name)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/schema"
@@ -79,9 +80,31 @@ func (r *registry) record(ctx context.Context, pool *pgxpool.Pool, schemaName st
 			}
 			if hash != w.Hash {
 				changed = append(changed, fmt.Errorf(
-					"workflow %q has changed, but is still version %d, which instances here began with: give it a new version", w.Name, w.Version))
+					"workflow %q has changed, but is still version %d, which ran here before: give the changed one version %d, and this one beside it for the instances that began with it", w.Name, w.Version, w.Version+1))
 			}
 		}
 	}
 	return errors.Join(changed...)
+}
+
+// warn tells of versions that ran here before and are not given now: the
+// instances that began with them can be read and not changed by this node.
+func (r *registry) warn(ctx context.Context, c Config) error {
+	found, err := c.Pool.Query(ctx, schema.In(c.Schema, "SELECT workflow, version FROM pawl.definition ORDER BY workflow, version"))
+	if err != nil {
+		return fmt.Errorf("read definitions: %w", err)
+	}
+	var name string
+	var version int
+	_, err = pgx.ForEachRow(found, []any{&name, &version}, func() error {
+		if r.find(name, 0) != nil && r.find(name, version) == nil {
+			c.Log.Warn("a version of a workflow ran here before and is not given; instances that began with it cannot be changed by this node",
+				"workflow", name, "version", version)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read definitions: %w", err)
+	}
+	return nil
 }

@@ -80,6 +80,10 @@ func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []tra
 // so that a transaction that stays open holds nobody's log, and followers hear
 // of it within a second. The caller must not use tx concurrently.
 //
+// A caller who writes rows of his own beside it submits first, and writes only
+// if the receipt is neither refused nor Replayed: a replay says that an earlier
+// transaction has committed both.
+//
 // After an error that the database or the workflow gave, the transaction can go
 // on, and the command left nothing in it. When ctx ends meanwhile, pgx closes the
 // connection. The transaction should be READ COMMITTED, PostgreSQL's default: at

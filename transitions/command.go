@@ -34,10 +34,10 @@ type Command struct {
 	Instance    uuid.UUID // the instance; zero for a creation or with BusinessKey
 	BusinessKey string    // the instance by the caller's own number
 
-	Payload   []byte // JSON object; empty is {}
-	IfVersion int64  // refuse unless the instance has this version; 0 does not ask
-	Actor     string // "" is "local"
-	Roles     []string
+	Payload   []byte   // JSON object; empty is {}
+	IfVersion int64    // refuse unless the instance has this version; 0 does not ask
+	Actor     string   // "" is "local"
+	Roles     []string // what the actor may be; none is none, AnyRole is all
 }
 
 // The values that stand for an empty tenant and actor.

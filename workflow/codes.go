@@ -13,7 +13,7 @@ type CodeInfo struct {
 // Codes is the error table: every code, once.
 var Codes = []CodeInfo{
 	{InvalidRequest, 400, "", false, false, "the request itself is malformed"},
-	{InvalidPayload, 400, "", false, false, "the payload does not fit the transition; each field is named"},
+	{InvalidPayload, 400, "", false, false, "the payload does not fit the transition; the fields are named"},
 	{KeyMissing, 400, "P4001", false, false, "the idempotency key is missing"},
 	{KeyInvalid, 400, "P4001", false, false, "the idempotency key is too long or has characters that cannot be stored"},
 	{ScopeMissing, 400, "P4000", false, false, "the idempotency scope is empty"},
