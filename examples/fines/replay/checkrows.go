@@ -110,9 +110,10 @@ FROM (SELECT count(*), coalesce(sum(version), 0)::bigint FROM pawl.instance WHER
 	(SELECT count(*) FROM pawl.command WHERE tenant = $1) c,
 	(SELECT count(*), count(DISTINCT position), coalesce(min(position), 1), coalesce(max(position), 0) FROM pawl.audit WHERE tenant = $1) a,
 	(SELECT count(*), count(DISTINCT position), coalesce(min(position), 1), coalesce(max(position), 0) FROM pawl.outbox WHERE tenant = $1) o,
-	(SELECT count(*) FROM pawl.audit a JOIN pawl.outbox o ON o.tenant = a.tenant AND o.position = a.position
-		AND o.instance = a.instance AND o.version = a.version AND o.transition = a.transition AND o.state = a.to_state
-		WHERE a.tenant = $1) x`
+	(SELECT count(*) FROM pawl.outbox o CROSS JOIN LATERAL (SELECT 1 FROM pawl.audit a
+		WHERE a.tenant = $1 AND a.instance = o.instance AND a.version = o.version AND a.position = o.position
+		AND a.transition = o.transition AND a.to_state = o.state LIMIT 1) a
+		WHERE o.tenant = $1) x`
 
 // totals compares the tables as wholes, so that nothing is there besides what
 // the cases and commands need.
