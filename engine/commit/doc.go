@@ -24,6 +24,9 @@
 // is held across a pause of the client after the second message is sent, and
 // the log's head only from there to the commit.
 //
+// As long as nobody repeats himself the keys are not looked up: the insert of the
+// command would tell, and then the group runs again and looks.
+//
 // A group of one needs no transaction of several statements: it reads without a
 // lock, and writes with one statement in which each table's write feeds the
 // next, in lock order. If the instance moved in between, the guarded update
