@@ -37,14 +37,9 @@ func addCreated(s *rows.Set, i *transitions.Instance) error {
 	s.Text(i.Workflow)
 	s.Int4(i.Definition)
 	s.TextOrNull(i.BusinessKey)
-	s.Text(string(i.State))
-	s.Int8(i.Version)
-	s.Bytes(i.Data)
-	if err := addMaps(s, i); err != nil {
+	if err := addState(s, i); err != nil {
 		return err
 	}
-	s.Bool(i.Open)
-	s.Bytes(i.Chain[:])
 	s.Time(i.CreatedAt)
 	s.Time(i.UpdatedAt)
 	return nil
@@ -55,19 +50,15 @@ func addChanged(s *rows.Set, slot *slot) error {
 	s.TID(slot.row)
 	s.UUID(i.ID)
 	s.Int8(slot.before)
-	s.Text(string(i.State))
-	s.Int8(i.Version)
-	s.Bytes(i.Data)
-	if err := addMaps(s, i); err != nil {
+	if err := addState(s, i); err != nil {
 		return err
 	}
-	s.Bool(i.Open)
-	s.Bytes(i.Chain[:])
 	s.Time(i.UpdatedAt)
 	return nil
 }
 
-func addMaps(s *rows.Set, i *transitions.Instance) error {
+// addState adds what every transition writes, the columns from state to chain.
+func addState(s *rows.Set, i *transitions.Instance) error {
 	attributes, err := mapJSON(i.Attributes)
 	if err != nil {
 		return err
@@ -76,8 +67,13 @@ func addMaps(s *rows.Set, i *transitions.Instance) error {
 	if err != nil {
 		return err
 	}
+	s.Text(string(i.State))
+	s.Int8(i.Version)
+	s.Bytes(i.Data)
 	s.JSONB(attributes)
 	s.Bytes(duties)
+	s.Bool(i.Open)
+	s.Bytes(i.Chain[:])
 	return nil
 }
 
