@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -21,13 +22,15 @@ type Facts struct {
 // Call is one command as an action sees it: the facts, and what the action
 // wants to happen besides changing the data.
 type Call struct {
-	facts  Facts
-	step   *Step
-	to     State
-	events []Emitted
-	result []byte
-	reason string
-	err    error // the first misuse of the Call, a defect of the workflow
+	facts   Facts
+	step    *Step
+	targets []State // the first is where it goes unless the action says otherwise
+	to      State
+	events  []Emitted
+	spawns  []Spawned
+	result  []byte
+	reason  string
+	err     error // the first misuse of the Call, a defect of the workflow
 }
 
 // Emitted is an event that an action asks for.
@@ -83,17 +86,30 @@ func (c *Call) Return(result any) {
 	c.result = raw
 }
 
+// Spawn starts a child instance in the transaction of this command. Its payload
+// is encoded at once. Where the child cannot be started the command fails: that
+// is a defect of the workflow.
+func (c *Call) Spawn(child Child) {
+	if child.Payload == nil {
+		child.Payload = None{}
+	}
+	raw, err := json.Marshal(child.Payload, jsonOut)
+	if err != nil {
+		c.fail(fmt.Errorf("transition %q: encode the payload of child %q: %w", c.step.Name, child.Workflow, err))
+		return
+	}
+	c.spawns = append(c.spawns, Spawned{Workflow: child.Workflow, Transition: child.Transition, Payload: raw, End: child.End})
+}
+
 // Because writes the reason into the audit row.
 func (c *Call) Because(reason string) { c.reason = reason }
 
 // Goto chooses among the declared targets of the transition; see
 // [Transition.Or]. Without it the transition goes to its first target.
 func (c *Call) Goto(state State) {
-	for _, s := range c.step.To {
-		if s == state {
-			c.to = state
-			return
-		}
+	if slices.Contains(c.targets, state) {
+		c.to = state
+		return
 	}
 	c.fail(fmt.Errorf("transition %q goes to %q, which is not among its declared targets", c.step.Name, state))
 }

@@ -37,10 +37,12 @@ func (w *Workflow) check(m *Mistakes) {
 	w.checkNames(m)
 	for _, s := range w.Steps {
 		w.checkStep(m, s)
+		w.checkWork(m, s)
 	}
 	w.checkAmbiguity(m)
 	w.checkGraph(m)
 	w.checkRoles(m)
+	w.checkTimers(m)
 }
 
 func (w *Workflow) checkNames(m *Mistakes) {
@@ -131,6 +133,9 @@ func (w *Workflow) checkAmbiguity(m *Mistakes) {
 				m.add("transition %q creates instances and is declared %d times; a start stands alone", name, len(steps))
 			}
 		}
+		if n := activities(steps); n > 1 {
+			m.add("activity %q is declared %d times; one name has one activity", name, n)
+		}
 		if len(steps) > 1 {
 			if dup := firstDuplicate(from); dup != "" {
 				m.add("transition %q is ambiguous: two declarations leave state %q", name, dup)
@@ -157,7 +162,7 @@ func (w *Workflow) checkGraph(m *Mistakes) {
 	for _, s := range w.Steps {
 		if s.Start {
 			starts++
-			for _, to := range s.To {
+			for _, to := range s.reaches() {
 				reached[to] = true
 			}
 		}
@@ -171,7 +176,7 @@ func (w *Workflow) checkGraph(m *Mistakes) {
 			if !slices.ContainsFunc(s.From, func(f State) bool { return reached[f] }) {
 				continue
 			}
-			for _, to := range s.To {
+			for _, to := range s.reaches() {
 				changed = changed || !reached[to]
 				reached[to] = true
 			}
@@ -185,7 +190,7 @@ func (w *Workflow) checkGraph(m *Mistakes) {
 		switch {
 		case w.final[s] && len(leaves) > 0:
 			m.add("state %q is final, but %q leaves it", s, leaves[0])
-		case !w.final[s] && len(leaves) == 0:
+		case !w.final[s] && len(leaves) == 0 && w.underWay(s) == nil:
 			m.add("state %q is a dead end: nothing leaves it and it is not declared final", s)
 		}
 	}

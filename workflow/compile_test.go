@@ -36,6 +36,29 @@ var snippets = map[string]struct{ code, want string }{
 		var _ = workflow.On("pay", workflow.From("placed"), "paid", pay).Guard("open", func(*workflow.Call, Order, Pay) error { return nil })`},
 	"attribute_of_another_data": {want: "cannot use", code: `
 		var _ = workflow.Define("order", 1, workflow.Start("place", "placed", place)).Attr("city", func(f Fine) string { return "" })`},
+	"good_activity": {code: `
+		var _ = workflow.Define("order", 1,
+			workflow.Start("place", "placed", place),
+			workflow.Do("pay", workflow.From("placed"), "paying", "paid", charge, charged).
+				Role("clerk").OrElse("placed", func(*workflow.Call, *Order, workflow.Failure) error { return nil }).
+				Undo(func(context.Context, *workflow.Attempt, Order, Pay, *Receipt) error { return nil }),
+		).Final("paid").Roles("clerk").At("expiry", workflow.From("placed"), func(Order) time.Time { return time.Time{} }, "pay")`},
+	"activity_on_another_data": {want: "does not implement workflow.Part[Fine]", code: `
+		var _ = workflow.Define[Fine]("fine", 1, workflow.Do("pay", workflow.From("placed"), "paying", "paid", charge, charged))`},
+	"work_with_another_result": {want: "does not match", code: `
+		var _ = workflow.Do("pay", workflow.From("placed"), "paying", "paid", charge, func(*workflow.Call, *Order, Pay) error { return nil })`},
+	"work_on_data_that_it_could_change": {want: "does not match", code: `
+		var _ = workflow.Do("pay", workflow.From("placed"), "paying", "paid",
+			func(context.Context, *workflow.Attempt, *Order, Pay) (Receipt, error) { return Receipt{}, nil }, charged)`},
+	"undo_of_another_result": {want: "cannot use", code: `
+		var _ = workflow.Do("pay", workflow.From("placed"), "paying", "paid", charge, charged).
+			Undo(func(context.Context, *workflow.Attempt, Order, Pay, *Pay) error { return nil })`},
+	"check_without_a_pointer": {want: "cannot use", code: `
+		var _ = workflow.Do("pay", workflow.From("placed"), "paying", "paid", charge, charged).
+			Check(func(context.Context, *workflow.Attempt, Order, Pay) (Receipt, error) { return Receipt{}, nil })`},
+	"timer_on_another_data": {want: "cannot use", code: `
+		var _ = workflow.Define("order", 1, workflow.Start("place", "placed", place)).
+			At("expiry", workflow.From("placed"), func(Fine) time.Time { return time.Time{} }, "pay")`},
 	"not_a_transition": {want: "does not implement workflow.Part[Order]", code: `
 		var _ = workflow.Define[Order]("order", 1, other{})
 		type other struct{}`},
@@ -43,19 +66,28 @@ var snippets = map[string]struct{ code, want string }{
 
 const preamble = `package snippet
 
-import "github.com/pawlhq/pawl/workflow"
+import (
+	"context"
+	"time"
+
+	"github.com/pawlhq/pawl/workflow"
+)
 
 type (
-	Order struct{ Cart string }
-	Place struct{ Cart string }
-	Pay   struct{ Charge string }
-	Fine  struct{ City string }
+	Order   struct{ Cart string }
+	Place   struct{ Cart string }
+	Pay     struct{ Charge string }
+	Receipt struct{ ID string }
+	Fine    struct{ City string }
 )
 
 func place(*workflow.Call, *Order, Place) error { return nil }
 func pay(*workflow.Call, *Order, Pay) error     { return nil }
 
-var _ = []any{place, pay, Fine{}}
+func charge(context.Context, *workflow.Attempt, Order, Pay) (Receipt, error) { return Receipt{}, nil }
+func charged(*workflow.Call, *Order, Receipt) error                          { return nil }
+
+var _ = []any{place, pay, charge, charged, Fine{}, time.Now}
 `
 
 // The compiler refuses a transition of another workflow, an action that takes

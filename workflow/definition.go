@@ -21,6 +21,7 @@ type Definition[D any] struct {
 	finals  []State
 	roles   []string
 	attrs   []attribute[D]
+	timers  []timer[D]
 }
 
 type attribute[D any] struct {
@@ -87,6 +88,9 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	for _, a := range d.attrs {
 		w.Attributes = append(w.Attributes, a.name)
 	}
+	for _, t := range d.timers {
+		w.Timers = append(w.Timers, t.erase())
+	}
 	w.attrs = attributes(slices.Clone(d.attrs))
 	w.collectStates()
 	w.check(m)
@@ -117,6 +121,11 @@ func (d *Definition[D]) check(m *Mistakes) {
 			m.add("attribute %q has no function", a.name)
 		}
 	}
+	for _, t := range d.timers {
+		if t.fromData && t.time == nil {
+			m.add("timer %q has no function for its time", t.Name)
+		}
+	}
 }
 
 // attributes computes attributes from data.
@@ -125,7 +134,7 @@ func attributes[D any](attrs []attribute[D]) func(data []byte) (map[string]strin
 		if len(attrs) == 0 {
 			return nil, nil
 		}
-		v, err := decodeData[D](data)
+		v, err := decodeStored[D]("data", data)
 		if err != nil {
 			return nil, err
 		}

@@ -43,15 +43,20 @@ const (
 	GuardRefused      Code = "guard_refused"
 	AlreadyExists     Code = "already_exists"
 	VersionConflict   Code = "version_conflict"
+	ActivityFailed    Code = "activity_failed"
+	CommandCancelled  Code = "command_cancelled"
+	NotStuck          Code = "command_not_stuck"
 
 	// The key is spoken for.
 	KeyReused  Code = "idempotency_key_reused"
 	KeyExpired Code = "idempotency_key_expired"
 	InProgress Code = "command_in_progress"
+	LeaseLost  Code = "lease_lost"
 
 	// Try again with the same key. Nothing was stored, or the key will find it.
 	RateLimited  Code = "rate_limited"
 	Overloaded   Code = "overloaded"
+	Paused       Code = "paused"
 	Locked       Code = "instance_locked"
 	Unavailable  Code = "database_unavailable"
 	ShuttingDown Code = "shutting_down"

@@ -28,7 +28,7 @@ func (t *Transition[D, P]) decode(raw []byte) (Payload, error) {
 	if raw[0] != '{' {
 		return Payload{}, invalid("", "must be a JSON object")
 	}
-	if err := json.Unmarshal(raw, &p, jsonPayload); err != nil {
+	if err := json.Unmarshal(raw, &p, t.reading); err != nil {
 		return Payload{}, decodeError(err)
 	}
 	if err := validateStruct(p); err != nil {
@@ -55,7 +55,7 @@ func (t *Transition[D, P]) fresh(p Payload) (P, error) {
 		return p.value.(P), nil
 	}
 	var again P
-	if err := json.Unmarshal(p.raw, &again, jsonPayload); err != nil {
+	if err := json.Unmarshal(p.raw, &again, t.reading); err != nil {
 		return again, &Error{Code: Internal, Message: "the payload could be decoded only once", Cause: err}
 	}
 	return again, nil

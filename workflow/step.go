@@ -26,6 +26,7 @@ type Step struct {
 	Keyed          bool // creation by business key
 	RefuseExisting bool
 	Hook           Hook
+	Work           *Work // what it does outside of the database; nil: it is done at once
 	body           body
 }
 
@@ -49,6 +50,7 @@ type Outcome struct {
 	Result []byte // what the action returned to the caller, JSON, or nil
 	Reason string
 	Events []Emitted
+	Spawns []Spawned
 }
 
 // body is the typed part of a step.
@@ -79,18 +81,32 @@ func (s *Step) Decode(raw []byte) (Payload, error) { return s.body.decode(raw) }
 // Check runs the guards alone, for "what can be done now", and returns every
 // refusal. It does not look at states, roles or payload.
 func (s *Step) Check(f Facts, data []byte) []error {
-	return s.body.guard(s.call(f), data)
+	return s.body.guard(s.call(f, s.accepted()), data)
 }
 
 // Run decides: guards, then the action, on a copy of the data that it decodes
-// anew. The error is an *Error: GuardRefused with the refusal's text, or
-// Internal for a defect of the workflow. Run does not recover panics.
+// anew. A step with Work is accepted by it and goes to Via. The error is an
+// *Error: GuardRefused with the refusal's text, or Internal for a defect of the
+// workflow. Run does not recover panics.
 func (s *Step) Run(f Facts, data []byte, p Payload) (Outcome, error) {
-	if refusals := s.body.guard(s.call(f), data); len(refusals) > 0 {
+	if refusals := s.Check(f, data); len(refusals) > 0 {
 		return Outcome{}, oneRefusal(refusals)
 	}
-	c := s.call(f) // of its own: what a guard asks for has no effect
+	c := s.call(f, s.accepted()) // of its own: what a guard asks for has no effect
 	after, err := s.body.act(c, data, p)
+	return s.outcome(c, f, after, err)
+}
+
+// accepted are the targets of the step's action.
+func (s *Step) accepted() []State {
+	if s.Work != nil {
+		return []State{s.Work.Via}
+	}
+	return s.To
+}
+
+// outcome is what an action came to: its error, unless it misused the Call.
+func (s *Step) outcome(c *Call, f Facts, after []byte, err error) (Outcome, error) {
 	if c.err != nil {
 		return Outcome{}, &Error{Code: Internal, Message: "the workflow's code failed", Cause: c.err}
 	}
@@ -100,7 +116,7 @@ func (s *Step) Run(f Facts, data []byte, p Payload) (Outcome, error) {
 	if c.to == Stay {
 		c.to = f.State
 	}
-	return Outcome{To: c.to, Data: after, Result: c.result, Reason: c.reason, Events: c.events}, nil
+	return Outcome{To: c.to, Data: after, Result: c.result, Reason: c.reason, Events: c.events, Spawns: c.spawns}, nil
 }
 
 // Typed returns the data and the payload as their Go values, for a Hook.
@@ -108,7 +124,9 @@ func (s *Step) Typed(data []byte, p Payload) (dataValue, payloadValue any, err e
 	return s.body.typed(data, p)
 }
 
-func (s *Step) call(f Facts) *Call { return &Call{facts: f, step: s, to: s.To[0]} }
+func (s *Step) call(f Facts, targets []State) *Call {
+	return &Call{facts: f, step: s, targets: targets, to: targets[0]}
+}
 
 // refusal makes any error of a guard or an action a refusal. An *Error keeps
 // its code only where that code is final: an action cannot choose to be
@@ -137,7 +155,7 @@ func (t *Transition[D, P]) guard(c *Call, data []byte) []error {
 	if len(t.guards) == 0 {
 		return nil
 	}
-	d, err := decodeData[D](data)
+	d, err := decodeStored[D]("data", data)
 	if err != nil {
 		return []error{err}
 	}
@@ -154,15 +172,20 @@ func (t *Transition[D, P]) guard(c *Call, data []byte) []error {
 }
 
 func (t *Transition[D, P]) act(c *Call, data []byte, p Payload) ([]byte, error) {
-	d, err := decodeData[D](data)
-	if err != nil {
-		return nil, err
-	}
 	payload, err := t.fresh(p)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.action(c, &d, payload); err != nil {
+	return change(data, func(d *D) error { return t.action(c, d, payload) })
+}
+
+// change runs an action on a copy of the data that it decodes anew.
+func change[D any](data []byte, action func(*D) error) ([]byte, error) {
+	d, err := decodeStored[D]("data", data)
+	if err != nil {
+		return nil, err
+	}
+	if err := action(&d); err != nil {
 		return nil, err
 	}
 	after, err := json.Marshal(&d, jsonOut)
@@ -173,7 +196,7 @@ func (t *Transition[D, P]) act(c *Call, data []byte, p Payload) ([]byte, error) 
 }
 
 func (t *Transition[D, P]) typed(data []byte, p Payload) (any, any, error) {
-	d, err := decodeData[D](data)
+	d, err := decodeStored[D]("data", data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -197,15 +220,16 @@ func (t *Transition[D, P]) incomplete() []string {
 	return missing
 }
 
-func decodeData[D any](data []byte) (D, error) {
-	var d D
-	if len(data) == 0 {
-		return d, nil
+// decodeStored reads what an engine has kept; nothing is the zero value.
+func decodeStored[T any](what string, raw []byte) (T, error) {
+	var v T
+	if len(raw) == 0 {
+		return v, nil
 	}
-	if err := json.Unmarshal(data, &d, jsonData); err != nil {
-		return d, &Error{Code: Internal, Message: "the stored data does not fit the workflow", Cause: err}
+	if err := json.Unmarshal(raw, &v, jsonData); err != nil {
+		return v, &Error{Code: Internal, Message: "the stored " + what + " does not fit the workflow", Cause: err}
 	}
-	return d, nil
+	return v, nil
 }
 
 // Leaves reports whether the step may leave the state.

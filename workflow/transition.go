@@ -4,9 +4,12 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+
+	"github.com/go-json-experiment/json"
 )
 
-// Part is a piece of a definition over data of type D, made by [Start] or [On].
+// Part is a piece of a definition over data of type D, made by [Start],
+// [On] or [Do].
 type Part[D any] interface {
 	step() *Step
 	dataType(D) // ties the part to the data, so that the compiler refuses another's
@@ -22,7 +25,8 @@ type Transition[D, P any] struct {
 
 	// Set by step.
 	schemaOf func() ([]byte, error)
-	shared   bool // whether copies of a P share memory
+	reading  json.Options // of a P
+	shared   bool         // whether copies of a P share memory
 }
 
 // Start declares a transition that creates an instance in state to.
@@ -109,6 +113,7 @@ func (t *Transition[D, P]) step() *Step {
 	frozen := *t
 	frozen.guards = slices.Clone(t.guards)
 	frozen.schemaOf = sync.OnceValues(frozen.buildSchema)
+	frozen.reading = readingOf[P]()
 	frozen.shared = sharesMemory(reflect.TypeFor[P]())
 	s := t.spec
 	s.From, s.To = slices.Clone(s.From), slices.Clone(s.To)

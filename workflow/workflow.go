@@ -1,10 +1,6 @@
 package workflow
 
-import (
-	"slices"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "slices"
 
 // Workflow is a checked definition with its types erased. It is immutable and
 // safe for concurrent use.
@@ -17,6 +13,7 @@ type Workflow struct {
 	Finals     []State
 	Roles      []string
 	Attributes []string
+	Timers     []*Timer
 
 	byName  map[string][]*Step
 	final   map[State]bool
@@ -57,6 +54,23 @@ func (w *Workflow) Allowed(state State) []string {
 // so that they must be remembered.
 func (w *Workflow) Watched(transition string) bool { return w.watched[transition] }
 
+// UndoneByOthers reports whether the failure of some activity undoes the named
+// one, so that its effect must be remembered.
+func (w *Workflow) UndoneByOthers(activity string) bool {
+	return slices.ContainsFunc(w.Steps, func(s *Step) bool { return s.Work != nil && slices.Contains(s.Work.Undoes, activity) })
+}
+
+// TimersIn returns the timers that run in the state, in order of declaration.
+func (w *Workflow) TimersIn(state State) []*Timer {
+	var timers []*Timer
+	for _, t := range w.Timers {
+		if t.Runs(state) {
+			timers = append(timers, t)
+		}
+	}
+	return timers
+}
+
 // AttributesOf computes the declared attributes from an instance's data.
 func (w *Workflow) AttributesOf(data []byte) (map[string]string, error) { return w.attrs(data) }
 
@@ -70,55 +84,6 @@ func (w *Workflow) collectStates() {
 	}
 	for _, s := range w.Steps {
 		add(s.From)
-		add(s.To)
+		add(s.reaches())
 	}
-}
-
-// Description is what a definition says, for readers and for comparing two
-// builds of it.
-type Description struct {
-	Name        string                  `json:"name"`
-	Version     int                     `json:"version"`
-	States      []StateDescription      `json:"states"`
-	Transitions []TransitionDescription `json:"transitions"`
-	Roles       []string                `json:"roles,omitempty"`
-	Attributes  []string                `json:"attributes,omitempty"`
-}
-
-// StateDescription is one state.
-type StateDescription struct {
-	Name  State `json:"name"`
-	Final bool  `json:"final,omitempty"`
-}
-
-// TransitionDescription is one declared transition.
-type TransitionDescription struct {
-	Name           string         `json:"name"`
-	Doc            string         `json:"doc,omitempty"`
-	Start          bool           `json:"start,omitempty"`
-	From           []State        `json:"from,omitempty"`
-	To             []State        `json:"to"`
-	Roles          []string       `json:"roles,omitempty"`
-	NotBy          []string       `json:"not_by,omitempty"`
-	Guards         []string       `json:"guards,omitempty"`
-	BusinessKey    bool           `json:"business_key,omitempty"`
-	RefuseExisting bool           `json:"refuse_existing,omitempty"`
-	Payload        jsontext.Value `json:"payload"` // JSON Schema, draft 2020-12
-}
-
-// Describe says what the workflow declares.
-func (w *Workflow) Describe() Description {
-	d := Description{Name: w.Name, Version: w.Version, Roles: w.Roles, Attributes: w.Attributes}
-	for _, s := range w.States {
-		d.States = append(d.States, StateDescription{Name: s, Final: w.final[s]})
-	}
-	for _, s := range w.Steps {
-		schema, _ := s.Schema() // checked by Build
-		d.Transitions = append(d.Transitions, TransitionDescription{
-			Name: s.Name, Doc: s.Doc, Start: s.Start, From: s.From, To: s.To,
-			Roles: s.Roles, NotBy: s.NotBy, Guards: s.Guards,
-			BusinessKey: s.Keyed, RefuseExisting: s.RefuseExisting, Payload: schema,
-		})
-	}
-	return d
 }

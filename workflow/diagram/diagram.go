@@ -3,7 +3,13 @@
 //
 // A dot is where instances begin; a double border is where they end. Several
 // transitions between the same two states are one arrow with several lines, and
-// a transition that asks for a role shows it: ship [warehouse].
+// a transition that asks for a role shows it: ship [warehouse]. One that happens
+// by itself says when: expire after 24h, or at the time that a timer takes from
+// the data: expire at deadline.
+//
+// An activity is drawn as its three parts: pay leads into the state where it is
+// under way, pay done out of it, and pay failed, dashed but in Mermaid, which
+// has no dashes.
 package diagram
 
 import (
@@ -40,7 +46,7 @@ type picture struct {
 // is no state, where instances are created.
 type arrow struct {
 	from, to workflow.State
-	steps    []*workflow.Step
+	lines    []line
 }
 
 func pictureOf(w *workflow.Workflow) *picture {
@@ -51,61 +57,60 @@ func pictureOf(w *workflow.Workflow) *picture {
 			from = []workflow.State{""}
 		}
 		for _, f := range from {
+			timers := timersOf(w, s, f)
+			if s.Work != nil {
+				p.add(f, s.Work.Via, line{step: s, timers: timers})
+				continue
+			}
 			for _, to := range s.To {
 				if to == workflow.Stay {
 					to = f
 				}
-				p.add(f, to, s)
+				p.add(f, to, line{step: s, timers: timers})
 			}
+		}
+		if s.Work != nil {
+			for _, to := range s.To {
+				p.add(s.Work.Via, to, line{step: s, end: done})
+			}
+			p.add(s.Work.Via, s.Work.Failed, line{step: s, end: failed})
 		}
 	}
 	return p
 }
 
-func (p *picture) add(from, to workflow.State, s *workflow.Step) {
+func (p *picture) add(from, to workflow.State, l line) {
 	i := slices.IndexFunc(p.arrows, func(a *arrow) bool { return a.from == from && a.to == to })
 	switch {
 	case i < 0:
-		p.arrows = append(p.arrows, &arrow{from, to, []*workflow.Step{s}})
-	case !slices.Contains(p.arrows[i].steps, s):
-		p.arrows[i].steps = append(p.arrows[i].steps, s)
+		p.arrows = append(p.arrows, &arrow{from, to, []line{l}})
+	case !slices.ContainsFunc(p.arrows[i].lines, func(other line) bool { return other.step == l.step && other.end == l.end }):
+		p.arrows[i].lines = append(p.arrows[i].lines, l)
 	}
 }
 
-// lines are what stands at the arrow, a line for each transition.
-func (a *arrow) lines() []string {
-	var lines []string
-	for _, s := range a.steps {
-		lines = append(lines, caption(s))
+// captions are what stands at the arrow, a line for each transition.
+func (a *arrow) captions() []string {
+	var captions []string
+	for _, l := range a.lines {
+		captions = append(captions, l.caption())
 	}
-	return lines
-}
-
-func caption(s *workflow.Step) string {
-	if len(s.Roles) == 0 {
-		return s.Name
-	}
-	return s.Name + " [" + strings.Join(s.Roles, ", ") + "]"
+	return captions
 }
 
 // details are what there is to know about the arrow's transitions besides their
 // names.
 func (a *arrow) details() string {
 	var all []string
-	for _, s := range a.steps {
-		lines := []string{caption(s)}
-		if s.Doc != "" {
-			lines = append(lines, s.Doc)
-		}
-		if len(s.Guards) > 0 {
-			lines = append(lines, "only if: "+strings.Join(s.Guards, ", "))
-		}
-		if len(s.NotBy) > 0 {
-			lines = append(lines, "not by who did: "+strings.Join(s.NotBy, ", "))
-		}
-		all = append(all, strings.Join(lines, "\n"))
+	for _, l := range a.lines {
+		all = append(all, l.details())
 	}
 	return strings.Join(all, "\n\n")
+}
+
+// dashed says that only failures lead this way.
+func (a *arrow) dashed() bool {
+	return !slices.ContainsFunc(a.lines, func(l line) bool { return l.end != failed })
 }
 
 func (p *picture) title() string {
@@ -116,7 +121,7 @@ func (p *picture) title() string {
 func (p *picture) description(current workflow.State) string {
 	var said []string
 	for _, a := range p.arrows {
-		names := strings.Join(a.lines(), ", ")
+		names := strings.Join(a.captions(), ", ")
 		switch a.from {
 		case "":
 			said = append(said, fmt.Sprintf("%s begins in %s", names, a.to))

@@ -1,6 +1,7 @@
 package diagram
 
 import (
+	"context"
 	"encoding/xml"
 	"errors"
 	"flag"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -68,6 +70,29 @@ func fine(t testing.TB) *workflow.Workflow {
 	).Final("closed", "collected").Roles("clerk", "offender", "prefect", "judge"))
 }
 
+// payment has activities that share states, undo each other and fail, and
+// timers of both kinds.
+func payment(t testing.TB) *workflow.Workflow {
+	work := func(context.Context, *workflow.Attempt, data, workflow.None) (int, error) { return 0, nil }
+	done := func(*workflow.Call, *data, int) error { return nil }
+	failed := func(*workflow.Call, *data, workflow.Failure) error { return nil }
+	return build(t, workflow.Define("payment", 1,
+		workflow.Start("place", "placed", act),
+		workflow.Do("pay", workflow.From("placed", "unpaid"), "paying", "paid", work, done).Or("placed").OrElse("unpaid", failed).
+			Doc("The provider is asked.").Timeout(5*time.Second).
+			Undo(func(context.Context, *workflow.Attempt, data, workflow.None, *int) error { return nil }),
+		workflow.Do("ship", workflow.From("paid"), "shipping", "shipped", work, done).OrElse("unpaid", failed).
+			Role("warehouse").Undoes("pay").Retry(workflow.Retry{Attempts: 3}),
+		on("cancel", "cancelled", "placed", "paying", "unpaid").Role("customer"),
+		on("remind", workflow.Stay, "placed").Role("clock"),
+		on("expire", "cancelled", "placed", "unpaid").Role("clock"),
+	).Final("shipped", "cancelled").Roles("warehouse", "customer", "clock").
+		After("reminder", workflow.From("placed"), 90*time.Minute, "remind").
+		After("patience", workflow.From("placed", "unpaid"), 48*time.Hour, "expire").
+		At("deadline", workflow.From("placed"), func(data) time.Time { return time.Time{} }, "expire").
+		After("hurry", workflow.From("paying"), 24*time.Hour, "cancel"))
+}
+
 func TestGolden(t *testing.T) {
 	svg := func(w *workflow.Workflow, o Options) string {
 		t.Helper()
@@ -87,6 +112,10 @@ func TestGolden(t *testing.T) {
 		"fine.mmd":            func() string { return Mermaid(fine(t), Options{}) },
 		"fine-penalised.dot":  func() string { return DOT(fine(t), Options{Current: "penalised"}) },
 		"fine-penalised.svg":  func() string { return svg(fine(t), Options{Current: "penalised"}) },
+		"payment.mmd":         func() string { return Mermaid(payment(t), Options{}) },
+		"payment.dot":         func() string { return DOT(payment(t), Options{}) },
+		"payment-paying.svg":  func() string { return svg(payment(t), Options{Current: "paying"}) },
+		"payment.svg":         func() string { return svg(payment(t), Options{Direction: LeftRight}) },
 		"fine-left-right.svg": func() string { return svg(fine(t), Options{Direction: LeftRight}) },
 	} {
 		t.Run(file, func(t *testing.T) {
@@ -130,6 +159,19 @@ func alike(a, b string) bool {
 	return true
 }
 
+// What happens by itself says when, in the words of a reader.
+func TestSpans(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", time.Millisecond: "1ms", 90 * time.Second: "1m30s", time.Minute: "1m", 90 * time.Minute: "1h30m",
+		time.Hour: "1h", time.Hour + time.Second: "1h0m1s", 10 * time.Second: "10s", 20 * time.Hour: "20h",
+		24 * time.Hour: "24h", 48 * time.Hour: "2d", 60 * 24 * time.Hour: "60d", 36 * time.Hour: "36h",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%d is %s, want %s", d, got, want)
+		}
+	}
+}
+
 func TestUnknownCurrentState(t *testing.T) {
 	w := order(t)
 	_, err := SVG(w, Options{Current: "lost"})
@@ -154,7 +196,7 @@ func hostile(t testing.TB) *workflow.Workflow {
 }
 
 func TestSVGIsWellFormedAndHarmless(t *testing.T) {
-	for _, w := range []*workflow.Workflow{order(t), fine(t), hostile(t)} {
+	for _, w := range []*workflow.Workflow{order(t), fine(t), payment(t), hostile(t)} {
 		for _, direction := range []Direction{TopDown, LeftRight} {
 			out, err := SVG(w, Options{Direction: direction})
 			if err != nil {

@@ -35,8 +35,12 @@ func DOT(w *workflow.Workflow, o Options) string {
 		b.WriteString("\n")
 	}
 	for _, a := range p.arrows {
-		fmt.Fprintf(&b, "    %s -> %s [label=%s, tooltip=%s]\n", dotQuote(string(a.from)), dotQuote(string(a.to)),
-			dotQuote(strings.Join(a.lines(), "\n")), dotQuote(a.details()))
+		style := ""
+		if a.dashed() {
+			style = ", style=dashed"
+		}
+		fmt.Fprintf(&b, "    %s -> %s [label=%s, tooltip=%s%s]\n", dotQuote(string(a.from)), dotQuote(string(a.to)),
+			dotQuote(strings.Join(a.captions(), "\n")), dotQuote(a.details()), style)
 	}
 	b.WriteString("}\n")
 	return b.String()

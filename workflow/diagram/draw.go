@@ -73,7 +73,7 @@ func (d *drawing) link(k *link) {
 		d.tip(at, along, -1)
 		along += tip
 	}
-	d.printf(`<g class="pawl-lines" fill="none" stroke="#64748b" stroke-width="1.4"><path d="M%s`, d.xy(at, along))
+	d.printf(`<g class="pawl-lines" fill="none" stroke="#64748b" stroke-width="1.4"%s><path d="M%s`, a.dashes(), d.xy(at, along))
 	// A rank may be thicker than the state: the line leaves it straight, too.
 	first := k.chain[0]
 	along = max(along, d.middle[first.rank]+d.thick[first.rank]/2)
@@ -99,7 +99,7 @@ func (d *drawing) link(k *link) {
 		d.tip(end, below+tip, +1)
 	}
 	x, y := d.point(k.label.at+margin, d.middle[k.label.rank])
-	d.text(a.lines(), x, y, "middle")
+	d.text(a.captions(), x, y, "middle")
 	d.printf("</g>\n")
 }
 
@@ -145,11 +145,11 @@ func (d *drawing) loop(s workflow.State, a *arrow) {
 	d.printf(`<path class="pawl-tips" fill="#64748b" d="M%sL%sL%sZ"/>`,
 		d.xy(out, middle+9), d.xy(out+tip, middle+5), d.xy(out+tip, middle+13))
 	if d.sideways() {
-		x, y := d.point(out+loop+clear+high(a.lines())/2+margin, middle)
-		d.text(a.lines(), x, y, "middle")
+		x, y := d.point(out+loop+clear+high(a.captions())/2+margin, middle)
+		d.text(a.captions(), x, y, "middle")
 	} else {
 		x, y := d.point(out+loop+clear+margin, middle)
-		d.text(a.lines(), x, y, "start")
+		d.text(a.captions(), x, y, "start")
 	}
 	d.printf("</g>\n")
 }
@@ -158,6 +158,14 @@ func (d *drawing) loop(s workflow.State, a *arrow) {
 func (d *drawing) open(a *arrow) {
 	d.printf(`<g class="pawl-arrow" data-from="%s" data-to="%s"><title>%s</title>`,
 		escape(string(a.from)), escape(string(a.to)), escape(a.details()))
+}
+
+// dashes is the attribute of a dashed line, "" for others.
+func (a *arrow) dashes() string {
+	if a.dashed() {
+		return ` stroke-dasharray="5 4"`
+	}
+	return ""
 }
 
 // text writes lines around a height.

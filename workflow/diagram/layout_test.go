@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -30,10 +31,16 @@ func randomWorkflow(r *rand.Rand) *workflow.Workflow {
 		if !s.Start && r.IntN(5) == 0 {
 			s.To = append(s.To, workflow.Stay)
 		}
+		if !s.Start && !slices.Contains(s.To, workflow.Stay) && r.IntN(4) == 0 {
+			s.Work = &workflow.Work{Via: state(), Failed: state()}
+		}
 		if r.IntN(3) == 0 {
 			s.Roles = []string{"clerk"}
 		}
 		w.Steps = append(w.Steps, s)
+		if r.IntN(4) == 0 {
+			w.Timers = append(w.Timers, &workflow.Timer{Name: s.Name, In: s.From, After: time.Duration(r.Int64N(1e15)), Do: s.Name})
+		}
 	}
 	return w
 }

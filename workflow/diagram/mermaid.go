@@ -31,7 +31,7 @@ func Mermaid(w *workflow.Workflow, o Options) string {
 		if a.from != "" {
 			from = ids[a.from]
 		}
-		fmt.Fprintf(&b, "    %s --> %s : %s\n", from, ids[a.to], strings.Join(a.lines(), "<br/>"))
+		fmt.Fprintf(&b, "    %s --> %s : %s\n", from, ids[a.to], strings.Join(a.captions(), "<br/>"))
 	}
 	for _, s := range w.States {
 		if w.IsFinal(s) {

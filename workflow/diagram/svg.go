@@ -76,7 +76,7 @@ func newDrawing(p *picture, o Options) *drawing {
 		if a.from == a.to {
 			continue
 		}
-		k := &link{from: d.states[a.from], to: d.states[a.to], label: d.labelNode(a.lines())}
+		k := &link{from: d.states[a.from], to: d.states[a.to], label: d.labelNode(a.captions())}
 		d.arrowOf[k] = a
 		links = append(links, k)
 	}
@@ -92,7 +92,7 @@ func (d *drawing) stateNode(s workflow.State) *node {
 	b := d.boxes[s]
 	var lines []string
 	if a := d.loops[s]; a != nil {
-		lines = a.lines()
+		lines = a.captions()
 	}
 	n := &node{}
 	if d.sideways() {

@@ -1,0 +1,172 @@
+package workflow
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// What an activity has where its declaration says nothing else.
+const (
+	defaultAttempts = 10
+	defaultFirst    = time.Second
+	defaultMax      = 5 * time.Minute
+	defaultTimeout  = time.Minute
+)
+
+// Activity is a declared transition of a workflow with data D that does
+// something outside of the database. It is caused by a command with payload P,
+// and its work has the result R. Its methods add to the declaration and return
+// it.
+type Activity[D, P, R any] struct {
+	accepting Transition[D, P] // its action is that of the accept
+	spec      Work
+	work      func(context.Context, *Attempt, D, P) (R, error)
+	ended     func(*Call, *D, R) error
+	failed    func(*Call, *D, Failure) error
+	undoing   func(context.Context, *Attempt, D, P, *R) error
+	checking  func(context.Context, *Attempt, D, P) (*R, error)
+}
+
+// Do declares a transition that takes time and touches the world: a charge, a
+// letter, a call of another service. A command is accepted in one of the states
+// from, and brings the instance into the state via, where it is while the work
+// is under way. The work's result then takes it to state to.
+//
+// The work runs outside of every transaction, and may run more than once: an
+// attempt can fail, or its worker can be lost when the effect has happened
+// already. So it hands [Attempt.Key] to a provider that honours idempotency
+// keys, or declares [Activity.Check], or [Activity.AskPerson]. It gets the data
+// as they were when the attempt began, and stops when ctx is done.
+//
+// done makes the result a part of the data. It is pure, as every action is, and
+// may choose another target; an error refuses the result, and the work has
+// failed with [FailureRefused].
+func Do[D, P, R any](name string, from []State, via, to State,
+	work func(ctx context.Context, a *Attempt, data D, payload P) (R, error),
+	done func(c *Call, data *D, result R) error,
+) *Activity[D, P, R] {
+	return &Activity[D, P, R]{
+		accepting: *newTransition(Step{Name: name, From: from, To: []State{to}},
+			func(*Call, *D, P) error { return nil }),
+		spec: Work{Via: via}, work: work, ended: done,
+	}
+}
+
+// Accept adds an action to the accept: it may refuse the command, or reserve
+// something in the data. It cannot choose a target, and has no result of its
+// own: [Call.Goto] and [Call.Return] are for done.
+func (a *Activity[D, P, R]) Accept(action func(c *Call, data *D, payload P) error) *Activity[D, P, R] {
+	a.accepting.action = action
+	return a
+}
+
+// OrElse says what becomes of the instance when the work has failed for good:
+// it goes to the state, and fail may note why. Every activity needs one. fail
+// cannot refuse: its error is a defect of the workflow.
+func (a *Activity[D, P, R]) OrElse(state State, fail func(c *Call, data *D, f Failure) error) *Activity[D, P, R] {
+	a.spec.Failed, a.failed = state, fail
+	return a
+}
+
+// Or adds targets that done may choose with [Call.Goto].
+func (a *Activity[D, P, R]) Or(states ...State) *Activity[D, P, R] {
+	a.accepting.Or(states...)
+	return a
+}
+
+// Guard adds a condition on the accept; see [Transition.Guard].
+func (a *Activity[D, P, R]) Guard(name string, allow func(c *Call, data D) error) *Activity[D, P, R] {
+	a.accepting.Guard(name, allow)
+	return a
+}
+
+// Role lets only actors with one of the roles ask for this.
+func (a *Activity[D, P, R]) Role(roles ...string) *Activity[D, P, R] {
+	a.accepting.Role(roles...)
+	return a
+}
+
+// NotBy refuses an actor who did one of the named transitions on the same
+// instance: separation of duties.
+func (a *Activity[D, P, R]) NotBy(transitions ...string) *Activity[D, P, R] {
+	a.accepting.NotBy(transitions...)
+	return a
+}
+
+// Doc describes the activity for readers of the API and the diagrams.
+func (a *Activity[D, P, R]) Doc(text string) *Activity[D, P, R] {
+	a.accepting.Doc(text)
+	return a
+}
+
+// Retry says how often and when failed work is tried again. Without it there are
+// 10 attempts.
+func (a *Activity[D, P, R]) Retry(r Retry) *Activity[D, P, R] {
+	a.spec.Retry = r
+	return a
+}
+
+// Timeout bounds an attempt; its context is done then. Without it an attempt has
+// a minute.
+func (a *Activity[D, P, R]) Timeout(d time.Duration) *Activity[D, P, R] {
+	a.spec.Timeout = d
+	return a
+}
+
+// Concurrency bounds how many attempts run at once on one node.
+func (a *Activity[D, P, R]) Concurrency(n int) *Activity[D, P, R] {
+	a.spec.Concurrency = n
+	return a
+}
+
+// AskPerson is for an effect that nobody can make idempotent: an attempt that
+// ended without anybody knowing what it did is not repeated, but waits for a
+// person, unless [Activity.Check] can tell.
+func (a *Activity[D, P, R]) AskPerson() *Activity[D, P, R] {
+	a.spec.AskPerson = true
+	return a
+}
+
+// Undo declares how the effect is taken back: when the instance has left the
+// in-between state meanwhile, or when a later activity that [Activity.Undoes]
+// this one has failed. result is nil when it is not known whether the effect
+// happened; undoing what has not happened must do no harm. It is retried as the
+// work is.
+func (a *Activity[D, P, R]) Undo(undo func(ctx context.Context, a *Attempt, data D, payload P, result *R) error) *Activity[D, P, R] {
+	a.undoing, a.spec.Undoable = undo, true
+	return a
+}
+
+// Check declares how to find out whether an attempt that ended unknown has had
+// its effect: it returns the result, or nil when it has not happened and will
+// not.
+func (a *Activity[D, P, R]) Check(check func(ctx context.Context, a *Attempt, data D, payload P) (*R, error)) *Activity[D, P, R] {
+	a.checking, a.spec.Checkable = check, true
+	return a
+}
+
+// Undoes says that, when this work has failed for good, what the named
+// activities did earlier on the same instance is undone.
+func (a *Activity[D, P, R]) Undoes(transitions ...string) *Activity[D, P, R] {
+	a.spec.Undoes = append(a.spec.Undoes, transitions...)
+	return a
+}
+
+// step freezes the declaration, as that of a Transition does.
+func (a *Activity[D, P, R]) step() *Step {
+	frozen := *a
+	w := a.spec
+	w.Undoes = slices.Clone(w.Undoes)
+	w.Timeout = cmp.Or(w.Timeout, defaultTimeout)
+	w.Retry.Attempts = cmp.Or(w.Retry.Attempts, defaultAttempts)
+	w.Retry.First = cmp.Or(w.Retry.First, defaultFirst)
+	w.Retry.Max = cmp.Or(w.Retry.Max, max(defaultMax, w.Retry.First))
+	w.body = &frozen
+	s := a.accepting.step()
+	s.Work = &w
+	return s
+}
+
+func (a *Activity[D, P, R]) dataType(D) {}

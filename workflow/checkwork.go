@@ -1,0 +1,91 @@
+package workflow
+
+import "slices"
+
+// checkWork looks for the mistakes around in-between states: those of the step's
+// own activity, and a way into one that no activity leads out of.
+func (w *Workflow) checkWork(m *Mistakes, s *Step) {
+	into := s.To
+	if s.Work != nil {
+		w.checkActivity(m, s)
+		into = s.reaches()[1:] // without its own
+	}
+	for _, to := range into {
+		remains := to == Stay || s.Work == nil && slices.Equal(s.From, []State{to})
+		if a := w.underWay(to); a != nil && !remains {
+			m.add("transition %q leads to state %q, where an instance is only while %q is under way", s.Name, to, a.Name)
+		}
+	}
+}
+
+func (w *Workflow) checkActivity(m *Mistakes, s *Step) {
+	for _, text := range s.Work.body.mistakes() {
+		m.add("activity %q %s", s.Name, text)
+	}
+	via, failed := s.Work.Via, s.Work.Failed
+	switch {
+	case via == Stay:
+		m.add("activity %q is under way in %q, which is a target, not a state", s.Name, Stay)
+	case w.final[via]:
+		m.add("activity %q is under way in state %q, which is final", s.Name, via)
+	case slices.Contains(s.From, via):
+		m.add("activity %q leaves state %q, where it is under way itself", s.Name, via)
+	}
+	switch {
+	case failed == "":
+		m.add("activity %q does not say what happens when its work fails for good: declare OrElse", s.Name)
+	case failed == Stay || slices.Contains(s.To, Stay):
+		m.add("activity %q ends in %q: the instance would remain in between", s.Name, Stay)
+	}
+	checkNumbers(m, s.Name, s.Work)
+	for i, other := range s.Work.Undoes {
+		switch {
+		case slices.Contains(s.Work.Undoes[:i], other):
+			m.add("activity %q undoes %q twice", s.Name, other)
+		case len(w.byName[other]) == 0:
+			m.add("activity %q undoes %q, which does not exist", s.Name, other)
+		case !slices.ContainsFunc(w.byName[other], func(o *Step) bool { return o.Work != nil && o.Work.Undoable }):
+			m.add("activity %q undoes %q, which declares no Undo", s.Name, other)
+		}
+	}
+}
+
+func checkNumbers(m *Mistakes, name string, w *Work) {
+	if w.Timeout < 0 {
+		m.add("activity %q has a negative timeout: %s", name, w.Timeout)
+	}
+	if w.Concurrency < 0 {
+		m.add("activity %q has a negative concurrency: %d", name, w.Concurrency)
+	}
+	r := w.Retry
+	if r.Attempts < 0 {
+		m.add("activity %q has a negative number of attempts: %d", name, r.Attempts)
+	}
+	switch {
+	case min(r.First, r.Max) < 0:
+		m.add("activity %q waits a negative time between attempts: %s", name, min(r.First, r.Max))
+	case r.First > r.Max:
+		m.add("activity %q waits up to %s after its first failure, and never longer than %s", name, r.First, r.Max)
+	}
+}
+
+// underWay returns an activity that has the state as its in-between state, or
+// nil.
+func (w *Workflow) underWay(state State) *Step {
+	for _, s := range w.Steps {
+		if s.Work != nil && s.Work.Via == state {
+			return s
+		}
+	}
+	return nil
+}
+
+func activities(steps []*Step) int {
+	n := 0
+	for _, s := range steps {
+		if s.Work != nil {
+			n++
+		}
+	}
+	return n
+}

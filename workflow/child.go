@@ -1,0 +1,45 @@
+package workflow
+
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+)
+
+// Child is an instance that an action asks for; see [Call.Spawn].
+type Child struct {
+	Workflow   string
+	Transition string // a start of that workflow, without a business key
+	Payload    any    // of that transition; nil is an empty one
+	// End is the transition of the parent that the child's end causes, with an
+	// [Ended] as its payload. "" causes none. Pawl itself has every role: with a
+	// role that nobody else holds, no caller can claim that a child has ended.
+	End string
+}
+
+// Spawned is a child that an action asks for, its payload encoded.
+type Spawned struct {
+	Workflow, Transition string
+	Payload              []byte
+	End                  string
+}
+
+// Ended is the payload of the transition that the end of a child causes. C is
+// the child's data, or as much of them as the parent wants to know: members that
+// C does not have are ignored, because an earlier build may have written them.
+type Ended[C any] struct {
+	Child    uuid.UUID `json:"child"`
+	Workflow string    `json:"workflow"`
+	State    State     `json:"state"`
+	Data     C         `json:"data"`
+}
+
+func (Ended[C]) holdsData() {}
+
+// readingOf is how a P is decoded.
+func readingOf[P any]() json.Options {
+	var p P
+	if _, kept := any(p).(interface{ holdsData() }); kept {
+		return jsonData
+	}
+	return jsonPayload
+}

@@ -1,0 +1,69 @@
+package workflow
+
+import (
+	"math"
+	"reflect"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+func TestSpawnedChildrenArePartOfTheOutcome(t *testing.T) {
+	s := ledgerStep(t, func(c *Call, _ *ledger, e entry) error {
+		c.Spawn(Child{Workflow: "claim", Transition: "file", Payload: e.By, End: "filed"})
+		e.By["a"]++
+		c.Spawn(Child{Workflow: "note", Transition: "write"})
+		return nil
+	})
+	out, err := s.Run(someFacts, nil, decoded(t, s, `{"by":{"b":2,"a":1}}`))
+	want := []Spawned{{"claim", "file", []byte(`{"a":1,"b":2}`), "filed"}, {"note", "write", []byte(`{}`), ""}}
+	if err != nil || !reflect.DeepEqual(out.Spawns, want) {
+		t.Errorf("%+v, %v", out.Spawns, err)
+	}
+}
+
+func TestChildWithAPayloadThatJSONCannotSayIsADefect(t *testing.T) {
+	s := ledgerStep(t, func(c *Call, _ *ledger, _ entry) error {
+		c.Spawn(Child{Workflow: "claim", Transition: "file", Payload: math.Inf(1)})
+		return nil
+	})
+	if _, err := s.Run(someFacts, nil, decoded(t, s, `{}`)); CodeOf(err) != Internal {
+		t.Errorf("%v", err)
+	}
+}
+
+// The end of a child is a payload like any other, but for members that an
+// earlier build of the child wrote.
+func TestEndedIsAPayload(t *testing.T) {
+	s := startWith[Ended[namedPayload]](t)
+	schema := schemaOf(t, s)
+	const id = "01936b0e-0000-7000-8000-000000000001"
+	ended := `{"child":"` + id + `","workflow":"claim","state":"paid","data":{"name":"c-1"}}`
+	if err := accepts(t, schema, ended); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{`{"child":5}`, `{"state":{}}`, `{"data":{"name":[]}}`, `{"workflow":1}`} {
+		if accepts(t, schema, bad) == nil {
+			t.Errorf("the schema takes %s", bad)
+		}
+		if _, err := s.Decode([]byte(bad)); CodeOf(err) != InvalidPayload {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	if _, err := s.Decode([]byte(`{"child":"01936b0e"}`)); CodeOf(err) != InvalidPayload {
+		t.Errorf("a shortened UUID: %v", err)
+	}
+	for _, text := range []string{ended, `{"child":"` + id + `","workflow":"claim","state":"paid","data":{"name":"c-1","gone":[1]},"later":1}`} {
+		_, p, err := s.Typed(nil, decoded(t, s, text))
+		want := Ended[namedPayload]{Child: uuid.MustParse(id), Workflow: "claim", State: "paid", Data: namedPayload{"c-1"}}
+		if err != nil || p != want {
+			t.Errorf("%+v, %v", p, err)
+		}
+	}
+	// Nothing that it shares is lost when it is decoded again.
+	lists := startWith[Ended[ledger]](t)
+	_, p, err := lists.Typed(nil, decoded(t, lists, `{"data":{"lines":[1],"gone":1}}`))
+	if e, ok := p.(Ended[ledger]); err != nil || !ok || len(e.Data.Lines) != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}

@@ -1,0 +1,107 @@
+package workflow
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// Description is what a definition says, for readers and for comparing two
+// builds of it.
+type Description struct {
+	Name        string                  `json:"name"`
+	Version     int                     `json:"version"`
+	States      []StateDescription      `json:"states"`
+	Transitions []TransitionDescription `json:"transitions"`
+	Timers      []TimerDescription      `json:"timers,omitempty"`
+	Roles       []string                `json:"roles,omitempty"`
+	Attributes  []string                `json:"attributes,omitempty"`
+}
+
+// StateDescription is one state.
+type StateDescription struct {
+	Name  State `json:"name"`
+	Final bool  `json:"final,omitempty"`
+}
+
+// TransitionDescription is one declared transition.
+type TransitionDescription struct {
+	Name           string               `json:"name"`
+	Doc            string               `json:"doc,omitempty"`
+	Start          bool                 `json:"start,omitempty"`
+	From           []State              `json:"from,omitempty"`
+	To             []State              `json:"to"`
+	Activity       *ActivityDescription `json:"activity,omitempty"`
+	Roles          []string             `json:"roles,omitempty"`
+	NotBy          []string             `json:"not_by,omitempty"`
+	Guards         []string             `json:"guards,omitempty"`
+	BusinessKey    bool                 `json:"business_key,omitempty"`
+	RefuseExisting bool                 `json:"refuse_existing,omitempty"`
+	Payload        jsontext.Value       `json:"payload"` // JSON Schema, draft 2020-12
+}
+
+// ActivityDescription is what a transition does outside of the database.
+// Durations are written as time.ParseDuration reads them: "1m30s".
+type ActivityDescription struct {
+	Via         State            `json:"via"`
+	Failed      State            `json:"failed"`
+	Timeout     string           `json:"timeout"` // of an attempt
+	Retry       RetryDescription `json:"retry"`
+	Concurrency int              `json:"concurrency,omitzero"` // on one node; 0 is unbounded
+	Undo        bool             `json:"undo,omitzero"`        // it can be undone
+	Check       bool             `json:"check,omitzero"`       // it can be found out whether it happened
+	Undoes      []string         `json:"undoes,omitempty"`
+	AskPerson   bool             `json:"ask_person,omitzero"`
+}
+
+// RetryDescription is how often and when failed work is tried again; see
+// [Retry].
+type RetryDescription struct {
+	Attempts int    `json:"attempts"`
+	First    string `json:"first"`
+	Max      string `json:"max"`
+}
+
+// TimerDescription is one timer.
+type TimerDescription struct {
+	Name     string  `json:"name"`
+	In       []State `json:"in"`
+	After    string  `json:"after,omitempty"` // as in ActivityDescription
+	FromData bool    `json:"from_data,omitzero"`
+	Do       string  `json:"do"`
+}
+
+// Describe says what the workflow declares.
+func (w *Workflow) Describe() Description {
+	d := Description{Name: w.Name, Version: w.Version, Roles: w.Roles, Attributes: w.Attributes}
+	for _, s := range w.States {
+		d.States = append(d.States, StateDescription{Name: s, Final: w.final[s]})
+	}
+	for _, s := range w.Steps {
+		schema, _ := s.Schema() // checked by Build
+		d.Transitions = append(d.Transitions, TransitionDescription{
+			Name: s.Name, Doc: s.Doc, Start: s.Start, From: s.From, To: s.To, Activity: s.Work.describe(),
+			Roles: s.Roles, NotBy: s.NotBy, Guards: s.Guards,
+			BusinessKey: s.Keyed, RefuseExisting: s.RefuseExisting, Payload: schema,
+		})
+	}
+	for _, t := range w.Timers {
+		d.Timers = append(d.Timers, t.describe())
+	}
+	return d
+}
+
+func (w *Work) describe() *ActivityDescription {
+	if w == nil {
+		return nil
+	}
+	return &ActivityDescription{
+		Via: w.Via, Failed: w.Failed, Timeout: w.Timeout.String(),
+		Retry:       RetryDescription{w.Retry.Attempts, w.Retry.First.String(), w.Retry.Max.String()},
+		Concurrency: w.Concurrency, Undo: w.Undoable, Check: w.Checkable, Undoes: w.Undoes, AskPerson: w.AskPerson,
+	}
+}
+
+func (t *Timer) describe() TimerDescription {
+	d := TimerDescription{Name: t.Name, In: t.In, FromData: t.FromData(), Do: t.Do}
+	if !d.FromData {
+		d.After = t.After.String()
+	}
+	return d
+}

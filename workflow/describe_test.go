@@ -1,0 +1,104 @@
+package workflow
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// Instances of a definition that says nothing new go on under it: what a
+// description has learned to say since changes no hash.
+func TestHashesOfEarlierDefinitionsStay(t *testing.T) {
+	const before = "69b9333641c8c92e5621a03312e4eff6bed7bf3b62ea2ec98f7df98df79c59af"
+	if got := fullWorkflow(t).Hash; got != before {
+		t.Errorf("the hash became %s", got)
+	}
+}
+
+func TestDescribeSaysWhatAnActivityAndATimerAre(t *testing.T) {
+	undo := func(context.Context, *Attempt, calm, None, *int) error { return nil }
+	check := func(context.Context, *Attempt, calm, None) (*int, error) { return nil, nil }
+	w, err := Define("w", 1, Start("begin", "open", quiet[None]),
+		sound("plain", "waiting", "closed"),
+		sound("full", "working", "closed").Timeout(90*time.Second).Retry(Retry{Attempts: 3, First: time.Millisecond, Max: time.Hour}).
+			Concurrency(4).Undo(undo).Check(check).Undoes("full").AskPerson(),
+	).Final("closed").
+		After("idle", From("open"), 36*time.Hour, "plain").
+		At("until", From("open"), func(c calm) time.Time { return c.Until }, "full").
+		Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := w.Describe()
+	if d.Transitions[0].Activity != nil {
+		t.Errorf("the start has an activity: %+v", d.Transitions[0])
+	}
+	for i, want := range []ActivityDescription{
+		{Via: "waiting", Failed: "open", Timeout: "1m0s", Retry: RetryDescription{10, "1s", "5m0s"}},
+		{Via: "working", Failed: "open", Timeout: "1m30s", Retry: RetryDescription{3, "1ms", "1h0m0s"}, Concurrency: 4,
+			Undo: true, Check: true, Undoes: []string{"full"}, AskPerson: true},
+	} {
+		if got := d.Transitions[1+i].Activity; !reflect.DeepEqual(got, &want) {
+			t.Errorf("%s: %+v", d.Transitions[1+i].Name, got)
+		}
+	}
+	want := []TimerDescription{
+		{Name: "idle", In: From("open"), After: "36h0m0s", Do: "plain"},
+		{Name: "until", In: From("open"), FromData: true, Do: "full"},
+	}
+	if !reflect.DeepEqual(d.Timers, want) {
+		t.Errorf("timers %+v", d.Timers)
+	}
+}
+
+// Every word of an activity and of a timer counts.
+func TestHashFollowsActivitiesAndTimers(t *testing.T) {
+	type activity = Activity[calm, None, int]
+	seen := map[string]int{}
+	build := func(i int, change func(*activity), timers func(*Definition[calm])) {
+		send := sound("send", "sending", "closed").Undo(func(context.Context, *Attempt, calm, None, *int) error { return nil })
+		change(send)
+		d := Define("w", 1, Start("begin", "open", quiet[None]), send,
+			On("stop", From("open", "sending"), "closed", quiet[None]), On("look", From("open"), Stay, quiet[None])).Final("closed")
+		timers(d)
+		w, err := d.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, taken := seen[w.Hash]; taken {
+			t.Errorf("definitions %d and %d have one hash", other, i)
+		}
+		seen[w.Hash] = i
+	}
+	for i, change := range []func(*activity){
+		func(*activity) {},
+		func(a *activity) { a.Or("open") },
+		func(a *activity) { a.OrElse("closed", failing) },
+		func(a *activity) { a.Timeout(time.Second) },
+		func(a *activity) { a.Retry(Retry{Attempts: 2}) },
+		func(a *activity) { a.Retry(Retry{First: time.Minute}) },
+		func(a *activity) { a.Retry(Retry{Max: time.Minute}) },
+		func(a *activity) { a.Concurrency(1) },
+		func(a *activity) { a.AskPerson() },
+		func(a *activity) { a.Undoes("send") },
+		func(a *activity) { a.undoing, a.spec.Undoable = nil, false },
+		func(a *activity) {
+			a.Check(func(context.Context, *Attempt, calm, None) (*int, error) { return nil, nil })
+		},
+	} {
+		build(i, change, func(*Definition[calm]) {})
+	}
+	at := func(c calm) time.Time { return c.Until }
+	for i, timers := range []func(*Definition[calm]){
+		func(d *Definition[calm]) { d.After("t", From("open"), time.Hour, "stop") },
+		func(d *Definition[calm]) { d.After("u", From("open"), time.Hour, "stop") },
+		func(d *Definition[calm]) { d.After("t", From("open"), time.Minute, "stop") },
+		func(d *Definition[calm]) { d.After("t", From("open"), time.Hour, "look") },
+		func(d *Definition[calm]) { d.After("t", From("open", "sending"), time.Hour, "stop") },
+		func(d *Definition[calm]) { d.After("t", From("open"), 0, "stop") },
+		func(d *Definition[calm]) { d.At("t", From("open"), at, "stop") },
+	} {
+		build(100+i, func(*activity) {}, timers)
+	}
+}
