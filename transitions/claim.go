@@ -29,14 +29,40 @@ type Record struct {
 	Workflow    string
 	Transition  string
 	Instance    uuid.UUID
-	Version     int64  // the instance's version that the command made; 0 if it made none
+	Version     int64  // the newest version of the instance that the command made; 0 if it made none
 	Position    int64  // the position of that transition; 0 if there is none
 	Code        int    // the HTTP status of the answer
 	Body        []byte // the answer as it is stored, without its position; see WithPosition
+	Actor       string
 	CreatedAt   time.Time
+	UpdatedAt   time.Time
 	FinishedAt  time.Time
 	ExpiresAt   time.Time
+
+	// Of a command that is or was in flight:
+	Phase       Phase // "" when it is finished
+	Attempt     int   // the fencing token: counts its claims
+	Failures    int   // attempts that failed or were lost
+	Revision    int   // counts the changes of the record
+	ClaimedBy   string
+	ClaimedAt   time.Time
 	LockedUntil time.Time
+	RunAt       time.Time // when it is due; zero while it is worked on
+	Request     []byte    // see Request
+	Progress    []byte    // the newest report of its activity, JSON
+	Failure     string    // the message of the newest failure
+	Stuck       string    // why it waits for a person
+	CancelledBy string    // who asked it to stop
+}
+
+// InFlight reports whether the command is accepted and not finished.
+func (r *Record) InFlight() bool { return r.Phase != "" }
+
+// Flight is the record as its next attempt would see it.
+func (r *Record) Flight(tenant string) *InFlight {
+	return &InFlight{Ref: Ref{tenant, r.Scope, r.Key}, Fingerprint: r.Fingerprint, Phase: r.Phase, Workflow: r.Workflow,
+		Transition: r.Transition, Instance: r.Instance, Actor: r.Actor, Request: r.Request, Attempt: r.Attempt,
+		Failures: r.Failures, RunAt: r.RunAt, CancelledBy: r.CancelledBy, CreatedAt: r.CreatedAt}
 }
 
 // Claim is what an attempt with a key amounts to.
@@ -96,19 +122,25 @@ func Classify(r *Record, fingerprint [32]byte, now time.Time) Claim {
 	return ClaimActive
 }
 
-// Answer is what the caller of a settled claim gets: the replay, or the error
-// that says why there is none.
+// Answer is what the caller of a settled claim gets: the replay, where the
+// command stands while it is in flight, or the error that says why there is
+// neither.
 func (r *Record) Answer(c Claim) (Receipt, error) {
 	switch c {
 	case ClaimReplay, ClaimFinalFailure:
 		return r.receipt(), nil
+	case ClaimActive, ClaimStale, ClaimRetryable:
+		return r.standing(), nil
 	case ClaimMismatch:
 		return Receipt{}, workflow.Errorf(workflow.KeyReused, "this idempotency key was used with another request: another workflow, transition, instance, payload, expected version or actor; a new intent needs a new key")
-	case ClaimExpired:
-		return Receipt{}, workflow.Errorf(workflow.KeyExpired, "this idempotency key is past its horizon; it will not run again")
 	default:
-		return Receipt{}, workflow.Errorf(workflow.InProgress, "a command with this idempotency key is being worked on")
+		return Receipt{}, workflow.Errorf(workflow.KeyExpired, "this idempotency key is past its horizon; it will not run again")
 	}
+}
+
+// standing is the answer while the command is in flight.
+func (r *Record) standing() Receipt {
+	return Receipt{Status: 202, Replayed: true, Instance: r.Instance, Version: r.Version, Position: max(r.Position, 0), Record: r}
 }
 
 func (r *Record) receipt() Receipt {

@@ -3,6 +3,7 @@ package transitions
 import (
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -20,6 +21,9 @@ const (
 	MaxPayload = 1 << 20
 )
 
+// maxYear bounds times to what every format says, PostgreSQL's and JSON's.
+const maxYear = 9999
+
 // AnyRole among a command's roles stands for every role.
 const AnyRole = "*"
 
@@ -34,10 +38,11 @@ type Command struct {
 	Instance    uuid.UUID // the instance; zero for a creation or with BusinessKey
 	BusinessKey string    // the instance by the caller's own number
 
-	Payload   []byte   // JSON object; empty is {}
-	IfVersion int64    // refuse unless the instance has this version; 0 does not ask
-	Actor     string   // "" is "local"
-	Roles     []string // what the actor may be; none is none, AnyRole is all
+	Payload   []byte    // JSON object; empty is {}
+	NotBefore time.Time // decide it then; zero: now
+	IfVersion int64     // refuse unless the instance has this version; 0 does not ask
+	Actor     string    // "" is "local"
+	Roles     []string  // what the actor may be; none is none, AnyRole is all
 }
 
 // The values that stand for an empty tenant and actor.
@@ -88,6 +93,9 @@ func (c Command) Check() error {
 	}
 	if c.IfVersion < 0 {
 		return workflow.Errorf(workflow.InvalidRequest, "the expected version is negative")
+	}
+	if c.NotBefore.UTC().Year() > maxYear {
+		return workflow.Errorf(workflow.InvalidRequest, "the command is for after the year %d", maxYear)
 	}
 	if len(c.Payload) > MaxPayload {
 		return workflow.Errorf(workflow.TooLarge, "the payload is larger than %d bytes", MaxPayload)

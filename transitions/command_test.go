@@ -3,6 +3,7 @@ package transitions
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -37,6 +38,7 @@ func TestCheckRefusesWhatCannotBeStored(t *testing.T) {
 		{"a business key of no workflow", func(c *Command) { c.Workflow, c.BusinessKey = "", "E-1" }, workflow.InvalidRequest, "needs its workflow"},
 		{"no transition", func(c *Command) { c.Transition = "" }, workflow.InvalidRequest, "transition is missing"},
 		{"a negative version", func(c *Command) { c.IfVersion = -1 }, workflow.InvalidRequest, "negative"},
+		{"a time past all", func(c *Command) { c.NotBefore = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, workflow.InvalidRequest, "year 9999"},
 		{"a payload too large", func(c *Command) { c.Payload = make([]byte, MaxPayload+1) }, workflow.TooLarge, "larger than 1048576 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -8,22 +8,66 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // Decision is what a command does, as data.
 type Decision struct {
-	Err    *workflow.Error // why nothing changes, or nil
+	Err    *workflow.Error // why the command is not done, or nil
 	Stored bool            // the outcome belongs to the key for good, refusals included
 	Status Status          // of the command, where Stored
 	Code   int             // the HTTP status of the answer
 	Body   []byte          // the answer without its position; see WithPosition
+	Flight *Flight         // the command stays in flight; nil: it is finished
 
 	// Of a command that changes the instance:
-	Step   *workflow.Step
-	After  *Instance // nil: the instance does not change
-	Entry  Entry     // without Position and Hash
-	Events []Event   // without Position
+	Step     *workflow.Step
+	After    *Instance // nil: the instance does not change
+	Entry    Entry     // without Position and Hash
+	Events   []Event   // without Position
+	Children []Birth   // filled by Bear
+
+	// What becomes of other commands:
+	Commands  []Planned // that begin in flight
+	Disarmed  []string  // scopes whose commands in flight are void
+	Cancelled *Bond     // the instance leaves the state that this one would take it on from
+	Target    *Target   // the one that an operation is about
+
+	spawns []workflow.Spawned
+}
+
+// Flight is how a command goes on in flight.
+type Flight struct {
+	Phase   Phase
+	RunAt   time.Time
+	Request []byte
+	Stuck   string // why it waits for a person, and not for RunAt
+}
+
+// Planned is a command that a decision makes, to go on by itself.
+type Planned struct {
+	Scope, Key  string
+	Fingerprint [32]byte
+	Workflow    string
+	Transition  string
+	Instance    uuid.UUID
+	Actor       string
+	Flight      Flight
+}
+
+// Target is what an operation makes of a command in flight, if that is still as
+// it was seen.
+type Target struct {
+	Bond
+	Attempt int    // as it was seen
+	Was     Status // as it was seen
+	Status  Status
+	Code    int
+	Body    []byte
+	Version int64
+	Flight  *Flight // nil: it is finished
 }
 
 // Decide is the pure heart: what does the command do to the instance (nil:
@@ -37,10 +81,36 @@ func Decide(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) (d
 				Cause: fmt.Errorf("panic in %s.%s: %v\n%s", p.Workflow, p.Transition, v, debug.Stack())})
 		}
 	}()
+	switch {
+	case p.Operation != nil:
+		return decideOperation(p, w, inst, now)
+	case p.Resumed != nil && p.Resumed.Phase == Undoing:
+		return decideUndone(p, w, inst, now)
+	case p.Resumed != nil && p.Resumed.Phase == Working:
+		return decideEnding(p, w, inst, now)
+	case p.Resumed != nil:
+		return decideDue(p, w, inst, now)
+	case p.NotBefore.After(now):
+		return schedule(p, inst)
+	default:
+		return decideNow(p, w, inst, now)
+	}
+}
+
+func decideNow(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) Decision {
 	if p.Creates {
 		return decideCreation(p, w, inst, now)
 	}
 	return decideTransition(p, w, inst, now)
+}
+
+// belongs refuses an instance that is not there, or is of another workflow or
+// business key.
+func belongs(p *Prepared, inst *Instance) *workflow.Error {
+	if inst == nil || inst.Workflow != p.Workflow || (p.BusinessKey != "" && inst.BusinessKey != p.BusinessKey) {
+		return workflow.Errorf(workflow.InstanceNotFound, "workflow %q has no such instance", p.Workflow)
+	}
+	return nil
 }
 
 func decideCreation(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) Decision {
@@ -56,7 +126,7 @@ func decideCreation(p *Prepared, w *workflow.Workflow, inst *Instance, now time.
 	}
 	fresh := &Instance{
 		Tenant: p.Tenant, ID: p.Instance, Workflow: w.Name, Definition: w.Version,
-		BusinessKey: p.BusinessKey, CreatedAt: now,
+		BusinessKey: p.BusinessKey, CreatedAt: now, Links: Links{Parent: p.parent},
 	}
 	return run(p, w, step, fresh, p.Payload, now)
 }
@@ -78,8 +148,11 @@ func decideExisting(p *Prepared, step *workflow.Step, inst *Instance) Decision {
 }
 
 func decideTransition(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) Decision {
-	if inst == nil || inst.Workflow != p.Workflow || (p.BusinessKey != "" && inst.BusinessKey != p.BusinessKey) {
-		return failed(workflow.Errorf(workflow.InstanceNotFound, "workflow %q has no such instance", p.Workflow))
+	if err := belongs(p, inst); err != nil {
+		return failed(err)
+	}
+	if inst.Paused {
+		return failed(workflow.Errorf(workflow.Paused, "the instance is paused; try again with the same key when it is resumed"))
 	}
 	steps := w.Named(p.Transition)
 	if len(steps) == 0 {
@@ -111,54 +184,49 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *Instance, now tim
 	return run(p, w, step, inst, payload, now)
 }
 
+// run decides by the workflow's own code.
 func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *Instance, payload workflow.Payload, now time.Time) Decision {
-	facts := workflow.Facts{Now: now, Tenant: p.Tenant, Actor: p.Actor, Instance: inst.ID, Version: inst.Version, State: inst.State}
-	out, err := step.Run(facts, inst.Data, payload)
+	out, err := step.Run(factsOf(p, inst, now), inst.Data, payload)
 	if err != nil {
-		e := *asError(err) // a copy: the workflow may return one value many times
-		if !e.Code.Info().Final {
-			return failed(&e)
-		}
-		e.State = inst.State
-		return refused(&e)
+		return unwilling(err, inst)
 	}
-	if problem := TextProblem(out.Reason, MaxReason); problem != "" {
-		return failed(&workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
-			Cause: fmt.Errorf("the reason that %s.%s gives %s", p.Workflow, p.Transition, problem)})
+	c := change{p: p, w: w, step: step, inst: inst, out: out, name: step.Name, payload: p.Canonical, now: now}
+	if step.Work != nil {
+		c.name += accepted
 	}
-	attrs, err := w.AttributesOf(out.Data)
-	if err != nil {
-		return failed(asError(err))
-	}
-	after := *inst
-	after.State, after.Version, after.Data, after.Attributes = out.To, inst.Version+1, out.Data, attrs
-	after.Open, after.UpdatedAt = !w.IsFinal(out.To), now
-	if w.Watched(step.Name) {
-		after.Duties = did(inst.Duties, step.Name, p.Actor)
-	}
-	events, e := eventsOf(p, &after, out.Events, now)
-	if e != nil {
-		return failed(e)
-	}
-	d := Decision{
-		Stored: true, Status: Succeeded, Code: 200, Step: step, After: &after, Events: events,
-		Entry: Entry{
-			Tenant: p.Tenant, Instance: after.ID, Version: after.Version, Workflow: after.Workflow,
-			Transition: step.Name, From: inst.State, To: out.To, Actor: p.Actor, Reason: out.Reason,
-			Payload: p.Canonical, Data: out.Data, Scope: p.Scope, Key: p.Key, At: now,
-		},
-		Body: Result{Instance: after.ID, Workflow: after.Workflow, Transition: step.Name, State: out.To,
-			Version: after.Version, At: now, Result: out.Result}.stored(),
-	}
-	if p.Creates {
+	d := c.decide()
+	switch {
+	case d.After == nil:
+		return d
+	case step.Work != nil:
+		d.After.Links.InFlight = &Bond{Transition: step.Name, Scope: p.Scope, Key: p.Key}
+		d.Status, d.Code = Pending, 202
+		d.Flight = &Flight{Phase: Working, RunAt: now, Request: Request{Payload: p.Canonical}.encode()}
+		return d
+	case p.Creates:
 		d.Code = 201
 	}
+	d.Body = c.body(&d)
 	return d
+}
+
+func factsOf(p *Prepared, inst *Instance, now time.Time) workflow.Facts {
+	return workflow.Facts{Now: now, Tenant: p.Tenant, Actor: p.Actor, Instance: inst.ID, Version: inst.Version, State: inst.State}
+}
+
+// unwilling is the decision where the workflow's code gave an error.
+func unwilling(err error, inst *Instance) Decision {
+	e := *asError(err) // a copy: the workflow may return one value many times
+	if !e.Code.Info().Final {
+		return failed(&e)
+	}
+	e.State = inst.State
+	return refused(&e)
 }
 
 // refused is an outcome of the business: it is stored and replayed.
 func refused(e *workflow.Error) Decision {
-	problem := ProblemOf(e)
+	problem := problemOf(e, true)
 	return Decision{Err: e, Stored: true, Status: FailedFinal, Code: problem.Status, Body: problem.JSON()}
 }
 

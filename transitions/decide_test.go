@@ -71,10 +71,29 @@ func TestDecideYieldsEveryRefusalOfTheTable(t *testing.T) {
 			checkRefusal(t, d, tt.inst)
 		})
 	}
+	for code, d := range refusalsInFlight(t) {
+		wantCode(t, d.Err, code)
+		if !d.Stored || d.Status != FailedFinal || d.Code != code.Info().Status || workflow.CodeOf(Receipt{Status: d.Code, Body: d.Body}.Err()) != code {
+			t.Errorf("%s: got %+v, %s", code, d, d.Body)
+		}
+		seen[d.Err.Code] = true
+	}
 	for _, c := range workflow.Codes {
 		if c.Final && !seen[c.Code] {
 			t.Errorf("no decision here yields %s, which is final", c.Code)
 		}
+	}
+}
+
+// refusalsInFlight are those that no first attempt of a command can get.
+func refusalsInFlight(t testing.TB) map[workflow.Code]Decision {
+	t.Helper()
+	l := newLife(t)
+	f := l.accept("book", `{}`)
+	return map[workflow.Code]Decision{
+		workflow.ActivityFailed:   l.end(f, failure(workflow.FailureError, "no seats", false)),
+		workflow.CommandCancelled: l.end(f, failure(workflow.FailureCancelled, "cancelled by ann", false)),
+		workflow.NotStuck:         l.operate(Abandon, recordOf(f, Processing, "")),
 	}
 }
 

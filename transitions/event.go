@@ -1,7 +1,6 @@
 package transitions
 
 import (
-	"fmt"
 	"net/url"
 	"strconv"
 	"time"
@@ -27,22 +26,21 @@ type Event struct {
 	Payload    []byte // JSON
 }
 
-func eventsOf(p *Prepared, after *Instance, emitted []workflow.Emitted, now time.Time) ([]Event, *workflow.Error) {
+func eventsOf(e *Entry, emitted []workflow.Emitted) ([]Event, *workflow.Error) {
 	event := Event{
-		Tenant: p.Tenant, Type: after.Workflow + "." + p.Transition, Workflow: after.Workflow, Instance: after.ID,
-		Version: after.Version, Transition: p.Transition, State: after.State, At: now, Payload: after.Data,
+		Tenant: e.Tenant, Type: e.Workflow + "." + e.Transition, Workflow: e.Workflow, Instance: e.Instance,
+		Version: e.Version, Transition: e.Transition, State: e.To, At: e.At, Payload: e.Data,
 	}
 	if len(emitted) == 0 {
 		return []Event{event}, nil
 	}
 	events := make([]Event, 1, 1+len(emitted))
 	events[0] = event
-	for i, e := range emitted {
-		if e.Type == events[0].Type || e.Type == "" || TextProblem(e.Type, 255) != "" {
-			return nil, &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
-				Cause: fmt.Errorf("transition %q emits an event of type %q, which is empty, taken or cannot be stored", p.Transition, e.Type)}
+	for i, x := range emitted {
+		if x.Type == events[0].Type || x.Type == "" || TextProblem(x.Type, 255) != "" {
+			return nil, defect("transition %q emits an event of type %q, which is empty, taken or cannot be stored", e.Transition, x.Type)
 		}
-		event.Ordinal, event.Type, event.Payload = i+1, e.Type, e.Payload
+		event.Ordinal, event.Type, event.Payload = i+1, x.Type, x.Payload
 		events = append(events, event)
 	}
 	return events, nil

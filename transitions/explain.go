@@ -50,6 +50,9 @@ func Explain(w *workflow.Workflow, inst *Instance, actor string, roles []string,
 		if err := authorizeAny(able, asker, inst); err != nil {
 			o.Reasons = append(o.Reasons, Reason{err.Code, err.Message})
 		}
+		if inst.Paused {
+			o.Reasons = append(o.Reasons, Reason{workflow.Paused, "the instance is paused"})
+		}
 		if len(o.Reasons) == 0 {
 			for _, err := range checkGuards(step, facts, inst.Data) {
 				o.Reasons = append(o.Reasons, Reason{err.Code, err.Message})

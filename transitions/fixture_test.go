@@ -171,6 +171,11 @@ func (i *Instance) clone() *Instance {
 	for k, v := range c.Duties {
 		c.Duties[k] = slices.Clone(v)
 	}
+	c.Links.Effects = slices.Clone(i.Links.Effects)
+	if i.Links.InFlight != nil {
+		bond := *i.Links.InFlight
+		c.Links.InFlight = &bond
+	}
 	return &c
 }
 

@@ -21,6 +21,8 @@ type Instance struct {
 	Data        []byte
 	Attributes  map[string]string
 	Duties      map[string][]string // who did the transitions that others exclude the actors of
+	Links       Links               // what ties it to others
+	Paused      bool                // nothing new is begun on it
 	Open        bool                // not in a final state
 	Chain       [32]byte            // the hash of its last audit row
 	CreatedAt   time.Time

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
@@ -23,6 +24,14 @@ type Prepared struct {
 	Fingerprint [32]byte
 	Creates     bool
 	Hook        bool // some step of that name, of any version, has a Hook
+
+	Resumed   *Resumed   // a command that is in flight goes on; nil: an attempt of a caller
+	Operation *Operation // what an operator asks; nil: a transition
+
+	effect string  // the key of the effect that an undo is about
+	parent *Parent // of a child
+
+	because string // the reason of a person who settles a command
 }
 
 // Prepare makes a command ready. w is the newest version of the workflow that
@@ -31,38 +40,52 @@ type Prepared struct {
 // business key.
 //
 // Errors: the codes of malformed requests, TransitionNotFound.
-func Prepare(c Command, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow) (_ *Prepared, err error) {
+func Prepare(c Command, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow) (*Prepared, error) {
 	c = c.WithDefaults()
+	if err := c.checkReserved(); err != nil {
+		return nil, err
+	}
+	return prepare(c, w, newID, older...)
+}
+
+func prepare(c Command, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow) (*Prepared, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	p := &Prepared{Command: c}
-	defer func() {
-		if v := recover(); v != nil { // a payload's own decoding, or its business key
-			err = &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
-				Cause: fmt.Errorf("panic in the payload of %s.%s: %v\n%s", c.Workflow, c.Transition, v, debug.Stack())}
-		}
-	}()
-	if err := p.decode(w, older); err != nil {
-		return nil, err
-	}
-	if err := p.settleInstance(newID); err != nil {
+	if err := p.settle(w, newID, older); err != nil {
 		return nil, err
 	}
 	p.Fingerprint = p.fingerprint()
 	return p, nil
 }
 
+// settle decodes the payload and finds the instance.
+func (p *Prepared) settle(w *workflow.Workflow, newID func() uuid.UUID, older []*workflow.Workflow) (err error) {
+	defer func() {
+		if v := recover(); v != nil { // a payload's own decoding, or its business key
+			err = &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
+				Cause: fmt.Errorf("panic in the payload of %s.%s: %v\n%s", p.Workflow, p.Transition, v, debug.Stack())}
+		}
+	}()
+	if err := p.decode(w, older); err != nil {
+		return err
+	}
+	return p.settleInstance(newID)
+}
+
 // decode takes the newest version that has the transition and accepts the
-// payload. Which version the instance is on is not known yet: Decide decodes
+// payload, in canonical form where there is one already. Which version the instance is on is not known yet: Decide decodes
 // again where it is another.
 func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow) (err error) {
 	able := withTransition(p.Transition, newest, older)
 	if len(able) == 0 {
 		return workflow.Errorf(workflow.TransitionNotFound, "workflow %q has no transition %q", newest.Name, p.Transition)
 	}
-	if p.Canonical, err = Canonical(p.Command.Payload); err != nil {
-		return err
+	if p.Canonical == nil {
+		if p.Canonical, err = Canonical(p.Command.Payload); err != nil {
+			return err
+		}
 	}
 	for _, w := range able {
 		steps := w.Named(p.Transition)
@@ -146,6 +169,11 @@ func (p *Prepared) fingerprint() [32]byte {
 		b = append(b, "null"...)
 	} else {
 		b = appendQuoted(b, p.Instance.String())
+	}
+	if !p.NotBefore.IsZero() {
+		b = append(b, `,"not_before":"`...)
+		b = p.NotBefore.UTC().AppendFormat(b, time.RFC3339Nano)
+		b = append(b, '"')
 	}
 	b = append(b, `,"payload":`...)
 	b = append(b, p.Canonical...)

@@ -64,6 +64,8 @@ func TestPrepareRefuses(t *testing.T) {
 			workflow.InvalidRequest, "not the one that the payload names"},
 		{"a business key where there is none", Command{Transition: "draft", BusinessKey: "E-1"}, workflow.InvalidRequest, "not the one"},
 		{"a transition of nothing", Command{Transition: "drop"}, workflow.InvalidRequest, "needs an instance or a business key"},
+		{"a scope of Pawl's own", Command{Transition: "draft", Scope: "pawl:timer:x"}, workflow.ScopeInvalid, "Pawl's own"},
+		{"an actor of Pawl's own", Command{Transition: "draft", Actor: "pawl:timer"}, workflow.InvalidRequest, "Pawl's own"},
 		{"a payload that is no JSON", Command{Transition: "draft", Payload: []byte(`{`)}, workflow.InvalidPayload, ""},
 		{"a payload with an unknown field", Command{Transition: "draft", Payload: []byte(`{"x":1}`)}, workflow.InvalidPayload, ""},
 		{"a payload that fails its tags", Command{Transition: "file", Payload: []byte(`{"total":-1}`)}, workflow.InvalidPayload, ""},

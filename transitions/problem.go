@@ -29,10 +29,15 @@ const finalHint = " This answer is final for this key; another try needs a new k
 // *workflow.Error, and the cause of one, is not shown.
 func ProblemOf(err error) Problem {
 	e := asError(err)
+	return problemOf(e, e.Code.Info().Final)
+}
+
+// problemOf is ProblemOf an error that may be the answer of its key for good.
+func problemOf(e *workflow.Error, final bool) Problem {
 	info := e.Code.Info()
 	p := Problem{
 		Type: problemTypes + string(info.Code), Title: info.Meaning, Status: info.Status, Code: info.Code,
-		Detail: e.Message, Final: info.Final, State: e.State, Allowed: e.Allowed, Errors: e.Fields,
+		Detail: e.Message, Final: final, State: e.State, Allowed: e.Allowed, Errors: e.Fields,
 	}
 	if p.Final {
 		p.Detail = e.Message + "." + finalHint

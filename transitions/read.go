@@ -2,6 +2,7 @@ package transitions
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -59,6 +60,35 @@ type Follower interface {
 	Poll(ctx context.Context) (Batch, error)
 	// Close lets go of the log. It may be called twice.
 	Close()
+}
+
+// Watcher follows one command. It is for one goroutine.
+type Watcher interface {
+	// Next returns the command as it stands: the first time at once, then whenever
+	// it has changed since. A command that is not in flight changes no more. Its
+	// error is the context's, or an *workflow.Error: CommandNotFound, KeyExpired,
+	// Unavailable, ShuttingDown.
+	Next(ctx context.Context) (Record, error)
+	// Close lets go of the command. It may be called twice.
+	Close()
+}
+
+// StuckFilter selects commands that wait for a person. Empty fields select
+// everything.
+type StuckFilter struct {
+	Tenant   string
+	Workflow string
+	After    Record // the cursor: the last of the page before, of which UpdatedAt, Scope and Key count
+	Limit    int    // 1 to 1000; 0 is 100
+}
+
+// PausedWorkflow is a workflow of which nothing new is begun.
+type PausedWorkflow struct {
+	Tenant   string    `json:"-"`
+	Workflow string    `json:"workflow"`
+	Actor    string    `json:"actor"`
+	Reason   string    `json:"reason,omitempty"`
+	At       time.Time `json:"at"`
 }
 
 // Verification is the outcome of checking an audit chain.

@@ -13,13 +13,19 @@ import (
 
 // Receipt is the durable answer to a command.
 type Receipt struct {
-	Status   int  // the HTTP status: 200, 201, or that of the refusal
+	Status   int  // the HTTP status: 200, 201, 202 while it is in flight, or that of the refusal
 	Replayed bool // an earlier attempt's answer
 	Instance uuid.UUID
 	Version  int64  // the version that the command made; 0 for a refusal
 	Position int64  // the log position of the transition; 0 for a refusal
-	Body     []byte // JSON: a Result, or a Problem for a refusal
+	Body     []byte // JSON: a Result, or a Problem for a refusal; nil while it is in flight
+
+	// Record is the command as it stands, while it is in flight.
+	Record *Record
 }
+
+// InFlight reports whether the command is accepted and not finished.
+func (r Receipt) InFlight() bool { return r.Status == 202 }
 
 // Refused reports whether the command was decided and refused.
 func (r Receipt) Refused() bool { return r.Status >= 400 }
@@ -37,8 +43,11 @@ func (r Receipt) Err() error {
 }
 
 // Result reads the body of a command that was done; of a refusal it returns the
-// error.
+// error, and of a command in flight InProgress.
 func (r Receipt) Result() (Result, error) {
+	if r.InFlight() {
+		return Result{}, workflow.Errorf(workflow.InProgress, "the command is in flight; wait for its end")
+	}
 	if err := r.Err(); err != nil {
 		return Result{}, err
 	}
@@ -58,7 +67,7 @@ type Result struct {
 	Version    int64          `json:"version"`
 	At         time.Time      `json:"at"`
 	Existing   bool           `json:"existing,omitzero"` // the business key's instance, which was there before
-	Result     jsontext.Value `json:"result,omitempty"`
+	Result     jsontext.Value `json:"result,omitzero"`
 	Position   int64          `json:"position,omitzero"`
 }
 

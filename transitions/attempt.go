@@ -1,0 +1,262 @@
+package transitions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Here is the policy of attempts: what becomes of a command in flight before,
+// during and after one. Whoever works on commands, an engine or a simulation of
+// it, follows the same.
+
+// Verdict is what becomes of a command after an attempt. Neither: nothing is left
+// to do.
+type Verdict struct {
+	Outcome *Outcome // it has ended
+	Back    *Back    // it is given back
+}
+
+// Back is how a command is given back.
+type Back struct {
+	Status      Status
+	Least, Most time.Duration // it is due after a random time between them
+	Failed      bool          // one failure more
+	Failure     string        // its message; "" leaves the one before
+	Stuck       string        // why a person has to see to it; "": it is due
+}
+
+// Why a command waits for a person.
+const (
+	StuckUnknown     = "unknown_outcome" // nobody knows whether the effect happened, and it must not happen twice
+	StuckUndo        = "undo_failed"
+	StuckUndecidable = "undecidable" // what it came to, or the command itself, cannot be decided
+)
+
+// Why the context of an attempt is done; see also [CancelledError].
+var (
+	ErrStopping = errors.New("this node is stopping")
+	ErrLost     = errors.New("the lease was lost: another attempt has begun")
+	ErrTimeout  = errors.New("the attempt took too long")
+)
+
+// CancelledError is the cause where somebody asked the command to stop.
+type CancelledError struct {
+	By string // "": the instance went on without it
+}
+
+// Error says who asked.
+func (e *CancelledError) Error() string {
+	if e.By == "" {
+		return "cancelled: the instance went on without it"
+	}
+	return "cancelled by " + e.By
+}
+
+var (
+	errNotDone = errors.New("it was found not to have happened, and there are no attempts left")
+	errPanic   = errors.New("the activity panicked; the log says where")
+)
+
+var (
+	// undecided is how often a scheduled command is tried that fails for a reason
+	// that may pass: another node may be newer.
+	undecided = workflow.Retry{Attempts: 5, First: time.Second, Max: time.Minute}
+	// notNow is how long a command waits that cannot be worked on here and now:
+	// its workflow is paused, or unknown to this node.
+	notNow = workflow.Retry{First: time.Second, Max: 30 * time.Second}
+)
+
+func ended(o Outcome) Verdict { return Verdict{Outcome: &o} }
+
+func failedFor(kind workflow.FailureKind, message string, attempts int, unknown bool) Verdict {
+	return ended(Outcome{Failure: &workflow.Failure{Kind: kind, Message: message, Attempts: attempts, Unknown: unknown}})
+}
+
+// Later gives a command back that nobody has failed at.
+func Later(wait time.Duration) Verdict {
+	return Verdict{Back: &Back{Status: Pending, Least: wait / 2, Most: wait}}
+}
+
+// NotHere gives a command back that this node cannot work on now.
+func (f *InFlight) NotHere() Verdict { return Later(notNow.Ceiling(f.Attempt)) }
+
+// again gives it back to be tried again: "full jitter".
+func again(most time.Duration, failure string) Verdict {
+	return Verdict{Back: &Back{Status: FailedRetryable, Most: most, Failed: true, Failure: failure}}
+}
+
+// ask gives it back to a person.
+func ask(why, failure string) Verdict {
+	return Verdict{Back: &Back{Status: FailedRetryable, Failed: true, Failure: failure, Stuck: why}}
+}
+
+// askAbout is ask where the claim has counted the failure.
+func askAbout(why, failure string) Verdict {
+	return Verdict{Back: &Back{Status: FailedRetryable, Failure: failure, Stuck: why}}
+}
+
+// Undecidable gives a command to a person that cannot be decided as it is.
+func Undecidable(err error) Verdict { return ask(StuckUndecidable, messageOf(err)) }
+
+// Cancelled is the outcome of a command that was asked to stop before it was
+// begun again.
+func (f *InFlight) Cancelled() Verdict {
+	return failedFor(workflow.FailureCancelled, (&CancelledError{f.CancelledBy}).Error(), f.Attempt-1, f.Phase == Working && f.Attempt > 1)
+}
+
+// Before decides what becomes of a command without an attempt, if that can be
+// said.
+func (f *InFlight) Before(w *workflow.Work) (v Verdict, decided bool) {
+	exhausted := f.Failures >= w.Retry.Attempts // only by lost leases: the last failure of another kind ends it
+	lost := fmt.Sprintf("its worker was lost %d times", f.Failures)
+	switch {
+	case f.Phase == Undoing:
+		if exhausted {
+			return askAbout(StuckUndo, lost), true
+		}
+	case f.CancelledBy != "":
+		return f.Cancelled(), true
+	case f.checksFirst(w):
+	case f.TakenFrom != "" && w.AskPerson:
+		return askAbout(StuckUnknown, "the worker was lost; nobody knows what it has done"), true
+	case exhausted:
+		return failedFor(workflow.FailureAbandoned, lost, f.Attempt-1, true), true
+	}
+	return Verdict{}, false
+}
+
+// checksFirst reports whether an attempt begins with the check of whether an
+// earlier one has had its effect. Whatever ended that one, it may have.
+func (f *InFlight) checksFirst(w *workflow.Work) bool {
+	return f.Phase == Working && w.Checkable && f.Attempt > 1
+}
+
+// Code is the code of an attempt, ready to be called.
+type Code struct {
+	Do    func() ([]byte, error)
+	Check func() (result []byte, happened bool, err error) // called only where the work is Checkable
+	Undo  func() error                                     // called only in the phase Undoing
+}
+
+// Try is what an attempt came to.
+type Try struct {
+	Result []byte
+	Err    error
+	Cause  error // why its context was done, if it was
+	Final  bool  // no attempt can mend the error
+}
+
+// Try calls the code of an attempt: the check first, where an earlier attempt
+// may have had its effect. What it panics with goes to panicked, which must not
+// be nil.
+func (f *InFlight) Try(w *workflow.Work, c Code, panicked func(value any, stack []byte)) (t Try) {
+	defer func() {
+		if v := recover(); v != nil {
+			panicked(v, debug.Stack())
+			t = Try{Err: errPanic}
+		}
+	}()
+	if f.Phase == Undoing {
+		t.Err = c.Undo()
+	} else {
+		t.Result, t.Err = f.do(w, c)
+	}
+	t.Final = t.Err != nil && (workflow.IsFinal(t.Err) || w.Retry.Final != nil && w.Retry.Final(t.Err))
+	return t
+}
+
+func (f *InFlight) do(w *workflow.Work, c Code) ([]byte, error) {
+	if f.checksFirst(w) {
+		result, happened, err := c.Check()
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("check whether it has happened: %w", err)
+		case happened:
+			return result, nil
+		case f.Failures >= w.Retry.Attempts:
+			return nil, errNotDone
+		}
+	}
+	return c.Do()
+}
+
+// After decides what becomes of a command after an attempt.
+func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
+	if t.Err == nil {
+		return ended(Outcome{Result: t.Result})
+	}
+	if t.Cause == ErrTimeout && errors.Is(t.Err, context.DeadlineExceeded) {
+		t.Err = fmt.Errorf("no result within %s: %w", w.Timeout, t.Err)
+	}
+	message, last := messageOf(t.Err), f.Failures+1 >= w.Retry.Attempts
+	cancelled, isCancelled := errors.AsType[*CancelledError](t.Cause)
+	undo := f.Phase == Undoing
+	switch {
+	case t.Cause == ErrLost:
+		return Verdict{}
+	case undo && (t.Final || last) && t.Cause != ErrStopping:
+		return ask(StuckUndo, message)
+	case isCancelled:
+		return failedFor(workflow.FailureCancelled, cancelled.Error(), f.Attempt, !t.Final)
+	case t.Err == errNotDone:
+		return failedFor(workflow.FailureAbandoned, message, f.Attempt-1, false)
+	case t.Final:
+		return failedFor(workflow.FailureError, message, f.Attempt, false)
+	case !undo && w.AskPerson && !w.Checkable && t.unknown():
+		return ask(StuckUnknown, message)
+	case t.Cause == ErrStopping:
+		return Later(0)
+	case last:
+		return failedFor(workflow.FailureError, message, f.Attempt, true)
+	}
+	return again(w.Retry.Ceiling(f.Failures+1), message)
+}
+
+// unknown reports whether the attempt ended without anybody knowing what it has
+// done.
+func (t Try) unknown() bool {
+	timeout, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](t.Err)
+	return t.Cause != nil || ok && timeout.Timeout() || errors.Is(t.Err, context.Canceled) || errors.Is(t.Err, errPanic)
+}
+
+// AfterDue decides what becomes of a scheduled command after it was submitted.
+func (f *InFlight) AfterDue(err error) Verdict {
+	switch code := workflow.CodeOf(err); {
+	case err == nil || code == workflow.LeaseLost:
+		return Verdict{}
+	case code == workflow.Paused || code == workflow.WorkflowNotFound:
+		return f.NotHere()
+	case code == workflow.ShuttingDown:
+		return Later(0)
+	case Passes(code):
+		return again(undecided.Ceiling(f.Failures+1), messageOf(err))
+	case f.Failures+1 >= undecided.Attempts:
+		return Undecidable(err)
+	}
+	return again(undecided.Ceiling(f.Failures+1), messageOf(err))
+}
+
+// Passes reports whether an error of the pipeline has nothing to do with the
+// command.
+func Passes(code workflow.Code) bool { return code.Info().Retry && code != workflow.Internal }
+
+// maxFailure bounds the message of a failure, in bytes.
+const maxFailure = 1000
+
+// messageOf is the text of an error as it is stored and shown. The cause of an
+// error of Pawl's is for the log.
+func messageOf(err error) string {
+	text := err.Error()
+	if e, ok := err.(*workflow.Error); ok {
+		text = string(e.Code) + ": " + e.Message
+	}
+	return shortened(text, maxFailure)
+}

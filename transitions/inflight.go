@@ -1,0 +1,230 @@
+package transitions
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Phase is what a command in flight waits for.
+type Phase string
+
+// The phases.
+const (
+	Scheduled Phase = "scheduled" // its time, to be decided then
+	Working   Phase = "working"   // the outcome of its activity
+	Undoing   Phase = "undoing"   // the outcome of an undo
+)
+
+// Ref names a command.
+type Ref struct{ Tenant, Scope, Key string }
+
+// Request is what a command in flight was asked, as it is stored until it is
+// finished.
+type Request struct {
+	Payload     jsontext.Value `json:"payload,omitzero"`
+	Roles       []string       `json:"roles,omitempty"`
+	IfVersion   int64          `json:"if_version,omitzero"`
+	BusinessKey string         `json:"business_key,omitempty"`
+
+	// Of an undo: the effect's key, and its result where that is known.
+	Effect string         `json:"effect,omitempty"`
+	Result jsontext.Value `json:"result,omitzero"`
+}
+
+func (r Request) encode() []byte {
+	raw, err := json.Marshal(r, json.Deterministic(true))
+	if err != nil {
+		panic("transitions: a request has nothing that JSON cannot say: " + err.Error())
+	}
+	return raw
+}
+
+// InFlight is a command in flight, as whoever holds its lease sees it.
+type InFlight struct {
+	Ref
+	Fingerprint [32]byte
+	Phase       Phase
+	Workflow    string
+	Transition  string
+	Instance    uuid.UUID
+	Actor       string
+	Request     []byte // see Request
+	Attempt     int    // the fencing token
+	Failures    int    // attempts that failed or were lost
+	RunAt       time.Time
+	CancelledBy string // who asked it to stop; "" nobody
+	CreatedAt   time.Time
+
+	// TakenFrom is whose lease ran out before this claim, so that it is not known
+	// what the attempt before this one has done; "" where that is known.
+	TakenFrom string
+
+	// Of the instance, as it was when the lease was taken; 0 and nil where there is
+	// none yet.
+	Definition int
+	Data       []byte
+}
+
+// Asked decodes the request.
+func (f *InFlight) Asked() (Request, error) {
+	var r Request
+	if err := json.Unmarshal(f.Request, &r); err != nil {
+		return r, &workflow.Error{Code: workflow.Internal, Message: "the stored request cannot be read", Cause: err}
+	}
+	return r, nil
+}
+
+// EffectKey names the effect of the command's activity: the same on every
+// attempt. Of an undo it is the key of what is undone.
+func (f *InFlight) EffectKey() (string, error) {
+	if f.Phase != Undoing {
+		return EffectKey(f.Ref), nil
+	}
+	r, err := f.Asked()
+	return r.Effect, err
+}
+
+// EffectKey names the effect of a command's activity: 40 hexadecimal digits of
+// the SHA-256 over tenant, scope and key.
+func EffectKey(r Ref) string {
+	buf := make([]byte, 0, 256)
+	for _, part := range []string{r.Tenant, r.Scope, r.Key} {
+		buf = strconv.AppendInt(buf, int64(len(part)), 10)
+		buf = append(buf, ':')
+		buf = append(buf, part...)
+	}
+	sum := sha256.Sum256(buf)
+	return hex.EncodeToString(sum[:20])
+}
+
+// Outcome is what an attempt came to.
+type Outcome struct {
+	Result  []byte            // JSON, where it succeeded
+	Failure *workflow.Failure // nil: it succeeded
+}
+
+// Resumed says that a command goes on that is in flight already. It holds for as
+// long as the attempt is the newest and its lease is held.
+type Resumed struct {
+	Attempt int
+	Phase   Phase
+	Outcome *Outcome // of a Working or Undoing one
+}
+
+// Due makes a command ready to be decided whose time has come. Its versions are
+// those of Prepare. What was asked was checked when it was scheduled.
+func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (*Prepared, error) {
+	asked, err := f.Asked()
+	if err != nil {
+		return nil, err
+	}
+	c := Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
+		IfVersion: asked.IfVersion, Actor: f.Actor, Roles: asked.Roles}
+	if steps := newest.Named(f.Transition); len(steps) > 0 && steps[0].Start {
+		c.BusinessKey = asked.BusinessKey
+	} else {
+		c.Instance = f.Instance
+	}
+	p := &Prepared{Command: c, Canonical: asked.Payload, Fingerprint: f.Fingerprint,
+		Resumed: &Resumed{Attempt: f.Attempt, Phase: Scheduled}}
+	if err := p.settle(newest, func() uuid.UUID { return f.Instance }, older); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Ending makes the outcome of an attempt ready to be decided.
+func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
+	asked, err := f.Asked()
+	if err != nil {
+		return nil, err
+	}
+	return &Prepared{
+		Command: Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
+			Instance: f.Instance, Actor: f.Actor},
+		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect,
+		Resumed: &Resumed{Attempt: f.Attempt, Phase: f.Phase, Outcome: &o},
+	}, nil
+}
+
+// Begun is the record of a command that a decision puts in flight.
+func (p *Prepared) Begun(d *Decision, now time.Time) *Record {
+	return &Record{
+		Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint, Status: d.Status, Workflow: p.Workflow, Transition: p.Transition,
+		Instance: p.Instance, Version: d.Entry.Version, Actor: p.Actor, CreatedAt: now, UpdatedAt: now,
+		Phase: d.Flight.Phase, RunAt: d.Flight.RunAt, Request: d.Flight.Request,
+	}
+}
+
+// Links are what ties an instance to others, as part of its row.
+type Links struct {
+	// InFlight is the command that brought the instance into an in-between state,
+	// and whose outcome takes it on.
+	InFlight *Bond `json:"in_flight,omitempty"`
+	// Effects are what a later failure undoes, in the order of their completion.
+	Effects []Effect `json:"effects,omitempty"`
+	Parent  *Parent  `json:"parent,omitempty"`
+}
+
+// Bond is a command of the instance.
+type Bond struct {
+	Transition string `json:"transition"`
+	Scope      string `json:"scope"`
+	Key        string `json:"key"`
+}
+
+// Effect is an activity that was done and can be undone.
+type Effect struct {
+	Bond
+	Payload jsontext.Value `json:"payload,omitzero"`
+	Result  jsontext.Value `json:"result,omitzero"`
+}
+
+// Parent is who started a child, and what the child's end causes there.
+type Parent struct {
+	Workflow string    `json:"workflow"`
+	Instance uuid.UUID `json:"instance"`
+	End      string    `json:"end,omitempty"` // a transition of the parent
+}
+
+// The names that are Pawl's own begin with this: scopes of the commands that it
+// makes, and their actors.
+const Reserved = "pawl:"
+
+// TimerScope is the scope of the command that a timer of an instance causes.
+func TimerScope(instance uuid.UUID, timer string) string {
+	return Reserved + "timer:" + instance.String() + ":" + timer
+}
+
+func undoScope(instance uuid.UUID) string { return Reserved + "undo:" + instance.String() }
+
+func childScope(parent uuid.UUID) string { return Reserved + "child:" + parent.String() }
+
+func endScope(child uuid.UUID) string { return Reserved + "end:" + child.String() }
+
+// checkReserved refuses names that only Pawl itself may use.
+func (c Command) checkReserved() error {
+	if strings.HasPrefix(c.Scope, Reserved) {
+		return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own", Reserved)
+	}
+	if strings.HasPrefix(c.Actor, Reserved) {
+		return workflow.Errorf(workflow.InvalidRequest, "actors that begin with %q are Pawl's own", Reserved)
+	}
+	return nil
+}
+
+// childID is the id of an instance that a decision starts: the same whenever the
+// decision is made again.
+func childID(parent *Instance, ordinal int) uuid.UUID {
+	return InstanceID(parent.Tenant, fmt.Sprintf("%s/%d", parent.ID, parent.Version), strconv.Itoa(ordinal))
+}
