@@ -2,6 +2,7 @@ package schema
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -16,8 +17,7 @@ type row map[string]string
 
 // insert is the end of an INSERT of the row with some columns changed.
 func (r row) insert(change row) string {
-	changed := maps.Clone(r)
-	maps.Copy(changed, change)
+	changed := r.with(change)
 	names := slices.Sorted(maps.Keys(changed))
 	values := make([]string, len(names))
 	for i, n := range names {
@@ -42,6 +42,24 @@ var validRows = map[string]row{
 	"outbox": {"tenant": "'t'", "position": "1", "type": "'w.t'", "ordinal": "0", "workflow": "'w'", "instance": "gen_random_uuid()",
 		"version": "1", "transition": "'t'", "state": "'s'", "at": "now()", "payload": "'{}'"},
 	"definition": {"workflow": "'w'", "version": "1", "hash": "'h'", "spec": "'{}'"},
+	"paused":     {"tenant": "'t'", "workflow": "'w'", "actor": "''", "at": "now()"},
+}
+
+// inFlight makes the row of a command that waits for a worker.
+var inFlight = row{"status": "'pending'", "code": "NULL", "body": "NULL", "finished_at": "NULL", "expires_at": "NULL", "phase": "'working'",
+	"attempt": "0", "failures": "0", "revision": "0", "run_at": "now()", "request": "'{}'", "updated_at": "now()"}
+
+// leased makes the row of a command that is worked on.
+var leased = inFlight.with(row{"status": "'processing'", "run_at": "NULL", "claimed_by": "'n'", "claimed_at": "now()", "locked_until": "now()"})
+
+// stuck makes the row of a command that waits for a person.
+var stuck = inFlight.with(row{"status": "'failed_retryable'", "run_at": "NULL", "stuck": "'undo_failed'"})
+
+// with returns the row with some columns changed.
+func (r row) with(change row) row {
+	changed := maps.Clone(r)
+	maps.Copy(changed, change)
+	return changed
 }
 
 func TestEveryCheckRefusesWhatItSays(t *testing.T) {
@@ -74,9 +92,27 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"command", row{"status": "'pending'", "version": "NULL"}}, // an answer of what is not done
 		{"command", row{"status": "'expired'", "version": "NULL"}}, // an answer past its horizon
 		{"command", row{"code": "NULL"}},                           // an answer without a status
-		{"command", row{"status": "'failed_final'"}},               // a refusal that made a version
 		{"command", row{"finished_at": "NULL"}},                    // done at no time
 		{"command", row{"status": "'expired'", "version": "NULL", "body": "NULL", "code": "NULL", "finished_at": "NULL"}},
+		{"command", inFlight.with(row{"phase": "'odd'"})},
+		{"command", inFlight.with(row{"attempt": "-1"})},
+		{"command", inFlight.with(row{"failures": "-1"})},
+		{"command", inFlight.with(row{"revision": "-1"})},
+		{"command", row{"phase": "'working'"}}, // finished, and waiting all the same
+		{"command", inFlight.with(row{"phase": "NULL"})},
+		{"command", inFlight.with(row{"request": "NULL"})}, // nobody could go on with it
+		{"command", inFlight.with(row{"attempt": "NULL"})},
+		{"command", inFlight.with(row{"failures": "NULL"})},
+		{"command", inFlight.with(row{"revision": "NULL"})},
+		{"command", inFlight.with(row{"updated_at": "NULL"})},
+		{"command", inFlight.with(row{"locked_until": "now()"})}, // leased by nobody
+		{"command", leased.with(row{"locked_until": "NULL"})},    // leased for ever
+		{"command", leased.with(row{"claimed_by": "NULL"})},
+		{"command", leased.with(row{"claimed_at": "NULL"})},
+		{"command", leased.with(row{"run_at": "now()"})},  // due while it is worked on
+		{"command", inFlight.with(row{"run_at": "NULL"})}, // forgotten
+		{"command", stuck.with(row{"run_at": "now()"})},
+		{"command", stuck.with(row{"status": "'pending'"})},
 		{"log", row{"tenant": "''"}},
 		{"log", row{"tenant": repeat("65")}},
 		{"log", row{"head": "-1"}},
@@ -95,6 +131,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"outbox", row{"type": "''"}},
 		{"outbox", row{"type": repeat("256")}},
 		{"outbox", row{"ordinal": "-1"}},
+		{"paused", row{"tenant": "''"}},
+		{"paused", row{"tenant": repeat("65")}},
 	}
 	hit := map[string]bool{}
 	for _, c := range cases {
@@ -119,6 +157,23 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		return nil
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The CHECKs are no narrower than they say.
+func TestACommandIsStoredInEveryStatus(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t, Default)
+	for i, change := range []row{
+		{}, {"status": "'failed_final'", "code": "409"}, {"version": "NULL"}, // accepted once, and failed; changed nothing
+		{"status": "'expired'", "body": "NULL", "code": "NULL"},
+		inFlight, inFlight.with(row{"phase": "'scheduled'"}), inFlight.with(row{"phase": "'undoing'", "version": "NULL"}), leased, stuck,
+		inFlight.with(row{"status": "'failed_retryable'", "claimed_by": "'n'", "claimed_at": "now()", "cancelled_by": "'ann'", "progress": "'{}'"}),
+	} {
+		key := row{"key": fmt.Sprintf("'k%d'", i)}
+		if _, err := pool.Exec(t.Context(), "INSERT INTO pawl.command "+validRows["command"].insert(change.with(key))); err != nil {
+			t.Errorf("%v: %v", change, err)
+		}
 	}
 }
 

@@ -224,6 +224,15 @@ func (s *Set) Int4(v int) {
 	c.buf = binary.BigEndian.AppendUint32(c.buf, uint32(int32(v)))
 }
 
+// Int4OrNull adds an int, or NULL for a negative one.
+func (s *Set) Int4OrNull(v int) {
+	if v < 0 {
+		s.Null()
+		return
+	}
+	s.Int4(v)
+}
+
 // Int2 adds a smallint.
 func (s *Set) Int2(v int) {
 	c := s.advance()
@@ -250,4 +259,13 @@ func (s *Set) Time(v time.Time) {
 	c := s.advance()
 	c.length(8)
 	c.buf = binary.BigEndian.AppendUint64(c.buf, uint64(v.UnixMicro()-pgEpoch))
+}
+
+// TimeOrNull adds a timestamptz, or NULL for the zero time.
+func (s *Set) TimeOrNull(v time.Time) {
+	if v.IsZero() {
+		s.Null()
+		return
+	}
+	s.Time(v)
 }
