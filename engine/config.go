@@ -35,10 +35,28 @@ type Config struct {
 	// to the database's.
 	Now func() time.Time
 
+	// PollOnly lets nodes hear of each other only by looking into the database once
+	// a second, neither sending nor hearing notifications. It is for tests, and for
+	// a pool behind PgBouncer in transaction mode, where LISTEN does not work.
+	PollOnly bool
+
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger
 
 	Pipeline PipelineConfig
+	InFlight InFlightConfig
+}
+
+// InFlightConfig says how this node works on commands in flight.
+type InFlightConfig struct {
+	// Workers is how many attempts of activities, and commands whose time has
+	// come, this node works on at once. Default 100. A negative number is none:
+	// what this node accepts, others work on.
+	Workers int
+
+	// Lease is how long a worker holds a command without a heartbeat. When a node
+	// dies, others take over what it held after that. Default 30 s; at least 100 ms.
+	Lease time.Duration
 }
 
 // PipelineConfig tunes the commit pipeline. The zero value is right for most.
@@ -80,6 +98,13 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&p.LockWait, 15*time.Second)
 	setDefault(&p.Outage, 30*time.Second)
 	setDefault(&p.HookTimeout, 30*time.Second)
+	f := &c.InFlight
+	setDefault(&f.Workers, 100)
+	f.Workers = max(f.Workers, 0)
+	setDefault(&f.Lease, 30*time.Second)
+	if f.Lease < minLease {
+		return c, fmt.Errorf("engine: Config.InFlight.Lease is less than %s", minLease)
+	}
 	for name, v := range map[string]int64{"Replay": int64(c.Replay), "Committers": int64(p.Committers), "Lanes": int64(p.Lanes),
 		"QueueSize": int64(p.QueueSize), "QueueBytes": int64(p.QueueBytes), "GroupSize": int64(p.GroupSize), "GroupBytes": int64(p.GroupBytes),
 		"LockWait": int64(p.LockWait), "Outage": int64(p.Outage), "HookTimeout": int64(p.HookTimeout)} {
@@ -89,6 +114,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	return c, nil
 }
+
+// minLease leaves time for a few heartbeats, on a busy machine.
+const minLease = 100 * time.Millisecond
 
 func setDefault[T comparable](field *T, value T) {
 	var zero T

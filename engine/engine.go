@@ -12,6 +12,9 @@ import (
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/engine/commit"
 	"github.com/pawlhq/pawl/engine/feed"
+	"github.com/pawlhq/pawl/engine/hints"
+	"github.com/pawlhq/pawl/engine/inflight"
+	"github.com/pawlhq/pawl/engine/watch"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
@@ -24,8 +27,12 @@ type Engine struct {
 	registry *registry
 	queries  *queries
 	pipeline *commit.Pipeline
+	inflight *inflight.Runner
+	hints    *hints.Exchange
 	feed     *feed.Feed
+	watch    *watch.Hub
 	audit    *audit.Table
+	pauses   *pauses
 	names    *names
 	started  bool
 }
@@ -43,15 +50,21 @@ func New(c Config) (*Engine, error) {
 	}
 	in := func(sql string) string { return schema.In(c.Schema, sql) }
 	log := outbox.New(c.Pool, in)
-	e := &Engine{config: c, registry: r, queries: newQueries(c.Pool, in), audit: audit.New(c.Pool, in), names: newNames()}
-	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Channel: c.Schema, Pool: c.Pool, Connect: e.connect})
+	e := &Engine{config: c, registry: r, queries: newQueries(c.Pool, in), audit: audit.New(c.Pool, in), names: newNames(),
+		pauses: newPauses(c.Pool, in)}
+	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: e.connect, Channel: c.Schema, Log: c.Log, Off: c.PollOnly})
+	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Announce: e.hints.Head})
+	e.watch = watch.New(watch.Config{Read: e.queries.records, Announce: e.hints.Changed, Now: e.now, Log: c.Log})
+	node := nodeName()
 	e.pipeline = commit.New(commit.Config{
 		Connect: e.connect, Schema: c.Schema, Statements: commit.NewStatements(in), Definition: r.find,
-		Committed: e.feed.Committed, Now: c.Now, Log: c.Log,
+		Committed: e.feed.Committed, Paused: e.pauses.has, Now: c.Now, Log: c.Log,
+		Flights: flights{e}, Node: node, Lease: c.InFlight.Lease,
 		Committers: c.Pipeline.Committers, Lanes: c.Pipeline.Lanes, QueueSize: c.Pipeline.QueueSize, QueueBytes: c.Pipeline.QueueBytes,
 		GroupSize: c.Pipeline.GroupSize, GroupBytes: c.Pipeline.GroupBytes, LockWait: c.Pipeline.LockWait,
 		Outage: c.Pipeline.Outage, HookTimeout: c.Pipeline.HookTimeout, Horizon: c.Replay,
 	})
+	e.inflight = e.newInflight(in, node)
 	return e, nil
 }
 
@@ -80,23 +93,34 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.registry.warn(ctx, e.config); err != nil {
 		return err
 	}
+	if err := e.pauses.load(ctx); err != nil {
+		return err
+	}
 	if err := e.pipeline.Start(ctx); err != nil {
 		return fmt.Errorf("start the commit pipeline: %w", err)
 	}
 	e.feed.Start()
+	e.watch.Start()
+	e.hints.Start(hints.Listener{Head: e.feed.Heard, Changed: e.watch.Heard, Due: e.inflight.Wake})
+	e.inflight.Start()
 	e.started = true
 	return nil
 }
 
-// Stop takes no more commands, answers those that wait, ends every Follower and
-// returns when all is done. When ctx ends first it gives up on what is under
-// way. It may be called twice.
+// Stop takes no more commands, answers those that wait, ends every Follower,
+// Watcher and Await, and returns when all is done. When ctx ends first it gives
+// up on what is under way. Activities that are not done by half of ctx's time are
+// told to end, and what they leave goes to another node at once. It may be called
+// twice.
 func (e *Engine) Stop(ctx context.Context) {
 	if !e.started {
 		return
 	}
+	e.stopInflight(ctx)
 	e.pipeline.Stop(ctx)
 	e.feed.Stop()
+	e.watch.Stop()
+	e.hints.Stop()
 }
 
 // Ready reports whether the database answers.
@@ -138,11 +162,5 @@ func newID() uuid.UUID {
 	return id
 }
 
-// now is the engine's clock for what is decided outside of the pipeline, to the
-// microsecond that the database keeps.
-func (e *Engine) now() time.Time {
-	if e.config.Now != nil {
-		return e.config.Now().UTC().Truncate(time.Microsecond)
-	}
-	return time.Now().UTC().Truncate(time.Microsecond)
-}
+// now is the time of what is decided outside of the pipeline.
+func (e *Engine) now() time.Time { return e.pipeline.Now() }

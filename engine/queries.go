@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
@@ -23,27 +22,23 @@ type querier interface {
 
 // queries reads instances and commands.
 type queries struct {
-	pool                          *pgxpool.Pool
-	in                            func(sql string) string
-	instanceSQL, nameSQL, command string
+	pool                  *pgxpool.Pool
+	in                    func(sql string) string
+	instanceSQL, nameSQL  string
+	recordSQL, recordsSQL string
 }
 
 const (
 	instanceColumns = `id, workflow, definition, coalesce(business_key, ''), state, version, data::text,
-	attributes, duties::text, open, chain, created_at, updated_at`
+	attributes, duties::text, links::text, paused, open, chain, created_at, updated_at`
 
 	instanceSQL   = `SELECT ` + instanceColumns + ` FROM pawl.instance WHERE tenant = $1 AND id = $2`
 	workflowOfSQL = `SELECT workflow FROM pawl.instance WHERE tenant = $1 AND id = $2`
-	commandSQL    = `
-SELECT c.scope, c.key, c.fingerprint, c.status, c.workflow, c.transition, c.instance, coalesce(c.version, 0),
-	coalesce(a.position, 0), coalesce(c.code, 0), c.body, c.created_at, c.finished_at, c.expires_at
-FROM pawl.command c
-LEFT JOIN pawl.audit a ON a.tenant = c.tenant AND a.instance = c.instance AND a.version = c.version
-WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
 )
 
 func newQueries(pool *pgxpool.Pool, in func(string) string) *queries {
-	return &queries{pool: pool, in: in, instanceSQL: in(instanceSQL), nameSQL: in(workflowOfSQL), command: in(commandSQL)}
+	return &queries{pool: pool, in: in, instanceSQL: in(instanceSQL), nameSQL: in(workflowOfSQL),
+		recordSQL: in(recordSQL), recordsSQL: in(recordsSQL)}
 }
 
 func (q *queries) instance(ctx context.Context, tenant string, id uuid.UUID) (transitions.Instance, error) {
@@ -81,16 +76,21 @@ func (q *queries) workflowOf(ctx context.Context, by querier, tenant string, id 
 
 func scanInstance(row pgx.CollectableRow, tenant string) (transitions.Instance, error) {
 	i := transitions.Instance{Tenant: tenant}
-	var duties, chain []byte
+	var duties, links, chain []byte
 	err := row.Scan(&i.ID, &i.Workflow, &i.Definition, &i.BusinessKey, &i.State, &i.Version, &i.Data,
-		&i.Attributes, &duties, &i.Open, &chain, &i.CreatedAt, &i.UpdatedAt)
+		&i.Attributes, &duties, &links, &i.Paused, &i.Open, &chain, &i.CreatedAt, &i.UpdatedAt)
 	if err != nil {
 		return i, err
 	}
 	copy(i.Chain[:], chain)
 	i.CreatedAt, i.UpdatedAt = i.CreatedAt.UTC(), i.UpdatedAt.UTC()
 	if duties != nil {
-		err = json.Unmarshal(duties, &i.Duties)
+		if err = json.Unmarshal(duties, &i.Duties); err != nil {
+			return i, err
+		}
+	}
+	if links != nil {
+		err = json.Unmarshal(links, &i.Links)
 	}
 	return i, err
 }
@@ -132,34 +132,6 @@ func (q *queries) instances(ctx context.Context, f transitions.Filter) (transiti
 		page.Instances, page.More = list[:f.Limit], true
 	}
 	return page, nil
-}
-
-func (q *queries) record(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
-	var (
-		r                 transitions.Record
-		fingerprint       []byte
-		body              *string
-		finished, expires *time.Time
-	)
-	err := q.pool.QueryRow(ctx, q.command, tenant, scope, key).Scan(&r.Scope, &r.Key, &fingerprint, &r.Status, &r.Workflow,
-		&r.Transition, &r.Instance, &r.Version, &r.Position, &r.Code, &body, &r.CreatedAt, &finished, &expires)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return r, workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key")
-	}
-	if err != nil {
-		return r, readError("command", err)
-	}
-	copy(r.Fingerprint[:], fingerprint)
-	if body != nil {
-		r.Body = []byte(*body)
-	}
-	if finished != nil {
-		r.FinishedAt = *finished
-	}
-	if expires != nil {
-		r.ExpiresAt = *expires
-	}
-	return r, nil
 }
 
 // readError is a failed query as the caller may see it.

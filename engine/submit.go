@@ -13,6 +13,10 @@ import (
 // Submit does a command exactly once, and answers every retry with the same
 // receipt. It returns when the outcome is durable.
 //
+// A command that is accepted and goes on in flight (an activity, a command for
+// later) has a receipt that says so, and so has a duplicate of it until it is
+// finished; see [transitions.Receipt.InFlight] and [Engine.Await].
+//
 // A command that was decided and refused (illegal transition, guard, version,
 // business key) has a receipt that says so; see [transitions.Receipt.Err]. An
 // error is an *workflow.Error, and nothing is stored under the key, with one
@@ -121,11 +125,17 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 			return transitions.Receipt{}, err
 		}
 	}
-	d := transitions.Decide(p, w, inst, e.now())
+	now := e.now()
+	d := transitions.Decide(p, w, inst, now)
+	d.Bear(func(name string) *workflow.Workflow { return e.registry.find(name, 0) }, now)
 	if !d.Stored {
 		return transitions.Receipt{}, d.Err
 	}
-	return transitions.Receipt{Status: d.Code, Instance: p.Instance, Version: d.Entry.Version, Body: d.Body}, nil
+	receipt := transitions.Receipt{Status: d.Code, Instance: p.Instance, Version: d.Entry.Version, Body: d.Body}
+	if d.Flight != nil {
+		receipt.Record = p.Begun(&d, now)
+	}
+	return receipt, nil
 }
 
 // prepare finds the workflow and makes the command ready.

@@ -15,20 +15,13 @@ var (
 		rows.Of("id", rows.UUID), rows.Of("workflow", rows.Text), rows.Of("definition", rows.Int4),
 		rows.Of("business_key", rows.Text), rows.Of("state", rows.Text), rows.Of("version", rows.Int8),
 		rows.Of("data", rows.JSON), rows.Of("attributes", rows.JSONB), rows.Of("duties", rows.JSON),
-		rows.Of("open", rows.Bool), rows.Of("chain", rows.Bytea),
+		rows.Of("links", rows.JSON), rows.Of("paused", rows.Bool), rows.Of("open", rows.Bool), rows.Of("chain", rows.Bytea),
 		rows.Of("created_at", rows.Timestamptz), rows.Of("updated_at", rows.Timestamptz),
 	}
 	changedColumns = []rows.Column{
 		rows.Of("row", rows.TID), rows.Of("id", rows.UUID), rows.Of("before", rows.Int8), rows.Of("state", rows.Text), rows.Of("version", rows.Int8),
 		rows.Of("data", rows.JSON), rows.Of("attributes", rows.JSONB), rows.Of("duties", rows.JSON),
-		rows.Of("open", rows.Bool), rows.Of("chain", rows.Bytea), rows.Of("updated_at", rows.Timestamptz),
-	}
-	commandColumns = []rows.Column{
-		rows.Of("scope", rows.Text), rows.Of("key", rows.Text), rows.Of("fingerprint", rows.Bytea),
-		rows.Of("status", rows.Text), rows.Of("workflow", rows.Text), rows.Of("transition", rows.Text),
-		rows.Of("instance", rows.UUID), rows.Of("version", rows.Int8), rows.Of("actor", rows.Text),
-		rows.Of("code", rows.Int2), rows.Of("body", rows.Text), rows.Of("created_at", rows.Timestamptz),
-		rows.Of("finished_at", rows.Timestamptz), rows.Of("expires_at", rows.Timestamptz),
+		rows.Of("links", rows.JSON), rows.Of("paused", rows.Bool), rows.Of("open", rows.Bool), rows.Of("chain", rows.Bytea), rows.Of("updated_at", rows.Timestamptz),
 	}
 )
 
@@ -67,11 +60,17 @@ func addState(s *rows.Set, i *transitions.Instance) error {
 	if err != nil {
 		return err
 	}
+	links, err := linksJSON(&i.Links)
+	if err != nil {
+		return err
+	}
 	s.Text(string(i.State))
 	s.Int8(i.Version)
 	s.Bytes(i.Data)
 	s.JSONB(attributes)
 	s.Bytes(duties)
+	s.Bytes(links)
+	s.Bool(i.Paused)
 	s.Bool(i.Open)
 	s.Bytes(i.Chain[:])
 	return nil
@@ -89,29 +88,23 @@ func mapJSON[V any](m map[string]V) ([]byte, error) {
 	return raw, nil
 }
 
-func (g *group) addCommand(s *rows.Set, o *op) {
-	p, d := o.p, &o.decision
-	s.Text(p.Scope)
-	s.Text(p.Key)
-	s.Bytes(p.Fingerprint[:])
-	s.Text(string(d.Status))
-	s.Text(p.Workflow)
-	s.Text(p.Transition)
-	s.UUID(p.Instance)
-	s.Int8OrNull(d.Entry.Version)
-	s.Text(p.Actor)
-	s.Int2(d.Code)
-	s.Bytes(d.Body)
-	s.Time(g.now)
-	s.Time(g.now)
-	s.Time(g.now.Add(g.horizon))
+// linksJSON renders an instance's links; none are NULL.
+func linksJSON(l *transitions.Links) ([]byte, error) {
+	if l.InFlight == nil && l.Effects == nil && l.Parent == nil {
+		return nil, nil
+	}
+	raw, err := json.Marshal(l, json.Deterministic(true))
+	if err != nil {
+		return nil, &workflow.Error{Code: workflow.Internal, Message: "the instance's links cannot be encoded", Cause: err}
+	}
+	return raw, nil
 }
 
 // instanceSelect are the columns that readInstance reads, of a row named i.
 const instanceSelect = `i.id, i.workflow, i.definition, i.business_key, i.state, i.version, i.data, i.attributes, i.duties,
-	i.open, i.chain, i.created_at, i.updated_at`
+	i.links, i.paused, i.open, i.chain, i.created_at, i.updated_at`
 
-const instanceColumns = 13
+const instanceColumns = 15
 
 // readInstance reads instanceSelect; nil when the row is not there.
 func readInstance(r *rows.Row, tenant string) (*transitions.Instance, error) {
@@ -121,7 +114,8 @@ func readInstance(r *rows.Row, tenant string) (*transitions.Instance, error) {
 	}
 	i := &transitions.Instance{Tenant: tenant, ID: r.UUID(), Workflow: r.Text(), Definition: r.Int4(), BusinessKey: r.Text(),
 		State: workflow.State(r.Text()), Version: r.Int8(), Data: r.Bytes()}
-	attributes, duties := r.JSONB(), r.Bytes()
+	attributes, duties, links := r.JSONB(), r.Bytes(), r.Bytes()
+	i.Paused = r.Bool()
 	i.Open, i.Chain, i.CreatedAt, i.UpdatedAt = r.Bool(), r.Hash(), r.Time(), r.Time()
 	if err := r.Err(); err != nil {
 		return nil, err
@@ -136,20 +130,10 @@ func readInstance(r *rows.Row, tenant string) (*transitions.Instance, error) {
 			return nil, err
 		}
 	}
-	return i, nil
-}
-
-// recordSelect are the columns that readRecord reads, of a command named c and
-// the audit row of its transition, named a.
-const recordSelect = `c.scope, c.key, c.fingerprint, c.status, c.workflow, c.transition, c.instance, c.version, c.code, c.body,
-	c.created_at, c.finished_at, c.expires_at, a.position`
-
-// readRecord reads recordSelect; nil when the row is not there.
-func readRecord(r *rows.Row) *transitions.Record {
-	if r.IsNull() {
-		return nil
+	if links != nil {
+		if err := json.Unmarshal(links, &i.Links); err != nil {
+			return nil, err
+		}
 	}
-	return &transitions.Record{Scope: r.Text(), Key: r.Text(), Fingerprint: r.Hash(), Status: transitions.Status(r.Text()),
-		Workflow: r.Text(), Transition: r.Text(), Instance: r.UUID(), Version: r.Int8(), Code: r.Int2(), Body: r.Bytes(),
-		CreatedAt: r.Time(), FinishedAt: r.Time(), ExpiresAt: r.Time(), Position: r.Int8()}
+	return i, nil
 }

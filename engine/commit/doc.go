@@ -17,7 +17,11 @@
 //     without a gap. It is taken last.
 //
 // Lock order, always: instances by id, commands by scope and key, log heads by
-// tenant. Each kind goes through the tenants in order before the next begins.
+// tenant. Each kind goes through the tenants in order before the next begins, and
+// so does each kind of statement on commands: voided timers, new commands,
+// requests to stop, then what became of commands in flight. The row of a command
+// in flight is otherwise only locked by its workers, for one short statement
+// that waits for nobody.
 //
 // A group of several takes two round trips. First: BEGIN, lock the instances,
 // look up the keys. Then, decided in memory: write everything, COMMIT. No lock
@@ -32,6 +36,11 @@
 // next, in lock order. If the instance moved in between, the guarded update
 // finds no row, nothing is written, and the command runs again with locks. A
 // creation does not even read: its constraints decide.
+//
+// A command in flight comes through here twice or more: when it is accepted or
+// planned, and with each outcome that a worker brings; in between its row belongs
+// to whoever holds the lease. An outcome names its attempt, and is written only if
+// that is still the newest; see commands.go and flight.go.
 //
 // Nobody waits for a lock that somebody else may hold for long. Instances are
 // locked with SKIP LOCKED, and waiting for another's uncommitted key is bounded

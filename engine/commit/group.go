@@ -20,9 +20,14 @@ import (
 type group struct {
 	definition func(name string, version int) *workflow.Workflow
 	horizon    time.Duration
+	paused     func(tenant, workflow string) bool
+	flights    Flights
+	node       string
+	lease      time.Duration
 	now        time.Time
 	ops        []*op
 	parts      []*part // by tenant, in order
+	blind      bool    // the keys were not looked up
 }
 
 // part is what a group has of one tenant.
@@ -32,8 +37,18 @@ type part struct {
 	claims map[commandKey]*claim
 	sets   *sets // the rows to write
 	steps  []*op // the commands that made a transition, in log order
-	stored []*op // the commands whose outcome is stored
+	stored []*op // the commands whose outcome is stored, the starts of children among them
 	head   int64 // the log's head after the group
+
+	planned   []transitions.Planned // commands that begin in flight by themselves
+	disarmed  map[string]string     // scopes whose commands in flight are void, but for the key
+	cancelled []cancellation
+}
+
+// cancellation asks a command in flight to stop.
+type cancellation struct {
+	transitions.Bond
+	by string
 }
 
 // claim is what is known of a key: what the database has, or who in this group
@@ -41,22 +56,32 @@ type part struct {
 type claim struct {
 	record *transitions.Record
 	leader *op
+	moved  bool // an operation of this group changed it
 }
 
 // newGroup sorts the ops by tenant.
 func (p *Pipeline) newGroup(ops []*op) *group {
-	g := &group{definition: p.config.Definition, horizon: p.config.Horizon, now: p.now(), ops: ops}
+	g := &group{definition: p.config.Definition, horizon: p.config.Horizon, paused: p.config.Paused, flights: p.config.Flights,
+		node: p.config.Node, lease: p.config.Lease, now: p.Now(), ops: ops}
 	for _, o := range ops {
 		o.reset()
 		t := g.part(o.p.Tenant)
 		if t.slots[o.p.Instance] == nil {
 			t.slots[o.p.Instance] = &slot{id: o.p.Instance}
 		}
-		if t.claims[o.key()] == nil {
-			t.claims[o.key()] = &claim{}
+		t.expect(o.key())
+		if target, ok := o.target(); ok {
+			t.expect(target)
 		}
 	}
 	return g
+}
+
+// expect makes room for what is known of a key.
+func (p *part) expect(key commandKey) {
+	if p.claims[key] == nil {
+		p.claims[key] = &claim{}
+	}
 }
 
 func (g *group) part(tenant string) *part {
@@ -138,23 +163,21 @@ func (g *group) decide() (held []*op) {
 
 func (g *group) decideOne(t *part, o *op) {
 	c := t.claims[o.key()]
-	if c.leader != nil {
-		if c.leader.p.Fingerprint != o.p.Fingerprint {
-			o.claim = transitions.ClaimMismatch
-			_, o.err = (*transitions.Record)(nil).Answer(o.claim)
+	switch {
+	case o.p.Resumed != nil:
+		if !g.holds(t, c, o) {
+			o.err = workflow.Errorf(workflow.LeaseLost, "the command is not, or no longer, held by this attempt")
 			return
 		}
-		o.leader = c.leader
-		o.claim = transitions.ClaimReplay
-		if c.leader.decision.Err != nil {
-			o.claim = transitions.ClaimFinalFailure
+	case c.leader != nil:
+		o.follow(c.leader)
+		return
+	default:
+		if o.claim = transitions.Classify(c.record, o.p.Fingerprint, g.now); o.claim != transitions.ClaimNew {
+			o.record = c.record
+			o.receipt, o.err = c.record.Answer(o.claim)
+			return
 		}
-		return
-	}
-	if o.claim = transitions.Classify(c.record, o.p.Fingerprint, g.now); o.claim != transitions.ClaimNew {
-		o.record = c.record
-		o.receipt, o.err = c.record.Answer(o.claim)
-		return
 	}
 	s := t.slots[o.p.Instance]
 	w := o.p.Definition
@@ -165,7 +188,35 @@ func (g *group) decideOne(t *part, o *op) {
 			return
 		}
 	}
-	g.take(t, s, c, o, transitions.Decide(o.p, w, s.inst, g.now))
+	if o.begins() && g.paused != nil && g.paused(t.tenant, o.p.Workflow) {
+		o.err = workflow.Errorf(workflow.Paused, "workflow %q is paused; try again with the same key when it is resumed", o.p.Workflow)
+		return
+	}
+	p, err := t.aimed(o)
+	if err != nil {
+		o.err = err
+		return
+	}
+	d := transitions.Decide(p, w, s.inst, g.now)
+	d.Bear(func(name string) *workflow.Workflow { return g.definition(name, 0) }, g.now)
+	g.take(t, s, c, o, d)
+}
+
+// follow makes the op a duplicate of one that this group decided.
+func (o *op) follow(leader *op) {
+	switch {
+	case leader.p.Fingerprint != o.p.Fingerprint:
+		o.claim = transitions.ClaimMismatch
+		_, o.err = (*transitions.Record)(nil).Answer(o.claim)
+		return
+	case leader.decision.Flight != nil:
+		o.claim = transitions.ClaimActive
+	case leader.decision.Status == transitions.FailedFinal:
+		o.claim = transitions.ClaimFinalFailure
+	default:
+		o.claim = transitions.ClaimReplay
+	}
+	o.leader = leader
 }
 
 // take makes a decision part of the group.
@@ -177,6 +228,7 @@ func (g *group) take(t *part, s *slot, c *claim, o *op, d transitions.Decision) 
 	}
 	c.leader = o
 	t.stored = append(t.stored, o)
+	t.follow(o)
 	if d.After == nil {
 		return
 	}
@@ -189,11 +241,19 @@ func (g *group) take(t *part, s *slot, c *claim, o *op, d transitions.Decision) 
 	s.inst, s.changed = d.After, true
 	t.steps = append(t.steps, o)
 	o.step = len(t.steps)
+	for _, child := range d.Children {
+		born := &op{p: child.Prepared}
+		s := &slot{id: born.p.Instance}
+		t.slots[s.id] = s
+		g.take(t, s, &claim{}, born, child.Decision)
+	}
 }
 
 // sets are what a part decided, as rows.
 type sets struct {
 	created, changed, commands, entries, events *rows.Set
+
+	disarmed, accepted, cancelled, settled *rows.Set
 }
 
 // setsPool keeps the memory of sets.
@@ -201,6 +261,8 @@ var setsPool = sync.Pool{New: func() any {
 	return &sets{
 		created: rows.NewSet(createdColumns), changed: rows.NewSet(changedColumns), commands: rows.NewSet(commandColumns),
 		entries: rows.NewSet(audit.Columns), events: rows.NewSet(outbox.Columns),
+		disarmed: rows.NewSet(disarmedColumns), accepted: rows.NewSet(flightColumns),
+		cancelled: rows.NewSet(cancelledColumns), settled: rows.NewSet(settledColumns),
 	}
 }}
 
@@ -215,7 +277,7 @@ func (g *group) release() {
 }
 
 func (s *sets) reset() {
-	for _, set := range []*rows.Set{s.created, s.changed, s.commands, s.entries, s.events} {
+	for _, set := range []*rows.Set{s.created, s.changed, s.commands, s.entries, s.events, s.disarmed, s.accepted, s.cancelled, s.settled} {
 		set.Reset()
 	}
 }
@@ -230,6 +292,9 @@ func (g *group) answers() {
 			if o.step > 0 && t.head > 0 {
 				o.receipt.Position = t.head - int64(len(t.steps)) + int64(o.step)
 				o.receipt.Body = transitions.WithPosition(d.Body, o.receipt.Position)
+			}
+			if d.Flight != nil {
+				o.receipt.Record = g.recordOf(o)
 			}
 		}
 	}

@@ -1,6 +1,8 @@
 package commit
 
 import (
+	"slices"
+
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -58,7 +60,7 @@ func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
 // each that found no instance to be there writes that.
 func (g *group) settledByKeys() bool {
 	for _, o := range g.ops {
-		if o.leader != nil || o.claim != transitions.ClaimNew {
+		if o.leader != nil || o.claim != transitions.ClaimNew || o.p.Resumed != nil {
 			continue
 		}
 		unseen := o.p.Creates && o.p.BusinessKey != "" && g.part(o.p.Tenant).slots[o.p.Instance].inst == nil
@@ -69,10 +71,16 @@ func (g *group) settledByKeys() bool {
 	return true
 }
 
+// operates reports whether a command is about another one, which must be looked
+// up.
+func (g *group) operates() bool {
+	return slices.ContainsFunc(g.ops, func(o *op) bool { return o.p.Operation != nil })
+}
+
 // meetsKnown reports whether one of the keys was there already.
 func (g *group) meetsKnown() bool {
 	for _, o := range g.ops {
-		if o.record != nil {
+		if o.record != nil && o.p.Resumed == nil {
 			return true
 		}
 	}

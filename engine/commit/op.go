@@ -25,8 +25,10 @@ type op struct {
 	claim    transitions.Claim
 	record   *transitions.Record // what is stored under its key
 	decision transitions.Decision
-	step     int // its place among the group's transitions of its tenant, from 1; 0: none
-	leader   *op // the earlier attempt with the same key in the same group
+	step     int  // its place among the group's transitions of its tenant, from 1; 0: none
+	leader   *op  // the earlier attempt with the same key in the same group
+	leased   bool // a worker is reserved for its activity
+	stopped  bool // it was accepted, and asked to stop by a later command of the same group
 	receipt  transitions.Receipt
 	err      error
 
@@ -91,7 +93,7 @@ func (o *op) settle(receipt transitions.Receipt, err error) {
 // reset forgets an earlier run.
 func (o *op) reset() {
 	o.claim, o.record, o.decision, o.step, o.leader, o.err = transitions.ClaimNew, nil, transitions.Decision{}, 0, nil, nil
-	o.receipt = transitions.Receipt{}
+	o.receipt, o.leased, o.stopped = transitions.Receipt{}, false, false
 }
 
 // gone reports whether the caller has left.
@@ -132,7 +134,13 @@ func routeOf(p *transitions.Prepared) uint64 {
 }
 
 // size is roughly what the op weighs in a group, in bytes.
-func (o *op) size() int { return 512 + 3*len(o.p.Canonical) }
+func (o *op) size() int {
+	n := 512 + 3*len(o.p.Canonical)
+	if r := o.p.Resumed; r != nil && r.Outcome != nil {
+		n += 3 * len(r.Outcome.Result)
+	}
+	return n
+}
 
 // commandKey is a key within a tenant.
 type commandKey struct{ scope, key string }

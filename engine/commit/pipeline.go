@@ -24,6 +24,10 @@ type Config struct {
 	Definition func(name string, version int) *workflow.Workflow // nil when it is not known
 	Committed  func(tenant string, head int64)                   // called after every commit that moved a log
 	Now        func() time.Time                                  // nil: the engine's clock, corrected to the database's
+	Paused     func(tenant, workflow string) bool                // whether nothing new is to be begun; nil: never
+	Flights    Flights                                           // who works on commands in flight; nil: nobody here
+	Node       string                                            // whose leases are taken at the accept
+	Lease      time.Duration                                     // how long such a lease is
 	Log        *slog.Logger
 
 	Committers  int
@@ -57,7 +61,7 @@ type Pipeline struct {
 
 	committers []*committer
 	lane       *lane
-	skew       atomic.Int64 // the database's clock minus ours, in nanoseconds
+	clock      atomic.Pointer[clock]
 
 	stop   context.CancelFunc // gives up on what is under way
 	feeds  sync.WaitGroup     // committers
@@ -216,6 +220,11 @@ func (p *Pipeline) finish(g *group) {
 		p.stats.count(o)
 		p.logFailure(o)
 	}
+	if p.config.Flights != nil {
+		if list := g.landed(); len(list) > 0 {
+			p.config.Flights.Landed(list)
+		}
+	}
 	for _, o := range g.ops {
 		o.settle(o.receipt, o.err)
 	}
@@ -259,23 +268,42 @@ func (p *Pipeline) logFailure(o *op) {
 	}
 }
 
-// now is the time of a group's decisions, to the microsecond that the database
-// keeps.
-func (p *Pipeline) now() time.Time {
-	if p.config.Now != nil {
-		return p.config.Now().UTC().Truncate(time.Microsecond)
-	}
-	return time.Now().Add(time.Duration(p.skew.Load())).UTC().Truncate(time.Microsecond)
+// clock is what is known of the database's clock.
+type clock struct {
+	theirs time.Time
+	at     time.Time // on ours, which goes on evenly from there whatever is done to the wall clock
 }
 
-// setClock measures how far our clock is from the database's.
-func (p *Pipeline) setClock(ctx context.Context, pg *pgx.Conn) error {
+// Now is the time of decisions, to the microsecond that the database keeps: the
+// database's clock, as it was read last and has gone on since.
+func (p *Pipeline) Now() time.Time {
+	now := time.Now()
+	if p.config.Now != nil {
+		now = p.config.Now()
+	} else if c := p.clock.Load(); c != nil {
+		now = c.theirs.Add(time.Since(c.at))
+	}
+	return now.UTC().Truncate(time.Microsecond)
+}
+
+// SetClock takes note of what the database's clock said between two times on
+// ours. What is known already stays where the two agree.
+func (p *Pipeline) SetClock(theirs, sent, received time.Time) {
+	trip := received.Sub(sent)
+	c := &clock{theirs: theirs, at: sent.Add(trip / 2)}
+	if old := p.clock.Load(); old != nil && old.theirs.Add(c.at.Sub(old.at)).Sub(theirs).Abs() <= trip+time.Millisecond {
+		return
+	}
+	p.clock.Store(c)
+}
+
+// readClock asks the database for the time.
+func (p *Pipeline) readClock(ctx context.Context, pg *pgx.Conn) error {
 	var theirs time.Time
-	before := time.Now()
+	sent := time.Now()
 	if err := pg.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&theirs); err != nil {
 		return err
 	}
-	middle := before.Add(time.Since(before) / 2)
-	p.skew.Store(int64(theirs.Sub(middle)))
+	p.SetClock(theirs, sent, time.Now())
 	return nil
 }

@@ -75,7 +75,7 @@ func explainAll(t *testing.T, pool *pgxpool.Pool) {
 				t.Fatal(err)
 			}
 			for _, plan := range explain(t, r.pg, "q_"+name, len(s.OIDs)) {
-				checkProbes(t, plan)
+				checkProbes(t, name, plan)
 			}
 		})
 	}
@@ -104,23 +104,27 @@ func explain(t *testing.T, conn *pgx.Conn, name string, parameters int) []node {
 	return nodes
 }
 
-func checkProbes(t *testing.T, n node) {
+func checkProbes(t *testing.T, statement string, n node) {
 	t.Helper()
+	bound := keyOf[n.Relation]
+	if statement == "disarm" && n.Relation == "command" {
+		bound = []string{"tenant", "scope"} // the commands of a scope: at most one is in flight
+	}
 	switch n.Type {
 	case "Seq Scan", "Bitmap Heap Scan", "Bitmap Index Scan":
 		t.Errorf("%s on %s", n.Type, n.Relation)
 	case "Index Scan", "Index Only Scan":
-		for _, column := range keyOf[n.Relation] {
+		for _, column := range bound {
 			if !strings.Contains(n.Cond, column+" = ") {
 				t.Errorf("%s of %s does not bind %s: %s", n.Type, n.Index, column, n.Cond)
 			}
 		}
-		if keyOf[n.Relation] == nil {
+		if bound == nil {
 			t.Errorf("unexpected scan of %s", n.Relation)
 		}
 	}
 	for _, sub := range n.Plans {
-		checkProbes(t, sub)
+		checkProbes(t, statement, sub)
 	}
 }
 

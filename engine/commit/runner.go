@@ -45,6 +45,9 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 		g := r.p.newGroup(ops)
 		held, err = r.attempt(ctx, g, try == 0 && !aside, waiting)
 		g.release()
+		if err != nil {
+			g.unreserve()
+		}
 		switch reaction = r.p.react(err); reaction {
 		case fine:
 			r.p.finish(g)
@@ -73,13 +76,13 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 // attempt runs a group once. On its first run it may do without what only
 // conflicts need.
 func (r *runner) attempt(ctx context.Context, g *group, first, waiting bool) (held []*op, err error) {
-	switch {
-	case g.ops[0].p.Hook:
+	switch o := g.ops[0]; {
+	case o.p.Hook:
 		return r.hooked(ctx, g, waiting)
-	case first && len(g.ops) == 1:
+	case first && len(g.ops) == 1 && o.p.Resumed == nil && o.p.Operation == nil:
 		return r.one(g)
 	default:
-		return r.many(g, loading{blind: first && r.caution == 0, waiting: waiting})
+		return r.many(g, loading{blind: first && r.caution == 0 && !g.operates(), waiting: waiting})
 	}
 }
 
@@ -90,7 +93,7 @@ func (r *runner) one(g *group) (held []*op, err error) {
 		// Most creations are new. Those that are not, or that are refused, read
 		// first what is there.
 		g.decideOne(g.parts[0], o)
-		if o.decision.After != nil && len(o.decision.Events) == 1 {
+		if o.decision.After != nil && plain(&o.decision) {
 			return nil, r.writeOne(g, g.parts[0], o)
 		}
 		*g = *r.p.newGroup(g.ops)
@@ -104,7 +107,7 @@ func (r *runner) one(g *group) (held []*op, err error) {
 	switch {
 	case len(t.stored) == 0:
 		return nil, nil
-	case len(o.decision.Events) > 1:
+	case !plain(&o.decision):
 		*g = *r.p.newGroup(g.ops)
 		return r.many(g, loading{})
 	}
@@ -177,6 +180,7 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 	if g.outdated() {
 		return nil, r.rollback(errMoved)
 	}
+	g.blind = how.blind
 	held = g.decide()
 	if how.blind && !g.settledByKeys() {
 		return nil, r.giveUp(begun, r.careful(errBlind))
@@ -190,6 +194,7 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 		r.open = true // nothing to commit; the answers need not wait for the end of it
 		return held, nil
 	}
+	g.reserve()
 	if err := g.fill(); err != nil {
 		return nil, r.giveUp(begun, err)
 	}
@@ -269,7 +274,7 @@ func (r *runner) dial(work context.Context) error {
 	}
 	_, err = pg.Exec(ctx, r.settings()+sessionSettings)
 	if err == nil {
-		err = r.p.setClock(ctx, pg)
+		err = r.p.readClock(ctx, pg)
 	}
 	if err != nil {
 		closeConn(pg)

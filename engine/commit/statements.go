@@ -17,6 +17,9 @@ type Statements struct {
 	Lock, LockWaiting, Lookup                     rows.Statement
 	Create, Change, Command, Advance, Audit, Emit rows.Statement
 
+	// Of a group with commands in flight.
+	Disarm, Accept, Cancel, Settle rows.Statement
+
 	// HeadTimeout lets a group wait longer for the log's head than for any other
 	// lock: whoever has it is committing, and that takes as long as it takes.
 	HeadTimeout rows.Statement
@@ -34,6 +37,7 @@ func (s *Statements) Named() map[string]*rows.Statement {
 		"begin": &s.Begin, "commit": &s.Commit, "rollback": &s.Rollback,
 		"lock": &s.Lock, "lock_waiting": &s.LockWaiting, "lookup": &s.Lookup,
 		"create": &s.Create, "change": &s.Change, "command": &s.Command, "advance": &s.Advance, "audit": &s.Audit, "emit": &s.Emit,
+		"disarm": &s.Disarm, "accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle,
 		"head_timeout": &s.HeadTimeout, "audit_provisional": &s.AuditProvisional, "emit_provisional": &s.EmitProvisional,
 		"read": &s.Read, "create_one": &s.CreateOne, "change_one": &s.ChangeOne, "refuse_one": &s.RefuseOne,
 	}
@@ -54,6 +58,10 @@ func NewStatements(in func(sql string) string) *Statements {
 	s.Create = build(func(b *rows.Builder) { insertInstances(b, true) })
 	s.Change = build(changeMany)
 	s.Command = build(func(b *rows.Builder) { insertCommands(b, true, "") })
+	s.Disarm = build(disarm)
+	s.Accept = build(acceptMany)
+	s.Cancel = build(cancelMany)
+	s.Settle = build(settleMany)
 	s.Advance = build(func(b *rows.Builder) { outbox.Advance(b, "") })
 	// Parameters of the two inserts: the rows' own, then tenant and count.
 	s.Audit = build(func(b *rows.Builder) {
@@ -132,7 +140,7 @@ func insertInstances(b *rows.Builder, array bool) {
 		Add(", ", names, " FROM ").Source(createdColumns, array)
 }
 
-const changeSet = `state = u.state, version = u.version, data = u.data, attributes = u.attributes, duties = u.duties,
+const changeSet = `state = u.state, version = u.version, data = u.data, attributes = u.attributes, duties = u.duties, links = u.links, paused = u.paused,
 	open = u.open, chain = u.chain, updated_at = u.updated_at`
 
 // changeMany updates locked instances, which it finds where the lock saw them: a
@@ -157,15 +165,6 @@ func changeOne(b *rows.Builder) {
 	}
 	b.Add(" WHERE i.id = ").Param(rows.UUID, false).Add(" AND i.version = ").Param(rows.Int8, false).
 		Add(" AND i.tenant = ").Param(rows.Text, false)
-}
-
-func insertCommands(b *rows.Builder, array bool, from string) {
-	names := rows.Names(commandColumns)
-	b.Add("INSERT INTO pawl.command (tenant, ", names, ") SELECT ").Param(rows.Text, false).
-		Add(", ", names, " FROM ").Source(commandColumns, array)
-	if from != "" {
-		b.Add(", ", from)
-	}
 }
 
 // restOfOne continues a statement that begins with the write of one instance as

@@ -16,8 +16,12 @@ type stats struct {
 	refused atomic.Int64
 }
 
-// count takes a command that was answered.
-func (s *stats) count(o *op) { s.claims[o.claim].Add(1) }
+// count takes an attempt of a caller's that was answered.
+func (s *stats) count(o *op) {
+	if o.p.Resumed == nil {
+		s.claims[o.claim].Add(1)
+	}
+}
 
 // Stats are counters since the start.
 type Stats struct {

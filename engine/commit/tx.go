@@ -211,4 +211,5 @@ func (g *group) unstep(t *part, o *op, d transitions.Decision) {
 	s := t.slots[o.p.Instance]
 	s.inst, s.changed = nil, false
 	t.steps, o.step, o.decision = nil, 0, d
+	t.stored, t.planned, t.disarmed, t.cancelled = []*op{o}, nil, nil, nil
 }

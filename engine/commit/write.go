@@ -3,6 +3,7 @@ package commit
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -10,6 +11,7 @@ import (
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // writes reports whether the group has anything to write.
@@ -49,12 +51,7 @@ func (g *group) fillPart(t *part) error {
 			return err
 		}
 	}
-	slices.SortFunc(t.stored, func(a, b *op) int {
-		return cmp.Or(cmp.Compare(a.p.Scope, b.p.Scope), cmp.Compare(a.p.Key, b.p.Key))
-	})
-	for _, o := range t.stored {
-		g.addCommand(s.commands, o)
-	}
+	g.fillCommands(t)
 	for _, o := range t.steps {
 		audit.Add(s.entries, &o.decision.Entry)
 		for i := range o.decision.Events {
@@ -62,6 +59,78 @@ func (g *group) fillPart(t *part) error {
 		}
 	}
 	return nil
+}
+
+// fillCommands adds the rows of commands, each statement's in the order of their
+// keys.
+func (g *group) fillCommands(t *part) {
+	var created []commandRow
+	var settled []settlement
+	for _, o := range t.stored {
+		d := &o.decision
+		own := transitions.Target{Bond: transitions.Bond{Scope: o.p.Scope, Key: o.p.Key}, Status: d.Status, Code: d.Code, Body: d.Body,
+			Version: d.Entry.Version, Flight: d.Flight}
+		if o.leased {
+			own.Status = transitions.Processing
+		}
+		if o.p.Resumed != nil {
+			own.Attempt, own.Was = o.p.Resumed.Attempt, transitions.Processing
+			settled = append(settled, settlement{own, o.leased})
+		} else {
+			created = append(created, newCommand(o, &own))
+		}
+		if d.Target != nil {
+			settled = append(settled, settlement{*d.Target, false})
+		}
+	}
+	for _, c := range t.planned {
+		created = append(created, commandRow{Planned: c, status: transitions.Pending, flying: true})
+	}
+	slices.SortFunc(created, func(a, b commandRow) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
+	flying := slices.ContainsFunc(created, func(c commandRow) bool { return c.flying })
+	for i := range created {
+		if flying {
+			created[i].addFlight(t.sets.accepted, g.now, g.horizon, g.node)
+		} else {
+			created[i].add(t.sets.commands, g.now, g.horizon)
+		}
+	}
+	slices.SortFunc(settled, func(a, b settlement) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
+	for i := range settled {
+		addSettled(t.sets.settled, &settled[i].Target, settled[i].leased, g.now, g.horizon, g.node)
+	}
+	slices.SortFunc(t.cancelled, func(a, b cancellation) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
+	for _, c := range t.cancelled {
+		t.sets.cancelled.Text(c.Scope)
+		t.sets.cancelled.Text(c.Key)
+		t.sets.cancelled.Text(c.by)
+		t.sets.cancelled.Time(g.now)
+	}
+	for _, scope := range slices.Sorted(maps.Keys(t.disarmed)) {
+		t.sets.disarmed.Text(scope)
+		t.sets.disarmed.Text(t.disarmed[scope])
+	}
+}
+
+// settlement is what becomes of the row of a command in flight.
+type settlement struct {
+	transitions.Target
+	leased bool
+}
+
+// newCommand is the row of a command that was decided just now.
+func newCommand(o *op, own *transitions.Target) commandRow {
+	row := commandRow{status: own.Status, version: own.Version, code: own.Code, body: own.Body, leased: o.leased, flying: own.Flight != nil,
+		Planned: transitions.Planned{Scope: own.Scope, Key: own.Key, Fingerprint: o.p.Fingerprint, Workflow: o.p.Workflow,
+			Transition: o.p.Transition, Instance: o.p.Instance, Actor: o.p.Actor}}
+	if own.Flight != nil {
+		row.Flight = *own.Flight
+	}
+	return row
+}
+
+func compareKey(scopeA, keyA, scopeB, keyB string) int {
+	return cmp.Or(cmp.Compare(scopeA, scopeB), cmp.Compare(keyA, keyB))
 }
 
 // queueWrites queues the statements that write a group, kind by kind. The last
@@ -107,20 +176,43 @@ func queueProvisional(conn *rows.Conn, s *Statements, g *group) {
 
 // queueStates queues the writes of instances and commands.
 func queueStates(conn *rows.Conn, s *Statements, g *group) {
-	for _, t := range g.parts {
-		tenant := []byte(t.tenant)
+	each := func(queue func(t *part, tenant []byte)) {
+		for _, t := range g.parts {
+			queue(t, []byte(t.tenant))
+		}
+	}
+	lease := int8Param(int(g.lease.Microseconds()))
+	each(func(t *part, tenant []byte) {
 		if t.sets.created.Len() > 0 {
 			conn.Queue(&s.Create, params([][]byte{tenant}, t.sets.created.Params(true)), nil)
 		}
 		if n := t.sets.changed.Len(); n > 0 {
 			conn.Queue(&s.Change, params(t.sets.changed.Params(true), [][]byte{tenant, int8Param(n)}), nil)
 		}
-	}
-	for _, t := range g.parts {
-		if t.sets.commands.Len() > 0 {
-			conn.Queue(&s.Command, params([][]byte{[]byte(t.tenant)}, t.sets.commands.Params(true)), nil)
+	})
+	each(func(t *part, tenant []byte) {
+		if t.sets.disarmed.Len() > 0 {
+			conn.Queue(&s.Disarm, params([][]byte{tenant}, t.sets.disarmed.Params(true)), nil)
 		}
-	}
+	})
+	each(func(t *part, tenant []byte) {
+		if t.sets.commands.Len() > 0 {
+			conn.Queue(&s.Command, params([][]byte{tenant}, t.sets.commands.Params(true)), nil)
+		}
+		if t.sets.accepted.Len() > 0 {
+			conn.Queue(&s.Accept, params([][]byte{tenant, lease}, t.sets.accepted.Params(true)), nil)
+		}
+	})
+	each(func(t *part, tenant []byte) {
+		if n := t.sets.cancelled.Len(); n > 0 {
+			conn.Queue(&s.Cancel, params([][]byte{tenant}, t.sets.cancelled.Params(true), [][]byte{int8Param(n)}), nil)
+		}
+	})
+	each(func(t *part, tenant []byte) {
+		if n := t.sets.settled.Len(); n > 0 {
+			conn.Queue(&s.Settle, params([][]byte{tenant, lease}, t.sets.settled.Params(true), [][]byte{int8Param(n)}), nil)
+		}
+	})
 }
 
 // count is the number of transitions of the group.
@@ -137,7 +229,7 @@ func (p *part) keys() (scopes, keys []string) {
 	for k := range p.claims {
 		list = append(list, k)
 	}
-	slices.SortFunc(list, func(a, b commandKey) int { return cmp.Or(cmp.Compare(a.scope, b.scope), cmp.Compare(a.key, b.key)) })
+	slices.SortFunc(list, func(a, b commandKey) int { return compareKey(a.scope, a.key, b.scope, b.key) })
 	for _, k := range list {
 		scopes, keys = append(scopes, k.scope), append(keys, k.key)
 	}

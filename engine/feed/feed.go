@@ -6,21 +6,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Config is what a feed needs.
+// Config is what a feed needs. Every field must be set.
 type Config struct {
 	Log      *outbox.Table
 	Logger   *slog.Logger
-	Pool     *pgxpool.Pool
-	Channel  string                                                    // of NOTIFY
-	Connect  func(ctx context.Context, name string) (*pgx.Conn, error) // for LISTEN
-	Suppress bool                                                      // neither send nor hear notifications; polling alone
+	Announce func(tenant string, head int64) // tells other nodes, whose Heard is called; must not block
 }
 
 const (
@@ -29,7 +23,6 @@ const (
 	readSize   = 512      // transitions in one read, at most
 	readBytes  = 4 << 20  // of events in one read, about; what is read sets the size of the next
 	pollEvery  = time.Second
-	notifyGap  = 20 * time.Millisecond
 	readBudget = 10 * time.Second
 )
 
@@ -39,7 +32,6 @@ type Feed struct {
 	ctx    context.Context
 	stop   context.CancelFunc
 	work   sync.WaitGroup
-	notice *notifier
 
 	mu    sync.Mutex
 	tails map[string]*tail
@@ -50,18 +42,11 @@ type Feed struct {
 func New(c Config) *Feed {
 	f := &Feed{config: c, tails: map[string]*tail{}}
 	f.ctx, f.stop = context.WithCancel(context.Background())
-	f.notice = newNotifier(f)
 	return f
 }
 
-// Start begins to poll, and to exchange notifications with other nodes.
-func (f *Feed) Start() {
-	f.work.Go(f.poll)
-	if !f.config.Suppress {
-		f.work.Go(f.notice.send)
-		f.work.Go(f.notice.listen)
-	}
-}
+// Start begins to poll.
+func (f *Feed) Start() { f.work.Go(f.poll) }
 
 // Stop ends every follower's wait with ShuttingDown, and returns when all work
 // has ended. It may be called twice.
@@ -73,14 +58,14 @@ func (f *Feed) Stop() {
 	f.work.Wait()
 }
 
-// Committed takes notice of a commit of this node.
+// Committed takes notice of a commit of this node, and tells the others.
 func (f *Feed) Committed(tenant string, head int64) {
-	f.wake(tenant, head)
-	f.notice.mark(tenant, head)
+	f.Heard(tenant, head)
+	f.config.Announce(tenant, head)
 }
 
-// wake tells a tenant's tail, if there is one, that the log has grown to head.
-func (f *Feed) wake(tenant string, head int64) {
+// Heard takes notice that a tenant's log has grown to head, as somebody says.
+func (f *Feed) Heard(tenant string, head int64) {
 	f.mu.Lock()
 	t := f.tails[tenant]
 	f.mu.Unlock()
@@ -144,7 +129,7 @@ func (f *Feed) poll() {
 			continue
 		}
 		for tenant, head := range heads {
-			f.wake(tenant, head)
+			f.Heard(tenant, head)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine/feed"
+	"github.com/pawlhq/pawl/engine/hints"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/schema"
@@ -95,17 +96,20 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(n.pool.Close)
-	n.Feed = feed.New(feed.Config{
-		Log: outbox.New(n.pool, func(sql string) string { return sql }), Logger: slog.New(slog.DiscardHandler), Pool: n.pool,
-		Channel: "pawl", Suppress: quiet,
+	log := slog.New(slog.DiscardHandler)
+	exchange := hints.New(hints.Config{
+		Pool: n.pool, Channel: "pawl", Log: log, Off: quiet,
 		Connect: func(ctx context.Context, name string) (*pgx.Conn, error) {
 			c := config.ConnConfig.Copy()
 			c.RuntimeParams["application_name"] = name
 			return pgx.ConnectConfig(ctx, c)
 		},
 	})
+	n.Feed = feed.New(feed.Config{Log: outbox.New(n.pool, func(sql string) string { return sql }), Logger: log, Announce: exchange.Head})
 	n.Start()
 	t.Cleanup(n.Stop)
+	exchange.Start(hints.Listener{Head: n.Heard})
+	t.Cleanup(exchange.Stop)
 	return n
 }
 

@@ -18,9 +18,14 @@ const (
 	embedded   = "github.com/fergusstrange/embedded-postgres"
 	json       = "github.com/go-json-experiment/json"
 	jsonschema = "github.com/google/jsonschema-go"
+	nats       = "github.com/nats-io/nats.go"
+	natsServer = "github.com/nats-io/nats-server/v2"
 	pgx        = "github.com/jackc/pgx/v5"
+	rate       = "golang.org/x/time"
 	uuid       = "github.com/google/uuid"
 	validator  = "github.com/go-playground/validator/v10"
+	watermill  = "github.com/ThreeDotsLabs/watermill"
+	overNATS   = "github.com/ThreeDotsLabs/watermill-nats/v2"
 	websocket  = "github.com/gorilla/websocket"
 )
 
@@ -37,13 +42,25 @@ var Matrix = []Room{
 	{"audit", ours("internal/rows", "transitions", "workflow"), mods(pgx, uuid)},
 	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(pgx, uuid)},
 
-	{"engine/commit", ours("audit", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"engine/feed", ours("outbox", "transitions", "workflow"), mods(pgx, uuid)},
-	{"engine", ours("audit", "engine/commit", "engine/feed", "outbox", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"outbox/sink", ours("transitions"), mods(uuid)},
+	{"outbox/sink/file", ours("outbox/sink", "transitions"), nil},
+	{"outbox/sink/jetstream", ours("outbox/sink", "transitions"), mods(nats)},
+	{"outbox/sink/natstest", nil, mods(natsServer)},
+	{"outbox/sink/sinktest", ours("outbox/sink", "transitions"), mods(uuid)},
+	{"outbox/sink/watermill", ours("outbox/sink", "transitions"), mods(overNATS, uuid, watermill)}, // overNATS for its test
+	{"outbox/sink/webhook", ours("outbox/sink", "transitions"), nil},
 
-	{"api", ours("transitions", "workflow", "workflow/diagram"), mods(json, uuid, websocket)},
+	{"engine/commit", ours("audit", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine/feed", ours("outbox", "transitions", "workflow"), nil},
+	{"engine/hints", nil, mods(pgx)},
+	{"engine/inflight", ours("transitions", "workflow"), mods(pgx)},
+	{"engine/watch", ours("transitions", "workflow"), nil},
+	{"engine", ours("audit", "engine/commit", "engine/feed", "engine/hints", "engine/inflight", "engine/watch", "outbox", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+
+	{"api", ours("transitions", "workflow", "workflow/diagram"), mods(json, rate, uuid, websocket)},
 
 	{"examples/...", ours("api", "audit", "engine", "examples/...", "outbox", "schema", "transitions", "workflow", "workflow/diagram"), mods(json, pgx, uuid)},
+	{"pawltest", ours("engine", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"bench", ours("api", "engine", "internal/rows", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
 
 	{"internal/arch", nil, nil},

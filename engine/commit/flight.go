@@ -1,0 +1,216 @@
+package commit
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Flights is whoever works on commands in flight.
+type Flights interface {
+	// Reserve takes a free worker for an activity that is about to be accepted.
+	// false: none is free, and whoever has one takes the command when it is due.
+	Reserve(w *workflow.Workflow, step *workflow.Step) bool
+	// Release gives back a worker whose command was not accepted after all.
+	Release(w *workflow.Workflow, step *workflow.Step)
+	// Landed tells what a commit made of commands in flight. It must not block.
+	Landed(list []Landed)
+}
+
+// Landed is a command in flight that a commit has begun, changed or ended.
+type Landed struct {
+	transitions.InFlight // Definition and Data only where Leased
+	Status               transitions.Status
+	Leased               bool                 // a worker of this node was reserved, and holds the lease
+	Stop                 bool                 // whoever works on it should stop; only Ref is set
+	Receipt              *transitions.Receipt // the answer, where it has ended
+}
+
+// begins reports whether the command begins something, and does not only go on
+// with it.
+func (o *op) begins() bool {
+	return o.p.Operation == nil && (o.p.Resumed == nil || o.p.Resumed.Outcome == nil)
+}
+
+// target is the key that an operation is about.
+func (o *op) target() (commandKey, bool) {
+	if o.p.Operation == nil || o.p.Operation.Target.Scope == "" {
+		return commandKey{}, false
+	}
+	return commandKey{o.p.Operation.Target.Scope, o.p.Operation.Target.Key}, true
+}
+
+// aimed is the command with what its operation is about.
+func (p *part) aimed(o *op) (*transitions.Prepared, error) {
+	key, ok := o.target()
+	if !ok {
+		return o.p, nil
+	}
+	if p.claims[key].moved {
+		return nil, workflow.Errorf(workflow.Locked, "another operation changed the command; try again with the same key")
+	}
+	aimed, operation := *o.p, *o.p.Operation
+	operation.Stuck = p.claims[key].record
+	aimed.Operation = &operation
+	return &aimed, nil
+}
+
+// holds reports whether a command that goes on is still held by its attempt. A
+// group that did not look up the keys believes it: the write would tell.
+func (g *group) holds(t *part, c *claim, o *op) bool {
+	if spare, void := t.disarmed[o.p.Scope]; void && spare != o.p.Key || c.leader != nil || c.moved {
+		return false
+	}
+	o.record = c.record
+	return g.blind || c.record != nil && c.record.Status == transitions.Processing && c.record.Attempt == o.p.Resumed.Attempt
+}
+
+// follow notes what a decision makes of other commands.
+func (p *part) follow(o *op) {
+	d := &o.decision
+	for _, scope := range d.Disarmed {
+		p.disarm(scope, o)
+	}
+	p.planned = append(p.planned, d.Commands...)
+	if d.Cancelled != nil {
+		p.cancelled = append(p.cancelled, cancellation{*d.Cancelled, o.p.Actor})
+		if c := p.claims[commandKey{d.Cancelled.Scope, d.Cancelled.Key}]; c != nil && c.leader != nil {
+			c.leader.stopped = true
+		}
+	}
+	if d.Target != nil {
+		p.claims[commandKey{d.Target.Scope, d.Target.Key}].moved = true
+	}
+}
+
+// disarm voids the commands in flight of a scope, those that this group planned
+// too. A timer that fires does not void itself.
+func (p *part) disarm(scope string, by *op) {
+	kept := p.planned[:0]
+	for _, c := range p.planned {
+		if c.Scope != scope {
+			kept = append(kept, c)
+		}
+	}
+	p.planned = kept
+	if _, done := p.disarmed[scope]; done {
+		return
+	}
+	if p.disarmed == nil {
+		p.disarmed = map[string]string{}
+	}
+	p.disarmed[scope] = ""
+	if by.p.Scope == scope {
+		p.disarmed[scope] = by.p.Key
+	}
+}
+
+// reserve takes workers for the activities that the group accepts.
+func (g *group) reserve() {
+	if g.flights == nil {
+		return
+	}
+	for _, t := range g.parts {
+		for _, o := range t.stored {
+			if o.working() && !o.stopped {
+				o.leased = g.flights.Reserve(g.definition(o.decision.After.Workflow, o.decision.After.Definition), o.decision.Step)
+			}
+		}
+	}
+}
+
+// unreserve gives the workers back: the group was not committed.
+func (g *group) unreserve() {
+	for _, t := range g.parts {
+		for _, o := range t.stored {
+			if o.leased {
+				o.leased = false
+				g.flights.Release(g.definition(o.decision.After.Workflow, o.decision.After.Definition), o.decision.Step)
+			}
+		}
+	}
+}
+
+// working reports whether the command was accepted with an activity.
+func (o *op) working() bool {
+	return o.decision.Flight != nil && o.decision.Flight.Phase == transitions.Working
+}
+
+// plain reports whether the decision is all in the statements of a group of one.
+func plain(d *transitions.Decision) bool {
+	return d.Flight == nil && d.Target == nil && d.Cancelled == nil && len(d.Commands) == 0 && len(d.Disarmed) == 0 &&
+		len(d.Children) == 0 && len(d.Events) <= 1
+}
+
+// recordOf is a command that has just gone in flight, as its caller learns of
+// it.
+func (g *group) recordOf(o *op) *transitions.Record {
+	r := o.p.Begun(&o.decision, g.now)
+	r.Position = o.receipt.Position
+	if o.leased {
+		r.Status, r.Attempt, r.RunAt = transitions.Processing, attemptOf(o)+1, time.Time{}
+		r.ClaimedBy, r.ClaimedAt, r.LockedUntil = g.node, g.now, g.now.Add(g.lease)
+	}
+	return r
+}
+
+// landed lists what the group made of commands in flight.
+func (g *group) landed() (list []Landed) {
+	for _, t := range g.parts {
+		for _, o := range t.stored {
+			if o.decision.Flight != nil || o.decision.Target != nil || o.p.Resumed != nil {
+				list = g.land(list, t, o)
+			}
+		}
+		for _, c := range t.planned {
+			list = append(list, Landed{Status: transitions.Pending, InFlight: transitions.InFlight{
+				Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}, Phase: c.Flight.Phase, RunAt: c.Flight.RunAt,
+				Workflow: c.Workflow, Transition: c.Transition, Instance: c.Instance}})
+		}
+		for _, c := range t.cancelled {
+			list = append(list, Landed{Stop: true, InFlight: transitions.InFlight{Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}}})
+		}
+	}
+	return list
+}
+
+func (g *group) land(list []Landed, t *part, o *op) []Landed {
+	d := &o.decision
+	l := Landed{Status: d.Status, Leased: o.leased, InFlight: transitions.InFlight{
+		Ref: transitions.Ref{Tenant: t.tenant, Scope: o.p.Scope, Key: o.p.Key}, Fingerprint: o.p.Fingerprint,
+		Workflow: o.p.Workflow, Transition: o.p.Transition, Instance: o.p.Instance, Actor: o.p.Actor}}
+	switch {
+	case d.Flight != nil:
+		l.Phase, l.RunAt, l.Request, l.Attempt = d.Flight.Phase, d.Flight.RunAt, d.Flight.Request, attemptOf(o)
+		if o.leased {
+			l.Status, l.Attempt, l.CreatedAt = transitions.Processing, l.Attempt+1, g.now
+			l.Definition, l.Data = d.After.Definition, d.After.Data
+		}
+		list = append(list, l)
+	case o.p.Resumed != nil:
+		receipt := o.receipt
+		l.Receipt, l.Attempt = &receipt, o.p.Resumed.Attempt
+		list = append(list, l)
+	}
+	if target := d.Target; target != nil {
+		l := Landed{Status: target.Status, InFlight: transitions.InFlight{
+			Ref: transitions.Ref{Tenant: t.tenant, Scope: target.Scope, Key: target.Key}, Attempt: target.Attempt}}
+		if target.Flight != nil {
+			l.Phase, l.RunAt = target.Flight.Phase, target.Flight.RunAt
+		} else {
+			l.Receipt = &transitions.Receipt{Status: target.Code, Instance: o.p.Instance, Version: target.Version,
+				Position: o.receipt.Position, Body: transitions.WithPosition(target.Body, o.receipt.Position)}
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
+// attemptOf is the attempt that the command goes on from.
+func attemptOf(o *op) int {
+	if o.p.Resumed == nil {
+		return 0
+	}
+	return o.p.Resumed.Attempt
+}

@@ -1,0 +1,69 @@
+package hints
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+func FuzzParse(f *testing.F) {
+	for _, p := range (news{heads: map[string]int64{"acme corp": 7, "": -1}, commands: []uint64{1, 1 << 63}, due: true}).payloads("node") {
+		f.Add(p)
+	}
+	f.Add("x c !")
+	f.Add("x h 12")
+	f.Fuzz(func(t *testing.T, payload string) {
+		h, ok := parse(payload)
+		if !ok {
+			return
+		}
+		n := news{commands: slices.Clone(h.commands), due: h.topic == dueTopic}
+		if h.topic == headTopic {
+			n.heads = map[string]int64{h.tenant: h.head}
+		}
+		again := news{heads: map[string]int64{}}
+		for _, p := range n.payloads(h.node) {
+			if len(h.commands) <= pieceSize && len(p) > len(payload)+20 {
+				t.Errorf("%q became %q", payload, p)
+			}
+			told, ok := parse(p)
+			if !ok || told.node != h.node || told.topic != h.topic {
+				t.Fatalf("%q became %q, which reads %+v", payload, p, told)
+			}
+			if told.topic == headTopic {
+				again.heads[told.tenant] = told.head
+			}
+			again.commands = append(again.commands, told.commands...)
+		}
+		slices.Sort(h.commands)
+		if !slices.Equal(again.commands, slices.Compact(h.commands)) || n.heads != nil && !maps.Equal(again.heads, n.heads) {
+			t.Errorf("%q became %+v", payload, again)
+		}
+	})
+}
+
+func TestAPayloadIsShorterThanPostgreSQLTakes(t *testing.T) {
+	n := news{commands: make([]uint64, 3*pieceSize+1)}
+	for i := range n.commands {
+		n.commands[i] = ^uint64(0) - uint64(i)
+	}
+	list := n.payloads(New(Config{}).node)
+	if len(list) != 4 {
+		t.Errorf("%d payloads", len(list))
+	}
+	for _, p := range list {
+		if len(p) >= 8000 {
+			t.Errorf("%d bytes", len(p))
+		}
+	}
+}
+
+func TestUnsentNewsIsBounded(t *testing.T) {
+	x := New(Config{})
+	for range 10 {
+		x.Changed(make([]uint64, most/3))
+	}
+	if got := len(x.take().commands); got != most {
+		t.Errorf("%d hashes wait", got)
+	}
+}

@@ -1,0 +1,128 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// allQueries takes note of every query of every connection, by whatever way.
+type allQueries struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (q *allQueries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.list = append(q.list, d.SQL)
+	return ctx
+}
+
+func (q *allQueries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (q *allQueries) since(n int) []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return append([]string(nil), q.list[n:]...)
+}
+
+func tracedPool(t *testing.T, pool *pgxpool.Pool) (*pgxpool.Pool, *allQueries) {
+	t.Helper()
+	q := &allQueries{}
+	config := pool.Config().Copy()
+	config.ConnConfig.Tracer = q
+	traced, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(traced.Close)
+	return traced, q
+}
+
+// The pipeline's own statements go past the tracer; the server says when each of
+// its sessions began the newest.
+func TestAnIdleNodeAsksTheDatabaseOnceASecond(t *testing.T) {
+	pool := database(t)
+	traced, queries := tracedPool(t, pool)
+	e := newEngine(t, traced, with(parcels(func(context.Context, *workflow.Attempt) (track, error) { return track{}, nil })))
+	r := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
+	accepted := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance})
+	if _, err := e.Await(t.Context(), "", accepted.Record.Scope, "2"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1500 * time.Millisecond) // what was announced is announced; from here on, nothing happens
+	const quiet = 4 * time.Second
+	settled, pipeline := len(queries.since(0)), newestOfPipeline(t, pool)
+	time.Sleep(quiet)
+	asked := queries.since(settled)
+	if n := len(asked); n > int(quiet/time.Second)+1 || n == 0 {
+		t.Errorf("%d queries in %s:\n%s", n, quiet, strings.Join(asked, "\n"))
+	}
+	if after := newestOfPipeline(t, pool); after != pipeline {
+		t.Errorf("the pipeline's sessions did something while idle:\n%s\n%s", pipeline, after)
+	}
+}
+
+func newestOfPipeline(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	return query[string](t, pool, `SELECT string_agg(application_name || ' ' || query_start, ', ' ORDER BY application_name) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name LIKE 'pawl %' AND application_name <> 'pawl listener'`)
+}
+
+func TestAWorkflowIsPausedOnEveryNode(t *testing.T) {
+	pool := database(t)
+	var nodes []*engine.Engine
+	for range 2 {
+		nodes = append(nodes, newEngine(t, pool, with(parcels(func(context.Context, *workflow.Attempt) (track, error) { return track{}, nil }))))
+	}
+	pack := func(e *engine.Engine, key string) error {
+		_, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "pack", Key: key})
+		return err
+	}
+	var tries int
+	packAnew := func(e *engine.Engine) error {
+		tries++
+		return pack(e, fmt.Sprint("try ", tries))
+	}
+	if err := pack(nodes[1], "before"); err != nil {
+		t.Fatal(err)
+	}
+	if err := nodes[0].PauseWorkflow(t.Context(), "", "parcel", "ann", "a strike"); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, pack(nodes[0], "here"), workflow.Paused)
+	eventually(t, "the other node knows", func() bool { return workflow.CodeOf(packAnew(nodes[1])) == workflow.Paused })
+	if err := pack(nodes[1], "before"); err != nil {
+		t.Errorf("what was done before is not replayed: %v", err)
+	}
+	list, err := nodes[1].PausedWorkflows(t.Context(), "")
+	if err != nil || len(list) != 1 || list[0].Actor != "ann" || list[0].Reason != "a strike" {
+		t.Errorf("paused are %+v, %v", list, err)
+	}
+	// Of a key that was refused nothing was kept: it can be used again.
+	if err := nodes[1].ResumeWorkflow(t.Context(), "", "parcel"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both go on", func() bool { return pack(nodes[0], "here") == nil && packAnew(nodes[1]) == nil })
+}
+
+// eventually waits for what becomes true by itself.
+func eventually(t testing.TB, what string, true func() bool) {
+	t.Helper()
+	for begun := time.Now(); !true(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > 10*time.Second {
+			t.Fatalf("not within ten seconds: %s", what)
+		}
+	}
+}

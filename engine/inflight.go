@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/engine/commit"
+	"github.com/pawlhq/pawl/engine/inflight"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// flights brings together who accepts and ends commands in flight, who works on
+// them, and who watches them.
+type flights struct{ e *Engine }
+
+var _ commit.Flights = flights{}
+
+// Reserve implements commit.Flights.
+func (f flights) Reserve(w *workflow.Workflow, step *workflow.Step) bool {
+	return f.e.inflight.Reserve(w, step)
+}
+
+// Release implements commit.Flights.
+func (f flights) Release(w *workflow.Workflow, step *workflow.Step) { f.e.inflight.Release(w, step) }
+
+// Landed implements commit.Flights. Nobody watches a command yet that has just
+// been accepted.
+func (f flights) Landed(list []commit.Landed) {
+	work := make([]inflight.Landed, len(list))
+	var changed []transitions.Ref
+	for i, l := range list {
+		work[i] = inflight.Landed(l)
+		if l.Receipt != nil {
+			f.e.watch.Ended(l.Ref, *l.Receipt)
+		}
+		fresh := l.Attempt == 0 || l.Attempt == 1 && l.Leased
+		if l.Receipt != nil || l.Stop || !fresh {
+			changed = append(changed, l.Ref)
+		}
+	}
+	f.e.inflight.Landed(work)
+	if len(changed) > 0 {
+		f.e.watch.Changed(changed)
+	}
+}
+
+func (e *Engine) newInflight(in func(string) string, node string) *inflight.Runner {
+	return inflight.New(inflight.Config{
+		Pool: e.config.Pool, In: in, Node: node, Versions: func(name string) []*workflow.Workflow { return e.registry.byName[name] },
+		Submit: e.submitWaiting, Changed: e.watch.Changed, Hint: e.hints.Due, Polled: e.pipeline.SetClock, Now: e.now,
+		Log: e.config.Log, Workers: e.config.InFlight.Workers, Lease: e.config.InFlight.Lease,
+	})
+}
+
+// submitWaiting is submit, and waits for room in the queue: what goes on was
+// accepted long ago.
+func (e *Engine) submitWaiting(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error) {
+	ticket := e.pipeline.Ticket()
+	ticket.SubmitMany(ctx, []*transitions.Prepared{p})
+	reply := ticket.Wait(ctx)[0]
+	return reply.Receipt, reply.Err
+}
+
+// nodeName is who holds this engine's leases: whoever reads it finds the process,
+// and no other engine has it.
+func nodeName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8])
+}
+
+// stopInflight leaves the pipeline, which must commit what the workers end with,
+// half of the time.
+func (e *Engine) stopInflight(ctx context.Context) {
+	if deadline, ok := ctx.Deadline(); ok {
+		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+		ctx = half
+	}
+	e.inflight.Stop(ctx)
+}
+
+// Cancel asks a command in flight to stop, for by, and returns it as it stands
+// then. A scheduled command is not decided; an activity that is under way is told
+// to stop, and what it may have done is undone. So it is a request: the command
+// may succeed all the same. A command that is finished stays as it is.
+//
+// Errors: CommandNotFound, InvalidRequest, Unavailable.
+func (e *Engine) Cancel(ctx context.Context, tenant, scope, key, by string) (transitions.Record, error) {
+	if by == "" {
+		by = transitions.DefaultActor
+	}
+	if problem := transitions.TextProblem(by, transitions.MaxActor); problem != "" {
+		return transitions.Record{}, workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
+	}
+	ref := transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key}
+	if err := checkRef(ref); err != nil {
+		return transitions.Record{}, err
+	}
+	if err := e.inflight.Cancel(ctx, ref, by); err != nil {
+		return transitions.Record{}, err
+	}
+	return e.Command(ctx, tenant, scope, key)
+}
+
+// InFlightStats are the counters of this node's work on commands in flight.
+func (e *Engine) InFlightStats() inflight.Stats { return e.inflight.Stats() }

@@ -1,0 +1,77 @@
+package inflight
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// attempt runs the activity of a command, or its undo, once.
+func (r *Runner) attempt(ctx context.Context, f *flight) transitions.Verdict {
+	step := r.step(f)
+	if step == nil {
+		return f.NotHere()
+	}
+	work := step.Work
+	if v, decided := f.Before(work); decided {
+		return v
+	}
+	asked, err := f.Asked()
+	if err != nil {
+		return r.undecidable(f, err)
+	}
+	key, err := f.EffectKey()
+	if err != nil {
+		return r.undecidable(f, err)
+	}
+	r.setDeadline(f, time.Now().Add(work.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, work.Timeout, transitions.ErrTimeout)
+	defer cancel()
+	a := workflow.NewAttempt(workflow.Attempt{Key: key, Number: f.Attempt, Tenant: f.Tenant, Instance: f.Instance, Actor: f.Actor},
+		func(progress []byte) { r.report(f, progress) })
+	t := f.Try(work, transitions.Code{
+		Do:    func() ([]byte, error) { return work.Do(ctx, a, f.Data, asked.Payload) },
+		Check: func() ([]byte, bool, error) { return work.Check(ctx, a, f.Data, asked.Payload) },
+		Undo:  func() error { return work.Undo(ctx, a, f.Data, asked.Payload, asked.Result) },
+	}, func(value any, stack []byte) {
+		r.config.Log.Error("an activity panicked", f.attrs("panic", value, "stack", string(stack))...)
+	})
+	t.Cause = context.Cause(ctx)
+	return f.After(work, t)
+}
+
+// setDeadline says until when the lease is prolonged.
+func (r *Runner) setDeadline(f *flight, deadline time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f.deadline = deadline
+}
+
+// report takes progress to be stored soon.
+func (r *Runner) report(f *flight, progress []byte) {
+	if len(progress) > maxProgress {
+		r.config.Log.Warn("a report of progress is too long and was dropped", f.attrs("bytes", len(progress), "most", maxProgress)...)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held[f.Ref] != f {
+		return
+	}
+	if f.progress == nil {
+		r.reported = append(r.reported, f)
+	}
+	f.progress = progress
+	if r.reportAt.IsZero() {
+		r.reportAt = time.Now().Add(reportGap)
+		poke(r.chores)
+	}
+}
+
+// undecidable gives a command back that cannot be decided as it is.
+func (r *Runner) undecidable(f *flight, err error) transitions.Verdict {
+	r.config.Log.Error("a command in flight cannot be decided; it waits for a person", f.attrs("error", err)...)
+	return transitions.Undecidable(err)
+}

@@ -1,0 +1,306 @@
+package inflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func retries(r workflow.Retry) func(*activityOfText) { return func(a *activityOfText) { a.Retry(r) } }
+
+func TestFailedAttemptsAreRetriedAndExhausted(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	var calls atomic.Int64
+	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
+		return "", fmt.Errorf("failure %d", calls.Add(1))
+	}, retries(workflow.Retry{Attempts: 3, First: time.Hour, Max: 2 * time.Hour}))
+	r := due("a")
+	insert(t, pool, r)
+	n := startNode(t, pool, w)
+	for i, ceiling := range []time.Duration{time.Hour, 2 * time.Hour} {
+		got := becomes(t, pool, r.ref(), "it is given back", func(r row) bool { return r.Failures == i+1 && r.Status == transitions.FailedRetryable })
+		n.mu.Lock()
+		wait := time.Until(got.RunAt) - n.skew
+		n.skew += ceiling // it is due then, at the latest
+		n.mu.Unlock()
+		if got.Failure != fmt.Sprintf("failure %d", i+1) || got.Attempt != i+1 || wait > ceiling {
+			t.Errorf("attempt %d is followed by another in %s: %s", got.Attempt, wait, got.Failure)
+		}
+		n.Wake()
+	}
+	want := workflow.Failure{Kind: workflow.FailureError, Message: "failure 3", Attempts: 3, Unknown: true}
+	if got := n.failure(t); got != want {
+		t.Errorf("it failed as %+v", got)
+	}
+	if s := n.Stats(); s.Retried != 2 || s.Failed != 1 || calls.Load() != 3 {
+		t.Errorf("counted %+v and %d calls", s, calls.Load())
+	}
+}
+
+// The retry comes when it is due, not with the next of the looks that are made
+// anyway. Not parallel: it measures time.
+func TestARetryIsPrompt(t *testing.T) {
+	pool := database(t)
+	var failed time.Time
+	waited := make(chan time.Duration, 1)
+	w := job(t, func(_ context.Context, a *workflow.Attempt, _ string) (string, error) {
+		if a.Number == 1 {
+			failed = time.Now()
+			return "", errors.New("no")
+		}
+		waited <- time.Since(failed)
+		return "", nil
+	}, retries(workflow.Retry{First: 40 * time.Millisecond, Max: time.Second}))
+	n := startNode(t, pool, w)
+	eventually(t, "the first look is over", func() bool { return n.Stats().Looks == 1 })
+	n.accept(t, w, "a")
+	if got := receive(t, "the second attempt", waited); got > lookEvery/2 {
+		t.Errorf("it came after %s", got)
+	}
+}
+
+func TestFinalErrorsAreNotRetried(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("the card is refused")
+	for name, c := range map[string]struct {
+		err   error
+		retry workflow.Retry
+	}{
+		"by Final":         {fmt.Errorf("charge: %w", workflow.Final(refused)), workflow.Retry{}},
+		"by the policy":    {fmt.Errorf("charge: %w", refused), workflow.Retry{Final: func(err error) bool { return errors.Is(err, refused) }}},
+		"the only attempt": {fmt.Errorf("charge: %w", refused), workflow.Retry{Attempts: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := database(t)
+			w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) { return "", c.err }, retries(c.retry))
+			n := startNode(t, pool, w)
+			n.accept(t, w, "a")
+			want := workflow.Failure{Kind: workflow.FailureError, Message: "charge: the card is refused", Attempts: 1, Unknown: name == "the only attempt"}
+			if got := n.failure(t); got != want {
+				t.Errorf("it failed as %+v", got)
+			}
+		})
+	}
+}
+
+func TestAnAttemptHasItsTime(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g := newGated()
+	w := job(t, g.work, func(a *activityOfText) { a.Timeout(50 * time.Millisecond).Retry(workflow.Retry{Attempts: 1}) })
+	n := startNode(t, pool, w)
+	n.accept(t, w, "a")
+	if got := n.failure(t); got.Message != "no result within 50ms: context deadline exceeded" || !got.Unknown {
+		t.Errorf("it failed as %+v", got)
+	}
+	if cause := receive(t, "its context is done", g.cause); cause != transitions.ErrTimeout {
+		t.Errorf("its context is done because %v", cause)
+	}
+}
+
+func TestAPanicIsAFailureOfItsAttempt(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	w := job(t, func(_ context.Context, a *workflow.Attempt, _ string) (string, error) {
+		if a.Number == 1 {
+			panic("a secret")
+		}
+		return "", nil
+	}, retries(workflow.Retry{First: time.Millisecond}))
+	n := startNode(t, pool, w)
+	ref := n.accept(t, w, "a")
+	got := becomes(t, pool, ref, "the second attempt succeeds", func(r row) bool { return r.Status == transitions.Succeeded })
+	if got.Failures != 1 || got.Failure != "the activity panicked; the log says where" {
+		t.Errorf("%d failures: %s", got.Failures, got.Failure)
+	}
+	if n.log.count("an activity panicked tenant=acme scope=job:1 key=a") != 1 || n.log.count("panic=a secret stack=goroutine") != 1 {
+		t.Errorf("logged %q", n.log.list)
+	}
+}
+
+func TestAGoroutineThatEndsItselfIsALostWorker(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	w := job(t, func(_ context.Context, a *workflow.Attempt, _ string) (string, error) {
+		if a.Number == 1 {
+			runtime.Goexit()
+		}
+		return "", nil
+	})
+	n := startNode(t, pool, w, lease(300*time.Millisecond))
+	ref := n.accept(t, w, "a")
+	becomes(t, pool, ref, "the second attempt succeeds", func(r row) bool { return r.Status == transitions.Succeeded && r.Attempt == 2 })
+	eventually(t, "no worker is missing", func() bool { return n.Stats().Busy == 0 })
+}
+
+func TestAfterALostWorkerTheCheckTells(t *testing.T) {
+	t.Parallel()
+	var ran, checked atomic.Int64
+	do := func(context.Context, *workflow.Attempt, string) (string, error) {
+		ran.Add(1)
+		return "ran", nil
+	}
+	for name, c := range map[string]struct {
+		answer  *text
+		err     error
+		row     row
+		options func(*activityOfText)
+		want    string
+	}{
+		"it has happened":                    {&text{"found"}, nil, due("a", leased("dead", -time.Second)), nil, `{"text":"found"}`},
+		"it has not":                         {nil, nil, due("a", leased("dead", -time.Second)), nil, `{"text":"ran"}`},
+		"it has not, and must not run twice": {nil, nil, due("a", leased("dead", -time.Second)), func(a *activityOfText) { a.AskPerson() }, `{"text":"ran"}`},
+		"it has happened, after a retry":     {&text{"found"}, nil, due("a", func(r *row) { r.Attempt = 1 }), nil, `{"text":"found"}`},
+		"it has not, and there are none left": {nil, nil, due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 9 }), nil,
+			string(workflow.FailureAbandoned)},
+		"it has happened, the last time": {&text{"found"}, nil, due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 9 }), nil, `{"text":"found"}`},
+		"it cannot tell":                 {nil, errors.New("no answer"), due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 9 }), nil, string(workflow.FailureError)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := database(t)
+			insert(t, pool, c.row)
+			n := startNode(t, pool, job(t, do, func(a *activityOfText) {
+				a.Check(func(_ context.Context, _ *workflow.Attempt, d, p text) (*text, error) {
+					checked.Add(1)
+					if d.Text != "data" || p.Text != "a" {
+						return nil, fmt.Errorf("the check got %+v and %+v", d, p)
+					}
+					return c.answer, c.err
+				})
+				if c.options != nil {
+					c.options(a)
+				}
+			}))
+			ran.Store(0)
+			checked.Store(0)
+			eventually(t, "it has ended", func() bool { return len(n.ended()) == 1 })
+			o := n.ended()[0].Resumed.Outcome
+			got := string(o.Result)
+			if o.Failure != nil {
+				got = string(o.Failure.Kind)
+			}
+			if got != c.want || checked.Load() != 1 || (ran.Load() == 1) != (c.want == `{"text":"ran"}`) {
+				t.Errorf("it came to %s after %d checks and %d runs: %+v", got, checked.Load(), ran.Load(), o.Failure)
+			}
+		})
+	}
+}
+
+func TestWhatMustNotRunTwiceWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
+		t.Error("it ran again")
+		return "", nil
+	}, func(a *activityOfText) { a.AskPerson() })
+	r := due("a", leased("dead", -time.Second))
+	insert(t, pool, r)
+	n := startNode(t, pool, w)
+	got := becomes(t, pool, r.ref(), "it is stuck", func(r row) bool { return r.Stuck != "" })
+	if got.Status != transitions.FailedRetryable || got.Stuck != "unknown_outcome" || !got.RunAt.IsZero() || got.Failures != 1 {
+		t.Errorf("it is %+v", got.Record)
+	}
+	if s := n.Stats(); s.Stuck != 1 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+func TestAnUndoIsRetriedAndThenWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	var mu sync.Mutex
+	var calls []string
+	w := job(t, atOnce, func(a *activityOfText) {
+		a.Retry(workflow.Retry{Attempts: 2, First: time.Millisecond}).Undo(func(_ context.Context, a *workflow.Attempt, d, p text, result *text) error {
+			mu.Lock()
+			defer mu.Unlock()
+			calls = append(calls, fmt.Sprint(a.Key, d.Text, p.Text, result))
+			if p.Text == "good" {
+				return nil
+			}
+			return errors.New("no refund")
+		})
+	})
+	undo := func(key, request string) row {
+		return due(key, func(r *row) { r.Phase, r.Request = transitions.Undoing, []byte(request) })
+	}
+	good := undo("good", `{"payload":{"text":"good"},"effect":"e1","result":{"text":"r"}}`)
+	bad := undo("bad", `{"payload":{"text":"bad"},"effect":"e2"}`)
+	insert(t, pool, good)
+	n := startNode(t, pool, w)
+	becomes(t, pool, good.ref(), "it is undone", func(r row) bool { return r.Status == transitions.Succeeded })
+	insert(t, pool, bad)
+	got := becomes(t, pool, bad.ref(), "it is stuck", func(r row) bool { return r.Stuck != "" })
+	if got.Stuck != "undo_failed" || got.Failures != 2 || got.Failure != "no refund" {
+		t.Errorf("it is %+v", got.Record)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{"e1datagood&{r}", "e2databad<nil>", "e2databad<nil>"}; fmt.Sprint(calls) != fmt.Sprint(want) {
+		t.Errorf("called %q", calls)
+	}
+	eventually(t, "no worker is busy", func() bool { return n.Stats().Busy == 0 })
+	if s := n.Stats(); s.Undone != 1 || s.Retried != 1 || s.Stuck != 1 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+// The pipeline cannot commit for a while: the outcome is known here alone, so
+// the lease is held, beyond the attempt's own time.
+func TestAnOutcomeIsKeptUntilItCanBeCommitted(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	var ran, tries atomic.Int64
+	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
+		return fmt.Sprint("run ", ran.Add(1)), nil
+	}, func(a *activityOfText) { a.Timeout(100 * time.Millisecond) })
+	n := startNode(t, pool, w, lease(600*time.Millisecond))
+	until := time.Now().Add(1500 * time.Millisecond)
+	n.set(func(n *node) {
+		n.refuse = func(*transitions.Prepared) error {
+			tries.Add(1)
+			if time.Now().Before(until) {
+				return workflow.Errorf(workflow.Unavailable, "no database")
+			}
+			return nil
+		}
+	})
+	ref := n.accept(t, w, "a")
+	got := becomes(t, pool, ref, "it is done", func(r row) bool { return r.Status == transitions.Succeeded })
+	if got.Attempt != 1 || ran.Load() != 1 || tries.Load() < 3 {
+		t.Errorf("attempt %d, %d runs, %d tries", got.Attempt, ran.Load(), tries.Load())
+	}
+	if s := n.Stats(); s.Heartbeats == 0 || s.Lost != 0 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+func TestAnOutcomeThatCannotBeDecidedWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	n := startNode(t, pool, job(t, atOnce))
+	n.set(func(n *node) {
+		n.refuse = func(*transitions.Prepared) error {
+			return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed", Cause: errors.New("a secret")}
+		}
+	})
+	r := due("a")
+	insert(t, pool, r)
+	got := becomes(t, pool, r.ref(), "it is stuck", func(r row) bool { return r.Stuck != "" })
+	if got.Stuck != "undecidable" || got.Failure != "internal_error: the workflow's code failed" {
+		t.Errorf("it is %+v", got.Record)
+	}
+	if n.log.count("a secret") != 1 {
+		t.Errorf("logged %q", n.log.list)
+	}
+}

@@ -1,0 +1,168 @@
+package inflight
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestCancelStopsARunningAttemptHere(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w)
+	ref := n.accept(t, w, "a")
+	receive(t, "it runs", g.begun)
+	if err := n.Cancel(t.Context(), ref, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if cause := receive(t, "its context is done", g.cause); cause.Error() != "cancelled by bob" {
+		t.Errorf("its context is done because %v", cause)
+	}
+	want := workflow.Failure{Kind: workflow.FailureCancelled, Message: "cancelled by bob", Attempts: 1, Unknown: true}
+	if got := n.failure(t); got != want {
+		t.Errorf("it failed as %+v", got)
+	}
+	if got := read(t, pool, ref); got.CancelledBy != "bob" || got.Status != transitions.FailedFinal {
+		t.Errorf("it is %+v", got.Record)
+	}
+	if err := n.Cancel(t.Context(), ref, "eve"); err != nil {
+		t.Errorf("one that is finished: %v", err)
+	}
+	if got := read(t, pool, ref); got.CancelledBy != "bob" {
+		t.Errorf("it was cancelled by %s", got.CancelledBy)
+	}
+}
+
+func TestCancelStopsARunningAttemptElsewhereByItsHeartbeat(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w, lease(time.Second))
+	ref := n.accept(t, w, "a")
+	receive(t, "it runs", g.begun)
+	other := startNode(t, pool, w)
+	if err := other.Cancel(t.Context(), ref, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.failure(t); got.Kind != workflow.FailureCancelled || got.Message != "cancelled by bob" || !got.Unknown {
+		t.Errorf("it failed as %+v", got)
+	}
+}
+
+func TestAnAttemptThatSucceedsAllTheSameIsASuccess(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	done := make(chan struct{})
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w)
+	ref := n.accept(t, w, "a")
+	receive(t, "it runs", g.begun)
+	f := n.flights()[0]
+	g.tell <- "done"
+	close(done)
+	f.stop(&transitions.CancelledError{By: "bob"})
+	<-done
+	eventually(t, "it has ended", func() bool { return len(n.ended()) == 1 })
+	got := read(t, pool, ref)
+	if o := n.ended()[0].Resumed.Outcome; (o.Failure == nil) != (got.Status == transitions.Succeeded) {
+		t.Errorf("the outcome is %+v", o)
+	}
+}
+
+func TestACommandThatWaitsIsCancelledWithoutAnAttempt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		row     row
+		begun   int
+		unknown bool
+	}{
+		"a first attempt":     {due("a", func(r *row) { r.RunAt = time.Now().Add(time.Hour) }), 0, false},
+		"after others":        {due("a", func(r *row) { r.RunAt, r.Attempt, r.Failures = time.Now().Add(time.Hour), 2, 2 }), 2, true},
+		"a scheduled command": {due("a", scheduled, func(r *row) { r.RunAt = time.Now().Add(time.Hour) }), 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := database(t)
+			insert(t, pool, c.row)
+			n := startNode(t, pool, job(t, func() work { return newGated().work }()))
+			if err := n.Cancel(t.Context(), c.row.ref(), "bob"); err != nil {
+				t.Fatal(err)
+			}
+			want := workflow.Failure{Kind: workflow.FailureCancelled, Message: "cancelled by bob", Attempts: c.begun, Unknown: c.unknown}
+			if got := n.failure(t); got != want {
+				t.Errorf("it failed as %+v", got)
+			}
+		})
+	}
+}
+
+func TestAStuckCommandCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	r := due("a", func(r *row) { r.Attempt, r.Failures = 3, 3 })
+	insert(t, pool, r)
+	exec(t, pool, "UPDATE pawl.command SET status = 'failed_retryable', run_at = NULL, stuck = 'unknown_outcome'")
+	n := startNode(t, pool, job(t, atOnce))
+	if err := n.Cancel(t.Context(), r.ref(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.failure(t); got.Kind != workflow.FailureCancelled || !got.Unknown {
+		t.Errorf("it failed as %+v", got)
+	}
+}
+
+// Somebody asks while the attempt is failing: it is not left for its retry.
+func TestAGiveBackOfACancelledCommandIsDueAtOnce(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	r := due("a", leased("dead", time.Hour), func(r *row) { r.CancelledBy = "bob" })
+	insert(t, pool, r)
+	n := newNode(t, pool, job(t, atOnce), func(c *Config) { c.Node = "dead" })
+	f := &flight{InFlight: *r.Flight(r.Tenant), kept: time.Now()}
+	n.held[f.Ref] = f
+	n.giveBack(f, transitions.Undecidable(errors.New("no")).Back)
+	if !n.write(t.Context(), n.gather(time.Now(), false)) {
+		t.Fatal("it was not written")
+	}
+	got := read(t, pool, r.ref())
+	if got.Stuck != "" || got.RunAt.IsZero() || got.RunAt.After(time.Now()) || got.Status != transitions.FailedRetryable {
+		t.Errorf("it is %+v", got.Record)
+	}
+}
+
+func TestCancelRefusesWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	undo := due("undo", func(r *row) { r.Phase, r.RunAt = transitions.Undoing, time.Now().Add(time.Hour) })
+	locked := due("locked", func(r *row) { r.RunAt = time.Now().Add(time.Hour) })
+	insert(t, pool, undo, locked)
+	n := startNode(t, pool, job(t, atOnce))
+	if err := n.Cancel(t.Context(), undo.ref(), "bob"); workflow.CodeOf(err) != workflow.InvalidRequest {
+		t.Errorf("an undo: %v", err)
+	}
+	if got := read(t, pool, undo.ref()); got.CancelledBy != "" {
+		t.Error("the undo was cancelled")
+	}
+	if err := n.Cancel(t.Context(), transitions.Ref{Tenant: "acme", Scope: "s", Key: "k"}, "bob"); workflow.CodeOf(err) != workflow.CommandNotFound {
+		t.Errorf("an unknown command: %v", err)
+	}
+	if err := n.Cancel(t.Context(), transitions.Ref{Tenant: "other", Scope: locked.Scope, Key: locked.Key}, "bob"); workflow.CodeOf(err) != workflow.CommandNotFound {
+		t.Errorf("another tenant's command: %v", err)
+	}
+	unlock := lock(t, pool, locked.ref())
+	done := make(chan error, 1)
+	go func() { done <- n.Cancel(t.Context(), locked.ref(), "bob") }()
+	pgtest.WaitBlocked(t, pool, "WITH asked")
+	unlock()
+	if err := receive(t, "it is cancelled", done); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,75 @@
+package inflight
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// claim leases the candidates, which have their slots, and begins to work on
+// those that it gets. The others' slots are free again.
+func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, err error) {
+	if len(chosen) == 0 {
+		return 0, nil
+	}
+	byRef := make(map[transitions.Ref]candidate, len(chosen))
+	tenants := map[string]*keys{}
+	for _, c := range chosen {
+		byRef[c.Ref] = c
+		if tenants[c.Tenant] == nil {
+			tenants[c.Tenant] = &keys{}
+		}
+		tenants[c.Tenant].add(c.Ref, c.attempt)
+	}
+	kept := time.Now()
+	var flights []*flight
+	err = r.send(ctx, func(b *pgx.Batch) {
+		for tenant, k := range tenants {
+			b.Queue(r.sql.claim, tenant, r.config.Node, r.config.Lease.Microseconds(), r.config.Now(), k.scopes, k.keys, k.attempts).
+				Query(func(rows pgx.Rows) error {
+					list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*flight, error) { return scanFlight(row, tenant) })
+					flights = append(flights, list...)
+					return err
+				})
+		}
+	})
+	if err != nil {
+		flights = nil // if they were claimed after all, their leases run out
+	}
+	changed := make([]transitions.Ref, 0, len(flights))
+	for _, f := range flights {
+		f.kept, f.slot = kept, byRef[f.Ref].slot
+		delete(byRef, f.Ref)
+		changed = append(changed, f.Ref)
+		r.stats.claimed.Add(1)
+		if f.TakenFrom != "" {
+			r.stats.takenOver.Add(1)
+			r.config.Log.Warn("took over a command whose lease had run out", f.attrs("from", f.TakenFrom, "failures", f.Failures)...)
+		}
+		r.launch(f)
+	}
+	r.mu.Lock()
+	for _, c := range byRef {
+		r.slots.give(c.slot)
+	}
+	r.checkIdle()
+	r.mu.Unlock()
+	if len(changed) > 0 {
+		r.config.Changed(changed)
+	}
+	return len(flights), err
+}
+
+func scanFlight(row pgx.CollectableRow, tenant string) (*flight, error) {
+	f := &flight{}
+	f.Tenant = tenant
+	var fingerprint []byte
+	err := row.Scan(&f.Scope, &f.Key, &fingerprint, &f.Phase, &f.Workflow, &f.Transition, &f.Instance, &f.Actor, &f.Request,
+		&f.Attempt, &f.Failures, &f.CancelledBy, &f.CreatedAt, &f.TakenFrom, &f.Definition, &f.Data)
+	copy(f.Fingerprint[:], fingerprint)
+	f.CreatedAt = f.CreatedAt.UTC()
+	return f, err
+}

@@ -1,0 +1,199 @@
+package inflight
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestDueWorkIsDoneAndEnded(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	var seen workflow.Attempt
+	w := job(t, func(_ context.Context, a *workflow.Attempt, asked string) (string, error) {
+		seen = *a
+		return "did " + asked, nil
+	})
+	r := due("a")
+	insert(t, pool, r)
+	n := startNode(t, pool, w)
+	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 && n.Stats().Busy == 0 })
+	if got := read(t, pool, r.ref()); got.Status != transitions.Succeeded {
+		t.Errorf("it is %+v", got.Record)
+	}
+	o := n.ended()[0].Resumed
+	if string(o.Outcome.Result) != `{"text":"did a"}` || o.Attempt != 1 || o.Phase != transitions.Working {
+		t.Errorf("ended by attempt %d in phase %s with %s", o.Attempt, o.Phase, o.Outcome.Result)
+	}
+	if seen.Key != transitions.EffectKey(r.ref()) || seen.Number != 1 || seen.Tenant != "acme" || seen.Instance != r.Instance || seen.Actor != "ann" {
+		t.Errorf("the activity saw %+v", seen)
+	}
+	if s := n.Stats(); s.Claimed != 1 || s.Succeeded != 1 || s.Held != 0 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+// The claim of another node is not committed when this one looks: it finds the
+// candidate, and does not get it.
+func TestAnUncommittedClaimIsNotWaitedForAndNotTaken(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	w := job(t, atOnce)
+	r := due("a")
+	insert(t, pool, r)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := tx.Query(t.Context(), claimSQL, r.Tenant, "other", int64(60_000_000), time.Now(), []string{r.Scope}, []string{r.Key}, []int32{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*flight, error) { return scanFlight(row, r.Tenant) }); err != nil || len(got) != 1 {
+		t.Fatalf("the other claimed %d: %v", len(got), err)
+	}
+	n := startNode(t, pool, w)
+	eventually(t, "it has tried to claim", func() bool { return n.asked.count("WITH claimed") > 0 && n.Stats().Looks > 1 })
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	looks := n.Stats().Looks
+	n.Wake()
+	eventually(t, "it has looked again", func() bool { return n.Stats().Looks > looks })
+	if s := n.Stats(); s.Claimed != 0 || s.Busy != 0 {
+		t.Errorf("it claimed %d, and %d are busy", s.Claimed, s.Busy)
+	}
+	if got := read(t, pool, r.ref()); got.ClaimedBy != "other" || got.Attempt != 1 {
+		t.Errorf("the row is at attempt %d of %s", got.Attempt, got.ClaimedBy)
+	}
+}
+
+func TestOfSeveralNodesOneHasEachAttempt(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	const count = 1500
+	var mu sync.Mutex
+	attempts := map[string]int{}
+	w := job(t, func(_ context.Context, a *workflow.Attempt, asked string) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		attempts[fmt.Sprint(a.Tenant, asked, a.Number)]++
+		return "", nil
+	})
+	var rows []row
+	for i := range count {
+		rows = append(rows, due(fmt.Sprint(i), func(r *row) { r.Tenant = fmt.Sprint("tenant ", i%3) }))
+	}
+	insert(t, pool, rows...)
+	nodes := []*node{newNode(t, pool, w), newNode(t, pool, w), newNode(t, pool, w)}
+	for _, n := range nodes {
+		n.Start()
+	}
+	eventually(t, "all are done", func() bool {
+		return len(nodes[0].ended())+len(nodes[1].ended())+len(nodes[2].ended()) == count
+	})
+	if len(attempts) != count {
+		t.Errorf("%d different attempts at %d commands", len(attempts), count)
+	}
+	for attempt, n := range attempts {
+		if n != 1 {
+			t.Errorf("attempt %s was made %d times", attempt, n)
+		}
+	}
+	for i, n := range nodes {
+		t.Logf("node %d ended %d with %d looks", i, len(n.ended()), n.Stats().Looks)
+	}
+}
+
+// Not parallel: it measures time.
+func TestALeaseThatRunsOutIsTakenOverWithinASecond(t *testing.T) {
+	pool := database(t)
+	dead := due("a", leased("dead", 400*time.Millisecond))
+	alive := due("b", leased("alive", time.Hour))
+	insert(t, pool, dead, alive)
+	n := startNode(t, pool, job(t, atOnce))
+	eventually(t, "it has ended", func() bool { return len(n.ended()) == 1 })
+	got := read(t, pool, dead.ref())
+	if late := got.ClaimedAt.Sub(dead.LockedUntil); late < 0 || late > lookEvery+200*time.Millisecond {
+		t.Errorf("taken over %s after the lease ran out", late)
+	}
+	if got.Attempt != 2 || got.Failures != 1 || got.Failure != "the worker was lost: the lease of dead ran out" {
+		t.Errorf("attempt %d after %d failures: %s", got.Attempt, got.Failures, got.Failure)
+	}
+	if s := n.Stats(); s.TakenOver != 1 || s.Claimed != 1 {
+		t.Errorf("counted %+v", s)
+	}
+	if n.log.count("took over a command whose lease had run out tenant=acme scope=job:1 key=a") != 1 || n.log.count("from=dead") != 1 {
+		t.Errorf("logged %q", n.log.list)
+	}
+	if got := read(t, pool, alive.ref()); got.Attempt != 1 || got.ClaimedBy != "alive" {
+		t.Errorf("a lease that lasts was taken: attempt %d of %s", got.Attempt, got.ClaimedBy)
+	}
+}
+
+func TestWorkOfAnUnknownWorkflowOrVersionIsLeftForOthers(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	strange := due("a", func(r *row) { r.Workflow = "strange" })
+	newer := due("b")
+	later := due("c", scheduled, func(r *row) { r.Workflow = "strange" })
+	insert(t, pool, strange, newer, later)
+	exec(t, pool, "UPDATE pawl.instance SET definition = 2 WHERE id = $1", newer.Instance)
+	n := startNode(t, pool, job(t, atOnce))
+	for _, r := range []row{strange, newer, later} {
+		got := becomes(t, pool, r.ref(), "it is given back", func(r row) bool { return r.Attempt > 0 && r.Status == transitions.Pending })
+		if got.Failures != 0 || !got.RunAt.After(time.Now()) || got.LockedUntil != (time.Time{}) {
+			t.Errorf("%s has %d failures and is due at %s", r.Key, got.Failures, got.RunAt)
+		}
+	}
+	if s := n.Stats(); s.Returned < 3 || s.Retried != 0 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	var mu sync.Mutex
+	running, most := 0, 0
+	gate := make(chan struct{})
+	w := job(t, func(ctx context.Context, _ *workflow.Attempt, asked string) (string, error) {
+		mu.Lock()
+		running++
+		most = max(most, running)
+		mu.Unlock()
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		running--
+		return "", ctx.Err()
+	}, func(a *activityOfText) { a.Concurrency(2) })
+	for i := range 40 { // more than there are workers: they fill the first answer to a look
+		insert(t, pool, due(fmt.Sprint(i)))
+	}
+	other := due("other", scheduled)
+	undo := due("undo", func(r *row) { r.Workflow = "unknown"; r.RunAt = time.Now() }) // anything of another name
+	insert(t, pool, other, undo)
+	n := startNode(t, pool, w, workers(10))
+	becomes(t, pool, other.ref(), "the scheduled command behind them is decided", func(r row) bool { return r.Status == transitions.Succeeded })
+	becomes(t, pool, undo.ref(), "the other work behind them is seen to", func(r row) bool { return r.Attempt > 0 })
+	eventually(t, "two run", func() bool { mu.Lock(); defer mu.Unlock(); return running == 2 })
+	if n.Reserve(w, w.Named("run")[0]) {
+		t.Error("a third worker was reserved")
+	}
+	close(gate)
+	eventually(t, "all are done", func() bool { return len(n.ended()) == 41 })
+	if most != 2 {
+		t.Errorf("%d ran at once", most)
+	}
+}

@@ -1,0 +1,38 @@
+// Package inflight works on commands in flight: it runs activities and undos,
+// decides scheduled commands when their time has come, and takes over from
+// workers that are gone.
+//
+// Whoever works on a command holds its lease: status processing, its node in
+// claimed_by, and locked_until. A lease begins with a claim, which counts the
+// attempt up; the attempt is the fencing token, and every later write names it.
+// So of all who ever worked on a command only the newest can change its row.
+//
+// What the database decides:
+//
+//   - A claim is an update guarded by the attempt that was seen, under a lock
+//     that is not waited for. Of two nodes that want a command one gets it.
+//   - Leases last by the database's clock alone, so that no node's clock can
+//     prolong or end one. What is due is due by the engine's clock, which tests
+//     move.
+//   - Heartbeats, give-backs and endings are guarded by the attempt. The ending
+//     itself is the commit pipeline's.
+//
+// No statement here waits for a row's lock but [Runner.Cancel]'s: a row that
+// somebody has locked is being changed by him, and is tried again later. Each
+// writing statement names one tenant; those of several tenants go in one
+// message.
+//
+// A command goes through these hands:
+//
+//	accepted here with a free worker ─┐
+//	due, or its lease has run out ────┴→ launch → an attempt → its verdict → the ending is submitted
+//	        └ look, claim                                        └→ it is given back: to be tried again, or for a person
+//
+// One goroutine looks for due work and claims it: once a second, and when it has
+// reason to. One goroutine, the keeper, prolongs leases, stores progress and
+// gives commands back, for all attempts of the node together. Every attempt has a
+// goroutine of its own and, when all goes well, asks the database nothing.
+//
+// What becomes of a command before, during and after an attempt is decided by
+// pure functions of package transitions.
+package inflight

@@ -1,0 +1,164 @@
+package inflight
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestTenThousandTimersOfOneSecondFireOnceOnThreeNodes(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	w := job(t, atOnce)
+	const count = 10_000
+	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request,
+			attempt, failures, revision, run_at, created_at, updated_at)
+		SELECT 't' || n % 3, 'pawl:timer:' || n, '1', decode(repeat('00', 32), 'hex'), 'pending', 'scheduled', 'job', 'expire', gen_random_uuid(), 'pawl:timer',
+			'{"payload":{},"roles":["*"]}', 0, 0, 0, now() + n * interval '100 microseconds', now(), now() FROM generate_series(1, $1) n`, count)
+	nodes := []*node{newNode(t, pool, w), newNode(t, pool, w), newNode(t, pool, w)}
+	begun := time.Now()
+	for _, n := range nodes {
+		n.Start()
+	}
+	eventually(t, "all have fired", func() bool {
+		return len(nodes[0].ended())+len(nodes[1].ended())+len(nodes[2].ended()) >= count
+	})
+	t.Logf("all fired in %s", time.Since(begun).Round(time.Millisecond))
+	seen := map[string]bool{}
+	for i, n := range nodes {
+		for _, p := range n.ended() {
+			if seen[p.Scope] {
+				t.Errorf("%s fired twice", p.Scope)
+			}
+			seen[p.Scope] = true
+			if p.Resumed.Attempt != 1 {
+				t.Errorf("%s fired by attempt %d", p.Scope, p.Resumed.Attempt)
+			}
+		}
+		t.Logf("node %d: %+v", i, n.Stats())
+	}
+	if len(seen) != count {
+		t.Errorf("%d fired", len(seen))
+	}
+}
+
+// The engine's clock jumps; leases know only the database's.
+func TestAClockThatJumpsFiresNothingTwice(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g := newGated()
+	w := job(t, g.work)
+	n, other := startNode(t, pool, w), startNode(t, pool, w)
+	ref := n.accept(t, w, "working")
+	receive(t, "it runs", g.begun)
+	timer := due("timer", scheduled, func(r *row) { r.RunAt = time.Now().Add(30 * time.Minute) })
+	insert(t, pool, timer)
+	for _, jump := range []time.Duration{time.Hour, -time.Hour, time.Hour, 0} {
+		for _, n := range []*node{n, other} {
+			n.set(func(n *node) { n.skew = jump })
+			looks := n.Stats().Looks
+			n.Wake()
+			eventually(t, "it looks", func() bool { return n.Stats().Looks > looks+1 })
+		}
+	}
+	becomes(t, pool, timer.ref(), "it has fired", func(r row) bool { return r.Status == transitions.Succeeded })
+	if got := read(t, pool, ref); got.Attempt != 1 || got.ClaimedBy != n.name || time.Until(got.LockedUntil) > n.config.Lease+time.Second {
+		t.Errorf("the lease is %+v", got.Record)
+	}
+	g.tell <- ""
+	eventually(t, "both are done", func() bool { return len(n.ended())+len(other.ended()) == 2 })
+	if n.Stats().TakenOver+other.Stats().TakenOver != 0 {
+		t.Error("a lease was taken over")
+	}
+}
+
+// A timer that becomes due between two looks fires then, on a node that was told
+// of it, and on one that has only looked. Not parallel: it measures time.
+func TestATimerFiresOnTime(t *testing.T) {
+	pool := database(t)
+	w := job(t, atOnce)
+	far := due("far", scheduled, func(r *row) { r.RunAt = time.Now().Add(time.Hour) })
+	insert(t, pool, far)
+	n := startNode(t, pool, w)
+	for _, told := range []bool{true, false} {
+		looks := n.Stats().Looks
+		eventually(t, "a look is made", func() bool { return n.Stats().Looks > looks })
+		// The next looks are made anyway in 1 s and in 2 s, about.
+		timer := due(fmt.Sprint("told ", told), scheduled, func(r *row) { r.RunAt = time.Now().Add(lookEvery * 12 / 10) })
+		insert(t, pool, timer)
+		if told {
+			n.Landed([]Landed{{InFlight: *timer.Flight(timer.Tenant), Status: transitions.Pending}})
+		}
+		got := becomes(t, pool, timer.ref(), "it fires", func(r row) bool { return r.Status == transitions.Succeeded })
+		if late := got.ClaimedAt.Sub(timer.RunAt); late < -time.Millisecond*100 || late > lookEvery*6/10 {
+			t.Errorf("told %t: it fired %s late", told, late)
+		}
+	}
+	if got := read(t, pool, far.ref()); got.Attempt != 0 {
+		t.Error("the other fired too")
+	}
+}
+
+func TestAScheduledCommandIsTriedAgainOrLeftToAPerson(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	w := job(t, atOnce)
+	rows := map[string]row{}
+	for _, name := range []string{"paused", "no database", "defect"} {
+		rows[name] = due(name, scheduled, func(r *row) { r.Attempt, r.Failures = 4, 4 })
+		insert(t, pool, rows[name])
+	}
+	n := newNode(t, pool, w)
+	n.refuse = func(p *transitions.Prepared) error {
+		return map[string]error{
+			"paused":      workflow.Errorf(workflow.Paused, "paused"),
+			"no database": workflow.Errorf(workflow.Unavailable, "no database"),
+			"defect":      workflow.Errorf(workflow.Internal, "a defect"),
+		}[p.Key]
+	}
+	n.Start()
+	tried := func(r row) bool { return r.Attempt == 5 && r.Status != transitions.Processing }
+	if got := becomes(t, pool, rows["paused"].ref(), "the paused one is tried", tried); got.Status != transitions.Pending || got.Failures != 4 {
+		t.Errorf("the paused one is %+v", got.Record)
+	}
+	if got := becomes(t, pool, rows["no database"].ref(), "the unlucky one is tried", tried); got.Status != transitions.FailedRetryable ||
+		got.Failures != 5 || got.Stuck != "" || got.RunAt.IsZero() {
+		t.Errorf("the unlucky one is %+v", got.Record)
+	}
+	if got := becomes(t, pool, rows["defect"].ref(), "the defective one is tried", tried); got.Stuck != "undecidable" || got.Failure != "internal_error: a defect" {
+		t.Errorf("the defective one is %+v", got.Record)
+	}
+}
+
+// The claim is this node's, but while it decides the lease runs out and another
+// node decides.
+func TestAScheduledCommandThatWasTakenOverIsForgotten(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	w := job(t, atOnce)
+	timer := due("a", scheduled)
+	insert(t, pool, timer)
+	slow := newNode(t, pool, w)
+	reached, go_on := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	slow.refuse = func(*transitions.Prepared) error {
+		once.Do(func() { close(reached) })
+		<-go_on
+		return nil
+	}
+	slow.Start()
+	receive(t, "it decides", reached)
+	exec(t, pool, "UPDATE pawl.command SET claimed_by = 'frozen'") // so that it cannot take over from itself
+	exec(t, pool, "UPDATE pawl.command SET locked_until = clock_timestamp() - interval '1 second', attempt = attempt + 1")
+	other := startNode(t, pool, w)
+	eventually(t, "another decides", func() bool { return len(other.ended())+len(slow.ended()) == 1 })
+	close(go_on)
+	eventually(t, "it has noticed", func() bool { return slow.Stats().Lost == 1 && slow.Stats().Busy == 0 })
+	if got := read(t, pool, timer.ref()); got.Status != transitions.Succeeded {
+		t.Errorf("it is %+v", got.Record)
+	}
+}

@@ -1,0 +1,310 @@
+package inflight
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// patience bounds what should take no time at all.
+const patience = 20 * time.Second
+
+func database(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool := pgtest.Pool(t)
+	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+// text is data, payload and result of the workflow of these tests.
+type text struct {
+	Text string `json:"text,omitempty"`
+}
+
+type (
+	activityOfText = workflow.Activity[text, text, text]
+	work           = func(ctx context.Context, a *workflow.Attempt, asked string) (string, error)
+)
+
+// job is a workflow whose activity "run" does the work, and which a timer could
+// end.
+func job(t testing.TB, do work, options ...func(*activityOfText)) *workflow.Workflow {
+	t.Helper()
+	nothing := func(*workflow.Call, *text, text) error { return nil }
+	run := workflow.Do("run", workflow.From("ready"), "running", "done",
+		func(ctx context.Context, a *workflow.Attempt, _, p text) (text, error) {
+			result, err := do(ctx, a, p.Text)
+			return text{result}, err
+		}, nothing).
+		OrElse("failed", func(*workflow.Call, *text, workflow.Failure) error { return nil })
+	for _, o := range options {
+		o(run)
+	}
+	w, err := workflow.Define("job", 1,
+		workflow.Start("begin", "ready", nothing), run,
+		workflow.On("expire", workflow.From("ready", "running"), "expired", nothing),
+	).Final("done", "failed", "expired").Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// at once is work that has nothing to do.
+func atOnce(context.Context, *workflow.Attempt, string) (string, error) { return "ok", nil }
+
+// node is a runner with a pipeline that does no more than what the runner sees
+// of the real one: it ends the command if the attempt still holds it.
+type node struct {
+	*Runner
+	name  string
+	pool  *pgxpool.Pool
+	asked *queries
+	log   *entries
+
+	mu      sync.Mutex
+	submits []*transitions.Prepared // that ended their command
+	changed []transitions.Ref
+	hints   int
+	refuse  func(p *transitions.Prepared) error // what Submit answers instead; nil: nothing
+	skew    time.Duration                       // of the engine's clock
+}
+
+// newNode makes a runner that is not started. change, where given, edits its
+// configuration.
+func newNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...func(*Config)) *node {
+	t.Helper()
+	n := &node{name: fmt.Sprintf("node-%s", uuid.NewString()[:8]), asked: &queries{}, log: &entries{}}
+	config := pool.Config().Copy()
+	config.ConnConfig.Tracer = n.asked
+	config.MaxConns = 12
+	var err error
+	if n.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.pool.Close)
+	c := Config{
+		Pool: n.pool, In: func(sql string) string { return sql }, Node: n.name,
+		Versions: func(name string) []*workflow.Workflow {
+			if name == w.Name {
+				return []*workflow.Workflow{w}
+			}
+			return nil
+		},
+		Submit: n.submit, Changed: n.change, Polled: func(time.Time, time.Time, time.Time) {},
+		Hint: func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.hints++
+		},
+		Now: func() time.Time {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return time.Now().Add(n.skew)
+		},
+		Log: slog.New(n.log), Workers: 20, Lease: 30 * time.Second,
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	n.Runner = New(c)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		n.Stop(ctx)
+	})
+	return n
+}
+
+func startNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...func(*Config)) *node {
+	t.Helper()
+	n := newNode(t, pool, w, change...)
+	n.Start()
+	return n
+}
+
+func workers(n int) func(*Config)         { return func(c *Config) { c.Workers = n } }
+func lease(d time.Duration) func(*Config) { return func(c *Config) { c.Lease = d } }
+
+func (n *node) change(refs []transitions.Ref) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.changed = append(n.changed, refs...)
+}
+
+func (n *node) submit(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error) {
+	n.mu.Lock()
+	refuse := n.refuse
+	n.mu.Unlock()
+	if refuse != nil {
+		if err := refuse(p); err != nil {
+			return transitions.Receipt{}, err
+		}
+	}
+	status, code := transitions.Succeeded, 200
+	if o := p.Resumed.Outcome; o != nil && o.Failure != nil {
+		status, code = transitions.FailedFinal, 409
+	}
+	done, err := n.pool.Exec(ctx, `UPDATE pawl.command SET status = $5, code = $6, body = '{}', finished_at = now(), expires_at = now(),
+		phase = NULL, run_at = NULL, request = NULL, locked_until = NULL, revision = revision + 1
+		WHERE tenant = $1 AND scope = $2 AND key = $3 AND attempt = $4 AND status = 'processing'`,
+		p.Tenant, p.Scope, p.Key, p.Resumed.Attempt, status, code)
+	if err != nil {
+		return transitions.Receipt{}, &workflow.Error{Code: workflow.Unavailable, Message: "no", Cause: err}
+	}
+	if done.RowsAffected() == 0 {
+		return transitions.Receipt{}, workflow.Errorf(workflow.LeaseLost, "another attempt holds it")
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.submits = append(n.submits, p)
+	return transitions.Receipt{Status: code}, nil
+}
+
+// ended are the commands that this node has ended, in order.
+func (n *node) ended() []*transitions.Prepared {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.submits)
+}
+
+// failure is how the only command that this node has ended has failed.
+func (n *node) failure(t testing.TB) workflow.Failure {
+	t.Helper()
+	eventually(t, "the command ends", func() bool { return len(n.ended()) > 0 })
+	list := n.ended()
+	if len(list) != 1 {
+		t.Fatalf("%d commands have ended", len(list))
+	}
+	if list[0].Resumed.Outcome == nil || list[0].Resumed.Outcome.Failure == nil {
+		t.Fatalf("the command has not failed: %+v", list[0].Resumed.Outcome)
+	}
+	return *list[0].Resumed.Outcome.Failure
+}
+
+// stops reports whether Stop has begun.
+func (n *node) stops() bool {
+	n.Runner.mu.Lock()
+	defer n.Runner.mu.Unlock()
+	return n.Runner.ended
+}
+
+func (n *node) set(change func(*node)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change(n)
+}
+
+// queries counts what a node asks the database.
+type queries struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (q *queries) add(sql string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.list = append(q.list, sql)
+}
+
+func (q *queries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	q.add(d.SQL)
+	return ctx
+}
+func (q *queries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (q *queries) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
+	for _, one := range d.Batch.QueuedQueries {
+		q.add(one.SQL)
+	}
+	return ctx
+}
+func (q *queries) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (q *queries) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+
+// count is how many queries contain the fragment.
+func (q *queries) count(fragment string) (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, sql := range q.list {
+		if strings.Contains(sql, fragment) {
+			n++
+		}
+	}
+	return n
+}
+
+// entries is a log that can be searched.
+type entries struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (e *entries) Enabled(context.Context, slog.Level) bool { return true }
+func (e *entries) WithAttrs([]slog.Attr) slog.Handler       { return e }
+func (e *entries) WithGroup(string) slog.Handler            { return e }
+func (e *entries) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		line += " " + a.String()
+		return true
+	})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, line)
+	return nil
+}
+
+func (e *entries) count(fragment string) (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, line := range e.list {
+		if strings.Contains(line, fragment) {
+			n++
+		}
+	}
+	return n
+}
+
+// eventually waits for a condition that the database or a goroutine brings
+// about.
+func eventually(t testing.TB, what string, met func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !met() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+		<-tick.C
+	}
+}
+
+func receive[T any](t testing.TB, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("not in time: %s", what)
+		panic("unreachable")
+	}
+}

@@ -1,0 +1,161 @@
+package inflight
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Landed is a command in flight that a commit of this node has begun, changed or
+// ended.
+type Landed struct {
+	transitions.InFlight // Definition and Data only where Leased
+	Status               transitions.Status
+	Leased               bool                 // a worker was reserved, and this node holds the lease
+	Stop                 bool                 // whoever works on it should stop; only Ref is set
+	Receipt              *transitions.Receipt // the answer, where it has ended
+}
+
+// flight is a command whose lease this node holds.
+type flight struct {
+	transitions.InFlight
+	slot activity
+	stop context.CancelCauseFunc // ends the attempt
+	quit context.CancelFunc      // ends also the wait for the commit of its outcome
+
+	// Guarded by Runner.mu:
+	kept      time.Time // when its lease was prolonged last, or a little earlier
+	deadline  time.Time // after it the lease is left to run out; zero: it is not known yet
+	submitted bool      // the attempt is over, and its outcome is on its way to be committed
+	progress  []byte    // the newest report that is not stored
+}
+
+// attrs are what a log entry about the command says.
+func (f *flight) attrs(more ...any) []any {
+	return append([]any{"tenant", f.Tenant, "scope", f.Scope, "key", f.Key, "workflow", f.Workflow, "transition", f.Transition,
+		"attempt", f.Attempt}, more...)
+}
+
+// Landed takes notice of a commit: it begins to work on what this node has
+// leased, and looks for the rest when it is due.
+func (r *Runner) Landed(list []Landed) {
+	hint := false
+	for i := range list {
+		switch l := &list[i]; {
+		case l.Leased:
+			r.launch(&flight{InFlight: l.InFlight, slot: activity{l.Workflow, l.Transition}, kept: time.Now()})
+		case l.Stop:
+			r.stopAttempt(l.Ref, &transitions.CancelledError{By: l.CancelledBy})
+		case l.Receipt == nil && l.Status != transitions.Processing:
+			hint = r.expect(l) || hint
+		}
+	}
+	if hint {
+		r.config.Hint()
+	}
+}
+
+// expect notes when a command is due that waits. It reports whether it is due
+// and this node has nobody for it.
+func (r *Runner) expect(l *Landed) (hint bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case l.RunAt.IsZero(): // it waits for a person
+	case l.RunAt.After(r.config.Now()):
+		r.wantAt(l.RunAt)
+	case !r.started || r.ended:
+		return true
+	case l.Phase == transitions.Scheduled:
+		r.want(true)
+	case r.slots.workers == 0:
+		r.slots.more = true
+		return true
+	case r.slots.wait(activity{l.Workflow, l.Transition}):
+		return true
+	default:
+		r.want(false)
+	}
+	return false
+}
+
+// launch begins to work on a command that this node has leased and has a slot
+// for. A runner that is stopping gives it back instead.
+func (r *Runner) launch(f *flight) {
+	ctx, quit := context.WithCancel(context.Background())
+	attempt, stop := context.WithCancelCause(ctx)
+	f.quit, f.stop = quit, stop
+	r.mu.Lock()
+	if before := r.held[f.Ref]; before != nil && !before.submitted {
+		before.stop(transitions.ErrLost) // it did not end in time, and this is the next attempt
+		r.stats.lost.Add(1)
+	}
+	r.held[f.Ref] = f
+	ended := r.ended
+	r.mu.Unlock()
+	if ended {
+		r.giveBack(f, transitions.Later(0).Back)
+		r.finish(f)
+		return
+	}
+	go r.run(ctx, attempt, f)
+}
+
+// run works on a command. Should its code end the goroutine, the lease runs out
+// as that of a node that is gone.
+func (r *Runner) run(ctx, attempt context.Context, f *flight) {
+	defer r.finish(f)
+	var v transitions.Verdict
+	if f.Phase == transitions.Scheduled {
+		v = r.decide(ctx, f)
+	} else if v = r.attempt(attempt, f); v.Outcome != nil {
+		v = r.end(ctx, f, *v.Outcome)
+	}
+	if v.Back != nil {
+		r.giveBack(f, v.Back)
+	}
+}
+
+// finish lets go of a command.
+func (r *Runner) finish(f *flight) {
+	f.stop(nil)
+	f.quit()
+	r.mu.Lock()
+	if r.held[f.Ref] == f {
+		delete(r.held, f.Ref)
+	}
+	r.mu.Unlock()
+	r.vacate(f.slot)
+}
+
+// stopAttempt ends the attempt at a command, if it is under way here.
+func (r *Runner) stopAttempt(ref transitions.Ref, cause error) {
+	r.mu.Lock()
+	f := r.held[ref]
+	r.mu.Unlock()
+	if f != nil && f.Phase != transitions.Undoing {
+		f.stop(cause)
+	}
+}
+
+// step finds the activity of the version that the command's instance has. nil:
+// this node does not know that version.
+func (r *Runner) step(f *flight) *workflow.Step {
+	for _, w := range r.config.Versions(f.Workflow) {
+		if w.Version == f.Definition {
+			return activityOf(w, f.Transition)
+		}
+	}
+	return nil
+}
+
+func activityOf(w *workflow.Workflow, transition string) *workflow.Step {
+	for _, s := range w.Named(transition) {
+		if s.Work != nil {
+			return s
+		}
+	}
+	return nil
+}

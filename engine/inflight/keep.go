@@ -1,0 +1,177 @@
+package inflight
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// note is what the keeper writes about a command: its lease goes on, or it is
+// given back.
+type note struct {
+	*flight
+	progress string            // the newest report, JSON; "" none
+	back     *transitions.Back // nil: its lease goes on
+
+	// Of one that is given back:
+	runAt time.Time // by the engine's clock; zero where it is stuck
+	next  time.Time // not to be written before: it could not be
+}
+
+// giveBack lets others have a command. The keeper writes it, with others.
+func (r *Runner) giveBack(f *flight, b *transitions.Back) {
+	n := &note{flight: f, back: b}
+	if b.Stuck == "" {
+		wait := b.Least
+		if b.Most > b.Least {
+			wait += rand.N(b.Most - b.Least)
+		}
+		n.runAt = r.config.Now().Add(wait)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held[f.Ref] != f {
+		return // another attempt has begun
+	}
+	r.stats.givenBack(b)
+	delete(r.held, f.Ref)
+	n.progress = string(f.progress)
+	r.backs = append(r.backs, n)
+	poke(r.chores)
+}
+
+// keep prolongs leases, stores progress and gives back, for all attempts of the
+// node. Whatever gathers while it writes is written next.
+func (r *Runner) keep(ctx context.Context) {
+	every := r.config.Lease / 6 // so that a lease is prolonged when a third to half of it is over
+	next := time.Now().Add(every)
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	for {
+		select {
+		case <-r.chores:
+		case <-timer.C:
+		case <-r.drained:
+			r.write(ctx, r.gather(time.Now().Add(retryGap), false)) // also what could not be written a moment ago
+			return
+		}
+		now := time.Now()
+		all := !now.Before(next)
+		if all {
+			next = now.Add(every)
+		}
+		if !r.write(ctx, r.gather(now, all)) {
+			if soon := time.Now().Add(retryGap); soon.Before(next) {
+				next = soon
+			}
+		}
+		timer.Reset(time.Until(r.nextChore(next)))
+	}
+}
+
+// nextChore is when there is something to write: when leases are looked at, at
+// the latest.
+func (r *Runner) nextChore(next time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.reportAt.IsZero() && r.reportAt.Before(next) {
+		next = r.reportAt
+	}
+	for _, n := range r.backs {
+		if n.next.Before(next) {
+			next = n.next
+		}
+	}
+	return next
+}
+
+// gather collects what is to be written now, by tenant. all looks at every lease
+// and prolongs those that need it.
+func (r *Runner) gather(now time.Time, all bool) map[string][]*note {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	notes := map[string][]*note{}
+	add := func(f *flight) {
+		notes[f.Tenant] = append(notes[f.Tenant], &note{flight: f, progress: string(f.progress)})
+		f.progress = nil
+	}
+	reports := !r.reportAt.IsZero() && !now.Before(r.reportAt)
+	if reports {
+		r.reportAt = time.Time{}
+	}
+	switch {
+	case all:
+		for _, f := range r.held {
+			if f.keeps(now) && (now.Sub(f.kept) >= r.config.Lease/3 || f.progress != nil) {
+				add(f)
+			}
+		}
+	case reports:
+		for _, f := range r.reported {
+			if f.progress != nil && f.keeps(now) && r.held[f.Ref] == f {
+				add(f)
+			}
+		}
+	}
+	if all || reports {
+		r.reported = nil
+	}
+	var waiting []*note
+	for _, n := range r.backs {
+		if now.Before(n.next) {
+			waiting = append(waiting, n)
+		} else {
+			notes[n.Tenant] = append(notes[n.Tenant], n)
+		}
+	}
+	r.backs = waiting
+	return notes
+}
+
+// keeps reports whether the lease goes on: not beyond the time that the attempt
+// has, so that one that does not end is taken over.
+func (f *flight) keeps(now time.Time) bool {
+	return f.submitted || f.deadline.IsZero() || now.Before(f.deadline)
+}
+
+// written takes notice of a note that is stored. by is who asked the command to
+// stop, or "".
+func (r *Runner) written(n *note, sent time.Time, by string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n.back == nil {
+		n.kept = sent
+		r.stats.heartbeats.Add(1)
+		if by != "" && n.Phase == transitions.Working {
+			n.stop(&transitions.CancelledError{By: by})
+		}
+		return
+	}
+	if by != "" {
+		r.want(true)
+	} else if !n.runAt.IsZero() {
+		r.wantAt(n.runAt)
+	}
+}
+
+// again takes back notes that could not be stored, to be stored soon. reports
+// says whether that includes progress.
+func (r *Runner) again(notes []*note, reports bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	soon := time.Now().Add(retryGap)
+	for _, n := range notes {
+		if !reports {
+			n.progress = ""
+		}
+		switch {
+		case n.back != nil:
+			n.next = soon
+			r.backs = append(r.backs, n)
+		case n.progress != "" && n.flight.progress == nil:
+			n.flight.progress = []byte(n.progress)
+		}
+	}
+}

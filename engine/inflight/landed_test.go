@@ -1,0 +1,199 @@
+package inflight
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestWorkThatIsLeasedAtItsAcceptAsksTheDatabaseNothing(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	w := job(t, atOnce)
+	n := newNode(t, pool, w, func(c *Config) {
+		c.Submit = func(context.Context, *transitions.Prepared) (transitions.Receipt, error) {
+			return transitions.Receipt{Status: 200}, nil
+		}
+	})
+	n.Start()
+	eventually(t, "the first look is over", func() bool { return n.asked.count("clock_timestamp(), (SELECT run_at") == 1 })
+	before, looks := n.asked.count(""), n.Stats().Looks
+	r := due("a", leased(n.name, time.Minute))
+	for range 1000 {
+		eventually(t, "a worker is free", func() bool { return n.Reserve(w, w.Named("run")[0]) })
+		n.Landed([]Landed{r.landed(w)})
+	}
+	eventually(t, "all are done", func() bool { return n.Stats().Succeeded == 1000 })
+	if asked, looked := n.asked.count("")-before, n.Stats().Looks-looks; asked != int(looked) {
+		t.Errorf("%d queries beside the %d looks", int64(asked)-looked, looked)
+	}
+}
+
+func TestWorkersAreReservedAndReleased(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	w := job(t, atOnce, func(a *activityOfText) { a.Concurrency(2) })
+	other := job(t, atOnce)
+	step := w.Named("run")[0]
+	n := startNode(t, pool, w, workers(3))
+	if !n.Reserve(w, step) || !n.Reserve(w, step) || n.Reserve(w, step) {
+		t.Error("an activity with a limit of 2 did not get 2 workers")
+	}
+	n.Release(w, step)
+	if !n.Reserve(w, step) {
+		t.Error("a worker was not given back")
+	}
+	free := &workflow.Workflow{Name: "free"}
+	if !n.Reserve(free, other.Named("run")[0]) || n.Reserve(free, other.Named("run")[0]) {
+		t.Error("another activity did not get the third worker of three")
+	}
+	n.Release(w, step)
+	n.Release(w, step)
+	n.Release(free, other.Named("run")[0])
+	if s := n.Stats(); s.Busy != 0 {
+		t.Errorf("%d are busy", s.Busy)
+	}
+}
+
+// Whoever waits is served before who comes: a reservation is refused while there
+// is older work.
+func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g := newGated()
+	w := job(t, g.work)
+	step := w.Named("run")[0]
+	n := startNode(t, pool, w, workers(1))
+	n.accept(t, w, "first")
+	receive(t, "it runs", g.begun)
+	waits := due("waits")
+	insert(t, pool, waits)
+	n.Landed([]Landed{{InFlight: *waits.Flight(waits.Tenant), Status: transitions.Pending}})
+	n.mu.Lock()
+	hints := n.hints
+	n.mu.Unlock()
+	if hints != 1 {
+		t.Errorf("others were told %d times of work that waits", hints)
+	}
+	n.Runner.mu.Lock() // the worker becomes free, and nobody has looked yet
+	n.slots.give(activity{"job", "run"})
+	n.Runner.mu.Unlock()
+	if n.Reserve(w, step) {
+		t.Error("new work got the worker")
+	}
+	n.Runner.mu.Lock()
+	n.slots.take(activity{"job", "run"}, 0)
+	n.Runner.mu.Unlock()
+	g.tell <- ""
+	receive(t, "the one that waited runs", g.begun)
+	g.tell <- ""
+	eventually(t, "both are done", func() bool { return len(n.ended()) == 2 })
+	eventually(t, "workers can be reserved again", func() bool { return n.Reserve(w, step) })
+	n.Release(w, step)
+}
+
+// The instance left the in-between state by another command.
+func TestAnAttemptThatIsNotWantedAnyMoreIsStopped(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w)
+	ref := n.accept(t, w, "a")
+	receive(t, "it runs", g.begun)
+	n.Landed([]Landed{{InFlight: transitions.InFlight{Ref: ref}, Stop: true}})
+	if got := n.failure(t); got.Kind != workflow.FailureCancelled || !got.Unknown || got.Message != "cancelled: the instance went on without it" {
+		t.Errorf("it failed as %+v", got)
+	}
+}
+
+// A due command that another node's pipeline has begun is found by Wake, long
+// before the next look.
+//
+// Not parallel: it measures time.
+func TestAHintIsFollowedAtOnce(t *testing.T) {
+	pool := database(t)
+	n := startNode(t, pool, job(t, atOnce))
+	eventually(t, "the first look is over", func() bool { return n.Stats().Looks == 1 })
+	r := due("a")
+	insert(t, pool, r)
+	begun := time.Now()
+	n.Wake()
+	becomes(t, pool, r.ref(), "it is done", func(r row) bool { return r.Status == transitions.Succeeded })
+	if took := time.Since(begun); took > lookEvery/2 {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// This test counts what happens while nothing happens, so it must let time go
+// by.
+func TestAnIdleNodeAsksOncePerSecond(t *testing.T) {
+	pool := database(t)
+	insert(t, pool, due("later", scheduled, func(r *row) { r.RunAt = time.Now().Add(time.Hour) }),
+		due("elsewhere", leased("other", time.Hour)))
+	polled := make(chan time.Time, 100)
+	n := startNode(t, pool, job(t, atOnce), func(c *Config) {
+		c.Polled = func(theirs, sent, received time.Time) {
+			if d := theirs.Sub(sent); d < -time.Minute || d > time.Minute || received.Before(sent) {
+				t.Errorf("the database says %s at %s to %s", theirs, sent, received)
+			}
+			polled <- received
+		}
+	})
+	first := receive(t, "the first look", polled)
+	before := n.asked.count("")
+	const quiet = 3500 * time.Millisecond
+	time.Sleep(quiet - time.Since(first))
+	if got := n.asked.count("") - before; got != 3 {
+		t.Errorf("%d queries in %s: %q", got, quiet, n.asked.list)
+	}
+	if got := n.asked.count("clock_timestamp(), (SELECT run_at"); got != 4 {
+		t.Errorf("%d looks", got)
+	}
+}
+
+// All workers are busy and more work waits: looking again does not help.
+func TestABusyNodeAsksOncePerSecond(t *testing.T) {
+	pool := database(t)
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w, workers(2))
+	for i := range 10 {
+		insert(t, pool, due(fmt.Sprint(i)))
+	}
+	n.Wake()
+	receive(t, "one runs", g.begun)
+	receive(t, "both run", g.begun)
+	before := n.asked.count("")
+	const busy = 2500 * time.Millisecond
+	time.Sleep(busy)
+	if got := n.asked.count("") - before; got > 5 {
+		t.Errorf("%d queries in %s: %q", got, busy, n.asked.list)
+	}
+	for range 10 {
+		g.tell <- ""
+	}
+	eventually(t, "all are done", func() bool { return len(n.ended()) == 10 })
+}
+
+// The node of the only locked row does not try again and again.
+func TestWhatSomebodyHasLockedIsNotAskedForAgainAndAgain(t *testing.T) {
+	pool := database(t)
+	r := due("a")
+	insert(t, pool, r)
+	unlock := lock(t, pool, r.ref())
+	n := startNode(t, pool, job(t, atOnce), workers(1)) // so that one candidate is as many as it asks for
+	eventually(t, "it has tried", func() bool { return n.asked.count("WITH claimed") > 0 })
+	before := n.Stats().Looks
+	const locked = 1500 * time.Millisecond
+	time.Sleep(locked)
+	if got := n.Stats().Looks - before; got > 20 {
+		t.Errorf("%d looks in %s", got, locked)
+	}
+	unlock()
+	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 })
+}

@@ -1,0 +1,292 @@
+package inflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// gated is work that says when it begins, and then waits to be told what to
+// return, or for its context.
+type gated struct {
+	begun chan *workflow.Attempt
+	tell  chan string
+	cause chan error // why its context was done
+}
+
+func newGated() *gated {
+	return &gated{begun: make(chan *workflow.Attempt, 100), tell: make(chan string, 100), cause: make(chan error, 100)}
+}
+
+func (g *gated) work(ctx context.Context, a *workflow.Attempt, _ string) (string, error) {
+	g.begun <- a
+	select {
+	case result := <-g.tell:
+		return result, nil
+	case <-ctx.Done():
+		g.cause <- context.Cause(ctx)
+		return "", ctx.Err()
+	}
+}
+
+// lapse lets the lease of a command run out now.
+func lapse(t *testing.T, n *node, ref transitions.Ref) {
+	t.Helper()
+	exec(t, n.pool, "UPDATE pawl.command SET locked_until = clock_timestamp() - interval '1 second' WHERE tenant = $1 AND scope = $2 AND key = $3",
+		ref.Tenant, ref.Scope, ref.Key)
+}
+
+func TestAHeartbeatProlongsALeaseAndCountsTheRevision(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w, lease(900*time.Millisecond))
+	ref := n.accept(t, w, "a")
+	receive(t, "it runs", g.begun)
+	first := read(t, pool, ref)
+	later := becomes(t, pool, ref, "it is prolonged beyond its first end", func(r row) bool { return r.LockedUntil.After(first.LockedUntil.Add(time.Second)) })
+	if later.Attempt != 1 || later.ClaimedBy != n.name || later.Revision <= first.Revision || !later.ClaimedAt.Equal(first.ClaimedAt) {
+		t.Errorf("after heartbeats it is %+v", later.Record)
+	}
+	g.tell <- "done"
+	becomes(t, pool, ref, "it is done", func(r row) bool { return r.Status == transitions.Succeeded })
+	if s := n.Stats(); s.Heartbeats < 2 || s.Lost != 0 || s.TakenOver != 0 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+func TestAHeartbeatWaitsForNoLockAndDoesNotThinkTheLeaseLost(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w, lease(3*time.Second))
+	locked, free := n.accept(t, w, "a"), n.accept(t, w, "b")
+	receive(t, "one runs", g.begun)
+	receive(t, "both run", g.begun)
+	unlock := lock(t, pool, locked)
+	before := read(t, pool, locked)
+	becomes(t, pool, free, "the other is prolonged", func(r row) bool { return r.Revision > 1 })
+	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.count("SELECT 1 FROM pawl.command x") > 0 })
+	if got := read(t, pool, locked); got.Revision != before.Revision {
+		t.Fatal("the row was written while it was locked")
+	}
+	unlock()
+	becomes(t, pool, locked, "it is prolonged when it can be", func(r row) bool { return r.LockedUntil.After(before.LockedUntil) })
+	if s := n.Stats(); s.Lost != 0 {
+		t.Errorf("%d leases were thought lost", s.Lost)
+	}
+	g.tell <- ""
+	g.tell <- ""
+	eventually(t, "both are done", func() bool { return len(n.ended()) == 2 })
+}
+
+// The row is locked when the attempt fails, and is written when it can be.
+func TestAGiveBackWaitsForNoLock(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	fail := make(chan struct{})
+	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
+		<-fail
+		return "", errors.New("not now")
+	}, func(a *activityOfText) { a.Retry(workflow.Retry{First: time.Hour, Max: time.Hour}) })
+	n := startNode(t, pool, w)
+	locked, free := n.accept(t, w, "a"), n.accept(t, w, "b")
+	unlock := lock(t, pool, locked)
+	close(fail)
+	becomes(t, pool, free, "the other is given back", func(r row) bool { return r.Status == transitions.FailedRetryable })
+	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.count("SELECT 1 FROM pawl.command x") > 0 })
+	unlock()
+	got := becomes(t, pool, locked, "it is given back", func(r row) bool { return r.Status == transitions.FailedRetryable })
+	if got.Failures != 1 || got.Failure != "not now" {
+		t.Errorf("it has %d failures: %s", got.Failures, got.Failure)
+	}
+}
+
+// A is frozen for as long as its lease lasts, and then goes on in each of the
+// ways in which it could write.
+func TestAZombieChangesNothing(t *testing.T) {
+	t.Parallel()
+	for name, wake := range map[string]func(g *gated){
+		"by its outcome":    func(g *gated) { g.tell <- "late" },
+		"by its heartbeats": func(*gated) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := database(t)
+			mine, theirs := newGated(), newGated()
+			w := job(t, mine.work)
+			short := 30 * time.Second
+			if name == "by its heartbeats" {
+				short = 600 * time.Millisecond
+			}
+			zombie := startNode(t, pool, w, lease(short), workers(1)) // it has nobody to take over from itself
+			ref := zombie.accept(t, w, "a")
+			receive(t, "the first attempt", mine.begun)
+			lapse(t, zombie, ref)
+			other := startNode(t, pool, job(t, theirs.work))
+			if a := receive(t, "the second attempt", theirs.begun); a.Number != 2 {
+				t.Fatalf("the second attempt has number %d", a.Number)
+			}
+			before := read(t, pool, ref)
+			wake(mine)
+			eventually(t, "the zombie knows", func() bool { return zombie.Stats().Lost == 1 && zombie.Stats().Busy == 0 })
+			if after := read(t, pool, ref); after.Revision != before.Revision || after.ClaimedBy != other.name || after.Attempt != 2 {
+				t.Errorf("the zombie changed the row: %+v", after.Record)
+			}
+			if name == "by its heartbeats" && receive(t, "its context is done", mine.cause) != transitions.ErrLost {
+				t.Error("its context ended for another reason")
+			}
+			if zombie.log.count("lost the lease") != 1 {
+				t.Errorf("logged %q", zombie.log.list)
+			}
+			theirs.tell <- "ok"
+			eventually(t, "the other ends it", func() bool { return len(other.ended()) == 1 })
+			if len(zombie.ended()) != 0 {
+				t.Error("the zombie ended it")
+			}
+		})
+	}
+}
+
+func TestAZombieGivesNothingBack(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	begun, fail := make(chan struct{}), make(chan struct{})
+	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
+		close(begun)
+		<-fail
+		return "", errors.New("late")
+	})
+	zombie := startNode(t, pool, w, workers(1)) // it has nobody to take over from itself
+	ref := zombie.accept(t, w, "a")
+	receive(t, "it runs", begun)
+	lapse(t, zombie, ref)
+	g := newGated()
+	startNode(t, pool, job(t, g.work))
+	receive(t, "the second attempt", g.begun)
+	before := read(t, pool, ref)
+	close(fail)
+	eventually(t, "the zombie has tried", func() bool { return zombie.asked.count("SELECT 1 FROM pawl.command x") > 0 })
+	if after := read(t, pool, ref); after.Revision != before.Revision || after.Status != transitions.Processing {
+		t.Errorf("the zombie changed the row: %+v", after.Record)
+	}
+	g.tell <- ""
+	becomes(t, pool, ref, "the other ends it", func(r row) bool { return r.Status == transitions.Succeeded })
+}
+
+func TestAFunctionThatIgnoresItsContextLosesItsLease(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	free := make(chan struct{})
+	defer close(free)
+	deaf := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
+		<-free
+		return "", nil
+	}, func(a *activityOfText) { a.Timeout(300 * time.Millisecond) })
+	n := startNode(t, pool, deaf, lease(600*time.Millisecond), workers(1))
+	ref := n.accept(t, deaf, "a")
+	begun := time.Now()
+	other := startNode(t, pool, job(t, atOnce))
+	eventually(t, "another does it", func() bool { return len(other.ended()) == 1 })
+	if got := read(t, pool, ref); got.Attempt != 2 || got.Status != transitions.Succeeded {
+		t.Errorf("it is %s by attempt %d", got.Status, got.Attempt)
+	}
+	t.Logf("taken over %s after its begin", time.Since(begun).Round(time.Millisecond))
+	if n.Reserve(deaf, deaf.Named("run")[0]) {
+		t.Error("its worker is free, though it is not")
+	}
+}
+
+// One node alone takes its own lost attempt over, too.
+func TestANodeTakesOverFromItself(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	free := make(chan struct{})
+	w := job(t, func(_ context.Context, a *workflow.Attempt, _ string) (string, error) {
+		if a.Number == 1 {
+			<-free
+		}
+		return fmt.Sprint(a.Number), nil
+	}, func(a *activityOfText) { a.Timeout(200 * time.Millisecond) })
+	n := startNode(t, pool, w, lease(500*time.Millisecond))
+	n.accept(t, w, "a")
+	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 })
+	close(free)
+	eventually(t, "the first attempt ends", func() bool { return n.Stats().Busy == 0 })
+	if list := n.ended(); len(list) != 1 || list[0].Resumed.Attempt != 2 {
+		t.Errorf("ended by %d attempts", len(list))
+	}
+	if s := n.Stats(); s.Lost != 1 || s.TakenOver != 1 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+func TestProgressIsStoredSoonAndTogether(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w)
+	ref := n.accept(t, w, "a")
+	a := receive(t, "it runs", g.begun)
+	writes := n.asked.count("u.progress::json")
+	for i := range 1000 {
+		if err := a.Report(map[string]int{"done": i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reported := time.Now()
+	got := becomes(t, pool, ref, "the newest is stored", func(r row) bool { return string(r.Progress) == `{"done":999}` })
+	t.Logf("stored %s after it", time.Since(reported).Round(time.Millisecond))
+	if more := n.asked.count("u.progress::json") - writes; more > 3 {
+		t.Errorf("1000 reports were stored in %d writes", more)
+	}
+	if got.Revision < 2 || got.LockedUntil.Before(got.ClaimedAt) {
+		t.Errorf("it is %+v", got.Record)
+	}
+	eventually(t, "who watches is told", func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return len(n.changed) > 0
+	})
+	g.tell <- ""
+	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 })
+	if err := a.Report("late"); err != nil { // and does no harm
+		t.Error(err)
+	}
+}
+
+// PostgreSQL takes less deeply nested JSON than Go does.
+func TestAReportThatCannotBeStoredCostsNoLease(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w, lease(3*time.Second))
+	ref := n.accept(t, w, "a")
+	a := receive(t, "it runs", g.begun)
+	n.report(n.flights()[0], []byte(strings.Repeat("[", 30_000)+strings.Repeat("]", 30_000)))
+	eventually(t, "it is refused", func() bool { return n.log.count("cannot prolong leases") == 1 })
+	if err := a.Report(strings.Repeat("x", maxProgress)); err != nil || n.log.count("too long") != 1 {
+		t.Errorf("a long report: %v, logged %q", err, n.log.list)
+	}
+	before := read(t, pool, ref)
+	becomes(t, pool, ref, "the lease is prolonged", func(r row) bool { return r.LockedUntil.After(before.LockedUntil) })
+	if err := a.Report(1); err != nil {
+		t.Fatal(err)
+	}
+	becomes(t, pool, ref, "the next report is stored", func(r row) bool { return string(r.Progress) == "1" })
+	g.tell <- ""
+	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 })
+	if n.log.count("cannot prolong leases") != 1 {
+		t.Errorf("logged %q", n.log.list)
+	}
+}

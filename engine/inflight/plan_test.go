@@ -1,0 +1,174 @@
+package inflight
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// plan is what the test reads of a plan.
+type plan struct {
+	Type     string `json:"Node Type"`
+	Relation string `json:"Relation Name"`
+	Index    string `json:"Index Name"`
+	Cond     string `json:"Index Cond"`
+	Rows     int    `json:"Actual Rows"`
+	Plans    []plan `json:"Plans"`
+}
+
+// probed are the only indexes that a statement may use, with the columns that it
+// must bind.
+var probed = map[string][]string{
+	"command_pkey":   {"tenant = ", "scope = ", "key = "},
+	"instance_pkey":  {"tenant = ", "id >= ", "id <= "},
+	"command_due":    {"run_at "},
+	"command_leased": {"locked_until < "},
+}
+
+// A plan that a connection made for an empty table stays in use while it fills.
+// So the statements that write have one plan, in both. The look is planned each
+// time; what it must not do is to read a full table.
+func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
+	pool := database(t)
+	t.Run("empty", func(t *testing.T) { explainProbes(t, pool) })
+
+	execAll(t, pool, "VACUUM ANALYZE")
+	t.Run("empty and vacuumed", func(t *testing.T) { explainProbes(t, pool) })
+
+	// Of 100,000 in flight most are waiting or leased, a few are due, and there
+	// are as many again that are finished.
+	execAll(t, pool, `
+INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+SELECT 't' || n % 3, gen_random_uuid(), 'job', 1, 's', 1, '{}', true, decode(repeat('00', 32), 'hex'), now(), now() FROM generate_series(1, 100000) n;
+INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at, finished_at)
+SELECT tenant, 'job:' || id, 'done', chain, 'succeeded', 'job', 'run', id, 'a', 200, '{}', now(), now() FROM pawl.instance;
+INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request, attempt, failures, revision,
+	run_at, claimed_by, claimed_at, locked_until, created_at, updated_at)
+SELECT tenant, 'job:' || id, 'k', chain, status, CASE WHEN n % 2 = 0 THEN 'working' ELSE 'scheduled' END, 'job', 'run', id, 'a', '{}', 0, 0, 0,
+	CASE WHEN status = 'pending' THEN now() + (n - 50) * interval '1 second' END, 'n', now(), CASE WHEN status = 'processing' THEN now() + interval '1 hour' END, now(), now()
+FROM (SELECT *, row_number() OVER () AS n, CASE WHEN row_number() OVER () % 3 = 0 THEN 'processing' ELSE 'pending' END AS status FROM pawl.instance) i;`)
+	t.Run("full, with the statistics of the empty ones", func(t *testing.T) {
+		explainProbes(t, pool)
+		explainLook(t, pool)
+	})
+
+	execAll(t, pool, "UPDATE pawl.command SET run_at = now() - random() * interval '1 hour' WHERE run_at IS NOT NULL")
+	t.Run("full, and all is due, with the statistics of the empty ones", func(t *testing.T) { explainLook(t, pool) })
+
+	execAll(t, pool, "ANALYZE")
+	t.Run("full, and all is due", func(t *testing.T) { explainLook(t, pool) })
+
+	execAll(t, pool, "UPDATE pawl.command SET run_at = now() + random() * interval '1 hour' WHERE run_at IS NOT NULL; ANALYZE")
+	t.Run("full", func(t *testing.T) {
+		explainProbes(t, pool)
+		explainLook(t, pool)
+	})
+}
+
+// explainProbes asks for the plans that a connection may keep, as they are made
+// in the message that the runner sends.
+func explainProbes(t *testing.T, pool *pgxpool.Pool) {
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for name, s := range map[string]struct {
+		sql        string
+		parameters int
+	}{"claim": {claimSQL, 7}, "keep": {keepSQL, 13}, "held": {heldSQL, 5}, "cancel": {cancelSQL, 5}} {
+		t.Run(name, func(t *testing.T) {
+			err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(t.Context(), probes); err != nil {
+					return err
+				}
+				if _, err := tx.Exec(t.Context(), "PREPARE q_"+name+" AS "+s.sql); err != nil {
+					return err
+				}
+				nulls := strings.TrimSuffix(strings.Repeat("NULL, ", s.parameters), ", ")
+				for _, p := range explain(t, tx, fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE q_%s(%s)", name, nulls)) {
+					check(t, p)
+				}
+				_, err := tx.Exec(t.Context(), "DEALLOCATE q_"+name)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// explainLook executes looks and counts the rows that they touch.
+func explainLook(t *testing.T, pool *pgxpool.Pool) {
+	for name, q := range map[string]question{
+		"idle workers": {works: 20, dues: dueBatch},
+		"some full":    {works: 5, dues: dueBatch, full: []string{"other run"}},
+		"what is new":  {works: 5, dues: dueBatch, since: time.Now().Add(-lateness)},
+		"no workers":   {works: 0, dues: 0},
+	} {
+		t.Run("look, "+name, func(t *testing.T) {
+			for _, p := range explain(t, pool, "EXPLAIN (ANALYZE, FORMAT JSON) "+lookSQL, pgx.QueryExecModeExec, time.Now(), int64(q.dues), int64(q.works),
+				append([]string{}, q.full...), q.since) {
+				check(t, p)
+			}
+		})
+	}
+}
+
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func explain(t *testing.T, by querier, sql string, args ...any) (nodes []plan) {
+	t.Helper()
+	var raw []byte
+	if err := by.QueryRow(t.Context(), sql, args...).Scan(&raw); err != nil {
+		t.Fatal(err)
+	}
+	var plans []struct{ Plan plan }
+	if err := json.Unmarshal(raw, &plans); err != nil || len(plans) == 0 {
+		t.Fatalf("%v: %s", err, raw)
+	}
+	for _, p := range plans {
+		nodes = append(nodes, p.Plan)
+	}
+	return nodes
+}
+
+func check(t *testing.T, p plan) {
+	t.Helper()
+	switch p.Type {
+	case "Seq Scan", "Bitmap Heap Scan", "Sort":
+		t.Errorf("%s on %s", p.Type, p.Relation)
+	case "Index Scan", "Index Only Scan":
+		bound, ok := probed[p.Index]
+		if !ok {
+			t.Errorf("it uses %s: %s", p.Index, p.Cond)
+		}
+		for _, column := range bound {
+			if !strings.Contains(p.Cond, column) {
+				t.Errorf("%s of %s does not bind %s: %s", p.Type, p.Index, column, p.Cond)
+			}
+		}
+		if p.Rows > 3*dueBatch {
+			t.Errorf("it reads %d rows of %s", p.Rows, p.Index)
+		}
+	}
+	for _, sub := range p.Plans {
+		check(t, sub)
+	}
+}
+
+func execAll(t *testing.T, pool *pgxpool.Pool, sql string) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+}

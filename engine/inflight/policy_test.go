@@ -1,0 +1,260 @@
+package inflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// describe says in a line what becomes of a command.
+func describe(v transitions.Verdict) string {
+	switch {
+	case v.Outcome != nil && v.Outcome.Failure != nil:
+		f := v.Outcome.Failure
+		text := fmt.Sprintf("%s after %d", f.Kind, f.Attempts)
+		if f.Unknown {
+			text += ", unknown"
+		}
+		return text
+	case v.Outcome != nil:
+		return "done " + string(v.Outcome.Result)
+	case v.Back == nil:
+		return "nothing"
+	}
+	text := string(v.Back.Status)
+	if v.Back.Stuck != "" {
+		text += " " + v.Back.Stuck
+	} else {
+		text += fmt.Sprintf(" in %s..%s", v.Back.Least, v.Back.Most)
+	}
+	if v.Back.Failed {
+		text += ", counted"
+	}
+	return text
+}
+
+// policies are what an activity may declare.
+var policies = map[string]*workflow.Work{
+	"":      {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}},
+	"once":  {Retry: workflow.Retry{Attempts: 1, First: time.Second, Max: time.Minute}},
+	"asks":  {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, AskPerson: true},
+	"check": {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, Checkable: true},
+	"both":  {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, Checkable: true, AskPerson: true},
+}
+
+func TestBeforeAnAttempt(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		policy string
+		flight transitions.InFlight
+		want   string
+	}{
+		{"the first", "", transitions.InFlight{Attempt: 1}, "go on"},
+		{"a retry", "", transitions.InFlight{Attempt: 3, Failures: 2}, "go on"},
+		{"after a lost worker", "", transitions.InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
+		{"after too many", "", transitions.InFlight{Attempt: 4, Failures: 3, TakenFrom: "n"}, "abandoned after 3, unknown"},
+		{"without a retry", "once", transitions.InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "abandoned after 1, unknown"},
+		{"not to be repeated", "asks", transitions.InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "failed_retryable unknown_outcome"},
+		{"not to be repeated, the last", "asks", transitions.InFlight{Attempt: 4, Failures: 3, TakenFrom: "n"}, "failed_retryable unknown_outcome"},
+		{"not to be repeated, but a person said so", "asks", transitions.InFlight{Attempt: 3}, "go on"},
+		{"to be checked", "check", transitions.InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
+		{"to be checked though there are none left", "check", transitions.InFlight{Attempt: 4, Failures: 3, TakenFrom: "n"}, "go on"},
+		{"to be checked first of all", "both", transitions.InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
+		{"cancelled before the first", "", transitions.InFlight{Attempt: 1, CancelledBy: "bob"}, "cancelled after 0"},
+		{"cancelled between two", "check", transitions.InFlight{Attempt: 3, Failures: 2, CancelledBy: "bob"}, "cancelled after 2, unknown"},
+		{"an undo", "", transitions.InFlight{Phase: transitions.Undoing, Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
+		{"an undo that cannot be cancelled", "", transitions.InFlight{Phase: transitions.Undoing, Attempt: 1, CancelledBy: "bob"}, "go on"},
+		{"an undo after too many", "", transitions.InFlight{Phase: transitions.Undoing, Attempt: 4, Failures: 3, TakenFrom: "n"}, "failed_retryable undo_failed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.flight.Phase == "" {
+				c.flight.Phase = transitions.Working
+			}
+			v, decided := c.flight.Before(policies[c.policy])
+			got := "go on"
+			if decided {
+				got = describe(v)
+			}
+			if got != c.want {
+				t.Errorf("it comes to %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAfterAnAttempt(t *testing.T) {
+	broken := errors.New("broken")
+	work := &workflow.Work{Retry: workflow.Retry{Attempts: 3}, Checkable: true}
+	panicked := (&transitions.InFlight{Phase: transitions.Working, Attempt: 1}).Try(work,
+		transitions.Code{Do: func() ([]byte, error) { panic("no") }}, func(any, []byte) {})
+	notDone := (&transitions.InFlight{Phase: transitions.Working, Attempt: 4, Failures: 3}).Try(work,
+		transitions.Code{Check: func() ([]byte, bool, error) { return nil, false, nil }}, nil)
+	first, last := transitions.InFlight{Attempt: 1}, transitions.InFlight{Attempt: 3, Failures: 2}
+	undo, lastUndo := transitions.InFlight{Phase: transitions.Undoing, Attempt: 1}, transitions.InFlight{Phase: transitions.Undoing, Attempt: 3, Failures: 2}
+	bob := &transitions.CancelledError{By: "bob"}
+	for _, c := range []struct {
+		name   string
+		policy string
+		flight transitions.InFlight
+		try    transitions.Try
+		want   string
+	}{
+		{"success", "", first, transitions.Try{Result: []byte("1")}, "done 1"},
+		{"success though it was cancelled", "", first, transitions.Try{Result: []byte("1"), Cause: bob}, "done 1"},
+		{"success while the node stops", "", first, transitions.Try{Result: []byte("1"), Cause: transitions.ErrStopping}, "done 1"},
+		{"an error", "", first, transitions.Try{Err: broken}, "failed_retryable in 0s..1s, counted"},
+		{"a second error", "", transitions.InFlight{Attempt: 2, Failures: 1}, transitions.Try{Err: broken}, "failed_retryable in 0s..2s, counted"},
+		{"the last error", "", last, transitions.Try{Err: broken}, "failed after 3, unknown"},
+		{"the only error", "once", first, transitions.Try{Err: broken}, "failed after 1, unknown"},
+		{"a final error", "", first, transitions.Try{Err: workflow.Final(broken), Final: true}, "failed after 1"},
+		{"a timeout", "", first, transitions.Try{Err: context.DeadlineExceeded, Cause: transitions.ErrTimeout}, "failed_retryable in 0s..1s, counted"},
+		{"cancelled", "", first, transitions.Try{Err: context.Canceled, Cause: bob}, "cancelled after 1, unknown"},
+		{"cancelled at the last error", "", last, transitions.Try{Err: broken, Cause: bob}, "cancelled after 3, unknown"},
+		{"cancelled at a final error", "", first, transitions.Try{Err: broken, Final: true, Cause: bob}, "cancelled after 1"},
+		{"the node stops", "", last, transitions.Try{Err: context.Canceled, Cause: transitions.ErrStopping}, "pending in 0s..0s"},
+		{"the lease is lost", "", last, transitions.Try{Err: broken, Cause: transitions.ErrLost}, "nothing"},
+		{"a panic", "", first, panicked, "failed_retryable in 0s..1s, counted"},
+		{"checked in vain", "check", transitions.InFlight{Attempt: 4, Failures: 3}, notDone, "abandoned after 3"},
+
+		{"asks: an error that says what it is", "asks", first, transitions.Try{Err: broken}, "failed_retryable in 0s..1s, counted"},
+		{"asks: the last of those", "asks", last, transitions.Try{Err: broken}, "failed after 3, unknown"},
+		{"asks: a final error", "asks", first, transitions.Try{Err: broken, Final: true, Cause: transitions.ErrTimeout}, "failed after 1"},
+		{"asks: a timeout", "asks", first, transitions.Try{Err: broken, Cause: transitions.ErrTimeout}, "failed_retryable unknown_outcome, counted"},
+		{"asks: its own timeout", "asks", first, transitions.Try{Err: fmt.Errorf("post: %w", context.DeadlineExceeded)}, "failed_retryable unknown_outcome, counted"},
+		{"asks: that of a socket", "asks", first, transitions.Try{Err: fmt.Errorf("read: %w", os.ErrDeadlineExceeded)}, "failed_retryable unknown_outcome, counted"},
+		{"asks: a panic", "asks", first, panicked, "failed_retryable unknown_outcome, counted"},
+		{"asks: the node stops", "asks", first, transitions.Try{Err: context.Canceled, Cause: transitions.ErrStopping}, "failed_retryable unknown_outcome, counted"},
+		{"asks: cancelled", "asks", first, transitions.Try{Err: context.Canceled, Cause: bob}, "cancelled after 1, unknown"},
+		{"asks, but can be checked: a timeout", "both", first, transitions.Try{Err: broken, Cause: transitions.ErrTimeout}, "failed_retryable in 0s..1s, counted"},
+		{"asks, but can be checked: the node stops", "both", first, transitions.Try{Err: broken, Cause: transitions.ErrStopping}, "pending in 0s..0s"},
+
+		{"undo: success", "", undo, transitions.Try{}, "done "},
+		{"undo: an error", "asks", undo, transitions.Try{Err: context.DeadlineExceeded}, "failed_retryable in 0s..1s, counted"},
+		{"undo: the last error", "", lastUndo, transitions.Try{Err: broken}, "failed_retryable undo_failed, counted"},
+		{"undo: a final error", "", undo, transitions.Try{Err: broken, Final: true}, "failed_retryable undo_failed, counted"},
+		{"undo: the node stops", "", lastUndo, transitions.Try{Err: broken, Cause: transitions.ErrStopping}, "pending in 0s..0s"},
+		{"undo: the lease is lost", "", lastUndo, transitions.Try{Err: broken, Cause: transitions.ErrLost}, "nothing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.flight.Phase == "" {
+				c.flight.Phase = transitions.Working
+			}
+			if got := describe(c.flight.After(policies[c.policy], c.try)); got != c.want {
+				t.Errorf("it comes to %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAfterAScheduledCommand(t *testing.T) {
+	failed := func(code workflow.Code) error { return workflow.Errorf(code, "no") }
+	for _, c := range []struct {
+		name              string
+		attempt, failures int
+		err               error
+		want              string
+	}{
+		{"decided", 1, 0, nil, "nothing"},
+		{"taken over by another", 1, 0, failed(workflow.LeaseLost), "nothing"},
+		{"paused", 1, 0, failed(workflow.Paused), "pending in 500ms..1s"},
+		{"paused for long", 50, 0, failed(workflow.Paused), "pending in 15s..30s"},
+		{"unknown here", 3, 0, failed(workflow.WorkflowNotFound), "pending in 2s..4s"},
+		{"the node stops", 1, 0, failed(workflow.ShuttingDown), "pending in 0s..0s"},
+		{"no database", 1, 0, failed(workflow.Unavailable), "failed_retryable in 0s..1s, counted"},
+		{"no database for long", 99, 98, failed(workflow.Unavailable), "failed_retryable in 0s..1m0s, counted"},
+		{"full", 9, 8, failed(workflow.Overloaded), "failed_retryable in 0s..1m0s, counted"},
+		{"a defect", 1, 0, failed(workflow.Internal), "failed_retryable in 0s..1s, counted"},
+		{"a defect that stays", 5, 4, failed(workflow.Internal), "failed_retryable undecidable, counted"},
+		{"a role", 5, 4, failed(workflow.RoleRequired), "failed_retryable undecidable, counted"},
+		{"no transition of that name", 5, 4, failed(workflow.TransitionNotFound), "failed_retryable undecidable, counted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := describe((&transitions.InFlight{Attempt: c.attempt, Failures: c.failures}).AfterDue(c.err)); got != c.want {
+				t.Errorf("it comes to %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// The errors of Go's own HTTP client are timeouts by their behaviour.
+func TestTimeoutsOfAnHTTPClientAreUnknown(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:1", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = http.DefaultClient.Do(r)
+	f := transitions.InFlight{Phase: transitions.Working, Attempt: 1}
+	if v := f.After(policies["asks"], transitions.Try{Err: err}); v.Back == nil || v.Back.Stuck == "" {
+		t.Errorf("%v is taken for known: %s", err, describe(v))
+	}
+}
+
+// maxMessage is how many bytes of an error are stored.
+const maxMessage = 1000
+
+func FuzzMessagesCanBeStored(f *testing.F) {
+	for _, s := range []string{"", "plain", "nul\x00nul", "bad\xff\xfeutf8", strings.Repeat("ä", 600), strings.Repeat("x", 999) + "€", "\xe2\x82"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		one := transitions.InFlight{Phase: transitions.Working, Attempt: 1}
+		got := one.After(policies["once"], transitions.Try{Err: errors.New(s)}).Outcome.Failure.Message
+		if len(got) > maxMessage || !utf8.ValidString(got) || strings.Contains(got, "\x00") {
+			t.Errorf("%q", got)
+		}
+		if utf8.ValidString(s) && len(s) <= maxMessage && !strings.Contains(s, "\x00") && got != s {
+			t.Errorf("%q became %q", s, got)
+		}
+	})
+}
+
+// Whatever a command has been through, it ends or it is due or a person has it,
+// and the numbers make sense.
+func FuzzVerdicts(f *testing.F) {
+	f.Add(uint8(0), uint8(1), uint8(0), uint8(0), uint8(0))
+	f.Add(uint8(2), uint8(4), uint8(3), uint8(3), uint8(7))
+	f.Fuzz(func(t *testing.T, policy, attempt, failures, cause, bits uint8) {
+		w := []*workflow.Work{policies[""], policies["once"], policies["asks"], policies["check"], policies["both"]}[policy%5]
+		in := transitions.InFlight{Phase: transitions.Working, Attempt: 1 + int(attempt), Failures: int(failures)}
+		if bits&1 != 0 {
+			in.Phase = transitions.Undoing
+		}
+		if bits&2 != 0 {
+			in.TakenFrom = "n"
+		}
+		v, decided := in.Before(w)
+		if !decided {
+			tried := transitions.Try{Cause: []error{nil, transitions.ErrStopping, transitions.ErrTimeout, &transitions.CancelledError{By: "bob"}}[cause%4], Final: bits&4 != 0, Err: errors.New("no")}
+			if bits&8 != 0 {
+				tried = transitions.Try{Result: []byte("1")}
+			}
+			v = in.After(w, tried)
+		}
+		switch {
+		case (v.Outcome == nil) == (v.Back == nil):
+			t.Fatalf("it comes to both or neither: %s", describe(v))
+		case v.Outcome != nil && v.Outcome.Failure != nil:
+			if n := v.Outcome.Failure.Attempts; n != in.Attempt && n != in.Attempt-1 {
+				t.Errorf("%d attempts were begun: %s", in.Attempt, describe(v))
+			}
+			if in.Phase == transitions.Undoing {
+				t.Errorf("an undo gave up by itself: %s", describe(v))
+			}
+		case v.Back != nil:
+			if v.Back.Least > v.Back.Most || v.Back.Most > w.Retry.Max || v.Back.Most < 0 {
+				t.Errorf("it waits %s to %s", v.Back.Least, v.Back.Most)
+			}
+		}
+	})
+}

@@ -1,0 +1,200 @@
+package inflight
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Config is what a runner needs. All of it is required.
+type Config struct {
+	Pool     *pgxpool.Pool
+	In       func(sql string) string                    // puts the schema's name into a statement
+	Node     string                                     // who holds the leases: no other runner's, also not an earlier one's
+	Versions func(workflow string) []*workflow.Workflow // the newest first; nil: it is not known here
+	Submit   func(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error)
+	Changed  func(refs []transitions.Ref)           // rows that changed other than by Submit. It must not block
+	Hint     func()                                 // there is due work that another node could take. It must not block
+	Polled   func(theirs, sent, received time.Time) // the database's clock, as a look saw it
+	Now      func() time.Time                       // by which commands are due
+	Log      *slog.Logger
+	Workers  int           // attempts at once
+	Lease    time.Duration // how long a lease lasts without a heartbeat
+}
+
+const (
+	lookEvery   = time.Second           // at least
+	dueGap      = 5 * time.Millisecond  // between two looks for what is due next
+	lateness    = 2 * time.Second       // of a command that becomes due before others see it; later ones wait for the next tick
+	dueBatch    = 500                   // scheduled commands in one claim
+	dueAtOnce   = 2 * dueBatch          // scheduled commands being decided: the next are claimed meanwhile
+	reportGap   = 50 * time.Millisecond // how long a report of progress waits for others
+	retryGap    = time.Second           // until a lease or a give-back is written again that could not be
+	maxProgress = 64 << 10              // bytes of one report
+	budget      = 10 * time.Second      // of one message to the database
+	stopGrace   = 2 * time.Second       // for attempts to end that were told to, and for the last give-backs
+)
+
+// Runner works on commands in flight. It is safe for concurrent use.
+type Runner struct {
+	config Config
+	sql    statements
+	stats  stats
+
+	woken  chan struct{} // one token: the looker should think again
+	chores chan struct{} // one token: the keeper should think again
+
+	work     sync.WaitGroup // the looker and the keeper
+	endLook  context.CancelFunc
+	endKeep  context.CancelFunc
+	stopping chan struct{} // closed when Stop begins
+	idle     chan struct{} // closed when nobody works any more, after that
+	drain    sync.Once
+	drained  chan struct{} // closed when the keeper should write what is left, and end
+
+	mu       sync.Mutex
+	started  bool
+	ended    bool // Stop has begun
+	looking  bool // the looker is there
+	slots    slots
+	held     map[transitions.Ref]*flight
+	wanted   wanted
+	vain     int       // claims in a row that got nothing
+	seen     time.Time // scheduled commands due before it have been found, but for late ones
+	reported []*flight // with progress to be stored
+	reportAt time.Time // when it is
+	backs    []*note   // to be given back
+}
+
+// New makes a runner; Start begins its work.
+func New(c Config) *Runner {
+	return &Runner{config: c, sql: newStatements(c.In), woken: make(chan struct{}, 1), chores: make(chan struct{}, 1),
+		stopping: make(chan struct{}), idle: make(chan struct{}), drained: make(chan struct{}), held: map[transitions.Ref]*flight{},
+		slots: slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
+}
+
+// Start begins to look for work.
+func (r *Runner) Start() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.started || r.ended {
+		return
+	}
+	r.started, r.looking = true, true
+	var looker, keeper context.Context
+	looker, r.endLook = context.WithCancel(context.Background())
+	keeper, r.endKeep = context.WithCancel(context.Background())
+	r.work.Go(func() { r.watch(looker) })
+	r.work.Go(func() { r.keep(keeper) })
+}
+
+// Stop takes no new work and waits for what is under way. When ctx ends first it
+// cancels the attempts, and gives back what they did not finish. It returns when
+// all is written; an attempt that ignores its context is left alone, and its
+// lease will run out. It may be called twice.
+func (r *Runner) Stop(ctx context.Context) {
+	r.mu.Lock()
+	if !r.started {
+		r.ended = true
+		r.mu.Unlock()
+		return
+	}
+	if !r.ended {
+		r.ended = true
+		close(r.stopping)
+		r.checkIdle()
+	}
+	r.mu.Unlock()
+
+	select {
+	case <-r.idle:
+	case <-ctx.Done():
+		r.interrupt()
+	}
+	r.endLook()
+	r.drain.Do(func() { close(r.drained) })
+	enough := time.AfterFunc(stopGrace, r.endKeep)
+	r.work.Wait()
+	enough.Stop()
+	r.endKeep()
+	r.config.Hint() // of what was given back
+}
+
+// interrupt ends what is under way: first the attempts, then, a moment later,
+// also the commits of outcomes that it waits for.
+func (r *Runner) interrupt() {
+	r.endLook()
+	for _, f := range r.flights() {
+		f.stop(transitions.ErrStopping)
+	}
+	if r.becomesIdle(stopGrace) {
+		return
+	}
+	for _, f := range r.flights() {
+		f.quit()
+	}
+	if !r.becomesIdle(stopGrace / 4) {
+		for _, f := range r.flights() {
+			r.config.Log.Warn("an attempt ignores that it was told to end; its lease will run out", f.attrs()...)
+		}
+	}
+}
+
+func (r *Runner) becomesIdle(within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-r.idle:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// checkIdle tells Stop when nobody works any more. r.mu is held.
+func (r *Runner) checkIdle() {
+	if !r.ended || r.looking || r.slots.busy > 0 {
+		return
+	}
+	select {
+	case <-r.idle:
+	default:
+		close(r.idle)
+	}
+}
+
+func (r *Runner) flights() []*flight {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]*flight, 0, len(r.held))
+	for _, f := range r.held {
+		list = append(list, f)
+	}
+	return list
+}
+
+// poke leaves a token in a channel that holds one.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// sleep reports false if the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

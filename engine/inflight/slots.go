@@ -1,0 +1,133 @@
+package inflight
+
+import "github.com/pawlhq/pawl/workflow"
+
+// activity names what an attempt runs. Its attempts share a limit, whatever the
+// version of the workflow. The zero activity is the deciding of a scheduled
+// command, which takes no worker.
+type activity struct{ workflow, transition string }
+
+// slots counts who works, and who could. Runner.mu guards it.
+type slots struct {
+	workers  int // that are free
+	deciding int // scheduled commands that could be decided besides
+	busy     int // both kinds that are taken
+	loads    map[activity]*load
+	more     bool // there may be due work that waits for any worker
+	moreDue  bool // there are more scheduled commands that are due
+}
+
+// load is how busy an activity is.
+type load struct {
+	running int
+	limit   int  // 0: as many as there are workers
+	waiting bool // there may be due work of it that waits for one of its own attempts to end
+}
+
+func (l *load) full() bool { return l.limit > 0 && l.running >= l.limit }
+
+// of finds the load of an activity. It keeps the limit that was seen last.
+func (s *slots) of(a activity, limit int) *load {
+	l := s.loads[a]
+	if l == nil {
+		l = &load{}
+		s.loads[a] = l
+	}
+	l.limit = limit
+	return l
+}
+
+// take takes a slot, if one is free.
+func (s *slots) take(a activity, limit int) bool {
+	if a == (activity{}) {
+		if s.deciding == 0 {
+			return false
+		}
+		s.deciding--
+		s.busy++
+		return true
+	}
+	l := s.of(a, limit)
+	if s.workers == 0 || l.full() {
+		return false
+	}
+	s.workers--
+	s.busy++
+	l.running++
+	return true
+}
+
+// give gives a slot back. It reports whether somebody may be waiting for it.
+func (s *slots) give(a activity) (wanted bool) {
+	s.busy--
+	if a == (activity{}) {
+		s.deciding++
+		return s.moreDue && s.deciding >= dueBatch
+	}
+	s.workers++
+	l := s.loads[a]
+	l.running--
+	return s.more || l.waiting
+}
+
+// wait notes that an activity wants one more slot, if it has all that it may
+// have. false: it is not its limit that it waits for.
+func (s *slots) wait(a activity) bool {
+	l := s.loads[a]
+	if l == nil || !l.full() {
+		return false
+	}
+	l.waiting = true
+	return true
+}
+
+// full lists the activities of which nothing can be taken now, as the look wants
+// them.
+func (s *slots) full() []string {
+	names := []string{}
+	for a, l := range s.loads {
+		if l.full() {
+			names = append(names, a.workflow+" "+a.transition)
+		}
+	}
+	return names
+}
+
+// asked notes that a look is under way which will see who waits.
+func (s *slots) asked() {
+	s.more = false
+	for _, l := range s.loads {
+		if !l.full() {
+			l.waiting = false
+		}
+	}
+}
+
+// Reserve takes a free worker for an activity that is about to be accepted.
+// false: none is free, or others have waited for longer; the command will be
+// worked on when it is due.
+func (r *Runner) Reserve(w *workflow.Workflow, step *workflow.Step) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := activity{w.Name, step.Name}
+	if !r.started || r.ended || r.slots.more || r.slots.of(a, step.Work.Concurrency).waiting {
+		return false
+	}
+	return r.slots.take(a, step.Work.Concurrency)
+}
+
+// Release gives back a worker that was reserved for a command that was not
+// accepted after all.
+func (r *Runner) Release(w *workflow.Workflow, step *workflow.Step) {
+	r.vacate(activity{w.Name, step.Name})
+}
+
+// vacate gives a slot back.
+func (r *Runner) vacate(a activity) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.slots.give(a) {
+		r.want(a == activity{})
+	}
+	r.checkIdle()
+}

@@ -1,0 +1,113 @@
+package inflight
+
+// statements are all statements of a runner, for one schema.
+type statements struct{ look, claim, keep, held, cancel string }
+
+func newStatements(in func(sql string) string) statements {
+	return statements{look: in(lookSQL), claim: in(claimSQL), keep: in(keepSQL), held: in(heldSQL), cancel: in(cancelSQL)}
+}
+
+// lookSQL finds candidates over all tenants without a lock: first leases that
+// have run out, then scheduled commands and work that are due. Scheduled commands
+// are counted apart, so that they never wait behind a backlog of work. The first two
+// columns are there also when there is nothing to do: the database's clock, and
+// when something is due next. Parameters: now, how many scheduled commands, how
+// many others, the activities of which nothing can be taken now, since when
+// scheduled commands are due.
+//
+// The index must be read in order, until there is enough: so whatever the
+// statistics say the planner is not to expect few rows, and read and sort all of
+// them, again and again also those that are dead. It does not see the value of a
+// subquery, nor what a column behind OFFSET 0 was made of, and it does not take
+// bounds for a narrow range of which one is a row's.
+const lookSQL = `
+SELECT clock_timestamp(), (SELECT run_at FROM pawl.command WHERE run_at > (SELECT $1::timestamptz) ORDER BY run_at LIMIT 1),
+	coalesce(found.stale, false), coalesce(found.tenant, ''), coalesce(found.scope, ''), coalesce(found.key, ''), coalesce(found.attempt, 0),
+	coalesce(found.phase, ''), coalesce(found.workflow, ''), coalesce(found.transition, '')
+FROM (VALUES (1)) AS one LEFT JOIN (
+	(SELECT true AS stale, tenant, scope, key, attempt, phase, workflow, transition FROM pawl.command
+		WHERE locked_until < (SELECT clock_timestamp()) ORDER BY locked_until LIMIT $2::bigint + $3::bigint)
+	UNION ALL
+	(SELECT false, tenant, scope, key, attempt, phase, workflow, transition FROM (
+			SELECT *, phase = 'scheduled' AS later FROM pawl.command
+			WHERE run_at <= (SELECT $1::timestamptz) AND (run_at, scope) > ((SELECT $5::timestamptz), '') ORDER BY run_at OFFSET 0) AS due
+		WHERE later LIMIT $2::bigint)
+	UNION ALL
+	(SELECT false, tenant, scope, key, attempt, phase, workflow, transition FROM (
+			SELECT *, phase = 'scheduled' AS later FROM pawl.command WHERE run_at <= (SELECT $1::timestamptz) ORDER BY run_at OFFSET 0) AS due
+		WHERE NOT later AND workflow || ' ' || transition <> ALL ($4::text[]) LIMIT $3::bigint)
+) AS found ON true`
+
+// claimSQL leases the candidates that are still as they were seen, and that
+// nobody has locked. They are found by key, with one probe each, and updated
+// where they were found, so that there is no other way to execute it. The row of
+// a lease that ran out counts one failure more. The instance is asked for as a
+// range in order, which only its primary key gives: asked for by equality, an
+// empty table's plan may be another index's that begins with the tenant.
+// Parameters: tenant, node, length of a lease in microseconds, now, scopes, keys,
+// attempts seen.
+const claimSQL = `
+WITH claimed AS (
+	UPDATE pawl.command AS c SET status = 'processing', attempt = c.attempt + 1, revision = c.revision + 1,
+		failures = c.failures + CASE WHEN u.taken IS NULL THEN 0 ELSE 1 END,
+		failure = CASE WHEN u.taken IS NULL THEN c.failure ELSE 'the worker was lost: the lease of ' || u.taken || ' ran out' END,
+		claimed_by = $2, claimed_at = clock_timestamp(), locked_until = clock_timestamp() + $3::bigint * interval '1 microsecond',
+		run_at = NULL, updated_at = $4
+	FROM (SELECT found.* FROM unnest($5::text[], $6::text[], $7::int[]) AS u(scope, key, attempt) CROSS JOIN LATERAL (
+		SELECT x.ctid AS row, CASE WHEN x.status = 'processing' THEN x.claimed_by END AS taken FROM pawl.command x
+		WHERE x.tenant = $1 AND x.scope = u.scope AND x.key = u.key AND x.attempt = u.attempt
+			AND (x.run_at <= $4 OR x.locked_until < clock_timestamp())
+		LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
+	WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1
+	RETURNING c.scope, c.key, c.fingerprint, c.phase, c.workflow, c.transition, c.instance, c.actor, c.request, c.attempt, c.failures,
+		c.cancelled_by, c.created_at, u.taken)
+SELECT c.scope, c.key, c.fingerprint, c.phase, c.workflow, c.transition, c.instance, c.actor, c.request::text, c.attempt, c.failures,
+	coalesce(c.cancelled_by, ''), c.created_at, coalesce(c.taken, ''), coalesce(i.definition, 0), i.data::text
+FROM claimed AS c LEFT JOIN LATERAL (
+	SELECT i.definition, i.data FROM pawl.instance i WHERE i.tenant = $1 AND i.id >= c.instance AND i.id <= c.instance
+	ORDER BY i.id LIMIT 1) AS i ON true`
+
+// mine finds the rows of the source u whose lease this node holds.
+const mine = `pawl.command x
+	WHERE x.tenant = $1 AND x.scope = u.scope AND x.key = u.key AND x.attempt = u.attempt AND x.claimed_by = $2 AND x.status = 'processing' LIMIT 1`
+
+// keepSQL writes what becomes of leases that this node holds, unless somebody has
+// locked their rows. Without a status a lease is prolonged; with one the command
+// is given back: to be done at a time, or to a person. One that was asked to stop
+// meanwhile is then due at once, to end. It returns the places of those that it
+// wrote, and who asked them to stop. Parameters: tenant, node, scopes, keys,
+// attempts, now, length of a lease in microseconds, reports of progress, statuses,
+// times, failures to count, their messages, why a person has to see to it.
+const keepSQL = `
+UPDATE pawl.command AS c SET status = coalesce(u.status, c.status),
+	locked_until = CASE WHEN u.status IS NULL THEN clock_timestamp() + $7::bigint * interval '1 microsecond' END,
+	run_at = CASE WHEN u.status IS NOT NULL AND u.stops THEN $6 ELSE u.run_at END,
+	stuck = CASE WHEN u.stops THEN NULL ELSE u.stuck END,
+	progress = coalesce(u.progress::json, c.progress), failures = c.failures + u.failed, failure = coalesce(u.failure, c.failure),
+	revision = c.revision + 1, updated_at = $6
+FROM (SELECT found.row, found.stops, u.*
+	FROM unnest($3::text[], $4::text[], $5::int[], $8::text[], $9::text[], $10::timestamptz[], $11::int[], $12::text[], $13::text[])
+		WITH ORDINALITY AS u(scope, key, attempt, progress, status, run_at, failed, failure, stuck, ord)
+	CROSS JOIN LATERAL (SELECT x.ctid AS row, x.cancelled_by IS NOT NULL AND x.phase <> 'undoing' AS stops FROM ` + mine + `
+		FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
+WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1
+RETURNING u.ord, coalesce(c.cancelled_by, '')`
+
+// heldSQL tells which of the leases that could not be written this node still
+// has: somebody else has locked their rows. It returns their places. Parameters:
+// tenant, node, scopes, keys, attempts.
+const heldSQL = `
+SELECT u.ord FROM unnest($3::text[], $4::text[], $5::int[]) WITH ORDINALITY AS u(scope, key, attempt, ord)
+CROSS JOIN LATERAL (SELECT 1 FROM ` + mine + `) AS found`
+
+// cancelSQL asks a command to stop, if nobody has asked yet: one that waits is
+// due at once, to end. It returns no row for an unknown command, and else its
+// phase, if it is in flight, as it was before. Parameters: tenant, scope, key,
+// who asks, now.
+const cancelSQL = `
+WITH asked AS (
+	UPDATE pawl.command SET cancelled_by = $4, revision = revision + 1, stuck = NULL, updated_at = $5,
+		run_at = CASE WHEN status = 'processing' THEN NULL ELSE $5::timestamptz END
+	WHERE tenant = $1 AND scope = $2 AND key = $3 AND phase IN ('scheduled', 'working') AND cancelled_by IS NULL
+	RETURNING 1)
+SELECT coalesce(c.phase, ''), EXISTS (SELECT FROM asked) FROM pawl.command AS c WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`

@@ -1,0 +1,151 @@
+package inflight
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestStopLetsAttemptsFinish(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w)
+	ref := n.accept(t, w, "a")
+	receive(t, "it runs", g.begun)
+	waits := due("b")
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		n.Stop(t.Context())
+	}()
+	eventually(t, "it takes no more", n.stops)
+	if n.Reserve(w, w.Named("run")[0]) {
+		t.Error("a worker was reserved")
+	}
+	insert(t, pool, waits)
+	n.Wake()
+	select {
+	case <-stopped:
+		t.Fatal("stopped while an attempt was under way")
+	case <-g.cause:
+		t.Fatal("the attempt was told to end")
+	default:
+	}
+	g.tell <- "done"
+	receive(t, "it stops", stopped)
+	if got := read(t, pool, ref); got.Status != transitions.Succeeded {
+		t.Errorf("the command is %s", got.Status)
+	}
+	if got := read(t, pool, waits.ref()); got.Attempt != 0 {
+		t.Error("it claimed while it stopped")
+	}
+	n.Stop(t.Context())
+}
+
+// A worker was reserved when Stop began, and the accept is committed then.
+func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
+		t.Error("it was begun")
+		return "", nil
+	})
+	n := startNode(t, pool, w)
+	if !n.Reserve(w, w.Named("run")[0]) || !n.Reserve(w, w.Named("run")[0]) {
+		t.Fatal("no worker is free")
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		n.Stop(t.Context())
+	}()
+	eventually(t, "it takes no more", n.stops)
+	if n.Reserve(w, w.Named("run")[0]) {
+		t.Error("a worker was reserved")
+	}
+	r := due("a", leased(n.name, time.Minute))
+	insert(t, pool, r)
+	n.Landed([]Landed{r.landed(w)})
+	select {
+	case <-stopped:
+		t.Fatal("stopped while a worker was reserved")
+	default:
+	}
+	n.Release(w, w.Named("run")[0])
+	receive(t, "it stops", stopped)
+	got := read(t, pool, r.ref())
+	if got.Status != transitions.Pending || got.Attempt != 1 || got.Failures != 0 || got.RunAt.After(time.Now()) || !got.LockedUntil.IsZero() {
+		t.Errorf("the command is %+v", got.Record)
+	}
+}
+
+func TestStopWhoseTimeIsOverEndsAttemptsAndGivesThemBack(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g, careful := newGated(), newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w)
+	ref := n.accept(t, w, "a")
+	asks := job(t, careful.work, func(a *activityOfText) { a.AskPerson() })
+	other := startNode(t, pool, asks)
+	unsure := other.accept(t, asks, "b")
+	receive(t, "it runs", g.begun)
+	receive(t, "the other runs", careful.begun)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	n.Stop(ctx)
+	if cause := receive(t, "its context is done", g.cause); cause != transitions.ErrStopping {
+		t.Errorf("its context is done because %v", cause)
+	}
+	got := read(t, pool, ref)
+	if got.Status != transitions.Pending || got.Attempt != 1 || got.Failures != 0 || got.RunAt.After(time.Now()) || got.Stuck != "" {
+		t.Errorf("the command is %+v", got.Record)
+	}
+	other.Stop(ctx)
+	if got := read(t, pool, unsure); got.Status != transitions.FailedRetryable || got.Stuck != transitions.StuckUnknown {
+		t.Errorf("what must not be repeated is %+v", got.Record)
+	}
+}
+
+func TestStopDoesNotWaitForAFunctionThatIgnoresIt(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	begun, free := make(chan struct{}), make(chan struct{})
+	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
+		close(begun)
+		<-free
+		return "", nil
+	})
+	n := startNode(t, pool, w)
+	ref := n.accept(t, w, "a")
+	receive(t, "it runs", begun)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	n.Stop(ctx)
+	n.Stop(ctx)
+	if got := read(t, pool, ref); got.Status != transitions.Processing || got.Attempt != 1 {
+		t.Errorf("the command is %+v", got.Record)
+	}
+	if n.log.count("ignores that it was told to end") == 0 {
+		t.Errorf("logged %q", n.log.list)
+	}
+	close(free)
+	eventually(t, "it ends", func() bool { return n.Stats().Busy == 0 })
+}
+
+func TestStopBeforeStart(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	w := job(t, atOnce)
+	n := newNode(t, pool, w)
+	n.Stop(t.Context())
+	n.Start()
+	if n.Reserve(w, w.Named("run")[0]) || n.asked.count("") != 0 {
+		t.Error("it works")
+	}
+}

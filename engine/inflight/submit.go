@@ -1,0 +1,116 @@
+package inflight
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// The waits between two tries to commit an outcome.
+const (
+	submitFirst = 50 * time.Millisecond
+	submitMax   = 5 * time.Second
+)
+
+// end submits the outcome of an attempt, for as long as its lease is held: what
+// it did is known here alone.
+func (r *Runner) end(ctx context.Context, f *flight, o transitions.Outcome) transitions.Verdict {
+	p, err := f.Ending(o)
+	if err != nil {
+		return r.undecidable(f, err)
+	}
+	r.setSubmitted(f)
+	for wait := submitFirst; ; wait = min(2*wait, submitMax) {
+		_, err := r.config.Submit(ctx, p)
+		code := workflow.CodeOf(err)
+		switch {
+		case err == nil:
+			r.stats.ended(f.Phase, o.Failure)
+			return transitions.Verdict{}
+		case code == workflow.LeaseLost:
+			r.lost(f)
+			return transitions.Verdict{}
+		case !transitions.Passes(code):
+			return r.undecidable(f, err)
+		}
+		// Should this node stop meanwhile, the lease runs out, and whoever takes
+		// over finds out what has happened.
+		if !sleep(ctx, wait/2+rand.N(wait/2)) || !r.holds(f) {
+			return transitions.Verdict{}
+		}
+	}
+}
+
+// decide submits a scheduled command whose time has come, or the end of one that
+// was cancelled before.
+func (r *Runner) decide(ctx context.Context, f *flight) transitions.Verdict {
+	if f.CancelledBy != "" {
+		return r.end(ctx, f, *f.Cancelled().Outcome)
+	}
+	versions := r.config.Versions(f.Workflow)
+	if len(versions) == 0 {
+		return f.NotHere()
+	}
+	p, err := f.Due(versions[0], versions[1:]...)
+	if err == nil {
+		r.setSubmitted(f)
+		_, err = r.config.Submit(ctx, p)
+	}
+	switch v := f.AfterDue(err); {
+	case err == nil:
+		r.stats.decided.Add(1)
+		return v
+	case workflow.CodeOf(err) == workflow.LeaseLost:
+		r.lost(f)
+		return v
+	case v.Back.Stuck != "":
+		return r.undecidable(f, err)
+	default:
+		return v
+	}
+}
+
+// setSubmitted says that the lease goes on for as long as the commit takes, and
+// that it is the commit which tells whether it was still held.
+func (r *Runner) setSubmitted(f *flight) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f.submitted = true
+}
+
+// holds reports whether the command is still this flight's.
+func (r *Runner) holds(f *flight) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held[f.Ref] == f
+}
+
+// missed takes notice that a lease is not there any more. If its command was
+// submitted that may be because it is committed, and the commit tells.
+func (r *Runner) missed(f *flight) {
+	r.mu.Lock()
+	submitted := f.submitted
+	r.mu.Unlock()
+	if !submitted {
+		r.lost(f)
+	}
+}
+
+// lost takes notice that another attempt has begun, or somebody else has ended
+// the command.
+func (r *Runner) lost(f *flight) {
+	r.mu.Lock()
+	held := r.held[f.Ref] == f
+	if held {
+		delete(r.held, f.Ref)
+	}
+	r.mu.Unlock()
+	if held {
+		f.stop(transitions.ErrLost)
+		r.stats.lost.Add(1)
+		r.config.Log.Warn("lost the lease of a command: its worker did not hold it in time", f.attrs()...)
+	}
+}

@@ -1,0 +1,165 @@
+package inflight
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// write stores notes, by tenant. It reports whether all of them are stored or
+// void, so that nothing has to be tried again soon.
+func (r *Runner) write(ctx context.Context, notes map[string][]*note) bool {
+	if len(notes) == 0 {
+		return true
+	}
+	sent := time.Now()
+	stored := map[*note]string{} // with who asked to stop it
+	err := r.send(ctx, func(b *pgx.Batch) {
+		for tenant, list := range notes {
+			b.Queue(r.sql.keep, r.columns(tenant, list)...).Query(func(rows pgx.Rows) error {
+				var ord int
+				var by string
+				_, err := pgx.ForEachRow(rows, []any{&ord, &by}, func() error {
+					stored[list[ord-1]] = by
+					return nil
+				})
+				return err
+			})
+		}
+	})
+	if err != nil {
+		r.config.Log.Warn("cannot prolong leases or give commands back", "error", err)
+		for _, list := range notes {
+			r.again(list, !refusesReport(err))
+		}
+		return false
+	}
+	var changed []transitions.Ref
+	missing := map[string][]*note{}
+	for tenant, list := range notes {
+		for _, n := range list {
+			by, ok := stored[n]
+			if !ok {
+				missing[tenant] = append(missing[tenant], n)
+				continue
+			}
+			r.written(n, sent, by)
+			changed = append(changed, n.Ref)
+		}
+	}
+	if len(changed) > 0 {
+		r.config.Changed(changed)
+	}
+	return len(missing) == 0 || r.miss(ctx, missing)
+}
+
+// miss finds out about leases that could not be written. Where somebody else has
+// locked the row nothing is lost, and it is tried again; else another attempt has
+// begun, or the command has ended.
+func (r *Runner) miss(ctx context.Context, missing map[string][]*note) (void bool) {
+	held := map[*note]bool{}
+	err := r.send(ctx, func(b *pgx.Batch) {
+		for tenant, list := range missing {
+			k := keysOf(list)
+			b.Queue(r.sql.held, tenant, r.config.Node, k.scopes, k.keys, k.attempts).Query(func(rows pgx.Rows) error {
+				var ord int
+				_, err := pgx.ForEachRow(rows, []any{&ord}, func() error {
+					held[list[ord-1]] = true
+					return nil
+				})
+				return err
+			})
+		}
+	})
+	if err != nil {
+		r.config.Log.Warn("cannot ask for leases", "error", err)
+	}
+	void = true
+	for _, list := range missing {
+		for _, n := range list {
+			switch {
+			case held[n] || err != nil:
+				r.again([]*note{n}, true)
+				void = false
+			case n.back == nil:
+				r.missed(n.flight)
+			}
+		}
+	}
+	return void
+}
+
+// columns are the parameters of a keep.
+func (r *Runner) columns(tenant string, list []*note) []any {
+	k := keysOf(list)
+	reports, statuses, messages, reasons := make([]*string, len(list)), make([]*string, len(list)), make([]*string, len(list)), make([]*string, len(list))
+	times, failures := make([]*time.Time, len(list)), make([]int32, len(list))
+	for i, n := range list {
+		reports[i] = orNull(n.progress)
+		if n.back == nil {
+			continue
+		}
+		statuses[i], messages[i], reasons[i] = orNull(string(n.back.Status)), orNull(n.back.Failure), orNull(n.back.Stuck)
+		if !n.runAt.IsZero() {
+			times[i] = &n.runAt
+		}
+		if n.back.Failed {
+			failures[i] = 1
+		}
+	}
+	return []any{tenant, r.config.Node, k.scopes, k.keys, k.attempts, r.config.Now(), r.config.Lease.Microseconds(),
+		reports, statuses, times, failures, messages, reasons}
+}
+
+// keys name commands of one tenant, as the statements take them.
+type keys struct {
+	scopes, keys []string
+	attempts     []int32
+}
+
+func keysOf(list []*note) (k keys) {
+	for _, n := range list {
+		k.add(n.Ref, n.Attempt)
+	}
+	return k
+}
+
+func (k *keys) add(ref transitions.Ref, attempt int) {
+	k.scopes = append(k.scopes, ref.Scope)
+	k.keys = append(k.keys, ref.Key)
+	k.attempts = append(k.attempts, int32(attempt))
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// refusesReport reports whether the database did not accept a value. Only a
+// report of progress can be so: Go's JSON and PostgreSQL's have other limits.
+func refusesReport(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (strings.HasPrefix(e.Code, "22") || strings.HasPrefix(e.Code, "54"))
+}
+
+// probes keeps the statements of a message to their index probes, also when a
+// connection planned them while the tables were empty.
+const probes = `SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
+
+// send sends statements in one message, which is one transaction.
+func (r *Runner) send(ctx context.Context, queue func(*pgx.Batch)) error {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	var b pgx.Batch
+	b.Queue(probes)
+	queue(&b)
+	return r.config.Pool.SendBatch(ctx, &b).Close()
+}

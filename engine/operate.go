@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// Operate does what an operator asks: pause or resume the instance that c names,
+// or retry, resolve or abandon the stuck command that o names. It is a command
+// like any other: named by c's key, audited with c's actor and o's reason, and
+// replayed.
+//
+// Errors: those of Submit; CommandNotFound.
+func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitions.Operation) (transitions.Receipt, error) {
+	c = c.WithDefaults()
+	if err := transitions.CheckTenant(c.Tenant); err != nil {
+		return transitions.Receipt{}, err
+	}
+	var err error
+	if o.Target.Scope != "" {
+		var target transitions.Record
+		target, err = e.queries.record(ctx, c.Tenant, o.Target.Scope, o.Target.Key)
+		c.Instance, c.Workflow = target.Instance, target.Workflow
+	} else {
+		c.Workflow, err = e.workflowOf(ctx, e.config.Pool, c.Tenant, c.Instance)
+	}
+	if err != nil {
+		return transitions.Receipt{}, err
+	}
+	p, err := transitions.Operate(c, o)
+	if err != nil {
+		return transitions.Receipt{}, err
+	}
+	return e.submit(ctx, p)
+}
+
+// submit brings a prepared command through the pipeline.
+func (e *Engine) submit(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error) {
+	ticket := e.pipeline.Ticket()
+	if err := ticket.Submit(ctx, p); err != nil {
+		return transitions.Receipt{}, err
+	}
+	reply := ticket.Wait(ctx)[0]
+	return reply.Receipt, reply.Err
+}

@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// Watch follows a command on whatever node it is worked on: this node's changes
+// are seen at once, those of others within moments, and within a second where
+// notifications are lost. The records have no Request. The Watcher must be
+// closed.
+func (e *Engine) Watch(tenant, scope, key string) transitions.Watcher {
+	ref := transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key}
+	if err := checkRef(ref); err != nil {
+		return nothing{err}
+	}
+	return e.watch.Watch(ref)
+}
+
+// nothing is the Watcher of a command that cannot be.
+type nothing struct{ err error }
+
+func (n nothing) Next(context.Context) (transitions.Record, error) {
+	return transitions.Record{}, n.err
+}
+func (n nothing) Close() {}
+
+// Await waits for the end of a command and returns its final answer, wherever it
+// was worked on, as Submit would answer a duplicate of it: Replayed.
+//
+// Errors: CommandNotFound, KeyExpired, ShuttingDown, and TimedOut when ctx ends
+// before the command does.
+func (e *Engine) Await(ctx context.Context, tenant, scope, key string) (transitions.Receipt, error) {
+	ref := transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key}
+	if err := checkRef(ref); err != nil {
+		return transitions.Receipt{}, err
+	}
+	return e.watch.Await(ctx, ref)
+}

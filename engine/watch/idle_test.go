@@ -1,0 +1,127 @@
+package watch_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// These tests count what happens while nothing happens, so they must let time
+// go by.
+const quietTime = 1500 * time.Millisecond
+
+func TestNobodyWatchesAndNothingIsRead(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), false)
+	n.begin(t, ref("k"), ref("done"))
+	n.finish(t, ref("done"))
+	wantNext(t, n.watch(t, ref("done")), 1) // it is watched on, and changes no more
+	w := n.watch(t, ref("k"))
+	wantNext(t, w, 0)
+	w.Close()
+	w.Close()
+	before, _ := n.readsSoFar()
+	n.Changed([]transitions.Ref{ref("k")})
+	time.Sleep(quietTime)
+	if after, _ := n.readsSoFar(); after != before {
+		t.Errorf("%d reads in %s", after-before, quietTime)
+	}
+}
+
+func TestThousandsWhoOnlyWatchCostAReadASecondForEachTenant(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	list := refs(200)
+	n.begin(t, list...)
+	other := transitions.Ref{Tenant: "b", Scope: "s", Key: "k"}
+	n.begin(t, other)
+	wantNext(t, n.watch(t, other), 0)
+	var work sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, w := range n.watchAll(t, slices.Repeat(list, 10)) {
+		work.Go(func() { _, _ = w.Next(ctx) }) // it only waits, until the test is over
+	}
+	reads, commands := n.readsSoFar()
+	time.Sleep(quietTime)
+	moreReads, moreCommands := n.readsSoFar()
+	polls := int(quietTime/time.Second) + 1
+	if got := moreReads - reads; got > 2*polls || got == 0 {
+		t.Errorf("%d reads in %s", got, quietTime)
+	}
+	if got := moreCommands - commands; got > polls*(len(list)+1) {
+		t.Errorf("%d commands were read in %s, of %d that are watched", got, quietTime, len(list)+1)
+	}
+	cancel()
+	work.Wait()
+}
+
+func TestAWatcherWhoLeavesDoesNotTakeTheOthersAlong(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	n.begin(t, ref("k"))
+	stays := n.watch(t, ref("k"))
+	wantNext(t, stays, 0)
+	for revision := 1; revision <= 10; revision++ {
+		leaves := n.Watch(ref("k"))
+		leaves.Close()
+		n.change(t, ref("k"))
+		wantNext(t, stays, revision)
+	}
+}
+
+func TestABurstOfChangesIsReadTogether(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	list := refs(300)
+	n.begin(t, list...)
+	watchers := n.watchAll(t, list)
+	n.exec(t, "UPDATE pawl.command SET revision = 1")
+	begun := time.Now()
+	before, _ := n.readsSoFar()
+	for _, r := range list {
+		n.Changed([]transitions.Ref{r})
+	}
+	for _, w := range watchers {
+		wantNext(t, w, 1)
+	}
+	after, _ := n.readsSoFar()
+	if got, most := after-before, 3+int(time.Since(begun)/(5*time.Millisecond)); got > most {
+		t.Errorf("%d reads for %d commands", got, len(list))
+	}
+}
+
+func TestStopEndsEveryWait(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), false)
+	n.begin(t, ref("k"))
+	seen := n.watch(t, ref("k"))
+	wantNext(t, seen, 0)
+	done := make(chan error, 20)
+	for i := range cap(done) {
+		if i%2 == 0 {
+			go func() { _, err := n.Await(t.Context(), ref("k")); done <- err }()
+			continue
+		}
+		w := n.watch(t, ref("k"))
+		wantNext(t, w, 0)
+		go func() { _, err := w.Next(t.Context()); done <- err }()
+	}
+	n.Stop()
+	n.Stop()
+	for range cap(done) {
+		wantCode(t, <-done, workflow.ShuttingDown)
+	}
+	_, err := seen.Next(t.Context())
+	wantCode(t, err, workflow.ShuttingDown)
+	_, err = n.watch(t, ref("k")).Next(t.Context())
+	wantCode(t, err, workflow.ShuttingDown)
+	_, err = n.Await(t.Context(), ref("k"))
+	wantCode(t, err, workflow.ShuttingDown)
+	n.Changed([]transitions.Ref{ref("k")}) // late news is nobody's trouble
+	n.Ended(ref("k"), transitions.Receipt{})
+}

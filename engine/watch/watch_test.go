@@ -1,0 +1,243 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestAWatcherSeesTheCommandAtOnceAndThenEveryChange(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	n.begin(t, ref("k"))
+	w := n.watch(t, ref("k"))
+	if r := wantNext(t, w, 0); r.Status != transitions.Pending || !r.InFlight() || r.Key != "k" {
+		t.Errorf("got %+v", r)
+	}
+	for revision := 1; revision <= 20; revision++ {
+		n.change(t, ref("k"))
+		wantNext(t, w, revision)
+	}
+	n.finish(t, ref("k"))
+	n.Changed([]transitions.Ref{ref("k")})
+	if r := wantNext(t, w, 21); r.Status != transitions.Succeeded || r.InFlight() || string(r.Body) != answer {
+		t.Errorf("got %+v", r)
+	}
+	// It changes no more, so that there is nothing to come.
+	n.Changed([]transitions.Ref{ref("k")})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if r, err := w.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// How long after a change on one node a watcher on another sees it.
+func delays(t *testing.T, here, there *node, rounds int) []time.Duration {
+	t.Helper()
+	w := there.watch(t, ref("k"))
+	wantNext(t, w, 0)
+	var list []time.Duration
+	for revision := 1; revision <= rounds; revision++ {
+		begun := time.Now()
+		here.change(t, ref("k"))
+		wantNext(t, w, revision)
+		list = append(list, time.Since(begun))
+	}
+	slices.Sort(list)
+	return list
+}
+
+func TestAnotherNodeSeesAChangeWithinMoments(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	here, there := startNode(t, url, false), startNode(t, url, false)
+	here.begin(t, ref("k"))
+	here.listening(t, 2)
+	list := delays(t, here, there, 100)
+	t.Logf("median %s, p99 %s", list[50], list[98])
+	if list[50] > 100*time.Millisecond {
+		t.Errorf("half of the changes took more than %s", list[50])
+	}
+}
+
+func TestWithoutHintsAnotherNodeSeesAChangeWithinASecond(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	here, there := startNode(t, url, true), startNode(t, url, true)
+	here.begin(t, ref("k"))
+	list := delays(t, here, there, 5)
+	t.Logf("%s", list)
+	if list[2] > 1200*time.Millisecond {
+		t.Errorf("got %s", list)
+	}
+}
+
+func TestAChangeWhoseHintIsLostIsSeenByThePoll(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	here, there := startNode(t, url, true), startNode(t, url, false) // here sends nothing
+	here.begin(t, ref("k"), ref("other"))
+	w := there.watch(t, ref("k"))
+	wantNext(t, w, 0)
+	for revision := 1; revision <= 2; revision++ {
+		there.Heard([]uint64{42}) // of something else
+		here.change(t, ref("k"))
+		wantNext(t, w, revision)
+	}
+}
+
+// Both nodes watch while workers change the commands from both: everybody sees
+// revisions grow, none twice, and the end.
+func TestWatchersOnTwoNodesSeeRevisionsGrowUpToTheEnd(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	nodes := []*node{startNode(t, url, false), startNode(t, url, false)}
+	list := refs(5)
+	nodes[0].begin(t, list...)
+	nodes[0].listening(t, 2)
+	const changes = 60
+	var watching, changing sync.WaitGroup
+	for _, n := range nodes {
+		for _, r := range list {
+			for range 4 {
+				w := n.watch(t, r)
+				watching.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					defer cancel()
+					for last := -1; ; {
+						got, err := w.Next(ctx)
+						switch {
+						case err != nil:
+							t.Errorf("%s after revision %d: %v", r.Key, last, err)
+							return
+						case got.Key != r.Key || got.Revision <= last:
+							t.Errorf("%s: revision %d of %s after %d", r.Key, got.Revision, got.Key, last)
+							return
+						case !got.InFlight():
+							if got.Revision != changes+1 {
+								t.Errorf("%s ended at revision %d", r.Key, got.Revision)
+							}
+							return
+						}
+						last = got.Revision
+					}
+				})
+			}
+		}
+	}
+	for i, r := range list {
+		changing.Go(func() {
+			n := nodes[i%2]
+			for range changes {
+				n.change(t, r)
+			}
+			n.finish(t, r)
+			n.Changed([]transitions.Ref{r})
+		})
+	}
+	changing.Wait()
+	watching.Wait()
+}
+
+// Somebody who begins to watch has perhaps just been told a revision: he must
+// not see an older one, whatever others have read before.
+func TestWhoBeginsToWatchSeesNothingOld(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	n.begin(t, ref("k"))
+	for revision := range 20 {
+		wantNext(t, n.watch(t, ref("k")), revision)
+		n.touch(t, ref("k")) // nobody tells the hub
+	}
+}
+
+func TestTenantsAndScopesDoNotMix(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	list := []transitions.Ref{{Tenant: "a", Scope: "s", Key: "k"}, {Tenant: "b", Scope: "s", Key: "k"}, {Tenant: "a", Scope: "s2", Key: "k"}}
+	n.begin(t, list...)
+	for i, r := range list {
+		for range i {
+			n.touch(t, r)
+		}
+	}
+	for i, r := range list {
+		wantNext(t, n.watch(t, r), i)
+	}
+}
+
+func TestNextEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	n.begin(t, ref("k"))
+	w := n.watch(t, ref("k"))
+	wantNext(t, w, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { _, err := w.Next(ctx); done <- err }()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	n.change(t, ref("k"))
+	wantNext(t, w, 1) // it is as good as before
+}
+
+func TestACommandThatIsNotThereOrPastItsHorizonSaysSo(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	w := n.watch(t, ref("k"))
+	for range 2 {
+		_, err := w.Next(t.Context())
+		wantCode(t, err, workflow.CommandNotFound)
+	}
+	n.begin(t, ref("k"), ref("old"))
+	n.finish(t, ref("old"))
+	n.horizon.Store(int64(48 * time.Hour))
+	_, err := n.watch(t, ref("old")).Next(t.Context())
+	wantCode(t, err, workflow.KeyExpired)
+	n.Changed([]transitions.Ref{ref("k")})
+	eventually(t, "the new command is seen by who waited for it", func() bool {
+		r, err := w.Next(t.Context())
+		return err == nil && r.Revision == 0
+	})
+}
+
+func TestADatabaseThatIsGoneFailsWhoBeginsAndNotWhoWaits(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, database(t), true)
+	n.begin(t, ref("k"))
+	old := n.watch(t, ref("k"))
+	wantNext(t, old, 0)
+	waiting := make(chan error, 1)
+	go func() {
+		r, err := old.Next(t.Context())
+		if err == nil && r.Revision != 1 {
+			err = fmt.Errorf("got revision %d", r.Revision)
+		}
+		waiting <- err
+	}()
+	n.broken.Store(true)
+	fresh := n.watch(t, ref("k"))
+	for range 2 {
+		_, err := fresh.Next(t.Context())
+		wantCode(t, err, workflow.Unavailable)
+	}
+	n.touch(t, ref("k"))
+	n.broken.Store(false)
+	eventually(t, "it is back for who begins", func() bool {
+		r, err := fresh.Next(t.Context())
+		return err == nil && r.Revision == 1
+	})
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,270 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// collecting is a part of the loans that takes time: it reports, and is done
+// when it is let go.
+func collecting(goOn <-chan struct{}) workflow.Part[loan] {
+	return workflow.Do("collect", workflow.From("open"), "collecting", "open",
+		func(ctx context.Context, a *workflow.Attempt, d loan, p payment) (int, error) {
+			if err := a.Report(map[string]string{"sent": "to the debtor"}); err != nil {
+				return 0, err
+			}
+			select {
+			case <-goOn:
+				return p.Amount, nil
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		},
+		func(c *workflow.Call, d *loan, collected int) error {
+			d.Owed -= collected
+			return nil
+		}).OrElse("open", func(*workflow.Call, *loan, workflow.Failure) error { return nil })
+}
+
+// Two nodes, and whoever watches on either sees the command to its end; without
+// notifications too.
+func TestACommandIsWatchedToItsEndFromEveryNode(t *testing.T) {
+	t.Parallel()
+	for _, quiet := range []bool{false, true} {
+		t.Run(fmt.Sprintf("PollOnly %v", quiet), func(t *testing.T) {
+			t.Parallel()
+			pool := database(t)
+			goOn := make(chan struct{})
+			change := func(c *engine.Config) {
+				c.Workflows, c.PollOnly = []workflow.Source{loans(1, collecting(goOn))}, quiet
+			}
+			here, there := newEngine(t, pool, change), newEngine(t, pool, change)
+			submit(t, here, applied("L-1", 100))
+			receipt := submit(t, here, on("collect", "L-1", "c", 100, ""))
+			if !receipt.InFlight() || receipt.Record == nil {
+				t.Fatalf("got %+v, which is not in flight", receipt)
+			}
+			scope := receipt.Record.Scope
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			type reply struct {
+				receipt transitions.Receipt
+				err     error
+			}
+			awaited := make(chan reply, 2)
+			for _, e := range []*engine.Engine{here, there} {
+				go func() {
+					r, err := e.Await(ctx, "", scope, "c")
+					awaited <- reply{r, err}
+				}()
+			}
+			watchers := []transitions.Watcher{here.Watch("", scope, "c"), there.Watch("", scope, "c")}
+			for _, w := range watchers {
+				defer w.Close()
+				for { // until it is seen at work
+					r, err := w.Next(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if r.Status == transitions.Processing && string(r.Progress) == `{"sent":"to the debtor"}` {
+						if r.Attempt != 1 || r.ClaimedBy == "" || r.LockedUntil.IsZero() || !r.InFlight() {
+							t.Errorf("got %+v", r)
+						}
+						break
+					}
+				}
+			}
+			close(goOn)
+			var body string
+			for _, w := range watchers {
+				r, err := w.Next(ctx)
+				for err == nil && r.InFlight() {
+					r, err = w.Next(ctx)
+				}
+				if err != nil || r.Status != transitions.Succeeded || r.Code != 200 || r.FinishedAt.IsZero() {
+					t.Fatalf("got %+v, %v", r, err)
+				}
+				body = string(transitions.WithPosition(r.Body, r.Position))
+			}
+			for range cap(awaited) {
+				if got := <-awaited; got.err != nil || got.receipt.Status != 200 || !got.receipt.Replayed || string(got.receipt.Body) != body {
+					t.Errorf("got %+v, %v; want %s", got.receipt, got.err, body)
+				}
+			}
+			if again := submit(t, there, on("collect", "L-1", "c", 100, "")); string(again.Body) != body {
+				t.Errorf("a duplicate gets %s, who waited got %s", again.Body, body)
+			}
+		})
+	}
+}
+
+// Every column of a command in flight, as Command and Watch show it.
+func TestARecordHasEverythingThatIsStored(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool)
+	id, at := uuid.New(), time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+	day := func(n int) time.Time { return at.AddDate(0, 0, n) }
+	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, created_at,
+			phase, attempt, failures, revision, claimed_by, claimed_at, request, progress, failure, stuck, cancelled_by, updated_at)
+		VALUES ('default', 's', 'k', sha256('x'), 'failed_retryable', 'loan', 'collect', $1, 3, 'ann', $2,
+			'working', 4, 2, 9, 'node-1', $3, '{"payload":{"amount":1}}', '{"sent": true}', 'no answer', 'unknown_outcome', 'bob', $4)`,
+		id, at, day(1), day(2))
+	want := transitions.Record{Scope: "s", Key: "k", Status: transitions.FailedRetryable, Workflow: "loan", Transition: "collect",
+		Instance: id, Version: 3, Actor: "ann", CreatedAt: at, UpdatedAt: day(2), Phase: transitions.Working, Attempt: 4, Failures: 2,
+		Revision: 9, ClaimedBy: "node-1", ClaimedAt: day(1), Request: []byte(`{"payload":{"amount":1}}`), Progress: []byte(`{"sent": true}`),
+		Failure: "no answer", Stuck: "unknown_outcome", CancelledBy: "bob"}
+	got, err := e.Command(t.Context(), "", "s", "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Fingerprint = got.Fingerprint
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("Command: got\n%+v, want\n%+v", got, want)
+	}
+	w := e.Watch("", "s", "k")
+	defer w.Close()
+	if got, err = w.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want.Request = nil
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("Watch: got\n%+v, want\n%+v", got, want)
+	}
+}
+
+func TestACommandOfWhichNothingIsKnownIsNotFoundWhateverItsName(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t))
+	long := strings.Repeat("x", 300)
+	for _, ref := range []transitions.Ref{
+		{Scope: "s", Key: "k"}, {Scope: "", Key: "k"}, {Scope: "s", Key: ""}, {Tenant: "a\x00b", Scope: "s", Key: "k"},
+		{Scope: "a\x00b", Key: "k"}, {Scope: "s", Key: "\xff"}, {Tenant: long, Scope: "s", Key: "k"}, {Scope: long, Key: "k"}, {Scope: "s", Key: long},
+	} {
+		_, err := e.Command(t.Context(), ref.Tenant, ref.Scope, ref.Key)
+		wantCode(t, err, workflow.CommandNotFound)
+		_, err = e.Await(t.Context(), ref.Tenant, ref.Scope, ref.Key)
+		wantCode(t, err, workflow.CommandNotFound)
+		w := e.Watch(ref.Tenant, ref.Scope, ref.Key)
+		_, err = w.Next(t.Context())
+		wantCode(t, err, workflow.CommandNotFound)
+		w.Close()
+	}
+}
+
+func TestAwaitAnswersAFinishedCommandAsADuplicateUntilItsHorizon(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	clock := make(chan time.Time, 1)
+	clock <- now
+	e := newEngine(t, database(t), func(c *engine.Config) {
+		c.Now = func() time.Time {
+			at := <-clock
+			clock <- at
+			return at
+		}
+	})
+	submit(t, e, applied("L-1", 100))
+	want := submit(t, e, applied("L-1", 100))
+	got, err := e.Await(t.Context(), "", "loan:apply", "apply-L-1")
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	<-clock
+	clock <- now.Add(25 * time.Hour)
+	_, err = e.Await(t.Context(), "", "loan:apply", "apply-L-1")
+	wantCode(t, err, workflow.KeyExpired)
+}
+
+// The statements that read commands probe keys in a table that has filled since
+// they first ran.
+func TestReadsOfCommandsProbeWholeKeys(t *testing.T) {
+	t.Parallel()
+	config := database(t).Config()
+	last := &lastQuery{}
+	config.ConnConfig.Tracer = last
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	e := newEngine(t, pool)
+	submit(t, e, applied("L-1", 1))
+	exec(t, pool, "VACUUM ANALYZE pawl.command, pawl.audit")
+	reads := map[string]func() error{
+		"c.request":        func() error { _, err := e.Command(t.Context(), "", "loan:apply", "apply-L-1"); return err },
+		"AS u(scope, key)": func() error { _, err := e.Await(t.Context(), "", "loan:apply", "apply-L-1"); return err },
+	}
+	for range 10 { // as often as makes PostgreSQL keep a plan of a prepared statement
+		for name, read := range reads {
+			if err := read(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+	}
+	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, body, created_at, finished_at)
+		SELECT 'default', 's', i::text, sha256('x'), 'succeeded', 'loan', 'apply', gen_random_uuid(), 1, 'ann', 200, '{}', now(), now() FROM generate_series(1, 30000) i`)
+	exec(t, pool, `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data, scope, key, at, hash)
+		SELECT tenant, instance, 1, 1, 'loan', 'apply', 'open', 'ann', '{}', '{}', scope, key, now(), fingerprint FROM pawl.command WHERE scope = 's'`)
+	check := func(when string) {
+		t.Helper()
+		for fragment, read := range reads {
+			last.of(fragment)
+			if err := read(); err != nil {
+				t.Fatal(err)
+			}
+			plan := planOf(t, pool, last)
+			if strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, "Index Cond: ((tenant = 'default'::text) AND (scope = ") ||
+				!strings.Contains(plan, "AND (instance = c.instance) AND (version = c.version)") {
+				t.Errorf("%s:\n%s", when, plan)
+			}
+		}
+	}
+	check("with the statistics of empty tables")
+	exec(t, pool, "ANALYZE pawl.command, pawl.audit")
+	check("with statistics")
+	for _, conn := range pool.AcquireAllIdle(t.Context()) {
+		defer conn.Release()
+		var kept int
+		if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_prepared_statements
+			WHERE statement LIKE '%c.finger' || 'print%'`).Scan(&kept); err != nil || kept > 0 {
+			t.Errorf("%d plans are kept, %v", kept, err)
+		}
+	}
+}
+
+// of remembers queries with another text from now on.
+func (q *lastQuery) of(fragment string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.fragment, q.sql, q.args = fragment, "", nil
+}
+
+// planOf is the plan of the query that was seen last.
+func planOf(t testing.TB, pool *pgxpool.Pool, last *lastQuery) string {
+	t.Helper()
+	last.mu.Lock()
+	sql, args := last.sql, last.args
+	last.mu.Unlock()
+	found, err := pool.Query(t.Context(), "EXPLAIN "+sql, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
+}
