@@ -11,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // run executes the command line over the order workflow.
 func run(ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	return runOver(ctx, []workflow.Source{order.Workflow}, args...)
+	return runOver(ctx, []workflow.Source{order.Workflow(provider.New())}, args...)
 }
 
 func runOver(ctx context.Context, workflows []workflow.Source, args ...string) (code int, stdout, stderr string) {
@@ -88,10 +89,10 @@ func TestHelpDoesNotShowThePassword(t *testing.T) {
 }
 
 func TestAddedCommandsGetTheFlagsOfAll(t *testing.T) {
-	root := Command(order.Workflow)
+	root := Command(order.Workflow(provider.New()))
 	var got Config
 	root.AddCommand(&cobra.Command{Use: "mine", RunE: func(c *cobra.Command, _ []string) error {
-		got = ConfigOf(c, order.Workflow)
+		got = ConfigOf(c, order.Workflow(provider.New()))
 		return errors.New("no more of it")
 	}})
 	root.SetArgs([]string{"mine", "--database", "d", "--schema", "s"})

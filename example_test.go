@@ -11,16 +11,18 @@ import (
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // A service with a command of its own.
 func ExampleCommand() {
-	root := pawl.Command(order.Workflow)
+	orders := order.Workflow(&provider.Client{URL: os.Getenv("PAYMENTS")})
+	root := pawl.Command(orders)
 	root.AddCommand(&cobra.Command{
 		Use: "import <file>", Short: "Import last year's orders", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			config := pawl.ConfigOf(c, order.Workflow) // of --database and --schema
+			config := pawl.ConfigOf(c, orders) // of --database and --schema
 			_, err := fmt.Fprintln(c.OutOrStdout(), "importing", args[0], "into the schema", config.Schema)
 			return err
 		},
@@ -37,7 +39,8 @@ func ExampleCommand() {
 func ExampleStart() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	service, err := pawl.Start(ctx, pawl.Config{Workflows: []workflow.Source{order.Workflow}})
+	orders := order.Workflow(&provider.Client{URL: os.Getenv("PAYMENTS")})
+	service, err := pawl.Start(ctx, pawl.Config{Workflows: []workflow.Source{orders}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Package pawl is the front door: it turns workflow definitions into a whole
 // service with its command line.
 //
-//	func main() { pawl.Main(order.Workflow) }
+//	func main() { pawl.Main(order.Workflow(payments)) }
 //
 // The program then knows the commands serve, migrate, verify, diagram and
 // version. With no DATABASE_URL it runs a private PostgreSQL of its own.

@@ -19,6 +19,8 @@ const stopTimeout = 20 * time.Second
 
 func serveCommand(workflows []workflow.Source) *cobra.Command {
 	var address string
+	var workers int
+	var lease time.Duration
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the workflows over HTTP and WebSocket",
@@ -26,17 +28,37 @@ func serveCommand(workflows []workflow.Source) *cobra.Command {
 
 The database is migrated first. SIGINT or SIGTERM stops in order: no new
 requests, every stream closed with the word to resume elsewhere, what is under
-way answered. A second signal ends the process at once.`,
+way answered, and what takes longer given back for other nodes. A second signal
+ends the process at once; other nodes then take over when its leases run out.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config := ConfigOf(c, workflows...)
 			config.Address = address
+			var err error
+			if config.InFlight, err = inFlight(workers, lease); err != nil {
+				return err
+			}
 			config.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
 			return serve(c.Context(), config)
 		},
 	}
 	c.Flags().StringVar(&address, "address", DefaultAddress, "loopback host and port to listen on")
+	c.Flags().IntVar(&workers, "workers", 100, "how many activities, timers and scheduled commands to work on at once; 0 leaves them to other nodes")
+	c.Flags().DurationVar(&lease, "lease", 30*time.Second, "how long after the death of this node another one takes over what it was working on")
 	return c
+}
+
+// inFlight is what the flags ask for.
+func inFlight(workers int, lease time.Duration) (engine.InFlightConfig, error) {
+	switch {
+	case workers < 0:
+		return engine.InFlightConfig{}, usagef("--workers is negative")
+	case lease < time.Second:
+		return engine.InFlightConfig{}, usagef("--lease %s is less than a second: a node that is only slow would lose its work", lease)
+	case workers == 0:
+		workers = -1 // as the engine has it
+	}
+	return engine.InFlightConfig{Workers: workers, Lease: lease}, nil
 }
 
 // serve runs a service until ctx ends.

@@ -39,6 +39,10 @@ type Config struct {
 	// addresses are accepted.
 	Address string
 
+	// InFlight says how this node works on commands in flight. The zero value is
+	// right for most.
+	InFlight engine.InFlightConfig
+
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger
 }
@@ -88,7 +92,8 @@ type Service struct {
 // start. Call Stop when done.
 //
 // Errors: a *UsageError for an address or a schema name that cannot be; the
-// mistakes of the workflows; those of package schema and of engine.Start.
+// mistakes of the workflows; those of package schema, engine.New and
+// engine.Start.
 func Start(ctx context.Context, c Config) (*Service, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -117,7 +122,7 @@ func (s *Service) start(ctx context.Context) (err error) {
 	if err := s.database.migrate(ctx, c.Schema, c.Log); err != nil {
 		return err
 	}
-	e, err := engine.New(engine.Config{Pool: s.database.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log})
+	e, err := engine.New(engine.Config{Pool: s.database.pool, Workflows: c.Workflows, Schema: c.Schema, InFlight: c.InFlight, Log: c.Log})
 	if err != nil {
 		return err
 	}

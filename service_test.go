@@ -15,6 +15,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -26,7 +27,7 @@ var quiet = slog.New(slog.DiscardHandler)
 func service(t *testing.T) *Service {
 	t.Helper()
 	s, err := Start(t.Context(), Config{
-		Workflows: []workflow.Source{order.Workflow}, Database: pgtest.URL(t), Address: "127.0.0.1:0", Log: quiet,
+		Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t), Address: "127.0.0.1:0", Log: quiet,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +135,7 @@ func TestStopEndsStreamsWithTheWordToResumeElsewhere(t *testing.T) {
 func TestTakenPortIsAnError(t *testing.T) {
 	s := service(t)
 	_, err := Start(t.Context(), Config{
-		Workflows: []workflow.Source{order.Workflow}, Database: pgtest.URL(t), Log: quiet,
+		Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t), Log: quiet,
 		Address: strings.TrimPrefix(s.URL(), "http://"),
 	})
 	if !errors.Is(err, syscall.EADDRINUSE) {
@@ -149,7 +150,7 @@ func TestFailedStartIsUndone(t *testing.T) {
 	if err := s.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Workflows: []workflow.Source{order.Workflow}, Database: "postgres://127.0.0.1:1/x", Address: address, Log: quiet}
+	c := Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: "postgres://127.0.0.1:1/x", Address: address, Log: quiet}
 	if _, err := Start(t.Context(), c); err == nil {
 		t.Fatal("started without a database")
 	}
@@ -164,7 +165,7 @@ func TestFailedStartIsUndone(t *testing.T) {
 }
 
 func TestServeStopsInOrderOnSIGTERM(t *testing.T) {
-	root := Command(order.Workflow)
+	root := Command(order.Workflow(provider.New()))
 	root.SetArgs([]string{"serve", "--address", "127.0.0.1:0", "--database", pgtest.URL(t)})
 	r, w := io.Pipe()
 	root.SetErr(w)

@@ -10,13 +10,14 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// orders places n orders and pays them, and returns their ids.
+// orders places n orders and cancels them, and returns their ids.
 func orders(t *testing.T, url string, n int) []string {
 	t.Helper()
 	d, err := openDatabase(t.Context(), url, quiet)
@@ -31,7 +32,7 @@ func orders(t *testing.T, url string, n int) []string {
 	if _, err := schema.Migrate(t.Context(), d.pool, schema.Default); err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Config{Pool: d.pool, Workflows: []workflow.Source{order.Workflow}})
+	e, err := engine.New(engine.Config{Pool: d.pool, Workflows: []workflow.Source{order.Workflow(provider.New())}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +45,8 @@ func orders(t *testing.T, url string, n int) []string {
 		commands = append(commands,
 			transitions.Command{Workflow: "order", Transition: "place", Key: fmt.Sprint("place-", i),
 				Payload: fmt.Appendf(nil, `{"customer":"c","cart":"%d","total":1,"currency":"EUR"}`, i)},
-			transitions.Command{Workflow: "order", Transition: "pay", Key: "pay", BusinessKey: fmt.Sprint("c:", i),
-				Payload: []byte(`{"method":"card"}`)})
+			transitions.Command{Workflow: "order", Transition: "cancel", Key: "cancel", BusinessKey: fmt.Sprint("c:", i),
+				Payload: []byte(`{"reason":"out of stock"}`)})
 	}
 	var ids []string
 	for i, r := range e.SubmitMany(t.Context(), commands) {

@@ -14,6 +14,7 @@ type API struct {
 	log     *slog.Logger
 	mux     *http.ServeMux
 	streams streams
+	rates   *rates
 }
 
 // New makes the interface of an engine. It starts nothing. Its error is a
@@ -26,7 +27,7 @@ func New(e Engine, c Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{engine: e, cfg: c, log: c.Logger}
+	a := &API{engine: e, cfg: c, log: c.Logger, rates: newRates(c.Limits)}
 	a.mux = a.routes()
 	return a, nil
 }
@@ -35,7 +36,7 @@ func New(e Engine, c Config) (*API, error) {
 func (a *API) Handler() http.Handler { return a }
 
 // Stop ends every stream: a WebSocket connection is closed with 1001, an event
-// stream and a long poll end with what they have. It returns when all of their
+// stream, a long poll and a wait for a command's end with what they have. It returns when all of their
 // goroutines are gone. If ctx ends first, connections are cut off, and the
 // context's error is returned, still after all goroutines are gone.
 //

@@ -85,7 +85,7 @@ var badRequests = []struct {
 	{"role in Latin-1", "GET", "/v1/instances", []string{"Pawl-Roles", "a,\xe4"}, 400, workflow.InvalidRequest},
 	{"many roles", "GET", "/v1/instances", []string{"Pawl-Roles", strings.Repeat("r,", 65)}, 400, workflow.InvalidRequest},
 	{"a misspelt header", "GET", "/v1/instances", []string{"Pawl-Role", "porter"}, 400, workflow.InvalidRequest},
-	{"a header of the future", "POST", "/v1/instances/{id}/stamp", []string{"Idempotency-Key", "a", "Pawl-Not-Before", "2030-01-01T00:00:00Z"}, 400, workflow.InvalidRequest},
+	{"a header of the future", "POST", "/v1/instances/{id}/stamp", []string{"Idempotency-Key", "a", "Pawl-Not-After", "2030-01-01T00:00:00Z"}, 400, workflow.InvalidRequest},
 	{"history of no workflow", "GET", "/v1/workflows/nothing/keys/1/history", nil, 404, workflow.WorkflowNotFound},
 	{"history of no business key", "GET", "/v1/workflows/parcel/keys/1/history", nil, 404, workflow.InstanceNotFound},
 	{"two tenants", "GET", "/v1/instances", []string{"Pawl-Tenant", "a", "Pawl-Tenant", "b"}, 400, workflow.InvalidRequest},

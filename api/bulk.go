@@ -2,10 +2,12 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -24,6 +26,7 @@ type BulkCommand struct {
 	Scope       *string        `json:"scope,omitzero"`
 	Payload     jsontext.Value `json:"payload,omitempty"`
 	IfVersion   *int64         `json:"if_version,omitzero"`
+	NotBefore   *string        `json:"not_before,omitzero"` // RFC 3339
 }
 
 // BulkResult is what one command of a bulk request got.
@@ -46,6 +49,9 @@ func (a *API) bulk(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
+	if err := unwanted(r, headerNotBefore, headerIfMatch); err != nil {
+		return err // each command has its own
+	}
 	media, err := contentType(r, mediaJSON, mediaNDJSON)
 	if err != nil {
 		return err
@@ -62,11 +68,15 @@ func (a *API) bulk(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err := split(body, a.cfg.Limits.BulkItems, b.add); err != nil {
 		return err
 	}
+	if err := a.admit(w, c, len(b.replies)); err != nil {
+		return err
+	}
 	if dryRun {
 		w.Header().Set(headerDryRun, "true")
 		a.dryRunMany(r.Context(), b)
 	} else {
-		b.settle(a.engine.SubmitMany(r.Context(), b.commands))
+		b.answer(a.engine.SubmitMany(r.Context(), b.commands))
+		a.settle(w, r, c.Tenant, b.receipts()...)
 	}
 	send(w, http.StatusOK, mediaJSON, a.renderBulk(r.Context(), b.replies))
 	return nil
@@ -93,10 +103,18 @@ func (b *batch) add(item []byte) {
 	b.places = append(b.places, len(b.replies)-1)
 }
 
-func (b *batch) settle(replies []transitions.Reply) {
+func (b *batch) answer(replies []transitions.Reply) {
 	for i, reply := range replies {
 		b.replies[b.places[i]] = reply
 	}
+}
+
+func (b *batch) receipts() []*transitions.Receipt {
+	list := make([]*transitions.Receipt, len(b.places))
+	for i, place := range b.places {
+		list[i] = &b.replies[place].Receipt
+	}
+	return list
 }
 
 func (a *API) dryRunMany(ctx context.Context, b *batch) {
@@ -131,6 +149,12 @@ func commandOf(item []byte) (transitions.Command, error) {
 	if in.IfVersion != nil {
 		if cmd.IfVersion = *in.IfVersion; cmd.IfVersion < 1 {
 			return cmd, workflow.Errorf(workflow.InvalidRequest, "if_version is less than 1")
+		}
+	}
+	if in.NotBefore != nil {
+		var err error
+		if cmd.NotBefore, err = scheduled("not_before", *in.NotBefore, time.Now()); err != nil {
+			return cmd, err
 		}
 	}
 	if in.Instance != "" {
@@ -208,9 +232,10 @@ func tooMany(limit int) error {
 func (a *API) renderBulk(ctx context.Context, replies []transitions.Reply) []byte {
 	out := []byte{'['}
 	for i, reply := range replies {
-		status, replayed, body := reply.Receipt.Status, reply.Receipt.Replayed, reply.Receipt.Body
-		if reply.Err != nil {
-			problem := transitions.ProblemOf(a.judged(ctx, reply.Err))
+		status, replayed := reply.Receipt.Status, reply.Receipt.Replayed
+		body, err := bodyOf(reply.Receipt)
+		if err = cmp.Or(reply.Err, err); err != nil {
+			problem := transitions.ProblemOf(a.judged(ctx, err))
 			status, replayed, body = problem.Status, false, problem.JSON()
 		}
 		if i > 0 {

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/pawlhq/pawl/transitions"
@@ -15,6 +16,17 @@ type Caller struct {
 	Tenant string
 	Actor  string
 	Roles  []string
+}
+
+// Operator is the role of those who may use /v1/ops.
+const Operator = "operator"
+
+// operates refuses a caller who is no operator.
+func (c *Caller) operates() error {
+	if slices.Contains(c.Roles, Operator) || slices.Contains(c.Roles, transitions.AnyRole) {
+		return nil
+	}
+	return workflow.Errorf(workflow.Forbidden, "this is for callers with the role %q", Operator)
 }
 
 // Identify says who sends a request. Its error is what the caller is answered

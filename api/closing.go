@@ -27,17 +27,18 @@ func (c *closing) Error() string { return "closing: " + c.reason }
 var (
 	gone      = &closing{reason: "the peer is gone"}
 	goingAway = &closing{code: websocket.CloseGoingAway, reason: "the node is stopping; resume elsewhere"}
-	tooSlow   = &closing{code: closeSlow} // the writer knows where to resume
+	tooSlow   = &closing{code: closeSlow, reason: "too slow"} // the writer knows where a reader of the log can resume
 )
 
 func badMessage(reason string) *closing { return &closing{code: closeBadMessage, reason: reason} }
 
-// closingOf is what an error of the log means for the connection.
+// closingOf is what an error of the log, or of a watched command, means for the
+// connection.
 func closingOf(err error) *closing {
 	if workflow.CodeOf(err) == workflow.ShuttingDown {
 		return goingAway
 	}
-	return &closing{code: websocket.CloseInternalServerErr, reason: "the log cannot be read; resume later"}
+	return &closing{code: websocket.CloseInternalServerErr, reason: "the database cannot be read; resume later"}
 }
 
 // closingAfter is what a failed write means for the connection.

@@ -65,6 +65,9 @@ func (a *API) command(w http.ResponseWriter, r *http.Request, c Caller, cmd tran
 		return err
 	}
 	cmd.Tenant, cmd.Actor, cmd.Roles = c.Tenant, c.Actor, c.Roles
+	if err := a.admit(w, c, 1); err != nil {
+		return err
+	}
 	if dryRun {
 		return a.dryRun(w, r, cmd)
 	}
@@ -72,13 +75,26 @@ func (a *API) command(w http.ResponseWriter, r *http.Request, c Caller, cmd tran
 	if err != nil {
 		return err
 	}
-	sendReceipt(w, receipt)
-	return nil
+	a.settle(w, r, c.Tenant, &receipt)
+	return sendReceipt(w, receipt)
 }
 
 // fromHeaders reads what the headers say about a command. A dry run needs no
 // key: nothing is claimed.
 func fromHeaders(r *http.Request, cmd *transitions.Command, dryRun bool) error {
+	if err := named(r, cmd, dryRun); err != nil {
+		return err
+	}
+	var err error
+	if cmd.NotBefore, err = notBefore(r); err != nil {
+		return err
+	}
+	cmd.IfVersion, err = ifMatch(r)
+	return err
+}
+
+// named reads the headers that name a command.
+func named(r *http.Request, cmd *transitions.Command, dryRun bool) error {
 	key, given, err := keyHeader(r, headerKey, workflow.KeyInvalid)
 	if err != nil {
 		return err
@@ -98,8 +114,7 @@ func fromHeaders(r *http.Request, cmd *transitions.Command, dryRun bool) error {
 		}
 	}
 	cmd.Key, cmd.Scope = key, scope
-	cmd.IfVersion, err = ifMatch(r)
-	return err
+	return nil
 }
 
 func (a *API) dryRun(w http.ResponseWriter, r *http.Request, cmd transitions.Command) error {
@@ -107,13 +122,30 @@ func (a *API) dryRun(w http.ResponseWriter, r *http.Request, cmd transitions.Com
 	if err != nil {
 		return err
 	}
+	body, err := bodyOf(receipt)
+	if err != nil {
+		return err
+	}
 	w.Header().Set(headerDryRun, "true")
-	send(w, receipt.Status, mediaOf(receipt), receipt.Body)
+	send(w, receipt.Status, mediaOf(receipt), body)
 	return nil
 }
 
-// sendReceipt answers with exactly the stored bytes.
-func sendReceipt(w http.ResponseWriter, receipt transitions.Receipt) {
+// bodyOf is the body of the answer: the stored bytes, or how the command stands
+// while it is in flight.
+func bodyOf(receipt transitions.Receipt) ([]byte, error) {
+	if receipt.InFlight() {
+		return render(statusOf(receipt.Record))
+	}
+	return receipt.Body, nil
+}
+
+// sendReceipt answers with a command's end, or with how it stands.
+func sendReceipt(w http.ResponseWriter, receipt transitions.Receipt) error {
+	body, err := bodyOf(receipt)
+	if err != nil {
+		return err
+	}
 	h := w.Header()
 	if receipt.Replayed {
 		h.Set(headerReplayed, "true")
@@ -127,7 +159,11 @@ func sendReceipt(w http.ResponseWriter, receipt transitions.Receipt) {
 	if receipt.Position > 0 {
 		h.Set(headerPosition, strconv.FormatInt(receipt.Position, 10))
 	}
-	send(w, receipt.Status, mediaOf(receipt), receipt.Body)
+	if receipt.InFlight() {
+		pointTo(h, receipt.Record)
+	}
+	send(w, receipt.Status, mediaOf(receipt), body)
+	return nil
 }
 
 func mediaOf(receipt transitions.Receipt) string {

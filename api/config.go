@@ -1,8 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 )
 
@@ -15,11 +17,18 @@ type Config struct {
 	Stream   Stream
 }
 
-// Limits bound what one request may send.
+// Limits bound what one request may send, and what one tenant.
 type Limits struct {
 	Body      int64 // bytes of a command's body; 1 MiB
 	BulkBody  int64 // bytes of a bulk request; 16 MiB
 	BulkItems int   // commands of a bulk request; 1,000
+
+	// Rate is how many commands a second each tenant may send to this node, those
+	// of a bulk request counted one by one. 0 is no limit.
+	Rate float64
+	// Burst is how many of them may come at once; a second's worth of Rate, and at
+	// least BulkItems. A bulk request with more is too large.
+	Burst int
 }
 
 // Stream bounds and paces WebSocket connections and event streams.
@@ -43,7 +52,8 @@ type Stream struct {
 	// MessageSize is the largest message in bytes that a WebSocket client may
 	// send; 64 KiB.
 	MessageSize int64
-	// Subscriptions is how many subscriptions a connection may have; 64.
+	// Subscriptions is how many subscriptions and watches a connection may have;
+	// 64.
 	Subscriptions int
 }
 
@@ -59,6 +69,10 @@ func (c Config) withDefaults() (Config, error) {
 	fill(&err, "Limits.Body", &c.Limits.Body, 1<<20)
 	fill(&err, "Limits.BulkBody", &c.Limits.BulkBody, 16<<20)
 	fill(&err, "Limits.BulkItems", &c.Limits.BulkItems, 1000)
+	if r := c.Limits.Rate; !(r >= 0) || math.IsInf(r, 1) {
+		err = cmp.Or(err, fmt.Errorf("api: Config.Limits.Rate is not a number of commands a second: %v", r))
+	}
+	fill(&err, "Limits.Burst", &c.Limits.Burst, max(int(min(math.Ceil(c.Limits.Rate), math.MaxInt32)), c.Limits.BulkItems))
 	fill(&err, "Stream.MaxLag", &c.Stream.MaxLag, 10_000)
 	fill(&err, "Stream.WriteTimeout", &c.Stream.WriteTimeout, 10*time.Second)
 	fill(&err, "Stream.PingEvery", &c.Stream.PingEvery, 20*time.Second)

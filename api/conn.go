@@ -8,7 +8,6 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // conn is a WebSocket connection as its reader sees it. Only the reader's
@@ -19,7 +18,7 @@ type conn struct {
 	ws     *websocket.Conn         // for reading only
 	cancel context.CancelCauseFunc // ends the connection; the cause is a *closing
 	out    chan outgoing           // to the writer
-	pumps  map[string]*pump        // by subscription
+	tasks  map[string]*task        // by the id that the client gave
 }
 
 // serve runs the connection until it has ended, and all of its goroutines with
@@ -32,8 +31,8 @@ func (c *conn) serve(ctx context.Context, w *writer) {
 	}()
 	c.read(ctx)
 	c.cancel(gone)
-	for _, p := range c.pumps {
-		p.stop()
+	for _, t := range c.tasks {
+		t.stop()
 	}
 	<-written
 	w.hangUp()
@@ -96,44 +95,16 @@ func (c *conn) handle(ctx context.Context, text []byte) {
 		c.cancel(badMessage(err.Error()))
 		return
 	}
-	if m.op == opSubscribe {
+	c.sweep()
+	switch m.op {
+	case opSubscribe:
 		err = c.subscribe(ctx, m)
-	} else {
+	case opWatch:
+		err = c.watch(ctx, m)
+	case opUnsubscribe:
 		err = c.unsubscribe(ctx, m.id)
 	}
 	if err != nil && ctx.Err() == nil {
 		c.send(ctx, outgoing{frame: errorFrame(m.id, transitions.ProblemOf(c.api.judged(ctx, err)))})
 	}
-}
-
-func (c *conn) subscribe(ctx context.Context, m message) error {
-	if c.pumps[m.id] != nil {
-		return workflow.Errorf(workflow.InvalidRequest, "subscription %q exists; unsubscribe it first", m.id)
-	}
-	if limit := c.api.cfg.Stream.Subscriptions; len(c.pumps) >= limit {
-		return workflow.Errorf(workflow.InvalidRequest, "the connection has %d subscriptions already; open another one", limit)
-	}
-	begin, err := c.api.from(ctx, c.tenant, m.after)
-	if err != nil {
-		return err
-	}
-	p := newPump(m)
-	c.send(ctx, outgoing{
-		frame: answerFrame("subscribed", m.id, "after", begin.after),
-		pump:  p, batch: transitions.Batch{Last: begin.after}, caughtUp: begin.after == begin.head,
-	})
-	c.pumps[m.id] = p
-	p.start(ctx, c, begin)
-	return nil
-}
-
-func (c *conn) unsubscribe(ctx context.Context, id string) error {
-	p := c.pumps[id]
-	if p == nil {
-		return workflow.Errorf(workflow.InvalidRequest, "there is no subscription %q", id)
-	}
-	p.stop()
-	delete(c.pumps, id)
-	c.send(ctx, outgoing{frame: endFrame(id), pump: p, ended: true})
-	return nil
 }

@@ -2,20 +2,27 @@ package api
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"math"
+	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // maxPosition is the largest position or version.
 const maxPosition = math.MaxInt64
 
-// A cursor of the list of instances is the last id of the page before, behind a
-// byte that says so: another order of the list will have another byte, and its
-// cursors will not be mistaken for these.
-const cursorByID = 1
+// A cursor is the last entry of the page before, behind a byte that says of
+// which list, so that one list's cursors are not mistaken for another's.
+const (
+	cursorByID    = 1 // instances: the id
+	cursorByStuck = 2 // stuck commands: when they changed last, scope, key
+)
+
+var errCursor = workflow.Errorf(workflow.InvalidRequest, "the cursor is not one of this list; begin again without it")
 
 // encodeCursor writes the cursor as callers see it. They must not look inside.
 func encodeCursor(last uuid.UUID) string {
@@ -31,5 +38,30 @@ func decodeCursor(s string) (uuid.UUID, error) {
 			return id, nil
 		}
 	}
-	return uuid.Nil, workflow.Errorf(workflow.InvalidRequest, "the cursor is not one of this list; begin again without it")
+	return uuid.Nil, errCursor
+}
+
+func encodeStuckCursor(last *transitions.Record) string {
+	raw := binary.BigEndian.AppendUint64([]byte{cursorByStuck}, uint64(last.UpdatedAt.UnixMicro()))
+	raw = append(raw, byte(len(last.Scope)))
+	raw = append(raw, last.Scope...)
+	raw = append(raw, last.Key...)
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func decodeStuckCursor(s string) (transitions.Record, error) {
+	const head = 1 + 8 + 1
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	if err != nil || len(raw) < head || raw[0] != cursorByStuck || len(raw) < head+int(raw[head-1]) {
+		return transitions.Record{}, errCursor
+	}
+	last := transitions.Record{UpdatedAt: time.UnixMicro(int64(binary.BigEndian.Uint64(raw[1:]))).UTC()}
+	scope := head + int(raw[head-1])
+	last.Scope, last.Key = string(raw[head:scope]), string(raw[scope:])
+	// Nobody has such a page who did not get it from here.
+	if transitions.CheckScope(last.Scope) != nil || transitions.CheckKey(last.Key) != nil || encodeStuckCursor(&last) != s ||
+		last.UpdatedAt.Year() < 1 || last.UpdatedAt.Year() > 9999 {
+		return transitions.Record{}, errCursor
+	}
+	return last, nil
 }

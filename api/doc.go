@@ -6,18 +6,20 @@
 // [Engine], and this package knows no SQL.
 //
 // A request is handled in its own goroutine. What lasts longer than a moment,
-// a WebSocket connection, an event stream or a long poll, is known to the
-// [API], which ends all of them in [API.Stop].
+// a WebSocket connection, an event stream, a long poll or a wait for the end of
+// a command in flight, is known to the [API], which ends all of them in
+// [API.Stop].
 //
 // # A WebSocket connection
 //
-// It has one reader, one writer, and one pump for each subscription:
+// It has one reader, one writer, and one task for each subscription to the log,
+// a pump, and for each command that is watched:
 //
 //	reader ──control answers──┐
 //	pump   ──batches──────────┼──▶ writer ──▶ socket
-//	pump   ──batches──────────┘
+//	watch  ──statuses─────────┘
 //
-// The reader is the request's goroutine; it alone starts and ends pumps. A pump
+// The reader is the request's goroutine; it alone starts and ends tasks. A pump
 // waits for the log and hands what it got to the writer. The writer alone
 // writes: it turns a batch into frames in one buffer and hands the buffer to
 // the socket in one call, so that a reader of the log costs little more than

@@ -14,7 +14,7 @@ import (
 type Engine interface {
 	// Submit runs a command or replays its answer. A refusal that was decided is
 	// a receipt with a status of 400 or more; an error means that nothing was
-	// stored.
+	// stored. What is in flight, now or already, is a receipt with the status 202.
 	Submit(ctx context.Context, c transitions.Command) (transitions.Receipt, error)
 	// SubmitMany runs commands and returns one reply for each, in order.
 	SubmitMany(ctx context.Context, cs []transitions.Command) []transitions.Reply
@@ -37,6 +37,30 @@ type Engine interface {
 	// Command returns what is stored under a key, its body as it was answered.
 	// Errors: CommandNotFound, KeyExpired.
 	Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error)
+
+	// Watch returns a watcher of a command.
+	Watch(tenant, scope, key string) transitions.Watcher
+	// Await waits for the end of a command in flight and returns its answer.
+	// Errors: the context's or TimedOut when ctx ends; CommandNotFound,
+	// KeyExpired, Unavailable, ShuttingDown.
+	Await(ctx context.Context, tenant, scope, key string) (transitions.Receipt, error)
+	// Cancel asks a command in flight to stop and returns it as it stands; one that
+	// is finished stays as it is. Errors: CommandNotFound, KeyExpired.
+	Cancel(ctx context.Context, tenant, scope, key, by string) (transitions.Record, error)
+
+	// Operate does what an operator asks, as a command that is audited and
+	// replayed. Errors: those of Submit; CommandNotFound.
+	Operate(ctx context.Context, c transitions.Command, o transitions.Operation) (transitions.Receipt, error)
+	// Stuck lists the commands that wait for a person, and says whether there are
+	// more. Error: WorkflowNotFound.
+	Stuck(ctx context.Context, f transitions.StuckFilter) (list []transitions.Record, more bool, err error)
+	// PauseWorkflow lets the tenant's instances of a workflow begin nothing new.
+	// Error: WorkflowNotFound.
+	PauseWorkflow(ctx context.Context, tenant, workflow, actor, reason string) error
+	// ResumeWorkflow is the end of that. Error: WorkflowNotFound.
+	ResumeWorkflow(ctx context.Context, tenant, workflow string) error
+	// PausedWorkflows lists what the tenant has paused.
+	PausedWorkflows(ctx context.Context, tenant string) ([]transitions.PausedWorkflow, error)
 
 	// Workflows returns the newest version of each workflow, by name.
 	Workflows() []*workflow.Workflow

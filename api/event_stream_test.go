@@ -18,13 +18,17 @@ import (
 
 // eventSource reads an event stream as a browser would.
 type eventSource struct {
-	t      testing.TB
-	in     *bufio.Reader
-	lastID string
-	seen   []string // ids of CloudEvents
-	ended  bool
-	texts  []string // comments
+	t        testing.TB
+	in       *bufio.Reader
+	lastID   string
+	seen     []string // ids of CloudEvents
+	statuses []api.CommandStatus
+	ended    bool
+	texts    []string // comments
 }
+
+// smallClient opens a connection for each stream.
+var smallClient = &http.Client{Transport: &http.Transport{DialContext: api.SmallDial, DisableKeepAlives: true}}
 
 // source opens an event stream, which ends with the returned function.
 func (s *server) source(path string, headers ...string) (*eventSource, func()) {
@@ -38,7 +42,7 @@ func (s *server) source(path string, headers ...string) (*eventSource, func()) {
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := http.DefaultClient.Do(r)
+	response, err := smallClient.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -55,7 +59,7 @@ func (s *server) source(path string, headers ...string) (*eventSource, func()) {
 // until reads until the condition holds after a block, or the stream ends.
 func (e *eventSource) until(condition func() bool) {
 	e.t.Helper()
-	id, data := "", []string(nil)
+	id, kind, data := "", "", []string(nil)
 	for !condition() {
 		line, err := e.in.ReadString('\n')
 		if err != nil {
@@ -69,14 +73,19 @@ func (e *eventSource) until(condition func() bool) {
 			if id != "" {
 				e.lastID = id
 			}
-			if data != nil {
-				e.seen = append(e.seen, parseEvent(e.t, []byte(strings.Join(data, "\n"))).ID)
+			switch text := []byte(strings.Join(data, "\n")); {
+			case kind == "status":
+				e.statuses = append(e.statuses, read[api.CommandStatus](e.t, answer{body: text}))
+			case data != nil:
+				e.seen = append(e.seen, parseEvent(e.t, text).ID)
 			}
-			id, data = "", nil
+			id, kind, data = "", "", nil
 		case field == "":
 			e.texts = append(e.texts, value)
 		case field == "id":
 			id = value
+		case field == "event":
+			kind = value
 		case field == "data":
 			data = append(data, value)
 		}
@@ -147,7 +156,7 @@ func TestAnEventStreamEndsWhenTheNodeStops(t *testing.T) {
 }
 
 func TestASlowReaderOfAnEventStreamIsCut(t *testing.T) {
-	s := newServer(t, func(c *api.Config) { c.Stream.MaxLag, c.Stream.WriteTimeout = 5, 200*time.Millisecond })
+	s := newServer(t, func(c *api.Config) { c.Stream.MaxLag, c.Stream.WriteTimeout = 5, time.Second })
 	stream, cut := s.source("/v1/events")
 	defer cut()
 	s.packed("1")

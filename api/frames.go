@@ -108,6 +108,17 @@ func answerFrame(op, id, member string, position int64) []byte {
 	return appendFrame(nil, frameText, append(b, '}'))
 }
 
+// statusFrame is the frame of the message "status": how a watched command
+// stands. The final one says so, and ends the watch.
+func statusFrame(id string, status []byte, final bool) []byte {
+	b := appendMember([]byte(`{"op":"status","id":`), id)
+	if final {
+		b = append(b, `,"final":true`...)
+	}
+	b = append(append(b, `,"command":`...), status...)
+	return appendFrame(nil, frameText, append(b, '}'))
+}
+
 // endFrame is the frame of the message "unsubscribed".
 func endFrame(id string) []byte {
 	return appendFrame(nil, frameText, append(appendMember([]byte(`{"op":"unsubscribed","id":`), id), '}'))

@@ -27,7 +27,7 @@ func socketPair(t testing.TB) (net.Conn, *websocket.Conn) {
 	t.Helper()
 	sockets := make(chan net.Conn, 1)
 	release := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ws, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 		if err != nil {
 			t.Error(err)
@@ -38,11 +38,13 @@ func socketPair(t testing.TB) (net.Conn, *websocket.Conn) {
 		<-release
 		_ = ws.Close()
 	}))
+	server.Listener = SmallListener{server.Listener}
+	server.Start()
 	t.Cleanup(func() {
 		close(release)
 		server.Close()
 	})
-	client, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
+	client, _, err := (&websocket.Dialer{NetDialContext: SmallDial}).Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,12 +236,13 @@ func TestWriterMendsABrokenFrameBeforeItCloses(t *testing.T) {
 	w, ctx := newTestWriter(server, 100*time.Millisecond)
 	p := newPump(message{id: "a"})
 	b := transitions.Batch{}
-	for i := range 20_000 { // more than the sockets' buffers hold
+	const events = 4 * SocketsHold / 1000
+	for i := range events {
 		b.Events = append(b.Events, transitions.Logged{
 			Event: transitions.Event{Position: int64(i) + 1}, CloudEvent: []byte(`"` + strings.Repeat("x", 1000) + `"`),
 		})
 	}
-	b.Last = 20_000
+	b.Last = events
 	err := w.put(outgoing{pump: p, batch: b})
 	if closingAfter(err) != tooSlow {
 		t.Fatalf("put to a reader that does not read: %v", err)

@@ -1,22 +1,24 @@
 package api
 
 import (
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // The headers of commands.
 const (
-	headerKey      = "Idempotency-Key"
-	headerScope    = "Idempotency-Scope"
-	headerReplayed = "Idempotent-Replayed"
-	headerPosition = "Pawl-Position"
-	headerDryRun   = "Pawl-Dry-Run"
+	headerKey         = "Idempotency-Key"
+	headerScope       = "Idempotency-Scope"
+	headerNotBefore   = "Pawl-Not-Before"
+	headerIfMatch     = "If-Match"
+	headerLastEventID = "Last-Event-ID"
+	headerReplayed    = "Idempotent-Replayed"
+	headerPosition    = "Pawl-Position"
+	headerDryRun      = "Pawl-Dry-Run"
+	headerApplied     = "Preference-Applied"
 )
 
 // knownHeaders refuses a header of ours that is not known: what it was meant to
@@ -24,11 +26,22 @@ const (
 func knownHeaders(r *http.Request) error {
 	for name := range r.Header {
 		switch name {
-		case headerKey, headerScope, headerTenant, headerActor, headerRoles:
+		case headerKey, headerScope, headerNotBefore, headerTenant, headerActor, headerRoles:
 			continue
 		}
 		if strings.HasPrefix(name, "Pawl-") || strings.HasPrefix(name, "Idempotency-") {
 			return workflow.Errorf(workflow.InvalidRequest, "there is no header %s", name)
+		}
+	}
+	return nil
+}
+
+// unwanted refuses headers that would change what a command means, where they
+// mean nothing.
+func unwanted(r *http.Request, headers ...string) error {
+	for _, name := range headers {
+		if len(r.Header.Values(name)) > 0 {
+			return workflow.Errorf(workflow.InvalidRequest, "the header %s means nothing here", name)
 		}
 	}
 	return nil
@@ -97,7 +110,7 @@ func versionTag(version int64) string { return `"` + strconv.FormatInt(version, 
 // ifMatch returns the version that the caller expects, 0 where it expects none.
 // "*" expects only that the instance exists, which a transition does anyway.
 func ifMatch(r *http.Request) (int64, error) {
-	value, err := single(r, "If-Match")
+	value, err := single(r, headerIfMatch)
 	if err != nil || value == "" || value == "*" {
 		return 0, err
 	}
@@ -122,70 +135,4 @@ func notModified(r *http.Request, tag string) bool {
 		}
 	}
 	return false
-}
-
-// maxWait is the longest that a caller may ask to be kept waiting.
-const maxWait = 60 * time.Second
-
-// preferredWait returns the seconds of "Prefer: wait=N" (RFC 7240), at most
-// maxWait. As that document has it, a preference that makes no sense is passed
-// over, and the first of several counts.
-func preferredWait(r *http.Request) time.Duration {
-	for _, value := range r.Header.Values("Prefer") {
-		for preference := range strings.SplitSeq(value, ",") {
-			preference, _, _ = strings.Cut(preference, ";")
-			name, n, _ := strings.Cut(preference, "=")
-			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
-				continue
-			}
-			seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(n), `"`), 10, 31)
-			if err != nil {
-				continue
-			}
-			return min(time.Duration(seconds)*time.Second, maxWait)
-		}
-	}
-	return 0
-}
-
-// Media types.
-const (
-	mediaJSON        = "application/json"
-	mediaNDJSON      = "application/x-ndjson"
-	mediaForm        = "application/x-www-form-urlencoded"
-	mediaProblem     = "application/problem+json"
-	mediaEventStream = "text/event-stream"
-)
-
-// untyped reports whether a client chose no content type: it sends no body, or
-// is "curl -d", which calls everything a form. That is safe where a key is
-// asked for: it is a header, which no page of another origin can send.
-func untyped(r *http.Request) bool {
-	switch values := r.Header.Values("Content-Type"); len(values) {
-	case 0:
-		return r.ContentLength == 0
-	case 1:
-		return values[0] == mediaForm
-	default:
-		return false
-	}
-}
-
-// contentType returns which of the media types the body is of. Anything else is
-// refused, a missing type too: so no web form can post to a server without
-// authentication.
-func contentType(r *http.Request, allowed ...string) (string, error) {
-	value, err := single(r, "Content-Type")
-	if err != nil {
-		return "", err
-	}
-	media, params, err := mime.ParseMediaType(value)
-	if err == nil {
-		for _, a := range allowed {
-			if charset := params["charset"]; media == a && (charset == "" || strings.EqualFold(charset, "utf-8")) {
-				return a, nil
-			}
-		}
-	}
-	return "", workflow.Errorf(workflow.UnsupportedMedia, "the Content-Type is not %s", strings.Join(allowed, " or "))
 }

@@ -1,12 +1,10 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -102,30 +100,6 @@ func TestNotModified(t *testing.T) {
 	}
 }
 
-func TestPreferWait(t *testing.T) {
-	for value, want := range map[string]time.Duration{
-		"": 0, "wait=5": 5 * time.Second, "WAIT = 5": 5 * time.Second, `wait="5"`: 5 * time.Second,
-		"respond-async, wait=7": 7 * time.Second, "wait=7;x=y": 7 * time.Second, "wait=3600": maxWait,
-		"wait=-1": 0, "wait=abc": 0, "wait": 0, "wait=1.5": 0, "wait=99999999999999999999": 0,
-		"wait=abc, wait=4": 4 * time.Second, "wait=0": 0,
-	} {
-		if got := preferredWait(requestWith("Prefer", value)); got != want {
-			t.Errorf("Prefer %q: %v, want %v", value, got, want)
-		}
-	}
-}
-
-func FuzzPreferWaitIsBounded(f *testing.F) {
-	for _, s := range []string{"wait=5", "respond-async;wait=1,wait=", `wait="`, "=,;", "wait=18446744073709551615"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		if got := preferredWait(requestWith("Prefer", s)); got < 0 || got > maxWait {
-			t.Errorf("Prefer %q: %v", s, got)
-		}
-	})
-}
-
 func FuzzIfMatchNeverPassesOverAnExpectation(f *testing.F) {
 	for _, s := range []string{`"1"`, `*`, `W/"1"`, `"1","2"`, ` `, "\t\"3\""} {
 		f.Add(s)
@@ -137,20 +111,4 @@ func FuzzIfMatchNeverPassesOverAnExpectation(f *testing.F) {
 			t.Errorf("If-Match %q was taken for %d", s, version)
 		}
 	})
-}
-
-func TestContentType(t *testing.T) {
-	for value, want := range map[string]string{
-		"application/json": mediaJSON, "Application/JSON; charset=UTF-8": mediaJSON, "application/x-ndjson": mediaNDJSON,
-		"": "", "text/plain": "", "application/json; charset=latin1": "", "application/x-www-form-urlencoded": "",
-		"multipart/form-data; boundary=x": "", "application/json, text/plain": "", "json": "", "application/jsonp": "",
-	} {
-		got, err := contentType(requestWith("Content-Type", value), mediaJSON, mediaNDJSON)
-		if got != want || (want == "") != errors.Is(err, &workflow.Error{Code: workflow.UnsupportedMedia}) {
-			t.Errorf("Content-Type %q: %q, %v; want %q", value, got, err, want)
-		}
-	}
-	if _, err := contentType(requestWith("Content-Type", mediaNDJSON), mediaJSON); err == nil {
-		t.Error("NDJSON was taken for a single command")
-	}
 }

@@ -7,21 +7,25 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // message is what a WebSocket client sends.
 type message struct {
-	op       string // "subscribe" or "unsubscribe"
+	op       string
 	id       string
-	after    startingPoint
-	selected selection
+	after    startingPoint // of subscribe
+	selected selection     // of subscribe
+	scope    string        // of watch
+	key      string        // of watch
 }
 
 // The operations of a client.
 const (
 	opSubscribe   = "subscribe"
-	opUnsubscribe = "unsubscribe"
+	opUnsubscribe = "unsubscribe" // from the log or a command
+	opWatch       = "watch"
 )
 
 const (
@@ -34,6 +38,8 @@ type wireMessage struct {
 	ID     string         `json:"id"`
 	After  jsontext.Value `json:"after"`
 	Filter wireFilter     `json:"filter"`
+	Scope  *string        `json:"scope"`
+	Key    *string        `json:"key"`
 }
 
 type wireFilter struct {
@@ -58,17 +64,41 @@ func parseMessage(text []byte) (message, error) {
 	if m.id == "" || len(m.id) > maxSubscriptionID || strings.IndexByte(m.id, 0) >= 0 {
 		return m, fmt.Errorf("/id: must be 1 to %d bytes without NUL", maxSubscriptionID)
 	}
+	ofLog, ofCommand := in.After != nil || !in.Filter.empty(), in.Scope != nil || in.Key != nil
 	switch m.op {
 	case opSubscribe:
+		if ofCommand {
+			return m, fmt.Errorf("subscribe has no scope and no key")
+		}
 		return m, m.subscribe(&in)
+	case opWatch:
+		if ofLog {
+			return m, fmt.Errorf("watch has no position and no filter")
+		}
+		return m, m.watch(&in)
 	case opUnsubscribe:
-		if in.After != nil || !in.Filter.empty() {
+		if ofLog || ofCommand {
 			return m, fmt.Errorf("unsubscribe has only an id")
 		}
 		return m, nil
 	default:
-		return m, fmt.Errorf("/op: must be %s or %s", opSubscribe, opUnsubscribe)
+		return m, fmt.Errorf("/op: must be %s, %s or %s", opSubscribe, opWatch, opUnsubscribe)
 	}
+}
+
+func (m *message) watch(in *wireMessage) error {
+	for _, part := range []struct {
+		name  string
+		text  *string
+		limit int
+		into  *string
+	}{{"scope", in.Scope, transitions.MaxScope, &m.scope}, {"key", in.Key, transitions.MaxKey, &m.key}} {
+		if part.text == nil || *part.text == "" || transitions.TextProblem(*part.text, part.limit) != "" {
+			return fmt.Errorf("/%s: must be 1 to %d bytes without NUL", part.name, part.limit)
+		}
+		*part.into = *part.text
+	}
+	return nil
 }
 
 func (m *message) subscribe(in *wireMessage) error {

@@ -27,6 +27,13 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+func TestAWatchNamesACommand(t *testing.T) {
+	m, err := parseMessage([]byte(`{"op":"watch","id":"w","scope":"order:pay","key":"k/\u00e4"}`))
+	if err != nil || m.op != opWatch || m.id != "w" || m.scope != "order:pay" || m.key != "k/ä" {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
 // BadMessages are also sent to a real server; see TestBadMessagesCloseTheirConnectionOnly.
 var BadMessages = []string{
 	``, ` `, `null`, `[]`, `"subscribe"`, `1`, `{`, `{}`, `{}{}`,
@@ -59,7 +66,26 @@ var BadMessages = []string{
 	`{"op":"unsubscribe"}`,
 	`{"op":"unsubscribe","id":"a","after":1}`,
 	`{"op":"unsubscribe","id":"a","filter":{"workflow":"x"}}`,
-	`{"op":"watch","id":"w","scope":"s","key":"k"}`,
+	`{"op":"unsubscribe","id":"a","key":"k"}`,
+	`{"op":"subscribe","id":"a","after":1,"scope":"s"}`,
+	`{"op":"watch","id":"w"}`,
+	`{"op":"watch","scope":"s","key":"k"}`,
+	`{"op":"watch","id":"w","scope":"s"}`,
+	`{"op":"watch","id":"w","key":"k"}`,
+	`{"op":"watch","id":"w","scope":"","key":"k"}`,
+	`{"op":"watch","id":"w","scope":"s","key":""}`,
+	`{"op":"watch","id":"w","scope":null,"key":"k"}`,
+	`{"op":"watch","id":"w","scope":"s","key":7}`,
+	`{"op":"watch","id":"w","scope":["s"],"key":"k"}`,
+	`{"op":"watch","id":"w","scope":"s\u0000","key":"k"}`,
+	"{\"op\":\"watch\",\"id\":\"w\",\"scope\":\"s\",\"key\":\"\xff\"}",
+	`{"op":"watch","id":"w","scope":"s","key":"` + strings.Repeat("k", 256) + `"}`,
+	`{"op":"watch","id":"w","scope":"` + strings.Repeat("s", 256) + `","key":"k"}`,
+	`{"op":"watch","id":"w","scope":"s","key":"k","key":"k"}`,
+	`{"op":"watch","id":"w","scope":"s","key":"k","after":1}`,
+	`{"op":"watch","id":"w","scope":"s","key":"k","filter":{"workflow":"x"}}`,
+	`{"op":"watch","id":"w","scope":"s","key":"k","tenant":"other"}`,
+	`{"op":"unwatch","id":"w"}`,
 	`{"op":"Subscribe","id":"a","after":1}`,
 	`{"OP":"subscribe","id":"a","after":1}`,
 }
@@ -80,12 +106,15 @@ func FuzzMessage(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Add([]byte(`{"op":"subscribe","id":"a","after":12,"filter":{"workflow":"w","types":["t"]}}`))
+	f.Add([]byte(`{"op":"watch","id":"w","scope":"s","key":"k"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := parseMessage(text)
 		switch {
 		case err != nil && len(err.Error()) > maxControl-2:
 			t.Errorf("%q: the reason is too long: %v", text, err)
-		case err == nil && (m.id == "" || m.after.position < 0 || m.op != opSubscribe && m.op != opUnsubscribe):
+		case err != nil:
+		case m.id == "" || m.after.position < 0 || m.op != opSubscribe && m.op != opUnsubscribe && m.op != opWatch,
+			(m.op == opWatch) != (m.scope != "" && m.key != ""), len(m.scope) > 255, len(m.key) > 255:
 			t.Errorf("%q: %+v", text, m)
 		}
 	})

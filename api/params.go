@@ -13,9 +13,13 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// maxText is the longest name, state or attribute value in bytes that a query
-// may ask for.
-const maxText = 255
+const (
+	// maxText is the longest name, state or attribute value in bytes that a query
+	// may ask for.
+	maxText = 255
+	// maxCursor is the longest cursor.
+	maxCursor = 1024
+)
 
 // pathText returns a part of the path, percent-decoded.
 func pathText(r *http.Request, name string) (string, error) {
@@ -74,7 +78,11 @@ func queryOf(r *http.Request, known ...string) (query, error) {
 		if problem := transitions.TextProblem(name, maxText); problem != "" {
 			return nil, workflow.Errorf(workflow.InvalidRequest, "the name of a query parameter %s", problem)
 		}
-		if problem := transitions.TextProblem(vs[0], maxText); problem != "" {
+		limit := maxText
+		if name == "cursor" {
+			limit = maxCursor
+		}
+		if problem := transitions.TextProblem(vs[0], limit); problem != "" {
 			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter %q %s", name, problem)
 		}
 		q[name] = vs[0]

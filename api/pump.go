@@ -11,8 +11,6 @@ type pump struct {
 	id       string
 	head     []byte // how its event messages begin
 	selected selection
-	cancel   context.CancelFunc
-	done     chan struct{}
 }
 
 // outgoing is something for the writer.
@@ -24,28 +22,7 @@ type outgoing struct {
 	ended    bool // the pump has stopped
 }
 
-func newPump(m message) *pump {
-	return &pump{id: m.id, head: eventHead(m.id), selected: m.selected, done: make(chan struct{})}
-}
-
-// start runs the pump until the context ends or stop is called.
-func (p *pump) start(ctx context.Context, c *conn, begin span) {
-	ctx, p.cancel = context.WithCancel(ctx)
-	go func() {
-		defer close(p.done)
-		t := c.api.newTail(c.tenant, begin)
-		defer t.close()
-		if why := p.run(ctx, c.api, t, c.out); why != nil {
-			c.cancel(why)
-		}
-	}()
-}
-
-// stop returns when the pump hands nothing to the writer any more.
-func (p *pump) stop() {
-	p.cancel()
-	<-p.done
-}
+func newPump(m message) *pump { return &pump{id: m.id, head: eventHead(m.id), selected: m.selected} }
 
 // run returns why the connection must end, nil when only the pump has to.
 func (p *pump) run(ctx context.Context, a *API, t *tail, out chan<- outgoing) *closing {

@@ -214,7 +214,8 @@ func TestCommandStatusRepeatsTheAnswer(t *testing.T) {
 func TestWorkflowsDescribeThemselves(t *testing.T) {
 	s := newServer(t)
 	list := read[api.WorkflowList](t, s.get("/v1/workflows"))
-	if len(list.Workflows) != 1 || list.Workflows[0].Name != "parcel" || list.Workflows[0].Version != 1 || len(list.Workflows[0].Hash) != 64 {
+	if len(list.Workflows) != 2 || list.Workflows[0].Name != "delivery" || list.Workflows[1].Name != "parcel" ||
+		list.Workflows[1].Version != 1 || len(list.Workflows[1].Hash) != 64 {
 		t.Errorf("%+v", list)
 	}
 	a := s.get("/v1/workflows/parcel")

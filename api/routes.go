@@ -18,7 +18,9 @@ func (a *API) routes() *http.ServeMux {
 		"POST /v1/instances/{id}/{transition}":                           a.transition,
 		"POST /v1/commands":                                              a.bulk,
 		"GET /v1/commands/{scope}/{key...}":                              a.commandStatus,
+		"DELETE /v1/commands/{scope}/{key...}":                           a.cancelCommand,
 		"GET /v1/commands/{scope}":                                       a.nothingHere,
+		"DELETE /v1/commands/{scope}":                                    a.nothingHere,
 
 		"GET /v1/instances":                  a.instances,
 		"GET /v1/instances/{id}":             a.instance,
@@ -35,9 +37,16 @@ func (a *API) routes() *http.ServeMux {
 		"GET /v1/workflows/{workflow}/keys/{business_key}/transitions": a.options,
 		"GET /v1/workflows/{workflow}/keys/{business_key}/diagram":     a.instanceDiagram,
 
-		"GET /v1/events":     a.events,
-		"GET /v1/stream":     a.stream,
-		"GET /v1/ops/verify": a.verify,
+		"GET /v1/events": a.events,
+		"GET /v1/stream": a.stream,
+
+		"GET /v1/ops/verify":                   operators(a.verify),
+		"GET /v1/ops/stuck":                    operators(a.stuck),
+		"POST /v1/ops/commands/{action}":       operators(a.operateCommand),
+		"POST /v1/ops/instances/{id}/{action}": operators(a.operateInstance),
+		"GET /v1/ops/paused":                   operators(a.paused),
+		"PUT /v1/ops/paused/{workflow}":        operators(a.pauseWorkflow),
+		"DELETE /v1/ops/paused/{workflow}":     operators(a.resumeWorkflow),
 	} {
 		mux.HandleFunc(pattern, a.serve(h))
 	}
@@ -67,6 +76,16 @@ func (a *API) serve(h handler) http.HandlerFunc {
 		if err != nil {
 			a.fail(w, r, err)
 		}
+	}
+}
+
+// operators lets only operators to a handler.
+func operators(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, c Caller) error {
+		if err := c.operates(); err != nil {
+			return err
+		}
+		return h(w, r, c)
 	}
 }
 

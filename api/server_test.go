@@ -25,31 +25,39 @@ import (
 
 // server is the real thing: an engine on its own database, behind HTTP.
 type server struct {
-	t      testing.TB
-	url    string
-	pool   *pgxpool.Pool
-	engine *engine.Engine
-	api    *api.API
-	log    *lockedBuffer
+	t       testing.TB
+	url     string
+	pool    *pgxpool.Pool
+	engine  *engine.Engine
+	courier *courier
+	api     *api.API
+	log     *lockedBuffer
 }
 
 // newServer starts a server that ends with the test.
 func newServer(t testing.TB, config ...func(*api.Config)) *server {
 	t.Helper()
-	s := &server{t: t, pool: pgtest.Pool(t), log: &lockedBuffer{}}
+	s := &server{t: t, pool: pgtest.Pool(t), courier: newCourier(t), log: &lockedBuffer{}}
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	if _, err := schema.Migrate(t.Context(), s.pool, schema.Default); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	s.engine, err = engine.New(engine.Config{Pool: s.pool, Workflows: []workflow.Source{parcel}, Log: logger})
+	s.engine, err = engine.New(engine.Config{
+		Pool: s.pool, Workflows: []workflow.Source{parcel, s.courier.workflow()}, Log: logger,
+		InFlight: engine.InFlightConfig{Lease: time.Hour}, // no heartbeat changes a record while a test looks at it
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.engine.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.engine.Stop(context.Background()) })
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // a test that failed has left work behind
+		defer cancel()
+		s.engine.Stop(ctx)
+	})
 	c := api.Config{Logger: logger}
 	for _, change := range config {
 		change(&c)
@@ -58,10 +66,12 @@ func newServer(t testing.TB, config ...func(*api.Config)) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener := httptest.NewServer(s.api.Handler())
+	listener := httptest.NewUnstartedServer(s.api.Handler())
+	listener.Listener = api.SmallListener{Listener: listener.Listener}
+	listener.Start()
 	s.url = listener.URL
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.api.Stop(ctx); err != nil {
 			t.Errorf("stop the streams: %v", err)
@@ -144,19 +154,22 @@ func (a answer) want(t testing.TB, status int) {
 // code, and returns it.
 func (a answer) wantProblem(t testing.TB, status int, code workflow.Code) transitions.Problem {
 	t.Helper()
-	var p transitions.Problem
+	var p struct {
+		transitions.Problem
+		Position int64 `json:"position,omitzero"` // where the failure of an activity is in the log
+	}
 	if got := a.header.Get("Content-Type"); got != "application/problem+json" {
 		t.Errorf("status %d has Content-Type %q: %.300s", a.status, got, a.body)
-		return p
+		return p.Problem
 	}
 	if err := json.Unmarshal(a.body, &p, json.RejectUnknownMembers(true)); err != nil {
 		t.Errorf("the problem document cannot be read: %v: %.300s", err, a.body)
-		return p
+		return p.Problem
 	}
 	if a.status != status || p.Status != status || p.Code != code || p.Detail == "" || p.Title == "" || !strings.HasSuffix(p.Type, "#"+string(code)) {
 		t.Errorf("status %d, want %d %s: %.500s", a.status, status, code, a.body)
 	}
-	return p
+	return p.Problem
 }
 
 // read decodes an answer strictly.
@@ -217,10 +230,11 @@ func later[T any](f func() T) <-chan T {
 	return out
 }
 
-// eventually waits until the condition holds, ten seconds at most.
+// eventually waits until the condition holds. Its limit is for what never
+// happens; a slow machine is no failure.
 func eventually(t testing.TB, condition func() bool) {
 	t.Helper()
-	limit := time.NewTimer(10 * time.Second)
+	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -228,7 +242,7 @@ func eventually(t testing.TB, condition func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			t.Fatal("it did not happen within ten seconds")
+			t.Fatal("it did not happen within a minute")
 		}
 	}
 }

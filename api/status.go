@@ -1,26 +1,32 @@
 package api
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
-// commandStatus says where a command stands: GET /v1/commands/{scope}/{key...}.
+// commandStatus says where a command stands: GET /v1/commands/{scope}/{key...},
+// as JSON or as an event stream. With "If-None-Match" and "Prefer: wait=N" it
+// answers when that has changed.
 func (a *API) commandStatus(w http.ResponseWriter, r *http.Request, c Caller) error {
-	if _, err := queryOf(r); err != nil {
+	ref, err := commandRef(r, c)
+	if err != nil {
 		return err
 	}
-	scope, key := r.PathValue("scope"), r.PathValue("key")
-	if err := transitions.CheckScope(scope); err != nil {
-		return err
+	w.Header().Set("Vary", "Accept")
+	switch media := accepted(r, mediaJSON, mediaEventStream); {
+	case media == "":
+		return workflow.Errorf(workflow.NotAcceptable, "a command's status is %s or %s", mediaJSON, mediaEventStream)
+	case media == mediaEventStream && r.Method != http.MethodHead:
+		return a.statusStream(w, r, ref)
 	}
-	if err := transitions.CheckKey(key); err != nil {
-		return err
-	}
-	record, err := a.engine.Command(r.Context(), c.Tenant, scope, key)
+	record, err := a.changedStatus(w, r, ref)
 	if err != nil {
 		return err
 	}
@@ -28,32 +34,112 @@ func (a *API) commandStatus(w http.ResponseWriter, r *http.Request, c Caller) er
 	if err != nil {
 		return err
 	}
-	sendTagged(w, r, contentTag(body), body)
+	sendTagged(w, r, statusTag(&record), body)
 	return nil
 }
+
+// cancelCommand asks a command in flight to stop: DELETE
+// /v1/commands/{scope}/{key...}. It answers with the status, 202 while the
+// command has not ended. Pawl's own, such as timers, are not the caller's to
+// stop.
+func (a *API) cancelCommand(w http.ResponseWriter, r *http.Request, c Caller) error {
+	ref, err := commandRef(r, c)
+	if err != nil {
+		return err
+	}
+	if err := unwanted(r, headerNotBefore, headerIfMatch); err != nil {
+		return err
+	}
+	if strings.HasPrefix(ref.Scope, transitions.Reserved) {
+		return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own; their commands cannot be cancelled", transitions.Reserved)
+	}
+	record, err := a.engine.Cancel(r.Context(), ref.Tenant, ref.Scope, ref.Key, c.Actor)
+	if err != nil {
+		return err
+	}
+	body, err := render(statusOf(&record))
+	if err != nil {
+		return err
+	}
+	if record.InFlight() {
+		pointTo(w.Header(), &record)
+		send(w, http.StatusAccepted, mediaJSON, body)
+		return nil
+	}
+	w.Header().Set("ETag", statusTag(&record))
+	send(w, http.StatusOK, mediaJSON, body)
+	return nil
+}
+
+// commandRef returns the command that the path names.
+func commandRef(r *http.Request, c Caller) (transitions.Ref, error) {
+	ref := transitions.Ref{Tenant: c.Tenant, Scope: r.PathValue("scope"), Key: r.PathValue("key")}
+	if _, err := queryOf(r); err != nil {
+		return ref, err
+	}
+	if err := transitions.CheckScope(ref.Scope); err != nil {
+		return ref, err
+	}
+	return ref, transitions.CheckKey(ref.Key)
+}
+
+// commandPath is the address of a command. A scope that is "/" alone has none:
+// net/http takes it for the end of a path.
+func commandPath(scope, key string) string {
+	return "/v1/commands/" + pathSegment(scope) + "/" + pathSegment(key)
+}
+
+// pathSegment escapes a text so that it is one part of a path, also where it
+// would be a step to another one.
+func pathSegment(s string) string {
+	switch s {
+	case ".":
+		return "%2E"
+	case "..":
+		return "%2E%2E"
+	}
+	return url.PathEscape(s)
+}
+
+// pointTo sets the headers of an answer to a command in flight: where its status
+// is, which one this is, and when to look again.
+func pointTo(h http.Header, r *transitions.Record) {
+	h.Set("Location", commandPath(r.Scope, r.Key))
+	h.Set("ETag", statusTag(r))
+	h.Set("Retry-After", seconds(lookAgain(r, time.Now())))
+}
+
+// lookAgain is how long the status of a command in flight will probably stay as
+// it is.
+func lookAgain(r *transitions.Record, now time.Time) time.Duration {
+	switch {
+	case r.Stuck != "":
+		return maxWait
+	case r.RunAt.IsZero():
+		return time.Second
+	default:
+		return min(r.RunAt.Sub(now), maxWait)
+	}
+}
+
+// statusTag is the entity tag of a command's status.
+func statusTag(r *transitions.Record) string { return `"` + strconv.Itoa(r.Revision) + `"` }
 
 func statusOf(r *transitions.Record) CommandStatus {
 	s := CommandStatus{
 		Scope: r.Scope, Key: r.Key, Status: r.Status, Workflow: r.Workflow, Transition: r.Transition,
-		Instance: r.Instance, Version: r.Version, Position: r.Position, Code: r.Code,
-		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.FinishedAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(),
-	}
-	if r.FinishedAt.IsZero() {
-		s.UpdatedAt = s.CreatedAt
+		Instance: r.Instance, Version: r.Version, Position: max(r.Position, 0), Code: r.Code,
+		Attempt: r.Attempt, Failures: r.Failures, Failure: r.Failure, Progress: r.Progress, RunAt: r.RunAt.UTC(),
+		LockedUntil: r.LockedUntil.UTC(), CancelledBy: r.CancelledBy, Stuck: r.Stuck,
+		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), ExpiresAt: r.ExpiresAt.UTC(),
 	}
 	switch r.Status {
 	case transitions.Succeeded:
-		s.Result = transitions.WithPosition(r.Body, r.Position)
+		s.Result = transitions.WithPosition(r.Body, s.Position)
 	case transitions.FailedFinal:
-		s.Problem = r.Body
+		s.Problem = transitions.WithPosition(r.Body, s.Position)
 	}
 	return s
-}
-
-// contentTag is an entity tag that follows the content.
-func contentTag(body []byte) string {
-	sum := sha256.Sum256(body)
-	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
 
 // sendTagged answers with the body, or with 304 when the caller has it already.

@@ -15,7 +15,7 @@ import (
 // that offers none is taken to mean it.
 const Subprotocol = "pawl.v1"
 
-// stream follows the log over WebSocket: GET /v1/stream.
+// stream follows the log and commands over WebSocket: GET /v1/stream.
 func (a *API) stream(w http.ResponseWriter, r *http.Request, caller Caller) error {
 	if _, err := queryOf(r); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, caller Caller) erro
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	x := &stream{end: func() { cancel(goingAway) }}
+	x := &stream{end: func() { cancel(goingAway) }, reads: true}
 	if err := a.streams.add(x); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, caller Caller) erro
 	a.streams.arm(x, func() { _ = socket.Close() })
 	c := &conn{
 		api: a, tenant: caller.Tenant, ws: ws, cancel: cancel,
-		out: make(chan outgoing), pumps: map[string]*pump{},
+		out: make(chan outgoing), tasks: map[string]*task{},
 	}
 	c.serve(ctx, newWriter(c, socket))
 	return nil

@@ -14,6 +14,7 @@ type streams struct {
 	mu       sync.Mutex
 	stopping bool
 	open     map[*stream]struct{}
+	readers  int           // how many of them read the log
 	empty    chan struct{} // made by stop, closed when the last stream has gone
 }
 
@@ -22,8 +23,9 @@ var errStopping = workflow.Errorf(workflow.ShuttingDown, "the node is stopping; 
 // stream is one of them. Both functions return at once and may be called more
 // than once.
 type stream struct {
-	end func() // asks it to end
-	cut func() // ends it by force; nil where end is enough
+	end   func() // asks it to end
+	cut   func() // ends it by force; nil where end is enough
+	reads bool   // it goes on reading the log
 }
 
 // add makes a stream known. The caller must remove it when the last of its
@@ -38,6 +40,9 @@ func (s *streams) add(x *stream) error {
 		s.open = map[*stream]struct{}{}
 	}
 	s.open[x] = struct{}{}
+	if x.reads {
+		s.readers++
+	}
 	return nil
 }
 
@@ -63,17 +68,13 @@ func (s *streams) remove(x *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, x)
+	if x.reads {
+		s.readers--
+	}
 	if s.empty != nil && len(s.open) == 0 {
 		close(s.empty)
 		s.empty = nil
 	}
-}
-
-// count is how many streams are open.
-func (s *streams) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.open)
 }
 
 func (s *streams) stop(ctx context.Context) error {
@@ -120,8 +121,10 @@ func (s *streams) cutAll() {
 // maxPace bounds how long an event may wait for others to be written with.
 const maxPace = 100 * time.Millisecond
 
-// pace is the time between two writes of one stream under load, such that all
-// streams together keep to the rate.
+// pace is the time between two writes of one reader of the log under load, such
+// that all of them together keep to the rate.
 func (s *streams) pace(perSecond int) time.Duration {
-	return min(time.Duration(s.count())*time.Second/time.Duration(perSecond), maxPace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return min(time.Duration(s.readers)*time.Second/time.Duration(perSecond), maxPace)
 }

@@ -2,18 +2,10 @@ package api
 
 import (
 	"context"
-	"math/rand/v2"
 	"strconv"
-	"time"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
-)
-
-// The pauses of a tail while the database cannot be reached.
-const (
-	firstBackoff = 250 * time.Millisecond
-	lastBackoff  = 5 * time.Second
 )
 
 // span is where a reader of the log begins, and how far the log went then.
@@ -48,25 +40,14 @@ func (t *tail) caughtUp() bool { return t.last >= t.head }
 // reached it waits and then goes on where it was. Its error is the context's, or
 // an *workflow.Error.
 func (t *tail) next(ctx context.Context) (transitions.Batch, error) {
-	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
-		b, err := t.follower.Next(ctx)
-		if err == nil {
-			t.before, t.last = t.last, b.Last
-			return b, nil
-		}
-		if ctx.Err() != nil {
-			return transitions.Batch{}, ctx.Err()
-		}
-		if workflow.CodeOf(err) != workflow.Unavailable {
-			return transitions.Batch{}, err
-		}
-		t.api.log.DebugContext(ctx, "api: a reader of the log waits for the database", "tenant", t.tenant, "after", t.last, "error", err)
-		if err := pause(ctx, backoff/2+rand.N(backoff/2)); err != nil {
-			return transitions.Batch{}, err
-		}
+	b, err := persistently(ctx, t.api.log, func() (transitions.Batch, error) { return t.follower.Next(ctx) }, func() {
 		t.follower.Close()
 		t.follower = t.api.engine.Follow(t.tenant, t.last)
+	})
+	if err == nil {
+		t.before, t.last = t.last, b.Last
 	}
+	return b, err
 }
 
 // fellBehind reports whether the reader came for this batch too late: more than
@@ -78,17 +59,6 @@ func (t *tail) fellBehind(b transitions.Batch, limit int64) bool {
 	}
 	t.near = t.near || t.caughtUp() && b.Head-t.last <= limit
 	return false
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // startingPoint is where a reader of the log begins: after a position, before

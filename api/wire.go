@@ -77,15 +77,38 @@ type CommandStatus struct {
 	Status     transitions.Status `json:"status"`
 	Workflow   string             `json:"workflow"`
 	Transition string             `json:"transition"`
-	Instance   uuid.UUID          `json:"instance"`
+	Instance   uuid.UUID          `json:"instance,omitzero"`
 	Version    int64              `json:"version,omitzero"`  // of the instance, made by the command
 	Position   int64              `json:"position,omitzero"` // of that transition in the log
 	Code       int                `json:"code,omitzero"`     // the HTTP status of the answer
-	CreatedAt  time.Time          `json:"created_at"`
-	UpdatedAt  time.Time          `json:"updated_at"`
-	ExpiresAt  time.Time          `json:"expires_at,omitzero"` // until then the answer is replayed
-	Result     jsontext.Value     `json:"result,omitempty"`    // the answer of a command that succeeded
-	Problem    jsontext.Value     `json:"problem,omitempty"`   // the answer of one that failed
+
+	// Of a command that is or was in flight:
+	Attempt     int            `json:"attempt,omitzero"`       // which one it is, from 1
+	Failures    int            `json:"failures,omitzero"`      // attempts that failed or were lost
+	Failure     string         `json:"failure,omitempty"`      // what the newest of them said
+	Progress    jsontext.Value `json:"progress,omitempty"`     // the newest report of its activity
+	RunAt       time.Time      `json:"run_at,omitzero"`        // when it is due
+	LockedUntil time.Time      `json:"locked_until,omitzero"`  // until then the attempt need not be heard of
+	CancelledBy string         `json:"cancelled_by,omitempty"` // who asked it to stop
+	Stuck       string         `json:"stuck,omitempty"`        // why it waits for an operator
+
+	CreatedAt time.Time      `json:"created_at"`
+	UpdatedAt time.Time      `json:"updated_at"`
+	ExpiresAt time.Time      `json:"expires_at,omitzero"` // until then the answer is replayed
+	Result    jsontext.Value `json:"result,omitempty"`    // the answer of a command that succeeded
+	Problem   jsontext.Value `json:"problem,omitempty"`   // the answer of one that failed
+}
+
+// StuckPage is a page of commands that wait for an operator, the longest waiting
+// first.
+type StuckPage struct {
+	Commands []CommandStatus `json:"commands"`
+	Next     string          `json:"next,omitempty"` // the cursor of the next page, "" on the last
+}
+
+// PausedList is the workflows of which nothing new is begun.
+type PausedList struct {
+	Workflows []transitions.PausedWorkflow `json:"workflows"`
 }
 
 // WorkflowSummary is a workflow in the list of all.

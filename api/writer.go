@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -128,7 +130,7 @@ func (w *writer) close(cause error) {
 		why = goingAway // the server's own context ended
 	}
 	reason := why.reason
-	if why == tooSlow {
+	if why == tooSlow && len(w.written) > 0 {
 		reason = "resume after " + strconv.FormatInt(w.resume(), 10)
 	}
 	var err error = gone
@@ -145,15 +147,8 @@ func (w *writer) close(cause error) {
 }
 
 // resume is the position from which every subscription can go on without a gap.
-func (w *writer) resume() int64 {
-	first := int64(-1)
-	for _, position := range w.written {
-		if first < 0 || position < first {
-			first = position
-		}
-	}
-	return max(first, 0)
-}
+// There is one at least.
+func (w *writer) resume() int64 { return slices.Min(slices.Collect(maps.Values(w.written))) }
 
 // hangUp closes the socket. It is called when nothing else uses it any more.
 func (w *writer) hangUp() {

@@ -16,14 +16,16 @@ import (
 
 // wsMessage is any message of the server.
 type wsMessage struct {
-	Op       string         `json:"op"`
-	ID       string         `json:"id"`
-	After    int64          `json:"after"`
-	Position int64          `json:"position"`
-	More     bool           `json:"more"`
-	Event    jsontext.Value `json:"event"`
-	Code     workflow.Code  `json:"code"`
-	Detail   string         `json:"detail"`
+	Op       string             `json:"op"`
+	ID       string             `json:"id"`
+	After    int64              `json:"after"`
+	Position int64              `json:"position"`
+	More     bool               `json:"more"`
+	Event    jsontext.Value     `json:"event"`
+	Final    bool               `json:"final"`
+	Command  *api.CommandStatus `json:"command"`
+	Code     workflow.Code      `json:"code"`
+	Detail   string             `json:"detail"`
 }
 
 // wsClient is a client of /v1/stream.
@@ -72,7 +74,7 @@ func (c *wsClient) next() wsMessage {
 func (c *wsClient) read() (wsMessage, error) {
 	c.t.Helper()
 	var m wsMessage
-	if err := c.ws.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.ws.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		return m, err
 	}
 	_, text, err := c.ws.ReadMessage()

@@ -76,6 +76,11 @@ func (d *database) create(ctx context.Context) error {
 	if _, err := d.admin.Exec(ctx, in("CREATE SEQUENCE "+sequence)); err != nil {
 		return err
 	}
+	// What is written by hand claims a command within its transaction, and is in no
+	// phase then; that should not cost the floor a write to more indexes.
+	if _, err := d.admin.Exec(ctx, in("ALTER TABLE pawl.command DROP CONSTRAINT command_phase, DROP CONSTRAINT command_lease")); err != nil {
+		return err
+	}
 	// Autovacuum would come at its own time, to some scenarios and not to others.
 	_, err = d.admin.Exec(ctx, in(`DO $$ DECLARE t regclass; BEGIN
 		FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = '`+benchSchema+`'::regnamespace LOOP
@@ -176,20 +181,20 @@ const storedSQL = `SELECT (SELECT count(*) FROM pawl.command WHERE status = 'suc
 		ON o.tenant = a.tenant AND o.position = a.position AND o.instance = a.instance AND o.version = a.version) p),
 	(SELECT coalesce(sum(head), 0)::bigint FROM pawl.log)`
 
-// verify checks that the tables hold n transitions, each with its command, its
-// version, its audit row, its event and a position of its own, and nothing
+// verify checks that the tables hold so many commands, and transitions with each
+// its version, its audit row, its event and a position of its own, and nothing
 // else; and that the log's head says so too, where there is one.
-func (d *database) verify(ctx context.Context, n int64, headed bool) error {
+func (d *database) verify(ctx context.Context, commands, n int64, headed bool) error {
 	var s stored
 	if err := d.admin.QueryRow(ctx, in(storedSQL)).Scan(&s.commands, &s.versions, &s.audit, &s.events, &s.positions, &s.head); err != nil {
 		return fmt.Errorf("count the rows: %w", err)
 	}
-	want := stored{n, n, n, n, n, n}
+	want := stored{commands, n, n, n, n, n}
 	if !headed {
 		want.head = s.head
 	}
 	if s != want {
-		return fmt.Errorf("the tables do not hold what was claimed to be committed: %d transitions, but found %+v", n, s)
+		return fmt.Errorf("the tables do not hold what was claimed to be committed: %d commands, %d transitions, but found %+v", commands, n, s)
 	}
 	return nil
 }

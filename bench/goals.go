@@ -22,6 +22,9 @@ func goals() []goal {
 		{"Submit, one hot instance: at least 5 × floor on one row", 5, false, rateOver(submitHot, floorRow)},
 		{"a transition, 1 caller, p50: at most 0.6 × floor's", 0.6, true, p50Over(submitOne, floorOne)},
 		{"a creation, 1 caller, p50: at most 0.45 × floor's", 0.45, true, p50Over(createOne, floorOne)},
+		{"in flight, 64 callers: at least 1.2 × floor", 1.2, false, rateOver(awaitMany, floorMany)},
+		{"in flight, 1 caller, p50: at most 3 ms", 3, true, p50ms(awaitOne)},
+		{"Submit amid 100,000 in flight: at least 0.95 × without", 0.95, false, rateOver(submitAmid, submitMost)},
 		{"REST, 64 connections: at least 2 × floor", 2, false, rateOver(restMany, floorMany)},
 		{"REST bulk: at least 5 × floor", 5, false, rateOver(bulkMany, floorMany)},
 	}
@@ -37,6 +40,17 @@ func rateOverCeiling(name string) func(*report) (float64, bool) {
 
 func p50Over(name, floor string) func(*report) (float64, bool) {
 	return func(r *report) (float64, bool) { return compare(r.named(name), r.named(floor), p50) }
+}
+
+// p50ms is the median latency of a scenario, in milliseconds.
+func p50ms(name string) func(*report) (float64, bool) {
+	return func(r *report) (float64, bool) {
+		line := r.named(name)
+		if line == nil {
+			return 0, false
+		}
+		return float64(line.quantile(0.50)) / 1e6, true
+	}
 }
 
 func (r *report) goals(b *strings.Builder) {

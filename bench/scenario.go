@@ -16,6 +16,7 @@ type scenario struct {
 	replays bool   // it asks again what is done already, and writes nothing
 	ceiling bool   // others are compared with it
 	offLog  bool   // it does not move the log's head
+	steps   int64  // transitions of one command; 0 is 1
 	run     func(ctx context.Context, e *env) (*sample, error)
 }
 
@@ -108,9 +109,9 @@ func (e *env) round(ctx context.Context, s *scenario) (*sample, error) {
 		return nil, err
 	}
 	m.cost = after.since(before)
-	committed := prepared
+	var all int64
 	if !s.replays {
-		committed += m.all
+		all = m.all
 	}
-	return m, e.db.verify(ctx, committed, !s.offLog)
+	return m, e.db.verify(ctx, prepared+all, prepared+all*max(s.steps, 1), !s.offLog)
 }

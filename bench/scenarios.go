@@ -14,6 +14,10 @@ const (
 	submitHot     = "Submit: 64 callers, one instance"
 	submitBatches = "SubmitMany: 4 callers, 1,000 each"
 	createOne     = "Submit: 1 caller, creating"
+
+	awaitOne   = "in flight: 1 caller"
+	awaitMany  = "in flight: 64 callers"
+	submitAmid = "Submit: 256 callers, 100,000 in flight"
 )
 
 // manySubscribers is how many follow the log in the larger of the two streams.
@@ -42,6 +46,11 @@ func scenarios(crowd int) []*scenario {
 		submitting("Submit: 256 callers, creating", floorMany, 256, places, false),
 		submitting("Submit: 256 callers, replays", floorMany, 256, replays, true),
 		submittingMany("SubmitMany: 4 callers, replays", 4, replays, true),
+
+		awaiting(awaitOne, floorOne, 1),
+		awaiting(awaitMany, floorMany, 64),
+		awaiting("in flight: 256 callers", floorMany, 256),
+		amid(submitting(submitAmid, floorMany, 256, flips, false)),
 
 		restSingles(restMany, 64),
 		restBulk(bulkMany, 8, 500),

@@ -19,9 +19,11 @@ const (
 	placing      = "place"
 	flipping     = "flip"
 	noting       = "note"
+	asking       = "ask"
 
 	statePlaced workflow.State = "placed"
 	stateHeld   workflow.State = "held"
+	stateAsking workflow.State = "asking"
 	stateClosed workflow.State = "closed"
 )
 
@@ -68,6 +70,10 @@ var definition = workflow.Define(workflowName, 1,
 		o.Note, o.By = p.Note, p.By
 		return nil
 	}),
+	workflow.Do(asking, workflow.From(statePlaced, stateHeld), stateAsking, stateHeld, askNothing, func(_ *workflow.Call, o *orderData, r askResult) error {
+		o.Note = r.Answer
+		return nil
+	}).OrElse(statePlaced, func(*workflow.Call, *orderData, workflow.Failure) error { return nil }),
 	workflow.On("close", workflow.From(statePlaced, stateHeld), stateClosed, func(*workflow.Call, *orderData, workflow.None) error { return nil }),
 ).Final(stateClosed)
 

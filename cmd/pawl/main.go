@@ -8,14 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl"
-	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/cmd/pawl/shop"
 )
 
 func main() { os.Exit(pawl.Execute(command())) }
 
 func command() *cobra.Command {
-	root := pawl.Command(order.Workflow, fines.Workflow)
+	root := shop.Command()
 	root.AddCommand(demoCommand(), replayCommand(), benchCommand())
 	return root
 }

@@ -1,5 +1,7 @@
 package fines
 
+import "time"
+
 // Fine is what is known of a fine: the data of an instance. All sums are in
 // euro cents; a date that is missing means "not yet".
 type Fine struct {
@@ -9,6 +11,7 @@ type Fine struct {
 	Officer      int    `json:"officer"`
 
 	Amount   int64 `json:"amount_cents"`            // the reduced sum, due within the term
+	Maximum  int64 `json:"maximum_cents,omitzero"`  // what the law allows at most; 0 is not known here
 	Raised   int64 `json:"raised_cents,omitzero"`   // replaces Amount once the term is over
 	Expenses int64 `json:"expenses_cents,omitzero"` // procedure and postage, on top of either
 	Paid     int64 `json:"paid_cents,omitzero"`
@@ -40,6 +43,15 @@ const (
 	InPost = 3
 )
 
+// raisedAt is when the term to pay is over and the sum is raised by itself. The
+// zero time is never: to half of what cannot be told, or not again.
+func raisedAt(f Fine) time.Time {
+	if f.Maximum == 0 || f.NotifiedOn == "" || f.RaisedOn != "" {
+		return time.Time{}
+	}
+	return f.NotifiedOn.Add(PayTerm).Time()
+}
+
 // Owed is the sum, in cents, that settles the fine with a payment entered on
 // that day. What was paid before counts towards it.
 func (f *Fine) Owed(on Date) int64 {
@@ -65,7 +77,8 @@ type CreateFine struct {
 	VehicleClass string `json:"vehicle_class" validate:"oneof=A C M R"`
 	Points       int    `json:"points,omitempty" validate:"gte=0,lte=20"`
 	Officer      int    `json:"officer" validate:"gte=1"`
-	Dismissal    string `json:"dismissal,omitempty" validate:"omitempty,len=1"` // annulled as soon as issued
+	MaximumCents int64  `json:"maximum_cents,omitempty" validate:"gte=0,lte=100000000"` // see Fine.Maximum
+	Dismissal    string `json:"dismissal,omitempty" validate:"omitempty,len=1"`         // annulled as soon as issued
 }
 
 // SendFine is the payload of "send_fine".

@@ -16,8 +16,8 @@ func TestDefinitionHasNoMistakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(w.States) != 12 || len(w.Steps) != 14 || len(w.Finals) != 3 {
-		t.Errorf("%d states, %d transitions, %d finals; want 12, 14, 3", len(w.States), len(w.Steps), len(w.Finals))
+	if len(w.States) != 12 || len(w.Steps) != 16 || len(w.Finals) != 3 {
+		t.Errorf("%d states, %d transitions, %d finals; want 12, 16, 3", len(w.States), len(w.Steps), len(w.Finals))
 	}
 }
 
@@ -62,6 +62,8 @@ func TestGuardsAreExplainedWithoutAPayload(t *testing.T) {
 	want := []string{
 		"insert_fine_notification: the notice was never sent",
 		"add_penalty: the notice was never served, so the 60 days have not begun",
+		"raise: the notice was never served, so the 60 days have not begun",
+		"raise: the fine was recorded without its maximum, so the office adds the penalty",
 		"send_for_credit_collection: there is no enforceable title: neither raised nor ordered",
 	}
 	if !slices.Equal(got, want) {
@@ -81,6 +83,8 @@ func TestPayloadsAreRefusedByField(t *testing.T) {
 		{"create_fine", `{` + fine + `,"article":157,"amount_cents":null}`, "/amount_cents"},
 		{"create_fine", `{` + fine + `,"article":157,"amount_cents":-1}`, "/amount_cents"},
 		{"create_fine", `{` + fine + `,"article":157,"amount_cents":100000001}`, "/amount_cents"},
+		{"create_fine", `{` + fine + `,"article":157,"amount_cents":3500,"maximum_cents":14300}`, ""},
+		{"create_fine", `{` + fine + `,"article":157,"amount_cents":3500,"maximum_cents":-1}`, "/maximum_cents"},
 		{"create_fine", `{` + fine + `,"article":409,"amount_cents":1}`, "/article"},
 		{"create_fine", `{` + fine + `,"amount_cents":1}`, "/article"},
 		{"create_fine", `{` + fine + `,"article":157,"amount_cents":1,"points":21}`, "/points"},

@@ -11,6 +11,10 @@
 // place (appeals to two authorities at once, papers that nobody waits for) or
 // raise, pay or collect nothing.
 //
+// In the log the office enters the penalty itself when the 60 days to pay are
+// over. A fine that is recorded with the maximum that the law allows, which the
+// log does not have, is raised by a timer instead; see [Workflow].
+//
 // The model is no legal advice. Comments cite the articles that were read while
 // it was written, and describe the rest.
 //

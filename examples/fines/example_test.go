@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/examples/fines"
+	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -54,4 +55,29 @@ func Example() {
 	// payment -> penalised
 	// payment -> paid
 	// send_for_credit_collection is refused: "send_for_credit_collection" is not possible in state "paid"; nothing can be done any more
+}
+
+// A fine that was recorded with its maximum is raised by itself, sixty days after
+// its notice was served. The clock skips them.
+func Example_deadline() {
+	sim := pawltest.Run(pawltest.Example, fines.Workflow)
+	fine := sim.Start("fine", "create_fine", fines.CreateFine{Case: "A1", On: "2026-01-01", AmountCents: new(int64(3500)), MaximumCents: 14300,
+		Article: 157, VehicleClass: "A", Officer: 561})
+	sim.Skip(9 * 24 * time.Hour)
+	fine.Do("send_fine", fines.SendFine{On: "2026-01-10", ExpenseCents: new(int64(1100))})
+	sim.Skip(10 * 24 * time.Hour)
+	fine.Do("insert_fine_notification", fines.InsertFineNotification{On: "2026-01-20", NotificationType: "P"})
+	sim.Skip(365 * 24 * time.Hour)
+	for _, entry := range fine.History() {
+		fmt.Println(entry.At.Format(time.DateOnly), entry.Transition, "->", entry.To)
+	}
+	f := pawltest.Data[fines.Fine](fine)
+	fmt.Println("owed in time:", f.Owed("2026-03-20"), "and later:", f.Owed("2026-04-20"))
+
+	// Output:
+	// 2026-01-01 create_fine -> issued
+	// 2026-01-10 send_fine -> sent
+	// 2026-01-20 insert_fine_notification -> notified
+	// 2026-03-21 raise -> penalised
+	// owed in time: 4600 and later: 8250
 }

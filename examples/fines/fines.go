@@ -39,6 +39,10 @@ var (
 // Workflow declares a fine. The transitions are named after the activities of
 // the register, and the case number is the business key: creating a case twice
 // answers with the one that exists.
+//
+// There are two ways to the raised sum. A register that works as the one of the
+// log did enters it, by "add_penalty". A fine that was recorded with the maximum
+// that the law allows is raised by a timer, by "raise", and needs no clerk.
 var Workflow = workflow.Define("fine", 1,
 	workflow.Start("create_fine", Issued, createFine).Or(Dismissed).
 		BusinessKey(func(p CreateFine) string { return p.Case }).
@@ -65,6 +69,13 @@ var Workflow = workflow.Define("fine", 1,
 		Guard("served before", servedBefore).Guard("raised once", raisedOnce).
 		Doc("The 60 days are over while the fine is contested: what is owed if the appeal fails."),
 
+	workflow.On("raise", from(Notified), Penalised, raise).
+		Guard("served before", servedBefore).Guard("raised once", raisedOnce).Guard("maximum known", maximumKnown).Guard("term over", termOver).
+		Doc("The 60 days are over: half of the maximum replaces the reduced sum, by law and by itself."),
+	workflow.On("raise", termRuns, workflow.Stay, raise).
+		Guard("served before", servedBefore).Guard("raised once", raisedOnce).Guard("maximum known", maximumKnown).Guard("term over", termOver).
+		Doc("The 60 days are over while the fine is contested: what is owed if the appeal fails."),
+
 	workflow.On("payment", open, workflow.Stay, payment).Or(Paid).
 		Doc("Money arrived. Too small a sum is kept on account (art. 389 of the regulation); the fine is settled when all that is owed is paid."),
 
@@ -83,6 +94,7 @@ var Workflow = workflow.Define("fine", 1,
 		Guard("has a title", hasTitle).
 		Doc("The debt goes to the collector; not while the prefect decides, nor before his order is served."),
 ).
+	At("term", append(from(Notified), termRuns...), raisedAt, "raise").
 	Final(Paid, Dismissed, CreditCollection).
 	Attr("article", func(f Fine) string { return strconv.Itoa(f.Article) }).
 	Attr("officer", func(f Fine) string { return strconv.Itoa(f.Officer) })

@@ -60,6 +60,9 @@ func (p *player) event(t testing.TB, e eventlog.Event) fold.Outcome {
 	o := fold.Outcome{Case: e.Case, Number: e.Number, Transition: e.Transition, From: p.state()}
 	d, err := p.command(c)
 	o.To = p.state()
+	if len(d.Commands) > 0 {
+		t.Errorf("case %s, event %d: a timer is set, although the office enters its penalties itself", e.Case, e.Number)
+	}
 	switch {
 	case err != nil:
 		o.Reason = string(workflow.CodeOf(err))

@@ -1,108 +1,71 @@
 // Package order is an example: an order in a shop, from the cart to the parcel,
 // declared as a workflow. Copy it and make it yours: the states, the data, the
-// payloads and the actions are all there is.
+// payloads, the actions and what they do outside are all there is.
+//
+// Package provider is the payment provider that it charges.
 package order
 
-import "github.com/pawlhq/pawl/workflow"
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/workflow"
+)
 
 // The states of an order. Refunded and Cancelled are final; a shipped order
 // stays open, because it may come back.
 const (
-	Placed    workflow.State = "placed"
-	Paid      workflow.State = "paid"
-	Shipped   workflow.State = "shipped"
-	Refunded  workflow.State = "refunded"
-	Cancelled workflow.State = "cancelled"
+	Placed        workflow.State = "placed"
+	Paying        workflow.State = "paying" // the provider is asked
+	PaymentFailed workflow.State = "payment_failed"
+	Paid          workflow.State = "paid"
+	Shipped       workflow.State = "shipped"
+	Refunding     workflow.State = "refunding" // the provider is asked
+	RefundFailed  workflow.State = "refund_failed"
+	Refunded      workflow.State = "refunded"
+	Cancelled     workflow.State = "cancelled"
 )
 
-// Warehouse is the role that may ship.
-const Warehouse = "warehouse"
+// Warehouse is the role that may ship. Nobody holds the role Clock: what needs
+// it is done by a timer, which may do everything.
+const (
+	Warehouse = "warehouse"
+	Clock     = "clock"
+)
+
+// PayWithin is how long an order waits to be paid, from the moment it is placed
+// or from the last payment that failed.
+const PayWithin = 24 * time.Hour
 
 // Workflow declares the order. One cart becomes one order: placing it again,
 // even with another idempotency key, answers with the order that exists.
-var Workflow = workflow.Define("order", 1,
-	workflow.Start("place", Placed, place).BusinessKey(Key).
-		Doc("The customer orders what is in the cart."),
-	workflow.On("pay", workflow.From(Placed), Paid, pay).
-		Doc("The money has arrived."),
-	workflow.On("ship", workflow.From(Paid), Shipped, ship).Role(Warehouse).
-		Doc("The parcel was handed to a carrier."),
-	workflow.On("refund", workflow.From(Paid, Shipped), Refunded, refund).
-		Doc("The money goes back to the customer."),
-	workflow.On("cancel", workflow.From(Placed), Cancelled, cancel).
-		Doc("The order is given up before it is paid."),
-).
-	Final(Refunded, Cancelled).
-	Roles(Warehouse).
-	Attr("customer", func(o Order) string { return o.Customer })
-
-// Order is what is known of an order: the data of an instance.
-type Order struct {
-	Customer string `json:"customer"`
-	Cart     string `json:"cart"`
-	Total    int64  `json:"total"`    // in minor units of the currency: 129900 is 1,299.00 EUR
-	Currency string `json:"currency"` // ISO 4217
-	Method   string `json:"method,omitempty"`
-	Carrier  string `json:"carrier,omitempty"`
-	Tracking string `json:"tracking,omitempty"`
+func Workflow(payments Payments) *workflow.Definition[Order] {
+	till := till{payments}
+	unpaid := workflow.From(Placed, PaymentFailed)
+	return workflow.Define("order", 1,
+		workflow.Start("place", Placed, place).BusinessKey(Key).
+			Doc("The customer orders what is in the cart."),
+		workflow.Do("pay", unpaid, Paying, Paid, till.charge, paid).
+			Accept(pay).OrElse(PaymentFailed, failed).Undo(till.void).Check(till.charged).
+			Retry(patience).Timeout(5*time.Second).
+			Doc("The customer pays. Whose payment fails may try another way."),
+		workflow.On("cancel", workflow.From(Placed, Paying, PaymentFailed), Cancelled, cancel).
+			Doc("The order is given up before it is paid. A payment under way is stopped, and given back if it happens all the same."),
+		workflow.On("expire", unpaid, Cancelled, expire).Role(Clock).
+			Doc("The order was not paid in time."),
+		workflow.On("ship", workflow.From(Paid), Shipped, ship).Role(Warehouse).
+			Doc("The parcel was handed to a carrier."),
+		workflow.Do("refund", workflow.From(Paid, Shipped, RefundFailed), Refunding, Refunded, till.refund, refunded).
+			Accept(refund).OrElse(RefundFailed, failed).
+			Retry(patience).Timeout(5*time.Second).
+			Doc("The money goes back to the customer."),
+	).
+		After("unpaid", unpaid, PayWithin, "expire").
+		Final(Refunded, Cancelled).
+		Roles(Warehouse, Clock).
+		Attr("customer", func(o Order) string { return o.Customer })
 }
 
-// Place is the payload of "place". The customer has no colon, so that the
-// business key has one reading; see Key.
-type Place struct {
-	Customer string `json:"customer" validate:"required,max=100,excludes=:"`
-	Cart     string `json:"cart" validate:"required,max=100"`
-	Total    int64  `json:"total" validate:"gt=0"`
-	Currency string `json:"currency" validate:"required,iso4217"`
-}
-
-// Pay is the payload of "pay".
-type Pay struct {
-	Method string `json:"method" validate:"required,oneof=card transfer invoice"`
-}
-
-// Ship is the payload of "ship".
-type Ship struct {
-	Carrier  string `json:"carrier" validate:"required,max=100"`
-	Tracking string `json:"tracking" validate:"required,max=100"`
-}
-
-// Refund is the payload of "refund".
-type Refund struct {
-	Reason string `json:"reason" validate:"required,max=500"`
-}
-
-// Cancel is the payload of "cancel".
-type Cancel struct {
-	Reason string `json:"reason" validate:"required,max=500"`
-}
-
-// Key is the business key of an order: "customer:cart". Whoever knows both can
-// address the order without its id.
-func Key(p Place) string { return p.Customer + ":" + p.Cart }
-
-func place(_ *workflow.Call, o *Order, p Place) error {
-	o.Customer, o.Cart, o.Total, o.Currency = p.Customer, p.Cart, p.Total, p.Currency
-	return nil
-}
-
-func pay(_ *workflow.Call, o *Order, p Pay) error {
-	o.Method = p.Method
-	return nil
-}
-
-func ship(_ *workflow.Call, o *Order, p Ship) error {
-	o.Carrier, o.Tracking = p.Carrier, p.Tracking
-	return nil
-}
-
-// refund and cancel change the state alone; why stands in the history.
-func refund(c *workflow.Call, _ *Order, p Refund) error {
-	c.Because(p.Reason)
-	return nil
-}
-
-func cancel(c *workflow.Call, _ *Order, p Cancel) error {
-	c.Because(p.Reason)
-	return nil
-}
+// patience is how often the provider is asked. What it has decided, it is not
+// asked again.
+var patience = workflow.Retry{Attempts: 10, First: 200 * time.Millisecond, Max: 10 * time.Second, Final: provider.IsFinal}

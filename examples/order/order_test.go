@@ -8,11 +8,36 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/pawltest"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
+// place runs the workflow with a provider, and places an order.
+func place(t *testing.T, payments order.Payments) (*pawltest.Sim, *pawltest.Case) {
+	t.Helper()
+	sim := pawltest.Run(t, order.Workflow(payments))
+	return sim, sim.Start("order", "place", cart)
+}
+
+// done does a command and waits for its end.
+func done(t *testing.T, sim *pawltest.Sim, o *pawltest.Case, transition string, payload any) {
+	t.Helper()
+	if err := sim.Await(o.Do(transition, payload)).Err(); err != nil {
+		t.Fatal(transition, err)
+	}
+}
+
+func wantState(t *testing.T, o *pawltest.Case, want workflow.State) {
+	t.Helper()
+	if got := o.State(); got != want {
+		t.Errorf("the order is %s, want %s", got, want)
+	}
+}
+
 func TestDefinitionHasNoMistakes(t *testing.T) {
-	w, err := order.Workflow.Build()
+	w, err := order.Workflow(nil).Build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,33 +47,35 @@ func TestDefinitionHasNoMistakes(t *testing.T) {
 }
 
 func TestReasonsStandInTheHistory(t *testing.T) {
-	for _, path := range [][]string{{"cancel"}, {"pay", "refund"}} {
-		d := newDesk()
-		if _, err := d.do("place", cart); err != nil {
-			t.Fatal(err)
-		}
-		for _, step := range path[:len(path)-1] {
-			if _, err := d.do(step, `{"method":"card"}`); err != nil {
-				t.Fatal(err)
-			}
-		}
-		last := path[len(path)-1]
-		decision, err := d.do(last, `{"reason":"out of stock"}`)
-		if err != nil || decision.Err != nil {
-			t.Fatal(last, err, decision.Err)
-		}
-		if decision.Entry.Reason != "out of stock" {
-			t.Errorf("%s leaves the reason %q in the history", last, decision.Entry.Reason)
-		}
+	sim, o := place(t, provider.New())
+	o.Do("cancel", order.Cancel{Reason: "out of stock"})
+	if e := o.History()[1]; e.Transition != "cancel" || e.Reason != "out of stock" {
+		t.Errorf("%s leaves the reason %q", e.Transition, e.Reason)
+	}
+
+	sim, o = place(t, provider.New())
+	done(t, sim, o, "pay", order.Pay{Method: "card"})
+	done(t, sim, o, "refund", order.Refund{Reason: "arrived broken"})
+	if e := o.History()[3]; e.Transition != "refund.accepted" || e.Reason != "arrived broken" {
+		t.Errorf("%s leaves the reason %q", e.Transition, e.Reason)
+	}
+}
+
+func TestDataOfAShippedOrder(t *testing.T) {
+	sim, o := place(t, provider.New())
+	done(t, sim, o, "pay", order.Pay{Method: "card"})
+	o.Do("ship", order.Ship{Carrier: "Post", Tracking: "00340434"})
+	got := pawltest.Data[order.Order](o)
+	want := order.Order{Customer: "c-1", Cart: "k-9", Total: 129900, Currency: "EUR", Method: "card",
+		Charge: got.Charge, Carrier: "Post", Tracking: "00340434"}
+	if got != want || got.Charge == "" {
+		t.Errorf("got  %+v\nwant %+v, with a charge", got, want)
 	}
 }
 
 func TestAttributeFindsTheCustomersOrders(t *testing.T) {
-	d := newDesk()
-	if _, err := d.do("place", cart); err != nil {
-		t.Fatal(err)
-	}
-	if got := d.order.Attributes["customer"]; got != "c-1" {
+	_, o := place(t, provider.New())
+	if got := o.Instance().Attributes["customer"]; got != "c-1" {
 		t.Errorf("customer is %q, want c-1", got)
 	}
 }
@@ -68,9 +95,13 @@ func TestPayloadsAreRefusedByField(t *testing.T) {
 		{"refund", `{}`, "/reason"},
 		{"cancel", `{"reason":""}`, "/reason"},
 	}
-	d := newDesk()
+	sim := pawltest.Run(t, order.Workflow(provider.New()))
 	for _, tt := range tests {
-		_, err := d.do(tt.transition, tt.payload)
+		c := transitions.Command{Key: "k", Workflow: "order", Transition: tt.transition, Payload: []byte(tt.payload)}
+		if tt.transition != "place" {
+			c.BusinessKey = "c-1:k-9"
+		}
+		_, err := sim.Submit(c)
 		e, ok := errors.AsType[*workflow.Error](err)
 		if !ok || e.Code != workflow.InvalidPayload || len(e.Fields) != 1 || e.Fields[0].Pointer != tt.pointer {
 			t.Errorf("%s %s: got %v, want %s refused", tt.transition, tt.payload, err, tt.pointer)
@@ -82,7 +113,7 @@ func TestPayloadsAreRefusedByField(t *testing.T) {
 func FuzzKeyHasOneReading(f *testing.F) {
 	f.Add("c-1", "k-9", "c-1:k", "9")
 	f.Add("a", "b:c", "a:b", "c")
-	w, err := order.Workflow.Build()
+	w, err := order.Workflow(nil).Build()
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -60,8 +60,8 @@ func hold(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (release fu
 
 const (
 	holdInstance = `SELECT 1 FROM pawl.instance WHERE id = $1 FOR UPDATE`
-	holdKey      = `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at)
-		VALUES ('default', $1, $2, sha256('somebody'), 'pending', 'counter', 'add', $3, 'psql', now())`
+	holdKey      = `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at, finished_at)
+		VALUES ('default', $1, $2, sha256('somebody'), 'succeeded', 'counter', 'add', $3, 'psql', 200, '{}', now(), now())`
 )
 
 // Somebody holds an instance and a key for long. The commands that need them

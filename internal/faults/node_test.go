@@ -20,6 +20,8 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/fines"
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -29,6 +31,7 @@ import (
 const (
 	nodeDatabase = "PAWL_FAULTS_NODE_DATABASE"
 	nodeAddress  = "PAWL_FAULTS_NODE_ADDRESS"
+	nodeProvider = "PAWL_FAULTS_NODE_PROVIDER" // where orders are paid; "" for a node without orders
 )
 
 // isNode reports whether this process is a node.
@@ -42,7 +45,12 @@ func runNode() error {
 		return err
 	}
 	defer pool.Close()
-	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{counter, fines.Workflow}, Log: slog.New(slog.DiscardHandler)})
+	config := engine.Config{Pool: pool, Workflows: []workflow.Source{counter, fines.Workflow}, Log: slog.New(slog.DiscardHandler)}
+	if url := os.Getenv(nodeProvider); url != "" {
+		config.Workflows = append(config.Workflows, order.Workflow(&provider.Client{URL: url}))
+		config.InFlight.Lease = shortLease
+	}
+	e, err := engine.New(config)
 	if err != nil {
 		return err
 	}
@@ -79,19 +87,21 @@ type node struct {
 }
 
 // startNode starts a node on the pool's database and waits until it serves.
-func startNode(t testing.TB, pool *pgxpool.Pool) *node {
+func startNode(t testing.TB, pool *pgxpool.Pool, env ...string) *node {
 	t.Helper()
-	n, err := launch(t, pool, "127.0.0.1:0")
+	n, err := launch(t, pool, "127.0.0.1:0", env...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return n
 }
 
-// launch is startNode on a given address, for goroutines too.
-func launch(t testing.TB, pool *pgxpool.Pool, address string) (*node, error) {
+// launch is startNode on a given address and with more environment, for
+// goroutines too.
+func launch(t testing.TB, pool *pgxpool.Pool, address string, env ...string) (*node, error) {
 	n := &node{command: exec.Command(os.Args[0])}
 	n.command.Env = append(os.Environ(), nodeDatabase+"="+pool.Config().ConnString(), nodeAddress+"="+address)
+	n.command.Env = append(n.command.Env, env...)
 	n.command.Stderr = t.Output()
 	var err error
 	if n.input, err = n.command.StdinPipe(); err != nil {

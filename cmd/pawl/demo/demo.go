@@ -19,6 +19,7 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -99,7 +100,7 @@ func Run(ctx context.Context, c Config) (err error) {
 // use for instance; then another will do, unless this one was asked for.
 func serve(ctx context.Context, c Config, st *stage) (*pawl.Service, error) {
 	config := pawl.Config{
-		Workflows: []workflow.Source{order.Workflow, fines.Workflow},
+		Workflows: []workflow.Source{order.Workflow(provider.New()), fines.Workflow},
 		Database:  st.url,
 		Schema:    st.schema,
 		Address:   c.Address,

@@ -1,0 +1,57 @@
+package api_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestATenantThatSendsTooMuchIsToldWhenToComeBack(t *testing.T) {
+	s := newServer(t, func(c *api.Config) { c.Limits.Rate, c.Limits.Burst = 0.01, 5 })
+	pack := func(key string, headers ...string) answer {
+		t.Helper()
+		return s.post("/v1/workflows/parcel/pack", key, `{"to":"Wien"}`, headers...)
+	}
+	pack("1").want(t, 201)
+	pack("1").want(t, 201)                  // a replay is a command, too
+	pack("3", "If-Match", "x").want(t, 400) // what is malformed is none
+	item := `{"workflow":"parcel","transition":"pack","key":"b","payload":{"to":"Wien"}}`
+	s.bulk("application/json", "["+item+","+item+"]", "").want(t, 200)
+	before := s.rows()
+	a := s.bulk("application/json", "["+item+","+item+"]", "") // one is left
+	a.wantProblem(t, 429, workflow.RateLimited)
+	if after, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || after < 2 || after > 100 {
+		t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
+	}
+	s.post("/v1/workflows/parcel/pack?dry_run=true", "5", `{"to":"Wien"}`).want(t, 201)
+	pack("6").wantProblem(t, 429, workflow.RateLimited)
+	s.post("/v1/workflows/parcel/pack?dry_run=true", "6", `{"to":"Wien"}`).wantProblem(t, 429, workflow.RateLimited)
+	if after := s.rows(); after["command"] != before["command"] {
+		t.Errorf("rows before %v, after %v", before, after)
+	}
+	s.bulk("application/json", "["+strings.Repeat(item+",", 5)+item+"]", "").wantProblem(t, 413, workflow.TooLarge) // it never could
+	pack("1", "Pawl-Tenant", "other").want(t, 201)
+	s.get("/v1/instances").want(t, 200) // reading is no command
+}
+
+func TestWithoutALimitEverythingIsTaken(t *testing.T) {
+	s := newServer(t)
+	for range 50 {
+		s.post("/v1/workflows/parcel/pack", uuid.NewString(), `{"to":"Wien"}`).want(t, 201)
+	}
+}
+
+func TestTheLimitsOfATenantAreChecked(t *testing.T) {
+	s := newServer(t)
+	zero := 0.0
+	for _, l := range []api.Limits{{Rate: -1}, {Rate: zero / zero}, {Rate: 1 / zero}, {Rate: 1, Burst: -1}} {
+		if _, err := api.New(s.engine, api.Config{Limits: l}); err == nil || !strings.Contains(err.Error(), "Limits.") {
+			t.Errorf("%+v: %v", l, err)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestCancellingStopsTheWorkAndIsARequest(t *testing.T) {
+	s := newServer(t)
+	a := s.post("/v1/instances/"+s.booked().String()+"/deliver", "k", `{"stubborn":true}`)
+	a.want(t, http.StatusAccepted)
+	address := a.header.Get("Location")
+	v := s.visit()
+	a = s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann")
+	a.want(t, http.StatusAccepted)
+	if status := read[api.CommandStatus](t, a); status.CancelledBy != "ann" || a.header.Get("Location") != address || a.header.Get("Retry-After") == "" {
+		t.Errorf("%s %v", a.body, a.header)
+	}
+	<-v.ctx.Done()
+	v.failed(context.Canceled)
+	eventually(t, func() bool { return read[api.CommandStatus](t, s.get(address)).Status == transitions.FailedFinal })
+	a = s.do(http.MethodDelete, address, nil)
+	a.want(t, http.StatusOK)
+	status := read[api.CommandStatus](t, a)
+	if status.Code != 409 || status.CancelledBy != "ann" || status.Problem == nil {
+		t.Errorf("%s", a.body)
+	}
+	if tag := s.get(address).header.Get("ETag"); tag != a.header.Get("ETag") {
+		t.Errorf("cancelling a finished command changed it: %s, %s", tag, a.header.Get("ETag"))
+	}
+	answer{409, http.Header{"Content-Type": {"application/problem+json"}}, status.Problem}.wantProblem(t, 409, workflow.CommandCancelled)
+}
+
+func TestAScheduledCommandThatIsCancelledIsNotDone(t *testing.T) {
+	s := newServer(t)
+	id := s.packed("1").String()
+	a := s.post("/v1/instances/"+id+"/stamp", "k", `{}`, "Pawl-Not-Before", time.Now().Add(time.Hour).Format(time.RFC3339))
+	a.want(t, 202)
+	address := a.header.Get("Location")
+	// Several at once have one effect.
+	var all []<-chan answer
+	for i := range 5 {
+		all = append(all, later(func() answer { return s.do(http.MethodDelete, address, nil, "Pawl-Actor", strconv.Itoa(i)) }))
+	}
+	for _, one := range all {
+		if a := <-one; a.status != 202 && a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	eventually(t, func() bool {
+		return s.get(address).status == 200 && read[api.CommandStatus](t, s.get(address)).Problem != nil
+	})
+	if i := read[api.Instance](t, s.get("/v1/instances/"+id)); i.Version != 1 {
+		t.Errorf("the instance is at version %d", i.Version)
+	}
+}

@@ -1,0 +1,222 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// stuck makes a command that waits for a person, and returns its status.
+func (s *server) stuck(key string, headers ...string) api.CommandStatus {
+	s.t.Helper()
+	book := s.post("/v1/workflows/delivery/book", uuid.NewString(), `{}`, headers...)
+	id := read[transitions.Result](s.t, book).Instance
+	a := s.post("/v1/instances/"+id.String()+"/entrust", key, `{}`, headers...)
+	a.want(s.t, 202)
+	s.visit().failed(context.DeadlineExceeded) // nobody knows what it has done
+	var status api.CommandStatus
+	eventually(s.t, func() bool {
+		status = read[api.CommandStatus](s.t, s.get(a.header.Get("Location"), headers...))
+		return status.Stuck != ""
+	})
+	return status
+}
+
+func (s *server) operate(action, key string, about api.CommandStatus, more string, headers ...string) answer {
+	s.t.Helper()
+	body := `{"scope":` + strconv.Quote(about.Scope) + `,"key":` + strconv.Quote(about.Key) + more + `}`
+	return s.post("/v1/ops/commands/"+action, key, body, headers...)
+}
+
+func TestStuckCommandsAreListedPageByPage(t *testing.T) {
+	s := newServer(t)
+	var want []string
+	for _, key := range []string{"a", "b/ä", strings.Repeat("c", 255)} {
+		want = append(want, s.stuck(key).Key)
+	}
+	s.stuck("another tenant's", "Pawl-Tenant", "other")
+	var got []string
+	query := "?limit=1"
+	for pages := 0; query != ""; pages++ {
+		if pages > 5 {
+			t.Fatal("the pages do not end")
+		}
+		a := s.get("/v1/ops/stuck" + query)
+		a.want(t, 200)
+		page := read[api.StuckPage](t, a)
+		for _, c := range page.Commands {
+			if c.Stuck == "" || c.Failures != 1 || c.Failure == "" || c.Status != transitions.FailedRetryable {
+				t.Errorf("%+v", c)
+			}
+			got = append(got, c.Key)
+		}
+		if query = ""; page.Next != "" {
+			query = "?limit=1&cursor=" + url.QueryEscape(page.Next)
+		}
+	}
+	if strings.Join(got, ",") != strings.Join(want, ",") {
+		t.Errorf("listed %q, want %q", got, want)
+	}
+	if page := read[api.StuckPage](t, s.get("/v1/ops/stuck?workflow=parcel")); len(page.Commands) != 0 || page.Next != "" {
+		t.Errorf("%+v", page)
+	}
+	if page := read[api.StuckPage](t, s.get("/v1/ops/stuck?workflow=delivery")); len(page.Commands) != 3 {
+		t.Errorf("%+v", page)
+	}
+	s.get("/v1/ops/stuck?workflow=nothing").wantProblem(t, 404, workflow.WorkflowNotFound)
+}
+
+func TestAnOperatorSettlesStuckCommands(t *testing.T) {
+	s := newServer(t)
+	for action, c := range map[string]struct {
+		more   string
+		settle func()
+		code   int
+		state  workflow.State
+	}{
+		"retry":   {`,"reason":"the courier is back"`, func() { s.visit().signed("Ida") }, 200, delivered},
+		"resolve": {`,"reason":"Ida has it","result":{"signed":"Ida"}`, func() {}, 200, delivered},
+		"abandon": {`,"reason":"it is lost"`, func() {}, 409, returned},
+	} {
+		t.Run(action, func(t *testing.T) {
+			about := s.stuck(action)
+			first := s.operate(action, "op-"+action, about, c.more, "Pawl-Actor", "olga")
+			first.want(t, 200)
+			c.settle()
+			var end api.CommandStatus
+			eventually(t, func() bool {
+				end = read[api.CommandStatus](t, s.get("/v1/commands/"+about.Scope+"/"+action))
+				return end.Code != 0
+			})
+			if end.Code != c.code || end.Stuck != "" {
+				t.Errorf("%+v", end)
+			}
+			if i := read[api.Instance](t, s.get("/v1/instances/"+about.Instance.String())); i.State != c.state {
+				t.Errorf("the instance is %s", i.State)
+			}
+			again := s.operate(action, "op-"+action, about, c.more, "Pawl-Actor", "olga")
+			if again.status != 200 || string(again.body) != string(first.body) || again.header.Get("Idempotent-Replayed") != "true" {
+				t.Errorf("again: %d %s %v; the first time %s", again.status, again.body, again.header, first.body)
+			}
+			s.operate(action, "op-"+action, about, `,"reason":"another"`, "Pawl-Actor", "olga").wantProblem(t, 422, workflow.KeyReused)
+			before := s.rows()
+			s.operate(action, "late-"+action, about, c.more).wantProblem(t, 409, workflow.NotStuck) // decided, so it is stored
+			if after := s.rows(); after["command"] != before["command"]+1 || after["audit"] != before["audit"] {
+				t.Errorf("rows before %v, after %v", before, after)
+			}
+			history := read[api.History](t, s.get("/v1/instances/"+about.Instance.String()+"/history"))
+			audited := false
+			for _, e := range history.Entries {
+				audited = audited || e.Actor == "olga" && e.Reason != ""
+			}
+			if !audited {
+				t.Errorf("nothing says what olga did: %+v", history.Entries)
+			}
+		})
+	}
+}
+
+func TestSeveralOperatorsAtOnceSettleACommandOnce(t *testing.T) {
+	s := newServer(t)
+	about := s.stuck("k")
+	var all []<-chan answer
+	for i := range 8 {
+		action := []string{"abandon", "resolve"}[i%2]
+		more := []string{"", `,"result":{"signed":"Ida"}`}[i%2]
+		all = append(all, later(func() answer { return s.operate(action, strconv.Itoa(i), about, more) }))
+	}
+	done := 0
+	for _, one := range all {
+		switch a := <-one; a.status {
+		case 200:
+			done++
+		case 409, 503: // too late, or at the same moment: try again
+		default:
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	if done != 1 {
+		t.Errorf("%d of them settled it", done)
+	}
+}
+
+func TestAPausedInstanceBeginsNothingNew(t *testing.T) {
+	s := newServer(t)
+	id := s.booked()
+	path := "/v1/ops/instances/" + id.String()
+	a := s.post(path+"/pause", "p", `{"reason":"the street is closed"}`)
+	a.want(t, 200)
+	if again := s.post(path+"/pause", "p", `{"reason":"the street is closed"}`); string(again.body) != string(a.body) || again.status != 200 {
+		t.Errorf("%d %s", again.status, again.body)
+	}
+	s.post(path+"/pause", "", `{}`).wantProblem(t, 400, workflow.KeyMissing)
+	refused := s.deliver(id, "k")
+	refused.wantProblem(t, 503, workflow.Paused)
+	if refused.header.Get("Retry-After") == "" {
+		t.Error("503 without Retry-After")
+	}
+	s.do(http.MethodPost, path+"/resume", nil, "Idempotency-Key", "r").want(t, 200) // without a body
+	s.deliver(id, "k").want(t, 202)
+	s.visit().signed("Ida")
+}
+
+func TestAPausedWorkflowBeginsNothingNew(t *testing.T) {
+	s := newServer(t)
+	id := s.booked()
+	put := s.do(http.MethodPut, "/v1/ops/paused/delivery", []byte(`{"reason":"snow"}`), "Content-Type", "application/json", "Pawl-Actor", "olga")
+	put.want(t, 204)
+	s.do(http.MethodPut, "/v1/ops/paused/delivery", nil).want(t, 204) // twice is no mistake
+	list := read[api.PausedList](t, s.get("/v1/ops/paused"))
+	if len(list.Workflows) != 1 || list.Workflows[0].Workflow != "delivery" || list.Workflows[0].Actor != "olga" ||
+		list.Workflows[0].Reason != "snow" || list.Workflows[0].At.IsZero() {
+		t.Errorf("%+v", list)
+	}
+	if other := s.get("/v1/ops/paused", "Pawl-Tenant", "other"); string(other.body) != `{"workflows":[]}` {
+		t.Errorf("another tenant sees %s", other.body)
+	}
+	s.deliver(id, "k").wantProblem(t, 503, workflow.Paused)
+	s.packed("1") // another workflow
+	s.post("/v1/workflows/delivery/book", "k", `{}`, "Pawl-Tenant", "other").want(t, 201)
+	s.do(http.MethodDelete, "/v1/ops/paused/delivery", nil).want(t, 204)
+	s.do(http.MethodDelete, "/v1/ops/paused/delivery", nil).want(t, 204)
+	s.deliver(id, "k").want(t, 202)
+	s.visit().signed("Ida")
+}
+
+func TestOnlyOperatorsOperate(t *testing.T) {
+	s := newServer(t)
+	about := s.stuck("k")
+	id := about.Instance.String()
+	before := s.rows()
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", "/v1/ops/verify", ""},
+		{"GET", "/v1/ops/stuck", ""},
+		{"GET", "/v1/ops/paused", ""},
+		{"PUT", "/v1/ops/paused/delivery", `{}`},
+		{"DELETE", "/v1/ops/paused/delivery", ""},
+		{"POST", "/v1/ops/instances/" + id + "/pause", `{}`},
+		{"POST", "/v1/ops/instances/" + id + "/resume", `{}`},
+		{"POST", "/v1/ops/commands/retry", `{"scope":"` + about.Scope + `","key":"k"}`},
+		{"POST", "/v1/ops/commands/resolve", `{"scope":"` + about.Scope + `","key":"k","result":{"signed":"x"}}`},
+		{"POST", "/v1/ops/commands/abandon", `not even JSON`},
+	} {
+		for _, roles := range []string{"clerk,boss", "operators", "Operator"} {
+			s.do(c.method, c.path, []byte(c.body), "Content-Type", "application/json", "Idempotency-Key", "o", "Pawl-Roles", roles).
+				wantProblem(t, 403, workflow.Forbidden)
+		}
+	}
+	if after := s.rows(); after["command"] != before["command"] || after["paused"] != 0 {
+		t.Errorf("rows before %v, after %v", before, after)
+	}
+	s.get("/v1/ops/stuck", "Pawl-Roles", "clerk,operator").want(t, 200)
+	s.operate("abandon", "o", about, "", "Pawl-Roles", "operator").want(t, 200)
+}

@@ -1,0 +1,189 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestALongPollOfACommandEndsWithTheNextChange(t *testing.T) {
+	s := newServer(t)
+	_, address := s.accepted("k")
+	v := s.visit()
+	s.report(v, 10)
+	shown := s.eventuallyProgress(address, `{"percent":10}`)
+	waiting := later(func() answer { return s.get(address, "If-None-Match", shown.header.Get("ETag"), "Prefer", "wait=60") })
+	s.waitForStreams(1)
+	select {
+	case a := <-waiting:
+		t.Fatalf("it did not wait: %d %s", a.status, a.body)
+	default:
+	}
+	s.report(v, 20)
+	a := <-waiting
+	if a.status != 200 || string(read[api.CommandStatus](t, a).Progress) != `{"percent":20}` || a.header.Get("Preference-Applied") != "wait" {
+		t.Errorf("%d %s %v", a.status, a.body, a.header)
+	}
+	waiting = later(func() answer { return s.get(address, "If-None-Match", a.header.Get("ETag"), "Prefer", "wait=60") })
+	s.waitForStreams(1)
+	v.signed("Ida")
+	end := <-waiting
+	if end.status != 200 || read[api.CommandStatus](t, end).Status != transitions.Succeeded {
+		t.Errorf("%d %s", end.status, end.body)
+	}
+	// A finished command changes no more, so nobody waits for that.
+	began := time.Now()
+	if again := s.get(address, "If-None-Match", end.header.Get("ETag"), "Prefer", "wait=60"); again.status != 304 || time.Since(began) > 30*time.Second {
+		t.Errorf("%d after %v", again.status, time.Since(began))
+	}
+	if again := s.get(address, "Prefer", "wait=60"); again.status != 200 || string(again.body) != string(end.body) {
+		t.Errorf("%d %s", again.status, again.body)
+	}
+}
+
+func TestALongPollOfACommandEndsWith304WhenTheTimeIsOverOrTheNodeStops(t *testing.T) {
+	s := newServer(t)
+	_, address := s.accepted("k")
+	defer s.visit().signed("Ida")
+	shown := s.get(address)
+	tag := shown.header.Get("ETag")
+	if a := s.get(address, "If-None-Match", tag); a.status != 304 || a.header.Get("Preference-Applied") != "" {
+		t.Errorf("without a wait: %d %v", a.status, a.header)
+	}
+	began := time.Now()
+	a := s.get(address, "If-None-Match", tag, "Prefer", "wait=1")
+	if a.status != 304 || time.Since(began) < time.Second || a.header.Get("ETag") != tag || len(a.body) != 0 {
+		t.Errorf("%d after %v: %v %s", a.status, time.Since(began), a.header, a.body)
+	}
+	waiting := later(func() answer { return s.get(address, "If-None-Match", tag, "Prefer", "wait=60") })
+	s.waitForStreams(1)
+	s.stopStreams()
+	if a := <-waiting; a.status != 304 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	s.get(address, "If-None-Match", tag, "Prefer", "wait=60").wantProblem(t, 503, workflow.ShuttingDown)
+	s.get(address).want(t, 200)
+}
+
+func TestWhoLeavesIsNotWaitedFor(t *testing.T) {
+	s := newServer(t)
+	_, address := s.accepted("k")
+	defer s.visit().signed("Ida")
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Prefer", "wait=60")
+	r.Header.Set("If-None-Match", "*")
+	done := make(chan error, 1)
+	go func() {
+		response, err := http.DefaultClient.Do(r)
+		if err == nil {
+			err = fmt.Errorf("answered with %d", response.StatusCode)
+			_ = response.Body.Close()
+		}
+		done <- err
+	}()
+	s.waitForStreams(1)
+	cancel()
+	<-done
+	s.waitForStreams(0)
+}
+
+func TestAStatusStreamHasEveryChangeUpToTheEnd(t *testing.T) {
+	s := newServer(t)
+	accepted, address := s.accepted("k")
+	stream, cut := s.source(address)
+	defer cut()
+	v := s.visit()
+	for percent := 10; percent <= 30; percent += 10 {
+		s.report(v, percent)
+		stream.until(func() bool {
+			n := len(stream.statuses)
+			return n > 0 && string(stream.statuses[n-1].Progress) == fmt.Sprintf(`{"percent":%d}`, percent)
+		})
+	}
+	v.failed(errors.New("nobody opens"))
+	stream.until(func() bool { return stream.statuses[len(stream.statuses)-1].Attempt == 2 })
+	s.visit().signed("Ida")
+	stream.until(func() bool { return false })
+	last := stream.statuses[len(stream.statuses)-1]
+	if !stream.ended || last.Status != transitions.Succeeded || last.Failures != 1 || last.Failure != "nobody opens" || last.Attempt != 2 {
+		t.Errorf("ended %t with %+v", stream.ended, last)
+	}
+	for i, status := range stream.statuses {
+		if status.Scope != accepted.Scope || status.Key != "k" || i > 0 && status.UpdatedAt.Before(stream.statuses[i-1].UpdatedAt) {
+			t.Errorf("status %d: %+v", i, status)
+		}
+	}
+	// An EventSource connects again after the end. It is told not to.
+	a := s.get(address, "Accept", "text/event-stream", "Last-Event-ID", stream.lastID)
+	if a.status != 204 || len(a.body) != 0 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	again, cut := s.source(address) // without the id it gets the end
+	defer cut()
+	again.until(func() bool { return false })
+	if len(again.statuses) != 1 || again.statuses[0].Status != transitions.Succeeded || again.lastID != stream.lastID {
+		t.Errorf("%+v, id %s", again.statuses, again.lastID)
+	}
+}
+
+func TestAStatusStreamGoesOnAfterTheLastEventThatWasRead(t *testing.T) {
+	s := newServer(t, func(c *api.Config) { c.Stream.CommentEvery = 20 * time.Millisecond })
+	_, address := s.accepted("k")
+	v := s.visit()
+	s.report(v, 10)
+	first, cut := s.source(address)
+	first.until(func() bool {
+		n := len(first.statuses)
+		return n > 0 && first.statuses[n-1].Progress != nil
+	})
+	cut()
+	again, cut := s.source(address, "Last-Event-ID", first.lastID)
+	defer cut()
+	again.until(func() bool { return len(again.texts) >= 3 }) // nothing but comments: there is nothing new
+	if len(again.statuses) != 0 || again.ended {
+		t.Errorf("%+v", again.statuses)
+	}
+	s.report(v, 20)
+	again.until(func() bool { return len(again.statuses) > 0 })
+	if string(again.statuses[0].Progress) != `{"percent":20}` {
+		t.Errorf("%+v", again.statuses[0])
+	}
+	late, cutLate := s.source(address, "Last-Event-ID", "0") // it missed a few, and gets the newest
+	defer cutLate()
+	late.until(func() bool { return len(late.statuses) > 0 })
+	if string(late.statuses[0].Progress) != `{"percent":20}` {
+		t.Errorf("%+v", late.statuses[0])
+	}
+	s.stopStreams()
+	again.until(func() bool { return false })
+	if !again.ended {
+		t.Error("the stream goes on")
+	}
+	v.signed("Ida")
+}
+
+func TestTheStatusOfAnotherTenantsCommandIsNotShown(t *testing.T) {
+	s := newServer(t)
+	_, address := s.accepted("k")
+	defer s.visit().signed("Ida")
+	other := []string{"Pawl-Tenant", "other"}
+	s.get(address, other...).wantProblem(t, 404, workflow.CommandNotFound)
+	s.get(address, append(other, "Accept", "text/event-stream")...).wantProblem(t, 404, workflow.CommandNotFound)
+	s.get(address, append(other, "If-None-Match", "*", "Prefer", "wait=60")...).wantProblem(t, 404, workflow.CommandNotFound)
+	s.do(http.MethodDelete, address, nil, other...).wantProblem(t, 404, workflow.CommandNotFound)
+	head := s.do(http.MethodHead, address, nil, "Accept", "text/event-stream")
+	if head.status != 200 || head.header.Get("Content-Type") != "application/json" || head.header.Get("Vary") != "Accept" {
+		t.Errorf("HEAD: %d %v", head.status, head.header)
+	}
+}

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+func TestWhenToLookAgainAtACommandInFlight(t *testing.T) {
+	for name, c := range map[string]struct {
+		record transitions.Record
+		want   string
+	}{
+		"worked on":   {transitions.Record{Status: transitions.Processing, LockedUntil: noon.Add(time.Minute)}, "1"},
+		"due":         {transitions.Record{Status: transitions.Pending, RunAt: noon.Add(-time.Second)}, "1"},
+		"soon":        {transitions.Record{Status: transitions.FailedRetryable, RunAt: noon.Add(6500 * time.Millisecond)}, "7"},
+		"in a year":   {transitions.Record{Status: transitions.Pending, RunAt: noon.AddDate(1, 0, 0)}, "60"},
+		"by a person": {transitions.Record{Status: transitions.FailedRetryable, Stuck: "unknown_outcome"}, "60"},
+	} {
+		if got := seconds(lookAgain(&c.record, noon)); got != c.want {
+			t.Errorf("%s: %s seconds, want %s", name, got, c.want)
+		}
+	}
+}
+
+func FuzzTheAddressOfACommandLeadsToIt(f *testing.F) {
+	for _, s := range [][2]string{
+		{"order:pay", "k"}, {"a/b", "c/d"}, {".", ".."}, {"..", "."}, {"%2F", "%"}, {"a b", "?x=1#y"}, {"ä", "\xff"}, {"//", "/"}, {"a", "b/"}, {";", "+&="},
+	} {
+		f.Add(s[0], s[1])
+	}
+	f.Fuzz(func(t *testing.T, scope, key string) {
+		if scope == "" || scope == "/" || key == "" {
+			return
+		}
+		mux := http.NewServeMux()
+		found := false
+		mux.HandleFunc("GET /v1/commands/{scope}/{key...}", func(_ http.ResponseWriter, r *http.Request) {
+			found = r.PathValue("scope") == scope && r.PathValue("key") == key
+		})
+		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, commandPath(scope, key), nil))
+		if !found {
+			t.Errorf("%q, %q: %s leads elsewhere", scope, key, commandPath(scope, key))
+		}
+	})
+}
+
+func FuzzStuckCursor(f *testing.F) {
+	last := transitions.Record{UpdatedAt: noon, Scope: strings.Repeat("s", 255), Key: strings.Repeat("k", 255)}
+	if n := len(encodeStuckCursor(&last)); n > maxCursor {
+		f.Fatalf("a cursor may have %d bytes", n)
+	}
+	f.Add(encodeStuckCursor(&last))
+	f.Add(encodeStuckCursor(&transitions.Record{Scope: "s", Key: "k"}))
+	f.Add("AgAF")
+	f.Fuzz(func(t *testing.T, s string) {
+		got, err := decodeStuckCursor(s)
+		if err == nil && (encodeStuckCursor(&got) != s || got.Scope == "" || got.Key == "") {
+			t.Errorf("%q was taken for %+v", s, got)
+		}
+	})
+}
+
+func TestCursorsOfOneListAreNotTakenForAnothers(t *testing.T) {
+	last := transitions.Record{UpdatedAt: noon, Scope: "s", Key: "k"}
+	cursor := encodeStuckCursor(&last)
+	if got, err := decodeStuckCursor(cursor); err != nil || !got.UpdatedAt.Equal(noon) || got.Scope != "s" || got.Key != "k" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := decodeCursor(cursor); err == nil {
+		t.Error("it is a cursor of the list of instances, too")
+	}
+	if _, err := decodeStuckCursor("AQGTaw56bHAAgAAAAAAAAAEA"); err == nil {
+		t.Error("a cursor of the list of instances is one of this list, too")
+	}
+}

@@ -1,0 +1,74 @@
+// Package shop is the example workflows as a program, with a payment provider at
+// which its orders are paid.
+package shop
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/examples/fines"
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
+)
+
+// Command is [pawl.Command] over the example workflows. Its command serve has
+// the flag --payments, which names the payment provider.
+func Command() *cobra.Command {
+	client := &provider.Client{} // its URL is known when serve runs
+	root := pawl.Command(order.Workflow(client), fines.Workflow)
+	for _, c := range root.Commands() {
+		if c.Name() == "serve" {
+			payAt(c, client)
+		}
+	}
+	return root
+}
+
+// payAt gives the command the flag, and lets it run beside the provider.
+func payAt(serve *cobra.Command, client *provider.Client) {
+	var named string
+	serve.Flags().StringVar(&named, "payments", os.Getenv("PAWL_PAYMENTS"),
+		"URL of the payment provider that all nodes share; default is PAWL_PAYMENTS, or else one in this process, for this node alone")
+	run := serve.RunE
+	serve.RunE = func(c *cobra.Command, args []string) error {
+		if named != "" {
+			if err := checkURL(named); err != nil {
+				return &pawl.UsageError{Err: fmt.Errorf("--payments: %w", err)}
+			}
+			client.URL = strings.TrimSuffix(named, "/")
+			return run(c, args)
+		}
+		return withProvider(c, func(p *Provider) error {
+			client.URL = p.URL()
+			return run(c, args)
+		})
+	}
+}
+
+// withProvider calls do beside a provider of its own, and says where that is.
+func withProvider(c *cobra.Command, do func(p *Provider) error) error {
+	p, err := StartProvider(c.Context())
+	if err != nil {
+		return err
+	}
+	slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)).Info("payments go to a provider in this process, which forgets them when it ends", "url", p.URL())
+	return errors.Join(do(p), p.Stop())
+}
+
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		return err
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("%q is not a URL such as http://127.0.0.1:8090", text)
+	}
+	return nil
+}

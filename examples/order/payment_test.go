@@ -1,0 +1,218 @@
+package order_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/pawltest"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// flaky is a provider that things happen to. A nil function does nothing.
+type flaky struct {
+	*provider.Provider
+	before, after func() error // a charge; their errors are those of the charge
+	asked         func() error // whether a charge has happened
+	refund        func() error // after a refund
+	keys          []string     // of the charges that were asked for
+}
+
+func (f *flaky) Charge(ctx context.Context, key string, c provider.Charge) (provider.Receipt, error) {
+	f.keys = append(f.keys, key)
+	if f.before != nil {
+		if err := f.before(); err != nil {
+			return provider.Receipt{}, err
+		}
+	}
+	r, err := f.Provider.Charge(ctx, key, c)
+	if f.after != nil {
+		err = errors.Join(err, f.after())
+	}
+	return r, err
+}
+
+func (f *flaky) Charged(ctx context.Context, key string) (*provider.Receipt, error) {
+	if f.asked != nil {
+		if err := f.asked(); err != nil {
+			return nil, err
+		}
+	}
+	return f.Provider.Charged(ctx, key)
+}
+
+func (f *flaky) Refund(ctx context.Context, key string) error {
+	err := f.Provider.Refund(ctx, key)
+	if f.refund != nil {
+		err = errors.Join(err, f.refund())
+	}
+	return err
+}
+
+var errNoAnswer = errors.New("no answer")
+
+// failing fails so many times.
+func failing(times int) func() error {
+	return func() error {
+		if times--; times >= 0 {
+			return errNoAnswer
+		}
+		return nil
+	}
+}
+
+// wantMoney compares what the provider has done for the n-th key that it was
+// charged with.
+func (f *flaky) wantMoney(t *testing.T, n int, want provider.Entry) {
+	t.Helper()
+	distinct := slices.Compact(slices.Clone(f.keys))
+	if n >= len(distinct) {
+		t.Fatalf("it was charged with the keys %v", distinct)
+	}
+	got := f.Ledger()[distinct[n]]
+	got.Reference, got.Amount = "", 0
+	if got != want {
+		t.Errorf("of charge %d the provider has %+v, want %+v", n, got, want)
+	}
+}
+
+func TestPaymentIsRepeatedWithItsKey(t *testing.T) {
+	f := &flaky{Provider: provider.New(), before: failing(4)}
+	sim, o := place(t, f)
+	done(t, sim, o, "pay", order.Pay{Method: "card"})
+	wantState(t, o, order.Paid)
+	if len(f.keys) != 5 || len(slices.Compact(slices.Clone(f.keys))) != 1 {
+		t.Errorf("the provider was asked with the keys %v, want one key five times", f.keys)
+	}
+	f.wantMoney(t, 0, provider.Entry{Requests: 1, Charges: 1})
+}
+
+// The answer of the provider is lost, or the worker is that heard it. The next
+// attempt asks before it charges.
+func TestChargeThatNobodyHeardOfIsFound(t *testing.T) {
+	for name, lose := range map[string]func(*flaky, *pawltest.Sim){
+		"the answer is lost": func(f *flaky, _ *pawltest.Sim) { f.after = failing(1) },
+		"the worker is lost": func(_ *flaky, sim *pawltest.Sim) { sim.LoseWorker() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &flaky{Provider: provider.New()}
+			sim, o := place(t, f)
+			lose(f, sim)
+			done(t, sim, o, "pay", order.Pay{Method: "card"})
+			wantState(t, o, order.Paid)
+			f.wantMoney(t, 0, provider.Entry{Requests: 1, Charges: 1})
+		})
+	}
+}
+
+// The customer gives the order up while the provider is asked. What it does all
+// the same is taken back.
+func TestCancelWhilePayingGivesTheMoneyBack(t *testing.T) {
+	f := &flaky{Provider: provider.New()}
+	sim, o := place(t, f)
+	f.after = func() error {
+		o.Do("cancel", order.Cancel{Reason: "changed my mind"})
+		return nil
+	}
+	r := sim.Await(o.Do("pay", order.Pay{Method: "card"}))
+	if workflow.CodeOf(r.Err()) != workflow.CommandCancelled {
+		t.Errorf("the payment is answered %v", r.Err())
+	}
+	sim.Settle()
+	wantState(t, o, order.Cancelled)
+	f.wantMoney(t, 0, provider.Entry{Requests: 1, Charges: 1, Refunds: 1})
+	if want := []string{"place", "pay.accepted", "cancel", "pay.undone"}; !slices.Equal(o.Steps(), want) {
+		t.Errorf("the history is %v, want %v", o.Steps(), want)
+	}
+}
+
+func TestCancelBeforeTheProviderIsAskedChargesNothing(t *testing.T) {
+	f := &flaky{Provider: provider.New()}
+	sim, o := place(t, f)
+	r := o.Do("pay", order.Pay{Method: "card"})
+	o.Do("cancel", order.Cancel{Reason: "changed my mind"})
+	if err := sim.Await(r).Err(); workflow.CodeOf(err) != workflow.CommandCancelled {
+		t.Errorf("the payment is answered %v", err)
+	}
+	wantState(t, o, order.Cancelled)
+	if len(f.keys) > 0 {
+		t.Errorf("the provider was asked %d times", len(f.keys))
+	}
+}
+
+// Nobody knows what became of a payment. Whatever it was is undone, also if it
+// comes later, and the customer can pay with another one.
+func TestPaymentThatEndedUnknownIsVoided(t *testing.T) {
+	for name, tt := range map[string]struct {
+		f    *flaky
+		want provider.Entry
+	}{
+		"it never came": {&flaky{before: failing(10)}, provider.Entry{Voided: true}},
+		"it was done":   {&flaky{after: failing(1), asked: failing(9)}, provider.Entry{Requests: 1, Charges: 1, Refunds: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.f.Provider = provider.New()
+			sim, o := place(t, tt.f)
+			if err := sim.Await(o.Do("pay", order.Pay{Method: "card"})).Err(); workflow.CodeOf(err) != workflow.ActivityFailed {
+				t.Errorf("the payment is answered %v", err)
+			}
+			sim.Settle()
+			wantState(t, o, order.PaymentFailed)
+			tt.f.wantMoney(t, 0, tt.want)
+			if got := pawltest.Data[order.Order](o).Problem; !strings.HasSuffix(got, errNoAnswer.Error()) {
+				t.Errorf("the customer reads %q", got)
+			}
+
+			done(t, sim, o, "pay", order.Pay{Method: "transfer"})
+			wantState(t, o, order.Paid)
+			tt.f.wantMoney(t, 0, tt.want)
+			tt.f.wantMoney(t, 1, provider.Entry{Requests: 1, Charges: 1})
+			if got := pawltest.Data[order.Order](o).Problem; got != "" {
+				t.Errorf("when it is paid, the customer reads %q", got)
+			}
+		})
+	}
+}
+
+// An order waits a day to be paid, and another one after a payment that failed.
+// It does not expire while the provider is asked.
+func TestOrderThatIsNotPaidExpires(t *testing.T) {
+	sim, o := place(t, provider.New())
+	sim.Skip(order.PayWithin - time.Second)
+	wantState(t, o, order.Placed)
+
+	r := o.Do("pay", order.Pay{Method: "invoice"})
+	if len(o.Timers()) > 0 {
+		t.Errorf("while the provider is asked, the order has the timers %+v", o.Timers())
+	}
+	sim.Await(r)
+	sim.Skip(order.PayWithin - time.Second)
+	wantState(t, o, order.PaymentFailed)
+	sim.Skip(time.Second)
+	wantState(t, o, order.Cancelled)
+
+	sim, o = place(t, provider.New())
+	done(t, sim, o, "pay", order.Pay{Method: "card"})
+	sim.Skip(10 * order.PayWithin)
+	wantState(t, o, order.Paid)
+}
+
+// The money of an order goes back once, also where a refund is repeated that was
+// taken for failed.
+func TestRefundThatFailedCanBeRepeated(t *testing.T) {
+	f := &flaky{Provider: provider.New(), refund: failing(10)}
+	sim, o := place(t, f)
+	done(t, sim, o, "pay", order.Pay{Method: "card"})
+	if err := sim.Await(o.Do("refund", order.Refund{Reason: "arrived broken"})).Err(); workflow.CodeOf(err) != workflow.ActivityFailed {
+		t.Errorf("the refund is answered %v", err)
+	}
+	wantState(t, o, order.RefundFailed)
+	done(t, sim, o, "refund", order.Refund{Reason: "once more"})
+	wantState(t, o, order.Refunded)
+	f.wantMoney(t, 0, provider.Entry{Requests: 1, Charges: 1, Refunds: 1})
+}

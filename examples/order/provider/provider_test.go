@@ -1,0 +1,300 @@
+package provider_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/examples/order/provider"
+)
+
+// serve starts a provider and a client of it.
+func serve(t *testing.T) (*provider.Provider, *provider.Client) {
+	t.Helper()
+	p := provider.New()
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	return p, &provider.Client{URL: server.URL, HTTP: server.Client()}
+}
+
+// payments is what the client and the provider itself have in common.
+type payments interface {
+	Charge(ctx context.Context, key string, c provider.Charge) (provider.Receipt, error)
+	Charged(ctx context.Context, key string) (*provider.Receipt, error)
+	Refund(ctx context.Context, key string) error
+}
+
+// both runs a test against a provider over HTTP, and without.
+func both(t *testing.T, test func(t *testing.T, p *provider.Provider, pay payments)) {
+	t.Run("over HTTP", func(t *testing.T) {
+		p, c := serve(t)
+		test(t, p, c)
+	})
+	t.Run("in memory", func(t *testing.T) {
+		p := provider.New()
+		test(t, p, p)
+	})
+}
+
+var books = provider.Charge{Amount: 129900, Currency: "EUR", Method: "card", Reference: "c-1:k-9"}
+
+// by is the books paid in another way.
+func by(method string) provider.Charge {
+	c := books
+	c.Method = method
+	return c
+}
+
+func codeOf(err error) string {
+	if e, ok := errors.AsType[*provider.Error](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+func wantRefused(t *testing.T, err error, code string) {
+	t.Helper()
+	if codeOf(err) != code || !provider.IsFinal(err) {
+		t.Errorf("got %v, final: %v; want %s, and final", err, provider.IsFinal(err), code)
+	}
+}
+
+// wantEntry compares what the ledger says of a key. Requests are not compared
+// where none are wanted.
+func wantEntry(t *testing.T, p *provider.Provider, key string, want provider.Entry) {
+	t.Helper()
+	got := p.Ledger()[key]
+	if want.Requests == 0 {
+		got.Requests = 0
+	}
+	if want.Reference == "" {
+		got.Reference, got.Amount = "", 0
+	}
+	if got != want {
+		t.Errorf("the ledger has %+v of %s, want %+v", got, key, want)
+	}
+}
+
+func TestChargeHappensOncePerKey(t *testing.T) {
+	both(t, func(t *testing.T, p *provider.Provider, pay payments) {
+		if r, err := pay.Charged(t.Context(), "k"); r != nil || err != nil {
+			t.Errorf("before it was charged: %v, %v", r, err)
+		}
+		want := provider.Receipt{Key: "k", Charge: books}
+		for range 3 {
+			if got, err := pay.Charge(t.Context(), "k", books); got != want || err != nil {
+				t.Errorf("got %+v, %v; want %+v", got, err, want)
+			}
+		}
+		if r, err := pay.Charged(t.Context(), "k"); err != nil || r == nil || *r != want {
+			t.Errorf("after it was charged: %v, %v", r, err)
+		}
+		wantEntry(t, p, "k", provider.Entry{Reference: "c-1:k-9", Amount: 129900, Requests: 3, Charges: 1})
+	})
+}
+
+func TestManyAtOnceChargeOnce(t *testing.T) {
+	both(t, func(t *testing.T, p *provider.Provider, pay payments) {
+		var group sync.WaitGroup
+		for range 20 {
+			group.Go(func() {
+				if _, err := pay.Charge(t.Context(), "k", books); err != nil {
+					t.Error(err)
+				}
+			})
+			group.Go(func() {
+				if _, err := pay.Charged(t.Context(), "k"); err != nil {
+					t.Error(err)
+				}
+				p.Ledger()
+			})
+		}
+		group.Wait()
+		wantEntry(t, p, "k", provider.Entry{Reference: "c-1:k-9", Amount: 129900, Requests: 20, Charges: 1})
+	})
+}
+
+func TestKeyBelongsToItsFirstCharge(t *testing.T) {
+	both(t, func(t *testing.T, p *provider.Provider, pay payments) {
+		if _, err := pay.Charge(t.Context(), "k", by("transfer")); err != nil {
+			t.Fatal(err)
+		}
+		_, err := pay.Charge(t.Context(), "k", books)
+		wantRefused(t, err, provider.KeyReused)
+		if _, err := pay.Charge(t.Context(), "k", by("transfer")); err != nil {
+			t.Errorf("the first charge again: %v", err)
+		}
+		wantEntry(t, p, "k", provider.Entry{Charges: 1})
+	})
+}
+
+func TestInvoiceAboveTheLimitIsDeclinedForGood(t *testing.T) {
+	both(t, func(t *testing.T, p *provider.Provider, pay payments) {
+		for range 2 {
+			_, err := pay.Charge(t.Context(), "k", by("invoice"))
+			wantRefused(t, err, provider.Declined)
+		}
+		if r, err := pay.Charged(t.Context(), "k"); r != nil || err != nil {
+			t.Errorf("a declined charge has the receipt %v, %v", r, err)
+		}
+		wantEntry(t, p, "k", provider.Entry{Requests: 2})
+
+		small := by("invoice")
+		small.Amount = provider.InvoiceLimit
+		if _, err := pay.Charge(t.Context(), "small", small); err != nil {
+			t.Errorf("an invoice of the limit: %v", err)
+		}
+		if _, err := pay.Charge(t.Context(), "card", books); err != nil {
+			t.Errorf("the same by card, with a new key: %v", err)
+		}
+	})
+}
+
+func TestRefundHappensOnce(t *testing.T) {
+	both(t, func(t *testing.T, p *provider.Provider, pay payments) {
+		if _, err := pay.Charge(t.Context(), "k", books); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := pay.Refund(t.Context(), "k"); err != nil {
+				t.Error(err)
+			}
+		}
+		wantEntry(t, p, "k", provider.Entry{Charges: 1, Refunds: 1})
+		if _, err := pay.Charge(t.Context(), "k", books); err != nil {
+			t.Errorf("a retry of the charge: %v; want the answer that it had", err)
+		}
+		if r, err := pay.Charged(t.Context(), "k"); r == nil || err != nil {
+			t.Errorf("it has happened, but: %v, %v", r, err)
+		}
+		wantEntry(t, p, "k", provider.Entry{Charges: 1, Refunds: 1})
+	})
+}
+
+// Who gives up a charge without knowing whether it happens can be sure that it
+// does not happen later.
+func TestRefundBeforeTheChargeVoidsItsKey(t *testing.T) {
+	both(t, func(t *testing.T, p *provider.Provider, pay payments) {
+		if err := pay.Refund(t.Context(), "k"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, err := pay.Charge(t.Context(), "k", books)
+			wantRefused(t, err, provider.Voided)
+		}
+		if err := pay.Refund(t.Context(), "k"); err != nil {
+			t.Error(err)
+		}
+		if r, err := pay.Charged(t.Context(), "k"); r != nil || err != nil {
+			t.Errorf("a voided charge has the receipt %v, %v", r, err)
+		}
+		wantEntry(t, p, "k", provider.Entry{Requests: 2, Voided: true})
+	})
+}
+
+// exchange is one request as it goes over the wire.
+type exchange struct {
+	method, path, key, body string
+	status                  int
+	answer                  string
+}
+
+func (e exchange) check(t *testing.T, url string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), e.method, url+e.path, strings.NewReader(e.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.key != "" {
+		r.Header.Set("Idempotency-Key", e.key)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.StatusCode != e.status || !strings.Contains(string(body), e.answer) {
+		t.Errorf("%s %s of %q with %s: %d %s; want %d %s", e.method, e.path, e.key, e.body, answer.StatusCode, body, e.status, e.answer)
+	}
+}
+
+func TestAnswersOnTheWire(t *testing.T) {
+	_, c := serve(t)
+	const charge = `{"amount":1000,"currency":"EUR","method":"card","reference":"c-1:k-9"}`
+	const receipt = `{"key":"k","amount":1000,"currency":"EUR","method":"card","reference":"c-1:k-9"}`
+	for _, e := range []exchange{
+		{"GET", "/charges/k", "", "", 404, `"code":"not_charged"`},
+		{"POST", "/charges", "k", charge, 200, receipt},
+		{"POST", "/charges", "k", charge, 200, receipt},
+		{"POST", "/charges", "k", strings.Replace(charge, "1000", "1001", 1), 422, `"code":"key_reused"`},
+		{"GET", "/charges/k", "", "", 200, receipt},
+		{"POST", "/charges", "big", strings.NewReplacer("1000", "100001", "card", "invoice").Replace(charge), 402, `"code":"declined"`},
+		{"POST", "/refunds", "r", `{"charge":"k"}`, 200, `{"charge":"k","voided":false}`},
+		{"POST", "/refunds", "s", `{"charge":"k"}`, 200, `{"charge":"k","voided":false}`},
+		{"POST", "/refunds", "v", `{"charge":"late"}`, 200, `{"charge":"late","voided":true}`},
+		{"POST", "/refunds", "v", `{"charge":"k"}`, 422, `"code":"key_reused"`},
+		{"POST", "/charges", "late", charge, 409, `"code":"voided"`},
+
+		{"POST", "/charges", "", charge, 400, `"code":"invalid"`},
+		{"POST", "/charges", strings.Repeat("k", 256), charge, 400, `"code":"invalid"`},
+		{"POST", "/refunds", "", `{"charge":"k"}`, 400, `"code":"invalid"`},
+		{"POST", "/refunds", "x", `{}`, 400, `"code":"invalid"`},
+		{"GET", "/charges/" + strings.Repeat("k", 256), "", "", 400, `"code":"invalid"`},
+		{"DELETE", "/charges/k", "", "", 405, ""},
+	} {
+		e.check(t, c.URL)
+	}
+	for _, body := range []string{
+		"", "[]", charge + "x", `{"charge":"k"}`, strings.Repeat(" ", 1<<16) + charge,
+		strings.Replace(charge, "1000", "0", 1), strings.Replace(charge, "1000", "9.5", 1), strings.Replace(charge, "EUR", "Euro", 1),
+		strings.Replace(charge, "card", "shells", 1), strings.Replace(charge, "c-1:k-9", "", 1),
+	} {
+		exchange{"POST", "/charges", "malformed", body, 400, `"code":"invalid"`}.check(t, c.URL)
+	}
+	exchange{"POST", "/charges", "malformed", charge, 200, ""}.check(t, c.URL)
+}
+
+func TestLedgerOnTheWireIsTheLedger(t *testing.T) {
+	p, c := serve(t)
+	p.Misbehave(func(r provider.Request) provider.Behaviour { return provider.Behaviour{Fail: r.Key == "failed"} })
+	for _, key := range []string{"a", "b", "failed"} {
+		_, _ = c.Charge(t.Context(), key, books)
+	}
+	if err := errors.Join(c.Refund(t.Context(), "b"), c.Refund(t.Context(), "never")); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.Get(c.URL + "/ledger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var got map[string]provider.Entry
+	if err := json.UnmarshalRead(answer.Body, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]provider.Entry{
+		"a":      {Reference: "c-1:k-9", Amount: 129900, Requests: 1, Charges: 1},
+		"b":      {Reference: "c-1:k-9", Amount: 129900, Requests: 1, Charges: 1, Refunds: 1},
+		"failed": {Requests: 1},
+		"never":  {Voided: true},
+	}
+	for key, e := range want {
+		if got[key] != e || p.Ledger()[key] != e {
+			t.Errorf("of %s the wire says %+v, the provider %+v; want %+v", key, got[key], p.Ledger()[key], e)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("the ledger has %v", got)
+	}
+}

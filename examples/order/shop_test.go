@@ -1,0 +1,113 @@
+package order_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/pawltest"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestMain(m *testing.M) { pawltest.Main(m) }
+
+// The whole thing: orders on PostgreSQL, paid at a provider over HTTP of which
+// half of the requests go wrong, some of them given up by their customers
+// meanwhile. In the end a paid order was charged once, and nobody else has paid
+// anything.
+func TestEveryOrderIsPaidOnceOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	p := provider.New()
+	server := httptest.NewServer(p)
+	defer server.Close()
+	p.Misbehave(provider.Chances{Seed: 2, Fail: 0.2, Lose: 0.3}.Behave)
+	e := pawltest.Engine(t, order.Workflow(&provider.Client{URL: server.URL, HTTP: server.Client()}))
+
+	const orders = 60
+	var customers sync.WaitGroup
+	for n := range orders {
+		customers.Go(func() {
+			if err := shop(t, e, n); err != nil {
+				t.Errorf("order %d: %v", n, err)
+			}
+		})
+	}
+	customers.Wait()
+
+	paid := 0
+	for n := range orders {
+		inst, err := e.InstanceByKey(t.Context(), "", "order", key(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		switch inst.State {
+		case order.Paid:
+			paid++
+			want = 1
+		case order.PaymentFailed, order.Cancelled:
+		default:
+			t.Errorf("order %d is %s", n, inst.State)
+		}
+		// What is taken back is taken back after the order has gone on.
+		for tries := 0; money(p, n) != want; tries++ {
+			if tries == 3000 {
+				t.Fatalf("order %d is %s and %d times paid: %+v", n, inst.State, money(p, n), p.Ledger())
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	if paid == 0 || paid == orders {
+		t.Errorf("%d of %d orders are paid: this proves nothing", paid, orders)
+	}
+}
+
+func key(n int) string { return fmt.Sprintf("c-%d:k", n) }
+
+// money is how often an order is paid for at the provider.
+func money(p *provider.Provider, n int) (times int) {
+	for _, entry := range p.Ledger() {
+		if entry.Reference == key(n) {
+			times += entry.Charges - entry.Refunds
+		}
+	}
+	return times
+}
+
+// shop is what a customer does. One of three thinks better of it.
+func shop(t *testing.T, e *engine.Engine, n int) error {
+	ctx := t.Context()
+	if _, err := e.Submit(ctx, transitions.Command{Workflow: "order", Transition: "place", Key: key(n),
+		Payload: fmt.Appendf(nil, `{"customer":"c-%d","cart":"k","total":1000,"currency":"EUR"}`, n)}); err != nil {
+		return err
+	}
+	pay, err := e.Submit(ctx, transitions.Command{Workflow: "order", Transition: "pay", BusinessKey: key(n), Key: "pay",
+		Payload: []byte(`{"method":"card"}`)})
+	if err != nil {
+		return err
+	}
+	if n%3 == 0 {
+		r, err := e.Submit(ctx, transitions.Command{Workflow: "order", Transition: "cancel", BusinessKey: key(n), Key: "cancel",
+			Payload: []byte(`{"reason":"changed my mind"}`)})
+		if err != nil {
+			return err
+		}
+		if code := workflow.CodeOf(r.Err()); code != "" && code != workflow.IllegalTransition {
+			return r.Err()
+		}
+	}
+	end, err := e.Await(ctx, "", transitions.DefaultScope("order", "pay", pay.Instance), "pay")
+	if err != nil {
+		return err
+	}
+	if code := workflow.CodeOf(end.Err()); code != "" && code != workflow.CommandCancelled && code != workflow.ActivityFailed {
+		return end.Err()
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+//go:build unix
+
+package faults
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
+)
+
+// A node is frozen in the middle of a charge. Its lease runs out and another
+// takes over. When it thaws the provider's answer is waiting for it, and it
+// completes nothing.
+func TestAFrozenWorkerThatWakesAfterItsLeaseCompletesNothing(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	frozen := s.node()
+	arrived, answer := make(chan bool, 1), make(chan struct{})
+	s.bank.Misbehave(func(r provider.Request) provider.Behaviour {
+		if r.Op == provider.OpCharge && r.N == 1 {
+			arrived <- true
+			<-answer
+		}
+		return provider.Behaviour{}
+	})
+	s.order(0, frozen)
+	<-arrived
+	if err := frozen.command.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	stopped := time.Now()
+	other := s.engine()
+	done, err := other.Await(bounded(t), "", pay(0).Scope, "pay")
+	if err != nil || done.Refused() {
+		t.Fatalf("the other node: %+v, %v", done, err)
+	}
+	t.Logf("taken over and paid %s after the freeze, with a lease of %s", time.Since(stopped), shortLease)
+	before, err := other.Command(bounded(t), "", pay(0).Scope, "pay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(answer)
+	if err := frozen.command.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	// It is awake, with everything behind it, when it has done something new.
+	s.order(1, frozen)
+	if _, err := other.Await(bounded(t), "", pay(1).Scope, "pay"); err != nil {
+		t.Fatal(err)
+	}
+	frozen.end(t)
+	after, err := other.Command(bounded(t), "", pay(0).Scope, "pay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Attempt != 2 || after.Revision != before.Revision || string(after.Body) != string(before.Body) || after.ClaimedBy != before.ClaimedBy {
+		t.Errorf("the thawed node changed\n%+v to\n%+v", before, after)
+	}
+	inst, err := other.Instance(bounded(t), "", instanceOf(0))
+	if err != nil || inst.State != order.Paid || inst.Version != 3 {
+		t.Errorf("%+v, %v", inst, err)
+	}
+	s.wantPaidOnce(other, 0)
+	wantSound(t, other, s.pool)
+}

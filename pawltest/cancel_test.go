@@ -1,0 +1,142 @@
+package pawltest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/pawltest"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// While the activity is under way another command takes the case on: the attempt
+// is told to stop, and what it has done all the same is undone.
+func TestACancelledEffectIsUndone(t *testing.T) {
+	t.Parallel()
+	for _, happened := range []bool{true, false} {
+		t.Run(fmt.Sprint("happened ", happened), func(t *testing.T) {
+			s, c := run(t)
+			var undone []string
+			pawltest.Fake(s, "move", "call", func(ctx context.Context, a *workflow.Attempt, _ move, _ note) (note, error) {
+				c.As("ann").Do("leave", nil)
+				cancelled, is := errors.AsType[*transitions.CancelledError](context.Cause(ctx))
+				if !is || cancelled.By != "ann" || ctx.Err() == nil {
+					t.Errorf("the attempt is told %v", context.Cause(ctx))
+				}
+				if happened {
+					return note{Text: a.Key}, nil
+				}
+				return note{}, ctx.Err()
+			})
+			pawltest.FakeUndo(s, "move", "call", func(_ context.Context, a *workflow.Attempt, _ move, _ note, r *note) error {
+				undone = append(undone, fmt.Sprint(r != nil && r.Text == a.Key))
+				if len(undone) < 2 {
+					return errBusy
+				}
+				return nil
+			})
+			accepted := c.Do("call", nil)
+			wantCode(t, s.Await(accepted).Err(), workflow.CommandCancelled)
+			s.Skip(time.Minute)
+			if want := fmt.Sprint([]bool{happened, happened}); fmt.Sprint(undone) != want {
+				t.Errorf("undone with the result %v, want %s", undone, want)
+			}
+			wantSteps(t, c, "begin", "call.accepted", "leave", "call.undone")
+		})
+	}
+}
+
+func TestAnUndoThatFailsWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	answers(s, "call", errBusy, errBusy, errBusy) // and the declared Undo is busy too
+	s.Await(c.Do("call", nil))
+	s.Skip(time.Hour)
+	if stuck := s.Stuck(); len(stuck) != 1 || stuck[0].Stuck != transitions.StuckUndo || stuck[0].Failures != 3 {
+		t.Errorf("stuck are %+v", stuck)
+	}
+}
+
+func TestACommandThatIsAskedToStopEnds(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	n := answers(s, "call")
+	accepted := c.Do("call", nil)
+	for range 2 {
+		r, err := s.Cancel("", accepted.Record.Scope, accepted.Record.Key, "ann")
+		if err != nil || r.CancelledBy != "ann" || r.Revision != 2 {
+			t.Errorf("got %+v, %v", r, err)
+		}
+	}
+	r := s.Await(accepted)
+	wantCode(t, r.Err(), workflow.CommandCancelled)
+	if *n != 0 {
+		t.Errorf("%d attempts", *n)
+	}
+	wantNotes(t, c, "begin here", "cancelled after 0, unknown false: cancelled by ann")
+	if again, err := s.Cancel("", accepted.Record.Scope, accepted.Record.Key, "bob"); err != nil || again.CancelledBy != "ann" || again.InFlight() {
+		t.Errorf("what is finished: %+v, %v", again, err)
+	}
+	later, err := s.Submit(transitions.Command{Key: "later", Instance: c.ID, Transition: "write", NotBefore: s.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Cancel("", later.Record.Scope, "later", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, s.Await(later).Err(), workflow.CommandCancelled)
+}
+
+// A worker that is lost after it was asked to stop may have done it.
+func TestAStopOutlivesItsWorker(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	answers(s, "call")
+	s.LoseWorker()
+	accepted := c.Do("call", nil)
+	s.Settle()
+	if _, err := s.Cancel("", accepted.Record.Scope, accepted.Record.Key, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, s.Await(accepted).Err(), workflow.CommandCancelled)
+	wantNotes(t, c, "begin here", "cancelled after 1, unknown true: cancelled by ann")
+}
+
+func TestAPausedInstanceWaits(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	for i, action := range []transitions.Action{transitions.Pause, transitions.Resume} {
+		if _, err := s.Operate(transitions.Command{Key: fmt.Sprint("op", i), Instance: c.ID}, transitions.Operation{Action: action}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.Try("write", nil)
+		if action == transitions.Pause {
+			wantCode(t, err, workflow.Paused)
+		} else if err != nil {
+			t.Error(err)
+		}
+		s.Skip(2 * time.Hour) // past the reminder
+	}
+	wantSteps(t, c, "begin", "pawl.paused", "pawl.resumed", "write", "remind")
+}
+
+// A fake may drive the run on, as a customer does who does not wait.
+func TestARunInsideOfAnAttemptDoesNotBeginItAgain(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	n := 0
+	pawltest.Fake(s, "move", "call", func(context.Context, *workflow.Attempt, move, note) (note, error) {
+		n++
+		c.Do("write", note{Text: "meanwhile"})
+		s.Skip(2 * time.Hour)
+		return note{}, nil
+	})
+	s.Await(c.Do("call", nil))
+	if n != 1 {
+		t.Errorf("%d attempts", n)
+	}
+	wantSteps(t, c, "begin", "call.accepted", "write", "call")
+}

@@ -1,0 +1,170 @@
+package pawltest
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// replay is how long an answer is replayed, as engines do unless told otherwise.
+const replay = 24 * time.Hour
+
+// commit decides a command and takes over what it decides, as the pipeline of an
+// engine does in a transaction.
+func (s *Sim) commit(p *transitions.Prepared) (transitions.Receipt, error) {
+	ref := transitions.Ref{Tenant: p.Tenant, Scope: p.Scope, Key: p.Key}
+	c := s.commands[ref]
+	if p.Resumed != nil {
+		if c == nil || c.Status != transitions.Processing || c.Attempt != p.Resumed.Attempt {
+			return transitions.Receipt{}, workflow.Errorf(workflow.LeaseLost, "the command is not, or no longer, held by this attempt")
+		}
+	} else if c != nil {
+		record := c.Record
+		return record.Answer(transitions.Classify(&record, p.Fingerprint, s.now))
+	}
+	inst := s.instances[address{p.Tenant, p.Instance}]
+	w := p.Definition
+	if inst != nil {
+		if w = s.version(inst.Workflow, inst.Definition); w == nil {
+			return transitions.Receipt{}, workflow.Errorf(workflow.WorkflowNotFound, "this run does not know version %d of workflow %q", inst.Definition, inst.Workflow)
+		}
+	}
+	d := transitions.Decide(s.aimed(p), w, inst, s.now)
+	d.Bear(func(name string) *workflow.Workflow { return s.version(name, 0) }, s.now)
+	if !d.Stored {
+		return transitions.Receipt{}, d.Err
+	}
+	return s.take(p, &d), nil
+}
+
+// aimed is an operation with what it is about.
+func (s *Sim) aimed(p *transitions.Prepared) *transitions.Prepared {
+	if p.Operation == nil || p.Operation.Target.Scope == "" {
+		return p
+	}
+	aimed, operation := *p, *p.Operation
+	if c := s.commands[transitions.Ref{Tenant: p.Tenant, Scope: operation.Target.Scope, Key: operation.Target.Key}]; c != nil {
+		record := c.Record
+		operation.Stuck = &record
+	}
+	aimed.Operation = &operation
+	return &aimed
+}
+
+// take makes a decision part of the run, and returns the answer.
+func (s *Sim) take(p *transitions.Prepared, d *transitions.Decision) transitions.Receipt {
+	receipt := transitions.Receipt{Status: d.Code, Instance: p.Instance, Version: d.Entry.Version, Body: d.Body}
+	if d.After != nil {
+		receipt.Position = s.log(d)
+		receipt.Body = transitions.WithPosition(d.Body, receipt.Position)
+	}
+	c := s.own(p)
+	s.settle(c, &transitions.Target{Status: d.Status, Code: d.Code, Body: d.Body, Version: d.Entry.Version, Flight: d.Flight}, receipt.Position)
+	s.follow(p, d, receipt.Position)
+	for _, child := range d.Children {
+		s.take(child.Prepared, &child.Decision)
+	}
+	if d.Flight != nil {
+		record := c.Record
+		receipt.Record = &record
+	}
+	return receipt
+}
+
+// log appends what a transition did, and returns its position.
+func (s *Sim) log(d *transitions.Decision) int64 {
+	tenant := d.Entry.Tenant
+	s.heads[tenant]++
+	d.Entry.Position = s.heads[tenant]
+	at := address{tenant, d.After.ID}
+	s.instances[at] = d.After
+	s.history[at] = append(s.history[at], d.Entry)
+	for _, e := range d.Events {
+		e.Position = s.heads[tenant]
+		s.events = append(s.events, e)
+	}
+	return s.heads[tenant]
+}
+
+// own is the command itself, new where it is not known.
+func (s *Sim) own(p *transitions.Prepared) *command {
+	ref := transitions.Ref{Tenant: p.Tenant, Scope: p.Scope, Key: p.Key}
+	if c := s.commands[ref]; c != nil {
+		return c
+	}
+	c := &command{tenant: p.Tenant, number: s.next(), Record: transitions.Record{Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint,
+		Workflow: p.Workflow, Transition: p.Transition, Instance: p.Instance, Actor: p.Actor, CreatedAt: s.now}}
+	s.commands[ref] = c
+	return c
+}
+
+// settle writes what becomes of a command.
+func (s *Sim) settle(c *command, t *transitions.Target, position int64) {
+	c.Status, c.UpdatedAt, c.Stuck, c.LockedUntil, c.RunAt = t.Status, s.now, "", time.Time{}, time.Time{}
+	c.Revision++
+	if t.Version > c.Version {
+		c.Version, c.Position = t.Version, position
+	}
+	if t.Flight != nil {
+		s.flying[c.ref()] = c
+		c.Phase, c.RunAt, c.Request, c.Failures = t.Flight.Phase, t.Flight.RunAt, t.Flight.Request, 0
+		return
+	}
+	delete(s.flying, c.ref())
+	c.Phase, c.Request, c.Code, c.Body, c.FinishedAt, c.ExpiresAt = "", nil, t.Code, t.Body, s.now, s.now.Add(replay)
+}
+
+// follow does what a decision makes of other commands.
+func (s *Sim) follow(p *transitions.Prepared, d *transitions.Decision, position int64) {
+	for _, scope := range d.Disarmed {
+		s.disarm(p, scope)
+	}
+	for _, planned := range d.Commands {
+		s.plan(p.Tenant, planned)
+	}
+	if b := d.Cancelled; b != nil {
+		if c := s.commands[transitions.Ref{Tenant: p.Tenant, Scope: b.Scope, Key: b.Key}]; c != nil && c.InFlight() {
+			s.cancel(c, p.Actor)
+		}
+	}
+	if t := d.Target; t != nil {
+		s.settle(s.commands[transitions.Ref{Tenant: p.Tenant, Scope: t.Scope, Key: t.Key}], t, position)
+	}
+}
+
+// disarm voids the commands in flight of a scope, but for the one that is
+// decided just now: a timer that fires.
+func (s *Sim) disarm(p *transitions.Prepared, scope string) {
+	for ref := range s.flying {
+		if ref.Tenant == p.Tenant && ref.Scope == scope && (p.Scope != scope || p.Key != ref.Key) {
+			delete(s.flying, ref)
+			delete(s.commands, ref)
+		}
+	}
+}
+
+// plan takes a command that a decision makes.
+func (s *Sim) plan(tenant string, planned transitions.Planned) {
+	ref := transitions.Ref{Tenant: tenant, Scope: planned.Scope, Key: planned.Key}
+	if s.commands[ref] != nil {
+		s.t.Fatalf("pawltest: the command %s %s is made twice, which an engine's tables refuse: a defect of Pawl", ref.Scope, ref.Key)
+	}
+	c := &command{tenant: tenant, number: s.next(), Record: transitions.Record{Scope: planned.Scope, Key: planned.Key,
+		Fingerprint: planned.Fingerprint, Status: transitions.Pending, Workflow: planned.Workflow, Transition: planned.Transition,
+		Instance: planned.Instance, Actor: planned.Actor, CreatedAt: s.now, UpdatedAt: s.now,
+		Phase: planned.Flight.Phase, RunAt: planned.Flight.RunAt, Request: planned.Flight.Request}}
+	s.commands[ref], s.flying[ref] = c, c
+}
+
+// cancel asks a command to stop: one that waits is due, to end.
+func (s *Sim) cancel(c *command, by string) {
+	c.CancelledBy, c.Stuck, c.UpdatedAt = by, "", s.now
+	c.Revision++
+	if c.Status != transitions.Processing {
+		c.RunAt = s.now
+	}
+	if c.stop != nil {
+		c.stop(&transitions.CancelledError{By: by})
+	}
+}

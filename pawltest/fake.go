@@ -1,0 +1,129 @@
+package pawltest
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// activity names an activity.
+type activity struct{ workflow, transition string }
+
+// fake is what runs in the place of an activity's own functions; nil: that runs.
+type fake struct {
+	do    func(ctx context.Context, a *workflow.Attempt, data, payload []byte) ([]byte, error)
+	check func(ctx context.Context, a *workflow.Attempt, data, payload []byte) ([]byte, bool, error)
+	undo  func(ctx context.Context, a *workflow.Attempt, data, payload, result []byte) error
+}
+
+// Fake lets a function run in the place of an activity's work, with the data,
+// the payload and the result that the activity is declared with. Other types
+// fail the test.
+func Fake[D, P, R any](s *Sim, workflowName, transition string, do func(ctx context.Context, a *workflow.Attempt, data D, payload P) (R, error)) {
+	s.t.Helper()
+	f, work := s.faked(workflowName, transition)
+	f.do = func(ctx context.Context, a *workflow.Attempt, data, payload []byte) ([]byte, error) {
+		result, err := do(ctx, a, decode[D](s, data), decode[P](s, payload))
+		if err != nil {
+			return nil, err
+		}
+		return s.fitting(work, result), nil
+	}
+	s.fakes[activity{workflowName, transition}] = f
+}
+
+// FakeCheck does for an activity's Check what [Fake] does for its work.
+func FakeCheck[D, P, R any](s *Sim, workflowName, transition string, check func(ctx context.Context, a *workflow.Attempt, data D, payload P) (*R, error)) {
+	s.t.Helper()
+	f, work := s.faked(workflowName, transition)
+	f.check = func(ctx context.Context, a *workflow.Attempt, data, payload []byte) ([]byte, bool, error) {
+		result, err := check(ctx, a, decode[D](s, data), decode[P](s, payload))
+		if err != nil || result == nil {
+			return nil, false, err
+		}
+		return s.fitting(work, *result), true, nil
+	}
+	s.fakes[activity{workflowName, transition}] = f
+}
+
+// FakeUndo does for an activity's Undo what [Fake] does for its work.
+func FakeUndo[D, P, R any](s *Sim, workflowName, transition string, undo func(ctx context.Context, a *workflow.Attempt, data D, payload P, result *R) error) {
+	s.t.Helper()
+	f, _ := s.faked(workflowName, transition)
+	f.undo = func(ctx context.Context, a *workflow.Attempt, data, payload, result []byte) error {
+		if len(result) == 0 {
+			return undo(ctx, a, decode[D](s, data), decode[P](s, payload), nil)
+		}
+		r := decode[R](s, result)
+		return undo(ctx, a, decode[D](s, data), decode[P](s, payload), &r)
+	}
+	s.fakes[activity{workflowName, transition}] = f
+}
+
+// faked is what is faked of an activity so far, and the activity as its newest
+// version declares it. It fails the test where there is none.
+func (s *Sim) faked(workflowName, transition string) (fake, *workflow.Work) {
+	s.t.Helper()
+	for _, w := range s.workflows[workflowName] {
+		for _, step := range w.Named(transition) {
+			if step.Work != nil {
+				return s.fakes[activity{workflowName, transition}], step.Work
+			}
+		}
+	}
+	s.t.Fatalf("pawltest: workflow %q has no activity %q", workflowName, transition)
+	return fake{}, nil
+}
+
+// fitting is a result as JSON. It fails the test where the activity could not
+// have had it.
+func (s *Sim) fitting(work *workflow.Work, result any) []byte {
+	s.t.Helper()
+	raw := encode(s, result)
+	if err := work.Fits(raw); err != nil {
+		s.t.Fatalf("pawltest: %s is no result of the activity: %v", raw, err)
+	}
+	return raw
+}
+
+// code is what an attempt runs: the declared functions, or those in their place.
+func (s *Sim) code(ctx context.Context, a *workflow.Attempt, f *transitions.InFlight, work *workflow.Work, asked transitions.Request) transitions.Code {
+	use := s.fakes[activity{f.Workflow, f.Transition}]
+	if use.do == nil {
+		use.do = work.Do
+	}
+	if use.check == nil {
+		use.check = work.Check
+	}
+	if use.undo == nil {
+		use.undo = work.Undo
+	}
+	return transitions.Code{
+		Do:    func() ([]byte, error) { return use.do(ctx, a, f.Data, asked.Payload) },
+		Check: func() ([]byte, bool, error) { return use.check(ctx, a, f.Data, asked.Payload) },
+		Undo:  func() error { return use.undo(ctx, a, f.Data, asked.Payload, asked.Result) },
+	}
+}
+
+func decode[T any](s *Sim, raw []byte) (v T) {
+	s.t.Helper()
+	if len(raw) == 0 {
+		return v
+	}
+	if err := json.Unmarshal(raw, &v, json.RejectUnknownMembers(true)); err != nil {
+		s.t.Fatalf("pawltest: %s is no %T: %v", raw, v, err)
+	}
+	return v
+}
+
+func encode(s *Sim, v any) []byte {
+	s.t.Helper()
+	raw, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		s.t.Fatalf("pawltest: encode %T: %v", v, err)
+	}
+	return raw
+}

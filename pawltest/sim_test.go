@@ -1,0 +1,252 @@
+package pawltest_test
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/pawltest"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestACommandIsDoneOnceAndAnsweredAlikeEveryTime(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	command := transitions.Command{Key: "k", Instance: c.ID, Transition: "write", Payload: []byte(`{"text":"once"}`)}
+	first, err := s.Submit(command)
+	if err != nil || first.Status != 200 || first.Replayed || first.Position != 2 || first.Version != 2 {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	s.Skip(23 * time.Hour)
+	again, err := s.Submit(command)
+	first.Replayed = true
+	if err != nil || !reflect.DeepEqual(again, first) {
+		t.Errorf("the retry got %+v, %v, want %+v", again, err, first)
+	}
+	other := command
+	other.Payload = nil
+	_, err = s.Submit(other)
+	wantCode(t, err, workflow.KeyReused)
+	s.Skip(time.Hour)
+	_, err = s.Submit(command)
+	wantCode(t, err, workflow.KeyExpired)
+	_, err = s.Command("", "move:"+c.ID.String(), "k")
+	wantCode(t, err, workflow.KeyExpired)
+	wantSteps(t, c, "begin", "write", "remind")
+}
+
+func TestARefusalIsReplayedAndADefectIsNot(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	for text, want := range map[string]workflow.Code{"refuse": workflow.GuardRefused, "panic": workflow.Internal} {
+		for range 2 {
+			r, err := s.Submit(transitions.Command{Key: text, Instance: c.ID, Transition: "write", Payload: []byte(`{"text":"` + text + `"}`)})
+			if err == nil {
+				err = r.Err()
+			}
+			wantCode(t, err, want)
+		}
+		_, err := s.Command("", "move:"+c.ID.String(), text)
+		if stored := err == nil; stored != (want == workflow.GuardRefused) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	wantSteps(t, c, "begin")
+}
+
+func TestADuplicateOfACommandInFlightIsToldSoAndRunsNothing(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	n := answers(s, "call", errBusy)
+	command := transitions.Command{Key: "k", Instance: c.ID, Transition: "call"}
+	accepted, err := s.Submit(command)
+	if err != nil || accepted.Status != 202 || !accepted.InFlight() || accepted.Record.Phase != transitions.Working || *n != 0 {
+		t.Fatalf("got %+v, %v after %d attempts", accepted, err, *n)
+	}
+	s.Settle()
+	again, err := s.Submit(command)
+	if err != nil || again.Status != 202 || !again.Replayed || again.Record.Status != transitions.FailedRetryable || again.Record.Failure != errBusy.Error() || *n != 1 {
+		t.Errorf("got %+v, %v after %d attempts", again, err, *n)
+	}
+	if accepted.Record.Status != transitions.Pending {
+		t.Error("what the caller was given has changed under him")
+	}
+	done := s.Await(accepted)
+	if again, err = s.Submit(command); err != nil || string(again.Body) != string(done.Body) || again.Status != 200 || *n != 2 {
+		t.Errorf("got %+v, %v, want %s", again, err, done.Body)
+	}
+}
+
+func TestMalformedCommandsGetTheErrorsOfAnEngine(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	for _, tt := range []struct {
+		command transitions.Command
+		want    workflow.Code
+	}{
+		{transitions.Command{Workflow: "cruise", Transition: "begin", Key: "k"}, workflow.WorkflowNotFound},
+		{transitions.Command{Transition: "begin", Key: "k"}, workflow.WorkflowNotFound},
+		{transitions.Command{Workflow: "move", Transition: "fly", Key: "k"}, workflow.TransitionNotFound},
+		{transitions.Command{Instance: uuid.Max, Transition: "write", Key: "k"}, workflow.InstanceNotFound},
+		{transitions.Command{Instance: c.ID, Transition: "write"}, workflow.KeyMissing},
+		{transitions.Command{Tenant: "other", Instance: c.ID, Transition: "write", Key: "k"}, workflow.InstanceNotFound},
+		{transitions.Command{Instance: c.ID, Transition: "write", Key: "k", Scope: "pawl:mine"}, workflow.ScopeInvalid},
+	} {
+		_, err := s.Submit(tt.command)
+		wantCode(t, err, tt.want)
+	}
+	_, err := s.Instance("", uuid.Max)
+	wantCode(t, err, workflow.InstanceNotFound)
+	_, err = s.Command("", "s", "k")
+	wantCode(t, err, workflow.CommandNotFound)
+	_, err = s.Cancel("", "s", "k", "ann")
+	wantCode(t, err, workflow.CommandNotFound)
+	_, err = s.Operate(transitions.Command{Key: "k"}, transitions.Operation{Action: transitions.Retry, Target: transitions.Bond{Scope: "s", Key: "k"}})
+	wantCode(t, err, workflow.CommandNotFound)
+	_, err = s.Operate(transitions.Command{Key: "k", Instance: uuid.Max}, transitions.Operation{Action: transitions.Pause})
+	wantCode(t, err, workflow.InstanceNotFound)
+}
+
+func TestTenantsKnowNothingOfEachOther(t *testing.T) {
+	t.Parallel()
+	s := pawltest.Run(t, moves(1))
+	for i, tenant := range []string{"", "acme"} {
+		r, err := s.Submit(transitions.Command{Tenant: tenant, Workflow: "move", Transition: "book", Key: "k", Payload: []byte(`{"text":"M-1"}`)})
+		if err != nil || r.Status != 201 || r.Replayed || r.Position != 1 {
+			t.Errorf("%q: got %+v, %v", tenant, r, err)
+		}
+		if got := len(s.Events()); got != i+1 {
+			t.Errorf("there are %d events", got)
+		}
+	}
+}
+
+func TestAnInstanceStaysOnItsVersion(t *testing.T) {
+	t.Parallel()
+	s := pawltest.Run(t, moves(2), moves(1), shop)
+	c := s.Start("move", "begin", nil)
+	if v := c.Instance().Definition; v != 2 {
+		t.Errorf("it began with version %d", v)
+	}
+	c.Do("write", nil)
+	if order := s.Start("order", "place", Cart{Total: 1}); order.State() != Placed {
+		t.Errorf("another workflow: %s", order.State())
+	}
+}
+
+func TestACaseActsForAnActor(t *testing.T) {
+	t.Parallel()
+	w := workflow.Define("duty", 1,
+		workflow.Start("file", "open", func(*workflow.Call, *move, workflow.None) error { return nil }),
+		workflow.On("decide", workflow.From("open"), "done", func(*workflow.Call, *move, workflow.None) error { return nil }).Role("boss").NotBy("file"),
+	).Final("done").Roles("boss")
+	s := pawltest.Run(t, w)
+	c := s.Start("duty", "file", nil)
+	_, err := c.As("ann").Try("decide", nil)
+	wantCode(t, err, workflow.RoleRequired)
+	_, err = c.Try("decide", nil) // who filed it, with every role
+	wantCode(t, err, workflow.SeparationOfDuties)
+	c.As("bob", "boss").Do("decide", nil)
+	if h := c.History(); h[1].Actor != "bob" || h[1].To != "done" || h[1].Position != 2 {
+		t.Errorf("the history is %+v", h)
+	}
+}
+
+func TestChildrenAreStartedAndTellTheirEnd(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	c.Do("write", note{Text: "with a friend"})
+	c.Do("write", note{Text: "with a friend"})
+	children := c.Children()
+	if len(children) != 2 || children[0].ID == children[1].ID || len(children[1].Timers()) != 1 {
+		t.Fatalf("the children are %+v", children)
+	}
+	children[1].Do("leave", nil)
+	s.Settle()
+	wantSteps(t, children[1], "begin", "leave")
+	wantSteps(t, c, "begin", "write", "write", "helped")
+	wantNotes(t, c, "begin here", "write with a friend", "write with a friend", "helped by [begin friend leave ]")
+}
+
+// The same run twice is the same, to the byte.
+func TestARunIsTheSameEveryTime(t *testing.T) {
+	t.Parallel()
+	play := func() any {
+		s, c := run(t)
+		answers(s, "call", errBusy, errBusy)
+		c.Do("write", note{Text: "with a friend"})
+		s.LoseWorker()
+		s.Await(c.Do("call", nil))
+		s.Skip(3 * time.Hour)
+		return []any{s.Events(), s.InFlight(), c.History(), s.Now()}
+	}
+	first := play()
+	for range 5 {
+		if again := play(); !reflect.DeepEqual(first, again) {
+			t.Fatalf("got %+v and then %+v", first, again)
+		}
+	}
+}
+
+func TestMistakesInATestFailIt(t *testing.T) {
+	t.Parallel()
+	endless := func(name string, from, to workflow.State) workflow.Part[move] {
+		return workflow.On(name, workflow.From(from), to, func(*workflow.Call, *move, workflow.None) error { return nil })
+	}
+	begun := func(tb pawltest.TB) (*pawltest.Sim, *pawltest.Case) {
+		s := pawltest.Run(tb, moves(1))
+		return s, s.Start("move", "begin", nil)
+	}
+	for want, use := range map[string]func(pawltest.TB){
+		"is given twice":         func(tb pawltest.TB) { pawltest.Run(tb, moves(1), moves(1)) },
+		"nothing starts it":      func(tb pawltest.TB) { pawltest.Run(tb, workflow.Define[move]("empty", 1)) },
+		"clock does not go":      func(tb pawltest.TB) { s, _ := begun(tb); s.Skip(-1) },
+		"not today":              func(tb pawltest.TB) { _, c := begun(tb); c.Do("write", note{Text: "refuse"}) },
+		"move.begin: guard_ref":  func(tb pawltest.TB) { s, _ := begun(tb); s.Start("move", "begin", note{Text: "refuse"}) },
+		"encode func":            func(tb pawltest.TB) { _, c := begun(tb); c.Do("write", func() {}) },
+		"write: instance_not":    func(tb pawltest.TB) { s, _ := begun(tb); s.Case(uuid.Max).Do("write", nil) },
+		"pawltest: instance_not": func(tb pawltest.TB) { s, _ := begun(tb); s.Case(uuid.Max).State() },
+		"is no int":              func(tb pawltest.TB) { _, c := begun(tb); pawltest.Data[int](c) },
+		`no activity "write"`: func(tb pawltest.TB) {
+			s, _ := begun(tb)
+			pawltest.Fake(s, "move", "write", func(context.Context, *workflow.Attempt, move, note) (note, error) { return note{}, nil })
+		},
+		"is no result of the activity": func(tb pawltest.TB) {
+			s, c := begun(tb)
+			pawltest.Fake(s, "move", "call", func(context.Context, *workflow.Attempt, move, note) (int, error) { return 1, nil })
+			s.Await(c.Do("call", nil))
+		},
+		"is no pawltest_test.Card": func(tb pawltest.TB) {
+			s, c := begun(tb)
+			pawltest.Fake(s, "move", "call", func(context.Context, *workflow.Attempt, move, Card) (note, error) { return note{}, nil })
+			s.Await(c.Do("call", note{Text: "mum"}))
+		},
+		"waits for a person (unknown_outcome)": func(tb pawltest.TB) {
+			s, c := begun(tb)
+			answers(s, "carry", context.DeadlineExceeded)
+			s.Await(c.Do("carry", nil))
+		},
+		"this run has no command": func(tb pawltest.TB) {
+			s, c := begun(tb)
+			r := c.Do("carry", nil)
+			r.Record.Key = "other"
+			s.Await(r)
+		},
+		"does a timer without a wait cause itself": func(tb pawltest.TB) {
+			s := pawltest.Run(tb, workflow.Define("endless", 1, workflow.Start("begin", "a", func(*workflow.Call, *move, workflow.None) error { return nil }),
+				endless("tick", "a", "b"), endless("tock", "b", "a"), endless("end", "a", "over")).Final("over").
+				After("t1", workflow.From("a"), 0, "tick").After("t2", workflow.From("b"), 0, "tock"))
+			s.Start("endless", "begin", nil)
+			s.Settle()
+		},
+	} {
+		if got := failing(use); !strings.Contains(got, want) {
+			t.Errorf("the test is told %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package pawltest
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// lease is how long a command stays with a worker that is lost, as on an engine
+// with its defaults.
+const lease = 30 * time.Second
+
+// most bounds what may happen without the clock moving.
+const most = 10_000
+
+// Settle does what is due now, and what that makes due: accepted activities run,
+// in this goroutine, timers fire, undos run. Whatever fails and is to be tried
+// again waits for the clock.
+func (s *Sim) Settle() {
+	s.t.Helper()
+	for range most {
+		c := s.due()
+		if c == nil || c.dueAt().After(s.now) {
+			return
+		}
+		s.work(c)
+	}
+	s.t.Fatalf("pawltest: %d commands were due at %s, and there are more: does a timer without a wait cause itself?", most, s.now)
+}
+
+// Skip moves the clock on by d. On the way it stops wherever something is due
+// and does it, in order: timers, scheduled commands, retries, takeovers from
+// lost workers.
+func (s *Sim) Skip(d time.Duration) {
+	s.t.Helper()
+	if d < 0 {
+		s.t.Fatalf("pawltest: the clock does not go back")
+	}
+	target := s.now.Add(d).Truncate(time.Microsecond)
+	s.Settle()
+	for {
+		c := s.due()
+		if c == nil || c.dueAt().After(target) {
+			break
+		}
+		s.now = c.dueAt()
+		s.Settle()
+	}
+	s.now = target
+}
+
+// Await moves the clock on until the command of the receipt is finished, and
+// returns its answer. It fails the test where the command waits for a person.
+func (s *Sim) Await(r transitions.Receipt) transitions.Receipt {
+	s.t.Helper()
+	if r.Record == nil {
+		return r
+	}
+	var of *command
+	for _, c := range s.commands {
+		if c.Scope == r.Record.Scope && c.Key == r.Record.Key && c.Instance == r.Instance {
+			of = c
+		}
+	}
+	if of == nil {
+		s.t.Fatalf("pawltest: this run has no command %s %s", r.Record.Scope, r.Record.Key)
+	}
+	for range most {
+		s.Settle()
+		if !of.InFlight() {
+			return answer(of)
+		}
+		if of.Stuck != "" {
+			s.t.Fatalf("pawltest: command %s waits for a person (%s): %s", of.Key, of.Stuck, of.Failure)
+		}
+		next := s.due()
+		if next == nil {
+			break // it is under way, and its own activity waits for it
+		}
+		s.now = next.dueAt()
+	}
+	s.t.Fatalf("pawltest: command %s does not end", of.Key)
+	return transitions.Receipt{}
+}
+
+func answer(c *command) transitions.Receipt {
+	return transitions.Receipt{Status: c.Code, Instance: c.Instance, Version: c.Version, Position: c.Position,
+		Body: transitions.WithPosition(c.Body, c.Position)}
+}
+
+// LoseWorker loses the worker of the next attempt: its activity runs, and has its
+// effect, but nobody learns of its outcome. Another worker takes over when the
+// lease has run out, 30 seconds later. Called n times, it loses n workers.
+func (s *Sim) LoseWorker() { s.lose++ }
+
+// due is the command that is due first, or nil.
+func (s *Sim) due() (first *command) {
+	for _, c := range s.flying {
+		if at := c.dueAt(); !at.IsZero() && (first == nil || at.Before(first.dueAt()) || at.Equal(first.dueAt()) && c.number < first.number) {
+			first = c
+		}
+	}
+	return first
+}
+
+// dueAt is when somebody has to work on a command in flight: the zero time for
+// never.
+func (c *command) dueAt() time.Time {
+	switch {
+	case c.Stuck != "", c.stop != nil: // an activity is under way that calls us
+		return time.Time{}
+	case c.Status == transitions.Processing:
+		return c.LockedUntil
+	}
+	return c.RunAt
+}
+
+// work claims a command and does what there is to do.
+func (s *Sim) work(c *command) {
+	f := s.claim(c)
+	var v transitions.Verdict
+	lost := false
+	if f.Phase == transitions.Scheduled {
+		v = s.decide(c, f)
+	} else {
+		v, lost = s.attempt(c, f)
+	}
+	if lost {
+		return
+	}
+	if v.Outcome != nil {
+		v = s.end(f, *v.Outcome)
+	}
+	if v.Back != nil {
+		s.giveBack(c, v.Back)
+	}
+}
+
+// claim takes the lease of a command.
+func (s *Sim) claim(c *command) *transitions.InFlight {
+	taken := ""
+	if c.Status == transitions.Processing {
+		taken = c.ClaimedBy
+		c.Failures++
+		c.Failure = "the worker was lost: the lease of " + taken + " ran out"
+	}
+	c.Status, c.ClaimedBy, c.ClaimedAt, c.LockedUntil, c.RunAt, c.UpdatedAt = transitions.Processing, "pawltest", s.now, s.now.Add(lease), time.Time{}, s.now
+	c.Attempt++
+	c.Revision++
+	f := c.Flight(c.tenant)
+	f.TakenFrom = taken
+	if inst := s.instances[address{c.tenant, c.Instance}]; inst != nil {
+		f.Definition, f.Data = inst.Definition, inst.Data
+	}
+	return f
+}
+
+// decide decides a scheduled command.
+func (s *Sim) decide(c *command, f *transitions.InFlight) transitions.Verdict {
+	if f.CancelledBy != "" {
+		return f.Cancelled()
+	}
+	versions := s.workflows[c.Workflow]
+	if len(versions) == 0 {
+		return f.NotHere()
+	}
+	p, err := f.Due(versions[0], versions[1:]...)
+	if err == nil {
+		_, err = s.commit(p)
+	}
+	return f.AfterDue(err)
+}
+
+// end decides the outcome of a command.
+func (s *Sim) end(f *transitions.InFlight, o transitions.Outcome) transitions.Verdict {
+	p, err := f.Ending(o)
+	if err == nil {
+		_, err = s.commit(p)
+	}
+	if err == nil || workflow.CodeOf(err) == workflow.LeaseLost {
+		return transitions.Verdict{}
+	}
+	s.t.Logf("pawltest: %s.%s cannot be decided: %v", f.Workflow, f.Transition, err)
+	return transitions.Undecidable(err)
+}
+
+// attempt runs an activity or an undo, once. lost: nobody learns what it came to.
+func (s *Sim) attempt(c *command, f *transitions.InFlight) (v transitions.Verdict, lost bool) {
+	work := s.activity(f)
+	if work == nil {
+		return f.NotHere(), false
+	}
+	if v, decided := f.Before(work); decided {
+		return v, false
+	}
+	asked, err := f.Asked()
+	if err != nil {
+		return transitions.Undecidable(err), false
+	}
+	key, err := f.EffectKey()
+	if err != nil {
+		return transitions.Undecidable(err), false
+	}
+	ctx, cancel := context.WithTimeoutCause(s.t.Context(), work.Timeout, transitions.ErrTimeout)
+	defer cancel()
+	ctx, c.stop = context.WithCancelCause(ctx)
+	defer func() {
+		c.stop(nil)
+		c.stop = nil
+	}()
+	a := workflow.NewAttempt(workflow.Attempt{Key: key, Number: f.Attempt, Tenant: f.Tenant, Instance: f.Instance, Actor: f.Actor},
+		func(progress []byte) { c.Progress = progress })
+	t := f.Try(work, s.code(ctx, a, f, work, asked), func(value any, stack []byte) {
+		if _, is := value.(mistake); is {
+			panic(value)
+		}
+		s.t.Logf("pawltest: the activity %s.%s panicked: %v\n%s", f.Workflow, f.Transition, value, stack)
+	})
+	t.Cause = context.Cause(ctx)
+	if s.lose > 0 {
+		s.lose--
+		return v, true
+	}
+	return f.After(work, t), false
+}
+
+// activity is what the version of the command's instance declares.
+func (s *Sim) activity(f *transitions.InFlight) *workflow.Work {
+	w := s.version(f.Workflow, f.Definition)
+	if w == nil {
+		return nil
+	}
+	for _, step := range w.Named(f.Transition) {
+		if step.Work != nil {
+			return step.Work
+		}
+	}
+	return nil
+}
+
+// giveBack lets somebody else have the command, or a person. The wait is the
+// longest that the policy allows, so that a run is the same every time.
+func (s *Sim) giveBack(c *command, b *transitions.Back) {
+	c.Status, c.LockedUntil, c.Stuck, c.UpdatedAt = b.Status, time.Time{}, b.Stuck, s.now
+	c.Revision++
+	if b.Failed {
+		c.Failures++
+	}
+	if b.Failure != "" {
+		c.Failure = b.Failure
+	}
+	if b.Stuck == "" {
+		c.RunAt = s.now.Add(b.Most).Truncate(time.Microsecond)
+	}
+	if c.CancelledBy != "" && c.Phase != transitions.Undoing {
+		c.RunAt, c.Stuck = s.now, ""
+	}
+}

@@ -1,0 +1,240 @@
+package pawltest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/pawltest"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestTimersFireInOrderAtTheirTimes(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	c.Do("write", note{Text: "till tomorrow", Until: pawltest.Begin.Add(20 * time.Hour)})
+	other := s.Start("move", "begin", note{Until: pawltest.Begin.Add(2 * time.Hour)})
+	want := []pawltest.Timer{{"reminder", "remind", pawltest.Begin.Add(time.Hour)}, {"term", "leave", pawltest.Begin.Add(20 * time.Hour)}}
+	if got := c.Timers(); !reflect.DeepEqual(got, want) {
+		t.Errorf("the timers are %+v, want %+v", got, want)
+	}
+	s.Skip(10 * time.Hour)
+	wantSteps(t, c, "begin", "write", "remind")
+	wantSteps(t, other, "begin", "remind", "leave")
+	var order []string
+	for _, e := range s.Events() {
+		order = append(order, fmt.Sprint(e.Transition, " ", e.At.Sub(pawltest.Begin)))
+	}
+	if got := fmt.Sprint(order); got != "[begin 0s write 0s begin 0s remind 1h0m0s remind 1h0m0s leave 2h0m0s]" {
+		t.Errorf("it went %s", got)
+	}
+	c.Do("write", note{Until: pawltest.Begin.Add(40 * time.Hour)}) // puts it off
+	s.Skip(20 * time.Hour)
+	if c.State() != "ready" || elapsed(s) != 30*time.Hour || len(c.Timers()) != 1 {
+		t.Errorf("in %s with %+v after %s", c.State(), c.Timers(), elapsed(s))
+	}
+	s.Skip(10 * time.Hour)
+	if h := c.History(); c.State() != "gone" || !h[len(h)-1].At.Equal(s.Now()) || h[len(h)-1].Actor != "pawl:timer" || len(c.Timers()) != 0 {
+		t.Errorf("in %s with %+v", c.State(), h[len(h)-1])
+	}
+}
+
+func TestAScheduledCommandIsDecidedAtItsTime(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	later := transitions.Command{Key: "later", Instance: c.ID, Transition: "write", NotBefore: s.Now().Add(time.Minute), Actor: "ann"}
+	accepted, err := s.Submit(later)
+	if err != nil || accepted.Status != 202 || accepted.Version != 0 {
+		t.Fatalf("got %+v, %v", accepted, err)
+	}
+	s.Skip(59 * time.Second)
+	wantSteps(t, c, "begin")
+	s.Skip(time.Second)
+	if h := c.History(); len(h) != 2 || h[1].Actor != "ann" || h[1].Key != "later" {
+		t.Errorf("the history is %+v", h)
+	}
+	if again, err := s.Submit(later); err != nil || again.Status != 200 || !again.Replayed {
+		t.Errorf("the retry got %+v, %v", again, err)
+	}
+	later.Key, later.NotBefore, later.Payload = "refused", s.Now().Add(time.Minute), []byte(`{"text":"refuse"}`)
+	refused, err := s.Submit(later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, s.Await(refused).Err(), workflow.GuardRefused)
+	later.Key, later.NotBefore, later.Payload = "defect", s.Now().Add(time.Minute), []byte(`{"text":"panic"}`)
+	defect, err := s.Submit(later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Skip(time.Hour)
+	if r := recordOf(t, s, defect); r.Stuck != transitions.StuckUndecidable || r.Attempt != 5 {
+		t.Errorf("a command that panics whenever it is decided: %+v", r)
+	}
+}
+
+// Each way that attempts can end, and what becomes of the case and its clock.
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	final := workflow.Final(errors.New("no such number"))
+	for _, tt := range []struct {
+		name     string
+		activity string
+		lost     int
+		errs     []error
+		attempts int
+		after    time.Duration
+		note     string
+	}{
+		{"at once", "call", 0, nil, 1, 0, "called at attempt 1"},
+		{"at the second", "call", 0, []error{errBusy}, 2, time.Second, "called at attempt 2"},
+		{"at the third", "call", 0, []error{errBusy, errBusy}, 3, 3 * time.Second, "called at attempt 3"},
+		{"never", "call", 0, []error{errBusy, errBusy, errBusy}, 3, 3 * time.Second, "failed after 3, unknown true: the line is busy"},
+		{"not again", "call", 0, []error{final}, 1, 0, "failed after 1, unknown false: no such number"},
+		{"by another worker", "call", 1, nil, 2, 30 * time.Second, "called at attempt 2"},
+		{"by a third worker", "call", 2, []error{errBusy}, 3, time.Minute, "called at attempt 3"},
+		{"by no worker", "call", 3, nil, 3, 90 * time.Second, "abandoned after 3, unknown true: its worker was lost 3 times"},
+		{"after a check that found nothing", "lift", 1, nil, 2, 30 * time.Second, "lifted at attempt 2"},
+		{"after a known error", "carry", 0, []error{errBusy}, 2, time.Second, "carried at attempt 2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, c := run(t)
+			n := answers(s, tt.activity, tt.errs...)
+			pawltest.FakeUndo(s, "move", "call", func(context.Context, *workflow.Attempt, move, note, *note) error { return nil })
+			for range tt.lost {
+				s.LoseWorker()
+			}
+			before := c.Instance().Version
+			r := s.Await(c.Do(tt.activity, nil))
+			if *n != tt.attempts || elapsed(s) != tt.after || r.Version != before+2 {
+				t.Errorf("%d attempts and %s, version %d; want %d and %s", *n, elapsed(s), r.Version, tt.attempts, tt.after)
+			}
+			wantNotes(t, c, "begin here", tt.note)
+		})
+	}
+}
+
+func TestAPanicOfAnActivityIsAnErrorOfItsAttempt(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	pawltest.Fake(s, "move", "call", func(_ context.Context, a *workflow.Attempt, _ move, _ note) (note, error) {
+		if a.Number == 1 {
+			panic("secret of the house")
+		}
+		return note{}, nil
+	})
+	accepted := c.Do("call", nil)
+	s.Settle()
+	if r := recordOf(t, s, accepted); r.Failure != "the activity panicked; the log says where" || r.Failures != 1 {
+		t.Errorf("got %+v", r)
+	}
+	if r := s.Await(accepted); r.Status != 200 {
+		t.Errorf("got %s", r.Body)
+	}
+}
+
+// An attempt gets what an engine gives it, on every attempt the same key.
+func TestAnAttemptKnowsItsEffect(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	var seen []workflow.Attempt
+	pawltest.Fake(s, "move", "call", func(ctx context.Context, a *workflow.Attempt, d move, n note) (note, error) {
+		seen = append(seen, workflow.Attempt{Key: a.Key, Number: a.Number, Tenant: a.Tenant, Instance: a.Instance, Actor: a.Actor})
+		if _, bounded := ctx.Deadline(); !bounded || n.Text != "mum" || len(d.Notes) != 1 {
+			t.Errorf("it got %+v, %+v, bounded %v", d, n, bounded)
+		}
+		if err := a.Report(map[string]int{"done": len(seen)}); err != nil {
+			t.Error(err)
+		}
+		if len(seen) < 2 {
+			return note{}, errBusy
+		}
+		return note{}, nil
+	})
+	accepted := c.As("ann").Do("call", note{Text: "mum"})
+	key := transitions.EffectKey(transitions.Ref{Tenant: "default", Scope: accepted.Record.Scope, Key: accepted.Record.Key})
+	s.Settle()
+	if r := recordOf(t, s, accepted); string(r.Progress) != `{"done":1}` {
+		t.Errorf("the progress is %s", r.Progress)
+	}
+	s.Await(accepted)
+	want := []workflow.Attempt{{Key: key, Number: 1, Tenant: "default", Instance: c.ID, Actor: "ann"}, {Key: key, Number: 2, Tenant: "default", Instance: c.ID, Actor: "ann"}}
+	if !reflect.DeepEqual(seen, want) {
+		t.Errorf("got %+v, want %+v", seen, want)
+	}
+}
+
+// A worker is lost after the effect. Where it can be looked up, it is found and
+// not repeated.
+func TestACheckFindsWhatALostWorkerHasDone(t *testing.T) {
+	t.Parallel()
+	s, c := run(t)
+	done := map[string]bool{}
+	pawltest.Fake(s, "move", "lift", func(_ context.Context, a *workflow.Attempt, _ move, _ note) (note, error) {
+		if done[a.Key] {
+			t.Error("done twice")
+		}
+		done[a.Key] = true
+		return note{Text: "by the first"}, nil
+	})
+	pawltest.FakeCheck(s, "move", "lift", func(_ context.Context, a *workflow.Attempt, _ move, _ note) (*note, error) {
+		if !done[a.Key] {
+			return nil, nil
+		}
+		return &note{Text: "found"}, nil
+	})
+	s.LoseWorker()
+	accepted := c.Do("lift", nil)
+	s.Skip(29 * time.Second)
+	if r := recordOf(t, s, accepted); r.Status != transitions.Processing || r.Attempt != 1 {
+		t.Errorf("while the lease lasts: %+v", r)
+	}
+	s.Skip(time.Second)
+	wantNotes(t, c, "begin here", "lifted found")
+}
+
+func TestWhatMustNotHappenTwiceWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		operation transitions.Operation
+		state     workflow.State
+		note      string
+	}{
+		{transitions.Operation{Action: transitions.Retry}, "ready", "carried at attempt 2"},
+		{transitions.Operation{Action: transitions.Resolve, Result: []byte(`{"text":"by hand"}`)}, "ready", "carried by hand"},
+		{transitions.Operation{Action: transitions.Abandon, Reason: "nobody knows"}, "ready", "abandoned after 2, unknown true: given up by eve: nobody knows"},
+	} {
+		t.Run(string(tt.operation.Action), func(t *testing.T) {
+			s, c := run(t)
+			n := answers(s, "carry")
+			s.LoseWorker()
+			accepted := c.Do("carry", nil)
+			s.Skip(time.Minute)
+			stuck := s.Stuck()
+			if len(stuck) != 1 || stuck[0].Stuck != transitions.StuckUnknown || *n != 1 || c.State() != "carrying" {
+				t.Fatalf("stuck are %+v after %d attempts, in %s", stuck, *n, c.State())
+			}
+			o := tt.operation
+			o.Target = transitions.Bond{Scope: stuck[0].Scope, Key: stuck[0].Key}
+			command := transitions.Command{Key: "op", Actor: "eve"}
+			for range 2 {
+				if r, err := s.Operate(command, o); err != nil || r.Status != 200 {
+					t.Fatalf("got %+v, %v", r, err)
+				}
+			}
+			command.Key = "again"
+			if r, err := s.Operate(command, o); err != nil || workflow.CodeOf(r.Err()) != workflow.NotStuck {
+				t.Errorf("what does not wait any more: %+v, %v", r, err)
+			}
+			r := s.Await(accepted)
+			if len(s.Stuck()) != 0 || c.State() != tt.state || r.Refused() != (o.Action == transitions.Abandon) {
+				t.Errorf("in %s with %s, stuck are %+v", c.State(), r.Body, s.Stuck())
+			}
+			wantNotes(t, c, "begin here", tt.note)
+		})
+	}
+}
