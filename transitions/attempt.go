@@ -121,7 +121,7 @@ func (f *InFlight) Before(w *workflow.Work) (v Verdict, decided bool) {
 		}
 	case f.CancelledBy != "":
 		return f.Cancelled(), true
-	case f.checksFirst(w):
+	case f.checksFirst(w) && f.Failures < checks*w.Retry.Attempts:
 	case f.TakenFrom != "" && w.AskPerson:
 		return askAbout(StuckUnknown, "the worker was lost; nobody knows what it has done"), true
 	case exhausted:
@@ -129,6 +129,10 @@ func (f *InFlight) Before(w *workflow.Work) (v Verdict, decided bool) {
 	}
 	return Verdict{}, false
 }
+
+// checks is how many times its attempts a command has in all, where it is known
+// how to check: those past its attempts only ask whether it has happened.
+const checks = 2
 
 // checksFirst reports whether an attempt begins with the check of whether an
 // earlier one has had its effect. Whatever ended that one, it may have.
@@ -148,7 +152,7 @@ type Try struct {
 	Result []byte
 	Err    error
 	Cause  error // why its context was done, if it was
-	Final  bool  // no attempt can mend the error
+	Final  bool  // no attempt can mend the error: it has not happened, and will not
 }
 
 // Try calls the code of an attempt: the check first, where an earlier attempt
@@ -166,6 +170,10 @@ func (f *InFlight) Try(w *workflow.Work, c Code, panicked func(value any, stack 
 	} else {
 		t.Result, t.Err = f.do(w, c)
 	}
+	if failure, ok := t.Err.(*checkError); ok {
+		t.Err = failure.error // it says nothing about what was done before
+		return t
+	}
 	t.Final = t.Err != nil && (workflow.IsFinal(t.Err) || w.Retry.Final != nil && w.Retry.Final(t.Err))
 	return t
 }
@@ -175,7 +183,7 @@ func (f *InFlight) do(w *workflow.Work, c Code) ([]byte, error) {
 		result, happened, err := c.Check()
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("check whether it has happened: %w", err)
+			return nil, &checkError{fmt.Errorf("check whether it has happened: %w", err)}
 		case happened:
 			return result, nil
 		case f.Failures >= w.Retry.Attempts:
@@ -184,6 +192,9 @@ func (f *InFlight) do(w *workflow.Work, c Code) ([]byte, error) {
 	}
 	return c.Do()
 }
+
+// checkError is the failure of a check.
+type checkError struct{ error }
 
 // After decides what becomes of a command after an attempt.
 func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
@@ -204,14 +215,15 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 	case isCancelled:
 		return failedFor(workflow.FailureCancelled, cancelled.Error(), f.Attempt, !t.Final)
 	case t.Err == errNotDone:
-		return failedFor(workflow.FailureAbandoned, message, f.Attempt-1, false)
+		// It may be on its way still: a check can say what was, and not what will be.
+		return failedFor(workflow.FailureAbandoned, message, f.Attempt-1, true)
 	case t.Final:
 		return failedFor(workflow.FailureError, message, f.Attempt, false)
 	case !undo && w.AskPerson && !w.Checkable && t.unknown():
 		return ask(StuckUnknown, message)
 	case t.Cause == ErrStopping:
 		return Later(0)
-	case last:
+	case last && (undo || !w.Checkable || f.Failures+1 >= checks*w.Retry.Attempts):
 		return failedFor(workflow.FailureError, message, f.Attempt, true)
 	}
 	return again(w.Retry.Ceiling(f.Failures+1), message)

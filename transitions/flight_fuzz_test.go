@@ -20,7 +20,7 @@ import (
 func FuzzLife(f *testing.F) {
 	f.Add([]byte{})
 	random := rand.New(rand.NewPCG(3, 4))
-	for range 300 {
+	for range 150 {
 		seed := make([]byte, 300)
 		for i := range seed {
 			seed[i] = byte(random.Uint32())

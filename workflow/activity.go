@@ -140,8 +140,8 @@ func (a *Activity[D, P, R]) Undo(undo func(ctx context.Context, a *Attempt, data
 }
 
 // Check declares how to find out whether an attempt that ended unknown has had
-// its effect: it returns the result, or nil when it has not happened and will
-// not.
+// its effect: it returns the result, or nil when it has not happened. It is asked
+// before the work is tried again, and once more when there are no attempts left.
 func (a *Activity[D, P, R]) Check(check func(ctx context.Context, a *Attempt, data D, payload P) (*R, error)) *Activity[D, P, R] {
 	a.checking, a.spec.Checkable = check, true
 	return a

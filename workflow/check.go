@@ -33,6 +33,10 @@ var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 // reserved are the names that the REST interface uses in a transition's place.
 var reserved = []string{"history", "transitions", "diagram", "keys"}
 
+// ownNames are what the scopes of Pawl's own commands begin with, as default
+// scopes begin with the workflow's name.
+var ownNames = []string{"pawl", "ops"}
+
 func (w *Workflow) check(m *Mistakes) {
 	w.checkNames(m)
 	for _, s := range w.Steps {
@@ -48,6 +52,9 @@ func (w *Workflow) check(m *Mistakes) {
 func (w *Workflow) checkNames(m *Mistakes) {
 	if !nameForm.MatchString(w.Name) {
 		m.add("the workflow's name %q is not 1 to 64 of a-z, 0-9, _ and -", w.Name)
+	}
+	if slices.Contains(ownNames, w.Name) {
+		m.add("the workflow cannot be named %q: scopes that begin so are Pawl's own", w.Name)
 	}
 	if w.Version < 1 {
 		m.add("the version is %d; versions count from 1", w.Version)

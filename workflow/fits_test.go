@@ -16,7 +16,9 @@ func TestAResultOfAnotherShapeDoesNotFit(t *testing.T) {
 	w, err := workflow.Define("w", 1,
 		workflow.Start("begin", "begun", func(*workflow.Call, *struct{}, workflow.None) error { return nil }),
 		workflow.Do("pay", workflow.From("begun"), "paying", "paid",
-			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (receipt, error) { return receipt{}, nil },
+			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (receipt, error) {
+				return receipt{}, nil
+			},
 			func(*workflow.Call, *struct{}, receipt) error { return nil },
 		).OrElse("unpaid", func(*workflow.Call, *struct{}, workflow.Failure) error { return nil }),
 	).Final("paid", "unpaid").Build()

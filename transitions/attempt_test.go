@@ -1,0 +1,76 @@
+package transitions_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// tryOf is what an attempt comes to whose check and work do as they are told.
+func tryOf(f *transitions.InFlight, w *workflow.Work, happened bool, checked, worked error) transitions.Try {
+	return f.Try(w, transitions.Code{
+		Check: func() ([]byte, bool, error) { return []byte(`{}`), happened, checked },
+		Do:    func() ([]byte, error) { return []byte(`{}`), worked },
+	}, func(any, []byte) {})
+}
+
+func checkable(attempts int) *workflow.Work {
+	return &workflow.Work{Checkable: true, Undoable: true, Retry: workflow.Retry{Attempts: attempts, First: 1, Max: 1}}
+}
+
+func TestAfterTheLastAttemptItIsAskedOnceMoreWhetherItHasHappened(t *testing.T) {
+	w := checkable(3)
+	boom := errors.New("the line went dead")
+	last := &transitions.InFlight{Phase: transitions.Working, Attempt: 3, Failures: 2}
+	if v := last.After(w, tryOf(last, w, false, nil, boom)); v.Back == nil || v.Back.Stuck != "" || !v.Back.Failed {
+		t.Fatalf("the last attempt came to %+v", v)
+	}
+	asks := &transitions.InFlight{Phase: transitions.Working, Attempt: 4, Failures: 3}
+	if v, decided := asks.Before(w); decided {
+		t.Fatalf("decided without asking: %+v", v)
+	}
+	if v := asks.After(w, tryOf(asks, w, true, nil, boom)); v.Outcome == nil || v.Outcome.Failure != nil {
+		t.Errorf("it had happened, and came to %+v", v)
+	}
+	v := asks.After(w, tryOf(asks, w, false, nil, nil))
+	if v.Outcome == nil || v.Outcome.Failure == nil || v.Outcome.Failure.Kind != workflow.FailureAbandoned || !v.Outcome.Failure.Unknown {
+		t.Errorf("it had not happened yet, and came to %+v", v)
+	}
+}
+
+func TestAskingWhetherItHasHappenedEndsToo(t *testing.T) {
+	w := checkable(3)
+	dead := errors.New("nobody answers")
+	f := &transitions.InFlight{Phase: transitions.Working, Attempt: 4, Failures: 3}
+	for n := 0; ; n++ {
+		if v, decided := f.Before(w); decided {
+			t.Fatalf("after %d: %+v", n, v)
+		}
+		v := f.After(w, tryOf(f, w, false, dead, nil))
+		if v.Outcome != nil {
+			if n != 2 || v.Outcome.Failure == nil || !v.Outcome.Failure.Unknown {
+				t.Errorf("after %d: %+v", n, v.Outcome)
+			}
+			break
+		}
+		f.Attempt, f.Failures = f.Attempt+1, f.Failures+1
+	}
+	lost := &transitions.InFlight{Phase: transitions.Working, Attempt: 7, Failures: 6, TakenFrom: "a node that it kills"}
+	if v, decided := lost.Before(w); !decided || v.Outcome.Failure.Kind != workflow.FailureAbandoned || !v.Outcome.Failure.Unknown {
+		t.Errorf("a check that kills its node goes on: %+v", v)
+	}
+}
+
+func TestAFinalErrorOfACheckSaysNothingAboutTheEffect(t *testing.T) {
+	w := checkable(3)
+	f := &transitions.InFlight{Phase: transitions.Working, Attempt: 2, Failures: 1}
+	try := tryOf(f, w, false, workflow.Final(errors.New("not your business")), nil)
+	if try.Final {
+		t.Errorf("%+v", try)
+	}
+	if v := f.After(w, try); v.Back == nil || v.Back.Failure == "" {
+		t.Errorf("%+v", v)
+	}
+}
