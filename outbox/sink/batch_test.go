@@ -1,0 +1,124 @@
+package sink_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// events makes a batch in which each letter is an event of the instance of that
+// name.
+func events(instances string) []transitions.Logged {
+	var batch []transitions.Logged
+	for i, name := range []byte(instances) {
+		e := transitions.Logged{Event: transitions.Event{Tenant: "acme", Position: int64(i + 1), Instance: uuid.UUID{name}}}
+		e.CloudEvent = e.AppendCloudEvent(nil)
+		batch = append(batch, e)
+	}
+	return batch
+}
+
+func kinds(failures []*sink.Failure) []sink.Kind {
+	var found []sink.Kind
+	for _, f := range failures {
+		if f == nil {
+			found = append(found, "")
+		} else {
+			found = append(found, f.Kind)
+		}
+	}
+	return found
+}
+
+func TestFailureHoldsItsInstanceOrEverything(t *testing.T) {
+	const ok, held = sink.Kind(""), sink.Held
+	tests := []struct {
+		name      string
+		instances string
+		fails     map[int]sink.Kind
+		want      []sink.Kind
+	}{
+		{"nothing fails", "abab", nil, nil},
+		{"an empty batch", "", nil, nil},
+		{"only its instance is held", "abcabc", map[int]sink.Kind{1: sink.Temporary}, []sink.Kind{ok, sink.Temporary, ok, ok, held, ok}},
+		{"a permanent failure holds its instance too", "aab", map[int]sink.Kind{0: sink.Permanent}, []sink.Kind{sink.Permanent, held, ok}},
+		{"two instances fail", "abab", map[int]sink.Kind{0: sink.Temporary, 3: sink.Permanent}, []sink.Kind{sink.Temporary, ok, held, sink.Permanent}},
+		{"the receiver as a whole", "abab", map[int]sink.Kind{1: sink.Unavailable}, []sink.Kind{ok, sink.Unavailable, held, held}},
+		{"a receiver that is gone", "abc", map[int]sink.Kind{0: sink.Gone}, []sink.Kind{sink.Gone, held, held}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			batch := events(tt.instances)
+			var tried []int64
+			got := sink.InOrder(t.Context(), batch, func(_ context.Context, e *transitions.Logged) *sink.Failure {
+				tried = append(tried, e.Position)
+				if kind, fails := tt.fails[int(e.Position)-1]; fails {
+					return sink.Fail(kind, nil, "no")
+				}
+				return nil
+			})
+			if !slices.Equal(kinds(got), tt.want) {
+				t.Errorf("got %q, want %q", kinds(got), tt.want)
+			}
+			for i := range batch {
+				wasHeld := tt.want != nil && tt.want[i] == held
+				if slices.Contains(tried, batch[i].Position) == wasHeld {
+					t.Errorf("event %d: held %v, but tried %v", i, wasHeld, !wasHeld)
+				}
+			}
+		})
+	}
+}
+
+func TestEndedContextHoldsWhatIsNotTried(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	reason := errors.New("the node stops")
+	got := sink.InOrder(ctx, events("abc"), func(ctx context.Context, e *transitions.Logged) *sink.Failure {
+		if e.Position == 2 {
+			cancel(reason)
+			return sink.CutOff(ctx)
+		}
+		return nil
+	})
+	if want := []sink.Kind{"", sink.Temporary, sink.Held}; !slices.Equal(kinds(got), want) {
+		t.Fatalf("got %q, want %q", kinds(got), want)
+	}
+	if !errors.Is(got[1], reason) {
+		t.Errorf("the failure %v does not tell why the context ended", got[1])
+	}
+}
+
+func TestSharedFateIsOneFailureAndTheRestHeld(t *testing.T) {
+	got := sink.Together(t.Context(), events("aab"), sink.Fail(sink.Unavailable, nil, "disk full"))
+	if want := []sink.Kind{sink.Unavailable, sink.Held, sink.Held}; !slices.Equal(kinds(got), want) {
+		t.Errorf("got %q, want %q", kinds(got), want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got = sink.Together(ctx, events("ab"), sink.Fail(sink.Unavailable, nil, "not asked"))
+	if want := []sink.Kind{sink.Held, sink.Held}; !slices.Equal(kinds(got), want) {
+		t.Errorf("after the context: %q, want %q", kinds(got), want)
+	}
+}
+
+func TestWavesNeverHoldAnInstanceTwice(t *testing.T) {
+	got := sink.Waves(events("abaacb"))
+	want := [][]int{{0, 1, 4}, {2, 5}, {3}}
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := sink.Waves(nil); len(got) != 0 {
+		t.Errorf("waves of nothing: %v", got)
+	}
+	twoTenants := events("aa")
+	twoTenants[1].Tenant = "other"
+	if got := sink.Waves(twoTenants); len(got) != 1 {
+		t.Errorf("one id in two tenants is two instances: %v", got)
+	}
+}

@@ -1,0 +1,99 @@
+package jetstream
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Config says where the events go. Duplicates, MaxAge and Replicas are for a
+// stream that is made; an existing one is left as it is, and what differs is
+// logged.
+type Config struct {
+	// URL names the servers, separated by commas; "" is nats://127.0.0.1:4222.
+	URL string
+	// Options are for credentials, TLS and the like. They come after those that
+	// the sink sets: it reconnects for ever, and holds nothing back to send it
+	// later.
+	Options []nats.Option
+	// Stream is the stream's name; "" is PAWL.
+	Stream string
+	// Subject is the pattern of the subjects: tokens separated by dots, of which
+	// {tenant}, {workflow}, {instance} and {type} stand for what an event has. The
+	// first is fixed; {type} is last if it is there, because the dots in a type
+	// separate tokens too. Other characters than letters, digits, '-' and '_' are
+	// escaped ([sink.Escape]). "" is "pawl.{tenant}.{workflow}.{type}".
+	Subject string
+	// Duplicates is how long the stream remembers ids; 0 is 2 minutes. It costs
+	// the server memory for each event of that time.
+	Duplicates time.Duration
+	// MaxAge is how long the stream keeps a message; 0 is for ever.
+	MaxAge time.Duration
+	// Replicas is how many servers keep the stream; 0 is 1.
+	Replicas int
+	// InFlight bounds how many messages of one Deliver wait for their
+	// acknowledgement; 0 is 256.
+	InFlight int
+	// Timeout bounds the wait for an acknowledgement, and for an answer about the
+	// stream; 0 is 5 s.
+	Timeout time.Duration
+	// Log is told of the connection and of an existing stream's differences; nil
+	// is no log.
+	Log *slog.Logger
+}
+
+// check fills in what has a default and returns all that is wrong.
+func (c *Config) check() (subject, error) {
+	set := func(s *string, value string) {
+		if *s == "" {
+			*s = value
+		}
+	}
+	set(&c.URL, nats.DefaultURL)
+	set(&c.Stream, "PAWL")
+	set(&c.Subject, "pawl.{tenant}.{workflow}.{type}")
+	if c.Duplicates == 0 {
+		c.Duplicates = 2 * time.Minute
+	}
+	if c.Replicas == 0 {
+		c.Replicas = 1
+	}
+	if c.InFlight == 0 {
+		c.InFlight = 256
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 5 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	var wrong []error
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf("jetstream: "+format, args...)) }
+	if strings.ContainsAny(c.Stream, ">*. /\\\t\r\n") {
+		add("%q cannot be a stream's name", c.Stream)
+	}
+	s, err := parseSubject(c.Subject)
+	if err != nil {
+		add("%w", err)
+	}
+	if c.Duplicates < 0 || c.MaxAge < 0 || c.Replicas < 0 || c.InFlight < 0 || c.Timeout < 0 {
+		add("Duplicates, MaxAge, Replicas, InFlight and Timeout must not be negative")
+	}
+	if c.MaxAge > 0 && c.Duplicates > c.MaxAge {
+		add("Duplicates (%v) must not be longer than MaxAge (%v)", c.Duplicates, c.MaxAge)
+	}
+	return s, errors.Join(wrong...)
+}
+
+// stream is the configuration of a stream that is made.
+func (c *Config) stream(s subject) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: c.Stream, Description: "Events of Pawl", Subjects: []string{s.wildcard()}, Storage: jetstream.FileStorage,
+		Duplicates: c.Duplicates, MaxAge: c.MaxAge, Replicas: c.Replicas,
+	}
+}

@@ -1,0 +1,94 @@
+package jetstream_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	upstream "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlhq/pawl/outbox/sink/jetstream"
+	"github.com/pawlhq/pawl/outbox/sink/natstest"
+	"github.com/pawlhq/pawl/outbox/sink/sinktest"
+)
+
+func open(t *testing.T, c jetstream.Config) *jetstream.Sink {
+	t.Helper()
+	s, err := jetstream.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(context.Background()) })
+	return s
+}
+
+// client is a connection beside the sink's.
+func client(t *testing.T, url string) upstream.JetStream {
+	t.Helper()
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := upstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// stored reads all that a stream has; nothing of one that does not exist.
+func stored(t *testing.T, url string) []*upstream.RawStreamMsg {
+	t.Helper()
+	stream, err := client(t, url).Stream(t.Context(), "PAWL")
+	if err == upstream.ErrStreamNotFound {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []*upstream.RawStreamMsg
+	for n := max(1, stream.CachedInfo().State.FirstSeq); n <= stream.CachedInfo().State.LastSeq; n++ {
+		m, err := stream.GetMsg(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+func received(t *testing.T, url string) []sinktest.Message {
+	t.Helper()
+	var list []sinktest.Message
+	for _, m := range stored(t, url) {
+		list = append(list, sinktest.Message{ID: m.Header.Get("Nats-Msg-Id"), Body: m.Data})
+	}
+	return list
+}
+
+func TestJetStreamConforms(t *testing.T) {
+	const limit = 64 << 10
+	sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
+		server := natstest.Start(t)
+		proxy := natstest.NewProxy(t, server.Addr())
+		// The limit is the stream's, so that it is the server that refuses, in the
+		// midst of what was sent without waiting.
+		_, err := client(t, server.URL()).CreateStream(t.Context(), upstream.StreamConfig{Name: "PAWL", Subjects: []string{"pawl.>"}, MaxMsgSize: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sinktest.Fixture{
+			Sink:     open(t, jetstream.Config{URL: proxy.URL(), InFlight: 7}),
+			Received: func(t *testing.T) []sinktest.Message { return received(t, server.URL()) },
+			Dedupes:  true, Limit: limit,
+			Down: func(*testing.T) { server.Down() },
+			Up: func(t *testing.T) {
+				if err := server.Up(); err != nil {
+					t.Fatal(err)
+				}
+			},
+			Stall: func(*testing.T) func() { proxy.Stall(); return proxy.Resume },
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package jetstream
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+func TestSubjectsFollowThePattern(t *testing.T) {
+	e := transitions.Event{Tenant: "north.süd *", Workflow: "order", Type: "order.pay", Instance: uuid.MustParse("01936b0e-0000-7000-8000-000000000001")}
+	odd := transitions.Event{Workflow: ">", Type: ".a b..*"}
+	tests := []struct {
+		pattern, wildcard string
+		event             *transitions.Event
+		want              string
+	}{
+		{"pawl.{tenant}.{workflow}.{type}", "pawl.*.*.>", &e, "pawl.north%2Es%C3%BCd%20%2A.order.order.pay"},
+		{"pawl.{tenant}.{workflow}.{type}", "pawl.*.*.>", &odd, "pawl.%.%3E.%.a%20b.%.%2A"},
+		{"cases.{workflow}.{instance}", "cases.*.*", &e, "cases.order.01936b0e-0000-7000-8000-000000000001"},
+		{"a.b", "a.b", &e, "a.b"},
+	}
+	for _, tt := range tests {
+		s, err := parseSubject(tt.pattern)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if s.wildcard() != tt.wildcard || s.of(tt.event) != tt.want {
+			t.Errorf("%s: %s and %s, want %s and %s", tt.pattern, s.wildcard(), s.of(tt.event), tt.wildcard, tt.want)
+		}
+	}
+	for _, pattern := range []string{"", "pawl.", ".pawl", "pawl..x", "{tenant}.x", "pawl.{type}.x", "pawl.*", "pawl.>", "pawl.{state}", "pa wl", "$JS.x", "pawl.x{type}"} {
+		if _, err := parseSubject(pattern); err == nil {
+			t.Errorf("%q is taken for a pattern", pattern)
+		}
+	}
+}
+
+func FuzzSubjectIsWithinTheWildcard(f *testing.F) {
+	f.Add("acme", "order", "order.pay")
+	f.Add("", ">", "..")
+	s, err := parseSubject("pawl.{tenant}.{workflow}.{type}")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, tenant, workflow, kind string) {
+		got := s.of(&transitions.Event{Tenant: tenant, Workflow: workflow, Type: kind})
+		tokens := strings.Split(got, ".")
+		if len(tokens) != 4+strings.Count(kind, ".") || tokens[0] != "pawl" || slices.Contains(tokens, "") || strings.ContainsAny(got, "*> \t\r\n") {
+			t.Errorf("subject %q", got)
+		}
+	})
+}
+
+func TestRefusalsMean(t *testing.T) {
+	api := func(status int, code jetstream.ErrorCode) error {
+		return &jetstream.APIError{Code: status, ErrorCode: code}
+	}
+	tests := []struct {
+		err  error
+		want sink.Kind
+	}{
+		{nats.ErrMaxPayload, sink.Permanent},
+		{jetstream.ErrStreamMessageExceedsMaximum.APIError(), sink.Permanent},
+		{api(400, headersTooLarge), sink.Permanent},
+		{fmt.Errorf("nats: %w", api(400, jetstream.JSErrCodeStreamMessageExceedsMaximum)), sink.Permanent},
+		{jetstream.ErrNoStreamResponse, sink.Unavailable},
+		{jetstream.ErrAsyncPublishTimeout, sink.Unavailable},
+		{nats.ErrDisconnected, sink.Unavailable},
+		{nats.ErrReconnectBufExceeded, sink.Unavailable},
+		{nats.ErrConnectionClosed, sink.Unavailable},
+		{api(400, anotherStreamsOwn), sink.Unavailable},
+		{api(429, 10167), sink.Unavailable},
+		{api(500, 10047), sink.Unavailable},
+		{api(503, 10077), sink.Unavailable},
+		{api(409, 10158), sink.Temporary},
+		{api(400, 10003), sink.Temporary},
+		{errors.New("anything else"), sink.Unavailable},
+	}
+	for _, tt := range tests {
+		if got := failure(tt.err); got.Kind != tt.want || !errors.Is(got, tt.err) {
+			t.Errorf("%v means %v, want %q", tt.err, got, tt.want)
+		}
+	}
+}
+
+func TestDifferencesAreNamed(t *testing.T) {
+	c := Config{MaxAge: time.Hour}
+	s, err := c.check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := c.stream(s)
+	if got := differences(want, want); len(got) != 0 {
+		t.Errorf("a stream differs from itself: %q", got)
+	}
+	more := want
+	more.Subjects = append([]string{"others"}, want.Subjects...)
+	more.Description = "another"
+	if got := differences(more, want); len(got) != 0 {
+		t.Errorf("a stream with more subjects differs: %q", got)
+	}
+	other := jetstream.StreamConfig{
+		Subjects: []string{"others"}, Duplicates: time.Second, MaxAge: 0, Storage: jetstream.MemoryStorage, Replicas: 3,
+		Retention: jetstream.WorkQueuePolicy, NoAck: true, Sealed: true,
+	}
+	got := strings.Join(differences(other, want), "; ")
+	for _, part := range []string{`without "pawl.*.*.>"`, "1s, not 2m0s", "0s, not 1h0m0s", "Memory, not File", "3 replicas, not 1", "WorkQueue, not Limits", "acknowledges nothing", "sealed"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%q lacks %q", got, part)
+		}
+	}
+}
+
+func TestConfigIsCheckedAsAWhole(t *testing.T) {
+	_, err := New(Config{Stream: "a.b", Subject: "{type}", Timeout: -1, Duplicates: time.Hour, MaxAge: time.Minute})
+	for _, want := range []string{"cannot be a stream's name", `token "{type}" is not allowed there`, "must not be negative", "must not be longer than MaxAge"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
+	}
+}

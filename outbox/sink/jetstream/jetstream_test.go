@@ -1,0 +1,241 @@
+package jetstream_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	upstream "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/outbox/sink/jetstream"
+	"github.com/pawlhq/pawl/outbox/sink/natstest"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+const limit = 30 * time.Second
+
+// events are some of one instance.
+func events(n int) []transitions.Logged {
+	id := uuid.New()
+	var list []transitions.Logged
+	for i := range n {
+		e := transitions.Event{
+			Tenant: "acme", Position: int64(i + 1), Type: "order.pay", Workflow: "order", Instance: id, Version: int64(i + 1),
+			Transition: "pay", State: "Paid in full", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Payload: []byte(`{}`),
+		}
+		list = append(list, transitions.Logged{Event: e, CloudEvent: e.AppendCloudEvent(nil)})
+	}
+	return list
+}
+
+func mustDeliver(t *testing.T, s sink.Sink, events []transitions.Logged) {
+	t.Helper()
+	for i, f := range s.Deliver(t.Context(), events) {
+		if f != nil {
+			t.Fatalf("event %d: %v", i, f)
+		}
+	}
+}
+
+func TestMessageHasSubjectIDAndAttributes(t *testing.T) {
+	server := natstest.Start(t)
+	batch := events(1)
+	mustDeliver(t, open(t, jetstream.Config{URL: server.URL()}), batch)
+	m := stored(t, server.URL())[0]
+	if m.Subject != "pawl.acme.order.order.pay" || !bytes.Equal(m.Data, batch[0].CloudEvent) {
+		t.Errorf("%s: %s", m.Subject, m.Data)
+	}
+	for name, want := range map[string]string{
+		"Nats-Msg-Id": "acme:1-0", "Content-Type": "application/cloudevents+json", "ce-specversion": "1.0", "ce-id": "1-0",
+		"ce-source": "/pawl/acme", "ce-type": "order.pay", "ce-subject": batch[0].Instance.String(), "ce-time": "2026-01-02T03:04:05Z",
+		"ce-position": "1", "ce-version": "1", "ce-workflow": "order", "ce-transition": "pay", "ce-state": "Paid%20in%20full",
+	} {
+		if got := m.Header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestAbsentStreamIsMadeAsConfigured(t *testing.T) {
+	server := natstest.Start(t)
+	s := open(t, jetstream.Config{URL: server.URL(), Subject: "cases.{tenant}.{type}", Duplicates: 10 * time.Minute, MaxAge: time.Hour})
+	mustDeliver(t, s, events(1))
+	stream, err := client(t, server.URL()).Stream(t.Context(), "PAWL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := stream.CachedInfo().Config
+	if !slices.Equal(c.Subjects, []string{"cases.*.>"}) || c.Duplicates != 10*time.Minute || c.MaxAge != time.Hour || c.Storage != upstream.FileStorage {
+		t.Errorf("the stream is %+v", c)
+	}
+}
+
+func TestExistingStreamIsLeftAsItIsAndDifferencesAreLogged(t *testing.T) {
+	server := natstest.Start(t)
+	js := client(t, server.URL())
+	before, err := js.CreateStream(t.Context(), upstream.StreamConfig{Name: "PAWL", Subjects: []string{"pawl.>"}, MaxAge: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s := open(t, jetstream.Config{URL: server.URL(), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	mustDeliver(t, s, events(2))
+	after, err := js.Stream(t.Context(), "PAWL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := before.CachedInfo().Config, after.CachedInfo().Config; !slices.Equal(a.Subjects, b.Subjects) || a.MaxAge != b.MaxAge {
+		t.Errorf("the stream was %+v and is %+v", a, b)
+	}
+	for _, want := range []string{`without \"pawl.*.*.>\"`, "1h0m0s, not 0s"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
+		}
+	}
+}
+
+func TestTwoNodesMakeTheStreamAtOnce(t *testing.T) {
+	server := natstest.Start(t)
+	batch := events(1)
+	var work sync.WaitGroup
+	for range 4 {
+		s := open(t, jetstream.Config{URL: server.URL()})
+		work.Go(func() {
+			if failures := s.Deliver(t.Context(), batch); failures != nil {
+				t.Error(failures[0])
+			}
+		})
+	}
+	work.Wait()
+	if got := stored(t, server.URL()); len(got) != 1 {
+		t.Errorf("%d messages", len(got))
+	}
+}
+
+func TestServerMayComeUpAfterTheSink(t *testing.T) {
+	server := natstest.Start(t)
+	server.Down()
+	s := open(t, jetstream.Config{URL: server.URL()})
+	batch := events(3)
+	failures := s.Deliver(t.Context(), batch)
+	if failures == nil || failures[0].Kind != sink.Unavailable || failures[1].Kind != sink.Held {
+		t.Fatalf("without a server: %v", failures)
+	}
+	if err := server.Up(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, s, batch)
+}
+
+// eventually delivers within the limit.
+func eventually(t *testing.T, s sink.Sink, events []transitions.Logged) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		failures := s.Deliver(ctx, events)
+		if failures == nil {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("not delivered: %v", failures[0])
+		}
+	}
+}
+
+func TestDeletedStreamIsMadeAgain(t *testing.T) {
+	server := natstest.Start(t)
+	s := open(t, jetstream.Config{URL: server.URL()})
+	batch := events(4)
+	mustDeliver(t, s, batch[:2])
+	if err := client(t, server.URL()).DeleteStream(t.Context(), "PAWL"); err != nil {
+		t.Fatal(err)
+	}
+	failures := s.Deliver(t.Context(), batch[2:])
+	if failures == nil || failures[0].Kind != sink.Unavailable || failures[1].Kind != sink.Held {
+		t.Fatalf("without the stream: %v", failures)
+	}
+	mustDeliver(t, s, batch[2:])
+	if got := stored(t, server.URL()); len(got) != 2 {
+		t.Errorf("%d messages", len(got))
+	}
+}
+
+// awaitStored waits until a stream has a message with that id.
+func awaitStored(t *testing.T, url, id string) {
+	t.Helper()
+	consumer, err := client(t, url).OrderedConsumer(t.Context(), "PAWL", upstream.OrderedConsumerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		m, err := consumer.Next(upstream.FetchMaxWait(limit))
+		if err != nil {
+			t.Fatalf("waiting for %s: %v", id, err)
+		}
+		if m.Headers().Get("Nats-Msg-Id") == id {
+			return
+		}
+	}
+}
+
+// The server has the message, and the connection breaks before the sink learns
+// of it: published again, it is dropped by its id.
+func TestLostAcknowledgementMakesNoSecondMessage(t *testing.T) {
+	server := natstest.Start(t)
+	proxy := natstest.NewProxy(t, server.Addr())
+	s := open(t, jetstream.Config{URL: proxy.URL()})
+	batch := events(3)
+	mustDeliver(t, s, batch[:1])
+
+	proxy.Stall()
+	done := make(chan []*sink.Failure, 1)
+	go func() { done <- s.Deliver(t.Context(), batch[1:]) }()
+	awaitStored(t, server.URL(), "acme:2-0")
+	proxy.Cut()
+	failures := <-done
+	if failures == nil || failures[0].Kind != sink.Unavailable || failures[1].Kind != sink.Held {
+		t.Fatalf("without the acknowledgement: %v", failures)
+	}
+	proxy.Resume()
+	eventually(t, s, batch[1:])
+	if got := received(t, server.URL()); len(got) != 3 || got[2].ID != "acme:3-0" {
+		t.Errorf("the stream has %d messages", len(got))
+	}
+}
+
+func TestMessageLargerThanTheServerTakesIsRefusedForGood(t *testing.T) {
+	server := natstest.Start(t)
+	s := open(t, jetstream.Config{URL: server.URL()})
+	batch := events(2)
+	batch[0].CloudEvent = slices.Concat(batch[0].CloudEvent, bytes.Repeat([]byte{' '}, 1<<20))
+	failures := s.Deliver(t.Context(), batch)
+	if failures == nil || failures[0].Kind != sink.Permanent || failures[1].Kind != sink.Held {
+		t.Errorf("failures: %v", failures)
+	}
+}
+
+func TestFullStreamWaits(t *testing.T) {
+	server := natstest.Start(t)
+	_, err := client(t, server.URL()).CreateStream(t.Context(), upstream.StreamConfig{
+		Name: "PAWL", Subjects: []string{"pawl.>"}, MaxMsgs: 2, Discard: upstream.DiscardNew,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failures := open(t, jetstream.Config{URL: server.URL()}).Deliver(t.Context(), events(4))
+	if failures == nil || failures[1] != nil || failures[2].Kind != sink.Unavailable || failures[3].Kind != sink.Held {
+		t.Errorf("failures: %v", failures)
+	}
+}

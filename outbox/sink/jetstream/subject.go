@@ -1,0 +1,86 @@
+package jetstream
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// subject is a parsed pattern: its tokens.
+type subject []string
+
+// The tokens that stand for what an event has.
+const (
+	tenantToken   = "{tenant}"
+	workflowToken = "{workflow}"
+	instanceToken = "{instance}"
+	typeToken     = "{type}"
+)
+
+func parseSubject(pattern string) (subject, error) {
+	tokens := strings.Split(pattern, ".")
+	for i, token := range tokens {
+		switch {
+		case i > 0 && (token == tenantToken || token == workflowToken || token == instanceToken):
+		case i > 0 && token == typeToken && i == len(tokens)-1:
+		case token != "" && token == sink.Escape(token):
+		default:
+			return nil, fmt.Errorf("the subject %q: its token %q is not allowed there", pattern, token)
+		}
+	}
+	return tokens, nil
+}
+
+// wildcard matches all subjects of the pattern.
+func (s subject) wildcard() string {
+	tokens := make([]string, len(s))
+	for i, token := range s {
+		switch {
+		case token == typeToken:
+			token = ">"
+		case token[0] == '{':
+			token = "*"
+		}
+		tokens[i] = token
+	}
+	return strings.Join(tokens, ".")
+}
+
+// of is the subject of an event. Events with different values have different
+// subjects.
+func (s subject) of(e *transitions.Event) string {
+	var b strings.Builder
+	for i, token := range s {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		switch token {
+		case tenantToken:
+			b.WriteString(escape(e.Tenant))
+		case workflowToken:
+			b.WriteString(escape(e.Workflow))
+		case instanceToken:
+			b.WriteString(e.Instance.String())
+		case typeToken:
+			for n, part := range strings.Split(e.Type, ".") {
+				if n > 0 {
+					b.WriteByte('.')
+				}
+				b.WriteString(escape(part))
+			}
+		default:
+			b.WriteString(token)
+		}
+	}
+	return b.String()
+}
+
+// escape makes a token of any text; "%" stands for the empty one.
+func escape(s string) string {
+	if s == "" {
+		return "%"
+	}
+	return sink.Escape(s)
+}

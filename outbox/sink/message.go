@@ -1,0 +1,78 @@
+package sink
+
+import (
+	"iter"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// ContentType is the media type of an event as it is delivered: CloudEvents 1.0
+// in structured mode.
+const ContentType = "application/cloudevents+json"
+
+// MessageID is the id by which a receiver recognizes that it has an event
+// already: "{tenant}:{position}-{ordinal}", the same in every attempt and every
+// sink. It is of visible ASCII without a dot; the tenant is escaped
+// ([Escape]).
+func MessageID(e *transitions.Event) string { return Escape(e.Tenant) + ":" + e.ID() }
+
+// Escape makes any text a token of letters, digits, '-' and '_'; the other bytes
+// become "%XX". Different texts have different tokens.
+func Escape(s string) string {
+	return encode(s, func(c byte) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+	})
+}
+
+// headerValue makes any text fit for a header as CloudEvents asks (HTTP binding
+// 1.0.2, section 3.1.3.2): spaces, quotes, percent signs and what is not visible
+// ASCII are percent-encoded.
+func headerValue(s string) string {
+	return encode(s, func(c byte) bool { return c > ' ' && c < 0x7f && c != '"' && c != '%' })
+}
+
+// encode percent-encodes the bytes that are not plain.
+func encode(s string, plain func(byte) bool) string {
+	clean := 0
+	for clean < len(s) && plain(s[clean]) {
+		clean++
+	}
+	if clean == len(s) {
+		return s
+	}
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	b.WriteString(s[:clean])
+	for _, c := range []byte(s[clean:]) {
+		if plain(c) {
+			b.WriteByte(c)
+		} else {
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		}
+	}
+	return b.String()
+}
+
+// Attributes are the context attributes of an event's CloudEvent, by name, for
+// protocols that show them beside the body. Their values are fit for any
+// protocol's headers: visible ASCII, percent-encoded as CloudEvents asks for
+// HTTP.
+func Attributes(e *transitions.Event) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		_ = yield("specversion", "1.0") &&
+			yield("id", e.ID()) &&
+			yield("source", "/pawl/"+url.PathEscape(e.Tenant)) &&
+			yield("type", headerValue(e.Type)) &&
+			yield("subject", e.Instance.String()) &&
+			yield("time", e.At.UTC().Format(time.RFC3339Nano)) &&
+			yield("position", strconv.FormatInt(e.Position, 10)) &&
+			yield("version", strconv.FormatInt(e.Version, 10)) &&
+			yield("workflow", headerValue(e.Workflow)) &&
+			yield("transition", headerValue(e.Transition)) &&
+			yield("state", headerValue(string(e.State)))
+	}
+}

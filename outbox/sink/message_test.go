@@ -1,0 +1,94 @@
+package sink_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+func TestMessageIDNamesTenantPositionAndOrdinal(t *testing.T) {
+	tests := []struct {
+		tenant  string
+		ordinal int
+		want    string
+	}{
+		{"default", 0, "default:42-0"},
+		{"default", 2, "default:42-2"},
+		{"a.b", 0, "a%2Eb:42-0"},
+		{"a_b", 0, "a_b:42-0"},
+		{"a:b\n", 0, "a%3Ab%0A:42-0"},
+		{"Müller", 0, "M%C3%BCller:42-0"},
+	}
+	for _, tt := range tests {
+		e := transitions.Event{Tenant: tt.tenant, Position: 42, Ordinal: tt.ordinal}
+		if got := sink.MessageID(&e); got != tt.want {
+			t.Errorf("tenant %q: %q, want %q", tt.tenant, got, tt.want)
+		}
+	}
+}
+
+func FuzzEscapeIsAReversibleToken(f *testing.F) {
+	f.Add("acme")
+	f.Add("a.b *>%41")
+	f.Fuzz(func(t *testing.T, s string) {
+		token := sink.Escape(s)
+		if strings.ContainsAny(token, ".*> \t\r\n:") {
+			t.Errorf("%q is no token", token)
+		}
+		if back, err := url.PathUnescape(token); err != nil || back != s {
+			t.Errorf("%q came back as %q, %v", s, back, err)
+		}
+	})
+}
+
+// The attributes beside a body must never say something else than the body.
+func TestAttributesAreThoseOfTheCloudEvent(t *testing.T) {
+	e := transitions.Event{
+		Tenant: "north/süd", Position: 1 << 40, Ordinal: 1, Type: "order.paid", Workflow: "order", Instance: uuid.New(), Version: 3,
+		Transition: "pay", State: "Paid \"100%\"\n", At: time.Date(2026, 3, 1, 12, 0, 0, 5000, time.FixedZone("", 3600)), Payload: []byte(`{}`),
+	}
+	var body map[string]any
+	if err := json.Unmarshal(e.AppendCloudEvent(nil), &body); err != nil {
+		t.Fatal(err)
+	}
+	delete(body, "data")
+	delete(body, "datacontenttype") // of the data, not of what is delivered
+	for name, value := range sink.Attributes(&e) {
+		if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == '"' || r > '~' }) {
+			t.Errorf("%s is %q, which is not fit for a header", name, value)
+		}
+		decoded, err := url.PathUnescape(value)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "source" {
+			decoded = value // it is a URI, as it stands
+		}
+		if got := fmt.Sprint(body[name]); got != decoded {
+			t.Errorf("%s is %q, and %q in the body", name, decoded, got)
+		}
+		delete(body, name)
+	}
+	for name := range body {
+		t.Errorf("%s is only in the body", name)
+	}
+}
+
+func TestMessagesCanBeStored(t *testing.T) {
+	f := sink.Fail(sink.Temporary, nil, "answered %s", "a\x00b\r\nc\xff\u202e"+strings.Repeat("ü", sink.MaxMessage))
+	if !strings.HasPrefix(f.Message, "answered a\uFFFDb  c\uFFFD\uFFFDü") {
+		t.Errorf("message begins %q", f.Message[:40])
+	}
+	if len(f.Message) > sink.MaxMessage || len(f.Message) < sink.MaxMessage-1 || !utf8.ValidString(f.Message) {
+		t.Errorf("message has %d bytes, valid %v", len(f.Message), utf8.ValidString(f.Message))
+	}
+}

@@ -1,0 +1,206 @@
+package watermill_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	wmnats "github.com/ThreeDotsLabs/watermill-nats/v2/pkg/nats"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/outbox/sink/natstest"
+	"github.com/pawlhq/pawl/outbox/sink/sinktest"
+	"github.com/pawlhq/pawl/outbox/sink/watermill"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// stored reads all that the broker has of the topic "pawl".
+func stored(t *testing.T, url string) []sinktest.Message {
+	t.Helper()
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), "pawl")
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []sinktest.Message
+	for n := max(1, stream.CachedInfo().State.FirstSeq); n <= stream.CachedInfo().State.LastSeq; n++ {
+		m, err := stream.GetMsg(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, sinktest.Message{ID: m.Header.Get("Nats-Msg-Id"), Body: m.Data})
+	}
+	return list
+}
+
+// Watermill's publisher for NATS JetStream, which makes a stream for the topic.
+func TestWatermillConformsOverNATS(t *testing.T) {
+	sinktest.Run(t, func(t *testing.T) sinktest.Fixture {
+		server := natstest.Start(t)
+		publisher, err := wmnats.NewPublisher(wmnats.PublisherConfig{
+			URL:         server.URL(),
+			NatsOptions: []nats.Option{nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.ReconnectWait(50 * time.Millisecond)},
+			JetStream:   wmnats.JetStreamConfig{AutoProvision: true, TrackMsgId: true},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := watermill.New(watermill.Config{Publisher: publisher, Kind: func(err error) sink.Kind {
+			if errors.Is(err, nats.ErrMaxPayload) {
+				return sink.Permanent
+			}
+			return sink.Unavailable
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sinktest.Fixture{
+			Sink:     s,
+			Received: func(t *testing.T) []sinktest.Message { return stored(t, server.URL()) },
+			Dedupes:  true, Limit: 1 << 20,
+			Down: func(*testing.T) { server.Down() },
+			Up: func(t *testing.T) {
+				if err := server.Up(); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	})
+}
+
+// publisher is a function as a publisher.
+type publisher func(topic string, m *message.Message) error
+
+func (p publisher) Publish(topic string, messages ...*message.Message) error {
+	for _, m := range messages {
+		if err := p(topic, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errClose = errors.New("cannot be closed")
+
+func (publisher) Close() error { return errClose }
+
+func open(t *testing.T, c watermill.Config) *watermill.Sink {
+	t.Helper()
+	s, err := watermill.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func events(n int) []transitions.Logged {
+	id := uuid.New()
+	var list []transitions.Logged
+	for i := range n {
+		e := transitions.Event{
+			Tenant: "a tenant with a name that is long", Position: int64(i + 1), Type: "order.pay", Workflow: "order", Instance: id, Payload: []byte(`{}`),
+		}
+		list = append(list, transitions.Logged{Event: e, CloudEvent: e.AppendCloudEvent(nil)})
+	}
+	return list
+}
+
+func TestMessageHasTopicIDAndMetadata(t *testing.T) {
+	type key struct{}
+	ctx := context.WithValue(t.Context(), key{}, "relay")
+	batch := events(2)
+	var ids []string
+	s := open(t, watermill.Config{
+		Topic: func(e *transitions.Event) string { return "cases-" + e.Workflow },
+		Publisher: publisher(func(topic string, m *message.Message) error {
+			if topic != "cases-order" || m.Context().Value(key{}) != "relay" {
+				t.Errorf("topic %q, context %v", topic, m.Context())
+			}
+			for name, want := range map[string]string{
+				"content-type": "application/cloudevents+json", "ce-type": "order.pay", "ce-subject": batch[0].Instance.String(),
+			} {
+				if got := m.Metadata.Get(name); got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+			if _, err := uuid.Parse(m.UUID); err != nil {
+				t.Errorf("%q is no UUID: %v", m.UUID, err)
+			}
+			ids = append(ids, m.UUID)
+			clear(m.Payload) // whoever gets it may do what he likes
+			return nil
+		}),
+	})
+	for range 2 {
+		if failures := s.Deliver(ctx, batch); failures != nil {
+			t.Fatal(failures)
+		}
+	}
+	if ids[0] == ids[1] || ids[0] != ids[2] || ids[1] != ids[3] {
+		t.Errorf("ids %q", ids)
+	}
+	if !slices.Equal(batch[0].CloudEvent, batch[0].AppendCloudEvent(nil)) {
+		t.Error("the event was changed through the message")
+	}
+}
+
+func TestErrorMeansWhatTheConfigurationSays(t *testing.T) {
+	broken := errors.New("broken")
+	p := publisher(func(_ string, m *message.Message) error {
+		if m.Metadata.Get("ce-position") == "2" {
+			return broken
+		}
+		return nil
+	})
+	for want, kind := range map[sink.Kind]func(error) sink.Kind{
+		sink.Unavailable: nil,
+		sink.Permanent:   func(error) sink.Kind { return sink.Permanent },
+	} {
+		failures := open(t, watermill.Config{Publisher: p, Kind: kind}).Deliver(t.Context(), events(3))
+		if failures == nil || failures[0] != nil || failures[1].Kind != want || !errors.Is(failures[1], broken) || failures[2].Kind != sink.Held {
+			t.Errorf("%v, want %q", failures, want)
+		}
+	}
+}
+
+func TestContextThatEndsWhilePublishingIsNoFailureOfTheBroker(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := open(t, watermill.Config{Publisher: publisher(func(_ string, m *message.Message) error {
+		cancel()
+		<-m.Context().Done()
+		return m.Context().Err()
+	})})
+	failures := s.Deliver(ctx, events(2))
+	if failures == nil || failures[0].Kind != sink.Temporary || failures[1].Kind != sink.Held {
+		t.Errorf("failures: %v", failures)
+	}
+}
+
+func TestPublisherIsClosedOnceAndItsErrorTold(t *testing.T) {
+	s := open(t, watermill.Config{Publisher: publisher(func(string, *message.Message) error { return nil })})
+	for range 2 {
+		if err := s.Close(t.Context()); !errors.Is(err, errClose) {
+			t.Errorf("close: %v", err)
+		}
+	}
+	if _, err := watermill.New(watermill.Config{}); err == nil {
+		t.Error("a missing publisher is not refused")
+	}
+}

@@ -1,0 +1,201 @@
+package webhook_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/outbox/sink/webhook"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+var secrets = []webhook.Secret{webhook.NewSecret()}
+
+// serve starts an endpoint without TLS.
+func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// deliver makes one attempt at one event.
+func deliver(t *testing.T, c webhook.Config) *sink.Failure {
+	t.Helper()
+	c.Secrets, c.PlainHTTP = secrets, true
+	failures := open(t, c).Deliver(t.Context(), event())
+	if failures == nil {
+		return nil
+	}
+	return failures[0]
+}
+
+func event() []transitions.Logged {
+	e := transitions.Event{Tenant: "acme", Position: 7, Type: "order.place", Instance: uuid.New(), Payload: []byte(`{}`)}
+	return []transitions.Logged{{Event: e, CloudEvent: e.AppendCloudEvent(nil)}}
+}
+
+func TestRequestIsASignedCloudEvent(t *testing.T) {
+	var got http.Header
+	server := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
+	header := http.Header{"Authorization": {"Bearer x"}, "Webhook-Id": {"mine"}, "Content-Type": {"text/plain"}}
+	if f := deliver(t, webhook.Config{URL: server.URL, Private: loopback, Header: header}); f != nil {
+		t.Fatal(f)
+	}
+	for name, want := range map[string]string{
+		"Content-Type": "application/cloudevents+json", "Webhook-Id": "acme:7-0", "Authorization": "Bearer x", "User-Agent": "Pawl",
+	} {
+		if got.Get(name) != want {
+			t.Errorf("%s: %q, want %q", name, got.Get(name), want)
+		}
+	}
+}
+
+func TestAnswerSaysWhyAndWhenToComeAgain(t *testing.T) {
+	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "90")
+		http.Error(w, "please\x00 \x1b[31mwait", http.StatusTooManyRequests)
+	})
+	f := deliver(t, webhook.Config{URL: server.URL + "/hook?token=s3cret", Private: loopback})
+	if f == nil || f.Kind != sink.Unavailable || f.RetryAfter != 90*time.Second {
+		t.Fatalf("failure: %+v", f)
+	}
+	if want := "answered 429 Too Many Requests: please\uFFFD \uFFFD[31mwait"; !strings.Contains(f.Message, want) {
+		t.Errorf("message %q lacks %q", f.Message, want)
+	}
+	if strings.Contains(f.Error(), "s3cret") {
+		t.Errorf("the failure shows the token: %v", f)
+	}
+}
+
+func TestRedirectionIsNotFollowed(t *testing.T) {
+	var reached atomic.Bool
+	target := serve(t, func(http.ResponseWriter, *http.Request) { reached.Store(true) })
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, target.URL+"/elsewhere?token=s3cret", status)
+		})
+		f := deliver(t, webhook.Config{URL: server.URL, Private: loopback})
+		if f == nil || f.Kind != sink.Unavailable || !strings.Contains(f.Message, "redirection to "+target.URL+",") {
+			t.Errorf("%d: %v", status, f)
+		}
+	}
+	if reached.Load() {
+		t.Error("a redirection was followed")
+	}
+}
+
+// A name is not enough to get at what is not public: the address that it
+// resolves to is checked.
+func TestPrivateAddressIsNotCalledUnlessListed(t *testing.T) {
+	var reached atomic.Bool
+	server := serve(t, func(http.ResponseWriter, *http.Request) { reached.Store(true) })
+	port := server.Listener.Addr().(*net.TCPAddr).Port
+	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"} {
+		c := webhook.Config{URL: fmt.Sprintf("http://%s:%d/hook?token=s3cret", host, port)}
+		f := deliver(t, c)
+		if f == nil || f.Kind != sink.Unavailable || !strings.Contains(f.Message, "not a public address") {
+			t.Errorf("%s: %v", host, f)
+		}
+		c.Secrets, c.PlainHTTP = secrets, true
+		if err := open(t, c).Check(t.Context()); err == nil {
+			t.Errorf("%s is checked as reachable", host)
+		}
+	}
+	if reached.Load() {
+		t.Error("a private address was called")
+	}
+}
+
+func TestProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
+	var asked atomic.Bool
+	proxy := serve(t, func(http.ResponseWriter, *http.Request) { asked.Store(true) })
+	t.Setenv("HTTP_PROXY", proxy.URL)
+	if f := deliver(t, webhook.Config{URL: "http://192.0.2.1/hook", Private: loopback}); f == nil || f.Kind != sink.Unavailable {
+		t.Errorf("failure: %v", f)
+	}
+	if asked.Load() {
+		t.Error("the proxy was asked")
+	}
+}
+
+func TestSlowEndpointIsLeftAfterTheTimeout(t *testing.T) {
+	release := make(chan struct{})
+	server := serve(t, func(http.ResponseWriter, *http.Request) { <-release })
+	defer close(release)
+	f := deliver(t, webhook.Config{URL: server.URL, Private: loopback, Timeout: 200 * time.Millisecond})
+	if f == nil || f.Kind != sink.Temporary || !strings.Contains(f.Message, "did not answer within 200ms") {
+		t.Errorf("failure: %v", f)
+	}
+}
+
+func TestEndlessAnswerIsNotRead(t *testing.T) {
+	for status, want := range map[int]sink.Kind{http.StatusOK: "", http.StatusBadRequest: sink.Permanent} {
+		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(status)
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 32<<10)); err != nil {
+					return
+				}
+			}
+		})
+		f := deliver(t, webhook.Config{URL: server.URL, Private: loopback, Timeout: 10 * time.Second})
+		if want == "" && f != nil || want != "" && (f == nil || f.Kind != want) {
+			t.Errorf("%d with an endless body: %v, want %q", status, f, want)
+		}
+	}
+}
+
+func TestLostConnectionIsTemporary(t *testing.T) {
+	server := serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	if f := deliver(t, webhook.Config{URL: server.URL, Private: loopback}); f == nil || f.Kind != sink.Temporary {
+		t.Errorf("failure: %v", f)
+	}
+}
+
+func TestConnectionIsUsedAgain(t *testing.T) {
+	var opened atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.Header.Get("Webhook-Id"), "0") {
+			http.Error(w, strings.Repeat("x", 1000), http.StatusConflict)
+		}
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	s := open(t, webhook.Config{URL: server.URL, Secrets: secrets, PlainHTTP: true, Private: loopback})
+	for range 5 {
+		s.Deliver(t.Context(), slices.Concat(event(), event(), event()))
+	}
+	if opened.Load() != 1 {
+		t.Errorf("%d connections were opened", opened.Load())
+	}
+}
+
+func TestConfigIsCheckedAsAWhole(t *testing.T) {
+	_, err := webhook.New(webhook.Config{URL: "http://user:s3cret@example.org/", Timeout: -1})
+	for _, want := range []string{"without TLS", "contains a user", "secret is missing", "must not be negative"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
+	}
+	for _, url := range []string{"", "https://", "ftp://example.org", "https://exa mple.org/s3cret", "example.org/hook"} {
+		_, err := webhook.New(webhook.Config{URL: url, Secrets: secrets, PlainHTTP: true})
+		if err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
