@@ -38,6 +38,35 @@ func awaiting(name, floor string, callers int) *scenario {
 	return s
 }
 
+// awaitingElsewhere is awaiting, but every caller waits for the end on another
+// node than the one that works.
+func awaitingElsewhere(name string, callers int) *scenario {
+	return &scenario{name: name, section: theEngine, steps: 2,
+		run: closedLoop(func(ctx context.Context, e *env) ([]caller, func(), error) {
+			works, endWorks, err := e.engine(ctx, engine.Config{})
+			if err != nil {
+				return nil, nil, err
+			}
+			waits, endWaits, err := e.engine(ctx, engine.Config{InFlight: engine.InFlightConfig{Workers: -1}})
+			if err != nil {
+				endWorks()
+				return nil, nil, err
+			}
+			list := make([]caller, callers)
+			for i := range list {
+				next := asks(e, firstCaller+i, callers)
+				list[i] = func(ctx context.Context) (int, error) {
+					r, err := works.Submit(ctx, next())
+					if err == nil {
+						r, err = waits.Await(ctx, tenant, r.Record.Scope, r.Record.Key)
+					}
+					return 1, check(r, err, true)
+				}
+			}
+			return list, func() { endWaits(); endWorks() }, nil
+		})}
+}
+
 // standing is how many commands are in flight while others are done at once.
 const standing = 100_000
 

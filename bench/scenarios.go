@@ -50,6 +50,7 @@ func scenarios(crowd int) []*scenario {
 		awaiting(awaitOne, floorOne, 1),
 		awaiting(awaitMany, floorMany, 64),
 		awaiting("in flight: 256 callers", floorMany, 256),
+		awaitingElsewhere("in flight: 16 callers, seen on another node", 16),
 		amid(submitting(submitAmid, floorMany, 256, flips, false)),
 
 		restSingles(restMany, 64),
