@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,7 +53,7 @@ func (f flights) Landed(list []commit.Landed) {
 func (e *Engine) newInflight(in func(string) string, node string) *inflight.Runner {
 	return inflight.New(inflight.Config{
 		Pool: e.config.Pool, In: in, Node: node, Versions: func(name string) []*workflow.Workflow { return e.registry.byName[name] },
-		Submit: e.submitWaiting, Changed: e.watch.Changed, Hint: e.hints.Due, Polled: e.pipeline.SetClock, Now: e.now,
+		Submit: e.submitWaiting, Changed: e.watch.Changed, Hint: e.hints.Due, Polled: e.pipeline.SetClock, Paused: e.pauses.heard, Now: e.now,
 		Log: e.config.Log, Workers: e.config.InFlight.Workers, Lease: e.config.InFlight.Lease,
 	})
 }
@@ -92,13 +93,18 @@ func (e *Engine) stopInflight(ctx context.Context) {
 // to stop, and what it may have done is undone. So it is a request: the command
 // may succeed all the same. A command that is finished stays as it is.
 //
-// Errors: CommandNotFound, InvalidRequest, Unavailable.
+// Errors: CommandNotFound, ScopeInvalid for Pawl's own commands, InvalidRequest,
+// Unavailable.
 func (e *Engine) Cancel(ctx context.Context, tenant, scope, key, by string) (transitions.Record, error) {
 	if by == "" {
 		by = transitions.DefaultActor
 	}
 	if problem := transitions.TextProblem(by, transitions.MaxActor); problem != "" {
 		return transitions.Record{}, workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
+	}
+	if strings.HasPrefix(scope, transitions.Reserved) {
+		return transitions.Record{}, workflow.Errorf(workflow.ScopeInvalid,
+			"commands in scopes that begin with %q are Pawl's own; an operator may abandon them when they are stuck", transitions.Reserved)
 	}
 	ref := transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key}
 	if err := checkRef(ref); err != nil {

@@ -18,6 +18,9 @@ type Problem struct {
 	State   workflow.State        `json:"state,omitempty"`
 	Allowed []string              `json:"allowed,omitempty"`
 	Errors  []workflow.FieldError `json:"errors,omitempty"`
+
+	// Position is that of the transition, where the failure made one.
+	Position int64 `json:"position,omitzero"`
 }
 
 // problemTypes is where the documentation explains each code.
