@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/engine/commit"
@@ -28,6 +29,7 @@ type Engine struct {
 	queries  *queries
 	pipeline *commit.Pipeline
 	inflight *inflight.Runner
+	leases   *pgxpool.Pool // the runner's own
 	hints    *hints.Exchange
 	feed     *feed.Feed
 	watch    *watch.Hub
@@ -64,8 +66,8 @@ func New(c Config) (*Engine, error) {
 		GroupSize: c.Pipeline.GroupSize, GroupBytes: c.Pipeline.GroupBytes, LockWait: c.Pipeline.LockWait,
 		Outage: c.Pipeline.Outage, HookTimeout: c.Pipeline.HookTimeout, Horizon: c.Replay,
 	})
-	e.inflight = e.newInflight(in, node)
-	return e, nil
+	e.inflight, err = e.newInflight(in, node)
+	return e, err
 }
 
 // connect opens a connection with the pool's parameters.
@@ -113,6 +115,7 @@ func (e *Engine) Start(ctx context.Context) error {
 // told to end, and what they leave goes to another node at once. It may be called
 // twice.
 func (e *Engine) Stop(ctx context.Context) {
+	defer e.leases.Close()
 	if !e.started {
 		return
 	}

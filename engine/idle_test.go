@@ -77,7 +77,7 @@ func TestAnIdleNodeAsksTheDatabaseOnceASecond(t *testing.T) {
 func newestOfPipeline(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
 	return query[string](t, pool, `SELECT string_agg(application_name || ' ' || query_start, ', ' ORDER BY application_name) FROM pg_stat_activity
-		WHERE datname = current_database() AND application_name LIKE 'pawl %' AND application_name <> 'pawl listener'`)
+		WHERE datname = current_database() AND (application_name LIKE 'pawl committer%' OR application_name LIKE 'pawl lane%')`)
 }
 
 func TestAWorkflowIsPausedOnEveryNode(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine/commit"
 	"github.com/pawlhq/pawl/engine/inflight"
@@ -50,12 +51,24 @@ func (f flights) Landed(list []commit.Landed) {
 	}
 }
 
-func (e *Engine) newInflight(in func(string) string, node string) *inflight.Runner {
+// leaseConns are enough for the looks and the heartbeats of a node, which
+// must not wait for whoever else uses the user's pool: a lease would be lost.
+const leaseConns = 2
+
+func (e *Engine) newInflight(in func(string) string, node string) (*inflight.Runner, error) {
+	c := e.config.Pool.Config().Copy()
+	c.MaxConns, c.MinConns, c.MinIdleConns = leaseConns, 0, 0
+	c.ConnConfig.RuntimeParams["application_name"] = "pawl in flight"
+	pool, err := pgxpool.NewWithConfig(context.Background(), c)
+	if err != nil {
+		return nil, fmt.Errorf("engine: the pool of commands in flight: %w", err)
+	}
+	e.leases = pool
 	return inflight.New(inflight.Config{
-		Pool: e.config.Pool, In: in, Node: node, Versions: func(name string) []*workflow.Workflow { return e.registry.byName[name] },
+		Pool: pool, In: in, Node: node, Versions: func(name string) []*workflow.Workflow { return e.registry.byName[name] },
 		Submit: e.submitWaiting, Changed: e.watch.Changed, Hint: e.hints.Due, Polled: e.pipeline.SetClock, Paused: e.pauses.heard, Now: e.now,
 		Log: e.config.Log, Workers: e.config.InFlight.Workers, Lease: e.config.InFlight.Lease,
-	})
+	}), nil
 }
 
 // submitWaiting is submit, and waits for room in the queue: what goes on was

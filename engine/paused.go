@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,6 +22,8 @@ type pauses struct {
 
 	mu    sync.RWMutex
 	known map[pausedWorkflow]bool
+	told  [][2]string // what was heard last
+	read  time.Time   // what was asked for before this may be older
 }
 
 type pausedWorkflow struct{ tenant, workflow string }
@@ -52,8 +56,21 @@ func (p *pauses) load(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known = known
+	p.known, p.told, p.read = known, nil, time.Now()
 	return nil
+}
+
+// heard takes the list that came with the node's look for due work.
+func (p *pauses) heard(all [][2]string, asked time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if asked.Before(p.read) || p.told != nil && slices.Equal(all, p.told) {
+		return
+	}
+	p.known, p.told = make(map[pausedWorkflow]bool, len(all)), all
+	for _, w := range all {
+		p.known[pausedWorkflow{w[0], w[1]}] = true
+	}
 }
 
 // of lists what a tenant has paused, or all for "".

@@ -224,6 +224,9 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 	case t.Cause == ErrStopping:
 		return Later(0)
 	case last && (undo || !w.Checkable || f.Failures+1 >= checks*w.Retry.Attempts):
+		if w.AskPerson && w.Checkable { // the check could not tell
+			return ask(StuckUnknown, message)
+		}
 		return failedFor(workflow.FailureError, message, f.Attempt, true)
 	}
 	return again(w.Retry.Ceiling(f.Failures+1), message)

@@ -72,6 +72,6 @@ func (r *Runner) report(f *flight, progress []byte) {
 
 // undecidable gives a command back that cannot be decided as it is.
 func (r *Runner) undecidable(f *flight, err error) transitions.Verdict {
-	r.config.Log.Error("a command in flight cannot be decided; it waits for a person", f.attrs("error", err)...)
+	r.config.Log.Error("a command in flight cannot be decided", f.attrs("error", err)...)
 	return transitions.Undecidable(err)
 }

@@ -164,7 +164,7 @@ func TestAfterALostWorkerTheCheckTells(t *testing.T) {
 		"it has not, and there are none left": {nil, nil, due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 9 }), nil,
 			string(workflow.FailureAbandoned)},
 		"it has happened, the last time": {&text{"found"}, nil, due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 9 }), nil, `{"text":"found"}`},
-		"it cannot tell":                 {nil, errors.New("no answer"), due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 9 }), nil, string(workflow.FailureError)},
+		"it cannot tell, for long":       {nil, errors.New("no answer"), due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 18 }), nil, string(workflow.FailureError)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := database(t)

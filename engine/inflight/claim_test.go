@@ -138,6 +138,26 @@ func TestALeaseThatRunsOutIsTakenOverWithinASecond(t *testing.T) {
 	}
 }
 
+// However much is due, whose worker is lost does not wait behind it.
+func TestTakeoversComeBeforeWhatIsDue(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g := newGated()
+	for i := range 20 {
+		insert(t, pool, due(fmt.Sprint(i)))
+	}
+	lost := due("lost", leased("dead", -time.Second))
+	insert(t, pool, lost)
+	n := startNode(t, pool, job(t, g.work), workers(1))
+	if first := receive(t, "the first attempt", g.begun); first.Key != transitions.EffectKey(lost.ref()) {
+		t.Error("something else was done first")
+	}
+	for range 21 {
+		g.tell <- ""
+	}
+	eventually(t, "all are done", func() bool { return len(n.ended()) == 21 })
+}
+
 func TestWorkOfAnUnknownWorkflowOrVersionIsLeftForOthers(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

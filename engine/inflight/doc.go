@@ -24,9 +24,9 @@
 //
 // A command goes through these hands:
 //
-//	accepted here with a free worker ─┐
-//	due, or its lease has run out ────┴→ launch → an attempt → its verdict → the ending is submitted
-//	        └ look, claim                                        └→ it is given back: to be tried again, or for a person
+//	accepted here, with a free worker → Landed ──────┐
+//	due, or its lease has run out → look → claim ────┴→ launch → attempt ─┬→ end: its outcome is submitted
+//	                                                                      └→ giveBack: for later, or for a person
 //
 // One goroutine looks for due work and claims it: once a second, and when it has
 // reason to. One goroutine, the keeper, prolongs leases, stores progress and

@@ -103,6 +103,19 @@ func TestATimerFiresOnTime(t *testing.T) {
 	}
 }
 
+// It was committed long after it was due: the looks between the ticks do not go
+// back so far.
+func TestALateTimerIsFoundByTheNextTick(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	n := startNode(t, pool, job(t, atOnce))
+	eventually(t, "some looks are made", func() bool { return n.Stats().Looks > 1 })
+	late := due("late", scheduled, func(r *row) { r.RunAt = time.Now().Add(-time.Hour) })
+	insert(t, pool, late)
+	n.Wake()
+	eventually(t, "it fires", func() bool { return len(n.ended()) == 1 })
+}
+
 func TestAScheduledCommandIsTriedAgainOrLeftToAPerson(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -143,11 +156,11 @@ func TestAScheduledCommandThatWasTakenOverIsForgotten(t *testing.T) {
 	timer := due("a", scheduled)
 	insert(t, pool, timer)
 	slow := newNode(t, pool, w)
-	reached, go_on := make(chan struct{}), make(chan struct{})
+	reached, proceed := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	slow.refuse = func(*transitions.Prepared) error {
 		once.Do(func() { close(reached) })
-		<-go_on
+		<-proceed
 		return nil
 	}
 	slow.Start()
@@ -156,7 +169,7 @@ func TestAScheduledCommandThatWasTakenOverIsForgotten(t *testing.T) {
 	exec(t, pool, "UPDATE pawl.command SET locked_until = clock_timestamp() - interval '1 second', attempt = attempt + 1")
 	other := startNode(t, pool, w)
 	eventually(t, "another decides", func() bool { return len(other.ended())+len(slow.ended()) == 1 })
-	close(go_on)
+	close(proceed)
 	eventually(t, "it has noticed", func() bool { return slow.Stats().Lost == 1 && slow.Stats().Busy == 0 })
 	if got := read(t, pool, timer.ref()); got.Status != transitions.Succeeded {
 		t.Errorf("it is %+v", got.Record)

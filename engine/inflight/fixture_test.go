@@ -109,7 +109,7 @@ func newNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...f
 			}
 			return nil
 		},
-		Submit: n.submit, Changed: n.change, Polled: func(time.Time, time.Time, time.Time) {},
+		Submit: n.submit, Changed: n.change, Polled: func(time.Time, time.Time, time.Time) {}, Paused: func([][2]string, time.Time) {},
 		Hint: func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()

@@ -123,10 +123,10 @@ func (r *Runner) finish(f *flight) {
 	f.stop(nil)
 	f.quit()
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.held[f.Ref] == f {
 		delete(r.held, f.Ref)
 	}
-	r.mu.Unlock()
 	r.vacate(f.slot)
 }
 

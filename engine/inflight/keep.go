@@ -30,16 +30,30 @@ func (r *Runner) giveBack(f *flight, b *transitions.Back) {
 		}
 		n.runAt = r.config.Now().Add(wait)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.held[f.Ref] != f {
+	if !r.giveUp(f, n) {
 		return // another attempt has begun
 	}
 	r.stats.givenBack(b)
+	switch {
+	case b.Stuck != "":
+		r.config.Log.Warn("a command waits for a person", f.attrs("why", b.Stuck, "failure", b.Failure)...)
+	case b.Failed:
+		r.config.Log.Info("an attempt failed and is tried again", f.attrs("failure", b.Failure, "at", n.runAt)...)
+	}
+}
+
+// giveUp leaves a command to the keeper, if it is still held.
+func (r *Runner) giveUp(f *flight, n *note) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held[f.Ref] != f {
+		return false
+	}
 	delete(r.held, f.Ref)
 	n.progress = string(f.progress)
 	r.backs = append(r.backs, n)
 	poke(r.chores)
+	return true
 }
 
 // keep prolongs leases, stores progress and gives back, for all attempts of the

@@ -144,7 +144,7 @@ func TestAZombieChangesNothing(t *testing.T) {
 			if name == "by its heartbeats" && receive(t, "its context is done", mine.cause) != transitions.ErrLost {
 				t.Error("its context ended for another reason")
 			}
-			if zombie.log.count("lost the lease") != 1 {
+			if zombie.log.count("the lease of a command is gone") != 1 {
 				t.Errorf("logged %q", zombie.log.list)
 			}
 			theirs.tell <- "ok"

@@ -191,10 +191,11 @@ func (r *Runner) find(ctx context.Context, q question) ([]candidate, error) {
 	}
 	var theirs time.Time
 	var next *time.Time
+	var paused [][2]string
 	var found []candidate
 	var c candidate
 	var phase transitions.Phase
-	_, err = pgx.ForEachRow(rows, []any{&theirs, &next, &c.stale, &c.Tenant, &c.Scope, &c.Key, &c.attempt, &phase,
+	_, err = pgx.ForEachRow(rows, []any{&theirs, &next, &paused, &c.stale, &c.Tenant, &c.Scope, &c.Key, &c.attempt, &phase,
 		&c.slot.workflow, &c.slot.transition}, func() error {
 		if c.Tenant == "" {
 			return nil // there is nothing
@@ -210,6 +211,7 @@ func (r *Runner) find(ctx context.Context, q question) ([]candidate, error) {
 		return nil, err
 	}
 	r.config.Polled(theirs, sent, time.Now())
+	r.config.Paused(paused, sent)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if next != nil && (r.wanted.at.IsZero() || next.Before(r.wanted.at)) {

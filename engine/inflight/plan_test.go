@@ -145,8 +145,10 @@ func explain(t *testing.T, by querier, sql string, args ...any) (nodes []plan) {
 func check(t *testing.T, p plan) {
 	t.Helper()
 	switch p.Type {
-	case "Seq Scan", "Bitmap Heap Scan", "Sort":
-		t.Errorf("%s on %s", p.Type, p.Relation)
+	case "Seq Scan", "Bitmap Heap Scan":
+		if p.Relation != "paused" { // all of it is asked for
+			t.Errorf("%s on %s", p.Type, p.Relation)
+		}
 	case "Index Scan", "Index Only Scan":
 		bound, ok := probed[p.Index]
 		if !ok {

@@ -22,6 +22,7 @@ type Config struct {
 	Changed  func(refs []transitions.Ref)           // rows that changed other than by Submit. It must not block
 	Hint     func()                                 // there is due work that another node could take. It must not block
 	Polled   func(theirs, sent, received time.Time) // the database's clock, as a look saw it
+	Paused   func(all [][2]string, asked time.Time) // the workflows that are paused, each with its tenant before it. It must not block
 	Now      func() time.Time                       // by which commands are due
 	Log      *slog.Logger
 	Workers  int           // attempts at once

@@ -119,13 +119,13 @@ func (r *Runner) Reserve(w *workflow.Workflow, step *workflow.Step) bool {
 // Release gives back a worker that was reserved for a command that was not
 // accepted after all.
 func (r *Runner) Release(w *workflow.Workflow, step *workflow.Step) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.vacate(activity{w.Name, step.Name})
 }
 
-// vacate gives a slot back.
+// vacate gives a slot back to whoever waits for it. r.mu is held.
 func (r *Runner) vacate(a activity) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.slots.give(a) {
 		r.want(a == activity{})
 	}

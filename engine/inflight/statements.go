@@ -9,11 +9,11 @@ func newStatements(in func(sql string) string) statements {
 
 // lookSQL finds candidates over all tenants without a lock: first leases that
 // have run out, then scheduled commands and work that are due. Scheduled commands
-// are counted apart, so that they never wait behind a backlog of work. The first two
-// columns are there also when there is nothing to do: the database's clock, and
-// when something is due next. Parameters: now, how many scheduled commands, how
-// many others, the activities of which nothing can be taken now, since when
-// scheduled commands are due.
+// are counted apart, so that they never wait behind a backlog of work. The first
+// three columns are there also when there is nothing to do: the database's clock,
+// when something is due next, and which workflows are paused. Parameters: now,
+// how many scheduled commands, how many others, the activities of which nothing
+// can be taken now, since when scheduled commands are due.
 //
 // The index must be read in order, until there is enough: so whatever the
 // statistics say the planner is not to expect few rows, and read and sort all of
@@ -22,6 +22,7 @@ func newStatements(in func(sql string) string) statements {
 // bounds for a narrow range of which one is a row's.
 const lookSQL = `
 SELECT clock_timestamp(), (SELECT run_at FROM pawl.command WHERE run_at > (SELECT $1::timestamptz) ORDER BY run_at LIMIT 1),
+	(SELECT coalesce(json_agg(json_build_array(tenant, workflow) ORDER BY tenant, workflow), '[]') FROM pawl.paused),
 	coalesce(found.stale, false), coalesce(found.tenant, ''), coalesce(found.scope, ''), coalesce(found.key, ''), coalesce(found.attempt, 0),
 	coalesce(found.phase, ''), coalesce(found.workflow, ''), coalesce(found.transition, '')
 FROM (VALUES (1)) AS one LEFT JOIN (

@@ -100,7 +100,7 @@ func (r *Runner) missed(f *flight) {
 }
 
 // lost takes notice that another attempt has begun, or somebody else has ended
-// the command.
+// the command. That a timer is disarmed while it fires is nothing unusual.
 func (r *Runner) lost(f *flight) {
 	r.mu.Lock()
 	held := r.held[f.Ref] == f
@@ -108,9 +108,14 @@ func (r *Runner) lost(f *flight) {
 		delete(r.held, f.Ref)
 	}
 	r.mu.Unlock()
-	if held {
-		f.stop(transitions.ErrLost)
-		r.stats.lost.Add(1)
-		r.config.Log.Warn("lost the lease of a command: its worker did not hold it in time", f.attrs()...)
+	if !held {
+		return
 	}
+	f.stop(transitions.ErrLost)
+	r.stats.lost.Add(1)
+	tell := r.config.Log.Warn
+	if f.Phase == transitions.Scheduled {
+		tell = r.config.Log.Debug
+	}
+	tell("the lease of a command is gone: another attempt has begun, or the command has ended", f.attrs()...)
 }

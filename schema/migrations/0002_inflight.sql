@@ -55,6 +55,13 @@ ALTER TABLE pawl.instance
 COMMENT ON COLUMN pawl.instance.paused IS 'Nothing new is begun on it until it is resumed.';
 COMMENT ON COLUMN pawl.instance.links IS 'What ties it to others: the command in flight, effects that a later failure undoes, the parent.';
 
+-- As long as it knows nothing of the table, the planner may look for an instance
+-- whose id it has in this index, where it would read all of a tenant's entries
+-- for each. No column of the table is NULL; the condition says that the index is
+-- only for those who ask for a workflow.
+DROP INDEX pawl.instance_list;
+CREATE INDEX instance_list ON pawl.instance (tenant, workflow, state, id) WHERE workflow IS NOT NULL;
+
 CREATE TABLE pawl.paused (
 	tenant   text COLLATE "C" NOT NULL CHECK (octet_length(tenant) BETWEEN 1 AND 64),
 	workflow text COLLATE "C" NOT NULL,

@@ -1,4 +1,4 @@
-package inflight
+package transitions_test
 
 import (
 	"context"
@@ -61,6 +61,7 @@ func TestBeforeAnAttempt(t *testing.T) {
 		{"the first", "", transitions.InFlight{Attempt: 1}, "go on"},
 		{"a retry", "", transitions.InFlight{Attempt: 3, Failures: 2}, "go on"},
 		{"after a lost worker", "", transitions.InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
+		{"checked too often", "check", transitions.InFlight{Attempt: 7, Failures: 6, TakenFrom: "n"}, "abandoned after 6, unknown"},
 		{"after too many", "", transitions.InFlight{Attempt: 4, Failures: 3, TakenFrom: "n"}, "abandoned after 3, unknown"},
 		{"without a retry", "once", transitions.InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "abandoned after 1, unknown"},
 		{"not to be repeated", "asks", transitions.InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "failed_retryable unknown_outcome"},
@@ -123,7 +124,7 @@ func TestAfterAnAttempt(t *testing.T) {
 		{"the node stops", "", last, transitions.Try{Err: context.Canceled, Cause: transitions.ErrStopping}, "pending in 0s..0s"},
 		{"the lease is lost", "", last, transitions.Try{Err: broken, Cause: transitions.ErrLost}, "nothing"},
 		{"a panic", "", first, panicked, "failed_retryable in 0s..1s, counted"},
-		{"checked in vain", "check", transitions.InFlight{Attempt: 4, Failures: 3}, notDone, "abandoned after 3"},
+		{"checked in vain", "check", transitions.InFlight{Attempt: 4, Failures: 3}, notDone, "abandoned after 3, unknown"},
 
 		{"asks: an error that says what it is", "asks", first, transitions.Try{Err: broken}, "failed_retryable in 0s..1s, counted"},
 		{"asks: the last of those", "asks", last, transitions.Try{Err: broken}, "failed after 3, unknown"},
