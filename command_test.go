@@ -41,6 +41,9 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		{"serve --address 0.0.0.0:80", `shop: refusing to listen on 0.0.0.0:80: there is no authentication yet, so only this machine may connect; ` +
 			`listen on a loopback address such as 127.0.0.1:8080, and let a proxy that authenticates stand before it (see "shop serve --help")`},
 		{"serve --schema Pawl", `shop: the schema name "Pawl" is not 1 to 63 of a-z, 0-9 and _, beginning with a letter (see "shop serve --help")`},
+		{"serve --rate -1", `shop: --rate is negative (see "shop serve --help")`},
+		{"serve --workers -1", `shop: --workers is negative (see "shop serve --help")`},
+		{"serve --lease 500ms", `shop: --lease 500ms is less than a second: a node that is only slow would lose its work (see "shop serve --help")`},
 		{"migrate --schema 1", `shop: the schema name "1" is not 1 to 63 of a-z, 0-9 and _, beginning with a letter (see "shop migrate --help")`},
 		{"verify --instance x", `shop: --instance is not a UUID: invalid UUID length: 1 (see "shop verify --help")`},
 		{"diagram", `shop: accepts 1 arg(s), received 0 (see "shop diagram --help")`},

@@ -9,20 +9,34 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
-// blocks returns the code blocks of the README in a language.
-func blocks(t *testing.T, language string) []string {
+// takesTime is the title of the section about version 2 of the leave.
+const takesTime = "Work that takes time"
+
+// readme returns the README in two parts: without the section about what takes
+// time, and that section.
+func readme(t *testing.T) (rest, section string) {
 	t.Helper()
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	before, after, ok := strings.Cut(string(text), "\n## "+takesTime+"\n")
+	if !ok {
+		t.Fatalf("the README has no section %q", takesTime)
+	}
+	section, after, _ = strings.Cut(after, "\n## ")
+	return before + "\n## " + after, section
+}
+
+// blocks returns the code blocks of a text in a language.
+func blocks(t *testing.T, text, language string) []string {
+	t.Helper()
 	var found []string
-	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
 		found = append(found, m[1])
 	}
 	if len(found) == 0 {
@@ -31,9 +45,9 @@ func blocks(t *testing.T, language string) []string {
 	return found
 }
 
-// build compiles a program from files in a folder of this module, which the go
-// command passes over otherwise because its name begins with "_".
-func build(t *testing.T, files map[string]string) (program string) {
+// folder writes files to a folder of this module, which the go command passes
+// over otherwise because its name begins with "_".
+func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("building a program takes seconds")
@@ -52,6 +66,12 @@ func build(t *testing.T, files map[string]string) (program string) {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+// build compiles the program of a folder.
+func build(t *testing.T, dir string) (program string) {
+	t.Helper()
 	program = filepath.Join(t.TempDir(), "leave")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./"+dir).CombinedOutput(); err != nil {
 		t.Fatalf("the README does not compile: %v\n%s", err, out)
@@ -62,16 +82,24 @@ func build(t *testing.T, files map[string]string) (program string) {
 // The first workflow is a whole program: what it draws and what it answers is
 // what the README shows.
 func TestREADMEIsAsItSays(t *testing.T) {
-	program := build(t, map[string]string{"main.go": blocks(t, "go")[0]})
+	t.Parallel()
+	text, _ := readme(t)
+	program := build(t, folder(t, map[string]string{"main.go": blocks(t, text, "go")[0]}))
 	drawn, err := exec.CommandContext(t.Context(), program, "diagram", "leave").Output()
-	if err != nil || string(drawn) != blocks(t, "mermaid")[0] {
+	if err != nil || string(drawn) != blocks(t, text, "mermaid")[0] {
 		t.Errorf("diagram: %v\n%s", err, drawn)
 	}
+	converse(t, program, text)
+}
+
+// converse has the program answer what the text asks it with curl.
+func converse(t *testing.T, program, text string) {
+	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("there is no curl to ask it with")
 	}
 	address := serveREADME(t, program)
-	for _, block := range blocks(t, "console") {
+	for _, block := range blocks(t, text, "console") {
 		for command, want := range commands(block) {
 			if strings.HasPrefix(command, "curl ") {
 				ask(t, strings.ReplaceAll(command, "localhost:8080", address), want)
@@ -148,112 +176,5 @@ func ask(t *testing.T, command string, want []string) {
 			return
 		}
 		rest = rest[at[1]:]
-	}
-}
-
-// driver runs what the README shows of embedding.
-const driver = `package main
-
-import (
-	"context"
-	"fmt"
-	"log/slog"
-	"os"
-
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
-)
-
-func main() {
-	if err := drive(context.Background()); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-}
-
-func drive(ctx context.Context) error {
-	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	if err := run(ctx, pool); err != nil {
-		return err
-	}
-	if err := run(ctx, pool); err != nil {
-		return err
-	}
-	if _, err := pool.Exec(ctx, "CREATE TABLE employee AS SELECT 'Ann' AS name, 30 AS days_left"); err != nil {
-		return err
-	}
-	withSQL := workflow.Define("leave", 2, workflow.Start("request", Requested, request), approve).Final(Approved).Roles("manager")
-	eng, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{withSQL}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return err
-	}
-	if err := eng.Start(ctx); err != nil {
-		return err
-	}
-	defer eng.Stop(ctx)
-	c := transitions.Command{Workflow: "leave", Transition: "request", Key: "form-18", Payload: []byte(` + "`" + `{"number":"L-18","employee":"Ann","days":5}` + "`" + `)}
-	for range 2 { // the second is a retry, and must not take the days again
-		if err := requestWithDays(ctx, pool, eng, c); err != nil {
-			return err
-		}
-	}
-	receipt, err := eng.Submit(ctx, c)
-	if err != nil {
-		return err
-	}
-	receipt, err = eng.Submit(ctx, transitions.Command{Transition: "approve", Instance: receipt.Instance, Key: "verdict-18", Roles: []string{"manager"}})
-	if err != nil {
-		return err
-	}
-	if err := receipt.Err(); err != nil {
-		return err
-	}
-	var left int
-	if err := pool.QueryRow(ctx, "SELECT days_left FROM employee").Scan(&left); err != nil {
-		return err
-	}
-	fmt.Println("days left:", left)
-	return nil
-}
-`
-
-const snippetImports = `package main
-
-import (
-	"context"
-	"fmt"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/schema"
-	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
-)
-
-`
-
-// What the README shows of embedding does what it says.
-func TestREADMECodeRuns(t *testing.T) {
-	code := blocks(t, "go")
-	whole := strings.Replace(code[0], "func main() { pawl.Main(Workflow) }", "", 1)
-	whole = strings.Replace(whole, "\t\"github.com/pawlhq/pawl\"\n", "", 1)
-	program := build(t, map[string]string{
-		"main.go": whole, "snippets.go": snippetImports + strings.Join(code[1:], "\n"), "driver.go": driver,
-	})
-	c := exec.CommandContext(t.Context(), program)
-	c.Env = append(os.Environ(), "DATABASE_URL="+pgtest.URL(t))
-	c.WaitDelay = time.Second
-	out, err := c.CombinedOutput()
-	if want := "requested 1 false\nrequested 1 true\ndays left: 22\n"; err != nil || string(out) != want {
-		t.Errorf("%v\n got %s\nwant %s", err, out, want)
 	}
 }

@@ -21,6 +21,7 @@ func serveCommand(workflows []workflow.Source) *cobra.Command {
 	var address string
 	var workers int
 	var lease time.Duration
+	var rate float64
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the workflows over HTTP and WebSocket",
@@ -38,6 +39,10 @@ ends the process at once; other nodes then take over when its leases run out.`,
 			if config.InFlight, err = inFlight(workers, lease); err != nil {
 				return err
 			}
+			if rate < 0 {
+				return usagef("--rate is negative")
+			}
+			config.Rate = rate
 			config.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
 			return serve(c.Context(), config)
 		},
@@ -45,6 +50,7 @@ ends the process at once; other nodes then take over when its leases run out.`,
 	c.Flags().StringVar(&address, "address", DefaultAddress, "loopback host and port to listen on")
 	c.Flags().IntVar(&workers, "workers", 100, "how many activities, timers and scheduled commands to work on at once; 0 leaves them to other nodes")
 	c.Flags().DurationVar(&lease, "lease", 30*time.Second, "how long after the death of this node another one takes over what it was working on")
+	c.Flags().Float64Var(&rate, "rate", 0, "how many commands a second this node takes from each tenant; 0 is no limit")
 	return c
 }
 

@@ -43,6 +43,10 @@ type Config struct {
 	// right for most.
 	InFlight engine.InFlightConfig
 
+	// Rate is how many commands a second this node takes from each tenant over
+	// HTTP; more are refused with RateLimited. 0 is no limit.
+	Rate float64
+
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger
 }
@@ -130,7 +134,7 @@ func (s *Service) start(ctx context.Context) (err error) {
 		return err
 	}
 	s.engine = e
-	if s.api, err = api.New(e, api.Config{Logger: c.Log}); err != nil {
+	if s.api, err = api.New(e, api.Config{Logger: c.Log, Limits: api.Limits{Rate: c.Rate}}); err != nil {
 		return err
 	}
 	s.server = &http.Server{

@@ -24,11 +24,13 @@ import (
 var quiet = slog.New(slog.DiscardHandler)
 
 // service starts a service on a database of its own.
-func service(t *testing.T) *Service {
+func service(t *testing.T, change ...func(*Config)) *Service {
 	t.Helper()
-	s, err := Start(t.Context(), Config{
-		Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t), Address: "127.0.0.1:0", Log: quiet,
-	})
+	c := Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t), Address: "127.0.0.1:0", Log: quiet}
+	for _, f := range change {
+		f(&c)
+	}
+	s, err := Start(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +80,27 @@ func TestServiceServesItsWorkflows(t *testing.T) {
 	cancel()
 	if err := s.Wait(ended); err != nil {
 		t.Error(err)
+	}
+}
+
+// With defaults a service works on what it accepts; without workers it leaves
+// that to other nodes.
+func TestServiceWorksOnWhatItAcceptsUnlessItHasNoWorkers(t *testing.T) {
+	idle, err := inFlight(0, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status, s := range map[string]*Service{
+		"processing": service(t),
+		"pending":    service(t, func(c *Config) { c.InFlight = idle }),
+	} {
+		if code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart); code != 201 {
+			t.Fatal(code, body)
+		}
+		code, body := request(t, "POST", s.URL()+"/v1/workflows/order/keys/c-1:k-9/pay", `{"method":"card"}`)
+		if code != 202 || !strings.Contains(body, `"status":"`+status+`"`) {
+			t.Errorf("%d %s, want %s", code, body, status)
+		}
 	}
 }
 
@@ -191,4 +214,28 @@ func TestServeStopsInOrderOnSIGTERM(t *testing.T) {
 	case <-time.After(stopTimeout):
 		t.Fatal("still running")
 	}
+}
+
+// A tenant that sends more than its share is told when to come again.
+func TestAServiceLimitsTheRateOfEachTenant(t *testing.T) {
+	s, err := Start(t.Context(), Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t),
+		Address: "127.0.0.1:0", Log: quiet, Rate: 0.001})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Stop(context.Background()) })
+	for range 1100 { // more than may come at once
+		r, err := http.Post(s.URL()+"/v1/workflows/order/place?dry_run=true", "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Body.Close()
+		if r.StatusCode == http.StatusTooManyRequests {
+			if r.Header.Get("Retry-After") == "" {
+				t.Error("it does not say when")
+			}
+			return
+		}
+	}
+	t.Error("there is no limit")
 }

@@ -4,11 +4,11 @@
 // retries as an engine's, no database, and a clock that goes only when it is
 // told to. So a test of an order that expires after a day takes no day:
 //
-//	func TestAnUnpaidOrderExpires(t *testing.T) {
-//		sim := pawltest.Run(t, order.Workflow)
-//		o := sim.Start("order", "place", order.Cart{Total: 1299})
-//		sim.Skip(24 * time.Hour)
-//		if o.State() != order.Expired {
+//	func TestAnUnpaidOrderIsCancelled(t *testing.T) {
+//		sim := pawltest.Run(t, order.Workflow(provider.New()))
+//		o := sim.Start("order", "place", order.Place{Customer: "c-1", Cart: "k-9", Total: 1299, Currency: "EUR"})
+//		sim.Skip(order.PayWithin)
+//		if o.State() != order.Cancelled {
 //			t.Errorf("the order is %s", o.State())
 //		}
 //	}

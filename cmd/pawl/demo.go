@@ -15,9 +15,10 @@ func demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Show what Pawl does, and stay up to be explored",
-		Long: `Show what Pawl does: an order and a traffic fine over HTTP and WebSocket, with
-each exchange printed and checked, then a log of traffic fines replayed. Then
-the service stays up to be explored.
+		Long: `Show what Pawl does: orders that are paid at a provider, a reservation that runs
+out and a traffic fine, over HTTP and WebSocket, with each exchange printed and
+checked, then a log of traffic fines replayed. A second node is started, and
+killed at work. Then the service stays up to be explored.
 
 The tables are made anew at each start: in the database pawl_demo of the private
 PostgreSQL, or in the schema pawl_demo of the database that was named.`,

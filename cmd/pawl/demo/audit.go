@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// audit is the fourth chapter: whether the past can be changed unseen.
+// audit is the chapter about whether the past can be changed unseen.
 func (s *story) audit(ctx context.Context) error {
 	s.title("The audit chain")
 	instance, err := member(s.answers["fine"].body, "instance")

@@ -10,7 +10,7 @@ import (
 // crowd is how many clients send the same command at the same moment.
 const crowd = 50
 
-// crowd is the third chapter: who wins when all come at once.
+// crowd is the chapter about who wins when all come at once.
 func (s *story) crowd(ctx context.Context) error {
 	s.title("Fifty at once")
 	const theFine = "/v1/workflows/fine/keys/V2032"

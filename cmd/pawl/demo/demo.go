@@ -1,7 +1,8 @@
-// Package demo tells a story through the real interfaces: an order and a
-// traffic fine, over HTTP and WebSocket, on a real PostgreSQL. Every exchange
-// is printed, and what must hold is checked as it is told: a demo that would
-// show something else ends with an error.
+// Package demo tells a story through the real interfaces: orders that are paid
+// at a provider, a reservation that runs out and a traffic fine, over HTTP and
+// WebSocket, on a real PostgreSQL. Every exchange is printed, and what must hold
+// is checked as it is told: a demo that would show something else ends with an
+// error.
 package demo
 
 import (
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/cmd/pawl/shop"
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
@@ -67,7 +69,12 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
-	service, err := serve(ctx, c, st)
+	bank, err := shop.StartProvider(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bank.Stop()) }()
+	service, err := serve(ctx, c, st, bank)
 	if err != nil {
 		return err
 	}
@@ -76,12 +83,12 @@ func Run(ctx context.Context, c Config) (err error) {
 		defer cancel()
 		err = errors.Join(err, service.Stop(stopping))
 	}()
-	p.aside("serving at %s", service.URL())
+	p.aside("serving at %s, with a payment provider at %s", service.URL(), bank.URL())
 	p.aside("> is sent, < is received, = was checked")
 
-	s := newStory(service, st, p)
+	s := newStory(service, st, bank, p)
 	for _, chapter := range []func(context.Context) error{
-		s.order, s.fine, s.crowd, s.audit,
+		s.order, s.payment, s.cancellation, s.death, s.reservation, s.fine, s.crowd, s.audit,
 		func(ctx context.Context) error { return s.log(ctx, c.Data, cmp.Or(c.Events, DefaultEvents)) },
 	} {
 		if err := chapter(ctx); err != nil {
@@ -92,15 +99,15 @@ func Run(ctx context.Context, c Config) (err error) {
 	if c.Once || p.err != nil {
 		return p.err
 	}
-	p.explore(service.URL())
+	p.explore(service.URL(), bank.URL())
 	return errors.Join(p.err, service.Wait(ctx))
 }
 
 // serve starts the service. The usual port may be taken, by a service in real
 // use for instance; then another will do, unless this one was asked for.
-func serve(ctx context.Context, c Config, st *stage) (*pawl.Service, error) {
+func serve(ctx context.Context, c Config, st *stage, bank *shop.Provider) (*pawl.Service, error) {
 	config := pawl.Config{
-		Workflows: []workflow.Source{order.Workflow(provider.New()), fines.Workflow},
+		Workflows: []workflow.Source{order.Workflow(&provider.Client{URL: bank.URL()}), fines.Workflow, reservations},
 		Database:  st.url,
 		Schema:    st.schema,
 		Address:   c.Address,

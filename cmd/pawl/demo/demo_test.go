@@ -7,16 +7,27 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/cmd/pawl/shop"
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+// The second node of the story is this program again.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		os.Exit(pawl.Execute(shop.Command()))
+	}
+	pgtest.Main(m)
+}
 
 // The story is told, checks what it tells, and can be told again.
 func TestStoryIsAsToldAndCanBeToldAgain(t *testing.T) {
+	t.Parallel()
 	c := Config{Database: pgtest.URL(t), Once: true, Events: 500}
 	for range 2 {
 		var out bytes.Buffer
@@ -26,6 +37,8 @@ func TestStoryIsAsToldAndCanBeToldAgain(t *testing.T) {
 		}
 		for _, want := range []string{
 			"= a replay: the stored answer, byte for byte", "422 Unprocessable Entity", "the screen saw each of them once",
+			"= it took three attempts", "= c-1:k-10 was charged once", "= c-1:k-11 was charged once and refunded once",
+			"= done by the second attempt", "= c-1:k-12 was charged once", "= 1s after the table was held, by the timer",
 			"= one was done, 49 are replays", "= found: the row of version 2", "0 differences", "steps were as told",
 		} {
 			if !strings.Contains(out.String(), want) {
@@ -57,6 +70,7 @@ func TestSecondDemoOnADatabaseIsRefused(t *testing.T) {
 
 // Without Once the service stays up until it is told to end.
 func TestDemoStaysUpUntilItsContextEnds(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r, w := io.Pipe()
@@ -92,11 +106,21 @@ func TestDemoStaysUpUntilItsContextEnds(t *testing.T) {
 
 // A server that does something else than is told ends the story.
 func TestWhatIsNotAsToldEndsTheStory(t *testing.T) {
+	told := map[string]string{
+		"/ledger": `{"a":{"reference":"twice","charges":2},"b":{"reference":"apart","charges":1},
+			"c":{"reference":"apart","charges":1},"d":{"reference":"once","charges":1}}`,
+		"/events":  `{"events":[]}`,
+		"/history": `{"entries":[{"actor":"local","at":"2026-01-01T00:00:00Z"},{"actor":"local","at":"2026-01-01T00:00:01Z"}]}`,
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Idempotency-Key") == "again" {
 			w.Header().Set("Idempotent-Replayed", "true")
 		}
-		_, _ = io.WriteString(w, `{"state":"paid","n":1,"path":"`+r.URL.Path+`"}`)
+		body, ok := told[r.URL.Path]
+		if !ok {
+			body = `{"state":"paid","n":1,"path":"` + r.URL.Path + `"}`
+		}
+		_, _ = io.WriteString(w, body)
 	}))
 	defer server.Close()
 	tell := func(xs ...exchange) error {
@@ -118,6 +142,12 @@ func TestWhatIsNotAsToldEndsTheStory(t *testing.T) {
 		{"another answer", exchange{request: post("/b", "again", ""), status: 200, checks: []check{replayOf("a")}}, "the replay is"},
 		{"not first", exchange{request: post("/a", "again", ""), status: 200, checks: []check{first}}, `Idempotent-Replayed is "true"`},
 		{"another row", exchange{request: get("/a"), status: 200, checks: []check{brokenAt("x")}}, `no "broken"`},
+		{"charged twice", exchange{request: get("/ledger"), status: 200, checks: []check{books("twice", 1, 0, "")}}, "charged 2 times"},
+		{"charged with two keys", exchange{request: get("/ledger"), status: 200, checks: []check{books("apart", 1, 0, "")}}, "with 2 keys"},
+		{"not asked to charge", exchange{request: get("/ledger"), status: 200, checks: []check{books("never", 1, 0, "")}}, "with 0 keys"},
+		{"charged once", exchange{request: get("/ledger"), status: 200, checks: []check{books("once", 1, 0, "")}}, ""},
+		{"no event", exchange{request: get("/events"), status: 200, checks: []check{events(1, "")}}, `"events" is [], and should be 1`},
+		{"by a person", exchange{request: get("/history"), status: 200, checks: []check{byTimer(time.Second)}}, "the history is"},
 	} {
 		err := tell(asked, tt.told)
 		switch {
@@ -129,8 +159,26 @@ func TestWhatIsNotAsToldEndsTheStory(t *testing.T) {
 	}
 }
 
+// What a second node says when it does not serve is in the error.
+func TestSecondNodeThatDoesNotServeEndsTheStory(t *testing.T) {
+	bank, err := shop.StartProvider(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := bank.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s := &story{printer: &printer{out: io.Discard}, stage: &stage{schema: name}, bank: bank}
+	if _, err := s.startNode(t.Context(), "1ms"); err == nil || !strings.Contains(err.Error(), "--lease 1ms is less than a second") {
+		t.Errorf("%v", err)
+	}
+}
+
 // Nobody listens: that is a failure, and not a story without end.
 func TestOutputThatCannotBeWrittenEndsTheDemo(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("the pipe is broken")
 	r, w := io.Pipe()
 	_ = r.CloseWithError(broken)

@@ -15,7 +15,7 @@ const (
 	theFine    = "/v1/workflows/fine/keys/V2031"
 )
 
-// fine is the second chapter: following what happens, and losing nothing.
+// fine is the chapter about following what happens, and losing nothing.
 func (s *story) fine(ctx context.Context) error {
 	s.title("A traffic fine, followed over a WebSocket")
 	s.narrate("A clerk's screen subscribes to everything that happens to fines, from the beginning\nof the log.")

@@ -2,7 +2,7 @@ package demo
 
 import "context"
 
-// order is the first chapter: what a retry is.
+// order is the chapter about what a retry is.
 func (s *story) order(ctx context.Context) error {
 	const (
 		place    = "/v1/workflows/order/place"
@@ -52,8 +52,9 @@ func (s *story) order(ctx context.Context) error {
 			checks: []check{replayOf("too early")},
 		},
 		{
-			tell:    "The money arrives. The order is addressed by the shop's own number.",
-			request: post(theOrder+"/pay", "pay-1", `{"method":"card"}`), status: 200,
+			tell: "The customer pays. The order is addressed by the shop's own number. A payment\n" +
+				"provider is asked, which takes a moment, and the client prefers to wait for it.",
+			request: post(theOrder+"/pay", "pay-1", card).with("Prefer", "wait=10"), status: 200,
 			checks: []check{first, has("state", "paid", ""), sameInstanceAs("placed")},
 		},
 	}); err != nil {
@@ -89,17 +90,17 @@ func (s *story) ship(ctx context.Context, instance, theOrder, parcel string) err
 		{
 			tell:    "The order is as it was.",
 			request: get(theOrder), status: 200,
-			checks: []check{has("state", "paid", ""), header("ETag", `"2"`, "still at version 2")},
+			checks: []check{has("state", "paid", ""), header("ETag", `"3"`, "still at version 3: the payment made two, when it began and when it ended")},
 		},
 		{
 			tell:    "Wanda ships it, provided that it is still at the version that she has seen.",
-			request: ship.with("Pawl-Actor", "wanda").with("Pawl-Roles", "warehouse").with("If-Match", `"2"`), status: 200,
+			request: ship.with("Pawl-Actor", "wanda").with("Pawl-Roles", "warehouse").with("If-Match", `"3"`), status: 200,
 			checks: []check{first, has("state", "shipped", "")},
 		},
 		{
-			tell: "Somebody who has still version 2 on the screen wants to refund it, and learns that it\n" +
+			tell: "Somebody who has still version 3 on the screen wants to refund it, and learns that it\n" +
 				"has moved on.",
-			request: post(theOrder+"/refund", "refund-1", `{"reason":"changed my mind"}`).with("If-Match", `"2"`), status: 412,
+			request: post(theOrder+"/refund", "refund-1", `{"reason":"changed my mind"}`).with("If-Match", `"3"`), status: 412,
 			checks: []check{refused("version_conflict", "")},
 		},
 		{

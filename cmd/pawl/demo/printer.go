@@ -64,7 +64,7 @@ func (p *printer) held(format string, args ...any) {
 }
 
 // explore says what can be tried while the service is up.
-func (p *printer) explore(url string) {
+func (p *printer) explore(url, bank string) {
 	p.printf(`
 The service stays up until you press Ctrl-C. Its tables hold what you have just
 seen. In another terminal, try:
@@ -77,6 +77,10 @@ seen. In another terminal, try:
   curl -i %[1]s/v1/workflows/order/place \
     -H 'Content-Type: application/json' -H 'Idempotency-Key: mine-1' \
     -d '{"customer":"c-2","cart":"k-1","total":4200,"currency":"EUR"}'
+  curl -i %[1]s/v1/workflows/order/keys/c-2:k-1/pay \
+    -H 'Content-Type: application/json' -H 'Idempotency-Key: mine-2' \
+    -H 'Prefer: wait=10' -d '{"method":"card"}'
+  curl %[2]s/ledger
 
-`, url)
+`, url, bank)
 }

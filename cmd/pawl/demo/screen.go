@@ -17,7 +17,8 @@ import (
 // patience bounds the wait for a message.
 const patience = 20 * time.Second
 
-// screen is a clerk's screen: a WebSocket that follows the log of fines.
+// screen is somebody's screen: a WebSocket that follows the log of fines, or a
+// command.
 type screen struct {
 	story *story
 	ws    *websocket.Conn
@@ -31,10 +32,12 @@ type message struct {
 	Position int64          `json:"position"`
 	More     bool           `json:"more"` // the transition has another event
 	Event    jsontext.Value `json:"event"`
+	Command  jsontext.Value `json:"command"` // how it stands
+	Final    bool           `json:"final"`   // and that is its end
 }
 
-// subscribe connects and follows fines after a position, or from "start".
-func (s *story) subscribe(ctx context.Context, after string) (*screen, error) {
+// dial opens the stream.
+func (s *story) dial(ctx context.Context) (*screen, error) {
 	dialer := websocket.Dialer{Subprotocols: []string{api.Subprotocol}, HandshakeTimeout: patience}
 	ws, resp, err := dialer.DialContext(ctx, "ws"+strings.TrimPrefix(s.url, "http")+"/v1/stream", nil)
 	if err != nil {
@@ -42,26 +45,65 @@ func (s *story) subscribe(ctx context.Context, after string) (*screen, error) {
 	}
 	s.sent("GET /v1/stream, upgrade to WebSocket")
 	s.received("%s", resp.Status)
-	sc := &screen{story: s, ws: ws}
+	return &screen{story: s, ws: ws}, nil
+}
+
+// subscribe connects and follows fines after a position, or from "start".
+func (s *story) subscribe(ctx context.Context, after string) (*screen, error) {
+	sc, err := s.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
 	from := after
 	if _, err := strconv.ParseInt(after, 10, 64); err != nil {
 		from = strconv.Quote(after)
 	}
-	ask := `{"op":"subscribe","id":"fines","after":` + from + `,"filter":{"workflow":"fine"}}`
-	s.sent("%s", ask)
-	if err := ws.WriteMessage(websocket.TextMessage, []byte(ask)); err != nil {
-		sc.cut()
-		return nil, fmt.Errorf("subscribe: %w", err)
+	err = sc.say(`{"op":"subscribe","id":"fines","after":` + from + `,"filter":{"workflow":"fine"}}`)
+	if err == nil {
+		err = sc.readUntil("subscribed")
 	}
-	if err := sc.readUntil("subscribed"); err != nil {
+	if err != nil {
 		sc.cut()
 		return nil, err
 	}
 	return sc, nil
 }
 
+// watch connects and follows a command to its end, which it returns.
+func (s *story) watch(ctx context.Context, scope, key string) (end answer, err error) {
+	sc, err := s.dial(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	defer sc.cut()
+	if err := sc.say(fmt.Sprintf(`{"op":"watch","id":"payment","scope":%q,"key":%q}`, scope, key)); err != nil {
+		return answer{}, err
+	}
+	for {
+		m, err := sc.read()
+		if err != nil {
+			return answer{}, err
+		}
+		if m.Op != "status" {
+			return answer{}, fmt.Errorf("the stream says %q, and should say how the command stands", m.Op)
+		}
+		if m.Final {
+			return answer{body: m.Command}, nil
+		}
+	}
+}
+
+// say sends a message.
+func (sc *screen) say(text string) error {
+	sc.story.sent("%s", text)
+	if err := sc.ws.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+		return fmt.Errorf("send to the stream: %w", err)
+	}
+	return nil
+}
+
 // read returns the next message.
-func (sc *screen) read() (message, error) {
+func (sc *screen) read() (m message, err error) {
 	if err := sc.ws.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return message{}, err
 	}
@@ -69,11 +111,17 @@ func (sc *screen) read() (message, error) {
 	if err != nil {
 		return message{}, fmt.Errorf("read the stream: %w", err)
 	}
-	sc.story.received("%s", text)
-	var m message
 	if err := json.Unmarshal(text, &m); err != nil {
 		return message{}, fmt.Errorf("a message of the stream cannot be read: %w", err)
 	}
+	shown := string(text)
+	if m.Op == "status" {
+		if shown, err = brief(m.Command); err != nil {
+			return message{}, err
+		}
+		shown = `{"op":"status",…,"command":` + shown + "}"
+	}
+	sc.story.received("%s", shown)
 	return m, nil
 }
 

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/cmd/pawl/shop"
 	"github.com/pawlhq/pawl/engine"
 )
 
@@ -18,14 +20,15 @@ type story struct {
 	url     string // of the service
 	engine  *engine.Engine
 	stage   *stage
+	bank    *shop.Provider // where orders are paid
 	client  *http.Client
 	steps   int               // counts what was told
 	answers map[string]answer // that later exchanges are compared with
 }
 
-func newStory(service *pawl.Service, st *stage, p *printer) *story {
+func newStory(service *pawl.Service, st *stage, bank *shop.Provider, p *printer) *story {
 	return &story{
-		printer: p, url: service.URL(), engine: service.Engine(), stage: st, answers: map[string]answer{},
+		printer: p, url: service.URL(), engine: service.Engine(), stage: st, bank: bank, answers: map[string]answer{},
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: crowd}},
 	}
 }
@@ -43,6 +46,7 @@ type exchange struct {
 // are shown; a request with a body is of JSON.
 type request struct {
 	method, path string
+	host         string   // "" is the service, else another one's URL
 	header       []string // name, value, name, value
 	body         string
 }
@@ -64,6 +68,12 @@ func post(path, key, body string) request {
 // with adds a header line.
 func (r request) with(name, value string) request {
 	r.header = append(append([]string{}, r.header...), name, value)
+	return r
+}
+
+// to sends the request to another host, by its URL.
+func (r request) to(host string) request {
+	r.host = host
 	return r
 }
 
@@ -116,17 +126,7 @@ func (s *story) check(a answer, checks []check) error {
 
 // send sends a request and reads the answer to its end.
 func (s *story) send(ctx context.Context, r request) (a answer, err error) {
-	req, err := http.NewRequestWithContext(ctx, r.method, s.url+r.path, strings.NewReader(r.body))
-	if err != nil {
-		return answer{}, err
-	}
-	if r.method == http.MethodPost {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	for i := 0; i < len(r.header); i += 2 {
-		req.Header.Set(r.header[i], r.header[i+1])
-	}
-	resp, err := s.client.Do(req)
+	resp, err := s.begin(ctx, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -137,8 +137,23 @@ func (s *story) send(ctx context.Context, r request) (a answer, err error) {
 	return answer{status: resp.StatusCode, header: resp.Header, body: body}, err
 }
 
+// begin sends a request and leaves the answer to be read.
+func (s *story) begin(ctx context.Context, r request) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, r.method, cmp.Or(r.host, s.url)+r.path, strings.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	if r.method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(r.header); i += 2 {
+		req.Header.Set(r.header[i], r.header[i+1])
+	}
+	return s.client.Do(req)
+}
+
 func (s *story) showRequest(r request) {
-	s.sent("%s %s", r.method, r.path)
+	s.sent("%s %s%s", r.method, r.host, r.path)
 	for i := 0; i < len(r.header); i += 2 {
 		s.sent("%s: %s", r.header[i], r.header[i+1])
 	}
@@ -148,7 +163,7 @@ func (s *story) showRequest(r request) {
 }
 
 // shown are the header lines of an answer that the story is about.
-var shown = []string{"Location", "ETag", "Pawl-Position", "Idempotent-Replayed", "Pawl-Dry-Run"}
+var shown = []string{"Location", "ETag", "Pawl-Position", "Idempotent-Replayed", "Pawl-Dry-Run", "Retry-After", "Preference-Applied"}
 
 func (s *story) showAnswer(a answer) {
 	s.received("%d %s", a.status, http.StatusText(a.status))

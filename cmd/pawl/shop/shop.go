@@ -36,6 +36,7 @@ func payAt(serve *cobra.Command, client *provider.Client) {
 	var named string
 	serve.Flags().StringVar(&named, "payments", os.Getenv("PAWL_PAYMENTS"),
 		"URL of the payment provider that all nodes share; default is PAWL_PAYMENTS, or else one in this process, for this node alone")
+	serve.Flags().Lookup("payments").DefValue = "" // a help text must not show a password
 	run := serve.RunE
 	serve.RunE = func(c *cobra.Command, args []string) error {
 		if named != "" {

@@ -1,0 +1,166 @@
+package shop
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// serve runs the command serve until the test ends. It returns what it logged
+// before it served, and where it serves.
+func serve(t *testing.T, args ...string) (log, url string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	root := Command()
+	root.SetArgs(append([]string{"serve", "--address", "127.0.0.1:0", "--database", pgtest.URL(t)}, args...))
+	r, w := io.Pipe()
+	root.SetErr(w)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- root.ExecuteContext(ctx)
+		_ = w.Close()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		_, _ = io.Copy(io.Discard, r)
+		if err := <-ended; err != nil {
+			t.Errorf("serve ended with %v", err)
+		}
+	})
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		if _, rest, ok := strings.Cut(lines.Text(), "msg=serving url="); ok {
+			return log, strings.Fields(rest)[0]
+		}
+		log += lines.Text() + "\n"
+	}
+	t.Fatalf("it does not serve:\n%s", log)
+	return "", ""
+}
+
+// command sends a command and wants an answer with the status.
+func command(t *testing.T, url, body string, status int) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Content-Type": "application/json", "Idempotency-Key": "k", "Prefer": "wait=20"} {
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != status {
+		t.Fatalf("%s: %d %s, %v", url, resp.StatusCode, text, err)
+	}
+}
+
+// shopping places an order at a service and pays it.
+func shopping(t *testing.T, url string) {
+	t.Helper()
+	command(t, url+"/v1/workflows/order/place", `{"customer":"c-1","cart":"k-9","total":4200,"currency":"EUR"}`, 201)
+	command(t, url+"/v1/workflows/order/keys/c-1:k-9/pay", `{"method":"card"}`, 200)
+}
+
+func TestOrdersArePaidAtTheProviderThatIsNamed(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args func(url string) []string
+	}{
+		{"by the flag", func(url string) []string { return []string{"--payments", url + "/"} }},
+		{"by the environment", func(url string) []string {
+			t.Setenv("PAWL_PAYMENTS", url)
+			return nil
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bank, err := StartProvider(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := bank.Stop(); err != nil {
+					t.Error(err)
+				}
+			}()
+			log, url := serve(t, tt.args(bank.URL())...)
+			shopping(t, url)
+			if len(bank.Ledger()) != 1 || strings.Contains(log, "payments") {
+				t.Errorf("the provider has %v, and the log says\n%s", bank.Ledger(), log)
+			}
+		})
+	}
+}
+
+func TestOrdersArePaidInTheProcessWhereNoProviderIsNamed(t *testing.T) {
+	log, url := serve(t)
+	shopping(t, url)
+	_, bank, ok := strings.Cut(log, `msg="payments go to a provider in this process, which forgets them when it ends" url=`)
+	if !ok {
+		t.Fatalf("the log says\n%s", log)
+	}
+	resp, err := http.Get(strings.Fields(bank)[0] + "/ledger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if ledger, err := io.ReadAll(resp.Body); err != nil || !bytes.Contains(ledger, []byte(`"charges":1`)) {
+		t.Errorf("the ledger is %s, %v", ledger, err)
+	}
+}
+
+func TestProviderThatCannotBeIsAMistakeInTheCall(t *testing.T) {
+	for _, url := range []string{"payments", "127.0.0.1:8090", "ftp://127.0.0.1", "http://", "http://bank/?a=b", "http://%zz"} {
+		root := Command()
+		root.SetArgs([]string{"serve", "--payments", url})
+		var stderr bytes.Buffer
+		root.SetErr(&stderr)
+		if code := pawl.Execute(root); code != 2 || !strings.Contains(stderr.String(), "--payments: ") {
+			t.Errorf("%s: exit %d, %s", url, code, stderr.String())
+		}
+	}
+}
+
+func TestHelpDoesNotShowThePasswordOfTheProvider(t *testing.T) {
+	t.Setenv("PAWL_PAYMENTS", "http://me:sesame@127.0.0.1:8090")
+	root := Command()
+	root.SetArgs([]string{"serve", "--help"})
+	var out bytes.Buffer
+	root.SetOut(&out)
+	if code := pawl.Execute(root); code != 0 || !strings.Contains(out.String(), "--payments") || strings.Contains(out.String(), "sesame") {
+		t.Errorf("exit %d\n%s", code, out.String())
+	}
+}
+
+func TestProviderIsGoneWhenItIsStopped(t *testing.T) {
+	p, err := StartProvider(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	charge := provider.Charge{Amount: 1, Currency: "EUR", Method: "card", Reference: "r"}
+	c := provider.Client{URL: p.URL()}
+	if _, err := c.Charge(t.Context(), "k", charge); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := c.Charge(t.Context(), "k", charge); err == nil || provider.IsFinal(err) {
+		t.Errorf("a provider that was stopped answers %v", err)
+	}
+}
