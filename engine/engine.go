@@ -103,7 +103,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	e.feed.Start()
 	e.watch.Start()
-	e.hints.Start(hints.Listener{Head: e.feed.Heard, Changed: e.watch.Heard, Due: e.inflight.Wake})
+	e.hints.Start(hints.Listener{Head: e.feed.Heard, Changed: e.heard, Due: e.inflight.Wake})
 	e.inflight.Start()
 	e.started = true
 	return nil

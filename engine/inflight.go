@@ -80,6 +80,12 @@ func (e *Engine) submitWaiting(ctx context.Context, p *transitions.Prepared) (tr
 	return reply.Receipt, reply.Err
 }
 
+// heard takes notice of commands that other nodes have changed.
+func (e *Engine) heard(commands []uint64) {
+	e.watch.Heard(commands)
+	e.inflight.Heard(commands)
+}
+
 // nodeName is who holds this engine's leases: whoever reads it finds the process,
 // and no other engine has it.
 func nodeName() string {

@@ -75,3 +75,30 @@ func TestAnActivityIsDoneAndItsEndAwaited(t *testing.T) {
 		t.Errorf("the duplicate got %+v, %v; want %s", again, err, done.Body)
 	}
 }
+
+// The lease is long, so that no heartbeat comes in time: the hint does.
+func TestACancelOnAnotherNodeStopsTheAttemptAtOnce(t *testing.T) {
+	pool := database(t)
+	begun := make(chan bool, 1)
+	send := func(ctx context.Context, _ *workflow.Attempt) (track, error) {
+		begun <- true
+		<-ctx.Done()
+		return track{}, ctx.Err()
+	}
+	long := func(c *engine.Config) { c.InFlight.Lease = time.Minute }
+	works := newEngine(t, pool, with(parcels(send)), long)
+	asks := newEngine(t, pool, with(parcels(send)), long, func(c *engine.Config) { c.InFlight.Workers = -1 })
+	r := submit(t, works, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
+	accepted := submit(t, works, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance})
+	<-begun
+	if _, err := asks.Cancel(t.Context(), "", accepted.Record.Scope, "2", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // the first heartbeat comes after ten
+	defer cancel()
+	done, err := asks.Await(ctx, "", accepted.Record.Scope, "2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, done.Err(), workflow.CommandCancelled)
+}

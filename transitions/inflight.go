@@ -28,6 +28,21 @@ const (
 // Ref names a command.
 type Ref struct{ Tenant, Scope, Key string }
 
+// Hash is what a command is called among nodes: the FNV-1a hash of its name, each
+// part ended by a NUL, which none contains. Two commands can have one hash: it is
+// for hints only.
+func (r Ref) Hash() uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for _, part := range [...]string{r.Tenant, r.Scope, r.Key} {
+		for i := range len(part) {
+			h = (h ^ uint64(part[i])) * prime
+		}
+		h *= prime
+	}
+	return h
+}
+
 // Request is what a command in flight was asked, as it is stored until it is
 // finished.
 type Request struct {

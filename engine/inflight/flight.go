@@ -30,6 +30,7 @@ type flight struct {
 	deadline  time.Time // after it the lease is left to run out; zero: it is not known yet
 	submitted bool      // the attempt is over, and its outcome is on its way to be committed
 	progress  []byte    // the newest report that is not stored
+	doubted   bool      // another node has changed its row
 }
 
 // attrs are what a log entry about the command says.

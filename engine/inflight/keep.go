@@ -109,7 +109,7 @@ func (r *Runner) gather(now time.Time, all bool) map[string][]*note {
 	notes := map[string][]*note{}
 	add := func(f *flight) {
 		notes[f.Tenant] = append(notes[f.Tenant], &note{flight: f, progress: string(f.progress)})
-		f.progress = nil
+		f.progress, f.doubted = nil, false
 	}
 	reports := !r.reportAt.IsZero() && !now.Before(r.reportAt)
 	if reports {
@@ -124,7 +124,7 @@ func (r *Runner) gather(now time.Time, all bool) map[string][]*note {
 		}
 	case reports:
 		for _, f := range r.reported {
-			if f.progress != nil && f.keeps(now) && r.held[f.Ref] == f {
+			if (f.progress != nil || f.doubted) && f.keeps(now) && r.held[f.Ref] == f {
 				add(f)
 			}
 		}
@@ -142,6 +142,29 @@ func (r *Runner) gather(now time.Time, all bool) map[string][]*note {
 	}
 	r.backs = waiting
 	return notes
+}
+
+// Heard takes notice that other nodes have changed commands with these hashes.
+// One that is worked on here may have been asked to stop: its heartbeat, which
+// tells, is sent now.
+func (r *Runner) Heard(commands []uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.held) == 0 {
+		return
+	}
+	changed := make(map[uint64]bool, len(commands))
+	for _, c := range commands {
+		changed[c] = true
+	}
+	for ref, f := range r.held {
+		if changed[ref.Hash()] {
+			f.doubted = true
+			r.reported = append(r.reported, f)
+			r.reportAt = time.Now()
+			poke(r.chores)
+		}
+	}
 }
 
 // keeps reports whether the lease goes on: not beyond the time that the attempt

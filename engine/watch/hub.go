@@ -69,7 +69,7 @@ func (h *Hub) Stop() {
 func (h *Hub) Changed(refs []transitions.Ref) {
 	hashes := make([]uint64, len(refs))
 	for i, ref := range refs {
-		hashes[i] = hash(ref)
+		hashes[i] = ref.Hash()
 	}
 	h.mu.Lock()
 	for _, hash := range hashes {
@@ -88,7 +88,7 @@ func (h *Hub) Changed(refs []transitions.Ref) {
 func (h *Hub) Ended(ref transitions.Ref, answer transitions.Receipt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c := h.find(hash(ref), ref); c != nil {
+	if c := h.find(ref.Hash(), ref); c != nil {
 		answer.Replayed = true
 		c.answer = &answer
 		c.announce()
@@ -130,7 +130,7 @@ func (h *Hub) poll() {
 
 // join is the command that somebody begins to watch. h.mu is held.
 func (h *Hub) join(ref transitions.Ref) *command {
-	hash := hash(ref)
+	hash := ref.Hash()
 	c := h.find(hash, ref)
 	if c == nil {
 		c = &command{ref: ref, hash: hash, changed: make(chan struct{})}
@@ -159,19 +159,4 @@ func (h *Hub) find(hash uint64, ref transitions.Ref) *command {
 		}
 	}
 	return nil
-}
-
-// hash is what a command is called among nodes: the FNV-1a hash of its name,
-// each part ended by a NUL, which none contains. Two commands with one hash are
-// read when either changes, and that is all.
-func hash(ref transitions.Ref) uint64 {
-	const offset, prime = 14695981039346656037, 1099511628211
-	h := uint64(offset)
-	for _, part := range [...]string{ref.Tenant, ref.Scope, ref.Key} {
-		for i := range len(part) {
-			h = (h ^ uint64(part[i])) * prime
-		}
-		h *= prime
-	}
-	return h
 }

@@ -115,7 +115,7 @@ func TestWhoWaitsForTheEndIsNotBotheredByChangesHere(t *testing.T) {
 	if touched() {
 		t.Error("a change here has it read for who waits for the end")
 	}
-	h.Heard([]uint64{hash(ref)})
+	h.Heard([]uint64{ref.Hash()})
 	if !touched() {
 		t.Error("a change elsewhere does not have it read")
 	}
@@ -168,7 +168,7 @@ func TestTheHashIsFNVOfTheNamesParts(t *testing.T) {
 		for _, part := range []string{ref.Tenant, ref.Scope, ref.Key} {
 			want.Write(append([]byte(part), 0))
 		}
-		if got := hash(ref); got != want.Sum64() {
+		if got := ref.Hash(); got != want.Sum64() {
 			t.Errorf("%+v: got %#x, want %#x", ref, got, want.Sum64())
 		}
 	}
