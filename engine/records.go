@@ -17,7 +17,7 @@ const (
 	recordColumns = `c.scope, c.key, c.fingerprint, c.status, c.workflow, c.transition, c.instance, coalesce(c.version, 0),
 	coalesce(a.position, 0), coalesce(c.code, 0), c.body, c.actor, c.created_at, coalesce(c.updated_at, c.finished_at, c.created_at),
 	c.finished_at, c.expires_at, coalesce(c.phase, ''), coalesce(c.attempt, 0), coalesce(c.failures, 0), coalesce(c.revision, 0),
-	coalesce(c.claimed_by, ''), c.claimed_at, c.locked_until, c.run_at, c.progress::text, coalesce(c.failure, ''),
+	coalesce(c.claimed_by, ''), c.claimed_at, coalesce(c.locked_until, c.held_until), c.run_at, c.progress::text, coalesce(c.failure, ''),
 	coalesce(c.stuck, ''), coalesce(c.cancelled_by, '')`
 
 	recordAudit = ` LEFT JOIN LATERAL (SELECT a.position FROM pawl.audit a

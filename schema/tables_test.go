@@ -43,6 +43,7 @@ var validRows = map[string]row{
 		"version": "1", "transition": "'t'", "state": "'s'", "at": "now()", "payload": "'{}'"},
 	"definition": {"workflow": "'w'", "version": "1", "hash": "'h'", "spec": "'{}'"},
 	"paused":     {"tenant": "'t'", "workflow": "'w'", "actor": "''", "at": "now()"},
+	"inbox":      {"tenant": "'t'", "consumer": "'c'", "message": "'m'", "hash": hash32, "consumed_at": "now()", "expires_at": "now()"},
 }
 
 // inFlight makes the row of a command that waits for a worker.
@@ -54,6 +55,9 @@ var leased = inFlight.with(row{"status": "'processing'", "run_at": "NULL", "clai
 
 // stuck makes the row of a command that waits for a person.
 var stuck = inFlight.with(row{"status": "'failed_retryable'", "run_at": "NULL", "stuck": "'undo_failed'"})
+
+// held makes the row of a command that a SQL caller has claimed.
+var held = leased.with(row{"phase": "'sql'", "locked_until": "NULL", "held_until": "now()"})
 
 // with returns the row with some columns changed.
 func (r row) with(change row) row {
@@ -133,6 +137,19 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"outbox", row{"ordinal": "-1"}},
 		{"paused", row{"tenant": "''"}},
 		{"paused", row{"tenant": repeat("65")}},
+		{"command", held.with(row{"held_until": "NULL"})},      // held for ever
+		{"command", held.with(row{"locked_until": "now()"})},   // the workers would take it over
+		{"command", held.with(row{"claimed_by": "NULL"})},      // held by nobody
+		{"command", inFlight.with(row{"held_until": "now()"})}, // not SQL's
+		{"command", row{"held_until": "now()"}},                // finished
+		{"command", inFlight.with(row{"phase": "'sql'"})},      // due for the workers
+		{"inbox", row{"tenant": "''"}},
+		{"inbox", row{"tenant": repeat("65")}},
+		{"inbox", row{"consumer": "''"}},
+		{"inbox", row{"consumer": repeat("256")}},
+		{"inbox", row{"message": "''"}},
+		{"inbox", row{"message": repeat("256")}},
+		{"inbox", row{"hash": short}},
 	}
 	hit := map[string]bool{}
 	for _, c := range cases {

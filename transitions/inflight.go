@@ -23,6 +23,7 @@ const (
 	Scheduled Phase = "scheduled" // its time, to be decided then
 	Working   Phase = "working"   // the outcome of its activity
 	Undoing   Phase = "undoing"   // the outcome of an undo
+	InSQL     Phase = "sql"       // whoever claimed it by the functions in SQL
 )
 
 // Ref names a command.

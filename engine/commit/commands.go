@@ -193,7 +193,7 @@ func disarm(b *rows.Builder) {
 // the audit row of its transition, named a.
 const recordSelect = `c.scope, c.key, c.fingerprint, c.status, c.workflow, c.transition, c.instance, c.version, c.code, c.body,
 	c.created_at, c.finished_at, c.expires_at, a.position, c.actor, c.phase, c.attempt, c.failures, c.revision, c.claimed_by, c.claimed_at,
-	c.locked_until, c.run_at, c.request, c.progress, c.failure, c.stuck, c.cancelled_by, c.updated_at`
+	coalesce(c.locked_until, c.held_until), c.run_at, c.request, c.progress, c.failure, c.stuck, c.cancelled_by, c.updated_at`
 
 // readRecord reads recordSelect; nil when the row is not there.
 func readRecord(r *rows.Row) *transitions.Record {

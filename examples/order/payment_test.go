@@ -149,11 +149,14 @@ func TestCancelBeforeTheProviderIsAskedChargesNothing(t *testing.T) {
 // comes later, and the customer can pay with another one.
 func TestPaymentThatEndedUnknownIsVoided(t *testing.T) {
 	for name, tt := range map[string]struct {
-		f    *flaky
-		want provider.Entry
+		f       *flaky
+		want    provider.Entry
+		problem string
 	}{
-		"it never came": {&flaky{before: failing(10)}, provider.Entry{Voided: true}},
-		"it was done":   {&flaky{after: failing(1), asked: failing(9)}, provider.Entry{Requests: 1, Charges: 1, Refunds: 1}},
+		"it never came": {&flaky{before: failing(10)}, provider.Entry{Voided: true},
+			"it was found not to have happened, and there are no attempts left"},
+		"it was done": {&flaky{after: failing(1), asked: failing(19)}, provider.Entry{Requests: 1, Charges: 1, Refunds: 1},
+			errNoAnswer.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.f.Provider = provider.New()
@@ -164,7 +167,7 @@ func TestPaymentThatEndedUnknownIsVoided(t *testing.T) {
 			sim.Settle()
 			wantState(t, o, order.PaymentFailed)
 			tt.f.wantMoney(t, 0, tt.want)
-			if got := pawltest.Data[order.Order](o).Problem; !strings.HasSuffix(got, errNoAnswer.Error()) {
+			if got := pawltest.Data[order.Order](o).Problem; !strings.HasSuffix(got, tt.problem) {
 				t.Errorf("the customer reads %q", got)
 			}
 

@@ -1,0 +1,138 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+func TestSQLWritesTheCanonicalFormOfTheEngine(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	documents := []string{`{}`, `{"b":1,"a":[true,false,null,{"d":"","c":{}}],"":[]}`,
+		`{"a":0,"b":-0,"c":1.50,"d":100,"e":-123.456,"f":1e3,"g":1E-3,"h":-1.5e-7,"i":0.000001,"j":0.0000001}`,
+		`{"a":123456789012345,"b":0.123456789012345,"c":9007199254740992,"d":-9007199254740991,"e":1234567890123450000000}`,
+		`{"a":1e20,"b":1e21,"c":123e20,"d":1.5e300,"e":-1e-300,"f":999999999999999e6,"g":100000000000000000000}`,
+		`{"a":"\u0001\b\f\n\r\t\u001f\u007f\"\\\/é€😀\u2028"}`,
+		`{"😀":1,"豈":2,"a":3,"\uffff":4,"\ue000":5,"퟿":6,"é":7,"𐀀":8,"😀😀":9,"😀豈":10,"豈😀":11,"":12,"aa":13,"\n":14}`,
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		document, err := json.Marshal(object(random, 3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, string(document))
+	}
+	for _, document := range documents {
+		want, err := transitions.Canonical([]byte(document))
+		if err != nil {
+			t.Fatal(document, err)
+		}
+		if got := ask[string](t, pool, "SELECT pawl.canonical($1::jsonb)", document); got != string(want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// object is a random JSON object.
+func object(random *rand.Rand, depth int) map[string]any {
+	o := map[string]any{}
+	for range random.IntN(5) {
+		o[text(random)] = value(random, depth)
+	}
+	return o
+}
+
+func value(random *rand.Rand, depth int) any {
+	switch n := random.IntN(8); {
+	case n == 0:
+		return nil
+	case n == 1:
+		return random.IntN(2) == 0
+	case n == 2:
+		return text(random)
+	case n == 3 && depth > 0:
+		return object(random, depth-1)
+	case n == 4 && depth > 0:
+		list := make([]any, random.IntN(4))
+		for i := range list {
+			list[i] = value(random, depth-1)
+		}
+		return list
+	case n == 5:
+		return random.Int64N(2<<53) - 1<<53
+	default: // up to 15 digits anywhere
+		return json.Number(fmt.Sprintf("%de%d", random.Int64N(1e15)-5e14, random.IntN(60)-40))
+	}
+}
+
+func text(random *rand.Rand) string {
+	letters := []rune("ab\"\\\n\u0001\u007fé€\ud7ff\ue000\ufffd\uffff\U00010000😀\U0010ffff")
+	s := make([]rune, random.IntN(4))
+	for i := range s {
+		s[i] = letters[random.IntN(len(letters))]
+	}
+	return string(s)
+}
+
+// What a double may not keep digit for digit would have two forms.
+func TestSQLRefusesNumbersThatHaveNoCertainForm(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	for _, number := range []string{"9007199254740993", "0.1234567890123456", "12345678901234.56", "1152921504606846976", "1e400", "1e-400", "1e309"} {
+		refused(t, pool, "22003", "SELECT pawl.canonical($1::jsonb)", `{"n":[`+number+`]}`)
+	}
+}
+
+func TestSQLTakesTheFingerprintOfTheEngine(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	w, err := orders(nil).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := uuid.MustParse("01936b0e-0000-7000-8000-000000000001")
+	payload := []byte(`{"cart": "k\u002d1", "customer": "Zoë \"Z\"", "total": 10.0}`)
+	for _, tt := range []struct {
+		command transitions.Command
+		args    string
+		values  []any
+	}{
+		{transitions.Command{Transition: "place", Payload: payload}, "'order', 'place', $1::jsonb", []any{string(payload)}},
+		{transitions.Command{Transition: "place", Payload: payload, Actor: `ann "é`}, `'order', 'place', $1::jsonb, actor => 'ann "é'`, []any{string(payload)}},
+		{transitions.Command{Transition: "ship", Instance: id}, "'order', 'ship', instance => $1", []any{id}},
+		{transitions.Command{Transition: "ship", BusinessKey: "c:k", IfVersion: 3, Payload: []byte(`{"parcel":"p"}`)},
+			`'order', 'ship', '{"parcel":"p"}', pawl.instance_id('order', 'c:k'), if_version => 3`, nil},
+	} {
+		tt.command.Workflow, tt.command.Key = "order", "k"
+		p, err := transitions.Prepare(tt.command, w, uuid.New)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ask[[]byte](t, pool, "SELECT pawl.fingerprint("+tt.args+")", tt.values...); string(got) != string(p.Fingerprint[:]) {
+			t.Errorf("%s: got %x, want %x", tt.args, got, p.Fingerprint)
+		}
+	}
+}
+
+func TestSQLFindsTheIDOfABusinessKey(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	for n, key := range []string{"c-1:k-9", "é", "1:", ""} {
+		workflowName, tenant := "order"+strconv.Itoa(n), "ténant"
+		want := transitions.InstanceID(tenant, workflowName, key)
+		if got := ask[uuid.UUID](t, pool, "SELECT pawl.instance_id($1, $2, $3)", workflowName, key, tenant); got != want {
+			t.Errorf("%q: got %s, want %s", key, got, want)
+		}
+	}
+	if got := ask[uuid.UUID](t, pool, "SELECT pawl.instance_id('order', 'c-1:k-9')"); got != transitions.InstanceID(transitions.DefaultTenant, "order", "c-1:k-9") {
+		t.Errorf("got %s", got)
+	}
+}

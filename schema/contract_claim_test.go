@@ -1,0 +1,306 @@
+package schema_test
+
+import (
+	"cmp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestAKeyIsClaimedOnceAndItsAnswerIsReplayed(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	tx := begin(t, pool)
+	wantClaim(t, tx, "k", "request", "new 1")
+	exec(t, tx, `SELECT pawl.succeed('s', 'k', 1, '{"b": 1, "a": 2}', 201)`)
+	commit(t, tx)
+	for range 2 {
+		wantClaim(t, pool, "k", "request", `replay 1 201 {"b": 1, "a": 2}`)
+	}
+	wantClaim(t, pool, "other", "request", "new 1")
+	if got, err := claimAs(t.Context(), pool, "'other', 'k', sha256('request')"); err != nil || got.String() != "new 1" {
+		t.Errorf("another scope: %v, %v", got, err)
+	}
+	if got, err := claimAs(t.Context(), pool, "'s', 'k', sha256('request'), tenant => 'acme'"); err != nil || got.String() != "new 1" {
+		t.Errorf("another tenant: %v, %v", got, err)
+	}
+}
+
+func TestAClaimThatIsRolledBackLeavesNothing(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	tx := begin(t, pool)
+	wantClaim(t, tx, "k", "request", "new 1")
+	exec(t, tx, `SELECT pawl.succeed('s', 'k', 1)`)
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantClaim(t, pool, "k", "another request", "new 1")
+}
+
+func TestAFailureThatMayPassIsTriedAgainWithTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	wantClaim(t, pool, "k", "request", "new 1")
+	exec(t, pool, `SELECT pawl.fail('s', 'k', 1, 'the shop is closed')`)
+	wantClaim(t, pool, "k", "request", "retry 2")
+	exec(t, pool, `SELECT pawl.fail('s', 'k', 2, 'still closed')`)
+	if got := ask[string](t, pool, `SELECT concat_ws(' ', status, attempt, failures, failure, phase, claimed_by IS NOT NULL) FROM pawl.command`); got != "failed_retryable 2 2 still closed sql t" {
+		t.Errorf("got %s", got)
+	}
+	wantClaim(t, pool, "k", "request", "retry 3")
+	exec(t, pool, `SELECT pawl.succeed('s', 'k', 3)`)
+	wantClaim(t, pool, "k", "request", "replay 3 200 {}")
+	if got := ask[string](t, pool, `SELECT concat_ws(' ', status, coalesce(phase, 'finished'), num_nonnulls(held_until, locked_until, run_at, request), finished_at + '24 h' = expires_at) FROM pawl.command`); got != "succeeded finished 0 t" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestAFailureForGoodIsRefusedToEverybodyInItsWords(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	wantClaim(t, pool, "k", "request", "new 1")
+	exec(t, pool, `SELECT pawl.fail('s', 'k', 1, 'only 3 "left"', final => true)`)
+	for range 2 {
+		_, err := claim(t.Context(), pool, "k", "request")
+		if e := raised(t, err, "P4030"); !strings.Contains(e.Detail, `only 3 \"left\"`) || e.Hint == "" {
+			t.Errorf("detail %q, hint %q", e.Detail, e.Hint)
+		}
+	}
+}
+
+func TestWhoLostHisLeaseCanMarkNothing(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	const args = "'s', 'k', sha256('request'), lease => '1 microsecond'"
+	if got, err := claimAs(t.Context(), pool, args); err != nil || got.String() != "new 1" {
+		t.Fatal(got, err)
+	}
+	if got, err := claimAs(t.Context(), pool, args); err != nil || got.String() != "taken_over 2" {
+		t.Fatal(got, err)
+	}
+	if e := refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 1)`); !strings.Contains(e.Detail, "processing, its attempt 2") || e.Hint == "" {
+		t.Errorf("detail %q, hint %q", e.Detail, e.Hint)
+	}
+	refused(t, pool, "P4011", `SELECT pawl.fail('s', 'k', 1, 'x')`)
+	refused(t, pool, "P4011", `SELECT pawl.fail('s', 'k', 1, 'x', final => true)`)
+	if got := ask[string](t, pool, `SELECT concat_ws(' ', status, attempt, failures) FROM pawl.command`); got != "processing 2 1" {
+		t.Errorf("got %s", got)
+	}
+	// Nobody took over from the second attempt: it holds the command, lapsed or not.
+	exec(t, pool, `SELECT pawl.succeed('s', 'k', 2)`)
+	refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 2)`)
+}
+
+func TestOnlyACommandThatIsHeldCanBeMarked(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	if e := refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 1)`); !strings.Contains(e.Detail, "no such command") {
+		t.Errorf("detail %q", e.Detail)
+	}
+	refused(t, pool, "P4011", `SELECT pawl.fail('s', 'k', 1, 'x')`)
+	refused(t, pool, "P4010", `SELECT pawl.transition('s', 'k', 1, 0, 'placed', '{}')`)
+	wantClaim(t, pool, "k", "request", "new 1")
+	refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', NULL)`)
+	refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 1, tenant => 'acme')`)
+	exec(t, pool, `SELECT pawl.fail('s', 'k', 1, 'x')`)
+	refused(t, pool, "P4010", `SELECT pawl.succeed('s', 'k', 1)`)
+	refused(t, pool, "P4011", `SELECT pawl.fail('s', 'k', 1, 'x')`)
+}
+
+func TestClaimRefuses(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, `SELECT pawl.claim('s', 'held', sha256('request'), lease => '1 hour');
+		SELECT pawl.claim('s', 'old', sha256('request')); SELECT pawl.succeed('s', 'old', 1, replay => '1 microsecond');
+		SELECT pawl.claim('s', 'bad', sha256('request')); SELECT pawl.fail('s', 'bad', 1, 'x', true, '1 microsecond');
+		SELECT pawl.claim('s', 'dead', sha256('request')); SELECT pawl.succeed('s', 'dead', 1);
+		UPDATE pawl.command SET status = 'expired', code = NULL, body = NULL, expires_at = NULL WHERE key = 'dead'`)
+	for _, tt := range []struct{ state, args, message string }{
+		{"P4000", "NULL, 'k', sha256('')", "scope is missing"},
+		{"P4000", "'', 'k', sha256('')", "scope is missing"},
+		{"P4000", "repeat('é', 128), 'k', sha256('')", "longer than 255 bytes"},
+		{"P4000", "'pawl:timer:x', 'k', sha256('')", "Pawl's own"},
+		{"P4001", "'s', NULL, sha256('')", "key is missing"},
+		{"P4001", "'s', '', sha256('')", "key is missing"},
+		{"P4001", "'s', repeat('x', 256), sha256('')", "longer than 255 bytes"},
+		{"P4003", "'s', 'k', NULL", "hash is missing"},
+		{"P4003", "'s', 'k', 'abc'", "not 32 bytes"},
+		{"P4002", "'s', 'held', sha256('another')", "another request"},
+		{"P4002", "'s', 'old', sha256('another')", "another request"},
+		{"P4029", "'s', 'held', sha256('request')", "being worked on"},
+		{"P4099", "'s', 'old', sha256('request')", "past its horizon"},
+		{"P4099", "'s', 'bad', sha256('request')", "past its horizon"},
+		{"P4099", "'s', 'dead', sha256('request')", "past its horizon"},
+		{"22023", "'s', 'k', sha256(''), tenant => ''", "tenant is missing"},
+		{"22023", "'s', 'k', sha256(''), tenant => repeat('x', 65)", "longer than 64 bytes"},
+		{"22023", "'s', 'k', sha256(''), actor => ''", "actor is missing"},
+		{"22023", "'s', 'k', sha256(''), actor => 'pawl:timer'", "Pawl's own"},
+		{"22023", "'s', 'k', sha256(''), lease => NULL", "lease is missing"},
+		{"22023", "'s', 'k', sha256(''), lease => '-1 s'", "already over"},
+	} {
+		_, err := claimAs(t.Context(), pool, tt.args)
+		e := raised(t, err, tt.state)
+		if !strings.Contains(e.Message, tt.message) {
+			t.Errorf("%s: %q, want %q", tt.args, e.Message, tt.message)
+		}
+		if strings.HasPrefix(e.Code, "P4") && e.Code > "P4001" && (e.Hint == "" || e.Detail == "" && e.Code != "P4003") {
+			t.Errorf("%s: detail %q, hint %q", tt.args, e.Detail, e.Hint)
+		}
+	}
+}
+
+func TestWhatNoCallerCouldReadIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	wantClaim(t, pool, "k", "request", "new 1")
+	for _, sql := range []string{
+		`SELECT pawl.succeed('s', 'k', 1, '[]')`,
+		`SELECT pawl.succeed('s', 'k', 1, NULL)`,
+		`SELECT pawl.succeed('s', 'k', 1, code => 202)`, // in flight, to callers of the engine
+		`SELECT pawl.succeed('s', 'k', 1, code => 409)`,
+		`SELECT pawl.succeed('s', 'k', 1, code => NULL)`,
+		`SELECT pawl.succeed('s', 'k', 1, replay => NULL)`,
+		`SELECT pawl.succeed('s', 'k', 1, replay => '0')`,
+		`SELECT pawl.fail('s', 'k', 1, '')`,
+		`SELECT pawl.fail('s', 'k', 1, NULL)`,
+		`SELECT pawl.fail('s', 'k', 1, 'x', true, replay => '0')`,
+		`SELECT pawl.purge(0)`,
+		`SELECT pawl.purge(NULL)`,
+		`SELECT pawl.purge(1, '-1 s')`,
+	} {
+		refused(t, pool, "22023", sql)
+	}
+	refused(t, pool, "22P02", `SELECT pawl.succeed('s', 'k', 1, '{')`)
+	exec(t, pool, `SELECT pawl.succeed('s', 'k', 1)`)
+}
+
+// The first of two attempts at once decides what the second one finds, which
+// waits for it.
+func TestTheSecondOfTwoClaimsAtOnceFindsWhatTheFirstOneCommits(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ first, request, want, state string }{
+		"done":            {first: `SELECT pawl.succeed('s', 'k', 1, '{"n":1}')`, want: `replay 1 200 {"n":1}`},
+		"undone":          {first: "ROLLBACK", want: "new 1"},
+		"failed for good": {first: `SELECT pawl.fail('s', 'k', 1, 'no', true)`, state: "P4030"},
+		"failed":          {first: `SELECT pawl.fail('s', 'k', 1, 'later')`, want: "retry 2"},
+		"held":            {first: `SELECT 1`, state: "P4029"},
+		"another":         {first: `SELECT pawl.succeed('s', 'k', 1)`, request: "another", state: "P4002"},
+		"expired":         {first: `SELECT pawl.succeed('s', 'k', 1, replay => '1 microsecond')`, state: "P4099"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := contract(t)
+			tx := begin(t, pool)
+			wantClaim(t, tx, "k", "request", "new 1")
+			second := background(t, pool, func(conn *pgxpool.Conn) (claimed, error) {
+				return claim(t.Context(), conn, "k", cmp.Or(tt.request, "request"))
+			})
+			exec(t, tx, tt.first)
+			if tt.first != "ROLLBACK" {
+				commit(t, tx)
+			}
+			switch got := <-second; {
+			case tt.state != "":
+				raised(t, got.err, tt.state)
+			case got.err != nil || got.value.String() != tt.want:
+				t.Errorf("got %v, %v; want %s", got.value, got.err, tt.want)
+			}
+		})
+	}
+}
+
+func TestOfTwoWhoTakeOverAtOnceOneDoes(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, `SELECT pawl.claim('s', 'k', sha256('request'), lease => '1 microsecond')`)
+	tx := begin(t, pool)
+	wantClaim(t, tx, "k", "request", "taken_over 2")
+	second := background(t, pool, func(conn *pgxpool.Conn) (claimed, error) { return claim(t.Context(), conn, "k", "request") })
+	zombie := background(t, pool, func(conn *pgxpool.Conn) (string, error) {
+		_, err := conn.Exec(t.Context(), `SELECT pawl.succeed('s', 'k', 1)`)
+		return "", err
+	})
+	commit(t, tx)
+	raised(t, (<-second).err, "P4029")
+	raised(t, (<-zombie).err, "P4010")
+}
+
+// Both have seen that the lease has run out before either can take over.
+func TestOfTwoWhoSeeALapsedLeaseOneTakesOver(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, `SELECT pawl.claim('s', 'k', sha256('request'), lease => '1 microsecond')`)
+	tx := begin(t, pool)
+	exec(t, tx, "SELECT FROM pawl.command FOR UPDATE")
+	take := func(conn *pgxpool.Conn) (claimed, error) { return claim(t.Context(), conn, "k", "request") }
+	one, two := background(t, pool, take), background(t, pool, take)
+	commit(t, tx)
+	first, second := <-one, <-two
+	if first.err != nil {
+		first, second = second, first
+	}
+	if first.err != nil || first.value.String() != "taken_over 2" {
+		t.Errorf("got %v, %v", first.value, first.err)
+	}
+	raised(t, second.err, "P4029")
+}
+
+func TestAClaimWaitsAsLongAsItsLockTimeoutSays(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	tx := begin(t, pool)
+	wantClaim(t, tx, "k", "request", "new 1")
+	other := begin(t, pool)
+	exec(t, other, "SET LOCAL lock_timeout = '10 ms'")
+	_, err := claim(t.Context(), other, "k", "request")
+	raised(t, err, "55P03")
+}
+
+// At another level than READ COMMITTED the answer that was committed meanwhile
+// cannot be seen; then the claim fails, and never runs twice.
+func TestARepeatableReadThatCannotSeeTheAnswerFails(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	tx := begin(t, pool)
+	exec(t, tx, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+	ask[int64](t, tx, "SELECT count(*) FROM pawl.command")
+	wantClaim(t, pool, "k", "request", "new 1")
+	_, err := claim(t.Context(), tx, "k", "request")
+	raised(t, err, "40001")
+}
+
+// Whoever changes an instance by a claim locks it before the key, as everybody
+// does.
+func TestAClaimOnAnInstanceLocksItFirst(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	if _, err := e.Submit(t.Context(), place("checkout", "k-1")); err != nil {
+		t.Fatal(err)
+	}
+	tx := begin(t, pool)
+	exec(t, tx, "SELECT FROM pawl.instance FOR NO KEY UPDATE")
+	waiting := background(t, pool, func(conn *pgxpool.Conn) (claimed, error) {
+		return claimAs(t.Context(), conn, "'s', 'k', sha256('x'), 'order', 'ship', $1", idOf("k-1"))
+	})
+	wantClaim(t, tx, "k", "x", "new 1") // nobody has the key
+	commit(t, tx)
+	raised(t, (<-waiting).err, "P4029")
+}
+
+// The codes of the engine and the states of the contract are one table.
+func TestTheEnginesCodesHaveTheStatesThatAreRaised(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[workflow.Code]string{
+		workflow.ScopeMissing: "P4000", workflow.KeyMissing: "P4001", workflow.KeyReused: "P4002", workflow.HashMissing: "P4003",
+		workflow.LeaseLost: "P4010", workflow.InProgress: "P4029", workflow.ActivityFailed: "P4030",
+	} {
+		if got := code.Info().SQLState; got != want {
+			t.Errorf("%s has %s, want %s", code, got, want)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package schema_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func wantCode(t testing.TB, err error, code workflow.Code) {
+	t.Helper()
+	if workflow.CodeOf(err) != code {
+		t.Errorf("got %v, want %s", err, code)
+	}
+}
+
+func TestTheEngineReplaysWhatSQLHasFinished(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	body := ask[string](t, pool, placeInSQL, "checkout", payloadOf("k-1"), "k-1")
+	r, err := e.Submit(t.Context(), place("checkout", "k-1"))
+	if err != nil || !r.Replayed || r.Status != 201 || r.Version != 1 || r.Position != 1 || r.Instance != idOf("k-1") {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if want := string(transitions.WithPosition([]byte(body), 1)); string(r.Body) != want {
+		t.Errorf("the engine answers %s, want %s", r.Body, want)
+	}
+	result, err := r.Result()
+	if err != nil || result.State != placed || result.Version != 1 || time.Since(result.At) > time.Minute {
+		t.Errorf("got %+v, %v", result, err)
+	}
+	// What the SQL caller gets of his own command is the same, byte for byte.
+	again, err := claimAs(t.Context(), pool, "'order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb)", payloadOf("k-1"))
+	if err != nil || again.Outcome != "replay" || *again.Code != 201 || *again.Body != string(r.Body) {
+		t.Errorf("got %v, %v", again, err)
+	}
+	_, err = e.Submit(t.Context(), place("checkout", "k-2"))
+	wantCode(t, err, workflow.KeyReused)
+}
+
+func TestTheEngineReplaysARefusalOfSQL(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	exec(t, pool, `SELECT pawl.fail('order:place', 'checkout', c.attempt, 'only 3 "left"', final => true)
+		FROM pawl.claim('order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb), 'order', 'place') AS c`, payloadOf("k-1"))
+	r, err := e.Submit(t.Context(), place("checkout", "k-1"))
+	if err != nil || r.Status != 409 || !r.Replayed || !r.Refused() {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	refusal, ok := errors.AsType[*workflow.Error](r.Err())
+	if !ok || refusal.Code != workflow.GuardRefused || refusal.Message != `only 3 "left"` {
+		t.Errorf("got %v", r.Err())
+	}
+	// As the engine itself would have refused it.
+	if want := transitions.ProblemOf(refusal).JSON(); string(want) != string(r.Body) {
+		t.Errorf("got %s\nwant %s", r.Body, want)
+	}
+}
+
+func TestSQLReplaysWhatTheEngineHasFinished(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	r, err := e.Submit(t.Context(), place("checkout", "k-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const args = "'order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb)"
+	got, err := claimAs(t.Context(), pool, args, payloadOf("k-1"))
+	if err != nil || got.Outcome != "replay" || *got.Code != 201 || *got.Body != string(r.Body) {
+		t.Errorf("got %v, %v; want %s", got, err, r.Body)
+	}
+	_, err = claimAs(t.Context(), pool, args, payloadOf("k-2"))
+	raised(t, err, "P4002")
+
+	refusal, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Instance: idOf("k-1"), Transition: "giveup", Key: "g"})
+	if err != nil || !refusal.Refused() {
+		t.Fatalf("got %+v, %v", refusal, err)
+	}
+	_, err = claimAs(t.Context(), pool, "$1, 'g', pawl.fingerprint('order', 'giveup', instance => $2)",
+		transitions.DefaultScope("order", "", idOf("k-1")), idOf("k-1"))
+	if e := raised(t, err, "P4030"); e.Detail != string(refusal.Body) {
+		t.Errorf("got %s, want %s", e.Detail, refusal.Body)
+	}
+}
+
+func TestSQLLeavesAloneWhatTheEngineHasInFlight(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	if _, err := e.Submit(t.Context(), place("checkout", "k-1")); err != nil {
+		t.Fatal(err)
+	}
+	later := place("later", "k-2")
+	later.NotBefore = time.Now().Add(time.Hour)
+	for _, c := range []transitions.Command{later, {Workflow: "order", Instance: idOf("k-1"), Transition: "pay", Key: "later"}} {
+		r, err := e.Submit(t.Context(), c)
+		if err != nil || !r.InFlight() {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+		before := ask[string](t, pool, "SELECT c::text FROM pawl.command c WHERE scope = $1 AND key = 'later'", r.Record.Scope)
+		_, err = claimAs(t.Context(), pool, "$1, 'later', $2", r.Record.Scope, r.Record.Fingerprint[:])
+		raised(t, err, "P4029")
+		refused(t, pool, "P4010", "SELECT pawl.succeed($1, 'later', $2)", r.Record.Scope, r.Record.Attempt)
+		refused(t, pool, "P4011", "SELECT pawl.fail($1, 'later', $2, 'x')", r.Record.Scope, r.Record.Attempt)
+		if after := ask[string](t, pool, "SELECT c::text FROM pawl.command c WHERE scope = $1 AND key = 'later'", r.Record.Scope); after != before {
+			t.Errorf("it became %s, and was %s", after, before)
+		}
+	}
+}
+
+// The engine's workers look for due work and lapsed leases; commands that SQL
+// callers hold, or have given back, are neither.
+func TestTheEngineLeavesAloneWhatSQLHolds(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	exec(t, pool, `SELECT pawl.claim('s', 'lapsed', sha256('x'), 'order', 'pay', lease => '1 microsecond');
+		SELECT pawl.claim('s', 'given back', sha256('x'), 'order', 'pay'); SELECT pawl.fail('s', 'given back', 1, 'later')`)
+	const rows = "SELECT string_agg(c::text, '; ' ORDER BY key) FROM pawl.command c WHERE scope = 's'"
+	before := ask[string](t, pool, rows)
+	looks := e.InFlightStats().Looks
+	for tick := time.NewTicker(10 * time.Millisecond); e.InFlightStats().Looks < looks+2; { // of which one has begun since
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal("nobody looks")
+		}
+	}
+	if after := ask[string](t, pool, rows); after != before {
+		t.Errorf("they became %s, and were %s", after, before)
+	}
+	for _, key := range []string{"lapsed", "given back"} {
+		record, err := e.Command(t.Context(), "", "s", key)
+		if err != nil || !record.InFlight() || record.Instance != uuid.Nil {
+			t.Errorf("got %+v, %v", record, err)
+		}
+		if _, err := e.Cancel(t.Context(), "", "s", key, "ann"); err != nil {
+			t.Error(err)
+		}
+	}
+	if after := ask[string](t, pool, rows); after != before {
+		t.Errorf("cancelled, they became %s, and were %s", after, before)
+	}
+}
+
+func TestACallerOfTheEngineCanWaitForSQL(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	exec(t, pool, `SELECT pawl.claim('order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb), 'order', 'place')`, payloadOf("k-1"))
+	r, err := e.Submit(t.Context(), place("checkout", "k-1"))
+	if err != nil || !r.InFlight() || !r.Replayed {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	ended := make(chan transitions.Reply, 1)
+	go func() {
+		r, err := e.Await(t.Context(), "", "order:place", "checkout")
+		ended <- transitions.Reply{Receipt: r, Err: err}
+	}()
+	exec(t, pool, `SELECT pawl.succeed('order:place', 'checkout', 1, '{"total":1}')`)
+	if got := <-ended; got.Err != nil || got.Receipt.Status != 200 || string(got.Receipt.Body) != `{"total":1}` {
+		t.Errorf("got %+v, %v", got.Receipt, got.Err)
+	}
+}
+
+// The engine's insert waits for a key that a SQL transaction is about to write,
+// and then answers with what that has committed.
+func TestTheEngineWaitsForASQLTransactionWithItsKey(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	tx := begin(t, pool)
+	exec(t, tx, `SELECT pawl.claim('order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb), 'order', 'place')`, payloadOf("k-1"))
+	ended := make(chan transitions.Reply, 1)
+	go func() {
+		r, err := e.Submit(t.Context(), place("checkout", "k-1"))
+		ended <- transitions.Reply{Receipt: r, Err: err}
+	}()
+	pgtest.WaitBlocked(t, pool, "INSERT INTO pawl.command")
+	// The engine has made the instance and waits for the key; SQL has the key and
+	// makes the instance. The engine gives way.
+	exec(t, tx, `SELECT pawl.transition('order:place', 'checkout', 1, 0, 'placed', '{}', $1::json, business_key => 'c-1:k-1')`, payloadOf("k-1"))
+	commit(t, tx)
+	if got := <-ended; got.Err != nil || !got.Receipt.Replayed || got.Receipt.Status != 201 || got.Receipt.Position != 1 {
+		t.Errorf("got %+v, %v", got.Receipt, got.Err)
+	}
+	verified(t, e)
+}
+
+func TestSQLWaitsForATransactionOfTheEngineWithItsKey(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	tx := begin(t, pool)
+	r, err := e.SubmitTx(t.Context(), tx, place("checkout", "k-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := background(t, pool, func(conn *pgxpool.Conn) (claimed, error) {
+		return claimAs(t.Context(), conn, "'order:place', 'checkout', pawl.fingerprint('order', 'place', $1::jsonb)", payloadOf("k-1"))
+	})
+	commit(t, tx)
+	got := <-second
+	if want := string(transitions.WithPosition(r.Body, 1)); got.err != nil || got.value.Outcome != "replay" || *got.value.Body != want {
+		t.Errorf("got %v, %v; want %s", got.value, got.err, want)
+	}
+}
+
+// Every key is used by callers of both kinds at once: one effect, one answer.
+func TestCallersOfBothKindsRaceForTheSameKeys(t *testing.T) {
+	t.Parallel()
+	const keys, each = 30, 2
+	pool := contract(t)
+	e := started(t, pool)
+	var mu sync.Mutex
+	answers := map[string]map[string]int{} // by key: bodies and how many got them
+	note := func(key, body string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if answers[key] == nil {
+			answers[key] = map[string]int{}
+		}
+		answers[key][body]++
+	}
+	var work sync.WaitGroup
+	for n := range keys {
+		key, cart := fmt.Sprint("key-", n), fmt.Sprint("k-", n)
+		for range each {
+			work.Go(func() {
+				r, err := e.Submit(t.Context(), place(key, cart))
+				if err != nil || r.Status != 201 {
+					t.Errorf("the engine: %+v, %v", r, err)
+				}
+				note(key, string(r.Body))
+			})
+			work.Go(func() {
+				body, err := placeUntilDone(t.Context(), pool, key, cart)
+				if err != nil {
+					t.Errorf("SQL: %v", err)
+				}
+				note(key, body)
+			})
+		}
+	}
+	work.Wait()
+	for key, bodies := range answers {
+		if len(bodies) != 1 {
+			t.Errorf("the callers of %s got %v", key, bodies)
+		}
+	}
+	if v := verified(t, e); v.Instances != keys || v.Entries != keys {
+		t.Errorf("got %+v", v)
+	}
+	for _, what := range []string{"command", "outbox"} {
+		if n := ask[int](t, pool, "SELECT count(*) FROM pawl."+what); n != keys {
+			t.Errorf("%d rows in %s", n, what)
+		}
+	}
+}
+
+// placeUntilDone places an order as a SQL caller does who begins again when his
+// transaction fails for a reason that passes, and returns the answer with its
+// position.
+func placeUntilDone(ctx context.Context, pool *pgxpool.Pool, key, cart string) (body string, err error) {
+	for range 100 {
+		err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			c, err := claimAs(ctx, tx, "'order:place', $1, pawl.fingerprint('order', 'place', $2::jsonb), 'order', 'place'", key, payloadOf(cart))
+			if err != nil || c.Outcome == "replay" {
+				if err == nil {
+					body = *c.Body
+				}
+				return err
+			}
+			_, err = tx.Exec(ctx, `SELECT pawl.transition('order:place', $1, $2, 0, 'placed', '{}', $3::json, business_key => 'c-1:' || $4)`,
+				key, c.Attempt, payloadOf(cart), cart)
+			return err
+		})
+		if err == nil && body == "" {
+			continue // ask for the answer: only now it has its position
+		}
+		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "40P01" && e.Code != "40001" && e.ConstraintName != "instance_pkey" {
+			break
+		}
+	}
+	return body, err
+}

@@ -1,0 +1,113 @@
+package schema_test
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+func TestAMessageIsConsumedOnceByEachConsumer(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	for _, tt := range []struct {
+		args string
+		want bool
+	}{
+		{"'billing', 'm-1', sha256('a')", true},
+		{"'billing', 'm-1', sha256('a')", false},
+		{"'billing', 'm-2', sha256('a')", true},
+		{"'stock', 'm-1', sha256('b')", true},
+		{"'billing', 'm-1', sha256('b'), tenant => 'acme'", true},
+		{"'billing', 'm-1', sha256('b'), tenant => 'acme'", false},
+	} {
+		if got := ask[bool](t, pool, "SELECT pawl.consume("+tt.args+")"); got != tt.want {
+			t.Errorf("%s: got %v", tt.args, got)
+		}
+	}
+}
+
+func TestConsumeRefuses(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, "SELECT pawl.consume('billing', 'm-1', sha256('a'))")
+	for _, tt := range []struct{ state, args, message string }{
+		{"P4000", "NULL, 'm', sha256('')", "consumer is missing"},
+		{"P4000", "repeat('x', 256), 'm', sha256('')", "longer than 255 bytes"},
+		{"P4001", "'c', '', sha256('')", "message id is missing"},
+		{"P4001", "'c', repeat('x', 256), sha256('')", "longer than 255 bytes"},
+		{"P4003", "'c', 'm', NULL", "hash is missing"},
+		{"P4050", "'billing', 'm-1', sha256('b')", "another payload"},
+		{"22023", "'c', 'm', sha256(''), tenant => NULL", "tenant is missing"},
+		{"22023", "'c', 'm', sha256(''), NULL", "time to keep"},
+		{"22023", "'c', 'm', sha256(''), '0'", "time to keep"},
+	} {
+		if e := refused(t, pool, tt.state, "SELECT pawl.consume("+tt.args+")"); !strings.Contains(e.Message, tt.message) ||
+			e.Code == "P4050" && (e.Hint == "" || !strings.Contains(e.Detail, `message "m-1"`)) {
+			t.Errorf("%s: %q, detail %q", tt.args, e.Message, e.Detail)
+		}
+	}
+}
+
+// Who is second waits for the first: what that rolls back is his to do.
+func TestTheSecondOfTwoConsumersAtOnceWaitsForTheFirst(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		commits bool
+		request string
+	}{"committed": {true, "a"}, "rolled back": {false, "a"}, "another payload": {true, "b"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := contract(t)
+			tx := begin(t, pool)
+			exec(t, tx, "SELECT pawl.consume('billing', 'm-1', sha256('a'))")
+			second := background(t, pool, func(conn *pgxpool.Conn) (first bool, err error) {
+				err = conn.QueryRow(t.Context(), "SELECT pawl.consume('billing', 'm-1', sha256($1))", []byte(tt.request)).Scan(&first)
+				return first, err
+			})
+			if tt.commits {
+				commit(t, tx)
+			} else if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			got := <-second
+			if tt.request == "b" {
+				raised(t, got.err, "P4050")
+			} else if got.err != nil || got.value == tt.commits {
+				t.Errorf("got %v, %v", got.value, got.err)
+			}
+		})
+	}
+}
+
+func TestAMessageThatIsDeliveredTenTimesAtOnceHasOneEffect(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, "CREATE TABLE effect (n int)")
+	var firsts atomic.Int64
+	var work sync.WaitGroup
+	for range 10 {
+		work.Go(func() {
+			err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+				var first bool
+				err := tx.QueryRow(t.Context(), "SELECT pawl.consume('billing', 'm-1', sha256('a'))").Scan(&first)
+				if err != nil || !first {
+					return err
+				}
+				firsts.Add(1)
+				_, err = tx.Exec(t.Context(), "INSERT INTO effect VALUES (1)")
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	work.Wait()
+	if n := ask[int](t, pool, "SELECT count(*) FROM effect"); n != 1 || firsts.Load() != 1 {
+		t.Errorf("%d effects, by %d", n, firsts.Load())
+	}
+}

@@ -1,0 +1,176 @@
+package schema_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/localpg"
+)
+
+const page = "../docs/sql.md"
+
+// block is an example of the page and what psql prints for it.
+type block struct{ sql, want string }
+
+var fence = regexp.MustCompile("(?ms)^```(sql|sql rights|text)\n(.*?)^```$")
+
+// examples are those of the page, and the grants that it names.
+func examples(t testing.TB) (list []block, rights string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range fence.FindAllStringSubmatch(string(text), -1) {
+		switch m[1] {
+		case "sql":
+			list = append(list, block{sql: m[2]})
+		case "sql rights":
+			rights = m[2]
+		default:
+			list[len(list)-1].want = m[2]
+		}
+	}
+	if len(list) < 10 || rights == "" {
+		t.Fatalf("the page has %d examples and the rights %q", len(list), rights)
+	}
+	return list, rights
+}
+
+// psql runs a script and returns what it prints, errors included, without spaces
+// at the ends of lines.
+func psql(t testing.TB, pool *pgxpool.Pool, script string) string {
+	t.Helper()
+	name := "psql"
+	if dir, _, err := localpg.Find(); err == nil {
+		if _, err := osexec.LookPath(filepath.Join(dir, name)); err == nil {
+			name = filepath.Join(dir, name)
+		}
+	}
+	if _, err := osexec.LookPath(name); err != nil {
+		t.Skipf("psql, with which this test runs the examples, is not on this machine: %v", err)
+	}
+	command := osexec.CommandContext(t.Context(), name, "-X", "-q", "-v", "SHOW_CONTEXT=never", "-f", "-", pool.Config().ConnString())
+	command.Stdin = strings.NewReader(script)
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	if err := command.Run(); err != nil {
+		t.Fatalf("%v: %s", err, &out)
+	}
+	return trailing.ReplaceAllString(sourced.ReplaceAllString(out.String(), ""), "")
+}
+
+var (
+	trailing = regexp.MustCompile(`(?m)[ \t]+$`)
+	sourced  = regexp.MustCompile(`(?m)^psql:<stdin>:\d+: `)
+)
+
+func TestTheExamplesOfThePageDoWhatItSays(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	list, _ := examples(t)
+	for _, b := range list {
+		if got := psql(t, pool, b.sql); got != b.want {
+			t.Errorf("%s\ngot\n%s\nwant\n%s", b.sql, got, b.want)
+		}
+	}
+
+	// The engine knows the order that was placed and shipped in SQL alone.
+	r, err := e.Submit(t.Context(), place("checkout-7", "k-9"))
+	if err != nil || !r.Replayed || r.Status != 201 || r.Position != 1 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if v := verified(t, e); v.Instances != 1 || v.Entries != 2 {
+		t.Errorf("got %+v", v)
+	}
+	reader := e.Follow("", 0)
+	defer reader.Close()
+	batch, err := reader.Next(t.Context())
+	if err != nil || len(batch.Events) != 3 || !strings.Contains(string(batch.Events[1].CloudEvent), `"type":"order.welcome"`) {
+		t.Errorf("got %+v, %v", batch, err)
+	}
+}
+
+// One key from psql and from Go, in turns.
+func TestPsqlAndTheEngineUseOneKey(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	claim := func(key string) string {
+		return strings.TrimSpace(psql(t, pool, fmt.Sprintf(`\pset tuples_only
+\pset format unaligned
+\set VERBOSITY sqlstate
+SELECT outcome, body FROM pawl.claim('order:place', '%s', pawl.fingerprint('order', 'place', '%s'), 'order', 'place');`, key, payloadOf(key))))
+	}
+	r, err := e.Submit(t.Context(), place("a", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := claim("a"); got != "replay|"+string(r.Body) {
+		t.Errorf("got %s, want %s", got, r.Body)
+	}
+	if got := claim("b"); got != "new|" {
+		t.Errorf("got %s", got)
+	}
+	if r, err := e.Submit(t.Context(), place("b", "b")); err != nil || !r.InFlight() {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if got := claim("b"); got != "ERROR:  P4029" {
+		t.Errorf("got %s", got)
+	}
+	psql(t, pool, `SELECT pawl.succeed('order:place', 'b', 1, '{"b":1}');`)
+	if r, err := e.Submit(t.Context(), place("b", "b")); err != nil || string(r.Body) != `{"b":1}` {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+func TestARoleNeedsTheRightsOfThePageAndNoMore(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	_, rights := examples(t)
+	role := "pawltest_" + strings.ReplaceAll(uuid.NewString(), "-", "")
+	exec(t, pool, "CREATE ROLE "+role)
+	defer exec(t, pool, "DROP OWNED BY "+role+"; DROP ROLE "+role)
+	everything := func() error {
+		_, err := pool.Exec(t.Context(), `BEGIN; SET LOCAL ROLE `+role+`;
+			SELECT pawl.transition('order:place', 'k', c.attempt, 0, 'placed', '{}', business_key => 'c:k')
+				FROM pawl.claim('order:place', 'k', pawl.fingerprint('order', 'place'), 'order', 'place') AS c;
+			SELECT pawl.transition('s', 'k', c.attempt, 1, 'shipped', '{}')
+				FROM pawl.claim('s', 'k', sha256('x'), 'order', 'ship', pawl.instance_id('order', 'c:k')) AS c;
+			SELECT pawl.fail('s', 'l', c.attempt, 'x') FROM pawl.claim('s', 'l', sha256('x')) AS c;
+			SELECT pawl.succeed('s', 'l', c.attempt) FROM pawl.claim('s', 'l', sha256('x')) AS c;
+			SELECT pawl.consume('c', 'm', sha256('x')); SELECT pawl.consume('c', 'm', sha256('x'));
+			SELECT pawl.lock('r'); SELECT pawl.purge(); COMMIT`)
+		return err
+	}
+	grants := strings.Split(strings.TrimSpace(strings.ReplaceAll(rights, "shop", role)), "\n")
+	for left := range grants {
+		exec(t, pool, "DROP OWNED BY "+role)
+		for i, grant := range grants {
+			if i != left {
+				exec(t, pool, grant)
+			}
+		}
+		if e := raised(t, everything(), "42501"); e.Code == "" {
+			t.Errorf("it does without %s", grants[left])
+		}
+	}
+	exec(t, pool, grants[len(grants)-1])
+	if err := everything(); err != nil {
+		t.Fatal(err)
+	}
+	if v := verified(t, e); v.Entries != 2 {
+		t.Errorf("got %+v", v)
+	}
+}

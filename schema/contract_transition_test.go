@@ -1,0 +1,304 @@
+package schema_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// move claims the key of a transition of an instance and makes it. The rest is
+// arguments in SQL.
+func move(t testing.TB, q querier, key string, id uuid.UUID, name, rest string) string {
+	t.Helper()
+	return ask[string](t, q, fmt.Sprintf(`SELECT pawl.transition('order:%[2]s', '%[1]s', c.attempt, %[4]s)::text
+		FROM pawl.claim('order:%[2]s', '%[1]s', pawl.fingerprint('order', '%[3]s', instance => '%[2]s'), 'order', '%[3]s', '%[2]s') AS c`, key, id, name, rest))
+}
+
+// refuseMove is move for what is refused.
+func refuseMove(t testing.TB, q querier, state string, id uuid.UUID, name, rest string) string {
+	t.Helper()
+	return refused(t, q, state, fmt.Sprintf(`SELECT pawl.transition('s', 'refused', c.attempt, %[3]s)
+		FROM pawl.claim('s', 'refused', sha256('x'), 'order', '%[2]s', '%[1]s') AS c`, id, name, rest)).Message
+}
+
+func TestATransitionInSQLIsOneOfTheEngines(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	id := idOf("k-1")
+
+	// The first is SQL's, the second the engine's, the third SQL's.
+	ask[string](t, pool, placeInSQL, "checkout", payloadOf("k-1"), "k-1")
+	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", BusinessKey: "c-1:k-1", Transition: "note", Key: "n", IfVersion: 1})
+	if err != nil || r.Status != 200 || r.Version != 2 || r.Position != 2 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	body := move(t, pool, "s", id, "ship", `2, 'shipped', '{"customer":"c-1","total":129900,"parcel":"p-1"}', '{"parcel":"p-1"}',
+		result => '{"eta": 3}', attributes => '{"region":"r-1"}', reason => 'Zoë said "now"', events => '[{"type":"parcel.left","payload":{"n": 1}},{"type":"parcel.seen","payload":[]}]'`)
+	r, err = e.Submit(t.Context(), transitions.Command{Workflow: "order", BusinessKey: "c-1:k-1", Transition: "ship", Key: "s"})
+	if err != nil || !r.Replayed || r.Version != 3 || r.Position != 3 || string(r.Body) != string(transitions.WithPosition([]byte(body), 3)) {
+		t.Fatalf("got %+v %s, %v", r, r.Body, err)
+	}
+	if result, err := r.Result(); err != nil || string(result.Result) != `{"eta": 3}` || result.State != shipped || result.Transition != "ship" {
+		t.Errorf("got %+v, %v", result, err)
+	}
+
+	inst, err := e.Instance(t.Context(), "", id)
+	if err != nil || inst.State != shipped || inst.Open || inst.Version != 3 || inst.BusinessKey != "c-1:k-1" || inst.Attributes["region"] != "r-1" ||
+		inst.Definition != 1 || string(inst.Data) != `{"customer":"c-1","total":129900,"parcel":"p-1"}` {
+		t.Errorf("got %+v, %v", inst, err)
+	}
+	if v := verified(t, e); v.Instances != 1 || v.Entries != 3 {
+		t.Errorf("got %+v", v)
+	}
+	entries, err := e.History(t.Context(), "", id, 2, 10)
+	if err != nil || len(entries) != 1 {
+		t.Fatal(entries, err)
+	}
+	got := entries[0]
+	want := transitions.Entry{Tenant: "default", Instance: id, Version: 3, Position: 3, Workflow: "order", Transition: "ship", From: placed, To: shipped,
+		Actor: "local", Reason: `Zoë said "now"`, Payload: []byte(`{"parcel":"p-1"}`), Data: inst.Data, Scope: "order:" + id.String(), Key: "s", At: got.At, Hash: inst.Chain}
+	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+
+	events, err := outbox.New(pool, func(sql string) string { return sql }).After(t.Context(), "default", 2, 10)
+	if err != nil || len(events) != 3 {
+		t.Fatal(events, err)
+	}
+	for n, want := range []string{`order.ship ` + string(inst.Data), `parcel.left {"n": 1}`, `parcel.seen []`} {
+		if x := events[n]; x.Position != 3 || x.Ordinal != n || x.Type+" "+string(x.Payload) != want || x.Version != 3 || x.State != shipped || x.Instance != id || !x.At.Equal(got.At) {
+			t.Errorf("event %d is %+v", n, x)
+		}
+	}
+}
+
+func TestAnInstanceWithoutABusinessKeyGetsAnIDThatGrowsWithTime(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	before := time.Now().Add(-time.Minute)
+	body := ask[string](t, pool, `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', '{}')::text
+		FROM pawl.claim('s', 'k', sha256('x'), 'order', 'draft') AS c`)
+	r, err := e.Command(t.Context(), "", "s", "k")
+	if err != nil || r.Instance.Version() != 7 || !strings.Contains(body, r.Instance.String()) {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	seconds, _ := r.Instance.Time().UnixTime()
+	if made := time.Unix(seconds, 0); made.Before(before) || made.After(time.Now().Add(time.Minute)) {
+		t.Errorf("the id is from %s", made)
+	}
+	const given = "01936b0e-0000-7000-8000-000000000001"
+	exec(t, pool, `SELECT pawl.transition('s', 'given', c.attempt, 0, 'placed', '{}')
+		FROM pawl.claim('s', 'given', sha256('x'), 'order', 'draft', '`+given+`') AS c`)
+	if inst, err := e.Instance(t.Context(), "", uuid.MustParse(given)); err != nil || !inst.Open {
+		t.Errorf("got %+v, %v", inst, err)
+	}
+	exec(t, pool, `SELECT pawl.transition('s', 'closed', c.attempt, 0, 'shipped', '{}') FROM pawl.claim('s', 'closed', sha256('x'), 'order', 'record') AS c`)
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE state = 'shipped' AND NOT open"); n != 1 {
+		t.Errorf("%d are closed", n)
+	}
+	verified(t, e)
+}
+
+func TestATransitionInSQLHasItsPositionWhenItCommits(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	slow := begin(t, pool)
+	ask[string](t, slow, placeInSQL, "slow", payloadOf("slow"), "slow")
+	for n := range 3 {
+		if r, err := e.Submit(t.Context(), place(fmt.Sprint("quick-", n), fmt.Sprint("quick-", n))); err != nil || r.Position != int64(n+1) {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+	}
+	// Inside of its transaction it has none yet, and its answer says none.
+	if got, err := claimAs(t.Context(), slow, "'order:place', 'slow', pawl.fingerprint('order', 'place', $1::jsonb)", payloadOf("slow")); err != nil ||
+		got.Outcome != "replay" || strings.Contains(*got.Body, "position") {
+		t.Errorf("got %v, %v", got, err)
+	}
+	commit(t, slow)
+	if got, err := claimAs(t.Context(), pool, "'order:place', 'slow', pawl.fingerprint('order', 'place', $1::jsonb)", payloadOf("slow")); err != nil ||
+		!strings.HasSuffix(*got.Body, `,"position":4}`) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	verified(t, e)
+}
+
+func TestASecondCreationMeetsTheFirst(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	ask[string](t, pool, placeInSQL, "one", payloadOf("k-1"), "k-1")
+	tx := begin(t, pool)
+	e1 := refused(t, tx, "23505", strings.NewReplacer("$1", "'two'", "$2", "'"+payloadOf("k-1")+"'", "$3", "'k-1'").Replace(placeInSQL))
+	if e1.ConstraintName != "instance_pkey" {
+		t.Errorf("by %s", e1.ConstraintName)
+	}
+	if r, err := e.Submit(t.Context(), place("three", "k-1")); err != nil || r.Status != 200 || !strings.Contains(string(r.Body), `"existing":true`) {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+func TestTheVersionGuardsATransitionInSQL(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	ask[string](t, pool, placeInSQL, "one", payloadOf("k-1"), "k-1")
+	for _, version := range []string{"2", "-1", "NULL"} {
+		refuseMove(t, pool, "40001", idOf("k-1"), "ship", version+", 'shipped', '{}'")
+	}
+	refuseMove(t, pool, "22023", idOf("k-0"), "ship", "1, 'shipped', '{}'") // there is none
+
+	// The engine moves the instance while SQL holds only the key.
+	exec(t, pool, `SELECT pawl.claim('s', 'k', sha256('x'), 'order', 'ship', $1)`, idOf("k-1"))
+	tx := begin(t, pool)
+	if _, err := e.SubmitTx(t.Context(), tx, transitions.Command{Workflow: "order", Instance: idOf("k-1"), Transition: "note", Key: "n"}); err != nil {
+		t.Fatal(err)
+	}
+	ship := background(t, pool, func(conn *pgxpool.Conn) (string, error) {
+		_, err := conn.Exec(t.Context(), `SELECT pawl.transition('s', 'k', 1, 1, 'shipped', '{}')`)
+		return "", err
+	})
+	commit(t, tx)
+	raised(t, (<-ship).err, "40001")
+	exec(t, pool, `SELECT pawl.transition('s', 'k', 1, 2, 'shipped', '{}')`)
+	verified(t, e)
+}
+
+func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	ask[string](t, pool, placeInSQL, "one", payloadOf("k-1"), "k-1")
+	for _, tt := range []struct{ state, name, rest, message string }{
+		{"55000", "ship", "1, 'paid', '{}'", `not to "paid"`},
+		{"55000", "note", "1, 'paid', '{}'", `not to "paid"`},
+		{"55000", "giveup", "1, 'cancelled', '{}'", `in state "placed"`},
+		{"55000", "nothing", "1, 'cancelled', '{}'", `in state "placed"`},
+		{"55000", "place", "1, 'placed', '{}'", `in state "placed"`},
+		{"55000", "ship", "0, 'shipped', '{}'", `in state ""`},
+		{"22023", "ship", "1, 'shipped', '{}', business_key => 'c-1:k-1'", "no business key"},
+		{"22023", "place", "0, 'placed', '{}'", "a business key"},
+		{"0A000", "pay", "1, 'paid', '{}'", "an activity"},
+		{"0A000", "check", "1, 'placed', '{}'", "guards"},
+		{"0A000", "approve", "1, 'placed', '{}'", "a separation of duties"},
+		{"0A000", "note", "1, 'placed', '{}'", "a separation of duties"},
+		{"0A000", "review", "1, 'reviewed', '{}'", "timers"},
+	} {
+		if got := refuseMove(t, pool, tt.state, idOf("k-1"), tt.name, tt.rest); !strings.Contains(got, tt.message) {
+			t.Errorf("%s %s: %q, want %q", tt.name, tt.rest, got, tt.message)
+		}
+	}
+	refused(t, pool, "22023", `SELECT pawl.transition('s', 'k', c.attempt, 0, 'x', '{}') FROM pawl.claim('s', 'k', sha256('x'), 'unknown', 'x') AS c`)
+	refused(t, pool, "23502", `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', NULL) FROM pawl.claim('s', 'k', sha256('x'), 'order', 'draft') AS c`)
+
+	if _, err := e.Submit(t.Context(), place("five", "k-5")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Instance: idOf("k-5"), Transition: "review", Key: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := refuseMove(t, pool, "0A000", idOf("k-5"), "cancel", "2, 'cancelled', '{}'"); !strings.Contains(got, "timers") {
+		t.Errorf("got %q", got)
+	}
+	child := begin(t, pool)
+	exec(t, child, `UPDATE pawl.instance SET links = '{"parent":{}}'`)
+	if got := refuseMove(t, child, "55000", idOf("k-1"), "ship", "1, 'shipped', '{}'"); !strings.Contains(got, "parent") {
+		t.Errorf("got %q", got)
+	}
+	if err := child.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	// An instance of another workflow than was claimed.
+	exec(t, pool, "INSERT INTO pawl.definition (workflow, version, hash, spec) SELECT 'loan', version, hash, spec FROM pawl.definition")
+	refused(t, pool, "22023", `SELECT pawl.transition('s', 'k', c.attempt, 1, 'shipped', '{}') FROM pawl.claim('s', 'k', sha256('x'), 'loan', 'ship', $1) AS c`, idOf("k-1"))
+
+	// What the engine has paused or is about to finish.
+	if _, err := e.Operate(t.Context(), transitions.Command{Instance: idOf("k-1"), Key: "p"}, transitions.Operation{Action: transitions.Pause}); err != nil {
+		t.Fatal(err)
+	}
+	if got := refuseMove(t, pool, "55000", idOf("k-1"), "ship", "2, 'shipped', '{}'"); !strings.Contains(got, "is paused") {
+		t.Errorf("got %q", got)
+	}
+	if _, err := e.Submit(t.Context(), place("two", "k-2")); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := e.Submit(t.Context(), transitions.Command{Workflow: "order", Instance: idOf("k-2"), Transition: "pay", Key: "p"}); err != nil || !r.InFlight() {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if got := refuseMove(t, pool, "55000", idOf("k-2"), "cancel", "2, 'cancelled', '{}'"); !strings.Contains(got, "in flight") {
+		t.Errorf("got %q", got)
+	}
+	if err := e.PauseWorkflow(t.Context(), "", "order", "ann", ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := refused(t, pool, "55000", `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', '{}')
+		FROM pawl.claim('s', 'k', sha256('x'), 'order', 'draft') AS c`).Message; !strings.Contains(got, "is paused") {
+		t.Errorf("got %q", got)
+	}
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE scope = 's'"); n != 0 {
+		t.Errorf("%d refused commands left a row", n)
+	}
+	verified(t, e)
+}
+
+// The newest definition makes an instance; the one that it began with moves it.
+func TestATransitionInSQLFollowsTheInstancesDefinition(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	none := func(*workflow.Call, *order, workflow.None) error { return nil }
+	second := workflow.Define("order", 2, workflow.Start("draft", "drafted", none), workflow.On("drop", workflow.From("drafted"), cancelled, none)).Final(cancelled)
+	started(t, pool)
+	id := uuid.Must(uuid.NewV7())
+	draft := fmt.Sprintf("'order', 'draft', '%s'", id)
+	exec(t, pool, `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', '{}') FROM pawl.claim('s', 'k', sha256('x'), `+draft+`) AS c`)
+	e := started(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, second) })
+	refused(t, pool, "55000", `SELECT pawl.transition('s', 'l', c.attempt, 0, 'placed', '{}') FROM pawl.claim('s', 'l', sha256('x'), 'order', 'draft') AS c`)
+	exec(t, pool, `SELECT pawl.transition('s', 'l', c.attempt, 0, 'drafted', '{}') FROM pawl.claim('s', 'l', sha256('x'), 'order', 'draft') AS c`)
+	move(t, pool, "m", id, "ship", "1, 'shipped', '{}'")
+	if got := ask[string](t, pool, "SELECT string_agg(concat_ws(' ', definition, state, open), ', ' ORDER BY definition) FROM pawl.instance"); got != "1 shipped f, 2 drafted t" {
+		t.Errorf("got %s", got)
+	}
+	verified(t, e)
+}
+
+// In a schema of another name the chain has the same label, and locks another
+// number.
+func TestTheContractWorksInASchemaOfAnotherName(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	for _, name := range []string{schema.Default, "other_1"} {
+		if _, err := schema.Migrate(t.Context(), pool, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := func(sql string) string { return schema.In("other_1", sql) }
+	started(t, pool, func(c *engine.Config) { c.Schema = "other_1" })
+	ask[string](t, pool, in(placeInSQL), "checkout", payloadOf("k-1"), "k-1")
+	v, err := audit.New(pool, in).Verify(t.Context(), "default", uuid.Nil, nil)
+	if err != nil || v.Entries != 1 || len(v.Broken) > 0 {
+		t.Errorf("got %+v, %v", v, err)
+	}
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command"); n != 0 {
+		t.Errorf("%d commands in the schema pawl", n)
+	}
+	tx := begin(t, pool)
+	exec(t, tx, "SELECT pawl.lock('r')")
+	if !ask[bool](t, pool, in("SELECT pawl.try_lock('r')")) {
+		t.Error("the two schemas share a lock")
+	}
+}
