@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,7 @@ type Request struct {
 	Roles       []string       `json:"roles,omitempty"`
 	IfVersion   int64          `json:"if_version,omitzero"`
 	BusinessKey string         `json:"business_key,omitempty"`
+	Creates     bool           `json:"creates,omitzero"`
 
 	// Of an undo: the effect's key, and its result where that is known.
 	Effect string         `json:"effect,omitempty"`
@@ -146,14 +148,24 @@ func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (
 	}
 	c := Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
 		IfVersion: asked.IfVersion, Actor: f.Actor, Roles: asked.Roles}
-	if steps := newest.Named(f.Transition); len(steps) > 0 && steps[0].Start {
+	if asked.Creates { // whatever a newer version makes of the name
 		c.BusinessKey = asked.BusinessKey
 	} else {
 		c.Instance = f.Instance
 	}
 	p := &Prepared{Command: c, Canonical: asked.Payload, Fingerprint: f.Fingerprint,
 		Resumed: &Resumed{Attempt: f.Attempt, Phase: Scheduled}}
-	if err := p.settle(newest, func() uuid.UUID { return f.Instance }, older); err != nil {
+	versions := append([]*workflow.Workflow{newest}, older...)
+	if !asked.Creates {
+		versions = slices.DeleteFunc(versions, func(w *workflow.Workflow) bool {
+			steps := w.Named(f.Transition)
+			return len(steps) > 0 && steps[0].Start
+		})
+	}
+	if len(versions) == 0 {
+		return nil, workflow.Errorf(workflow.TransitionNotFound, "workflow %q has no transition %q of an instance any more", f.Workflow, f.Transition)
+	}
+	if err := p.settle(versions[0], func() uuid.UUID { return f.Instance }, versions[1:]); err != nil {
 		return nil, err
 	}
 	return p, nil

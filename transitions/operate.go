@@ -196,7 +196,7 @@ func settle(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) De
 		return d
 	}
 	d.Target = p.target()
-	d.Target.Status, d.Target.Code, d.Target.Body, d.Target.Version = d.Status, d.Code, d.Body, max(d.Entry.Version, stuck.Version)
+	d.Target.Status, d.Target.Code, d.Target.Body, d.Target.Version = d.Status, d.Code, d.Body, d.Entry.Version
 	return p.done(d, now)
 }
 

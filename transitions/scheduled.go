@@ -15,7 +15,7 @@ func schedule(p *Prepared, inst *Instance) Decision {
 		}
 	}
 	return Decision{Stored: true, Status: Pending, Code: 202, Flight: &Flight{Phase: Scheduled, RunAt: p.NotBefore,
-		Request: Request{Payload: p.Canonical, Roles: p.Roles, IfVersion: p.IfVersion, BusinessKey: p.BusinessKey}.encode()}}
+		Request: Request{Payload: p.Canonical, Roles: p.Roles, IfVersion: p.IfVersion, BusinessKey: p.BusinessKey, Creates: p.Creates}.encode()}}
 }
 
 // decideDue decides a scheduled command whose time has come, or that was asked

@@ -158,9 +158,9 @@ const found = ` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command x WHE
 // keys. If one is not as it was seen the transaction fails and runs again.
 // Parameters: tenant, length of a lease in microseconds, columns, number of rows.
 func settleMany(b *rows.Builder) {
-	b.Add("WITH settled AS (UPDATE pawl.command AS c SET status = u.status, version = coalesce(u.version, c.version), code = u.code, body = u.body, ",
+	b.Add("WITH settled AS (UPDATE pawl.command AS c SET status = u.status, version = CASE WHEN u.phase IS NULL THEN u.version ELSE coalesce(u.version, c.version) END, code = u.code, body = u.body, ",
 		"finished_at = u.finished_at, expires_at = u.expires_at, phase = u.phase, attempt = u.attempt, ",
-		"failures = CASE WHEN u.phase IS NULL THEN c.failures ELSE 0 END, revision = c.revision + 1, stuck = NULL, ",
+		"failures = CASE WHEN u.phase IS NULL THEN c.failures ELSE 0 END, revision = c.revision + 1, stuck = NULL, unsure = NULL, ",
 		"claimed_by = coalesce(u.claimed_by, c.claimed_by), claimed_at = CASE WHEN u.claimed_by IS NULL THEN c.claimed_at ELSE clock_timestamp() END, ",
 		"locked_until = CASE WHEN u.claimed_by IS NOT NULL THEN clock_timestamp() + u.lease * interval '1 microsecond' END, ",
 		"run_at = u.run_at, request = u.request, updated_at = u.updated_at FROM (SELECT found.row, t.lease, u.* FROM (SELECT ").
@@ -180,12 +180,13 @@ func cancelMany(b *rows.Builder) {
 		Param(rows.Int8, false).Add(") FROM cancelled")
 }
 
-// disarm deletes the commands in flight of some scopes, but for one key each.
+// disarm deletes the commands of some scopes that are not decided yet, but for one
+// key each.
 // Parameters: tenant, columns.
 func disarm(b *rows.Builder) {
 	b.Add("DELETE FROM pawl.command AS c USING (SELECT found.row FROM (SELECT ").Param(rows.Text, false).Add(" AS tenant) AS t, ").
 		Source(disarmedColumns, true).Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command x
-	WHERE x.tenant = $1 AND x.scope = u.scope AND x.key <> u.spare AND x.phase IS NOT NULL FOR UPDATE) AS found) AS u
+	WHERE x.tenant = $1 AND x.scope = u.scope AND x.key <> u.spare AND x.phase = 'scheduled' FOR UPDATE) AS found) AS u
 	WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1`)
 }
 

@@ -71,8 +71,8 @@ func (c *committer) commitNow(ctx context.Context, ops []*op) {
 		theirs := func(o *op) bool { return o.p.Tenant == tenant }
 		c.p.lane.push(slices.DeleteFunc(slices.Clone(ops), func(o *op) bool { return !theirs(o) })...)
 		c.commit(ctx, slices.DeleteFunc(ops, theirs))
-	case reaction == poison && len(ops) > 1:
-		// Whose fault is it? Each half tells.
+	case (reaction == poison || reaction == again) && len(ops) > 1:
+		// Whose fault is it, or who keeps losing? Each half tells.
 		c.p.stats.splits.Add(1)
 		c.commit(ctx, ops[:len(ops)/2])
 		c.commit(ctx, ops[len(ops)/2:])

@@ -47,11 +47,14 @@ func (p *part) aimed(o *op) (*transitions.Prepared, error) {
 	if !ok {
 		return o.p, nil
 	}
-	if p.claims[key].moved {
+	claim := p.claims[key]
+	if claim.moved {
 		return nil, workflow.Errorf(workflow.Locked, "another operation changed the command; try again with the same key")
 	}
 	aimed, operation := *o.p, *o.p.Operation
-	operation.Stuck = p.claims[key].record
+	if _, void := p.disarmed[key.scope]; !void {
+		operation.Stuck = claim.record
+	}
 	aimed.Operation = &operation
 	return &aimed, nil
 }
@@ -59,7 +62,8 @@ func (p *part) aimed(o *op) (*transitions.Prepared, error) {
 // holds reports whether a command that goes on is still held by its attempt. A
 // group that did not look up the keys believes it: the write would tell.
 func (g *group) holds(t *part, c *claim, o *op) bool {
-	if spare, void := t.disarmed[o.p.Scope]; void && spare != o.p.Key || c.leader != nil || c.moved {
+	spare, void := t.disarmed[o.p.Scope]
+	if void && spare != o.p.Key && o.p.Resumed.Phase == transitions.Scheduled || c.leader != nil || c.moved {
 		return false
 	}
 	o.record = c.record
@@ -70,7 +74,7 @@ func (g *group) holds(t *part, c *claim, o *op) bool {
 func (p *part) follow(o *op) {
 	d := &o.decision
 	for _, scope := range d.Disarmed {
-		p.disarm(scope, o)
+		p.disarm(scope)
 	}
 	p.planned = append(p.planned, d.Commands...)
 	if d.Cancelled != nil {
@@ -84,9 +88,9 @@ func (p *part) follow(o *op) {
 	}
 }
 
-// disarm voids the commands in flight of a scope, those that this group planned
-// too. A timer that fires does not void itself.
-func (p *part) disarm(scope string, by *op) {
+// disarm voids what is planned in a scope and not decided yet, by this group too.
+// What the group settles itself must not be deleted under its hands.
+func (p *part) disarm(scope string) {
 	kept := p.planned[:0]
 	for _, c := range p.planned {
 		if c.Scope != scope {
@@ -94,15 +98,24 @@ func (p *part) disarm(scope string, by *op) {
 		}
 	}
 	p.planned = kept
-	if _, done := p.disarmed[scope]; done {
-		return
+	spare := ""
+	for _, o := range p.stored {
+		target := o.decision.Target
+		switch {
+		case o.p.Resumed != nil && o.p.Scope == scope:
+			spare = o.p.Key
+		case target == nil || target.Scope != scope:
+		case target.Flight != nil:
+			o.decision.Target = nil // it was to begin again, and is void now
+		default:
+			spare = target.Key
+		}
 	}
 	if p.disarmed == nil {
 		p.disarmed = map[string]string{}
 	}
-	p.disarmed[scope] = ""
-	if by.p.Scope == scope {
-		p.disarmed[scope] = by.p.Key
+	if p.disarmed[scope] == "" {
+		p.disarmed[scope] = spare
 	}
 }
 

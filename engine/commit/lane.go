@@ -300,7 +300,7 @@ func (l *lane) do(ctx context.Context, r *runner, j *job) {
 	case reaction == behind && ctx.Err() == nil:
 		l.setHeld(err)
 		l.done(j, l.waiting(ops, err), false)
-	case reaction == poison && len(ops) > 1:
+	case (reaction == poison || reaction == again) && len(ops) > 1:
 		l.p.stats.splits.Add(1)
 		l.done(j, ops, true)
 	default:

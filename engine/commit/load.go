@@ -60,11 +60,11 @@ func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
 // each that found no instance to be there writes that.
 func (g *group) settledByKeys() bool {
 	for _, o := range g.ops {
-		if o.leader != nil || o.claim != transitions.ClaimNew || o.p.Resumed != nil {
+		if o.leader != nil || o.claim != transitions.ClaimNew {
 			continue
 		}
 		unseen := o.p.Creates && o.p.BusinessKey != "" && g.part(o.p.Tenant).slots[o.p.Instance].inst == nil
-		if !o.decision.Stored || unseen {
+		if unseen || o.p.Resumed == nil && !o.decision.Stored { // a command that goes on has a row already
 			return false
 		}
 	}

@@ -122,7 +122,7 @@ func checkProbes(t *testing.T, statement string, n node) {
 		if bound == nil {
 			t.Errorf("unexpected scan of %s", n.Relation)
 		}
-		if n.Index != n.Relation+"_pkey" { // another may have the columns too, but not as its first ones
+		if n.Index != n.Relation+"_pkey" && n.Index != "command_scheduled" { // another may have the columns too, but not as its first ones
 			t.Errorf("%s is probed by %s", n.Relation, n.Index)
 		}
 	}

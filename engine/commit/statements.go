@@ -73,9 +73,13 @@ func NewStatements(in func(sql string) string) *Statements {
 		appendBase(b)
 	})
 	s.EmitProvisional = build(func(b *rows.Builder) {
-		outbox.Insert(b, true, "h.position", "(SELECT nextval('pawl.provisional') AS position) AS h")
+		outbox.Insert(b, true, "h.base + u.step", "")
+		provisionalBase(b)
 	})
-	s.AuditProvisional = build(func(b *rows.Builder) { audit.Insert(b, true, "currval('pawl.provisional')", "") })
+	s.AuditProvisional = build(func(b *rows.Builder) {
+		audit.Insert(b, true, "h.base + u.ord", "")
+		provisionalBase(b)
+	})
 	s.CreateOne = build(func(b *rows.Builder) {
 		b.Add("WITH i AS (")
 		insertInstances(b, false)
@@ -186,4 +190,10 @@ func restOfOne(b *rows.Builder) {
 // transaction's transitions. Parameters: tenant, their number.
 func appendBase(b *rows.Builder) {
 	b.Add(", (SELECT head - ").Param(rows.Int8, false).Add(" AS base FROM pawl.log WHERE tenant = ").Param(rows.Text, false).Add(") AS h")
+}
+
+// provisionalBase adds the source h, whose base is before the provisional
+// positions of this transaction's transitions. Parameter: the base.
+func provisionalBase(b *rows.Builder) {
+	b.Add(", (SELECT ").Param(rows.Int8, false).Add(" AS base) AS h")
 }

@@ -208,8 +208,9 @@ func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
 
 // unstep replaces an accepted decision by a refusal, in a group of one.
 func (g *group) unstep(t *part, o *op, d transitions.Decision) {
-	s := t.slots[o.p.Instance]
-	s.inst, s.changed = nil, false
+	for _, s := range t.slots { // its children's too
+		s.inst, s.changed = nil, false
+	}
 	t.steps, o.step, o.decision = nil, 0, d
 	t.stored, t.planned, t.disarmed, t.cancelled = []*op{o}, nil, nil, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"maps"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/google/uuid"
@@ -167,12 +168,17 @@ func queueProvisional(conn *rows.Conn, s *Statements, g *group) {
 	queueStates(conn, s, g)
 	for _, t := range g.parts {
 		if len(t.steps) > 0 {
-			tenant := []byte(t.tenant)
-			conn.Queue(&s.EmitProvisional, params([][]byte{tenant}, t.sets.events.Params(true)), nil)
-			conn.Queue(&s.AuditProvisional, params([][]byte{tenant}, t.sets.entries.Params(true)), nil)
+			tenant, base := [][]byte{[]byte(t.tenant)}, [][]byte{int8Param(provisional())}
+			conn.Queue(&s.EmitProvisional, params(tenant, t.sets.events.Params(true), base), nil)
+			conn.Queue(&s.AuditProvisional, params(tenant, t.sets.entries.Params(true), base), nil)
 		}
 	}
 }
+
+// provisional is a negative number, with room for the positions after it, that no
+// other transaction has: they are taken at random from so many that two never
+// meet.
+func provisional() int { return -1<<62 - rand.IntN(1<<61) }
 
 // queueStates queues the writes of instances and commands.
 func queueStates(conn *rows.Conn, s *Statements, g *group) {

@@ -17,6 +17,7 @@ ALTER TABLE pawl.command
 	ADD COLUMN failure      text,
 	ADD COLUMN stuck        text COLLATE "C",
 	ADD COLUMN cancelled_by text,
+	ADD COLUMN unsure       boolean,
 	ADD COLUMN updated_at   timestamptz,
 	DROP CONSTRAINT command_check2, -- a version only of what succeeded: an accepted command has one too
 	ADD CONSTRAINT command_phase CHECK ((status IN ('pending', 'processing', 'failed_retryable')) = (phase IS NOT NULL)),
@@ -40,12 +41,15 @@ COMMENT ON COLUMN pawl.command.progress IS 'The newest report of the activity.';
 COMMENT ON COLUMN pawl.command.failure IS 'The message of the newest failure.';
 COMMENT ON COLUMN pawl.command.stuck IS 'Why it waits for a person; NULL when it does not.';
 COMMENT ON COLUMN pawl.command.cancelled_by IS 'Who asked it to stop.';
+COMMENT ON COLUMN pawl.command.unsure IS 'Whether a worker was lost in the middle of it, and nobody has found out since what it has done.';
 COMMENT ON COLUMN pawl.command.updated_at IS 'When it changed last, while in flight.';
 
 -- What is due, over all tenants.
 CREATE INDEX command_due ON pawl.command (run_at) WHERE run_at IS NOT NULL;
 -- Whose lease has run out.
 CREATE INDEX command_leased ON pawl.command (locked_until) WHERE locked_until IS NOT NULL;
+-- Whatever waits in a scope to be decided: the timers of a state that is left.
+CREATE INDEX command_scheduled ON pawl.command (tenant, scope) WHERE phase = 'scheduled';
 -- What waits for a person.
 CREATE INDEX command_stuck ON pawl.command (tenant, updated_at, scope, key) WHERE stuck IS NOT NULL;
 
