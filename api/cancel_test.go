@@ -61,3 +61,36 @@ func TestAScheduledCommandThatIsCancelledIsNotDone(t *testing.T) {
 		t.Errorf("the instance is at version %d", i.Version)
 	}
 }
+
+func TestOnlyOperatorsCancelWhatWaitsForAPerson(t *testing.T) {
+	s := newServer(t)
+	about := s.stuck("k")
+	address := "/v1/commands/" + about.Scope + "/" + about.Key
+	s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann", "Pawl-Roles", "nobody").wantProblem(t, 403, workflow.Forbidden)
+	if status := read[api.CommandStatus](t, s.get(address)); status.Stuck == "" || status.CancelledBy != "" {
+		t.Errorf("%+v", status)
+	}
+	s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann", "Pawl-Roles", api.Operator).want(t, http.StatusAccepted)
+}
+
+func TestACommandIsCancelledByWhoSentItOrCouldHave(t *testing.T) {
+	s := newServer(t)
+	later := time.Now().Add(time.Hour).Format(time.RFC3339)
+	send := func() string {
+		id := s.packed("1").String()
+		a := s.post("/v1/instances/"+id+"/send", "k", `{"via":"air"}`, "Pawl-Not-Before", later, "Pawl-Actor", "ann", "Pawl-Roles", "clerk")
+		a.want(t, 202)
+		return a.header.Get("Location")
+	}
+	address := send()
+	s.do(http.MethodDelete, address, nil, "Pawl-Actor", "eve", "Pawl-Roles", "nobody").wantProblem(t, 403, workflow.RoleRequired)
+	if status := read[api.CommandStatus](t, s.get(address)); status.CancelledBy != "" {
+		t.Errorf("%+v", status)
+	}
+	for _, who := range [][]string{{"Pawl-Actor", "ann", "Pawl-Roles", "nobody"}, {"Pawl-Actor", "bob", "Pawl-Roles", "boss"},
+		{"Pawl-Actor", "eve", "Pawl-Roles", api.Operator}} {
+		if a := s.do(http.MethodDelete, send(), nil, who...); a.status != 202 && a.status != 200 {
+			t.Errorf("%v: %d %s", who, a.status, a.body)
+		}
+	}
+}

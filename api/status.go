@@ -1,8 +1,10 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,6 +54,9 @@ func (a *API) cancelCommand(w http.ResponseWriter, r *http.Request, c Caller) er
 	}
 	if strings.HasPrefix(ref.Scope, transitions.Reserved) {
 		return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own; their commands cannot be cancelled", transitions.Reserved)
+	}
+	if err := a.mayCancel(r.Context(), ref, c); err != nil {
+		return err
 	}
 	record, err := a.engine.Cancel(r.Context(), ref.Tenant, ref.Scope, ref.Key, c.Actor)
 	if err != nil {
@@ -151,4 +156,36 @@ func sendTagged(w http.ResponseWriter, r *http.Request, tag string, body []byte)
 		return
 	}
 	send(w, http.StatusOK, mediaJSON, body)
+}
+
+// mayCancel lets a command be cancelled by who sent it, by who could have sent
+// it, and by operators; one that waits for a person by operators alone.
+func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c Caller) error {
+	record, err := a.engine.Command(ctx, ref.Tenant, ref.Scope, ref.Key)
+	if err != nil {
+		return err
+	}
+	operates := holds(c, Operator)
+	switch {
+	case operates:
+		return nil
+	case record.Stuck != "":
+		return workflow.Errorf(workflow.Forbidden, "the command waits for a person; that takes the role %q", Operator)
+	case record.Actor == c.Actor:
+		return nil
+	}
+	w, err := a.engine.Workflow(record.Workflow, 0)
+	if err != nil {
+		return err
+	}
+	for _, step := range w.Named(record.Transition) {
+		if len(step.Roles) == 0 || slices.ContainsFunc(step.Roles, func(role string) bool { return holds(c, role) }) {
+			return nil
+		}
+	}
+	return workflow.Errorf(workflow.RoleRequired, "a command is cancelled by who sent it, by who may send it, or with the role %q", Operator)
+}
+
+func holds(c Caller, role string) bool {
+	return slices.Contains(c.Roles, transitions.AnyRole) || slices.Contains(c.Roles, role)
 }

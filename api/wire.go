@@ -18,6 +18,8 @@ type Instance struct {
 	BusinessKey string            `json:"business_key,omitempty"`
 	State       workflow.State    `json:"state"`
 	Open        bool              `json:"open"` // not in a final state
+	Paused      bool              `json:"paused,omitzero"`
+	InFlight    *Bond             `json:"in_flight,omitempty"` // the command whose outcome takes it on
 	Version     int64             `json:"version"`
 	Data        jsontext.Value    `json:"data"`
 	Attributes  map[string]string `json:"attributes,omitempty"`
@@ -28,9 +30,23 @@ type Instance struct {
 func instanceOf(i *transitions.Instance) Instance {
 	return Instance{
 		ID: i.ID, Workflow: i.Workflow, Definition: i.Definition, BusinessKey: i.BusinessKey, State: i.State,
-		Open: i.Open, Version: i.Version, Data: raw(i.Data), Attributes: i.Attributes,
+		Open: i.Open, Paused: i.Paused, InFlight: bondOf(i.Links.InFlight), Version: i.Version, Data: raw(i.Data), Attributes: i.Attributes,
 		CreatedAt: i.CreatedAt.UTC(), UpdatedAt: i.UpdatedAt.UTC(),
 	}
+}
+
+// Bond names a command of an instance.
+type Bond struct {
+	Transition string `json:"transition"`
+	Scope      string `json:"scope"`
+	Key        string `json:"key"`
+}
+
+func bondOf(b *transitions.Bond) *Bond {
+	if b == nil {
+		return nil
+	}
+	return &Bond{Transition: b.Transition, Scope: b.Scope, Key: b.Key}
 }
 
 // InstancePage is a page of instances in the order of their ids.

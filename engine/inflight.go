@@ -3,11 +3,14 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine/commit"
@@ -55,17 +58,33 @@ func (f flights) Landed(list []commit.Landed) {
 // must not wait for whoever else uses the user's pool: a lease would be lost.
 const leaseConns = 2
 
+// leaseSettings are what these connections need, whatever the role's defaults
+// are: a row that another node has just changed is no error, and what the node has
+// begun it must not forget.
+const leaseSettings = `SET default_transaction_isolation = 'read committed';
+	SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`
+
 func (e *Engine) newInflight(in func(string) string, node string) (*inflight.Runner, error) {
 	c := e.config.Pool.Config().Copy()
 	c.MaxConns, c.MinConns, c.MinIdleConns = leaseConns, 0, 0
 	c.ConnConfig.RuntimeParams["application_name"] = "pawl in flight"
+	users := c.AfterConnect
+	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if users != nil {
+			if err := users(ctx, conn); err != nil {
+				return err
+			}
+		}
+		_, err := conn.Exec(ctx, leaseSettings, pgx.QueryExecModeSimpleProtocol)
+		return err
+	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), c)
 	if err != nil {
 		return nil, fmt.Errorf("engine: the pool of commands in flight: %w", err)
 	}
 	e.leases = pool
 	return inflight.New(inflight.Config{
-		Pool: pool, In: in, Node: node, Versions: func(name string) []*workflow.Workflow { return e.registry.byName[name] },
+		Pool: pool, Callers: e.config.Pool, In: in, Node: node, Workflows: slices.Sorted(maps.Keys(e.registry.byName)), Versions: func(name string) []*workflow.Workflow { return e.registry.byName[name] },
 		Submit: e.submitWaiting, Changed: e.watch.Changed, Hint: e.hints.Due, Polled: e.pipeline.SetClock, Paused: e.pauses.heard, Now: e.now,
 		Log: e.config.Log, Workers: e.config.InFlight.Workers, Lease: e.config.InFlight.Lease,
 	}), nil
@@ -113,7 +132,7 @@ func (e *Engine) stopInflight(ctx context.Context) {
 // may succeed all the same. A command that is finished stays as it is.
 //
 // Errors: CommandNotFound, ScopeInvalid for Pawl's own commands, InvalidRequest,
-// Unavailable.
+// Locked where another transaction holds the command, TimedOut, Unavailable.
 func (e *Engine) Cancel(ctx context.Context, tenant, scope, key, by string) (transitions.Record, error) {
 	if by == "" {
 		by = transitions.DefaultActor
@@ -132,7 +151,11 @@ func (e *Engine) Cancel(ctx context.Context, tenant, scope, key, by string) (tra
 	if err := e.inflight.Cancel(ctx, ref, by); err != nil {
 		return transitions.Record{}, err
 	}
-	return e.Command(ctx, tenant, scope, key)
+	r, err := e.Command(ctx, tenant, scope, key)
+	if err == nil && r.Phase == transitions.InSQL {
+		return r, workflow.Errorf(workflow.InProgress, "the command was claimed in SQL; only whoever holds it there can end it")
+	}
+	return r, err
 }
 
 // InFlightStats are the counters of this node's work on commands in flight.

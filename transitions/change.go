@@ -36,7 +36,7 @@ func (c *change) decide() Decision {
 	if problem := TextProblem(c.out.Reason, MaxReason); problem != "" {
 		return failed(defect("the reason that %s.%s gives %s", c.p.Workflow, c.name, problem))
 	}
-	if c.out.Reason == "" {
+	if c.p.because != "" { // a person's word counts more than the code's
 		c.out.Reason = c.p.because
 	}
 	attrs, err := c.w.AttributesOf(c.out.Data)

@@ -132,7 +132,7 @@ func (r *Record) Answer(c Claim) (Receipt, error) {
 	case ClaimActive, ClaimStale, ClaimRetryable:
 		return r.standing(), nil
 	case ClaimMismatch:
-		return Receipt{}, workflow.Errorf(workflow.KeyReused, "this idempotency key was used with another request: another workflow, transition, instance, payload, expected version or actor; a new intent needs a new key")
+		return Receipt{}, workflow.Errorf(workflow.KeyReused, "this idempotency key was used with another request: another workflow, transition, instance, payload, expected version, time or actor; a new intent needs a new key")
 	default:
 		return Receipt{}, workflow.Errorf(workflow.KeyExpired, "this idempotency key is past its horizon; it will not run again")
 	}

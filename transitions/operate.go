@@ -236,6 +236,10 @@ func fits(stuck *Record, w *workflow.Workflow, result []byte) *workflow.Error {
 	if stuck.Phase != Working {
 		return nil
 	}
+	if result == nil {
+		return &workflow.Error{Code: workflow.InvalidPayload, Message: "to resolve a command, say with what result",
+			Fields: []workflow.FieldError{{Pointer: "/result", Message: "is missing"}}}
+	}
 	step, err := activityOf(&Prepared{Command: Command{Transition: stuck.Transition}}, w)
 	if err != nil {
 		return err
