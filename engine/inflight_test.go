@@ -102,3 +102,43 @@ func TestACancelOnAnotherNodeStopsTheAttemptAtOnce(t *testing.T) {
 	}
 	wantCode(t, done.Err(), workflow.CommandCancelled)
 }
+
+// Claims, give-backs and cancels are durable when they are answered, and no row
+// that another node has just changed is an error, whatever the database's
+// defaults are.
+func TestWhatIsWrittenOutsideOfThePipelineNeedsNoDefaults(t *testing.T) {
+	pool := database(t)
+	exec(t, pool, `DO $$ BEGIN
+		EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database());
+		EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database());
+	END $$`)
+	pool.Reset()
+	exec(t, pool, "CREATE TABLE seen (by text, settings text)")
+	exec(t, pool, `CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		INSERT INTO seen VALUES (CASE WHEN current_setting('application_name') = 'pawl in flight' THEN 'lease'
+			WHEN OLD.cancelled_by IS NULL AND NEW.cancelled_by IS NOT NULL THEN 'cancel' ELSE 'pipeline' END,
+			current_setting('synchronous_commit') || ', ' || current_setting('transaction_isolation'));
+		RETURN NULL; END $$`)
+	exec(t, pool, "CREATE TRIGGER see AFTER UPDATE ON pawl.command FOR EACH ROW EXECUTE FUNCTION see()")
+	e := newEngine(t, pool, with(parcels(func(_ context.Context, a *workflow.Attempt) (track, error) {
+		if a.Number == 1 {
+			return track{}, errors.New("no van today")
+		}
+		return track{Number: "1"}, nil
+	})))
+	r := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
+	send := transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance, NotBefore: time.Now().Add(time.Hour)}
+	later := submit(t, e, send)
+	if _, err := e.Cancel(t.Context(), "", later.Record.Scope, "2", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	send.Key, send.NotBefore = "3", time.Time{}
+	accepted := submit(t, e, send)
+	if _, err := e.Await(t.Context(), "", accepted.Record.Scope, "3"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := query[string](t, pool, "SELECT string_agg(DISTINCT by || ': ' || settings, '; ' ORDER BY by || ': ' || settings) FROM seen"),
+		"cancel: on, read committed; lease: on, read committed; pipeline: on, read committed"; got != want {
+		t.Errorf("they were written with %s", got)
+	}
+}

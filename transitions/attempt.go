@@ -28,6 +28,7 @@ type Back struct {
 	Failed      bool          // one failure more
 	Failure     string        // its message; "" leaves the one before
 	Stuck       string        // why a person has to see to it; "": it is due
+	Unsure      bool          // the attempt was stopped, and it is not known what it has done
 }
 
 // Why a command waits for a person.
@@ -122,13 +123,21 @@ func (f *InFlight) Before(w *workflow.Work) (v Verdict, decided bool) {
 	case f.CancelledBy != "":
 		return f.Cancelled(), true
 	case f.checksFirst(w) && f.Failures < checks*w.Retry.Attempts:
-	case f.TakenFrom != "" && w.AskPerson:
+	case f.doubtful() && w.AskPerson:
 		return askAbout(StuckUnknown, "the worker was lost; nobody knows what it has done"), true
 	case exhausted:
 		return failedFor(workflow.FailureAbandoned, lost, f.Attempt-1, true), true
 	}
 	return Verdict{}, false
 }
+
+// doubtful reports whether it is not known what an attempt before this one has
+// done, and nobody has seen to it.
+func (f *InFlight) doubtful() bool { return f.Unsure || f.TakenFrom != "" }
+
+// earlier reports whether an attempt before this one may have had its effect. A
+// claim that was given back without an attempt has none.
+func (f *InFlight) earlier() bool { return f.Failures > 0 || f.doubtful() }
 
 // checks is how many times its attempts a command has in all, where it is known
 // how to check: those past its attempts only ask whether it has happened.
@@ -150,9 +159,9 @@ type Code struct {
 // Try is what an attempt came to.
 type Try struct {
 	Result []byte
-	Err    error
+	Err    error // of [InFlight.Try]: none of the user's, whose methods may panic
 	Cause  error // why its context was done, if it was
-	Final  bool  // no attempt can mend the error: it has not happened, and will not
+	Final  bool  // no attempt can mend the error: this one has done nothing, and none will
 }
 
 // Try calls the code of an attempt: the check first, where an earlier attempt
@@ -171,11 +180,38 @@ func (f *InFlight) Try(w *workflow.Work, c Code, panicked func(value any, stack 
 		t.Result, t.Err = f.do(w, c)
 	}
 	if failure, ok := t.Err.(*checkError); ok {
-		t.Err = failure.error // it says nothing about what was done before
+		t.Err = settled("check whether it has happened: ", failure.error) // it says nothing about what was done before
 		return t
 	}
-	t.Final = t.Err != nil && (workflow.IsFinal(t.Err) || w.Retry.Final != nil && w.Retry.Final(t.Err))
+	if t.Err != nil {
+		t.Final = !errors.Is(t.Err, workflow.ErrResult) && (workflow.IsFinal(t.Err) || w.Retry.Final != nil && w.Retry.Final(t.Err))
+		t.Err = settled("", t.Err)
+	}
 	return t
+}
+
+// settledError is what is left of the error of an attempt: its text, and which of
+// those it was that matter afterwards.
+type settledError struct {
+	text string
+	was  error
+}
+
+func (e *settledError) Error() string { return e.text }
+
+// Unwrap returns one of this package's or of the standard library's, or nil.
+func (e *settledError) Unwrap() error { return e.was }
+
+// settled asks an error for all that it will ever be asked.
+func settled(about string, err error) error {
+	e := &settledError{text: about + messageOf(err)}
+	for _, which := range []error{errNotDone, workflow.ErrResult, context.DeadlineExceeded} {
+		if errors.Is(err, which) {
+			e.was = which
+			break
+		}
+	}
+	return e
 }
 
 func (f *InFlight) do(w *workflow.Work, c Code) ([]byte, error) {
@@ -183,7 +219,7 @@ func (f *InFlight) do(w *workflow.Work, c Code) ([]byte, error) {
 		result, happened, err := c.Check()
 		switch {
 		case err != nil:
-			return nil, &checkError{fmt.Errorf("check whether it has happened: %w", err)}
+			return nil, &checkError{err}
 		case happened:
 			return result, nil
 		case f.Failures >= w.Retry.Attempts:
@@ -206,23 +242,29 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 	}
 	message, last := messageOf(t.Err), f.Failures+1 >= w.Retry.Attempts
 	cancelled, isCancelled := errors.AsType[*CancelledError](t.Cause)
-	undo := f.Phase == Undoing
+	undo, unsaid := f.Phase == Undoing, errors.Is(t.Err, workflow.ErrResult)
 	switch {
 	case t.Cause == ErrLost:
 		return Verdict{}
 	case undo && (t.Final || last) && t.Cause != ErrStopping:
 		return ask(StuckUndo, message)
 	case isCancelled:
-		return failedFor(workflow.FailureCancelled, cancelled.Error(), f.Attempt, !t.Final)
-	case t.Err == errNotDone:
+		return failedFor(workflow.FailureCancelled, cancelled.Error(), f.Attempt, !t.Final || f.earlier())
+	case errors.Is(t.Err, errNotDone):
 		// It may be on its way still: a check can say what was, and not what will be.
 		return failedFor(workflow.FailureAbandoned, message, f.Attempt-1, true)
 	case t.Final:
-		return failedFor(workflow.FailureError, message, f.Attempt, false)
-	case !undo && w.AskPerson && !w.Checkable && t.unknown():
+		return failedFor(workflow.FailureError, message, f.Attempt, f.earlier())
+	case !undo && w.AskPerson && (unsaid || !w.Checkable):
+		// Whatever else the error says, it does not say that nothing has happened: an
+		// answer may be lost with its connection.
 		return ask(StuckUnknown, message)
+	case unsaid: // it would be so again, and would have happened again
+		return ask(StuckUndecidable, message)
 	case t.Cause == ErrStopping:
-		return Later(0)
+		v := Later(0)
+		v.Back.Unsure = !undo
+		return v
 	case last && (undo || !w.Checkable || f.Failures+1 >= checks*w.Retry.Attempts):
 		if w.AskPerson && w.Checkable { // the check could not tell
 			return ask(StuckUnknown, message)
@@ -230,16 +272,6 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 		return failedFor(workflow.FailureError, message, f.Attempt, true)
 	}
 	return again(w.Retry.Ceiling(f.Failures+1), message)
-}
-
-// unknown reports whether the attempt ended without anybody knowing what it has
-// done.
-func (t Try) unknown() bool {
-	timeout, ok := errors.AsType[interface {
-		error
-		Timeout() bool
-	}](t.Err)
-	return t.Cause != nil || ok && timeout.Timeout() || errors.Is(t.Err, context.Canceled) || errors.Is(t.Err, errPanic)
 }
 
 // AfterDue decides what becomes of a scheduled command after it was submitted.

@@ -74,3 +74,67 @@ func TestAFinalErrorOfACheckSaysNothingAboutTheEffect(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// typedNil is what a function returns as its error that declares the pointer
+// and never sets it.
+type typedNil struct{ text string }
+
+func (e *typedNil) Error() string { return e.text }
+
+// moody is an error that changes its mind: all that it is asked must be asked
+// where a panic is caught.
+type moody struct{ panics bool }
+
+func (e *moody) say() string {
+	if e.panics {
+		panic("asked too late")
+	}
+	return "moody"
+}
+func (e *moody) Error() string   { return e.say() }
+func (e *moody) Is(error) bool   { return e.say() == "" }
+func (e *moody) As(any) bool     { return e.say() == "" }
+func (e *moody) Timeout() bool   { return e.say() == "" }
+func (e *moody) Unwrap() []error { e.say(); return nil }
+
+func TestAnErrorThatCannotSayWhatItIsIsAPanicOfItsAttempt(t *testing.T) {
+	w := &workflow.Work{Retry: workflow.Retry{Attempts: 3, First: 1, Max: 1}}
+	f := &transitions.InFlight{Phase: transitions.Working, Attempt: 1}
+	caught := 0
+	try := f.Try(w, transitions.Code{Do: func() ([]byte, error) { var e *typedNil; return nil, e }}, func(any, []byte) { caught++ })
+	if v := f.After(w, try); caught != 1 || v.Back == nil || v.Back.Failure != "the activity panicked; the log says where" {
+		t.Errorf("%d panics were caught, and it comes to %+v", caught, v)
+	}
+}
+
+func TestAfterAnAttemptNoCodeOfTheUserIsCalled(t *testing.T) {
+	for name, f := range map[string]*transitions.InFlight{
+		"work": {Phase: transitions.Working, Attempt: 1}, "check": {Phase: transitions.Working, Attempt: 2, Failures: 1},
+		"undo": {Phase: transitions.Undoing, Attempt: 1},
+	} {
+		for policy, w := range policies {
+			err := &moody{}
+			try := f.Try(w, transitions.Code{
+				Do:    func() ([]byte, error) { return nil, err },
+				Check: func() ([]byte, bool, error) { return nil, false, err },
+				Undo:  func() error { return err },
+			}, func(v any, _ []byte) { t.Errorf("it panicked: %v", v) })
+			err.panics = true
+			for _, cause := range []error{nil, transitions.ErrTimeout, transitions.ErrStopping, &transitions.CancelledError{By: "bob"}} {
+				try.Cause = cause
+				if v := f.After(w, try); v.Outcome == nil && v.Back == nil {
+					t.Errorf("%s, %q: it comes to nothing", name, policy)
+				}
+			}
+		}
+	}
+}
+
+func TestAResultThatCannotBeEncodedIsNotFinalWhateverThePolicySays(t *testing.T) {
+	w := &workflow.Work{Retry: workflow.Retry{Attempts: 3, First: 1, Max: 1, Final: func(error) bool { return true }}}
+	f := &transitions.InFlight{Phase: transitions.Working, Attempt: 1}
+	v := f.After(w, tryOf(f, w, false, nil, &workflow.Error{Code: workflow.Internal, Message: "no", Cause: workflow.ErrResult}))
+	if v.Back == nil || v.Back.Stuck != transitions.StuckUndecidable || v.Back.Failure != "internal_error: no" {
+		t.Errorf("it comes to %+v", v)
+	}
+}

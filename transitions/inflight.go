@@ -86,6 +86,7 @@ type InFlight struct {
 	// TakenFrom is whose lease ran out before this claim, so that it is not known
 	// what the attempt before this one has done; "" where that is known.
 	TakenFrom string
+	Unsure    bool // it is not known what some attempt before this one has done, and nobody has seen to it
 
 	// Of the instance, as it was when the lease was taken; 0 and nil where there is
 	// none yet.

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -77,10 +78,14 @@ func (a *Activity[D, P, R]) input(data, payload []byte) (d D, p P, err error) {
 	return d, p, err
 }
 
+// ErrResult is wrapped by the errors of [Work.Do] and [Work.Check] that say: it has
+// happened, but its result cannot be encoded. No attempt can mend that.
+var ErrResult = errors.New("no JSON for the result")
+
 func encodeResult[R any](result R) ([]byte, error) {
 	raw, err := json.Marshal(&result, jsonOut)
 	if err != nil {
-		return nil, &Error{Code: Internal, Message: "the activity's result cannot be encoded", Cause: err}
+		return nil, &Error{Code: Internal, Message: "the activity's result cannot be encoded", Cause: fmt.Errorf("%w: %w", ErrResult, err)}
 	}
 	return raw, nil
 }

@@ -2,6 +2,7 @@ package inflight
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pawlhq/pawl/transitions"
@@ -32,14 +33,29 @@ func (r *Runner) attempt(ctx context.Context, f *flight) transitions.Verdict {
 	a := workflow.NewAttempt(workflow.Attempt{Key: key, Number: f.Attempt, Tenant: f.Tenant, Instance: f.Instance, Actor: f.Actor},
 		func(progress []byte) { r.report(f, progress) })
 	t := f.Try(work, transitions.Code{
-		Do:    func() ([]byte, error) { return work.Do(ctx, a, f.Data, asked.Payload) },
-		Check: func() ([]byte, bool, error) { return work.Check(ctx, a, f.Data, asked.Payload) },
-		Undo:  func() error { return work.Undo(ctx, a, f.Data, asked.Payload, asked.Result) },
+		Do: func() ([]byte, error) {
+			result, err := work.Do(ctx, a, f.Data, asked.Payload)
+			return result, r.noted(f, err)
+		},
+		Check: func() ([]byte, bool, error) {
+			result, happened, err := work.Check(ctx, a, f.Data, asked.Payload)
+			return result, happened, r.noted(f, err)
+		},
+		Undo: func() error { return work.Undo(ctx, a, f.Data, asked.Payload, asked.Result) },
 	}, func(value any, stack []byte) {
 		r.config.Log.Error("an activity panicked", f.attrs("panic", value, "stack", string(stack))...)
 	})
 	t.Cause = context.Cause(ctx)
 	return f.After(work, t)
+}
+
+// noted logs why a result cannot be encoded, which nobody else is told. It returns
+// err.
+func (r *Runner) noted(f *flight, err error) error {
+	if errors.Is(err, workflow.ErrResult) {
+		r.config.Log.Error("it has happened, but its result cannot be encoded", f.attrs("error", err)...)
+	}
+	return err
 }
 
 // setDeadline says until when the lease is prolonged.

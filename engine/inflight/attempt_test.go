@@ -215,6 +215,78 @@ func TestWhatMustNotRunTwiceWaitsForAPerson(t *testing.T) {
 	}
 }
 
+// Whoever takes over may be stopped, or not know the version, before it has begun:
+// the next one must not think that nothing has happened.
+func TestThatAWorkerWasLostIsNotForgottenByAGiveBackWithoutAnAttempt(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
+		t.Error("it ran again")
+		return "", nil
+	}, func(a *activityOfText) { a.AskPerson() })
+	r := due("a", leased("dead", -time.Second))
+	insert(t, pool, r)
+	exec(t, pool, "UPDATE pawl.instance SET definition = 2")
+	startNode(t, pool, w)
+	becomes(t, pool, r.ref(), "it is given back", func(r row) bool { return r.Attempt > 1 && r.Status == transitions.Pending })
+	exec(t, pool, "UPDATE pawl.instance SET definition = 1") // as another node sees it
+	if got := becomes(t, pool, r.ref(), "it is stuck", func(r row) bool { return r.Stuck != "" }); got.Stuck != transitions.StuckUnknown || got.Attempt < 3 {
+		t.Errorf("it is %+v", got.Record)
+	}
+}
+
+func TestAFinalErrorSaysNothingAboutAnAttemptThatWasStopped(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w)
+	ref := n.accept(t, w, "a")
+	receive(t, "it runs", g.begun)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	n.Stop(ctx)
+	if got := read(t, pool, ref); got.Status != transitions.Pending || got.Failures != 0 {
+		t.Fatalf("it is %+v", got.Record)
+	}
+	other := startNode(t, pool, job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
+		return "", workflow.Final(errors.New("the shop has closed"))
+	}))
+	if got := other.failure(t); got.Kind != workflow.FailureError || !got.Unknown {
+		t.Errorf("it failed as %+v", got)
+	}
+}
+
+func TestAResultThatCannotBeEncodedIsNotGotAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		options func(*activityOfText)
+		want    string
+	}{
+		"by itself": {func(*activityOfText) {}, transitions.StuckUndecidable},
+		"and not at all where once more is not to be risked": {func(a *activityOfText) { a.AskPerson() }, transitions.StuckUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := database(t)
+			var ran atomic.Int64
+			w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
+				ran.Add(1)
+				return "M\xfcller", nil // Latin-1
+			}, c.options)
+			n := startNode(t, pool, w)
+			ref := n.accept(t, w, "a")
+			got := becomes(t, pool, ref, "it is stuck", func(r row) bool { return r.Stuck != "" })
+			if got.Stuck != c.want || got.Failure != "internal_error: the activity's result cannot be encoded" || ran.Load() != 1 {
+				t.Errorf("it ran %d times and is %+v", ran.Load(), got.Record)
+			}
+			if n.log.count("its result cannot be encoded tenant=acme") != 1 || n.log.count("UTF-8") != 1 {
+				t.Errorf("logged %q", n.log.list)
+			}
+		})
+	}
+}
+
 func TestAnUndoIsRetriedAndThenWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

@@ -3,29 +3,46 @@ package inflight
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
+// cancelSettings bound the wait for a lock, keep the statement to its index, and
+// make what is answered durable, on a connection that is the user's. Parameter:
+// milliseconds.
+const cancelSettings = `SELECT set_config('lock_timeout', $1, true), set_config('enable_seqscan', 'off', true),
+	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)`
+
 // Cancel asks a command in flight to stop: one that waits is ended soon; the
 // context of one that is being worked on is done, at once on this node and by the
 // next heartbeat on another. Its effect may have happened all the same, and then
 // is undone where that is declared. A command that is finished is left as it is,
-// which is no error. It waits for whoever has locked the row.
+// which is no error. It waits for whoever has locked the row, for 2 seconds.
 //
-// Errors: CommandNotFound; InvalidRequest for an undo; those of the database.
+// Errors: CommandNotFound; InvalidRequest for an undo; Locked; TimedOut;
+// Unavailable.
 func (r *Runner) Cancel(ctx context.Context, ref transitions.Ref, by string) error {
 	var phase transitions.Phase
 	var asked bool
-	err := r.config.Pool.QueryRow(ctx, r.sql.cancel, ref.Tenant, ref.Scope, ref.Key, by, r.config.Now()).Scan(&phase, &asked)
+	err := pgx.BeginTxFunc(ctx, r.config.Callers, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, cancelSettings, fmt.Sprint(lockWait.Milliseconds())); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, r.sql.cancel, ref.Tenant, ref.Scope, ref.Key, by, r.config.Now()).Scan(&phase, &asked)
+	})
+	refused, _ := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key")
 	case ctx.Err() != nil:
 		return &workflow.Error{Code: workflow.TimedOut, Message: "the command could not be cancelled in time; ask again", Cause: err}
+	case refused != nil && refused.Code == "55P03": // lock_not_available
+		return &workflow.Error{Code: workflow.Locked, Message: "another transaction holds the command; ask again when it has ended", Cause: err}
 	case err != nil:
 		return &workflow.Error{Code: workflow.Unavailable, Message: "the command could not be cancelled; ask again", Cause: err}
 	case phase == transitions.Undoing:

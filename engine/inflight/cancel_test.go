@@ -127,6 +127,7 @@ func TestAGiveBackOfACancelledCommandIsDueAtOnce(t *testing.T) {
 	insert(t, pool, r)
 	n := newNode(t, pool, job(t, atOnce), func(c *Config) { c.Node = "dead" })
 	f := &flight{InFlight: *r.Flight(r.Tenant), kept: time.Now()}
+	f.CancelledBy = "" // at its claim
 	n.held[f.Ref] = f
 	n.giveBack(f, transitions.Undecidable(errors.New("no")).Back)
 	if !n.write(t.Context(), n.gather(time.Now(), false)) {
@@ -135,6 +136,67 @@ func TestAGiveBackOfACancelledCommandIsDueAtOnce(t *testing.T) {
 	got := read(t, pool, r.ref())
 	if got.Stuck != "" || got.RunAt.IsZero() || got.RunAt.After(time.Now()) || got.Status != transitions.FailedRetryable {
 		t.Errorf("it is %+v", got.Record)
+	}
+}
+
+// Who gives it back knew, and has a reason to wait: at once it would be the same
+// again, for ever.
+func TestACancelledCommandThatCannotBeEndedIsNotTriedInALoop(t *testing.T) {
+	t.Parallel()
+	t.Run("it cannot be decided", func(t *testing.T) {
+		t.Parallel()
+		pool := database(t)
+		g := newGated()
+		w := job(t, g.work)
+		n := startNode(t, pool, w)
+		n.set(func(n *node) {
+			n.refuse = func(*transitions.Prepared) error {
+				return workflow.Errorf(workflow.Internal, "the workflow's code failed")
+			}
+		})
+		ref := n.accept(t, w, "a")
+		receive(t, "it runs", g.begun)
+		if err := n.Cancel(t.Context(), ref, "bob"); err != nil {
+			t.Fatal(err)
+		}
+		got := becomes(t, pool, ref, "it is stuck", func(r row) bool { return r.Stuck != "" })
+		if got.Stuck != transitions.StuckUndecidable || got.Attempt != 2 || !got.RunAt.IsZero() {
+			t.Errorf("it is %+v", got.Record)
+		}
+	})
+	t.Run("it is of a version that is not known here", func(t *testing.T) {
+		t.Parallel()
+		for name, c := range map[string]row{"working": due("a"), "scheduled": due("a", scheduled)} {
+			pool := database(t)
+			c.CancelledBy = "bob"
+			insert(t, pool, c)
+			exec(t, pool, "UPDATE pawl.instance SET definition = 2")
+			n := newNode(t, pool, job(t, atOnce))
+			n.set(func(n *node) {
+				n.refuse = func(*transitions.Prepared) error { return workflow.Errorf(workflow.WorkflowNotFound, "not here") }
+			})
+			n.Start()
+			got := becomes(t, pool, c.ref(), "it is given back", func(r row) bool { return r.Attempt > 0 && r.Status == transitions.Pending })
+			if got.Failures != 0 || !got.RunAt.After(got.ClaimedAt.Add(time.Second/2)) {
+				t.Errorf("%s: it is %+v", name, got.Record)
+			}
+		}
+	})
+}
+
+// Whoever waits for a lock does so on a connection of his own, and not for ever.
+func TestACancelDoesNotWaitLongForALock(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	r := due("a", func(r *row) { r.RunAt = time.Now().Add(time.Hour) })
+	insert(t, pool, r)
+	n := startNode(t, pool, job(t, atOnce), func(c *Config) { c.Callers = pool })
+	lock(t, pool, r.ref())
+	if err := n.Cancel(t.Context(), r.ref(), "bob"); workflow.CodeOf(err) != workflow.Locked {
+		t.Errorf("one whose row is locked: %v", err)
+	}
+	if n.asked.count("WITH asked") != 0 {
+		t.Error("it waited on a connection of the leases")
 	}
 }
 

@@ -68,7 +68,7 @@ func scanFlight(row pgx.CollectableRow, tenant string) (*flight, error) {
 	f.Tenant = tenant
 	var fingerprint []byte
 	err := row.Scan(&f.Scope, &f.Key, &fingerprint, &f.Phase, &f.Workflow, &f.Transition, &f.Instance, &f.Actor, &f.Request,
-		&f.Attempt, &f.Failures, &f.CancelledBy, &f.CreatedAt, &f.TakenFrom, &f.Definition, &f.Data)
+		&f.Attempt, &f.Failures, &f.CancelledBy, &f.CreatedAt, &f.TakenFrom, &f.Unsure, &f.Definition, &f.Data)
 	copy(f.Fingerprint[:], fingerprint)
 	f.CreatedAt = f.CreatedAt.UTC()
 	return f, err

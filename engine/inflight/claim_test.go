@@ -158,22 +158,39 @@ func TestTakeoversComeBeforeWhatIsDue(t *testing.T) {
 	eventually(t, "all are done", func() bool { return len(n.ended()) == 21 })
 }
 
-func TestWorkOfAnUnknownWorkflowOrVersionIsLeftForOthers(t *testing.T) {
+func TestWorkOfAnUnknownWorkflowIsNotTouched(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	strange := due("a", func(r *row) { r.Workflow = "strange" })
-	newer := due("b")
-	later := due("c", scheduled, func(r *row) { r.Workflow = "strange" })
-	insert(t, pool, strange, newer, later)
-	exec(t, pool, "UPDATE pawl.instance SET definition = 2 WHERE id = $1", newer.Instance)
+	strange := func(r *row) { r.Workflow = "strange" }
+	rows := []row{due("a", strange), due("b", scheduled, strange), due("c", leased("dead", -time.Second), strange)}
+	insert(t, pool, rows...)
 	n := startNode(t, pool, job(t, atOnce))
-	for _, r := range []row{strange, newer, later} {
-		got := becomes(t, pool, r.ref(), "it is given back", func(r row) bool { return r.Attempt > 0 && r.Status == transitions.Pending })
-		if got.Failures != 0 || !got.RunAt.After(time.Now()) || got.LockedUntil != (time.Time{}) {
-			t.Errorf("%s has %d failures and is due at %s", r.Key, got.Failures, got.RunAt)
+	for looks := range int64(3) {
+		eventually(t, "it looks", func() bool { return n.Stats().Looks > looks })
+		n.Wake()
+	}
+	for _, r := range rows {
+		if got := read(t, pool, r.ref()); got.Revision != 1 {
+			t.Errorf("%s is %+v", r.Key, got.Record)
 		}
 	}
-	if s := n.Stats(); s.Returned < 3 || s.Retried != 0 {
+	if s := n.Stats(); s.Claimed != 0 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+func TestWorkOfAnUnknownVersionIsLeftForOthers(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	r := due("a")
+	insert(t, pool, r)
+	exec(t, pool, "UPDATE pawl.instance SET definition = 2")
+	n := startNode(t, pool, job(t, atOnce))
+	got := becomes(t, pool, r.ref(), "it is given back", func(r row) bool { return r.Attempt > 0 && r.Status == transitions.Pending })
+	if got.Failures != 0 || !got.RunAt.After(got.ClaimedAt) || got.LockedUntil != (time.Time{}) {
+		t.Errorf("it has %d failures and is due at %s", got.Failures, got.RunAt)
+	}
+	if s := n.Stats(); s.Returned < 1 || s.Retried != 0 {
 		t.Errorf("counted %+v", s)
 	}
 }
@@ -204,7 +221,7 @@ func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
 	other := due("other", scheduled)
 	undo := due("undo", func(r *row) { r.Workflow = "unknown"; r.RunAt = time.Now() }) // anything of another name
 	insert(t, pool, other, undo)
-	n := startNode(t, pool, w, workers(10))
+	n := startNode(t, pool, w, workers(10), func(c *Config) { c.Workflows = append(c.Workflows, "unknown") })
 	becomes(t, pool, other.ref(), "the scheduled command behind them is decided", func(r row) bool { return r.Status == transitions.Succeeded })
 	becomes(t, pool, undo.ref(), "the other work behind them is seen to", func(r row) bool { return r.Attempt > 0 })
 	eventually(t, "two run", func() bool { mu.Lock(); defer mu.Unlock(); return running == 2 })

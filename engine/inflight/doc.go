@@ -17,8 +17,9 @@
 //   - Heartbeats, give-backs and endings are guarded by the attempt. The ending
 //     itself is the commit pipeline's.
 //
-// No statement here waits for a row's lock but [Runner.Cancel]'s: a row that
-// somebody has locked is being changed by him, and is tried again later. Each
+// No statement here waits for a row's lock but [Runner.Cancel]'s, on a connection
+// of its own and not for long: a row that somebody has locked is being changed by
+// him, and is tried again later. Each
 // writing statement names one tenant; those of several tenants go in one
 // message.
 //

@@ -175,3 +175,30 @@ func TestAScheduledCommandThatWasTakenOverIsForgotten(t *testing.T) {
 		t.Errorf("it is %+v", got.Record)
 	}
 }
+
+// What is due stays as it is: a claim and a give-back of each, again and again,
+// would cost more than the work. What was asked to stop can end.
+func TestAPausedWorkflowIsQuiet(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	waits := due("waits", scheduled)
+	cancelled := due("cancelled", scheduled, func(r *row) { r.CancelledBy = "bob" })
+	elsewhere := due("elsewhere", scheduled, func(r *row) { r.Tenant = "other" })
+	working := due("working")
+	insert(t, pool, waits, cancelled, elsewhere, working)
+	exec(t, pool, "INSERT INTO pawl.paused (tenant, workflow, actor, at) VALUES ('acme', 'job', 'ann', now()), ('acme', 'another', 'ann', now())")
+	n := startNode(t, pool, job(t, atOnce))
+	for _, r := range []row{cancelled, elsewhere, working} {
+		becomes(t, pool, r.ref(), r.Key+" ends", func(r row) bool { return r.Phase == "" })
+	}
+	looks := n.Stats().Looks
+	for more := range int64(3) {
+		n.Wake()
+		eventually(t, "it looks", func() bool { return n.Stats().Looks > looks+more })
+	}
+	if got := read(t, pool, waits.ref()); got.Revision != 1 {
+		t.Errorf("it is %+v", got.Record)
+	}
+	exec(t, pool, "DELETE FROM pawl.paused")
+	becomes(t, pool, waits.ref(), "it fires", func(r row) bool { return r.Status == transitions.Succeeded })
+}

@@ -102,7 +102,7 @@ func newNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...f
 	}
 	t.Cleanup(n.pool.Close)
 	c := Config{
-		Pool: n.pool, In: func(sql string) string { return sql }, Node: n.name,
+		Pool: n.pool, Callers: n.pool, Workflows: []string{w.Name}, In: func(sql string) string { return sql }, Node: n.name,
 		Versions: func(name string) []*workflow.Workflow {
 			if name == w.Name {
 				return []*workflow.Workflow{w}

@@ -186,23 +186,19 @@ func (r *Runner) written(n *note, sent time.Time, by string) {
 		}
 		return
 	}
-	if by != "" {
-		r.want(true)
+	if by != "" && n.CancelledBy == "" {
+		r.want(true) // it is due at once
 	} else if !n.runAt.IsZero() {
 		r.wantAt(n.runAt)
 	}
 }
 
-// again takes back notes that could not be stored, to be stored soon. reports
-// says whether that includes progress.
-func (r *Runner) again(notes []*note, reports bool) {
+// again takes back notes that could not be stored, to be stored soon.
+func (r *Runner) again(notes []*note) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	soon := time.Now().Add(retryGap)
 	for _, n := range notes {
-		if !reports {
-			n.progress = ""
-		}
 		switch {
 		case n.back != nil:
 			n.next = soon

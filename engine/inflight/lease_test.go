@@ -274,7 +274,7 @@ func TestAReportThatCannotBeStoredCostsNoLease(t *testing.T) {
 	ref := n.accept(t, w, "a")
 	a := receive(t, "it runs", g.begun)
 	n.report(n.flights()[0], []byte(strings.Repeat("[", 30_000)+strings.Repeat("]", 30_000)))
-	eventually(t, "it is refused", func() bool { return n.log.count("cannot prolong leases") == 1 })
+	eventually(t, "it is refused", func() bool { return n.log.count("reports of progress were dropped") == 1 })
 	if err := a.Report(strings.Repeat("x", maxProgress)); err != nil || n.log.count("too long") != 1 {
 		t.Errorf("a long report: %v, logged %q", err, n.log.list)
 	}
@@ -286,7 +286,41 @@ func TestAReportThatCannotBeStoredCostsNoLease(t *testing.T) {
 	becomes(t, pool, ref, "the next report is stored", func(r row) bool { return string(r.Progress) == "1" })
 	g.tell <- ""
 	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 })
-	if n.log.count("cannot prolong leases") != 1 {
+	if n.log.count("reports of progress were dropped") != 1 || n.log.count("cannot prolong leases") != 0 {
 		t.Errorf("logged %q", n.log.list)
+	}
+}
+
+// However often it reports: every message that is refused is sent again at once.
+func TestWithAReportThatCannotBeStoredTheOthersLeasesAreProlonged(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	n := newNode(t, pool, job(t, atOnce))
+	var flights []*flight
+	for _, key := range []string{"bad", "good", "back"} {
+		r := due(key, leased(n.name, n.config.Lease))
+		insert(t, pool, r)
+		f := &flight{InFlight: *r.Flight(r.Tenant)}
+		n.held[f.Ref] = f
+		flights = append(flights, f)
+	}
+	bad, good, back := flights[0], flights[1], flights[2]
+	before := read(t, pool, good.Ref)
+	for i := range 3 {
+		bad.progress = []byte(strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000))
+		if i == 2 {
+			n.giveBack(back, transitions.Later(0).Back)
+		}
+		if !n.write(t.Context(), n.gather(time.Now().Add(n.config.Lease/2), true)) {
+			t.Fatal("it was not written")
+		}
+		after := read(t, pool, good.Ref)
+		if !after.LockedUntil.After(before.LockedUntil) || n.Stats().Heartbeats < int64(i+1) {
+			t.Errorf("the lease of the other lasts until %s, after %s; %+v", after.LockedUntil, before.LockedUntil, n.Stats())
+		}
+		before = after
+	}
+	if got := read(t, pool, back.Ref); got.Status != transitions.Pending {
+		t.Errorf("what was given back is %s", got.Status)
 	}
 }

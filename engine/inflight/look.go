@@ -185,7 +185,7 @@ func (r *Runner) find(ctx context.Context, q question) ([]candidate, error) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	sent := time.Now()
-	rows, err := r.config.Pool.Query(ctx, r.sql.look, pgx.QueryExecModeExec, q.now, int64(q.dues), int64(q.works), q.full, q.since)
+	rows, err := r.config.Pool.Query(ctx, r.sql.look, pgx.QueryExecModeExec, q.now, int64(q.dues), int64(q.works), q.full, q.since, r.config.Workflows)
 	if err != nil {
 		return nil, err
 	}

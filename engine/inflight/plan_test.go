@@ -82,7 +82,7 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
-	}{"claim": {claimSQL, 7}, "keep": {keepSQL, 13}, "held": {heldSQL, 5}, "cancel": {cancelSQL, 5}} {
+	}{"claim": {claimSQL, 7}, "keep": {keepSQL, 15}, "held": {heldSQL, 5}, "cancel": {cancelSQL, 5}} {
 		t.Run(name, func(t *testing.T) {
 			err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
 				if _, err := tx.Exec(t.Context(), probes); err != nil {
@@ -115,7 +115,7 @@ func explainLook(t *testing.T, pool *pgxpool.Pool) {
 	} {
 		t.Run("look, "+name, func(t *testing.T) {
 			for _, p := range explain(t, pool, "EXPLAIN (ANALYZE, FORMAT JSON) "+lookSQL, pgx.QueryExecModeExec, time.Now(), int64(q.dues), int64(q.works),
-				append([]string{}, q.full...), q.since) {
+				append([]string{}, q.full...), q.since, []string{"job", "rest"}) {
 				check(t, p)
 			}
 		})

@@ -14,19 +14,21 @@ import (
 
 // Config is what a runner needs. All of it is required.
 type Config struct {
-	Pool     *pgxpool.Pool
-	In       func(sql string) string                    // puts the schema's name into a statement
-	Node     string                                     // who holds the leases: no other runner's, also not an earlier one's
-	Versions func(workflow string) []*workflow.Workflow // the newest first; nil: it is not known here
-	Submit   func(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error)
-	Changed  func(refs []transitions.Ref)           // rows that changed other than by Submit. It must not block
-	Hint     func()                                 // there is due work that another node could take. It must not block
-	Polled   func(theirs, sent, received time.Time) // the database's clock, as a look saw it
-	Paused   func(all [][2]string, asked time.Time) // the workflows that are paused, each with its tenant before it. It must not block
-	Now      func() time.Time                       // by which commands are due
-	Log      *slog.Logger
-	Workers  int           // attempts at once
-	Lease    time.Duration // how long a lease lasts without a heartbeat
+	Pool      *pgxpool.Pool                              // for looks and leases, which must not wait for others
+	Callers   *pgxpool.Pool                              // for a caller who may have to wait for a lock
+	In        func(sql string) string                    // puts the schema's name into a statement
+	Node      string                                     // who holds the leases: no other runner's, also not an earlier one's
+	Versions  func(workflow string) []*workflow.Workflow // the newest first; nil: it is not known here
+	Workflows []string                                   // the names of those that are known here: others' commands are left alone
+	Submit    func(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error)
+	Changed   func(refs []transitions.Ref)           // rows that changed other than by Submit. It must not block
+	Hint      func()                                 // there is due work that another node could take. It must not block
+	Polled    func(theirs, sent, received time.Time) // the database's clock, as a look saw it
+	Paused    func(all [][2]string, asked time.Time) // the workflows that are paused, each with its tenant before it. It must not block
+	Now       func() time.Time                       // by which commands are due
+	Log       *slog.Logger
+	Workers   int           // attempts at once
+	Lease     time.Duration // how long a lease lasts without a heartbeat
 }
 
 const (
@@ -39,6 +41,7 @@ const (
 	retryGap    = time.Second           // until a lease or a give-back is written again that could not be
 	maxProgress = 64 << 10              // bytes of one report
 	budget      = 10 * time.Second      // of one message to the database
+	lockWait    = 2 * time.Second       // of a cancel for whoever has locked the row
 	stopGrace   = 2 * time.Second       // for attempts to end that were told to, and for the last give-backs
 )
 

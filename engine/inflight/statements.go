@@ -13,7 +13,11 @@ func newStatements(in func(sql string) string) statements {
 // three columns are there also when there is nothing to do: the database's clock,
 // when something is due next, and which workflows are paused. Parameters: now,
 // how many scheduled commands, how many others, the activities of which nothing
-// can be taken now, since when scheduled commands are due.
+// can be taken now, since when scheduled commands are due, the workflows that this
+// node knows.
+//
+// Scheduled commands of a paused workflow stay where they are, and a look after
+// the pause finds them; but not those that were asked to stop, which can end.
 //
 // The index must be read in order, until there is enough: so whatever the
 // statistics say the planner is not to expect few rows, and read and sort all of
@@ -26,17 +30,21 @@ SELECT clock_timestamp(), (SELECT run_at FROM pawl.command WHERE run_at > (SELEC
 	coalesce(found.stale, false), coalesce(found.tenant, ''), coalesce(found.scope, ''), coalesce(found.key, ''), coalesce(found.attempt, 0),
 	coalesce(found.phase, ''), coalesce(found.workflow, ''), coalesce(found.transition, '')
 FROM (VALUES (1)) AS one LEFT JOIN (
-	(SELECT true AS stale, tenant, scope, key, attempt, phase, workflow, transition FROM pawl.command
-		WHERE locked_until < (SELECT clock_timestamp()) ORDER BY locked_until LIMIT $2::bigint + $3::bigint)
+	(SELECT true AS stale, tenant, scope, key, attempt, phase, workflow, transition FROM (
+			SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
+			WHERE locked_until < (SELECT clock_timestamp()) ORDER BY locked_until OFFSET 0) AS lapsed
+		WHERE known LIMIT $2::bigint + $3::bigint)
 	UNION ALL
 	(SELECT false, tenant, scope, key, attempt, phase, workflow, transition FROM (
-			SELECT *, phase = 'scheduled' AS later FROM pawl.command
+			SELECT *, phase = 'scheduled' AS later, workflow = ANY ($6::text[]) AS known FROM pawl.command
 			WHERE run_at <= (SELECT $1::timestamptz) AND (run_at, scope) > ((SELECT $5::timestamptz), '') ORDER BY run_at OFFSET 0) AS due
-		WHERE later LIMIT $2::bigint)
+		WHERE later AND known
+			AND (cancelled_by IS NOT NULL OR (tenant, workflow) NOT IN (SELECT tenant, workflow FROM pawl.paused)) LIMIT $2::bigint)
 	UNION ALL
 	(SELECT false, tenant, scope, key, attempt, phase, workflow, transition FROM (
-			SELECT *, phase = 'scheduled' AS later FROM pawl.command WHERE run_at <= (SELECT $1::timestamptz) ORDER BY run_at OFFSET 0) AS due
-		WHERE NOT later AND workflow || ' ' || transition <> ALL ($4::text[]) LIMIT $3::bigint)
+			SELECT *, phase = 'scheduled' AS later, workflow = ANY ($6::text[]) AS known FROM pawl.command
+			WHERE run_at <= (SELECT $1::timestamptz) ORDER BY run_at OFFSET 0) AS due
+		WHERE NOT later AND known AND workflow || ' ' || transition <> ALL ($4::text[]) LIMIT $3::bigint)
 ) AS found ON true`
 
 // claimSQL leases the candidates that are still as they were seen, and that
@@ -52,6 +60,7 @@ WITH claimed AS (
 	UPDATE pawl.command AS c SET status = 'processing', attempt = c.attempt + 1, revision = c.revision + 1,
 		failures = c.failures + CASE WHEN u.taken IS NULL THEN 0 ELSE 1 END,
 		failure = CASE WHEN u.taken IS NULL THEN c.failure ELSE 'the worker was lost: the lease of ' || u.taken || ' ran out' END,
+		unsure = CASE WHEN u.taken IS NULL THEN c.unsure ELSE true END,
 		claimed_by = $2, claimed_at = clock_timestamp(), locked_until = clock_timestamp() + $3::bigint * interval '1 microsecond',
 		run_at = NULL, updated_at = $4
 	FROM (SELECT found.* FROM unnest($5::text[], $6::text[], $7::int[]) AS u(scope, key, attempt) CROSS JOIN LATERAL (
@@ -61,9 +70,9 @@ WITH claimed AS (
 		LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
 	WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1
 	RETURNING c.scope, c.key, c.fingerprint, c.phase, c.workflow, c.transition, c.instance, c.actor, c.request, c.attempt, c.failures,
-		c.cancelled_by, c.created_at, u.taken)
+		c.cancelled_by, c.created_at, u.taken, c.unsure)
 SELECT c.scope, c.key, c.fingerprint, c.phase, c.workflow, c.transition, c.instance, c.actor, c.request::text, c.attempt, c.failures,
-	coalesce(c.cancelled_by, ''), c.created_at, coalesce(c.taken, ''), coalesce(i.definition, 0), i.data::text
+	coalesce(c.cancelled_by, ''), c.created_at, coalesce(c.taken, ''), coalesce(c.unsure, false), coalesce(i.definition, 0), i.data::text
 FROM claimed AS c LEFT JOIN LATERAL (
 	SELECT i.definition, i.data FROM pawl.instance i WHERE i.tenant = $1 AND i.id >= c.instance AND i.id <= c.instance
 	ORDER BY i.id LIMIT 1) AS i ON true`
@@ -75,21 +84,23 @@ const mine = `pawl.command x
 // keepSQL writes what becomes of leases that this node holds, unless somebody has
 // locked their rows. Without a status a lease is prolonged; with one the command
 // is given back: to be done at a time, or to a person. One that was asked to stop
-// meanwhile is then due at once, to end. It returns the places of those that it
-// wrote, and who asked them to stop. Parameters: tenant, node, scopes, keys,
-// attempts, now, length of a lease in microseconds, reports of progress, statuses,
-// times, failures to count, their messages, why a person has to see to it.
+// since its claim is then due at once, to end; one that was asked before is given
+// back by somebody who knew. It returns the places of those that it wrote, and who
+// asked them to stop. Parameters: tenant, node, scopes, keys, attempts, now, length
+// of a lease in microseconds, reports of progress, statuses, times, failures to
+// count, their messages, why a person has to see to it, whether it was asked to
+// stop before its claim, whether it is not known what the attempt has done.
 const keepSQL = `
 UPDATE pawl.command AS c SET status = coalesce(u.status, c.status),
 	locked_until = CASE WHEN u.status IS NULL THEN clock_timestamp() + $7::bigint * interval '1 microsecond' END,
 	run_at = CASE WHEN u.status IS NOT NULL AND u.stops THEN $6 ELSE u.run_at END,
 	stuck = CASE WHEN u.stops THEN NULL ELSE u.stuck END,
 	progress = coalesce(u.progress::json, c.progress), failures = c.failures + u.failed, failure = coalesce(u.failure, c.failure),
-	revision = c.revision + 1, updated_at = $6
+	unsure = CASE WHEN u.unsure THEN true ELSE c.unsure END, revision = c.revision + 1, updated_at = $6
 FROM (SELECT found.row, found.stops, u.*
-	FROM unnest($3::text[], $4::text[], $5::int[], $8::text[], $9::text[], $10::timestamptz[], $11::int[], $12::text[], $13::text[])
-		WITH ORDINALITY AS u(scope, key, attempt, progress, status, run_at, failed, failure, stuck, ord)
-	CROSS JOIN LATERAL (SELECT x.ctid AS row, x.cancelled_by IS NOT NULL AND x.phase <> 'undoing' AS stops FROM ` + mine + `
+	FROM unnest($3::text[], $4::text[], $5::int[], $8::text[], $9::text[], $10::timestamptz[], $11::int[], $12::text[], $13::text[], $14::boolean[],
+		$15::boolean[]) WITH ORDINALITY AS u(scope, key, attempt, progress, status, run_at, failed, failure, stuck, knew, unsure, ord)
+	CROSS JOIN LATERAL (SELECT x.ctid AS row, x.cancelled_by IS NOT NULL AND NOT u.knew AND x.phase <> 'undoing' AS stops FROM ` + mine + `
 		FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1
 RETURNING u.ord, coalesce(c.cancelled_by, '')`

@@ -33,6 +33,8 @@ func (r *Runner) end(ctx context.Context, f *flight, o transitions.Outcome) tran
 		case code == workflow.LeaseLost:
 			r.lost(f)
 			return transitions.Verdict{}
+		case code == workflow.WorkflowNotFound:
+			return f.NotHere() // it was cancelled before it was begun: nothing is lost
 		case !transitions.Passes(code):
 			return r.undecidable(f, err)
 		}

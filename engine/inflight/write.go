@@ -19,24 +19,20 @@ func (r *Runner) write(ctx context.Context, notes map[string][]*note) bool {
 		return true
 	}
 	sent := time.Now()
-	stored := map[*note]string{} // with who asked to stop it
-	err := r.send(ctx, func(b *pgx.Batch) {
-		for tenant, list := range notes {
-			b.Queue(r.sql.keep, r.columns(tenant, list)...).Query(func(rows pgx.Rows) error {
-				var ord int
-				var by string
-				_, err := pgx.ForEachRow(rows, []any{&ord, &by}, func() error {
-					stored[list[ord-1]] = by
-					return nil
-				})
-				return err
-			})
+	stored, err := r.store(ctx, notes)
+	if refusesReport(err) {
+		r.config.Log.Warn("reports of progress were dropped: the database does not take one of them", "error", err)
+		for _, list := range notes {
+			for _, n := range list {
+				n.progress = ""
+			}
 		}
-	})
+		stored, err = r.store(ctx, notes) // leases cannot wait for whoever reports
+	}
 	if err != nil {
 		r.config.Log.Warn("cannot prolong leases or give commands back", "error", err)
 		for _, list := range notes {
-			r.again(list, !refusesReport(err))
+			r.again(list)
 		}
 		return false
 	}
@@ -57,6 +53,26 @@ func (r *Runner) write(ctx context.Context, notes map[string][]*note) bool {
 		r.config.Changed(changed)
 	}
 	return len(missing) == 0 || r.miss(ctx, missing)
+}
+
+// store writes notes. It returns those that it wrote, with who asked to stop
+// them.
+func (r *Runner) store(ctx context.Context, notes map[string][]*note) (stored map[*note]string, err error) {
+	stored = map[*note]string{}
+	err = r.send(ctx, func(b *pgx.Batch) {
+		for tenant, list := range notes {
+			b.Queue(r.sql.keep, r.columns(tenant, list)...).Query(func(rows pgx.Rows) error {
+				var ord int
+				var by string
+				_, err := pgx.ForEachRow(rows, []any{&ord, &by}, func() error {
+					stored[list[ord-1]] = by
+					return nil
+				})
+				return err
+			})
+		}
+	})
+	return stored, err
 }
 
 // miss finds out about leases that could not be written. Where somebody else has
@@ -85,7 +101,7 @@ func (r *Runner) miss(ctx context.Context, missing map[string][]*note) (void boo
 		for _, n := range list {
 			switch {
 			case held[n] || err != nil:
-				r.again([]*note{n}, true)
+				r.again([]*note{n})
 				void = false
 			case n.back == nil:
 				r.missed(n.flight)
@@ -100,8 +116,9 @@ func (r *Runner) columns(tenant string, list []*note) []any {
 	k := keysOf(list)
 	reports, statuses, messages, reasons := make([]*string, len(list)), make([]*string, len(list)), make([]*string, len(list)), make([]*string, len(list))
 	times, failures := make([]*time.Time, len(list)), make([]int32, len(list))
+	knew, unsure := make([]bool, len(list)), make([]bool, len(list))
 	for i, n := range list {
-		reports[i] = orNull(n.progress)
+		reports[i], knew[i] = orNull(n.progress), n.CancelledBy != ""
 		if n.back == nil {
 			continue
 		}
@@ -112,9 +129,10 @@ func (r *Runner) columns(tenant string, list []*note) []any {
 		if n.back.Failed {
 			failures[i] = 1
 		}
+		unsure[i] = n.back.Unsure
 	}
 	return []any{tenant, r.config.Node, k.scopes, k.keys, k.attempts, r.config.Now(), r.config.Lease.Microseconds(),
-		reports, statuses, times, failures, messages, reasons}
+		reports, statuses, times, failures, messages, reasons, knew, unsure}
 }
 
 // keys name commands of one tenant, as the statements take them.
