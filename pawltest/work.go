@@ -134,7 +134,7 @@ func (s *Sim) work(c *command) {
 		v = s.end(f, *v.Outcome)
 	}
 	if v.Back != nil {
-		s.giveBack(c, v.Back)
+		s.giveBack(c, v.Back, f.CancelledBy != "")
 	}
 }
 
@@ -241,8 +241,10 @@ func (s *Sim) activity(f *transitions.InFlight) *workflow.Work {
 }
 
 // giveBack lets somebody else have the command, or a person. The wait is the
-// longest that the policy allows, so that a run is the same every time.
-func (s *Sim) giveBack(c *command, b *transitions.Back) {
+// longest that the policy allows, so that a run is the same every time. knew says
+// that it was asked to stop before its claim; one that was asked since is due at
+// once, to end.
+func (s *Sim) giveBack(c *command, b *transitions.Back, knew bool) {
 	c.Status, c.LockedUntil, c.Stuck, c.UpdatedAt = b.Status, time.Time{}, b.Stuck, s.now
 	c.Revision++
 	if b.Failed {
@@ -254,7 +256,7 @@ func (s *Sim) giveBack(c *command, b *transitions.Back) {
 	if b.Stuck == "" {
 		c.RunAt = s.now.Add(b.Most).Truncate(time.Microsecond)
 	}
-	if c.CancelledBy != "" && c.Phase != transitions.Undoing {
+	if c.CancelledBy != "" && !knew && c.Phase != transitions.Undoing {
 		c.RunAt, c.Stuck = s.now, ""
 	}
 }

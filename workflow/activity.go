@@ -122,8 +122,10 @@ func (a *Activity[D, P, R]) Concurrency(n int) *Activity[D, P, R] {
 }
 
 // AskPerson is for an effect that nobody can make idempotent: an attempt that
-// ended without anybody knowing what it did is not repeated, but waits for a
-// person, unless [Activity.Check] can tell.
+// ended without a result is not repeated, but waits for a person, unless
+// [Activity.Check] can tell. Only an error that is final, by [Final] or by
+// [Retry], says that nothing has happened: any other may stand for an answer that
+// was lost on its way.
 func (a *Activity[D, P, R]) AskPerson() *Activity[D, P, R] {
 	a.spec.AskPerson = true
 	return a
