@@ -163,7 +163,6 @@ func TestWhatNoCallerCouldReadIsNoAnswer(t *testing.T) {
 		`SELECT pawl.succeed('s', 'k', 1, code => 202)`, // in flight, to callers of the engine
 		`SELECT pawl.succeed('s', 'k', 1, code => 409)`,
 		`SELECT pawl.succeed('s', 'k', 1, code => NULL)`,
-		`SELECT pawl.succeed('s', 'k', 1, replay => NULL)`,
 		`SELECT pawl.succeed('s', 'k', 1, replay => '0')`,
 		`SELECT pawl.fail('s', 'k', 1, '')`,
 		`SELECT pawl.fail('s', 'k', 1, NULL)`,

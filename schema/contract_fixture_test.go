@@ -144,11 +144,11 @@ type result[T any] struct {
 	err   error
 }
 
-// background runs f on a connection of its own, and returns when that waits for a
-// lock.
+// background runs f on a connection of its own, whose backend is known, and
+// returns when that waits for a lock.
 func background[T any](t testing.TB, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) (T, error)) <-chan result[T] {
 	t.Helper()
-	conn, err := pool.Acquire(t.Context())
+	conn, err := pgtest.DirectTo(t, pool).Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

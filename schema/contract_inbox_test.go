@@ -36,7 +36,7 @@ func TestConsumeRefuses(t *testing.T) {
 	exec(t, pool, "SELECT pawl.consume('billing', 'm-1', sha256('a'))")
 	for _, tt := range []struct{ state, args, message string }{
 		{"P4000", "NULL, 'm', sha256('')", "consumer is missing"},
-		{"P4000", "repeat('x', 256), 'm', sha256('')", "longer than 255 bytes"},
+		{"P4000", "repeat('x', 250), 'm', sha256('')", "longer than 249 bytes"},
 		{"P4001", "'c', '', sha256('')", "message id is missing"},
 		{"P4001", "'c', repeat('x', 256), sha256('')", "longer than 255 bytes"},
 		{"P4003", "'c', 'm', NULL", "hash is missing"},
@@ -49,6 +49,26 @@ func TestConsumeRefuses(t *testing.T) {
 			e.Code == "P4050" && (e.Hint == "" || !strings.Contains(e.Detail, `message "m-1"`)) {
 			t.Errorf("%s: %q, detail %q", tt.args, e.Message, e.Detail)
 		}
+	}
+}
+
+// A message is a row of command, so that one claim or one consume has it.
+func TestAMessageIsACommand(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, "SELECT pawl.consume('billing', 'm-1', sha256('a'), '1 day')")
+	if got, err := claimAs(t.Context(), pool, "'inbox:billing', 'm-1', sha256('a')"); err != nil || got.String() != "replay 0 200 {}" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got := ask[string](t, pool, `SELECT status || ' ' || actor || ' ' || (expires_at - created_at) || ' ' || (forget_at = expires_at)
+		FROM pawl.command WHERE scope = 'inbox:billing' AND key = 'm-1'`); got != "succeeded inbox:billing 1 day true" {
+		t.Errorf("stored is %s", got)
+	}
+	exec(t, pool, "SELECT pawl.claim('inbox:billing', 'm-2', sha256('a'))")
+	refused(t, pool, "P4029", "SELECT pawl.consume('billing', 'm-2', sha256('a'))")
+	exec(t, pool, "SELECT pawl.succeed('inbox:billing', 'm-2', 1)")
+	if ask[bool](t, pool, "SELECT pawl.consume('billing', 'm-2', sha256('a'))") {
+		t.Error("what was claimed and done is consumed again")
 	}
 }
 

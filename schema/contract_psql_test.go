@@ -9,11 +9,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink/file"
 )
 
 const page = "../docs/sql.md"
@@ -59,7 +64,7 @@ func psql(t testing.TB, pool *pgxpool.Pool, script string) string {
 	if _, err := osexec.LookPath(name); err != nil {
 		t.Skipf("psql, with which this test runs the examples, is not on this machine: %v", err)
 	}
-	command := osexec.CommandContext(t.Context(), name, "-X", "-q", "-v", "SHOW_CONTEXT=never", "-f", "-", pool.Config().ConnString())
+	command := osexec.CommandContext(t.Context(), name, "-X", "-q", "-v", "SHOW_CONTEXT=never", "-f", "-", pgtest.Direct(t, pool.Config().ConnString()))
 	command.Stdin = strings.NewReader(script)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
@@ -77,9 +82,13 @@ var (
 func TestTheExamplesOfThePageDoWhatItSays(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
-	e := started(t, pool)
+	var received bytes.Buffer
+	e := started(t, pool, func(c *engine.Config) { c.Sinks = []relay.Sink{{Name: "main", To: file.NewWriter(&received)}} })
 	list, _ := examples(t)
 	for _, b := range list {
+		if strings.Contains(b.sql, "pawl.outbox_cursor") {
+			upToDate(t, e)
+		}
 		if got := psql(t, pool, b.sql); got != b.want {
 			t.Errorf("%s\ngot\n%s\nwant\n%s", b.sql, got, b.want)
 		}
@@ -97,7 +106,33 @@ func TestTheExamplesOfThePageDoWhatItSays(t *testing.T) {
 	defer reader.Close()
 	batch, err := reader.Next(t.Context())
 	if err != nil || len(batch.Events) != 3 || !strings.Contains(string(batch.Events[1].CloudEvent), `"type":"order.welcome"`) {
-		t.Errorf("got %+v, %v", batch, err)
+		t.Fatalf("got %+v, %v", batch, err)
+	}
+	upToDate(t, e)
+	var log []byte
+	for i := range batch.Events {
+		log = append(append(log, batch.Events[i].CloudEvent...), '\n')
+	}
+	e.Stop(t.Context())
+	if received.String() != string(log) {
+		t.Errorf("the sink got\n%swant\n%s", &received, log)
+	}
+}
+
+// upToDate waits until the engine's sink has everything.
+func upToDate(t testing.TB, e *engine.Engine) {
+	t.Helper()
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) { // between two looks
+		list, err := e.Sinks(t.Context(), "")
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		if list[0].Lag == 0 {
+			return
+		}
+		if time.Since(begun) > 20*time.Second {
+			t.Fatalf("the sink stands so: %+v", list[0])
+		}
 	}
 }
 
@@ -151,7 +186,7 @@ func TestARoleNeedsTheRightsOfThePageAndNoMore(t *testing.T) {
 			SELECT pawl.fail('s', 'l', c.attempt, 'x') FROM pawl.claim('s', 'l', sha256('x')) AS c;
 			SELECT pawl.succeed('s', 'l', c.attempt) FROM pawl.claim('s', 'l', sha256('x')) AS c;
 			SELECT pawl.consume('c', 'm', sha256('x')); SELECT pawl.consume('c', 'm', sha256('x'));
-			SELECT pawl.lock('r'); SELECT pawl.purge(); COMMIT`)
+			SELECT pawl.lock('r'); SELECT pawl.purge(moment => now() + interval '2 days'); COMMIT`)
 		return err
 	}
 	grants := strings.Split(strings.TrimSpace(strings.ReplaceAll(rights, "shop", role)), "\n")

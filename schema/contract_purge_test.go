@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // finished inserts n commands that the engine has finished, whose answers expire
@@ -23,45 +26,118 @@ func left(t testing.TB, q querier) string {
 	return ask[string](t, q, `SELECT coalesce(string_agg(scope || ' ' || n, ', ' ORDER BY scope), '') FROM (SELECT scope, count(*) AS n FROM pawl.command GROUP BY scope) c`)
 }
 
-func TestPurgeDeletesWhatIsFinishedAndForgotten(t *testing.T) {
+// purged is what a purge did: expired, forgotten, abandoned, archived.
+type purged [4]int
+
+func purge(t testing.TB, q querier, args string) purged {
+	t.Helper()
+	return purged(ask[[]int](t, q, "SELECT ARRAY[expired, forgotten, abandoned, archived]::int[] FROM pawl.purge("+args+")"))
+}
+
+func wantPurged(t testing.TB, q querier, args string, want purged) {
+	t.Helper()
+	if got := purge(t, q, args); got != want {
+		t.Errorf("purge(%s): expired, forgotten, abandoned, archived are %v, want %v", args, got, want)
+	}
+}
+
+func TestPurgeMakesTombstonesAndForgetsThem(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	finished(t, pool, "gone", 5, "-31 days")
-	finished(t, pool, "tombstone", 4, "-29 days")
+	finished(t, pool, "past", 4, "-29 days")
 	finished(t, pool, "replayed", 3, "1 hour")
-	exec(t, pool, `UPDATE pawl.command SET status = 'expired', code = NULL, body = NULL WHERE scope = 'gone' AND key = '1';
+	exec(t, pool, `UPDATE pawl.command SET attempt = 1, failures = 2, failure = 'x', progress = '{}', claimed_by = 'n' WHERE scope = 'past';
 		SELECT pawl.claim('held', 'k', sha256('x'), lease => '1 us');
-		SELECT pawl.claim('again', 'k', sha256('x')); SELECT pawl.fail('again', 'k', 1, 'x');
-		UPDATE pawl.command SET created_at = now() - interval '1 year', claimed_at = now() - interval '1 year', expires_at = now() - interval '1 year'
+		SELECT pawl.claim('worked', 'k', sha256('x'), lease => '1 us');
+		UPDATE pawl.command SET phase = 'working', locked_until = held_until, held_until = NULL WHERE scope = 'worked';
+		UPDATE pawl.command SET created_at = now() - interval '1 year', updated_at = now() - interval '1 year', expires_at = now() - interval '1 year'
 			WHERE phase IS NOT NULL`)
-	if n := ask[int](t, pool, "SELECT pawl.purge()"); n != 5 {
-		t.Errorf("purged %d", n)
-	}
-	if got := left(t, pool); got != "again 1, held 1, replayed 3, tombstone 4" {
+	// What is past the tombstone's time as well is forgotten at once.
+	wantPurged(t, pool, "", purged{9, 5, 0, 0})
+	if got := left(t, pool); got != "held 1, past 4, replayed 3, worked 1" {
 		t.Errorf("left are %s", got)
 	}
-	if n := ask[int](t, pool, "SELECT pawl.purge(tombstone => '1 day')"); n != 4 {
-		t.Errorf("purged %d", n)
+	if n := ask[int](t, pool, `SELECT count(*) FROM pawl.command WHERE scope = 'past' AND status = 'expired' AND fingerprint = sha256('x')
+		AND expires_at BETWEEN now() AND now() + interval '2 days' AND num_nulls(code, body, attempt, failures, failure, progress, claimed_by) = 7`); n != 4 {
+		t.Errorf("%d tombstones are as they should be", n)
 	}
-	if n := ask[int](t, pool, "SELECT pawl.purge()"); n != 0 {
-		t.Errorf("purged %d", n)
-	}
+	wantPurged(t, pool, "", purged{})
+	_, err := claimAs(t.Context(), pool, "'past', '2', sha256('x'), tenant => 't2'")
+	raised(t, err, "P4099")
+	wantPurged(t, pool, "moment => now() + interval '2 days'", purged{3, 4, 0, 0})
 	// A key that is forgotten is new.
 	if got, err := claimAs(t.Context(), pool, "'gone', '2', sha256('y'), tenant => 't2'"); err != nil || got.String() != "new 1" {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
 
-func TestPurgeForgetsMessagesPastTheirTime(t *testing.T) {
+// A message is a command, without a tombstone: it was to be kept in mind for a time.
+func TestPurgeForgetsMessagesWhoseTimeIsOver(t *testing.T) {
 	t.Parallel()
 	pool := contract(t)
 	exec(t, pool, `SELECT pawl.consume('c', 'old', sha256('x'), '1 us'); SELECT pawl.consume('c', 'new', sha256('x'))`)
-	if n := ask[int](t, pool, "SELECT pawl.purge()"); n != 1 {
-		t.Errorf("purged %d", n)
-	}
+	wantPurged(t, pool, "", purged{1, 1, 0, 0})
 	if ask[bool](t, pool, "SELECT pawl.consume('c', 'new', sha256('x'))") || !ask[bool](t, pool, "SELECT pawl.consume('c', 'old', sha256('y'))") {
 		t.Error("the wrong message was forgotten")
 	}
+}
+
+// The row's own time goes before the workflow's, and that before the caller's.
+func TestPurgeKnowsWhoSaysHowLongATombstoneStays(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone) VALUES ('w', '1 day', '10 days'), ('forever', '1 day', NULL)")
+	for _, scope := range []string{"default", "workflow", "own", "own forever", "forever"} {
+		finished(t, pool, scope, 1, "-1 hour")
+	}
+	exec(t, pool, `UPDATE pawl.command SET workflow = 'other' WHERE scope = 'default';
+		UPDATE pawl.command SET workflow = 'forever' WHERE scope = 'forever';
+		UPDATE pawl.command SET forget_at = now() + interval '3 days' WHERE scope = 'own';
+		UPDATE pawl.command SET forget_at = 'infinity' WHERE scope = 'own forever'`)
+	wantPurged(t, pool, "tombstone => '5 days'", purged{5, 0, 0, 0})
+	for day, want := range map[int]string{
+		2: "default 1, forever 1, own 1, own forever 1, workflow 1", 4: "default 1, forever 1, own forever 1, workflow 1",
+		6: "forever 1, own forever 1, workflow 1", 11: "forever 1, own forever 1", 36500: "forever 1, own forever 1"} {
+		tx := begin(t, pool)
+		purge(t, tx, fmt.Sprintf("moment => now() + interval '%d days'", day))
+		if got := left(t, tx); got != want {
+			t.Errorf("after %d days there are %s, want %s", day, got, want)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestPurgeMovesWhatTheWorkflowWantsToTheHistory(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history) VALUES ('w', '1 day', '10 days', true)")
+	finished(t, pool, "wanted", 5, "-1 hour")
+	finished(t, pool, "not", 2, "-1 hour")
+	finished(t, pool, "later", 2, "1 hour")
+	exec(t, pool, `UPDATE pawl.command SET workflow = 'other' WHERE scope = 'not';
+		UPDATE pawl.command SET body = '{"n":' || key || '}', failures = 1, failure = 'once', finished_at = '2001-02-03 04:05', forget_at = '2001-04-01' WHERE key = '3';
+		UPDATE pawl.command SET body = '{"n":' || key || '}', finished_at = now() + interval '1 year' WHERE key = '4'`)
+	before := ask[string](t, pool, historyOf("pawl.command WHERE scope = 'wanted'", "expires_at"))
+	wantPurged(t, pool, "", purged{7, 1, 0, 5})
+	if after := ask[string](t, pool, historyOf("pawl.command_history", "expired_at")); after != before {
+		t.Errorf("the history is\n%s\nwant\n%s", after, before)
+	}
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'expired'"); n != 6 {
+		t.Errorf("%d tombstones", n)
+	}
+	wantPurged(t, pool, "moment => now() + interval '20 days'", purged{2, 6, 0, 2})
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command_history"); n != 7 {
+		t.Errorf("%d rows of history", n)
+	}
+}
+
+// historyOf is the text of what a row of history has.
+func historyOf(from, expired string) string {
+	return `SELECT json_agg(json_build_array(tenant, scope, key, workflow, transition, instance, version, actor, status, code, body, failures, failure,
+		created_at, finished_at, ` + expired + `) ORDER BY scope, key)::text FROM ` + from
 }
 
 func TestPurgeTakesTheOldestFirstInBatchesAndWaitsForNobody(t *testing.T) {
@@ -72,24 +148,101 @@ func TestPurgeTakesTheOldestFirstInBatchesAndWaitsForNobody(t *testing.T) {
 	tx := begin(t, pool)
 	exec(t, tx, "SELECT FROM pawl.command WHERE scope = 'b' AND key IN ('1', '2') FOR UPDATE")
 	first := begin(t, pool)
-	if n := ask[int](t, first, "SELECT pawl.purge(3)"); n != 3 {
-		t.Errorf("purged %d", n)
-	}
+	wantPurged(t, first, "3", purged{3, 3, 0, 0})
 	// At the same time another one purges others.
-	if n := ask[int](t, pool, "SELECT pawl.purge(3)"); n != 3 {
-		t.Errorf("purged %d", n)
-	}
+	wantPurged(t, pool, "3", purged{3, 3, 0, 0})
 	commit(t, first)
 	if got := left(t, pool); got != "a 10, b 4" {
 		t.Errorf("left are %s", got)
 	}
-	if n := ask[int](t, pool, "SELECT pawl.purge(1000)"); n != 12 {
-		t.Errorf("purged %d", n)
-	}
+	wantPurged(t, pool, "", purged{12, 12, 0, 0})
 	commit(t, tx)
-	if n := ask[int](t, pool, "SELECT pawl.purge(1000)"); n != 2 {
-		t.Errorf("purged %d", n)
+	wantPurged(t, pool, "", purged{2, 2, 0, 0})
+}
+
+// What nobody goes on with ends, with an answer that a late caller gets.
+func TestPurgeEndsWhatIsAbandoned(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay) VALUES ('quick', '1 hour'), ('slow', '10 days');
+		INSERT INTO pawl.paused (tenant, workflow, actor, at) VALUES ('default', 'paused', 'ann', now())`)
+	for _, workflow := range []string{"quick", "slow", "other"} {
+		exec(t, pool, fmt.Sprintf("SELECT pawl.claim('back', '%[1]s', sha256('x'), '%[1]s'); SELECT pawl.fail('back', '%[1]s', 1, 'no')", workflow))
 	}
+	for _, workflow := range []string{"quick", "slow", "other", "decided", "paused"} {
+		exec(t, pool, scheduled("planned", workflow, workflow))
+	}
+	exec(t, pool, scheduled("pawl:timer", "a timer", "quick"))
+	exec(t, pool, "SELECT pawl.claim('back', 'held', sha256('x'), 'quick')")
+
+	ended := func(args string, want string) {
+		t.Helper()
+		tx := begin(t, pool)
+		got := purge(t, tx, args)
+		list := ask[string](t, tx, "SELECT coalesce(string_agg(scope || ' ' || key, ', ' ORDER BY scope, key), '') FROM pawl.command WHERE status = 'failed_final'")
+		if list != want || got[2] != ask[int](t, tx, "SELECT count(*) FROM pawl.command WHERE code = 408") {
+			t.Errorf("purge(%s): %v, ended are %s, want %s", args, got, list, want)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const engines = ", decided => '{decided}'"
+	ended("moment => now() + interval '59 minutes'"+engines, "")
+	ended("moment => now() + interval '2 hours'"+engines, "back quick, planned quick")
+	ended("moment => now() + interval '2 hours'", "back quick") // a SQL caller cannot know who decides
+	ended("moment => now() + interval '2 days'"+engines, "back other, back quick, planned other, planned quick")
+	ended("moment => now() + interval '1 year'"+engines, "back other, back quick, back slow, planned other, planned quick, planned slow")
+	ended("1, moment => now() + interval '1 year'"+engines, "planned quick")
+
+	wantPurged(t, pool, "moment => now() + interval '2 hours'", purged{0, 0, 1, 0})
+	_, err := claimAs(t.Context(), pool, "'back', 'quick', sha256('x')")
+	problem := transitions.ProblemOf(&workflow.Error{Code: workflow.CommandAbandoned, Message: workflow.CommandAbandoned.Info().Meaning})
+	if e := raised(t, err, "P4030"); e.Detail != string(problem.JSON()) {
+		t.Errorf("the answer is\n%s\nand the engine's is\n%s", e.Detail, problem.JSON())
+	}
+	wantPurged(t, pool, "moment => now() + interval '4 hours'", purged{1, 0, 0, 0})
+}
+
+// What its caller has asked for its key counts also when a purge ends it.
+func TestPurgeKeepsWhatItAbandonsAsItsCallerAsked(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone) VALUES ('w', '1 hour', '2 hours')")
+	for key, request := range map[string]string{"plain": `{}`, "own": `{"replay_ns":36000000000000,"tombstone_ns":3600000000000}`,
+		"for ever": `{"tombstone_ns":9223372036854775807}`} {
+		exec(t, pool, scheduled("s", key, "w")+fmt.Sprintf("UPDATE pawl.command SET request = '%s' WHERE key = '%s'", request, key))
+	}
+	wantPurged(t, pool, "moment => now() + interval '9 hours', decided => '{}'", purged{0, 0, 2, 0})
+	wantPurged(t, pool, "moment => now() + interval '10 hours 1 second', decided => '{}'", purged{2, 0, 1, 0})
+	if got := ask[string](t, pool, `SELECT string_agg(concat_ws(' ', key, status, code, expires_at - finished_at, coalesce(forget_at - expires_at, '0')), ', ' ORDER BY key)
+		FROM pawl.command WHERE status = 'failed_final'`); got != "own failed_final 408 10:00:00 01:00:00" {
+		t.Errorf("got %s", got)
+	}
+	wantPurged(t, pool, "moment => now() + interval '10 years', decided => '{}'", purged{1, 2, 0, 0})
+	if got := ask[string](t, pool, "SELECT string_agg(key, ', ' ORDER BY key) FROM pawl.command"); got != "for ever" {
+		t.Errorf("left are %s", got)
+	}
+}
+
+// scheduled is a command that waits to be decided since now.
+func scheduled(scope, key, workflow string) string {
+	return fmt.Sprintf(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at,
+			phase, attempt, failures, revision, run_at, request, updated_at)
+		VALUES ('default', '%s', '%s', sha256('x'), 'pending', '%s', 't', gen_random_uuid(), 'a', now(), 'scheduled', 0, 0, 0, now(), '{}', now());`,
+		scope, key, workflow)
+}
+
+// A command that is claimed while a purge looks at it is not abandoned.
+func TestPurgeLeavesAloneWhatIsClaimedAtThatMoment(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, "SELECT pawl.claim('s', 'k', sha256('x')); SELECT pawl.fail('s', 'k', 1, 'no')")
+	tx := begin(t, pool)
+	exec(t, tx, "SELECT pawl.claim('s', 'k', sha256('x'))")
+	wantPurged(t, pool, "moment => now() + interval '1 year'", purged{})
+	commit(t, tx)
+	wantPurged(t, pool, "moment => now() + interval '1 year'", purged{})
 }
 
 // A purge that deletes a key's row while a claim is about to look at it must not
@@ -99,9 +252,7 @@ func TestAClaimThatMeetsAPurgeIsNew(t *testing.T) {
 	pool := contract(t)
 	exec(t, pool, "SELECT pawl.claim('s', 'k', sha256('x')); SELECT pawl.succeed('s', 'k', 1, replay => '1 us')")
 	tx := begin(t, pool)
-	if n := ask[int](t, tx, "SELECT pawl.purge(tombstone => '0')"); n != 1 {
-		t.Fatalf("purged %d", n)
-	}
+	wantPurged(t, tx, "tombstone => '0'", purged{1, 1, 0, 0})
 	second := background(t, pool, func(conn *pgxpool.Conn) (claimed, error) { return claim(t.Context(), conn, "k", "y") })
 	commit(t, tx)
 	if got := <-second; got.err != nil || got.value.String() != "new 1" {

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/pooler"
 )
 
 //go:embed migrations/*.sql
@@ -41,12 +43,16 @@ const minServer = 140000
 // It returns how many steps it applied. A step that fails leaves the database
 // as the step before it did.
 //
-// Errors: ErrNewer; an unsupported server; those of the database.
+// Errors: ErrNewer; an unsupported server; a pooler that the pool is not made
+// for; those of the database.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) (int, error) {
 	if err := CheckName(name); err != nil {
 		return 0, err
 	}
 	applied := 0
+	if err := pooler.Check(ctx, pool); err != nil {
+		return applied, err
+	}
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return prepare(ctx, tx, name) })
 	for err == nil {
 		var more bool
@@ -75,7 +81,7 @@ func Check(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	}
 	at, err := current(ctx, pool, name)
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && (e.Code == "42P01" || e.Code == "3F000") {
-		return ErrBehind
+		return fmt.Errorf("%w (schema %s has no tables of Pawl; are --database and --schema the right ones?)", ErrBehind, name)
 	}
 	if err != nil {
 		return fmt.Errorf("read the version of schema %s: %w", name, err)

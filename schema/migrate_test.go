@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -159,8 +160,9 @@ func TestAnotherNameHoldsEverything(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	// The trigger of the other schema numbers the rows of the other schema.
-	_, err := pool.Exec(t.Context(), In(name, "INSERT INTO pawl.audit "+validRows["audit"].insert(map[string]string{"position": "-1"})))
-	if err != nil {
+	provisional := row{"position": "-1", "at": "now()"}
+	if _, err := pool.Exec(t.Context(), In(name, "INSERT INTO pawl.outbox "+validRows["outbox"].insert(provisional)+
+		"; INSERT INTO pawl.audit "+validRows["audit"].insert(provisional)), pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
 	if got := query[int64](t, pool, "SELECT position FROM other_1.audit"); got != 1 {
@@ -204,6 +206,30 @@ func TestAMigrationThatFailsLeavesTheDatabaseAsItWas(t *testing.T) {
 	}
 }
 
+// Who wants to know what a function does finds it in a migration, in full.
+func TestTheTextOfEveryFunctionIsInAMigration(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t, Default)
+	rows, err := pool.Query(t.Context(), "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'pawl'::regnamespace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	var name, text string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &text}, func() error {
+		found++
+		for _, m := range Migrations {
+			if strings.Contains(m.SQL, text) {
+				return nil
+			}
+		}
+		t.Errorf("the text of pawl.%s is in no migration", name)
+		return nil
+	}); err != nil || found < 20 {
+		t.Fatalf("%d functions: %v", found, err)
+	}
+}
+
 // A function of that name, ahead in the search path, makes a server of any
 // version out of this one.
 func TestAServerIsRefusedByItsVersionAlone(t *testing.T) {
@@ -212,7 +238,7 @@ func TestAServerIsRefusedByItsVersionAlone(t *testing.T) {
 		"90600": "PostgreSQL 14 or newer is needed, this is 9", "130012": "PostgreSQL 14 or newer is needed, this is 13",
 		"140000": "", "180001": "", "990000": "",
 	} {
-		pool := pgtest.Pool(t)
+		pool := pgtest.DirectPool(t) // the search path is the session's
 		_, err := pool.Exec(t.Context(), `CREATE SCHEMA pretend;
 			CREATE FUNCTION pretend.current_setting(text) RETURNS text LANGUAGE sql AS $$ SELECT '`+version+`' $$`)
 		if err != nil {

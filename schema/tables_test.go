@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // row is a row in SQL, by column.
@@ -40,10 +41,31 @@ var validRows = map[string]row{
 		"from_state": "NULL", "to_state": "'s'", "actor": "''", "payload": "'{}'", "data": "'{}'", "scope": "'s'", "key": "'k'",
 		"at": "now()", "payload_digest": "NULL", "data_digest": "NULL", "hash": hash32},
 	"outbox": {"tenant": "'t'", "position": "1", "type": "'w.t'", "ordinal": "0", "workflow": "'w'", "instance": "gen_random_uuid()",
-		"version": "1", "transition": "'t'", "state": "'s'", "at": "now()", "payload": "'{}'"},
-	"definition": {"workflow": "'w'", "version": "1", "hash": "'h'", "spec": "'{}'"},
-	"paused":     {"tenant": "'t'", "workflow": "'w'", "actor": "''", "at": "now()"},
-	"inbox":      {"tenant": "'t'", "consumer": "'c'", "message": "'m'", "hash": hash32, "consumed_at": "now()", "expires_at": "now()"},
+		"version": "1", "transition": "'t'", "state": "'s'", "at": "'2026-11-20'", "payload": "'{}'"},
+	"definition":    {"workflow": "'w'", "version": "1", "hash": "'h'", "spec": "'{}'"},
+	"outbox_sink":   {"name": "'s'"},
+	"outbox_cursor": {"tenant": "'t'", "sink": "'s'", "position": "0", "updated_at": "now()"},
+	"outbox_dead": {"tenant": "'t'", "sink": "'s'", "position": "1", "type": "'w.t'", "ordinal": "0", "workflow": "'w'",
+		"instance": "gen_random_uuid()", "status": "'waiting'", "kind": "'permanent'", "failure": "''", "attempts": "1", "created_at": "now()",
+		"updated_at": "now()"},
+	"command_history": {"tenant": "'t'", "scope": "'s'", "key": "'k'", "workflow": "'w'", "transition": "'t'", "instance": "gen_random_uuid()",
+		"actor": "''", "status": "'succeeded'", "code": "200", "body": "'{}'", "created_at": "now()", "finished_at": "now()", "expired_at": "'2026-11-20'"},
+	"duty":    {"name": "'d'"},
+	"paused":  {"tenant": "'t'", "workflow": "'w'", "actor": "''", "at": "now()"},
+	"horizon": {"workflow": "'w'", "replay": "'1 day'"},
+	"inbox_dead": {"tenant": "'t'", "consumer": "'c'", "message": "'m'", "hash": hash32, "type": "''", "body": "''", "status": "'waiting'",
+		"code": "'invalid_payload'", "failure": "''", "deliveries": "1", "created_at": "now()", "updated_at": "now()"},
+}
+
+// partitionOf says in which partition of its table a good row is.
+var partitionOf = map[string]string{"outbox": "_2026w47", "command_history": "_2026m11"}
+
+// partitioned has the partitions that the good rows need.
+func partitioned(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool := migrated(t, Default)
+	query[int](t, pool, "SELECT pawl.make_partitions('2026-11-20')")
+	return pool
 }
 
 // inFlight makes the row of a command that waits for a worker.
@@ -68,7 +90,7 @@ func (r row) with(change row) row {
 
 func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 	t.Parallel()
-	pool := migrated(t, Default)
+	pool := partitioned(t)
 	const short = `'\x00'`
 	repeat := func(n string) string { return "repeat('x', " + n + ")" }
 	cases := []struct {
@@ -135,6 +157,30 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"outbox", row{"type": "''"}},
 		{"outbox", row{"type": repeat("256")}},
 		{"outbox", row{"ordinal": "-1"}},
+		{"duty", row{"name": "''"}},
+		{"duty", row{"name": repeat("65")}},
+		{"duty", row{"token": "-1"}},
+		{"duty", row{"claimed_by": "'n'"}}, // for ever
+		{"command_history", row{"status": "'expired'"}},
+		{"outbox_sink", row{"name": "''"}},
+		{"outbox_sink", row{"name": repeat("65")}},
+		{"outbox_sink", row{"token": "-1"}},
+		{"outbox_sink", row{"revision": "-1"}},
+		{"outbox_sink", row{"failures": "-1"}},
+		{"outbox_sink", row{"claimed_by": "'n'"}}, // for ever
+		{"outbox_sink", row{"paused_at": "now()"}},
+		{"outbox_cursor", row{"tenant": "''"}},
+		{"outbox_cursor", row{"sink": "''"}},
+		{"outbox_cursor", row{"position": "-1"}},
+		{"outbox_cursor", row{"revision": "-1"}},
+		{"outbox_cursor", row{"moved_at": "now()"}},
+		{"outbox_dead", row{"tenant": "''"}},
+		{"outbox_dead", row{"sink": "''"}},
+		{"outbox_dead", row{"position": "0"}},
+		{"outbox_dead", row{"ordinal": "-1"}},
+		{"outbox_dead", row{"status": "'odd'"}},
+		{"outbox_dead", row{"attempts": "-1"}},
+		{"outbox_dead", row{"status": "'skipped'"}}, // by nobody
 		{"paused", row{"tenant": "''"}},
 		{"paused", row{"tenant": repeat("65")}},
 		{"command", held.with(row{"held_until": "NULL"})},      // held for ever
@@ -143,13 +189,22 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"command", inFlight.with(row{"held_until": "now()"})}, // not SQL's
 		{"command", row{"held_until": "now()"}},                // finished
 		{"command", inFlight.with(row{"phase": "'sql'"})},      // due for the workers
-		{"inbox", row{"tenant": "''"}},
-		{"inbox", row{"tenant": repeat("65")}},
-		{"inbox", row{"consumer": "''"}},
-		{"inbox", row{"consumer": repeat("256")}},
-		{"inbox", row{"message": "''"}},
-		{"inbox", row{"message": repeat("256")}},
-		{"inbox", row{"hash": short}},
+		{"horizon", row{"workflow": "''"}},
+		{"horizon", row{"workflow": repeat("65")}},
+		{"horizon", row{"replay": "'0'"}},
+		{"horizon", row{"tombstone": "'-1 second'"}},
+		{"horizon", row{"history": "true", "history_kept": "'0'"}},
+		{"horizon", row{"history_kept": "'1 day'"}},
+		{"inbox_dead", row{"tenant": "''"}},
+		{"inbox_dead", row{"tenant": repeat("65")}},
+		{"inbox_dead", row{"consumer": "''"}},
+		{"inbox_dead", row{"consumer": repeat("250")}},
+		{"inbox_dead", row{"message": "''"}},
+		{"inbox_dead", row{"message": repeat("256")}},
+		{"inbox_dead", row{"hash": short}},
+		{"inbox_dead", row{"status": "'gone'", "changed_by": "'a'"}},
+		{"inbox_dead", row{"status": "'discarded'"}}, // by nobody
+		{"inbox_dead", row{"deliveries": "0"}},
 	}
 	hit := map[string]bool{}
 	for _, c := range cases {
@@ -196,7 +251,7 @@ func TestACommandIsStoredInEveryStatus(t *testing.T) {
 
 func TestEveryTableTakesAGoodRowAndOnlyOnce(t *testing.T) {
 	t.Parallel()
-	pool := migrated(t, Default)
+	pool := partitioned(t)
 	const id = "'01936b0e-0000-7000-8000-000000000001'"
 	for table, good := range validRows {
 		same := row{}
@@ -210,7 +265,7 @@ func TestEveryTableTakesAGoodRowAndOnlyOnce(t *testing.T) {
 			t.Errorf("%s: %v", table, err)
 		}
 		_, err := pool.Exec(t.Context(), insert)
-		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "23505" || e.ConstraintName != table+"_pkey" {
+		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "23505" || e.ConstraintName != table+partitionOf[table]+"_pkey" {
 			t.Errorf("%s twice: %v, want a violation of its primary key", table, err)
 		}
 	}

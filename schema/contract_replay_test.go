@@ -1,0 +1,32 @@
+package schema_test
+
+import (
+	"testing"
+	"time"
+)
+
+// Who does not say how long an answer is replayed gets what the workflow says, and
+// 24 hours where there is none.
+func TestAnAnswerIsReplayedForAsLongAsTheWorkflowSays(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay) VALUES ('order', '7 days');
+		SELECT pawl.claim('s', 'none', sha256('x')); SELECT pawl.succeed('s', 'none', 1);
+		SELECT pawl.claim('s', 'unknown', sha256('x'), 'parcel'); SELECT pawl.succeed('s', 'unknown', 1);
+		SELECT pawl.claim('s', 'done', sha256('x'), 'order'); SELECT pawl.succeed('s', 'done', 1);
+		SELECT pawl.claim('s', 'failed', sha256('x'), 'order'); SELECT pawl.fail('s', 'failed', 1, 'no', true);
+		SELECT pawl.claim('s', 'null', sha256('x'), 'order'); SELECT pawl.succeed('s', 'null', 1, replay => NULL);
+		SELECT pawl.claim('s', 'own', sha256('x'), 'order'); SELECT pawl.succeed('s', 'own', 1, replay => '2 hours')`)
+	if n := ask[int](t, pool, `SELECT count(*) FROM pg_proc WHERE pronamespace = 'pawl'::regnamespace AND proname IN ('succeed', 'fail', 'transition')
+		AND pg_get_function_arguments(oid) LIKE '%replay interval DEFAULT NULL%'`); n != 3 {
+		t.Errorf("%d functions leave it to the workflow", n)
+	}
+	for key, want := range map[string]time.Duration{
+		"none": 24 * time.Hour, "unknown": 24 * time.Hour, "done": 7 * 24 * time.Hour, "failed": 7 * 24 * time.Hour,
+		"null": 7 * 24 * time.Hour, "own": 2 * time.Hour,
+	} {
+		if got := ask[time.Duration](t, pool, "SELECT expires_at - finished_at FROM pawl.command WHERE key = $1", key); got != want {
+			t.Errorf("%s: %s, want %s", key, got, want)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package schema_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/schema"
+)
+
+// event inserts an event. Parameters: position, time.
+const event = `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
+	VALUES ('t', $1, 'e', 0, 'w', gen_random_uuid(), 1, 't', 's', $2, '{}')`
+
+func partitions(t testing.TB, q querier, parent string) []string {
+	t.Helper()
+	return ask[[]string](t, q, `SELECT coalesce(array_agg(c.relname || ' ' || pg_get_expr(c.relpartbound, c.oid) ORDER BY c.relname), '{}')
+		FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = $1::regclass`, "pawl."+parent)
+}
+
+// A week begins on Monday and a month on its first, in UTC, whatever the session
+// and the calendar say.
+func TestPartitionsAreWeeksAndMonthsOfUTC(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for zone, style := range map[string]string{"UTC": "ISO", "Europe/Vienna": "German", "Pacific/Kiritimati": "ISO", "America/Los_Angeles": "Postgres, MDY",
+		"Asia/Kolkata": "SQL, DMY", "Asia/Jakarta": "SQL, MDY"} { // whose names of zones mean another one, or none, to who reads them
+		exec(t, conn, "SET TimeZone = '"+zone+"'; SET DateStyle = '"+style+"'")
+		for at, want := range map[string]string{
+			"2020-12-31 23:59:59Z": "2020w53 from 2020-12-28 to 2021-01-04", "2021-01-03 23:59:59Z": "2020w53 from 2020-12-28 to 2021-01-04",
+			"2021-01-04 00:00Z": "2021w01 from 2021-01-04 to 2021-01-11", "2026-03-29 01:30Z": "2026w13 from 2026-03-23 to 2026-03-30",
+		} {
+			tx, err := conn.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			exec(t, tx, "SELECT pawl.make_partition('outbox', $1)", at)
+			exec(t, tx, "SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'")
+			name, from, to := want[:7], want[13:23], want[27:]
+			if !slices.Contains(partitions(t, tx, "outbox"), fmt.Sprintf("outbox_%s FOR VALUES FROM ('%s 00:00:00+00') TO ('%s 00:00:00+00')", name, from, to)) {
+				t.Errorf("in %s, %s: want %s of %v", zone, at, want, partitions(t, tx, "outbox"))
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		exec(t, conn, "SELECT pawl.make_partitions('2031-01-01', '2031-02-15')")
+	}
+	exec(t, conn, "SET TimeZone = 'UTC'; SET DateStyle = 'ISO'")
+	if got := partitions(t, conn, "command_history"); len(got) < 3 ||
+		!slices.Contains(got, "command_history_2031m02 FOR VALUES FROM ('2031-02-01 00:00:00+00') TO ('2031-03-01 00:00:00+00')") {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestPartitionsAreMadeOnceByWhoeverIsFirst(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	made := make([]int, 6)
+	var sessions sync.WaitGroup
+	for i := range made {
+		sessions.Go(func() { made[i] = ask[int](t, pool, "SELECT pawl.make_partitions('2044-01-01', '2044-03-01')") })
+	}
+	sessions.Wait()
+	sum := 0
+	for _, n := range made {
+		sum += n
+	}
+	if sum != 10+4 { // the weeks since Monday, 28 December, and January to April
+		t.Errorf("made %v", made)
+	}
+}
+
+// Nobody who reads or writes events waits for a partition to be attached, and it
+// for nobody.
+func TestAPartitionIsMadeWhileEventsAreReadAndWritten(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	writer := begin(t, pool)
+	exec(t, writer, event, 1, time.Now())
+	maker := begin(t, pool)
+	exec(t, maker, "SET LOCAL lock_timeout = '1s'; SELECT pawl.make_partition('outbox', '2044-01-01')")
+	exec(t, writer, event, 2, time.Now())
+	if n := ask[int](t, writer, "SELECT count(*) FROM pawl.outbox"); n != 2 {
+		t.Errorf("%d events", n)
+	}
+	commit(t, maker)
+	exec(t, writer, "SELECT FROM pawl.definition") // with a lock that is new to it, a session hears of what others made
+	exec(t, writer, event, 3, "2044-01-01")
+	commit(t, writer)
+}
+
+func TestPartitionsBeginWithTheTenantAndHaveAKeyOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, event, 1, time.Now())
+	refused(t, pool, "23505", event, 1, time.Now())
+	exec(t, pool, "SELECT pawl.make_partition('outbox', '2044-01-01')")
+	exec(t, pool, event, 1, "2044-01-01") // another week: only a defect could write this
+	refused(t, pool, "23505", event, 1, "2044-01-01")
+}
+
+func TestThereIsNoPartitionForATimeUntilItIsMade(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	for _, at := range []string{"0001-01-01", "1999-12-31", "2044-01-01", "9999-12-31"} {
+		if e := refused(t, pool, "23514", event, 1, at); e.ConstraintName != "" || e.TableName != "outbox" || e.SchemaName != "pawl" {
+			t.Errorf("%+v", e)
+		}
+		for _, want := range []bool{true, false} {
+			if made := ask[bool](t, pool, "SELECT pawl.make_partition('outbox', $1)", at); made != want {
+				t.Errorf("%s: made is %v", at, made)
+			}
+		}
+		exec(t, pool, event, 1, at)
+	}
+	for _, args := range []string{"'outbox', 'infinity'", "'command', now()", "NULL, now()", "'outbox', NULL"} {
+		refused(t, pool, "22023", "SELECT pawl.make_partition("+args+")")
+	}
+	refused(t, pool, "22023", "SELECT pawl.make_partitions('2044-01-01', '2046-01-01')")
+	refused(t, pool, "22023", "SELECT pawl.make_partitions('2044-01-02', '2044-01-01')")
+}
+
+// What was written before there were partitions is in them afterwards.
+func TestTheMigrationKeepsTheEventsThatAreThere(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	at := slices.IndexFunc(schema.Migrations, func(m schema.Migration) bool { return m.Name == "retention" })
+	exec(t, pool, "CREATE SCHEMA pawl")
+	for _, m := range schema.Migrations[:at] {
+		exec(t, pool, m.SQL)
+	}
+	for i, at := range []string{"2020-02-03", "2026-01-02", "2026-11-20"} {
+		exec(t, pool, event, i+1, at)
+	}
+	role := fmt.Sprintf("reader_%d", time.Now().UnixNano())
+	exec(t, pool, fmt.Sprintf("CREATE ROLE %[1]s; GRANT SELECT ON pawl.outbox TO %[1]s WITH GRANT OPTION", role))
+	writer := fmt.Sprintf("writer_%d", time.Now().UnixNano())
+	exec(t, pool, fmt.Sprintf("CREATE ROLE %[1]s; GRANT SELECT, INSERT ON pawl.outbox TO %[1]s", writer))
+	before := eventsOf(t, pool)
+	exec(t, pool, schema.Migrations[at].SQL)
+	if !ask[bool](t, pool, "SELECT has_table_privilege($1, 'pawl.outbox', 'SELECT WITH GRANT OPTION') AND NOT has_table_privilege($1, 'pawl.outbox', 'INSERT')", role) {
+		t.Error("a role has lost its rights, or has got more")
+	}
+	const makes = "SELECT has_function_privilege($1, 'pawl.make_partition(text, timestamptz)', 'EXECUTE')"
+	if ask[bool](t, pool, makes, role) || !ask[bool](t, pool, makes, writer) {
+		t.Error("who writes events cannot make a partition, or who only reads them can")
+	}
+	exec(t, pool, fmt.Sprintf("DROP OWNED BY %[1]s, %[2]s; DROP ROLE %[1]s, %[2]s", role, writer))
+	if after := eventsOf(t, pool); after != before {
+		t.Errorf("the events are %s, before they were %s", after, before)
+	}
+	if n := len(partitions(t, pool, "outbox")); n < 5 {
+		t.Errorf("%d partitions", n)
+	}
+}
+
+func eventsOf(t testing.TB, pool *pgxpool.Pool) string {
+	t.Helper()
+	return ask[string](t, pool, "SELECT json_agg(o ORDER BY position)::text FROM pawl.outbox AS o")
+}
+
+// A leftover of a removal that was interrupted is used again.
+func TestAPartitionThatWasDetachedAndNotDroppedIsAttachedAgain(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, "SELECT pawl.make_partition('outbox', '2044-01-01')")
+	exec(t, pool, event, 1, "2044-01-01")
+	exec(t, pool, "ALTER TABLE pawl.outbox DETACH PARTITION pawl.outbox_2043w53 CONCURRENTLY")
+	if !ask[bool](t, pool, "SELECT pawl.make_partition('outbox', '2044-01-01')") {
+		t.Error("it is not attached")
+	}
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.outbox"); n != 1 {
+		t.Errorf("%d events", n)
+	}
+}
+
+// Whoever commits while the partition of his events is being detached must not
+// lose them.
+func TestATransactionWhoseEventsAreBeingRemovedDoesNotCommit(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, "SELECT pawl.make_partition('outbox', '2020-01-01')")
+	tx := begin(t, pool)
+	exec(t, tx, event, -5, "2020-01-01")
+	exec(t, tx, `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data, scope, key, at, hash)
+		VALUES ('t', gen_random_uuid(), 1, -5, 'w', 't', 's', 'ann', '{}', '{}', 's', 'k', '2020-01-01', sha256('x'))`)
+	detached := background(t, pool, func(conn *pgxpool.Conn) (struct{}, error) {
+		_, err := conn.Exec(t.Context(), "ALTER TABLE pawl.outbox DETACH PARTITION pawl.outbox_2020w01 CONCURRENTLY")
+		return struct{}{}, err
+	})
+	err := tx.Commit(t.Context())
+	raised(t, err, "40001")
+	if got := <-detached; got.err != nil {
+		t.Error(got.err)
+	}
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.audit"); n != 0 {
+		t.Errorf("%d transitions without events", n)
+	}
+}
+
+// A role that may make partitions can neither fill the database with tables nor
+// drop one.
+func TestOnlyTheOwnerMakesPartitionsOfAnyTimeAndDropsThem(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	role := fmt.Sprintf("shop_%d", time.Now().UnixNano())
+	exec(t, pool, fmt.Sprintf("CREATE ROLE %[1]s; GRANT USAGE ON SCHEMA pawl TO %[1]s; GRANT SELECT, INSERT, UPDATE ON pawl.outbox TO %[1]s", role))
+	defer exec(t, pool, "DROP OWNED BY "+role+"; DROP ROLE "+role)
+	exec(t, pool, "SELECT pawl.make_partition('outbox', '2044-01-01'); ALTER TABLE pawl.outbox DETACH PARTITION pawl.outbox_2043w53")
+	as := func(sql string) error {
+		tx := begin(t, pool)
+		exec(t, tx, "SET LOCAL ROLE "+role)
+		_, err := tx.Exec(t.Context(), sql)
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return err
+	}
+	const soon = "SELECT pawl.make_partition('outbox', now() + interval '11 months')"
+	raised(t, as(soon), "42501")
+	exec(t, pool, "GRANT EXECUTE ON FUNCTION pawl.make_partition TO "+role)
+	if err := as(soon); err != nil {
+		t.Error(err)
+	}
+	for _, at := range []string{"now() + interval '13 months'", "now() - interval '13 months'", "'0001-01-01'", "'2044-01-01'"} {
+		raised(t, as("SELECT pawl.make_partition('outbox', "+at+")"), "22023")
+	}
+	raised(t, as("SELECT pawl.drop_partition('outbox_2043w53')"), "42501")
+	exec(t, pool, "GRANT EXECUTE ON FUNCTION pawl.drop_partition TO "+role)
+	raised(t, as("SELECT pawl.drop_partition('outbox_2043w53')"), "42501")
+	if !ask[bool](t, pool, "SELECT pawl.drop_partition('outbox_2043w53')") {
+		t.Error("the owner does not drop it")
+	}
+}
