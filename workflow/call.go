@@ -30,6 +30,7 @@ type Call struct {
 	spawns  []Spawned
 	result  []byte
 	reason  string
+	keep    time.Duration
 	err     error // the first misuse of the Call, a defect of the workflow
 }
 
@@ -99,6 +100,17 @@ func (c *Call) Spawn(child Child) {
 		return
 	}
 	c.spawns = append(c.spawns, Spawned{Workflow: child.Workflow, Transition: child.Transition, Payload: raw, End: child.End})
+}
+
+// KeepAnswer has the answer to the command replayed for at least d from now on,
+// where it would be dropped earlier. It counts in the action that completes the
+// command: of an activity, in the one that takes its outcome.
+func (c *Call) KeepAnswer(d time.Duration) {
+	if d < 0 {
+		c.fail(fmt.Errorf("transition %q keeps its answer for %s", c.step.Name, d))
+		return
+	}
+	c.keep = max(c.keep, d)
 }
 
 // Because writes the reason into the audit row.

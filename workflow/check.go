@@ -35,13 +35,14 @@ var reserved = []string{"history", "transitions", "diagram", "keys"}
 
 // ownNames are what the scopes of Pawl's own commands begin with, as default
 // scopes begin with the workflow's name.
-var ownNames = []string{"pawl", "ops"}
+var ownNames = []string{"pawl", "ops", "inbox"}
 
 func (w *Workflow) check(m *Mistakes) {
 	w.checkNames(m)
 	for _, s := range w.Steps {
 		w.checkStep(m, s)
 		w.checkWork(m, s)
+		s.checkReceives(m)
 	}
 	w.checkAmbiguity(m)
 	w.checkGraph(m)

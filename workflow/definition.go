@@ -22,6 +22,8 @@ type Definition[D any] struct {
 	roles   []string
 	attrs   []attribute[D]
 	timers  []timer[D]
+
+	horizons Horizons
 }
 
 type attribute[D any] struct {
@@ -66,7 +68,7 @@ type Source interface {
 // runs. Its error lists every mistake; see [Mistakes].
 func (d *Definition[D]) Build() (*Workflow, error) {
 	w := &Workflow{
-		Name: d.name, Version: d.version, Finals: slices.Clone(d.finals), Roles: slices.Clone(d.roles),
+		Name: d.name, Version: d.version, Finals: slices.Clone(d.finals), Roles: slices.Clone(d.roles), Horizons: d.horizons,
 		byName: map[string][]*Step{}, final: map[State]bool{}, watched: map[string]bool{},
 	}
 	m := &Mistakes{Workflow: d.name}
@@ -95,10 +97,11 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	w.collectStates()
 	w.check(m)
 	d.check(m)
+	d.horizons.check(m)
 	if len(m.List) > 0 {
 		return nil, m
 	}
-	raw, err := json.Marshal(w.Describe(), jsonOut)
+	raw, err := json.Marshal(w.Describe().hashed(), jsonOut)
 	if err != nil {
 		return nil, fmt.Errorf("workflow %q: describe: %w", d.name, err)
 	}

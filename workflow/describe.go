@@ -1,6 +1,10 @@
 package workflow
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Description is what a definition says, for readers and for comparing two
 // builds of it.
@@ -33,7 +37,8 @@ type TransitionDescription struct {
 	Guards         []string             `json:"guards,omitempty"`
 	BusinessKey    bool                 `json:"business_key,omitempty"`
 	RefuseExisting bool                 `json:"refuse_existing,omitempty"`
-	Payload        jsontext.Value       `json:"payload"` // JSON Schema, draft 2020-12
+	Receives       []string             `json:"receives,omitempty"` // consumers of messages; not part of the hash
+	Payload        jsontext.Value       `json:"payload"`            // JSON Schema, draft 2020-12
 }
 
 // ActivityDescription is what a transition does outside of the database.
@@ -78,11 +83,31 @@ func (w *Workflow) Describe() Description {
 		d.Transitions = append(d.Transitions, TransitionDescription{
 			Name: s.Name, Doc: s.Doc, Start: s.Start, From: s.From, To: s.To, Activity: s.Work.describe(),
 			Roles: s.Roles, NotBy: s.NotBy, Guards: s.Guards,
-			BusinessKey: s.Keyed, RefuseExisting: s.RefuseExisting, Payload: schema,
+			BusinessKey: s.Keyed, RefuseExisting: s.RefuseExisting, Receives: s.consumers(), Payload: schema,
 		})
 	}
 	for _, t := range w.Timers {
 		d.Timers = append(d.Timers, t.describe())
+	}
+	return d
+}
+
+// consumers are those that the step receives from, each once.
+func (s *Step) consumers() []string {
+	var list []string
+	for _, r := range s.Receives {
+		if !slices.Contains(list, r.Consumer) {
+			list = append(list, r.Consumer)
+		}
+	}
+	return list
+}
+
+// hashed is the part of the description that instances depend on.
+func (d Description) hashed() Description {
+	d.Transitions = slices.Clone(d.Transitions)
+	for i := range d.Transitions {
+		d.Transitions[i].Receives = nil
 	}
 	return d
 }

@@ -3,6 +3,7 @@ package workflow
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code is the stable name of an error. Codes never change their meaning; the
@@ -45,6 +46,7 @@ const (
 	VersionConflict   Code = "version_conflict"
 	ActivityFailed    Code = "activity_failed"
 	CommandCancelled  Code = "command_cancelled"
+	CommandAbandoned  Code = "command_abandoned"
 	NotStuck          Code = "command_not_stuck"
 
 	// The key is spoken for.
@@ -52,6 +54,13 @@ const (
 	KeyExpired Code = "idempotency_key_expired"
 	InProgress Code = "command_in_progress"
 	LeaseLost  Code = "lease_lost"
+
+	// The message cannot become a command. It is on the list of dead messages.
+	MessageReused   Code = "message_reused"
+	MessageNotTaken Code = "message_not_taken"
+
+	// The reader of a log is too late. Go on after the position before the error's.
+	EventsGone Code = "events_gone"
 
 	// Try again with the same key. Nothing was stored, or the key will find it.
 	RateLimited  Code = "rate_limited"
@@ -69,12 +78,13 @@ const (
 // Error is the one error type of Pawl: a stable code, a message that is safe to
 // show to the caller, and the cause, which is not.
 type Error struct {
-	Code    Code
-	Message string
-	Fields  []FieldError // what is wrong with the payload, for InvalidPayload
-	State   State        // the instance's state, where the code is about it
-	Allowed []string     // the transitions that the state allows, for IllegalTransition
-	Cause   error        // for the log only
+	Code     Code
+	Message  string
+	Fields   []FieldError // what is wrong with the payload, for InvalidPayload
+	State    State        // the instance's state, where the code is about it
+	Allowed  []string     // the transitions that the state allows, for IllegalTransition
+	Position int64        // the first that is still in the log, for EventsGone
+	Cause    error        // for the log only
 }
 
 // FieldError says what is wrong at one place of a payload.
@@ -89,6 +99,20 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Cause)
 	}
 	return string(e.Code) + ": " + e.Message
+}
+
+// Detail is the message with what is wrong where. It is safe to show to the caller.
+func (e *Error) Detail() string {
+	var b strings.Builder
+	b.WriteString(e.Message)
+	for _, f := range e.Fields {
+		b.WriteString("; ")
+		if f.Pointer != "" {
+			b.WriteString(f.Pointer + ": ")
+		}
+		b.WriteString(f.Message)
+	}
+	return b.String()
 }
 
 // Unwrap returns the cause.

@@ -11,6 +11,7 @@ const (
 	FailureRefused   FailureKind = "refused"   // it was done, but the workflow refused its result
 	FailureCancelled FailureKind = "cancelled" // somebody asked for it to stop
 	FailureAbandoned FailureKind = "abandoned" // its workers were lost too often, or a person gave it up
+	FailureUntaken   FailureKind = "untaken"   // nobody took it, for longer than its answer would be replayed
 )
 
 // Failure is what the failure action of an activity gets.

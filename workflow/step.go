@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -26,7 +27,8 @@ type Step struct {
 	Keyed          bool // creation by business key
 	RefuseExisting bool
 	Hook           Hook
-	Work           *Work // what it does outside of the database; nil: it is done at once
+	Work           *Work        // what it does outside of the database; nil: it is done at once
+	Receives       []*Reception // the messages from outside that cause it
 	body           body
 }
 
@@ -51,6 +53,9 @@ type Outcome struct {
 	Reason string
 	Events []Emitted
 	Spawns []Spawned
+
+	// KeepAnswer is how long the answer is replayed at least; see Call.KeepAnswer.
+	KeepAnswer time.Duration
 }
 
 // body is the typed part of a step.
@@ -116,7 +121,7 @@ func (s *Step) outcome(c *Call, f Facts, after []byte, err error) (Outcome, erro
 	if c.to == Stay {
 		c.to = f.State
 	}
-	return Outcome{To: c.to, Data: after, Result: c.result, Reason: c.reason, Events: c.events, Spawns: c.spawns}, nil
+	return Outcome{To: c.to, Data: after, Result: c.result, Reason: c.reason, KeepAnswer: c.keep, Events: c.events, Spawns: c.spawns}, nil
 }
 
 // Typed returns the data and the payload as their Go values, for a Hook.

@@ -118,6 +118,7 @@ func (t *Transition[D, P]) step() *Step {
 	s := t.spec
 	s.From, s.To = slices.Clone(s.From), slices.Clone(s.To)
 	s.Roles, s.NotBy, s.Guards = slices.Clone(s.Roles), slices.Clone(s.NotBy), slices.Clone(s.Guards)
+	s.Receives = slices.Clone(s.Receives)
 	s.body = &frozen
 	return &s
 }

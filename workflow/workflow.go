@@ -7,13 +7,14 @@ import "slices"
 type Workflow struct {
 	Name       string
 	Version    int
-	Hash       string // hex SHA-256 of Describe: what the definition says, not how it is coded
+	Hash       string // hex SHA-256 of Describe without Receives: what the definition says, not how it is coded
 	Steps      []*Step
 	States     []State // in order of first mention
 	Finals     []State
 	Roles      []string
 	Attributes []string
 	Timers     []*Timer
+	Horizons   Horizons // as declared; see Horizons.Resolve
 
 	byName  map[string][]*Step
 	final   map[State]bool
@@ -27,6 +28,17 @@ func (w *Workflow) IsFinal(s State) bool { return w.final[s] }
 // Named returns every step with the name: one for a start, one per group of
 // states for others, none for an unknown name. All share one payload type.
 func (w *Workflow) Named(transition string) []*Step { return w.byName[transition] }
+
+// Activity returns the step that does the named activity, or nil. There is one of
+// a name at most.
+func (w *Workflow) Activity(name string) *Step {
+	for _, s := range w.byName[name] {
+		if s.Work != nil {
+			return s
+		}
+	}
+	return nil
+}
 
 // Leaving returns the step of that name that leaves the state, or nil.
 func (w *Workflow) Leaving(transition string, state State) *Step {
