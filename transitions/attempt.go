@@ -110,9 +110,18 @@ func (f *InFlight) Cancelled() Verdict {
 	return failedFor(workflow.FailureCancelled, (&CancelledError{f.CancelledBy}).Error(), f.Attempt-1, f.Phase == Working && f.Attempt > 1)
 }
 
+// BeforeDue decides what becomes of a scheduled command without deciding it, if
+// that can be said. replay is the workflow's horizon.
+func (f *InFlight) BeforeDue(replay time.Duration, now time.Time) (v Verdict, decided bool) {
+	if f.CancelledBy != "" {
+		return f.Cancelled(), true
+	}
+	return f.abandoned(replay, now)
+}
+
 // Before decides what becomes of a command without an attempt, if that can be
-// said.
-func (f *InFlight) Before(w *workflow.Work) (v Verdict, decided bool) {
+// said. replay is the workflow's horizon.
+func (f *InFlight) Before(w *workflow.Work, replay time.Duration, now time.Time) (v Verdict, decided bool) {
 	exhausted := f.Failures >= w.Retry.Attempts // only by lost leases: the last failure of another kind ends it
 	lost := fmt.Sprintf("its worker was lost %d times", f.Failures)
 	switch {
@@ -128,7 +137,7 @@ func (f *InFlight) Before(w *workflow.Work) (v Verdict, decided bool) {
 	case exhausted:
 		return failedFor(workflow.FailureAbandoned, lost, f.Attempt-1, true), true
 	}
-	return Verdict{}, false
+	return f.abandoned(replay, now)
 }
 
 // doubtful reports whether it is not known what an attempt before this one has

@@ -3,6 +3,7 @@ package transitions_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -28,7 +29,7 @@ func TestAfterTheLastAttemptItIsAskedOnceMoreWhetherItHasHappened(t *testing.T) 
 		t.Fatalf("the last attempt came to %+v", v)
 	}
 	asks := &transitions.InFlight{Phase: transitions.Working, Attempt: 4, Failures: 3}
-	if v, decided := asks.Before(w); decided {
+	if v, decided := asks.Before(w, time.Hour, time.Time{}); decided {
 		t.Fatalf("decided without asking: %+v", v)
 	}
 	if v := asks.After(w, tryOf(asks, w, true, nil, boom)); v.Outcome == nil || v.Outcome.Failure != nil {
@@ -45,7 +46,7 @@ func TestAskingWhetherItHasHappenedEndsToo(t *testing.T) {
 	dead := errors.New("nobody answers")
 	f := &transitions.InFlight{Phase: transitions.Working, Attempt: 4, Failures: 3}
 	for n := 0; ; n++ {
-		if v, decided := f.Before(w); decided {
+		if v, decided := f.Before(w, time.Hour, time.Time{}); decided {
 			t.Fatalf("after %d: %+v", n, v)
 		}
 		v := f.After(w, tryOf(f, w, false, dead, nil))
@@ -58,7 +59,7 @@ func TestAskingWhetherItHasHappenedEndsToo(t *testing.T) {
 		f.Attempt, f.Failures = f.Attempt+1, f.Failures+1
 	}
 	lost := &transitions.InFlight{Phase: transitions.Working, Attempt: 7, Failures: 6, TakenFrom: "a node that it kills"}
-	if v, decided := lost.Before(w); !decided || v.Outcome.Failure.Kind != workflow.FailureAbandoned || !v.Outcome.Failure.Unknown {
+	if v, decided := lost.Before(w, time.Hour, time.Time{}); !decided || v.Outcome.Failure.Kind != workflow.FailureAbandoned || !v.Outcome.Failure.Unknown {
 		t.Errorf("a check that kills its node goes on: %+v", v)
 	}
 }

@@ -49,7 +49,7 @@ func (c *change) decide() Decision {
 	if c.step != nil && c.w.Watched(c.step.Name) {
 		after.Duties = did(c.inst.Duties, c.step.Name, c.p.Actor)
 	}
-	d := Decision{Stored: true, Status: Succeeded, Code: 200, Step: c.step, After: &after, spawns: c.out.Spawns}
+	d := Decision{Stored: true, Status: Succeeded, Code: 200, Answer: c.out.KeepAnswer, Step: c.step, After: &after, spawns: c.out.Spawns}
 	if left := c.inst.Links.InFlight; left != nil && after.State != c.inst.State {
 		after.Links.InFlight = nil
 		if left.Scope != c.p.Scope || left.Key != c.p.Key {

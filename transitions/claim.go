@@ -65,6 +65,15 @@ func (r *Record) Flight(tenant string) *InFlight {
 		Failures: r.Failures, RunAt: r.RunAt, CancelledBy: r.CancelledBy, CreatedAt: r.CreatedAt}
 }
 
+// Effect is the key that the command's activity sends along. An undo has it for its
+// own key.
+func (r *Record) Effect(tenant string) string {
+	if r.Phase == Undoing {
+		return r.Key
+	}
+	return EffectKey(Ref{tenant, r.Scope, r.Key})
+}
+
 // Claim is what an attempt with a key amounts to.
 type Claim int
 

@@ -43,6 +43,12 @@ type Command struct {
 	IfVersion int64     // refuse unless the instance has this version; 0 does not ask
 	Actor     string    // "" is "local"
 	Roles     []string  // what the actor may be; none is none, AnyRole is all
+
+	// How long the key is good for, within the bounds of the workflow's Horizons.
+	// They are no part of the request that the key stands for: of two attempts the
+	// first one's count.
+	Replay    time.Duration // of the answer, from when it is given; 0 is the workflow's
+	Tombstone time.Duration // after that, may be workflow.Forever; 0 is the workflow's
 }
 
 // The values that stand for an empty tenant and actor.
@@ -96,6 +102,9 @@ func (c Command) Check() error {
 	}
 	if c.NotBefore.UTC().Year() > maxYear {
 		return workflow.Errorf(workflow.InvalidRequest, "the command is for after the year %d", maxYear)
+	}
+	if c.Replay < 0 || c.Tombstone < 0 {
+		return workflow.Errorf(workflow.InvalidRequest, "the time for which the key is to be good is negative")
 	}
 	if len(c.Payload) > MaxPayload {
 		return workflow.Errorf(workflow.TooLarge, "the payload is larger than %d bytes", MaxPayload)

@@ -21,6 +21,7 @@ type Decision struct {
 	Code   int             // the HTTP status of the answer
 	Body   []byte          // the answer without its position; see WithPosition
 	Flight *Flight         // the command stays in flight; nil: it is finished
+	Answer time.Duration   // how long the answer is replayed at least
 
 	// Of a command that changes the instance:
 	Step     *workflow.Step
@@ -68,6 +69,9 @@ type Target struct {
 	Body    []byte
 	Version int64
 	Flight  *Flight // nil: it is finished
+
+	Workflow string // whose horizons count where it is finished
+	Keep     Keep
 }
 
 // Decide is the pure heart: what does the command do to the instance (nil:
@@ -201,7 +205,7 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *Instance,
 	case step.Work != nil:
 		d.After.Links.InFlight = &Bond{Transition: step.Name, Scope: p.Scope, Key: p.Key}
 		d.Status, d.Code = Pending, 202
-		d.Flight = &Flight{Phase: Working, RunAt: now, Request: Request{Payload: p.Canonical}.encode()}
+		d.Flight = &Flight{Phase: Working, RunAt: now, Request: Request{Payload: p.Canonical, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone)}.encode()}
 		return d
 	case p.Creates:
 		d.Code = 201

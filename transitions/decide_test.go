@@ -93,6 +93,7 @@ func refusalsInFlight(t testing.TB) map[workflow.Code]Decision {
 	return map[workflow.Code]Decision{
 		workflow.ActivityFailed:   l.end(f, failure(workflow.FailureError, "no seats", false)),
 		workflow.CommandCancelled: l.end(f, failure(workflow.FailureCancelled, "cancelled by ann", false)),
+		workflow.CommandAbandoned: l.end(f, failure(workflow.FailureUntaken, "nobody took it", false)),
 		workflow.NotStuck:         l.operate(Abandon, recordOf(f, Processing, "")),
 	}
 }

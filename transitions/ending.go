@@ -75,10 +75,7 @@ func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst 
 	if d.After == nil {
 		return d
 	}
-	e := &workflow.Error{Code: workflow.ActivityFailed, State: d.After.State, Message: f.Message}
-	if f.Kind == workflow.FailureCancelled {
-		e.Code = workflow.CommandCancelled
-	}
+	e := &workflow.Error{Code: codeOf(f.Kind), State: d.After.State, Message: f.Message}
 	problem := ProblemOf(e)
 	d.Err, d.Status, d.Code, d.Body = e, FailedFinal, problem.Status, problem.JSON()
 	if f.Unknown {
@@ -86,6 +83,17 @@ func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst 
 	}
 	d.undoEarlier(step, now)
 	return d
+}
+
+// codeOf is what a failure for good is to the caller.
+func codeOf(kind workflow.FailureKind) workflow.Code {
+	switch kind {
+	case workflow.FailureCancelled:
+		return workflow.CommandCancelled
+	case workflow.FailureUntaken:
+		return workflow.CommandAbandoned
+	}
+	return workflow.ActivityFailed
 }
 
 // undo plans the undo of the command's effect, if the activity has one.
@@ -151,10 +159,8 @@ func decideUndone(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Ti
 
 // activityOf finds the step whose activity the command is about.
 func activityOf(p *Prepared, w *workflow.Workflow) (*workflow.Step, *workflow.Error) {
-	for _, s := range w.Named(p.Transition) {
-		if s.Work != nil {
-			return s, nil
-		}
+	if s := w.Activity(p.Transition); s != nil {
+		return s, nil
 	}
 	return nil, defect("version %d of workflow %q has no activity %q", w.Version, w.Name, p.Transition)
 }

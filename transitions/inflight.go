@@ -54,6 +54,10 @@ type Request struct {
 	BusinessKey string         `json:"business_key,omitempty"`
 	Creates     bool           `json:"creates,omitzero"`
 
+	// How long the key is good for, in nanoseconds, as the caller asked.
+	Replay    int64 `json:"replay_ns,omitzero"`
+	Tombstone int64 `json:"tombstone_ns,omitzero"`
+
 	// Of an undo: the effect's key, and its result where that is known.
 	Effect string         `json:"effect,omitempty"`
 	Result jsontext.Value `json:"result,omitzero"`
@@ -76,11 +80,12 @@ type InFlight struct {
 	Transition  string
 	Instance    uuid.UUID
 	Actor       string
-	Request     []byte // see Request
-	Attempt     int    // the fencing token
-	Failures    int    // attempts that failed or were lost
-	RunAt       time.Time
-	CancelledBy string // who asked it to stop; "" nobody
+	Request     []byte    // see Request
+	Attempt     int       // the fencing token
+	Failures    int       // attempts that failed or were lost
+	RunAt       time.Time // when it is due, or was before it was claimed; zero where nobody waited for it
+	Paused      bool      // nothing new is begun on its instance, or in its workflow
+	CancelledBy string    // who asked it to stop; "" nobody
 	CreatedAt   time.Time
 
 	// TakenFrom is whose lease ran out before this claim, so that it is not known
@@ -92,6 +97,15 @@ type InFlight struct {
 	// none yet.
 	Definition int
 	Data       []byte
+}
+
+// Landed is a command in flight that a commit has begun, changed or ended.
+type Landed struct {
+	InFlight // Definition and Data only where Leased
+	Status   Status
+	Leased   bool     // a worker of this node was reserved, and holds the lease
+	Stop     bool     // whoever works on it should stop; only Ref is set
+	Receipt  *Receipt // the answer, where it has ended
 }
 
 // Asked decodes the request.
@@ -148,7 +162,8 @@ func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (
 		return nil, err
 	}
 	c := Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
-		IfVersion: asked.IfVersion, Actor: f.Actor, Roles: asked.Roles}
+		IfVersion: asked.IfVersion, Actor: f.Actor, Roles: asked.Roles,
+		Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)}
 	if asked.Creates { // whatever a newer version makes of the name
 		c.BusinessKey = asked.BusinessKey
 	} else {
@@ -180,7 +195,7 @@ func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
 	}
 	return &Prepared{
 		Command: Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
-			Instance: f.Instance, Actor: f.Actor},
+			Instance: f.Instance, Actor: f.Actor, Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)},
 		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect,
 		Resumed: &Resumed{Attempt: f.Attempt, Phase: f.Phase, Outcome: &o},
 	}, nil
@@ -241,13 +256,16 @@ func childScope(parent uuid.UUID) string { return Reserved + "child:" + parent.S
 
 func endScope(child uuid.UUID) string { return Reserved + "end:" + child.String() }
 
-// checkReserved refuses names that only Pawl itself may use.
+// checkReserved refuses names that only Pawl itself may use: those of its own
+// commands, and of messages, whose keys are their senders'.
 func (c Command) checkReserved() error {
-	if strings.HasPrefix(c.Scope, Reserved) {
-		return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own", Reserved)
-	}
-	if strings.HasPrefix(c.Actor, Reserved) {
-		return workflow.Errorf(workflow.InvalidRequest, "actors that begin with %q are Pawl's own", Reserved)
+	for _, prefix := range []string{Reserved, inboxScope} {
+		if strings.HasPrefix(c.Scope, prefix) {
+			return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own", prefix)
+		}
+		if strings.HasPrefix(c.Actor, prefix) {
+			return workflow.Errorf(workflow.InvalidRequest, "actors that begin with %q are Pawl's own", prefix)
+		}
 	}
 	return nil
 }

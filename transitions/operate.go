@@ -119,6 +119,10 @@ func decideOperation(p *Prepared, w *workflow.Workflow, inst *Instance, now time
 	if o.Stuck == nil || o.Stuck.Instance != p.Instance {
 		return failed(workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key"))
 	}
+	if claim := Classify(o.Stuck, o.Stuck.Fingerprint, now); claim == ClaimExpired {
+		_, err := o.Stuck.Answer(claim)
+		return failed(asError(err))
+	}
 	if o.Stuck.Stuck == "" {
 		return refused(workflow.Errorf(workflow.NotStuck, "the command does not wait for a person; its status is %s", o.Stuck.Status))
 	}
@@ -197,6 +201,7 @@ func settle(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) De
 	}
 	d.Target = p.target()
 	d.Target.Status, d.Target.Code, d.Target.Body, d.Target.Version = d.Status, d.Code, d.Body, d.Entry.Version
+	d.Target.Keep.Answer, d.Answer = d.Answer, 0
 	return p.done(d, now)
 }
 
@@ -253,7 +258,12 @@ func fits(stuck *Record, w *workflow.Workflow, result []byte) *workflow.Error {
 // target is the stuck command, guarded as it was found.
 func (p *Prepared) target() *Target {
 	stuck := p.Operation.Stuck
-	return &Target{Bond: Bond{Transition: stuck.Transition, Scope: stuck.Scope, Key: stuck.Key}, Attempt: stuck.Attempt, Was: stuck.Status}
+	t := &Target{Bond: Bond{Transition: stuck.Transition, Scope: stuck.Scope, Key: stuck.Key}, Attempt: stuck.Attempt, Was: stuck.Status,
+		Workflow: stuck.Workflow}
+	if asked, err := stuck.Flight(p.Tenant).Asked(); err == nil { // a request that cannot be read asked for nothing
+		t.Keep = Keep{Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)}
+	}
+	return t
 }
 
 // answer is what an operation on a command says when it is done.

@@ -83,7 +83,7 @@ func TestBeforeAnAttempt(t *testing.T) {
 			if c.flight.Phase == "" {
 				c.flight.Phase = transitions.Working
 			}
-			v, decided := c.flight.Before(policies[c.policy])
+			v, decided := c.flight.Before(policies[c.policy], time.Hour, time.Time{})
 			got := "go on"
 			if decided {
 				got = describe(v)
@@ -235,7 +235,10 @@ func FuzzVerdicts(f *testing.F) {
 			in.TakenFrom = "n"
 		}
 		in.Unsure = bits&16 != 0
-		v, decided := in.Before(w)
+		if bits&32 != 0 {
+			in.RunAt = time.Unix(int64(failures), 0)
+		}
+		v, decided := in.Before(w, time.Minute, time.Unix(int64(attempt), 0))
 		if !decided {
 			tried := transitions.Try{Cause: []error{nil, transitions.ErrStopping, transitions.ErrTimeout, &transitions.CancelledError{By: "bob"}}[cause%4], Final: bits&4 != 0, Err: errors.New("no")}
 			if bits&8 != 0 {

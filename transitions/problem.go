@@ -19,7 +19,8 @@ type Problem struct {
 	Allowed []string              `json:"allowed,omitempty"`
 	Errors  []workflow.FieldError `json:"errors,omitempty"`
 
-	// Position is that of the transition, where the failure made one.
+	// Position is that of the transition, where the failure made one, and the
+	// first that is still in the log, where events are gone.
 	Position int64 `json:"position,omitzero"`
 }
 
@@ -40,7 +41,7 @@ func problemOf(e *workflow.Error, final bool) Problem {
 	info := e.Code.Info()
 	p := Problem{
 		Type: problemTypes + string(info.Code), Title: info.Meaning, Status: info.Status, Code: info.Code,
-		Detail: e.Message, Final: final, State: e.State, Allowed: e.Allowed, Errors: e.Fields,
+		Detail: e.Message, Final: final, State: e.State, Allowed: e.Allowed, Errors: e.Fields, Position: e.Position,
 	}
 	if p.Final {
 		p.Detail = e.Message + "." + finalHint
@@ -63,7 +64,7 @@ func (p Problem) Err() *workflow.Error {
 	if p.Final {
 		message = trimFinalHint(message)
 	}
-	return &workflow.Error{Code: p.Code, Message: message, Fields: p.Errors, State: p.State, Allowed: p.Allowed}
+	return &workflow.Error{Code: p.Code, Message: message, Fields: p.Errors, State: p.State, Allowed: p.Allowed, Position: p.Position}
 }
 
 func trimFinalHint(s string) string {

@@ -53,7 +53,8 @@ type Batch struct {
 // Follower reads a tenant's log from a position on. It is for one goroutine.
 type Follower interface {
 	// Next waits until there is something after what was read last. Its error
-	// is the context's, or an *workflow.Error: Unavailable, ShuttingDown.
+	// is the context's, or an *workflow.Error: EventsGone where retention has
+	// removed what comes next, Unavailable, ShuttingDown.
 	Next(ctx context.Context) (Batch, error)
 	// Poll is Next without the wait: the batch is empty when everything is
 	// read.

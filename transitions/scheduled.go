@@ -15,15 +15,16 @@ func schedule(p *Prepared, inst *Instance) Decision {
 		}
 	}
 	return Decision{Stored: true, Status: Pending, Code: 202, Flight: &Flight{Phase: Scheduled, RunAt: p.NotBefore,
-		Request: Request{Payload: p.Canonical, Roles: p.Roles, IfVersion: p.IfVersion, BusinessKey: p.BusinessKey, Creates: p.Creates}.encode()}}
+		Request: Request{Payload: p.Canonical, Roles: p.Roles, IfVersion: p.IfVersion, BusinessKey: p.BusinessKey, Creates: p.Creates,
+			Replay: int64(p.Replay), Tombstone: int64(p.Tombstone)}.encode()}}
 }
 
 // decideDue decides a scheduled command whose time has come, or that was asked
-// to stop before. No caller waits to mend it: what cannot get better by itself is
+// to stop before, or that nobody took in time. No caller waits to mend it: what cannot get better by itself is
 // its answer.
 func decideDue(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) Decision {
 	if o := p.Resumed.Outcome; o != nil {
-		return refused(workflow.Errorf(workflow.CommandCancelled, "%s", o.Failure.Message))
+		return refused(workflow.Errorf(codeOf(o.Failure.Kind), "%s", o.Failure.Message))
 	}
 	d := decideNow(p, w, inst, now)
 	if d.Err != nil && !d.Stored && !d.Err.Code.Info().Retry {

@@ -1,0 +1,58 @@
+package transitions
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Keep is how long a key is good for where somebody has said it of the one
+// command. Zero is as the workflow says.
+type Keep struct {
+	Replay    time.Duration // of the answer, as the caller asked
+	Tombstone time.Duration // after that, as the caller asked
+	Answer    time.Duration // of the answer, at least, as the workflow's action asked
+}
+
+// Until says until when an answer is replayed that is given now. h are the
+// workflow's horizons, resolved.
+func (k Keep) Until(h workflow.Horizons, now time.Time) time.Time {
+	return now.Add(max(cmp.Or(k.Replay, h.Replay), k.Answer))
+}
+
+// CheckKeep refuses, as InvalidRequest, a command that wants its key to be good
+// for longer than the workflow allows. h are the workflow's horizons, resolved.
+func (c Command) CheckKeep(h workflow.Horizons) error {
+	for _, one := range []struct {
+		what        string
+		asked, most time.Duration
+	}{{"the answer can be replayed", c.Replay, h.MaxReplay}, {"the tombstone can stay", c.Tombstone, h.MaxTombstone}} {
+		if one.asked > one.most {
+			return workflow.Errorf(workflow.InvalidRequest, "in workflow %q %s for %d seconds (%s) at most", c.Workflow, one.what, one.most/time.Second, one.most)
+		}
+	}
+	return nil
+}
+
+// abandoned decides whether a command is given up because nobody took it for
+// longer than its answer would be replayed: then nobody asks any more, and what it
+// does would surprise. It has done nothing. replay is the workflow's horizon.
+//
+// Only commands of callers are, and those of which this is the first claim: who
+// had one before, or waits for a pause to end, is not forgotten.
+func (f *InFlight) abandoned(replay time.Duration, now time.Time) (v Verdict, is bool) {
+	if f.Phase != Scheduled && f.Phase != Working || strings.HasPrefix(f.Scope, Reserved) ||
+		f.RunAt.IsZero() || f.Attempt > 1 || f.Paused {
+		return Verdict{}, false
+	}
+	asked, err := f.Asked()
+	if err != nil {
+		return Undecidable(err), true
+	}
+	if replay = cmp.Or(time.Duration(asked.Replay), replay); now.Before(f.RunAt.Add(replay)) {
+		return Verdict{}, false
+	}
+	return failedFor(workflow.FailureUntaken, "it was due at "+f.RunAt.UTC().Format(time.RFC3339)+", and nobody took it for "+replay.String(), 0, false), true
+}

@@ -1,0 +1,122 @@
+package transitions
+
+import "time"
+
+// Keys says how the keys of commands stand: what is in flight, what is finished,
+// what has expired. Counts of what is in flight are bounded, so that to ask is
+// cheap however much there is; see AtLeast.
+type Keys struct {
+	At       time.Time     `json:"at"`               // by the database's clock
+	Tenant   string        `json:"tenant,omitempty"` // whose; "" is everybody's
+	Statuses []StatusCount `json:"statuses"`         // all six, in the order of a command's life
+
+	AtLeast   bool  `json:"at_least"`   // there are more in flight than are counted here
+	Scheduled int64 `json:"scheduled"`  // of those in flight, the ones whose time is still to come
+	Due       int64 `json:"due"`        // the ones whose time has come, and that no node works on yet
+	Stale     int64 `json:"stale"`      // the ones whose worker's lease has run out
+	Stuck     int64 `json:"stuck"`      // the ones that wait for a person
+	Attempts  int64 `json:"attempts"`   // the ones that were claimed ManyAttempts times or more
+	MostTried int   `json:"most_tried"` // how often the one was claimed that was claimed most
+
+	// OldestInFlight is when the oldest command in flight was first asked, without
+	// those whose time is still to come.
+	OldestInFlight time.Time `json:"oldest_in_flight,omitzero"`
+	OldestDue      time.Time `json:"oldest_due,omitzero"`   // since when the longest due one is due
+	OldestStale    time.Time `json:"oldest_stale,omitzero"` // when the first of the stale leases ran out
+
+	// Expired and Forgotten are what retention has not seen to yet: answers past
+	// their horizon, and tombstones past theirs. Counted up to MaxExpired.
+	Expired       int64     `json:"expired"`
+	Forgotten     int64     `json:"forgotten"`
+	OldestExpired time.Time `json:"oldest_expired,omitzero"` // the horizon that was passed first
+
+	// DeadMessages are messages that were not consumed and wait for a person.
+	// Counted up to MaxExpired of each tenant.
+	DeadMessages      int64     `json:"dead_messages"`
+	OldestDeadMessage time.Time `json:"oldest_dead_message,omitzero"`
+
+	// Scopes are the attempts that this node has answered since its start, those
+	// with the most first. Nobody counts them in the database: a replay writes
+	// nothing.
+	Scopes []ScopeCount `json:"scopes,omitempty"`
+}
+
+const (
+	// ManyAttempts is how many claims of a command are many.
+	ManyAttempts = 5
+	// MaxInFlight is how many commands in flight of each kind (due, leased, held or
+	// given back by a SQL caller, stuck) are counted.
+	MaxInFlight = 100_000
+	// MaxExpired is how many expired commands are counted, and dead messages.
+	MaxExpired = 10_000
+)
+
+// Statuses are the statuses of a command, in the order of its life.
+var Statuses = []Status{Pending, Processing, FailedRetryable, Succeeded, FailedFinal, Expired}
+
+// StatusCount is how many commands have a status.
+type StatusCount struct {
+	Status   Status `json:"status"`
+	Count    int64  `json:"count"`
+	Estimate bool   `json:"estimate"` // the planner's guess: to count them would be to read the table
+}
+
+// ScopeCount is how the attempts with keys of one scope, or of one kind of
+// scope, were answered.
+type ScopeCount struct {
+	// Tenant is whose they were; "" stands for the tenants that are not counted one
+	// by one.
+	Tenant string `json:"tenant,omitempty"`
+	// Scope is the workflow and the transition where the scope is the default one,
+	// "order:pay", or the consumer of messages, "inbox:bank", else the scope that the
+	// caller named. OtherScopes has those that there was no room for.
+	Scope      string `json:"scope"`
+	Named      bool   `json:"named"`      // a caller named it
+	New        int64  `json:"new"`        // first attempts
+	Replayed   int64  `json:"replayed"`   // got the stored answer, refusals too
+	Active     int64  `json:"active"`     // the command was in flight
+	Mismatched int64  `json:"mismatched"` // the key was used with another request
+	Expired    int64  `json:"expired"`    // the answer was gone
+}
+
+// OtherScopes stands for the scopes that are not counted one by one.
+const OtherScopes = "other"
+
+// Attempts is how many there were.
+func (s *ScopeCount) Attempts() int64 { return s.New + s.Suppressed() }
+
+// Suppressed is how many of them did not run again.
+func (s *ScopeCount) Suppressed() int64 { return s.Replayed + s.Active + s.Mismatched + s.Expired }
+
+// Rate is the share of the attempts that did not run again, 0 to 1.
+func (s *ScopeCount) Rate() float64 {
+	if n := s.Attempts(); n > 0 {
+		return float64(s.Suppressed()) / float64(n)
+	}
+	return 0
+}
+
+// Add counts attempts that amounted to a claim.
+func (s *ScopeCount) Add(c Claim, n int64) {
+	switch c {
+	case ClaimReplay, ClaimFinalFailure:
+		s.Replayed += n
+	case ClaimActive, ClaimStale, ClaimRetryable:
+		s.Active += n
+	case ClaimMismatch:
+		s.Mismatched += n
+	case ClaimExpired:
+		s.Expired += n
+	default:
+		s.New += n
+	}
+}
+
+// Merge adds the counts of another scope.
+func (s *ScopeCount) Merge(o *ScopeCount) {
+	s.New += o.New
+	s.Replayed += o.Replayed
+	s.Active += o.Active
+	s.Mismatched += o.Mismatched
+	s.Expired += o.Expired
+}
