@@ -22,11 +22,12 @@ type Table struct {
 	after string
 	head  string
 	heads string
+	first string
 }
 
 // New prepares to read with q. in puts the schema's name into a statement.
 func New(q Querier, in func(sql string) string) *Table {
-	return &Table{q: q, after: in(afterSQL), head: in(headSQL), heads: in(headsSQL)}
+	return &Table{q: q, after: in(afterSQL), head: in(headSQL), heads: in(headsSQL), first: in(firstSQL)}
 }
 
 // The limit counts positions, not rows, so that a batch never ends between two
@@ -60,6 +61,23 @@ func (t *Table) After(ctx context.Context, tenant string, position int64, limit 
 		return nil, fmt.Errorf("read log: %w", err)
 	}
 	return events, nil
+}
+
+// firstSQL finds the first position after another that is still there; if there
+// is none, the one after the head. Parameters: tenant, position.
+const firstSQL = `
+SELECT coalesce((SELECT position FROM pawl.outbox WHERE tenant = $1 AND position > $2 ORDER BY position LIMIT 1),
+	(SELECT head FROM pawl.log WHERE tenant = $1) + 1, 1)`
+
+// First is the first position after another whose events are still there, or may
+// be one day: if there is none, the one after the head. Where it is not the next
+// one, retention has removed what was in between.
+func (t *Table) First(ctx context.Context, tenant string, after int64) (int64, error) {
+	var first int64
+	if err := t.q.QueryRow(ctx, t.first, tenant, after).Scan(&first); err != nil {
+		return 0, fmt.Errorf("read log: %w", err)
+	}
+	return first, nil
 }
 
 // Head is the position of the tenant's newest transition, 0 for an empty log.

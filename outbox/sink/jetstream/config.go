@@ -29,8 +29,8 @@ type Config struct {
 	// separate tokens too. Other characters than letters, digits, '-' and '_' are
 	// escaped ([sink.Escape]). "" is "pawl.{tenant}.{workflow}.{type}".
 	Subject string
-	// Duplicates is how long the stream remembers ids; 0 is 2 minutes. It costs
-	// the server memory for each event of that time.
+	// Duplicates is how long the stream remembers ids; 0 is 20 minutes, or MaxAge if
+	// that is less. It costs the server memory for each event of that time.
 	Duplicates time.Duration
 	// MaxAge is how long the stream keeps a message; 0 is for ever.
 	MaxAge time.Duration
@@ -58,7 +58,10 @@ func (c *Config) check() (subject, error) {
 	set(&c.Stream, "PAWL")
 	set(&c.Subject, "pawl.{tenant}.{workflow}.{type}")
 	if c.Duplicates == 0 {
-		c.Duplicates = 2 * time.Minute
+		c.Duplicates = 20 * time.Minute
+		if c.MaxAge > 0 {
+			c.Duplicates = min(c.Duplicates, c.MaxAge)
+		}
 	}
 	if c.Replicas == 0 {
 		c.Replicas = 1

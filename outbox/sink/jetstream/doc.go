@@ -13,9 +13,11 @@
 //
 // Every message bears its id ([sink.MessageID]) as Nats-Msg-Id. What is
 // published again because its acknowledgement was lost is dropped by the stream
-// if the first is within its window of duplicates; the window should be longer
-// than a relay takes to try again or another node to take over. Tenant and
-// position make the id, so a stream belongs to one database of Pawl.
+// if the first is within its window of duplicates, and else is in it twice. So
+// after an outage that was longer than the window, what was under way when it
+// began may be in the stream twice, with one id, by which consumers tell. The
+// window costs the server memory, so it cannot be as long as any outage. Tenant
+// and position make the id, so a stream belongs to one database of Pawl.
 //
 // # What an acknowledgement means
 //

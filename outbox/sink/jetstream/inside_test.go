@@ -115,7 +115,7 @@ func TestDifferencesAreNamed(t *testing.T) {
 		Retention: jetstream.WorkQueuePolicy, NoAck: true, Sealed: true,
 	}
 	got := strings.Join(differences(other, want), "; ")
-	for _, part := range []string{`without "pawl.*.*.>"`, "1s, not 2m0s", "0s, not 1h0m0s", "Memory, not File", "3 replicas, not 1", "WorkQueue, not Limits", "acknowledges nothing", "sealed"} {
+	for _, part := range []string{`without "pawl.*.*.>"`, "1s, not 20m0s", "0s, not 1h0m0s", "Memory, not File", "3 replicas, not 1", "WorkQueue, not Limits", "acknowledges nothing", "sealed"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%q lacks %q", got, part)
 		}
@@ -127,6 +127,23 @@ func TestConfigIsCheckedAsAWhole(t *testing.T) {
 	for _, want := range []string{"cannot be a stream's name", `token "{type}" is not allowed there`, "must not be negative", "must not be longer than MaxAge"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
+		}
+	}
+}
+
+// A stream remembers ids for longer than a takeover or a short outage lasts, and
+// never for longer than it keeps messages.
+func TestStreamRemembersIDsForAWhile(t *testing.T) {
+	for _, tt := range []struct{ duplicates, maxAge, want time.Duration }{
+		{0, 0, 20 * time.Minute}, {0, time.Hour, 20 * time.Minute}, {0, time.Minute, time.Minute}, {2 * time.Minute, time.Hour, 2 * time.Minute},
+	} {
+		c := Config{Duplicates: tt.duplicates, MaxAge: tt.maxAge}
+		s, err := c.check()
+		if err != nil {
+			t.Error(err)
+		}
+		if got := c.stream(s).Duplicates; got != tt.want {
+			t.Errorf("Duplicates %v, MaxAge %v: it remembers for %v, not %v", tt.duplicates, tt.maxAge, got, tt.want)
 		}
 	}
 }

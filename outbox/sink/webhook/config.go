@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/pawlhq/pawl/inbox/signature"
 )
 
 // Config says how an endpoint is called.
@@ -18,7 +20,7 @@ type Config struct {
 	URL string
 	// Secrets sign every message, the newest first. More than one are needed only
 	// while one is being replaced.
-	Secrets []Secret
+	Secrets []signature.Secret
 	// Header is added to every request, for an Authorization or the like. Its names
 	// are in canonical form, as [http.Header.Set] has them.
 	Header http.Header
@@ -69,7 +71,7 @@ func (c *Config) check() (*url.URL, error) {
 	if err == nil && u.User != nil {
 		add("the URL contains a user; give it as an Authorization in Header")
 	}
-	if len(c.Secrets) == 0 || slices.ContainsFunc(c.Secrets, func(s Secret) bool { return s.key == nil }) {
+	if len(c.Secrets) == 0 || slices.ContainsFunc(c.Secrets, signature.Secret.IsZero) {
 		add("a secret is missing")
 	}
 	if c.Timeout < 0 || c.Connections < 0 {

@@ -1,6 +1,7 @@
 // Package webhook delivers events to an HTTP endpoint, one POST each, as
 // Standard Webhooks 1.0.0 (https://www.standardwebhooks.com) asks; the body is a
-// CloudEvent in structured mode. [Verify] is the receiver's half.
+// CloudEvent in structured mode. Package inbox/signature signs, and has the
+// receiver's half.
 //
 // # What an answer means
 //

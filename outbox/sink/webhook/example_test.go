@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/outbox/sink/webhook"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -18,12 +19,12 @@ import (
 // A receiver knows by the signature who sent a message, and by the id whether it
 // has it already.
 func Example() {
-	secret, err := webhook.ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	secret, err := signature.ParseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	secrets := []webhook.Secret{secret}
+	secrets := []signature.Secret{secret}
 
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -31,7 +32,7 @@ func Example() {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		id, err := webhook.Verify(secrets, r.Header, body, time.Now(), webhook.Tolerance)
+		id, err := signature.Verify(secrets, r.Header, body, time.Now(), signature.Tolerance)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/outbox/sink/sinktest"
 	"github.com/pawlhq/pawl/outbox/sink/webhook"
@@ -24,7 +25,7 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 // receiver is an endpoint with TLS that keeps what is signed, and remembers ids
 // as it should.
 type receiver struct {
-	secret  webhook.Secret
+	secret  signature.Secret
 	limit   int64
 	http2   bool
 	server  *httptest.Server
@@ -37,7 +38,7 @@ type receiver struct {
 }
 
 func newReceiver(t *testing.T, limit int64, http2 bool) *receiver {
-	r := &receiver{secret: webhook.NewSecret(), limit: limit, http2: http2, address: "127.0.0.1:0", has: make(map[string]bool)}
+	r := &receiver{secret: signature.NewSecret(), limit: limit, http2: http2, address: "127.0.0.1:0", has: make(map[string]bool)}
 	r.up(t)
 	t.Cleanup(func() { r.server.Close() })
 	return r
@@ -78,7 +79,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
 		return
 	}
-	id, err := webhook.Verify([]webhook.Secret{r.secret}, request.Header, body, time.Now(), webhook.Tolerance)
+	id, err := signature.Verify([]signature.Secret{r.secret}, request.Header, body, time.Now(), signature.Tolerance)
 	if err != nil || request.ProtoAtLeast(2, 0) != r.http2 || request.Header.Get("Content-Type") != sink.ContentType || request.Method != http.MethodPost {
 		http.Error(w, "not for me", http.StatusBadRequest)
 		return
@@ -128,7 +129,7 @@ func TestWebhookConforms(t *testing.T) {
 				r := newReceiver(t, limit, http2)
 				return sinktest.Fixture{
 					Sink: open(t, webhook.Config{
-						URL: r.server.URL + "/hook?token=x", Secrets: []webhook.Secret{r.secret}, Private: loopback, TLS: r.trust(),
+						URL: r.server.URL + "/hook?token=x", Secrets: []signature.Secret{r.secret}, Private: loopback, TLS: r.trust(),
 					}),
 					Received: r.received, Dedupes: true, Limit: limit, Down: r.down, Up: r.up, Stall: r.stall,
 				}

@@ -13,9 +13,11 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -78,7 +80,7 @@ func (s *Sink) post(ctx context.Context, e *transitions.Logged) *sink.Failure {
 	request.Header.Set("User-Agent", "Pawl")
 	maps.Copy(request.Header, s.config.Header)
 	request.Header.Set("Content-Type", sink.ContentType)
-	Sign(s.config.Secrets, request.Header, sink.MessageID(&e.Event), s.config.Now(), e.CloudEvent)
+	signature.Sign(s.config.Secrets, request.Header, sink.MessageID(&e.Event), s.config.Now(), e.CloudEvent)
 
 	// The transport alone, without a client: it follows no redirection.
 	response, err := s.transport.RoundTrip(request)
@@ -100,8 +102,8 @@ func (s *Sink) answered(r *http.Response) *sink.Failure {
 	said := fmt.Sprintf("%d %s", r.StatusCode, http.StatusText(r.StatusCode))
 	if target, err := r.Location(); err == nil && r.StatusCode/100 == 3 {
 		said += ", a redirection to " + target.Scheme + "://" + target.Host + ", which is not followed"
-	} else if len(body) > 0 {
-		said += ": " + sink.Printable(string(body), maxQuote)
+	} else if words := strings.TrimSpace(sink.Printable(string(body), maxQuote)); words != "" {
+		said += ": " + words
 	}
 	f := sink.Fail(kind, err, "%s answered %s", s.url.Host, said)
 	f.RetryAfter = retryAfter(r.Header.Get("Retry-After"), s.config.Now())

@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,12 +14,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/outbox/sink/webhook"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-var secrets = []webhook.Secret{webhook.NewSecret()}
+var secrets = []signature.Secret{signature.NewSecret()}
 
 // serve starts an endpoint without TLS.
 func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
@@ -196,6 +198,26 @@ func TestConfigIsCheckedAsAWhole(t *testing.T) {
 		_, err := webhook.New(webhook.Config{URL: url, Secrets: secrets, PlainHTTP: true})
 		if err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
+
+func TestSinkDoesNotShowItsSecret(t *testing.T) {
+	secret := signature.NewSecret()
+	c := webhook.Config{URL: "https://example.org", Secrets: []signature.Secret{secret}}
+	key := strings.TrimPrefix(secret.Reveal(), "whsec_")
+	raw, err := base64.StdEncoding.DecodeString(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"%v", "%+v", "%#v"} {
+		for _, value := range []any{c, open(t, c)} {
+			shown := fmt.Sprintf(format, value)
+			for _, form := range []string{key, strings.Trim(fmt.Sprint(raw), "[]"), fmt.Sprintf("%x", raw)} {
+				if strings.Contains(shown, form) {
+					t.Errorf("printed with %s as %s", format, shown)
+				}
+			}
 		}
 	}
 }

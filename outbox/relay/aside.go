@@ -1,0 +1,149 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// setAside puts the events of a lane that cannot be delivered now into
+// outbox_dead, so that the cursor passes them.
+func (f *flow) setAside(l *lane) {
+	if l.out {
+		return // they can be delivered, or it is tried
+	}
+	if f.policy.exhausted != Block && (l.aside || f.aside < f.policy.lanes) {
+		for len(l.live) > 0 {
+			it := l.live[0]
+			if it.failure == "" {
+				it.kind, it.failure = sink.Held, notTried
+			}
+			f.tell(it, transitions.DeadQueued)
+			f.pass(it)
+			f.turn(l, true)
+		}
+	}
+	if l.at == waiting || l.at == blocked {
+		f.drop(&l.rows, 0) // they are read again
+	}
+}
+
+// notTried is the failure of what is behind another.
+const notTried = "not tried: an earlier event of its instance is not delivered"
+
+// relieve makes room in the window: what cannot be delivered now is put aside.
+func (f *flow) relieve() {
+	for _, l := range f.lanes {
+		if len(l.live) > 0 && (l.aside || l.at == waiting) {
+			f.setAside(l)
+		}
+	}
+}
+
+// fetched takes in rows of a lane that was hungry. barred says that those which
+// are left wait for a person.
+func (f *flow) fetched(l *lane, rows []row, barred bool, now time.Time) {
+	l.at = nowhere
+	if f.drains {
+		return
+	}
+	for i := range rows {
+		r := &rows[i]
+		it := &item{event: &r.event, lane: l, attempts: r.attempts, kind: r.kind, failure: r.failure}
+		if r.gone {
+			it.kind, it.failure = sink.Permanent, "the event is no longer in the outbox"
+			f.tell(it, transitions.DeadWaiting)
+			if f.policy.exhausted == HoldInstance {
+				break // the next look at the rows finds that the others wait for it
+			}
+			continue
+		}
+		f.seq++
+		it.seq = f.seq
+		l.rows = append(l.rows, it)
+		f.items++
+	}
+	if len(rows) == 0 && l.unwritten == 0 {
+		l.barred = barred
+		f.turn(l, barred)
+	}
+	f.put(l, now)
+}
+
+// row is a row of outbox_dead with its event.
+type row struct {
+	event    transitions.Logged
+	attempts int
+	kind     sink.Kind
+	failure  string
+	gone     bool // there is no event any more
+}
+
+// held is what an instance is for which there are rows in outbox_dead.
+type held struct {
+	tenant   string
+	instance uuid.UUID
+	barred   bool // one of them waits for a person, and the others for it
+}
+
+// reload takes in which instances have rows of outbox_dead that come first. more
+// says that there are too many to know them all: then nothing is taken in from
+// the log until there are fewer.
+func (f *flow) reload(list []held, more bool, now time.Time) {
+	freed := make([]*lane, 0, 16)
+	for _, l := range f.lanes {
+		if l.barred {
+			l.barred = false
+			if l.at == blocked {
+				freed = append(freed, l)
+			}
+		}
+	}
+	for _, h := range list {
+		l := f.lane(key{h.tenant, h.instance})
+		f.turn(l, true)
+		l.barred = h.barred
+		if l.at == nowhere || l.at == ready { // the others find out when their turn comes
+			l.at = nowhere
+			f.put(l, now)
+		}
+	}
+	for _, l := range freed {
+		l.at = nowhere
+		f.put(l, now)
+	}
+	f.closed = more
+	if more {
+		f.news.failure = "too many instances have events aside: what is new waits until there are fewer"
+	}
+}
+
+// reread forgets the rows that were read and are not delivered, so that they are
+// read again: a person has changed some, and may have skipped them.
+func (f *flow) reread(now time.Time) {
+	for _, l := range f.lanes {
+		switch {
+		case l.at == busy:
+			l.stale = true
+		case l.at == ready && l.aside:
+			f.drop(&l.rows, 0)
+			l.at = nowhere
+			f.put(l, now)
+		}
+	}
+}
+
+// turn says whether a lane is aside.
+func (f *flow) turn(l *lane, aside bool) {
+	if aside != l.aside {
+		l.aside = aside
+		if aside {
+			f.aside++
+		} else {
+			f.aside--
+		}
+	}
+}

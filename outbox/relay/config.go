@@ -1,0 +1,183 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"regexp"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Config is what a relay needs. All of it is required but what says otherwise.
+type Config struct {
+	Pool   *pgxpool.Pool           // must not be one that others can use up: leases are prolonged with it
+	In     func(sql string) string // puts the schema's name into a statement
+	Node   string                  // who holds the leases: no other relay's, also not an earlier one's
+	Follow func(tenant string, after int64) transitions.Follower
+
+	// Released tells other nodes that they can take over a sink, so that their Wake
+	// is called. It must not block. nil: they find out when they look.
+	Released func()
+
+	Log *slog.Logger
+
+	// Every is how often the relay looks how its sinks stand when it has no other
+	// reason to. 0 is 1 s; at least 100 ms.
+	Every time.Duration
+
+	// Lease is how long a sink is left alone after its node has died. Each look
+	// prolongs it. 0 is three times Every, and at least 5 s; otherwise at least twice.
+	Lease time.Duration
+
+	Sinks []Sink
+}
+
+// Sink is a receiver and how it is to be served. The name and the sink are
+// required.
+type Sink struct {
+	// Name is the sink's for good: its cursors are found by it. 1 to 64 of a-z, 0-9,
+	// '-', '_' and '.'; it begins with a letter or a digit.
+	Name string
+
+	// To is where the events go. The relay closes it when it stops.
+	To sink.Sink
+
+	// Tenants are those whose events it gets; nil: all, also those to come.
+	Tenants []string
+
+	// Wants says which events it gets; nil: all. The others are passed over for
+	// good. It is called from several goroutines.
+	Wants func(*transitions.Event) bool
+
+	// FromNow lets a sink that the database does not know yet begin with what
+	// happens from now on, instead of with the oldest events that are there. A tenant that
+	// is added to Tenants later is read from the beginning.
+	FromNow bool
+
+	// Batch is how many events are handed over in one call, at most; 0 is 256. Calls
+	// are as large only when there is a backlog.
+	Batch int
+
+	// Calls is how many are made at once, for different instances; 0 is 4. A
+	// receiver that takes one event after the other, such as a webhook, needs more
+	// of them, and a smaller Batch.
+	Calls int
+
+	// Timeout bounds a call; 0 is 2 min. A sink that ignores it keeps one of its
+	// Calls, which is logged.
+	Timeout time.Duration
+
+	// Retry says how often and when an event is tried again. Attempts: 0 is 15.
+	// First: 0 is 500 ms. Max: 0 is 1 h. So an event is given up after about an hour.
+	// Final is not used: a sink says itself what is final.
+	Retry workflow.Retry
+
+	// Exhausted says what becomes of an event that no attempt could deliver.
+	Exhausted Exhausted
+
+	// Window is how many events are in memory at once, about, and so how many are
+	// repeated after a crash, at most; 0 is 8192.
+	Window int
+}
+
+// Exhausted is what becomes of an event whose attempts are used up, or that no
+// attempt can deliver.
+type Exhausted int
+
+const (
+	// Park makes it a dead letter. Later events of its instance go on without it.
+	Park Exhausted = iota
+	// HoldInstance makes it a dead letter, and later events of its instance wait
+	// for it to be redriven or skipped, so that their order holds.
+	HoldInstance
+	// Block goes on trying. The cursor of its tenant does not pass it, so after a
+	// while nothing of that tenant is delivered.
+	Block
+)
+
+// CheckName refuses a name that cannot be a sink's.
+func CheckName(name string) error {
+	if !nameForm.MatchString(name) {
+		return fmt.Errorf("the sink's name %q is not 1 to 64 of a-z, 0-9, '-', '_' and '.', beginning with a letter or a digit", name)
+	}
+	return nil
+}
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// withDefaults checks the configuration and returns a complete copy.
+func (c Config) withDefaults() (Config, error) {
+	var wrong []error
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf("relay: "+format, args...)) }
+	if c.Pool == nil || c.In == nil || c.Node == "" || c.Follow == nil || c.Log == nil {
+		add("Pool, In, Node, Follow and Log are required")
+	}
+	if c.Released == nil {
+		c.Released = func() {}
+	}
+	setDefault(&c.Every, time.Second)
+	if c.Every < 100*time.Millisecond {
+		add("Every is less than 100 ms")
+	}
+	setDefault(&c.Lease, max(3*c.Every, 5*time.Second))
+	if c.Lease < 2*c.Every {
+		add("Lease is less than %s, which is two looks", 2*c.Every)
+	}
+	c.Sinks = append([]Sink(nil), c.Sinks...)
+	names := map[string]bool{}
+	for i := range c.Sinks {
+		s := &c.Sinks[i]
+		setDefault(&s.Batch, 256)
+		setDefault(&s.Calls, 4)
+		setDefault(&s.Timeout, 2*time.Minute)
+		setDefault(&s.Window, 8192)
+		setDefault(&s.Retry.Attempts, 15)
+		setDefault(&s.Retry.First, 500*time.Millisecond)
+		setDefault(&s.Retry.Max, max(time.Hour, s.Retry.First))
+		if err := CheckName(s.Name); err != nil {
+			add("%w", err)
+		}
+		switch {
+		case names[s.Name]:
+			add("there are two sinks %q", s.Name)
+		case s.To == nil:
+			add("sink %q has no receiver", s.Name)
+		case s.Batch < 0 || s.Calls < 0 || s.Timeout < 0 || s.Window < 0 || s.Retry.Attempts < 0 || s.Retry.First < 0 || s.Retry.Max < s.Retry.First:
+			add("sink %q has a negative number, or a Retry.Max that is less than its First", s.Name)
+		case s.Exhausted < Park || s.Exhausted > Block:
+			add("sink %q has an unknown Exhausted", s.Name)
+		}
+		for _, tenant := range s.Tenants {
+			if err := transitions.CheckTenant(tenant); err != nil || tenant == "" {
+				add("sink %q is for a tenant %q, which cannot be", s.Name, tenant)
+			}
+		}
+		names[s.Name] = true
+	}
+	return c, errors.Join(wrong...)
+}
+
+// policy is how a flow serves the sink.
+func (s *Sink) policy() policy {
+	return policy{
+		exhausted: s.Exhausted, attempts: s.Retry.Attempts, batch: s.Batch, slots: s.Calls, window: s.Window, lanes: maxAside,
+		backoff: func(failures int) time.Duration { return rand.N(s.Retry.Ceiling(max(failures, 1)) + 1) },
+	}
+}
+
+// maxAside is how many instances of a sink may be aside, about.
+const maxAside = 100_000
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

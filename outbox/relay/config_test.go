@@ -1,0 +1,36 @@
+package relay_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestConfigIsRefusedWithAllItsMistakes(t *testing.T) {
+	_, err := relay.New(relay.Config{Lease: time.Second, Sinks: []relay.Sink{
+		{Name: "Main", To: &receiver{}}, {Name: "a"}, {Name: "a", To: &receiver{}},
+		{Name: "b", To: &receiver{}, Batch: -1}, {Name: "c", To: &receiver{}, Retry: workflow.Retry{First: time.Minute, Max: time.Second}},
+		{Name: "d", To: &receiver{}, Tenants: []string{""}}, {Name: "e", To: &receiver{}, Exhausted: 7},
+	}})
+	if err == nil {
+		t.Fatal("it is accepted")
+	}
+	for _, want := range []string{"are required", "Lease", `"Main"`, `sink "a" has no receiver`, `two sinks "a"`, `"b" has a negative`, `"c" has a negative`,
+		`sink "d" is for a tenant ""`, `"e" has an unknown`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("it does not say %s: %v", want, err)
+		}
+	}
+	good := relay.Config{Pool: &pgxpool.Pool{}, In: same, Node: "n", Log: slog.New(slog.DiscardHandler),
+		Follow: func(string, int64) transitions.Follower { return nil }, Sinks: []relay.Sink{{Name: "a.b-c_1", To: &receiver{}}}}
+	if _, err := relay.New(good); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,63 @@
+// Package relay delivers the events of the log to sinks: every event at least
+// once, those of an instance in order, each sink for itself.
+//
+// # Who delivers
+//
+// Of all nodes one at a time delivers to a sink. It holds the sink's lease, a row
+// of outbox_sink: claimed_by, locked_until, and the token, which every claim
+// counts up. A lease lasts by the database's clock. The node prolongs it while it
+// lives, and gives it back when it stops; when it dies, another takes over within
+// seconds.
+//
+// The token is the fencing token. Whatever a relay writes about a sink is one
+// transaction that first locks the sink's row and finds the token unchanged. So a
+// node that was frozen, and taken over meanwhile, writes nothing when it wakes
+// up. Its last deliveries may arrive once more; they have the ids of the first
+// ones.
+//
+// # How far a sink is
+//
+// A cursor for each sink and tenant, in outbox_cursor: every event up to it is
+// delivered, or is a row of outbox_dead. Events are delivered ahead of the
+// cursor, several calls at once, within a window; the cursor follows over what is
+// complete. So a delivery writes nothing of its own, and a crash repeats no more
+// than the window.
+//
+// When a person moves a cursor, the log of that tenant alone is read anew: the
+// cursor keeps the sink's revision of its move, and a letter whose writer does not
+// know of that revision does not store it.
+//
+// Positions have no gaps and are in the order of the commits, so there is nothing
+// that a reader could miss. Where events are not there any more that a sink has
+// not got, it stops for that tenant, and says so.
+//
+// # What fails
+//
+// Nothing of an instance is delivered before what comes earlier. An event that
+// fails is tried again after a random, growing time, and its instance waits; the
+// others go on. When that takes long, or the window is full of what waits, these
+// events are put aside: they become rows of outbox_dead with the status queued,
+// in the same transaction in which the cursor passes them, and are delivered from
+// there, still in order, before anything later of their instance.
+//
+// An event that is given up becomes a dead letter: the same table, status waiting.
+// A person redrives it (queued again) or skips it. Later events of its instance
+// go on without it, or wait behind it, as configured; or nothing is given up, and
+// the cursor waits.
+//
+// A failure of the receiver as a whole stops the sink. Then one event at a time is
+// tried, until one arrives. The failures count against an event only if others
+// arrive: so an outage parks nothing, and an event that makes its receiver fall
+// over does not stop the others for good.
+//
+// # The parts
+//
+// A [Relay] is a node's: every second or two, and when it has reason to, it looks how
+// all its sinks stand, in one statement, and takes over what nobody holds. Each
+// lease is a tenure, with one goroutine that decides everything by means of a
+// flow, which knows neither clock nor database nor sink. Readers of the logs, calls
+// and letters to the database run beside it. A [Table] is for people: it tells
+// how the sinks stand, and changes that, from any node.
+//
+// Lock order: the row of outbox_sink, then anything else about that sink.
+package relay

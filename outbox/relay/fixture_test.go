@@ -1,0 +1,433 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine/feed"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestMain(m *testing.M) { pgtest.MainWith(m, prepare) }
+
+// prepare makes the tables that each test's database begins with.
+func prepare(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := schema.Migrate(ctx, pool, schema.Default)
+	return err
+}
+
+const (
+	tenant   = "acme"
+	patience = 20 * time.Second // bounds what should take no time at all
+)
+
+func same(sql string) string { return sql }
+
+func poolOf(t testing.TB, url string, trace pgx.QueryTracer) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 10
+	if trace != nil {
+		config.ConnConfig.RuntimeParams["application_name"] = "node"
+		config.ConnConfig.Tracer = trace
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	if len(args) == 0 {
+		args = []any{pgx.QueryExecModeSimpleProtocol}
+	}
+	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func number(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (n int64) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// node is a relay with a feed of its own, on a pool of its own.
+type node struct {
+	*relay.Relay
+	pool  *pgxpool.Pool
+	feed  *feed.Feed
+	asked *queries
+	log   *entries
+	name  string
+}
+
+// startNode starts a node that delivers to sinks.
+func startNode(t testing.TB, url string, sinks ...relay.Sink) *node {
+	t.Helper()
+	n := newNode(t, url, nil, sinks...)
+	n.start(t)
+	return n
+}
+
+func newNode(t testing.TB, url string, change func(*relay.Config), sinks ...relay.Sink) *node {
+	t.Helper()
+	n := &node{asked: &queries{}, log: &entries{}, name: "node-" + uuid.NewString()[:8]}
+	n.pool = poolOf(t, url, n.asked)
+	n.feed = feed.New(feed.Config{Log: outbox.New(n.pool, same), Logger: slog.New(n.log), Announce: func(string, int64) {}})
+	c := relay.Config{Pool: n.pool, In: same, Node: n.name, Follow: n.feed.Follow, Log: slog.New(n.log), Sinks: sinks}
+	if change != nil {
+		change(&c)
+	}
+	r, err := relay.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Relay = r
+	return n
+}
+
+func (n *node) start(t testing.TB) {
+	t.Helper()
+	n.feed.Start()
+	t.Cleanup(n.feed.Stop)
+	t.Cleanup(n.stop)
+	if err := n.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n *node) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	n.Stop(ctx)
+}
+
+// committed tells the node of a commit, as its pipeline does.
+func (n *node) committed(tenant string, head int64) {
+	n.feed.Committed(tenant, head)
+	n.Heard(tenant, head)
+}
+
+// publish commits a transition for each letter, of the instance of that name, and
+// tells the nodes. It returns the log's head.
+func publish(t testing.TB, pool *pgxpool.Pool, tenant, instances string, nodes ...*node) (head int64) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
+		head, err = write(t.Context(), tx, tenant, instances)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		n.committed(tenant, head)
+	}
+	return head
+}
+
+// write writes transitions, of which each fifth has two events.
+func write(ctx context.Context, tx pgx.Tx, tenant, instances string) (head int64, err error) {
+	ids := make([]string, len(instances))
+	for i, name := range []byte(instances) {
+		ids[i] = instanceOf(name).String()
+	}
+	if err := tx.QueryRow(ctx, `INSERT INTO pawl.log AS l (tenant, head) VALUES ($1, $2)
+		ON CONFLICT (tenant) DO UPDATE SET head = l.head + excluded.head RETURNING head`, tenant, len(ids)).Scan(&head); err != nil {
+		return 0, err
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
+		SELECT $1, p, 'order.' || o, o, 'order', u.id, p, 'move', 's', now(), '{}'
+		FROM unnest($3::uuid[]) WITH ORDINALITY AS u(id, n), LATERAL (SELECT $2::bigint + u.n AS p) AS at,
+			generate_series(0, CASE WHEN p % 5 = 0 THEN 1 ELSE 0 END) o`, tenant, head-int64(len(ids)), ids)
+	return head, err
+}
+
+// events is how many events there are up to a position.
+func events(head int64) int { return int(head + head/5) }
+
+func instanceOf(name byte) uuid.UUID { return uuid.UUID{15: name} }
+
+// receiver is a sink that a test tells what to do.
+type receiver struct {
+	mu     sync.Mutex
+	list   []transitions.Event // what was delivered, in order
+	tries  map[string]int      // by event
+	busy   map[instance]bool
+	calls  int
+	closed int
+	broken []string // promises of the relay
+
+	fail  func(e *transitions.Event, try int) *sink.Failure // nil: never
+	enter func(ctx context.Context, events []transitions.Logged)
+}
+
+type instance struct {
+	tenant string
+	id     uuid.UUID
+}
+
+// Deliver implements sink.Sink.
+func (r *receiver) Deliver(ctx context.Context, batch []transitions.Logged) []*sink.Failure {
+	r.mu.Lock()
+	if r.busy == nil {
+		r.busy, r.tries = map[instance]bool{}, map[string]int{}
+	}
+	r.calls++
+	mine := map[instance]bool{}
+	for i := range batch {
+		mine[instance{batch[i].Tenant, batch[i].Instance}] = true
+	}
+	for k := range mine {
+		if r.busy[k] {
+			r.broken = append(r.broken, fmt.Sprintf("%s/%s is in two calls", k.tenant, k.id))
+		}
+		r.busy[k] = true
+	}
+	enter := r.enter
+	r.mu.Unlock()
+	if enter != nil {
+		enter(ctx, batch)
+	}
+	failures := sink.InOrder(ctx, batch, r.receive)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k := range mine {
+		delete(r.busy, k)
+	}
+	return failures
+}
+
+func (r *receiver) receive(_ context.Context, e *transitions.Logged) *sink.Failure {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := sink.MessageID(&e.Event)
+	r.tries[id]++
+	if want := string(e.AppendCloudEvent(nil)); string(e.CloudEvent) != want {
+		r.broken = append(r.broken, fmt.Sprintf("the CloudEvent of %s is %s", id, e.CloudEvent))
+	}
+	if r.fail != nil {
+		if f := r.fail(&e.Event, r.tries[id]); f != nil {
+			return f
+		}
+	}
+	r.list = append(r.list, e.Event)
+	return nil
+}
+
+// Close implements sink.Sink.
+func (r *receiver) Close(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed++
+	return nil
+}
+
+// set changes what the receiver does.
+func (r *receiver) set(change func(*receiver)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(r)
+}
+
+func (r *receiver) got() []transitions.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.list)
+}
+
+// ids are the ids of what was delivered of an instance, in order; of all for 0.
+func (r *receiver) ids(name byte) (ids []string) {
+	for _, e := range r.got() {
+		if name == 0 || e.Instance == instanceOf(name) {
+			ids = append(ids, e.ID())
+		}
+	}
+	return ids
+}
+
+// wants waits until so many different events have been delivered.
+func (r *receiver) wants(t testing.TB, count int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d events are delivered", count), func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.list) < count {
+			return false
+		}
+		seen := map[string]bool{}
+		for i := range r.list {
+			seen[sink.MessageID(&r.list[i])] = true
+		}
+		return len(seen) >= count
+	})
+}
+
+// inOrder checks that each instance had its events in order, but for repetitions,
+// and returns how many repetitions there were.
+func (r *receiver) inOrder(t testing.TB) (repeated int) {
+	t.Helper()
+	type place struct {
+		position int64
+		ordinal  int
+	}
+	last, seen := map[instance]place{}, map[string]bool{}
+	for _, e := range r.got() {
+		if seen[sink.MessageID(&e)] {
+			repeated++
+			continue
+		}
+		seen[sink.MessageID(&e)] = true
+		k, p := instance{e.Tenant, e.Instance}, last[instance{e.Tenant, e.Instance}]
+		if e.Position < p.position || e.Position == p.position && e.Ordinal <= p.ordinal {
+			t.Errorf("%s: %s came after %d-%d", e.Instance, e.ID(), p.position, p.ordinal)
+		}
+		last[k] = place{e.Position, e.Ordinal}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.broken {
+		t.Error(b)
+	}
+	return repeated
+}
+
+// quick is a sink with a short wait between attempts.
+func quick(name string, to sink.Sink, change ...func(*relay.Sink)) relay.Sink {
+	s := relay.Sink{Name: name, To: to, Retry: workflow.Retry{Attempts: 3, First: 2 * time.Millisecond, Max: 10 * time.Millisecond}}
+	for _, f := range change {
+		f(&s)
+	}
+	return s
+}
+
+// cursor is how far a sink is, as it is stored.
+func cursor(t testing.TB, pool *pgxpool.Pool, sink, tenant string) int64 {
+	t.Helper()
+	return number(t, pool, `SELECT coalesce((SELECT position FROM pawl.outbox_cursor WHERE sink = $1 AND tenant = $2), 0)`, sink, tenant)
+}
+
+func cursorReaches(t testing.TB, pool *pgxpool.Pool, sink, tenant string, position int64) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the cursor of %s is at %d", sink, position), func() bool { return cursor(t, pool, sink, tenant) == position })
+}
+
+// queries counts what a node asks the database.
+type queries struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (q *queries) add(sql string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.list = append(q.list, sql)
+}
+
+func (q *queries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	q.add(d.SQL)
+	return ctx
+}
+func (q *queries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (q *queries) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
+	for _, one := range d.Batch.QueuedQueries {
+		q.add(one.SQL)
+	}
+	return ctx
+}
+func (q *queries) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (q *queries) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+
+// count is how many queries contain the fragment.
+func (q *queries) count(fragment string) (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, sql := range q.list {
+		if strings.Contains(sql, fragment) {
+			n++
+		}
+	}
+	return n
+}
+
+// entries is a log that can be searched.
+type entries struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (e *entries) Enabled(context.Context, slog.Level) bool { return true }
+func (e *entries) WithAttrs([]slog.Attr) slog.Handler       { return e }
+func (e *entries) WithGroup(string) slog.Handler            { return e }
+func (e *entries) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		line += " " + a.String()
+		return true
+	})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, line)
+	return nil
+}
+
+func (e *entries) count(fragment string) (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, line := range e.list {
+		if strings.Contains(line, fragment) {
+			n++
+		}
+	}
+	return n
+}
+
+// eventually waits for a condition that the database or a goroutine brings
+// about.
+func eventually(t testing.TB, what string, met func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !met() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+		<-tick.C
+	}
+}
+
+func receive[T any](t testing.TB, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("not in time: %s", what)
+		panic("unreachable")
+	}
+}

@@ -1,0 +1,236 @@
+package relay
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+var policies = map[string]Exhausted{"park": Park, "hold": HoldInstance, "block": Block}
+
+// Whatever happens, a cursor passes nothing that is not delivered or put aside,
+// every instance's events arrive in order, and in the end everything has arrived
+// that nobody has skipped.
+func TestEverythingArrivesInOrderWhateverHappens(t *testing.T) {
+	for name, exhausted := range policies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(400) {
+				live(t, seed, exhausted, 600)
+				if t.Failed() {
+					t.Fatalf("seed %d", seed)
+				}
+			}
+		})
+	}
+}
+
+func FuzzFlow(f *testing.F) {
+	f.Add(uint64(1), byte(0))
+	f.Fuzz(func(t *testing.T, seed uint64, exhausted byte) { live(t, seed, Exhausted(exhausted%3), 1500) })
+}
+
+// live lets a world go on for some steps, and then get well.
+func live(t testing.TB, seed uint64, exhausted Exhausted, steps int) {
+	w := newWorld(t, seed, exhausted)
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	}()
+	for range steps {
+		w.step()
+		w.mustCount()
+	}
+	w.healthy, w.down = true, false
+	for range 4000 {
+		w.read()
+		w.deliver()
+		w.answer(true)
+		w.exchange()
+		w.operate(true)
+		w.now = w.now.Add(500 * time.Millisecond)
+		if w.complete() {
+			w.mustCount()
+			return
+		}
+	}
+	t.Fatalf("seed %d: it does not come to its end: cursors %v, %d rows, flow %+v", seed, w.cursors, len(w.dead), w.flow)
+}
+
+// flowOf makes a flow that has taken in a tenant's log, and its stretch.
+func flowOf(log []transitions.Logged) (*flow, *stretch) {
+	f := newFlow(policy{attempts: 3, batch: 10, slots: 1, window: 100, lanes: 10, backoff: func(int) time.Duration { return time.Millisecond }})
+	f.reload(nil, false, time.Unix(0, 0))
+	s := &stretch{tenant: "t"}
+	f.admit(s, log, nil, time.Unix(0, 0))
+	return f, s
+}
+
+// logOf is a log with a transition for each letter, of the instance of that name.
+func logOf(instances string) (log []transitions.Logged) {
+	for i, name := range []byte(instances) {
+		log = append(log, transitions.Logged{Event: transitions.Event{Tenant: "t", Position: int64(i + 1), Type: "e", Instance: uuid.UUID{name}}})
+	}
+	return log
+}
+
+// A sink may say what it likes: what comes after a failure of its instance is
+// delivered after it.
+func TestNothingBehindAFailureCounts(t *testing.T) {
+	f, s := flowOf(logOf("aaa"))
+	c := f.next(time.Unix(0, 0))
+	f.settle(c, []*sink.Failure{nil, sink.Fail(sink.Temporary, nil, "no"), nil}, time.Unix(0, 0))
+	if s.cursor() != 1 || f.news.delivered != 1 {
+		t.Errorf("the cursor is at %d, and %d events count as delivered", s.cursor(), f.news.delivered)
+	}
+	if c = f.next(time.Unix(1, 0)); len(c.events) != 2 || c.events[0].Position != 2 || c.events[1].Position != 3 {
+		t.Errorf("delivered next: %+v", c.events)
+	}
+}
+
+// While the receiver as a whole takes nothing one event at a time is tried, not
+// the same one again and again, and none before its time.
+func TestReceiverThatIsDownIsProbed(t *testing.T) {
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	f, _ := flowOf(logOf("abcd"))
+	f.policy.slots, f.policy.batch = 2, 1
+	one, two := f.next(at(0)), f.next(at(0))
+	down := sink.Fail(sink.Unavailable, nil, "down")
+	f.settle(one, []*sink.Failure{down}, at(0))
+	f.settle(two, []*sink.Failure{down}, at(0)) // it was under way: no second failure in a row
+	if f.circuit.failures != 1 || f.next(at(0)) != nil {
+		t.Errorf("after it went down: %+v", f.circuit)
+	}
+	probe := f.next(at(10))
+	if probe == nil || len(probe.events) != 1 || probe.events[0].Position != 3 || f.next(at(10)) != nil {
+		t.Fatalf("the probe is %+v", probe)
+	}
+	longer := sink.Fail(sink.Unavailable, nil, "down")
+	longer.RetryAfter = time.Minute
+	f.settle(probe, []*sink.Failure{longer}, at(10))
+	if f.circuit.failures != 2 || f.next(at(59_000)) != nil {
+		t.Errorf("it is tried before its time: %+v", f.circuit)
+	}
+	probe = f.next(at(61_000))
+	if probe == nil || probe.events[0].Position != 4 {
+		t.Fatalf("the next probe is %+v", probe)
+	}
+	f.settle(probe, []*sink.Failure{nil}, at(61_000))
+	if f.circuit.open || f.news.delivered != 1 {
+		t.Errorf("after it came back: %+v", f.circuit)
+	}
+	for range 3 { // what met the failure may be why: it counts
+		c := f.next(at(62_000))
+		if c == nil || c.items[0].attempts != 1 {
+			t.Fatalf("%+v", c)
+		}
+		f.settle(c, []*sink.Failure{nil}, at(62_000))
+	}
+}
+
+// What a letter has said that nobody answered is said again.
+func TestUnsentNewsAreSentAgain(t *testing.T) {
+	f, s := flowOf(logOf("ab"))
+	f.settle(f.next(time.Unix(0, 0)), []*sink.Failure{sink.Fail(sink.Permanent, nil, "no"), nil}, time.Unix(0, 0))
+	f.news.notes = append(f.news.notes, note{status: transitions.DeadRedriven})
+	first := f.letter()
+	f.unsent(first, time.Unix(0, 0))
+	again := f.letter()
+	if len(again.cursors) != 1 || again.cursors[0].position != 2 || len(again.parks) != 1 || len(again.notes) != 1 ||
+		again.delivered != 1 || again.failed != 1 || again.parked != 1 || again.failure != "no" {
+		t.Errorf("after the first was lost: %+v", again)
+	}
+	f.stored(again)
+	if s.dirty() || s.events != 0 || f.events != 0 {
+		t.Errorf("after it was stored: %+v", s)
+	}
+	if next := f.letter(); len(next.cursors)+len(next.parks)+len(next.notes) != 0 || next.delivered != 0 {
+		t.Errorf("the news are told twice: %+v", next)
+	}
+}
+
+func (w *world) step() {
+	switch n := w.random.IntN(100); {
+	case n < 20:
+		w.grow()
+	case n < 35:
+		w.read()
+	case n < 60:
+		w.deliver()
+	case n < 80:
+		w.answer(true)
+	case n < 90:
+		w.exchange()
+	case n < 94:
+		w.now = w.now.Add(time.Duration(w.random.IntN(3000)) * time.Millisecond)
+	case n < 96:
+		w.operate(false)
+	case n < 97:
+		w.down = !w.down
+	case n < 98:
+		w.crash()
+	case n < 99 && w.chance(30):
+		w.rest()
+	case w.chance(20):
+		w.move()
+	default:
+		w.reload = true
+	}
+}
+
+// crash ends the tenure somewhere.
+func (w *world) crash() {
+	for w.chance(50) {
+		w.answer(false)
+	}
+	if w.letter != nil && w.chance(50) {
+		w.store(w.letter)
+	}
+	w.start()
+}
+
+// rest ends the tenure with care.
+func (w *world) rest() {
+	w.flow.drain(w.now)
+	for range 10_000 {
+		w.deliver()
+		w.answer(true)
+		if w.flow.drained() {
+			break
+		}
+	}
+	if !w.flow.drained() {
+		w.t.Fatal("it does not come to rest")
+	}
+	if w.letter != nil {
+		w.store(w.letter)
+		w.flow.stored(w.letter)
+	}
+	w.store(w.flow.letter())
+	w.start()
+}
+
+// complete reports whether everything is delivered, or skipped.
+func (w *world) complete() bool {
+	for _, r := range w.dead {
+		if r.status == transitions.DeadWaiting || r.status == transitions.DeadQueued {
+			return false
+		}
+	}
+	for tenant, log := range w.logs {
+		if w.cursors[tenant] != log[len(log)-1].Position {
+			return false
+		}
+	}
+	for at, r := range w.dead {
+		if w.got[at] == 0 && r.status != transitions.DeadSkipped {
+			w.t.Fatalf("%v is %s and was never delivered", at, r.status)
+		}
+	}
+	return true
+}

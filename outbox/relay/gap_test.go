@@ -1,0 +1,236 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// What retention has removed before it was delivered is not passed over in
+// silence.
+func TestRemovedEventsAreAnErrorOfTheStatus(t *testing.T) {
+	t.Parallel()
+	for name, kept := range map[string]string{"the next": "position > 3", "all that there are": "false"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			pool := poolOf(t, url, nil)
+			publish(t, pool, tenant, "abcdef")
+			publish(t, pool, "other", "abc")
+			exec(t, pool, "DELETE FROM pawl.outbox WHERE tenant = 'acme' AND NOT ("+kept+")")
+			exec(t, pool, "INSERT INTO pawl.outbox_sink (name) VALUES ('main')") // it is no new sink
+			to := &receiver{}
+			n := startNode(t, url, quick("main", to))
+			table := relay.NewTable(pool, same)
+			next := "4"
+			if kept == "false" {
+				next = "7"
+			}
+			eventually(t, "the status says so", func() bool {
+				list, _, err := table.Cursors(t.Context(), transitions.CursorFilter{Sink: "main"})
+				return err == nil && len(list) == 2 && list[0].Position == 0 && list[1].Position == 3 && list[1].Failure == "" &&
+					strings.Contains(list[0].Failure, "after position 0") && strings.Contains(list[0].Failure, "has position "+next)
+			})
+			if info, err := table.Sinks(t.Context(), ""); err != nil || info[0].Stuck != 1 || info[0].Behind != 1 {
+				t.Errorf("%+v, %v", info, err)
+			}
+			if got := len(to.got()); got != 3 {
+				t.Errorf("%d events were delivered", got)
+			}
+			forward := int64(3)
+			if kept == "false" {
+				forward = 6
+			}
+			if err := table.Move(t.Context(), "main", tenant, forward, "ann", "they are gone"); err != nil {
+				t.Fatal(err)
+			}
+			n.Wake()
+			head := publish(t, pool, tenant, "g", n)
+			cursorReaches(t, pool, "main", tenant, head)
+			list, _, err := table.Cursors(t.Context(), transitions.CursorFilter{Sink: "main"})
+			if err != nil || list[0].Failure != "" {
+				t.Errorf("%+v, %v", list, err)
+			}
+			if got := to.ids('g'); len(got) != 1 {
+				t.Errorf("the newest was not delivered: %v", to.ids(0))
+			}
+		})
+	}
+}
+
+// A sink that is new where retention has removed events begins with those that
+// are there, without anybody's help, and the log says that there were others.
+func TestNewSinkBeginsWithTheOldestEventsThatAreThere(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	publish(t, pool, tenant, "abcdef")
+	publish(t, pool, "empty", "abc")
+	publish(t, pool, "whole", "abc")
+	publish(t, pool, "not mine", "abc")
+	exec(t, pool, "DELETE FROM pawl.outbox WHERE tenant = 'acme' AND position <= 3 OR tenant IN ('empty', 'not mine')")
+	to := &receiver{}
+	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Tenants = []string{tenant, "empty", "whole"} }))
+	for name, head := range map[string]int64{tenant: 6, "whole": 3, "empty": 3} {
+		cursorReaches(t, pool, "main", name, head)
+	}
+	cursorReaches(t, pool, "main", "empty", publish(t, pool, "empty", "d", n))
+	var got []string
+	for _, e := range to.got() {
+		got = append(got, e.Tenant+" "+e.ID())
+	}
+	slices.Sort(got)
+	mustEqual(t, "delivered", got, []string{"acme 4-0", "acme 5-0", "acme 5-1", "acme 6-0", "empty 4-0", "whole 1-0", "whole 2-0", "whole 3-0"})
+	if lines := n.log.count("does not get the events that retention has removed"); lines != 1 {
+		t.Errorf("the log says so %d times", lines)
+	}
+	if cursors := number(t, pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE failure IS NOT NULL OR tenant = 'not mine'"); cursors != 0 {
+		t.Errorf("%d cursors are stuck, or not this sink's", cursors)
+	}
+}
+
+func TestDeadLetterWhoseEventIsGoneStaysOne(t *testing.T) {
+	t.Parallel()
+	for name, exhausted := range map[string]relay.Exhausted{"park": relay.Park, "hold": relay.HoldInstance} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			to := refuses("1-0", "2-0")
+			n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted = exhausted }))
+			table := relay.NewTable(n.pool, same)
+			head := publish(t, n.pool, tenant, "aab", n)
+			cursorReaches(t, n.pool, "main", tenant, head)
+			exec(t, n.pool, "DELETE FROM pawl.outbox WHERE position = 1")
+			to.mends()
+			if _, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", ""); err != nil {
+				t.Fatal(err)
+			}
+			n.Wake()
+			eventually(t, "it waits again", func() bool {
+				list, _, err := table.DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main"}, transitions.DeadPage{})
+				return err == nil && len(list) == 1 && list[0].Position == 1 && strings.Contains(list[0].Failure, "no longer in the outbox")
+			})
+			want := []string{"2-0"}
+			if exhausted == relay.HoldInstance {
+				mustEqual(t, "delivered", to.ids('a'), nil)
+				if _, err := table.Skip(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", "gone"); err != nil {
+					t.Fatal(err)
+				}
+				n.Wake()
+			}
+			eventually(t, "the other one arrives", func() bool { return slices.Equal(to.ids('a'), want) })
+		})
+	}
+}
+
+// A transaction that is held open while thousands commit after it gets its place
+// when it commits, and so a sink neither misses its events nor gets them out of
+// order.
+func TestLateCommitIsNeitherMissedNorReordered(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	to := &receiver{}
+	n := startNode(t, url, quick("main", to))
+	publish(t, pool, tenant, "a", n)
+
+	late, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = late.Rollback(context.Background()) }() // after its end it does nothing
+	for i := range 3 {
+		provisional(t, late, 'z', int64(i+1))
+	}
+	var head int64
+	for range 30 {
+		head = publish(t, pool, tenant, strings.Repeat("abcde", 20), n)
+	}
+	cursorReaches(t, pool, "main", tenant, head)
+	if got := to.ids('z'); len(got) != 0 {
+		t.Errorf("before its commit %v are delivered", got)
+	}
+	if err := late.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	head = publish(t, pool, tenant, strings.Repeat("abcde", 20), n)
+	cursorReaches(t, pool, "main", tenant, head)
+	if got := to.got(); int64(len(got)) < head {
+		t.Errorf("%d events of %d positions", len(got), head)
+	}
+	if got := len(to.ids('z')); got != 3 {
+		t.Errorf("%d of the late events arrived", got)
+	}
+	to.inOrder(t)
+}
+
+// provisional writes a transition as a caller's own transaction does: under a
+// negative position, which the transaction gives up as it commits.
+func provisional(t testing.TB, tx pgx.Tx, name byte, version int64) {
+	t.Helper()
+	var position int64
+	if err := tx.QueryRow(t.Context(), "SELECT nextval('pawl.provisional')").Scan(&position); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, payload, data,
+			scope, key, at, hash) SELECT $1, $2, $4::bigint, $3, 'order', 'place', CASE WHEN $4::bigint > 1 THEN 's' END, 's', 'ann', '{}', '{}', 's', 'k', now(), sha256('x')`,
+		`INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
+			VALUES ($1, $3, 'order.placed', 0, 'order', $2, $4, 'place', 's', now(), '{}')`,
+	} {
+		if _, err := tx.Exec(t.Context(), sql, tenant, instanceOf(name), position, version); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An event that its receiver does not take keeps nothing from another sink that
+// reads the same log.
+func TestSinksFailIndependently(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	bad := &receiver{fail: func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Temporary, nil, "no") }}
+	good := &receiver{}
+	n := startNode(t, url, quick("bad", bad), quick("good", good))
+	head := publish(t, n.pool, tenant, strings.Repeat("abcde", 20), n)
+	cursorReaches(t, n.pool, "good", tenant, head)
+	cursorReaches(t, n.pool, "bad", tenant, head)
+	table := relay.NewTable(n.pool, same)
+	list, err := table.Sinks(t.Context(), "")
+	if err != nil || list[0].DeadLetters != int64(events(head)) || list[0].Parked != int64(events(head)) || list[1].DeadLetters != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	good.inOrder(t)
+}
+
+// However many tenants there are whose events are gone, the others' arrive.
+func TestTenantsThatCannotBeReadHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	const gone = 70
+	for i := range gone {
+		publish(t, pool, fmt.Sprintf("gone-%02d", i), "abc")
+	}
+	exec(t, pool, "DELETE FROM pawl.outbox WHERE position < 3")
+	exec(t, pool, "INSERT INTO pawl.outbox_sink (name) VALUES ('main')") // it is no new sink
+	to := &receiver{}
+	n := startNode(t, url, quick("main", to))
+	eventually(t, "all of them are stuck", func() bool {
+		return number(t, pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE failure <> ''") == gone
+	})
+	head := publish(t, pool, tenant, "abc", n)
+	cursorReaches(t, pool, "main", tenant, head)
+	if stuck := number(t, pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE failure <> ''"); stuck != gone {
+		t.Errorf("%d are stuck", stuck)
+	}
+}

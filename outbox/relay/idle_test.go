@@ -1,0 +1,85 @@
+package relay_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// These tests count what happens while nothing happens, so they must let time
+// go by.
+
+func TestNodeWithoutSinksAsksNothing(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, pgtest.URL(t))
+	n.Wake()
+	n.committed(tenant, 1)
+	time.Sleep(1500 * time.Millisecond)
+	if got := n.asked.count(""); got != 0 {
+		t.Errorf("%d queries", got)
+	}
+}
+
+// While its receiver is down a sink wants no more tenants, and commits of new ones
+// do not make it look again and again. The log has a line when it goes away, and
+// one when it comes back.
+func TestSinkThatIsDownDoesNotLookForNewTenants(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := &receiver{fail: func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }}
+	n := startNode(t, url, quick("main", to))
+	publish(t, n.pool, tenant, "a", n)
+	table := relay.NewTable(n.pool, same)
+	eventually(t, "it is found down", func() bool {
+		list, err := table.Sinks(t.Context(), "")
+		return err == nil && len(list) == 1 && list[0].Failures > 0
+	})
+	before := n.Stats().Looks
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for i := range 500 {
+		n.Heard(fmt.Sprint("new-", i), 1)
+		<-tick.C
+	}
+	if looks := n.Stats().Looks - before; looks > 10 {
+		t.Errorf("it looked %d times in a second", looks)
+	}
+	to.set(func(r *receiver) { r.fail = nil })
+	cursorReaches(t, n.pool, "main", tenant, 1)
+	if away, back := n.log.count("takes no events"), n.log.count("takes events again"); away != 1 || back != 1 {
+		t.Errorf("the log tells %d times that it is away, %d times that it is back", away, back)
+	}
+}
+
+// After a while a node that delivers nothing asks one thing a second, for all its
+// sinks together, and follows no log.
+func TestIdleSinksCostOneQueryASecond(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, pgtest.URL(t), quick("one", &receiver{}), quick("two", &receiver{}), quick("three", &receiver{}))
+	head := publish(t, n.pool, tenant, "abc", n)
+	for _, s := range []string{"one", "two", "three"} {
+		cursorReaches(t, n.pool, s, tenant, head)
+	}
+	time.Sleep(7 * time.Second) // until the logs are followed no longer
+	before, looks := n.asked.count(""), n.Stats().Looks
+	const quiet = 3500 * time.Millisecond
+	time.Sleep(quiet)
+	if got, most := n.asked.count("")-before, int(quiet/time.Second)+1; got > most {
+		t.Errorf("%d queries in %s: %s", got, quiet, strings.Join(n.asked.list[before:], "\n"))
+	}
+	if n.Stats().Looks == looks {
+		t.Error("it does not look any more")
+	}
+	head = publish(t, n.pool, tenant, "abc", n) // and it is there at once
+	begun := time.Now()
+	cursorReaches(t, n.pool, "one", tenant, head)
+	if took := time.Since(begun); took > 800*time.Millisecond {
+		t.Errorf("it took %s", took)
+	}
+}

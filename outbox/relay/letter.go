@@ -1,0 +1,129 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// note is what a row of outbox_dead is to say.
+type note struct {
+	item     *item
+	status   transitions.DeadStatus
+	kind     sink.Kind
+	failure  string
+	attempts int
+}
+
+// news is what a flow has to store, beside what its stretches have.
+type news struct {
+	delivered, failed int64
+	failure           string // the newest
+	stretches         []*stretch
+	notes             []note // of rows that there are
+}
+
+// letter is one message to the database: what is to be stored, and what is asked.
+type letter struct {
+	delivered, failed, parked int64
+	failures                  int    // of the receiver as a whole, in a row
+	failure                   string // the newest; "": no new one
+	cursors                   []cursorNote
+	parks                     []note  // rows that are new
+	notes                     []note  // rows that have changed
+	hungry                    []*lane // whose rows are to be read
+	reload                    bool    // which instances are aside is to be read
+	moved                     int64   // the revision up to which the moves of cursors are known
+	release                   bool    // the lease is given back
+	pause                     string  // the sink is paused, because of this; "": it is not
+}
+
+// cursorNote is what a row of outbox_cursor is to say.
+type cursorNote struct {
+	of       *stretch
+	position int64
+	failure  string
+}
+
+// known is the revision up to which the moves of a tenant's cursor are known.
+func (l *letter) known(s *stretch) int64 { return max(s.since, l.moved) }
+
+// fetchLanes is how many lanes' rows are read at once, at most.
+const fetchLanes = 64
+
+// pending reports whether a letter would say anything, and whether it should go
+// at once.
+func (f *flow) pending() (some, urgent bool) {
+	hungry := !f.drains && f.hungry.some(hungry)
+	some = len(f.news.stretches) > 0 || len(f.news.notes) > 0 || f.news.failed > 0 || f.news.delivered > 0 || hungry
+	full := f.events >= f.policy.window/2 || f.bytes >= windowBytes/2
+	return some, hungry || full && len(f.news.stretches) > 0
+}
+
+// letter takes what there is to store.
+func (f *flow) letter() *letter {
+	n := &f.news
+	l := &letter{delivered: n.delivered, failed: n.failed, failures: f.circuit.failures, failure: n.failure, notes: n.notes, pause: f.circuit.gone}
+	for _, s := range n.stretches {
+		s.listed = false
+		if s.dirty() {
+			l.cursors = append(l.cursors, cursorNote{s, s.cursor(), s.failure})
+			l.parks = s.passed(l.parks)
+		}
+	}
+	f.news = news{stretches: n.stretches[:0]}
+	for _, p := range l.parks {
+		if p.item.lane.unwritten--; p.item.lane.unwritten == 0 && p.item.lane.at == unwritten {
+			f.ask(p.item.lane)
+		}
+	}
+	for _, notes := range [][]note{l.parks, l.notes} {
+		for i := range notes {
+			if notes[i].status == transitions.DeadWaiting {
+				l.parked++
+			}
+		}
+	}
+	for len(l.hungry) < fetchLanes && !f.drains {
+		lane := f.hungry.pop(hungry)
+		if lane == nil {
+			break
+		}
+		lane.at = reading
+		l.hungry = append(l.hungry, lane)
+	}
+	return l
+}
+
+// stored takes notice that a letter's news are stored.
+func (f *flow) stored(l *letter) {
+	for _, c := range l.cursors {
+		events, bytes := c.of.store(c.position, c.failure)
+		f.events -= events
+		f.bytes -= bytes
+	}
+}
+
+// unsent takes back a letter of which it is not known that it arrived. To store
+// its news twice does no harm.
+func (f *flow) unsent(l *letter, now time.Time) {
+	n := &f.news
+	n.delivered += l.delivered
+	n.failed += l.failed
+	if n.failure == "" {
+		n.failure = l.failure
+	}
+	n.notes = append(l.notes, n.notes...)
+	for _, p := range l.parks {
+		p.item.mark.of.parks = append(p.item.mark.of.parks, p)
+		p.item.lane.unwritten++
+	}
+	for _, c := range l.cursors {
+		f.note(c.of)
+	}
+	for _, lane := range l.hungry {
+		lane.at = nowhere
+		f.put(lane, now)
+	}
+}

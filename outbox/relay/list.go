@@ -1,0 +1,145 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Sinks tells how the sinks stand, by name. With a tenant these are the sinks
+// that get its events, and Behind, Lag, Oldest, Stuck, DeadLetters and Aside are
+// about its events alone; without one it reads the heads of all logs.
+func (t *Table) Sinks(ctx context.Context, tenant string) ([]transitions.SinkInfo, error) {
+	if err := transitions.CheckTenant(tenant); err != nil {
+		return nil, err
+	}
+	return collect(ctx, t, "sinks", t.sql.infos, func(row pgx.CollectableRow) (i transitions.SinkInfo, err error) {
+		var since, ends, pausedAt, failedAt, oldest *time.Time
+		var p transitions.SinkPause
+		err = row.Scan(&i.Name, &i.Tenants, &i.Node, &since, &ends, &pausedAt, &p.By, &p.Reason, &i.Failures, &i.Failure, &failedAt,
+			&i.Delivered, &i.Failed, &i.Parked, &i.Behind, &i.Lag, &oldest, &i.Stuck, &i.DeadLetters, &i.Aside)
+		i.Since, i.LeaseEnds, i.FailedAt, i.Oldest = timeOf(since), timeOf(ends), timeOf(failedAt), timeOf(oldest)
+		if pausedAt != nil {
+			p.At = timeOf(pausedAt)
+			i.Paused = &p
+		}
+		return i, err
+	}, tenant)
+}
+
+// Cursors tells how far a sink is in each tenant's log, by tenant, and whether
+// there are more.
+func (t *Table) Cursors(ctx context.Context, f transitions.CursorFilter) (list []transitions.SinkCursor, more bool, err error) {
+	limit, err := limitOf(f.Limit)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, tenant := range []string{f.Tenant, f.After} {
+		if err := transitions.CheckTenant(tenant); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := t.mustKnow(ctx, f.Sink); err != nil {
+		return nil, false, err
+	}
+	list, err = collect(ctx, t, "cursors", t.sql.cursors, func(row pgx.CollectableRow) (c transitions.SinkCursor, err error) {
+		var oldest, updated, movedAt *time.Time
+		var from *int64
+		var m transitions.CursorMove
+		err = row.Scan(&c.Sink, &c.Tenant, &c.Position, &c.Head, &c.Lag, &oldest, &c.Failure, &updated, &from, &movedAt, &m.By, &m.Reason)
+		c.Oldest, c.Updated = timeOf(oldest), timeOf(updated)
+		if from != nil {
+			m.From, m.At = *from, timeOf(movedAt)
+			c.Moved = &m
+		}
+		return c, err
+	}, f.Sink, f.Tenant, f.After, limit+1)
+	list, more = cut(list, limit)
+	return list, more, err
+}
+
+// DeadLetters lists dead letters by tenant, instance and position, and says
+// whether there are more.
+func (t *Table) DeadLetters(ctx context.Context, f transitions.DeadFilter, p transitions.DeadPage) (list []transitions.DeadLetter, more bool, err error) {
+	limit, err := limitOf(p.Limit)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := checkFilter(&f); err != nil {
+		return nil, false, err
+	}
+	if err := transitions.CheckTenant(p.After.Tenant); err != nil {
+		return nil, false, err
+	}
+	if err := t.mustKnow(ctx, f.Sink); err != nil {
+		return nil, false, err
+	}
+	a := p.After
+	list, err = collect(ctx, t, "dead letters", t.sql.dead, func(row pgx.CollectableRow) (d transitions.DeadLetter, err error) {
+		err = row.Scan(&d.Sink, &d.Tenant, &d.Position, &d.Type, &d.Ordinal, &d.Workflow, &d.Instance, &d.Status, &d.Kind, &d.Failure,
+			&d.Attempts, &d.Created, &d.Updated, &d.By, &d.Reason)
+		d.Created, d.Updated = d.Created.UTC(), d.Updated.UTC()
+		return d, err
+	}, append(argsOf(&f), a.Tenant, a.Instance, a.Position, a.Ordinal, limit+1)...)
+	list, more = cut(list, limit)
+	return list, more, err
+}
+
+// cut makes a page of a list that may have one entry too many.
+func cut[T any](list []T, limit int) (page []T, more bool) {
+	if len(list) > limit {
+		return list[:limit], true
+	}
+	return list, false
+}
+
+func (t *Table) mustKnow(ctx context.Context, sink string) error {
+	var known bool
+	var now time.Time
+	if err := t.q.QueryRow(ctx, t.sql.known, sink).Scan(&known, &now); err != nil {
+		return readError("sinks", err)
+	}
+	if !known {
+		return noSink(sink)
+	}
+	return nil
+}
+
+// collect reads a list.
+func collect[T any](ctx context.Context, t *Table, what, sql string, scan pgx.RowToFunc[T], args ...any) ([]T, error) {
+	rows, err := t.q.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...) // planned for what is asked
+	if err != nil {
+		return nil, readError(what, err)
+	}
+	list, err := pgx.CollectRows(rows, scan)
+	if err != nil {
+		return nil, readError(what, err)
+	}
+	return list, nil
+}
+
+func limitOf(limit int) (int, error) {
+	if limit < 0 || limit > 1000 {
+		return 0, workflow.Errorf(workflow.InvalidRequest, "the limit is not 1 to 1000")
+	}
+	if limit == 0 {
+		limit = 100
+	}
+	return limit, nil
+}
+
+func readError(what string, err error) error {
+	return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be read; try again", Cause: fmt.Errorf("read %s: %w", what, err)}
+}
+
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}

@@ -1,0 +1,181 @@
+package relay_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// However often one tenant's operator moves its cursor, the others' events go on,
+// and the sink stays with its node.
+func TestMovesOfOneTenantHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := &receiver{}
+	n := startNode(t, url, quick("main", to))
+	end := publish(t, n.pool, "mean", strings.Repeat("vwxyz", 20), n)
+	cursorReaches(t, n.pool, "main", "mean", end)
+	table := relay.NewTable(n.pool, same)
+	over, first := make(chan struct{}), make(chan struct{})
+	var work sync.WaitGroup
+	work.Go(func() {
+		for i := int64(0); ; i++ {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			if err := table.Move(context.Background(), "main", "mean", i%2, "mallory", "because"); err != nil {
+				t.Error(err)
+				return
+			}
+			n.Wake()
+			if i == 0 {
+				close(first)
+			}
+		}
+	})
+	receive(t, "the first move", first)
+	var head int64
+	for range 5 {
+		head = publish(t, n.pool, tenant, strings.Repeat("abcde", 20), n)
+		began := time.Now()
+		cursorReaches(t, n.pool, "main", tenant, head)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("the others' events took %s", took)
+		}
+	}
+	close(over)
+	work.Wait()
+	n.Wake()
+	cursorReaches(t, n.pool, "main", "mean", end) // and its own arrive in the end
+	to.inOrder(t)
+	if s := n.Stats(); s.Claimed != 1 || s.Lost != 0 {
+		t.Errorf("the sink was claimed %d times, and lost %d times", s.Claimed, s.Lost)
+	}
+}
+
+// What is being delivered while the cursor is moved comes to its end before
+// anything else of its instance is delivered, and its outcome is not stored over
+// the move.
+func TestMoveWaitsForWhatIsBeingDelivered(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	inside, goOn := make(chan string, 100), make(chan struct{})
+	to := refuses("7-0") // would become a dead letter
+	n := startNode(t, url, quick("main", to))
+	head := publish(t, n.pool, tenant, "aabbab", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	to.set(func(r *receiver) {
+		r.enter = func(_ context.Context, batch []transitions.Logged) {
+			if batch[0].Instance == instanceOf('a') {
+				inside <- batch[0].ID()
+				<-goOn
+			}
+		}
+	})
+	publish(t, n.pool, tenant, "a", n)
+	if got := receive(t, "the delivery begins", inside); got != "7-0" {
+		t.Fatal(got)
+	}
+	before := len(to.ids('a'))
+	if err := relay.NewTable(n.pool, same).Move(t.Context(), "main", tenant, 1, "ann", ""); err != nil {
+		t.Fatal(err)
+	}
+	n.Wake()
+	eventually(t, "the log is read anew", func() bool { return len(to.ids('b')) == 2*3 })
+	if got := to.ids('a'); len(got) != before {
+		t.Errorf("meanwhile of the same instance came %v", got[before:])
+	}
+	if at := cursor(t, n.pool, "main", tenant); at != 1 {
+		t.Errorf("the cursor is at %d", at)
+	}
+	if dead := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead"); dead != 0 {
+		t.Errorf("%d rows are aside", dead)
+	}
+	close(goOn)
+	cursorReaches(t, n.pool, "main", tenant, 7)
+	if got := to.ids('a')[before:]; !slices.Equal(got, []string{"2-0", "5-0", "5-1"}) {
+		t.Errorf("after it of the same instance came %v", got)
+	}
+	mustEqual(t, "dead letters", deadLetters(t, relay.NewTable(n.pool, same), transitions.DeadFilter{Sink: "main"}), []string{"7-0"})
+	to.inOrder(t)
+}
+
+// What nobody has begun to read can be moved as well: a log that was just moved to
+// its end, while the receiver is down.
+func TestMoveOfALogThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := &receiver{}
+	n := startNode(t, url, quick("main", to))
+	table := relay.NewTable(n.pool, same)
+	head := publish(t, n.pool, tenant, "aaaa", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	to.set(func(r *receiver) {
+		r.fail = func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }
+	})
+	move := func(position int64) {
+		if err := table.Move(t.Context(), "main", tenant, position, "ann", "because"); err != nil {
+			t.Fatal(err)
+		}
+		before := n.Stats().Stored
+		n.Wake()
+		eventually(t, "the node hears of it", func() bool { return n.Stats().Stored > before })
+	}
+	move(0)
+	move(head)
+	move(1)
+	move(head)
+	before := len(to.ids('a'))
+	move(2)
+	to.mends()
+	cursorReaches(t, n.pool, "main", tenant, head)
+	mustEqual(t, "delivered after the last move", to.ids('a')[before:], []string{"3-0", "4-0"})
+	if s := n.Stats(); s.Claimed != 1 || s.Lost != 0 {
+		t.Errorf("the sink was claimed %d times, and lost %d times", s.Claimed, s.Lost)
+	}
+}
+
+// A cursor that goes forward over the event that blocks it lets the tenant go on,
+// also when nothing comes after it yet.
+func TestMoveToTheHeadEndsABlock(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := refuses("2-0")
+	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted = relay.Block }))
+	head := publish(t, n.pool, tenant, "aaa", n)
+	table := relay.NewTable(n.pool, same)
+	eventually(t, "it is blocked", func() bool {
+		list, err := table.Sinks(t.Context(), "")
+		return err == nil && list[0].Stuck == 1
+	})
+	if err := table.Move(t.Context(), "main", tenant, head, "ann", "nobody needs them"); err != nil {
+		t.Fatal(err)
+	}
+	n.Wake()
+	tries := func() (count int) {
+		to.set(func(r *receiver) { count = r.tries[tenant+":2-0"] })
+		return count
+	}
+	head = publish(t, n.pool, tenant, "a", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	before := tries()
+	head = publish(t, n.pool, tenant, "a", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	mustEqual(t, "delivered", to.ids('a'), []string{"1-0", "4-0", "5-0", "5-1"})
+	if after := tries(); after != before {
+		t.Errorf("the event that blocked was tried %d times after the move", after-before)
+	}
+	if stuck := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE failure <> ''"); stuck != 0 {
+		t.Errorf("%d tenants are stuck", stuck)
+	}
+}

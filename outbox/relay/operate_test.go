@@ -1,0 +1,458 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// refuses makes a receiver refuse events of the tenant by their ids, for good.
+func refuses(ids ...string) *receiver {
+	return &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
+		if e.Tenant == tenant && slices.Contains(ids, e.ID()) {
+			return sink.Fail(sink.Permanent, nil, "not this one")
+		}
+		return nil
+	}}
+}
+
+// mends makes a receiver take everything.
+func (r *receiver) mends() { r.set(func(r *receiver) { r.fail = nil }) }
+
+func deadLetters(t testing.TB, table *relay.Table, f transitions.DeadFilter) (ids []string) {
+	t.Helper()
+	list, _, err := table.DeadLetters(t.Context(), f, transitions.DeadPage{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range list {
+		ids = append(ids, fmt.Sprintf("%d-%d", d.Position, d.Ordinal))
+	}
+	return ids
+}
+
+func mustEqual(t testing.TB, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestParkedEventLetsItsInstanceGoOn(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := refuses("1-0", "3-0")
+	n := startNode(t, url, quick("main", to))
+	table := relay.NewTable(n.pool, same)
+	head := publish(t, n.pool, tenant, "aaab", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	mustEqual(t, "delivered", to.ids('a'), []string{"2-0"})
+	list, _, err := table.DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main"}, transitions.DeadPage{})
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	d := list[0]
+	if d.Tenant != tenant || d.Position != 1 || d.Type != "order.0" || d.Workflow != "order" || d.Instance != instanceOf('a') ||
+		d.Status != transitions.DeadWaiting || d.Kind != string(sink.Permanent) || d.Failure != "not this one" || d.Attempts != 1 || d.Created.IsZero() {
+		t.Errorf("the dead letter is %+v", d)
+	}
+
+	// Redriven they arrive again, with the same ids, in order.
+	to.mends()
+	for _, want := range []int64{2, 0} { // the second time there are none
+		if count, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", "mended"); err != nil || count != want {
+			t.Errorf("%d were redriven, %v, not %d", count, err, want)
+		}
+	}
+	n.Wake()
+	to.wants(t, 4)
+	mustEqual(t, "delivered", to.ids('a'), []string{"2-0", "1-0", "3-0"})
+	eventually(t, "they are marked", func() bool {
+		return len(deadLetters(t, table, transitions.DeadFilter{Sink: "main", Status: transitions.DeadRedriven})) == 2
+	})
+	list, _, err = table.DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main", Status: transitions.DeadRedriven}, transitions.DeadPage{})
+	if err != nil || list[0].By != "ann" || list[0].Reason != "mended" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func TestDeadLetterHoldsItsInstance(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"redriven", "skipped"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			to := refuses("2-0")
+			n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted = relay.HoldInstance }))
+			table := relay.NewTable(n.pool, same)
+			head := publish(t, n.pool, tenant, "aaabaaab", n)
+			cursorReaches(t, n.pool, "main", tenant, head)
+			mustEqual(t, "delivered", to.ids('a'), []string{"1-0"})
+			mustEqual(t, "delivered of others", to.ids('b'), []string{"4-0", "8-0"})
+			mustEqual(t, "waits", deadLetters(t, table, transitions.DeadFilter{Sink: "main"}), []string{"2-0"})
+			mustEqual(t, "queued", deadLetters(t, table, transitions.DeadFilter{Sink: "main", Status: transitions.DeadQueued}), []string{"3-0", "5-0", "5-1", "6-0", "7-0"})
+
+			// Another node, another tenure: it holds all the same.
+			n.stop()
+			n = startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted = relay.HoldInstance }))
+			head = publish(t, n.pool, tenant, "ab", n)
+			cursorReaches(t, n.pool, "main", tenant, head)
+			mustEqual(t, "delivered", to.ids('a'), []string{"1-0"})
+
+			to.mends()
+			want := []string{"1-0", "3-0", "5-0", "5-1", "6-0", "7-0", "9-0"}
+			act := table.Skip
+			if how == "redriven" {
+				act, want = table.Redrive, slices.Insert(want, 1, "2-0")
+			}
+			if count, err := act(t.Context(), transitions.DeadFilter{Sink: "main", Tenant: tenant, Position: 2}, "ann", "known"); count != 1 || err != nil {
+				t.Fatal(count, err)
+			}
+			n.Wake()
+			eventually(t, "the instance goes on", func() bool { return len(to.ids('a')) == len(want) })
+			mustEqual(t, "delivered", to.ids('a'), want)
+			head = publish(t, n.pool, tenant, "a", n)
+			cursorReaches(t, n.pool, "main", tenant, head)
+			eventually(t, "nothing is aside", func() bool {
+				return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead WHERE status IN ('queued', 'waiting')") == 0
+			})
+			to.wants(t, len(to.ids('b'))+len(want)+1)
+			to.inOrder(t)
+		})
+	}
+}
+
+func TestBlockedEventStopsTheCursorUntilItIsDelivered(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := refuses("2-0")
+	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted, s.Window = relay.Block, 64 }))
+	table := relay.NewTable(n.pool, same)
+	head := publish(t, n.pool, tenant, strings.Repeat("abcde", 100), n)
+	otherHead := publish(t, n.pool, "other", strings.Repeat("xyz", 100), n)
+	cursorReaches(t, n.pool, "main", "other", otherHead) // another tenant goes on
+	cursorReaches(t, n.pool, "main", tenant, 1)
+	eventually(t, "the status tells why", func() bool {
+		list, _, err := table.Cursors(t.Context(), transitions.CursorFilter{Sink: "main"})
+		return err == nil && len(list) == 2 && list[0].Position == 1 && list[0].Lag == head-1 && !list[0].Oldest.IsZero() &&
+			strings.Contains(list[0].Failure, "2-0") && strings.Contains(list[0].Failure, "not this one") && list[1].Failure == ""
+	})
+	if n := len(to.got()); n > events(otherHead)+2*64 {
+		t.Errorf("%d events were delivered although one blocks", n)
+	}
+	to.mends()
+	cursorReaches(t, n.pool, "main", tenant, head)
+	if repeated := to.inOrder(t); repeated != 0 {
+		t.Errorf("%d were delivered twice", repeated)
+	}
+	if rows := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead"); rows != 0 {
+		t.Errorf("%d rows are aside", rows)
+	}
+}
+
+// An event that is retried for long keeps nothing from the others, nor the
+// cursor, and comes before the later ones of its instance.
+func TestLongRetryIsWaitedOutAside(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := &receiver{fail: func(e *transitions.Event, try int) *sink.Failure {
+		if e.ID() == "2-0" && try == 1 {
+			f := sink.Fail(sink.Temporary, nil, "later")
+			f.RetryAfter = 3 * time.Second
+			return f
+		}
+		return nil
+	}}
+	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Window = 20 }))
+	head := publish(t, n.pool, tenant, strings.Repeat("abc", 200), n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	mustEqual(t, "delivered of the instance", to.ids('b'), nil)
+	to.wants(t, events(head))
+	to.inOrder(t)
+	eventually(t, "nothing is aside", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
+}
+
+func TestPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to, other := &receiver{}, &receiver{}
+	n := startNode(t, url, quick("main", to), quick("other", other))
+	table := relay.NewTable(n.pool, same)
+	head := publish(t, n.pool, tenant, "abc", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	for _, by := range []string{"ann", "bob"} { // the second one changes nothing
+		if err := table.Pause(t.Context(), "main", by, "maintenance"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.Wake()
+	info := func() transitions.SinkInfo {
+		list, err := table.Sinks(t.Context(), "")
+		if err != nil || len(list) != 2 {
+			t.Fatal(list, err)
+		}
+		return list[0]
+	}
+	eventually(t, "its lease is given back", func() bool { return info().Node == "" })
+	if p := info().Paused; p == nil || p.By != "ann" || p.Reason != "maintenance" || p.At.IsZero() {
+		t.Errorf("paused: %+v", p)
+	}
+	head = publish(t, n.pool, tenant, "abc", n)
+	cursorReaches(t, n.pool, "other", tenant, head)
+	if got := len(to.got()); got != 3 {
+		t.Errorf("a paused sink got %d events", got)
+	}
+	for range 2 {
+		if err := table.Resume(t.Context(), "main"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.Wake()
+	cursorReaches(t, n.pool, "main", tenant, head)
+	if info().Paused != nil || info().Node != n.name {
+		t.Errorf("after it was resumed: %+v", info())
+	}
+}
+
+func TestReceiverThatWantsNoMorePausesItsSink(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
+		if e.Position == 3 {
+			return sink.Fail(sink.Gone, nil, "410 Gone")
+		}
+		return nil
+	}}
+	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Calls = 1 }))
+	table := relay.NewTable(n.pool, same)
+	publish(t, n.pool, tenant, "abcde", n)
+	eventually(t, "it is paused", func() bool {
+		list, err := table.Sinks(t.Context(), "")
+		return err == nil && list[0].Paused != nil && list[0].Paused.By == "pawl" && strings.Contains(list[0].Paused.Reason, "410") && list[0].Node == ""
+	})
+	cursorReaches(t, n.pool, "main", tenant, 2)
+	to.mends()
+	if err := table.Resume(t.Context(), "main"); err != nil {
+		t.Fatal(err)
+	}
+	n.Wake()
+	cursorReaches(t, n.pool, "main", tenant, 5)
+	to.inOrder(t)
+}
+
+func TestMovedCursorDeliversAgainOrNever(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := refuses("2-0", "8-0")
+	n := startNode(t, url, quick("main", to))
+	table := relay.NewTable(n.pool, same)
+	head := publish(t, n.pool, tenant, "abcdabcdab", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	before := len(to.got())
+
+	for range 2 { // the second time there is nothing to do but what was done
+		if err := table.Move(t.Context(), "main", tenant, 6, "ann", "lost by the receiver"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustEqual(t, "dead letters before the position stay", deadLetters(t, table, transitions.DeadFilter{Sink: "main"}), []string{"2-0"})
+	to.mends()
+	n.Wake()
+	eventually(t, "they are delivered again", func() bool { return len(to.got()) == before+5 })
+	cursorReaches(t, n.pool, "main", tenant, head)
+	list, _, err := table.Cursors(t.Context(), transitions.CursorFilter{Sink: "main"})
+	if err != nil || len(list) != 1 || list[0].Moved == nil || list[0].Moved.From != head || list[0].Moved.By != "ann" ||
+		list[0].Moved.Reason != "lost by the receiver" {
+		t.Errorf("%+v, %v", list, err)
+	}
+
+	if err := table.Pause(t.Context(), "main", "ann", ""); err != nil {
+		t.Fatal(err)
+	}
+	n.Wake()
+	eventually(t, "it is paused", func() bool {
+		list, err := table.Sinks(t.Context(), "")
+		return err == nil && list[0].Node == ""
+	})
+	end := publish(t, n.pool, tenant, "abcd", n)
+	for _, bad := range []struct {
+		position int64
+		reason   string
+	}{{end - 1, ""}, {end + 1, "why not"}, {-1, "why not"}} {
+		if err := table.Move(t.Context(), "main", tenant, bad.position, "ann", bad.reason); workflow.CodeOf(err) != workflow.InvalidRequest {
+			t.Errorf("to %d: %v", bad.position, err)
+		}
+	}
+	if err := table.Move(t.Context(), "main", tenant, end-1, "ann", "they are tests"); err != nil {
+		t.Fatal(err)
+	}
+	before = len(to.got())
+	if err := table.Resume(t.Context(), "main"); err != nil {
+		t.Fatal(err)
+	}
+	n.Wake()
+	cursorReaches(t, n.pool, "main", tenant, end)
+	if got := to.ids(0)[before:]; len(got) != 1 || got[0] != fmt.Sprintf("%d-0", end) {
+		t.Errorf("after it went forward it got %v", got)
+	}
+}
+
+// A cursor that is moved while its sink is being delivered to stays where it was
+// put: who delivers begins anew from there, and keeps the sink.
+func TestMoveUnderARunningRelayIsNotOverwritten(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	inside, goOn := make(chan string, 100), make(chan struct{})
+	to := &receiver{}
+	n := startNode(t, url, quick("main", to))
+	head := publish(t, n.pool, tenant, "abcdef", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	to.set(func(r *receiver) {
+		r.enter = func(_ context.Context, batch []transitions.Logged) {
+			inside <- batch[0].ID()
+			<-goOn
+		}
+	})
+	end := publish(t, n.pool, tenant, "a", n)
+	receive(t, "the delivery begins", inside)
+	if err := relay.NewTable(n.pool, same).Move(t.Context(), "main", tenant, 2, "ann", ""); err != nil {
+		t.Fatal(err)
+	}
+	close(goOn)
+	eventually(t, "everything after the position arrives again", func() bool { return len(to.got()) >= events(end)+events(end)-2 })
+	cursorReaches(t, n.pool, "main", tenant, end)
+	if lost := n.Stats().Lost; lost != 0 {
+		t.Errorf("it lost its lease %d times", lost)
+	}
+}
+
+func TestFiltersSelectDeadLetters(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := &receiver{fail: func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Permanent, nil, "no") }}
+	n := startNode(t, url, quick("main", to), quick("other", to))
+	table := relay.NewTable(n.pool, same)
+	head := publish(t, n.pool, tenant, "abcab", n)
+	publish(t, n.pool, "globex", "ab", n)
+	for _, s := range []string{"main", "other"} {
+		cursorReaches(t, n.pool, s, tenant, head)
+		cursorReaches(t, n.pool, s, "globex", 2)
+	}
+	for _, c := range []struct {
+		filter transitions.DeadFilter
+		want   []string // by tenant and instance
+	}{
+		{transitions.DeadFilter{}, []string{"1-0", "4-0", "2-0", "5-0", "5-1", "3-0", "1-0", "2-0"}},
+		{transitions.DeadFilter{Tenant: "globex"}, []string{"1-0", "2-0"}},
+		{transitions.DeadFilter{Tenant: "nobody"}, nil},
+		{transitions.DeadFilter{Instance: instanceOf('a')}, []string{"1-0", "4-0", "1-0"}},
+		{transitions.DeadFilter{Type: "order.1"}, []string{"5-1"}},
+		{transitions.DeadFilter{Workflow: "order", Tenant: tenant, Position: 5}, []string{"5-0", "5-1"}},
+		{transitions.DeadFilter{Workflow: "fine"}, nil},
+		{transitions.DeadFilter{Status: transitions.DeadSkipped}, nil},
+	} {
+		c.filter.Sink = "main"
+		mustEqual(t, fmt.Sprintf("%+v", c.filter), deadLetters(t, table, c.filter), c.want)
+	}
+
+	var paged []string
+	var page transitions.DeadPage
+	for page.Limit = 3; ; {
+		list, more, err := table.DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main"}, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range list {
+			paged = append(paged, fmt.Sprintf("%d-%d", d.Position, d.Ordinal))
+		}
+		if !more {
+			break
+		}
+		page.After = list[len(list)-1]
+	}
+	mustEqual(t, "page by page", paged, []string{"1-0", "4-0", "2-0", "5-0", "5-1", "3-0", "1-0", "2-0"})
+
+	if count, err := table.Skip(t.Context(), transitions.DeadFilter{Sink: "main", Instance: instanceOf('a')}, "ann", "tests"); err != nil || count != 3 {
+		t.Errorf("%d were skipped, %v", count, err)
+	}
+	mustEqual(t, "the other sink's", deadLetters(t, table, transitions.DeadFilter{Sink: "other", Instance: instanceOf('a')}), []string{"1-0", "4-0", "1-0"})
+	to.mends()
+	if count, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main", Status: transitions.DeadSkipped, Tenant: "globex"}, "ann", "by mistake"); err != nil || count != 1 {
+		t.Errorf("%d of those that were skipped were redriven, %v", count, err)
+	}
+	n.Wake()
+	eventually(t, "it arrives", func() bool { return slices.Equal(to.ids('a'), []string{"1-0"}) })
+}
+
+func TestRedrivingManyIsDoneInPieces(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := &receiver{fail: func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Permanent, nil, "no") }}
+	n := startNode(t, url, quick("main", to))
+	table := relay.NewTable(n.pool, same)
+	head := publish(t, n.pool, tenant, strings.Repeat("abcdefghijklmnopqrst", 125), n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	to.mends()
+	if count, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", ""); err != nil || count != int64(events(head)) {
+		t.Errorf("%d of %d were redriven, %v", count, events(head), err)
+	}
+	n.Wake()
+	to.wants(t, events(head))
+	if repeated := to.inOrder(t); repeated != 0 {
+		t.Errorf("%d were delivered twice", repeated)
+	}
+}
+
+func TestErrorsOfOperations(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	n := startNode(t, url, quick("main", &receiver{}))
+	table := relay.NewTable(n.pool, same)
+	closed := poolOf(t, url, nil)
+	closed.Close()
+	gone := relay.NewTable(closed, same)
+	operations := func(table *relay.Table, name, by string, f transitions.DeadFilter, limit int) map[string]error {
+		ctx := t.Context()
+		errs := map[string]error{}
+		errs["pause"] = table.Pause(ctx, name, by, "")
+		errs["resume"] = table.Resume(ctx, name)
+		errs["move"] = table.Move(ctx, name, "", 0, by, "")
+		_, errs["redrive"] = table.Redrive(ctx, f, by, "")
+		_, errs["skip"] = table.Skip(ctx, f, by, "a reason")
+		_, _, errs["cursors"] = table.Cursors(ctx, transitions.CursorFilter{Sink: name, Limit: limit})
+		_, _, errs["dead letters"] = table.DeadLetters(ctx, f, transitions.DeadPage{Limit: limit})
+		return errs
+	}
+	for name, err := range operations(table, "unknown", "ann", transitions.DeadFilter{Sink: "unknown"}, 0) {
+		if workflow.CodeOf(err) != workflow.NotFound {
+			t.Errorf("%s of an unknown sink: %v", name, err)
+		}
+	}
+	for name, err := range operations(gone, "main", "ann", transitions.DeadFilter{Sink: "main"}, 0) {
+		if workflow.CodeOf(err) != workflow.Unavailable {
+			t.Errorf("%s without a database: %v", name, err)
+		}
+	}
+	for _, f := range []transitions.DeadFilter{{Sink: "main", Status: "odd"}, {Sink: "main", Position: 1}, {Sink: "main", Tenant: "\x00"}, {Sink: "a\x00"}} {
+		for name, err := range operations(table, "main", "a\x00b", f, 1001) {
+			if name != "resume" && workflow.CodeOf(err) != workflow.InvalidRequest {
+				t.Errorf("%s of %+v: %v", name, f, err)
+			}
+		}
+	}
+	if _, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main", Status: transitions.DeadQueued}, "", ""); workflow.CodeOf(err) != workflow.InvalidRequest {
+		t.Errorf("redrive what is queued: %v", err)
+	}
+	if _, err := table.Skip(t.Context(), transitions.DeadFilter{Sink: "main", Status: transitions.DeadRedriven}, "", "known"); workflow.CodeOf(err) != workflow.InvalidRequest {
+		t.Errorf("skip what was redriven: %v", err)
+	}
+}

@@ -1,0 +1,108 @@
+package relay
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// next is what to deliver now; nil: nothing.
+func (f *flow) next(now time.Time) *call {
+	for l := f.alarms.due(now); l != nil && !f.drains; l = f.alarms.due(now) {
+		l.at = nowhere
+		f.put(l, now)
+	}
+	if f.calls >= f.policy.slots || f.circuit.gone != "" {
+		return nil
+	}
+	if f.circuit.open {
+		return f.probe(now)
+	}
+	if !f.ready.some(ready) {
+		return nil
+	}
+	free := f.policy.slots - f.calls // they share what there is
+	return f.begin(f.gather(min(max((f.items-f.out)/free, 1), f.policy.batch)))
+}
+
+// gather takes up to n items from the lanes that are ready, a fair share from
+// each.
+func (f *flow) gather(n int) []*item {
+	items := make([]*item, 0, n)
+	bytes := 0
+	take := func(l *lane, from, share int) {
+		q := *l.queue()
+		for _, it := range q[from:min(from+share, len(q))] {
+			size := len(it.event.CloudEvent)
+			if len(items) == n || len(items) > 0 && bytes+size > callBytes {
+				return
+			}
+			bytes += size
+			items = append(items, it)
+		}
+	}
+	share := max(1, n/(len(f.ready.list)-f.ready.head))
+	var only *lane
+	for len(items) < n && bytes < callBytes {
+		l := f.ready.pop(ready)
+		if l == nil {
+			break
+		}
+		before := len(items)
+		take(l, 0, share)
+		if len(items) == before { // too large for what is left
+			f.ready.push(l)
+			break
+		}
+		l.at = busy
+		only = l
+		if before > 0 {
+			only = nil
+		}
+	}
+	if only != nil {
+		take(only, len(items), n)
+	}
+	return items
+}
+
+// begin makes a call of items whose lanes are not in any other.
+func (f *flow) begin(items []*item) *call {
+	slices.SortFunc(items, func(a, b *item) int { return cmp.Compare(a.seq, b.seq) })
+	c := &call{items: items, events: make([]transitions.Logged, len(items))}
+	for i, it := range items {
+		it.lane.at, it.lane.out = busy, it.mark != nil
+		c.events[i] = *it.event
+		f.lastOut = max(f.lastOut, it.seq)
+	}
+	f.calls++
+	f.out += len(items)
+	return c
+}
+
+// probe is a call of one event, to see whether the receiver is back: of all that
+// could be delivered the one that met it least often when it was not. So an
+// event that makes the receiver fall over does not keep everything from it.
+func (f *flow) probe(now time.Time) *call {
+	if f.circuit.probing || now.Before(f.circuit.retry) || f.drains {
+		return nil
+	}
+	var best *item
+	for _, l := range f.ready.list[f.ready.head:] {
+		if l == nil || l.at != ready {
+			continue
+		}
+		if it := l.first(); best == nil || it.wholes < best.wholes || it.wholes == best.wholes && it.seq < best.seq {
+			best = it
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	f.circuit.probing = true
+	c := f.begin([]*item{best})
+	c.probe = true
+	return c
+}

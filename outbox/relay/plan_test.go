@@ -1,0 +1,215 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// plan is what the test reads of a plan.
+type plan struct {
+	Type     string `json:"Node Type"`
+	Relation string `json:"Relation Name"`
+	Index    string `json:"Index Name"`
+	Cond     string `json:"Index Cond"`
+	Rows     int    `json:"Actual Rows"`
+	Plans    []plan `json:"Plans"`
+}
+
+// probed are the only indexes that a statement may use, with the columns that it
+// must bind.
+var probed = map[string][]string{
+	"outbox_sink_pkey":    {"name = "},
+	"outbox_cursor_pkey":  {"tenant = ", "sink = "},
+	"outbox_cursor_moved": {"sink = ", "revision > "},
+	"outbox_dead_pkey":    {"tenant = ", "sink = ", "position = ", "type = "},
+	"outbox_dead_list":    {"sink = ", "status = "},
+	"outbox_pkey":         {"tenant = ", "position "},
+	"log_pkey":            {"tenant = "},
+}
+
+// week is what tells the partitions of the outbox apart.
+var week = regexp.MustCompile(`_\d{4}w\d\d`)
+
+// A plan that a connection made for an empty table stays in use while it fills.
+// So the statements of a letter have one plan, in both. The others are planned
+// each time; what they must not do is to read a full table of events.
+func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
+	pool := pgtest.Pool(t)
+	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("empty", func(t *testing.T) { explainLetter(t, pool) })
+	execAll(t, pool, "VACUUM ANALYZE")
+	t.Run("empty and vacuumed", func(t *testing.T) { explainLetter(t, pool) })
+
+	// 2,000 tenants, of which three are behind, and dead letters of all kinds.
+	execAll(t, pool, `
+INSERT INTO pawl.outbox_sink (name, token, claimed_by, claimed_at, locked_until)
+SELECT 's' || n, 1, 'n', now(), now() + interval '1 hour' FROM generate_series(1, 3) n;
+INSERT INTO pawl.log SELECT 't' || n, 50 FROM generate_series(1, 2000) n;
+INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
+SELECT 't' || t, p, 'e', 0, 'w', md5(t || ' ' || p % 10)::uuid, p, 'x', 's', now(), '{}' FROM generate_series(1, 2000) t, generate_series(1, 50) p;
+INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at)
+SELECT l.tenant, s.name, CASE WHEN l.tenant IN ('t1', 't2', 't3') THEN 20 ELSE 50 END, now() FROM pawl.log l, pawl.outbox_sink s;
+INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at, changed_by)
+SELECT o.tenant, s.name, o.position, o.type, o.ordinal, o.workflow, o.instance, (ARRAY['waiting', 'queued', 'redriven', 'skipped'])[1 + position % 4],
+	'temporary', 'no', 1, now(), now(), 'ann' FROM pawl.outbox o, pawl.outbox_sink s WHERE position > 30;`)
+	t.Run("full, with the statistics of the empty ones", func(t *testing.T) {
+		explainLetter(t, pool)
+	})
+	execAll(t, pool, "ANALYZE")
+	t.Run("full", func(t *testing.T) {
+		explainLetter(t, pool)
+		explainOthers(t, pool)
+	})
+}
+
+// explainLetter asks for the plans that a connection may keep, as they are made
+// in a letter.
+func explainLetter(t *testing.T, pool *pgxpool.Pool) {
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for name, s := range map[string]struct {
+		sql        string
+		parameters int
+	}{"keep": {keepSQL, 10}, "park": {parkSQL, 13}, "change": {changeSQL, 9}, "cursor": {cursorSQL, 6}, "moved": {movedSQL, 2}, "rows": {rowsSQL, 5},
+		"aside": {asideSQL, 3}} {
+		t.Run(name, func(t *testing.T) {
+			err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(t.Context(), settings); err != nil {
+					return err
+				}
+				if _, err := tx.Exec(t.Context(), "PREPARE q_"+name+" AS "+s.sql); err != nil {
+					return err
+				}
+				nulls := strings.TrimSuffix(strings.Repeat("NULL, ", s.parameters), ", ")
+				for _, p := range explain(t, tx, fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE q_%s(%s)", name, nulls)) {
+					check(t, p, nil)
+				}
+				_, err := tx.Exec(t.Context(), "DEALLOCATE q_"+name)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// explainOthers executes the other statements and looks at what they read.
+func explainOthers(t *testing.T, pool *pgxpool.Pool) {
+	names, tokens, reads := []string{"s1", "s2", "s3"}, []int64{1, 1, 1}, []bool{true, true, true}
+	one := transitions.DeadFilter{Sink: "s2", Status: transitions.DeadWaiting, Tenant: "t7"}
+	all := transitions.DeadFilter{Sink: "s2", Status: transitions.DeadWaiting}
+	few := []string{"log", "outbox_cursor", "outbox_sink"} // as large as there are tenants
+	for name, s := range map[string]struct {
+		sql   string
+		args  []any
+		whole []string // tables that may be read as a whole
+	}{
+		"oldest":                   {oldestSQL, []any{"s4", []string(nil)}, few},
+		"look":                     {lookSQL, []any{names, tokens, reads, int64(5e6)}, few},
+		"claim":                    {claimSQL, []any{"n", names, tokens, int64(5e6)}, few},
+		"first":                    {firstSQL, []any{"t1", 20}, nil},
+		"infos":                    {infosSQL, []any{""}, few},
+		"infos of a tenant":        {infosSQL, []any{"t7"}, few},
+		"cursor of a tenant":       {cursorsSQL, []any{"s1", "t7", "", 100}, few},
+		"cursors":                  {cursorsSQL, []any{"s1", "", "t5", 100}, few},
+		"tenants":                  {tenantsSQL, []any{"s1", "waiting"}, nil},
+		"turn one tenant's":        {turnSQL, append(argsOf(&one), turnBatch, "queued", "ann", "", "2100-01-01"), nil},
+		"dead letters of a tenant": {deadSQL, append(argsOf(&one), "", uuid.Nil, 0, 0, 100), nil},
+		"dead letters of all":      {deadSQL, append(argsOf(&all), "t5", uuid.Max, 50, 0, 100), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tx, err := pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback(context.Background()) }() // nothing is to change
+			for _, p := range explain(t, tx, "EXPLAIN (ANALYZE, FORMAT JSON) "+s.sql, append([]any{pgx.QueryExecModeExec}, s.args...)...) {
+				check(t, p, s.whole)
+			}
+		})
+	}
+}
+
+// Whatever the schema's name is, it is put into every statement.
+func TestEveryStatementIsInItsSchema(t *testing.T) {
+	in := func(sql string) string { return schema.In("shop", sql) }
+	for _, all := range []any{newStatements(in), newTableStatements(in)} {
+		v := reflect.ValueOf(all)
+		for i := range v.NumField() {
+			sql, name := v.Field(i).String(), v.Type().Field(i).Name
+			if strings.Contains(sql, "pawl.") || !strings.Contains(sql, `"shop".outbox`) {
+				t.Errorf("%s: %s", name, sql)
+			}
+		}
+	}
+}
+
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func explain(t *testing.T, by querier, sql string, args ...any) (nodes []plan) {
+	t.Helper()
+	var raw []byte
+	if err := by.QueryRow(t.Context(), sql, args...).Scan(&raw); err != nil {
+		t.Fatal(err)
+	}
+	var plans []struct{ Plan plan }
+	if err := json.Unmarshal(raw, &plans); err != nil || len(plans) == 0 {
+		t.Fatalf("%v: %s", err, raw)
+	}
+	for _, p := range plans {
+		nodes = append(nodes, p.Plan)
+	}
+	return nodes
+}
+
+func check(t *testing.T, p plan, whole []string) {
+	t.Helper()
+	switch p.Type {
+	case "Seq Scan":
+		if !slices.Contains(whole, p.Relation) {
+			t.Errorf("%s on %s", p.Type, p.Relation)
+		}
+	case "Index Scan", "Index Only Scan", "Bitmap Index Scan":
+		bound, ok := probed[week.ReplaceAllString(p.Index, "")]
+		if !ok {
+			t.Errorf("it uses %s: %s", p.Index, p.Cond)
+		}
+		for _, column := range bound {
+			if !strings.Contains(strings.ReplaceAll(p.Cond, `"`, ""), column) && !slices.Contains(whole, p.Relation) {
+				t.Errorf("%s of %s does not bind %s: %s", p.Type, p.Index, column, p.Cond)
+			}
+		}
+	}
+	for _, sub := range p.Plans {
+		check(t, sub, whole)
+	}
+}
+
+func execAll(t *testing.T, pool *pgxpool.Pool, sql string) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+}

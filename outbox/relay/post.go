@@ -1,0 +1,87 @@
+package relay
+
+import "time"
+
+// letterDue is when the next letter should go; false: there is no reason for
+// one yet.
+func (t *tenure) letterDue() (time.Time, bool) {
+	some, urgent := t.flow.pending()
+	switch {
+	case t.sending:
+		return time.Time{}, false
+	case t.ending():
+		return t.storeNext, true
+	case t.reloads && (!some || t.loadNext.Before(t.storeNext)):
+		return t.loadNext, true
+	case urgent:
+		return t.storeNext.Add(fetchEvery - storeEvery), true
+	}
+	return t.storeNext, some
+}
+
+// ending reports whether all that is left is to give the lease back.
+func (t *tenure) ending() bool { return t.flow.drains && t.flow.drained() || t.left }
+
+// send sends a letter.
+func (t *tenure) send(now time.Time) {
+	l := t.flow.letter()
+	l.release, l.moved = t.ending(), t.moved
+	l.reload = t.reloads && !now.Before(t.loadNext)
+	if l.reload {
+		t.reloads, t.loadNext = false, now.Add(reloadEvery)
+	}
+	t.sending, t.storeNext = true, now.Add(storeEvery)
+	limit := budget
+	if t.breaking {
+		limit = lastWord
+	}
+	go func() { t.replies <- t.exchange(l, limit) }()
+}
+
+// takeReply takes in what the database says.
+func (t *tenure) takeReply(r *reply, now time.Time) {
+	t.sending = false
+	f, l := t.flow, r.letter
+	switch {
+	case r.err != nil:
+		t.relay.config.Log.Warn("cannot store how far a sink is", "sink", t.sink.Name, "error", r.err)
+		f.unsent(l, now)
+		t.reloads = t.reloads || l.reload
+		t.storeNext, t.loadNext = now.Add(retryStore), now.Add(retryStore)
+		t.released = l.release && t.breaking // there is no time to try again: the lease will run out
+		return
+	case r.lost:
+		t.lose("another node has taken it over")
+		return
+	}
+	f.stored(l)
+	t.count(l)
+	t.until = r.sent.Add(t.relay.config.Lease)
+	t.released = l.release
+	t.restart(r.moved, now)
+	t.moved = r.revision
+	if l.reload {
+		if r.revision != t.revision {
+			f.reread(now)
+		}
+		t.revision = r.revision
+		f.reload(r.aside, r.tooMany, now)
+	}
+	t.reloads = t.reloads || r.revision != t.revision || r.tooMany
+	for _, lane := range l.hungry {
+		f.fetched(lane, r.rows[lane], r.barred[lane], now)
+	}
+	t.takeInKept(now)
+}
+
+// count counts what is stored, and logs what a person should know.
+func (t *tenure) count(l *letter) {
+	t.relay.stats.letters.Add(1)
+	t.relay.stats.delivered.Add(l.delivered)
+	t.relay.stats.failed.Add(l.failed)
+	t.relay.stats.parked.Add(l.parked)
+	if l.parked > 0 {
+		t.relay.config.Log.Warn("events could not be delivered and are dead letters now", "sink", t.sink.Name, "events", l.parked,
+			"failure", l.failure)
+	}
+}

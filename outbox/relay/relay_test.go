@@ -1,0 +1,279 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+func TestEveryEventIsDeliveredOnceInOrder(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := &receiver{}
+	n := startNode(t, url, quick("main", to))
+	head := publish(t, n.pool, tenant, strings.Repeat("abcabd", 100), n)
+	publish(t, n.pool, "other", "aab", n)
+	to.wants(t, events(head)+events(3))
+	if repeated := to.inOrder(t); repeated != 0 {
+		t.Errorf("%d were delivered twice", repeated)
+	}
+	cursorReaches(t, n.pool, "main", tenant, head)
+	cursorReaches(t, n.pool, "main", "other", 3)
+	head = publish(t, n.pool, tenant, "ab", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	n.stop()
+	if to.closed != 1 {
+		t.Errorf("the sink was closed %d times", to.closed)
+	}
+}
+
+// Behind a pooler that keeps no prepared statements everything works as well.
+func TestPoolWithoutPreparedStatements(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	to := refuses("1-0")
+	n := newNode(t, url, func(c *relay.Config) { c.Pool = pool }, quick("main", to, func(s *relay.Sink) {
+		s.Exhausted, s.FromNow, s.Tenants = relay.HoldInstance, true, []string{tenant}
+	}))
+	n.start(t)
+	head := publish(t, pool, tenant, "aaab", n)
+	cursorReaches(t, pool, "main", tenant, head)
+	to.mends()
+	table := relay.NewTable(pool, same)
+	if count, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main", Instance: instanceOf('a')}, "ann", ""); err != nil || count != 1 {
+		t.Fatal(count, err)
+	}
+	n.Wake()
+	to.wants(t, events(head))
+	to.inOrder(t)
+	if err := table.Move(t.Context(), "main", tenant, 0, "ann", "again"); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Pause(t.Context(), "main", "ann", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Resume(t.Context(), "main"); err != nil {
+		t.Fatal(err)
+	}
+	n.Wake()
+	eventually(t, "everything arrives again", func() bool { return len(to.got()) >= 2*events(head) })
+	if list, _, err := table.Cursors(t.Context(), transitions.CursorFilter{Sink: "main"}); err != nil || len(list) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, err := table.Sinks(t.Context(), ""); err != nil || len(list) != 1 || len(list[0].Tenants) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, _, err := table.DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main", Instance: instanceOf('a')}, transitions.DeadPage{}); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// What a node did not hear of it finds.
+func TestWhatNobodyTellsIsFoundWithinASecond(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := &receiver{}
+	n := startNode(t, url, quick("main", to))
+	eventually(t, "it has the sink", func() bool { return n.Stats().Claimed == 1 })
+	head := publish(t, n.pool, tenant, "abc")
+	to.wants(t, events(head))
+	publish(t, n.pool, "late tenant", "abc")
+	to.wants(t, events(head)+3)
+}
+
+// Random failures of all kinds, many instances, several calls at once: every
+// instance's events arrive in order, and the cursor gets to the end.
+func TestOrderHoldsUnderFailures(t *testing.T) {
+	t.Parallel()
+	for name, exhausted := range map[string]relay.Exhausted{"park": relay.Park, "hold": relay.HoldInstance, "block": relay.Block} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			random := rand.New(rand.NewPCG(1, 2))
+			to := &receiver{fail: func(_ *transitions.Event, try int) *sink.Failure {
+				switch n := random.IntN(100); { // the receiver's lock is held
+				case try >= 3: // so that nothing is given up
+				case n < 10:
+					return sink.Fail(sink.Temporary, nil, "not now")
+				case n < 12:
+					return sink.Fail(sink.Unavailable, nil, "down")
+				}
+				return nil
+			}}
+			n := startNode(t, url, quick("main", to, func(s *relay.Sink) {
+				s.Exhausted, s.Batch, s.Calls, s.Window, s.Retry.Attempts = exhausted, 7, 5, 50, 50
+			}))
+			var head int64
+			for range 20 {
+				var names strings.Builder
+				for range 50 {
+					names.WriteByte('a' + byte(rand.IntN(20)))
+				}
+				head = publish(t, n.pool, tenant, names.String(), n)
+			}
+			to.wants(t, events(head))
+			cursorReaches(t, n.pool, "main", tenant, head)
+			if repeated := to.inOrder(t); repeated != 0 {
+				t.Errorf("%d were delivered twice", repeated)
+			}
+			eventually(t, "nothing is aside", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
+		})
+	}
+}
+
+func TestFilterPassesOverTheRest(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	one, some := &receiver{}, &receiver{}
+	n := startNode(t, url,
+		quick("one", one, func(s *relay.Sink) { s.Tenants = []string{"other"} }),
+		quick("some", some, func(s *relay.Sink) {
+			s.Wants = func(e *transitions.Event) bool { return e.Instance == instanceOf('b') && e.Ordinal == 0 }
+		}))
+	head := publish(t, n.pool, tenant, strings.Repeat("ab", 500), n)
+	publish(t, n.pool, "other", "ccc", n)
+	cursorReaches(t, n.pool, "some", tenant, head)
+	cursorReaches(t, n.pool, "one", "other", 3)
+	if got := len(some.got()); got != 500 {
+		t.Errorf("%d events passed the filter, not 500", got)
+	}
+	if got := one.got(); len(got) != 3 || got[0].Tenant != "other" {
+		t.Errorf("the sink of one tenant has %d events", len(got))
+	}
+	if rows := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE sink = 'one'"); rows != 1 {
+		t.Errorf("it has %d cursors", rows)
+	}
+}
+
+func TestPanickingFilterStopsItsTenantUntilItIsMended(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := &receiver{}
+	n := startNode(t, url, quick("main", to, func(s *relay.Sink) {
+		s.Wants = func(e *transitions.Event) bool {
+			if e.Tenant == "bad" {
+				panic("oops")
+			}
+			return true
+		}
+	}))
+	publish(t, n.pool, "bad", "a", n)
+	head := publish(t, n.pool, tenant, "abc", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	eventually(t, "the status says so", func() bool {
+		list, _, err := relay.NewTable(n.pool, same).Cursors(t.Context(), transitions.CursorFilter{Sink: "main"})
+		return err == nil && len(list) == 2 && strings.Contains(list[1].Failure, "oops") && list[1].Position == 0 && list[0].Failure == ""
+	})
+}
+
+func TestNewSinkMayBeginWithWhatHappensNow(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	head := publish(t, pool, tenant, "abc")
+	to := &receiver{}
+	now := quick("now", to, func(s *relay.Sink) { s.FromNow = true })
+	n := startNode(t, url, now)
+	publish(t, pool, tenant, "d", n)
+	publish(t, pool, "new", "e", n)
+	to.wants(t, 2)
+	cursorReaches(t, pool, "now", tenant, head+1)
+	n.stop()
+	publish(t, pool, tenant, "f")
+	startNode(t, url, now) // it is no new sink now
+	to.wants(t, 3)
+	cursorReaches(t, pool, "now", tenant, head+2)
+	if got := to.ids(0); len(got) != 4 { // position 5 has two events
+		t.Errorf("got %v", got)
+	}
+}
+
+// A sink that does not answer keeps nothing from the others.
+func TestDeadSinkSlowsNoOther(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	hangs := &receiver{enter: func(ctx context.Context, _ []transitions.Logged) { <-ctx.Done() }}
+	fails := &receiver{fail: func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }}
+	panics := &receiver{enter: func(context.Context, []transitions.Logged) { panic("oops") }}
+	lives := &receiver{}
+	small := func(s *relay.Sink) { s.Window = 100 }
+	n := startNode(t, url, quick("hangs", hangs, small), quick("fails", fails, small), quick("panics", panics, small), quick("lives", lives, small))
+	var head int64
+	for range 20 {
+		head = publish(t, n.pool, tenant, strings.Repeat("abcdefghij", 10), n)
+	}
+	cursorReaches(t, n.pool, "lives", tenant, head)
+	lives.inOrder(t)
+	for _, dead := range []string{"hangs", "fails", "panics"} {
+		if at := cursor(t, n.pool, dead, tenant); at != 0 {
+			t.Errorf("the cursor of the sink that %s is at %d", dead, at)
+		}
+	}
+	if rows := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead"); rows != 0 {
+		t.Errorf("%d events were put aside because their receivers were down", rows)
+	}
+	eventually(t, "the failures are known", func() bool {
+		list, err := relay.NewTable(n.pool, same).Sinks(t.Context(), "")
+		if err != nil || len(list) != 4 {
+			t.Fatal(list, err)
+		}
+		return list[0].Failures > 1 && list[0].Failure == "down" && list[0].Lag == head && list[3].Failures > 1 &&
+			strings.Contains(list[3].Failure, "oops") && list[2].Failures == 0 && list[2].Lag == 0 && list[2].Delivered == int64(events(head))
+	})
+	fails.set(func(r *receiver) { r.fail = nil })
+	cursorReaches(t, n.pool, "fails", tenant, head)
+	if repeated := fails.inOrder(t); repeated != 0 {
+		t.Errorf("%d were delivered twice", repeated)
+	}
+	eventually(t, "it has recovered", func() bool {
+		list, err := relay.NewTable(n.pool, same).Sinks(t.Context(), "")
+		return err == nil && list[0].Failures == 0
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // it is not to wait for the one that hangs
+	n.Stop(ctx)
+}
+
+// An event that makes its receiver fall over is found out, and the others
+// arrive.
+func TestPoisonIsParkedAndTheOthersArrive(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
+		if e.ID() == "3-0" {
+			return sink.Fail(sink.Unavailable, nil, "it fell over")
+		}
+		return nil
+	}}
+	n := startNode(t, url, quick("main", to))
+	var head int64
+	for i := range 10 { // as long as nothing else comes nobody can say whose fault it is
+		head = publish(t, n.pool, tenant, strings.Repeat(fmt.Sprintf("%d", i)+"bcdefgh", 20), n)
+	}
+	cursorReaches(t, n.pool, "main", tenant, head)
+	to.wants(t, events(head)-1)
+	eventually(t, "it is a dead letter", func() bool {
+		list, _, err := relay.NewTable(n.pool, same).DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main"}, transitions.DeadPage{})
+		return err == nil && len(list) == 1 && list[0].Position == 3 && list[0].Kind == string(sink.Unavailable) && list[0].Failure == "it fell over"
+	})
+}

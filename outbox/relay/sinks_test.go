@@ -1,0 +1,197 @@
+package relay_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	upstream "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlhq/pawl/inbox/signature"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink/file"
+	"github.com/pawlhq/pawl/outbox/sink/jetstream"
+	"github.com/pawlhq/pawl/outbox/sink/natstest"
+	"github.com/pawlhq/pawl/outbox/sink/webhook"
+)
+
+// arrived checks CloudEvents as they arrived: all that there are up to a position,
+// each instance's in order, but for repetitions. It returns how many repetitions
+// there were.
+func arrived(t *testing.T, bodies [][]byte, head int64) (repeated int) {
+	t.Helper()
+	seen, last := map[string]bool{}, map[string]int64{}
+	for _, body := range bodies {
+		var e struct{ ID, Subject, Position string }
+		if err := json.Unmarshal(body, &e); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+		if seen[e.ID] {
+			repeated++
+			continue
+		}
+		seen[e.ID] = true
+		position, err := strconv.ParseInt(e.Position, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if position < last[e.Subject] {
+			t.Errorf("%s: %s came after position %d", e.Subject, e.ID, last[e.Subject])
+		}
+		last[e.Subject] = position
+	}
+	if len(seen) != events(head) {
+		t.Errorf("%d events of %d arrived", len(seen), events(head))
+	}
+	return repeated
+}
+
+func TestJetStreamGetsEveryEventOnceThroughOutagesAndRestarts(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	server := natstest.Start(t)
+	start := func() *node {
+		to, err := jetstream.New(jetstream.Config{URL: server.URL(), Timeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return startNode(t, url, quick("nats", to, func(s *relay.Sink) { s.Batch, s.Window, s.Retry.Max = 20, 200, 50*time.Millisecond }))
+	}
+	var head int64
+	for round := range 6 {
+		n := start()
+		head = publish(t, pool, tenant, strings.Repeat("abcdefghijkl", 15), n)
+		eventually(t, "some are delivered", func() bool { return cursor(t, pool, "nats", tenant) > head-150 })
+		if round%2 == 1 {
+			server.Down()
+			head = publish(t, pool, tenant, "abcdef", n)
+			if err := server.Up(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // it breaks off
+		n.Stop(ctx)
+	}
+	start()
+	cursorReaches(t, pool, "nats", tenant, head)
+
+	conn, err := nats.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := upstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), "PAWL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bodies [][]byte
+	for n := uint64(1); n <= stream.CachedInfo().State.LastSeq; n++ {
+		m, err := stream.GetMsg(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, m.Data)
+	}
+	if repeated := arrived(t, bodies, head); repeated != 0 {
+		t.Errorf("%d are in the stream twice", repeated)
+	}
+}
+
+func TestFileGetsEveryEvent(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	path := filepath.Join(t.TempDir(), "events.ndjson")
+	var head int64
+	for range 4 {
+		to, err := file.New(file.Config{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := startNode(t, url, quick("file", to))
+		head = publish(t, pool, tenant, strings.Repeat("abcdefgh", 50), n)
+		cursorReaches(t, pool, "file", tenant, head)
+		n.stop()
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var bodies [][]byte
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		bodies = append(bodies, append([]byte(nil), lines.Bytes()...))
+	}
+	if repeated := arrived(t, bodies, head); repeated != 0 {
+		t.Errorf("%d are in the file twice", repeated)
+	}
+}
+
+// A webhook that fails, answers too late, or breaks off after it has processed an
+// event gets every event, and in order once repetitions are dropped by their
+// ids.
+func TestWebhookThatFailsAndStallsGetsEveryEvent(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	var mu sync.Mutex
+	var bodies [][]byte
+	requests := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // it was broken off
+		}
+		mu.Lock()
+		requests++
+		n := requests
+		if n%17 != 0 && n%23 != 0 {
+			bodies = append(bodies, body)
+		}
+		mu.Unlock()
+		switch {
+		case n%17 == 0:
+			http.Error(w, "not now", http.StatusInternalServerError)
+		case n%23 == 0:
+			http.Error(w, "down", http.StatusServiceUnavailable)
+		case n%29 == 0: // processed, and too late
+			<-r.Context().Done()
+		case n%31 == 0: // processed, and nobody knows
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(server.Close)
+	to, err := webhook.New(webhook.Config{URL: server.URL, Secrets: []signature.Secret{signature.NewSecret()}, PlainHTTP: true,
+		Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Timeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := startNode(t, url, quick("hook", to, func(s *relay.Sink) { s.Batch, s.Calls, s.Retry.Attempts = 4, 8, 50 }))
+	head := publish(t, n.pool, tenant, strings.Repeat("abcdefghijklmnop", 20), n)
+	cursorReaches(t, n.pool, "hook", tenant, head)
+	eventually(t, "nothing is aside", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
+	mu.Lock()
+	defer mu.Unlock()
+	if repeated := arrived(t, bodies, head); repeated == 0 {
+		t.Error("nothing was repeated: the receiver did not do what it should")
+	}
+}

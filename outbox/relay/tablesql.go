@@ -1,0 +1,130 @@
+package relay
+
+// tableStatements are the statements of a table, for one schema.
+type tableStatements struct {
+	known, lock, pause, resume, holder, revise, place, move, forget, turn, tenants, infos, cursors, dead,
+	dropDead, dropCursors, dropSink string
+}
+
+func newTableStatements(in func(sql string) string) tableStatements {
+	return tableStatements{known: in(knownSQL), lock: in(lockSQL), pause: in(pauseSQL), resume: in(resumeSQL), holder: in(holderSQL), revise: in(reviseSQL), place: in(placeSQL), move: in(moveSQL), forget: in(forgetSQL), turn: in(turnSQL), tenants: in(tenantsSQL), infos: in(infosSQL),
+		cursors: in(cursorsSQL), dead: in(deadSQL), dropDead: in(dropDeadSQL), dropCursors: in(dropCursorsSQL), dropSink: in(dropSinkSQL)}
+}
+
+// knownSQL asks whether there is a sink, and for the time. Parameter: sink.
+const knownSQL = `SELECT EXISTS (SELECT FROM pawl.outbox_sink WHERE name = $1), clock_timestamp()`
+
+// lockSQL locks a sink. Parameter: sink.
+const lockSQL = `SELECT true FROM pawl.outbox_sink WHERE name = $1 FOR NO KEY UPDATE`
+
+// pauseSQL pauses a sink that is not paused. Parameters: sink, who, why. Like the
+// next it returns whether there is such a sink.
+const pauseSQL = `
+WITH changed AS (
+	UPDATE pawl.outbox_sink SET paused_at = clock_timestamp(), paused_by = $2, pause_reason = nullif($3, ''), revision = revision + 1
+	WHERE name = $1 AND paused_at IS NULL)
+SELECT EXISTS (SELECT FROM pawl.outbox_sink WHERE name = $1)`
+
+// resumeSQL ends a pause. Parameter: sink.
+const resumeSQL = `
+WITH changed AS (
+	UPDATE pawl.outbox_sink SET paused_at = NULL, paused_by = NULL, pause_reason = NULL, revision = revision + 1
+	WHERE name = $1 AND paused_at IS NOT NULL)
+SELECT EXISTS (SELECT FROM pawl.outbox_sink WHERE name = $1)`
+
+// holderSQL locks a sink, and tells which node has it. Parameter: sink.
+const holderSQL = `
+SELECT CASE WHEN locked_until > clock_timestamp() THEN claimed_by ELSE '' END FROM pawl.outbox_sink WHERE name = $1 FOR UPDATE`
+
+// What a sink has in the tables. Parameter: sink.
+const (
+	dropDeadSQL    = `DELETE FROM pawl.outbox_dead WHERE sink = $1`
+	dropCursorsSQL = `DELETE FROM pawl.outbox_cursor WHERE sink = $1`
+	dropSinkSQL    = `DELETE FROM pawl.outbox_sink WHERE name = $1`
+)
+
+// reviseSQL locks a sink, and lets its relay look at its dead letters, and at the
+// cursors that were moved. Parameter: sink.
+const reviseSQL = `UPDATE pawl.outbox_sink SET revision = revision + 1 WHERE name = $1`
+
+// placeSQL is where a cursor is, and how far it could go. Parameters: sink,
+// tenant.
+const placeSQL = `
+SELECT coalesce((SELECT position FROM pawl.outbox_cursor WHERE tenant = $2 AND sink = $1), 0),
+	coalesce((SELECT head FROM pawl.log WHERE tenant = $2), 0)`
+
+// moveSQL moves a cursor of a sink that was revised for it. Parameters: tenant,
+// sink, position, position before, who, why.
+const moveSQL = `
+INSERT INTO pawl.outbox_cursor (tenant, sink, position, revision, updated_at, moved_from, moved_at, moved_by, moved_reason)
+SELECT $1, $2, $3, s.revision, clock_timestamp(), $4, clock_timestamp(), $5, nullif($6, '') FROM pawl.outbox_sink s WHERE s.name = $2
+ON CONFLICT (tenant, sink) DO UPDATE SET position = excluded.position, revision = excluded.revision, failure = NULL, updated_at = excluded.updated_at,
+	moved_from = excluded.moved_from, moved_at = excluded.moved_at, moved_by = excluded.moved_by, moved_reason = excluded.moved_reason`
+
+// forgetSQL forgets what a cursor that went back has no longer passed.
+// Parameters: tenant, sink, position.
+const forgetSQL = `DELETE FROM pawl.outbox_dead WHERE tenant = $1 AND sink = $2 AND position > $3`
+
+// filter selects dead letters d. Parameters: sink, status, and where they are not
+// NULL, or 0, tenant, workflow, type, instance, position.
+const filter = `d.sink = $1 AND d.status = $2 AND ($3::text IS NULL OR d.tenant = $3) AND ($4::text IS NULL OR d.workflow = $4)
+	AND ($5::text IS NULL OR d.type = $5) AND ($6::uuid IS NULL OR d.instance = $6) AND ($7::bigint = 0 OR d.position = $7)`
+
+// turnSQL changes the status of some dead letters of a tenant. Parameters: those
+// of filter, how many, the new status, who, why, since when they have not changed.
+const turnSQL = `
+UPDATE pawl.outbox_dead AS d SET status = $9, changed_by = $10, reason = nullif($11, ''), updated_at = clock_timestamp(),
+	attempts = CASE WHEN $9 = 'queued' THEN 0 ELSE d.attempts END
+FROM (SELECT d.ctid AS row FROM pawl.outbox_dead d WHERE ` + filter + `
+		AND d.updated_at <= $12
+	ORDER BY d.instance, d.position, d.ordinal LIMIT $8 FOR UPDATE) AS found
+WHERE d.ctid = found.row AND d.tenant = $3::text`
+
+// tenantsSQL lists the tenants of a sink's dead letters. Parameters: sink, status.
+const tenantsSQL = `
+WITH RECURSIVE each AS (
+	(SELECT tenant FROM pawl.outbox_dead WHERE sink = $1 AND status = $2 ORDER BY tenant LIMIT 1)
+	UNION ALL
+	SELECT (SELECT d.tenant FROM pawl.outbox_dead d WHERE d.sink = $1 AND d.status = $2 AND d.tenant > each.tenant ORDER BY d.tenant LIMIT 1)
+	FROM each WHERE each.tenant IS NOT NULL)
+SELECT tenant FROM each WHERE tenant IS NOT NULL`
+
+// deadSQL is a page of dead letters. Parameters: those of filter, tenant,
+// instance, position and ordinal of the last of the page before, how many.
+const deadSQL = `
+SELECT d.sink, d.tenant, d.position, d.type, d.ordinal, d.workflow, d.instance, d.status, d.kind, d.failure, d.attempts, d.created_at,
+	d.updated_at, coalesce(d.changed_by, ''), coalesce(d.reason, '')
+FROM pawl.outbox_dead d
+WHERE ` + filter + ` AND (d.tenant, d.instance, d.position, d.ordinal) > ($8, $9, $10, $11)
+ORDER BY d.tenant, d.instance, d.position, d.ordinal LIMIT $12`
+
+// oldest is the time of the first event after the cursor c in the log l.
+const oldest = `LEFT JOIN LATERAL (
+	SELECT x.at FROM pawl.outbox x WHERE x.tenant = l.tenant AND x.position > coalesce(c.position, 0) AND l.head > coalesce(c.position, 0)
+	ORDER BY x.position LIMIT 1) AS first ON true`
+
+// infosSQL tells how the sinks stand. Parameter: a tenant, or ”.
+const infosSQL = `
+SELECT s.name, s.tenants, coalesce(s.claimed_by, ''), s.claimed_at, s.locked_until, s.paused_at, coalesce(s.paused_by, ''),
+	coalesce(s.pause_reason, ''), s.failures, coalesce(s.failure, ''), s.failed_at, s.delivered, s.failed, s.parked,
+	logs.behind, logs.lag, logs.oldest, logs.stuck,
+	(SELECT count(*) FROM pawl.outbox_dead d WHERE d.sink = s.name AND d.status = 'waiting' AND ($1 = '' OR d.tenant = $1)),
+	(SELECT count(*) FROM pawl.outbox_dead d WHERE d.sink = s.name AND d.status = 'queued' AND ($1 = '' OR d.tenant = $1))
+FROM pawl.outbox_sink s CROSS JOIN LATERAL (
+	SELECT count(*) FILTER (WHERE l.head > coalesce(c.position, 0)) AS behind,
+		coalesce(sum(greatest(l.head - coalesce(c.position, 0), 0)), 0)::bigint AS lag, min(first.at) AS oldest, count(c.failure) AS stuck
+	FROM pawl.log l LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name ` + oldest + `
+	WHERE (s.tenants IS NULL OR l.tenant = ANY (s.tenants)) AND ($1 = '' OR l.tenant = $1)) AS logs
+WHERE $1 = '' OR s.tenants IS NULL OR $1 = ANY (s.tenants)
+ORDER BY s.name`
+
+// cursorsSQL is a page of a sink's cursors. Parameters: sink, a tenant, or ”, the
+// last tenant of the page before, how many.
+const cursorsSQL = `
+SELECT s.name, l.tenant, coalesce(c.position, 0), l.head, greatest(l.head - coalesce(c.position, 0), 0), first.at, coalesce(c.failure, ''),
+	c.updated_at, c.moved_from, c.moved_at, coalesce(c.moved_by, ''), coalesce(c.moved_reason, '')
+FROM pawl.outbox_sink s
+JOIN pawl.log l ON l.tenant > $3 AND ($2 = '' OR l.tenant = $2) AND (s.tenants IS NULL OR l.tenant = ANY (s.tenants))
+LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name ` + oldest + `
+WHERE s.name = $1
+ORDER BY l.tenant LIMIT $4`

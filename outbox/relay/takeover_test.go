@@ -1,0 +1,447 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/outbox/sink/file"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// frost freezes what a node asks the database, as when its process is stopped:
+// what it was about to ask it asks when it thaws.
+type frost struct {
+	queries
+	mu   sync.Mutex
+	gate chan struct{} // closed when it thaws; nil: it is not frozen
+	held chan string   // what waits
+	done atomic.Int64  // letters that are answered
+}
+
+func newFrost() *frost { return &frost{held: make(chan string, 1000)} }
+
+func (f *frost) freeze() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.gate = make(chan struct{})
+}
+
+func (f *frost) thaw() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.gate != nil {
+		close(f.gate)
+	}
+	f.gate = nil
+}
+
+func (f *frost) wait(sql string) {
+	f.mu.Lock()
+	gate := f.gate
+	f.mu.Unlock()
+	if gate != nil {
+		f.held <- sql
+		<-gate
+	}
+}
+
+func (f *frost) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	f.wait(d.SQL)
+	return ctx
+}
+
+func (f *frost) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
+	f.wait(d.Batch.QueuedQueries[2].SQL) // after BEGIN and the settings
+	return ctx
+}
+
+func (f *frost) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) { f.done.Add(1) }
+
+// startFrosty starts a node that can be frozen.
+func startFrosty(t testing.TB, url string, sinks ...relay.Sink) (*node, *frost) {
+	t.Helper()
+	f := newFrost()
+	n := newNode(t, url, func(c *relay.Config) { c.Pool, c.Lease = poolOf(t, url, f), 2*time.Second }, sinks...)
+	t.Cleanup(f.thaw)
+	n.start(t)
+	t.Cleanup(f.thaw) // before it is stopped
+	return n, f
+}
+
+func holder(t testing.TB, pool *pgxpool.Pool, name string) string {
+	t.Helper()
+	list, err := relay.NewTable(pool, same).Sinks(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(list, func(i transitions.SinkInfo) bool { return i.Name == name })
+	return list[i].Node
+}
+
+// Whoever is frozen while it delivers is taken over within seconds. When it
+// thaws its letter, which says how far it was, changes nothing.
+func TestFrozenNodeIsTakenOverAndItsLetterChangesNothing(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	to := &receiver{}
+	first, frost := startFrosty(t, url, quick("main", to))
+	head := publish(t, pool, tenant, "abc", first)
+	cursorReaches(t, pool, "main", tenant, head)
+
+	frost.freeze()
+	head = publish(t, pool, tenant, "abcd") // nobody tells it
+	first.committed(tenant, head)           // but it has heard
+	second := startNode(t, url, quick("main", to))
+	begun := time.Now()
+	cursorReaches(t, pool, "main", tenant, head)
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it was taken over after %s", took)
+	}
+	if got := holder(t, pool, "main"); got != second.name {
+		t.Errorf("the holder is %q", got)
+	}
+	if second.Stats().TakenOver != 1 || second.log.count("took a sink over") != 1 {
+		t.Errorf("it was not told: %+v", second.Stats())
+	}
+	head = publish(t, pool, tenant, strings.Repeat("abcd", 50), second)
+	cursorReaches(t, pool, "main", tenant, head)
+
+	frost.thaw()
+	eventually(t, "the first one knows", func() bool { return first.Stats().Lost == 1 })
+	head = publish(t, pool, tenant, strings.Repeat("abcd", 50), first, second)
+	cursorReaches(t, pool, "main", tenant, head)
+	if got := holder(t, pool, "main"); got != second.name {
+		t.Errorf("the holder is %q", got)
+	}
+	to.inOrder(t)
+}
+
+// A letter that is on its way when its sink is taken over, and arrives late, does
+// not change anything: neither cursor nor dead letters nor lease.
+func TestLateLetterOfAZombieChangesNothing(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	bad := refuses("2-0")
+	first, frost := startFrosty(t, url, quick("main", bad))
+	eventually(t, "it delivers", func() bool { return first.Stats().Stored > 0 })
+	table := relay.NewTable(pool, same)
+
+	inside, goOn := make(chan struct{}, 1), make(chan struct{})
+	bad.set(func(r *receiver) {
+		r.enter = func(context.Context, []transitions.Logged) {
+			select {
+			case inside <- struct{}{}:
+				<-goOn
+			default:
+			}
+		}
+	})
+	publish(t, pool, tenant, "ab", first)
+	receive(t, "a delivery begins", inside)
+	frost.freeze()
+	close(goOn)
+	for sql := receive(t, "its letter is on its way", frost.held); !strings.Contains(sql, "delivered = delivered"); {
+		sql = receive(t, "its letter is on its way", frost.held)
+	}
+	good := &receiver{}
+	second := startNode(t, url, quick("main", good))
+	cursorReaches(t, pool, "main", tenant, 2)
+	if err := table.Move(t.Context(), "main", tenant, 1, "ann", ""); err != nil { // and back again
+		t.Fatal(err)
+	}
+	eventually(t, "it is delivered again", func() bool { return len(good.ids('b')) == 2 })
+	cursorReaches(t, pool, "main", tenant, 2)
+	before, answered := number(t, pool, "SELECT delivered FROM pawl.outbox_sink"), frost.done.Load()
+
+	frost.thaw()
+	eventually(t, "the late letter is answered", func() bool { return frost.done.Load() > answered })
+	eventually(t, "the first one knows", func() bool { return first.Stats().Lost == 1 })
+	if rows := number(t, pool, "SELECT count(*) FROM pawl.outbox_dead"); rows != 0 {
+		t.Errorf("the late letter parked %d events", rows)
+	}
+	if after := number(t, pool, "SELECT delivered FROM pawl.outbox_sink"); after != before {
+		t.Errorf("the late letter counted %d deliveries", after-before)
+	}
+	if got := holder(t, pool, "main"); got != second.name {
+		t.Errorf("the holder is %q", got)
+	}
+}
+
+func TestStopFinishesAndHandsOver(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	inside, goOn := make(chan struct{}, 100), make(chan struct{})
+	to := &receiver{enter: func(context.Context, []transitions.Logged) {
+		inside <- struct{}{}
+		<-goOn
+	}}
+	slow := func(s *relay.Sink) { s.Batch, s.Calls = 2, 3 }
+	first := startNode(t, url, quick("main", to, slow))
+	other := newNode(t, url, nil, quick("main", to, slow))
+	other.start(t)
+	firstHolds := first.Stats().Claimed == 1
+	eventually(t, "one of them has it", func() bool {
+		firstHolds = first.Stats().Claimed == 1
+		return firstHolds || other.Stats().Claimed == 1
+	})
+	if !firstHolds {
+		first, other = other, first
+	}
+	head := publish(t, pool, tenant, strings.Repeat("abcdefgh", 10), first)
+	for range 3 {
+		receive(t, "a delivery begins", inside)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		first.stop()
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+		t.Fatal("it stopped before its deliveries had ended")
+	case <-time.After(50 * time.Millisecond): // so long there is nothing to see
+	}
+	to.set(func(r *receiver) { r.enter = nil })
+	close(goOn)
+	receive(t, "it stops", stopped)
+	if got := holder(t, pool, "main"); got == first.name {
+		t.Errorf("the lease was not given back")
+	}
+	other.Wake()
+	cursorReaches(t, pool, "main", tenant, head)
+	if repeated := to.inOrder(t); repeated != 0 {
+		t.Errorf("%d were delivered twice", repeated)
+	}
+	if other.Stats().TakenOver != 0 {
+		t.Error("it had to wait for the lease to run out")
+	}
+	first.stop() // again
+}
+
+// What failed and waits for its next attempt goes to the next node with its
+// attempts, and what came after it is not repeated.
+func TestStopHandsOverWhatIsRetried(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	to := &receiver{fail: func(e *transitions.Event, try int) *sink.Failure {
+		if e.Position == 2 && try == 1 {
+			f := sink.Fail(sink.Temporary, nil, "not now")
+			f.RetryAfter = 900 * time.Millisecond // so short that it is not put aside for that
+			return f
+		}
+		return nil
+	}}
+	n := startNode(t, url, quick("main", to))
+	head := publish(t, pool, tenant, "abcabc", n)
+	to.wants(t, events(head)-3)
+	n.stop()
+	if at := cursor(t, pool, "main", tenant); at != head {
+		t.Errorf("the cursor is at %d", at)
+	}
+	list, _, err := relay.NewTable(pool, same).DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main", Status: transitions.DeadQueued}, transitions.DeadPage{})
+	if err != nil || len(list) != 3 || list[0].Attempts == 0 || list[0].Failure != "not now" || list[1].Kind != string(sink.Held) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	startNode(t, url, quick("main", to))
+	to.wants(t, events(head))
+	if repeated := to.inOrder(t); repeated != 0 {
+		t.Errorf("%d were delivered twice", repeated)
+	}
+}
+
+func TestStopThatMustNotWaitBreaksOff(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	inside := make(chan struct{}, 10)
+	to := &receiver{enter: func(ctx context.Context, _ []transitions.Logged) {
+		inside <- struct{}{}
+		<-ctx.Done()
+	}}
+	to.fail = func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Temporary, nil, "broken off") }
+	n := startNode(t, url, quick("main", to))
+	head := publish(t, pool, tenant, "abc", n)
+	receive(t, "a delivery begins", inside)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	n.Stop(ctx)
+	if got := holder(t, pool, "main"); got != "" {
+		t.Errorf("the lease was not given back: %q", got)
+	}
+	to.set(func(r *receiver) { r.enter, r.fail = nil, nil })
+	startNode(t, url, quick("main", to))
+	to.wants(t, events(head))
+	to.inOrder(t)
+}
+
+// Nodes come and go at any time, with and without a farewell: every event
+// arrives, in order.
+func TestRestartsAtAnyPoint(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	to := &receiver{fail: func(e *transitions.Event, try int) *sink.Failure {
+		if e.Position%7 == 0 && try == 1 {
+			return sink.Fail(sink.Temporary, nil, "not now")
+		}
+		return nil
+	}}
+	small := func(s *relay.Sink) { s.Batch, s.Window = 5, 40 }
+	var head int64
+	for round := range 8 {
+		n := startNode(t, url, quick("main", to, small))
+		head = publish(t, pool, tenant, strings.Repeat("abcdefghijkl", 20), n)
+		before := len(to.got())
+		eventually(t, fmt.Sprintf("round %d delivers something", round), func() bool { return len(to.got()) > before+17*round })
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		if round%2 == 0 {
+			cancel() // it breaks off
+		}
+		n.Stop(ctx)
+		cancel()
+	}
+	startNode(t, url, quick("main", to, small))
+	cursorReaches(t, pool, "main", tenant, head)
+	to.wants(t, events(head))
+	to.inOrder(t)
+	eventually(t, "nothing is aside", func() bool { return number(t, pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
+}
+
+// Of several nodes one delivers, also when their connections are cut all the
+// time.
+func TestOneNodeDeliversThoughConnectionsAreCut(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	to := &receiver{}
+	nodes := []*node{startNode(t, url, quick("main", to)), startNode(t, url, quick("main", to)), startNode(t, url, quick("main", to))}
+	eventually(t, "one of them delivers", func() bool { return holder(t, pool, "main") != "" })
+	var head int64
+	for range 10 {
+		head = publish(t, pool, tenant, strings.Repeat("abcdefgh", 30), nodes...)
+		before := len(to.got())
+		exec(t, pool, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name = 'node' AND pid <> pg_backend_pid()`)
+		eventually(t, "it goes on", func() bool { return len(to.got()) > before })
+	}
+	cursorReaches(t, pool, "main", tenant, head)
+	to.wants(t, events(head))
+	to.inOrder(t)
+	var claimed int64
+	for _, n := range nodes {
+		claimed += n.Stats().Claimed
+	}
+	if token := number(t, pool, "SELECT token FROM pawl.outbox_sink"); token < claimed {
+		t.Errorf("%d claims, and the token is %d", claimed, token)
+	}
+}
+
+// A sink that does not return when it is told to is left alone in the end.
+func TestStopLeavesASinkThatIgnoresItsContext(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	inside, goOn := make(chan struct{}, 10), make(chan struct{})
+	to := &receiver{enter: func(context.Context, []transitions.Logged) {
+		inside <- struct{}{}
+		<-goOn
+	}}
+	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Timeout = time.Millisecond }))
+	publish(t, n.pool, tenant, "a", n)
+	receive(t, "a delivery begins", inside)
+	eventually(t, "somebody is told", func() bool { return n.log.count("ignores that its call took too long") == 1 })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	n.Stop(ctx)
+	if n.log.count("ignores that its calls were told to end") != 1 {
+		t.Error("nobody is told")
+	}
+	if got := holder(t, poolOf(t, url, nil), "main"); got != "" {
+		t.Errorf("the lease was not given back: %q", got)
+	}
+	close(goOn)
+}
+
+// A stream that nobody reads any more, such as the output of a program that is
+// piped into another that has stopped, keeps no node from stopping, nor another
+// sink from being closed.
+func TestStopLeavesAStreamThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	nobody, stream := io.Pipe()
+	t.Cleanup(func() { _ = nobody.Close() }) // a pipe's Close does not fail
+	other := &receiver{}
+	n := startNode(t, url, quick("a", file.NewWriter(stream)), quick("b", other))
+	head := publish(t, n.pool, tenant, "a", n)
+	cursorReaches(t, n.pool, "b", tenant, head)
+	eventually(t, "the stream is written to", func() bool { return blockedIn("io.(*pipe).write") })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	stopped := make(chan struct{})
+	go func() {
+		n.Stop(ctx)
+		close(stopped)
+	}()
+	receive(t, "the node has stopped", stopped)
+	other.set(func(r *receiver) {
+		if r.closed != 1 {
+			t.Errorf("the other sink was closed %d times", r.closed)
+		}
+	})
+	if n.log.count("cannot close a sink") != 1 {
+		t.Error("nobody is told")
+	}
+}
+
+// blockedIn reports whether a goroutine is in a function.
+func blockedIn(function string) bool {
+	stacks := make([]byte, 1<<20)
+	return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), function+"(")
+}
+
+// Somebody who holds a sink's row stops that sink's book-keeping, and no other's.
+func TestLockedSinkStopsNoOther(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	one, two := &receiver{}, &receiver{}
+	n := startNode(t, url, quick("one", one), quick("two", two))
+	head := publish(t, pool, tenant, "abc", n)
+	cursorReaches(t, pool, "one", tenant, head)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }() // after its end it does nothing
+	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.outbox_sink WHERE name = 'one' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	head = publish(t, pool, tenant, "abc", n)
+	pgtest.WaitBlocked(t, pool, "delivered = delivered")
+	for range 20 {
+		head = publish(t, pool, tenant, "abc", n)
+	}
+	cursorReaches(t, pool, "two", tenant, head)
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cursorReaches(t, pool, "one", tenant, head)
+	one.inOrder(t)
+}

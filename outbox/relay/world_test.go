@@ -1,0 +1,468 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// world is all that a flow deals with, in memory: logs, tables, a receiver,
+// operators, and a clock. What happens in it is given by a seed.
+type world struct {
+	t      testing.TB
+	random *rand.Rand
+	policy policy
+	now    time.Time
+
+	flow      *flow
+	stretches map[string]*stretch
+	calls     []*call
+	letter    *letter // under way
+	reload    bool    // the flow has to learn what operators have changed
+
+	logs    map[string][]transitions.Logged
+	cursors map[string]int64
+	dead    map[address]*deadRow
+
+	got             map[address]int  // deliveries
+	gaveUp          map[address]bool // it may have become a dead letter
+	removed         map[address]bool // it is not in the outbox when it is redriven
+	trouble         map[address]trouble
+	failed          map[address]int
+	moved           map[string]int64 // the revision at which a person moved a tenant's cursor last
+	excused         map[address]bool // what a person had skipped before a cursor went back over it
+	down            bool             // the receiver
+	revision, known int64            // of the sink, and what the tenure knows
+	healthy         bool             // nothing fails any more
+}
+
+// address finds an event.
+type address struct {
+	tenant   string
+	position int64
+	ordinal  int
+}
+
+func addressOf(e *transitions.Event) address { return address{e.Tenant, e.Position, e.Ordinal} }
+
+func (a address) before(b address) bool {
+	return a.position < b.position || a.position == b.position && a.ordinal < b.ordinal
+}
+
+// trouble is what the receiver makes of an event.
+type trouble struct {
+	temporary int // how often it fails
+	never     bool
+	poison    bool // the receiver as a whole fails
+}
+
+type deadRow struct {
+	instance uuid.UUID
+	status   transitions.DeadStatus
+	attempts int
+	kind     sink.Kind
+	failure  string
+	by       bool // a person had to do with it
+}
+
+func newWorld(t testing.TB, seed uint64, exhausted Exhausted) *world {
+	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Unix(1e9, 0), cursors: map[string]int64{}, dead: map[address]*deadRow{},
+		logs: map[string][]transitions.Logged{}, got: map[address]int{}, gaveUp: map[address]bool{}, removed: map[address]bool{}, trouble: map[address]trouble{},
+		failed: map[address]int{}, moved: map[string]int64{}, excused: map[address]bool{}}
+	w.policy = policy{exhausted: exhausted, attempts: 1 + w.random.IntN(4), batch: 1 + w.random.IntN(8), slots: 1 + w.random.IntN(4),
+		window: 4 + w.random.IntN(40), lanes: 1 + w.random.IntN(12),
+		backoff: func(n int) time.Duration { return time.Duration(w.random.IntN(800*n)+1) * time.Millisecond }}
+	w.start()
+	return w
+}
+
+// start begins a tenure: a flow that knows no more than the tables say.
+func (w *world) start() {
+	w.flow, w.stretches, w.calls, w.letter, w.reload = newFlow(w.policy), map[string]*stretch{}, nil, nil, true
+	w.known = w.revision
+}
+
+func (w *world) chance(percent int) bool { return w.random.IntN(100) < percent }
+
+// grow commits a transition.
+func (w *world) grow() {
+	tenant := fmt.Sprint("t", w.random.IntN(2))
+	log := w.logs[tenant]
+	position := int64(1)
+	if n := len(log); n > 0 {
+		position = log[n-1].Position + 1
+	}
+	instance := uuid.UUID{byte(w.random.IntN(6))}
+	for ordinal := range 1 + w.random.IntN(2) {
+		e := transitions.Event{Tenant: tenant, Position: position, Ordinal: ordinal, Type: fmt.Sprint("e.", ordinal), Instance: instance}
+		log = append(log, transitions.Logged{Event: e, CloudEvent: make([]byte, 100)})
+		switch {
+		case w.chance(3):
+			w.trouble[addressOf(&e)] = trouble{never: true}
+		case w.chance(10):
+			w.trouble[addressOf(&e)] = trouble{temporary: 1 + w.random.IntN(5)}
+		case w.chance(1):
+			w.trouble[addressOf(&e)] = trouble{poison: true}
+		}
+	}
+	w.logs[tenant] = log
+}
+
+// read takes in pieces of the logs.
+func (w *world) read() {
+	for _, tenant := range slices.Sorted(maps.Keys(w.logs)) {
+		log := w.logs[tenant]
+		s := w.stretches[tenant]
+		if s == nil {
+			s = &stretch{tenant: tenant, since: w.revision, stored: w.cursors[tenant], read: w.cursors[tenant]}
+			w.stretches[tenant] = s
+		}
+		from, _ := slices.BinarySearchFunc(log, s.read+1, func(e transitions.Logged, p int64) int { return cmp.Compare(e.Position, p) })
+		to := min(from+1+w.random.IntN(10), len(log))
+		for to < len(log) && to > from && log[to].Position == log[to-1].Position {
+			to++
+		}
+		wanted := make([]bool, to-from)
+		for i := range wanted {
+			wanted[i] = wants(&log[from+i].Event)
+		}
+		w.flow.admit(s, log[from:to:to], wanted, w.now)
+	}
+}
+
+// wants is the sink's filter.
+func wants(e *transitions.Event) bool {
+	switch e.Instance[0] {
+	case 5:
+		return false
+	case 4:
+		return e.Ordinal == 0
+	case 3:
+		return e.Ordinal == 1
+	}
+	return true
+}
+
+// deliver begins what can be begun.
+func (w *world) deliver() {
+	for c := w.flow.next(w.now); c != nil; c = w.flow.next(w.now) {
+		for i := range c.events {
+			e := &c.events[i]
+			for _, other := range w.calls {
+				if slices.ContainsFunc(other.events, func(o transitions.Logged) bool { return o.Tenant == e.Tenant && o.Instance == e.Instance }) {
+					w.t.Fatalf("%s/%v is in two calls", e.Tenant, e.Instance)
+				}
+			}
+			for j := range i {
+				o := &c.events[j]
+				if o.Tenant == e.Tenant && o.Instance == e.Instance && !addressOf(&o.Event).before(addressOf(&e.Event)) {
+					w.t.Fatalf("a call is not in the order of the log: %s before %s", o.ID(), e.ID())
+				}
+			}
+		}
+		w.calls = append(w.calls, c)
+	}
+	if len(w.calls) > w.policy.slots {
+		w.t.Fatalf("%d calls at once", len(w.calls))
+	}
+	if w.flow.stalled() {
+		w.flow.relieve()
+	}
+}
+
+// answer lets the receiver take the events of a call, or not. Where the relay
+// dies before it hears of it, settle is false.
+func (w *world) answer(settle bool) {
+	if len(w.calls) == 0 {
+		return
+	}
+	i := w.random.IntN(len(w.calls))
+	c := w.calls[i]
+	failures := sink.InOrder(context.Background(), c.events, func(_ context.Context, e *transitions.Logged) *sink.Failure { return w.receive(&e.Event) })
+	if settle {
+		w.calls = slices.Delete(w.calls, i, i+1)
+		if failures == nil {
+			failures = make([]*sink.Failure, len(c.events))
+		}
+		w.flow.settle(c, failures, w.now)
+	}
+}
+
+// receive is the receiver.
+func (w *world) receive(e *transitions.Event) *sink.Failure {
+	at := addressOf(e)
+	trouble := w.trouble[at]
+	w.failed[at]++ // unless it is delivered
+	switch {
+	case w.healthy:
+	case w.down || trouble.poison:
+		w.gaveUp[at] = w.gaveUp[at] || w.failed[at] >= w.policy.attempts
+		return sink.Fail(sink.Unavailable, nil, "down")
+	case trouble.never:
+		w.gaveUp[at] = true
+		return sink.Fail(sink.Permanent, nil, "never")
+	case w.failed[at] <= trouble.temporary:
+		w.gaveUp[at] = w.gaveUp[at] || w.failed[at] >= w.policy.attempts
+		f := sink.Fail(sink.Temporary, nil, "not now")
+		if w.chance(10) {
+			f.RetryAfter = time.Minute
+		}
+		return f
+	}
+	w.failed[at] = 0
+	if w.got[at] == 0 {
+		w.mustFollow(e, at)
+	}
+	w.got[at]++
+	return nil
+}
+
+// mustFollow checks that what an instance had before an event is delivered before
+// it, as far as it was to be delivered at all.
+func (w *world) mustFollow(e *transitions.Event, at address) {
+	for i := range w.logs[e.Tenant] {
+		o := &w.logs[e.Tenant][i].Event
+		earlier := addressOf(o)
+		if o.Instance != e.Instance || !earlier.before(at) || w.got[earlier] > 0 || !wants(o) {
+			continue
+		}
+		row := w.dead[earlier]
+		skipped := row != nil && row.status == transitions.DeadSkipped
+		if !skipped && !w.excused[earlier] && (w.policy.exhausted != Park || !w.gaveUp[earlier]) {
+			w.t.Fatalf("%s/%s is delivered before %s, which was not given up (row %+v)", e.Tenant, e.ID(), o.ID(), row)
+		}
+	}
+}
+
+// exchange sends a letter, or takes the reply to it in. Some get lost on one of
+// the two ways.
+func (w *world) exchange() {
+	if w.letter == nil {
+		w.letter = w.flow.letter()
+		w.letter.reload, w.letter.moved = w.reload, w.known
+		w.reload = false
+		return
+	}
+	l := w.letter
+	w.letter = nil
+	lost := !w.healthy && w.chance(10)
+	rows, barred := map[*lane][]row{}, map[*lane]bool{}
+	var list []held
+	if !lost || w.chance(50) {
+		w.store(l)
+		for _, lane := range l.hungry {
+			rows[lane], barred[lane] = w.rowsOf(lane)
+		}
+		if l.reload {
+			list = w.aside()
+		}
+	}
+	if lost {
+		w.reload = w.reload || l.reload
+		w.flow.unsent(l, w.now)
+		return
+	}
+	w.flow.stored(l)
+	w.forget(l)
+	if l.reload {
+		w.flow.reread(w.now)
+		w.flow.reload(list, false, w.now)
+	}
+	for _, lane := range l.hungry {
+		w.flow.fetched(lane, rows[lane], barred[lane], w.now)
+	}
+}
+
+// store does what the statements do.
+func (w *world) store(l *letter) {
+	for tenant, n := range byTenant(l.parks) {
+		if w.moved[tenant] > l.known(n.of) {
+			continue
+		}
+		for i, position := range n.positions {
+			w.dead[address{tenant, position, int(n.ordinals[i])}] = &deadRow{instance: uuid.MustParse(n.instances[i]), status: transitions.DeadStatus(n.statuses[i]),
+				attempts: int(n.attempts[i]), kind: sink.Kind(n.kinds[i]), failure: n.failures[i]}
+		}
+	}
+	for tenant, n := range byTenant(l.notes) {
+		for i, position := range n.positions {
+			at := address{tenant, position, int(n.ordinals[i])}
+			r := w.dead[at]
+			switch {
+			case r == nil || r.status != transitions.DeadQueued:
+			case transitions.DeadStatus(n.statuses[i]) == transitions.DeadRedriven && !r.by:
+				delete(w.dead, at)
+			default:
+				r.status, r.attempts = transitions.DeadStatus(n.statuses[i]), int(n.attempts[i])
+			}
+		}
+	}
+	for _, c := range l.cursors {
+		if w.moved[c.of.tenant] > l.known(c.of) {
+			continue
+		}
+		if c.position < w.cursors[c.of.tenant] {
+			w.t.Fatalf("the cursor goes back to %d from %d", c.position, w.cursors[c.of.tenant])
+		}
+		w.cursors[c.of.tenant] = c.position
+	}
+	w.mustBeWhole()
+}
+
+// move lets a person move a cursor back.
+func (w *world) move() {
+	tenant := fmt.Sprint("t", w.random.IntN(2))
+	if w.cursors[tenant] == 0 {
+		return
+	}
+	w.revision++
+	w.moved[tenant], w.cursors[tenant] = w.revision, w.random.Int64N(w.cursors[tenant])
+	for at := range w.dead {
+		if at.tenant == tenant && at.position > w.cursors[tenant] {
+			w.excused[at] = w.got[at] == 0
+			delete(w.dead, at)
+		}
+	}
+	w.reload = true
+}
+
+// forget lets the flow begin anew with what was moved, as the reply to a letter
+// says.
+func (w *world) forget(l *letter) {
+	for _, tenant := range slices.Sorted(maps.Keys(w.moved)) {
+		if s := w.stretches[tenant]; s != nil && w.moved[tenant] > l.known(s) {
+			w.flow.forget(s, w.now)
+			delete(w.stretches, tenant)
+		}
+	}
+	w.known = w.revision
+}
+
+// mustBeWhole checks that whatever a cursor has passed is delivered or a row.
+func (w *world) mustBeWhole() {
+	for tenant, cursor := range w.cursors {
+		for i := range w.logs[tenant] {
+			e := &w.logs[tenant][i].Event
+			at := addressOf(e)
+			if !wants(e) {
+				if w.got[at] > 0 || w.dead[at] != nil {
+					w.t.Fatalf("%s is not wanted", e.ID())
+				}
+				continue
+			}
+			if e.Position <= cursor && w.got[at] == 0 && w.dead[at] == nil {
+				w.t.Fatalf("the cursor of %s is at %d, and %s is nowhere", tenant, cursor, e.ID())
+			}
+			if e.Position > cursor && w.dead[at] != nil {
+				w.t.Fatalf("the cursor of %s is at %d, and %s is aside", tenant, cursor, e.ID())
+			}
+		}
+	}
+}
+
+// rowsOf are the first queued rows of a lane.
+func (w *world) rowsOf(l *lane) (rows []row, barred bool) {
+	for i := range w.logs[l.tenant] {
+		e := &w.logs[l.tenant][i]
+		r := w.dead[addressOf(&e.Event)]
+		if r == nil || e.Instance != l.instance {
+			continue
+		}
+		if r.status == transitions.DeadWaiting && w.policy.exhausted == HoldInstance {
+			return rows, true
+		}
+		if r.status == transitions.DeadQueued && len(rows) < 3 {
+			rows = append(rows, row{event: *e, attempts: r.attempts, kind: r.kind, failure: r.failure, gone: w.removed[addressOf(&e.Event)] && !w.healthy})
+		}
+	}
+	return rows, false
+}
+
+// aside are the instances that have rows which come first.
+func (w *world) aside() (list []held) {
+	barred := map[key]bool{}
+	for at, r := range w.dead {
+		k := key{at.tenant, r.instance}
+		switch {
+		case r.status == transitions.DeadQueued:
+			barred[k] = false
+		case r.status == transitions.DeadWaiting && w.policy.exhausted == HoldInstance:
+			if _, known := barred[k]; !known {
+				barred[k] = true
+			}
+		}
+	}
+	for k, b := range barred {
+		list = append(list, held{k.tenant, k.instance, b})
+	}
+	return list
+}
+
+// operate lets a person do something about a dead letter.
+func (w *world) operate(redriveOnly bool) {
+	var waiting []address
+	for at, r := range w.dead {
+		if r.status == transitions.DeadWaiting {
+			waiting = append(waiting, at)
+		}
+	}
+	if len(waiting) == 0 {
+		return
+	}
+	slices.SortFunc(waiting, func(a, b address) int {
+		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.position, b.position), a.ordinal-b.ordinal)
+	})
+	at := waiting[w.random.IntN(len(waiting))]
+	r := w.dead[at]
+	r.status, r.by, r.attempts = transitions.DeadQueued, true, 0
+	switch {
+	case redriveOnly:
+	case w.chance(30):
+		r.status = transitions.DeadSkipped
+	case w.chance(20):
+		w.removed[at] = true
+	}
+	w.reload = true
+}
+
+// mustCount checks the flow's book-keeping.
+func (w *world) mustCount() {
+	f := w.flow
+	items, aside, out := 0, 0, 0
+	for k, l := range f.lanes {
+		items += len(l.live) + len(l.rows)
+		if l.aside {
+			aside++
+		}
+		if l.key != k || l.at == nowhere {
+			w.t.Fatalf("lane %+v of %v", l, k)
+		}
+	}
+	for _, c := range w.calls {
+		out += len(c.items)
+	}
+	events, bytes := 0, 0
+	for _, s := range w.stretches {
+		for _, m := range s.marks {
+			events += m.events
+			bytes += m.bytes
+		}
+	}
+	if items != f.items || aside != f.aside || out != f.out || events != f.events || bytes != f.bytes || len(w.calls) != f.calls {
+		w.t.Fatalf("counted items %d, aside %d, out %d, events %d, bytes %d, calls %d; the flow says %d, %d, %d, %d, %d, %d", items, aside, out,
+			events, bytes, len(w.calls), f.items, f.aside, f.out, f.events, f.bytes, f.calls)
+	}
+	if most := 2*w.policy.window + 1; events > most {
+		w.t.Fatalf("%d events in a window of %d", events, w.policy.window)
+	}
+}
