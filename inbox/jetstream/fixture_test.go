@@ -1,0 +1,214 @@
+package jetstream_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	upstream "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlhq/pawl/inbox/jetstream"
+	"github.com/pawlhq/pawl/outbox/sink/natstest"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+const limit = 30 * time.Second
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// within receives what should come soon.
+func within[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(limit):
+		t.Fatal("it does not come")
+		panic("unreachable")
+	}
+}
+
+// stream is the stream PAYMENTS, as its publisher has it.
+type stream struct {
+	conn   *nats.Conn
+	js     upstream.JetStream
+	stream upstream.Stream
+	sent   int
+}
+
+func newStream(t *testing.T, server *natstest.Server) *stream {
+	t.Helper()
+	conn, err := nats.Connect(server.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	s := &stream{conn: conn}
+	if s.js, err = upstream.New(conn); err != nil {
+		t.Fatal(err)
+	}
+	if s.stream, err = s.js.CreateStream(t.Context(), upstream.StreamConfig{Name: "PAYMENTS", Subjects: []string{"payments.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *stream) publish(t *testing.T, m nats.Msg) {
+	t.Helper()
+	if _, err := s.js.PublishMsg(bounded(t), &m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// publishIDs publishes messages with the next ids, m-1 and so on.
+func (s *stream) publishIDs(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		s.sent++
+		s.publish(t, nats.Msg{Subject: "payments.captured", Header: nats.Header{"Nats-Msg-Id": {fmt.Sprint("m-", s.sent)}}})
+	}
+}
+
+// reconnected waits until the publisher is connected to a server that has the
+// stream.
+func (s *stream) reconnected(t *testing.T) {
+	t.Helper()
+	await(t, "the publisher is connected", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := s.stream.Info(ctx)
+		return err == nil
+	})
+}
+
+// wantAllAcknowledged waits until the durable consumer has nothing left to
+// deliver.
+func (s *stream) wantAllAcknowledged(t *testing.T) {
+	t.Helper()
+	await(t, "all is acknowledged", func() bool {
+		c, err := s.stream.Consumer(bounded(t), "pawl-payments")
+		if err != nil {
+			return false // not made yet
+		}
+		i := c.CachedInfo()
+		return i.NumPending == 0 && i.NumAckPending == 0
+	})
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for ctx := bounded(t); !is(); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// node is a source that runs.
+type node struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+
+	mu  sync.Mutex
+	all []transitions.Message // in the order in which consume was called
+}
+
+func done(context.Context, transitions.Message) error { return nil }
+
+func newSource(t *testing.T, c jetstream.Config) *jetstream.Source {
+	t.Helper()
+	s, err := jetstream.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run runs a source until the test ends.
+func run(t *testing.T, c jetstream.Config, consume func(context.Context, transitions.Message) error) *node {
+	return runFor(t, t.Context(), c, consume)
+}
+
+func runFor(t *testing.T, ctx context.Context, c jetstream.Config, consume func(context.Context, transitions.Message) error) *node {
+	t.Helper()
+	n := &node{ended: make(chan struct{})}
+	if c.Log == nil {
+		c.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	ctx, n.cancel = context.WithCancel(ctx)
+	source := newSource(t, c)
+	go func() {
+		defer close(n.ended)
+		err := source.Run(ctx, func(ctx context.Context, m transitions.Message) error {
+			n.mu.Lock()
+			n.all = append(n.all, m)
+			n.mu.Unlock()
+			return consume(ctx, m)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { n.stop(t) })
+	return n
+}
+
+func (n *node) stop(t *testing.T) {
+	t.Helper()
+	n.cancel()
+	n.wait(t)
+}
+
+func (n *node) wait(t *testing.T) {
+	t.Helper()
+	within(t, n.ended)
+}
+
+func (n *node) count() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.all)
+}
+
+func (n *node) atLeast(t *testing.T, count int) {
+	t.Helper()
+	await(t, fmt.Sprint("there are messages: ", count), func() bool { return n.count() >= count })
+}
+
+// messages waits for that many messages and returns them.
+func (n *node) messages(t *testing.T, count int) []transitions.Message {
+	t.Helper()
+	n.atLeast(t, count)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.all) != count {
+		t.Errorf("%d messages, want %d", len(n.all), count)
+	}
+	return append([]transitions.Message(nil), n.all...)
+}
+
+// distinct waits until that many different messages came.
+func (n *node) distinct(t *testing.T, count int) {
+	t.Helper()
+	await(t, fmt.Sprint("there are different messages: ", count), func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		ids := map[string]bool{}
+		for _, m := range n.all {
+			ids[m.ID] = true
+		}
+		return len(ids) == count
+	})
+}

@@ -1,0 +1,426 @@
+package jetstream_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	upstream "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlhq/pawl/inbox/jetstream"
+	"github.com/pawlhq/pawl/outbox/sink/natstest"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+var errLater = errors.New("not now")
+
+// quick is the configuration of most tests.
+func quick(url string) jetstream.Config {
+	return jetstream.Config{URL: url, Stream: "PAYMENTS", Consumer: "payments", AckWait: 300 * time.Millisecond,
+		Retry: workflow.Retry{First: 20 * time.Millisecond, Max: 40 * time.Millisecond}}
+}
+
+func TestMessageSaysWhatTheSenderSaid(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	for _, m := range []nats.Msg{
+		{Subject: "payments.captured", Data: []byte(`{"a":1}`), Header: nats.Header{"Nats-Msg-Id": {"m-1"}, "Ref": {"r-1"}, "ce-type": {"payment.captured"}}},
+		{Subject: "payments.captured", Header: nats.Header{"Ref": {"r-2"}}},
+		{Subject: "payments.late", Data: []byte(`not JSON`)},
+		{Subject: "payments.long", Header: nats.Header{"Nats-Msg-Id": {strings.Repeat("x", 256)}}},
+	} {
+		s.publish(t, m)
+	}
+	c := quick(server.URL())
+	c.Tenant, c.IDHeader, c.Durable = "acme", "Ref", "pawl-payments"
+	n := run(t, c, done)
+	got := n.messages(t, 4)
+	slices.SortFunc(got, func(a, b transitions.Message) int { return strings.Compare(a.Type, b.Type) })
+	info, err := s.stream.GetMsg(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []transitions.Message{
+		{ID: "m-1", Type: "payment.captured", Body: []byte(`{"a":1}`)},
+		{ID: "r-2", Type: "payments.captured"},
+		{ID: fmt.Sprintf("PAYMENTS:3:%d", info.Time.UnixNano()), Type: "payments.late", Body: []byte(`not JSON`)},
+		{ID: fmt.Sprintf("sha256:%x", sha256.Sum256(bytes.Repeat([]byte("x"), 256))), Type: "payments.long"},
+	} {
+		g := got[i]
+		if g.ID != want.ID || g.Type != want.Type || !bytes.Equal(g.Body, want.Body) || g.Tenant != "acme" || g.Consumer != "payments" || g.Delivery != 1 {
+			t.Errorf("got %+v, want %+v", g, want)
+		}
+	}
+	s.wantAllAcknowledged(t)
+}
+
+// The node has done the work and dies before it can say so.
+func TestCrashBeforeTheAcknowledgementBringsTheMessageAgain(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	proxy := natstest.NewProxy(t, server.Addr())
+	s := newStream(t, server)
+	s.publishIDs(t, 1)
+	ctx, die := context.WithCancel(t.Context())
+	first := runFor(t, ctx, quick(proxy.URL()), func(context.Context, transitions.Message) error {
+		proxy.Cut()
+		die()
+		return nil
+	})
+	first.wait(t)
+	second := run(t, quick(server.URL()), done)
+	if got := second.messages(t, 1)[0]; got.ID != "m-1" || got.Delivery < 2 {
+		t.Errorf("got %+v", got)
+	}
+	s.wantAllAcknowledged(t)
+}
+
+// What cannot be consumed yet comes again with growing delays, and lets the
+// others pass.
+func TestMessageThatHasToWaitLetsOthersPass(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	s.publishIDs(t, 20)
+	c := quick(server.URL())
+	c.Concurrency = 1
+	var order []string
+	n := run(t, c, func(_ context.Context, m transitions.Message) error {
+		if m.ID == "m-1" && m.Delivery < 4 {
+			return errLater
+		}
+		order = append(order, m.ID) // one hand
+		return nil
+	})
+	n.messages(t, 23)
+	s.wantAllAcknowledged(t)
+	n.stop(t)
+	if len(order) != 20 || order[0] == "m-1" {
+		t.Errorf("consumed in the order %v", order)
+	}
+}
+
+// What is hopeless is on the list of dead messages, of which consume tells by
+// nil: it is acknowledged and does not come again.
+func TestPoisonedMessageDoesNotGoRound(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	s.publishIDs(t, 10)
+	var dead []string
+	c := quick(server.URL())
+	c.Concurrency = 1
+	n := run(t, c, func(_ context.Context, m transitions.Message) error {
+		if m.ID != "m-5" {
+			return nil
+		}
+		if m.Delivery < 3 {
+			return errLater
+		}
+		dead = append(dead, m.ID)
+		return nil
+	})
+	n.messages(t, 12)
+	s.wantAllAcknowledged(t)
+	n.stop(t)
+	if !slices.Equal(dead, []string{"m-5"}) {
+		t.Errorf("dead: %v", dead)
+	}
+}
+
+func TestServerMayRestart(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	const each, restarts = 50, 3
+	n := run(t, quick(server.URL()), done)
+	for range restarts {
+		s.publishIDs(t, each)
+		n.atLeast(t, 1)
+		server.Down()
+		if err := server.Up(); err != nil {
+			t.Fatal(err)
+		}
+		s.reconnected(t)
+	}
+	s.publishIDs(t, each)
+	n.distinct(t, each*(restarts+1))
+	s.wantAllAcknowledged(t)
+}
+
+// A message takes several times as long as the server waits for a sign of life.
+func TestLongWorkIsNotGivenToAnother(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	s.publishIDs(t, 1)
+	c := quick(server.URL())
+	slow := func(ctx context.Context, _ transitions.Message) error {
+		select {
+		case <-time.After(5 * c.AckWait): // the work
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	a, b := run(t, c, slow), run(t, c, slow)
+	s.wantAllAcknowledged(t)
+	if got := a.count() + b.count(); got != 1 {
+		t.Errorf("it was given %d times", got)
+	}
+}
+
+func TestNodesShareTheWork(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	c := quick(server.URL())
+	c.Concurrency, c.AckWait = 2, 10*time.Second
+	// Neither can do all: each keeps what it has until both have some.
+	both := make(chan struct{})
+	arrived := make(chan string, 1000)
+	at := func(node string) func(context.Context, transitions.Message) error {
+		return func(ctx context.Context, _ transitions.Message) error {
+			arrived <- node
+			select {
+			case <-both:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	a, b := run(t, c, at("a")), run(t, c, at("b"))
+	s.publishIDs(t, 100)
+	for seen := map[string]bool{}; len(seen) < 2; seen[within(t, arrived)] = true {
+	}
+	close(both)
+	s.wantAllAcknowledged(t)
+	if a.count()+b.count() != 100 {
+		t.Errorf("%d and %d messages, of 100", a.count(), b.count())
+	}
+}
+
+func TestNoMoreMessagesAtOnceThanConfigured(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	s.publishIDs(t, 40)
+	c := quick(server.URL())
+	c.Concurrency, c.AckWait = 4, 10*time.Second
+	hands := make(chan struct{}, 4)
+	n := run(t, c, func(context.Context, transitions.Message) error {
+		select {
+		case hands <- struct{}{}:
+		default:
+			t.Error("a fifth")
+		}
+		time.Sleep(time.Millisecond) // the work
+		<-hands
+		return nil
+	})
+	n.messages(t, 40)
+	s.wantAllAcknowledged(t)
+}
+
+// What a node has in its memory when it is stopped is another's at once, not
+// after the time that the server would wait.
+func TestStoppedNodeGivesBackWhatItHas(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	s.publishIDs(t, 8)
+	c := quick(server.URL())
+	c.Concurrency, c.AckWait = 4, time.Hour
+	n := run(t, c, func(ctx context.Context, _ transitions.Message) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	n.atLeast(t, 4)
+	n.stop(t)
+	run(t, c, done).distinct(t, 8)
+	s.wantAllAcknowledged(t)
+}
+
+func TestStopWaitsForWhatIsInHand(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	s.publishIDs(t, 1)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	c := quick(server.URL())
+	c.AckWait = time.Hour
+	n := run(t, c, func(context.Context, transitions.Message) error {
+		close(begun)
+		<-finish
+		return nil
+	})
+	within(t, begun)
+	n.cancel()
+	select {
+	case <-n.ended:
+		t.Fatal("it did not wait")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(finish)
+	n.wait(t)
+	s.wantAllAcknowledged(t) // although there was no time left
+}
+
+func TestRunSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	c := quick(server.URL())
+	source := newSource(t, c)
+	if err := source.Run(bounded(t), done); !errors.Is(err, upstream.ErrStreamNotFound) {
+		t.Errorf("without the stream: %v", err)
+	}
+	s := newStream(t, server)
+	if _, err := s.stream.CreateConsumer(t.Context(), upstream.ConsumerConfig{Durable: "pawl-payments", AckPolicy: upstream.AckNonePolicy}); err != nil {
+		t.Fatal(err)
+	}
+	if err := source.Run(bounded(t), done); err == nil || !strings.Contains(err.Error(), "messages could be lost") {
+		t.Errorf("with a consumer that takes a message for done when it is sent: %v", err)
+	}
+	server.Down()
+	if err := source.Run(bounded(t), done); !errors.Is(err, nats.ErrNoServers) {
+		t.Errorf("without a server: %v", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := source.Run(ended, done); err != nil {
+		t.Errorf("ended: %v", err)
+	}
+}
+
+func TestDeletedConsumerEndsTheRunAndIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	s.publishIDs(t, 1)
+	source := newSource(t, quick(server.URL()))
+	errs := make(chan error, 1)
+	got := make(chan string, 10)
+	go func() {
+		errs <- source.Run(bounded(t), func(_ context.Context, m transitions.Message) error {
+			got <- m.ID
+			return nil
+		})
+	}()
+	within(t, got)
+	s.wantAllAcknowledged(t)
+	if err := s.stream.DeleteConsumer(t.Context(), "pawl-payments"); err != nil {
+		t.Fatal(err)
+	}
+	if err := within(t, errs); !errors.Is(err, upstream.ErrConsumerNotFound) {
+		t.Errorf("ended with %v", err)
+	}
+	run(t, quick(server.URL()), done).distinct(t, 1)
+}
+
+func TestExistingConsumerIsLeftAsItIs(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	s.publishIDs(t, 1)
+	if _, err := s.stream.CreateConsumer(t.Context(), upstream.ConsumerConfig{
+		Durable: "mine", FilterSubject: "payments.>", AckWait: time.Minute, MaxDeliver: 3, DeliverPolicy: upstream.DeliverNewPolicy,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	c := quick(server.URL())
+	c.Durable, c.Log = "mine", slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	n := run(t, c, done)
+	s.publishIDs(t, 1)
+	if got := n.messages(t, 1)[0]; got.ID != "m-2" {
+		t.Errorf("got %q", got.ID)
+	}
+	n.stop(t)
+	for _, want := range []string{"1m0s for an acknowledgement, not 300ms", "after 3 deliveries", "it lets 1000 messages be unfinished, not 10000"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
+		}
+	}
+}
+
+// A durable consumer for other subjects would bring a tenant's messages to
+// another.
+func TestTenantsOfOneStreamDoNotGetEachOthersMessages(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	a, b := quick(server.URL()), quick(server.URL())
+	a.Tenant, a.Subjects = "a", []string{"payments.a"}
+	b.Tenant, b.Subjects = "b", []string{"payments.b"}
+	ofA, ofB := run(t, a, done), run(t, b, done)
+	for i := range 10 {
+		for _, tenant := range []string{"a", "b"} {
+			s.publish(t, nats.Msg{Subject: "payments." + tenant, Header: nats.Header{"Nats-Msg-Id": {fmt.Sprint(tenant, i)}}})
+		}
+	}
+	for tenant, n := range map[string]*node{"a": ofA, "b": ofB} {
+		for _, m := range n.messages(t, 10) {
+			if m.Tenant != tenant || !strings.HasPrefix(m.ID, tenant) {
+				t.Errorf("tenant %q got %q as %q", tenant, m.ID, m.Tenant)
+			}
+		}
+	}
+}
+
+func TestConsumerForOtherSubjectsIsRefused(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	if _, err := s.stream.CreateConsumer(t.Context(), upstream.ConsumerConfig{Durable: "mine", FilterSubjects: []string{"payments.b", "payments.a"}}); err != nil {
+		t.Fatal(err)
+	}
+	c := quick(server.URL())
+	c.Durable, c.Subjects = "mine", []string{"payments.a"}
+	if err := newSource(t, c).Run(bounded(t), done); err == nil || !strings.Contains(err.Error(), `its subjects are ["payments.b" "payments.a"], not ["payments.a"]`) {
+		t.Errorf("got %v", err)
+	}
+	c.Subjects = []string{"payments.a", "payments.b"} // in whatever order
+	n := run(t, c, done)
+	s.publish(t, nats.Msg{Subject: "payments.b"})
+	n.messages(t, 1)
+}
+
+func TestOnlyTheSubjectsThatAreAskedFor(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	s.publish(t, nats.Msg{Subject: "payments.refused", Header: nats.Header{"Nats-Msg-Id": {"no"}}})
+	s.publish(t, nats.Msg{Subject: "payments.captured", Header: nats.Header{"Nats-Msg-Id": {"yes"}}})
+	c := quick(server.URL())
+	c.Subjects = []string{"payments.captured", "payments.late"}
+	if got := run(t, c, done).messages(t, 1)[0]; got.ID != "yes" {
+		t.Errorf("got %q", got.ID)
+	}
+}
+
+func TestConfigSaysAllThatIsWrong(t *testing.T) {
+	t.Parallel()
+	_, err := jetstream.New(jetstream.Config{Stream: "a.b", AckWait: time.Millisecond, Subjects: []string{""}})
+	if err == nil {
+		t.Fatal("taken")
+	}
+	for _, want := range []string{"the consumer is missing", `"a.b" cannot be the name of a stream`, "a subject is empty", "AckWait must be at least 100ms"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
+	}
+	if _, err := jetstream.New(jetstream.Config{Stream: "S", Consumer: "a.b"}); err == nil || !strings.Contains(err.Error(), `"pawl-a.b" cannot be the name of a durable consumer`) {
+		t.Errorf("got %v", err)
+	}
+}

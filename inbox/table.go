@@ -1,0 +1,169 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Querier is what a Table works with; a pool or a connection.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Table is the list of dead messages of one schema. Errors of its methods are
+// *workflow.Error: NotFound for a message that is not on the list, InvalidRequest,
+// Unavailable, TimedOut.
+type Table struct {
+	q   Querier
+	sql map[statement]string
+}
+
+// NewTable prepares to work with q. in puts the schema's name into a statement.
+func NewTable(q Querier, in func(sql string) string) *Table {
+	t := &Table{q: q, sql: map[statement]string{}}
+	for name, sql := range statements {
+		t.sql[name] = in(sql)
+	}
+	return t
+}
+
+// plannedNow has a statement planned whenever it runs: a plan that was made when
+// the table was empty, and kept, would scan it when it is full.
+const plannedNow = pgx.QueryExecModeCacheDescribe
+
+// Put writes down a message with its failure and reports whether it is new on the
+// list. One that is there already is delivered once more; if it was discarded it
+// stays so.
+func (t *Table) Put(ctx context.Context, m transitions.Message, failure error, at time.Time) (fresh bool, err error) {
+	r, code, text := m.Ref(), workflow.CodeOf(failure), "something failed here that is not the sender's fault"
+	if e, ok := errors.AsType[*workflow.Error](failure); ok {
+		text = textOf(e)
+	}
+	if m.Body == nil {
+		m.Body = []byte{} // not NULL
+	}
+	err = t.q.QueryRow(ctx, t.sql[putSQL], plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], m.Type, m.Body, string(code), text,
+		max(m.Delivery, 1), at).Scan(&fresh)
+	return fresh, unavailable("write down a dead message", err)
+}
+
+// maxFailure bounds the text of a failure in bytes.
+const maxFailure = 4096
+
+// textOf is the text of a failure as it can be stored.
+func textOf(e *workflow.Error) string {
+	text := strings.ReplaceAll(e.Detail(), "\x00", "\uFFFD")
+	return strings.ToValidUTF8(text[:min(len(text), maxFailure)], "\uFFFD")
+}
+
+// Done takes a message off the list that waited and was done after all, without a
+// person's help.
+func (t *Table) Done(ctx context.Context, r transitions.MessageRef) error {
+	_, err := t.q.Exec(ctx, t.sql[doneSQL], plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
+	return unavailable("take a message off the list", err)
+}
+
+// Get reads a message with its body.
+func (t *Table) Get(ctx context.Context, r transitions.MessageRef) (transitions.DeadMessage, error) {
+	found, err := t.q.Query(ctx, t.sql[getSQL], plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
+	if err != nil {
+		return transitions.DeadMessage{}, unavailable("read a dead message", err)
+	}
+	m, err := pgx.CollectExactlyOneRow(found, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return m, workflow.Errorf(workflow.NotFound, "there is no such message on the list")
+	}
+	return m, unavailable("read a dead message", err)
+}
+
+// List reads a page without the bodies, by consumer and then the oldest first, and
+// says whether there are more. The filter is complete: it has a tenant, a status
+// and a limit.
+func (t *Table) List(ctx context.Context, f transitions.DeadMessageFilter) (page []transitions.DeadMessage, more bool, err error) {
+	sql, args := t.sql[listSQL], []any{plannedNow, f.Tenant, string(f.Status), f.After.Consumer, f.After.CreatedAt, f.After.ID, f.After.Hash[:], f.Limit + 1}
+	if f.Consumer != "" {
+		sql, args = t.sql[listOfSQL], append(args, f.Consumer)
+	}
+	found, err := t.q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, false, unavailable("read dead messages", err)
+	}
+	page, err = pgx.CollectRows(found, scan)
+	if err != nil {
+		return nil, false, unavailable("read dead messages", err)
+	}
+	if len(page) > f.Limit {
+		return page[:f.Limit], true, nil
+	}
+	return page, false, nil
+}
+
+// Reopen lets a message be consumed that was refused or discarded: a refusal that
+// is stored as the answer of its key is withdrawn. Whatever has changed an instance
+// stays, and so does an answer that is already gone, unless the list tells that it
+// was a refusal. So is the refusal of another message with this id that was
+// discarded.
+func (t *Table) Reopen(ctx context.Context, m transitions.DeadMessage, at time.Time) error {
+	_, err := t.q.Exec(ctx, t.sql[reopenSQL], plannedNow, m.Tenant, m.Consumer, m.ID, m.Hash[:], transitions.InboxScope(m.Consumer),
+		m.Code.Info().Final, at)
+	return unavailable("withdraw a refusal", err)
+}
+
+// Retried notes that a message was done because a person asked for it.
+func (t *Table) Retried(ctx context.Context, r transitions.MessageRef, by, reason string, at time.Time) error {
+	_, err := t.q.Exec(ctx, t.sql[retriedSQL], plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], by, reason, at)
+	return unavailable("note that a message is done", err)
+}
+
+// Discard says that a waiting message is never to be done. That is the answer of
+// its key from then on, until the answer expires. One that was done elsewhere, as
+// its key says, is on the list as retried instead.
+func (t *Table) Discard(ctx context.Context, r transitions.MessageRef, by, reason string, at, expires time.Time) error {
+	refusal := transitions.ProblemOf(workflow.Errorf(workflow.CommandCancelled, "an operator has discarded the message"))
+	scope := transitions.InboxScope(r.Consumer)
+	_, err := t.q.Exec(ctx, t.sql[discardSQL], plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], by, reason, at, expires,
+		scope, refusal.Status, string(refusal.JSON()))
+	if err == nil {
+		_, err = t.q.Exec(ctx, t.sql[foundSQL], plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], scope)
+	}
+	return unavailable("discard a message", err)
+}
+
+// Forget deletes up to limit messages that do not wait and have not changed since,
+// and returns how many.
+func (t *Table) Forget(ctx context.Context, before time.Time, limit int) (int64, error) {
+	tag, err := t.q.Exec(ctx, t.sql[forgetSQL], plannedNow, before, limit)
+	return tag.RowsAffected(), unavailable("forget dead messages", err)
+}
+
+func scan(row pgx.CollectableRow) (m transitions.DeadMessage, err error) {
+	var hash []byte
+	err = row.Scan(&m.Tenant, &m.Consumer, &m.ID, &hash, &m.Type, &m.Size, &m.Body, &m.Status, &m.Code, &m.Failure, &m.Deliveries,
+		&m.CreatedAt, &m.UpdatedAt, &m.ChangedBy, &m.Reason)
+	copy(m.Hash[:], hash)
+	m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
+	return m, err
+}
+
+// unavailable is a failed statement as the caller may see it.
+func unavailable(what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return &workflow.Error{Code: workflow.TimedOut, Message: "the database did not answer in time; try again", Cause: fmt.Errorf("%s: %w", what, err)}
+	default:
+		return &workflow.Error{Code: workflow.Unavailable, Message: "the list of dead messages could not be reached; try again", Cause: fmt.Errorf("%s: %w", what, err)}
+	}
+}

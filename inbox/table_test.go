@@ -1,0 +1,172 @@
+package inbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestMain(m *testing.M) { pgtest.MainWith(m, prepare) }
+
+// prepare makes the tables that each test's database begins with.
+func prepare(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := schema.Migrate(ctx, pool, schema.Default)
+	return err
+}
+
+func table(pool inbox.Querier) *inbox.Table {
+	return inbox.NewTable(pool, func(sql string) string { return schema.In(schema.Default, sql) })
+}
+
+func message(id, body string) transitions.Message {
+	return transitions.Message{Tenant: "default", Consumer: "bank", ID: id, Body: []byte(body)}
+}
+
+var (
+	noon    = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	refusal = workflow.Refuse("no")
+)
+
+func TestAFailureIsStoredWhateverItsTextIs(t *testing.T) {
+	t.Parallel()
+	list := table(pgtest.Pool(t))
+	for id, tt := range map[string]struct {
+		failure error
+		code    workflow.Code
+		want    string
+	}{
+		"text":     {refusal, workflow.GuardRefused, "no"},
+		"foreign":  {errors.New("secret"), workflow.Internal, "something failed here that is not the sender's fault"},
+		"odd":      {workflow.Refuse("a\x00b\xff"), workflow.GuardRefused, "a\uFFFDb\uFFFD"},
+		"long":     {workflow.Refuse("%s", strings.Repeat("é", 5000)), workflow.GuardRefused, strings.Repeat("é", 2048)},
+		"at a cut": {workflow.Refuse("x%s", strings.Repeat("é", 5000)), workflow.GuardRefused, "x" + strings.Repeat("é", 2047) + "\uFFFD"},
+		"fields": {&workflow.Error{Code: workflow.InvalidPayload, Message: "not valid", Fields: []workflow.FieldError{
+			{Pointer: "/a", Message: "is missing"}, {Message: "is odd"}}}, workflow.InvalidPayload, "not valid; /a: is missing; is odd"},
+	} {
+		m := transitions.Message{Tenant: "default", Consumer: "bank", ID: id} // without a body
+		if fresh, err := list.Put(t.Context(), m, tt.failure, noon); err != nil || !fresh {
+			t.Errorf("%s: new %v, %v", id, fresh, err)
+		}
+		if fresh, err := list.Put(t.Context(), m, tt.failure, noon); err != nil || fresh {
+			t.Errorf("%s: new again %v, %v", id, fresh, err)
+		}
+		got, err := list.Get(t.Context(), m.Ref())
+		if err != nil || got.Failure != tt.want || got.Code != tt.code || !got.CreatedAt.Equal(noon) || got.Deliveries != 2 {
+			t.Errorf("%s: %+v, %v", id, got, err)
+		}
+	}
+}
+
+func TestADatabaseThatIsGoneIsToldApartFromACallerWhoIs(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	list := table(pool)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := list.Done(gone, message("m", "").Ref()); workflow.CodeOf(err) != workflow.TimedOut {
+		t.Errorf("got %v", err)
+	}
+	pool.Close()
+	m := message("m", "")
+	_, put := list.Put(t.Context(), m, refusal, noon)
+	_, get := list.Get(t.Context(), m.Ref())
+	_, _, page := list.List(t.Context(), transitions.DeadMessageFilter{Tenant: "default", Limit: 1})
+	_, forget := list.Forget(t.Context(), noon, 1)
+	for _, err := range []error{put, get, page, forget, list.Done(t.Context(), m.Ref()), list.Retried(t.Context(), m.Ref(), "a", "", noon),
+		list.Discard(t.Context(), m.Ref(), "a", "", noon, noon), list.Reopen(t.Context(), transitions.DeadMessage{MessageRef: m.Ref()}, noon)} {
+		if workflow.CodeOf(err) != workflow.Unavailable {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// Whatever the server believes about the tables, empty or full, the list finds its
+// rows by index.
+func TestTheListReadsByIndexOnEmptyAndOnFullTables(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.DirectTo(t, pgtest.Pool(t)) // a pooler's sessions have counted before
+	t.Run("empty", func(t *testing.T) { readByIndex(t, pool, "forget") })
+	fill := `INSERT INTO pawl.inbox_dead SELECT 'default', 'c' || n % 5, n, sha256('x'), '', '', CASE WHEN n % 10 = 0 THEN 'waiting' ELSE 'retried' END,
+			'guard_refused', '', 1, now(), now(), 'a' FROM generate_series(1, 20000) AS n;
+		INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at, finished_at, expires_at)
+			SELECT 'default', 'inbox:c' || n % 5, n, sha256('x'), 'failed_final', '', '', gen_random_uuid(), 'a', 409, '{}', now(), now(), now()
+			FROM generate_series(1, 20000) AS n`
+	if _, err := pool.Exec(t.Context(), fill); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("full, with the statistics of the empty ones", func(t *testing.T) { readByIndex(t, pool) })
+	if _, err := pool.Exec(t.Context(), "ANALYZE"); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("full", func(t *testing.T) { readByIndex(t, pool) })
+}
+
+// readByIndex calls every method in a transaction of its own, and asks the server
+// how it has read. One that is planned whenever it runs may scan an empty table.
+func readByIndex(t *testing.T, pool *pgxpool.Pool, mayScan ...string) {
+	m := message("m", "x")
+	f := transitions.DeadMessageFilter{Tenant: "default", Status: transitions.MessageWaiting, Limit: 10}
+	ofOne := f
+	ofOne.Consumer = "c0"
+	for name, call := range map[string]func(ctx context.Context, l *inbox.Table) error{
+		"put": func(ctx context.Context, l *inbox.Table) error {
+			_, err := l.Put(ctx, m, refusal, noon)
+			return errors.Join(err, l.Done(ctx, m.Ref()))
+		},
+		"get": func(ctx context.Context, l *inbox.Table) error {
+			if _, err := l.Get(ctx, m.Ref()); workflow.CodeOf(err) != workflow.NotFound {
+				return fmt.Errorf("found: %w", err)
+			}
+			return nil
+		},
+		"list":    func(ctx context.Context, l *inbox.Table) error { _, _, err := l.List(ctx, f); return err },
+		"list of": func(ctx context.Context, l *inbox.Table) error { _, _, err := l.List(ctx, ofOne); return err },
+		"reopen": func(ctx context.Context, l *inbox.Table) error {
+			return l.Reopen(ctx, transitions.DeadMessage{MessageRef: m.Ref(), Code: workflow.GuardRefused}, noon)
+		},
+		"retried": func(ctx context.Context, l *inbox.Table) error { return l.Retried(ctx, m.Ref(), "a", "", noon) },
+		"discard": func(ctx context.Context, l *inbox.Table) error {
+			_, err := l.Put(ctx, m, refusal, noon)
+			return errors.Join(err, l.Discard(ctx, m.Ref(), "a", "", noon, noon))
+		},
+		"forget": func(ctx context.Context, l *inbox.Table) error { _, err := l.Forget(ctx, noon, 10); return err },
+	} {
+		// What a session has read is its own until it tells the server, which it does
+		// between transactions: so each has one.
+		conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := call(t.Context(), table(tx)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var scans, rows int64
+		if err := tx.QueryRow(t.Context(), `SELECT sum(seq_scan), sum(idx_tup_fetch) FROM pg_stat_xact_user_tables
+			WHERE relname IN ('inbox_dead', 'command')`).Scan(&scans, &rows); err != nil {
+			t.Fatal(err)
+		}
+		if scans > 0 && !slices.Contains(mayScan, name) || rows > 30 {
+			t.Errorf("%s: %d scans, %d rows", name, scans, rows)
+		}
+		if err := conn.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
