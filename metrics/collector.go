@@ -1,0 +1,138 @@
+package metrics
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlhq/pawl/engine/commit"
+	"github.com/pawlhq/pawl/engine/inflight"
+	"github.com/pawlhq/pawl/engine/retention"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// Engine is what is measured.
+type Engine interface {
+	// Stats are the counters of the commit pipeline.
+	Stats() commit.Stats
+	// InFlightStats are those of the work on commands in flight.
+	InFlightStats() inflight.Stats
+	// SinkStats are those of the deliveries to sinks.
+	SinkStats() relay.Stats
+	// Scopes are how attempts were answered, by scope; "" is all tenants'.
+	Scopes(tenant string) []transitions.ScopeCount
+	// Keys tells how the keys of commands stand; "" is all tenants'.
+	Keys(ctx context.Context, tenant string) (transitions.Keys, error)
+	// RetentionStats are those of what this node removed.
+	RetentionStats() retention.Stats
+	// Sinks tells how the sinks stand; "" is for all tenants.
+	Sinks(ctx context.Context, tenant string) ([]transitions.SinkInfo, error)
+	// Retention tells how retention stands.
+	Retention(ctx context.Context) (transitions.Retention, error)
+}
+
+// Config says how the database is read. The zero value is right for most.
+type Config struct {
+	Every   time.Duration // for how long what was read is good. Default 5 s.
+	Timeout time.Duration // how long a read may take. Default 2 s.
+	Log     *slog.Logger  // told of reads that fail. Default: slog.Default().
+}
+
+// Collector gives the metrics of an engine. It is safe for concurrent use.
+type Collector struct {
+	engine    Engine
+	keys      reading[transitions.Keys]
+	sinks     reading[[]transitions.SinkInfo]
+	retention reading[transitions.Retention]
+}
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// New makes a collector. It reads nothing until it is scraped.
+func New(e Engine, c Config) *Collector {
+	if c.Every <= 0 {
+		c.Every = 5 * time.Second
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = 2 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return &Collector{
+		engine: e,
+		keys: reading[transitions.Keys]{config: c, what: "keys",
+			read: func(ctx context.Context) (transitions.Keys, error) { return e.Keys(ctx, "") }},
+		sinks: reading[[]transitions.SinkInfo]{config: c, what: "sinks",
+			read: func(ctx context.Context) ([]transitions.SinkInfo, error) { return e.Sinks(ctx, "") }},
+		retention: reading[transitions.Retention]{config: c, what: "retention", read: e.Retention},
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, k := range kinds {
+		ch <- k.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	sendCommits(ch, c.engine.Stats())
+	sendScopes(ch, c.engine.Scopes(""))
+	sendInFlight(ch, c.engine.InFlightStats())
+	sendRelay(ch, c.engine.SinkStats())
+	give(ch, &c.keys, sendKeys)
+	sendPurged(ch, c.engine.RetentionStats())
+	give(ch, &c.sinks, sendSinks)
+	give(ch, &c.retention, sendRetention)
+}
+
+// give sends what is read from the database, unless it cannot be.
+func give[T any](ch chan<- prometheus.Metric, r *reading[T], sendAll func(ch chan<- prometheus.Metric, value *T, at time.Time)) {
+	value, at, failures := r.get()
+	if !at.IsZero() {
+		sendAll(ch, &value, at)
+	}
+	send(ch, readFailures, failures, r.what)
+}
+
+// readFailures says when what is read from the database is missing.
+var readFailures = counter("pawl_scrape_read_failures_total", "Reads of the database for a scrape that failed; their metrics are missing then.", "of")
+
+// reading is something of all tenants that is read from the database now and then.
+type reading[T any] struct {
+	config Config
+	what   string
+	read   func(ctx context.Context) (T, error)
+
+	mu       sync.Mutex // held while it is read: who comes meanwhile gets the same
+	tried    time.Time
+	value    T
+	at       time.Time // when it was read; zero when the last attempt failed
+	failures int64
+}
+
+// get returns what was read and when, or the zero time, and how often it could not
+// be read.
+func (r *reading[T]) get() (value T, at time.Time, failures int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tried.IsZero() || time.Since(r.tried) >= r.config.Every {
+		ctx, cancel := context.WithTimeout(context.Background(), r.config.Timeout)
+		defer cancel()
+		var err error
+		r.value, err = r.read(ctx)
+		r.tried = time.Now()
+		if r.at = r.tried; err != nil {
+			r.at = time.Time{}
+			r.failures++
+			r.config.Log.Warn("a scrape could not read the database", "of", r.what, "error", err)
+		}
+	}
+	return r.value, r.at, r.failures
+}

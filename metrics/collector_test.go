@@ -1,0 +1,236 @@
+package metrics_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/metrics"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+type note struct{}
+
+func notes() workflow.Source {
+	none := func(*workflow.Call, *note, workflow.None) error { return nil }
+	return workflow.Define("note", 1, workflow.Start("write", "written", none)).Final("written")
+}
+
+// started is an engine at work.
+func started(t *testing.T) *engine.Engine {
+	t.Helper()
+	pool := pgtest.Pool(t)
+	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `INSERT INTO pawl.outbox_sink (name, failures) VALUES ('crm', 3)`); err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{notes()}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Stop(context.Background()) })
+	return e
+}
+
+func write(t *testing.T, e *engine.Engine, tenant, scope, key string) {
+	t.Helper()
+	_, err := e.Submit(t.Context(), transitions.Command{Tenant: tenant, Workflow: "note", Transition: "write", Scope: scope, Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMetricsSayWhatAnEngineDoesAndHowItStands(t *testing.T) {
+	e := started(t)
+	c := metrics.New(e, metrics.Config{})
+	write(t, e, "a", "", "1")
+	write(t, e, "a", "", "1")
+	write(t, e, "b", "", "1")
+	write(t, e, "b", "desk 4", "1")
+	write(t, e, "b", "desk 5", "1")
+	want := `
+# HELP pawl_scope_commands_total Attempts by the transition whose default scope the key was in, or named for all scopes that callers named, and by outcome: new, replayed, active, mismatched, expired. All but new are duplicates that were suppressed.
+# TYPE pawl_scope_commands_total counter
+pawl_scope_commands_total{outcome="active",scope="named"} 0
+pawl_scope_commands_total{outcome="active",scope="note:write"} 0
+pawl_scope_commands_total{outcome="expired",scope="named"} 0
+pawl_scope_commands_total{outcome="expired",scope="note:write"} 0
+pawl_scope_commands_total{outcome="mismatched",scope="named"} 0
+pawl_scope_commands_total{outcome="mismatched",scope="note:write"} 0
+pawl_scope_commands_total{outcome="new",scope="named"} 2
+pawl_scope_commands_total{outcome="new",scope="note:write"} 2
+pawl_scope_commands_total{outcome="replayed",scope="named"} 0
+pawl_scope_commands_total{outcome="replayed",scope="note:write"} 1
+# HELP pawl_sink_failures Attempts in a row that failed for the receiver as a whole; 0 when it takes events.
+# TYPE pawl_sink_failures gauge
+pawl_sink_failures{sink="crm"} 3
+# HELP pawl_sink_lag_transitions Transitions that the sink has not got, over all tenants.
+# TYPE pawl_sink_lag_transitions gauge
+pawl_sink_lag_transitions{sink="crm"} 4
+# HELP pawl_keys Keys by the status of their command. Those in flight are counted up to 100,000 of each kind; of the finished ones it is an estimate on large tables.
+# TYPE pawl_keys gauge
+pawl_keys{status="expired"} 0
+pawl_keys{status="failed_final"} 0
+pawl_keys{status="failed_retryable"} 0
+pawl_keys{status="pending"} 0
+pawl_keys{status="processing"} 0
+pawl_keys{status="succeeded"} 4
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_scope_commands_total", "pawl_keys", "pawl_sink_lag_transitions",
+		"pawl_sink_failures"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Names and units are as the conventions have them, and what is documented is
+// what a scrape gives.
+func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
+	e := started(t)
+	write(t, e, "", "", "1")
+	requests := metrics.NewRequests()
+	requests.Observe(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(metrics.New(e, metrics.Config{}), requests)
+	problems, err := testutil.GatherAndLint(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]bool{}
+	for _, f := range families {
+		given[f.GetName()] = true
+	}
+	listed := map[string]bool{}
+	for _, m := range metrics.Table() {
+		listed[m.Name] = true
+	}
+	if !maps.Equal(given, listed) {
+		t.Errorf("given:  %v\nlisted: %v", slices.Sorted(maps.Keys(given)), slices.Sorted(maps.Keys(listed)))
+	}
+}
+
+// flaky is an engine whose database comes and goes.
+type flaky struct {
+	*engine.Engine
+	reads int
+	err   error
+}
+
+func (f *flaky) Keys(ctx context.Context, _ string) (transitions.Keys, error) {
+	f.reads++
+	if _, bounded := ctx.Deadline(); !bounded {
+		return transitions.Keys{}, errors.New("nobody bounds the read")
+	}
+	return transitions.Keys{Due: int64(f.reads)}, f.err
+}
+
+func TestTheDatabaseIsReadNowAndThenAndItsFailureIsCounted(t *testing.T) {
+	f := &flaky{Engine: started(t)}
+	c := metrics.New(f, metrics.Config{Log: slog.New(slog.DiscardHandler)})
+	for range 10 {
+		testutil.CollectAndCount(c)
+	}
+	if f.reads != 1 {
+		t.Errorf("ten scrapes read %d times", f.reads)
+	}
+	f.err = errors.New("gone")
+	c = metrics.New(f, metrics.Config{Every: time.Nanosecond, Log: slog.New(slog.DiscardHandler)})
+	testutil.CollectAndCount(c)
+	want := `
+# HELP pawl_scrape_read_failures_total Reads of the database for a scrape that failed; their metrics are missing then.
+# TYPE pawl_scrape_read_failures_total counter
+pawl_scrape_read_failures_total{of="keys"} 2
+pawl_scrape_read_failures_total{of="retention"} 0
+pawl_scrape_read_failures_total{of="sinks"} 0
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_scrape_read_failures_total", "pawl_keys_due"); err != nil {
+		t.Error(err)
+	}
+	f.err = nil
+	if n := testutil.CollectAndCount(c, "pawl_keys_due"); n != 1 {
+		t.Error("the metrics do not come back with the database")
+	}
+}
+
+func TestRequestsAreCountedByRouteAndStatus(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /things/{id}", func(w http.ResponseWriter, r *http.Request) {
+		switch r.PathValue("id") {
+		case "1":
+			_, _ = io.WriteString(w, "one")
+		case "stream":
+			w.Header().Set("Content-Type", "text/event-stream")
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Error(err)
+			}
+		case "socket":
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
+			_ = conn.Close()
+		default:
+			w.WriteHeader(http.StatusGone)
+		}
+	})
+	requests := metrics.NewRequests()
+	var served sync.WaitGroup
+	observed := requests.Observe(mux)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		served.Add(1)
+		defer served.Done()
+		observed.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	for _, path := range []string{"/things/1", "/things/1", "/things/2", "/things/stream", "/things/socket", "/nothing"} {
+		r, err := s.Client().Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Body.Close()
+	}
+	served.Wait()
+	want := `
+# HELP pawl_http_requests_total Requests that were answered, by the pattern of their address and the status of the answer.
+# TYPE pawl_http_requests_total counter
+pawl_http_requests_total{code="101",route="GET /things/{id}"} 1
+pawl_http_requests_total{code="200",route="GET /things/{id}"} 3
+pawl_http_requests_total{code="404",route="none"} 1
+pawl_http_requests_total{code="410",route="GET /things/{id}"} 1
+`
+	if err := testutil.CollectAndCompare(requests, strings.NewReader(want), "pawl_http_requests_total"); err != nil {
+		t.Error(err)
+	}
+	if n := testutil.CollectAndCount(requests, "pawl_http_request_duration_seconds"); n != 2 {
+		t.Errorf("%d routes have durations", n)
+	}
+}

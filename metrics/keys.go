@@ -1,0 +1,53 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+var (
+	keys           = sharedGauge("pawl_keys", "Keys by the status of their command. Those in flight are counted up to 100,000 of each kind; of the finished ones it is an estimate on large tables.", "status")
+	keysScheduled  = sharedGauge("pawl_keys_scheduled", "Commands in flight whose time is still to come.")
+	keysDue        = sharedGauge("pawl_keys_due", "Commands in flight whose time has come, and that no node works on yet.")
+	keysStale      = sharedGauge("pawl_keys_stale", "Commands whose worker's lease has run out, and that nobody has taken over yet.")
+	keysStuck      = sharedGauge("pawl_keys_stuck", "Commands that wait for a person.")
+	keysAttempts   = sharedGauge("pawl_keys_many_attempts", "Commands in flight that were claimed five times or more.")
+	oldestInFlight = sharedGauge("pawl_keys_oldest_in_flight_seconds", "Age of the oldest command in flight, without those whose time is still to come; 0 for none.")
+	oldestDue      = sharedGauge("pawl_keys_oldest_due_seconds", "How long the longest due command has been due; 0 for none.")
+	oldestStale    = sharedGauge("pawl_keys_oldest_stale_seconds", "How long ago the first of the stale leases ran out; 0 for none.")
+	keysExpired    = sharedGauge("pawl_keys_expired_waiting", "Answers past their horizon that retention has not seen to yet; counted up to 10,000 with the forgotten ones.")
+	keysForgotten  = sharedGauge("pawl_keys_forgotten_waiting", "Tombstones past their horizon that retention has not deleted yet.")
+	oldestExpired  = sharedGauge("pawl_keys_oldest_expired_seconds", "How long ago the first horizon passed that retention has not seen to yet; 0 for none.")
+	deadMessages   = sharedGauge("pawl_inbox_dead_messages", "Messages that were not consumed and wait for a person; counted up to 10,000 of each tenant.")
+	oldestMessage  = sharedGauge("pawl_inbox_oldest_dead_message_seconds", "Age of the oldest of them; 0 for none.")
+)
+
+func sendKeys(ch chan<- prometheus.Metric, k *transitions.Keys, _ time.Time) {
+	for _, s := range k.Statuses {
+		send(ch, keys, s.Count, string(s.Status))
+	}
+	send(ch, keysScheduled, k.Scheduled)
+	send(ch, keysDue, k.Due)
+	send(ch, keysStale, k.Stale)
+	send(ch, keysStuck, k.Stuck)
+	send(ch, keysAttempts, k.Attempts)
+	send(ch, oldestInFlight, age(k.At, k.OldestInFlight))
+	send(ch, oldestDue, age(k.At, k.OldestDue))
+	send(ch, oldestStale, age(k.At, k.OldestStale))
+	send(ch, keysExpired, k.Expired)
+	send(ch, keysForgotten, k.Forgotten)
+	send(ch, oldestExpired, age(k.At, k.OldestExpired))
+	send(ch, deadMessages, k.DeadMessages)
+	send(ch, oldestMessage, age(k.At, k.OldestDeadMessage))
+}
+
+// age is how long before now something was, in seconds; 0 for the zero time.
+func age(now, then time.Time) float64 {
+	if then.IsZero() {
+		return 0
+	}
+	return max(now.Sub(then).Seconds(), 0)
+}

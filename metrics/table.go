@@ -1,0 +1,71 @@
+package metrics
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metric is a metric as it is documented.
+type Metric struct {
+	Name   string
+	Type   string // counter, gauge or histogram
+	Labels []string
+	Help   string
+	Shared bool // read from the database: the same on every node
+}
+
+// Table lists every metric, in the order of what they are about.
+func Table() []Metric { return append(slices.Clone(table), requestsTotal, requestsTook) }
+
+// Filled while the variables of this package are initialised.
+var (
+	table []Metric
+	kinds []kind // those that a Collector gives
+)
+
+// kind is a metric that a Collector gives.
+type kind struct {
+	desc  *prometheus.Desc
+	value prometheus.ValueType
+}
+
+// counter declares a counter of this node's.
+func counter(name, help string, labels ...string) kind {
+	return declare(Metric{Name: name, Type: "counter", Labels: labels, Help: help})
+}
+
+// gauge declares how something stands on this node.
+func gauge(name, help string, labels ...string) kind {
+	return declare(Metric{Name: name, Type: "gauge", Labels: labels, Help: help})
+}
+
+// sharedCounter declares a counter that is kept in the database.
+func sharedCounter(name, help string, labels ...string) kind {
+	return declare(Metric{Name: name, Type: "counter", Labels: labels, Help: help, Shared: true})
+}
+
+// sharedGauge declares how something stands in the database.
+func sharedGauge(name, help string, labels ...string) kind {
+	return declare(Metric{Name: name, Type: "gauge", Labels: labels, Help: help, Shared: true})
+}
+
+func declare(m Metric) kind {
+	table = append(table, m)
+	k := kind{desc: prometheus.NewDesc(m.Name, m.Help, m.Labels, nil), value: prometheus.GaugeValue}
+	if m.Type == "counter" {
+		k.value = prometheus.CounterValue
+	}
+	kinds = append(kinds, k)
+	return k
+}
+
+// number is what is measured.
+type number interface {
+	~int | ~int64 | ~uint64 | ~float64
+}
+
+// send gives a value of a metric, with values for its labels.
+func send[N number](ch chan<- prometheus.Metric, k kind, n N, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(k.desc, k.value, float64(n), labels...)
+}
