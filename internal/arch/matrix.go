@@ -21,6 +21,7 @@ const (
 	nats       = "github.com/nats-io/nats.go"
 	natsServer = "github.com/nats-io/nats-server/v2"
 	pgx        = "github.com/jackc/pgx/v5"
+	prometheus = "github.com/prometheus/client_golang"
 	rate       = "golang.org/x/time"
 	uuid       = "github.com/google/uuid"
 	validator  = "github.com/go-playground/validator/v10"
@@ -37,37 +38,49 @@ var Matrix = []Room{
 	{"workflow/diagram", ours("workflow"), nil},
 	{"transitions", ours("workflow"), mods(json, uuid)},
 
-	{"schema", nil, mods(pgx)},
+	{"internal/pooler", nil, mods(pgx)},
+	{"schema", ours("internal/pooler"), mods(pgx)},
 	{"internal/rows", nil, mods(pgx, uuid)},
 	{"audit", ours("internal/rows", "transitions", "workflow"), mods(pgx, uuid)},
 	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(pgx, uuid)},
 
+	{"outbox/relay", ours("internal/pause", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},
 	{"outbox/sink", ours("transitions"), mods(uuid)},
 	{"outbox/sink/file", ours("outbox/sink", "transitions"), nil},
 	{"outbox/sink/jetstream", ours("outbox/sink", "transitions"), mods(nats)},
 	{"outbox/sink/natstest", nil, mods(natsServer)},
 	{"outbox/sink/sinktest", ours("outbox/sink", "transitions"), mods(uuid)},
 	{"outbox/sink/watermill", ours("outbox/sink", "transitions"), mods(overNATS, uuid, watermill)}, // overNATS for its test
-	{"outbox/sink/webhook", ours("outbox/sink", "transitions"), nil},
+	{"outbox/sink/webhook", ours("inbox/signature", "outbox/sink", "transitions"), nil},
 
-	{"engine/commit", ours("audit", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"inbox/signature", nil, nil},
+	{"inbox/jetstream", ours("transitions", "workflow"), mods(nats)},
+
+	{"inbox", ours("transitions", "workflow"), mods(pgx)},
+
+	{"engine/commit", ours("audit", "internal/pause", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"engine/feed", ours("outbox", "transitions", "workflow"), nil},
-	{"engine/hints", nil, mods(pgx)},
-	{"engine/inflight", ours("transitions", "workflow"), mods(pgx)},
-	{"engine/watch", ours("transitions", "workflow"), nil},
-	{"engine", ours("audit", "engine/commit", "engine/feed", "engine/hints", "engine/inflight", "engine/watch", "outbox", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine/hints", ours("internal/pause"), mods(pgx)},
+	{"engine/inflight", ours("internal/pause", "transitions", "workflow"), mods(pgx)},
+	{"engine/retention", ours("transitions"), mods(pgx)},
+	{"engine/watch", ours("internal/pause", "transitions", "workflow"), nil},
+	{"engine", ours("audit", "engine/commit", "engine/feed", "engine/hints", "engine/inflight", "engine/retention", "engine/watch", "inbox", "internal/pooler", "outbox", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 
-	{"api", ours("transitions", "workflow", "workflow/diagram"), mods(json, rate, uuid, websocket)},
+	{"metrics", ours("engine/commit", "engine/inflight", "engine/retention", "outbox/relay", "transitions"), mods(prometheus)},
+
+	{"api", ours("internal/pause", "transitions", "workflow", "workflow/diagram"), mods(json, rate, uuid, websocket)},
 
 	{"examples/...", ours("api", "audit", "engine", "examples/...", "outbox", "schema", "transitions", "workflow", "workflow/diagram"), mods(json, pgx, uuid)},
 	{"pawltest", ours("engine", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"bench", ours("api", "engine", "internal/rows", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
+	{"bench", ours("api", "audit", "engine", "inbox/signature", "internal/localpg", "internal/pause", "internal/rows", "outbox/relay", "outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
 
 	{"internal/arch", nil, nil},
 	{"internal/faults", nil, nil},
 	{"internal/localpg", nil, mods(embedded, pgx)},
+	{"internal/pause", nil, nil},
 	{"internal/pgtest", ours("internal/localpg"), mods(pgx)},
 	{"internal/progress", nil, nil},
+	{"internal/withnats", ours("outbox/sink/natstest"), nil},
 
 	{".", ours(All), mods(cobra, pgx, uuid)},
 	{"cmd/...", ours(All), mods(cobra, json, pgx, uuid, websocket)},

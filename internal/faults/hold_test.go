@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -203,9 +202,9 @@ func TestManyHeldInstancesDoNotHoldUpTransitionsWithTheirOwnSQL(t *testing.T) {
 	}
 	e := start(t, pool)
 	must(t, e, opening("free"))
-	var ids []uuid.UUID
+	var ids []string
 	for i := range held {
-		ids = append(ids, must(t, e, opening(fmt.Sprint(i))).Instance)
+		ids = append(ids, must(t, e, opening(fmt.Sprint(i))).Instance.String())
 	}
 	release := hold(t, pool, `SELECT 1 FROM pawl.instance WHERE id = ANY($1) FOR UPDATE`, ids)
 	ctx := bounded(t)

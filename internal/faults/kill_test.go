@@ -32,7 +32,7 @@ func killer(t testing.TB, pool *pgxpool.Pool, pause time.Duration) (ended func()
 			}
 			var n int
 			err := conn.QueryRow(context.WithoutCancel(ctx), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-				WHERE datname = current_database() AND application_name LIKE 'pawl %' AND random() < 0.5`).Scan(&n)
+				WHERE datname = current_database() AND application_name LIKE 'pawl %' AND pid <> pg_backend_pid() AND random() < 0.5`).Scan(&n)
 			if err != nil {
 				t.Errorf("kill: %v", err)
 				return

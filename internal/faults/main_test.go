@@ -27,20 +27,19 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	pgtest.Main(m)
+	pgtest.MainWith(m, func(ctx context.Context, pool *pgxpool.Pool) error {
+		_, err := schema.Migrate(ctx, pool, schema.Default)
+		return err
+	})
 }
 
 // patience bounds what should take no time at all.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // database returns a pool on a new database with Pawl's tables.
 func database(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool := pgtest.Pool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
-	return pool
+	return pgtest.Pool(t)
 }
 
 // poolOf returns another pool on the same database.

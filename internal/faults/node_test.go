@@ -32,6 +32,10 @@ const (
 	nodeDatabase = "PAWL_FAULTS_NODE_DATABASE"
 	nodeAddress  = "PAWL_FAULTS_NODE_ADDRESS"
 	nodeProvider = "PAWL_FAULTS_NODE_PROVIDER" // where orders are paid; "" for a node without orders
+	nodeNATS     = "PAWL_FAULTS_NODE_NATS"     // the server of the sink "nats"; "" for a node without
+	nodeWebhook  = "PAWL_FAULTS_NODE_WEBHOOK"  // the endpoint of the sink "webhook"; "" for a node without
+	nodeSecret   = "PAWL_FAULTS_NODE_SECRET"   // what it is signed with
+	nodeInbox    = "PAWL_FAULTS_NODE_INBOX"    // the server of the bank's messages; "" for a node that gets none
 )
 
 // isNode reports whether this process is a node.
@@ -50,6 +54,17 @@ func runNode() error {
 		config.Workflows = append(config.Workflows, order.Workflow(&provider.Client{URL: url}))
 		config.InFlight.Lease = shortLease
 	}
+	if url := os.Getenv(nodeInbox); url != "" {
+		source, err := bankSource(url)
+		if err != nil {
+			return err
+		}
+		withBank(&config, source)
+	}
+	if config.Sinks, err = nodeSinks(); err != nil {
+		return err
+	}
+	config.SinkLease = sinkLease
 	e, err := engine.New(config)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/examples/fines/fold"
 	"github.com/pawlhq/pawl/examples/fines/replay"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -107,8 +108,9 @@ func TestReplayToTwoNodesEndsAsTheFoldSays(t *testing.T) {
 func TestReplayEndsAsTheFoldSaysWhileConnectionsAreEnded(t *testing.T) {
 	pool := database(t)
 	e := start(t, pool, withFines)
-	ended := killer(t, pool, 150*time.Millisecond)
-	report := wantReplay(t, e, pool, replay.Config{Log: someEvents(t, 20_000), Targets: against(e)})
+	looks := pgtest.DirectTo(t, pool) // through a pooler it would be ended too
+	ended := killer(t, looks, 150*time.Millisecond)
+	report := wantReplay(t, e, looks, replay.Config{Log: someEvents(t, 20_000), Targets: against(e)})
 	n := ended()
 	t.Logf("%d connections were ended; %d answers were found by their keys", n, report.Found)
 	if n < 10 {

@@ -9,25 +9,44 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/localpg"
 )
 
 // limit bounds each step of the set-up and the clean-up of a test.
 const limit = 2 * time.Minute
 
+// EnvBouncer names the environment variable that has the tests run through a PgBouncer in transaction mode, when it is not
+// empty.
+const EnvBouncer = "PAWL_BOUNCER"
+
+// bouncerSessions is how many sessions of the server a database's tests share behind PgBouncer: so few that a session
+// soon meets somebody else, and enough for the transactions that tests keep open at once.
+const bouncerSessions = 20
+
 // shared is this process's use of the server. The first test that needs it connects.
 var shared struct {
-	mu     sync.Mutex
-	inMain bool
-	server *server
-	err    error // of the attempt to connect, which is not repeated
+	mu      sync.Mutex
+	inMain  bool
+	prepare Prepare
+	server  *server
+	err     error // of the attempt to connect, which is not repeated
 }
+
+// Prepare fills a database, past PgBouncer.
+type Prepare func(ctx context.Context, pool *pgxpool.Pool) error
 
 // Main is all that a package's TestMain needs to call. It runs the tests and then ends this process's use of the server.
 // When it returns, the testing package ends the process with the result of the tests.
-func Main(m *testing.M) {
+func Main(m *testing.M) { MainWith(m, nil) }
+
+// MainWith is Main for tests whose databases do not begin empty, but as copies of one that was prepared; which takes a
+// fraction of the time of preparing each.
+func MainWith(m *testing.M, prepare Prepare) {
 	shared.mu.Lock()
-	shared.inMain = true
+	shared.inMain, shared.prepare = true, prepare
 	shared.mu.Unlock()
 
 	m.Run()
@@ -48,6 +67,56 @@ func Main(m *testing.M) {
 // connected to it. The test fails if there is no server, or if its package does not call Main.
 func URL(t testing.TB) string {
 	t.Helper()
+	s, name := create(t)
+	return s.urlFor(name)
+}
+
+// DirectURL is URL, and never leads through PgBouncer. It is for tests about what a session keeps: LISTEN, settings,
+// prepared statements, process numbers.
+func DirectURL(t testing.TB) string {
+	t.Helper()
+	s, name := create(t)
+	return s.directURLFor(name)
+}
+
+// BouncerURL is URL, and always leads through PgBouncer. The test is skipped where there is none.
+func BouncerURL(t testing.TB) string {
+	t.Helper()
+	s, name := create(t)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	b, err := s.bouncer(ctx)
+	if errors.Is(err, localpg.ErrNoBouncer) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	return b.Through(s.directURLFor(name))
+}
+
+// Direct leads past PgBouncer to the database of a URL that this package gave.
+func Direct(t testing.TB, through string) string {
+	t.Helper()
+	s, err := connect()
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	config, err := pgx.ParseConfig(through)
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	return s.directURLFor(config.Database)
+}
+
+// DirectTo is a pool past PgBouncer to the database of a pool that leads to one of this package's.
+func DirectTo(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
+	t.Helper()
+	return open(t, Direct(t, pool.Config().ConnString()))
+}
+
+func create(t testing.TB) (*server, string) {
+	t.Helper()
 	s, err := connect()
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
@@ -65,14 +134,25 @@ func URL(t testing.TB) string {
 			t.Errorf("pgtest: %v", err)
 		}
 	})
-	return s.urlFor(name)
+	return s, name
 }
 
 // Pool returns a pool of connections to a new, empty database, as URL does. Both end with the test, which fails if it
 // has not given back its connections 10 seconds later.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), URL(t))
+	return open(t, URL(t))
+}
+
+// DirectPool is Pool, and never leads through PgBouncer.
+func DirectPool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return open(t, DirectURL(t))
+}
+
+func open(t testing.TB, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), url)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -101,7 +181,9 @@ func connect() (*server, error) {
 	if shared.server == nil && shared.err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
-		shared.server, shared.err = openServer(ctx)
+		if shared.server, shared.err = openServer(ctx); shared.err == nil {
+			shared.server.prepare = shared.prepare
+		}
 	}
 	return shared.server, shared.err
 }

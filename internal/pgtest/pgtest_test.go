@@ -70,7 +70,7 @@ func TestAPackageWithoutMainIsTold(t *testing.T) {
 
 func TestWaitBlockedSeesAStatementThatWaitsForALock(t *testing.T) {
 	t.Parallel()
-	pool := Pool(t)
+	pool := DirectPool(t)
 	ctx := t.Context()
 	if _, err := pool.Exec(ctx, `CREATE TABLE spot (id int PRIMARY KEY); INSERT INTO spot VALUES (1)`); err != nil {
 		t.Fatal(err)

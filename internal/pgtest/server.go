@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -31,6 +32,15 @@ type server struct {
 	held  *pgxpool.Conn // holds the advisory lock
 	owner uint32
 	count atomic.Int64
+
+	pooled bool // the tests run through PgBouncer
+	mu     sync.Mutex
+	front  *localpg.Bouncer // nil until a test needs it
+
+	prepare  Prepare // nil: databases begin empty
+	once     sync.Once
+	template string // what they are copies of
+	err      error  // of making that
 }
 
 // openServer finds the server, takes the owner's lock and drops the databases whose owners are gone.
@@ -65,11 +75,24 @@ func openServer(ctx context.Context) (_ *server, err error) {
 	if _, err = s.held.Exec(ctx, `SELECT pg_advisory_lock($1, $2)`, int32(lockClass), int32(s.owner)); err != nil {
 		return nil, fmt.Errorf("take the lock that names our databases: %w", err)
 	}
+	if s.pooled = os.Getenv(EnvBouncer) != ""; s.pooled {
+		if _, err := s.bouncer(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", EnvBouncer, err)
+		}
+	}
 	return s, s.sweep(ctx)
 }
 
 // close ends the use of the server, and the server if nobody else uses it.
-func (s *server) close() error {
+func (s *server) close() (err error) {
+	if s.front != nil {
+		err = s.front.Stop()
+	}
+	if s.template != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		err = errors.Join(err, s.drop(ctx, s.template))
+	}
 	if s.held != nil {
 		s.held.Release()
 	}
@@ -77,16 +100,45 @@ func (s *server) close() error {
 		s.admin.Close()
 	}
 	if s.local != nil {
-		return s.local.Stop()
+		err = errors.Join(err, s.local.Stop())
 	}
-	return nil
+	return err
 }
 
-// create makes a database from template0, which nobody can be connected to, so that tests never hinder each other.
+// create makes a database for a test.
 func (s *server) create(ctx context.Context) (name string, err error) {
+	if s.prepare == nil {
+		return s.copyOf(ctx, "template0")
+	}
+	s.once.Do(func() { s.template, s.err = s.prepared(ctx) })
+	if s.err != nil {
+		return "", s.err
+	}
+	return s.copyOf(ctx, s.template)
+}
+
+// copyOf copies a database that nobody is connected to, so that tests never hinder each other.
+func (s *server) copyOf(ctx context.Context, template string) (name string, err error) {
 	name = fmt.Sprintf("%s%d_%08x_%d", namePrefix, os.Getpid(), s.owner, s.count.Add(1))
-	if _, err := s.admin.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE template0"); err != nil {
+	sql := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + pgx.Identifier{template}.Sanitize()
+	if _, err := s.admin.Exec(ctx, sql); err != nil {
 		return "", fmt.Errorf("create a database: %w", err)
+	}
+	return name, nil
+}
+
+// prepared makes the database that those of the tests are copies of.
+func (s *server) prepared(ctx context.Context) (name string, err error) {
+	if name, err = s.copyOf(ctx, "template0"); err != nil {
+		return "", err
+	}
+	pool, err := pgxpool.New(ctx, s.directURLFor(name))
+	if err != nil {
+		return "", fmt.Errorf("connect: %w", err)
+	}
+	defer pool.Close()
+	if err := s.prepare(ctx, pool); err != nil {
+		return "", fmt.Errorf("prepare the tests' databases: %w", err)
 	}
 	return name, nil
 }
@@ -126,8 +178,26 @@ func (s *server) sweep(ctx context.Context) error {
 	return nil
 }
 
-// urlFor replaces the database in the connection string, which is a URL or a list of keywords and values.
+// bouncer returns this process's PgBouncer. The first call starts it.
+func (s *server) bouncer(ctx context.Context) (_ *localpg.Bouncer, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.front == nil {
+		s.front, err = localpg.StartBouncer(ctx, s.base, bouncerSessions)
+	}
+	return s.front, err
+}
+
+// urlFor names a database, through PgBouncer where the tests run so.
 func (s *server) urlFor(name string) string {
+	if s.pooled {
+		return s.front.Through(s.directURLFor(name))
+	}
+	return s.directURLFor(name)
+}
+
+// directURLFor replaces the database in the connection string, which is a URL or a list of keywords and values.
+func (s *server) directURLFor(name string) string {
 	if u, err := url.Parse(s.base); err == nil && strings.HasPrefix(u.Scheme, "postgres") {
 		u.Path, u.RawPath = "/"+name, ""
 		return u.String()

@@ -40,7 +40,7 @@ func process(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(s.urlFor(name))
+	fmt.Println(s.directURLFor(name))
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func exists(t *testing.T, s *server, name string) (found bool) {
 
 func TestProcessesShareAServerAndDatabasesOfAKilledOneAreDropped(t *testing.T) {
 	t.Parallel()
-	own := URL(t)
+	own := DirectURL(t) // a PgBouncer is each process's own
 	s, err := connect()
 	if err != nil {
 		t.Fatal(err)
@@ -110,6 +110,7 @@ func TestProcessesShareAServerAndDatabasesOfAKilledOneAreDropped(t *testing.T) {
 }
 
 func TestTheServerOfDATABASE_URLIsUsed(t *testing.T) {
+	t.Setenv(EnvBouncer, "")
 	local, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true})
 	if err != nil {
 		t.Fatal(err)

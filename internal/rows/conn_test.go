@@ -203,7 +203,7 @@ func TestACanceledContextEndsTheMessageAndTheConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			holder := pgtest.Pool(t)
+			holder := pgtest.DirectPool(t)
 			if _, err := holder.Exec(t.Context(), "CREATE TABLE closed (n int); CREATE TABLE spot (n int); INSERT INTO spot VALUES (1)"); err != nil {
 				t.Fatal(err)
 			}
@@ -258,7 +258,7 @@ func (d *deadlineConn) SetDeadline(at time.Time) error {
 // connection that may belong to somebody else, also when a message failed.
 func TestADeadlineIsTakenBack(t *testing.T) {
 	t.Parallel()
-	config, err := pgx.ParseConfig(pgtest.URL(t))
+	config, err := pgx.ParseConfig(pgtest.DirectURL(t))
 	if err != nil {
 		t.Fatal(err)
 	}

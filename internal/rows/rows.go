@@ -6,6 +6,7 @@ package rows
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -259,6 +260,13 @@ func (s *Set) Time(v time.Time) {
 	c := s.advance()
 	c.length(8)
 	c.buf = binary.BigEndian.AppendUint64(c.buf, uint64(v.UnixMicro()-pgEpoch))
+}
+
+// Infinity adds the timestamptz that is after all others.
+func (s *Set) Infinity() {
+	c := s.advance()
+	c.length(8)
+	c.buf = binary.BigEndian.AppendUint64(c.buf, math.MaxInt64)
 }
 
 // TimeOrNull adds a timestamptz, or NULL for the zero time.

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // connect opens a connection to an empty database.
 func connect(t testing.TB) *pgx.Conn {
 	t.Helper()
-	pg, err := pgx.Connect(t.Context(), pgtest.URL(t))
+	pg, err := pgx.Connect(t.Context(), pgtest.DirectURL(t))
 	if err != nil {
 		t.Fatal(err)
 	}

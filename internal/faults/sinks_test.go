@@ -1,0 +1,220 @@
+package faults
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inbox/signature"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink/jetstream"
+	"github.com/pawlhq/pawl/outbox/sink/webhook"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// sinkLease lets the tests die often.
+const sinkLease = 1500 * time.Millisecond
+
+// nodeSinks are the sinks that a node's environment names.
+func nodeSinks() ([]relay.Sink, error) {
+	// No event is given up: what is tested is that all arrive.
+	retry := workflow.Retry{Attempts: 1_000_000, First: 5 * time.Millisecond, Max: 100 * time.Millisecond}
+	var sinks []relay.Sink
+	if url := os.Getenv(nodeNATS); url != "" {
+		to, err := jetstream.New(jetstream.Config{URL: url})
+		if err != nil {
+			return nil, err
+		}
+		sinks = append(sinks, relay.Sink{Name: "nats", To: to, Retry: retry, Batch: 64})
+	}
+	if url := os.Getenv(nodeWebhook); url != "" {
+		secret, err := signature.ParseSecret(os.Getenv(nodeSecret))
+		if err != nil {
+			return nil, err
+		}
+		to, err := webhook.New(webhook.Config{URL: url, Secrets: []signature.Secret{secret}, Timeout: stall / 2,
+			PlainHTTP: true, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+		if err != nil {
+			return nil, err
+		}
+		sinks = append(sinks, relay.Sink{Name: "webhook", To: to, Retry: retry, Batch: 8, Calls: 32})
+	}
+	return sinks, nil
+}
+
+// killings is a test in which the node that delivers to a sink is killed in the
+// middle of its work, over and over. PAWL_FULL=1 makes it 100 times during
+// 100,000 events.
+type killings struct {
+	t       *testing.T
+	pool    *pgxpool.Pool
+	e       *engine.Engine // publishes, and delivers nothing
+	sink    string
+	env     []string
+	arrived func() int // events, with repetitions
+	nodes   map[string]*node
+	busy    int // kills while something was still to be delivered
+}
+
+const (
+	killedRounds, allKilledRounds = 6, 100
+	counters                      = 50
+	announced                     = 10 // of each counter in a round; each is two events
+)
+
+func newKillings(t *testing.T, sink string, arrived func() int, env ...string) *killings {
+	t.Helper()
+	pool := database(t)
+	k := &killings{t: t, pool: pool, e: start(t, pool), sink: sink, env: env, arrived: arrived, nodes: map[string]*node{}}
+	for range 2 {
+		k.launch()
+	}
+	return k
+}
+
+// launch starts a node that can deliver.
+func (k *killings) launch() {
+	k.t.Helper()
+	n := startNode(k.t, k.pool, k.env...)
+	k.nodes[fmt.Sprintf("-%d-", n.command.Process.Pid)] = n
+}
+
+// info is how the sink stands.
+func (k *killings) info() transitions.SinkInfo {
+	k.t.Helper()
+	list, err := k.e.Sinks(bounded(k.t), "")
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	for _, i := range list {
+		if i.Name == k.sink {
+			return i
+		}
+	}
+	return transitions.SinkInfo{Lag: 1} // no node has come to it yet
+}
+
+// run publishes round after round, each with a kill in it, and waits until
+// everything is delivered. It returns how many kills there were.
+func (k *killings) run() int {
+	k.t.Helper()
+	rounds := killedRounds
+	if os.Getenv("PAWL_FULL") != "" {
+		rounds = allKilledRounds
+	}
+	var names []transitions.Command
+	for i := range counters {
+		names = append(names, opening(fmt.Sprint(i)))
+	}
+	k.publish(names)
+	for round := range rounds {
+		var cs []transitions.Command
+		for n := range announced {
+			for i := range counters {
+				cs = append(cs, onCounter(fmt.Sprint(i), "announce", fmt.Sprintf("%d-%d", round, n), `{"by":1}`))
+			}
+		}
+		due := k.arrived() + 1 + rand.IntN(2*len(cs)*3/4)
+		var publishing sync.WaitGroup
+		publishing.Go(func() { k.publish(cs) })
+		waitUntil(k.t, "some events arrive", func() bool { return k.arrived() >= due })
+		k.kill()
+		publishing.Wait()
+		k.launch()
+	}
+	waitUntil(k.t, "everything is delivered", func() bool {
+		i := k.info()
+		return i.Lag == 0 && i.Aside == 0
+	})
+	if i := k.info(); i.DeadLetters != 0 || i.Parked != 0 {
+		k.t.Errorf("%d events were given up", i.Parked)
+	}
+	if k.busy < rounds/2 {
+		k.t.Errorf("of %d kills only %d came while there was something to deliver: the test proves little", rounds, k.busy)
+	}
+	return rounds
+}
+
+// kill kills the node that has the sink.
+func (k *killings) kill() {
+	k.t.Helper()
+	for {
+		holder := k.info().Node
+		for pid, n := range maps.All(k.nodes) {
+			if strings.Contains(holder, pid) {
+				n.kill()
+				delete(k.nodes, pid)
+				if k.info().Lag > 0 {
+					k.busy++
+				}
+				return
+			}
+		}
+		if len(k.nodes) == 0 {
+			k.t.Fatalf("nobody is left; the sink is with %q", holder)
+		}
+	}
+}
+
+func (k *killings) publish(cs []transitions.Command) {
+	for i, r := range k.e.SubmitMany(k.t.Context(), cs) {
+		if r.Err != nil {
+			k.t.Errorf("%s %s: %v", cs[i].Transition, cs[i].Key, r.Err)
+			return
+		}
+	}
+}
+
+// delivered is an event as a receiver has it: the id that it knows repetitions by,
+// and what the event says.
+type delivered struct {
+	id       string
+	instance uuid.UUID
+	version  int64
+}
+
+// wantAll fails the test unless these are exactly the events of the outbox, each
+// once, and those of one instance in its order.
+func (k *killings) wantAll(got []delivered) {
+	k.t.Helper()
+	rows, err := k.pool.Query(bounded(k.t), `SELECT position || '-' || ordinal, instance, version FROM pawl.outbox`)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	want := map[string]delivered{}
+	var d delivered
+	if _, err := pgx.ForEachRow(rows, []any{&d.id, &d.instance, &d.version}, func() error {
+		d.id = "default:" + d.id
+		want[d.id] = d
+		return nil
+	}); err != nil {
+		k.t.Fatal(err)
+	}
+	all := len(want)
+	last := map[uuid.UUID]delivered{}
+	for _, d := range got {
+		if w, is := want[d.id]; !is || w != d {
+			k.t.Errorf("%s is not an event, or is there twice", d.id)
+		}
+		delete(want, d.id)
+		if before := last[d.instance]; d.version < before.version || d.version == before.version && d.id < before.id {
+			k.t.Errorf("%s came after %s of the same instance", d.id, before.id)
+		}
+		last[d.instance] = d
+	}
+	if len(want) > 0 {
+		k.t.Errorf("%d of %d events never arrived", len(want), all)
+	}
+}
