@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -19,27 +20,63 @@ type Querier interface {
 type Table struct {
 	q       Querier
 	history string
+	at      string
+	asOf    string
 	chains  string
 	log     string
 }
 
 // New prepares to read with q. in puts the schema's name into a statement.
 func New(q Querier, in func(sql string) string) *Table {
-	return &Table{q: q, history: in(historySQL), chains: in(chainsSQL), log: in(logSQL)}
+	return &Table{q: q, history: in(historySQL), at: in(atSQL), asOf: in(asOfSQL), chains: in(chainsSQL), log: in(logSQL)}
 }
 
-const historySQL = `
-SELECT version, position, workflow, transition, coalesce(from_state, ''), to_state, actor, coalesce(reason, ''),
-	payload::text, data::text, scope, key, at, hash
+const (
+	entryColumns = `version, position, workflow, transition, coalesce(from_state, ''), to_state, actor, coalesce(reason, ''),
+	payload::text, data::text, scope, key, at, hash`
+
+	historySQL = `
+SELECT ` + entryColumns + `
 FROM pawl.audit
 WHERE tenant = $1 AND instance = $2 AND version > $3
 ORDER BY version
 LIMIT $4`
 
+	atSQL = `SELECT ` + entryColumns + ` FROM pawl.audit WHERE tenant = $1 AND instance = $2 AND version = $3`
+
+	// asOfSQL reads back from the newest version. The times of an instance's
+	// versions rise as these do, but for what the clocks of two nodes differ by, so
+	// an index by time would be paid by every transition for little.
+	asOfSQL = `
+SELECT ` + entryColumns + `
+FROM pawl.audit
+WHERE tenant = $1 AND instance = $2 AND at <= $3
+ORDER BY version DESC
+LIMIT 1`
+)
+
 // History returns the entries of an instance after a version, oldest first, at
 // most limit.
 func (t *Table) History(ctx context.Context, tenant string, instance uuid.UUID, after int64, limit int) ([]transitions.Entry, error) {
-	found, err := t.q.Query(ctx, t.history, tenant, instance, after, limit)
+	return t.entries(ctx, tenant, instance, t.history, after, limit)
+}
+
+// At returns the entry that made a version of an instance; none where there is
+// none.
+func (t *Table) At(ctx context.Context, tenant string, instance uuid.UUID, version int64) ([]transitions.Entry, error) {
+	return t.entries(ctx, tenant, instance, t.at, version)
+}
+
+// AsOf returns the newest entry of an instance that is not later than a time, in
+// microseconds; none where there is none.
+func (t *Table) AsOf(ctx context.Context, tenant string, instance uuid.UUID, at time.Time) ([]transitions.Entry, error) {
+	return t.entries(ctx, tenant, instance, t.asOf, at.Truncate(time.Microsecond))
+}
+
+func (t *Table) entries(ctx context.Context, tenant string, instance uuid.UUID, sql string, args ...any) ([]transitions.Entry, error) {
+	// Planned whenever it runs: a plan that was made while the table was all but
+	// empty, and kept, would scan it when it is full.
+	found, err := t.q.Query(ctx, sql, append([]any{pgx.QueryExecModeCacheDescribe, tenant, instance}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}

@@ -3,6 +3,7 @@ package audit_test
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -55,6 +56,35 @@ func TestHistoryIsOfOneTenantsInstance(t *testing.T) {
 		got, err := b.table.History(t.Context(), name, id, 0, 10)
 		if err != nil || len(got) != 0 {
 			t.Errorf("%s, %s: got %+v, %v", name, id, got, err)
+		}
+	}
+}
+
+func TestEntriesAreFoundByVersionAndByTime(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	for i, want := range b.entries[second] {
+		got, err := b.table.At(t.Context(), tenant, second, want.Version)
+		if err != nil || !reflect.DeepEqual(got, b.entries[second][i:i+1]) {
+			t.Errorf("version %d: got %+v, %v", want.Version, got, err)
+		}
+		for _, after := range []time.Duration{0, 999 * time.Nanosecond, 900 * time.Millisecond} {
+			got, err = b.table.AsOf(t.Context(), tenant, second, want.At.Add(after))
+			if err != nil || !reflect.DeepEqual(got, b.entries[second][i:i+1]) {
+				t.Errorf("%s after version %d: got %+v, %v", after, want.Version, got, err)
+			}
+		}
+	}
+	for what, find := range map[string]func() ([]transitions.Entry, error){
+		"a version beyond": func() ([]transitions.Entry, error) { return b.table.At(t.Context(), tenant, second, 5) },
+		"version 0":        func() ([]transitions.Entry, error) { return b.table.At(t.Context(), tenant, second, 0) },
+		"another tenant":   func() ([]transitions.Entry, error) { return b.table.At(t.Context(), "other", second, 1) },
+		"before it was": func() ([]transitions.Entry, error) {
+			return b.table.AsOf(t.Context(), tenant, second, b.entries[second][0].At.Add(-time.Nanosecond))
+		},
+	} {
+		if got, err := find(); err != nil || len(got) != 0 {
+			t.Errorf("%s: got %+v, %v", what, got, err)
 		}
 	}
 }

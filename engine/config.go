@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -17,7 +19,10 @@ import (
 type Config struct {
 	// Pool is used for reads, and says how to connect: the pipeline opens a few
 	// connections of its own with the same parameters. The engine does not close
-	// it.
+	// it. Behind a pooler in transaction mode, such as PgBouncer, its
+	// DefaultQueryExecMode must be Exec (default_query_exec_mode=exec in the
+	// connection string), CacheDescribe or SimpleProtocol; then nothing of the
+	// engine's stays in a session of the database.
 	Pool *pgxpool.Pool
 
 	// Workflows are the definitions that this node runs. Several versions of one
@@ -27,24 +32,49 @@ type Config struct {
 	// Schema is the PostgreSQL schema of Pawl's tables. Default "pawl".
 	Schema string
 
-	// Replay is how long the answer to a command is replayed. After it a late
-	// duplicate is refused, and never runs again. Default 24 h.
+	// Replay is how long the answer to a command is replayed where its workflow
+	// does not say it; see workflow.Horizons. Default 24 h.
 	Replay time.Duration
 
 	// Now is the clock of decisions, for tests. Default: the system's, corrected
 	// to the database's.
 	Now func() time.Time
 
+	// Listen is the connection string for the one connection that hears other
+	// nodes' notifications. Behind a pooler in transaction mode it must lead past
+	// the pooler, where LISTEN does not work. Default: as Pool connects.
+	Listen string
+
 	// PollOnly lets nodes hear of each other only by looking into the database once
-	// a second, neither sending nor hearing notifications. It is for tests, and for
-	// a pool behind PgBouncer in transaction mode, where LISTEN does not work.
+	// a second, neither sending nor hearing notifications. A node behind a pooler
+	// without Listen does so.
 	PollOnly bool
+
+	// Sources are where messages come from. The engine runs them from Start to Stop,
+	// and consumes what they receive.
+	Sources []inbox.Source
+
+	// MaxDeliveries is how often a message is delivered whose instance is not there,
+	// before it is on the list of dead messages. It counts where the source does.
+	// Default 20.
+	MaxDeliveries int
 
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger
 
-	Pipeline PipelineConfig
-	InFlight InFlightConfig
+	Pipeline  PipelineConfig
+	InFlight  InFlightConfig
+	Retention RetentionConfig
+
+	// Sinks are the receivers of the events. Nodes with the same sinks share the
+	// work: of all that have a sink one delivers to it. The engine closes them when
+	// it stops.
+	Sinks []relay.Sink
+
+	// SinkLease is how long a node's sinks are left alone after its death; then
+	// others take them over. Default 6.3 s, which is three looks; a shorter one
+	// makes the looks more frequent. At least 600 ms.
+	SinkLease time.Duration
 }
 
 // InFlightConfig says how this node works on commands in flight.
@@ -57,6 +87,21 @@ type InFlightConfig struct {
 	// Lease is how long a worker holds a command without a heartbeat. When a node
 	// dies, others take over what it held after that. Default 30 s; at least 100 ms.
 	Lease time.Duration
+}
+
+// RetentionConfig says how long what is done with is kept, and how it goes. One node
+// of the database does it for all.
+type RetentionConfig struct {
+	// Off keeps this node from it. The others do it, or SQL callers with pawl.purge.
+	Off bool
+
+	// Outbox is how old an event is at least when it is removed. It is kept for
+	// longer while a sink has not got it, and goes with the others of its week.
+	// Default 30 days; at least a day.
+	Outbox time.Duration
+
+	// Batch is how many keys are seen to in one transaction, at most. Default 2000.
+	Batch int
 }
 
 // PipelineConfig tunes the commit pipeline. The zero value is right for most.
@@ -85,6 +130,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("engine: Config.Schema: %w", err)
 	}
 	setDefault(&c.Replay, 24*time.Hour)
+	setDefault(&c.MaxDeliveries, 20)
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
@@ -98,6 +144,11 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&p.LockWait, 15*time.Second)
 	setDefault(&p.Outage, 30*time.Second)
 	setDefault(&p.HookTimeout, 30*time.Second)
+	setDefault(&c.Retention.Outbox, 30*24*time.Hour)
+	if c.Retention.Outbox < minOutbox {
+		return c, fmt.Errorf("engine: Config.Retention.Outbox is less than %s", minOutbox)
+	}
+	setDefault(&c.Retention.Batch, 2000)
 	f := &c.InFlight
 	setDefault(&f.Workers, 100)
 	f.Workers = max(f.Workers, 0)
@@ -105,15 +156,41 @@ func (c Config) withDefaults() (Config, error) {
 	if f.Lease < minLease {
 		return c, fmt.Errorf("engine: Config.InFlight.Lease is less than %s", minLease)
 	}
-	for name, v := range map[string]int64{"Replay": int64(c.Replay), "Committers": int64(p.Committers), "Lanes": int64(p.Lanes),
+	setDefault(&c.SinkLease, looks*sinkPace)
+	if c.SinkLease < minSinkLease {
+		return c, fmt.Errorf("engine: Config.SinkLease is less than %s", minSinkLease)
+	}
+	for name, v := range map[string]int64{"Replay": int64(c.Replay), "MaxDeliveries": int64(c.MaxDeliveries), "Committers": int64(p.Committers), "Lanes": int64(p.Lanes),
 		"QueueSize": int64(p.QueueSize), "QueueBytes": int64(p.QueueBytes), "GroupSize": int64(p.GroupSize), "GroupBytes": int64(p.GroupBytes),
-		"LockWait": int64(p.LockWait), "Outage": int64(p.Outage), "HookTimeout": int64(p.HookTimeout)} {
+		"LockWait": int64(p.LockWait), "Outage": int64(p.Outage), "HookTimeout": int64(p.HookTimeout),
+		"Retention.Batch": int64(c.Retention.Batch)} {
 		if v < 0 {
 			return c, fmt.Errorf("engine: Config: %s is negative", name)
 		}
 	}
 	return c, nil
 }
+
+// pace is how often a node looks for what nobody has told it of, for its commands
+// in flight and for its sinks. Both together ask at most once a second, and leave
+// room for what is rarer.
+func (c *Config) pace() time.Duration {
+	if len(c.Sinks) > 0 {
+		return sinkPace
+	}
+	return 1050 * time.Millisecond
+}
+
+const (
+	sinkPace = 2100 * time.Millisecond
+	// looks prolong a lease: two may be late before it is lost.
+	looks        = 3
+	minSinkLease = looks * 200 * time.Millisecond
+)
+
+// minOutbox leaves readers that are not sinks time to come back: nothing else holds
+// an event for them.
+const minOutbox = 24 * time.Hour
 
 // minLease leaves time for a few heartbeats, on a busy machine.
 const minLease = 100 * time.Millisecond

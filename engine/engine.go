@@ -15,28 +15,41 @@ import (
 	"github.com/pawlhq/pawl/engine/feed"
 	"github.com/pawlhq/pawl/engine/hints"
 	"github.com/pawlhq/pawl/engine/inflight"
+	"github.com/pawlhq/pawl/engine/retention"
 	"github.com/pawlhq/pawl/engine/watch"
+	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // Engine runs workflows on one database. It is safe for concurrent use. Several
 // engines, in one or many processes, may share a database.
 type Engine struct {
-	config   Config
-	registry *registry
-	queries  *queries
-	pipeline *commit.Pipeline
-	inflight *inflight.Runner
-	leases   *pgxpool.Pool // the runner's own
-	hints    *hints.Exchange
-	feed     *feed.Feed
-	watch    *watch.Hub
-	audit    *audit.Table
-	pauses   *pauses
-	names    *names
-	started  bool
+	config    Config
+	registry  *registry
+	queries   *queries
+	pipeline  *commit.Pipeline
+	inflight  *inflight.Runner
+	leases    *pgxpool.Pool // the runner's own
+	relay     *relay.Relay
+	letters   *pgxpool.Pool // the relay's own
+	sinks     *relay.Table
+	hints     *hints.Exchange
+	feed      *feed.Feed
+	watch     *watch.Hub
+	audit     *audit.Table
+	pauses    *pauses
+	retention *retention.Runner
+	names     *names
+	polls     bool // behind a pooler, with nowhere to listen
+	inbox     *inbox.Table
+	takers    map[string][]transitions.Taker // of messages, by consumer
+	sources   *inbox.Runner
+	started   bool
 }
 
 // New checks the configuration and builds the workflows. It does not touch the
@@ -46,45 +59,81 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := newRegistry(c.Workflows)
+	r, err := newRegistry(c.Workflows, c.Replay)
 	if err != nil {
 		return nil, err
 	}
 	in := func(sql string) string { return schema.In(c.Schema, sql) }
 	log := outbox.New(c.Pool, in)
 	e := &Engine{config: c, registry: r, queries: newQueries(c.Pool, in), audit: audit.New(c.Pool, in), names: newNames(),
-		pauses: newPauses(c.Pool, in)}
-	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: e.connect, Channel: c.Schema, Log: c.Log, Off: c.PollOnly})
+		pauses: newPauses(c.Pool, in), sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
+	e.polls = c.Listen == "" && pooler.Expected(c.Pool.Config().ConnConfig)
+	listen, err := e.listener()
+	if err != nil {
+		return nil, err
+	}
+	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || e.polls})
+	e.takers = transitions.Takers(r.newest, func(name string) []*workflow.Workflow { return r.byName[name][1:] })
+	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
 	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Announce: e.hints.Head})
 	e.watch = watch.New(watch.Config{Read: e.queries.records, Announce: e.hints.Changed, Now: e.now, Log: c.Log})
 	node := nodeName()
 	e.pipeline = commit.New(commit.Config{
-		Connect: e.connect, Schema: c.Schema, Statements: commit.NewStatements(in), Definition: r.find,
-		Committed: e.feed.Committed, Paused: e.pauses.has, Now: c.Now, Log: c.Log,
+		Connect: e.connect, Pooled: pooler.Expected(c.Pool.Config().ConnConfig), Schema: c.Schema, Statements: commit.NewStatements(in), Definition: r.find,
+		Committed: e.committed, Paused: e.pauses.has, Now: c.Now, Log: c.Log,
 		Flights: flights{e}, Node: node, Lease: c.InFlight.Lease,
 		Committers: c.Pipeline.Committers, Lanes: c.Pipeline.Lanes, QueueSize: c.Pipeline.QueueSize, QueueBytes: c.Pipeline.QueueBytes,
 		GroupSize: c.Pipeline.GroupSize, GroupBytes: c.Pipeline.GroupBytes, LockWait: c.Pipeline.LockWait,
-		Outage: c.Pipeline.Outage, HookTimeout: c.Pipeline.HookTimeout, Horizon: c.Replay,
+		Outage: c.Pipeline.Outage, HookTimeout: c.Pipeline.HookTimeout, Horizons: r.horizons,
 	})
-	e.inflight, err = e.newInflight(in, node)
-	return e, err
+	e.retention = e.newRetention(in, node)
+	if e.inflight, err = e.newInflight(in, node); err != nil {
+		return nil, err
+	}
+	if e.relay, err = e.newRelay(in, node); err != nil {
+		e.leases.Close()
+		return nil, err
+	}
+	return e, nil
 }
 
 // connect opens a connection with the pool's parameters.
 func (e *Engine) connect(ctx context.Context, name string) (*pgx.Conn, error) {
-	c := e.config.Pool.Config().ConnConfig.Copy()
-	c.RuntimeParams["application_name"] = name
-	return pgx.ConnectConfig(ctx, c)
+	return connector(e.config.Pool.Config().ConnConfig)(ctx, name)
+}
+
+// connector opens connections with the parameters of c, and a name of their own.
+func connector(c *pgx.ConnConfig) func(ctx context.Context, name string) (*pgx.Conn, error) {
+	return func(ctx context.Context, name string) (*pgx.Conn, error) {
+		named := c.Copy()
+		named.RuntimeParams["application_name"] = name
+		return pgx.ConnectConfig(ctx, named)
+	}
+}
+
+// listener returns how to connect to hear other nodes.
+func (e *Engine) listener() (func(ctx context.Context, name string) (*pgx.Conn, error), error) {
+	if e.config.Listen == "" {
+		return e.connect, nil
+	}
+	config, err := pgx.ParseConfig(e.config.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("engine: Config.Listen: %w", err)
+	}
+	return connector(config), nil
 }
 
 // Start checks that the schema is the one that this program needs, records the
-// definitions, and begins to work. ctx bounds only the start.
+// definitions and the sinks, and begins to work. ctx bounds only the start.
 //
-// Errors: schema.ErrBehind, schema.ErrNewer, a workflow that changed under its
+// Errors: a pooler that Config.Pool is not made for, schema.ErrBehind, schema.ErrNewer, a workflow that changed under its
 // version, those of the database.
 func (e *Engine) Start(ctx context.Context) error {
 	if e.started {
 		return errors.New("engine: started twice")
+	}
+	if err := pooler.Check(ctx, e.config.Pool); err != nil {
+		return err
 	}
 	if err := schema.Check(ctx, e.config.Pool, e.config.Schema); err != nil {
 		return err
@@ -92,7 +141,13 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.registry.record(ctx, e.config.Pool, e.config.Schema); err != nil {
 		return err
 	}
+	if err := e.registry.recordHorizons(ctx, e.config.Pool, e.config.Schema); err != nil {
+		return err
+	}
 	if err := e.registry.warn(ctx, e.config); err != nil {
+		return err
+	}
+	if err := e.makePartitions(ctx); err != nil {
 		return err
 	}
 	if err := e.pauses.load(ctx); err != nil {
@@ -103,24 +158,38 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	e.feed.Start()
 	e.watch.Start()
-	e.hints.Start(hints.Listener{Head: e.feed.Heard, Changed: e.heard, Due: e.inflight.Wake})
+	if e.polls && !e.config.PollOnly {
+		e.config.Log.Info("connecting as through a pooler: nodes hear of each other by polling, until Config.Listen leads past it")
+	}
+	e.hints.Start(hints.Listener{Head: e.headHeard, Changed: e.heard, Due: e.inflight.Wake, Sinks: e.relay.Wake})
 	e.inflight.Start()
+	e.sources.Start()
+	e.retention.Start()
 	e.started = true
+	if err := e.relay.Start(ctx); err != nil {
+		e.Stop(ctx)
+		return err
+	}
 	return nil
 }
 
 // Stop takes no more commands, answers those that wait, ends every Follower,
-// Watcher and Await, and returns when all is done. When ctx ends first it gives
-// up on what is under way. Activities that are not done by half of ctx's time are
-// told to end, and what they leave goes to another node at once. It may be called
-// twice.
+// Watcher and Await, lets other nodes deliver to the sinks and closes them, and
+// returns when all is done. When ctx ends first it gives up on what is under way.
+// Activities that are not done by half of ctx's time are told to end, and what
+// they leave goes to another node at once. It may be called twice.
 func (e *Engine) Stop(ctx context.Context) {
 	defer e.leases.Close()
+	defer e.letters.Close()
 	if !e.started {
+		e.relay.Stop(ctx)
 		return
 	}
+	e.retention.Stop()
+	e.sources.Stop(ctx)
 	e.stopInflight(ctx)
 	e.pipeline.Stop(ctx)
+	e.relay.Stop(ctx)
 	e.feed.Stop()
 	e.watch.Stop()
 	e.hints.Stop()

@@ -105,9 +105,6 @@ var errLimit = workflow.Refuse("the limit is reached")
 func database(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	pool := pgtest.Pool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	exec(t, pool, ledgerSQL)
 	return pool
 }
@@ -115,7 +112,8 @@ func database(t testing.TB) *pgxpool.Pool {
 // newEngine starts an engine with the loans; change may alter its configuration.
 func newEngine(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config)) *engine.Engine {
 	t.Helper()
-	config := engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Log: slog.New(slog.DiscardHandler)}
+	config := engine.Config{Pool: pool, Listen: pgtest.Direct(t, pool.Config().ConnString()),
+		Workflows: []workflow.Source{loans(1)}, Log: slog.New(slog.DiscardHandler)}
 	for _, c := range change {
 		c(&config)
 	}

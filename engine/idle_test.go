@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -74,9 +75,40 @@ func TestAnIdleNodeAsksTheDatabaseOnceASecond(t *testing.T) {
 	}
 }
 
+// A node that delivers to sinks looks for work and how they stand, each half as
+// often.
+func TestAnIdleNodeWithSinksAsksTheDatabaseOnceASecond(t *testing.T) {
+	pool := database(t)
+	traced, queries := tracedPool(t, pool)
+	one, two := &receiver{}, &receiver{}
+	e := newEngine(t, traced, with(loans(1)), sinks(relay.Sink{Name: "one", To: one}, relay.Sink{Name: "two", To: two}))
+	submit(t, e, applied("1", 100))
+	delivered(t, e, "one", "two")
+	time.Sleep(8 * time.Second) // until the log is followed no longer; from here on, nothing happens
+	const quiet = 8400 * time.Millisecond
+	settled, before := len(queries.since(0)), newestOfPipeline(t, pool)
+	time.Sleep(quiet)
+	asked := queries.since(settled)
+	if n := len(asked); n > int(quiet/time.Second)+1 || n == 0 {
+		t.Errorf("%d queries in %s:\n%s", n, quiet, strings.Join(asked, "\n"))
+	}
+	if after := newestOfPipeline(t, pool); after != before {
+		t.Errorf("the pipeline's sessions did something while idle:\n%s\n%s", before, after)
+	}
+	if stats := e.SinkStats(); stats.Claimed != 2 || stats.Lost != 0 || stats.TakenOver != 0 {
+		t.Errorf("the leases did not last: %+v", stats)
+	}
+	submit(t, e, applied("2", 100)) // and it is there at once
+	begun := time.Now()
+	delivered(t, e, "one", "two")
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
 func newestOfPipeline(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
-	return query[string](t, pool, `SELECT string_agg(application_name || ' ' || query_start, ', ' ORDER BY application_name) FROM pg_stat_activity
+	return query[string](t, pool, `SELECT coalesce(string_agg(application_name || ' ' || query_start, ', ' ORDER BY application_name), '') FROM pg_stat_activity
 		WHERE datname = current_database() AND (application_name LIKE 'pawl committer%' OR application_name LIKE 'pawl lane%')`)
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine/commit"
@@ -35,11 +34,9 @@ func (f flights) Release(w *workflow.Workflow, step *workflow.Step) { f.e.inflig
 
 // Landed implements commit.Flights. Nobody watches a command yet that has just
 // been accepted.
-func (f flights) Landed(list []commit.Landed) {
-	work := make([]inflight.Landed, len(list))
+func (f flights) Landed(list []transitions.Landed) {
 	var changed []transitions.Ref
-	for i, l := range list {
-		work[i] = inflight.Landed(l)
+	for _, l := range list {
 		if l.Receipt != nil {
 			f.e.watch.Ended(l.Ref, *l.Receipt)
 		}
@@ -48,7 +45,7 @@ func (f flights) Landed(list []commit.Landed) {
 			changed = append(changed, l.Ref)
 		}
 	}
-	f.e.inflight.Landed(work)
+	f.e.inflight.Landed(list)
 	if len(changed) > 0 {
 		f.e.watch.Changed(changed)
 	}
@@ -58,35 +55,32 @@ func (f flights) Landed(list []commit.Landed) {
 // must not wait for whoever else uses the user's pool: a lease would be lost.
 const leaseConns = 2
 
-// leaseSettings are what these connections need, whatever the role's defaults
-// are: a row that another node has just changed is no error, and what the node has
-// begun it must not forget.
-const leaseSettings = `SET default_transaction_isolation = 'read committed';
-	SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`
-
-func (e *Engine) newInflight(in func(string) string, node string) (*inflight.Runner, error) {
+// leasePool is a pool for who holds leases, with up to conns connections.
+func (e *Engine) leasePool(name string, conns int) (*pgxpool.Pool, error) {
 	c := e.config.Pool.Config().Copy()
-	c.MaxConns, c.MinConns, c.MinIdleConns = leaseConns, 0, 0
-	c.ConnConfig.RuntimeParams["application_name"] = "pawl in flight"
-	users := c.AfterConnect
-	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		if users != nil {
-			if err := users(ctx, conn); err != nil {
-				return err
-			}
-		}
-		_, err := conn.Exec(ctx, leaseSettings, pgx.QueryExecModeSimpleProtocol)
-		return err
-	}
+	c.MaxConns, c.MinConns, c.MinIdleConns = int32(conns), 0, 0
+	c.ConnConfig.RuntimeParams["application_name"] = name
 	pool, err := pgxpool.NewWithConfig(context.Background(), c)
 	if err != nil {
-		return nil, fmt.Errorf("engine: the pool of commands in flight: %w", err)
+		return nil, fmt.Errorf("engine: the pool of %q: %w", name, err)
+	}
+	return pool, nil
+}
+
+func (e *Engine) newInflight(in func(string) string, node string) (*inflight.Runner, error) {
+	pool, err := e.leasePool("pawl in flight", leaseConns)
+	if err != nil {
+		return nil, err
 	}
 	e.leases = pool
 	return inflight.New(inflight.Config{
-		Pool: pool, Callers: e.config.Pool, In: in, Node: node, Workflows: slices.Sorted(maps.Keys(e.registry.byName)), Versions: func(name string) []*workflow.Workflow { return e.registry.byName[name] },
-		Submit: e.submitWaiting, Changed: e.watch.Changed, Hint: e.hints.Due, Polled: e.pipeline.SetClock, Paused: e.pauses.heard, Now: e.now,
-		Log: e.config.Log, Workers: e.config.InFlight.Workers, Lease: e.config.InFlight.Lease,
+		Pool: pool, Callers: e.config.Pool, In: in, Node: node,
+		Workflows: slices.Sorted(maps.Keys(e.registry.byName)),
+		Versions:  func(name string) []*workflow.Workflow { return e.registry.byName[name] },
+		Replay:    func(name string) time.Duration { return e.registry.horizons(name).Replay },
+		Submit:    e.submitWaiting, Changed: e.watch.Changed, Hint: e.hints.Due,
+		Polled: e.pipeline.SetClock, Paused: e.pauses.heard, Now: e.now, Log: e.config.Log,
+		Workers: e.config.InFlight.Workers, Lease: e.config.InFlight.Lease, Every: e.config.pace(),
 	}), nil
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // pauses is which workflows begin nothing new, as this node knows it. Other
-// nodes' changes are known within a second.
+// nodes' changes are known when it looks for due work.
 type pauses struct {
 	pool              *pgxpool.Pool
 	list, add, remove string
@@ -34,9 +34,20 @@ func newPauses(pool *pgxpool.Pool, in func(string) string) *pauses {
 		list: in("SELECT tenant, workflow, actor, coalesce(reason, ''), at FROM pawl.paused WHERE $1 = '' OR tenant = $1 ORDER BY tenant, workflow"),
 		add: in(`INSERT INTO pawl.paused (tenant, workflow, actor, reason, at) VALUES ($1, $2, $3, nullif($4, ''), $5)
 			ON CONFLICT (tenant, workflow) DO NOTHING`),
-		remove: in("DELETE FROM pawl.paused WHERE tenant = $1 AND workflow = $2"),
+		remove: in(resumeSQL),
 	}
 }
+
+// resumeSQL ends a pause. The time in it does not count for the scheduled commands
+// that became due meanwhile: nobody was to take them, so they are not given up for
+// it. Parameters: tenant, workflow, now.
+const resumeSQL = `
+WITH resumed AS (DELETE FROM pawl.paused WHERE tenant = $1 AND workflow = $2 RETURNING at)
+UPDATE pawl.command AS c SET run_at = c.run_at + ($3 - greatest(c.run_at, u.at)), revision = c.revision + 1, updated_at = $3
+FROM (SELECT found.row, r.at FROM resumed AS r CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command AS x
+	WHERE x.run_at <= $3 AND x.tenant = $1 AND x.workflow = $2 AND x.phase = 'scheduled' AND NOT starts_with(x.scope, '` + transitions.Reserved + `')
+	FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
+WHERE c.ctid = u.row`
 
 func (p *pauses) has(tenant, workflow string) bool {
 	p.mu.RLock()
@@ -91,8 +102,8 @@ func (p *pauses) of(ctx context.Context, tenant string) ([]transitions.PausedWor
 
 // PauseWorkflow lets the tenant's instances of a workflow finish what is in
 // flight, and begin nothing new: commands are refused with Paused, timers and
-// scheduled commands wait. It holds at once on this node, and within a second on
-// others. Pausing what is paused changes nothing.
+// scheduled commands wait. It holds at once on this node, and within about two
+// seconds on others. Pausing what is paused changes nothing.
 //
 // Errors: WorkflowNotFound, InvalidRequest, Unavailable.
 func (e *Engine) PauseWorkflow(ctx context.Context, tenant, name, actor, reason string) error {
@@ -118,7 +129,7 @@ func (e *Engine) ResumeWorkflow(ctx context.Context, tenant, name string) error 
 	if err != nil {
 		return err
 	}
-	return e.changePauses(ctx, e.pauses.remove, tenant, name)
+	return e.changePauses(ctx, e.pauses.remove, tenant, name, e.now())
 }
 
 // PausedWorkflows lists the workflows that the tenant has paused.

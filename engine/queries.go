@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -114,7 +115,11 @@ func (q *queries) instances(ctx context.Context, f transitions.Filter) (transiti
 		where(` AND id = $%d`, transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey))
 	}
 	if len(f.Attributes) > 0 {
-		where(` AND attributes @> $%d`, f.Attributes)
+		attributes, err := json.Marshal(f.Attributes, jsontext.AllowInvalidUTF8(true))
+		if err != nil {
+			return transitions.Page{}, readError("instances", err)
+		}
+		where(` AND attributes @> $%d::jsonb`, string(attributes))
 	}
 	where(` ORDER BY id LIMIT $%d`, f.Limit+1)
 	found, err := q.pool.Query(ctx, q.in(sql.String()), args...)

@@ -123,6 +123,16 @@ func (e *Engine) VerifyWithProgress(ctx context.Context, tenant string, id uuid.
 	return v, nil
 }
 
+// Readable reports whether the tenant's log can be read after a position. Errors:
+// EventsGone where retention has removed what comes next, Unavailable.
+func (e *Engine) Readable(ctx context.Context, tenant string, after int64) error {
+	err := e.feed.Readable(ctx, tenantOr(tenant), after)
+	if err == nil || workflow.CodeOf(err) == workflow.EventsGone {
+		return err
+	}
+	return readError("log", err)
+}
+
 // Head is the position of the tenant's newest transition, 0 for none.
 func (e *Engine) Head(ctx context.Context, tenant string) (int64, error) {
 	head, err := e.feed.Head(ctx, tenantOr(tenant))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
@@ -19,11 +20,12 @@ import (
 type registry struct {
 	newest []*workflow.Workflow // of each name, by name
 	byName map[string][]*workflow.Workflow
+	replay time.Duration // how long answers are replayed where a workflow does not say it
 }
 
 // newRegistry builds every definition and reports the mistakes of all.
-func newRegistry(sources []workflow.Source) (*registry, error) {
-	r := &registry{byName: map[string][]*workflow.Workflow{}}
+func newRegistry(sources []workflow.Source, replay time.Duration) (*registry, error) {
+	r := &registry{byName: map[string][]*workflow.Workflow{}, replay: replay}
 	var mistakes []error
 	for _, s := range sources {
 		w, err := s.Build()

@@ -155,6 +155,9 @@ func (e *Engine) prepare(ctx context.Context, q querier, c transitions.Command) 
 	if len(versions) == 0 {
 		return nil, errNoWorkflow(c.Workflow)
 	}
+	if err := c.CheckKeep(e.registry.horizons(c.Workflow)); err != nil {
+		return nil, err
+	}
 	return transitions.Prepare(c, versions[0], newID, versions[1:]...)
 }
 

@@ -214,12 +214,16 @@ func TestTwoTransactionsWithOneKeyHaveOneEffect(t *testing.T) {
 		r   transitions.Receipt
 		err error
 	}
+	var waiting uint32
+	if err := two.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&waiting); err != nil {
+		t.Fatal(err)
+	}
 	done := make(chan answer, 1)
 	go func() {
 		r, err := e.SubmitTx(t.Context(), two, applied("L-1", 100))
 		done <- answer{r, err}
 	}()
-	pgtest.WaitBlockedPID(t, pool, two.Conn().PgConn().PID())
+	pgtest.WaitBlockedPID(t, pool, waiting)
 	commitTx(t, one)
 	second := <-done
 	if second.err != nil || !second.r.Replayed || second.r.Instance != first.Instance || second.r.Position != 1 {

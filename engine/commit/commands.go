@@ -5,10 +5,12 @@ import (
 
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // The columns of a command, without the tenant. The row of a command that is
-// done at once has only the first kind; flightColumns has both.
+// done at once, and says nothing of its tombstone, has only the first kind;
+// flightColumns has both.
 var (
 	commandColumns = []rows.Column{
 		rows.Of("scope", rows.Text), rows.Of("key", rows.Text), rows.Of("fingerprint", rows.Bytea),
@@ -20,13 +22,14 @@ var (
 	flightColumns = append(commandColumns[:len(commandColumns):len(commandColumns)],
 		rows.Of("phase", rows.Text), rows.Of("attempt", rows.Int4), rows.Of("failures", rows.Int4), rows.Of("revision", rows.Int4),
 		rows.Of("claimed_by", rows.Text), rows.Of("run_at", rows.Timestamptz), rows.Of("request", rows.JSON),
-		rows.Of("updated_at", rows.Timestamptz))
+		rows.Of("updated_at", rows.Timestamptz), rows.Of("forget_at", rows.Timestamptz))
 	settledColumns = []rows.Column{
 		rows.Of("scope", rows.Text), rows.Of("key", rows.Text), rows.Of("seen", rows.Int4), rows.Of("was", rows.Text),
 		rows.Of("status", rows.Text), rows.Of("version", rows.Int8), rows.Of("code", rows.Int2), rows.Of("body", rows.Text),
 		rows.Of("finished_at", rows.Timestamptz), rows.Of("expires_at", rows.Timestamptz),
 		rows.Of("phase", rows.Text), rows.Of("attempt", rows.Int4), rows.Of("claimed_by", rows.Text),
 		rows.Of("run_at", rows.Timestamptz), rows.Of("request", rows.JSON), rows.Of("updated_at", rows.Timestamptz),
+		rows.Of("forget_at", rows.Timestamptz),
 	}
 	cancelledColumns = []rows.Column{
 		rows.Of("scope", rows.Text), rows.Of("key", rows.Text), rows.Of("actor", rows.Text), rows.Of("at", rows.Timestamptz),
@@ -43,9 +46,14 @@ type commandRow struct {
 	body    []byte
 	flying  bool // it has a Flight, and no answer yet
 	leased  bool // this node's lease begins with the row
+	keep    transitions.Keep
+	expires time.Time // until when the answer is replayed; not of one that is flying
 }
 
-func (c *commandRow) add(s *rows.Set, now time.Time, horizon time.Duration) {
+// wide reports whether the row takes flightColumns.
+func (c *commandRow) wide() bool { return c.flying || c.keep.Tombstone != 0 }
+
+func (c *commandRow) add(s *rows.Set, now time.Time) {
 	s.Text(c.Scope)
 	s.Text(c.Key)
 	s.Bytes(c.Fingerprint[:])
@@ -67,16 +75,17 @@ func (c *commandRow) add(s *rows.Set, now time.Time, horizon time.Duration) {
 	s.Bytes(c.body)
 	s.Time(now)
 	s.Time(now)
-	s.Time(now.Add(horizon))
+	s.Time(c.expires)
 }
 
 // addFlight adds the row with its second kind of columns.
-func (c *commandRow) addFlight(s *rows.Set, now time.Time, horizon time.Duration, node string) {
-	c.add(s, now, horizon)
+func (c *commandRow) addFlight(s *rows.Set, now time.Time, node string) {
+	c.add(s, now)
 	if !c.flying {
-		for range len(flightColumns) - len(commandColumns) {
+		for range len(flightColumns) - len(commandColumns) - 1 {
 			s.Null()
 		}
+		addForget(s, c.keep, c.expires)
 		return
 	}
 	s.Text(string(c.Flight.Phase))
@@ -91,10 +100,25 @@ func (c *commandRow) addFlight(s *rows.Set, now time.Time, horizon time.Duration
 	s.TimeOrNull(runAt)
 	s.Bytes(c.Flight.Request)
 	s.Time(now)
+	s.Null()
 }
 
-// addSettled adds what becomes of a row that is in flight.
-func addSettled(s *rows.Set, t *transitions.Target, leased bool, now time.Time, horizon time.Duration, node string) {
+// addForget adds when a tombstone is forgotten, where somebody has said it: so
+// long after the answer has expired.
+func addForget(s *rows.Set, k transitions.Keep, expires time.Time) {
+	switch k.Tombstone {
+	case 0:
+		s.Null()
+	case workflow.Forever:
+		s.Infinity()
+	default:
+		s.Time(expires.Add(k.Tombstone))
+	}
+}
+
+// addSettled adds what becomes of a row that is in flight. expires is until when
+// the answer is replayed, if there is one.
+func addSettled(s *rows.Set, t *transitions.Target, leased bool, now, expires time.Time, node string) {
 	s.Text(t.Scope)
 	s.Text(t.Key)
 	s.Int4(t.Attempt)
@@ -105,13 +129,14 @@ func addSettled(s *rows.Set, t *transitions.Target, leased bool, now time.Time, 
 		s.Int2(t.Code)
 		s.Bytes(t.Body)
 		s.Time(now)
-		s.Time(now.Add(horizon))
+		s.Time(expires)
 		s.Null()
 		s.Int4(t.Attempt)
 		s.Null()
 		s.Null()
 		s.Null()
 		s.Time(now)
+		addForget(s, t.Keep, expires)
 		return
 	}
 	for range 4 {
@@ -127,6 +152,7 @@ func addSettled(s *rows.Set, t *transitions.Target, leased bool, now time.Time, 
 	s.TimeOrNull(runAt)
 	s.Bytes(t.Flight.Request)
 	s.Time(now)
+	s.Null()
 }
 
 func insertCommands(b *rows.Builder, array bool, from string) {
@@ -138,7 +164,7 @@ func insertCommands(b *rows.Builder, array bool, from string) {
 	}
 }
 
-// acceptMany inserts commands of which some are in flight. A lease lasts by the
+// acceptMany inserts commands of which some have more columns than most. A lease lasts by the
 // database's clock, whatever the engine's says. Parameters: tenant, length of a
 // lease in microseconds, columns.
 func acceptMany(b *rows.Builder) {
@@ -163,7 +189,7 @@ func settleMany(b *rows.Builder) {
 		"failures = CASE WHEN u.phase IS NULL THEN c.failures ELSE 0 END, revision = c.revision + 1, stuck = NULL, unsure = NULL, ",
 		"claimed_by = coalesce(u.claimed_by, c.claimed_by), claimed_at = CASE WHEN u.claimed_by IS NULL THEN c.claimed_at ELSE clock_timestamp() END, ",
 		"locked_until = CASE WHEN u.claimed_by IS NOT NULL THEN clock_timestamp() + u.lease * interval '1 microsecond' END, ",
-		"run_at = u.run_at, request = u.request, updated_at = u.updated_at FROM (SELECT found.row, t.lease, u.* FROM (SELECT ").
+		"run_at = u.run_at, request = u.request, updated_at = u.updated_at, forget_at = u.forget_at FROM (SELECT found.row, t.lease, u.* FROM (SELECT ").
 		Param(rows.Text, false).Add(" AS tenant, ").Param(rows.Int8, false).Add(" AS lease) AS t, ").Source(settledColumns, true).
 		Add(found, ") AS u WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1",
 			" AND c.attempt = u.seen AND c.status = u.was RETURNING 1) SELECT pawl.expect(count(*), ").Param(rows.Int8, false).Add(") FROM settled")

@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -22,7 +23,9 @@ func (c *committer) loop(ctx context.Context) {
 		if ops == nil {
 			return
 		}
+		begun := time.Now()
 		c.commit(ctx, ops)
+		c.p.stats.working.Add(int64(time.Since(begun)))
 		clear(buf[:cap(buf)])
 	}
 }

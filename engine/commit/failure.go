@@ -21,6 +21,7 @@ const (
 	behind           // somebody holds the head of a tenant's log; only that tenant should wait
 	lost             // the connection is gone, and perhaps the commit was made: ask again by key
 	full             // the database has no room; the callers may retry
+	unmade           // the events are the first of their week, whose partition nobody has made
 	poison           // one of the commands cannot be done
 )
 
@@ -57,6 +58,8 @@ func (p *Pipeline) react(err error) reaction {
 		return again
 	case e.Code == "23505" && e.SchemaName == p.config.Schema && slices.Contains(contested, e.ConstraintName):
 		return again
+	case e.Code == "23514" && e.SchemaName == p.config.Schema && e.TableName == "outbox" && e.ConstraintName == "":
+		return unmade
 	case e.Code == "55P03" || e.Code == "57014":
 		if _, ok := errors.AsType[*headError](err); ok {
 			return behind
@@ -77,7 +80,7 @@ func answerTo(err error, r reaction) error {
 	}
 	e := &workflow.Error{Cause: err}
 	switch r {
-	case again:
+	case again, unmade:
 		e.Code, e.Message = workflow.Unavailable, "other transactions kept winning; try again with the same key"
 	case blocked, behind:
 		e.Code, e.Message = workflow.Locked, "another transaction holds the instance or the key; try again with the same key"

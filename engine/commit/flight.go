@@ -15,16 +15,7 @@ type Flights interface {
 	// Release gives back a worker whose command was not accepted after all.
 	Release(w *workflow.Workflow, step *workflow.Step)
 	// Landed tells what a commit made of commands in flight. It must not block.
-	Landed(list []Landed)
-}
-
-// Landed is a command in flight that a commit has begun, changed or ended.
-type Landed struct {
-	transitions.InFlight // Definition and Data only where Leased
-	Status               transitions.Status
-	Leased               bool                 // a worker of this node was reserved, and holds the lease
-	Stop                 bool                 // whoever works on it should stop; only Ref is set
-	Receipt              *transitions.Receipt // the answer, where it has ended
+	Landed(list []transitions.Landed)
 }
 
 // begins reports whether the command begins something, and does not only go on
@@ -150,9 +141,11 @@ func (o *op) working() bool {
 	return o.decision.Flight != nil && o.decision.Flight.Phase == transitions.Working
 }
 
-// plain reports whether the decision is all in the statements of a group of one.
-func plain(d *transitions.Decision) bool {
-	return d.Flight == nil && d.Target == nil && d.Cancelled == nil && len(d.Commands) == 0 && len(d.Disarmed) == 0 &&
+// plain reports whether what the command does is all in the statements of a group
+// of one.
+func (o *op) plain() bool {
+	d := &o.decision
+	return o.p.Tombstone == 0 && d.Flight == nil && d.Target == nil && d.Cancelled == nil && len(d.Commands) == 0 && len(d.Disarmed) == 0 &&
 		len(d.Children) == 0 && len(d.Events) <= 1
 }
 
@@ -169,7 +162,7 @@ func (g *group) recordOf(o *op) *transitions.Record {
 }
 
 // landed lists what the group made of commands in flight.
-func (g *group) landed() (list []Landed) {
+func (g *group) landed() (list []transitions.Landed) {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			if o.decision.Flight != nil || o.decision.Target != nil || o.p.Resumed != nil {
@@ -177,27 +170,27 @@ func (g *group) landed() (list []Landed) {
 			}
 		}
 		for _, c := range t.planned {
-			list = append(list, Landed{Status: transitions.Pending, InFlight: transitions.InFlight{
+			list = append(list, transitions.Landed{Status: transitions.Pending, InFlight: transitions.InFlight{
 				Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}, Phase: c.Flight.Phase, RunAt: c.Flight.RunAt,
 				Workflow: c.Workflow, Transition: c.Transition, Instance: c.Instance}})
 		}
 		for _, c := range t.cancelled {
-			list = append(list, Landed{Stop: true, InFlight: transitions.InFlight{Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}}})
+			list = append(list, transitions.Landed{Stop: true, InFlight: transitions.InFlight{Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}}})
 		}
 	}
 	return list
 }
 
-func (g *group) land(list []Landed, t *part, o *op) []Landed {
+func (g *group) land(list []transitions.Landed, t *part, o *op) []transitions.Landed {
 	d := &o.decision
-	l := Landed{Status: d.Status, Leased: o.leased, InFlight: transitions.InFlight{
+	l := transitions.Landed{Status: d.Status, Leased: o.leased, InFlight: transitions.InFlight{
 		Ref: transitions.Ref{Tenant: t.tenant, Scope: o.p.Scope, Key: o.p.Key}, Fingerprint: o.p.Fingerprint,
 		Workflow: o.p.Workflow, Transition: o.p.Transition, Instance: o.p.Instance, Actor: o.p.Actor}}
 	switch {
 	case d.Flight != nil:
 		l.Phase, l.RunAt, l.Request, l.Attempt = d.Flight.Phase, d.Flight.RunAt, d.Flight.Request, attemptOf(o)
 		if o.leased {
-			l.Status, l.Attempt, l.CreatedAt = transitions.Processing, l.Attempt+1, g.now
+			l.Status, l.Attempt, l.RunAt, l.CreatedAt = transitions.Processing, l.Attempt+1, time.Time{}, g.now
 			l.Definition, l.Data = d.After.Definition, d.After.Data
 		}
 		list = append(list, l)
@@ -207,7 +200,7 @@ func (g *group) land(list []Landed, t *part, o *op) []Landed {
 		list = append(list, l)
 	}
 	if target := d.Target; target != nil {
-		l := Landed{Status: target.Status, InFlight: transitions.InFlight{
+		l := transitions.Landed{Status: target.Status, InFlight: transitions.InFlight{
 			Ref: transitions.Ref{Tenant: t.tenant, Scope: target.Scope, Key: target.Key}, Attempt: target.Attempt}}
 		if target.Flight != nil {
 			l.Phase, l.RunAt = target.Flight.Phase, target.Flight.RunAt

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -81,7 +80,7 @@ func dealWorkflow(t *testing.T) *workflow.Workflow {
 type worker struct {
 	mu   sync.Mutex
 	free int
-	list []Landed
+	list []transitions.Landed
 }
 
 func (w *worker) Reserve(*workflow.Workflow, *workflow.Step) bool {
@@ -101,14 +100,14 @@ func (w *worker) Release(*workflow.Workflow, *workflow.Step) {
 	w.free++
 }
 
-func (w *worker) Landed(list []Landed) {
+func (w *worker) Landed(list []transitions.Landed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.list = append(w.list, list...)
 }
 
 // landed returns what has landed of a command, newest last.
-func (w *worker) landed(key string) (list []Landed) {
+func (w *worker) landed(key string) (list []transitions.Landed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range w.list {
@@ -132,9 +131,6 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	pool := pgtest.Pool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	b := &bench{t: t, pool: pool, w: dealWorkflow(t), worker: &worker{free: 100}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	b.p = testPipeline(pool, b.w)
 	b.p.config.Definition = func(name string, version int) *workflow.Workflow {

@@ -19,7 +19,7 @@ import (
 // group is the commands of one transaction while they are decided.
 type group struct {
 	definition func(name string, version int) *workflow.Workflow
-	horizon    time.Duration
+	horizons   func(workflow string) workflow.Horizons
 	paused     func(tenant, workflow string) bool
 	flights    Flights
 	node       string
@@ -61,7 +61,7 @@ type claim struct {
 
 // newGroup sorts the ops by tenant.
 func (p *Pipeline) newGroup(ops []*op) *group {
-	g := &group{definition: p.config.Definition, horizon: p.config.Horizon, paused: p.config.Paused, flights: p.config.Flights,
+	g := &group{definition: p.config.Definition, horizons: p.config.Horizons, paused: p.config.Paused, flights: p.config.Flights,
 		node: p.config.Node, lease: p.config.Lease, now: p.Now(), ops: ops}
 	for _, o := range ops {
 		o.reset()

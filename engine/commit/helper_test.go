@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -19,6 +20,7 @@ func testPipeline(pool *pgxpool.Pool, ws ...*workflow.Workflow) *Pipeline {
 			c.RuntimeParams["application_name"] = name
 			return pgx.ConnectConfig(ctx, c)
 		},
+		Pooled: pooler.Expected(pool.Config().ConnConfig),
 		Schema: "pawl", Statements: NewStatements(func(sql string) string { return sql }),
 		Definition: func(name string, version int) *workflow.Workflow {
 			for _, w := range ws {
@@ -31,6 +33,6 @@ func testPipeline(pool *pgxpool.Pool, ws ...*workflow.Workflow) *Pipeline {
 		Committed:  func(string, int64) {},
 		Log:        slog.New(slog.DiscardHandler),
 		Committers: 2, Lanes: 2, QueueSize: 64, QueueBytes: 1 << 20, GroupSize: 16, GroupBytes: 1 << 20,
-		LockWait: 5 * time.Second, Outage: 5 * time.Second, HookTimeout: 5 * time.Second, Horizon: time.Hour,
+		LockWait: 5 * time.Second, Outage: 5 * time.Second, HookTimeout: 5 * time.Second, Horizons: func(string) workflow.Horizons { return workflow.Horizons{}.Resolve(time.Hour) },
 	})
 }

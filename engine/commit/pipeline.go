@@ -19,11 +19,13 @@ import (
 // defaults.
 type Config struct {
 	Connect    func(ctx context.Context, name string) (*pgx.Conn, error) // a new connection; name is for pg_stat_activity
+	Pooled     bool                                                      // a pooler hands the database's sessions from transaction to transaction
 	Schema     string                                                    // of Pawl's tables
 	Statements *Statements
 	Definition func(name string, version int) *workflow.Workflow // nil when it is not known
 	Committed  func(tenant string, head int64)                   // called after every commit that moved a log
 	Now        func() time.Time                                  // nil: the engine's clock, corrected to the database's
+	Horizons   func(workflow string) workflow.Horizons           // resolved
 	Paused     func(tenant, workflow string) bool                // whether nothing new is to be begun; nil: never
 	Flights    Flights                                           // who works on commands in flight; nil: nobody here
 	Node       string                                            // whose leases are taken at the accept
@@ -39,7 +41,6 @@ type Config struct {
 	LockWait    time.Duration // how long a command waits for a lock before it is refused
 	Outage      time.Duration // how long commands wait for a database that is gone
 	HookTimeout time.Duration // how long the user's SQL may take
-	Horizon     time.Duration // how long answers are replayed
 }
 
 const (
@@ -58,6 +59,7 @@ type Pipeline struct {
 	stmts  *Statements
 	log    *slog.Logger
 	stats  stats
+	scopes scopes
 
 	committers []*committer
 	lane       *lane
@@ -82,7 +84,9 @@ func New(c Config) *Pipeline {
 }
 
 func (p *Pipeline) newRunner(name string, lockTimeout time.Duration) *runner {
-	return &runner{p: p, name: name, lockTimeout: lockTimeout}
+	r := &runner{p: p, name: name, lockTimeout: lockTimeout}
+	r.local.SQL = r.settings(true)
+	return r
 }
 
 // Start connects the first committer, to know that the database is there, and
@@ -216,6 +220,7 @@ func (t *Ticket) Wait(ctx context.Context) []transitions.Reply {
 func (p *Pipeline) finish(g *group) {
 	g.answers()
 	p.stats.groups.Add(1)
+	p.scopes.count(g.ops)
 	for _, o := range g.ops {
 		p.stats.count(o)
 		p.logFailure(o)

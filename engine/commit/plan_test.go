@@ -34,7 +34,7 @@ var keyOf = map[string][]string{
 // and one that was made for a full table while it is emptied. So no statement
 // may have any plan but probes of whole primary keys, in both.
 func TestEveryStatementProbesWholeKeysOnEmptyAndOnFullTables(t *testing.T) {
-	pool := pgtest.Pool(t)
+	pool := pgtest.DirectPool(t)
 	ctx := t.Context()
 	if _, err := schema.Migrate(ctx, pool, schema.Default); err != nil {
 		t.Fatal(err)

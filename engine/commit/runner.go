@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/internal/rows"
 )
 
@@ -16,7 +17,8 @@ import (
 type runner struct {
 	p           *Pipeline
 	name        string
-	lockTimeout time.Duration // how long one of its statements waits for a lock
+	lockTimeout time.Duration  // how long one of its statements waits for a lock
+	local       rows.Statement // its settings, for one transaction
 
 	pg      *pgx.Conn
 	conn    *rows.Conn
@@ -48,7 +50,11 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 		if err != nil {
 			g.unreserve()
 		}
-		switch reaction = r.p.react(err); reaction {
+		reaction = r.p.react(err)
+		if reaction == unmade {
+			reaction, err = r.makePartition(ctx, g.now, err)
+		}
+		switch reaction {
 		case fine:
 			r.p.finish(g)
 			r.end()
@@ -56,12 +62,12 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 		case lost:
 			r.drop()
 			r.p.stats.lost.Add(1)
-			if time.Since(begun) > r.p.config.Outage || !pause(ctx, backoff(try)) {
+			if time.Since(begun) > r.p.config.Outage || !pause.For(ctx, backoff(try)) {
 				return nil, lost, err
 			}
 		case again:
 			r.p.stats.again.Add(1)
-			if try >= maxTries || try > 1 && !pause(ctx, backoff(try)) {
+			if try >= maxTries || try > 1 && !pause.For(ctx, backoff(try)) {
 				return nil, again, err
 			}
 		default:
@@ -71,6 +77,25 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 			return nil, reaction, err
 		}
 	}
+}
+
+// makePartition makes the partition that a group has missed: it is to run again.
+// Partitions are made ahead, so this is for a clock that skips, and for a database
+// that was left alone for weeks.
+func (r *runner) makePartition(ctx context.Context, at time.Time, missed error) (reaction, error) {
+	err := pgx.BeginFunc(ctx, r.pg, func(tx pgx.Tx) error {
+		if r.p.config.Pooled { // the session has no bound on the wait for the table
+			if _, err := tx.Exec(ctx, r.local.SQL, pgx.QueryExecModeExec); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(ctx, r.p.stmts.Partition, pgx.QueryExecModeExec, at)
+		return err
+	})
+	if err != nil {
+		return r.p.react(err), fmt.Errorf("make a partition of the outbox: %w", err)
+	}
+	return again, missed
 }
 
 // attempt runs a group once. On its first run it may do without what only
@@ -93,12 +118,13 @@ func (r *runner) one(g *group) (held []*op, err error) {
 		// Most creations are new. Those that are not, or that are refused, read
 		// first what is there.
 		g.decideOne(g.parts[0], o)
-		if o.decision.After != nil && plain(&o.decision) {
+		if o.decision.After != nil && o.plain() {
 			return nil, r.writeOne(g, g.parts[0], o)
 		}
 		*g = *r.p.newGroup(g.ops)
 	}
 	t := g.parts[0]
+	r.set()
 	r.conn.Queue(&r.p.stmts.Read, readParams(o), func(row *rows.Row) error { return readOne(t, row) })
 	if err := r.conn.Send(context.Background()); err != nil {
 		return nil, err
@@ -107,7 +133,7 @@ func (r *runner) one(g *group) (held []*op, err error) {
 	switch {
 	case len(t.stored) == 0:
 		return nil, nil
-	case !plain(&o.decision):
+	case !o.plain():
 		*g = *r.p.newGroup(g.ops)
 		return r.many(g, loading{})
 	}
@@ -142,6 +168,7 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 	set := t.sets
 	s := r.p.stmts
 	tenant := []byte(t.tenant)
+	r.set()
 	if o.step == 0 {
 		r.conn.Queue(&s.RefuseOne, params([][]byte{tenant}, set.commands.Params(false)), nil)
 		return r.conn.Send(context.Background())
@@ -171,6 +198,7 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 // commands that it left out.
 func (r *runner) many(g *group, how loading) (held []*op, err error) {
 	r.conn.Queue(&r.p.stmts.Begin, nil, nil)
+	r.set()
 	begun := how.queue(r.conn, r.p.stmts, g)
 	if begun {
 		if err := r.conn.Send(context.Background()); err != nil {
@@ -207,6 +235,14 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 		return nil, r.rollback(r.careful(err))
 	}
 	return held, nil
+}
+
+// set queues the settings of the transaction that what follows is in. A message
+// without BEGIN is one.
+func (r *runner) set() {
+	if r.p.config.Pooled {
+		r.conn.Queue(&r.local, nil, nil)
+	}
 }
 
 // giveUp drops what was queued and ends the transaction, if it has begun.
@@ -258,7 +294,7 @@ func (r *runner) connect(ctx context.Context, since time.Time) error {
 			return nil
 		}
 		r.p.log.Warn("cannot connect", "runner", r.name, "error", err)
-		if time.Since(since) > r.p.config.Outage || !pause(ctx, backoff(try+3)) {
+		if time.Since(since) > r.p.config.Outage || !pause.For(ctx, backoff(try+3)) {
 			return err
 		}
 	}
@@ -272,7 +308,9 @@ func (r *runner) dial(work context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	_, err = pg.Exec(ctx, r.settings()+sessionSettings)
+	if !r.p.config.Pooled {
+		_, err = pg.Exec(ctx, r.settings(false))
+	}
 	if err == nil {
 		err = r.p.readClock(ctx, pg)
 	}
@@ -280,28 +318,30 @@ func (r *runner) dial(work context.Context) error {
 		closeConn(pg)
 		return fmt.Errorf("prepare connection: %w", err)
 	}
-	r.pg, r.conn, r.open = pg, rows.NewConn(pg.PgConn()), false
+	kind := rows.NewConn
+	if r.p.config.Pooled {
+		kind = rows.NewUnnamedConn
+	}
+	r.pg, r.conn, r.open = pg, kind(pg.PgConn()), false
 	// Giving up must end a message that is under way.
 	socket := pg.PgConn().Conn()
 	r.unwatch = context.AfterFunc(work, func() { _ = socket.Close() })
 	return nil
 }
 
-// settings are what the pipeline needs of its sessions, whatever the role's
+// settings are what the pipeline needs of its connections, whatever the role's
 // defaults are. Its statements may only probe indexes, also when the statistics
 // of a table that was just filled or emptied lie. A node that stops in the
 // middle of a transaction must not hold its locks for long. What is answered is
-// durable.
-func (r *runner) settings() string {
-	return fmt.Sprintf(`SET lock_timeout = %d; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = %d;
-		SET plan_cache_mode = force_generic_plan; SET jit = off;
-		SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off`,
-		r.lockTimeout.Milliseconds(), r.p.config.HookTimeout.Milliseconds())
+// durable. They are the session's, or one transaction's: behind a pooler a
+// session is everybody's, and a hook must not be bound to them.
+func (r *runner) settings(local bool) string {
+	return fmt.Sprintf(`SELECT set_config(name, value, %t) FROM (VALUES ('lock_timeout', '%d'), ('statement_timeout', '0'),
+	('idle_in_transaction_session_timeout', '%d'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'),
+	('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('default_transaction_isolation', 'read committed'),
+	('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END)
+	) AS s (name, value)`, local, r.lockTimeout.Milliseconds(), r.p.config.HookTimeout.Milliseconds())
 }
-
-// sessionSettings are those that stay as they are in a transaction with a hook.
-const sessionSettings = `; SET default_transaction_isolation = 'read committed';
-	SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`
 
 // roleSettings give the user's own SQL the settings that it would have without
 // us, but for the timeout of the hook, which is the context's.
@@ -327,16 +367,4 @@ func closeConn(pg *pgx.Conn) {
 func backoff(try int) time.Duration {
 	limit := time.Millisecond << min(try, 9)
 	return time.Duration(rand.Int64N(int64(limit))) + time.Millisecond
-}
-
-// pause waits, and reports false if the context ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -29,6 +29,9 @@ type Statements struct {
 
 	// Of a group of one, with scalars.
 	Read, CreateOne, ChangeOne, RefuseOne rows.Statement
+
+	// Partition makes the partition of the outbox for a time, its only parameter.
+	Partition string
 }
 
 // Named lists the statements with their names.
@@ -46,7 +49,7 @@ func (s *Statements) Named() map[string]*rows.Statement {
 // NewStatements writes the statements; in puts the schema's name into one.
 func NewStatements(in func(sql string) string) *Statements {
 	s := &Statements{
-		Begin:       rows.Statement{SQL: "BEGIN"},
+		Begin:       rows.Statement{SQL: "BEGIN ISOLATION LEVEL READ COMMITTED"},
 		Commit:      rows.Statement{SQL: "COMMIT"},
 		Rollback:    rows.Statement{SQL: "ROLLBACK"},
 		HeadTimeout: rows.Statement{SQL: fmt.Sprintf("SET LOCAL lock_timeout = %d", headLockTimeout.Milliseconds())},
@@ -54,6 +57,7 @@ func NewStatements(in func(sql string) string) *Statements {
 		LockWaiting: lockStatement("FOR NO KEY UPDATE"),
 		Lookup:      lookupStatement(),
 		Read:        readStatement(),
+		Partition:   in("SELECT pawl.make_partition('outbox', $1)"),
 	}
 	s.Create = build(func(b *rows.Builder) { insertInstances(b, true) })
 	s.Change = build(changeMany)

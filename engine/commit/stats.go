@@ -2,6 +2,7 @@ package commit
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -14,6 +15,7 @@ type stats struct {
 	splits  atomic.Int64
 	aside   atomic.Int64
 	refused atomic.Int64
+	working atomic.Int64 // nanoseconds
 }
 
 // count takes an attempt of a caller's that was answered.
@@ -33,12 +35,13 @@ type Stats struct {
 	Aside   int64            // commands that went to the side lane
 	Refused int64            // commands refused because the queue was full
 	Waiting int              // commands in the queues now
+	Working time.Duration    // how long the committers have worked on groups, all together
 }
 
 // Stats reads the counters.
 func (p *Pipeline) Stats() Stats {
 	s := Stats{Claims: map[string]int64{}, Groups: p.stats.groups.Load(), Again: p.stats.again.Load(), Lost: p.stats.lost.Load(),
-		Splits: p.stats.splits.Load(), Aside: p.stats.aside.Load(), Refused: p.stats.refused.Load()}
+		Splits: p.stats.splits.Load(), Aside: p.stats.aside.Load(), Refused: p.stats.refused.Load(), Working: time.Duration(p.stats.working.Load())}
 	for c := range transitions.Claims {
 		s.Claims[transitions.Claim(c).String()] = p.stats.claims[c].Load()
 	}

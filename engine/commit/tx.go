@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,11 +25,11 @@ type Hook interface {
 func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.p.config.HookTimeout)
 	defer cancel()
-	tx, err := r.pg.Begin(ctx)
+	tx, err := r.pg.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	held, err = r.p.inTx(ctx, tx, r.conn, g, whose{waiting: waiting, settings: r.settings()})
+	held, err = r.p.inTx(ctx, tx, r.conn, g, whose{waiting: waiting, settings: &r.local})
 	if err == nil && len(held) == 0 {
 		if err = tx.Commit(ctx); err == nil {
 			return nil, nil
@@ -64,17 +63,27 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 			return transitions.Receipt{}, unusable(err)
 		}
 		g := p.newGroup([]*op{o})
-		_, err = p.inTx(ctx, point, conn, g, whose{callers: true, waiting: true})
+		_, err = p.inTx(ctx, point, conn, g, whose{waiting: true})
 		if err == nil {
 			err = point.Commit(ctx)
 		}
 		if err == nil {
 			g.answers()
 			p.stats.count(o)
+			p.scopes.count(g.ops)
 			return o.receipt, o.err
 		}
 		rollbackTx(ctx, point)
-		if r := p.react(err); r != again || try >= 3 {
+		r := p.react(err)
+		if r == unmade {
+			// Here, because the caller's transaction may have a lock already with
+			// which it would not hear of what others make.
+			_, makeErr := tx.Exec(ctx, p.stmts.Partition, pgx.QueryExecModeExec, g.now)
+			if r = again; makeErr != nil {
+				r, err = p.react(makeErr), fmt.Errorf("make a partition of the outbox: %w", makeErr)
+			}
+		}
+		if r != again || try >= 3 {
 			return transitions.Receipt{}, answerTo(err, r)
 		}
 	}
@@ -91,14 +100,21 @@ func unusable(err error) error {
 
 // whose says whose transaction it is.
 type whose struct {
-	callers  bool   // the caller's own, whose end is not ours
-	waiting  bool   // wait for the instance, instead of returning the command as held
-	settings string // of a session of ours, which a hook must not be bound to
+	waiting  bool            // wait for the instance, instead of returning the command as held
+	settings *rows.Statement // ours, which a hook must not be bound to; nil: it is the caller's own, whose settings and end are not ours
+}
+
+// set queues our settings for what follows.
+func (w whose) set(conn *rows.Conn) {
+	if w.settings != nil {
+		conn.Queue(w.settings, nil, nil)
+	}
 }
 
 // inTx does the steps of a group of one in an open transaction.
 func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, w whose) (held []*op, err error) {
 	defer g.release()
+	w.set(conn)
 	loading{waiting: w.waiting}.queue(conn, p.stmts, g)
 	if err := conn.Send(ctx); err != nil {
 		return nil, err
@@ -118,7 +134,8 @@ func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *grou
 	if err := g.fill(); err != nil {
 		return nil, err
 	}
-	if w.callers {
+	w.set(conn)
+	if w.settings == nil {
 		queueProvisional(conn, p.stmts, g)
 	} else {
 		queueWrites(conn, p.stmts, g)
@@ -128,7 +145,7 @@ func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *grou
 
 // runHook runs the user's SQL behind a savepoint, and makes a refusal of the
 // decision when it refuses.
-func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w whose) (err error) {
+func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w whose) error {
 	o, t := g.ops[0], g.parts[0]
 	if o.decision.Step == nil || o.decision.Step.Hook == nil {
 		return nil
@@ -138,17 +155,10 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w whose) (e
 		return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
 			Cause: fmt.Errorf("the hook of %s.%s is a %T", o.p.Workflow, o.p.Transition, o.decision.Step.Hook)}
 	}
-	if !w.callers {
+	if w.settings != nil {
 		if _, err := tx.Exec(ctx, roleSettings); err != nil {
 			return fmt.Errorf("settings of the hook: %w", err)
 		}
-		defer func() {
-			if err == nil {
-				if _, err = tx.Exec(ctx, strings.ReplaceAll(w.settings, "SET ", "SET LOCAL ")); err != nil {
-					err = fmt.Errorf("settings after the hook: %w", err)
-				}
-			}
-		}()
 	}
 	point, err := tx.Begin(ctx)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -70,7 +71,8 @@ func (g *group) fillCommands(t *part) {
 	for _, o := range t.stored {
 		d := &o.decision
 		own := transitions.Target{Bond: transitions.Bond{Scope: o.p.Scope, Key: o.p.Key}, Status: d.Status, Code: d.Code, Body: d.Body,
-			Version: d.Entry.Version, Flight: d.Flight}
+			Version: d.Entry.Version, Flight: d.Flight, Workflow: o.p.Workflow,
+			Keep: transitions.Keep{Replay: o.p.Replay, Tombstone: o.p.Tombstone, Answer: d.Answer}}
 		if o.leased {
 			own.Status = transitions.Processing
 		}
@@ -78,7 +80,7 @@ func (g *group) fillCommands(t *part) {
 			own.Attempt, own.Was = o.p.Resumed.Attempt, transitions.Processing
 			settled = append(settled, settlement{own, o.leased})
 		} else {
-			created = append(created, newCommand(o, &own))
+			created = append(created, g.newCommand(o, &own))
 		}
 		if d.Target != nil {
 			settled = append(settled, settlement{*d.Target, false})
@@ -88,17 +90,17 @@ func (g *group) fillCommands(t *part) {
 		created = append(created, commandRow{Planned: c, status: transitions.Pending, flying: true})
 	}
 	slices.SortFunc(created, func(a, b commandRow) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
-	flying := slices.ContainsFunc(created, func(c commandRow) bool { return c.flying })
+	wide := slices.ContainsFunc(created, func(c commandRow) bool { return c.wide() })
 	for i := range created {
-		if flying {
-			created[i].addFlight(t.sets.accepted, g.now, g.horizon, g.node)
+		if wide {
+			created[i].addFlight(t.sets.accepted, g.now, g.node)
 		} else {
-			created[i].add(t.sets.commands, g.now, g.horizon)
+			created[i].add(t.sets.commands, g.now)
 		}
 	}
 	slices.SortFunc(settled, func(a, b settlement) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
 	for i := range settled {
-		addSettled(t.sets.settled, &settled[i].Target, settled[i].leased, g.now, g.horizon, g.node)
+		addSettled(t.sets.settled, &settled[i].Target, settled[i].leased, g.now, g.expires(&settled[i].Target), g.node)
 	}
 	slices.SortFunc(t.cancelled, func(a, b cancellation) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
 	for _, c := range t.cancelled {
@@ -113,6 +115,11 @@ func (g *group) fillCommands(t *part) {
 	}
 }
 
+// expires is until when an answer is replayed that the group gives.
+func (g *group) expires(t *transitions.Target) time.Time {
+	return t.Keep.Until(g.horizons(t.Workflow), g.now)
+}
+
 // settlement is what becomes of the row of a command in flight.
 type settlement struct {
 	transitions.Target
@@ -120,8 +127,8 @@ type settlement struct {
 }
 
 // newCommand is the row of a command that was decided just now.
-func newCommand(o *op, own *transitions.Target) commandRow {
-	row := commandRow{status: own.Status, version: own.Version, code: own.Code, body: own.Body, leased: o.leased, flying: own.Flight != nil,
+func (g *group) newCommand(o *op, own *transitions.Target) commandRow {
+	row := commandRow{keep: own.Keep, expires: g.expires(own), status: own.Status, version: own.Version, code: own.Code, body: own.Body, leased: o.leased, flying: own.Flight != nil,
 		Planned: transitions.Planned{Scope: own.Scope, Key: own.Key, Fingerprint: o.p.Fingerprint, Workflow: o.p.Workflow,
 			Transition: o.p.Transition, Instance: o.p.Instance, Actor: o.p.Actor}}
 	if own.Flight != nil {

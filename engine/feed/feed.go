@@ -79,6 +79,16 @@ func (f *Feed) Head(ctx context.Context, tenant string) (int64, error) {
 	return f.config.Log.Head(ctx, tenant)
 }
 
+// Readable reports whether the log can be read after a position. Its error is
+// EventsGone, or the database's.
+func (f *Feed) Readable(ctx context.Context, tenant string, after int64) error {
+	first, err := f.config.Log.First(ctx, tenant, after)
+	if err == nil && first > after+1 {
+		err = gone(after, first)
+	}
+	return err
+}
+
 // Follow reads the tenant's log after a position.
 func (f *Feed) Follow(tenant string, after int64) transitions.Follower {
 	f.mu.Lock()

@@ -21,12 +21,18 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.MainWith(m, prepare) }
+
+// prepare makes the tables that each test's database begins with.
+func prepare(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := schema.Migrate(ctx, pool, schema.Default)
+	return err
+}
 
 const tenant = "acme corp"
 
 // limit is how long a test waits for what must come.
-const limit = 20 * time.Second
+const limit = time.Minute
 
 // queries counts what a node asks the database, by kind.
 type queries struct {
@@ -68,20 +74,6 @@ type node struct {
 	pool *pgxpool.Pool
 }
 
-func database(t testing.TB) (url string) {
-	t.Helper()
-	url = pgtest.URL(t)
-	pool, err := pgxpool.New(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
-	return url
-}
-
 // startNode starts a node that hears of others only by polling, if quiet.
 func startNode(t testing.TB, url string, quiet bool) *node {
 	t.Helper()
@@ -89,7 +81,7 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{queries: &queries{counts: map[string]int{}}}
+	n, direct := &node{queries: &queries{counts: map[string]int{}}}, pgtest.Direct(t, url)
 	config.ConnConfig.Tracer = n.queries
 	config.MaxConns = 8
 	if n.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
@@ -100,8 +92,11 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 	exchange := hints.New(hints.Config{
 		Pool: n.pool, Channel: "pawl", Log: log, Off: quiet,
 		Connect: func(ctx context.Context, name string) (*pgx.Conn, error) {
-			c := config.ConnConfig.Copy()
-			c.RuntimeParams["application_name"] = name
+			c, err := pgx.ParseConfig(direct)
+			if err != nil {
+				return nil, err
+			}
+			c.Tracer, c.RuntimeParams["application_name"] = n.queries, name
 			return pgx.ConnectConfig(ctx, c)
 		},
 	})
@@ -129,7 +124,7 @@ func (n *node) write(ctx context.Context, of string, count int) (head int64, err
 			return err
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
-			SELECT $1, p, 'order.' || o, o, 'order', '00000000-0000-8000-8000-000000000001', p, 'move', 's', '2026-01-02', '{}'
+			SELECT $1, p, 'order.' || o, o, 'order', '00000000-0000-8000-8000-000000000001', p, 'move', 's', now(), '{}'
 			FROM generate_series($2::bigint - $3 + 1, $2) p, generate_series(0, CASE WHEN p % 5 = 0 THEN 2 ELSE 0 END) o`, of, head, count)
 		return err
 	})

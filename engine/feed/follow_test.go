@@ -7,13 +7,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 func TestFollowersFromAnywhereGetEverythingOnceWhileThousandsAreCommitted(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), false)
+	n := startNode(t, pgtest.URL(t), false)
 	const before, total = 1000, 4000
 	n.publish(t, before)
 	var readers []*reader
@@ -49,7 +50,7 @@ func TestFollowersFromAnywhereGetEverythingOnceWhileThousandsAreCommitted(t *tes
 
 func TestAFollowerFallsOutOfTheRingAndComesBackThroughTheTable(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	fast, slow := n.reader(t, 0), n.reader(t, 0)
 	first := n.publish(t, 10)
 	slow.mustReadTo(t, first)
@@ -80,7 +81,7 @@ func TestAFollowerFallsOutOfTheRingAndComesBackThroughTheTable(t *testing.T) {
 
 func TestManyFollowersShareOneTail(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	var readers []*reader
 	for range 100 {
 		readers = append(readers, n.reader(t, 0))
@@ -112,7 +113,7 @@ func TestManyFollowersShareOneTail(t *testing.T) {
 
 func TestPollSeesWhatNobodyToldTheNode(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	r := n.reader(t, 0)
 	empty, err := r.f.Poll(t.Context())
 	if err != nil || len(empty.Events) != 0 || empty.Last != 0 {
@@ -140,7 +141,7 @@ func TestPollSeesWhatNobodyToldTheNode(t *testing.T) {
 
 func TestTenantsDoNotMix(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	r := n.reader(t, 0)
 	for range 5 {
 		other, err := n.write(t.Context(), "acme", 10)
@@ -154,7 +155,7 @@ func TestTenantsDoNotMix(t *testing.T) {
 
 func TestNextEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	r := n.reader(t, 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -168,7 +169,7 @@ func TestNextEndsWithItsContext(t *testing.T) {
 
 func TestALogThatCannotBeReadIsUnavailableAndLosesNothing(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	n.publish(t, 3)
 	if _, err := n.pool.Exec(t.Context(), "ALTER TABLE pawl.outbox RENAME TO elsewhere"); err != nil {
 		t.Fatal(err)
@@ -188,7 +189,7 @@ func TestALogThatCannotBeReadIsUnavailableAndLosesNothing(t *testing.T) {
 
 func TestHeadIsTheDatabases(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	if _, err := n.write(t.Context(), tenant, 4); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func TestHeadIsTheDatabases(t *testing.T) {
 
 func TestABatchSaysHowFarBehindItsReaderIs(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	r := n.reader(t, 0)
 	r.mustReadTo(t, n.publish(t, 1))
 	head := n.publish(t, 2000)

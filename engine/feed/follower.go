@@ -58,9 +58,9 @@ func (r *follower) Poll(ctx context.Context) (transitions.Batch, error) {
 
 // table reads the next piece of the log from the database.
 func (r *follower) table(ctx context.Context) (transitions.Batch, error) {
-	events, err := r.pace.read(ctx, r.f.config.Log, r.t.tenant, r.last)
+	events, err := r.pace.read(ctx, r.f.config.Log, r.t.tenant, r.last, r.t.known())
 	if err != nil {
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		if workflow.CodeOf(err) == workflow.EventsGone || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return transitions.Batch{}, err
 		}
 		return transitions.Batch{}, &workflow.Error{Code: workflow.Unavailable, Message: "the log could not be read; try again",

@@ -3,12 +3,14 @@ package feed_test
 import (
 	"testing"
 	"time"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
 // A batch that arrives although nobody polled was announced by the other node.
 func TestAnotherNodeHearsByNotification(t *testing.T) {
 	t.Parallel()
-	url := database(t)
+	url := pgtest.URL(t)
 	here, there := startNode(t, url, false), startNode(t, url, false)
 	eventually(t, "both nodes listen", func() bool { return here.count("LISTEN") == 1 && there.count("LISTEN") == 1 })
 	r := there.reader(t, 0)
@@ -25,18 +27,18 @@ func TestAnotherNodeHearsByNotification(t *testing.T) {
 
 func TestWithoutNotificationsAnotherNodeHearsByPolling(t *testing.T) {
 	t.Parallel()
-	url := database(t)
+	url := pgtest.URL(t)
 	here, there := startNode(t, url, true), startNode(t, url, true)
 	r := there.reader(t, 0)
 	r.mustReadTo(t, here.publish(t, 1))
-	polls := there.count(poll)
-	begun := time.Now()
-	r.mustReadTo(t, here.publish(t, 3))
-	if took := time.Since(begun); took > 3*time.Second {
-		t.Errorf("it took %s", took)
+	polled := false
+	for range 10 { // a poll that was under way when it was counted may bring one
+		polls := there.count(poll)
+		r.mustReadTo(t, here.publish(t, 3))
+		polled = polled || there.count(poll) > polls
 	}
-	if there.count(poll) == polls {
-		t.Error("it came without a poll: something else told the node")
+	if !polled {
+		t.Error("everything came without a poll: something else told the node")
 	}
 	if n := here.count("pg_notify") + here.count("LISTEN") + there.count("LISTEN"); n != 0 {
 		t.Errorf("%d notifications though they are suppressed", n)
@@ -45,12 +47,12 @@ func TestWithoutNotificationsAnotherNodeHearsByPolling(t *testing.T) {
 
 func TestAListenerThatIsCutListensAgain(t *testing.T) {
 	t.Parallel()
-	url := database(t)
+	url := pgtest.URL(t)
 	here, there := startNode(t, url, true), startNode(t, url, false)
 	r := there.reader(t, 0)
 	eventually(t, "it listens", func() bool { return there.count("LISTEN") == 1 })
 	if _, err := here.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-		WHERE datname = current_database() AND application_name = 'pawl listener'`); err != nil {
+		WHERE datname = current_database() AND application_name = 'pawl listener' AND pid <> pg_backend_pid()`); err != nil {
 		t.Fatal(err)
 	}
 	r.mustReadTo(t, here.publish(t, 2)) // by polling
@@ -61,7 +63,7 @@ func TestAListenerThatIsCutListensAgain(t *testing.T) {
 // Whoever says so may be wrong.
 func TestAHintThatIsWrongCostsOneRead(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	r := n.reader(t, 0)
 	r.mustReadTo(t, n.publish(t, 1))
 	n.Heard(tenant, -5)

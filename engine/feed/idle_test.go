@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -17,7 +18,7 @@ const quietTime = 1500 * time.Millisecond
 
 func TestNobodyFollowsAndNothingIsAsked(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), false)
+	n := startNode(t, pgtest.URL(t), false)
 	eventually(t, "it listens", func() bool { return n.count("LISTEN") == 1 })
 	r := n.reader(t, 0)
 	r.mustReadTo(t, n.publish(t, 1))
@@ -32,7 +33,7 @@ func TestNobodyFollowsAndNothingIsAsked(t *testing.T) {
 
 func TestIdleFollowersCostOneQueryASecond(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), false)
+	n := startNode(t, pgtest.URL(t), false)
 	var work sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	for range 10 {
@@ -55,7 +56,7 @@ func TestIdleFollowersCostOneQueryASecond(t *testing.T) {
 
 func TestStopEndsEveryWait(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), false)
+	n := startNode(t, pgtest.URL(t), false)
 	last := n.publish(t, 3)
 	r, waiting := n.reader(t, 0), n.reader(t, last)
 	r.mustReadTo(t, last)
@@ -82,7 +83,7 @@ func TestStopEndsEveryWait(t *testing.T) {
 
 // Not parallel: it looks at all goroutines of the process.
 func TestATailEndsWithItsLastFollower(t *testing.T) {
-	n := startNode(t, database(t), false)
+	n := startNode(t, pgtest.URL(t), false)
 	tails := func() int {
 		buf := make([]byte, 1<<20)
 		return strings.Count(string(buf[:runtime.Stack(buf, true)]), "feed.(*tail).run(")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // tail reads one tenant's log for all its followers on this node.
@@ -96,18 +97,13 @@ func (t *tail) advance() error {
 	begun, last := t.begun, t.last
 	t.mu.Unlock()
 	if !begun {
-		head, err := t.f.config.Log.Head(ctx, t.tenant)
-		if err != nil {
-			return err
-		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.begun, t.first, t.last, t.head = true, head, head, max(head, t.head)
-		t.announce()
-		return nil
+		return t.begin(ctx)
 	}
-	events, err := t.pace.read(ctx, t.f.config.Log, t.tenant, last)
-	if err != nil {
+	events, err := t.pace.read(ctx, t.f.config.Log, t.tenant, last, t.known())
+	switch {
+	case workflow.CodeOf(err) == workflow.EventsGone:
+		return t.begin(ctx) // without what is gone; each follower learns of it by itself
+	case err != nil:
 		return err
 	}
 	if len(events) == 0 {
@@ -119,6 +115,27 @@ func (t *tail) advance() error {
 	}
 	t.grow(render(events))
 	return nil
+}
+
+// begin begins the ring at the log's head.
+func (t *tail) begin(ctx context.Context) error {
+	head, err := t.f.config.Log.Head(ctx, t.tenant)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begun, t.first, t.last, t.head = true, head, head, max(head, t.head)
+	t.ring, t.bytes = nil, 0
+	t.announce()
+	return nil
+}
+
+// known is a position that the log has reached.
+func (t *tail) known() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.head
 }
 
 func (t *tail) grow(events []transitions.Logged) {

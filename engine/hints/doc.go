@@ -1,8 +1,8 @@
 // Package hints exchanges hints between the nodes of one database, so that what
 // happens on one is known on the others before their next poll.
 //
-// A hint says that a log has grown, that commands have changed, or that there is
-// work for somebody else. It is never needed: it can be lost, come late or twice,
+// A hint says that a log has grown, that commands have changed, that there is
+// work for somebody else, or that a sink can be taken or looks different. It is never needed: it can be lost, come late or twice,
 // and whoever gets it looks into the tables. So whoever uses it polls as well.
 //
 // Hints are sent by NOTIFY, which takes a lock of the whole database at commit.

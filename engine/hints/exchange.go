@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/pause"
 )
 
 // send tells others, at most once in a gap, of all that has happened since.
@@ -16,7 +18,7 @@ func (x *Exchange) send() {
 			return
 		}
 		x.tell()
-		if !sleep(x.ctx, gap) {
+		if !pause.For(x.ctx, gap) {
 			return
 		}
 	}
@@ -39,7 +41,7 @@ func (x *Exchange) tell() {
 // listen hears other nodes, over a connection of its own, which it opens again
 // when it is lost.
 func (x *Exchange) listen(l Listener) {
-	for wait := time.Duration(0); sleep(x.ctx, wait); wait = min(2*wait+100*time.Millisecond, 5*time.Second) {
+	for wait := time.Duration(0); pause.For(x.ctx, wait); wait = min(2*wait+100*time.Millisecond, 5*time.Second) {
 		begun := time.Now()
 		err := x.hear(l)
 		if x.ctx.Err() != nil {

@@ -22,10 +22,11 @@ func TestEveryTopicIsHeardByTheOthersAndNotBySelf(t *testing.T) {
 	a.Head("", 3)
 	a.Changed([]uint64{1, 1 << 63})
 	a.Due()
+	a.Sinks()
 	for name, n := range map[string]*node{"b": b, "c": c} {
 		eventually(t, name+" hears of everything", func() bool {
 			return n.heard(func() bool {
-				return n.heads["acme corp"] == 7 && n.heads[""] == 3 && n.commands[1] == 1 && n.commands[1<<63] == 1 && n.due == 1
+				return n.heads["acme corp"] == 7 && n.heads[""] == 3 && n.commands[1] == 1 && n.commands[1<<63] == 1 && n.due == 1 && n.sinks == 1
 			})
 		})
 	}
@@ -91,7 +92,7 @@ func TestAListenerThatIsCutListensAgain(t *testing.T) {
 	listening(t, there)
 	for cut := 1; cut <= 3; cut++ {
 		if _, err := here.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-			WHERE datname = current_database() AND application_name = 'pawl listener'`); err != nil {
+			WHERE datname = current_database() AND application_name = 'pawl listener' AND pid <> pg_backend_pid()`); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "it listens again", func() bool { return there.count("LISTEN") == cut+1 && there.listeners(t) == 1 })
@@ -151,7 +152,7 @@ func TestWhatIsNoHintIsLeftAlone(t *testing.T) {
 	n, other := startNode(t, url), startNode(t, url)
 	listening(t, n, other)
 	for _, payload := range []string{"", "x", "x y", "x h", "x h y", "x h 12", "x h 99999999999999999999 acme", "x c", "x c !", "x c AAAA",
-		"x d y", "x e", "12 acme"} {
+		"x d y", "x s y", "x e", "12 acme"} {
 		if _, err := n.pool.Exec(t.Context(), "SELECT pg_notify('pawl', $1)", payload); err != nil {
 			t.Fatal(err)
 		}

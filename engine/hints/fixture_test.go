@@ -33,6 +33,7 @@ type node struct {
 	heads    map[string]int64
 	commands map[uint64]int
 	due      int
+	sinks    int
 }
 
 func (n *node) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
@@ -76,6 +77,7 @@ func startNode(t testing.TB, url string, change ...func(*hints.Config)) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	direct := pgtest.Direct(t, url)
 	n := &node{queries: map[string]int{}, heads: map[string]int64{}, commands: map[uint64]int{}}
 	config.ConnConfig.Tracer = n
 	config.MaxConns = 4
@@ -85,8 +87,11 @@ func startNode(t testing.TB, url string, change ...func(*hints.Config)) *node {
 	t.Cleanup(n.pool.Close)
 	c := hints.Config{Pool: n.pool, Channel: "pawl", Log: slog.New(slog.DiscardHandler),
 		Connect: func(ctx context.Context, name string) (*pgx.Conn, error) {
-			c := config.ConnConfig.Copy()
-			c.RuntimeParams["application_name"] = name
+			c, err := pgx.ParseConfig(direct)
+			if err != nil {
+				return nil, err
+			}
+			c.Tracer, c.RuntimeParams["application_name"] = n, name
 			return pgx.ConnectConfig(ctx, c)
 		}}
 	for _, alter := range change {
@@ -110,6 +115,11 @@ func startNode(t testing.TB, url string, change ...func(*hints.Config)) *node {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.due++
+		},
+		Sinks: func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.sinks++
 		},
 	})
 	t.Cleanup(n.Stop)

@@ -26,6 +26,7 @@ type Listener struct {
 	Head    func(tenant string, head int64) // a log has grown
 	Changed func(commands []uint64)         // commands have changed; these are the hashes of their names
 	Due     func()                          // there is work that the other node cannot take
+	Sinks   func()                          // a sink has been given back, or an operation has changed one
 }
 
 const (
@@ -57,6 +58,7 @@ type news struct {
 	heads    map[string]int64
 	commands []uint64 // with repetitions
 	due      bool
+	sinks    bool
 }
 
 // New makes an exchange; Start begins its work.
@@ -102,6 +104,10 @@ func (x *Exchange) Changed(commands []uint64) {
 // Due tells others that there is work which this node cannot take.
 func (x *Exchange) Due() { x.announce(func(n *news) { n.due = true }) }
 
+// Sinks tells others that a sink has been given back, or that an operation has
+// changed one.
+func (x *Exchange) Sinks() { x.announce(func(n *news) { n.sinks = true }) }
+
 func (x *Exchange) announce(note func(*news)) {
 	if x.config.Off {
 		return
@@ -122,16 +128,4 @@ func (x *Exchange) take() news {
 	n := x.unsaid
 	x.unsaid = news{}
 	return n
-}
-
-// sleep reports false if the context ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

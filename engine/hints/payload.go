@@ -13,12 +13,14 @@ import (
 //	h <head> <tenant>        a log has grown
 //	c <base64 of hashes>     commands have changed; a hash is 8 bytes, the highest first
 //	d                        there is work for others
+//	s                        a sink has been given back or changed
 //
 // PostgreSQL takes payloads of less than 8,000 bytes.
 const (
 	headTopic    = "h"
 	changedTopic = "c"
 	dueTopic     = "d"
+	sinksTopic   = "s"
 )
 
 const (
@@ -44,6 +46,9 @@ func (n news) payloads(node string) []string {
 	}
 	if n.due {
 		add(dueTopic, "")
+	}
+	if n.sinks {
+		add(sinksTopic, "")
 	}
 	return list
 }
@@ -75,7 +80,7 @@ func parse(payload string) (h hint, ok bool) {
 			}
 		}
 		return h, err == nil && len(raw) > 0 && len(raw)%hashSize == 0
-	case dueTopic:
+	case dueTopic, sinksTopic:
 		return h, text == ""
 	}
 	return h, false
@@ -90,5 +95,7 @@ func (h *hint) pass(l Listener) {
 		l.Changed(h.commands)
 	case dueTopic:
 		l.Due()
+	case sinksTopic:
+		l.Sinks()
 	}
 }

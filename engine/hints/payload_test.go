@@ -7,7 +7,7 @@ import (
 )
 
 func FuzzParse(f *testing.F) {
-	for _, p := range (news{heads: map[string]int64{"acme corp": 7, "": -1}, commands: []uint64{1, 1 << 63}, due: true}).payloads("node") {
+	for _, p := range (news{heads: map[string]int64{"acme corp": 7, "": -1}, commands: []uint64{1, 1 << 63}, due: true, sinks: true}).payloads("node") {
 		f.Add(p)
 	}
 	f.Add("x c !")
@@ -17,7 +17,7 @@ func FuzzParse(f *testing.F) {
 		if !ok {
 			return
 		}
-		n := news{commands: slices.Clone(h.commands), due: h.topic == dueTopic}
+		n := news{commands: slices.Clone(h.commands), due: h.topic == dueTopic, sinks: h.topic == sinksTopic}
 		if h.topic == headTopic {
 			n.heads = map[string]int64{h.tenant: h.head}
 		}

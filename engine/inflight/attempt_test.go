@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -18,7 +19,7 @@ func retries(r workflow.Retry) func(*activityOfText) { return func(a *activityOf
 
 func TestFailedAttemptsAreRetriedAndExhausted(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	var calls atomic.Int64
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
 		return "", fmt.Errorf("failure %d", calls.Add(1))
@@ -49,7 +50,7 @@ func TestFailedAttemptsAreRetriedAndExhausted(t *testing.T) {
 // The retry comes when it is due, not with the next of the looks that are made
 // anyway. Not parallel: it measures time.
 func TestARetryIsPrompt(t *testing.T) {
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	var failed time.Time
 	waited := make(chan time.Duration, 1)
 	w := job(t, func(_ context.Context, a *workflow.Attempt, _ string) (string, error) {
@@ -81,7 +82,7 @@ func TestFinalErrorsAreNotRetried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := database(t)
+			pool := pgtest.Pool(t)
 			w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) { return "", c.err }, retries(c.retry))
 			n := startNode(t, pool, w)
 			n.accept(t, w, "a")
@@ -95,7 +96,7 @@ func TestFinalErrorsAreNotRetried(t *testing.T) {
 
 func TestAnAttemptHasItsTime(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work, func(a *activityOfText) { a.Timeout(50 * time.Millisecond).Retry(workflow.Retry{Attempts: 1}) })
 	n := startNode(t, pool, w)
@@ -110,7 +111,7 @@ func TestAnAttemptHasItsTime(t *testing.T) {
 
 func TestAPanicIsAFailureOfItsAttempt(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	w := job(t, func(_ context.Context, a *workflow.Attempt, _ string) (string, error) {
 		if a.Number == 1 {
 			panic("a secret")
@@ -130,7 +131,7 @@ func TestAPanicIsAFailureOfItsAttempt(t *testing.T) {
 
 func TestAGoroutineThatEndsItselfIsALostWorker(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	w := job(t, func(_ context.Context, a *workflow.Attempt, _ string) (string, error) {
 		if a.Number == 1 {
 			runtime.Goexit()
@@ -167,7 +168,7 @@ func TestAfterALostWorkerTheCheckTells(t *testing.T) {
 		"it cannot tell, for long":       {nil, errors.New("no answer"), due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 18 }), nil, string(workflow.FailureError)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pool := database(t)
+			pool := pgtest.Pool(t)
 			insert(t, pool, c.row)
 			n := startNode(t, pool, job(t, do, func(a *activityOfText) {
 				a.Check(func(_ context.Context, _ *workflow.Attempt, d, p text) (*text, error) {
@@ -198,7 +199,7 @@ func TestAfterALostWorkerTheCheckTells(t *testing.T) {
 
 func TestWhatMustNotRunTwiceWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
 		t.Error("it ran again")
 		return "", nil
@@ -219,7 +220,7 @@ func TestWhatMustNotRunTwiceWaitsForAPerson(t *testing.T) {
 // the next one must not think that nothing has happened.
 func TestThatAWorkerWasLostIsNotForgottenByAGiveBackWithoutAnAttempt(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
 		t.Error("it ran again")
 		return "", nil
@@ -237,7 +238,7 @@ func TestThatAWorkerWasLostIsNotForgottenByAGiveBackWithoutAnAttempt(t *testing.
 
 func TestAFinalErrorSaysNothingAboutAnAttemptThatWasStopped(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
 	n := startNode(t, pool, w)
@@ -268,7 +269,7 @@ func TestAResultThatCannotBeEncodedIsNotGotAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := database(t)
+			pool := pgtest.Pool(t)
 			var ran atomic.Int64
 			w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
 				ran.Add(1)
@@ -289,7 +290,7 @@ func TestAResultThatCannotBeEncodedIsNotGotAgain(t *testing.T) {
 
 func TestAnUndoIsRetriedAndThenWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	var mu sync.Mutex
 	var calls []string
 	w := job(t, atOnce, func(a *activityOfText) {
@@ -331,7 +332,7 @@ func TestAnUndoIsRetriedAndThenWaitsForAPerson(t *testing.T) {
 // the lease is held, beyond the attempt's own time.
 func TestAnOutcomeIsKeptUntilItCanBeCommitted(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	var ran, tries atomic.Int64
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
 		return fmt.Sprint("run ", ran.Add(1)), nil
@@ -359,7 +360,7 @@ func TestAnOutcomeIsKeptUntilItCanBeCommitted(t *testing.T) {
 
 func TestAnOutcomeThatCannotBeDecidedWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	n := startNode(t, pool, job(t, atOnce))
 	n.set(func(n *node) {
 		n.refuse = func(*transitions.Prepared) error {

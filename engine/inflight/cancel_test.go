@@ -12,7 +12,7 @@ import (
 
 func TestCancelStopsARunningAttemptHere(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
 	n := startNode(t, pool, w)
@@ -41,7 +41,7 @@ func TestCancelStopsARunningAttemptHere(t *testing.T) {
 
 func TestCancelStopsARunningAttemptElsewhereByItsHeartbeat(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
 	n := startNode(t, pool, w, lease(time.Second))
@@ -58,7 +58,7 @@ func TestCancelStopsARunningAttemptElsewhereByItsHeartbeat(t *testing.T) {
 
 func TestAnAttemptThatSucceedsAllTheSameIsASuccess(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	done := make(chan struct{})
 	g := newGated()
 	w := job(t, g.work)
@@ -90,7 +90,7 @@ func TestACommandThatWaitsIsCancelledWithoutAnAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := database(t)
+			pool := pgtest.Pool(t)
 			insert(t, pool, c.row)
 			n := startNode(t, pool, job(t, func() work { return newGated().work }()))
 			if err := n.Cancel(t.Context(), c.row.ref(), "bob"); err != nil {
@@ -106,7 +106,7 @@ func TestACommandThatWaitsIsCancelledWithoutAnAttempt(t *testing.T) {
 
 func TestAStuckCommandCanBeCancelled(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	r := due("a", func(r *row) { r.Attempt, r.Failures = 3, 3 })
 	insert(t, pool, r)
 	exec(t, pool, "UPDATE pawl.command SET status = 'failed_retryable', run_at = NULL, stuck = 'unknown_outcome'")
@@ -122,7 +122,7 @@ func TestAStuckCommandCanBeCancelled(t *testing.T) {
 // Somebody asks while the attempt is failing: it is not left for its retry.
 func TestAGiveBackOfACancelledCommandIsDueAtOnce(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	r := due("a", leased("dead", time.Hour), func(r *row) { r.CancelledBy = "bob" })
 	insert(t, pool, r)
 	n := newNode(t, pool, job(t, atOnce), func(c *Config) { c.Node = "dead" })
@@ -145,7 +145,7 @@ func TestACancelledCommandThatCannotBeEndedIsNotTriedInALoop(t *testing.T) {
 	t.Parallel()
 	t.Run("it cannot be decided", func(t *testing.T) {
 		t.Parallel()
-		pool := database(t)
+		pool := pgtest.Pool(t)
 		g := newGated()
 		w := job(t, g.work)
 		n := startNode(t, pool, w)
@@ -167,7 +167,7 @@ func TestACancelledCommandThatCannotBeEndedIsNotTriedInALoop(t *testing.T) {
 	t.Run("it is of a version that is not known here", func(t *testing.T) {
 		t.Parallel()
 		for name, c := range map[string]row{"working": due("a"), "scheduled": due("a", scheduled)} {
-			pool := database(t)
+			pool := pgtest.Pool(t)
 			c.CancelledBy = "bob"
 			insert(t, pool, c)
 			exec(t, pool, "UPDATE pawl.instance SET definition = 2")
@@ -187,7 +187,7 @@ func TestACancelledCommandThatCannotBeEndedIsNotTriedInALoop(t *testing.T) {
 // Whoever waits for a lock does so on a connection of his own, and not for ever.
 func TestACancelDoesNotWaitLongForALock(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	r := due("a", func(r *row) { r.RunAt = time.Now().Add(time.Hour) })
 	insert(t, pool, r)
 	n := startNode(t, pool, job(t, atOnce), func(c *Config) { c.Callers = pool })
@@ -202,7 +202,7 @@ func TestACancelDoesNotWaitLongForALock(t *testing.T) {
 
 func TestCancelRefusesWhatItCannotDo(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	undo := due("undo", func(r *row) { r.Phase, r.RunAt = transitions.Undoing, time.Now().Add(time.Hour) })
 	locked := due("locked", func(r *row) { r.RunAt = time.Now().Add(time.Hour) })
 	insert(t, pool, undo, locked)

@@ -67,9 +67,13 @@ func scanFlight(row pgx.CollectableRow, tenant string) (*flight, error) {
 	f := &flight{}
 	f.Tenant = tenant
 	var fingerprint []byte
+	var due *time.Time
 	err := row.Scan(&f.Scope, &f.Key, &fingerprint, &f.Phase, &f.Workflow, &f.Transition, &f.Instance, &f.Actor, &f.Request,
-		&f.Attempt, &f.Failures, &f.CancelledBy, &f.CreatedAt, &f.TakenFrom, &f.Unsure, &f.Definition, &f.Data)
+		&f.Attempt, &f.Failures, &f.CancelledBy, &f.CreatedAt, &f.TakenFrom, &f.Unsure, &f.Definition, &f.Data, &due, &f.Paused)
 	copy(f.Fingerprint[:], fingerprint)
 	f.CreatedAt = f.CreatedAt.UTC()
+	if due != nil {
+		f.RunAt = *due
+	}
 	return f, err
 }

@@ -9,13 +9,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 func TestDueWorkIsDoneAndEnded(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	var seen workflow.Attempt
 	w := job(t, func(_ context.Context, a *workflow.Attempt, asked string) (string, error) {
 		seen = *a
@@ -44,7 +45,7 @@ func TestDueWorkIsDoneAndEnded(t *testing.T) {
 // candidate, and does not get it.
 func TestAnUncommittedClaimIsNotWaitedForAndNotTaken(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
 	r := due("a")
 	insert(t, pool, r)
@@ -77,7 +78,7 @@ func TestAnUncommittedClaimIsNotWaitedForAndNotTaken(t *testing.T) {
 
 func TestOfSeveralNodesOneHasEachAttempt(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	const count = 1500
 	var mu sync.Mutex
 	attempts := map[string]int{}
@@ -114,7 +115,7 @@ func TestOfSeveralNodesOneHasEachAttempt(t *testing.T) {
 
 // Not parallel: it measures time.
 func TestALeaseThatRunsOutIsTakenOverWithinASecond(t *testing.T) {
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	dead := due("a", leased("dead", 400*time.Millisecond))
 	alive := due("b", leased("alive", time.Hour))
 	insert(t, pool, dead, alive)
@@ -141,7 +142,7 @@ func TestALeaseThatRunsOutIsTakenOverWithinASecond(t *testing.T) {
 // However much is due, whose worker is lost does not wait behind it.
 func TestTakeoversComeBeforeWhatIsDue(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	for i := range 20 {
 		insert(t, pool, due(fmt.Sprint(i)))
@@ -160,7 +161,7 @@ func TestTakeoversComeBeforeWhatIsDue(t *testing.T) {
 
 func TestWorkOfAnUnknownWorkflowIsNotTouched(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	strange := func(r *row) { r.Workflow = "strange" }
 	rows := []row{due("a", strange), due("b", scheduled, strange), due("c", leased("dead", -time.Second), strange)}
 	insert(t, pool, rows...)
@@ -181,7 +182,7 @@ func TestWorkOfAnUnknownWorkflowIsNotTouched(t *testing.T) {
 
 func TestWorkOfAnUnknownVersionIsLeftForOthers(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	r := due("a")
 	insert(t, pool, r)
 	exec(t, pool, "UPDATE pawl.instance SET definition = 2")
@@ -197,7 +198,7 @@ func TestWorkOfAnUnknownVersionIsLeftForOthers(t *testing.T) {
 
 func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	var mu sync.Mutex
 	running, most := 0, 0
 	gate := make(chan struct{})

@@ -19,9 +19,8 @@
 //
 // No statement here waits for a row's lock but [Runner.Cancel]'s, on a connection
 // of its own and not for long: a row that somebody has locked is being changed by
-// him, and is tried again later. Each
-// writing statement names one tenant; those of several tenants go in one
-// message.
+// him, and is tried again later. Each writing statement names one tenant; those of
+// several tenants go in one message.
 //
 // A command goes through these hands:
 //
@@ -29,8 +28,8 @@
 //	due, or its lease has run out → look → claim ────┴→ launch → attempt ─┬→ end: its outcome is submitted
 //	                                                                      └→ giveBack: for later, or for a person
 //
-// One goroutine looks for due work and claims it: once a second, and when it has
-// reason to. One goroutine, the keeper, prolongs leases, stores progress and
+// One goroutine looks for due work and claims it: every second or two, and when
+// it has reason to. One goroutine, the keeper, prolongs leases, stores progress and
 // gives commands back, for all attempts of the node together. Every attempt has a
 // goroutine of its own and, when all goes well, asks the database nothing.
 //

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 func TestTenThousandTimersOfOneSecondFireOnceOnThreeNodes(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
 	const count = 10_000
 	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request,
@@ -49,7 +50,7 @@ func TestTenThousandTimersOfOneSecondFireOnceOnThreeNodes(t *testing.T) {
 // The engine's clock jumps; leases know only the database's.
 func TestAClockThatJumpsFiresNothingTwice(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
 	n, other := startNode(t, pool, w), startNode(t, pool, w)
@@ -79,7 +80,7 @@ func TestAClockThatJumpsFiresNothingTwice(t *testing.T) {
 // A timer that becomes due between two looks fires then, on a node that was told
 // of it, and on one that has only looked. Not parallel: it measures time.
 func TestATimerFiresOnTime(t *testing.T) {
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
 	far := due("far", scheduled, func(r *row) { r.RunAt = time.Now().Add(time.Hour) })
 	insert(t, pool, far)
@@ -91,7 +92,7 @@ func TestATimerFiresOnTime(t *testing.T) {
 		timer := due(fmt.Sprint("told ", told), scheduled, func(r *row) { r.RunAt = time.Now().Add(lookEvery * 12 / 10) })
 		insert(t, pool, timer)
 		if told {
-			n.Landed([]Landed{{InFlight: *timer.Flight(timer.Tenant), Status: transitions.Pending}})
+			n.Landed([]transitions.Landed{{InFlight: *timer.Flight(timer.Tenant), Status: transitions.Pending}})
 		}
 		got := becomes(t, pool, timer.ref(), "it fires", func(r row) bool { return r.Status == transitions.Succeeded })
 		if late := got.ClaimedAt.Sub(timer.RunAt); late < -time.Millisecond*100 || late > lookEvery*6/10 {
@@ -107,7 +108,7 @@ func TestATimerFiresOnTime(t *testing.T) {
 // back so far.
 func TestALateTimerIsFoundByTheNextTick(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	n := startNode(t, pool, job(t, atOnce))
 	eventually(t, "some looks are made", func() bool { return n.Stats().Looks > 1 })
 	late := due("late", scheduled, func(r *row) { r.RunAt = time.Now().Add(-time.Hour) })
@@ -118,7 +119,7 @@ func TestALateTimerIsFoundByTheNextTick(t *testing.T) {
 
 func TestAScheduledCommandIsTriedAgainOrLeftToAPerson(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
 	rows := map[string]row{}
 	for _, name := range []string{"paused", "no database", "defect"} {
@@ -151,7 +152,7 @@ func TestAScheduledCommandIsTriedAgainOrLeftToAPerson(t *testing.T) {
 // node decides.
 func TestAScheduledCommandThatWasTakenOverIsForgotten(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
 	timer := due("a", scheduled)
 	insert(t, pool, timer)
@@ -180,7 +181,7 @@ func TestAScheduledCommandThatWasTakenOverIsForgotten(t *testing.T) {
 // would cost more than the work. What was asked to stop can end.
 func TestAPausedWorkflowIsQuiet(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	waits := due("waits", scheduled)
 	cancelled := due("cancelled", scheduled, func(r *row) { r.CancelledBy = "bob" })
 	elsewhere := due("elsewhere", scheduled, func(r *row) { r.Tenant = "other" })

@@ -20,19 +20,16 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.MainWith(m, prepare) }
+
+// prepare makes the tables that each test's database begins with.
+func prepare(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := schema.Migrate(ctx, pool, schema.Default)
+	return err
+}
 
 // patience bounds what should take no time at all.
 const patience = 20 * time.Second
-
-func database(t testing.TB) *pgxpool.Pool {
-	t.Helper()
-	pool := pgtest.Pool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
-	return pool
-}
 
 // text is data, payload and result of the workflow of these tests.
 type text struct {
@@ -109,6 +106,7 @@ func newNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...f
 			}
 			return nil
 		},
+		Replay: func(string) time.Duration { return 24 * time.Hour },
 		Submit: n.submit, Changed: n.change, Polled: func(time.Time, time.Time, time.Time) {}, Paused: func([][2]string, time.Time) {},
 		Hint: func() {
 			n.mu.Lock()
@@ -120,7 +118,7 @@ func newNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...f
 			defer n.mu.Unlock()
 			return time.Now().Add(n.skew)
 		},
-		Log: slog.New(n.log), Workers: 20, Lease: 30 * time.Second,
+		Log: slog.New(n.log), Workers: 20, Lease: 30 * time.Second, Every: lookEvery,
 	}
 	for _, f := range change {
 		f(&c)
@@ -133,6 +131,9 @@ func newNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...f
 	})
 	return n
 }
+
+// lookEvery is how often these nodes look for work without a reason to.
+const lookEvery = time.Second
 
 func startNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...func(*Config)) *node {
 	t.Helper()

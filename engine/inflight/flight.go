@@ -8,16 +8,6 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Landed is a command in flight that a commit of this node has begun, changed or
-// ended.
-type Landed struct {
-	transitions.InFlight // Definition and Data only where Leased
-	Status               transitions.Status
-	Leased               bool                 // a worker was reserved, and this node holds the lease
-	Stop                 bool                 // whoever works on it should stop; only Ref is set
-	Receipt              *transitions.Receipt // the answer, where it has ended
-}
-
 // flight is a command whose lease this node holds.
 type flight struct {
 	transitions.InFlight
@@ -41,7 +31,7 @@ func (f *flight) attrs(more ...any) []any {
 
 // Landed takes notice of a commit: it begins to work on what this node has
 // leased, and looks for the rest when it is due.
-func (r *Runner) Landed(list []Landed) {
+func (r *Runner) Landed(list []transitions.Landed) {
 	hint := false
 	for i := range list {
 		switch l := &list[i]; {
@@ -60,7 +50,7 @@ func (r *Runner) Landed(list []Landed) {
 
 // expect notes when a command is due that waits. It reports whether it is due
 // and this node has nobody for it.
-func (r *Runner) expect(l *Landed) (hint bool) {
+func (r *Runner) expect(l *transitions.Landed) (hint bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -146,16 +136,7 @@ func (r *Runner) stopAttempt(ref transitions.Ref, cause error) {
 func (r *Runner) step(f *flight) *workflow.Step {
 	for _, w := range r.config.Versions(f.Workflow) {
 		if w.Version == f.Definition {
-			return activityOf(w, f.Transition)
-		}
-	}
-	return nil
-}
-
-func activityOf(w *workflow.Workflow, transition string) *workflow.Step {
-	for _, s := range w.Named(transition) {
-		if s.Work != nil {
-			return s
+			return w.Activity(f.Transition)
 		}
 	}
 	return nil

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 func TestWorkThatIsLeasedAtItsAcceptAsksTheDatabaseNothing(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
 	n := newNode(t, pool, w, func(c *Config) {
 		c.Submit = func(context.Context, *transitions.Prepared) (transitions.Receipt, error) {
@@ -25,7 +26,7 @@ func TestWorkThatIsLeasedAtItsAcceptAsksTheDatabaseNothing(t *testing.T) {
 	r := due("a", leased(n.name, time.Minute))
 	for range 1000 {
 		eventually(t, "a worker is free", func() bool { return n.Reserve(w, w.Named("run")[0]) })
-		n.Landed([]Landed{r.landed(w)})
+		n.Landed([]transitions.Landed{r.landed(w)})
 	}
 	eventually(t, "all are done", func() bool { return n.Stats().Succeeded == 1000 })
 	if asked, looked := n.asked.count("")-before, n.Stats().Looks-looks; asked != int(looked) {
@@ -35,7 +36,7 @@ func TestWorkThatIsLeasedAtItsAcceptAsksTheDatabaseNothing(t *testing.T) {
 
 func TestWorkersAreReservedAndReleased(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	w := job(t, atOnce, func(a *activityOfText) { a.Concurrency(2) })
 	other := job(t, atOnce)
 	step := w.Named("run")[0]
@@ -63,7 +64,7 @@ func TestWorkersAreReservedAndReleased(t *testing.T) {
 // is older work.
 func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
 	step := w.Named("run")[0]
@@ -72,7 +73,7 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	receive(t, "it runs", g.begun)
 	waits := due("waits")
 	insert(t, pool, waits)
-	n.Landed([]Landed{{InFlight: *waits.Flight(waits.Tenant), Status: transitions.Pending}})
+	n.Landed([]transitions.Landed{{InFlight: *waits.Flight(waits.Tenant), Status: transitions.Pending}})
 	n.mu.Lock()
 	hints := n.hints
 	n.mu.Unlock()
@@ -99,13 +100,13 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 // The instance left the in-between state by another command.
 func TestAnAttemptThatIsNotWantedAnyMoreIsStopped(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
 	receive(t, "it runs", g.begun)
-	n.Landed([]Landed{{InFlight: transitions.InFlight{Ref: ref}, Stop: true}})
+	n.Landed([]transitions.Landed{{InFlight: transitions.InFlight{Ref: ref}, Stop: true}})
 	if got := n.failure(t); got.Kind != workflow.FailureCancelled || !got.Unknown || got.Message != "cancelled: the instance went on without it" {
 		t.Errorf("it failed as %+v", got)
 	}
@@ -116,7 +117,7 @@ func TestAnAttemptThatIsNotWantedAnyMoreIsStopped(t *testing.T) {
 //
 // Not parallel: it measures time.
 func TestAHintIsFollowedAtOnce(t *testing.T) {
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	n := startNode(t, pool, job(t, atOnce))
 	eventually(t, "the first look is over", func() bool { return n.Stats().Looks == 1 })
 	r := due("a")
@@ -132,7 +133,7 @@ func TestAHintIsFollowedAtOnce(t *testing.T) {
 // This test counts what happens while nothing happens, so it must let time go
 // by.
 func TestAnIdleNodeAsksOncePerSecond(t *testing.T) {
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	insert(t, pool, due("later", scheduled, func(r *row) { r.RunAt = time.Now().Add(time.Hour) }),
 		due("elsewhere", leased("other", time.Hour)))
 	polled := make(chan time.Time, 100)
@@ -158,7 +159,7 @@ func TestAnIdleNodeAsksOncePerSecond(t *testing.T) {
 
 // All workers are busy and more work waits: looking again does not help.
 func TestABusyNodeAsksOncePerSecond(t *testing.T) {
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
 	n := startNode(t, pool, w, workers(2))
@@ -182,7 +183,7 @@ func TestABusyNodeAsksOncePerSecond(t *testing.T) {
 
 // The node of the only locked row does not try again and again.
 func TestWhatSomebodyHasLockedIsNotAskedForAgainAndAgain(t *testing.T) {
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	r := due("a")
 	insert(t, pool, r)
 	unlock := lock(t, pool, r.ref())

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -44,7 +45,7 @@ func lapse(t *testing.T, n *node, ref transitions.Ref) {
 
 func TestAHeartbeatProlongsALeaseAndCountsTheRevision(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
 	n := startNode(t, pool, w, lease(900*time.Millisecond))
@@ -64,7 +65,7 @@ func TestAHeartbeatProlongsALeaseAndCountsTheRevision(t *testing.T) {
 
 func TestAHeartbeatWaitsForNoLockAndDoesNotThinkTheLeaseLost(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
 	n := startNode(t, pool, w, lease(3*time.Second))
@@ -91,7 +92,7 @@ func TestAHeartbeatWaitsForNoLockAndDoesNotThinkTheLeaseLost(t *testing.T) {
 // The row is locked when the attempt fails, and is written when it can be.
 func TestAGiveBackWaitsForNoLock(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	fail := make(chan struct{})
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
 		<-fail
@@ -120,7 +121,7 @@ func TestAZombieChangesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := database(t)
+			pool := pgtest.Pool(t)
 			mine, theirs := newGated(), newGated()
 			w := job(t, mine.work)
 			short := 30 * time.Second
@@ -158,7 +159,7 @@ func TestAZombieChangesNothing(t *testing.T) {
 
 func TestAZombieGivesNothingBack(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	begun, fail := make(chan struct{}), make(chan struct{})
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
 		close(begun)
@@ -184,7 +185,7 @@ func TestAZombieGivesNothingBack(t *testing.T) {
 
 func TestAFunctionThatIgnoresItsContextLosesItsLease(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	free := make(chan struct{})
 	defer close(free)
 	deaf := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
@@ -208,7 +209,7 @@ func TestAFunctionThatIgnoresItsContextLosesItsLease(t *testing.T) {
 // One node alone takes its own lost attempt over, too.
 func TestANodeTakesOverFromItself(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	free := make(chan struct{})
 	w := job(t, func(_ context.Context, a *workflow.Attempt, _ string) (string, error) {
 		if a.Number == 1 {
@@ -231,7 +232,7 @@ func TestANodeTakesOverFromItself(t *testing.T) {
 
 func TestProgressIsStoredSoonAndTogether(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
 	n := startNode(t, pool, w)
@@ -267,7 +268,7 @@ func TestProgressIsStoredSoonAndTogether(t *testing.T) {
 // PostgreSQL takes less deeply nested JSON than Go does.
 func TestAReportThatCannotBeStoredCostsNoLease(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
 	n := startNode(t, pool, w, lease(3*time.Second))
@@ -294,7 +295,7 @@ func TestAReportThatCannotBeStoredCostsNoLease(t *testing.T) {
 // However often it reports: every message that is refused is sent again at once.
 func TestWithAReportThatCannotBeStoredTheOthersLeasesAreProlonged(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	n := newNode(t, pool, job(t, atOnce))
 	var flights []*flight
 	for _, key := range []string{"bad", "good", "back"} {

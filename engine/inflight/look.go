@@ -57,7 +57,7 @@ type candidate struct {
 	slot    activity
 }
 
-// watch looks for due work: when there is reason to, and once a second.
+// watch looks for due work: when there is reason to, and regularly.
 func (r *Runner) watch(ctx context.Context) {
 	defer func() {
 		r.mu.Lock()
@@ -81,7 +81,7 @@ func (r *Runner) watch(ctx context.Context) {
 				r.config.Log.Warn("cannot look for due work", "error", err)
 			}
 			if q.tick {
-				next = begun.Add(lookEvery)
+				next = begun.Add(r.config.Every)
 			}
 		}
 		timer.Reset(r.pause(time.Until(next)))
@@ -250,7 +250,7 @@ func (r *Runner) choose(found []candidate) (chosen []candidate, shadowed bool) {
 // version says.
 func (r *Runner) limit(a activity) int {
 	for _, w := range r.config.Versions(a.workflow) {
-		if s := activityOf(w, a.transition); s != nil {
+		if s := w.Activity(a.transition); s != nil {
 			return s.Work.Concurrency
 		}
 	}

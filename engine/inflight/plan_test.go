@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
 // plan is what the test reads of a plan.
@@ -27,6 +29,7 @@ type plan struct {
 var probed = map[string][]string{
 	"command_pkey":   {"tenant = ", "scope = ", "key = "},
 	"instance_pkey":  {"tenant = ", "id >= ", "id <= "},
+	"paused_pkey":    {"tenant = "},
 	"command_due":    {"run_at "},
 	"command_leased": {"locked_until < "},
 }
@@ -35,7 +38,7 @@ var probed = map[string][]string{
 // So the statements that write have one plan, in both. The look is planned each
 // time; what it must not do is to read a full table.
 func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	t.Run("empty", func(t *testing.T) { explainProbes(t, pool) })
 
 	execAll(t, pool, "VACUUM ANALYZE")
@@ -85,7 +88,7 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 	}{"claim": {claimSQL, 7}, "keep": {keepSQL, 15}, "held": {heldSQL, 5}, "cancel": {cancelSQL, 5}} {
 		t.Run(name, func(t *testing.T) {
 			err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
-				if _, err := tx.Exec(t.Context(), probes); err != nil {
+				if _, err := tx.Exec(t.Context(), settings); err != nil {
 					return err
 				}
 				if _, err := tx.Exec(t.Context(), "PREPARE q_"+name+" AS "+s.sql); err != nil {

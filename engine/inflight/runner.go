@@ -20,6 +20,7 @@ type Config struct {
 	Node      string                                     // who holds the leases: no other runner's, also not an earlier one's
 	Versions  func(workflow string) []*workflow.Workflow // the newest first; nil: it is not known here
 	Workflows []string                                   // the names of those that are known here: others' commands are left alone
+	Replay    func(workflow string) time.Duration        // how long its answers are replayed
 	Submit    func(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error)
 	Changed   func(refs []transitions.Ref)           // rows that changed other than by Submit. It must not block
 	Hint      func()                                 // there is due work that another node could take. It must not block
@@ -29,10 +30,10 @@ type Config struct {
 	Log       *slog.Logger
 	Workers   int           // attempts at once
 	Lease     time.Duration // how long a lease lasts without a heartbeat
+	Every     time.Duration // between two looks that are made anyway
 }
 
 const (
-	lookEvery   = time.Second           // at least
 	dueGap      = 5 * time.Millisecond  // between two looks for what is due next
 	lateness    = 2 * time.Second       // of a command that becomes due before others see it; later ones wait for the next tick
 	dueBatch    = 500                   // scheduled commands in one claim
@@ -188,17 +189,5 @@ func poke(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
-	}
-}
-
-// sleep reports false if the context ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }

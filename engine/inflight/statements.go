@@ -64,17 +64,18 @@ WITH claimed AS (
 		claimed_by = $2, claimed_at = clock_timestamp(), locked_until = clock_timestamp() + $3::bigint * interval '1 microsecond',
 		run_at = NULL, updated_at = $4
 	FROM (SELECT found.* FROM unnest($5::text[], $6::text[], $7::int[]) AS u(scope, key, attempt) CROSS JOIN LATERAL (
-		SELECT x.ctid AS row, CASE WHEN x.status = 'processing' THEN x.claimed_by END AS taken FROM pawl.command x
+		SELECT x.ctid AS row, x.run_at AS due, CASE WHEN x.status = 'processing' THEN x.claimed_by END AS taken FROM pawl.command x
 		WHERE x.tenant = $1 AND x.scope = u.scope AND x.key = u.key AND x.attempt = u.attempt
 			AND (x.run_at <= $4 OR x.locked_until < clock_timestamp())
 		LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
 	WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1
 	RETURNING c.scope, c.key, c.fingerprint, c.phase, c.workflow, c.transition, c.instance, c.actor, c.request, c.attempt, c.failures,
-		c.cancelled_by, c.created_at, u.taken, c.unsure)
+		c.cancelled_by, c.created_at, u.taken, c.unsure, u.due)
 SELECT c.scope, c.key, c.fingerprint, c.phase, c.workflow, c.transition, c.instance, c.actor, c.request::text, c.attempt, c.failures,
-	coalesce(c.cancelled_by, ''), c.created_at, coalesce(c.taken, ''), coalesce(c.unsure, false), coalesce(i.definition, 0), i.data::text
+	coalesce(c.cancelled_by, ''), c.created_at, coalesce(c.taken, ''), coalesce(c.unsure, false), coalesce(i.definition, 0), i.data::text,
+	c.due, coalesce(i.paused, false) OR EXISTS (SELECT FROM pawl.paused p WHERE p.tenant = $1 AND p.workflow = c.workflow)
 FROM claimed AS c LEFT JOIN LATERAL (
-	SELECT i.definition, i.data FROM pawl.instance i WHERE i.tenant = $1 AND i.id >= c.instance AND i.id <= c.instance
+	SELECT i.definition, i.data, i.paused FROM pawl.instance i WHERE i.tenant = $1 AND i.id >= c.instance AND i.id <= c.instance
 	ORDER BY i.id LIMIT 1) AS i ON true`
 
 // mine finds the rows of the source u whose lease this node holds.

@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 func TestStopLetsAttemptsFinish(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
 	n := startNode(t, pool, w)
@@ -50,7 +51,7 @@ func TestStopLetsAttemptsFinish(t *testing.T) {
 // A worker was reserved when Stop began, and the accept is committed then.
 func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
 		t.Error("it was begun")
 		return "", nil
@@ -70,7 +71,7 @@ func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 	}
 	r := due("a", leased(n.name, time.Minute))
 	insert(t, pool, r)
-	n.Landed([]Landed{r.landed(w)})
+	n.Landed([]transitions.Landed{r.landed(w)})
 	select {
 	case <-stopped:
 		t.Fatal("stopped while a worker was reserved")
@@ -86,7 +87,7 @@ func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 
 func TestStopWhoseTimeIsOverEndsAttemptsAndGivesThemBack(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	g, careful := newGated(), newGated()
 	w := job(t, g.work)
 	n := startNode(t, pool, w)
@@ -114,7 +115,7 @@ func TestStopWhoseTimeIsOverEndsAttemptsAndGivesThemBack(t *testing.T) {
 
 func TestStopDoesNotWaitForAFunctionThatIgnoresIt(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	begun, free := make(chan struct{}), make(chan struct{})
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
 		close(begun)
@@ -140,7 +141,7 @@ func TestStopDoesNotWaitForAFunctionThatIgnoresIt(t *testing.T) {
 
 func TestStopBeforeStart(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
 	n := newNode(t, pool, w)
 	n.Stop(t.Context())

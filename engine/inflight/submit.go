@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -40,17 +41,20 @@ func (r *Runner) end(ctx context.Context, f *flight, o transitions.Outcome) tran
 		}
 		// Should this node stop meanwhile, the lease runs out, and whoever takes
 		// over finds out what has happened.
-		if !sleep(ctx, wait/2+rand.N(wait/2)) || !r.holds(f) {
+		if !pause.For(ctx, wait/2+rand.N(wait/2)) || !r.holds(f) {
 			return transitions.Verdict{}
 		}
 	}
 }
 
 // decide submits a scheduled command whose time has come, or the end of one that
-// was cancelled before.
+// was cancelled before, or that nobody took in time.
 func (r *Runner) decide(ctx context.Context, f *flight) transitions.Verdict {
-	if f.CancelledBy != "" {
-		return r.end(ctx, f, *f.Cancelled().Outcome)
+	if v, decided := f.BeforeDue(r.config.Replay(f.Workflow), r.config.Now()); decided {
+		if v.Outcome == nil {
+			return v
+		}
+		return r.end(ctx, f, *v.Outcome)
 	}
 	versions := r.config.Versions(f.Workflow)
 	if len(versions) == 0 {

@@ -168,16 +168,23 @@ func refusesReport(err error) bool {
 	return ok && (strings.HasPrefix(e.Code, "22") || strings.HasPrefix(e.Code, "54"))
 }
 
-// probes keeps the statements of a message to their index probes, also when a
-// connection planned them while the tables were empty.
-const probes = `SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
+// settings keep the statements of a message to their index probes, also when a
+// connection planned them while the tables were empty, and make what the node has
+// begun durable. They are the transaction's own: a session may be somebody else's
+// a moment later.
+const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)`
 
-// send sends statements in one message, which is one transaction.
+// send sends statements in one message, which is one transaction: one in which a
+// row that another node has just changed is no error, whatever the role's default
+// is.
 func (r *Runner) send(ctx context.Context, queue func(*pgx.Batch)) error {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	var b pgx.Batch
-	b.Queue(probes)
+	b.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+	b.Queue(settings)
 	queue(&b)
+	b.Queue("COMMIT")
 	return r.config.Pool.SendBatch(ctx, &b).Close()
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -38,7 +39,7 @@ func wantAnswer(t testing.TB, got reply) {
 // In the database the command never ends, so that only Ended can tell.
 func TestAnEndOnThisNodeNeedsNoRead(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	n.begin(t, ref("k"))
 	ended := transitions.Receipt{Status: 200, Body: []byte(answer)}
 	for range 100 {
@@ -62,7 +63,7 @@ func TestAnEndOnThisNodeNeedsNoRead(t *testing.T) {
 
 func TestAnEndBeforeTheCallIsFound(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	n.begin(t, ref("k"))
 	n.finish(t, ref("k"))
 	n.Ended(ref("k"), transitions.Receipt{Status: 200, Body: []byte(answer)})
@@ -76,7 +77,7 @@ func TestAnEndBeforeTheCallIsFound(t *testing.T) {
 
 func TestAnEndOnAnotherNodeIsHeardAndWithoutHintsPolled(t *testing.T) {
 	t.Parallel()
-	url := database(t)
+	url := pgtest.URL(t)
 	here, there, quiet := startNode(t, url, false), startNode(t, url, false), startNode(t, url, true)
 	here.begin(t, ref("k"))
 	here.listening(t, 2)
@@ -92,7 +93,7 @@ func TestAnEndOnAnotherNodeIsHeardAndWithoutHintsPolled(t *testing.T) {
 
 func TestManyWhoWaitShareTheReads(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	list := refs(50)
 	n.begin(t, list...)
 	var work sync.WaitGroup
@@ -113,7 +114,7 @@ func TestManyWhoWaitShareTheReads(t *testing.T) {
 
 func TestAwaitSaysWhyThereIsNoAnswer(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	_, err := n.watch(t, ref("nothing")).Next(t.Context())
 	wantCode(t, err, workflow.CommandNotFound)
 	for range 2 { // whether or not somebody knows already
@@ -137,7 +138,7 @@ func TestAwaitSaysWhyThereIsNoAnswer(t *testing.T) {
 
 func TestAwaitOutlastsADatabaseThatIsGone(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	n.begin(t, ref("k"))
 	n.broken.Store(true)
 	done := n.await(t, ref("k"))

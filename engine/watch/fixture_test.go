@@ -22,7 +22,13 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.MainWith(m, prepare) }
+
+// prepare makes the tables that each test's database begins with.
+func prepare(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := schema.Migrate(ctx, pool, schema.Default)
+	return err
+}
 
 // limit is how long a test waits for what must come.
 const limit = 20 * time.Second
@@ -53,20 +59,6 @@ type node struct {
 	reads []int // how many commands each read was of
 }
 
-func database(t testing.TB) (url string) {
-	t.Helper()
-	url = pgtest.URL(t)
-	pool, err := pgxpool.New(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
-	return url
-}
-
 // startNode starts a node that hears of others only by polling, if quiet.
 func startNode(t testing.TB, url string, quiet bool) *node {
 	t.Helper()
@@ -75,7 +67,7 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 		t.Fatal(err)
 	}
 	config.MaxConns = 8
-	n := &node{}
+	n, direct := &node{}, pgtest.Direct(t, url)
 	if n.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +75,10 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 	log := slog.New(slog.DiscardHandler)
 	n.exchange = hints.New(hints.Config{Pool: n.pool, Channel: "pawl", Log: log, Off: quiet,
 		Connect: func(ctx context.Context, name string) (*pgx.Conn, error) {
-			c := config.ConnConfig.Copy()
+			c, err := pgx.ParseConfig(direct)
+			if err != nil {
+				return nil, err
+			}
 			c.RuntimeParams["application_name"] = name
 			return pgx.ConnectConfig(ctx, c)
 		}})

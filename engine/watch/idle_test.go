@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -17,7 +18,7 @@ const quietTime = 1500 * time.Millisecond
 
 func TestNobodyWatchesAndNothingIsRead(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), false)
+	n := startNode(t, pgtest.URL(t), false)
 	n.begin(t, ref("k"), ref("done"))
 	n.finish(t, ref("done"))
 	wantNext(t, n.watch(t, ref("done")), 1) // it is watched on, and changes no more
@@ -35,7 +36,7 @@ func TestNobodyWatchesAndNothingIsRead(t *testing.T) {
 
 func TestThousandsWhoOnlyWatchCostAReadASecondForEachTenant(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	list := refs(200)
 	n.begin(t, list...)
 	other := transitions.Ref{Tenant: "b", Scope: "s", Key: "k"}
@@ -62,7 +63,7 @@ func TestThousandsWhoOnlyWatchCostAReadASecondForEachTenant(t *testing.T) {
 
 func TestAWatcherWhoLeavesDoesNotTakeTheOthersAlong(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	n.begin(t, ref("k"))
 	stays := n.watch(t, ref("k"))
 	wantNext(t, stays, 0)
@@ -76,7 +77,7 @@ func TestAWatcherWhoLeavesDoesNotTakeTheOthersAlong(t *testing.T) {
 
 func TestABurstOfChangesIsReadTogether(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	list := refs(300)
 	n.begin(t, list...)
 	watchers := n.watchAll(t, list)
@@ -97,7 +98,7 @@ func TestABurstOfChangesIsReadTogether(t *testing.T) {
 
 func TestStopEndsEveryWait(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), false)
+	n := startNode(t, pgtest.URL(t), false)
 	n.begin(t, ref("k"))
 	seen := n.watch(t, ref("k"))
 	wantNext(t, seen, 0)

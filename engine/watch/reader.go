@@ -3,8 +3,8 @@ package watch
 import (
 	"context"
 	"slices"
-	"time"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -37,7 +37,7 @@ func (h *Hub) reader(tenant string) {
 			h.look(tenant, batch)
 		}
 		<-h.slots
-		if len(batch) == 0 || !sleep(h.ctx, readGap) {
+		if len(batch) == 0 || !pause.For(h.ctx, readGap) {
 			return
 		}
 	}
@@ -87,17 +87,5 @@ func (h *Hub) look(tenant string, batch []*command) {
 	defer h.mu.Unlock()
 	for _, c := range batch {
 		c.found(found[c.ref], err, now)
-	}
-}
-
-// sleep reports false if the context ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }

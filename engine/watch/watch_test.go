@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 func TestAWatcherSeesTheCommandAtOnceAndThenEveryChange(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	n.begin(t, ref("k"))
 	w := n.watch(t, ref("k"))
 	if r := wantNext(t, w, 0); r.Status != transitions.Pending || !r.InFlight() || r.Key != "k" {
@@ -57,7 +58,7 @@ func delays(t *testing.T, here, there *node, rounds int) []time.Duration {
 
 func TestAnotherNodeSeesAChangeWithinMoments(t *testing.T) {
 	t.Parallel()
-	url := database(t)
+	url := pgtest.URL(t)
 	here, there := startNode(t, url, false), startNode(t, url, false)
 	here.begin(t, ref("k"))
 	here.listening(t, 2)
@@ -70,7 +71,7 @@ func TestAnotherNodeSeesAChangeWithinMoments(t *testing.T) {
 
 func TestWithoutHintsAnotherNodeSeesAChangeWithinASecond(t *testing.T) {
 	t.Parallel()
-	url := database(t)
+	url := pgtest.URL(t)
 	here, there := startNode(t, url, true), startNode(t, url, true)
 	here.begin(t, ref("k"))
 	list := delays(t, here, there, 5)
@@ -82,7 +83,7 @@ func TestWithoutHintsAnotherNodeSeesAChangeWithinASecond(t *testing.T) {
 
 func TestAChangeWhoseHintIsLostIsSeenByThePoll(t *testing.T) {
 	t.Parallel()
-	url := database(t)
+	url := pgtest.URL(t)
 	here, there := startNode(t, url, true), startNode(t, url, false) // here sends nothing
 	here.begin(t, ref("k"), ref("other"))
 	w := there.watch(t, ref("k"))
@@ -98,7 +99,7 @@ func TestAChangeWhoseHintIsLostIsSeenByThePoll(t *testing.T) {
 // revisions grow, none twice, and the end.
 func TestWatchersOnTwoNodesSeeRevisionsGrowUpToTheEnd(t *testing.T) {
 	t.Parallel()
-	url := database(t)
+	url := pgtest.URL(t)
 	nodes := []*node{startNode(t, url, false), startNode(t, url, false)}
 	list := refs(5)
 	nodes[0].begin(t, list...)
@@ -151,7 +152,7 @@ func TestWatchersOnTwoNodesSeeRevisionsGrowUpToTheEnd(t *testing.T) {
 // not see an older one, whatever others have read before.
 func TestWhoBeginsToWatchSeesNothingOld(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	n.begin(t, ref("k"))
 	for revision := range 20 {
 		wantNext(t, n.watch(t, ref("k")), revision)
@@ -161,7 +162,7 @@ func TestWhoBeginsToWatchSeesNothingOld(t *testing.T) {
 
 func TestTenantsAndScopesDoNotMix(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	list := []transitions.Ref{{Tenant: "a", Scope: "s", Key: "k"}, {Tenant: "b", Scope: "s", Key: "k"}, {Tenant: "a", Scope: "s2", Key: "k"}}
 	n.begin(t, list...)
 	for i, r := range list {
@@ -176,7 +177,7 @@ func TestTenantsAndScopesDoNotMix(t *testing.T) {
 
 func TestNextEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	n.begin(t, ref("k"))
 	w := n.watch(t, ref("k"))
 	wantNext(t, w, 0)
@@ -193,7 +194,7 @@ func TestNextEndsWithItsContext(t *testing.T) {
 
 func TestACommandThatIsNotThereOrPastItsHorizonSaysSo(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	w := n.watch(t, ref("k"))
 	for range 2 {
 		_, err := w.Next(t.Context())
@@ -213,7 +214,7 @@ func TestACommandThatIsNotThereOrPastItsHorizonSaysSo(t *testing.T) {
 
 func TestADatabaseThatIsGoneFailsWhoBeginsAndNotWhoWaits(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, database(t), true)
+	n := startNode(t, pgtest.URL(t), true)
 	n.begin(t, ref("k"))
 	old := n.watch(t, ref("k"))
 	wantNext(t, old, 0)

@@ -1,0 +1,82 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/schema"
+)
+
+// plan is what the test reads of one.
+type plan struct {
+	Type  string `json:"Node Type"`
+	Index string `json:"Index Name"`
+	Cond  string `json:"Index Cond"`
+	Plans []plan `json:"Plans"`
+}
+
+// What reads an instance's entries looks at these alone, in the order of the
+// index. A table that is known to be empty is scanned, which is as well: the
+// statements are planned whenever they run.
+func TestEntriesAreReadByTheirKeyOnEmptyAndOnFullTables(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const id = "00000000-0000-8000-8000-000000000001"
+	check := func(t *testing.T) {
+		for name, s := range map[string]struct{ sql, types, values string }{
+			"history": {historySQL, "text, uuid, bigint, bigint", "'t', '" + id + "', 5, 100"},
+			"at":      {atSQL, "text, uuid, bigint", "'t', '" + id + "', 5"},
+			"as of":   {asOfSQL, "text, uuid, timestamptz", "'t', '" + id + "', '2026-01-02'"},
+		} {
+			for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
+				exec("SET plan_cache_mode = " + mode)
+				exec(fmt.Sprintf("PREPARE explained (%s) AS %s", s.types, s.sql))
+				var raw []byte
+				if err := conn.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE explained(%s)", s.values)).Scan(&raw); err != nil {
+					t.Fatal(err)
+				}
+				exec("DEALLOCATE explained")
+				var plans []struct{ Plan plan }
+				if err := json.Unmarshal(raw, &plans); err != nil {
+					t.Fatal(err)
+				}
+				p := plans[0].Plan
+				for len(p.Plans) == 1 && p.Type == "Limit" {
+					p = p.Plans[0]
+				}
+				if p.Type != "Index Scan" || p.Index != "audit_pkey" || !strings.Contains(p.Cond, "tenant = ") || !strings.Contains(p.Cond, "instance = ") {
+					t.Errorf("%s, %s: %s", name, mode, raw)
+				}
+			}
+		}
+	}
+	t.Run("empty", check)
+	// Many instances with a few versions, and one with very many.
+	exec(`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, payload, data, scope, key, at, hash)
+		SELECT 't', CASE WHEN n <= 10000 THEN '` + id + `' ELSE md5((n / 4)::text)::uuid END, CASE WHEN n <= 10000 THEN n ELSE 1 + n % 4 END, n, 'w', 't',
+			CASE WHEN n = 1 OR n > 10000 AND n % 4 = 0 THEN NULL ELSE 's' END, 's', 'a', '{}', '{}', 's', 'k',
+			'2026-01-01'::timestamptz + n * interval '1 minute', decode(repeat('00', 32), 'hex')
+		FROM generate_series(1, 40000) n`)
+	t.Run("full, with the statistics of the empty one", check)
+	exec("ANALYZE pawl.audit")
+	t.Run("full", check)
+}

@@ -1,0 +1,119 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// A node accepts, and none works; the clock moves past the horizons; then one
+// does.
+func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	var posts atomic.Int64
+	w := letters(1, hourly, func(context.Context, words) error {
+		posts.Add(1)
+		return nil
+	})
+	accepts := newEngine(t, pool, with(w), clock.set, func(c *engine.Config) { c.InFlight.Workers = -1 })
+	begun := clock.Now()
+	ids := map[string]transitions.Receipt{}
+	for _, key := range []string{"late", "longer", "paused", "cancelled", "timed"} {
+		ids[key] = submit(t, accepts, written("w "+key, "x"))
+	}
+	for _, key := range []string{"late", "longer", "paused", "cancelled"} {
+		c := posted(ids[key].Instance, key)
+		if key == "longer" {
+			c.Replay = 100 * time.Hour
+		}
+		if r := submit(t, accepts, c); !r.InFlight() || r.Record.Attempt != 0 {
+			t.Fatalf("%s: %+v", key, r)
+		}
+	}
+	creation := written("scheduled", "x")
+	creation.NotBefore = begun.Add(time.Hour)
+	submit(t, accepts, creation)
+	if _, err := accepts.Operate(t.Context(), transitions.Command{Key: "op", Instance: ids["paused"].Instance}, transitions.Operation{Action: transitions.Pause}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := accepts.Cancel(t.Context(), "", "s", "cancelled", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	clock.skip(80 * time.Hour)
+	works := newEngine(t, pool, with(w), clock.set)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for key, want := range map[string]workflow.Code{"late": workflow.CommandAbandoned, "scheduled": workflow.CommandAbandoned,
+		"cancelled": workflow.CommandCancelled, "longer": "", "paused": ""} {
+		r, err := works.Await(ctx, "", "s", key)
+		if err != nil {
+			t.Fatalf("%s: %v", key, err)
+		}
+		if got := workflow.CodeOf(r.Err()); got != want {
+			t.Errorf("%s ends with %q, want %q", key, got, want)
+		}
+	}
+	if n := posts.Load(); n != 2 {
+		t.Errorf("%d letters were posted", n)
+	}
+
+	// The instance is where its workflow wants it, and the audit says why.
+	inst, err := works.Instance(t.Context(), "", ids["late"].Instance)
+	if err != nil || inst.State != "returned" || !strings.Contains(string(inst.Data), string(workflow.FailureUntaken)) || inst.Links.InFlight != nil {
+		t.Errorf("got %+v, %v", inst, err)
+	}
+	entries, err := works.History(t.Context(), "", inst.ID, 2, 10)
+	if err != nil || len(entries) != 1 || entries[0].Transition != "post.failed" || !strings.Contains(entries[0].Reason, "nobody took it for 1h0m0s") {
+		t.Errorf("got %+v, %v", entries, err)
+	}
+
+	// A late poller, and a late duplicate.
+	clock.skip(59 * time.Minute)
+	for _, key := range []string{"late", "scheduled"} {
+		r, err := accepts.Command(t.Context(), "", "s", key)
+		if err != nil || r.Code != 408 || r.Status != transitions.FailedFinal || !strings.Contains(string(r.Body), `"command_abandoned"`) {
+			t.Errorf("%s: %+v, %v", key, r, err)
+		}
+	}
+	if r, err := accepts.Submit(t.Context(), posted(ids["late"].Instance, "late")); err != nil || r.Status != 408 || !r.Replayed {
+		t.Errorf("got %+v, %v", r, err)
+	}
+
+	// A timer is late, and fires all the same.
+	r, err := works.Await(ctx, "", transitions.TimerScope(ids["timed"].Instance, "reminder"), "1")
+	if err != nil || r.Err() != nil {
+		t.Errorf("the timer: %+v, %v", r, err)
+	}
+}
+
+// A pause is somebody's will: what becomes due in it was not left alone by all.
+func TestWhatWaitedForTheEndOfAPauseIsDoneAfterIt(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	e := newEngine(t, pool, with(letters(1, hourly, nil)), clock.set)
+	soon, later := written("soon", "x"), written("later", "x")
+	soon.NotBefore, later.NotBefore = clock.Now().Add(time.Hour), clock.Now().Add(100*time.Hour)
+	submit(t, e, soon)
+	submit(t, e, later)
+	if err := e.PauseWorkflow(t.Context(), "", "letter", "ann", "a long weekend"); err != nil {
+		t.Fatal(err)
+	}
+	clock.skip(80 * time.Hour)
+	retain(t, pool, clock.Now())
+	if err := e.ResumeWorkflow(t.Context(), "", "letter"); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := e.Await(t.Context(), "", "s", "soon"); err != nil || r.Err() != nil {
+		t.Errorf("got %+v, %v: %v", r, err, r.Err())
+	}
+	if at := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE key = 'later'"); !at.Equal(later.NotBefore) {
+		t.Errorf("what was not due is due at %s now", at)
+	}
+}

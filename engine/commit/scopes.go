@@ -1,0 +1,129 @@
+package commit
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// maxScopes is how many scopes are counted one by one. Callers name scopes and
+// tenants, so there may be any number.
+const maxScopes = 1000
+
+// scopeKey is what attempts are counted by: a tenant's workflow and transition,
+// or a scope that a caller named. Without a tenant it stands for all those of
+// several tenants that there was no room for.
+type scopeKey struct{ tenant, workflow, transition, named string }
+
+// keyOfScope takes every scope that begins with the workflow's name for the
+// default one.
+func keyOfScope(p *transitions.Prepared) scopeKey {
+	if rest, ok := strings.CutPrefix(p.Scope, p.Workflow); ok && strings.HasPrefix(rest, ":") {
+		return scopeKey{tenant: p.Tenant, workflow: p.Workflow, transition: p.Transition}
+	}
+	return scopeKey{tenant: p.Tenant, named: p.Scope}
+}
+
+// declared reports whether there is an end to such scopes: the workflows declare
+// them, with their transitions and the consumers of their messages.
+func (k scopeKey) declared() bool {
+	return k.named == "" || strings.HasPrefix(k.named, transitions.InboxScope(""))
+}
+
+// rest is where a scope is counted that there is no room for.
+func (k scopeKey) rest() scopeKey {
+	if !k.declared() {
+		k.named = transitions.OtherScopes
+	}
+	k.tenant = ""
+	return k
+}
+
+func (k scopeKey) String() string {
+	if k.named != "" {
+		return k.named
+	}
+	return k.workflow + ":" + k.transition
+}
+
+// scopes count how the attempts of callers were answered, by scope. It is locked
+// once for a group.
+type scopes struct {
+	mu     sync.Mutex
+	counts map[scopeKey]*transitions.ScopeCount
+}
+
+// count takes the attempts of a group that was answered.
+func (s *scopes) count(ops []*op) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var last scopeKey
+	var c *transitions.ScopeCount
+	for _, o := range ops {
+		if o.p.Resumed != nil {
+			continue
+		}
+		if k := keyOfScope(o.p); c == nil || k != last {
+			last, c = k, s.of(k)
+		}
+		c.Add(o.claim, 1)
+	}
+}
+
+// of finds the counts of a scope, and makes room for a new one.
+func (s *scopes) of(k scopeKey) *transitions.ScopeCount {
+	c := s.counts[k]
+	if c == nil {
+		if k.tenant != "" && len(s.counts) >= maxScopes {
+			s.shrink()
+		}
+		if s.counts == nil {
+			s.counts = make(map[scopeKey]*transitions.ScopeCount)
+		}
+		c = &transitions.ScopeCount{}
+		s.counts[k] = c
+	}
+	return c
+}
+
+// shrink counts the smaller half of the scopes with the rest from here on, so
+// that those with many attempts stay. The rest itself has an end: it is one for
+// each scope that is declared, and one for all that callers named.
+func (s *scopes) shrink() {
+	var keys []scopeKey
+	for k := range s.counts {
+		if k.tenant != "" {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, func(a, b scopeKey) int { return cmp.Compare(s.counts[a].Attempts(), s.counts[b].Attempts()) })
+	for _, k := range keys[:(len(keys)+1)/2] {
+		c := s.counts[k]
+		delete(s.counts, k)
+		s.of(k.rest()).Merge(c)
+	}
+}
+
+// Scopes are how the attempts of a tenant's callers were answered since the
+// start, by scope, those with the most attempts first; of all tenants for "",
+// and then with an entry without a tenant for those that there is no room for.
+func (p *Pipeline) Scopes(tenant string) []transitions.ScopeCount {
+	s := &p.scopes
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]transitions.ScopeCount, 0, len(s.counts))
+	for k, c := range s.counts {
+		if tenant == "" || k.tenant == tenant {
+			entry := *c
+			entry.Tenant, entry.Scope, entry.Named = k.tenant, k.String(), !k.declared()
+			list = append(list, entry)
+		}
+	}
+	slices.SortFunc(list, func(a, b transitions.ScopeCount) int {
+		return cmp.Or(cmp.Compare(b.Attempts(), a.Attempts()), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Scope, b.Scope))
+	})
+	return list
+}

@@ -1,0 +1,81 @@
+package commit
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+func attempt(tenant, scope, transition string, c transitions.Claim) *op {
+	return &op{claim: c, p: &transitions.Prepared{Command: transitions.Command{Tenant: tenant, Scope: scope, Workflow: "order", Transition: transition}}}
+}
+
+func TestAttemptsAreCountedByTransitionOrByTheScopeThatTheCallerNamed(t *testing.T) {
+	p := &Pipeline{}
+	p.scopes.count([]*op{
+		attempt("a", "order:17e70c5b", "pay", transitions.ClaimNew),
+		attempt("a", "order:27e70c5b", "pay", transitions.ClaimReplay),
+		attempt("a", "till 7", "pay", transitions.ClaimMismatch),
+		attempt("a", "inbox:bank", "pay", transitions.ClaimNew),
+		attempt("b", "order:17e70c5b", "pay", transitions.ClaimActive),
+		{p: &transitions.Prepared{Resumed: &transitions.Resumed{}}}, // a worker's, not a caller's
+	})
+	got := fmt.Sprintf("%+v", p.Scopes("a"))
+	want := fmt.Sprintf("%+v", []transitions.ScopeCount{
+		{Tenant: "a", Scope: "order:pay", New: 1, Replayed: 1},
+		{Tenant: "a", Scope: "inbox:bank", New: 1},
+		{Tenant: "a", Scope: "till 7", Named: true, Mismatched: 1},
+	})
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if all := p.Scopes(""); len(all) != 4 {
+		t.Errorf("of all tenants: %+v", all)
+	}
+}
+
+// Whoever makes up scopes gets no more memory, and hides nobody.
+func TestScopesWithoutEndAreCountedTogether(t *testing.T) {
+	p := &Pipeline{}
+	const made = 10 * maxScopes
+	for i := range made {
+		p.scopes.count([]*op{
+			attempt("a", fmt.Sprint("made up ", i), "pay", transitions.ClaimNew),
+			attempt("a", "till 7", "pay", transitions.ClaimReplay),
+			attempt(fmt.Sprint("tenant ", i), "order:x", "pay", transitions.ClaimNew),
+		})
+	}
+	list := p.Scopes("")
+	if len(list) > maxScopes+2 {
+		t.Errorf("%d scopes are kept", len(list))
+	}
+	var till, total int64
+	rest := map[string]int64{}
+	for _, s := range list {
+		total += s.Attempts()
+		if s.Scope == "till 7" {
+			till = s.Replayed
+		}
+		if s.Tenant == "" {
+			rest[s.Scope] = s.New
+		}
+	}
+	if till != made || total != 3*made {
+		t.Errorf("till 7 has %d of %d, all together %d of %d", till, made, total, 3*made)
+	}
+	if rest[transitions.OtherScopes] == 0 || rest["order:pay"] == 0 {
+		t.Errorf("the rest: %v", rest)
+	}
+}
+
+func BenchmarkScopesOfAGroup(b *testing.B) {
+	p := &Pipeline{}
+	ops := make([]*op, 256)
+	for i := range ops {
+		ops[i] = attempt("a", "order:17e70c5b-9797-8684-8bb4-6295cab59944", []string{"pay", "ship"}[i%2], transitions.ClaimNew)
+	}
+	for b.Loop() {
+		p.scopes.count(ops)
+	}
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Consume does once what a message asks for: the first transition that takes it
+// makes a command of it, whose key is the message's id. It returns when the outcome
+// is durable, and the same message, however often and wherever it is delivered, has
+// the same answer. What the message's sender should be told follows from it:
+//
+//   - A receipt, or KeyExpired: the message is done, or what it began goes on by
+//     itself. It need not come again.
+//   - A receipt that is refused, or an error that may not be retried by its code:
+//     the message will not be done by itself, and is on the list of dead messages.
+//   - InstanceNotFound: the instance may come later, so the message may come again.
+//     It is on the list of dead messages too, at once where nobody counts
+//     deliveries, and else after Config.MaxDeliveries; when a later delivery
+//     succeeds it is taken off.
+//   - Paused: it should come again. Where nobody counts deliveries it is on the list
+//     too until then, for a pause may outlast its sender's patience.
+//   - Any other error: it should come again. It is not on the list, except for
+//     Internal.
+//
+// Errors: those of Submit; MessageReused, MessageNotTaken; InvalidPayload for what
+// cannot be read. A message that has no id, or cannot be stored for another reason,
+// is InvalidRequest or TooLarge, and on no list.
+func (e *Engine) Consume(ctx context.Context, m transitions.Message) (transitions.Receipt, error) {
+	receipt, _, err := e.consume(ctx, m)
+	return receipt, err
+}
+
+// fate is what becomes of a message.
+type fate int
+
+const (
+	messageDone  fate = iota
+	messageDead       // it is on the list
+	messageLater      // it should come again
+	messageOver       // it was done long ago, or can be stored nowhere
+)
+
+func (e *Engine) consume(ctx context.Context, m transitions.Message) (transitions.Receipt, fate, error) {
+	m = m.WithDefaults()
+	if err := m.Check(); err != nil {
+		return transitions.Receipt{}, messageOver, err
+	}
+	receipt, err := e.deliver(ctx, m)
+	fate := e.fateOf(receipt, err, m.Delivery)
+	switch fate {
+	case messageDone:
+		if m.Delivery == 1 {
+			break // there is no earlier failure of it
+		}
+		err := e.inbox.Done(ctx, m.Ref())
+		if err != nil && m.Delivery > 1 { // it comes again, has its answer, and is taken off then
+			return receipt, messageLater, err
+		}
+		if err != nil {
+			e.config.Log.WarnContext(ctx, "a message that is done stays on the list of dead ones; retry it there",
+				"consumer", m.Consumer, "message", m.ID, "error", err)
+		}
+	case messageDead:
+		failure := err
+		if failure == nil {
+			failure = receipt.Err()
+		}
+		fresh, putErr := e.inbox.Put(ctx, m, failure, e.now())
+		if putErr != nil {
+			return transitions.Receipt{}, messageLater, putErr
+		}
+		if fresh {
+			e.config.Log.WarnContext(ctx, "a message is on the list of dead ones", "tenant", m.Tenant, "consumer", m.Consumer,
+				"message", m.ID, "error", failure)
+		}
+	}
+	return receipt, fate, err
+}
+
+// ignored is the answer to a message about which there is nothing to be done.
+const ignored = `{"ignored":true}`
+
+// deliver brings the message's command through the pipeline.
+func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transitions.Receipt, error) {
+	p, err := transitions.PrepareMessage(m, e.takers[m.Consumer], newID)
+	switch {
+	case errors.Is(err, workflow.ErrIgnored):
+		return transitions.Receipt{Status: 200, Body: []byte(ignored)}, nil
+	case err != nil:
+		return e.consumedBefore(ctx, m, err)
+	}
+	receipt, err := e.submit(ctx, p)
+	e.remember(p, transitions.Reply{Receipt: receipt, Err: err})
+	switch {
+	case workflow.CodeOf(err) == workflow.KeyReused:
+		return receipt, errMessageReused()
+	case err == nil && receipt.InFlight() && receipt.Record.Phase == transitions.InSQL:
+		// Who holds it may roll back.
+		return transitions.Receipt{}, workflow.Errorf(workflow.InProgress, "the message is being worked on; deliver it again later")
+	}
+	return receipt, err
+}
+
+// consumedBefore answers a message that cannot become a command now, for the
+// reason of the failure. It may have become one before: the code has changed since,
+// or its consumer speaks SQL.
+func (e *Engine) consumedBefore(ctx context.Context, m transitions.Message, failure error) (transitions.Receipt, error) {
+	r, err := e.queries.record(ctx, m.Tenant, transitions.InboxScope(m.Consumer), m.ID)
+	switch {
+	case workflow.CodeOf(err) == workflow.CommandNotFound:
+		return transitions.Receipt{}, failure
+	case err != nil:
+		return transitions.Receipt{}, err
+	case r.Fingerprint != m.Hash():
+		return transitions.Receipt{}, errMessageReused()
+	}
+	return r.Answer(transitions.Classify(&r, r.Fingerprint, e.now()))
+}
+
+func errMessageReused() error {
+	return workflow.Errorf(workflow.MessageReused, "this message id was used with another payload; the sender has given two messages one id")
+}
+
+// fateOf judges an answer, for the delivery with that number.
+func (e *Engine) fateOf(r transitions.Receipt, err error, delivery int) fate {
+	if err == nil {
+		if r.Refused() && r.Version == 0 {
+			return messageDead
+		}
+		return messageDone // what has failed after it was accepted is the workflow's to deal with
+	}
+	switch code := workflow.CodeOf(err); {
+	case code == workflow.KeyExpired:
+		return messageOver
+	case code == workflow.InstanceNotFound && delivery > 0 && delivery < e.config.MaxDeliveries:
+		return messageLater
+	case code == workflow.Paused && delivery == 0:
+		return messageDead
+	case code == workflow.Internal || !code.Info().Retry:
+		return messageDead
+	default:
+		return messageLater
+	}
+}
+
+// receive is Consume for a source.
+func (e *Engine) receive(ctx context.Context, m transitions.Message) error {
+	_, fate, err := e.consume(ctx, m)
+	switch {
+	case fate == messageLater:
+		return err
+	case fate == messageOver && workflow.CodeOf(err) != workflow.KeyExpired:
+		e.config.Log.ErrorContext(ctx, "a message cannot be stored, and is dropped", "tenant", m.Tenant, "consumer", m.Consumer,
+			"message", m.ID, "bytes", len(m.Body), "error", err)
+	}
+	return nil
+}
+
+// Consumers lists whose messages some workflow receives, by name.
+func (e *Engine) Consumers() []string { return slices.Sorted(maps.Keys(e.takers)) }

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// DeadMessages lists messages that were not consumed, without their bodies, by
+// consumer and then the oldest first, and says whether there are more.
+//
+// Errors: InvalidRequest, Unavailable.
+func (e *Engine) DeadMessages(ctx context.Context, f transitions.DeadMessageFilter) (list []transitions.DeadMessage, more bool, err error) {
+	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
+	setDefault(&f.Status, transitions.MessageWaiting)
+	if err := transitions.CheckTenant(f.Tenant); err != nil {
+		return nil, false, err
+	}
+	switch f.Status {
+	case transitions.MessageWaiting, transitions.MessageRetried, transitions.MessageDiscarded:
+	default:
+		return nil, false, workflow.Errorf(workflow.InvalidRequest, "a dead message is %s, %s or %s", transitions.MessageWaiting,
+			transitions.MessageRetried, transitions.MessageDiscarded)
+	}
+	if problem := transitions.TextProblem(f.Consumer, transitions.MaxConsumer); problem != "" {
+		return nil, false, workflow.Errorf(workflow.InvalidRequest, "the consumer %s", problem)
+	}
+	return e.inbox.List(ctx, f)
+}
+
+// DeadMessage reads one with its body. Errors: NotFound, Unavailable.
+func (e *Engine) DeadMessage(ctx context.Context, r transitions.MessageRef) (transitions.DeadMessage, error) {
+	r.Tenant = tenantOr(r.Tenant)
+	if (transitions.Message{Tenant: r.Tenant, Consumer: r.Consumer, ID: r.ID}).Check() != nil { // PostgreSQL would fail the query
+		return transitions.DeadMessage{}, workflow.Errorf(workflow.NotFound, "there is no such message on the list")
+	}
+	return e.inbox.Get(ctx, r)
+}
+
+// RetryMessage consumes a dead message again, as it was sent, because a person asks
+// for it. A refusal that is its answer so far is withdrawn; work that was tried and
+// failed is not repeated. When the message is done it is on the list as retried, and
+// else as waiting. Another message with its id that was discarded is not in its way.
+//
+// Errors: NotFound; those of Consume.
+func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (transitions.Receipt, error) {
+	by, err := person(by, reason)
+	if err != nil {
+		return transitions.Receipt{}, err
+	}
+	d, err := e.DeadMessage(ctx, ref)
+	if err != nil {
+		return transitions.Receipt{}, err
+	}
+	if d.Status != transitions.MessageRetried {
+		if err := e.inbox.Reopen(ctx, d, e.now()); err != nil {
+			return transitions.Receipt{}, err
+		}
+	}
+	m := transitions.Message{Tenant: d.Tenant, Consumer: d.Consumer, ID: d.ID, Type: d.Type, Body: d.Body}
+	receipt, err := e.deliver(ctx, m)
+	switch e.fateOf(receipt, err, 0) {
+	case messageDone:
+		return receipt, e.inbox.Retried(ctx, d.MessageRef, by, reason, e.now())
+	case messageDead:
+		failure := err
+		if failure == nil {
+			failure = receipt.Err()
+		}
+		if _, err := e.inbox.Put(ctx, m, failure, e.now()); err != nil {
+			return transitions.Receipt{}, err
+		}
+	}
+	return receipt, err
+}
+
+// DiscardMessage says that a dead message is never to be done, also when its sender
+// sends it again. It returns the message as it stands, without its body: one that
+// was done after all, here or by SQL, is MessageRetried. A discarded message can be retried.
+//
+// Errors: NotFound, InvalidRequest, Unavailable.
+func (e *Engine) DiscardMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (transitions.DeadMessage, error) {
+	by, err := person(by, reason)
+	if err != nil {
+		return transitions.DeadMessage{}, err
+	}
+	if _, err := e.DeadMessage(ctx, ref); err != nil {
+		return transitions.DeadMessage{}, err
+	}
+	ref.Tenant = tenantOr(ref.Tenant)
+	now := e.now()
+	if err := e.inbox.Discard(ctx, ref, by, reason, now, now.Add(e.config.Replay)); err != nil {
+		return transitions.DeadMessage{}, err
+	}
+	d, err := e.DeadMessage(ctx, ref)
+	d.Body = nil
+	return d, err
+}
+
+// ForgetMessages deletes up to limit messages from the list that were retried or
+// discarded before a time, and returns how many. Those that wait stay.
+func (e *Engine) ForgetMessages(ctx context.Context, before time.Time, limit int) (int64, error) {
+	return e.inbox.Forget(ctx, before, limit)
+}
+
+// person checks who asks for something, and why.
+func person(by, reason string) (string, error) {
+	setDefault(&by, transitions.DefaultActor)
+	if problem := transitions.TextProblem(by, transitions.MaxActor); problem != "" {
+		return by, workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
+	}
+	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
+		return by, workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
+	}
+	return by, nil
+}

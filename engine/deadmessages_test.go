@@ -1,0 +1,344 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func wantRetried(t testing.TB, e *engine.Engine, f transitions.MessageStatus, want string) {
+	t.Helper()
+	if got := dead(t, e, transitions.DeadMessageFilter{Status: f}); got != want {
+		t.Errorf("%s are %q, want %q", f, got, want)
+	}
+}
+
+// The refusal of a message is final for its sender, and not for a person who has
+// mended what was wrong.
+func TestAPersonRetriesAMessageThatWasRefused(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, withBank)
+	consumed(t, e, fromBank("m-0", "applied", `{"loan":"l-1","amount":5}`))
+	m := fromBank("m-1", "paid", `{"loan":"l-1","amount":9}`).WithDefaults()
+	if r, err := e.Consume(t.Context(), m); err != nil || r.Status != 409 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if r, err := e.RetryMessage(t.Context(), m.Ref(), "ann", "again"); err != nil || r.Status != 409 || r.Replayed {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	wantDead(t, e, "m-1 waiting guard_refused 2")
+	exec(t, pool, `UPDATE pawl.instance SET data = '{"customer":"","owed":10}'`) // whatever a person can do about it
+	for i := range 2 {
+		r, err := e.RetryMessage(t.Context(), m.Ref(), "ann", "more is owed")
+		if err != nil || r.Status != 200 || r.Version != 2 || r.Replayed != (i > 0) {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+	}
+	if r := consumed(t, e, m); !r.Replayed || r.Version != 2 {
+		t.Errorf("got %+v", r)
+	}
+	wantDead(t, e)
+	wantRetried(t, e, transitions.MessageRetried, "m-1 retried guard_refused 2")
+	if d, err := e.DeadMessage(t.Context(), m.Ref()); err != nil || d.ChangedBy != "ann" || d.Reason != "more is owed" {
+		t.Errorf("got %+v, %v", d, err)
+	}
+}
+
+// Also when the refusal is past its horizon, and only a tombstone is left of it.
+func TestAPersonRetriesAMessageThatWasRefusedLongAgo(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, withBank)
+	consumed(t, e, fromBank("m-0", "applied", `{"loan":"l-1","amount":5}`))
+	m := fromBank("m-1", "paid", `{"loan":"l-1","amount":9}`).WithDefaults()
+	if r, err := e.Consume(t.Context(), m); err != nil || r.Status != 409 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	exec(t, pool, `UPDATE pawl.command SET status = 'expired', code = NULL, body = NULL WHERE key = 'm-1';
+		UPDATE pawl.instance SET data = '{"customer":"","owed":10}'`)
+	if r, err := e.RetryMessage(t.Context(), m.Ref(), "ann", ""); err != nil || r.Status != 200 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	// What was done is never done again: nothing here says that it was refused.
+	exec(t, pool, `UPDATE pawl.command SET status = 'expired', code = NULL, body = NULL WHERE key = 'm-1'`)
+	_, err := e.RetryMessage(t.Context(), m.Ref(), "ann", "")
+	wantCode(t, err, workflow.KeyExpired)
+}
+
+func TestAMessageWhoseWorkHasFailedIsTheWorkflowsToDealWith(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, withBank, func(c *engine.Config) {
+		c.Workflows = []workflow.Source{workflow.Define("task", 1,
+			workflow.Start("begin", "open", none).Receive("bank", workflow.JSON(
+				func(m workflow.Message, _ struct{}) (workflow.Address, workflow.None, error) {
+					if m.Type != "begin" {
+						return workflow.Address{}, workflow.None{}, workflow.ErrNotMine
+					}
+					return workflow.Address{}, workflow.None{}, nil
+				})),
+			workflow.Do("work", workflow.From("open"), "working", "done",
+				func(context.Context, *workflow.Attempt, loan, workflow.None) (int, error) {
+					return 0, workflow.Final(errors.New("no"))
+				}, func(*workflow.Call, *loan, int) error { return nil }).
+				OrElse("open", func(*workflow.Call, *loan, workflow.Failure) error { return nil }).
+				Receive("bank", workflow.JSON(func(m workflow.Message, body struct{ ID string }) (workflow.Address, workflow.None, error) {
+					return workflow.Address{Instance: uuid.MustParse(body.ID)}, workflow.None{}, nil
+				})),
+		).Final("done")}
+	})
+	begun := consumed(t, e, fromBank("m-0", "begin", `{}`))
+	m := fromBank("m-1", "work", fmt.Sprintf(`{"ID":%q}`, begun.Instance))
+	consumed(t, e, m)
+	if r, err := e.Await(t.Context(), "", "inbox:bank", "m-1"); err != nil || workflow.CodeOf(r.Err()) != workflow.ActivityFailed {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if r, err := e.Consume(t.Context(), m); err != nil || r.Status != 409 || !r.Replayed {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	wantDead(t, e)
+}
+
+// A discarded message is answered as one that was refused, and may be taken back.
+func TestADiscardedMessageIsNotDoneWhenItComesAgain(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t), withBank)
+	m := fromBank("m-1", "paid", `{"loan":"l-1","amount":2}`).WithDefaults()
+	_, err := e.Consume(t.Context(), m)
+	wantCode(t, err, workflow.InstanceNotFound)
+	for range 2 {
+		d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", "a test of theirs")
+		if err != nil || d.Status != transitions.MessageDiscarded || d.ChangedBy != "ann" || d.Reason != "a test of theirs" || d.Body != nil {
+			t.Fatalf("got %+v, %v", d, err)
+		}
+	}
+	consumed(t, e, fromBank("m-0", "applied", `{"loan":"l-1","amount":5}`))
+	r, err := e.Consume(t.Context(), m)
+	if err != nil || r.Status != 409 || workflow.CodeOf(r.Err()) != workflow.CommandCancelled {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	wantDead(t, e)
+	wantRetried(t, e, transitions.MessageDiscarded, "m-1 discarded command_cancelled 2")
+	if r, err := e.RetryMessage(t.Context(), m.Ref(), "bob", "it was none"); err != nil || r.Status != 200 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	// What is done is not discarded any more.
+	if d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", ""); err != nil || d.Status != transitions.MessageRetried || d.ChangedBy != "bob" {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	if n, err := e.ForgetMessages(t.Context(), time.Now().Add(-time.Hour), 10); err != nil || n != 0 {
+		t.Errorf("forgot %d, %v", n, err)
+	}
+	if n, err := e.ForgetMessages(t.Context(), time.Now().Add(time.Hour), 10); err != nil || n != 1 {
+		t.Errorf("forgot %d, %v", n, err)
+	}
+}
+
+// Somebody has consumed the message past the engine meanwhile. Its effect is
+// committed, so the list does not say that it was discarded.
+func TestWhatWasDoneElsewhereIsNotDiscarded(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, withBank)
+	m := fromBank("m-1", "paid", `{"loan":"l-1","amount":2}`).WithDefaults()
+	_, err := e.Consume(t.Context(), m)
+	wantCode(t, err, workflow.InstanceNotFound)
+	sum := m.Hash()
+	exec(t, pool, "SELECT pawl.consume('bank', 'm-1', $1)", sum[:])
+	for range 2 {
+		d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", "nobody needs it")
+		if err != nil || d.Status != transitions.MessageRetried || d.ChangedBy != "ann" {
+			t.Errorf("got %+v, %v", d, err)
+		}
+	}
+	wantRetried(t, e, transitions.MessageDiscarded, "")
+	if r := consumed(t, e, m); r.Status != 200 || !r.Replayed {
+		t.Errorf("its sender is told %+v", r)
+	}
+	// What was done with another payload says nothing about this one.
+	other := fromBank("m-1", "paid", `{"loan":"l-1","amount":3}`).WithDefaults()
+	_, err = e.Consume(t.Context(), other)
+	wantCode(t, err, workflow.MessageReused)
+	if d, err := e.DiscardMessage(t.Context(), other.Ref(), "ann", ""); err != nil || d.Status != transitions.MessageDiscarded {
+		t.Errorf("got %+v, %v", d, err)
+	}
+}
+
+// Two messages have one id, and neither was consumed. Who discards one can still
+// have the other.
+func TestADiscardedMessageDoesNotKeepItsIDFromAnother(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, withBank)
+	good := fromBank("m-1", "paid", `{"loan":"l-1","amount":3}`).WithDefaults()
+	bad := fromBank("m-1", "wrong", `{"loan":"l-1","amount":4}`).WithDefaults()
+	for _, m := range []transitions.Message{good, bad} {
+		if _, err := e.Consume(t.Context(), m); err == nil {
+			t.Fatal("it was consumed")
+		}
+	}
+	if d, err := e.DiscardMessage(t.Context(), bad.Ref(), "ann", "no such currency"); err != nil || d.Status != transitions.MessageDiscarded {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	consumed(t, e, fromBank("m-0", "applied", `{"loan":"l-1","amount":5}`))
+	_, err := e.Consume(t.Context(), good)
+	wantCode(t, err, workflow.MessageReused) // a person has to choose
+	if r, err := e.RetryMessage(t.Context(), good.Ref(), "ann", "this one"); err != nil || r.Status != 200 || r.Version != 2 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	_, err = e.Consume(t.Context(), bad)
+	if err == nil {
+		t.Error("what was discarded is consumed")
+	}
+	_, err = e.RetryMessage(t.Context(), bad.Ref(), "ann", "both")
+	if err == nil {
+		t.Error("both are consumed")
+	}
+	if r := consumed(t, e, good); !r.Replayed || r.Version != 2 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestThereIsNothingToRetryOrDiscard(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t), withBank)
+	for name, ref := range map[string]transitions.MessageRef{
+		"unknown":               {Consumer: "bank", ID: "m"},
+		"no consumer":           {ID: "m"},
+		"cannot be stored":      {Consumer: "bank", ID: "\x00"},
+		"a tenant's, not UTF-8": {Tenant: "\xff", Consumer: "bank", ID: "m"},
+	} {
+		if _, err := e.RetryMessage(t.Context(), ref, "ann", ""); workflow.CodeOf(err) != workflow.NotFound {
+			t.Errorf("retry %s: %v", name, err)
+		}
+		if _, err := e.DiscardMessage(t.Context(), ref, "ann", ""); workflow.CodeOf(err) != workflow.NotFound {
+			t.Errorf("discard %s: %v", name, err)
+		}
+	}
+	_, err := e.RetryMessage(t.Context(), transitions.MessageRef{Consumer: "bank", ID: "m"}, "a\x00", "")
+	wantCode(t, err, workflow.InvalidRequest)
+	_, err = e.DiscardMessage(t.Context(), transitions.MessageRef{Consumer: "bank", ID: "m"}, "ann", "\xff")
+	wantCode(t, err, workflow.InvalidRequest)
+	_, _, err = e.DeadMessages(t.Context(), transitions.DeadMessageFilter{Status: "gone"})
+	wantCode(t, err, workflow.InvalidRequest)
+	_, _, err = e.DeadMessages(t.Context(), transitions.DeadMessageFilter{Consumer: "\x00"})
+	wantCode(t, err, workflow.InvalidRequest)
+}
+
+func TestDeadMessagesAreListedInPagesOfTheTenantsOwn(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t), withBank)
+	for i := range 5 {
+		for _, m := range []transitions.Message{
+			{Consumer: "post", ID: fmt.Sprint(i), Type: "x", Body: []byte("x")},
+			{Consumer: "bank", ID: fmt.Sprint(i), Type: "x", Body: []byte("x")},
+			{Consumer: "bank", ID: fmt.Sprint(i), Type: "x", Body: []byte("x"), Tenant: "acme"},
+		} {
+			if _, err := e.Consume(t.Context(), m); err == nil {
+				t.Fatal("it was consumed")
+			}
+		}
+	}
+	for _, tt := range []struct{ consumer, want string }{
+		{"", "bank0 bank1 bank2 bank3 bank4 post0 post1 post2 post3 post4 "}, {"bank", "bank0 bank1 bank2 bank3 bank4 "}, {"none", ""},
+	} {
+		got := ""
+		for f, more := (transitions.DeadMessageFilter{Consumer: tt.consumer, Limit: 3}), true; more; {
+			var list []transitions.DeadMessage
+			var err error
+			if list, more, err = e.DeadMessages(t.Context(), f); err != nil || len(list) > 3 || more && len(list) < 3 {
+				t.Fatalf("%d of them, more %v, %v", len(list), more, err)
+			}
+			for _, f.After = range list {
+				got += f.After.Consumer + f.After.ID + " "
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%q has %s", tt.consumer, got)
+		}
+	}
+}
+
+// fakeSource hands over its messages, and counts what it may acknowledge.
+type fakeSource struct {
+	messages []transitions.Message
+	runs     atomic.Int32
+	answers  chan error
+}
+
+func (s *fakeSource) Run(ctx context.Context, consume func(context.Context, transitions.Message) error) error {
+	if s.runs.Add(1) == 1 {
+		panic("the broker is not there")
+	}
+	for _, m := range s.messages {
+		s.answers <- consume(ctx, m)
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestAnEngineConsumesWhatItsSourcesReceive(t *testing.T) {
+	t.Parallel()
+	wrong := fromBank("dead", "wrong", `{"loan":"l-1"}`)
+	early := fromBank("early", "paid", `{"loan":"l-1","amount":1}`)
+	early.Delivery = 1
+	s := &fakeSource{answers: make(chan error, 10), messages: []transitions.Message{
+		early, wrong, fromBank("", "applied", `{}`), fromBank("m-1", "applied", `{"loan":"l-1","amount":5}`)}}
+	e := newEngine(t, database(t), withBank, func(c *engine.Config) { c.Sources = []inbox.Source{s} })
+	for i, want := range []workflow.Code{workflow.InstanceNotFound, "", "", ""} {
+		if err := <-s.answers; workflow.CodeOf(err) != want {
+			t.Errorf("message %d: %v, want %q", i, err, want)
+		}
+	}
+	wantDead(t, e, "dead waiting invalid_payload 1")
+	for range 2 {
+		e.Stop(t.Context())
+	}
+	if got := s.runs.Load(); got != 2 {
+		t.Errorf("it ran %d times", got)
+	}
+}
+
+// It is done, and whether it is still on the list is not known: so it has to come
+// again, and has the same answer then.
+func TestAMessageThatCannotBeTakenOffTheListComesAgain(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, withBank)
+	m := fromBank("m-1", "applied", `{"loan":"l-1","amount":5}`)
+	m.Delivery = 2
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rollback(t, tx)
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE pawl.inbox_dead IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	blocked := make(chan error, 1)
+	go func() {
+		_, err := e.Consume(ctx, m)
+		blocked <- err
+	}()
+	waitBlocked(t, pool, "inbox_dead", 1)
+	cancel()
+	wantCode(t, <-blocked, workflow.TimedOut)
+	rollback(t, tx)
+	m.Delivery++
+	if r := consumed(t, e, m); !r.Replayed || r.Status != 201 {
+		t.Errorf("got %+v", r)
+	}
+}

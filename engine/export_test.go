@@ -1,0 +1,4 @@
+package engine
+
+// KeysSQL is what Keys asks.
+const KeysSQL = keysSQL

@@ -1,0 +1,63 @@
+package feed_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Whoever asks for events that retention has removed is told so, and where the
+// log goes on, whether all are gone or some, at the front or in between.
+func TestAReaderThatIsTooLateIsToldWhereTheLogGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, gone   string
+		after, first int64
+	}{
+		{"the oldest", "position <= 30", 0, 31}, {"the oldest, from within", "position <= 30", 29, 31},
+		{"some in between", "position BETWEEN 11 AND 40", 10, 41}, {"all", "true", 0, 101}, {"all, from within", "true", 99, 101},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := startNode(t, pgtest.URL(t), true)
+			n.publish(t, 100)
+			if _, err := n.pool.Exec(t.Context(), "DELETE FROM pawl.outbox WHERE "+tt.gone); err != nil {
+				t.Fatal(err)
+			}
+			r := n.reader(t, tt.after)
+			batch, err := r.f.Next(t.Context())
+			e, ok := err.(*workflow.Error)
+			if !ok || e.Code != workflow.EventsGone || e.Position != tt.first || !strings.Contains(e.Message, fmt.Sprint("go on after ", tt.first-1)) {
+				t.Fatalf("%+v, %v", batch, err)
+			}
+			if err := n.Readable(t.Context(), tenant, tt.after); workflow.CodeOf(err) != workflow.EventsGone {
+				t.Errorf("readable: %v", err)
+			}
+			for _, after := range []int64{tt.first - 1, 100, 200} {
+				if err := n.Readable(t.Context(), tenant, after); err != nil {
+					t.Errorf("readable after %d: %v", after, err)
+				}
+			}
+			onward := n.reader(t, tt.first-1)
+			onward.mustReadTo(t, n.publish(t, 10))
+		})
+	}
+}
+
+// What is before the gap is read first.
+func TestAReaderGetsWhatIsThereBeforeAGap(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, pgtest.URL(t), true)
+	n.publish(t, 30)
+	if _, err := n.pool.Exec(t.Context(), "DELETE FROM pawl.outbox WHERE position BETWEEN 11 AND 20"); err != nil {
+		t.Fatal(err)
+	}
+	r := n.reader(t, 0)
+	r.mustReadTo(t, 10)
+	if _, err := r.f.Next(t.Context()); workflow.CodeOf(err) != workflow.EventsGone {
+		t.Error(err)
+	}
+}

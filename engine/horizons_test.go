@@ -1,0 +1,278 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// letter is a workflow whose answers are replayed for an hour, unless a test says
+// otherwise, and whose keys are refused for two more.
+type letter struct {
+	Text string `json:"text,omitempty"`
+}
+
+type words struct {
+	Text  string `json:"text"`
+	Hours int    `json:"hours"` // for which the answer is kept at least
+}
+
+var hourly = workflow.Horizons{Replay: time.Hour, Tombstone: 2 * time.Hour}
+
+// letters have an activity that ends when post does.
+func letters(version int, h workflow.Horizons, post func(context.Context, words) error) *workflow.Definition[letter] {
+	write := func(c *workflow.Call, l *letter, w words) error {
+		if w.Text == "refuse" {
+			return workflow.Refuse("not that")
+		}
+		l.Text = w.Text
+		c.KeepAnswer(time.Duration(w.Hours) * time.Hour)
+		return nil
+	}
+	if post == nil {
+		post = func(context.Context, words) error { return nil }
+	}
+	return workflow.Define("letter", version,
+		workflow.Start("write", "written", write),
+		workflow.Do("post", workflow.From("written", "returned"), "posting", "written",
+			func(ctx context.Context, _ *workflow.Attempt, _ letter, w words) (words, error) {
+				return w, post(ctx, w)
+			}, write).
+			OrElse("returned", func(_ *workflow.Call, l *letter, f workflow.Failure) error {
+				l.Text = string(f.Kind)
+				return nil
+			}),
+		workflow.On("remind", workflow.From("written"), "reminded", func(*workflow.Call, *letter, workflow.None) error { return nil }),
+		workflow.On("file", workflow.From("written", "reminded"), "filed", func(*workflow.Call, *letter, workflow.None) error { return nil }),
+	).Final("filed").After("reminder", workflow.From("written"), 72*time.Hour, "remind").Keep(h)
+}
+
+// written is the command that writes a letter; "s" is its scope.
+func written(key, text string) transitions.Command {
+	return transitions.Command{Workflow: "letter", Transition: "write", Scope: "s", Key: key, Payload: fmt.Appendf(nil, `{"text":%q,"hours":0}`, text)}
+}
+
+func posted(id uuid.UUID, key string) transitions.Command {
+	return transitions.Command{Workflow: "letter", Transition: "post", Instance: id, Scope: "s", Key: key, Payload: []byte(`{"text":"x","hours":0}`)}
+}
+
+// wantExpired checks that a key is refused in every way in which it can be asked
+// for.
+func wantExpired(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transitions.Command) {
+	t.Helper()
+	before := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition <> 'remind'") // which a timer does
+	_, err := e.Submit(t.Context(), c)
+	wantCode(t, err, workflow.KeyExpired)
+	wantCode(t, e.SubmitMany(t.Context(), []transitions.Command{c, c})[1].Err, workflow.KeyExpired)
+	tx := begin(t, pool)
+	_, err = e.SubmitTx(t.Context(), tx, c)
+	wantCode(t, err, workflow.KeyExpired)
+	rollback(t, tx)
+	_, err = e.Command(t.Context(), "", c.Scope, c.Key)
+	wantCode(t, err, workflow.KeyExpired)
+	_, err = e.Await(t.Context(), "", c.Scope, c.Key)
+	wantCode(t, err, workflow.KeyExpired)
+	w := e.Watch("", c.Scope, c.Key)
+	defer w.Close()
+	_, err = w.Next(t.Context())
+	wantCode(t, err, workflow.KeyExpired)
+	_, err = e.Cancel(t.Context(), "", c.Scope, c.Key, "ann")
+	wantCode(t, err, workflow.KeyExpired)
+	_, err = e.Operate(t.Context(), transitions.Command{Key: "op", Scope: "ops"},
+		transitions.Operation{Action: transitions.Retry, Target: transitions.Bond{Scope: c.Scope, Key: c.Key}})
+	wantCode(t, err, workflow.KeyExpired)
+	c.Actor = "somebody else"
+	_, err = e.Submit(t.Context(), c)
+	wantCode(t, err, workflow.KeyReused) // also past its horizon it is not another's
+	if after := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition <> 'remind'"); after != before {
+		t.Errorf("%d transitions more", after-before)
+	}
+}
+
+func TestAnAnswerIsReplayedUntilItsHorizonAndThenItsKeyIsRefusedUntilItIsForgotten(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	here, there := newEngine(t, pool, with(letters(1, hourly, nil)), clock.set), newEngine(t, pool, with(letters(1, hourly, nil)), clock.set)
+	for _, c := range []transitions.Command{written("done", "x"), written("refused", "refuse")} {
+		first, err := here.Submit(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock.skip(time.Hour - time.Microsecond)
+		for _, e := range []*engine.Engine{here, there} {
+			if again, err := e.Submit(t.Context(), c); err != nil || !again.Replayed || again.Status != first.Status || string(again.Body) != string(first.Body) {
+				t.Errorf("%s, just before its horizon: %+v, %v", c.Key, again, err)
+			}
+		}
+		clock.skip(time.Microsecond)
+		wantExpired(t, pool, here, c) // as soon as it is past, whether or not retention has come by
+		wantExpired(t, pool, there, c)
+		retain(t, pool, clock.Now())
+		if status := query[string](t, pool, "SELECT status || ' ' || coalesce(body, 'without a body') FROM pawl.command WHERE key = $1", c.Key); status != "expired without a body" {
+			t.Fatalf("it is %s", status)
+		}
+		wantExpired(t, pool, here, c)
+		clock.skip(2*time.Hour - time.Microsecond)
+		retain(t, pool, clock.Now())
+		wantExpired(t, pool, there, c)
+		clock.skip(time.Microsecond)
+		retain(t, pool, clock.Now())
+		_, err = here.Command(t.Context(), "", "s", c.Key)
+		wantCode(t, err, workflow.CommandNotFound)
+		if anew, err := there.Submit(t.Context(), c); err != nil || anew.Replayed || anew.Status != first.Status {
+			t.Errorf("%s, forgotten: %+v, %v", c.Key, anew, err)
+		}
+	}
+}
+
+// What SQL callers find is the same row.
+func TestATombstoneRefusesAClaimInSQL(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	e := newEngine(t, pool, with(letters(1, workflow.Horizons{Replay: time.Hour, MaxTombstone: workflow.Forever}, nil)), clock.set)
+	c := written("k", "x")
+	c.Tombstone = workflow.Forever
+	submit(t, e, c)
+	if got := query[string](t, pool, "SELECT forget_at::text FROM pawl.command WHERE key = 'k'"); got != "infinity" {
+		t.Errorf("it is forgotten at %s", got)
+	}
+	clock.skip(time.Hour)
+	retain(t, pool, clock.Now())
+	clock.skip(1000 * time.Hour)
+	retain(t, pool, clock.Now())
+	wantExpired(t, pool, e, c)
+	for hash, want := range map[string]string{"fingerprint": "P4099", "sha256('x')": "P4002"} {
+		_, err := pool.Exec(t.Context(), "SELECT pawl.claim('s', 'k', "+hash+") FROM pawl.command WHERE key = 'k'")
+		if refusal, ok := errors.AsType[*pgconn.PgError](err); !ok || refusal.Code != want {
+			t.Errorf("%s: got %v, want %s", hash, err, want)
+		}
+	}
+}
+
+func TestACommandMayAskForAnotherHorizonWithinTheBounds(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	e := newEngine(t, pool, with(letters(1, workflow.Horizons{Replay: time.Hour, MaxReplay: 5 * time.Hour, MaxTombstone: 1000 * time.Hour}, nil)), clock.set)
+	hook := newEngine(t, pool, clock.set) // whose workflow says nothing
+	type times struct{ replayed, refused string }
+	stored := func(key string) (got times) {
+		return times{query[string](t, pool, "SELECT (expires_at - finished_at)::text FROM pawl.command WHERE key = $1", key),
+			query[string](t, pool, "SELECT coalesce((forget_at - expires_at)::text, '') FROM pawl.command WHERE key = $1", key)}
+	}
+	for key, c := range map[string]struct {
+		replay, tombstone time.Duration
+		text              string
+		want              times
+	}{
+		"nothing":          {0, 0, "x", times{"01:00:00", ""}},
+		"both":             {5 * time.Hour, 1000 * time.Hour, "x", times{"05:00:00", "41 days 16:00:00"}},
+		"less":             {time.Second, 0, "x", times{"00:00:01", ""}},
+		"a tombstone":      {0, time.Minute, "x", times{"01:00:00", "00:01:00"}},
+		"a refusal's":      {time.Minute, time.Minute, "refuse", times{"00:01:00", "00:01:00"}},
+		"the action's own": {time.Minute, time.Minute, "keep", times{"03:00:00", "00:01:00"}},
+	} {
+		cmd := written(key, c.text)
+		if c.text == "keep" {
+			cmd.Payload = []byte(`{"text":"x","hours":3}`)
+		}
+		cmd.Replay, cmd.Tombstone = c.replay, c.tombstone
+		if _, err := e.Submit(t.Context(), cmd); err != nil {
+			t.Fatal(err)
+		}
+		if got := stored(key); got != c.want {
+			t.Errorf("%s: %+v, want %+v", key, got, c.want)
+		}
+		// The key stands for the same request; of the times the first one's count.
+		cmd.Replay, cmd.Tombstone = time.Hour, 0
+		if again, err := e.Submit(t.Context(), cmd); err != nil || !again.Replayed || stored(key) != c.want {
+			t.Errorf("%s, again with other times: %+v, %v, %+v", key, again, err, stored(key))
+		}
+	}
+	// In a group, and beside a hook's own SQL.
+	mixed := []transitions.Command{written("plain", "x"), written("wide", "x"), written("plain 2", "x")}
+	mixed[1].Tombstone = time.Minute
+	for _, r := range e.SubmitMany(t.Context(), mixed) {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	for key, want := range map[string]times{"plain": {"01:00:00", ""}, "wide": {"01:00:00", "00:01:00"}, "plain 2": {"01:00:00", ""}} {
+		if got := stored(key); got != want {
+			t.Errorf("%s: %+v, want %+v", key, got, want)
+		}
+	}
+	submit(t, hook, applied("L-1", 100))
+	book := on("book", "L-1", "book", 1, "")
+	book.Tombstone = time.Minute
+	submit(t, hook, book)
+	if got, want := stored("book"), (times{"1 day", "00:01:00"}); got != want {
+		t.Errorf("book: %+v, want %+v", got, want)
+	}
+
+	for says, change := range map[string]func(*transitions.Command){
+		"5h0m0s":    func(c *transitions.Command) { c.Replay = 5*time.Hour + 1 },
+		"1000h0m0s": func(c *transitions.Command) { c.Tombstone = workflow.Forever },
+		"negative":  func(c *transitions.Command) { c.Tombstone = -1 },
+	} {
+		cmd := written("too much", "x")
+		change(&cmd)
+		_, err := e.Submit(t.Context(), cmd)
+		_, dry := e.DryRun(t.Context(), cmd)
+		for _, err := range []error{err, dry} {
+			if workflow.CodeOf(err) != workflow.InvalidRequest || !strings.Contains(err.Error(), says) {
+				t.Errorf("got %v, want one that says %s", err, says)
+			}
+		}
+	}
+}
+
+// However long it takes, the answer is kept from its end, for as long as its
+// caller asked when he sent it.
+func TestTheAnswerOfACommandInFlightIsKeptFromItsEnd(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	goOn := make(chan struct{})
+	e := newEngine(t, pool, with(letters(1, hourly, func(ctx context.Context, _ words) error {
+		select {
+		case <-goOn:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})), clock.set)
+	id := submit(t, e, written("w", "x")).Instance
+	c := posted(id, "k")
+	c.Replay, c.Tombstone = 2*time.Hour, 3*time.Hour
+	submit(t, e, c)
+	clock.skip(50 * time.Hour)
+	retain(t, pool, clock.Now())
+	if again := submit(t, e, c); !again.InFlight() {
+		t.Fatalf("got %+v", again)
+	}
+	close(goOn)
+	want, err := e.Await(t.Context(), "", "s", "k")
+	if err != nil || want.Status != 200 {
+		t.Fatalf("%+v, %v", want, err)
+	}
+	if got := query[string](t, pool, "SELECT (expires_at - finished_at) || ' ' || (forget_at - expires_at) FROM pawl.command WHERE key = 'k'"); got != "02:00:00 03:00:00" {
+		t.Errorf("it is kept for %s", got)
+	}
+	clock.skip(2*time.Hour - time.Microsecond)
+	if again := submit(t, e, c); !reflect.DeepEqual(again, want) {
+		t.Errorf("got %+v, want %+v", again, want)
+	}
+	clock.skip(time.Microsecond)
+	wantExpired(t, pool, e, c)
+}

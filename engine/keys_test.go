@@ -1,0 +1,163 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// inFlightRows inserts n commands in flight with the columns given, of tenant t.
+func inFlightRows(t testing.TB, pool *pgxpool.Pool, n int, tenant, columns, values string) {
+	t.Helper()
+	exec(t, pool, fmt.Sprintf(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, workflow, transition, instance, actor, created_at,
+	failures, revision, request, updated_at, %s)
+SELECT '%s', 'loan:pay', gen_random_uuid(), decode(repeat('00', 32), 'hex'), 'loan', 'pay', gen_random_uuid(), 'ann', now() - interval '1 hour',
+	0, 0, '{}', now(), %s FROM generate_series(1, %d)`, columns, tenant, values, n))
+}
+
+// finished inserts n finished commands.
+func finished(t testing.TB, pool *pgxpool.Pool, n int, status, expires string) {
+	t.Helper()
+	body := "'{}'"
+	if status == "expired" {
+		body = "NULL"
+	}
+	exec(t, pool, fmt.Sprintf(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body,
+	created_at, finished_at, expires_at)
+SELECT 'a', 'loan:pay', gen_random_uuid(), decode(repeat('00', 32), 'hex'), '%s', 'loan', 'pay', gen_random_uuid(), 'ann', 200 + length(%s) - 2, %s,
+	now(), now(), %s FROM generate_series(1, %d)`, status, body, body, expires, n))
+}
+
+// population puts commands of every kind into the table.
+func population(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
+	waits, works := "status, phase, attempt, run_at", "status, phase, attempt, claimed_by, claimed_at, locked_until"
+	inFlightRows(t, pool, 3, "a", waits, `'pending', 'scheduled', 0, now() + interval '1 day'`)
+	inFlightRows(t, pool, 2, "a", waits, `'pending', 'working', 0, now() - interval '10 seconds'`)
+	inFlightRows(t, pool, 1, "a", waits, `'failed_retryable', 'working', 7, now() + interval '1 hour'`)
+	inFlightRows(t, pool, 4, "a", works, `'processing', 'working', 1, 'n', now(), now() + interval '1 minute'`)
+	inFlightRows(t, pool, 2, "a", works, `'processing', 'undoing', 5, 'n', now(), now() - interval '1 minute'`)
+	inFlightRows(t, pool, 1, "a", strings.Replace(works, "locked", "held", 1), `'processing', 'sql', 1, 'sql ann', now(), now() - interval '2 minutes'`)
+	inFlightRows(t, pool, 1, "a", "status, phase, attempt, stuck", `'failed_retryable', 'working', 3, 'ask_person'`)
+	inFlightRows(t, pool, 2, "a", "status, phase, attempt", `'failed_retryable', 'sql', 1`)
+	inFlightRows(t, pool, 5, "b", waits, `'pending', 'working', 0, now() - interval '1 hour'`)
+	finished(t, pool, 6, "succeeded", "now() + interval '1 day'")
+	finished(t, pool, 2, "failed_final", "now() - interval '1 minute'")
+	finished(t, pool, 3, "expired", "now() - interval '1 hour'")
+	finished(t, pool, 1, "expired", "NULL")
+	exec(t, pool, `INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, body, status, code, failure, deliveries, created_at, updated_at, changed_by)
+SELECT tenant, 'bank', n, decode(repeat('00', 32), 'hex'), '', '', status, 'invalid_payload', 'no', 1, now() - interval '1 hour', now(), 'ann'
+FROM (VALUES ('a', 'waiting', 2), ('a', 'discarded', 3), ('b', 'waiting', 1), ('c', 'retried', 1)) AS v(tenant, status, many), generate_series(1, many) AS n
+ON CONFLICT DO NOTHING`)
+}
+
+func TestKeysSayHowCommandsStand(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Stop(t.Context())
+	empty, err := e.Keys(t.Context(), "")
+	if err != nil || len(empty.Statuses) != len(transitions.Statuses) || !empty.OldestInFlight.IsZero() {
+		t.Errorf("of an empty database: %+v, %v", empty, err)
+	}
+	population(t, pool)
+	k, err := e.Keys(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var statuses []string
+	for i, s := range k.Statuses {
+		if s.Status != transitions.Statuses[i] || s.Estimate {
+			t.Errorf("%+v", s)
+		}
+		statuses = append(statuses, fmt.Sprint(s.Count))
+	}
+	if got := strings.Join(statuses, " "); got != "5 7 4 6 2 4" {
+		t.Errorf("by status: %s", got)
+	}
+	counts := []int64{k.Scheduled, k.Due, k.Stale, k.Stuck, k.Attempts, int64(k.MostTried), k.Expired, k.Forgotten}
+	if want := []int64{3, 2, 3, 1, 3, 7, 2, 3}; !slices.Equal(counts, want) {
+		t.Errorf("scheduled, due, stale, stuck, many attempts, most tried, expired, forgotten: %v, want %v", counts, want)
+	}
+	for name, age := range map[string][2]time.Duration{
+		"in flight": {k.At.Sub(k.OldestInFlight), time.Hour}, "due": {k.At.Sub(k.OldestDue), 10 * time.Second},
+		"stale": {k.At.Sub(k.OldestStale), 2 * time.Minute}, "expired": {k.At.Sub(k.OldestExpired), time.Hour},
+	} {
+		if age[0] < age[1] || age[0] > age[1]+time.Minute {
+			t.Errorf("the oldest %s is of %s ago, want %s", name, age[0], age[1])
+		}
+	}
+	if k.DeadMessages != 2 || k.At.Sub(k.OldestDeadMessage) < time.Hour {
+		t.Errorf("dead messages: %d, since %s", k.DeadMessages, k.OldestDeadMessage)
+	}
+	if all, err := e.Keys(t.Context(), ""); err != nil || all.Due != 7 || all.DeadMessages != 3 || all.AtLeast {
+		t.Errorf("of everybody: %+v, %v", all, err)
+	}
+	_, err = e.Keys(t.Context(), "no\x00tenant")
+	wantCode(t, err, workflow.InvalidRequest)
+}
+
+func TestKeysHaveTheSuppressionRateByScope(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t))
+	for range 3 {
+		submit(t, e, applied("L-1", 100))
+	}
+	mine := on("pay", "L-1", "p", 1, "")
+	mine.Scope = "till 7"
+	submit(t, e, mine)
+	mine.Actor = "eve"
+	_, err := e.Submit(t.Context(), mine)
+	wantCode(t, err, workflow.KeyReused)
+	k, err := e.Keys(t.Context(), transitions.DefaultTenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []transitions.ScopeCount{{Tenant: "default", Scope: "loan:apply", New: 1, Replayed: 2}, {Tenant: "default", Scope: "till 7", Named: true, New: 1, Mismatched: 1}}
+	if !slices.Equal(k.Scopes, want) {
+		t.Errorf("%+v", k.Scopes)
+	}
+	if rate := k.Scopes[1].Rate(); rate != 0.5 {
+		t.Errorf("the rate of %+v is %v", k.Scopes[1], rate)
+	}
+}
+
+// A large table is neither read nor waited for: what is finished is estimated.
+func TestKeysOfALargeTableAreEstimatedAndReadByIndex(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	population(t, pool)
+	finished(t, pool, 50_000, "succeeded", "now() + interval '1 day'")
+	exec(t, pool, "ANALYZE pawl.command")
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Stop(t.Context())
+	k, err := e.Keys(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	succeeded := k.Statuses[3]
+	if !succeeded.Estimate || succeeded.Count < 40_000 || succeeded.Count > 60_000 {
+		t.Errorf("%+v", succeeded)
+	}
+	if k.Due != 2 || k.Expired != 2 {
+		t.Errorf("%+v", k)
+	}
+	sql := strings.NewReplacer("$1", "'a'", "$2", "100000", "$3", "10000", "$4", "5").Replace(engine.KeysSQL)
+	if plan := query[string](t, pool, "EXPLAIN (FORMAT JSON) "+sql); strings.Contains(plan, `"Seq Scan"`) {
+		t.Errorf("the table is read:\n%s", plan)
+	}
+}

@@ -1,0 +1,184 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// logRow is an event in few words.
+type logRow struct {
+	Position   int64
+	Ordinal    int
+	Instance   uuid.UUID
+	Version    int64
+	Transition string
+}
+
+func logRowOf(e *transitions.Event) logRow {
+	return logRow{e.Position, e.Ordinal, e.Instance, e.Version, e.Transition}
+}
+
+// readTo follows a log to a position.
+func readTo(t testing.TB, f transitions.Follower, head int64) (list []logRow) {
+	t.Helper()
+	for last := int64(0); last < head; {
+		batch, err := f.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range batch.Events {
+			list = append(list, logRowOf(&batch.Events[i].Event))
+		}
+		last = batch.Last
+	}
+	return list
+}
+
+// Two transactions stay open, one that goes through SubmitTx and one that is SQL
+// alone, while more than a thousand others commit and are read. Whoever reads
+// misses nothing of them and sees nothing twice or out of order.
+func TestAWriterThatCommitsLateIsMissedByNobody(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	to := &receiver{}
+	e := newEngine(t, pool, sinks(relay.Sink{Name: "main", To: to}))
+	submit(t, e, applied("L-go", 1000))
+	submit(t, e, applied("L-sql", 1000))
+	reader := e.Follow("", 0)
+	defer reader.Close()
+
+	inGo := begin(t, pool)
+	submitTx(t, e, inGo, on("pay", "L-go", "late 1", 10, ""))
+	submitTx(t, e, inGo, on("pay", "L-go", "late 2", 10, ""))
+	inSQL := begin(t, pool)
+	if _, err := inSQL.Exec(t.Context(), `
+SELECT pawl.transition('sql', 'late', c.attempt, version => 1, state => 'open', data => '{"customer": "c-1", "region": "north", "owed": 990}',
+	events => '[{"type": "loan.noticed", "payload": {}}]')
+FROM pawl.claim('sql', 'late', sha256('x'), 'loan', 'pay', pawl.instance_id('loan', 'L-sql')) AS c`); err != nil {
+		t.Fatal(err)
+	}
+
+	others := func(from, to int) {
+		t.Helper()
+		var list []transitions.Command
+		for i := from; i < to; i++ {
+			list = append(list, applied(fmt.Sprint("L-", i), 100))
+		}
+		for _, reply := range e.SubmitMany(t.Context(), list) {
+			if reply.Err != nil || reply.Receipt.Refused() {
+				t.Fatalf("%+v", reply)
+			}
+		}
+	}
+	others(0, 1000)
+	read := readTo(t, reader, 1002)
+	delivered(t, e, "main") // and so the sink is past them too, without anything of the late ones
+	if got := len(to.got()); got != 1002 {
+		t.Errorf("%d events were delivered", got)
+	}
+	commitTx(t, inSQL)
+	others(1000, 1100)
+	commitTx(t, inGo)
+	submit(t, e, on("pay", "L-go", "after", 10, ""))
+	submit(t, e, on("pay", "L-sql", "after", 10, ""))
+	const head = 1002 + 1 + 100 + 2 + 2
+	read = append(read, readTo(t, reader, head)...)
+
+	position := int64(0)
+	for _, r := range read {
+		if r.Ordinal == 0 {
+			position++
+		}
+		if r.Position != position {
+			t.Fatalf("after %d comes %+v", position, r)
+		}
+	}
+	if len(read) != head+1 {
+		t.Errorf("%d events were read", len(read))
+	}
+	late := slices.DeleteFunc(slices.Clone(read), func(r logRow) bool { return r.Instance != loanID("L-go") && r.Instance != loanID("L-sql") })
+	want := []logRow{
+		{1, 0, loanID("L-go"), 1, "apply"}, {2, 0, loanID("L-sql"), 1, "apply"},
+		{1003, 0, loanID("L-sql"), 2, "pay"}, {1003, 1, loanID("L-sql"), 2, "pay"},
+		{1104, 0, loanID("L-go"), 2, "pay"}, {1105, 0, loanID("L-go"), 3, "pay"},
+		{1106, 0, loanID("L-go"), 4, "pay"}, {1107, 0, loanID("L-sql"), 3, "pay"},
+	}
+	if !slices.Equal(late, want) {
+		t.Errorf("the late ones were read as\n%v\nwant\n%v", late, want)
+	}
+
+	eventually(t, "the sink has everything", func() bool { return len(to.got()) >= len(read) })
+	newest := map[uuid.UUID]logRow{}
+	var got []logRow
+	for _, event := range to.got() {
+		r := logRowOf(&event)
+		if before := newest[r.Instance]; r.Position < before.Position || r.Position == before.Position && r.Ordinal <= before.Ordinal {
+			t.Errorf("%+v was delivered after %+v", r, before)
+		}
+		newest[r.Instance] = r
+		got = append(got, r)
+	}
+	slices.SortFunc(got, func(a, b logRow) int {
+		if a.Position != b.Position {
+			return int(a.Position - b.Position)
+		}
+		return a.Ordinal - b.Ordinal
+	})
+	if !slices.Equal(got, read) {
+		t.Errorf("%d events were delivered, and not those that were read", len(got))
+	}
+}
+
+// A transaction that has its position, and has not committed, holds back whoever
+// would come after it: so nobody sees a later position before.
+func TestAWriterWithAPositionHoldsBackWhoComesAfter(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	to := &receiver{}
+	e := newEngine(t, pool, sinks(relay.Sink{Name: "main", To: to}))
+	submit(t, e, applied("L-1", 1000))
+	submit(t, e, applied("L-2", 1000))
+	reader := e.Follow("", 0)
+	defer reader.Close()
+	tx := begin(t, pool)
+	submitTx(t, e, tx, on("pay", "L-1", "first", 10, ""))
+	if _, err := tx.Exec(t.Context(), "SET CONSTRAINTS ALL IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	after := make(chan int64, 1)
+	go func() {
+		r, err := e.Submit(t.Context(), on("pay", "L-2", "second", 10, ""))
+		if err != nil {
+			t.Error(err)
+		}
+		after <- r.Position
+	}()
+	waitBlocked(t, pool, "pawl.log", 1)
+	if head, err := e.Head(t.Context(), ""); err != nil || head != 2 {
+		t.Errorf("the head is %d, %v", head, err)
+	}
+	commitTx(t, tx)
+	select {
+	case position := <-after:
+		if position != 4 {
+			t.Errorf("the second one has position %d", position)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the second one is still held back")
+	}
+	read := readTo(t, reader, 4)
+	if len(read) != 4 || read[2].Instance != loanID("L-1") || read[3].Instance != loanID("L-2") {
+		t.Errorf("read %v", read)
+	}
+	delivered(t, e, "main")
+	if got := len(to.got()); got != 4 {
+		t.Errorf("%d events were delivered", got)
+	}
+}

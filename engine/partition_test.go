@@ -1,0 +1,109 @@
+package engine_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// A clock that skips by weeks and years finds no partition for its events, and
+// the commands are done all the same: by every way there is to do one.
+func TestAClockThatSkipsMakesThePartitionsThatItNeeds(t *testing.T) {
+	pool := database(t)
+	var now atomic.Pointer[time.Time]
+	set := func(at string) {
+		moment, err := time.Parse(time.DateOnly, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now.Store(&moment)
+	}
+	set("2026-01-02")
+	nodes := make([]*engine.Engine, 2)
+	for i := range nodes {
+		nodes[i] = newEngine(t, pool, func(c *engine.Config) {
+			c.Now = func() time.Time { return *now.Load() }
+			c.Replay = 365 * 24 * time.Hour
+		})
+	}
+	for _, at := range []string{"2026-03-01", "2031-06-30", "1987-12-31", "2101-01-01"} {
+		set(at)
+		var callers sync.WaitGroup
+		for i := range 40 {
+			callers.Go(func() {
+				c := applied(fmt.Sprintf("%s-%d", at, i), 100)
+				if r, err := nodes[i%2].Submit(t.Context(), c); err != nil || r.Refused() {
+					t.Errorf("%s: %+v, %v", at, r, err)
+				}
+			})
+		}
+		callers.Wait()
+		set(at[:3] + "9" + at[4:])
+		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			for n := range 2 {
+				r, err := nodes[0].SubmitTx(t.Context(), tx, applied(fmt.Sprint(at, " tx ", n), 100))
+				if err == nil {
+					err = r.Err()
+				}
+				if err != nil {
+					return err
+				}
+				set(at[:3] + "8" + at[4:]) // also while its transaction is open
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(at, err)
+		}
+	}
+	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.audit WHERE position > 0"); n != 4*42 {
+		t.Errorf("%d transitions", n)
+	}
+	if n := query[int](t, pool, `SELECT count(*)::int FROM pawl.audit AS a JOIN pawl.outbox AS o
+		ON o.tenant = a.tenant AND o.position = a.position AND o.ordinal = 0 AND o.at = a.at`); n != 4*42 {
+		t.Errorf("%d transitions with their event", n)
+	}
+	if v, err := nodes[0].Verify(t.Context(), transitions.DefaultTenant, [16]byte{}); err != nil || len(v.Broken) > 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// Whoever has made a partition in a transaction that is still open holds up those
+// who need one too, and not for longer than any other lock: also behind a pooler,
+// whose sessions say nothing of it.
+func TestAPartitionThatCannotBeMadeIsNotWaitedForWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for name, pool := range map[string]*pgxpool.Pool{"direct": database(t), "pooled": through(t, pgx.QueryExecModeExec)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var later atomic.Bool
+			e := newEngine(t, pool, func(c *engine.Config) {
+				c.Listen, c.Pipeline.LockWait = "", 300*time.Millisecond
+				c.Now = func() time.Time {
+					if later.Load() {
+						return noon.AddDate(1, 0, 0)
+					}
+					return noon
+				}
+			})
+			tx := begin(t, pool)
+			if _, err := tx.Exec(t.Context(), "SELECT pawl.make_partition('outbox', '2044-01-01')"); err != nil {
+				t.Fatal(err)
+			}
+			later.Store(true)
+			_, err := e.Submit(t.Context(), applied("L-1", 100))
+			wantCode(t, err, workflow.Locked)
+			rollback(t, tx)
+			submit(t, e, applied("L-1", 100))
+		})
+	}
+}

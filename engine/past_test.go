@@ -1,0 +1,150 @@
+package engine_test
+
+import (
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// noon is when the tests begin: today, as the outbox has partitions for.
+var noon = time.Now().UTC().Truncate(time.Minute)
+
+// threeVersions are of the loan L-1: one a minute from noon on, the last settles
+// it.
+func threeVersions(t testing.TB) *engine.Engine {
+	t.Helper()
+	var minutes atomic.Int64
+	e := newEngine(t, database(t), func(c *engine.Config) {
+		c.Now = func() time.Time { return noon.Add(time.Duration(minutes.Load()) * time.Minute) }
+	})
+	submit(t, e, applied("L-1", 100))
+	minutes.Store(1)
+	submit(t, e, on("pay", "L-1", "p-1", 30, ""))
+	minutes.Store(2)
+	submit(t, e, on("pay", "L-1", "p-2", 70, ""))
+	return e
+}
+
+func past(version int64, state workflow.State, data string) transitions.Past {
+	return transitions.Past{
+		Tenant: "default", ID: loanID("L-1"), Workflow: "loan", Definition: 1, BusinessKey: "L-1", State: state, Version: version, Newest: 3,
+		Data: []byte(data), Open: version < 3, CreatedAt: noon, UpdatedAt: noon.Add(time.Duration(version-1) * time.Minute),
+	}
+}
+
+func TestAnInstanceIsAsItWasAtEachVersionAndTime(t *testing.T) {
+	t.Parallel()
+	e := threeVersions(t)
+	for _, want := range []transitions.Past{
+		past(1, "open", `{"customer":"c-1","region":"north","owed":100}`),
+		past(2, "open", `{"customer":"c-1","region":"north","owed":70}`),
+		past(3, "settled", `{"customer":"c-1","region":"north","owed":0}`),
+	} {
+		got, err := e.InstanceAt(t.Context(), "", loanID("L-1"), want.Version)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("version %d: got %+v, %v\nwant %+v", want.Version, got, err, want)
+		}
+		for _, after := range []time.Duration{0, time.Second, time.Minute - time.Microsecond} {
+			got, err := e.InstanceAsOf(t.Context(), "", loanID("L-1"), want.UpdatedAt.Add(after).In(time.FixedZone("", 3600)))
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s after version %d: got %+v, %v", after, want.Version, got, err)
+			}
+		}
+	}
+	got, err := e.InstanceAsOf(t.Context(), "", loanID("L-1"), noon.AddDate(100, 0, 0))
+	if err != nil || got.Version != 3 {
+		t.Errorf("in a hundred years: version %d, %v", got.Version, err)
+	}
+}
+
+func TestAPastThatNeverWasIsNotFoundAndSaysWhatThereIs(t *testing.T) {
+	t.Parallel()
+	e := threeVersions(t)
+	id := loanID("L-1")
+	for _, version := range []int64{-1 << 63, -1, 0, 4, 1<<63 - 1} {
+		_, err := e.InstanceAt(t.Context(), "", id, version)
+		wantCode(t, err, workflow.InstanceNotFound)
+		if err != nil && !strings.Contains(err.Error(), "has versions from 1 to 3") {
+			t.Errorf("version %d: %v", version, err)
+		}
+	}
+	for _, at := range []time.Time{{}, noon.Add(-time.Microsecond)} {
+		_, err := e.InstanceAsOf(t.Context(), "", id, at)
+		wantCode(t, err, workflow.InstanceNotFound)
+		if err != nil && !strings.Contains(err.Error(), "it was created at "+noon.Format(time.RFC3339)) {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	_, err := e.InstanceAt(t.Context(), "acme", id, 1)
+	wantCode(t, err, workflow.InstanceNotFound)
+	_, err = e.InstanceAsOf(t.Context(), "", uuid.New(), noon)
+	wantCode(t, err, workflow.InstanceNotFound)
+}
+
+// A time beyond what the database can tell is the caller's mistake, and not an
+// outage.
+func TestAPastOfAYearThatTheDatabaseDoesNotKnowIsRefused(t *testing.T) {
+	t.Parallel()
+	e := threeVersions(t)
+	in := func(year int) error {
+		_, err := e.InstanceAsOf(t.Context(), "", loanID("L-1"), time.Date(year, 7, 1, 0, 0, 0, 0, time.UTC))
+		return err
+	}
+	for _, year := range []int{-1 << 40, -300000, -4713, 294247, 300000, 1 << 40} {
+		wantCode(t, in(year), workflow.InvalidRequest)
+	}
+	wantCode(t, in(-4712), workflow.InstanceNotFound)
+	for _, year := range []int{10000, 294246} {
+		if err := in(year); err != nil {
+			t.Errorf("%d: %v", year, err)
+		}
+	}
+}
+
+func TestErasedDataIsSaidToBeErased(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool)
+	submit(t, e, applied("L-1", 100))
+	submit(t, e, on("pay", "L-1", "p-1", 30, ""))
+	exec(t, pool, `UPDATE pawl.audit SET data = NULL, data_digest = sha256(convert_to(data::text, 'UTF8')) WHERE version = 1`)
+	got, err := e.InstanceAt(t.Context(), "", loanID("L-1"), 1)
+	if err != nil || !got.Erased || got.Data != nil || got.State != "open" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	got, err = e.InstanceAt(t.Context(), "", loanID("L-1"), 2)
+	if err != nil || got.Erased || got.Data == nil {
+		t.Errorf("the next version: got %+v, %v", got, err)
+	}
+}
+
+// The clocks of two nodes differ a little, and the later version has the earlier
+// time.
+func TestOfTwoVersionsThatTheClocksTurnedRoundTheNewerIsShown(t *testing.T) {
+	t.Parallel()
+	var back atomic.Bool
+	e := newEngine(t, database(t), func(c *engine.Config) {
+		c.Now = func() time.Time {
+			if back.Load() {
+				return noon.Add(-time.Millisecond)
+			}
+			return noon
+		}
+	})
+	submit(t, e, applied("L-1", 100))
+	back.Store(true)
+	submit(t, e, on("pay", "L-1", "p-1", 30, ""))
+	for _, at := range []time.Time{noon.Add(-time.Millisecond), noon, noon.Add(time.Hour)} {
+		if got, err := e.InstanceAsOf(t.Context(), "", loanID("L-1"), at); err != nil || got.Version != 2 {
+			t.Errorf("%s: version %d, %v", at, got.Version, err)
+		}
+	}
+}

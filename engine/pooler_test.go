@@ -1,0 +1,143 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// through is a migrated database behind PgBouncer, with the user's ledger.
+func through(t *testing.T, mode pgx.QueryExecMode) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(pgtest.BouncerURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.DefaultQueryExecMode = mode
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	direct := pgtest.DirectTo(t, pool)
+	migrate(t, direct, schema.Default)
+	exec(t, direct, ledgerSQL)
+	return pool
+}
+
+// A session of a pooler is everybody's. Whatever the engine does in one, the next
+// who gets it finds it as it was.
+func TestNothingStaysInASessionBehindAPooler(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeSimpleProtocol} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			pool := through(t, mode)
+			var log bytes.Buffer
+			e := newEngine(t, pool, func(c *engine.Config) {
+				c.Listen, c.Log = "", slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+				c.Workflows = append(c.Workflows, parcels(func(context.Context, *workflow.Attempt) (track, error) { return track{Number: "1"}, nil }))
+			})
+			submit(t, e, applied("L-1", 100))
+			submit(t, e, on("pay", "L-1", "pay", 1, ""))
+			submit(t, e, on("book", "L-1", "book", 1, ""))
+			if r := submit(t, e, on("pay", "L-1", "pay", 1, "")); !r.Replayed {
+				t.Errorf("got %+v", r)
+			}
+			tx := begin(t, pool)
+			submitTx(t, e, tx, on("pay", "L-1", "mine", 1, ""))
+			commitTx(t, tx)
+			packed := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
+			sent := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: packed.Instance})
+			if r, err := e.Await(t.Context(), "", sent.Record.Scope, "2"); err != nil || r.Err() != nil {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			page, err := e.Instances(t.Context(), transitions.Filter{Workflow: "loan", Attributes: map[string]string{"customer": "c-1"}})
+			if err != nil || len(page.Instances) != 1 {
+				t.Errorf("found %+v, %v", page, err)
+			}
+			sound(t, e, pool)
+
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			e.Stop(ctx)
+			if n := strings.Count(log.String(), "by polling"); n != 1 {
+				t.Errorf("that nodes hear of each other by polling was said %d times", n)
+			}
+			sessions := query[int](t, pgtest.DirectTo(t, pool), `SELECT count(*) FROM pg_stat_activity
+				WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`)
+			if sessions < 2 {
+				t.Fatalf("the pooler has %d sessions; the test proves little", sessions)
+			}
+			var seen []uint32
+			for range sessions { // each transaction holds the session that it looks at
+				look := begin(t, pool)
+				var pid uint32
+				var left string
+				if err := look.QueryRow(t.Context(), `SELECT pg_backend_pid(), concat_ws(', ',
+					(SELECT string_agg(name || ' = ' || setting, ', ') FROM pg_settings WHERE source = 'session'
+						AND name NOT IN ('application_name', 'client_encoding', 'DateStyle', 'TimeZone', 'standard_conforming_strings')),
+					(SELECT string_agg('prepared ' || statement, ', ') FROM pg_prepared_statements WHERE name <> ''),
+					(SELECT string_agg('listens to ' || c, ', ') FROM pg_listening_channels() AS c),
+					(SELECT string_agg('locks ' || locktype, ', ') FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'))`).
+					Scan(&pid, &left); err != nil {
+					t.Fatal(err)
+				}
+				if left != "" {
+					t.Errorf("left in a session: %s", left)
+				}
+				if slices.Contains(seen, pid) {
+					t.Errorf("session %d was looked at twice", pid)
+				}
+				seen = append(seen, pid)
+			}
+		})
+	}
+}
+
+// Who connects through a pooler as if there were none is told what to do, instead
+// of losing a statement now and then.
+func TestAPoolerThatThePoolIsNotMadeForIsRefused(t *testing.T) {
+	t.Parallel()
+	pool := through(t, pgx.QueryExecModeCacheStatement)
+	const advice = "default_query_exec_mode=exec"
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(t.Context()); err == nil || !strings.Contains(err.Error(), advice) {
+		t.Errorf("got %v", err)
+	}
+	e.Stop(t.Context())
+	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err == nil || !strings.Contains(err.Error(), advice) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What is sent past the pooler is heard past it.
+func TestANodeBehindAPoolerHearsPastIt(t *testing.T) {
+	t.Parallel()
+	pool := through(t, pgx.QueryExecModeExec)
+	newEngine(t, pool)
+	eventually(t, "it listens", func() bool {
+		return query[int](t, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND application_name = 'pawl listener' AND query LIKE 'LISTEN%'`) == 1
+	})
+	_, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Listen: "postgres://%"})
+	if err == nil || !strings.Contains(err.Error(), "Config.Listen") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/engine/retention"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+func (e *Engine) newRetention(in func(string) string, node string) *retention.Runner {
+	var decided []string
+	for _, w := range e.registry.newest {
+		decided = append(decided, w.Name)
+	}
+	c := e.config
+	return retention.New(retention.Config{
+		Pool: c.Pool, In: in, Node: node, Now: e.now, Busy: e.utilization(), Decided: decided, Replay: c.Replay,
+		Outbox: c.Retention.Outbox, Batch: c.Retention.Batch, Off: c.Retention.Off, Log: c.Log,
+	})
+}
+
+// utilization tells, each time it is asked, how much of the time since the last
+// question the committers have worked, from 0 to 1.
+func (e *Engine) utilization() func() float64 {
+	asked, worked := time.Now(), time.Duration(0)
+	return func() float64 {
+		now, working := time.Now(), e.pipeline.Stats().Working
+		share := float64(working-worked) / (float64(now.Sub(asked)) * float64(e.config.Pipeline.Committers))
+		asked, worked = now, working
+		return min(share, 1)
+	}
+}
+
+// Retention tells which node does retention, and what there is of the outbox and of
+// the history of commands. Error: Unavailable.
+func (e *Engine) Retention(ctx context.Context) (transitions.Retention, error) {
+	s, err := e.retention.Standing(ctx)
+	if err != nil {
+		return s, readError("standing of retention", err)
+	}
+	return s, nil
+}
+
+// RetentionStats are the counters of what this node did for retention.
+func (e *Engine) RetentionStats() retention.Stats { return e.retention.Stats() }
+
+// makePartitions makes the partitions that this node's clock will soon need.
+func (e *Engine) makePartitions(ctx context.Context) error {
+	if _, err := e.config.Pool.Exec(ctx, schema.In(e.config.Schema, "SELECT pawl.make_partitions($1)"), e.now()); err != nil {
+		return fmt.Errorf("make the partitions of the outbox: %w", err)
+	}
+	return nil
+}

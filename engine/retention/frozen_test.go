@@ -1,0 +1,34 @@
+package retention_test
+
+import (
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+)
+
+// A node that stands still for longer than its lease, just before its work, and
+// wakes when another has it, does nothing and takes nothing back.
+func TestANodeThatWakesAfterItsLeaseLeavesTheWorkToTheOther(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02")
+	traffic(t, pool, c.now(), 50)
+	c.skip(2 * day)
+	still, wake := make(chan struct{}), make(chan struct{})
+	frozen := runner(t, another(t, pool, &intruder{before: "pawl.purge", do: func() {
+		close(still)
+		<-wake
+	}}), "frozen", c)
+	<-still
+	other := runner(t, pool, "other", c)
+	eventually(t, "the other has done it", func() bool { return other.Stats().Expired == 100 })
+	close(wake)
+	before := other.Stats().Batches
+	eventually(t, "the other works on", func() bool { return other.Stats().Batches > before+5 })
+	if s := frozen.Stats(); s.Batches != 0 || s.Failures != 0 {
+		t.Errorf("the one that was frozen did %+v", s)
+	}
+	if who := ask[string](t, pool, "SELECT claimed_by || ' ' || token FROM pawl.duty"); who != "other 2" {
+		t.Errorf("the lease is %s's", who)
+	}
+}

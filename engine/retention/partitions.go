@@ -1,0 +1,195 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// settledFor is how long dead letters and messages are kept that a person has
+// settled.
+const settledFor = 30 * 24 * time.Hour
+
+// partition is a part of the outbox or of the history of commands.
+type partition struct {
+	transitions.Partition
+	events    bool // of the outbox
+	detaching bool // somebody has begun to detach it
+}
+
+// parent is the table that it is a part of.
+func (p *partition) parent() string {
+	if p.events {
+		return "outbox"
+	}
+	return "command_history"
+}
+
+// needless reports whether it is past its age, and nobody needs it.
+func (p *partition) needless() bool { return p.Over && p.Held == "" }
+
+// tend removes what is past its age, and makes partitions ahead. One does not
+// depend on the other, but a partition that is half removed is in the way of its
+// like.
+func (r *Runner) tend(ctx context.Context) error {
+	now := r.config.Now()
+	removed := r.removeOld(ctx, now)
+	if errors.Is(removed, errLost) {
+		return removed
+	}
+	_, made := r.exec(ctx, r.sql.ahead, now)
+	if made != nil {
+		made = fmt.Errorf("make partitions: %w", made)
+	}
+	return errors.Join(removed, made, r.forgetSettled(ctx, now.Add(-settledFor)))
+}
+
+// removeOld removes the partitions that are past their age, and those of which
+// the removal has begun.
+func (r *Runner) removeOld(ctx context.Context, now time.Time) error {
+	list, err := r.partitions(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.judge(ctx, list, now); err != nil {
+		return err
+	}
+	// A table has one partition at a time that is being detached.
+	begun, rest := list[:0:0], list[:0:0]
+	for _, p := range list {
+		if p.detaching {
+			begun = append(begun, p)
+		} else if p.Detached || p.needless() {
+			rest = append(rest, p)
+		}
+	}
+	var failed []error
+	stuck := map[string]bool{} // tables
+	for _, p := range append(begun, rest...) {
+		if stuck[p.parent()] {
+			continue
+		}
+		if err := r.keep(ctx); err != nil {
+			return err
+		}
+		if err := r.remove(ctx, p, now); err != nil {
+			failed = append(failed, err)
+			stuck[p.parent()] = true
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// partitions lists them as the database has them.
+func (r *Runner) partitions(ctx context.Context) ([]partition, error) {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	rows, err := r.config.Pool.Query(ctx, r.sql.list, pgx.QueryExecModeExec)
+	if err != nil {
+		return nil, fmt.Errorf("list partitions: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p partition, err error) {
+		err = row.Scan(&p.Name, &p.events, &p.detaching, &p.Detached, &p.From, &p.To, &p.Rows, &p.Bytes)
+		p.From, p.To = p.From.UTC(), p.To.UTC()
+		return p, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list partitions: %w", err)
+	}
+	return list, nil
+}
+
+// judge finds out which partitions are past their age, and what holds those.
+func (r *Runner) judge(ctx context.Context, list []partition, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	var kept *time.Time
+	if err := r.config.Pool.QueryRow(ctx, r.sql.kept, pgx.QueryExecModeExec, now).Scan(&kept); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("ask how long the history is kept: %w", err)
+	}
+	for i := range list {
+		p := &list[i]
+		switch {
+		case p.events:
+			p.Over = !p.To.After(now.Add(-r.config.Outbox))
+			if !p.Over {
+				continue
+			}
+			sql := r.sql.in(fmt.Sprintf(heldSQL, "pawl."+pgx.Identifier{p.Name}.Sanitize()))
+			if err := r.config.Pool.QueryRow(ctx, sql, pgx.QueryExecModeExec).Scan(&p.Held); err != nil && !isGone(err) {
+				return fmt.Errorf("ask what holds %s: %w", p.Name, err)
+			}
+		default:
+			p.Over = kept != nil && !p.To.After(*kept)
+		}
+	}
+	return nil
+}
+
+// isGone reports whether a table was dropped since it was listed.
+func isGone(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "42P01"
+}
+
+// remove detaches a partition and drops it. Detaching waits for the transactions
+// that may be reading it, and keeps nobody waiting; when it is interrupted, by us
+// or by an accident, the next turn goes on where it stopped.
+//
+// Only of a detached partition it is certain what is in it: one of those that were
+// waited for may have added an event. So it is judged once more, and attached again
+// where it is needed after all, also one that somebody else has detached.
+func (r *Runner) remove(ctx context.Context, p partition, now time.Time) error {
+	if !p.Detached {
+		how := "CONCURRENTLY"
+		if p.detaching {
+			how = "FINALIZE"
+		}
+		sql := r.sql.in(fmt.Sprintf("ALTER TABLE pawl.%s DETACH PARTITION pawl.%s %s", p.parent(), pgx.Identifier{p.Name}.Sanitize(), how))
+		if _, err := r.exec(ctx, sql); err != nil {
+			return fmt.Errorf("detach %s: %w", p.Name, err)
+		}
+	}
+	again := []partition{p}
+	if err := r.judge(ctx, again, now); err != nil {
+		return err
+	}
+	if !again[0].needless() {
+		if _, err := r.exec(ctx, r.sql.back, p.parent(), p.From); err != nil {
+			return fmt.Errorf("attach %s again: %w", p.Name, err)
+		}
+		r.config.Log.Warn("retention attached a partition again that is still needed", "partition", p.Name, "held", again[0].Held)
+		return nil
+	}
+	if _, err := r.exec(ctx, r.sql.drop, p.Name); err != nil {
+		return fmt.Errorf("drop %s: %w", p.Name, err)
+	}
+	r.stats.dropped.Add(1)
+	r.config.Log.Info("retention dropped a partition", "partition", p.Name, "bytes", p.Bytes)
+	return nil
+}
+
+// forgetSettled deletes dead letters and messages that were settled before a time.
+// Those are not the relay's any more, so their sink is not locked for it.
+func (r *Runner) forgetSettled(ctx context.Context, before time.Time) error {
+	for _, sql := range []string{r.sql.letters, r.sql.messages} {
+		for more := true; more; {
+			tag, err := r.exec(ctx, sql, before, r.config.Batch)
+			if err != nil {
+				return fmt.Errorf("forget what is settled: %w", err)
+			}
+			if more = tag.RowsAffected() >= int64(r.config.Batch); more {
+				if err := r.keep(ctx); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

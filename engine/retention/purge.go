@@ -1,0 +1,81 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	firstBatch = 500
+	smallest   = 50
+	target     = 100 * time.Millisecond // of a batch, while the pipeline is idle
+	longest    = 2 * time.Second        // of a pause between batches
+	patience   = time.Hour              // after which it gives way to nobody
+)
+
+// purge does one batch, and says when the next is due. The same transaction
+// prolongs the lease, so that whoever has lost it does nothing.
+func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	var expired, forgotten, abandoned, archived int64
+	var passed *string
+	var next *time.Time
+	now, begun := r.config.Now(), time.Now()
+	err := r.config.Pool.QueryRow(ctx, r.sql.purge, pgx.QueryExecModeExec, r.token, r.lease(), r.batch, now, r.config.Replay.Microseconds(), r.config.Decided, r.passed).
+		Scan(&expired, &forgotten, &abandoned, &archived, &passed, &next)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, errLost
+	}
+	took := time.Since(begun)
+	if err != nil {
+		if took > target { // it may have been too much at once
+			r.batch = fit(r.batch, took, 0, r.config.Batch)
+		}
+		return 0, fmt.Errorf("purge: %w", err)
+	}
+	r.passed = passed
+	r.stats.purged(expired, forgotten, abandoned, archived)
+	if full := max(expired, forgotten, abandoned) >= int64(r.batch); full {
+		if r.behind.IsZero() {
+			r.behind = begun
+		}
+		busy := yielding(r.config.Busy(), begun.Sub(r.behind))
+		r.batch = fit(r.batch, took, busy, r.config.Batch)
+		return pause(took, busy), nil
+	}
+	r.behind = time.Time{}
+	if passed != nil { // it has not looked at all that is scheduled
+		return min(lull, r.config.Every), nil
+	}
+	if next == nil {
+		return r.config.Every, nil
+	}
+	return min(max(next.Sub(now), lull), r.config.Every), nil
+}
+
+// yielding is how much to give way to a pipeline that is so busy: the less, the
+// longer there was no end of what is due. Who could always be held up would let
+// the tables grow without end.
+func yielding(busy float64, behind time.Duration) float64 {
+	return min(max(busy, 0), 1) * (1 - min(float64(behind)/float64(patience), 1))
+}
+
+// fit is the size of the next batch, after one that took so long: the busier the
+// pipeline, the shorter it is to be. A batch that met a slow moment does not
+// change it all at once.
+func fit(batch int, took time.Duration, busy float64, most int) int {
+	want := float64(target) * (1 - 0.8*busy)
+	factor := min(max(want/float64(max(took, time.Millisecond)), 0.5), 2)
+	return max(min(int(float64(batch)*factor), most), min(smallest, most))
+}
+
+// pause is how long to leave the database alone after a batch that took so long:
+// as long as that while the pipeline is idle, ten times as long when it is busy.
+func pause(took time.Duration, busy float64) time.Duration {
+	return min(time.Duration(float64(took)*(1+9*busy)), longest)
+}

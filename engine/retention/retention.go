@@ -1,0 +1,201 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Querier is what a runner works with; a pool.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Config is what a runner needs. Every field must be set but those that say
+// otherwise.
+type Config struct {
+	Pool    Querier
+	In      func(sql string) string // puts the schema's name into a statement
+	Node    string                  // who holds the lease
+	Now     func() time.Time        // the engine's clock, by which keys expire
+	Busy    func() float64          // how busy the commit pipeline was since it was asked last, from 0 to 1
+	Decided []string                // the workflows whose scheduled commands this node decides
+	Replay  time.Duration           // how long an answer is replayed where no workflow says it
+	Outbox  time.Duration           // how old an event is at least when it is removed
+	Batch   int                     // rows in one transaction, at most
+	Off     bool                    // this node only tells how it stands
+	Every   time.Duration           // between looks when there is nothing to do; 0: 30 s
+	Log     *slog.Logger
+}
+
+const (
+	every     = 30 * time.Second
+	lull      = 2 * time.Second  // between looks while there is always something
+	tendEvery = 10 * time.Minute // between looks at the partitions
+	budget    = 30 * time.Second // of one statement
+	leases    = 3                // looks that may fail before another node takes over
+)
+
+// Runner does the work of one node. It is safe for concurrent use.
+type Runner struct {
+	config Config
+	sql    statements
+	stats  counters
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+	woken  chan struct{} // one token
+
+	// The loop's own.
+	token  int64 // of the lease; 0: it is another's
+	batch  int
+	behind time.Time // since when every batch was full; zero: the last was not
+	passed *string   // where the last look at scheduled commands stopped; nil: at the end
+	tended time.Time
+}
+
+// New makes a runner; Start begins its work.
+func New(c Config) *Runner {
+	if c.Every == 0 {
+		c.Every = every
+	}
+	return &Runner{config: c, sql: newStatements(c.In), batch: min(c.Batch, firstBatch), woken: make(chan struct{}, 1)}
+}
+
+// Start begins to work.
+func (r *Runner) Start() {
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	if !r.config.Off {
+		r.work.Go(func() { r.run(ctx) })
+	}
+}
+
+// Stop lets another node take over, and returns when all work has ended. It may be
+// called twice, and before Start.
+func (r *Runner) Stop() {
+	if r.stop != nil {
+		r.stop()
+	}
+	r.work.Wait()
+}
+
+// Wake lets the runner look at once.
+func (r *Runner) Wake() {
+	select {
+	case r.woken <- struct{}{}:
+	default:
+	}
+}
+
+// run looks, works and waits, until ctx ends.
+func (r *Runner) run(ctx context.Context) {
+	defer r.release(context.WithoutCancel(ctx))
+	for {
+		wait, err := r.turn(ctx)
+		if err != nil && ctx.Err() == nil {
+			r.stats.failures.Add(1)
+			r.config.Log.Warn("retention failed, and is tried again", "error", err)
+			wait = r.config.Every
+		}
+		if !r.sleep(ctx, wait) {
+			return
+		}
+	}
+}
+
+// sleep waits, or is woken. It reports false if the context ended.
+func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.woken:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// turn does what there is to do now, and says when to look again.
+func (r *Runner) turn(ctx context.Context) (time.Duration, error) {
+	if r.token == 0 {
+		if err := r.claim(ctx); err != nil || r.token == 0 {
+			return r.config.Every, err
+		}
+	}
+	wait, err := r.workOnce(ctx)
+	if errors.Is(err, errLost) {
+		r.token, r.tended = 0, time.Time{}
+		r.config.Log.Warn("another node has taken retention over")
+		return r.config.Every, nil
+	}
+	return wait, err
+}
+
+// workOnce does what the node with the lease does.
+func (r *Runner) workOnce(ctx context.Context) (time.Duration, error) {
+	var tended error
+	if now := r.config.Now(); now.Sub(r.tended).Abs() >= tendEvery {
+		if tended = r.tend(ctx); tended == nil {
+			r.tended = now
+		}
+	}
+	wait, err := r.purge(ctx) // whether or not the partitions are in order
+	return wait, errors.Join(tended, err)
+}
+
+// lease is how long the lease lasts, in microseconds.
+func (r *Runner) lease() int64 { return (leases * r.config.Every).Microseconds() }
+
+// errLost is the end of a lease.
+var errLost = errors.New("retention: the lease is another's")
+
+// claim takes the lease, if nobody has it.
+func (r *Runner) claim(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	var taken string
+	err := r.config.Pool.QueryRow(ctx, r.sql.claim, pgx.QueryExecModeExec, r.config.Node, r.lease()).Scan(&r.token, &taken)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err == nil && taken != "" {
+		r.config.Log.Warn("took retention over from a node whose lease ran out", "from", taken)
+	}
+	return err
+}
+
+// keep prolongs the lease.
+func (r *Runner) keep(ctx context.Context) error {
+	tag, err := r.exec(ctx, r.sql.keep, r.token, r.lease())
+	if err == nil && tag.RowsAffected() == 0 {
+		return errLost
+	}
+	return err
+}
+
+// release gives the lease back.
+func (r *Runner) release(ctx context.Context) {
+	if r.token == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if _, err := r.exec(ctx, r.sql.release, r.token); err != nil {
+		r.config.Log.Warn("retention could not be given back; another node takes over when its lease has run out", "error", err)
+	}
+	r.token = 0
+}
+
+// exec runs a statement with a bound on its time.
+func (r *Runner) exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	return r.config.Pool.Exec(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
+}

@@ -1,0 +1,446 @@
+package retention_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine/retention"
+	"github.com/pawlhq/pawl/internal/pgtest"
+)
+
+func TestKeysGoTheirWayAndPartitionsComeAndGo(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02") // a Monday
+	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept) VALUES ('kept', '1 day', '10 days', true, '60 days')")
+	traffic(t, pool, c.now(), 50)
+	r := runner(t, pool, "a", c)
+	eventually(t, "it has begun", func() bool { return r.Stats().Batches > 0 })
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'expired'"); n != 0 {
+		t.Errorf("%d tombstones before their time", n)
+	}
+	c.skip(day + time.Second)
+	eventually(t, "answers are dropped", func() bool { return r.Stats().Expired == 100 })
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command_history"); n != 50 || r.Stats().Archived != 50 {
+		t.Errorf("%d in the history", n)
+	}
+	c.skip(10 * day)
+	eventually(t, "the shorter tombstones are forgotten", func() bool { return r.Stats().Forgotten == 50 })
+	if got := weeks(t, pool); got != "2040w01" {
+		t.Errorf("weeks %s", got)
+	}
+	for _, table := range []string{"outbox_2040w04", "command_history_2040m02"} {
+		if ask[*string](t, pool, "SELECT to_regclass('pawl.' || $1)::text", table) == nil {
+			t.Errorf("%s is not made ahead", table)
+		}
+	}
+	c.skip(20 * day)
+	eventually(t, "the others are forgotten", func() bool { return r.Stats().Forgotten == 100 })
+	c.skip(8 * day)
+	eventually(t, "the week is dropped", func() bool { return weeks(t, pool) == "" })
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command_history"); n != 50 {
+		t.Errorf("%d in the history", n)
+	}
+	c.skip(60 * day)
+	eventually(t, "the month is dropped", func() bool { return ask[int](t, pool, "SELECT count(*) FROM pawl.command_history") == 0 })
+}
+
+func TestSettledLettersAndMessagesAreForgotten(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	exec(t, pool, `INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at, changed_by)
+		SELECT 't', 's', n, s, 0, 'w', gen_random_uuid(), s, 'k', 'f', 1, '2040-01-01', '2040-01-01', 'ann'
+		FROM unnest(ARRAY['waiting', 'queued', 'redriven', 'skipped']) AS s, generate_series(1, 15) AS n;
+		INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, body, status, code, failure, deliveries, created_at, updated_at, changed_by)
+		SELECT 't', 'c', n || s, sha256('x'), '', '', s, 'x', 'f', 1, '2040-01-01', '2040-01-01', 'ann'
+		FROM unnest(ARRAY['waiting', 'retried', 'discarded']) AS s, generate_series(1, 15) AS n`)
+	c := newClock("2040-01-30")
+	r := runner(t, pool, "a", c, func(c *retention.Config) { c.Batch = 10 })
+	left := func() int {
+		return ask[int](t, pool, "SELECT (SELECT count(*) FROM pawl.outbox_dead) + (SELECT count(*) FROM pawl.inbox_dead)")
+	}
+	eventually(t, "it has begun", func() bool { return r.Stats().Batches > 0 })
+	if n := left(); n != 7*15 {
+		t.Errorf("%d are left before their time", n)
+	}
+	c.skip(2 * day)
+	eventually(t, "they are forgotten", func() bool { return left() == 3*15 })
+}
+
+// Events stay for as long as a sink has not got them, dead, paused or alive, and
+// for as long as one of them is a dead letter that may still be delivered.
+func TestWhatASinkStillNeedsIsKept(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02")
+	for range 4 {
+		traffic(t, pool, c.now(), 10)
+		c.skip(7 * day)
+	}
+	exec(t, pool, `INSERT INTO pawl.outbox_sink (name, tenants, paused_at, paused_by) VALUES ('all', NULL, now(), 'ann'), ('one', '{t1}', NULL, NULL);
+		INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at) VALUES ('t1', 'all', 40, now()), ('t2', 'all', 15, now()), ('t1', 'one', 25, now());
+		INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
+		VALUES ('t1', 'gone', 3, 'e', 0, 'w', gen_random_uuid(), 'waiting', 'k', 'f', 1, now(), now())`)
+	c.skip(100 * day)
+	r := runner(t, pool, "a", c)
+	wait := func(want string) {
+		t.Helper()
+		c.skip(11 * time.Minute)
+		before := r.Stats().Batches
+		eventually(t, "it has looked", func() bool { return r.Stats().Batches > before+1 })
+		if got := weeks(t, pool); got != want {
+			t.Errorf("weeks %s, want %s", got, want)
+		}
+	}
+	wait("2040w01 2040w02 2040w03 2040w04")
+	standing, err := r.Standing(t.Context())
+	if err != nil || standing.Node != "a" || standing.Since == nil {
+		t.Errorf("%+v, %v", standing, err)
+	}
+	held := map[string]string{}
+	for _, p := range standing.Partitions {
+		held[p.Name] = p.Held
+	}
+	for week, want := range map[string]string{"outbox_2040w01": `a dead letter of sink "gone" waits, of position 3 of tenant "t1"`,
+		"outbox_2040w02": `sink "all" is at position 15 of tenant "t2"`, "outbox_2040w04": `sink "all" is at position 15 of tenant "t2"`} {
+		if held[week] != want {
+			t.Errorf("%s is held because %q, want %q", week, held[week], want)
+		}
+	}
+	exec(t, pool, "UPDATE pawl.outbox_dead SET status = 'skipped', changed_by = 'ann'")
+	wait("2040w02 2040w03 2040w04")
+	exec(t, pool, "UPDATE pawl.outbox_cursor SET position = 40 WHERE sink = 'all'")
+	wait("2040w03 2040w04")
+	exec(t, pool, "DELETE FROM pawl.outbox_sink WHERE name = 'one'")
+	wait("")
+}
+
+func TestOneNodeWorksAndAnotherTakesOver(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02")
+	own := another(t, pool, nil)
+	var nodes []*retention.Runner
+	for i, p := range []*pgxpool.Pool{own, pool, pool} {
+		nodes = append(nodes, runner(t, p, fmt.Sprint("node ", i), c, func(c *retention.Config) { c.Every = 500 * time.Millisecond }))
+		if i == 0 {
+			eventually(t, "the first works", func() bool { return nodes[0].Stats().Batches > 0 })
+		}
+	}
+	first := ask[int64](t, pool, "SELECT token FROM pawl.duty")
+	before := nodes[0].Stats().Batches
+	eventually(t, "the first goes on", func() bool { return nodes[0].Stats().Batches > before+3 })
+	if n := nodes[1].Stats().Batches + nodes[2].Stats().Batches; n != 0 {
+		t.Errorf("the others have done %d batches", n)
+	}
+	own.Close() // it dies, and gives nothing back
+	eventually(t, "another works", func() bool { return nodes[1].Stats().Batches+nodes[2].Stats().Batches > 1 })
+	if nodes[1].Stats().Batches > 0 == (nodes[2].Stats().Batches > 0) {
+		t.Error("both others work")
+	}
+	if ask[int64](t, pool, "SELECT token FROM pawl.duty") != first+1 {
+		t.Error("the fencing token does not count")
+	}
+	// A node that stops gives it back at once.
+	holder, other := nodes[1], nodes[2]
+	if nodes[2].Stats().Batches > 0 {
+		holder, other = other, holder
+	}
+	holder.Stop()
+	holder.Stop()
+	eventually(t, "the last works", func() bool { return other.Stats().Batches > 0 })
+}
+
+// intruder does something just before the first query that has a text in it.
+type intruder struct {
+	before string
+	once   sync.Once
+	do     func()
+}
+
+func (i *intruder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(d.SQL, i.before) {
+		i.once.Do(i.do)
+	}
+	return ctx
+}
+
+func (i *intruder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// A partition that is needed after all, when it is detached already, comes back.
+// So does one that a person has detached before its time.
+func TestADetachedPartitionThatIsNeededComesBack(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02")
+	traffic(t, pool, c.now(), 10)
+	exec(t, pool, `INSERT INTO pawl.outbox_sink (name, tenants) VALUES ('one', '{t1}');
+		INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at) VALUES ('t1', 'one', 10, now())`)
+	old := c.now()
+	c.skip(100 * day)
+	traffic(t, pool, c.now(), 10)
+	exec(t, pool, "ALTER TABLE pawl.outbox DETACH PARTITION pawl.outbox_2040w15 CONCURRENTLY")
+	i := &intruder{before: "DETACH PARTITION", do: func() {
+		exec(t, pool, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
+			VALUES ('t1', 21, 'late', 0, 'w', gen_random_uuid(), 1, 't', 's', $1, '{}')`, old)
+	}}
+	r := runner(t, another(t, pool, i), "a", c)
+	eventually(t, "both are back", func() bool {
+		return weeks(t, pool) == "2040w01 2040w15" && r.Stats().Batches > 0
+	})
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.outbox WHERE type = 'late'"); n != 1 || r.Stats().Failures != 0 {
+		t.Errorf("%d late events, %+v", n, r.Stats())
+	}
+	exec(t, pool, "UPDATE pawl.outbox_cursor SET position = 21")
+	c.skip(11 * time.Minute)
+	r.Wake()
+	eventually(t, "what is needed no more is dropped", func() bool { return weeks(t, pool) == "2040w15" })
+}
+
+// Who asks how retention stands while another node drops a partition gets an answer.
+func TestAPartitionThatIsDroppedMeanwhileIsNoError(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02")
+	traffic(t, pool, c.now(), 10)
+	c.skip(100 * day)
+	i := &intruder{before: "newest AS", do: func() { exec(t, pool, "DROP TABLE pawl.outbox_2040w01") }}
+	r := runner(t, another(t, pool, i), "a", c, func(c *retention.Config) { c.Off = true })
+	if _, err := r.Standing(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A batch that is too much for the database, or for the role's timeout, is tried
+// again with less.
+func TestABatchThatTakesTooLongIsMadeSmaller(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.DirectPool(t) // the timeout is that of new sessions
+	c := newClock("2040-01-02")
+	traffic(t, pool, c.now(), 250)
+	exec(t, pool, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.003); RETURN NEW; END $$;
+		CREATE TRIGGER slow BEFORE UPDATE ON pawl.command FOR EACH ROW EXECUTE FUNCTION slow();
+		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET statement_timeout = 700', current_database()); END $$`)
+	c.skip(2 * day)
+	r := runner(t, another(t, pool, nil), "a", c)
+	eventually(t, "all are seen to", func() bool { return r.Stats().Expired == 500 })
+	if r.Stats().Failures == 0 {
+		t.Error("nothing took too long")
+	}
+}
+
+// However long an answer was replayed, its history is kept from then on.
+func TestHistoryIsKeptFromWhenTheAnswerExpires(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02")
+	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept) VALUES ('kept', '90 days', '300 days', true, '30 days')")
+	traffic(t, pool, c.now(), 10)
+	exec(t, pool, "UPDATE pawl.command SET expires_at = finished_at + interval '90 days'")
+	c.skip(91 * day)
+	r := runner(t, pool, "a", c)
+	for _, step := range []struct{ days, want int }{{0, 10}, {28, 10}, {34, 0}} {
+		c.skip(time.Duration(step.days)*day + 11*time.Minute)
+		before := r.Stats().Batches
+		eventually(t, "it has looked", func() bool { return r.Stats().Batches > before+1 })
+		if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command_history"); n != step.want || r.Stats().Archived != 10 {
+			t.Errorf("%d days later: %d of %d in the history, want %d", step.days, n, r.Stats().Archived, step.want)
+		}
+	}
+}
+
+// A node that has lost its lease without noticing changes nothing more.
+func TestANodeWhoseLeaseIsLostDoesNothing(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02")
+	r := runner(t, pool, "a", c)
+	eventually(t, "it works", func() bool { return r.Stats().Batches > 0 })
+	exec(t, pool, "UPDATE pawl.duty SET token = token + 1, claimed_by = 'b', locked_until = 'infinity'")
+	traffic(t, pool, c.now(), 10)
+	c.skip(2 * day)
+	r.Wake()
+	time.Sleep(300 * time.Millisecond) // several looks
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'expired'"); n != 0 || r.Stats().Failures != 0 {
+		t.Errorf("%d rows were changed by a node without a lease: %+v", n, r.Stats())
+	}
+	exec(t, pool, "UPDATE pawl.duty SET locked_until = now()")
+	eventually(t, "it takes over again", func() bool { return r.Stats().Expired == 20 })
+}
+
+// killer ends the session of the n-th query that a runner sends, just before it,
+// or while the server works on it.
+type killer struct {
+	pool *pgxpool.Pool
+	mu   sync.Mutex
+	left int
+	hit  string
+}
+
+func (k *killer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.left--; k.left == 0 {
+		k.hit = d.SQL
+		if _, err := k.pool.Exec(ctx, "SELECT pg_terminate_backend($1, 5000)", conn.PgConn().PID()); err != nil {
+			k.hit = err.Error()
+		}
+	}
+	return ctx
+}
+
+func (k *killer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// Wherever a runner dies, the next one goes on, and every command is in one place.
+func TestARunnerThatIsKilledAtAnyStatementLeavesNothingHalfDone(t *testing.T) {
+	t.Parallel()
+	for n := 1; ; n++ {
+		pool := pgtest.DirectPool(t) // its connections are killed by their process numbers
+		c := newClock("2040-01-02")
+		exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept) VALUES ('kept', '1 day', '300 days', true, '30 days')")
+		traffic(t, pool, c.now(), 40)
+		c.skip(200 * day)
+		traffic(t, pool, c.now(), 40)
+		c.skip(2 * day)
+		for _, week := range []string{"outbox_2026w47", "outbox_2026w48", "outbox_2026w49", "command_history_2026m11", "command_history_2026m12", "command_history_2027m01"} {
+			exec(t, pool, "DROP TABLE IF EXISTS pawl."+week) // fewer statements
+		}
+		k := &killer{pool: pool, left: n}
+		r := runner(t, another(t, pool, k), "a", c, func(c *retention.Config) { c.Batch = 60 })
+		batches := int64(0)
+		eventually(t, fmt.Sprint("all is done, though killed at statement ", n), func() bool {
+			whole(t, pool)
+			if b := r.Stats().Batches; b > batches+2 {
+				batches = b
+				c.skip(11 * time.Minute) // it looks at the partitions again
+			}
+			return weeks(t, pool) == "2040w29" && ask[int](t, pool, `SELECT count(*) FROM pawl.command WHERE status = 'expired'`) == 120 &&
+				ask[int](t, pool, "SELECT count(*) FROM pawl.command_history") == 40 && ask[int](t, pool, `SELECT count(*) FROM pg_class
+					WHERE relnamespace = 'pawl'::regnamespace AND relkind = 'r' AND relname ~ '_2040[wm]' AND NOT relispartition`) == 0
+		})
+		k.mu.Lock()
+		hit := k.hit
+		k.left = 0
+		k.mu.Unlock()
+		if hit != "" {
+			eventually(t, "it notices", func() bool { return r.Stats().Failures > 0 })
+		}
+		r.Stop()
+		t.Logf("%d: %.60s", n, strings.Join(strings.Fields(hit), " "))
+		if hit == "" {
+			if n < 10 {
+				t.Errorf("only %d statements", n)
+			}
+			return
+		}
+	}
+}
+
+// whole checks that every command is in exactly one place: its answer is in its
+// row, or in the history, or nowhere once the history's month is gone.
+func whole(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
+	if n := ask[int](t, pool, `SELECT count(*) FROM pawl.command AS c LEFT JOIN pawl.command_history AS h USING (tenant, scope, key)
+		WHERE (c.status = 'succeeded') AND h.key IS NOT NULL
+			OR c.status = 'expired' AND c.workflow = 'kept' AND c.finished_at > '2040-06-01' AND h.key IS NULL`); n != 0 {
+		t.Fatalf("%d answers are in two places or in none", n)
+	}
+}
+
+// A removal that was interrupted while it waited for readers is finished.
+func TestADetachThatWasInterruptedIsFinished(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.DirectPool(t) // one of its connections is ended by its process number
+	c := newClock("2040-01-02")
+	traffic(t, pool, c.now(), 10)
+	reader, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reader.Exec(t.Context(), "SELECT FROM pawl.outbox LIMIT 1"); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := another(t, pool, nil).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	detached := make(chan error, 1)
+	go func() {
+		defer conn.Release()
+		_, err := conn.Exec(context.Background(), "ALTER TABLE pawl.outbox DETACH PARTITION pawl.outbox_2040w01 CONCURRENTLY")
+		detached <- err
+	}()
+	pgtest.WaitBlockedPID(t, pool, conn.Conn().PgConn().PID())
+	exec(t, pool, "SELECT pg_terminate_backend($1)", conn.Conn().PgConn().PID())
+	if err := <-detached; err == nil {
+		t.Fatal("it was not interrupted")
+	}
+	if err := reader.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.skip(60 * day)
+	runner(t, pool, "a", c)
+	eventually(t, "it is finished", func() bool { return ask[*string](t, pool, "SELECT to_regclass('pawl.outbox_2040w01')::text") == nil })
+	traffic(t, pool, newClock("2040-01-02").now().Add(time.Hour), 10) // and can be made again
+}
+
+func TestAnIdleRunnerAsksOnceAPeriod(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02")
+	const period = 400 * time.Millisecond
+	k := &killer{pool: pool}
+	r := runner(t, another(t, pool, k), "a", c, func(c *retention.Config) { c.Every = period })
+	eventually(t, "it is at rest", func() bool { return r.Stats().Batches > 1 })
+	k.mu.Lock()
+	before := k.left
+	k.mu.Unlock()
+	time.Sleep(4 * period)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if n := before - k.left; n > 5 {
+		t.Errorf("%d queries in %s", n, 4*period)
+	}
+}
+
+// With the same traffic every hour the tables get no larger, once the first keys
+// are forgotten: after two weeks they have the rows of little more than a day. How
+// much room there is between them depends on when the vacuums come.
+func TestTwoWeeksOfTrafficLevelOff(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02")
+	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept) VALUES ('kept', '6 hours', '1 day', true, '2 days'), ('w', '6 hours', '1 day', false, NULL)`)
+	r := runner(t, pool, "a", c, func(c *retention.Config) { c.Outbox = 2 * day })
+	// Without its indexes: their empty pages are used again only when no transaction
+	// of the whole server is older, and others may be testing on it.
+	size := func() int64 { return ask[int64](t, pool, "SELECT pg_table_size('pawl.command')") }
+	var sizes []int64
+	for hour := 1; hour <= 14*24/2; hour++ {
+		traffic(t, pool, c.now(), 100)
+		c.skip(2 * time.Hour)
+		r.Wake()
+		eventually(t, "retention has caught up", func() bool {
+			return ask[int](t, pool, "SELECT count(*) FROM (SELECT FROM pawl.command WHERE expires_at <= $1 LIMIT 1) AS due", c.now()) == 0
+		})
+		exec(t, pool, "VACUUM pawl.command") // as autovacuum does
+		if hour%12 == 0 {
+			sizes = append(sizes, size())
+		}
+	}
+	t.Logf("size of command at the end of each day: %v", sizes)
+	exec(t, pool, "VACUUM FULL pawl.command")
+	if last, packed := sizes[len(sizes)-1], size(); last > 3*packed || packed > 2*sizes[0] {
+		t.Errorf("the table is %d after two weeks, %d if it is packed, and was %d after a day", last, packed, sizes[0])
+	}
+	eventually(t, "there are few partitions", func() bool {
+		return ask[int](t, pool, "SELECT count(*) FROM pg_inherits WHERE inhparent = 'pawl.outbox'::regclass") <= 5
+	})
+}

@@ -1,0 +1,106 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// While answers become tombstones, and the clock goes on, every late duplicate gets
+// the first answer or learns that the key is past its horizon; it never runs
+// again.
+func TestDuplicatesNeverRunAgainWhileRetentionWorks(t *testing.T) {
+	pool := database(t)
+	clock := &skipping{}
+	nodes := make([]*engine.Engine, 2)
+	for i := range nodes {
+		nodes[i] = newEngine(t, pool, clock.config, func(c *engine.Config) { c.Replay = time.Second })
+	}
+	const keys = 40
+	first := make([]atomic.Pointer[string], keys)
+	var replayed, expired atomic.Int64
+	var callers sync.WaitGroup
+	purged := make(chan bool)
+	for caller := range 8 {
+		callers.Go(func() {
+			for round := 0; ; round++ {
+				select {
+				case <-purged:
+					return
+				default:
+				}
+				k := (round + caller) % keys
+				r, err := nodes[caller%2].Submit(t.Context(), applied(fmt.Sprint("L-", k), 100))
+				switch {
+				case workflow.CodeOf(err) == workflow.KeyExpired:
+					expired.Add(1)
+				case err != nil:
+					t.Error(err)
+				default:
+					body := string(r.Body)
+					if !first[k].CompareAndSwap(nil, &body) {
+						replayed.Add(1)
+						if *first[k].Load() != body {
+							t.Errorf("another answer: %s, %s", *first[k].Load(), body)
+						}
+					}
+				}
+			}
+		})
+	}
+	eventually(t, "answers were replayed", func() bool { return replayed.Load() > 2*keys })
+	for range 5 { // as retention does, but at once
+		clock.by.Add(int64(time.Second))
+		query[int64](t, pool, "SELECT expired FROM pawl.purge(7, moment => $1)", time.Now().Add(time.Duration(clock.by.Load())))
+	}
+	before := expired.Load()
+	eventually(t, "keys are refused", func() bool { return expired.Load() > before+2*keys })
+	close(purged)
+	callers.Wait()
+	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.audit"); n != keys {
+		t.Errorf("%d transitions of %d keys", n, keys)
+	}
+	query[int64](t, pool, "SELECT expired FROM pawl.purge(moment => $1)", time.Now().Add(time.Duration(clock.by.Load())+time.Minute))
+	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.command WHERE status = 'expired'"); n != keys {
+		t.Errorf("%d tombstones", n)
+	}
+	if v, err := nodes[0].Verify(t.Context(), transitions.DefaultTenant, [16]byte{}); err != nil || len(v.Broken) > 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// An engine does retention by itself, and tells how it stands.
+func TestAnEngineDoesRetention(t *testing.T) {
+	pool := database(t)
+	off := newEngine(t, pool, func(c *engine.Config) { c.Retention.Off = true })
+	if s, err := off.Retention(t.Context()); err != nil || s.Node != "" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	e := newEngine(t, pool)
+	eventually(t, "it works", func() bool { return e.RetentionStats().Batches > 0 })
+	s, err := off.Retention(t.Context())
+	if err != nil || s.Node == "" || s.Since == nil || s.Until == nil || len(s.Partitions) < 5 || !strings.HasPrefix(s.Partitions[0].Name, "command_history_") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if n := off.RetentionStats().Batches; n != 0 {
+		t.Errorf("the other one, too: %d", n)
+	}
+}
+
+func TestEventsAreKeptForADayAtLeast(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	for kept, ok := range map[time.Duration]bool{-time.Hour: false, time.Nanosecond: false, 24*time.Hour - 1: false, 24 * time.Hour: true, 0: true} {
+		_, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Retention: engine.RetentionConfig{Outbox: kept}})
+		if ok != (err == nil) || err != nil && !strings.Contains(err.Error(), "Config.Retention.Outbox is less than 24h0m0s") {
+			t.Errorf("%s: %v", kept, err)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// letterConns are enough for the relay's looks and for the letters of the sinks,
+// of which each sends one at a time.
+const letterConns = 2
+
+func (e *Engine) newRelay(in func(string) string, node string) (*relay.Relay, error) {
+	pool, err := e.leasePool("pawl relay", letterConns+len(e.config.Sinks))
+	if err != nil {
+		return nil, err
+	}
+	r, err := relay.New(relay.Config{
+		Pool: pool, In: in, Node: node, Follow: e.feed.Follow, Released: e.hints.Sinks, Log: e.config.Log,
+		Every: min(e.config.pace(), e.config.SinkLease/looks), Lease: e.config.SinkLease, Sinks: e.config.Sinks,
+	})
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	e.letters = pool
+	return r, nil
+}
+
+// committed takes notice of a commit of this node.
+func (e *Engine) committed(tenant string, head int64) {
+	e.feed.Committed(tenant, head)
+	e.relay.Heard(tenant, head)
+}
+
+// headHeard takes notice of another node's commit.
+func (e *Engine) headHeard(tenant string, head int64) {
+	e.feed.Heard(tenant, head)
+	e.relay.Heard(tenant, head)
+}
+
+// SinkStats are the counters of this node's deliveries to sinks.
+func (e *Engine) SinkStats() relay.Stats { return e.relay.Stats() }
+
+// The methods below are for operators. They concern the sinks that any node of the
+// database has, or has had; they need no started engine. Nodes know of a change at
+// once when they hear this engine's hints, and otherwise within seconds.
+// The errors are *workflow.Error: NotFound for a sink that no node has ever had,
+// InvalidRequest, Unavailable.
+
+// Sinks tells how the sinks stand, by name. With a tenant these are the sinks that
+// get its events, and Behind, Lag, Oldest, Stuck, DeadLetters and Aside are about
+// its events alone. "" is all tenants, and reads the heads of all logs.
+func (e *Engine) Sinks(ctx context.Context, tenant string) ([]transitions.SinkInfo, error) {
+	return e.sinks.Sinks(ctx, tenant)
+}
+
+// SinkCursors tells how far a sink is in each tenant's log, by tenant, and whether
+// there are more.
+func (e *Engine) SinkCursors(ctx context.Context, f transitions.CursorFilter) (list []transitions.SinkCursor, more bool, err error) {
+	return e.sinks.Cursors(ctx, f)
+}
+
+// DeadLetters lists events that their sink's cursor has passed without their
+// delivery, by tenant, instance and position, and says whether there are more.
+func (e *Engine) DeadLetters(ctx context.Context, f transitions.DeadFilter, p transitions.DeadPage) (list []transitions.DeadLetter, more bool, err error) {
+	return e.sinks.DeadLetters(ctx, f, p)
+}
+
+// Redrive lets dead letters be delivered again, with the ids that they have, in
+// the order of the log for each instance. It returns how many. Of a filter without
+// a status these are the ones that wait for a person; those that were skipped or
+// redriven can be named by their status.
+func (e *Engine) Redrive(ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error) {
+	n, err := e.sinks.Redrive(ctx, f, by, reason)
+	e.sinksChanged()
+	return n, err
+}
+
+// SkipDead says of dead letters that they are never to be delivered. It returns how
+// many. Of a filter without a status these are the ones that wait for a person;
+// those that are tried again can be named by theirs, and one that is under way may
+// arrive all the same. A reason is required.
+func (e *Engine) SkipDead(ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error) {
+	n, err := e.sinks.Skip(ctx, f, by, reason)
+	e.sinksChanged()
+	return n, err
+}
+
+// PauseSink lets nothing more be delivered to a sink, for any tenant: what is under
+// way comes to its end. A sink that is paused stays as it is.
+func (e *Engine) PauseSink(ctx context.Context, sink, by, reason string) error {
+	defer e.sinksChanged()
+	return e.sinks.Pause(ctx, sink, by, reason)
+}
+
+// ResumeSink ends a pause.
+func (e *Engine) ResumeSink(ctx context.Context, sink string) error {
+	defer e.sinksChanged()
+	return e.sinks.Resume(ctx, sink)
+}
+
+// ForgetSink gives a sink up: its cursors and its dead letters are deleted, and
+// retention waits for it no longer. It has to be out of the configuration of every
+// node first: one that has it makes it known again when it is started, and it begins
+// anew. InvalidRequest while a node delivers to it.
+func (e *Engine) ForgetSink(ctx context.Context, sink string) error {
+	return e.sinks.Forget(ctx, sink)
+}
+
+// MoveSink puts a sink's cursor in a tenant's log to a position: back, so that
+// everything after it is delivered again, or forward, so that what is in between
+// never is; then a reason is required. Going back forgets the dead letters after
+// the position, which will be delivered again with the rest. The deliveries that
+// are under way may arrive all the same.
+func (e *Engine) MoveSink(ctx context.Context, sink, tenant string, position int64, by, reason string) error {
+	defer e.sinksChanged()
+	return e.sinks.Move(ctx, sink, tenant, position, by, reason)
+}
+
+// sinksChanged lets all nodes look how the sinks stand.
+func (e *Engine) sinksChanged() {
+	e.relay.Wake()
+	e.hints.Sinks()
+}

@@ -1,0 +1,207 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// receiver is a sink that keeps what it gets. refuse says which events fail, and
+// how; nil: none.
+type receiver struct {
+	mu     sync.Mutex
+	events []transitions.Event
+	refuse func(*transitions.Event) *sink.Failure
+}
+
+// Deliver implements sink.Sink.
+func (r *receiver) Deliver(ctx context.Context, events []transitions.Logged) []*sink.Failure {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return sink.InOrder(ctx, events, func(_ context.Context, e *transitions.Logged) *sink.Failure {
+		if r.refuse != nil {
+			if f := r.refuse(&e.Event); f != nil {
+				return f
+			}
+		}
+		r.events = append(r.events, e.Event)
+		return nil
+	})
+}
+
+// Close implements sink.Sink.
+func (r *receiver) Close(context.Context) error { return nil }
+
+func (r *receiver) got() []transitions.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}
+
+// refuses changes which events fail.
+func (r *receiver) refuses(f func(*transitions.Event) *sink.Failure) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuse = f
+}
+
+// sinks configures an engine with sinks.
+func sinks(list ...relay.Sink) func(*engine.Config) {
+	return func(c *engine.Config) { c.Sinks = list }
+}
+
+// standing is how a sink stands.
+func standing(t testing.TB, e *engine.Engine, name string) transitions.SinkInfo {
+	t.Helper()
+	list, err := e.Sinks(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(list, func(s transitions.SinkInfo) bool { return s.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no sink %q: %+v", name, list)
+	}
+	return list[i]
+}
+
+// delivered waits until sinks have everything.
+func delivered(t testing.TB, e *engine.Engine, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		eventually(t, name+" has everything", func() bool {
+			s := standing(t, e, name)
+			return s.Lag == 0 && s.Aside == 0
+		})
+	}
+}
+
+// A sink whose receiver is down is behind; the other is not, and nothing of the
+// dead one is given up or lost.
+func TestADeadSinkHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	dead, alive := &receiver{}, &receiver{}
+	dead.refuses(func(*transitions.Event) *sink.Failure { return sink.Fail(sink.Unavailable, nil, "nobody is there") })
+	e := newEngine(t, pool, sinks(relay.Sink{Name: "alive", To: alive},
+		relay.Sink{Name: "dead", To: dead, Window: 64, Retry: workflow.Retry{First: time.Millisecond, Max: 50 * time.Millisecond}}))
+	const rounds, each = 4, 250
+	for round := range rounds {
+		var list []transitions.Command
+		for i := range each {
+			list = append(list, applied(fmt.Sprint("L-", round*each+i), 100))
+		}
+		for _, reply := range e.SubmitMany(t.Context(), list) {
+			if reply.Err != nil || reply.Receipt.Refused() {
+				t.Fatalf("%+v", reply)
+			}
+		}
+		delivered(t, e, "alive")
+		if behind := standing(t, e, "dead"); behind.Lag != int64((round+1)*each) || behind.Behind != 1 || behind.Oldest.IsZero() {
+			t.Errorf("the dead one stands so: %+v", behind)
+		}
+	}
+	eventually(t, "its failure is known", func() bool { s := standing(t, e, "dead"); return s.Failures > 0 && s.Failure == "nobody is there" })
+	dead.refuses(nil)
+	delivered(t, e, "dead")
+	if s := standing(t, e, "dead"); s.DeadLetters != 0 || s.Parked != 0 || s.Failures != 0 {
+		t.Errorf("after it is back: %+v", s)
+	}
+	for name, r := range map[string]*receiver{"alive": alive, "dead": dead} {
+		if got := len(r.got()); got != rounds*each {
+			t.Errorf("%s got %d events", name, got)
+		}
+	}
+}
+
+// Of two nodes with one sink one delivers; when it stops the other takes over at
+// once, because it is told.
+func TestASinkGoesToAnotherNodeWhenItsNodeStops(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	receivers := []*receiver{{}, {}}
+	var nodes []*engine.Engine
+	for _, r := range receivers {
+		nodes = append(nodes, newEngine(t, pool, sinks(relay.Sink{Name: "main", To: r})))
+	}
+	eventually(t, "one has the sink", func() bool { return nodes[0].SinkStats().Claimed+nodes[1].SinkStats().Claimed == 1 })
+	first := 0
+	if nodes[1].SinkStats().Claimed == 1 {
+		first = 1
+	}
+	other := 1 - first
+	submit(t, nodes[other], applied("1", 100)) // the other node's commit
+	delivered(t, nodes[0], "main")
+	nodes[first].Stop(t.Context())
+	submit(t, nodes[other], applied("2", 100))
+	delivered(t, nodes[other], "main")
+	if a, b := len(receivers[first].got()), len(receivers[other].got()); a != 1 || b != 1 {
+		t.Errorf("the first node delivered %d events, the other %d", a, b)
+	}
+	if s := nodes[other].SinkStats(); s.TakenOver != 0 {
+		t.Errorf("it was not given back: %+v", s)
+	}
+}
+
+// What operators do needs no started engine, and reaches the node that delivers.
+func TestOperatorsSeeToSinksFromAnEngineThatIsNotStarted(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	to := &receiver{}
+	to.refuses(func(e *transitions.Event) *sink.Failure {
+		if e.Transition == "pay" {
+			return sink.Fail(sink.Permanent, nil, "no payments")
+		}
+		return nil
+	})
+	e := newEngine(t, pool, sinks(relay.Sink{Name: "main", To: to}))
+	submit(t, e, applied("1", 100))
+	submit(t, e, on("pay", "1", "p-1", 10, ""))
+	submit(t, e, on("pay", "1", "p-2", 10, ""))
+	delivered(t, e, "main")
+
+	desk, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer desk.Stop(t.Context())
+	filter := transitions.DeadFilter{Sink: "main"}
+	list, more, err := desk.DeadLetters(t.Context(), filter, transitions.DeadPage{Limit: 1})
+	if err != nil || !more || len(list) != 1 || list[0].Position != 2 || list[0].Failure != "no payments" {
+		t.Fatalf("%+v, %v, %v", list, more, err)
+	}
+	cursors, more, err := desk.SinkCursors(t.Context(), transitions.CursorFilter{Sink: "main", Tenant: "default"})
+	if err != nil || more || len(cursors) != 1 || cursors[0].Position != 3 {
+		t.Errorf("%+v, %v, %v", cursors, more, err)
+	}
+	to.refuses(nil)
+	filter.Tenant, filter.Position = "default", 2
+	if n, err := desk.SkipDead(t.Context(), filter, "ann", "known"); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if n, err := desk.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", ""); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	eventually(t, "the other is delivered", func() bool { return len(to.got()) == 2 })
+	if err := desk.PauseSink(t.Context(), "main", "ann", "closed"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its node lets go of it", func() bool { return standing(t, desk, "main").Node == "" })
+	if err := desk.MoveSink(t.Context(), "main", "", 0, "ann", "once more"); err != nil {
+		t.Fatal(err)
+	}
+	if err := desk.ResumeSink(t.Context(), "main"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "everything is delivered again", func() bool { return len(to.got()) == 5 })
+	_, _, err = desk.DeadLetters(t.Context(), transitions.DeadFilter{Sink: "nothing"}, transitions.DeadPage{})
+	wantCode(t, err, workflow.NotFound)
+}
