@@ -27,6 +27,10 @@ type BulkCommand struct {
 	Payload     jsontext.Value `json:"payload,omitempty"`
 	IfVersion   *int64         `json:"if_version,omitzero"`
 	NotBefore   *string        `json:"not_before,omitzero"` // RFC 3339
+
+	// How long the key is to be good, in seconds.
+	ReplayFor    jsontext.Value `json:"replay_for,omitempty"`
+	TombstoneFor jsontext.Value `json:"tombstone_for,omitempty"` // or "forever"
 }
 
 // BulkResult is what one command of a bulk request got.
@@ -49,7 +53,7 @@ func (a *API) bulk(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
-	if err := unwanted(r, headerNotBefore, headerIfMatch); err != nil {
+	if err := unwanted(r, ofCommands...); err != nil {
 		return err // each command has its own
 	}
 	media, err := contentType(r, mediaJSON, mediaNDJSON)
@@ -156,6 +160,9 @@ func commandOf(item []byte) (transitions.Command, error) {
 		if cmd.NotBefore, err = scheduled("not_before", *in.NotBefore, time.Now()); err != nil {
 			return cmd, err
 		}
+	}
+	if err := in.keepFor(&cmd); err != nil {
+		return cmd, err
 	}
 	if in.Instance != "" {
 		id, err := parseID(in.Instance)

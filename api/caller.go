@@ -18,15 +18,28 @@ type Caller struct {
 	Roles  []string
 }
 
-// Operator is the role of those who may use /v1/ops.
-const Operator = "operator"
+// The roles of those who may use /v1/ops.
+const (
+	// Operator sees and does what concerns the caller's own tenant.
+	Operator = "operator"
+	// OperatorOfAll also sees and does what concerns every tenant.
+	OperatorOfAll = "operator:all"
+)
 
 // operates refuses a caller who is no operator.
 func (c *Caller) operates() error {
-	if slices.Contains(c.Roles, Operator) || slices.Contains(c.Roles, transitions.AnyRole) {
+	if slices.Contains(c.Roles, Operator) || c.operatesAll() == nil {
 		return nil
 	}
 	return workflow.Errorf(workflow.Forbidden, "this is for callers with the role %q", Operator)
+}
+
+// operatesAll refuses a caller who is no operator of all tenants.
+func (c *Caller) operatesAll() error {
+	if slices.Contains(c.Roles, OperatorOfAll) || slices.Contains(c.Roles, transitions.AnyRole) {
+		return nil
+	}
+	return workflow.Errorf(workflow.Forbidden, "this concerns all tenants, and is for callers with the role %q", OperatorOfAll)
 }
 
 // Identify says who sends a request. Its error is what the caller is answered

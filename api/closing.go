@@ -6,12 +6,14 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // Close codes of the subprotocol, beside those of RFC 6455.
 const (
 	closeBadMessage = 4400 // what the client sent is no message; it must not send it again
+	closeGone       = 4410 // the events that the client asks for were removed; the reason says where the log begins
 	closeSlow       = 4408 // the client reads too slowly; it may resume where the reason says
 	closeNoStatus   = websocket.CloseNoStatusReceived
 )
@@ -35,8 +37,11 @@ func badMessage(reason string) *closing { return &closing{code: closeBadMessage,
 // closingOf is what an error of the log, or of a watched command, means for the
 // connection.
 func closingOf(err error) *closing {
-	if workflow.CodeOf(err) == workflow.ShuttingDown {
+	switch workflow.CodeOf(err) {
+	case workflow.ShuttingDown:
 		return goingAway
+	case workflow.EventsGone:
+		return &closing{code: closeGone, reason: transitions.ProblemOf(err).Detail}
 	}
 	return &closing{code: websocket.CloseInternalServerErr, reason: "the database cannot be read; resume later"}
 }

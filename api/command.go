@@ -89,8 +89,10 @@ func fromHeaders(r *http.Request, cmd *transitions.Command, dryRun bool) error {
 	if cmd.NotBefore, err = notBefore(r); err != nil {
 		return err
 	}
-	cmd.IfVersion, err = ifMatch(r)
-	return err
+	if cmd.IfVersion, err = ifMatch(r); err != nil {
+		return err
+	}
+	return keepFor(r, cmd)
 }
 
 // named reads the headers that name a command.

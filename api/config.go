@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
 	"time"
 )
 
@@ -15,6 +16,12 @@ type Config struct {
 	Identify Identify     // Loopback
 	Limits   Limits
 	Stream   Stream
+
+	// Inbox takes signed messages for these consumers; none.
+	Inbox map[string]Consumer
+
+	// Metrics serves GET /metrics to every [OperatorOfAll]. nil is no such address.
+	Metrics http.Handler
 }
 
 // Limits bound what one request may send, and what one tenant.
@@ -66,6 +73,9 @@ func (c Config) withDefaults() (Config, error) {
 		c.Identify = Loopback
 	}
 	var err error
+	if c.Inbox, err = checkConsumers(c.Inbox); err != nil {
+		return c, err
+	}
 	fill(&err, "Limits.Body", &c.Limits.Body, 1<<20)
 	fill(&err, "Limits.BulkBody", &c.Limits.BulkBody, 16<<20)
 	fill(&err, "Limits.BulkItems", &c.Limits.BulkItems, 1000)

@@ -18,8 +18,11 @@ const maxPosition = math.MaxInt64
 // A cursor is the last entry of the page before, behind a byte that says of
 // which list, so that one list's cursors are not mistaken for another's.
 const (
-	cursorByID    = 1 // instances: the id
-	cursorByStuck = 2 // stuck commands: when they changed last, scope, key
+	cursorByID      = 1 // instances: the id
+	cursorByStuck   = 2 // stuck commands: when they changed last, scope, key
+	cursorBySink    = 3 // a sink's cursors: the tenant
+	cursorByDead    = 4 // dead letters: tenant, instance, position, ordinal
+	cursorByMessage = 5 // dead messages: when they failed first, hash, consumer, id
 )
 
 var errCursor = workflow.Errorf(workflow.InvalidRequest, "the cursor is not one of this list; begin again without it")
@@ -62,6 +65,72 @@ func decodeStuckCursor(s string) (transitions.Record, error) {
 	if transitions.CheckScope(last.Scope) != nil || transitions.CheckKey(last.Key) != nil || encodeStuckCursor(&last) != s ||
 		last.UpdatedAt.Year() < 1 || last.UpdatedAt.Year() > 9999 {
 		return transitions.Record{}, errCursor
+	}
+	return last, nil
+}
+
+func encodeMessageCursor(last *transitions.DeadMessage) string {
+	raw := binary.BigEndian.AppendUint64([]byte{cursorByMessage}, uint64(last.CreatedAt.UnixMicro()))
+	raw = append(raw, last.Hash[:]...)
+	raw = append(raw, byte(len(last.Consumer)))
+	raw = append(raw, last.Consumer...)
+	raw = append(raw, last.ID...)
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func decodeMessageCursor(s string) (transitions.DeadMessage, error) {
+	const head = 1 + 8 + 32 + 1
+	var last transitions.DeadMessage
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	if err != nil || len(raw) < head || raw[0] != cursorByMessage || len(raw) < head+int(raw[head-1]) {
+		return last, errCursor
+	}
+	last.CreatedAt = time.UnixMicro(int64(binary.BigEndian.Uint64(raw[1:]))).UTC()
+	copy(last.Hash[:], raw[9:])
+	name := head + int(raw[head-1])
+	last.Consumer, last.ID = string(raw[head:name]), string(raw[name:])
+	if (transitions.Message{Consumer: last.Consumer, ID: last.ID}).Check() != nil || encodeMessageCursor(&last) != s ||
+		last.CreatedAt.Year() < 1 || last.CreatedAt.Year() > 9999 {
+		return transitions.DeadMessage{}, errCursor
+	}
+	return last, nil
+}
+
+func encodeSinkCursor(last *transitions.SinkCursor) string {
+	return base64.RawURLEncoding.EncodeToString(append([]byte{cursorBySink}, last.Tenant...))
+}
+
+func decodeSinkCursor(s string) (tenant string, err error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	if err != nil || len(raw) < 2 || raw[0] != cursorBySink {
+		return "", errCursor
+	}
+	last := transitions.SinkCursor{Tenant: string(raw[1:])}
+	if transitions.CheckTenant(last.Tenant) != nil || encodeSinkCursor(&last) != s {
+		return "", errCursor
+	}
+	return last.Tenant, nil
+}
+
+func encodeDeadCursor(last *transitions.DeadLetter) string {
+	raw := append([]byte{cursorByDead}, last.Instance[:]...)
+	raw = binary.BigEndian.AppendUint64(raw, uint64(last.Position))
+	raw = binary.BigEndian.AppendUint32(raw, uint32(last.Ordinal))
+	return base64.RawURLEncoding.EncodeToString(append(raw, last.Tenant...))
+}
+
+func decodeDeadCursor(s string) (transitions.DeadLetter, error) {
+	const head = 1 + 16 + 8 + 4
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	if err != nil || len(raw) <= head || raw[0] != cursorByDead {
+		return transitions.DeadLetter{}, errCursor
+	}
+	last := transitions.DeadLetter{
+		Instance: uuid.UUID(raw[1:17]), Position: int64(binary.BigEndian.Uint64(raw[17:])), Ordinal: int(binary.BigEndian.Uint32(raw[25:])),
+		Tenant: string(raw[head:]),
+	}
+	if transitions.CheckTenant(last.Tenant) != nil || last.Position < 1 || last.Ordinal > math.MaxInt32 || encodeDeadCursor(&last) != s {
+		return transitions.DeadLetter{}, errCursor
 	}
 	return last, nil
 }

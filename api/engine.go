@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -26,6 +27,13 @@ type Engine interface {
 	// InstanceByKey returns the instance of a business key. Errors:
 	// WorkflowNotFound, InstanceNotFound.
 	InstanceByKey(ctx context.Context, tenant, workflow, businessKey string) (transitions.Instance, error)
+	// InstanceAt returns an instance as it was at a version. Error:
+	// InstanceNotFound, also for a version that it never had.
+	InstanceAt(ctx context.Context, tenant string, id uuid.UUID, version int64) (transitions.Past, error)
+	// InstanceAsOf returns an instance as it was at a time. Errors:
+	// InstanceNotFound, also for a time before its first version; InvalidRequest
+	// for one that no row can have.
+	InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, at time.Time) (transitions.Past, error)
 	// Instances returns a page of instances.
 	Instances(ctx context.Context, f transitions.Filter) (transitions.Page, error)
 	// History returns up to limit audit entries of an instance with a version
@@ -62,6 +70,49 @@ type Engine interface {
 	// PausedWorkflows lists what the tenant has paused.
 	PausedWorkflows(ctx context.Context, tenant string) ([]transitions.PausedWorkflow, error)
 
+	// Consume does once what a message asks for. A receipt that is refused, and an
+	// error that may not be retried by its code, say that it never will by itself.
+	// Errors: those of Submit; MessageReused, MessageNotTaken.
+	Consume(ctx context.Context, m transitions.Message) (transitions.Receipt, error)
+	// DeadMessages lists messages that were not consumed, without their bodies, and
+	// says whether there are more. Error: InvalidRequest.
+	DeadMessages(ctx context.Context, f transitions.DeadMessageFilter) (list []transitions.DeadMessage, more bool, err error)
+	// DeadMessage returns one with its body. Error: NotFound.
+	DeadMessage(ctx context.Context, r transitions.MessageRef) (transitions.DeadMessage, error)
+	// RetryMessage consumes a dead message again. Errors: NotFound; those of Consume.
+	RetryMessage(ctx context.Context, r transitions.MessageRef, by, reason string) (transitions.Receipt, error)
+	// DiscardMessage says that a dead message is never to be done. Error: NotFound.
+	DiscardMessage(ctx context.Context, r transitions.MessageRef, by, reason string) (transitions.DeadMessage, error)
+
+	// Sinks tells how the sinks stand, by name. With a tenant these are the sinks
+	// that get its events, and the numbers of its logs and letters; "" is all.
+	Sinks(ctx context.Context, tenant string) ([]transitions.SinkInfo, error)
+	// SinkCursors tells how far a sink is in each tenant's log, and whether there
+	// are more. Error: NotFound.
+	SinkCursors(ctx context.Context, f transitions.CursorFilter) (list []transitions.SinkCursor, more bool, err error)
+	// DeadLetters lists what a sink has not got, and says whether there are more.
+	// Error: NotFound.
+	DeadLetters(ctx context.Context, f transitions.DeadFilter, p transitions.DeadPage) (list []transitions.DeadLetter, more bool, err error)
+	// Redrive lets dead letters be delivered again, and returns how many.
+	Redrive(ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error)
+	// SkipDead says that dead letters are never to be delivered, and returns how
+	// many.
+	SkipDead(ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error)
+	// PauseSink lets nothing more be delivered to a sink, for any tenant.
+	PauseSink(ctx context.Context, sink, by, reason string) error
+	// ResumeSink is the end of that.
+	ResumeSink(ctx context.Context, sink string) error
+	// ForgetSink gives a sink up that no node has any more.
+	ForgetSink(ctx context.Context, sink string) error
+	// MoveSink puts a sink's cursor in a tenant's log to a position.
+	MoveSink(ctx context.Context, sink, tenant string, position int64, by, reason string) error
+
+	// Keys tells how the keys of a tenant's commands stand.
+	Keys(ctx context.Context, tenant string) (transitions.Keys, error)
+
+	// Retention tells who removes what has expired, and what is kept for whom.
+	Retention(ctx context.Context) (transitions.Retention, error)
+
 	// Workflows returns the newest version of each workflow, by name.
 	Workflows() []*workflow.Workflow
 	// Workflow returns a workflow; version 0 is the newest. Error:
@@ -73,6 +124,10 @@ type Engine interface {
 
 	// Head returns the newest position of the tenant's log, 0 for an empty one.
 	Head(ctx context.Context, tenant string) (int64, error)
+
+	// Readable reports whether the tenant's log can be read after a position.
+	// Errors: EventsGone, Unavailable.
+	Readable(ctx context.Context, tenant string, after int64) error
 	// Follow returns a reader of the tenant's log after a position.
 	Follow(tenant string, after int64) transitions.Follower
 	// Ready reports why the node cannot serve now, nil when it can.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -64,7 +65,7 @@ func (a *API) streamLog(ctx context.Context, s *sse, t *tail, selected selection
 			}
 		}
 		if t.caughtUp() {
-			if err := pause(ctx, a.streams.pace(a.cfg.Stream.WritesPerSecond)); err != nil {
+			if !pause.For(ctx, a.streams.pace(a.cfg.Stream.WritesPerSecond)) {
 				return nil
 			}
 		}

@@ -10,23 +10,29 @@ import (
 
 // The headers of commands.
 const (
-	headerKey         = "Idempotency-Key"
-	headerScope       = "Idempotency-Scope"
-	headerNotBefore   = "Pawl-Not-Before"
-	headerIfMatch     = "If-Match"
-	headerLastEventID = "Last-Event-ID"
-	headerReplayed    = "Idempotent-Replayed"
-	headerPosition    = "Pawl-Position"
-	headerDryRun      = "Pawl-Dry-Run"
-	headerApplied     = "Preference-Applied"
+	headerKey          = "Idempotency-Key"
+	headerScope        = "Idempotency-Scope"
+	headerNotBefore    = "Pawl-Not-Before"
+	headerReplayFor    = "Pawl-Replay-For"
+	headerTombstoneFor = "Pawl-Tombstone-For"
+	headerIfMatch      = "If-Match"
+	headerLastEventID  = "Last-Event-ID"
+	headerReplayed     = "Idempotent-Replayed"
+	headerPosition     = "Pawl-Position"
+	headerDryRun       = "Pawl-Dry-Run"
+	headerApplied      = "Preference-Applied"
 )
+
+// ofCommands are the headers, beside its name, that say something about one
+// command.
+var ofCommands = []string{headerNotBefore, headerIfMatch, headerReplayFor, headerTombstoneFor}
 
 // knownHeaders refuses a header of ours that is not known: what it was meant to
 // say would be passed over in silence, such as a role that is not "every role".
 func knownHeaders(r *http.Request) error {
 	for name := range r.Header {
 		switch name {
-		case headerKey, headerScope, headerNotBefore, headerTenant, headerActor, headerRoles:
+		case headerKey, headerScope, headerNotBefore, headerReplayFor, headerTombstoneFor, headerTenant, headerActor, headerRoles:
 			continue
 		}
 		if strings.HasPrefix(name, "Pawl-") || strings.HasPrefix(name, "Idempotency-") {

@@ -61,14 +61,18 @@ func filterOf(r *http.Request, tenant string) (transitions.Filter, error) {
 	return f, err
 }
 
-// instance shows one: GET /v1/instances/{id}.
+// instance shows one: GET /v1/instances/{id}, as it is or as it was.
 func (a *API) instance(w http.ResponseWriter, r *http.Request, c Caller) error {
 	id, err := pathID(r)
 	if err != nil {
 		return err
 	}
-	if _, err := queryOf(r); err != nil {
+	then, err := momentOf(r)
+	if err != nil {
 		return err
+	}
+	if then.past {
+		return a.sendPast(w, r, c, id, then)
 	}
 	inst, err := a.engine.Instance(r.Context(), c.Tenant, id)
 	if err != nil {
@@ -88,8 +92,16 @@ func (a *API) instanceByKey(w http.ResponseWriter, r *http.Request, c Caller) er
 	if err != nil {
 		return err
 	}
-	if _, err := queryOf(r); err != nil {
+	then, err := momentOf(r)
+	if err != nil {
 		return err
+	}
+	if then.past {
+		id, err := a.addressed(r, c)
+		if err != nil {
+			return err
+		}
+		return a.sendPast(w, r, c, id, then)
 	}
 	inst, err := a.engine.InstanceByKey(r.Context(), c.Tenant, name, key)
 	if err != nil {

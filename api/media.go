@@ -15,6 +15,7 @@ const (
 	mediaForm        = "application/x-www-form-urlencoded"
 	mediaProblem     = "application/problem+json"
 	mediaEventStream = "text/event-stream"
+	mediaBytes       = "application/octet-stream"
 )
 
 // untyped reports whether a client chose no content type: it sends no body, or

@@ -81,7 +81,7 @@ func operationOf(r *http.Request, c Caller) (transitions.Command, error) {
 	if _, err := queryOf(r); err != nil {
 		return cmd, err
 	}
-	if err := unwanted(r, headerNotBefore, headerIfMatch); err != nil {
+	if err := unwanted(r, ofCommands...); err != nil {
 		return cmd, err
 	}
 	return cmd, named(r, &cmd, false)

@@ -54,7 +54,8 @@ func TestStuckCommandsAreListedPageByPage(t *testing.T) {
 		a.want(t, 200)
 		page := read[api.StuckPage](t, a)
 		for _, c := range page.Commands {
-			if c.Stuck == "" || c.Failures != 1 || c.Failure == "" || c.Status != transitions.FailedRetryable {
+			if c.Stuck == "" || c.Failures != 1 || c.Failure == "" || c.Status != transitions.FailedRetryable ||
+				c.Effect != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: c.Scope, Key: c.Key}) {
 				t.Errorf("%+v", c)
 			}
 			got = append(got, c.Key)
@@ -208,6 +209,11 @@ func TestOnlyOperatorsOperate(t *testing.T) {
 		{"POST", "/v1/ops/commands/retry", `{"scope":"` + about.Scope + `","key":"k"}`},
 		{"POST", "/v1/ops/commands/resolve", `{"scope":"` + about.Scope + `","key":"k","result":{"signed":"x"}}`},
 		{"POST", "/v1/ops/commands/abandon", `not even JSON`},
+		{"GET", "/v1/ops/sinks", ""},
+		{"GET", "/v1/ops/sinks/main", ""},
+		{"GET", "/v1/ops/sinks/main/dead", ""},
+		{"POST", "/v1/ops/sinks/main/pause", `{}`},
+		{"POST", "/v1/ops/sinks/main/redrive", `{}`},
 	} {
 		for _, roles := range []string{"clerk,boss", "operators", "Operator"} {
 			s.do(c.method, c.path, []byte(c.body), "Content-Type", "application/json", "Idempotency-Key", "o", "Pawl-Roles", roles).

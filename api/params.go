@@ -139,3 +139,13 @@ func (q query) limit() (int, error) {
 	n, err := q.integer("limit", defaultLimit, 1, maxLimit)
 	return int(n), err
 }
+
+// whose are the numbers that an operator wants: the caller's tenant's, or, for "",
+// everybody's.
+func (q query) whose(c Caller) (string, error) {
+	all, err := q.flag("all_tenants")
+	if err != nil || !all {
+		return c.Tenant, err
+	}
+	return "", c.operatesAll()
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -18,6 +19,25 @@ func TestCursorIsItsOwnInverse(t *testing.T) {
 			t.Fatalf("%s became %s, %v", id, got, err)
 		}
 	}
+}
+
+func FuzzCursorsOfSinksHaveOneForm(f *testing.F) {
+	f.Add(encodeSinkCursor(&transitions.SinkCursor{Tenant: "acme"}))
+	f.Add(encodeDeadCursor(&transitions.DeadLetter{Tenant: "acme", Instance: uuid.Max, Position: maxPosition, Ordinal: 7}))
+	f.Add("BAAA")
+	f.Fuzz(func(t *testing.T, s string) {
+		tenant, err := decodeSinkCursor(s)
+		if err == nil && encodeSinkCursor(&transitions.SinkCursor{Tenant: tenant}) != s {
+			t.Errorf("%q is a second form of %q", s, tenant)
+		}
+		d, deadErr := decodeDeadCursor(s)
+		if deadErr == nil && encodeDeadCursor(&d) != s {
+			t.Errorf("%q is a second form of %+v", s, d)
+		}
+		if err == nil && deadErr == nil {
+			t.Errorf("%q is a cursor of two lists", s)
+		}
+	})
 }
 
 func FuzzCursorHasOneForm(f *testing.F) {

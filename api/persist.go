@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -31,20 +32,9 @@ func persistently[T any](ctx context.Context, log *slog.Logger, next func() (T, 
 			return got, err
 		}
 		log.DebugContext(ctx, "api: a reader waits for the database", "error", err)
-		if err := pause(ctx, backoff/2+rand.N(backoff/2)); err != nil {
-			return got, err
+		if !pause.For(ctx, backoff/2+rand.N(backoff/2)) {
+			return got, ctx.Err()
 		}
 		renew()
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

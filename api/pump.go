@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -46,7 +47,7 @@ func (p *pump) run(ctx context.Context, a *API, t *tail, out chan<- outgoing) *c
 			continue
 		}
 		// What comes in meanwhile is written together.
-		if err := pause(ctx, a.streams.pace(a.cfg.Stream.WritesPerSecond)); err != nil {
+		if !pause.For(ctx, a.streams.pace(a.cfg.Stream.WritesPerSecond)) {
 			return nil
 		}
 	}

@@ -42,14 +42,28 @@ func (a *API) routes() *http.ServeMux {
 
 		"GET /v1/ops/verify":                   operators(a.verify),
 		"GET /v1/ops/stuck":                    operators(a.stuck),
+		"GET /v1/ops/keys":                     operators(a.keys),
 		"POST /v1/ops/commands/{action}":       operators(a.operateCommand),
 		"POST /v1/ops/instances/{id}/{action}": operators(a.operateInstance),
 		"GET /v1/ops/paused":                   operators(a.paused),
 		"PUT /v1/ops/paused/{workflow}":        operators(a.pauseWorkflow),
 		"DELETE /v1/ops/paused/{workflow}":     operators(a.resumeWorkflow),
+
+		"GET /v1/ops/inbox":           operators(a.deadMessages),
+		"GET /v1/ops/inbox/body":      operators(a.deadMessageBody),
+		"POST /v1/ops/inbox/{action}": operators(a.operateMessage),
+
+		"GET /v1/ops/sinks":                  operators(a.sinks),
+		"GET /v1/ops/sinks/{sink}":           operators(a.sink),
+		"GET /v1/ops/sinks/{sink}/dead":      operators(a.deadLetters),
+		"POST /v1/ops/sinks/{sink}/{action}": operators(a.operateSink),
+
+		"GET /v1/ops/retention": a.retention,
+		"GET /metrics":          a.metrics,
 	} {
 		mux.HandleFunc(pattern, a.serve(h))
 	}
+	mux.HandleFunc("POST /v1/inbox/{consumer}", a.serveAnyone(a.receive)) // the signature says who sends
 	mux.HandleFunc("GET /healthz", a.serveAnyone(a.healthy))
 	mux.HandleFunc("GET /readyz", a.serveAnyone(a.ready))
 	return mux

@@ -18,6 +18,7 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -37,15 +38,19 @@ type server struct {
 // newServer starts a server that ends with the test.
 func newServer(t testing.TB, config ...func(*api.Config)) *server {
 	t.Helper()
+	return newServerWith(t, nil, config...)
+}
+
+// newServerWith starts one that delivers to sinks.
+func newServerWith(t testing.TB, sinks []relay.Sink, config ...func(*api.Config)) *server {
+	t.Helper()
 	s := &server{t: t, pool: pgtest.Pool(t), courier: newCourier(t), log: &lockedBuffer{}}
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if _, err := schema.Migrate(t.Context(), s.pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	var err error
 	s.engine, err = engine.New(engine.Config{
 		Pool: s.pool, Workflows: []workflow.Source{parcel, s.courier.workflow()}, Log: logger,
 		InFlight: engine.InFlightConfig{Lease: time.Hour}, // no heartbeat changes a record while a test looks at it
+		Sinks:    sinks,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ var parcel = workflow.Define("parcel", 1,
 	workflow.Start("label", packed, func(c *workflow.Call, d *Parcel, p Pack) error {
 		*d = Parcel{To: p.To, Weight: p.Weight}
 		return nil
-	}).BusinessKey(func(p Pack) string { return p.Label }),
+	}).BusinessKey(func(p Pack) string { return p.Label }).Receive("post", workflow.JSON(announced)),
 	workflow.Start("claim", packed, func(c *workflow.Call, d *Parcel, p Pack) error {
 		*d = Parcel{To: p.To, Weight: p.Weight}
 		return nil
@@ -63,7 +63,7 @@ var parcel = workflow.Define("parcel", 1,
 		c.Emit("parcel.priced", map[string]float64{"price": p.Price})
 		c.Return(map[string]int{"stamps": d.Stamped})
 		return nil
-	}),
+	}).Receive("post", workflow.JSON(scanned)),
 	workflow.On("send", workflow.From(packed), sent, func(c *workflow.Call, d *Parcel, p Send) error {
 		c.Because("via " + p.Via)
 		return nil

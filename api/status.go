@@ -49,7 +49,7 @@ func (a *API) cancelCommand(w http.ResponseWriter, r *http.Request, c Caller) er
 	if err != nil {
 		return err
 	}
-	if err := unwanted(r, headerNotBefore, headerIfMatch); err != nil {
+	if err := unwanted(r, ofCommands...); err != nil {
 		return err
 	}
 	if strings.HasPrefix(ref.Scope, transitions.Reserved) {

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -77,4 +78,40 @@ func TestCursorsOfOneListAreNotTakenForAnothers(t *testing.T) {
 	if _, err := decodeStuckCursor("AQGTaw56bHAAgAAAAAAAAAEA"); err == nil {
 		t.Error("a cursor of the list of instances is one of this list, too")
 	}
+}
+
+func FuzzMessageCursor(f *testing.F) {
+	last := transitions.DeadMessage{MessageRef: transitions.MessageRef{Consumer: strings.Repeat("c", transitions.MaxConsumer),
+		ID: strings.Repeat("i", transitions.MaxKey)}, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)}
+	if n := len(encodeMessageCursor(&last)); n > maxCursor {
+		f.Fatalf("the longest cursor has %d bytes", n)
+	}
+	if got, err := decodeMessageCursor(encodeMessageCursor(&last)); err != nil || !reflect.DeepEqual(got, last) {
+		f.Fatalf("%+v became %+v, %v", last, got, err)
+	}
+	f.Add(encodeMessageCursor(&last))
+	f.Add("")
+	f.Add("BQ")
+	f.Fuzz(func(t *testing.T, s string) {
+		if got, err := decodeMessageCursor(s); err == nil && encodeMessageCursor(&got) != s {
+			t.Errorf("%q was taken for %+v", s, got)
+		}
+	})
+}
+
+func FuzzTypeOfAMessage(f *testing.F) {
+	for body, want := range map[string]string{
+		`{"type":"a.b"}`: "a.b", ` {"x":{"type":"c"},"y":[1,"type"],"type":"a"} `: "a", `{"type":"a"`: "a", `{"type":7}`: "", `{"type":null}`: "",
+		`{}`: "", `[]`: "", ``: "", `{"type"`: "", `"type"`: "", `{"type":"\u0000"}`: "", `{"type":"` + strings.Repeat("x", 256) + `"}`: "", `{"x":}`: "",
+	} {
+		if got := typeOf([]byte(body)); got != want {
+			f.Errorf("%s has type %q, want %q", body, got, want)
+		}
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if got := typeOf(body); transitions.TextProblem(got, transitions.MaxKey) != "" {
+			t.Errorf("%q", got)
+		}
+	})
 }

@@ -122,8 +122,8 @@ func TestStopCutsWhoDoesNotLetGo(t *testing.T) {
 }
 
 func TestASubscriptionOutlivesAnOutageOfTheDatabase(t *testing.T) {
-	s := newServer(t)
-	s.flood(600, 12_000) // many reads of the log, and much more than the sockets hold
+	s := newServer(t, func(c *api.Config) { c.Stream.WriteTimeout = time.Minute }) // it is not read meanwhile
+	s.flood(600, 12_000)                                                           // many reads of the log, and much more than the sockets hold
 	s.flood(500, 12_000)
 	c := s.dialWith(smallWindow())
 	c.subscribe("a", `"start"`, `{}`)

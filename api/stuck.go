@@ -28,6 +28,7 @@ func (a *API) stuck(w http.ResponseWriter, r *http.Request, c Caller) error {
 	out := StuckPage{Commands: make([]CommandStatus, len(list))}
 	for i := range list {
 		out.Commands[i] = statusOf(&list[i])
+		out.Commands[i].Effect = list[i].Effect(c.Tenant)
 	}
 	if n := len(list); more && n > 0 {
 		out.Next = encodeStuckCursor(&list[n-1])
@@ -85,7 +86,7 @@ func pausedName(r *http.Request) (string, error) {
 	if _, err := queryOf(r); err != nil {
 		return "", err
 	}
-	if err := unwanted(r, headerNotBefore, headerIfMatch); err != nil {
+	if err := unwanted(r, ofCommands...); err != nil {
 		return "", err
 	}
 	return pathText(r, "workflow")

@@ -83,7 +83,7 @@ func parseStart(s string) (startingPoint, bool) {
 
 // from returns where a reader begins. A position that the log has not reached is
 // refused: whoever asks for it takes this log for another one, and would miss
-// everything up to there.
+// everything up to there; and so is one after which events were removed.
 func (a *API) from(ctx context.Context, tenant string, p startingPoint) (span, error) {
 	head, err := a.engine.Head(ctx, tenant)
 	switch {
@@ -93,6 +93,9 @@ func (a *API) from(ctx context.Context, tenant string, p startingPoint) (span, e
 		return span{after: head, head: head}, nil
 	case p.position > head:
 		return span{}, workflow.Errorf(workflow.InvalidRequest, "the log ends at position %d, before %d", head, p.position)
+	}
+	if err := a.engine.Readable(ctx, tenant, p.position); err != nil {
+		return span{}, err
 	}
 	return span{after: p.position, head: head}, nil
 }

@@ -35,6 +35,30 @@ func instanceOf(i *transitions.Instance) Instance {
 	}
 }
 
+// PastInstance is an instance as it was after one of its transitions. What its
+// audit rows do not tell is not in it.
+type PastInstance struct {
+	ID          uuid.UUID      `json:"id"`
+	Workflow    string         `json:"workflow"`
+	Definition  int            `json:"definition"`
+	BusinessKey string         `json:"business_key,omitempty"`
+	State       workflow.State `json:"state"`
+	Open        bool           `json:"open"`
+	Version     int64          `json:"version"`
+	Newest      int64          `json:"newest_version"`  // the version that it has now
+	Data        jsontext.Value `json:"data,omitempty"`  // absent when it was erased
+	Erased      bool           `json:"erased,omitzero"` // the data of then is gone for good
+	CreatedAt   time.Time      `json:"created_at"`
+	UpdatedAt   time.Time      `json:"updated_at"` // when the transition was decided
+}
+
+func pastInstanceOf(p *transitions.Past) PastInstance {
+	return PastInstance{
+		ID: p.ID, Workflow: p.Workflow, Definition: p.Definition, BusinessKey: p.BusinessKey, State: p.State, Open: p.Open,
+		Version: p.Version, Newest: p.Newest, Data: raw(p.Data), Erased: p.Erased, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
+	}
+}
+
 // Bond names a command of an instance.
 type Bond struct {
 	Transition string `json:"transition"`
@@ -107,6 +131,7 @@ type CommandStatus struct {
 	LockedUntil time.Time      `json:"locked_until,omitzero"`  // until then the attempt need not be heard of
 	CancelledBy string         `json:"cancelled_by,omitempty"` // who asked it to stop
 	Stuck       string         `json:"stuck,omitempty"`        // why it waits for an operator
+	Effect      string         `json:"effect,omitempty"`       // the key that its activity sends along; in the list of those that wait
 
 	CreatedAt time.Time      `json:"created_at"`
 	UpdatedAt time.Time      `json:"updated_at"`
@@ -125,6 +150,30 @@ type StuckPage struct {
 // PausedList is the workflows of which nothing new is begun.
 type PausedList struct {
 	Workflows []transitions.PausedWorkflow `json:"workflows"`
+}
+
+// SinkList is the sinks, by name.
+type SinkList struct {
+	Sinks []transitions.SinkInfo `json:"sinks"`
+}
+
+// SinkPage is how a sink stands, and a page of its cursors, by tenant.
+type SinkPage struct {
+	Sink    transitions.SinkInfo     `json:"sink"`
+	Cursors []transitions.SinkCursor `json:"cursors"`
+	Next    string                   `json:"next,omitempty"` // the cursor of the next page, "" on the last
+}
+
+// DeadPage is a page of events that a sink has not got, by tenant, instance and
+// position.
+type DeadPage struct {
+	Dead []transitions.DeadLetter `json:"dead"`
+	Next string                   `json:"next,omitempty"` // the cursor of the next page, "" on the last
+}
+
+// DeadChange is how many dead letters were redriven or skipped.
+type DeadChange struct {
+	Changed int64 `json:"changed"`
 }
 
 // WorkflowSummary is a workflow in the list of all.

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Consumer takes the messages that are posted to /v1/inbox/ and its name. Who
+// sends them is no Caller: the signature is the authentication.
+type Consumer struct {
+	// Tenant is whose the messages are; "" is "default".
+	Tenant string
+	// Verify says whether the sender has signed the body, as it came, and returns the
+	// message's id. The text of its error is shown to the sender.
+	Verify func(h http.Header, body []byte) (id string, err error)
+}
+
+// checkConsumers returns a complete copy.
+func checkConsumers(given map[string]Consumer) (map[string]Consumer, error) {
+	complete := make(map[string]Consumer, len(given))
+	for name, c := range given {
+		m := transitions.Message{Tenant: c.Tenant, Consumer: name, ID: "any"}.WithDefaults()
+		if err := m.Check(); err != nil {
+			return nil, fmt.Errorf("api: Config.Inbox[%q]: %w", name, err)
+		}
+		if c.Verify == nil {
+			return nil, fmt.Errorf("api: Config.Inbox[%q] has no Verify", name)
+		}
+		c.Tenant = m.Tenant
+		complete[name] = c
+	}
+	return complete, nil
+}
+
+// The answers to messages that are no command, now or any more.
+const expiredMessage = `{"expired":true}`
+
+// receive consumes a signed message: POST /v1/inbox/{consumer}. Nothing touches the
+// database before the signature is verified.
+func (a *API) receive(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("consumer")
+	consumer, known := a.cfg.Inbox[name]
+	if !known {
+		return workflow.Errorf(workflow.NotFound, "there is no such consumer here")
+	}
+	body, err := readBody(w, r, transitions.MaxMessage)
+	if err != nil {
+		return err
+	}
+	id, err := consumer.Verify(r.Header, body)
+	if err != nil {
+		return workflow.Errorf(workflow.Unauthorized, "%s", err)
+	}
+	if err := a.admit(w, Caller{Tenant: consumer.Tenant}, 1); err != nil {
+		return err
+	}
+	receipt, err := a.engine.Consume(r.Context(), transitions.Message{
+		Tenant: consumer.Tenant, Consumer: name, ID: id, Type: typeOf(body), Body: body,
+	})
+	if workflow.CodeOf(err) == workflow.KeyExpired {
+		// It was done, long ago. The 410 of other commands would tell a sender that
+		// nobody is here any more.
+		w.Header().Set(headerReplayed, "true")
+		send(w, http.StatusOK, mediaJSON, []byte(expiredMessage))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return sendReceipt(w, receipt)
+}
+
+// typeOf is what a sender calls a message: the member "type" of its body, as in
+// Standard Webhooks and CloudEvents. "" where there is none, or none that can be
+// stored.
+func typeOf(body []byte) string {
+	d := jsontext.NewDecoder(bytes.NewReader(body))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return ""
+	}
+	for {
+		name, err := d.ReadToken()
+		if err != nil || name.Kind() != '"' {
+			return ""
+		}
+		if name.String() != "type" {
+			if err := d.SkipValue(); err != nil {
+				return ""
+			}
+			continue
+		}
+		value, err := d.ReadToken()
+		if err != nil && !errors.Is(err, io.EOF) || value.Kind() != '"' || transitions.TextProblem(value.String(), transitions.MaxKey) != "" {
+			return ""
+		}
+		return value.String()
+	}
+}

@@ -1,0 +1,305 @@
+package api_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// scan is what the post's scanners send.
+type scan struct {
+	Type  string  `json:"type"`
+	Label string  `json:"label" validate:"required"`
+	Price float64 `json:"price"`
+}
+
+func scanned(_ workflow.Message, s scan) (workflow.Address, Stamp, error) {
+	return workflow.Address{BusinessKey: s.Label}, Stamp{Price: s.Price}, mine(s.Type, "scanned")
+}
+
+func announced(m workflow.Message, s scan) (workflow.Address, Pack, error) {
+	return workflow.Address{}, Pack{To: "Graz", Label: s.Label}, mine(m.Type, "announced")
+}
+
+func mine(kind, want string) error {
+	if kind != want {
+		return workflow.ErrNotMine
+	}
+	return nil
+}
+
+// post takes messages of the post, which signs with a word.
+func withPost(c *api.Config) {
+	verify := func(h http.Header, _ []byte) (string, error) {
+		if h.Get("Signature") != "the post" {
+			return "", errors.New("the signature is not the post's")
+		}
+		return h.Get("Id"), nil
+	}
+	c.Inbox = map[string]api.Consumer{"post": {Verify: verify}, "post of acme": {Tenant: "acme", Verify: verify}}
+}
+
+// mail posts a message that is signed.
+func (s *server) mail(id, body string, headers ...string) answer {
+	s.t.Helper()
+	return s.do(http.MethodPost, "/v1/inbox/post", []byte(body), append([]string{"Id", id, "Signature", "the post"}, headers...)...)
+}
+
+func (s *server) deadMessages(query string) api.DeadMessagePage {
+	s.t.Helper()
+	a := s.get("/v1/ops/inbox" + query)
+	a.want(s.t, http.StatusOK)
+	return read[api.DeadMessagePage](s.t, a)
+}
+
+func TestASignedMessageIsConsumedOnce(t *testing.T) {
+	s := newServer(t, withPost)
+	first := s.mail("m-1", `{"type":"announced","label":"L-1","more":[{}]}`)
+	first.want(t, http.StatusCreated)
+	again := s.mail("m-1", `{"type":"announced","label":"L-1","more":[{}]}`, "Pawl-Tenant", "ignored", "Content-Type", "text/plain", "Webhook-Foo", "x")
+	if again.status != 201 || again.header.Get("Idempotent-Replayed") != "true" || string(again.body) != string(first.body) {
+		t.Errorf("again: %d %s", again.status, again.body)
+	}
+	s.mail("m-2", `{"type":"scanned","label":"L-1","price":2}`).want(t, http.StatusOK)
+	status := read[api.CommandStatus](t, s.get("/v1/commands/inbox:post/m-2"))
+	if status.Status != transitions.Succeeded || status.Transition != "stamp" {
+		t.Errorf("%+v", status)
+	}
+	history := s.get("/v1/workflows/parcel/keys/L-1/history")
+	history.want(t, http.StatusOK)
+	if n := strings.Count(string(history.body), `"actor":"inbox:post"`); n != 2 {
+		t.Errorf("%d entries of it: %s", n, history.body)
+	}
+	if w := s.get("/v1/workflows/parcel"); !strings.Contains(string(w.body), `"receives":["post"]`) {
+		t.Errorf("the workflow does not show what it receives: %s", w.body)
+	}
+	// Another path is another tenant's.
+	s.do(http.MethodPost, "/v1/inbox/post%20of%20acme", []byte(`{}`), "Id", "m-1", "Signature", "the post").wantProblem(t, 422, workflow.MessageNotTaken)
+	if list := read[api.DeadMessagePage](t, s.get("/v1/ops/inbox", "Pawl-Tenant", "acme")).Messages; len(list) != 1 || list[0].Consumer != "post of acme" {
+		t.Errorf("%+v", list)
+	}
+	if list := s.deadMessages("").Messages; len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+	// It was done, also when nobody knows any more what was answered.
+	if _, err := s.pool.Exec(t.Context(), "UPDATE pawl.command SET expires_at = now() - interval '1 s'"); err != nil {
+		t.Fatal(err)
+	}
+	if a := s.mail("m-2", `{"type":"scanned","label":"L-1","price":2}`); a.status != 200 || string(a.body) != `{"expired":true}` || a.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestMessagesThatAreRefused(t *testing.T) {
+	s := newServer(t, withPost)
+	s.mail("m-0", `{"type":"announced","label":"L-1"}`).want(t, http.StatusCreated)
+	s.mail("m-x", `{"type":"scanned","label":"L-1"}`).want(t, http.StatusOK)
+	for _, tt := range []struct {
+		id, body string
+		code     workflow.Code
+	}{
+		{"m-0", `{"type":"announced","label":"L-2"}`, workflow.MessageReused},
+		{"m-1", `{"type":"sung","label":"L-1"}`, workflow.MessageNotTaken},
+		{"m-2", `{"type":"announced"`, workflow.InvalidPayload},
+		{"m-3", "", workflow.InvalidPayload},
+		{"m-4", "\x00\xff", workflow.InvalidPayload},
+		{"m-5", `{"type":"announced"}`, workflow.InvalidPayload},
+		{"m-6", `[[[[`, workflow.InvalidPayload},
+		{"m-7", `{"type":"scanned","label":"L-9"}`, workflow.InstanceNotFound},
+	} {
+		for range 2 {
+			s.mail(tt.id, tt.body).wantProblem(t, tt.code.Info().Status, tt.code)
+		}
+		sum := sha256.Sum256([]byte(tt.body))
+		list := s.deadMessages("").Messages
+		last := list[len(list)-1]
+		if last.Message != tt.id || last.Code != tt.code || last.Hash != hex.EncodeToString(sum[:]) || last.Size != len(tt.body) || last.Deliveries != 2 {
+			t.Errorf("%+v", last)
+		}
+		body := s.get(fmt.Sprintf("/v1/ops/inbox/body?consumer=post&message=%s&hash=%x", tt.id, sum))
+		if string(body.body) != tt.body || body.header.Get("Content-Type") != "application/octet-stream" {
+			t.Errorf("the body is %q, %v", body.body, body.header)
+		}
+	}
+	s.post("/v1/workflows/parcel/keys/L-1/send", "k", `{"via":"rail"}`, "Pawl-Actor", "ann").want(t, http.StatusOK)
+	s.mail("m-8", `{"type":"scanned","label":"L-1"}`).wantProblem(t, 409, workflow.IllegalTransition)
+}
+
+// What is not signed leaves nothing behind, on no list and in no table.
+func TestMessagesThatLeaveNoTrace(t *testing.T) {
+	s := newServer(t, withPost)
+	before := s.rows()
+	good, signed := `{"type":"announced","label":"L-1"}`, []string{"Id", "m", "Signature", "the post"}
+	for name, tt := range map[string]struct {
+		method, path, body string
+		headers            []string
+		code               workflow.Code
+	}{
+		"unsigned":                 {"POST", "/v1/inbox/post", good, []string{"Id", "m"}, workflow.Unauthorized},
+		"wrongly signed":           {"POST", "/v1/inbox/post", good, []string{"Id", "m", "Signature", "me"}, workflow.Unauthorized},
+		"unsigned and unreadable":  {"POST", "/v1/inbox/post", "{", nil, workflow.Unauthorized},
+		"a large one, unsigned":    {"POST", "/v1/inbox/post", strings.Repeat("x", transitions.MaxMessage), nil, workflow.Unauthorized},
+		"too large":                {"POST", "/v1/inbox/post", strings.Repeat("x", transitions.MaxMessage+1), signed, workflow.TooLarge},
+		"no id":                    {"POST", "/v1/inbox/post", good, []string{"Signature", "the post"}, workflow.InvalidRequest},
+		"a long id":                {"POST", "/v1/inbox/post", good, []string{"Id", strings.Repeat("i", 256), "Signature", "the post"}, workflow.InvalidRequest},
+		"an id that is not UTF-8":  {"POST", "/v1/inbox/post", good, []string{"Id", "\xff", "Signature", "the post"}, workflow.InvalidRequest},
+		"an unknown consumer":      {"POST", "/v1/inbox/nobody", good, signed, workflow.NotFound},
+		"a consumer with a NUL":    {"POST", "/v1/inbox/%00", good, signed, workflow.NotFound},
+		"no consumer":              {"POST", "/v1/inbox/", good, signed, workflow.NotFound},
+		"a path below":             {"POST", "/v1/inbox/post/m", good, signed, workflow.NotFound},
+		"another method":           {"GET", "/v1/inbox/post", "", signed, workflow.MethodNotAllowed},
+		"a command of its scope":   {"POST", "/v1/workflows/parcel/pack", `{"to":"x"}`, []string{"Content-Type", "application/json", "Idempotency-Key", "m", "Idempotency-Scope", "inbox:post"}, workflow.ScopeInvalid},
+		"a command of its sender":  {"POST", "/v1/workflows/parcel/pack", `{"to":"x"}`, []string{"Content-Type", "application/json", "Idempotency-Key", "m", "Pawl-Actor", "inbox:post"}, workflow.InvalidRequest},
+		"the list, by no operator": {"GET", "/v1/ops/inbox", "", []string{"Pawl-Roles", "clerk"}, workflow.Forbidden},
+	} {
+		s.do(tt.method, tt.path, []byte(tt.body), tt.headers...).wantProblem(t, tt.code.Info().Status, tt.code)
+		if t.Failed() {
+			t.Fatalf("a message that is: %s", name)
+		}
+	}
+	if after := s.rows(); !maps.Equal(before, after) {
+		t.Errorf("rows before %v, after %v", before, after)
+	}
+}
+
+func TestMessagesCountForTheRateOfTheirTenant(t *testing.T) {
+	s := newServer(t, withPost, func(c *api.Config) { c.Limits.Rate, c.Limits.Burst, c.Limits.BulkItems = 0.001, 1, 1 })
+	s.mail("m-1", `{"type":"announced","label":"L-1"}`).want(t, http.StatusCreated)
+	a := s.mail("m-2", `{"type":"announced","label":"L-2"}`)
+	a.wantProblem(t, 429, workflow.RateLimited)
+	if a.header.Get("Retry-After") == "" {
+		t.Error("it does not say when to come again")
+	}
+	if list := s.deadMessages("").Messages; len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+}
+
+// about is the body of an operation on a message of the list.
+func about(m api.DeadMessage, reason string) []byte {
+	body, err := json.Marshal(api.MessageOperation{Consumer: m.Consumer, Message: m.Message, Hash: m.Hash, Reason: reason})
+	if err != nil {
+		panic(err)
+	}
+	return body
+}
+
+func TestAnOperatorRetriesAndDiscardsMessages(t *testing.T) {
+	s := newServer(t, withPost)
+	for i := range 5 {
+		s.mail(fmt.Sprint("m-", i), `{"type":"scanned","label":"L-1"}`).wantProblem(t, 404, workflow.InstanceNotFound)
+	}
+	var list []api.DeadMessage
+	for page, pages := s.deadMessages("?limit=2"), 1; ; page, pages = s.deadMessages("?limit=2&cursor="+url.QueryEscape(page.Next)), pages+1 {
+		list = append(list, page.Messages...)
+		if page.Next == "" {
+			break
+		}
+		if pages > 3 {
+			t.Fatal("the pages do not end")
+		}
+	}
+	if len(list) != 5 || list[4].Message != "m-4" {
+		t.Fatalf("%+v", list)
+	}
+	op := func(action string, m api.DeadMessage) answer {
+		return s.do(http.MethodPost, "/v1/ops/inbox/"+action, about(m, "by word of mouth"), "Content-Type", "application/json", "Pawl-Actor", "olga")
+	}
+	op("retry", list[0]).wantProblem(t, 404, workflow.InstanceNotFound)
+	discarded := op("discard", list[1])
+	discarded.want(t, http.StatusOK)
+	if m := read[api.DeadMessage](t, discarded); m.Status != transitions.MessageDiscarded || m.ChangedBy != "olga" || m.Reason != "by word of mouth" {
+		t.Errorf("%+v", m)
+	}
+	s.post("/v1/workflows/parcel/label", "k", `{"to":"Linz","label":"L-1"}`).want(t, http.StatusCreated)
+	op("retry", list[0]).want(t, http.StatusOK)
+	if again := op("retry", list[0]); again.status != 200 || again.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("again: %d %s", again.status, again.body)
+	}
+	s.mail("m-1", `{"type":"scanned","label":"L-1"}`).wantProblem(t, 409, workflow.CommandCancelled)
+	s.mail("m-2", `{"type":"scanned","label":"L-1"}`).want(t, http.StatusOK) // its sender has sent it again
+	for status, want := range map[string]string{"waiting": "m-3 m-4", "retried": "m-0", "discarded": "m-1"} {
+		var ids []string
+		for _, m := range s.deadMessages("?consumer=post&status=" + status).Messages {
+			ids = append(ids, m.Message)
+		}
+		if got := strings.Join(ids, " "); got != want {
+			t.Errorf("%s are %s, want %s", status, got, want)
+		}
+	}
+	if n := len(s.deadMessages("?consumer=nobody").Messages); n != 0 {
+		t.Errorf("%d of nobody", n)
+	}
+}
+
+func TestBadRequestsAboutDeadMessages(t *testing.T) {
+	s := newServer(t, withPost)
+	s.mail("m", `{}`).wantProblem(t, 400, workflow.InvalidPayload)
+	hash := s.deadMessages("").Messages[0].Hash
+	before := s.rows()
+	target := `{"consumer":"post","message":"m","hash":"` + hash + `"}`
+	for _, c := range []badCase{
+		{"unknown status", "GET", "/v1/ops/inbox?status=gone", "", nil, workflow.InvalidRequest},
+		{"unknown parameter", "GET", "/v1/ops/inbox?tenant=acme", "", nil, workflow.InvalidRequest},
+		{"NUL in the consumer", "GET", "/v1/ops/inbox?consumer=%00", "", nil, workflow.InvalidRequest},
+		{"a long consumer", "GET", "/v1/ops/inbox?consumer=" + strings.Repeat("c", 250), "", nil, workflow.InvalidRequest},
+		{"no number", "GET", "/v1/ops/inbox?limit=x", "", nil, workflow.InvalidRequest},
+		{"another list's cursor", "GET", "/v1/ops/inbox?cursor=AgAAAAAAAAAAAXNr", "", nil, workflow.InvalidRequest},
+		{"half a cursor", "GET", "/v1/ops/inbox?cursor=BQAA", "", nil, workflow.InvalidRequest},
+		{"no body's message", "GET", "/v1/ops/inbox/body", "", nil, workflow.InvalidRequest},
+		{"a short hash", "GET", "/v1/ops/inbox/body?consumer=post&message=m&hash=00", "", nil, workflow.InvalidRequest},
+		{"upper case", "GET", "/v1/ops/inbox/body?consumer=post&message=m&hash=" + strings.ToUpper(hash), "", nil, workflow.InvalidRequest},
+		{"another hash", "GET", "/v1/ops/inbox/body?consumer=post&message=m&hash=" + strings.Repeat("0", 64), "", nil, workflow.NotFound},
+		{"no such action", "POST", "/v1/ops/inbox/forget", target, nil, workflow.NotFound},
+		{"another method", "PUT", "/v1/ops/inbox/retry", target, nil, workflow.MethodNotAllowed},
+		{"no body", "POST", "/v1/ops/inbox/retry", "", nil, workflow.InvalidRequest},
+		{"no message", "POST", "/v1/ops/inbox/retry", `{"consumer":"post","hash":"` + hash + `"}`, nil, workflow.InvalidRequest},
+		{"no hash", "POST", "/v1/ops/inbox/discard", `{"consumer":"post","message":"m"}`, nil, workflow.InvalidRequest},
+		{"no hexadecimal", "POST", "/v1/ops/inbox/discard", `{"consumer":"post","message":"m","hash":"` + strings.Repeat("x", 64) + `"}`, nil, workflow.InvalidRequest},
+		{"a number", "POST", "/v1/ops/inbox/discard", `{"consumer":7}`, nil, workflow.InvalidRequest},
+		{"unknown member", "POST", "/v1/ops/inbox/discard", `{"consumer":"post","message":"m","hash":"` + hash + `","force":true}`, nil, workflow.InvalidRequest},
+		{"unknown message", "POST", "/v1/ops/inbox/discard", `{"consumer":"post","message":"n","hash":"` + hash + `"}`, nil, workflow.NotFound},
+		{"another tenant's", "POST", "/v1/ops/inbox/retry", target, []string{"Pawl-Tenant", "acme"}, workflow.NotFound},
+		{"with a key", "POST", "/v1/ops/inbox/retry", target, []string{"Idempotency-Key", "k"}, workflow.InvalidRequest},
+		{"with a parameter", "POST", "/v1/ops/inbox/retry?dry_run=true", target, nil, workflow.InvalidRequest},
+		{"XML", "POST", "/v1/ops/inbox/retry", target, []string{"Content-Type", "text/xml"}, workflow.UnsupportedMedia},
+		{"NUL in the reason", "POST", "/v1/ops/inbox/discard", `{"consumer":"post","message":"m","hash":"` + hash + `","reason":"\u0000"}`, nil, workflow.InvalidRequest},
+		{"a long reason", "POST", "/v1/ops/inbox/retry", `{"consumer":"post","message":"m","hash":"` + hash + `","reason":"` + strings.Repeat("r", 4097) + `"}`, nil, workflow.InvalidRequest},
+		{"too large", "POST", "/v1/ops/inbox/retry", strings.Repeat(" ", 1<<20), nil, workflow.TooLarge},
+		{"no operator", "POST", "/v1/ops/inbox/retry", target, []string{"Pawl-Roles", "clerk"}, workflow.Forbidden},
+	} {
+		headers := c.headers
+		if c.method == "POST" && !strings.Contains(strings.Join(headers, " "), "Content-Type") {
+			headers = append([]string{"Content-Type", "application/json"}, headers...)
+		}
+		t.Run(c.name, func(t *testing.T) {
+			s.do(c.method, c.path, []byte(c.body), headers...).wantProblem(t, c.code.Info().Status, c.code)
+		})
+	}
+	if after := s.rows(); !maps.Equal(before, after) {
+		t.Errorf("rows before %v, after %v", before, after)
+	}
+}
+
+func TestConsumersAreChecked(t *testing.T) {
+	verify := func(http.Header, []byte) (string, error) { return "", nil }
+	s := newServer(t)
+	for name, c := range map[string]api.Consumer{"": {Verify: verify}, strings.Repeat("x", 250): {Verify: verify},
+		"no verify": {}, "tenant": {Tenant: "\x00", Verify: verify}} {
+		if _, err := api.New(s.engine, api.Config{Inbox: map[string]api.Consumer{name: c}}); err == nil {
+			t.Errorf("%.20q was taken", name)
+		}
+	}
+}

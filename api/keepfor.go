@@ -1,0 +1,67 @@
+package api
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// forever is how a caller says it of a tombstone.
+const forever = "forever"
+
+// keepFor reads the headers that say for how long a command's key is to be good.
+func keepFor(r *http.Request, cmd *transitions.Command) error {
+	for _, one := range []struct {
+		header string
+		into   *time.Duration
+	}{{headerReplayFor, &cmd.Replay}, {headerTombstoneFor, &cmd.Tombstone}} {
+		value, err := single(r, one.header)
+		if err != nil {
+			return err
+		}
+		if len(r.Header.Values(one.header)) == 0 {
+			continue
+		}
+		if *one.into, err = lasting("the header "+one.header, value, one.header == headerTombstoneFor); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepFor reads the members that say it in a bulk request.
+func (in *BulkCommand) keepFor(cmd *transitions.Command) (err error) {
+	if in.ReplayFor != nil {
+		if cmd.Replay, err = lasting("replay_for", string(in.ReplayFor), false); err != nil {
+			return err
+		}
+	}
+	if in.TombstoneFor != nil {
+		text := string(in.TombstoneFor)
+		if text == `"`+forever+`"` {
+			text = forever
+		}
+		cmd.Tombstone, err = lasting("tombstone_for", text, true)
+	}
+	return err
+}
+
+// lasting reads a number of seconds, from 1, or the word for ever where the time
+// may be endless.
+func lasting(what, value string, endless bool) (time.Duration, error) {
+	if endless && value == forever {
+		return workflow.Forever, nil
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case err == nil && n >= 1 && n <= int64(math.MaxInt64/time.Second):
+		return time.Duration(n) * time.Second, nil
+	case endless:
+		return 0, workflow.Errorf(workflow.InvalidRequest, "%s is not a number of seconds, nor %q", what, forever)
+	}
+	return 0, workflow.Errorf(workflow.InvalidRequest, "%s is not a number of seconds", what)
+}

@@ -1,0 +1,260 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// A sink is the installation's, and may get the events of many tenants. An operator
+// of a tenant sees the sinks that get this tenant's events, with the numbers of its
+// log and its dead letters, and may move its cursor and redrive and skip its dead
+// letters. What concerns every tenant (?all_tenants=true, a pause, giving it up) is for an
+// [OperatorOfAll]. The same request again does no harm, so none of them needs a
+// key.
+
+// SinkMove is where an operator moves a sink's cursor.
+type SinkMove struct {
+	Position *int64 `json:"position"` // required
+	Reason   string `json:"reason,omitempty"`
+}
+
+// sinks lists the sinks: GET /v1/ops/sinks.
+func (a *API) sinks(w http.ResponseWriter, r *http.Request, c Caller) error {
+	q, err := queryOf(r, "all_tenants")
+	if err != nil {
+		return err
+	}
+	tenant, err := q.whose(c)
+	if err != nil {
+		return err
+	}
+	list, err := a.sinksOf(r.Context(), c, tenant)
+	if err != nil {
+		return err
+	}
+	if list == nil {
+		list = []transitions.SinkInfo{}
+	}
+	return sendJSON(w, http.StatusOK, SinkList{Sinks: list})
+}
+
+// sink tells how a sink stands, and how far it is: GET /v1/ops/sinks/{sink}.
+func (a *API) sink(w http.ResponseWriter, r *http.Request, c Caller) error {
+	q, err := queryOf(r, "all_tenants", "limit", "cursor")
+	if err != nil {
+		return err
+	}
+	var f transitions.CursorFilter
+	if f.Tenant, err = q.whose(c); err != nil {
+		return err
+	}
+	if f.Limit, err = q.limit(); err != nil {
+		return err
+	}
+	if cursor, given := q["cursor"]; given {
+		if f.After, err = decodeSinkCursor(cursor); err != nil {
+			return err
+		}
+	}
+	info, err := a.sinkOf(r, c, f.Tenant)
+	if err != nil {
+		return err
+	}
+	f.Sink = info.Name
+	list, more, err := a.engine.SinkCursors(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	out := SinkPage{Sink: info, Cursors: list}
+	if out.Cursors == nil {
+		out.Cursors = []transitions.SinkCursor{}
+	}
+	if more {
+		out.Next = encodeSinkCursor(&list[len(list)-1])
+	}
+	return sendJSON(w, http.StatusOK, out)
+}
+
+// deadLetters lists what a sink has not got: GET /v1/ops/sinks/{sink}/dead.
+func (a *API) deadLetters(w http.ResponseWriter, r *http.Request, c Caller) error {
+	q, err := queryOf(r, "all_tenants", "status", "workflow", "type", "instance", "limit", "cursor")
+	if err != nil {
+		return err
+	}
+	f := transitions.DeadFilter{Status: transitions.DeadStatus(q["status"]), Workflow: q["workflow"], Type: q["type"]}
+	if f.Tenant, err = q.whose(c); err != nil {
+		return err
+	}
+	if s, given := q["instance"]; given {
+		if f.Instance, err = parseID(s); err != nil {
+			return err
+		}
+	}
+	var p transitions.DeadPage
+	if p.Limit, err = q.limit(); err != nil {
+		return err
+	}
+	if cursor, given := q["cursor"]; given {
+		if p.After, err = decodeDeadCursor(cursor); err != nil {
+			return err
+		}
+	}
+	info, err := a.sinkOf(r, c, f.Tenant)
+	if err != nil {
+		return err
+	}
+	f.Sink = info.Name
+	list, more, err := a.engine.DeadLetters(r.Context(), f, p)
+	if err != nil {
+		return err
+	}
+	out := DeadPage{Dead: list}
+	if out.Dead == nil {
+		out.Dead = []transitions.DeadLetter{}
+	}
+	if more {
+		out.Next = encodeDeadCursor(&list[len(list)-1])
+	}
+	return sendJSON(w, http.StatusOK, out)
+}
+
+// operateSink changes how a sink stands: POST /v1/ops/sinks/{sink}/{action}.
+func (a *API) operateSink(w http.ResponseWriter, r *http.Request, c Caller) error {
+	do, known := map[string]handler{
+		"pause": a.pauseSink, "resume": a.resumeSink, "forget": a.forgetSink, "move": a.moveSink, "redrive": a.redrive, "skip": a.skipDead,
+	}[r.PathValue("action")]
+	if !known {
+		return errNothingHere
+	}
+	if _, err := queryOf(r); err != nil {
+		return err
+	}
+	if err := unwanted(r, headerNotBefore, headerIfMatch); err != nil {
+		return err
+	}
+	return do(w, r, c)
+}
+
+func (a *API) pauseSink(w http.ResponseWriter, r *http.Request, c Caller) error {
+	return a.stopSink(w, r, c, func(name, reason string) error {
+		return a.engine.PauseSink(r.Context(), name, c.Actor, reason)
+	})
+}
+
+func (a *API) resumeSink(w http.ResponseWriter, r *http.Request, c Caller) error {
+	return a.stopSink(w, r, c, func(name, _ string) error { return a.engine.ResumeSink(r.Context(), name) })
+}
+
+func (a *API) forgetSink(w http.ResponseWriter, r *http.Request, c Caller) error {
+	return a.stopSink(w, r, c, func(name, _ string) error { return a.engine.ForgetSink(r.Context(), name) })
+}
+
+// stopSink reads the body of what concerns all tenants: a pause, its end, and that
+// a sink is given up.
+func (a *API) stopSink(w http.ResponseWriter, r *http.Request, c Caller, do func(name, reason string) error) error {
+	if err := c.operatesAll(); err != nil {
+		return err
+	}
+	name, err := pathText(r, "sink")
+	if err != nil {
+		return err
+	}
+	in, err := readJSON[Reason](w, r, maxOperation)
+	if err != nil {
+		return err
+	}
+	if err := do(name, in.Reason); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (a *API) moveSink(w http.ResponseWriter, r *http.Request, c Caller) error {
+	in, err := readJSON[SinkMove](w, r, maxOperation)
+	if err != nil {
+		return err
+	}
+	if in.Position == nil {
+		return workflow.Errorf(workflow.InvalidRequest, "the body has no position to move to")
+	}
+	info, err := a.sinkOf(r, c, c.Tenant)
+	if err != nil {
+		return err
+	}
+	if err := a.engine.MoveSink(r.Context(), info.Name, c.Tenant, *in.Position, c.Actor, in.Reason); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (a *API) redrive(w http.ResponseWriter, r *http.Request, c Caller) error {
+	return a.changeDead(w, r, c, a.engine.Redrive)
+}
+
+func (a *API) skipDead(w http.ResponseWriter, r *http.Request, c Caller) error {
+	return a.changeDead(w, r, c, a.engine.SkipDead)
+}
+
+// changeDead does something to the dead letters that the body selects.
+func (a *API) changeDead(w http.ResponseWriter, r *http.Request, c Caller,
+	do func(ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error)) error {
+	in, err := readJSON[DeadSelection](w, r, maxOperation)
+	if err != nil {
+		return err
+	}
+	f, err := in.filter(c)
+	if err != nil {
+		return err
+	}
+	info, err := a.sinkOf(r, c, f.Tenant)
+	if err != nil {
+		return err
+	}
+	f.Sink = info.Name
+	n, err := do(r.Context(), f, c.Actor, in.Reason)
+	if err != nil {
+		return err
+	}
+	return sendJSON(w, http.StatusOK, DeadChange{Changed: n})
+}
+
+// sinkOf finds the sink that the path names, among those that get the tenant's
+// events.
+func (a *API) sinkOf(r *http.Request, c Caller, tenant string) (transitions.SinkInfo, error) {
+	name, err := pathText(r, "sink")
+	if err != nil {
+		return transitions.SinkInfo{}, err
+	}
+	list, err := a.sinksOf(r.Context(), c, tenant)
+	if err != nil {
+		return transitions.SinkInfo{}, err
+	}
+	i := slices.IndexFunc(list, func(s transitions.SinkInfo) bool { return s.Name == name })
+	if i < 0 {
+		return transitions.SinkInfo{}, workflow.Errorf(workflow.NotFound, "there is no sink %q", shown(name))
+	}
+	return list[i], nil
+}
+
+// sinksOf lists sinks, without what is not for an operator of one tenant: who
+// else gets their events, and what became of these.
+func (a *API) sinksOf(ctx context.Context, c Caller, tenant string) ([]transitions.SinkInfo, error) {
+	list, err := a.engine.Sinks(ctx, tenant)
+	if err != nil || c.operatesAll() == nil {
+		return list, err
+	}
+	for i := range list {
+		s := &list[i]
+		if s.Tenants != nil {
+			s.Tenants = []string{tenant}
+		}
+		s.Failure, s.Delivered, s.Failed, s.Parked = "", 0, 0, 0
+	}
+	return list, nil
+}

@@ -1,0 +1,299 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// shelf is a sink that keeps the ids of what it gets, and refuses stamps until
+// it is told otherwise.
+type shelf struct {
+	mu    sync.Mutex
+	ids   []string
+	takes bool
+}
+
+// Deliver implements sink.Sink.
+func (s *shelf) Deliver(ctx context.Context, events []transitions.Logged) []*sink.Failure {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return sink.InOrder(ctx, events, func(_ context.Context, e *transitions.Logged) *sink.Failure {
+		if e.Transition == "stamp" && !s.takes {
+			return sink.Fail(sink.Permanent, nil, "no stamps")
+		}
+		s.ids = append(s.ids, e.Tenant+" "+e.ID())
+		return nil
+	})
+}
+
+// Close implements sink.Sink.
+func (s *shelf) Close(context.Context) error { return nil }
+
+func (s *shelf) mended() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.takes = true
+}
+
+func (s *shelf) got() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(slices.Values(s.ids))
+}
+
+// withSinks is a server with the sinks "main", for everybody, and "theirs", for
+// the tenant "other" alone; both tenants have a parcel with two stamps, which are
+// dead letters of main.
+func withSinks(t *testing.T) (s *server, main *shelf) {
+	t.Helper()
+	main = &shelf{}
+	ofTransitions := func(e *transitions.Event) bool { return e.Ordinal == 0 } // stamps emit more
+	s = newServerWith(t, []relay.Sink{
+		{Name: "main", To: main, Wants: ofTransitions}, {Name: "theirs", To: &shelf{takes: true}, Tenants: []string{"other"}, Wants: ofTransitions},
+	})
+	s.stamp(s.packed("1"), 2)
+	a := s.post("/v1/workflows/parcel/pack", uuid.NewString(), `{"to":"Graz","weight":1}`, "Pawl-Tenant", "other")
+	id := read[transitions.Result](t, a).Instance.String()
+	for range 2 {
+		s.post("/v1/instances/"+id+"/stamp", uuid.NewString(), `{}`, "Pawl-Tenant", "other").want(t, 200)
+	}
+	eventually(t, func() bool {
+		list := read[api.SinkList](t, s.get("/v1/ops/sinks?all_tenants=true")).Sinks
+		return len(list) == 2 && list[0].Lag == 0 && list[1].Lag == 0
+	})
+	return s, main
+}
+
+func TestAnOperatorSeesTheSinksOfHisTenant(t *testing.T) {
+	s, _ := withSinks(t)
+	list := read[api.SinkList](t, s.get("/v1/ops/sinks?all_tenants=true")).Sinks
+	if len(list) != 2 || list[0].Name != "main" || list[0].DeadLetters != 4 || list[0].Parked != 4 || list[0].Delivered != 2 || list[0].Node == "" ||
+		list[0].LeaseEnds.IsZero() || list[1].Name != "theirs" || list[1].DeadLetters != 0 || list[1].Delivered != 3 {
+		t.Errorf("all: %+v", list)
+	}
+	list = read[api.SinkList](t, s.get("/v1/ops/sinks", "Pawl-Roles", "operator")).Sinks
+	if len(list) != 1 || list[0].Name != "main" || list[0].DeadLetters != 2 || list[0].Parked != 0 || list[0].Delivered != 0 || list[0].Failure != "" {
+		t.Errorf("of the tenant: %+v", list)
+	}
+	list = read[api.SinkList](t, s.get("/v1/ops/sinks", "Pawl-Tenant", "other", "Pawl-Roles", "operator")).Sinks
+	if len(list) != 2 || !slices.Equal(list[1].Tenants, []string{"other"}) {
+		t.Errorf("of the other: %+v", list)
+	}
+	for _, path := range []string{"/v1/ops/sinks", "/v1/ops/sinks/main", "/v1/ops/sinks/main/dead"} {
+		s.get(path+"?all_tenants=true", "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
+		s.get(path+"?all_tenants=true", "Pawl-Roles", "operator:all").want(t, 200)
+		s.get(strings.Replace(path, "main", "theirs", 1)+"?all_tenants=false", "Pawl-Roles", "operator", "Pawl-Tenant", "other").want(t, 200)
+	}
+	for _, path := range []string{"/v1/ops/sinks/theirs", "/v1/ops/sinks/theirs/dead", "/v1/ops/sinks/nothing"} {
+		s.get(path, "Pawl-Roles", "operator").wantProblem(t, 404, workflow.NotFound)
+	}
+
+	page := read[api.SinkPage](t, s.get("/v1/ops/sinks/main"))
+	if len(page.Cursors) != 1 || page.Cursors[0].Tenant != "default" || page.Cursors[0].Position != 3 || page.Cursors[0].Head != 3 || page.Next != "" {
+		t.Errorf("%+v", page)
+	}
+	var tenants []string
+	for query := "?all_tenants=true&limit=1"; query != ""; {
+		page := read[api.SinkPage](t, s.get("/v1/ops/sinks/main"+query))
+		for _, c := range page.Cursors {
+			tenants = append(tenants, c.Tenant)
+		}
+		if query = ""; page.Next != "" {
+			query = "?all_tenants=true&limit=1&cursor=" + url.QueryEscape(page.Next)
+		}
+	}
+	if !slices.Equal(tenants, []string{"default", "other"}) {
+		t.Errorf("cursors of %q", tenants)
+	}
+}
+
+// deadLetters lists dead letters page by page.
+func (s *server) deadLetters(query string, headers ...string) (ids []string) {
+	s.t.Helper()
+	for cursor := ""; ; {
+		page := read[api.DeadPage](s.t, s.get("/v1/ops/sinks/main/dead?limit=1"+query+cursor, headers...))
+		for _, d := range page.Dead {
+			ids = append(ids, fmt.Sprintf("%s %d-%d", d.Tenant, d.Position, d.Ordinal))
+		}
+		if page.Next == "" {
+			return ids
+		}
+		cursor = "&cursor=" + url.QueryEscape(page.Next)
+	}
+}
+
+func (s *server) operateSink(action, body string, headers ...string) answer {
+	s.t.Helper()
+	return s.do(http.MethodPost, "/v1/ops/sinks/main/"+action, []byte(body), append([]string{"Content-Type", "application/json"}, headers...)...)
+}
+
+func TestDeadLettersAreRedrivenAndSkipped(t *testing.T) {
+	s, main := withSinks(t)
+	changed := func(want int64, a answer) {
+		t.Helper()
+		if a.want(t, 200); read[api.DeadChange](t, a).Changed != want {
+			t.Errorf("%s, want %d", a.body, want)
+		}
+	}
+	if got := s.deadLetters("&all_tenants=true"); !slices.Equal(got, []string{"default 2-0", "default 3-0", "other 2-0", "other 3-0"}) {
+		t.Errorf("dead are %q", got)
+	}
+	if got := s.deadLetters(""); !slices.Equal(got, []string{"default 2-0", "default 3-0"}) {
+		t.Errorf("dead of the tenant are %q", got)
+	}
+	if got := s.deadLetters("&type=parcel.pack"); len(got) != 0 {
+		t.Errorf("dead of another type are %q", got)
+	}
+	one := read[api.DeadPage](t, s.get("/v1/ops/sinks/main/dead")).Dead[0]
+	if one.Failure != "no stamps" || one.Kind != "permanent" || one.Status != transitions.DeadWaiting || one.Attempts != 1 || one.Workflow != "parcel" {
+		t.Errorf("%+v", one)
+	}
+	if got := s.deadLetters("&status=waiting&workflow=parcel&type=parcel.stamp&instance=" + one.Instance.String()); len(got) != 2 {
+		t.Errorf("dead of the instance are %q", got)
+	}
+
+	changed(1, s.operateSink("skip", `{"position":3,"reason":"known"}`, "Pawl-Actor", "olga"))
+	changed(0, s.operateSink("skip", `{"position":3,"reason":"known"}`, "Pawl-Actor", "olga")) // twice is no mistake
+	skipped := read[api.DeadPage](t, s.get("/v1/ops/sinks/main/dead?status=skipped")).Dead
+	if len(skipped) != 1 || skipped[0].By != "olga" || skipped[0].Reason != "known" {
+		t.Errorf("%+v", skipped)
+	}
+	main.mended()
+	changed(0, s.operateSink("redrive", `{"workflow":"delivery"}`))
+	changed(0, s.operateSink("redrive", `{"instance":"`+one.Instance.String()+`"}`, "Pawl-Tenant", "other"))
+	changed(1, s.operateSink("redrive", `{"type":"parcel.stamp"}`, "Pawl-Roles", "operator"))
+	s.operateSink("redrive", `{"all_tenants":true}`, "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
+	changed(2, s.operateSink("redrive", `{"all_tenants":true}`))
+	changed(1, s.operateSink("redrive", `{"status":"skipped"}`))
+	want := []string{"default 1-0", "default 2-0", "default 3-0", "other 1-0", "other 2-0", "other 3-0"}
+	eventually(t, func() bool { return slices.Equal(main.got(), want) })
+	eventually(t, func() bool { return len(s.deadLetters("&status=redriven&all_tenants=true")) == 4 })
+}
+
+func TestASinkIsPausedAndItsCursorMoved(t *testing.T) {
+	s, main := withSinks(t)
+	main.mended()
+	s.operateSink("pause", `{"reason":"maintenance"}`, "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
+	s.operateSink("pause", `{"reason":"maintenance"}`, "Pawl-Actor", "olga").want(t, 204)
+	s.operateSink("pause", "").want(t, 204) // twice is no mistake
+	s.operateSink("forget", `{}`, "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
+	var info transitions.SinkInfo
+	eventually(t, func() bool { // its node lets go of it
+		info = read[api.SinkPage](t, s.get("/v1/ops/sinks/main")).Sink
+		return info.Node == ""
+	})
+	if info.Paused == nil || info.Paused.By != "olga" || info.Paused.Reason != "maintenance" {
+		t.Errorf("%+v", info)
+	}
+	s.packed("1")
+	if info := read[api.SinkPage](t, s.get("/v1/ops/sinks/main")).Sink; info.Lag != 1 || info.Behind != 1 || info.Oldest.IsZero() {
+		t.Errorf("%+v", info)
+	}
+	s.operateSink("move", `{"position":1}`, "Pawl-Actor", "olga", "Pawl-Roles", "operator").want(t, 204)
+	s.operateSink("move", `{"position":2}`).wantProblem(t, 400, workflow.InvalidRequest) // forward, without a reason
+	c := read[api.SinkPage](t, s.get("/v1/ops/sinks/main")).Cursors[0]
+	if c.Position != 1 || c.Moved == nil || c.Moved.From != 3 || c.Moved.By != "olga" {
+		t.Errorf("%+v", c)
+	}
+	s.operateSink("resume", "").want(t, 204)
+	s.operateSink("resume", "").want(t, 204)
+	want := []string{"default 1-0", "default 2-0", "default 3-0", "default 4-0", "other 1-0"}
+	eventually(t, func() bool { return slices.Equal(main.got(), want) })
+	s.operateSink("forget", `{}`).wantProblem(t, 400, workflow.InvalidRequest) // its node delivers
+	if got := s.deadLetters("&all_tenants=true"); !slices.Equal(got, []string{"other 2-0", "other 3-0"}) {
+		t.Errorf("dead are %q", got)
+	}
+}
+
+const aSink = "/v1/ops/sinks/main"
+
+var badSinks = []badCase{
+	{"unknown parameter", "GET", "/v1/ops/sinks?tenant=x", "", nil, workflow.InvalidRequest},
+	{"neither true nor false", "GET", "/v1/ops/sinks?all_tenants=1", "", nil, workflow.InvalidRequest},
+	{"no such sink", "GET", "/v1/ops/sinks/nothing", "", nil, workflow.NotFound},
+	{"NUL", "GET", "/v1/ops/sinks/%00", "", nil, workflow.InvalidRequest},
+	{"invalid UTF-8", "POST", "/v1/ops/sinks/%ff/pause", `{}`, nil, workflow.InvalidRequest},
+	{"long", "POST", "/v1/ops/sinks/" + strings.Repeat("s", 256) + "/redrive", `{}`, nil, workflow.InvalidRequest},
+	{"limit 0", "GET", aSink + "?limit=0", "", nil, workflow.InvalidRequest},
+	{"a cursor that is a word", "GET", aSink + "?cursor=next", "", nil, workflow.InvalidRequest},
+	{"an empty cursor", "GET", aSink + "/dead?cursor=", "", nil, workflow.InvalidRequest},
+	{"a cursor of another list", "GET", aSink + "/dead?cursor=A2RlZmF1bHQ", "", nil, workflow.InvalidRequest},
+	{"a cursor to nowhere", "GET", aSink + "/dead?cursor=BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAZGVmYXVsdA", "", nil, workflow.InvalidRequest},
+	{"no such status", "GET", aSink + "/dead?status=dead", "", nil, workflow.InvalidRequest},
+	{"NUL in a type", "GET", aSink + "/dead?type=%00", "", nil, workflow.InvalidRequest},
+	{"instance is a word", "GET", aSink + "/dead?instance=x", "", nil, workflow.InvalidRequest},
+	{"position of a list", "GET", aSink + "/dead?position=1", "", nil, workflow.InvalidRequest},
+	{"no such action", "POST", aSink + "/drop", `{}`, nil, workflow.NotFound},
+	{"put", "PUT", aSink + "/pause", `{}`, nil, workflow.MethodNotAllowed},
+	{"a time", "POST", aSink + "/pause", `{}`, notBefore("2030-01-01T00:00:00Z"), workflow.InvalidRequest},
+	{"a version", "POST", aSink + "/move", `{"position":0}`, []string{"If-Match", `"1"`}, workflow.InvalidRequest},
+	{"a parameter", "POST", aSink + "/redrive?all_tenants=true", `{}`, nil, workflow.InvalidRequest},
+	{"no JSON", "POST", aSink + "/pause", `reason`, nil, workflow.InvalidRequest},
+	{"an array", "POST", aSink + "/redrive", `[]`, nil, workflow.InvalidRequest},
+	{"more than a pause", "POST", aSink + "/pause", `{"until":"noon"}`, nil, workflow.InvalidRequest},
+	{"NUL in a reason", "POST", aSink + "/pause", `{"reason":"\u0000"}`, nil, workflow.InvalidRequest},
+	{"a long reason", "POST", aSink + "/skip", `{"reason":"` + strings.Repeat("r", 4097) + `"}`, nil, workflow.InvalidRequest},
+	{"a huge body", "POST", aSink + "/skip", `{"reason":"` + strings.Repeat("r", 1<<20) + `"}`, nil, workflow.TooLarge},
+	{"another media type", "POST", aSink + "/skip", `{}`, []string{"Content-Type", "text/xml"}, workflow.UnsupportedMedia},
+	{"pause no such sink", "POST", "/v1/ops/sinks/nothing/pause", `{}`, nil, workflow.NotFound},
+	{"move no such sink", "POST", "/v1/ops/sinks/nothing/move", `{"position":0}`, nil, workflow.NotFound},
+	{"move another tenant's sink", "POST", "/v1/ops/sinks/theirs/move", `{"position":0}`, nil, workflow.NotFound},
+	{"redrive another tenant's sink", "POST", "/v1/ops/sinks/theirs/redrive", `{}`, nil, workflow.NotFound},
+	{"move to nowhere", "POST", aSink + "/move", `{}`, nil, workflow.InvalidRequest},
+	{"move before the log", "POST", aSink + "/move", `{"position":-1}`, nil, workflow.InvalidRequest},
+	{"move past the log", "POST", aSink + "/move", `{"position":4,"reason":"r"}`, nil, workflow.InvalidRequest},
+	{"move to a fraction", "POST", aSink + "/move", `{"position":1.5}`, nil, workflow.InvalidRequest},
+	{"move to text", "POST", aSink + "/move", `{"position":"1"}`, nil, workflow.InvalidRequest},
+	{"move past all", "POST", aSink + "/move", `{"position":9223372036854775808}`, nil, workflow.InvalidRequest},
+	{"redrive the empty workflow", "POST", aSink + "/redrive", `{"workflow":""}`, nil, workflow.InvalidRequest},
+	{"redrive the empty type", "POST", aSink + "/redrive", `{"type":""}`, nil, workflow.InvalidRequest},
+	{"redrive the empty instance", "POST", aSink + "/redrive", `{"instance":""}`, nil, workflow.InvalidRequest},
+	{"redrive the zero instance", "POST", aSink + "/redrive", `{"instance":"` + uuid.Nil.String() + `"}`, nil, workflow.InvalidRequest},
+	{"redrive position 0", "POST", aSink + "/redrive", `{"position":0}`, nil, workflow.InvalidRequest},
+	{"a position of all", "POST", aSink + "/redrive", `{"position":2,"all_tenants":true}`, nil, workflow.InvalidRequest},
+	{"redrive what is queued", "POST", aSink + "/redrive", `{"status":"queued"}`, nil, workflow.InvalidRequest},
+	{"skip what is redriven", "POST", aSink + "/skip", `{"status":"redriven","reason":"known"}`, nil, workflow.InvalidRequest},
+	{"skip without a reason", "POST", aSink + "/skip", `{}`, nil, workflow.InvalidRequest},
+	{"NUL in a workflow", "POST", aSink + "/skip", `{"workflow":"\u0000"}`, nil, workflow.InvalidRequest},
+	{"an unknown field", "POST", aSink + "/skip", `{"tenant":"other"}`, nil, workflow.InvalidRequest},
+}
+
+func TestBadInputAboutSinksLeavesNoTrace(t *testing.T) {
+	s, _ := withSinks(t)
+	shown := func() string {
+		return string(s.get("/v1/ops/sinks/main/dead?all_tenants=true").body) + fmt.Sprint(read[api.SinkPage](t, s.get(aSink)).Cursors)
+	}
+	before, sinks := s.rows(), shown()
+	for _, c := range badSinks {
+		headers := c.headers
+		if !slices.Contains(headers, "Content-Type") {
+			headers = append([]string{"Content-Type", "application/json"}, headers...)
+		}
+		a := s.do(c.method, c.path, []byte(c.body), headers...)
+		a.wantProblem(t, c.code.Info().Status, c.code)
+		if t.Failed() || len(a.body) > 2000 {
+			t.Fatalf("%s: %d bytes", c.name, len(a.body))
+		}
+	}
+	if after := s.rows(); !maps.Equal(before, after) {
+		t.Errorf("rows before %v, after %v", before, after)
+	}
+	if after := shown(); after != sinks {
+		t.Errorf("the sinks were %s and are %s", sinks, after)
+	}
+}
