@@ -51,6 +51,7 @@ func Command(workflows ...workflow.Source) *cobra.Command {
 		serveCommand(workflows),
 		migrateCommand(),
 		verifyCommand(workflows),
+		opsCommand(workflows),
 		diagramCommand(workflows),
 		versionCommand(),
 	)
@@ -67,6 +68,20 @@ func noSuchCommand(c *cobra.Command, args []string) error {
 		message += "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return errors.New(message)
+}
+
+// operands checks that a command is given exactly what the names stand for, which
+// are those of its line of usage.
+func operands(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return fmt.Errorf("%s is missing", names[len(args)])
+		case len(args) > len(names):
+			return fmt.Errorf("%q is one argument too many", args[len(names)])
+		}
+		return nil
+	}
 }
 
 // UsageError is a mistake in how a command was called. [Execute] answers it

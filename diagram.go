@@ -14,9 +14,9 @@ import (
 func diagramCommand(workflows []workflow.Source) *cobra.Command {
 	var format string
 	c := &cobra.Command{
-		Use:   "diagram <workflow>",
+		Use:   "diagram WORKFLOW",
 		Short: "Draw a workflow",
-		Args:  cobra.ExactArgs(1),
+		Args:  operands("WORKFLOW"),
 		RunE: func(c *cobra.Command, args []string) error {
 			w, err := newest(workflows, args[0])
 			if err != nil {

@@ -60,7 +60,7 @@ In Go it is a ` + "`*workflow.Error`" + `; ` + "`workflow.CodeOf(err)`" + ` tell
 			stored, again = "yes", "gets this answer again"
 		case c.Retry:
 			again = "may succeed later"
-		case spent(c.Code):
+		case spent(c.Code) || unconsumed(c.Code):
 			again = "is refused again"
 		case barred(c):
 			again = "from somebody who may"
@@ -80,6 +80,11 @@ In Go it is a ` + "`*workflow.Error`" + `; ` + "`workflow.CodeOf(err)`" + ` tell
 // spent reports whether the key is lost to this request for good.
 func spent(c workflow.Code) bool { return c == workflow.KeyReused || c == workflow.KeyExpired }
 
+// unconsumed reports whether a message is on the list of dead ones.
+func unconsumed(c workflow.Code) bool {
+	return c == workflow.MessageReused || c == workflow.MessageNotTaken
+}
+
 // barred reports whether it is about the caller, not about the request.
 func barred(c workflow.CodeInfo) bool {
 	return c.Status == http.StatusForbidden || c.Status == http.StatusUnauthorized
@@ -91,6 +96,8 @@ func advice(c workflow.CodeInfo) string {
 		return "The refusal is stored with the key, and every retry gets it again. Another try needs a new key."
 	case spent(c.Code):
 		return "Nothing was stored. A new intent needs a new key."
+	case unconsumed(c.Code):
+		return "It is on the list of dead messages, where an operator can have it retried or discarded."
 	case c.Code == workflow.Internal:
 		return "The same request with the same key may succeed later; the cause is in the log of the node."
 	case c.Retry:

@@ -3,7 +3,7 @@
 //
 //	func main() { pawl.Main(order.Workflow(payments)) }
 //
-// The program then knows the commands serve, migrate, verify, diagram and
+// The program then knows the commands serve, ops, migrate, verify, diagram and
 // version. With no DATABASE_URL it runs a private PostgreSQL of its own.
 //
 // A program that needs more than that composes the same parts itself: [Command]

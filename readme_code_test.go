@@ -20,7 +20,7 @@ func TestREADMECodeRuns(t *testing.T) {
 		c := exec.CommandContext(t.Context(), program)
 		c.Env = append(os.Environ(), "DATABASE_URL="+pgtest.URL(t))
 		c.WaitDelay = time.Second
-		out, err := c.CombinedOutput()
+		out, err := c.Output()
 		const want = "requested 1 false\nrequested 1 true\ndays left: 22\napproved 3 \"P-18\" asked twice with one key: true\n"
 		if err != nil || string(out) != want {
 			t.Errorf("%v\n got %s\nwant %s", err, out, want)

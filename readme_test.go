@@ -40,7 +40,7 @@ func blocks(t *testing.T, text, language string) []string {
 		found = append(found, m[1])
 	}
 	if len(found) == 0 {
-		t.Fatalf("the README has no block of %s", language)
+		t.Fatalf("there is no block of %s", language)
 	}
 	return found
 }

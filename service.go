@@ -14,6 +14,9 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/metrics"
+	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -31,6 +34,11 @@ type Config struct {
 	// other programs of the user share and the last one stops; its data stays.
 	Database string
 
+	// Listen is the connection string for the one connection that hears other
+	// nodes' notifications, where Database leads through a pooler in transaction
+	// mode; see engine.Config. Default: as Database, or polling alone.
+	Listen string
+
 	// Schema is the PostgreSQL schema of the tables. Default "pawl".
 	Schema string
 
@@ -43,9 +51,22 @@ type Config struct {
 	// right for most.
 	InFlight engine.InFlightConfig
 
+	// Retention says how long events are kept, and whether this node removes what is
+	// past its time. The zero value is right for most.
+	Retention engine.RetentionConfig
+
+	// Sinks are the receivers of the events; see [relay.Sink]. Stop closes them.
+	Sinks []relay.Sink
+
 	// Rate is how many commands a second this node takes from each tenant over
 	// HTTP; more are refused with RateLimited. 0 is no limit.
 	Rate float64
+
+	// Inbox takes signed webhooks for these consumers, at POST /v1/inbox/{consumer}.
+	Inbox map[string]InboxConsumer
+
+	// Sources are where else messages come from, such as streams of a broker.
+	Sources []inbox.Source
 
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger
@@ -69,9 +90,17 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	// Before a database is started: what is wrong with the program needs none.
 	var mistakes []error
-	for _, w := range c.Workflows {
-		_, err := w.Build()
-		mistakes = append(mistakes, err)
+	var built []*workflow.Workflow
+	for _, source := range c.Workflows {
+		w, err := source.Build()
+		if err != nil {
+			mistakes = append(mistakes, err)
+			continue
+		}
+		built = append(built, w)
+	}
+	if len(mistakes) == 0 {
+		mistakes = append(mistakes, c.checkInbox(built))
 	}
 	return c, errors.Join(mistakes...)
 }
@@ -126,19 +155,22 @@ func (s *Service) start(ctx context.Context) (err error) {
 	if err := s.database.migrate(ctx, c.Schema, c.Log); err != nil {
 		return err
 	}
-	e, err := engine.New(engine.Config{Pool: s.database.pool, Workflows: c.Workflows, Schema: c.Schema, InFlight: c.InFlight, Log: c.Log})
+	e, err := engine.New(engine.Config{Pool: s.database.pool, Listen: c.Listen, Workflows: c.Workflows, Schema: c.Schema,
+		InFlight: c.InFlight, Retention: c.Retention, Sources: c.Sources, Sinks: c.Sinks, Log: c.Log})
 	if err != nil {
 		return err
 	}
+	s.engine = e
 	if err := e.Start(ctx); err != nil {
 		return err
 	}
-	s.engine = e
-	if s.api, err = api.New(e, api.Config{Logger: c.Log, Limits: api.Limits{Rate: c.Rate}}); err != nil {
+	requests := metrics.NewRequests()
+	measured := metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests)
+	if s.api, err = api.New(e, api.Config{Logger: c.Log, Limits: api.Limits{Rate: c.Rate}, Inbox: c.consumers(), Metrics: measured}); err != nil {
 		return err
 	}
 	s.server = &http.Server{
-		Handler:           s.api,
+		Handler:           requests.Observe(s.api),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/pgtest"
@@ -80,6 +81,27 @@ func TestServiceServesItsWorkflows(t *testing.T) {
 	cancel()
 	if err := s.Wait(ended); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestServiceIsMeasured(t *testing.T) {
+	s := service(t)
+	for range 2 {
+		if code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart); code != 201 {
+			t.Fatal(code, body)
+		}
+	}
+	code, body := request(t, "GET", s.URL()+"/metrics", "")
+	if code != 200 {
+		t.Fatal(code, body)
+	}
+	for _, want := range []string{
+		`pawl_commands_total{claim="replayed"} 1`, `pawl_keys{status="succeeded"} 1`, "go_goroutines ",
+		`pawl_http_requests_total{code="201",route="POST /v1/workflows/{workflow}/{transition}"} 2`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in\n%s", want, body)
+		}
 	}
 }
 
@@ -238,4 +260,14 @@ func TestAServiceLimitsTheRateOfEachTenant(t *testing.T) {
 		}
 	}
 	t.Error("there is no limit")
+}
+
+// What is said of retention reaches the engine, which refuses what cannot be.
+func TestAServicePassesOnHowLongEventsAreKept(t *testing.T) {
+	t.Parallel()
+	c := Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t), Address: "127.0.0.1:0", Log: quiet,
+		Retention: engine.RetentionConfig{Outbox: time.Hour}}
+	if _, err := Start(t.Context(), c); err == nil || !strings.Contains(err.Error(), "Config.Retention.Outbox is less than") {
+		t.Errorf("%v", err)
+	}
 }

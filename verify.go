@@ -2,7 +2,6 @@ package pawl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/progress"
-	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -55,28 +53,14 @@ type verification struct {
 	progress io.Writer
 }
 
-func (v *verification) run(ctx context.Context) (err error) {
-	c, err := v.config.withDefaults()
-	if err != nil {
-		return err
-	}
-	d, err := openDatabase(ctx, c.Database, c.Log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, d.close()) }()
-	if err := schema.Check(ctx, d.pool, c.Schema); err != nil {
-		return err
-	}
-	e, err := engine.New(engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log})
-	if err != nil {
-		return err
-	}
-	found, err := v.check(ctx, e)
-	if err != nil {
-		return err
-	}
-	return v.report(found)
+func (v *verification) run(ctx context.Context) error {
+	return withEngine(ctx, v.config, func(ctx context.Context, e *engine.Engine) error {
+		found, err := v.check(ctx, e)
+		if err != nil {
+			return err
+		}
+		return v.report(found)
+	})
 }
 
 func (v *verification) check(ctx context.Context, e *engine.Engine) (transitions.Verification, error) {

@@ -31,6 +31,16 @@ type Config struct {
 	// say nothing else.
 	Quick bool
 
+	// Large is with how many commands tables are loaded before, in a schema of their
+	// own, to measure on full tables beside empty ones, instead of all else. 0: none
+	// are. See [Load] for what is loaded.
+	Large int
+
+	// NATS is the URL of a server with JetStream, for the scenarios that need one,
+	// which are left out otherwise. Streams are made there, whose messages last for a
+	// minute.
+	NATS string
+
 	// Only selects the scenarios by name; nil selects all. Ratios and goals need
 	// the floor and the ceiling too.
 	Only *regexp.Regexp
@@ -68,8 +78,8 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.URL == "":
 		return c, errors.New("bench: Config.URL is required")
-	case c.Rounds < 0 || c.Duration < 0:
-		return c, errors.New("bench: Config.Rounds and Config.Duration cannot be negative")
+	case c.Rounds < 0 || c.Duration < 0 || c.Large < 0:
+		return c, errors.New("bench: Config.Rounds, Config.Duration and Config.Large cannot be negative")
 	}
 	return c, nil
 }
@@ -83,7 +93,10 @@ func Run(ctx context.Context, c Config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return run(ctx, c, scenarios(manySubscribers), out)
+	if c.Large > 0 {
+		return run(ctx, c, largeScenarios(), out)
+	}
+	return run(ctx, c, scenarios(manySubscribers, c.NATS != ""), out)
 }
 
 func run(ctx context.Context, c Config, list []*scenario, out io.Writer) (err error) {
@@ -96,10 +109,21 @@ func run(ctx context.Context, c Config, list []*scenario, out io.Writer) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, e.db.close(ctx)) }()
+	full := e
+	if c.Large > 0 {
+		if full, err = openFull(ctx, c, e, out); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, full.db.close(ctx)) }()
+	}
 	begun := time.Now()
 	for round := range c.Rounds {
 		for _, r := range results {
-			m, err := e.round(ctx, r.scenario)
+			on := e
+			if r.scenario.full {
+				on = full
+			}
+			m, err := on.round(ctx, r.scenario)
 			if err != nil {
 				return fmt.Errorf("bench: %s: %w", r.scenario.name, err)
 			}
@@ -126,7 +150,7 @@ func selected(c Config, list []*scenario) (results []*result) {
 }
 
 func newEnv(ctx context.Context, c Config) (*env, error) {
-	e := &env{pipeline: c.Pipeline, phases: phases{warm: c.Duration / 5, timed: c.Duration}}
+	e := &env{pipeline: c.Pipeline, nats: c.NATS, rounds: c.Rounds, phases: phases{warm: c.Duration / 5, timed: c.Duration}}
 	for i := range c.orders {
 		e.orders = append(e.orders, orderAt(i))
 	}

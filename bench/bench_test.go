@@ -12,13 +12,14 @@ import (
 
 	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox/sink/natstest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // smallConfig measures next to nothing, on few orders.
 func smallConfig(t *testing.T) Config {
-	c, err := Config{URL: pgtest.URL(t), Rounds: 1, Duration: 100 * time.Millisecond, orders: 1024}.withDefaults()
+	c, err := Config{URL: pgtest.DirectURL(t), Rounds: 1, Duration: 100 * time.Millisecond, orders: 1024}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,13 +32,17 @@ const smallCrowd = 10
 // Run itself counts the rows after every round, and fails if they are not as
 // many as were claimed; see the next test.
 func TestEveryScenarioCommitsWhatItClaims(t *testing.T) {
-	list := scenarios(smallCrowd)
+	nats := natstest.Start(t)
+	list := scenarios(smallCrowd, true)
 	for _, s := range list {
 		run := s.run
 		s.run = func(ctx context.Context, e *env) (*sample, error) {
 			m, err := run(ctx, e)
 			if err == nil && (m.commands == 0 || m.latency.n == 0) {
 				t.Errorf("%s: %d commands and %d latencies were measured", s.name, m.commands, m.latency.n)
+			}
+			if err == nil && m.relayed != nil && m.relayed.lag.n == 0 {
+				t.Errorf("%s: nothing was delivered", s.name)
 			}
 			if err == nil && m.stream != nil && (m.stream.lost != 0 || m.stream.disordered != 0 || m.stream.cut != 0 || m.stream.delivered == 0) {
 				t.Errorf("%s: %+v", s.name, *m.stream)
@@ -46,7 +51,9 @@ func TestEveryScenarioCommitsWhatItClaims(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := run(t.Context(), smallConfig(t), list, &out); err != nil {
+	c := smallConfig(t)
+	c.NATS = nats.URL()
+	if err := run(t.Context(), c, list, &out); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range list {
@@ -63,7 +70,7 @@ func TestARunThatClaimsACommandTooManyFails(t *testing.T) {
 	for _, name := range []string{floorOne, "ceiling: 2 connections", submitOne} {
 		c := smallConfig(t)
 		c.Only = regexp.MustCompile("^" + name + "$")
-		list := scenarios(smallCrowd)
+		list := scenarios(smallCrowd, false)
 		for _, s := range list {
 			honest := s.run
 			s.run = func(ctx context.Context, e *env) (*sample, error) {
@@ -81,6 +88,24 @@ func TestARunThatClaimsACommandTooManyFails(t *testing.T) {
 	}
 }
 
+func TestEveryScenarioOnFullTablesCommitsWhatItClaims(t *testing.T) {
+	c := smallConfig(t)
+	c.Large, c.Rounds = 20_000, 2
+	var out strings.Builder
+	if err := Run(t.Context(), c, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{fullMost, fullAny, fullReplays, nothingDue, halfPurging, "the engine itself purged", "Loaded 20,000 commands"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in the report", want)
+		}
+	}
+	noSchema(t, c.URL)
+	if t.Failed() {
+		t.Log("\n" + out.String())
+	}
+}
+
 // The ratios mean nothing unless all three write the same.
 func TestFloorAndCeilingWriteRowsOfTheEnginesSize(t *testing.T) {
 	c := smallConfig(t)
@@ -94,7 +119,7 @@ func TestFloorAndCeilingWriteRowsOfTheEnginesSize(t *testing.T) {
 		}
 	}()
 	sizes := map[string][4]float64{}
-	for _, s := range scenarios(smallCrowd) {
+	for _, s := range scenarios(smallCrowd, false) {
 		if s.name != floorOne && s.name != "ceiling: 2 connections" && s.name != submitOne {
 			continue
 		}
@@ -154,7 +179,7 @@ func noSchema(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	var n int
-	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname = $1", benchSchema).Scan(&n)
+	err = conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname IN ($1, $2)", benchSchema, fullSchema).Scan(&n)
 	if err := errors.Join(err, conn.Close(t.Context())); err != nil || n != 0 {
 		t.Errorf("%d schemas are left (%v)", n, err)
 	}

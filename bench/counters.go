@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/pause"
 )
 
 // poolName is the application name of the connections that do the work. The
@@ -71,7 +73,8 @@ func (d *database) count(ctx context.Context) (counters, error) {
 	last, err := d.read(ctx)
 	// Up to PostgreSQL 14 a collector process gathers them, which takes a moment.
 	for begun := time.Now(); err == nil && d.collects(); {
-		if err = pause(ctx, 600*time.Millisecond); err != nil {
+		if !pause.For(ctx, 600*time.Millisecond) {
+			err = ctx.Err()
 			break
 		}
 		var next counters
@@ -99,8 +102,8 @@ func (d *database) quiet(ctx context.Context) error {
 		if time.Since(begun) > quietLimit {
 			return errors.New("a Pawl engine is using this database; the counters would count its work too")
 		}
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
-			return err
+		if !pause.For(ctx, 10*time.Millisecond) {
+			return ctx.Err()
 		}
 	}
 }
@@ -113,13 +116,4 @@ func (d *database) read(ctx context.Context) (counters, error) {
 		err = d.admin.QueryRow(ctx, d.statements).Scan(&c.statements)
 	}
 	return c, err
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

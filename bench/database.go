@@ -22,10 +22,14 @@ const sequence = "pawl.floor_position"
 
 func in(sql string) string { return schema.In(benchSchema, sql) }
 
+// in puts the schema's name into a statement.
+func (d *database) in(sql string) string { return schema.In(d.schema, sql) }
+
 // database is the server as the bench sees it: one connection that prepares,
 // cleans and counts, and is idle while something is measured.
 type database struct {
 	url        string
+	schema     string
 	admin      *pgx.Conn
 	tables     string // all that hold data, for SQL
 	statements string // the query that counts statements; "" where the server does not
@@ -35,28 +39,34 @@ type database struct {
 
 // about is what of the server bears on the figures.
 type about struct {
-	version, fsync, synchronous, fullPages string
+	version, fsync, synchronous, fullPages, buffers string
 }
 
-func openDatabase(ctx context.Context, url string) (_ *database, err error) {
-	d := &database{url: url, checkpoint: true}
+func openDatabase(ctx context.Context, url string) (*database, error) {
+	d, err := connectDatabase(ctx, url, benchSchema)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.create(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("bench: prepare the database: %w", err), d.admin.Close(ctx))
+	}
+	return d, nil
+}
+
+// connectDatabase connects to the server and sees to it that no other bench uses
+// the schema.
+func connectDatabase(ctx context.Context, url, schemaName string) (_ *database, err error) {
+	d := &database{url: url, schema: schemaName, checkpoint: true}
 	if d.admin, err = d.connectAs(ctx, adminName); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("bench: prepare the database: %w", err), d.admin.Close(ctx))
-		}
-	}()
 	var free bool
-	if err = d.admin.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", benchSchema).Scan(&free); err != nil {
-		return nil, err
+	err = d.admin.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", schemaName).Scan(&free)
+	if err == nil && !free {
+		err = errors.New("another bench is running in it")
 	}
-	if !free {
-		return nil, errors.New("another bench is running in it")
-	}
-	if err = d.create(ctx); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("bench: prepare the database: %w", err), d.admin.Close(ctx))
 	}
 	return d, nil
 }
@@ -70,20 +80,25 @@ func (d *database) create(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	if _, err := schema.Migrate(ctx, pool, benchSchema); err != nil {
+	if _, err := schema.Migrate(ctx, pool, d.schema); err != nil {
 		return err
 	}
-	if _, err := d.admin.Exec(ctx, in("CREATE SEQUENCE "+sequence)); err != nil {
-		return err
-	}
+	return d.ready(ctx)
+}
+
+// ready readies the tables, whoever made them, and finds out about the server.
+func (d *database) ready(ctx context.Context) error {
 	// What is written by hand claims a command within its transaction, and is in no
 	// phase then; that should not cost the floor a write to more indexes.
-	if _, err := d.admin.Exec(ctx, in("ALTER TABLE pawl.command DROP CONSTRAINT command_phase, DROP CONSTRAINT command_lease")); err != nil {
+	if _, err := d.admin.Exec(ctx, d.in("ALTER TABLE pawl.command DROP CONSTRAINT command_phase, DROP CONSTRAINT command_lease")); err != nil {
+		return err
+	}
+	if _, err := d.admin.Exec(ctx, d.in("CREATE SEQUENCE "+sequence)); err != nil {
 		return err
 	}
 	// Autovacuum would come at its own time, to some scenarios and not to others.
-	_, err = d.admin.Exec(ctx, in(`DO $$ DECLARE t regclass; BEGIN
-		FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = '`+benchSchema+`'::regnamespace LOOP
+	_, err := d.admin.Exec(ctx, d.in(`DO $$ DECLARE t regclass; BEGIN
+		FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = '`+d.schema+`'::regnamespace LOOP
 			EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', t);
 		END LOOP; END $$`))
 	if err != nil {
@@ -91,12 +106,12 @@ func (d *database) create(ctx context.Context) error {
 	}
 	const tables = `SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
 		WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = $1::regnamespace AND relname NOT IN ('migration', 'definition')`
-	if err := d.admin.QueryRow(ctx, tables, benchSchema).Scan(&d.tables); err != nil {
+	if err := d.admin.QueryRow(ctx, tables, d.schema).Scan(&d.tables); err != nil {
 		return err
 	}
 	const settings = `SELECT current_setting('server_version'), current_setting('fsync'),
-		current_setting('synchronous_commit'), current_setting('full_page_writes')`
-	if err := d.admin.QueryRow(ctx, settings).Scan(&d.about.version, &d.about.fsync, &d.about.synchronous, &d.about.fullPages); err != nil {
+		current_setting('synchronous_commit'), current_setting('full_page_writes'), current_setting('shared_buffers')`
+	if err := d.admin.QueryRow(ctx, settings).Scan(&d.about.version, &d.about.fsync, &d.about.synchronous, &d.about.fullPages, &d.about.buffers); err != nil {
 		return err
 	}
 	d.statements = d.findStatements(ctx)
@@ -104,7 +119,7 @@ func (d *database) create(ctx context.Context) error {
 }
 
 func (d *database) drop(ctx context.Context) error {
-	_, err := d.admin.Exec(ctx, "DROP SCHEMA IF EXISTS "+benchSchema+" CASCADE")
+	_, err := d.admin.Exec(ctx, "DROP SCHEMA IF EXISTS "+d.schema+" CASCADE")
 	return err
 }
 
@@ -142,19 +157,21 @@ func (d *database) connectAs(ctx context.Context, name string) (*pgx.Conn, error
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// empty empties all tables. The checkpoint stands before it, so that a scenario
+// check makes a checkpoint. It stands before everything else, so that a scenario
 // neither writes the pages of the one before nor, of the rows that are prepared
-// now, full pages into the log.
-func (d *database) empty(ctx context.Context) error {
-	if d.checkpoint {
-		_, err := d.admin.Exec(ctx, "CHECKPOINT")
-		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42501" {
-			d.checkpoint, err = false, nil // it takes a superuser
-		}
-		if err != nil {
-			return err
-		}
+// then, full pages into the log.
+func (d *database) check(ctx context.Context) error {
+	if !d.checkpoint {
+		return nil
 	}
+	_, err := d.admin.Exec(ctx, "CHECKPOINT")
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42501" {
+		d.checkpoint, err = false, nil // it takes a superuser
+	}
+	return err
+}
+
+func (d *database) empty(ctx context.Context) error {
 	_, err := d.admin.Exec(ctx, "TRUNCATE "+d.tables)
 	return err
 }
@@ -165,36 +182,6 @@ func (d *database) settle(ctx context.Context, head int64) error {
 	if _, err := d.admin.Exec(ctx, "VACUUM (ANALYZE) "+d.tables); err != nil {
 		return err
 	}
-	_, err := d.admin.Exec(ctx, in("SELECT setval('"+sequence+"', $1)"), max(head, 1))
+	_, err := d.admin.Exec(ctx, d.in("SELECT setval('"+sequence+"', $1)"), max(head, 1))
 	return err
-}
-
-// stored is what the tables hold.
-type stored struct {
-	commands, versions, audit, events, positions, head int64
-}
-
-const storedSQL = `SELECT (SELECT count(*) FROM pawl.command WHERE status = 'succeeded'),
-	(SELECT coalesce(sum(version), 0)::bigint FROM pawl.instance),
-	(SELECT count(*) FROM pawl.audit), (SELECT count(*) FROM pawl.outbox),
-	(SELECT count(*) FROM (SELECT DISTINCT a.position FROM pawl.audit a JOIN pawl.outbox o
-		ON o.tenant = a.tenant AND o.position = a.position AND o.instance = a.instance AND o.version = a.version) p),
-	(SELECT coalesce(sum(head), 0)::bigint FROM pawl.log)`
-
-// verify checks that the tables hold so many commands, and transitions with each
-// its version, its audit row, its event and a position of its own, and nothing
-// else; and that the log's head says so too, where there is one.
-func (d *database) verify(ctx context.Context, commands, n int64, headed bool) error {
-	var s stored
-	if err := d.admin.QueryRow(ctx, in(storedSQL)).Scan(&s.commands, &s.versions, &s.audit, &s.events, &s.positions, &s.head); err != nil {
-		return fmt.Errorf("count the rows: %w", err)
-	}
-	want := stored{commands, n, n, n, n, n}
-	if !headed {
-		want.head = s.head
-	}
-	if s != want {
-		return fmt.Errorf("the tables do not hold what was claimed to be committed: %d commands, %d transitions, but found %+v", commands, n, s)
-	}
-	return nil
 }

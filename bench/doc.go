@@ -36,4 +36,22 @@
 //
 // Floor and ceiling write rows of the same size as the engine; a test compares
 // them.
+//
+// # The relay
+//
+// A backlog is what is there when an engine with a sink starts; the rate is that
+// of events that its receiver has. What following costs is Submit with and without
+// a sink. Receivers are in this program, but for NATS, which is a server beside it
+// (internal/withnats), and share the machine with everything else.
+//
+// # Full tables
+//
+// With Config.Large a run loads tables with that many commands ([Load]), and does
+// the same on these and on empty ones in turns. Each time callers get orders that
+// are new to the full tables. So both write to pages that were changed since the
+// checkpoint, and what is compared is the size of the tables; the lines for any
+// instance and old keys say what it costs to go anywhere in them.
+//
+// Half of its rate is open loop: calls are made at fixed times whether those before
+// were answered or not, and latency counts from then.
 package bench

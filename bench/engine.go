@@ -11,14 +11,15 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// engine starts an engine as a program would. end stops it and closes its
-// connections.
-func (e *env) engine(ctx context.Context, c engine.Config) (_ *engine.Engine, end func(), err error) {
+// engine starts an engine as a program would; purging says whether it does what
+// is due, too. end stops it and closes its connections.
+func (e *env) engine(ctx context.Context, c engine.Config, purging bool) (_ *engine.Engine, end func(), err error) {
 	pool, err := e.db.pool(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	c.Pool, c.Schema, c.Workflows, c.Pipeline = pool, benchSchema, []workflow.Source{definition}, e.pipeline
+	c.Pool, c.Schema, c.Workflows, c.Pipeline = pool, e.db.schema, []workflow.Source{definition}, e.pipeline
+	c.Retention.Off = !purging            // what is purged, and when, is for the scenario to say
 	c.Log = slog.New(slog.DiscardHandler) // what goes wrong is an error of the round
 	eng, err := engine.New(c)
 	if err == nil {
@@ -133,7 +134,7 @@ func submittingMany(name string, callers int, of commander, isReplay bool) *scen
 func engineScenario(name, floor string, callers int, isReplay bool, of func(e *env, eng *engine.Engine, number int) caller) *scenario {
 	return &scenario{name: name, section: theEngine, floor: floor, replays: isReplay,
 		run: closedLoop(func(ctx context.Context, e *env) ([]caller, func(), error) {
-			eng, end, err := e.engine(ctx, engine.Config{})
+			eng, end, err := e.engine(ctx, engine.Config{}, false)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -43,11 +43,11 @@ func awaiting(name, floor string, callers int) *scenario {
 func awaitingElsewhere(name string, callers int) *scenario {
 	return &scenario{name: name, section: theEngine, steps: 2,
 		run: closedLoop(func(ctx context.Context, e *env) ([]caller, func(), error) {
-			works, endWorks, err := e.engine(ctx, engine.Config{})
+			works, endWorks, err := e.engine(ctx, engine.Config{}, false)
 			if err != nil {
 				return nil, nil, err
 			}
-			waits, endWaits, err := e.engine(ctx, engine.Config{InFlight: engine.InFlightConfig{Workers: -1}})
+			waits, endWaits, err := e.engine(ctx, engine.Config{InFlight: engine.InFlightConfig{Workers: -1}}, false)
 			if err != nil {
 				endWorks()
 				return nil, nil, err

@@ -18,6 +18,8 @@ type sample struct {
 	latency  *histogram    // of the calls in the measured time
 	cost     cost          // of all commands
 	stream   *delivery     // of a scenario with subscribers
+	relayed  *relayed      // of a scenario with sinks
+	purged   float64       // commands a second that were purged beside it
 }
 
 func (s *sample) rate() float64 { return float64(s.commands) / s.took.Seconds() }
@@ -59,13 +61,18 @@ func phase(ctx context.Context, callers []caller, d time.Duration) (*sample, err
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
+	return sum(tallies, took), nil
+}
+
+// sum is what all callers did together.
+func sum(tallies []tally, took time.Duration) *sample {
 	s := &sample{took: took, latency: newHistogram()}
 	for _, t := range tallies {
 		s.all += t.commands
 		s.latency.merge(t.latency)
 	}
 	s.commands = s.all
-	return s, nil
+	return s
 }
 
 // tally is what one caller did in one phase.

@@ -106,7 +106,10 @@ func TestAMissedGoalIsWrittenDown(t *testing.T) {
 	var b strings.Builder
 	r.goals(&b)
 	for i, line := range strings.Split(strings.TrimSpace(b.String()), "\n")[1:] {
-		want := []string{"missed", "missed", "reached", "not run", "reached", "missed", "missed", "reached", "not run", "not run", "not run"}[i]
+		want := "not run"
+		if measured := []string{"missed", "missed", "reached", "not run", "reached", "missed", "not run", "missed", "reached"}; i < len(measured) {
+			want = measured[i]
+		}
 		if !strings.HasPrefix(strings.TrimSpace(line), want) {
 			t.Errorf("%q should begin with %s", line, want)
 		}

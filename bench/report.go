@@ -29,6 +29,15 @@ stmts, tx, WAL B: statements (BEGIN and COMMIT count), transactions and bytes of
 Every round's rows were counted: what is claimed above is in the tables.
 `
 
+// largeNotes are tableNotes for a run on full tables.
+const largeNotes = `
+rate: commands a second, the median of the rounds (least–most). p50, p99: of one call; at half of the rate, from when the call was due.
+stmts, tx, WAL B: statements (BEGIN and COMMIT count), transactions and bytes of write-ahead log, for each command.
+× same: against the same on empty tables; with a purge, against the same without. Ratios are the medians of the rounds' own ratios.
+Callers have 10,240 orders of their own, placed since the checkpoint. "Any instance" is any of the loaded ones: most commands find
+pages that nobody has changed since the checkpoint, which go to the log in full; see WAL B. "Old keys" are any of the loaded ones.
+`
+
 const streamNotes = `
 p50, p99: from the decision of a transition (so with its commit) to the moment that a subscriber has its event. Lost, out of
 order and cut off are sums over all subscribers and rounds; lost is what had not come long after the last commit.
@@ -44,17 +53,21 @@ func (r *report) write(out io.Writer) error {
 	var b strings.Builder
 	r.header(&b)
 	r.table(&b)
+	r.purges(&b)
+	r.sinks(&b)
 	r.streams(&b)
 	r.goals(&b)
-	b.WriteString(peersNote)
+	if r.config.Large == 0 {
+		b.WriteString(peersNote)
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
 func (r *report) header(b *strings.Builder) {
 	a := r.about
-	fmt.Fprintf(b, "PostgreSQL %s, fsync %s, synchronous_commit %s, full_page_writes %s; %s, %d cores for everything; %s.\n",
-		a.version, a.fsync, a.synchronous, a.fullPages, runtime.Version(), runtime.NumCPU(),
+	fmt.Fprintf(b, "PostgreSQL %s, fsync %s, synchronous_commit %s, full_page_writes %s, shared_buffers %s; %s, %d cores for everything; %s.\n",
+		a.version, a.fsync, a.synchronous, a.fullPages, a.buffers, runtime.Version(), runtime.NumCPU(),
 		counted(r.config.Rounds, "round")+" of "+r.config.Duration.String()+", "+r.took.Round(time.Second).String()+" in all")
 	if a.fsync != "on" || a.synchronous == "off" {
 		b.WriteString("These commits are not durable, and the figures say nothing about those that are.\n")
@@ -89,7 +102,11 @@ func (r *report) table(b *strings.Builder) {
 		return
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\trate/s\tleast–most\tp50\tp99\tstmts\ttx\tWAL B\t× floor\t× ceiling\t")
+	beside, notes := "floor\t× ceiling", tableNotes
+	if r.config.Large > 0 {
+		beside, notes = "same\t× ceiling", largeNotes
+	}
+	fmt.Fprintf(w, "\trate/s\tleast–most\tp50\tp99\tstmts\ttx\tWAL B\t× %s\t\n", beside)
 	ceiling := r.ceiling()
 	last := lines[0].scenario.section
 	for _, line := range lines {
@@ -109,7 +126,22 @@ func (r *report) table(b *strings.Builder) {
 			orDash("%.2f")(compare(line, ceiling, (*sample).rate)))
 	}
 	_ = w.Flush() // into memory
-	b.WriteString(tableNotes)
+	b.WriteString(notes)
+}
+
+// purges says how fast was purged beside the scenarios that did.
+func (r *report) purges(b *strings.Builder) {
+	for _, line := range r.results {
+		var rates []float64
+		for _, s := range line.samples {
+			if s.purged > 0 {
+				rates = append(rates, s.purged)
+			}
+		}
+		if len(rates) > 0 {
+			fmt.Fprintf(b, "%s: the engine itself purged %s a second.\n", line.scenario.name, whole(median(rates)))
+		}
+	}
 }
 
 func (r *report) streams(b *strings.Builder) {
@@ -129,6 +161,31 @@ func (r *report) streams(b *strings.Builder) {
 	}
 	_ = w.Flush() // into memory
 	b.WriteString(streamNotes)
+}
+
+// sinks says how far behind the sinks were that followed.
+func (r *report) sinks(b *strings.Builder) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	head := "\nSinks\tlag p50\tp99\tbehind in the end\t\n"
+	for _, line := range r.results {
+		if len(line.samples) == 0 || line.samples[0].relayed == nil {
+			continue
+		}
+		fmt.Fprint(w, head)
+		head = ""
+		behind := line.over(func(s *sample) float64 { return float64(s.relayed.behind) })
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", line.scenario.name, brief(line.lag(0.50)), brief(line.lag(0.99)), whole(median(behind)))
+	}
+	_ = w.Flush() // into memory
+	if head == "" {
+		b.WriteString("lag: from the decision of a transition (so with its commit) to the end of its delivery. A dead sink is not counted.\n")
+	}
+}
+
+// lag is how long after its decision an event was delivered, as the median of the
+// rounds.
+func (r *result) lag(q float64) time.Duration {
+	return time.Duration(median(r.over(func(s *sample) float64 { return float64(s.relayed.lag.quantile(q)) })))
 }
 
 // total sums a figure of the deliveries of all rounds.

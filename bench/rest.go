@@ -23,7 +23,7 @@ import (
 // serve starts an engine and a real server of its API on the loopback
 // interface. end stops both.
 func (e *env) serve(ctx context.Context, c engine.Config) (_ *engine.Engine, address string, end func(), err error) {
-	eng, stop, err := e.engine(ctx, c)
+	eng, stop, err := e.engine(ctx, c, false)
 	if err != nil {
 		return nil, "", nil, err
 	}

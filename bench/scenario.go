@@ -16,6 +16,8 @@ type scenario struct {
 	replays bool   // it asks again what is done already, and writes nothing
 	ceiling bool   // others are compared with it
 	offLog  bool   // it does not move the log's head
+	flips   int    // how often each order is flipped before; 0 is never, or once for replays
+	full    bool   // it runs on full tables
 	steps   int64  // transitions of one command; 0 is 1
 	run     func(ctx context.Context, e *env) (*sample, error)
 }
@@ -26,6 +28,7 @@ const (
 	theFloor section = iota
 	theCeiling
 	theEngine
+	theRelay
 	theAPI
 	theStreams
 )
@@ -34,8 +37,13 @@ const (
 type env struct {
 	db       *database
 	pipeline engine.PipelineConfig
+	first    int     // the number of the first order
 	orders   []order // they exist, at version 1
 	phases   phases
+	nats     string
+	past     *past   // what was loaded; nil: nothing, and every round begins with empty tables
+	rounds   int     // that are run of every scenario
+	half     float64 // of the rate that was reached last, commands a second
 	flip     *specimen
 	note     *specimen
 }
@@ -61,21 +69,30 @@ func share(orders []order, i, n int) []order {
 
 // prepare fills empty tables with the orders, each placed through the engine,
 // and returns how many transitions that took. Where they are to be replayed,
-// each is flipped once besides.
+// each is flipped once besides. Full tables get orders that they do not have yet;
+// these are flipped too, so that the pages where their keys belong, which are as
+// many as the orders, were changed since the checkpoint.
 func (e *env) prepare(ctx context.Context, s *scenario) (n int64, err error) {
-	if err := e.db.empty(ctx); err != nil {
+	if err := e.db.check(ctx); err != nil {
 		return 0, err
 	}
-	commands := make([]transitions.Command, 0, 2*len(e.orders))
+	if e.past != nil {
+		e.renew()
+	} else if err := e.db.empty(ctx); err != nil {
+		return 0, err
+	}
+	turns := s.flips
+	if turns == 0 && (s.replays || e.past != nil) {
+		turns = 1
+	}
+	commands := make([]transitions.Command, 0, (1+turns)*len(e.orders))
 	for i := range e.orders {
-		commands = append(commands, placeAt(i))
+		commands = append(commands, placeAt(e.first+i))
 	}
-	if s.replays {
-		for i := range e.orders {
-			commands = append(commands, change(flipping, &e.orders[i], commandKey(1, i)))
-		}
+	for n := range turns * len(e.orders) {
+		commands = append(commands, change(flipping, &e.orders[n%len(e.orders)], commandKey(1, n)))
 	}
-	eng, end, err := e.engine(ctx, engine.Config{})
+	eng, end, err := e.engine(ctx, engine.Config{}, false)
 	if err != nil {
 		return 0, err
 	}
@@ -89,9 +106,24 @@ func (e *env) prepare(ctx context.Context, s *scenario) (n int64, err error) {
 	return n, e.db.settle(ctx, n)
 }
 
+// renew takes other orders, with numbers that no order has had.
+func (e *env) renew() {
+	e.first = max(e.first+len(e.orders), e.past.instances)
+	for i := range e.orders {
+		e.orders[i] = orderAt(e.first + i)
+	}
+}
+
 // round measures a scenario once, and checks that what it claims to have
 // committed is there.
 func (e *env) round(ctx context.Context, s *scenario) (*sample, error) {
+	var base int64 // transitions that full tables hold before
+	if e.past != nil {
+		var err error
+		if base, err = e.db.head(ctx); err != nil {
+			return nil, err
+		}
+	}
 	prepared, err := e.prepare(ctx, s)
 	if err != nil {
 		return nil, err
@@ -112,6 +144,9 @@ func (e *env) round(ctx context.Context, s *scenario) (*sample, error) {
 	var all int64
 	if !s.replays {
 		all = m.all
+	}
+	if e.past != nil {
+		return m, e.db.verifySince(ctx, base, prepared+all)
 	}
 	return m, e.db.verify(ctx, prepared+all, prepared+all*max(s.steps, 1), !s.offLog)
 }

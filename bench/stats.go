@@ -55,3 +55,5 @@ func compare(a, b *result, value func(*sample) float64) (float64, bool) {
 }
 
 func p50(s *sample) float64 { return float64(s.latency.quantile(0.50)) }
+
+func p99(s *sample) float64 { return float64(s.latency.quantile(0.99)) }

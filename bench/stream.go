@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -81,8 +82,8 @@ func paced(next func() transitions.Command, eng *engine.Engine, i, rate int) cal
 	gap := time.Second * pacedCallers / time.Duration(rate)
 	due := time.Now().Add(gap * time.Duration(i) / pacedCallers)
 	return func(ctx context.Context) (int, error) {
-		if err := pause(ctx, time.Until(due)); err != nil {
-			return 0, err
+		if !pause.For(ctx, time.Until(due)) {
+			return 0, ctx.Err()
 		}
 		due = due.Add(gap)
 		r, err := eng.Submit(ctx, next())
@@ -113,8 +114,8 @@ func (c *crowd) join(ctx context.Context, address string, head int64) error {
 // the time for it.
 func (c *crowd) await(ctx context.Context, position int64) error {
 	for begun := time.Now(); time.Since(begun) < deliveryLimit; {
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
-			return err
+		if !pause.For(ctx, 10*time.Millisecond) {
+			return ctx.Err()
 		}
 		waiting := false
 		for _, s := range c.members {

@@ -65,7 +65,7 @@ var definition = workflow.Define(workflowName, 1,
 		o.Note, o.By = p.Note, p.By
 		c.Goto(flipped(c.State()))
 		return nil
-	}).Or(statePlaced),
+	}).Or(statePlaced).Receive(desk, fromDesk),
 	workflow.On(noting, workflow.From(statePlaced, stateHeld), workflow.Stay, func(_ *workflow.Call, o *orderData, p changePayload) error {
 		o.Note, o.By = p.Note, p.By
 		return nil

@@ -7,8 +7,18 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// replay is how long an answer is replayed, as engines do unless told otherwise.
+// replay is how long an answer is replayed where its workflow does not say it, as
+// engines do unless told otherwise.
 const replay = 24 * time.Hour
+
+// horizons are how long the keys of a workflow are good for.
+func (s *Sim) horizons(name string) workflow.Horizons {
+	var declared workflow.Horizons
+	if w := s.version(name, 0); w != nil {
+		declared = w.Horizons
+	}
+	return declared.Resolve(replay)
+}
 
 // commit decides a command and takes over what it decides, as the pipeline of an
 // engine does in a transaction.
@@ -60,7 +70,8 @@ func (s *Sim) take(p *transitions.Prepared, d *transitions.Decision) transitions
 		receipt.Body = transitions.WithPosition(d.Body, receipt.Position)
 	}
 	c := s.own(p)
-	s.settle(c, &transitions.Target{Status: d.Status, Code: d.Code, Body: d.Body, Version: d.Entry.Version, Flight: d.Flight}, receipt.Position)
+	s.settle(c, &transitions.Target{Status: d.Status, Code: d.Code, Body: d.Body, Version: d.Entry.Version, Flight: d.Flight,
+		Workflow: p.Workflow, Keep: transitions.Keep{Replay: p.Replay, Tombstone: p.Tombstone, Answer: d.Answer}}, receipt.Position)
 	s.follow(p, d, receipt.Position)
 	for _, child := range d.Children {
 		s.take(child.Prepared, &child.Decision)
@@ -112,7 +123,7 @@ func (s *Sim) settle(c *command, t *transitions.Target, position int64) {
 		return
 	}
 	delete(s.flying, c.ref())
-	c.Phase, c.Request, c.Code, c.Body, c.FinishedAt, c.ExpiresAt = "", nil, t.Code, t.Body, s.now, s.now.Add(replay)
+	c.Phase, c.Request, c.Code, c.Body, c.FinishedAt, c.ExpiresAt = "", nil, t.Code, t.Body, s.now, t.Keep.Until(s.horizons(t.Workflow), s.now)
 }
 
 // follow does what a decision makes of other commands.

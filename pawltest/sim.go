@@ -140,6 +140,9 @@ func (s *Sim) Submit(c transitions.Command) (transitions.Receipt, error) {
 	if len(versions) == 0 {
 		return transitions.Receipt{}, workflow.Errorf(workflow.WorkflowNotFound, "there is no workflow %q", c.Workflow)
 	}
+	if err := c.CheckKeep(s.horizons(c.Workflow)); err != nil {
+		return transitions.Receipt{}, err
+	}
 	p, err := transitions.Prepare(c, versions[0], s.newID, versions[1:]...)
 	if err != nil {
 		return transitions.Receipt{}, err

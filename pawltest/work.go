@@ -140,7 +140,7 @@ func (s *Sim) work(c *command) {
 
 // claim takes the lease of a command.
 func (s *Sim) claim(c *command) *transitions.InFlight {
-	taken := ""
+	taken, due := "", c.RunAt
 	if c.Status == transitions.Processing {
 		taken = c.ClaimedBy
 		c.Failures++
@@ -150,17 +150,17 @@ func (s *Sim) claim(c *command) *transitions.InFlight {
 	c.Attempt++
 	c.Revision++
 	f := c.Flight(c.tenant)
-	f.TakenFrom = taken
+	f.TakenFrom, f.RunAt = taken, due
 	if inst := s.instances[address{c.tenant, c.Instance}]; inst != nil {
-		f.Definition, f.Data = inst.Definition, inst.Data
+		f.Definition, f.Data, f.Paused = inst.Definition, inst.Data, inst.Paused
 	}
 	return f
 }
 
 // decide decides a scheduled command.
 func (s *Sim) decide(c *command, f *transitions.InFlight) transitions.Verdict {
-	if f.CancelledBy != "" {
-		return f.Cancelled()
+	if v, decided := f.BeforeDue(s.horizons(f.Workflow).Replay, s.now); decided {
+		return v
 	}
 	versions := s.workflows[c.Workflow]
 	if len(versions) == 0 {
@@ -192,7 +192,7 @@ func (s *Sim) attempt(c *command, f *transitions.InFlight) (v transitions.Verdic
 	if work == nil {
 		return f.NotHere(), false
 	}
-	if v, decided := f.Before(work); decided {
+	if v, decided := f.Before(work, s.horizons(f.Workflow).Replay, s.now); decided {
 		return v, false
 	}
 	asked, err := f.Asked()

@@ -50,6 +50,7 @@ func Workflow(payments Payments) *workflow.Definition[Order] {
 			Retry(patience).Timeout(5*time.Second).
 			Doc("The customer pays. Whose payment fails may try another way."),
 		workflow.On("cancel", workflow.From(Placed, Paying, PaymentFailed), Cancelled, cancel).
+			Receive(PaymentNotices, workflow.JSON(abandoned)).
 			Doc("The order is given up before it is paid. A payment under way is stopped, and given back if it happens all the same."),
 		workflow.On("expire", unpaid, Cancelled, expire).Role(Clock).
 			Doc("The order was not paid in time."),

@@ -22,6 +22,8 @@ import (
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/inbox/signature"
+	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -74,7 +76,13 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, bank.Stop()) }()
-	service, err := serve(ctx, c, st, bank)
+	books, err := startBookkeeping(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, books.stop()) }()
+	secret := signature.NewSecret()
+	service, err := serve(ctx, c, st, bank, books, secret)
 	if err != nil {
 		return err
 	}
@@ -86,9 +94,9 @@ func Run(ctx context.Context, c Config) (err error) {
 	p.aside("serving at %s, with a payment provider at %s", service.URL(), bank.URL())
 	p.aside("> is sent, < is received, = was checked")
 
-	s := newStory(service, st, bank, p)
+	s := newStory(service, st, bank, books, secret, p)
 	for _, chapter := range []func(context.Context) error{
-		s.order, s.payment, s.cancellation, s.death, s.reservation, s.fine, s.crowd, s.audit,
+		s.order, s.payment, s.cancellation, s.notice, s.death, s.delivery, s.reservation, s.fine, s.crowd, s.audit,
 		func(ctx context.Context) error { return s.log(ctx, c.Data, cmp.Or(c.Events, DefaultEvents)) },
 	} {
 		if err := chapter(ctx); err != nil {
@@ -99,18 +107,24 @@ func Run(ctx context.Context, c Config) (err error) {
 	if c.Once || p.err != nil {
 		return p.err
 	}
-	p.explore(service.URL(), bank.URL())
+	p.explore(service.URL(), bank.URL(), st.operators())
 	return errors.Join(p.err, service.Wait(ctx))
 }
 
 // serve starts the service. The usual port may be taken, by a service in real
 // use for instance; then another will do, unless this one was asked for.
-func serve(ctx context.Context, c Config, st *stage, bank *shop.Provider) (*pawl.Service, error) {
+func serve(ctx context.Context, c Config, st *stage, bank *shop.Provider, books *bookkeeping, secret signature.Secret) (*pawl.Service, error) {
+	sink, err := books.sink()
+	if err != nil {
+		return nil, err
+	}
 	config := pawl.Config{
 		Workflows: []workflow.Source{order.Workflow(&provider.Client{URL: bank.URL()}), fines.Workflow, reservations},
 		Database:  st.url,
 		Schema:    st.schema,
 		Address:   c.Address,
+		Sinks:     []relay.Sink{sink},
+		Inbox:     map[string]pawl.InboxConsumer{order.PaymentNotices: {Secrets: []signature.Secret{secret}}},
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	host, _, err := net.SplitHostPort(pawl.DefaultAddress)

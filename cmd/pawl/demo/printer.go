@@ -3,6 +3,7 @@ package demo
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 )
 
@@ -63,8 +64,9 @@ func (p *printer) held(format string, args ...any) {
 	p.printf("     %s %s\n", p.paint(green, "="), fmt.Sprintf(format, args...))
 }
 
-// explore says what can be tried while the service is up.
-func (p *printer) explore(url, bank string) {
+// explore says what can be tried while the service is up. operators are the flags of
+// an operator's command.
+func (p *printer) explore(url, bank, operators string) {
 	p.printf(`
 The service stays up until you press Ctrl-C. Its tables hold what you have just
 seen. In another terminal, try:
@@ -82,5 +84,11 @@ seen. In another terminal, try:
     -H 'Prefer: wait=10' -d '{"method":"card"}'
   curl %[2]s/ledger
 
-`, url, bank)
+What operators see:
+
+  %[3]s ops keys %[4]s
+  %[3]s ops sinks list %[4]s
+  %[3]s ops inbox list %[4]s
+
+`, url, bank, os.Args[0], operators)
 }

@@ -22,7 +22,7 @@ type stage struct {
 	url    string // of the database
 	schema string
 	local  *localpg.Server
-	lock   *pgx.Conn     // holds the demo's lock: a second demo would drop the first one's tables
+	lock   *pgx.Conn     // holds the demo's lock, in a transaction: a second demo would drop the first one's tables
 	pool   *pgxpool.Pool // for what no interface of Pawl can do
 }
 
@@ -47,7 +47,7 @@ func openStage(ctx context.Context, url string, p *printer) (_ *stage, err error
 	if err := st.takeLock(ctx); err != nil {
 		return nil, err
 	}
-	if err := st.clear(ctx, p); err != nil {
+	if err := st.clear(ctx, url, p); err != nil {
 		return nil, err
 	}
 	if st.pool, err = pgxpool.New(ctx, st.url); err != nil {
@@ -56,9 +56,14 @@ func openStage(ctx context.Context, url string, p *printer) (_ *stage, err error
 	return st, nil
 }
 
+// takeLock takes the lock in a transaction that stays open: behind a pooler a
+// session is not ours.
 func (st *stage) takeLock(ctx context.Context) error {
 	var free bool
-	err := st.lock.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", name).Scan(&free)
+	_, err := st.lock.Exec(ctx, "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
+	if err == nil {
+		err = st.lock.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))", name).Scan(&free)
+	}
 	if err != nil {
 		return fmt.Errorf("take the demo's lock: %w", err)
 	}
@@ -69,7 +74,12 @@ func (st *stage) takeLock(ctx context.Context) error {
 }
 
 // clear drops what an earlier demo left.
-func (st *stage) clear(ctx context.Context, p *printer) error {
+func (st *stage) clear(ctx context.Context, url string, p *printer) (err error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return fmt.Errorf("connect to the database: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
 	statements := []string{"DROP SCHEMA IF EXISTS " + name + " CASCADE"}
 	what := "schema"
 	if st.local != nil {
@@ -78,12 +88,21 @@ func (st *stage) clear(ctx context.Context, p *printer) error {
 		what = "database"
 	}
 	for _, sql := range statements {
-		if _, err := st.lock.Exec(ctx, sql); err != nil {
+		if _, err := conn.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("make the %s %s anew: %w", what, name, err)
 		}
 	}
 	p.aside("made the %s %s anew", what, name)
 	return nil
+}
+
+// operators is how an operator's command finds what was shown, as flags. The address
+// of a database that somebody named is not printed: it may have a password.
+func (st *stage) operators() string {
+	if st.local == nil {
+		return "--schema " + st.schema + "  # on the same --database"
+	}
+	return "--database '" + st.url + "'"
 }
 
 func (st *stage) close() error {

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/cmd/pawl/shop"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inbox/signature"
 )
 
 // story is what has been told so far.
@@ -20,15 +21,17 @@ type story struct {
 	url     string // of the service
 	engine  *engine.Engine
 	stage   *stage
-	bank    *shop.Provider // where orders are paid
+	bank    *shop.Provider   // where orders are paid
+	books   *bookkeeping     // which is told of them
+	secret  signature.Secret // what the bank signs its notices with
 	client  *http.Client
 	steps   int               // counts what was told
 	answers map[string]answer // that later exchanges are compared with
 }
 
-func newStory(service *pawl.Service, st *stage, bank *shop.Provider, p *printer) *story {
+func newStory(service *pawl.Service, st *stage, bank *shop.Provider, books *bookkeeping, secret signature.Secret, p *printer) *story {
 	return &story{
-		printer: p, url: service.URL(), engine: service.Engine(), stage: st, bank: bank, answers: map[string]answer{},
+		printer: p, url: service.URL(), engine: service.Engine(), stage: st, bank: bank, books: books, secret: secret, answers: map[string]answer{},
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: crowd}},
 	}
 }

@@ -162,9 +162,9 @@ const casesSQL = `SELECT business_key, state, version, data::text FROM pawl.inst
 
 // cases compares the page's instances.
 func (c *checker) cases(ctx context.Context) error {
-	ids := make([]uuid.UUID, len(c.page))
+	ids := make([]string, len(c.page)) // as text, which every mode of the driver can send
 	for i, want := range c.page {
-		ids[i] = c.id(want.ID)
+		ids[i] = c.id(want.ID).String()
 	}
 	rows, err := c.Database.Query(ctx, schema.In(c.Schema, casesSQL), c.Tenant, ids)
 	if err != nil {

@@ -1,0 +1,263 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// plans are those that the server has really used, by statement. auto_explain
+// sends each as a notice.
+type plans struct {
+	mu    sync.Mutex
+	by    map[string]map[string]bool // the text, and each plan's shape
+	wrong []error
+}
+
+// planNode is what is read of a plan.
+type planNode struct {
+	Type     string     `json:"Node Type"`
+	Schema   string     `json:"Schema"`
+	Relation string     `json:"Relation Name"`
+	Index    string     `json:"Index Name"`
+	Cond     string     `json:"Index Cond"`
+	Plans    []planNode `json:"Plans"`
+}
+
+// value is a parameter in a condition, or what a plan made for it has instead.
+var value = regexp.MustCompile(`(\$\d+|'[^']*'(::[a-z ]*[a-z])?)( COLLATE "C")?`)
+
+// shape is a plan without its estimates: what is read how, in which order.
+func (n *planNode) shape(b *strings.Builder, depth int) {
+	fmt.Fprintf(b, "%s%s %s %s %s\n", strings.Repeat("  ", depth), n.Type, n.Relation, n.Index, value.ReplaceAllString(n.Cond, "?"))
+	for i := range n.Plans {
+		n.Plans[i].shape(b, depth+1)
+	}
+}
+
+func (p *plans) notice(schemaName, message string) {
+	_, raw, ok := strings.Cut(message, "plan:\n")
+	if !ok {
+		return
+	}
+	var plan struct {
+		Text string `json:"Query Text"`
+		Plan planNode
+		JIT  *struct{ Functions int }
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := json.Unmarshal([]byte(raw), &plan); err != nil {
+		p.wrong = append(p.wrong, err)
+		return
+	}
+	if plan.JIT != nil {
+		p.wrong = append(p.wrong, fmt.Errorf("compiled at every call, which takes longer than to run it: %s", plan.Text))
+	}
+	var b strings.Builder
+	plan.Plan.shape(&b, 0)
+	text := strings.ReplaceAll(plan.Text, pgx.Identifier{schemaName}.Sanitize()+".", "pawl.")
+	if p.by[text] == nil {
+		p.by[text] = map[string]bool{}
+	}
+	p.by[text][b.String()] = true
+}
+
+// explained is a pool whose connections, and those that the engine makes like
+// them, tell of every plan.
+func explained(t *testing.T, url, schemaName string) (*pgxpool.Pool, *plans) {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plans{by: map[string]map[string]bool{}}
+	config.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { p.notice(schemaName, n.Message) }
+	maps.Copy(config.ConnConfig.RuntimeParams, map[string]string{
+		"session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": "0", "auto_explain.log_level": "notice",
+		"auto_explain.log_format": "json", "auto_explain.log_nested_statements": "on",
+	})
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool, p
+}
+
+// hotStatements runs what a busy engine runs, on a schema, and returns the plans.
+// The orders from the first on are not there yet.
+func hotStatements(t *testing.T, url, schemaName string, first int) map[string]map[string]bool {
+	t.Helper()
+	ctx := t.Context()
+	pool, seen := explained(t, url, schemaName)
+	eng, err := engine.New(engine.Config{Pool: pool, Schema: schemaName, Workflows: loadedWorkflows, Log: slog.New(slog.DiscardHandler),
+		Retention: engine.RetentionConfig{Off: true}})
+	if err == nil {
+		err = eng.Start(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer eng.Stop(context.Background())
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	submit := func(c transitions.Command, replayed bool) {
+		t.Helper()
+		r, err := eng.Submit(ctx, c)
+		must(check(r, err, replayed))
+	}
+	many := func(cs []transitions.Command, replayed bool) {
+		t.Helper()
+		for _, r := range eng.SubmitMany(ctx, cs) {
+			must(check(r.Receipt, r.Err, replayed))
+		}
+	}
+	var places, flips []transitions.Command
+	for i := range 50 {
+		o := orderAt(first + i)
+		places, flips = append(places, placeAt(first+i)), append(flips, change(flipping, &o, commandKey(1, i)))
+	}
+	many(places, false)
+	many(flips, false)
+	o := orderAt(first + 50)
+	submit(placeAt(first+50), false)
+	for n := range oftenEnough {
+		many(places, true)
+		many(flips, true)
+		submit(change(flipping, &o, commandKey(2, n)), false)
+		submit(change(flipping, &o, commandKey(2, n)), true)
+		must(pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			r, err := eng.SubmitTx(ctx, tx, change(flipping, &o, commandKey(3, n)))
+			return check(r, err, false)
+		}))
+		r, err := eng.Submit(ctx, change(asking, &o, commandKey(4, n)))
+		if err == nil && r.InFlight() {
+			r, err = eng.Await(ctx, tenant, r.Record.Scope, r.Record.Key)
+		}
+		must(check(r, err, r.Replayed)) // Await replays
+		read(t, eng, pool, schemaName, &o)
+	}
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if len(seen.wrong) > 0 {
+		t.Fatal(seen.wrong)
+	}
+	return seen.by
+}
+
+// oftenEnough is how often a statement is run: after five times a connection may
+// keep one plan for all parameters.
+const oftenEnough = 7
+
+// read reads what callers and operators read, and purges what is due, if anything
+// is.
+func read(t *testing.T, eng *engine.Engine, pool *pgxpool.Pool, schemaName string, o *order) {
+	t.Helper()
+	ctx := t.Context()
+	_, err := eng.Instance(ctx, tenant, o.id)
+	if err == nil {
+		_, err = eng.InstanceByKey(ctx, tenant, workflowName, o.key)
+	}
+	if err == nil {
+		_, err = eng.Instances(ctx, transitions.Filter{Workflow: workflowName, State: stateHeld, Limit: 10})
+	}
+	if err == nil {
+		_, err = eng.History(ctx, tenant, o.id, 0, 10)
+	}
+	if err == nil {
+		_, err = eng.Command(ctx, tenant, workflowName+":"+o.id.String(), commandKey(2, 0))
+	}
+	if err == nil {
+		var head int64
+		head, err = eng.Head(ctx, tenant)
+		f := eng.Follow(tenant, max(head-100, 0))
+		defer f.Close()
+		if err == nil {
+			_, err = f.Next(ctx)
+		}
+	}
+	if err == nil {
+		_, err = pool.Exec(ctx, schema.In(schemaName, "SELECT pawl.purge(100)"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A plan is right for every size of the tables, or it is wrong for some: so all
+// that an engine runs has the same on empty and on full tables, and none of it
+// reads a full table as a whole. These are the plans that the server has really
+// used; what statements may do at all is tested where they are. PAWL_FULL=1 takes
+// larger tables.
+func TestTheEnginesStatementsHaveTheSamePlansOnEmptyAndOnFullTables(t *testing.T) {
+	t.Parallel()
+	commands := 30_000
+	if os.Getenv("PAWL_FULL") != "" {
+		commands = 100_000
+	}
+	l := load(t, LoadConfig{Commands: commands, Due: 1000})
+	var there bool
+	if err := l.pool.QueryRow(t.Context(), "SELECT count(*) > 0 FROM pg_available_extension_versions WHERE name = 'pg_stat_statements'").Scan(&there); err != nil {
+		t.Fatal(err)
+	}
+	if !there {
+		t.Skip("this PostgreSQL lacks its own modules, so also auto_explain")
+	}
+	if _, err := schema.Migrate(t.Context(), l.pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	empty := hotStatements(t, l.config.URL, schema.Default, 0)
+	full := hotStatements(t, l.config.URL, l.config.Schema, l.past.instances)
+	for _, begin := range []string{"INSERT INTO pawl.instance", "INSERT INTO pawl.command", "INSERT INTO pawl.audit", "INSERT INTO pawl.outbox",
+		"INSERT INTO pawl.log", "WITH i AS (INSERT", "WITH i AS (UPDATE", "WITH changed AS", "WITH settled AS", "SELECT u.id, i.id IS NULL",
+		"WITH past AS MATERIALIZED", "SELECT c.scope", "SELECT i.id", "SELECT c.request", lookBegins} {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(full)), func(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), begin) }) {
+			t.Errorf("no statement was seen that begins with %q", begin)
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(full)) {
+		after := strings.Join(slices.Sorted(maps.Keys(full[text])), "or\n")
+		if wholeTable.MatchString(after) {
+			t.Errorf("a full table is read as a whole: %s\n%s", text, after)
+		}
+		// The look is planned each time, for a table of the size that it has then.
+		if strings.HasPrefix(strings.TrimSpace(text), lookBegins) || len(empty[text]) == 0 {
+			continue
+		}
+		if before := strings.Join(slices.Sorted(maps.Keys(empty[text])), "or\n"); anyLog(before) != anyLog(after) {
+			t.Errorf("%s\nis, on empty tables,\n%s\nand on full ones\n%s", text, before, after)
+		}
+	}
+}
+
+const lookBegins = "SELECT clock_timestamp(), (SELECT run_at"
+
+var (
+	wholeTable = regexp.MustCompile(`(Seq Scan|Bitmap Heap Scan) (instance|command|audit|outbox)`)
+	logScan    = regexp.MustCompile(`(Seq|Index) Scan log .*`)
+)
+
+// anyLog makes no difference how the table log is read, which has a row for each
+// tenant and so is never full.
+func anyLog(shapes string) string { return logScan.ReplaceAllString(shapes, "log") }
