@@ -5,21 +5,35 @@ FUZZTIME ?= 10s
 # without it.
 RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
 
+# Most tests wait for a database or a clock: two packages to a core keep it busy.
+JOBS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint fmt fuzz
+.PHONY: help demo test test-bouncer bench bench-large nightly lint fmt fuzz
 
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## show what Pawl does, and stay up to be explored (ONCE=1 ends after the story)
 	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl demo
 
 test: ## run all tests on a real PostgreSQL (PAWL_DATA names the folder of the event logs)
 	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector"
-	$(GO) test $(RACE) ./...
+	$(GO) test $(RACE) -p $(JOBS) ./...
+
+test-bouncer: ## run the tests that have a database once more, through PgBouncer in transaction mode
+	@if PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then \
+		PAWL_BOUNCER=1 $(GO) test -p $(JOBS) $$(grep -rlE --include='*_test.go' 'pgtest\.(URL|Pool)\(' . | xargs -n1 dirname | sort -u); \
+	else echo "no PgBouncer: install it (package pgbouncer) to test through it"; fi
 
 bench: ## measure, beside a floor and a ceiling of plain SQL
-	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl bench
+	@$(GO) build -o bin/ ./cmd/pawl ./internal/withnats && exec bin/withnats bin/pawl bench
+
+bench-large: ## measure on tables with ten million commands, which takes 20 GB
+	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl bench --large
+
+nightly: ## measure on a tenth of that
+	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl bench --large=1000000
 
 lint: ## go vet and golangci-lint
 	$(GO) vet ./...
