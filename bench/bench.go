@@ -119,6 +119,9 @@ func run(ctx context.Context, c Config, list []*scenario, out io.Writer) (err er
 	begun := time.Now()
 	for round := range c.Rounds {
 		for _, r := range results {
+			if r.scenario.once && round > 0 {
+				continue
+			}
 			on := e
 			if r.scenario.full {
 				on = full

@@ -171,6 +171,16 @@ func (d *database) check(ctx context.Context) error {
 	return err
 }
 
+// prewarm reads what a replay reads into PostgreSQL's memory.
+func (d *database) prewarm(ctx context.Context) error {
+	if _, err := d.admin.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_prewarm"); err != nil {
+		return err
+	}
+	_, err := d.admin.Exec(ctx, "SELECT pg_prewarm(oid::regclass) FROM pg_class WHERE relnamespace = $1::regnamespace AND relname = ANY ($2)",
+		d.schema, []string{"command", "command_pkey", "audit_pkey"})
+	return err
+}
+
 func (d *database) empty(ctx context.Context) error {
 	_, err := d.admin.Exec(ctx, "TRUNCATE "+d.tables)
 	return err

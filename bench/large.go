@@ -17,6 +17,7 @@ const (
 	replayMost  = "Submit: 256 callers, replays"
 	fullMost    = "full: Submit, 256 callers"
 	fullAny     = "full: Submit, 256 callers, any instance"
+	coldReplays = "full: Submit, 256 callers, old keys, first"
 	fullReplays = "full: Submit, 256 callers, old keys"
 	nothingDue  = "full: purge, nothing due"
 	halfRate    = "full: Submit at half of its rate"
@@ -34,17 +35,21 @@ const purgeTimes = 5
 
 // largeScenarios run on empty and on full tables in turns.
 func largeScenarios() []*scenario {
-	list := []*scenario{
+	cold := onFull(submitting(coldReplays, replayMost, 256, oldKeys, true))
+	cold.once = true
+	warm := onFull(submitting(fullReplays, replayMost, 256, oldKeys, true))
+	warm.warm = true
+	return []*scenario{
 		submitting(submitMost, "", 256, flips, false),
 		submitting(replayMost, "", 256, replays, true),
+		cold,
 		onFull(submitting(fullMost, submitMost, 256, flips, false)),
 		onFull(submitting(fullAny, submitMost, 256, anyOld, false)),
-		onFull(submitting(fullReplays, replayMost, 256, oldKeys, true)),
+		warm,
 		onFull(purgingNothing(nothingDue)),
 		onFull(halved(halfRate, "", 256, company{})),
 		onFull(halved(halfPurging, halfRate, 256, company{purging: true})),
 	}
-	return list
 }
 
 func onFull(s *scenario) *scenario {

@@ -18,6 +18,8 @@ type scenario struct {
 	offLog  bool   // it does not move the log's head
 	flips   int    // how often each order is flipped before; 0 is never, or once for replays
 	full    bool   // it runs on full tables
+	once    bool   // it is run in the first round only: no other finds what that found
+	warm    bool   // what replays read is in PostgreSQL's memory before
 	steps   int64  // transitions of one command; 0 is 1
 	run     func(ctx context.Context, e *env) (*sample, error)
 }
@@ -75,6 +77,11 @@ func share(orders []order, i, n int) []order {
 func (e *env) prepare(ctx context.Context, s *scenario) (n int64, err error) {
 	if err := e.db.check(ctx); err != nil {
 		return 0, err
+	}
+	if s.warm {
+		if err := e.db.prewarm(ctx); err != nil {
+			return 0, err
+		}
 	}
 	if e.past != nil {
 		e.renew()

@@ -38,14 +38,14 @@ func (r *result) perCommand(of func(cost) int64) (float64, bool) {
 }
 
 // compare is the median, over the rounds, of the ratio of two values that were
-// measured in the same round.
+// measured in the same round. One that runs once does so in the first.
 func compare(a, b *result, value func(*sample) float64) (float64, bool) {
 	if a == nil || b == nil {
 		return 0, false
 	}
 	x, y := a.over(value), b.over(value)
-	ratios := make([]float64, len(x))
-	for i := range x {
+	ratios := make([]float64, min(len(x), len(y)))
+	for i := range ratios {
 		if y[i] == 0 {
 			return 0, false
 		}

@@ -110,7 +110,8 @@ CREATE TABLE pawl.audit (
 	payload_digest bytea CHECK (octet_length(payload_digest) = 32),
 	data_digest    bytea CHECK (octet_length(data_digest) = 32),
 	hash           bytea NOT NULL CHECK (octet_length(hash) = 32),
-	PRIMARY KEY (tenant, instance, version),
+	-- A replay asks for the position alone, and need not read the row for it.
+	PRIMARY KEY (tenant, instance, version) INCLUDE (position),
 	CHECK ((version = 1) = (from_state IS NULL)),
 	CHECK ((payload IS NULL) = (payload_digest IS NOT NULL)),
 	CHECK ((data IS NULL) = (data_digest IS NOT NULL))
