@@ -236,6 +236,31 @@ func TestABatchThatTakesTooLongIsMadeSmaller(t *testing.T) {
 	}
 }
 
+// A dump reads every table for hours, and no week can be detached meanwhile.
+func TestKeysExpireWhileSomebodyReadsAnOldWeek(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.DirectPool(t) // the timeout is that of new sessions
+	c := newClock("2040-01-02")
+	traffic(t, pool, c.now(), 10)
+	c.skip(60 * day)
+	traffic(t, pool, c.now(), 250)
+	c.skip(2 * day)
+	reader, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Rollback(context.Background()) }() // it has only read
+	if _, err := reader.Exec(t.Context(), "SELECT FROM pawl.outbox LIMIT 1"); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET statement_timeout = 1000', current_database()); END $$")
+	r := runner(t, another(t, pool, nil), "a", c, func(c *retention.Config) { c.Batch, c.Every = 100, time.Hour })
+	eventually(t, "all are seen to", func() bool { return r.Stats().Expired == 520 })
+	if s := r.Stats(); s.Failures == 0 || s.Dropped != 0 {
+		t.Errorf("nothing was in the way: %+v", s)
+	}
+}
+
 // However long an answer was replayed, its history is kept from then on.
 func TestHistoryIsKeptFromWhenTheAnswerExpires(t *testing.T) {
 	t.Parallel()
