@@ -57,6 +57,7 @@ type Runner struct {
 	batch  int
 	behind time.Time // since when every batch was full; zero: the last was not
 	passed *string   // where the last look at scheduled commands stopped; nil: at the end
+	since  time.Time // no key is due before, as far as is known
 	tended time.Time
 }
 
@@ -151,7 +152,7 @@ func (r *Runner) turn(ctx context.Context) (time.Duration, error) {
 // the next one comes no sooner than if it had been done.
 func (r *Runner) workOnce(ctx context.Context) (time.Duration, error) {
 	if now := r.config.Now(); now.Sub(r.tended).Abs() >= tendEvery {
-		r.tended = now
+		r.tended, r.since = now, time.Time{}
 		if err := r.tend(ctx); errors.Is(err, errLost) {
 			return 0, err
 		} else if err != nil {

@@ -261,6 +261,23 @@ func TestKeysExpireWhileSomebodyReadsAnOldWeek(t *testing.T) {
 	}
 }
 
+// A caller in SQL may commit late what was due soon. It is not found at once, for
+// nobody looks again and again at what was seen to, and it is not forgotten.
+func TestAKeyThatComesAfterItWasDueIsFound(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02")
+	traffic(t, pool, c.now(), 10)
+	c.skip(2 * day)
+	r := runner(t, pool, "a", c)
+	eventually(t, "what is due is seen to", func() bool { return r.Stats().Expired == 20 })
+	before := r.Stats().Batches
+	eventually(t, "it has looked again", func() bool { return r.Stats().Batches > before+1 })
+	traffic(t, pool, c.now().Add(-47*time.Hour), 10)
+	c.skip(11 * time.Minute)
+	eventually(t, "the late ones are found", func() bool { return r.Stats().Expired == 40 })
+}
+
 // However long an answer was replayed, its history is kept from then on.
 func TestHistoryIsKeptFromWhenTheAnswerExpires(t *testing.T) {
 	t.Parallel()

@@ -32,11 +32,13 @@ UPDATE pawl.duty SET claimed_by = NULL, claimed_at = NULL, locked_until = NULL W
 // purgeSQL prolongs the lease and purges, or returns no row. The last column is
 // when the next key is due, as it was before. Parameters: token, length of the
 // lease in microseconds, batch, now, how long an answer is replayed in
-// microseconds, the workflows that this node decides, where the last one stopped.
+// microseconds, the workflows that this node decides, where the last one stopped,
+// and since when keys are looked for.
 const purgeSQL = `
 WITH kept AS (` + keepSQL + ` RETURNING $4::timestamptz AS moment)
-SELECT p.expired, p.forgotten, p.abandoned, p.archived, p.passed::text, (` + oldestSQL + `)
-FROM kept CROSS JOIN LATERAL pawl.purge(batch => $3::int, moment => kept.moment, replay => $5::bigint * interval '1 microsecond', decided => $6::text[], after => $7::json) AS p`
+SELECT p.expired, p.forgotten, p.abandoned, p.archived, p.passed::text,
+	(SELECT expires_at FROM pawl.command WHERE expires_at >= $8::timestamptz ORDER BY expires_at LIMIT 1)
+FROM kept CROSS JOIN LATERAL pawl.purge(batch => $3::int, moment => kept.moment, replay => $5::bigint * interval '1 microsecond', decided => $6::text[], after => $7::json, since => $8::timestamptz) AS p`
 
 // oldestSQL is when the key is due that is due first.
 const oldestSQL = `SELECT expires_at FROM pawl.command WHERE expires_at IS NOT NULL ORDER BY expires_at LIMIT 1`
