@@ -120,7 +120,19 @@ func (e *Engine) listener() (func(ctx context.Context, name string) (*pgx.Conn, 
 	if err != nil {
 		return nil, fmt.Errorf("engine: Config.Listen: %w", err)
 	}
-	return connector(config), nil
+	connect := connector(config)
+	return func(ctx context.Context, name string) (*pgx.Conn, error) {
+		conn, err := connect(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		// Through a pooler nothing would be heard, and its session would go on listening.
+		if err := pooler.CheckSession(ctx, conn); err != nil {
+			_ = conn.Close(ctx) // nothing was done on it
+			return nil, fmt.Errorf("Config.Listen (--listen) does not lead past the pooler: %w", err)
+		}
+		return conn, nil
+	}, nil
 }
 
 // Start checks that the schema is the one that this program needs, records the
