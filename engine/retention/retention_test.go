@@ -278,6 +278,33 @@ func TestAKeyThatComesAfterItWasDueIsFound(t *testing.T) {
 	eventually(t, "the late ones are found", func() bool { return r.Stats().Expired == 40 })
 }
 
+// A transaction that was open for long has an early time and a late position. So
+// positions do not tell the week.
+func TestADeadLetterHoldsTheWeekThatItsEventIsIn(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02")
+	traffic(t, pool, c.now(), 10)
+	c.skip(7 * day)
+	traffic(t, pool, c.now(), 10)
+	exec(t, pool, `UPDATE pawl.outbox SET at = at + interval '7 days' WHERE tenant = 't1' AND position = 5;
+		INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
+		VALUES ('t1', 'gone', 5, 'e', 0, 'w', gen_random_uuid(), 'queued', 'k', 'f', 1, now(), now()),
+			('t1', 'other', 6, 'another type', 0, 'w', gen_random_uuid(), 'waiting', 'k', 'f', 1, now(), now())`)
+	c.skip(100 * day)
+	r := runner(t, pool, "a", c)
+	eventually(t, "what nobody needs is dropped", func() bool { return weeks(t, pool) == "2040w02" })
+	s, err := r.Standing(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range s.Partitions {
+		if p.Name == "outbox_2040w02" && p.Held != `a dead letter of sink "gone" waits, of position 5 of tenant "t1"` {
+			t.Errorf("it is held because %q", p.Held)
+		}
+	}
+}
+
 // However long an answer was replayed, its history is kept from then on.
 func TestHistoryIsKeptFromWhenTheAnswerExpires(t *testing.T) {
 	t.Parallel()
