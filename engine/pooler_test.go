@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -145,33 +144,15 @@ func TestANodeBehindAPoolerHearsPastIt(t *testing.T) {
 
 // Who is told to listen through the pooler would hear nothing, and leave a session
 // of the pooler listening.
-func TestANodeThatIsToListenThroughAPoolerSaysSo(t *testing.T) {
+func TestANodeThatIsToListenThroughAPoolerIsRefused(t *testing.T) {
 	t.Parallel()
 	pool := through(t, pgx.QueryExecModeExec)
-	log := &lines{}
-	newEngine(t, pool, func(c *engine.Config) {
-		c.Listen, c.Log = pool.Config().ConnString(), slog.New(slog.NewTextHandler(log, nil))
-	})
-	eventually(t, "it says so", func() bool { return strings.Contains(log.String(), "does not lead past the pooler") })
-	if n := query[int](t, pgtest.DirectTo(t, pool), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"); n != 0 {
-		t.Errorf("%d sessions listen", n)
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Listen: pool.Config().ConnString(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// lines are a log that is read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	if err := e.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "must lead past the pooler") {
+		t.Errorf("got %v", err)
+	}
+	e.Stop(t.Context())
 }
