@@ -123,16 +123,43 @@ func (e *Engine) listener() (func(ctx context.Context, name string) (*pgx.Conn, 
 	return connector(config), nil
 }
 
+// checkListener refuses a Config.Listen that leads through a pooler. There nothing
+// would be heard, and a session of the pooler would go on listening. Where it leads
+// to nobody is for the hints to tell.
+func (e *Engine) checkListener(ctx context.Context) error {
+	if e.config.Listen == "" || e.config.PollOnly {
+		return nil
+	}
+	connect, err := e.listener()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := connect(ctx, "pawl listener")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = conn.Close(ctx) }() // nothing was done on it
+	if err := pooler.CheckSession(ctx, conn); errors.Is(err, pooler.ErrShared) {
+		return fmt.Errorf("engine: Config.Listen (--listen) must lead past the pooler: %w", err)
+	}
+	return nil
+}
+
 // Start checks that the schema is the one that this program needs, records the
 // definitions and the sinks, and begins to work. ctx bounds only the start.
 //
-// Errors: a pooler that Config.Pool is not made for, schema.ErrBehind, schema.ErrNewer, a workflow that changed under its
+// Errors: a pooler that Config.Pool or Config.Listen is not made for, schema.ErrBehind, schema.ErrNewer, a workflow that changed under its
 // version, those of the database.
 func (e *Engine) Start(ctx context.Context) error {
 	if e.started {
 		return errors.New("engine: started twice")
 	}
 	if err := pooler.Check(ctx, e.config.Pool); err != nil {
+		return err
+	}
+	if err := e.checkListener(ctx); err != nil {
 		return err
 	}
 	if err := schema.Check(ctx, e.config.Pool, e.config.Schema); err != nil {

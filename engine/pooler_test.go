@@ -141,3 +141,18 @@ func TestANodeBehindAPoolerHearsPastIt(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Who is told to listen through the pooler would hear nothing, and leave a session
+// of the pooler listening.
+func TestANodeThatIsToListenThroughAPoolerIsRefused(t *testing.T) {
+	t.Parallel()
+	pool := through(t, pgx.QueryExecModeExec)
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Listen: pool.Config().ConnString(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "must lead past the pooler") {
+		t.Errorf("got %v", err)
+	}
+	e.Stop(t.Context())
+}

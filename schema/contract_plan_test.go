@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -124,6 +125,39 @@ func TestAPurgeWithNothingDueReadsAFewPages(t *testing.T) {
 	pages("full, with the statistics of the empty one")
 	exec(t, pool, "ANALYZE")
 	pages("full")
+}
+
+// As long as an old transaction is open, such as a dump, no vacuum removes what
+// every key that was seen to leaves in the index. Who knows since when to look
+// does not read that again and again.
+func TestAPurgeReadsNothingThatWasSeenToWhileNoVacuumCan(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	const all, args = 20000, "since => now() - interval '1 day'"
+	finished(t, pool, "s", all, "-2 days")
+	old, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = old.Rollback(context.Background()) }() // it has only read
+	if n := ask[int](t, old, "SELECT count(*) FROM pawl.command"); n != all {
+		t.Fatalf("%d keys", n)
+	}
+	wantPurged(t, pool, "batch => 20000", purged{all, 0, 0, 0})
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for range 6 { // until it has read the catalogs, and keeps its plans
+		wantPurged(t, conn, args, purged{})
+	}
+	if n, _ := pagesOf(t, conn, ""); n < 300 {
+		t.Errorf("from the beginning: only %v pages", n)
+	}
+	if n, _ := pagesOf(t, conn, args); n > 40 {
+		t.Errorf("since yesterday: %v pages", n)
+	}
 }
 
 // What stays though it is due, because it is decided or paused or a timer, costs a

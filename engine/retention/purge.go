@@ -26,7 +26,7 @@ func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
 	var passed *string
 	var next *time.Time
 	now, begun := r.config.Now(), time.Now()
-	err := r.config.Pool.QueryRow(ctx, r.sql.purge, pgx.QueryExecModeExec, r.token, r.lease(), r.batch, now, r.config.Replay.Microseconds(), r.config.Decided, r.passed).
+	err := r.config.Pool.QueryRow(ctx, r.sql.purge, pgx.QueryExecModeExec, r.token, r.lease(), r.batch, now, r.config.Replay.Microseconds(), r.config.Decided, r.passed, r.since).
 		Scan(&expired, &forgotten, &abandoned, &archived, &passed, &next)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, errLost
@@ -39,6 +39,15 @@ func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
 		return 0, fmt.Errorf("purge: %w", err)
 	}
 	r.passed = passed
+	// Nothing that is there is due before the next one. So the next look need not
+	// read the index from its beginning, where there is an entry for every key that
+	// was seen to, until a vacuum has come by; and none can as long as some old
+	// transaction is open. A key that comes later, and is due before, such as one of
+	// a caller who took his time to commit, is found when the partitions are tended.
+	r.since = now
+	if next != nil && next.Before(now) {
+		r.since = *next
+	}
 	r.stats.purged(expired, forgotten, abandoned, archived)
 	if full := max(expired, forgotten, abandoned) >= int64(r.batch); full {
 		if r.behind.IsZero() {

@@ -57,6 +57,7 @@ type Runner struct {
 	batch  int
 	behind time.Time // since when every batch was full; zero: the last was not
 	passed *string   // where the last look at scheduled commands stopped; nil: at the end
+	since  time.Time // no key is due before, as far as is known
 	tended time.Time
 }
 
@@ -99,14 +100,21 @@ func (r *Runner) run(ctx context.Context) {
 	defer r.release(context.WithoutCancel(ctx))
 	for {
 		wait, err := r.turn(ctx)
-		if err != nil && ctx.Err() == nil {
-			r.stats.failures.Add(1)
-			r.config.Log.Warn("retention failed, and is tried again", "error", err)
+		if err != nil {
+			r.failed(ctx, err)
 			wait = r.config.Every
 		}
 		if !r.sleep(ctx, wait) {
 			return
 		}
+	}
+}
+
+// failed tells of work that is to be tried again.
+func (r *Runner) failed(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		r.stats.failures.Add(1)
+		r.config.Log.Warn("retention failed, and is tried again", "error", err)
 	}
 }
 
@@ -138,16 +146,20 @@ func (r *Runner) turn(ctx context.Context) (time.Duration, error) {
 	return wait, err
 }
 
-// workOnce does what the node with the lease does.
+// workOnce does what the node with the lease does. Partitions that are not in
+// order keep no key waiting: who reads an old week for hours, as a dump does,
+// keeps it from being detached for as long, and each attempt takes its time. So
+// the next one comes no sooner than if it had been done.
 func (r *Runner) workOnce(ctx context.Context) (time.Duration, error) {
-	var tended error
 	if now := r.config.Now(); now.Sub(r.tended).Abs() >= tendEvery {
-		if tended = r.tend(ctx); tended == nil {
-			r.tended = now
+		r.tended, r.since = now, time.Time{}
+		if err := r.tend(ctx); errors.Is(err, errLost) {
+			return 0, err
+		} else if err != nil {
+			r.failed(ctx, err)
 		}
 	}
-	wait, err := r.purge(ctx) // whether or not the partitions are in order
-	return wait, errors.Join(tended, err)
+	return r.purge(ctx)
 }
 
 // lease is how long the lease lasts, in microseconds.

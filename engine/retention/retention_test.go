@@ -236,6 +236,75 @@ func TestABatchThatTakesTooLongIsMadeSmaller(t *testing.T) {
 	}
 }
 
+// A dump reads every table for hours, and no week can be detached meanwhile.
+func TestKeysExpireWhileSomebodyReadsAnOldWeek(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.DirectPool(t) // the timeout is that of new sessions
+	c := newClock("2040-01-02")
+	traffic(t, pool, c.now(), 10)
+	c.skip(60 * day)
+	traffic(t, pool, c.now(), 250)
+	c.skip(2 * day)
+	reader, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Rollback(context.Background()) }() // it has only read
+	if _, err := reader.Exec(t.Context(), "SELECT FROM pawl.outbox LIMIT 1"); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET statement_timeout = 1000', current_database()); END $$")
+	r := runner(t, another(t, pool, nil), "a", c, func(c *retention.Config) { c.Batch, c.Every = 100, time.Hour })
+	eventually(t, "all are seen to", func() bool { return r.Stats().Expired == 520 })
+	if s := r.Stats(); s.Failures == 0 || s.Dropped != 0 {
+		t.Errorf("nothing was in the way: %+v", s)
+	}
+}
+
+// A caller in SQL may commit late what was due soon. It is not found at once, for
+// nobody looks again and again at what was seen to, and it is not forgotten.
+func TestAKeyThatComesAfterItWasDueIsFound(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02")
+	traffic(t, pool, c.now(), 10)
+	c.skip(2 * day)
+	r := runner(t, pool, "a", c)
+	eventually(t, "what is due is seen to", func() bool { return r.Stats().Expired == 20 })
+	before := r.Stats().Batches
+	eventually(t, "it has looked again", func() bool { return r.Stats().Batches > before+1 })
+	traffic(t, pool, c.now().Add(-47*time.Hour), 10)
+	c.skip(11 * time.Minute)
+	eventually(t, "the late ones are found", func() bool { return r.Stats().Expired == 40 })
+}
+
+// A transaction that was open for long has an early time and a late position. So
+// positions do not tell the week.
+func TestADeadLetterHoldsTheWeekThatItsEventIsIn(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	c := newClock("2040-01-02")
+	traffic(t, pool, c.now(), 10)
+	c.skip(7 * day)
+	traffic(t, pool, c.now(), 10)
+	exec(t, pool, `UPDATE pawl.outbox SET at = at + interval '7 days' WHERE tenant = 't1' AND position = 5;
+		INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
+		VALUES ('t1', 'gone', 5, 'e', 0, 'w', gen_random_uuid(), 'queued', 'k', 'f', 1, now(), now()),
+			('t1', 'other', 6, 'another type', 0, 'w', gen_random_uuid(), 'waiting', 'k', 'f', 1, now(), now())`)
+	c.skip(100 * day)
+	r := runner(t, pool, "a", c)
+	eventually(t, "what nobody needs is dropped", func() bool { return weeks(t, pool) == "2040w02" })
+	s, err := r.Standing(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range s.Partitions {
+		if p.Name == "outbox_2040w02" && p.Held != `a dead letter of sink "gone" waits, of position 5 of tenant "t1"` {
+			t.Errorf("it is held because %q", p.Held)
+		}
+	}
+}
+
 // However long an answer was replayed, its history is kept from then on.
 func TestHistoryIsKeptFromWhenTheAnswerExpires(t *testing.T) {
 	t.Parallel()

@@ -32,11 +32,13 @@ UPDATE pawl.duty SET claimed_by = NULL, claimed_at = NULL, locked_until = NULL W
 // purgeSQL prolongs the lease and purges, or returns no row. The last column is
 // when the next key is due, as it was before. Parameters: token, length of the
 // lease in microseconds, batch, now, how long an answer is replayed in
-// microseconds, the workflows that this node decides, where the last one stopped.
+// microseconds, the workflows that this node decides, where the last one stopped,
+// and since when keys are looked for.
 const purgeSQL = `
 WITH kept AS (` + keepSQL + ` RETURNING $4::timestamptz AS moment)
-SELECT p.expired, p.forgotten, p.abandoned, p.archived, p.passed::text, (` + oldestSQL + `)
-FROM kept CROSS JOIN LATERAL pawl.purge(batch => $3::int, moment => kept.moment, replay => $5::bigint * interval '1 microsecond', decided => $6::text[], after => $7::json) AS p`
+SELECT p.expired, p.forgotten, p.abandoned, p.archived, p.passed::text,
+	(SELECT expires_at FROM pawl.command WHERE expires_at >= $8::timestamptz ORDER BY expires_at LIMIT 1)
+FROM kept CROSS JOIN LATERAL pawl.purge(batch => $3::int, moment => kept.moment, replay => $5::bigint * interval '1 microsecond', decided => $6::text[], after => $7::json, since => $8::timestamptz) AS p`
 
 // oldestSQL is when the key is due that is due first.
 const oldestSQL = `SELECT expires_at FROM pawl.command WHERE expires_at IS NOT NULL ORDER BY expires_at LIMIT 1`
@@ -59,24 +61,33 @@ ORDER BY c.relname`
 
 // heldSQL says why a partition of the outbox cannot go; ” if nothing holds it: a
 // sink that has not passed all that it has to, or a dead letter that may still be
-// delivered. The newest event of each tenant is found by index. %s is the
+// delivered. The oldest and the newest event of each tenant are found by index, and
+// so are dead letters between them: there may be many of other weeks. %s is the
 // partition.
 const heldSQL = `
 WITH RECURSIVE each AS (
 	(SELECT o.tenant FROM %[1]s AS o ORDER BY o.tenant LIMIT 1)
 	UNION ALL
 	SELECT (SELECT o.tenant FROM %[1]s AS o WHERE o.tenant > each.tenant ORDER BY o.tenant LIMIT 1) FROM each WHERE each.tenant IS NOT NULL),
-newest AS (
-	SELECT each.tenant, (SELECT o.position FROM %[1]s AS o WHERE o.tenant = each.tenant ORDER BY o.position DESC LIMIT 1) AS position
-	FROM each WHERE each.tenant IS NOT NULL)
+ends AS (
+	SELECT each.tenant, (SELECT o.position FROM %[1]s AS o WHERE o.tenant = each.tenant ORDER BY o.position LIMIT 1) AS oldest,
+		(SELECT o.position FROM %[1]s AS o WHERE o.tenant = each.tenant ORDER BY o.position DESC LIMIT 1) AS newest
+	FROM each WHERE each.tenant IS NOT NULL),
+sinks AS (
+	(SELECT d.sink FROM pawl.outbox_dead AS d ORDER BY d.sink LIMIT 1)
+	UNION ALL
+	SELECT (SELECT d.sink FROM pawl.outbox_dead AS d WHERE d.sink > sinks.sink ORDER BY d.sink LIMIT 1) FROM sinks WHERE sinks.sink IS NOT NULL)
 SELECT coalesce(
 	(SELECT format('sink %%s is at position %%s of tenant %%s', to_json(s.name), coalesce(c.position, 0), to_json(n.tenant))
-		FROM newest AS n JOIN pawl.outbox_sink AS s ON s.tenants IS NULL OR n.tenant = ANY (s.tenants)
+		FROM ends AS n JOIN pawl.outbox_sink AS s ON s.tenants IS NULL OR n.tenant = ANY (s.tenants)
 		LEFT JOIN pawl.outbox_cursor AS c ON c.tenant = n.tenant AND c.sink = s.name
-		WHERE n.position > coalesce(c.position, 0) ORDER BY s.name, n.tenant LIMIT 1),
+		WHERE n.newest > coalesce(c.position, 0) ORDER BY s.name, n.tenant LIMIT 1),
 	(SELECT format('a dead letter of sink %%s waits, of position %%s of tenant %%s', to_json(d.sink), d.position, to_json(d.tenant))
-		FROM pawl.outbox_dead AS d JOIN %[1]s AS o ON o.tenant = d.tenant AND o.position = d.position AND o.type = d.type
-		WHERE d.status IN ('waiting', 'queued') LIMIT 1), '')`
+		FROM ends AS n CROSS JOIN sinks AS s CROSS JOIN LATERAL (
+			SELECT x.tenant, x.sink, x.position FROM pawl.outbox_dead AS x
+			WHERE x.tenant = n.tenant AND x.sink = s.sink AND x.position BETWEEN n.oldest AND n.newest AND x.status IN ('waiting', 'queued')
+				AND EXISTS (SELECT FROM %[1]s AS o WHERE o.tenant = x.tenant AND o.position = x.position AND o.type = x.type)
+			LIMIT 1) AS d LIMIT 1), '')`
 
 // keptSQL is before when a month of the history must end to be dropped; no row as
 // long as some workflow wants to keep it for ever, or none says how long.

@@ -278,7 +278,7 @@ DROP FUNCTION pawl.purge(int, interval);
 -- to look where nothing is due.
 CREATE FUNCTION pawl.purge(
 	batch int DEFAULT 1000, tombstone interval DEFAULT '30 days', moment timestamptz DEFAULT NULL, replay interval DEFAULT '24 hours',
-	decided text[] DEFAULT NULL, after json DEFAULT NULL,
+	decided text[] DEFAULT NULL, after json DEFAULT NULL, since timestamptz DEFAULT '-infinity',
 	OUT expired bigint, OUT forgotten bigint, OUT abandoned bigint, OUT archived bigint, OUT passed json)
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_column
@@ -296,7 +296,7 @@ BEGIN
 	END IF;
 	purge.moment := coalesce(purge.moment, clock_timestamp());
 	expired := 0; forgotten := 0; abandoned := 0; archived := 0;
-	due := ARRAY(SELECT c.ctid FROM pawl.command AS c WHERE c.expires_at <= purge.moment AND c.phase IS NULL
+	due := ARRAY(SELECT c.ctid FROM pawl.command AS c WHERE c.expires_at >= purge.since AND c.expires_at <= purge.moment AND c.phase IS NULL
 		ORDER BY c.expires_at LIMIT batch FOR UPDATE SKIP LOCKED);
 	IF cardinality(due) > 0 THEN
 		FOR month IN SELECT DISTINCT date_trunc('month', c.expires_at, 'UTC') FROM pawl.command AS c JOIN pawl.horizon AS h ON h.workflow = c.workflow
@@ -363,4 +363,4 @@ BEGIN
 		GET DIAGNOSTICS abandoned = ROW_COUNT;
 	END IF;
 END $$;
-COMMENT ON FUNCTION pawl.purge IS 'Ends what is past its horizon, at most batch of each, the oldest first, none that somebody has locked: answers become tombstones, tombstones are forgotten, and what nobody goes on with fails. It is for SQL callers and the engine alike. Zeros: there was nothing to do. Of the scheduled commands one call looks at batch, those that come after a place; passed is the place for the next, NULL at the end.';
+COMMENT ON FUNCTION pawl.purge IS 'Ends what is past its horizon, at most batch of each, the oldest first, none that somebody has locked: answers become tombstones, tombstones are forgotten, and what nobody goes on with fails. It is for SQL callers and the engine alike. Zeros: there was nothing to do. Of the scheduled commands one call looks at batch, those that come after a place; passed is the place for the next, NULL at the end. since leaves out what was due before.';
