@@ -53,7 +53,7 @@ var validRows = map[string]row{
 	"duty":    {"name": "'d'"},
 	"paused":  {"tenant": "'t'", "workflow": "'w'", "actor": "''", "at": "now()"},
 	"horizon": {"workflow": "'w'", "replay": "'1 day'"},
-	"inbox_dead": {"tenant": "'t'", "consumer": "'c'", "message": "'m'", "hash": hash32, "type": "''", "body": "''", "status": "'waiting'",
+	"inbox_dead": {"tenant": "'t'", "consumer": "'c'", "message": "'m'", "hash": hash32, "type": "''", "size": "0", "body": "''", "status": "'waiting'",
 		"code": "'invalid_payload'", "failure": "''", "deliveries": "1", "created_at": "now()", "updated_at": "now()"},
 }
 
@@ -202,6 +202,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"inbox_dead", row{"message": "''"}},
 		{"inbox_dead", row{"message": repeat("256")}},
 		{"inbox_dead", row{"hash": short}},
+		{"inbox_dead", row{"size": "-1", "body": "NULL"}},
+		{"inbox_dead", row{"size": "1"}}, // of an empty body
 		{"inbox_dead", row{"status": "'gone'", "changed_by": "'a'"}},
 		{"inbox_dead", row{"status": "'discarded'"}}, // by nobody
 		{"inbox_dead", row{"deliveries": "0"}},
