@@ -171,6 +171,7 @@ func (f *flow) put(l *lane, now time.Time) {
 		}
 	case l.unwritten > 0:
 		l.at = unwritten
+		f.setAside(l) // one may be of a transition that the cursor has to pass before its rows are written
 	default:
 		f.ask(l)
 	}

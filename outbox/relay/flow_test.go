@@ -133,6 +133,22 @@ func TestReceiverThatIsDownIsProbed(t *testing.T) {
 	}
 }
 
+// A person redrives an older event of an instance while one event of a transition
+// of it is given up and not stored yet, and the other not delivered: it cannot be
+// stored before the cursor passes both.
+func TestTheRestOfATransitionDoesNotWaitForWhatWaitsForIt(t *testing.T) {
+	log := logOf("aa")
+	log[1].Position, log[1].Type, log[1].Ordinal = 1, "f", 1
+	f, s := flowOf(log)
+	c := f.next(time.Unix(0, 0))
+	f.settle(c, []*sink.Failure{sink.Fail(sink.Permanent, nil, "no"), sink.Fail(sink.Held, nil, "not tried")}, time.Unix(0, 0))
+	f.reload([]held{{"t", log[0].Instance, false}}, false, time.Unix(0, 0))
+	l := f.letter()
+	if s.cursor() != 1 || len(l.parks) != 2 || len(l.cursors) != 1 || len(l.hungry) != 1 {
+		t.Errorf("the cursor is at %d, the letter is %+v", s.cursor(), l)
+	}
+}
+
 // What a letter has said that nobody answered is said again.
 func TestUnsentNewsAreSentAgain(t *testing.T) {
 	f, s := flowOf(logOf("ab"))
