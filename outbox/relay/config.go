@@ -98,7 +98,9 @@ const (
 	// for it to be redriven or skipped, so that their order holds.
 	HoldInstance
 	// Block goes on trying. The cursor of its tenant does not pass it, so after a
-	// while nothing of that tenant is delivered.
+	// while nothing of that tenant is delivered. Other tenants go on, however many
+	// are blocked; when there are many, what was delivered behind such an event is
+	// repeated once when it has arrived.
 	Block
 )
 
