@@ -47,7 +47,7 @@ func population(t testing.TB, pool *pgxpool.Pool) {
 	inFlightRows(t, pool, 2, "a", works, `'processing', 'undoing', 5, 'n', now(), now() - interval '1 minute'`)
 	inFlightRows(t, pool, 1, "a", strings.Replace(works, "locked", "held", 1), `'processing', 'sql', 1, 'sql ann', now(), now() - interval '2 minutes'`)
 	inFlightRows(t, pool, 1, "a", "status, phase, attempt, stuck", `'failed_retryable', 'working', 3, 'ask_person'`)
-	inFlightRows(t, pool, 2, "a", "status, phase, attempt", `'failed_retryable', 'sql', 1`)
+	inFlightRows(t, pool, 2, "a", "status, phase, attempt, given_up_at", `'failed_retryable', 'sql', 1, now() + interval '1 day'`)
 	inFlightRows(t, pool, 5, "b", waits, `'pending', 'working', 0, now() - interval '1 hour'`)
 	finished(t, pool, 6, "succeeded", "now() + interval '1 day'")
 	finished(t, pool, 2, "failed_final", "now() - interval '1 minute'")

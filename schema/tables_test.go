@@ -183,12 +183,14 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"outbox_dead", row{"status": "'skipped'"}}, // by nobody
 		{"paused", row{"tenant": "''"}},
 		{"paused", row{"tenant": repeat("65")}},
-		{"command", held.with(row{"held_until": "NULL"})},      // held for ever
-		{"command", held.with(row{"locked_until": "now()"})},   // the workers would take it over
-		{"command", held.with(row{"claimed_by": "NULL"})},      // held by nobody
-		{"command", inFlight.with(row{"held_until": "now()"})}, // not SQL's
-		{"command", row{"held_until": "now()"}},                // finished
-		{"command", inFlight.with(row{"phase": "'sql'"})},      // due for the workers
+		{"command", held.with(row{"held_until": "NULL"})},                                 // held for ever
+		{"command", held.with(row{"locked_until": "now()"})},                              // the workers would take it over
+		{"command", held.with(row{"claimed_by": "NULL"})},                                 // held by nobody
+		{"command", inFlight.with(row{"held_until": "now()"})},                            // not SQL's
+		{"command", row{"held_until": "now()"}},                                           // finished
+		{"command", held.with(row{"given_up_at": "now()"})},                               // not given back
+		{"command", held.with(row{"status": "'failed_retryable'", "held_until": "NULL"})}, // never given up
+		{"command", inFlight.with(row{"phase": "'sql'"})},                                 // due for the workers
 		{"horizon", row{"workflow": "''"}},
 		{"horizon", row{"workflow": repeat("65")}},
 		{"horizon", row{"replay": "'0'"}},
