@@ -141,8 +141,8 @@ INSERT INTO pawl.outbox_sink (name) VALUES ('crm');
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at) VALUES ('default', 'crm', 19000, now());
 INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
 SELECT tenant, 'crm', position, type, ordinal, workflow, instance, 'waiting', 'permanent', 'no', 15, now(), now() FROM pawl.outbox WHERE position <= 1000;
-INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, body, status, code, failure, deliveries, created_at, updated_at)
-SELECT 'default', 'bank', n, decode(repeat('00', 32), 'hex'), '', '', 'waiting', 'invalid_payload', 'no', 1, now(), now() FROM generate_series(1, 1000) AS n;`
+INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at)
+SELECT 'default', 'bank', n, decode(repeat('00', 32), 'hex'), '', 0, '', 'waiting', 'invalid_payload', 'no', 1, now(), now() FROM generate_series(1, 1000) AS n;`
 
 // large are the tables that grow with the work.
 var large = regexp.MustCompile(`Seq Scan on (command|instance|audit|outbox)(_\w*\d\w*)? `)

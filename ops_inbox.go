@@ -90,7 +90,11 @@ func (o *ops) inboxBodyCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = c.OutOrStdout().Write(found.Body)
+				body, err := found.Sent()
+				if err != nil {
+					return err
+				}
+				_, err = c.OutOrStdout().Write(body)
 				return err
 			})
 		}),

@@ -134,20 +134,27 @@ func TestOpsInboxSeesToMessagesThatWereNotConsumed(t *testing.T) {
 		for id, body := range map[string]string{"m-1": `{"number":"7"}`, "m-2": `{"number":""}`} {
 			_, _ = e.Consume(t.Context(), transitions.Message{Consumer: "bank", ID: id, Type: "paid", Body: []byte(body), Delivery: 100})
 		}
+		_, _ = e.Consume(t.Context(), transitions.Message{Consumer: "bank", ID: "m-4", Body: make([]byte, transitions.MaxMessage+1)})
 		mustSubmit(t, e, write("7")) // too late for m-1
 	})
 	code, stdout, stderr := opsOver(t, url, "inbox", "list")
-	if code != 0 || strings.Count(stdout, " bank ") != 2 || !strings.Contains(stdout, "invalid_payload") {
+	if code != 0 || strings.Count(stdout, " bank ") != 3 || !strings.Contains(stdout, "invalid_payload") {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}
 	for _, step := range []struct{ args, says string }{
 		{"inbox body bank m-1", `{"number":"7"}`},
 		{"inbox retry bank m-1 --by ann", "bank m-1: consumed\n"},
 		{"inbox discard bank m-2 --by ann --reason test", "bank m-2: discarded\n"},
+		{"inbox discard bank m-4 --by ann", "bank m-4: discarded\n"},
 		{"inbox list --json", "[]\n"},
 	} {
 		if code, stdout, stderr := opsOver(t, url, strings.Fields(step.args)...); code != 0 || stdout != step.says {
 			t.Errorf("%s: exit %d, %s%s", step.args, code, stdout, stderr)
+		}
+	}
+	for _, action := range []string{"retry", "body"} {
+		if code, _, stderr := opsOver(t, url, "inbox", action, "bank", "m-4"); code != 1 || !strings.Contains(stderr, "has 1048577 bytes") {
+			t.Errorf("%s: exit %d, %s", action, code, stderr)
 		}
 	}
 	if code, _, stderr := opsOver(t, url, "inbox", "retry", "bank", "m-3"); code != 1 || !strings.Contains(stderr, "there is no such message") {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,7 +19,14 @@ import (
 )
 
 // orders places n orders and cancels them, and returns their ids.
-func orders(t *testing.T, url string, n int) []string {
+func orders(t *testing.T, url string, n int) (ids []string) {
+	t.Helper()
+	onOrders(t, url, nil, func(e *engine.Engine) { ids = cancelled(t, e, 0, n) })
+	return ids
+}
+
+// onOrders lets a node that knows orders work for as long as do takes.
+func onOrders(t *testing.T, url string, change func(*engine.Config), do func(*engine.Engine)) {
 	t.Helper()
 	d, err := openDatabase(t.Context(), url, quiet)
 	if err != nil {
@@ -32,7 +40,11 @@ func orders(t *testing.T, url string, n int) []string {
 	if _, err := schema.Migrate(t.Context(), d.pool, schema.Default); err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Config{Pool: d.pool, Workflows: []workflow.Source{order.Workflow(provider.New())}})
+	c := engine.Config{Pool: d.pool, Workflows: []workflow.Source{order.Workflow(provider.New())}}
+	if change != nil {
+		change(&c)
+	}
+	e, err := engine.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +52,15 @@ func orders(t *testing.T, url string, n int) []string {
 		t.Fatal(err)
 	}
 	defer e.Stop(t.Context())
+	do(e)
+}
+
+// cancelled places the orders from one number to another, cancels them, and returns
+// their ids.
+func cancelled(t *testing.T, e *engine.Engine, from, to int) []string {
+	t.Helper()
 	var commands []transitions.Command
-	for i := range n {
+	for i := from; i < to; i++ {
 		commands = append(commands,
 			transitions.Command{Workflow: "order", Transition: "place", Key: fmt.Sprint("place-", i),
 				Payload: fmt.Appendf(nil, `{"customer":"c","cart":"%d","total":1,"currency":"EUR"}`, i)},
@@ -91,6 +110,60 @@ func TestVerifyNamesTheFirstBrokenRow(t *testing.T) {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 	if code, stdout, _ = run(t.Context(), "verify", "--database", url, "--instance", ids[0]); code != 0 || stdout != "intact: 2 rows of 1 instances of tenant default\n" {
+		t.Errorf("exit %d, %q", code, stdout)
+	}
+}
+
+// The audit is for good, whatever retention has removed of what it is about: events,
+// answers, tombstones.
+func TestVerifyNeedsNothingThatRetentionRemoves(t *testing.T) {
+	url := pgtest.URL(t)
+	const n = 20
+	var ids []string
+	short := func(c *engine.Config) {
+		c.Workflows = []workflow.Source{order.Workflow(provider.New()).Keep(workflow.Horizons{Replay: time.Hour, Tombstone: time.Hour, History: workflow.Forever})}
+	}
+	past := func(c *engine.Config) {
+		short(c)
+		c.Retention.Off, c.Now = true, func() time.Time { return time.Now().Add(-100 * 24 * time.Hour) }
+	}
+	onOrders(t, url, past, func(e *engine.Engine) { ids = cancelled(t, e, 0, n) })
+	count := func(table string) (count int) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close(t.Context()) }()
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&count); err != nil {
+			t.Fatal(err)
+		}
+		return count
+	}
+	if got := count("pawl.command"); got != 2*n {
+		t.Fatalf("%d commands", got)
+	}
+	onOrders(t, url, short, func(e *engine.Engine) {
+		limit, tick := time.After(time.Minute), time.NewTicker(5*time.Millisecond)
+		defer tick.Stop()
+		for s := e.RetentionStats(); s.Dropped == 0 || s.Archived < 2*n || s.Forgotten < 2*n; s = e.RetentionStats() {
+			select {
+			case <-tick.C:
+			case <-limit:
+				t.Fatalf("retention has not removed what is past its time: %+v", s)
+			}
+		}
+		cancelled(t, e, n, n+1) // the chain of the log goes on
+	})
+	if outbox, commands, history := count("pawl.outbox"), count("pawl.command"), count("pawl.command_history"); outbox != 2 || commands != 2 || history != 2*n {
+		t.Errorf("%d events, %d commands, %d in the history", outbox, commands, history)
+	}
+	code, stdout, stderr := run(t.Context(), "verify", "--database", url)
+	if code != 0 || stdout != fmt.Sprintf("intact: %d rows of %d instances of tenant default\n", 2*n+2, n+1) {
+		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
+	}
+	tamper(t, url, `UPDATE pawl.audit SET actor = 'x' WHERE instance = $1 AND version = 2`, ids[1])
+	if code, stdout, _ = run(t.Context(), "verify", "--database", url); code != 1 || !strings.Contains(stdout, ids[1]) {
 		t.Errorf("exit %d, %q", code, stdout)
 	}
 }

@@ -93,7 +93,11 @@ func (a *API) deadMessageBody(w http.ResponseWriter, r *http.Request, c Caller) 
 	if err != nil {
 		return err
 	}
-	send(w, http.StatusOK, mediaBytes, m.Body) // whatever it is, no browser shall take it for a page
+	body, err := m.Sent()
+	if err != nil {
+		return err
+	}
+	send(w, http.StatusOK, mediaBytes, body) // whatever it is, no browser shall take it for a page
 	return nil
 }
 

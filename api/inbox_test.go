@@ -248,6 +248,11 @@ func TestBadRequestsAboutDeadMessages(t *testing.T) {
 	s := newServer(t, withPost)
 	s.mail("m", `{}`).wantProblem(t, 400, workflow.InvalidPayload)
 	hash := s.deadMessages("").Messages[0].Hash
+	large := transitions.Message{Consumer: "post", ID: "large", Body: make([]byte, transitions.MaxMessage+1)}
+	if _, err := s.engine.Consume(t.Context(), large); err == nil {
+		t.Fatal("it was consumed")
+	}
+	largeHash := fmt.Sprintf("%x", large.Hash())
 	before := s.rows()
 	target := `{"consumer":"post","message":"m","hash":"` + hash + `"}`
 	for _, c := range []badCase{
@@ -262,6 +267,8 @@ func TestBadRequestsAboutDeadMessages(t *testing.T) {
 		{"a short hash", "GET", "/v1/ops/inbox/body?consumer=post&message=m&hash=00", "", nil, workflow.InvalidRequest},
 		{"upper case", "GET", "/v1/ops/inbox/body?consumer=post&message=m&hash=" + strings.ToUpper(hash), "", nil, workflow.InvalidRequest},
 		{"another hash", "GET", "/v1/ops/inbox/body?consumer=post&message=m&hash=" + strings.Repeat("0", 64), "", nil, workflow.NotFound},
+		{"no body is kept", "GET", "/v1/ops/inbox/body?consumer=post&message=large&hash=" + largeHash, "", nil, workflow.TooLarge},
+		{"nothing to retry", "POST", "/v1/ops/inbox/retry", `{"consumer":"post","message":"large","hash":"` + largeHash + `"}`, nil, workflow.TooLarge},
 		{"no such action", "POST", "/v1/ops/inbox/forget", target, nil, workflow.NotFound},
 		{"another method", "PUT", "/v1/ops/inbox/retry", target, nil, workflow.MethodNotAllowed},
 		{"no body", "POST", "/v1/ops/inbox/retry", "", nil, workflow.InvalidRequest},

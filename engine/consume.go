@@ -29,8 +29,9 @@ import (
 //     Internal.
 //
 // Errors: those of Submit; MessageReused, MessageNotTaken; InvalidPayload for what
-// cannot be read. A message that has no id, or cannot be stored for another reason,
-// is InvalidRequest or TooLarge, and on no list.
+// cannot be read; TooLarge for more than transitions.MaxMessage, which is on the list
+// without its body. A message that has no id, or cannot be stored for another reason,
+// is InvalidRequest, and on no list.
 func (e *Engine) Consume(ctx context.Context, m transitions.Message) (transitions.Receipt, error) {
 	receipt, _, err := e.consume(ctx, m)
 	return receipt, err
@@ -48,7 +49,7 @@ const (
 
 func (e *Engine) consume(ctx context.Context, m transitions.Message) (transitions.Receipt, fate, error) {
 	m = m.WithDefaults()
-	if err := m.Check(); err != nil {
+	if err := m.Check(); err != nil && workflow.CodeOf(err) != workflow.TooLarge {
 		return transitions.Receipt{}, messageOver, err
 	}
 	receipt, err := e.deliver(ctx, m)

@@ -275,7 +275,6 @@ func TestAMessageThatCannotBeStoredIsOnNoList(t *testing.T) {
 		"an id with a NUL":   {func(m *transitions.Message) { m.ID = "a\x00" }, workflow.InvalidRequest},
 		"a type with a NUL":  {func(m *transitions.Message) { m.Type = "a\x00" }, workflow.InvalidRequest},
 		"a tenant not UTF-8": {func(m *transitions.Message) { m.Tenant = "\xff" }, workflow.InvalidRequest},
-		"too much":           {func(m *transitions.Message) { m.Body = make([]byte, transitions.MaxMessage+1) }, workflow.TooLarge},
 	} {
 		m := good
 		tt.change(&m)
@@ -284,6 +283,40 @@ func TestAMessageThatCannotBeStoredIsOnNoList(t *testing.T) {
 		}
 	}
 	wantDead(t, e)
+}
+
+// It is on the list with its size, so that nobody misses it, and without its body.
+func TestAMessageThatIsTooLargeIsListedWithoutItsBody(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, withBank)
+	m := fromBank("m-1", "applied", strings.Repeat("x", transitions.MaxMessage+1)).WithDefaults()
+	for m.Delivery = 1; m.Delivery <= 2; m.Delivery++ {
+		_, err := e.Consume(t.Context(), m)
+		wantCode(t, err, workflow.TooLarge)
+	}
+	wantDead(t, e, "m-1 waiting payload_too_large 2")
+	d, err := e.DeadMessage(t.Context(), m.Ref())
+	if err != nil || d.Size != len(m.Body) || d.Body != nil || d.Type != "applied" {
+		t.Errorf("got %d bytes of %d, type %q, %v", len(d.Body), d.Size, d.Type, err)
+	}
+	_, err = e.RetryMessage(t.Context(), m.Ref(), "ann", "")
+	wantCode(t, err, workflow.TooLarge)
+	wantDead(t, e, "m-1 waiting payload_too_large 2")
+	if d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", "it came in parts"); err != nil || d.Status != transitions.MessageDiscarded {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	// It stays discarded, and a SQL consumer that took it is believed.
+	if r, err := e.Consume(t.Context(), m); err != nil || r.Status != 409 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	wantDead(t, e)
+	m.ID = "m-2"
+	sum := m.Hash()
+	exec(t, pool, "SELECT pawl.consume('bank', 'm-2', $1)", sum[:])
+	if r := consumed(t, e, m); !r.Replayed {
+		t.Errorf("got %+v", r)
+	}
 }
 
 // Who counts deliveries waits for the instance; who does not is on the list at

@@ -44,7 +44,7 @@ func (e *Engine) DeadMessage(ctx context.Context, r transitions.MessageRef) (tra
 // failed is not repeated. When the message is done it is on the list as retried, and
 // else as waiting. Another message with its id that was discarded is not in its way.
 //
-// Errors: NotFound; those of Consume.
+// Errors: NotFound; TooLarge for one whose body was not kept; those of Consume.
 func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (transitions.Receipt, error) {
 	by, err := person(by, reason)
 	if err != nil {
@@ -54,12 +54,16 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
+	body, err := d.Sent()
+	if err != nil {
+		return transitions.Receipt{}, err
+	}
 	if d.Status != transitions.MessageRetried {
 		if err := e.inbox.Reopen(ctx, d, e.now()); err != nil {
 			return transitions.Receipt{}, err
 		}
 	}
-	m := transitions.Message{Tenant: d.Tenant, Consumer: d.Consumer, ID: d.ID, Type: d.Type, Body: d.Body}
+	m := transitions.Message{Tenant: d.Tenant, Consumer: d.Consumer, ID: d.ID, Type: d.Type, Body: body}
 	receipt, err := e.deliver(ctx, m)
 	switch e.fateOf(receipt, err, 0) {
 	case messageDone:

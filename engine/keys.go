@@ -30,7 +30,7 @@ WITH flight AS MATERIALIZED (
 		WHERE stuck IS NOT NULL ORDER BY tenant, updated_at LIMIT $2 + 1)
 	UNION ALL
 	(SELECT 5, tenant, status, phase, attempt, created_at, NULL, NULL FROM pawl.command
-		WHERE phase = 'sql' AND held_until IS NULL ORDER BY updated_at LIMIT $2 + 1)
+		WHERE given_up_at IS NOT NULL ORDER BY given_up_at LIMIT $2 + 1)
 ), expired AS MATERIALIZED (
 	SELECT tenant, status, expires_at FROM pawl.command WHERE expires_at <= statement_timestamp() ORDER BY expires_at LIMIT $3
 )

@@ -47,14 +47,14 @@ func population(t testing.TB, pool *pgxpool.Pool) {
 	inFlightRows(t, pool, 2, "a", works, `'processing', 'undoing', 5, 'n', now(), now() - interval '1 minute'`)
 	inFlightRows(t, pool, 1, "a", strings.Replace(works, "locked", "held", 1), `'processing', 'sql', 1, 'sql ann', now(), now() - interval '2 minutes'`)
 	inFlightRows(t, pool, 1, "a", "status, phase, attempt, stuck", `'failed_retryable', 'working', 3, 'ask_person'`)
-	inFlightRows(t, pool, 2, "a", "status, phase, attempt", `'failed_retryable', 'sql', 1`)
+	inFlightRows(t, pool, 2, "a", "status, phase, attempt, given_up_at", `'failed_retryable', 'sql', 1, now() + interval '1 day'`)
 	inFlightRows(t, pool, 5, "b", waits, `'pending', 'working', 0, now() - interval '1 hour'`)
 	finished(t, pool, 6, "succeeded", "now() + interval '1 day'")
 	finished(t, pool, 2, "failed_final", "now() - interval '1 minute'")
 	finished(t, pool, 3, "expired", "now() - interval '1 hour'")
 	finished(t, pool, 1, "expired", "NULL")
-	exec(t, pool, `INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, body, status, code, failure, deliveries, created_at, updated_at, changed_by)
-SELECT tenant, 'bank', n, decode(repeat('00', 32), 'hex'), '', '', status, 'invalid_payload', 'no', 1, now() - interval '1 hour', now(), 'ann'
+	exec(t, pool, `INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at, changed_by)
+SELECT tenant, 'bank', n, decode(repeat('00', 32), 'hex'), '', 0, '', status, 'invalid_payload', 'no', 1, now() - interval '1 hour', now(), 'ann'
 FROM (VALUES ('a', 'waiting', 2), ('a', 'discarded', 3), ('b', 'waiting', 1), ('c', 'retried', 1)) AS v(tenant, status, many), generate_series(1, many) AS n
 ON CONFLICT DO NOTHING`)
 }

@@ -17,7 +17,7 @@ const (
 )
 
 const (
-	columns = `tenant, consumer, message, hash, type, octet_length(body), `
+	columns = `tenant, consumer, message, hash, type, size, `
 	rest    = `, status, code, failure, deliveries, created_at, updated_at, coalesce(changed_by, ''), coalesce(reason, '')`
 	byKey   = ` WHERE d.tenant = $1 AND d.consumer = $2 AND d.message = $3 AND d.hash = $4`
 
@@ -29,8 +29,8 @@ const (
 // statements are the statements of a Table. Who needs both locks has the one of the
 // list's row before that of the command's.
 var statements = map[statement]string{
-	putSQL: `INSERT INTO pawl.inbox_dead AS d (tenant, consumer, message, hash, type, body, status, code, failure, deliveries, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, 'waiting', $7, $8, $9, $10, $10)
+	putSQL: `INSERT INTO pawl.inbox_dead AS d (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $11, $6, 'waiting', $7, $8, $9, $10, $10)
 		ON CONFLICT (tenant, consumer, message, hash) DO UPDATE SET type = excluded.type, code = excluded.code, failure = excluded.failure,
 			status = CASE d.status WHEN 'discarded' THEN 'discarded' ELSE 'waiting' END,
 			deliveries = greatest(d.deliveries + 1, excluded.deliveries), updated_at = excluded.updated_at

@@ -44,17 +44,21 @@ const plannedNow = pgx.QueryExecModeCacheDescribe
 
 // Put writes down a message with its failure and reports whether it is new on the
 // list. One that is there already is delivered once more; if it was discarded it
-// stays so.
+// stays so. A body that is larger than transitions.MaxMessage is not kept.
 func (t *Table) Put(ctx context.Context, m transitions.Message, failure error, at time.Time) (fresh bool, err error) {
 	r, code, text := m.Ref(), workflow.CodeOf(failure), "something failed here that is not the sender's fault"
 	if e, ok := errors.AsType[*workflow.Error](failure); ok {
 		text = textOf(e)
 	}
-	if m.Body == nil {
+	size := len(m.Body)
+	switch {
+	case size > transitions.MaxMessage:
+		m.Body = nil
+	case m.Body == nil:
 		m.Body = []byte{} // not NULL
 	}
 	err = t.q.QueryRow(ctx, t.sql[putSQL], plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], m.Type, m.Body, string(code), text,
-		max(m.Delivery, 1), at).Scan(&fresh)
+		max(m.Delivery, 1), at, size).Scan(&fresh)
 	return fresh, unavailable("write down a dead message", err)
 }
 

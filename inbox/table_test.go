@@ -99,7 +99,7 @@ func TestTheListReadsByIndexOnEmptyAndOnFullTables(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectTo(t, pgtest.Pool(t)) // a pooler's sessions have counted before
 	t.Run("empty", func(t *testing.T) { readByIndex(t, pool, "forget") })
-	fill := `INSERT INTO pawl.inbox_dead SELECT 'default', 'c' || n % 5, n, sha256('x'), '', '', CASE WHEN n % 10 = 0 THEN 'waiting' ELSE 'retried' END,
+	fill := `INSERT INTO pawl.inbox_dead SELECT 'default', 'c' || n % 5, n, sha256('x'), '', 0, '', CASE WHEN n % 10 = 0 THEN 'waiting' ELSE 'retried' END,
 			'guard_refused', '', 1, now(), now(), 'a' FROM generate_series(1, 20000) AS n;
 		INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at, finished_at, expires_at)
 			SELECT 'default', 'inbox:c' || n % 5, n, sha256('x'), 'failed_final', '', '', gen_random_uuid(), 'a', 409, '{}', now(), now(), now()

@@ -160,6 +160,51 @@ func TestAPurgeReadsNothingThatWasSeenToWhileNoVacuumCan(t *testing.T) {
 	}
 }
 
+// What SQL callers have given back, and may claim for days to come, costs a purge
+// nothing, however short the horizons of others are; what is past its own is read a
+// batch at a time.
+func TestAPurgeReadsNothingThatWasGivenBackAndIsNotPastItsHorizon(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	const many, batch = 5000, 50
+	exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay) VALUES ('quick', '1 minute'), ('slow', '30 days')")
+	back := func(workflow string, n int) {
+		exec(t, pool, fmt.Sprintf(`SELECT pawl.fail('back', k, c.attempt, 'later') FROM (SELECT '%[1]s ' || n AS k FROM generate_series(1, %[2]d) AS n) AS g,
+			pawl.claim('back', g.k, sha256('x'), '%[1]s') AS c`, workflow, n))
+	}
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	const args = "batch => 50, moment => now() + interval '29 days'"
+	back("slow", many)
+	for _, statistics := range []string{"", "ANALYZE"} {
+		exec(t, pool, statistics)
+		for range 6 { // until it has read the catalogs, and keeps its plans
+			wantPurged(t, conn, args, purged{})
+		}
+		if n, took := pagesOf(t, conn, args); n > 40 {
+			t.Errorf("%q: %v pages", statistics, n)
+		} else {
+			t.Logf("%q: %v pages, %v ms", statistics, n, took)
+		}
+	}
+	back("quick", 3*batch)
+	for range 3 {
+		wantPurged(t, conn, args, purged{0, 0, batch, 0})
+	}
+	wantPurged(t, conn, args, purged{})
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE workflow = 'quick' AND code = 408"); n != 3*batch {
+		t.Errorf("%d are given up", n)
+	}
+	// Who claims one has it, and it is not given up.
+	if _, err := claimAs(t.Context(), pool, "'back', 'slow 1', sha256('x')"); err != nil {
+		t.Error(err)
+	}
+	wantPurged(t, conn, "batch => 10000, moment => now() + interval '31 days'", purged{3 * batch, 0, many - 1, 0})
+}
+
 // What stays though it is due, because it is decided or paused or a timer, costs a
 // call no more than a batch of it, and hides nobody for ever.
 func TestAPurgeReadsABatchOfWhatIsDueAndStays(t *testing.T) {

@@ -53,7 +53,7 @@ var validRows = map[string]row{
 	"duty":    {"name": "'d'"},
 	"paused":  {"tenant": "'t'", "workflow": "'w'", "actor": "''", "at": "now()"},
 	"horizon": {"workflow": "'w'", "replay": "'1 day'"},
-	"inbox_dead": {"tenant": "'t'", "consumer": "'c'", "message": "'m'", "hash": hash32, "type": "''", "body": "''", "status": "'waiting'",
+	"inbox_dead": {"tenant": "'t'", "consumer": "'c'", "message": "'m'", "hash": hash32, "type": "''", "size": "0", "body": "''", "status": "'waiting'",
 		"code": "'invalid_payload'", "failure": "''", "deliveries": "1", "created_at": "now()", "updated_at": "now()"},
 }
 
@@ -183,12 +183,14 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"outbox_dead", row{"status": "'skipped'"}}, // by nobody
 		{"paused", row{"tenant": "''"}},
 		{"paused", row{"tenant": repeat("65")}},
-		{"command", held.with(row{"held_until": "NULL"})},      // held for ever
-		{"command", held.with(row{"locked_until": "now()"})},   // the workers would take it over
-		{"command", held.with(row{"claimed_by": "NULL"})},      // held by nobody
-		{"command", inFlight.with(row{"held_until": "now()"})}, // not SQL's
-		{"command", row{"held_until": "now()"}},                // finished
-		{"command", inFlight.with(row{"phase": "'sql'"})},      // due for the workers
+		{"command", held.with(row{"held_until": "NULL"})},                                 // held for ever
+		{"command", held.with(row{"locked_until": "now()"})},                              // the workers would take it over
+		{"command", held.with(row{"claimed_by": "NULL"})},                                 // held by nobody
+		{"command", inFlight.with(row{"held_until": "now()"})},                            // not SQL's
+		{"command", row{"held_until": "now()"}},                                           // finished
+		{"command", held.with(row{"given_up_at": "now()"})},                               // not given back
+		{"command", held.with(row{"status": "'failed_retryable'", "held_until": "NULL"})}, // never given up
+		{"command", inFlight.with(row{"phase": "'sql'"})},                                 // due for the workers
 		{"horizon", row{"workflow": "''"}},
 		{"horizon", row{"workflow": repeat("65")}},
 		{"horizon", row{"replay": "'0'"}},
@@ -202,6 +204,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"inbox_dead", row{"message": "''"}},
 		{"inbox_dead", row{"message": repeat("256")}},
 		{"inbox_dead", row{"hash": short}},
+		{"inbox_dead", row{"size": "-1", "body": "NULL"}},
+		{"inbox_dead", row{"size": "1"}}, // of an empty body
 		{"inbox_dead", row{"status": "'gone'", "changed_by": "'a'"}},
 		{"inbox_dead", row{"status": "'discarded'"}}, // by nobody
 		{"inbox_dead", row{"deliveries": "0"}},

@@ -48,7 +48,8 @@ func (m Message) WithDefaults() Message {
 	return m
 }
 
-// Check refuses what cannot be stored. It does not look into the body.
+// Check refuses what cannot be stored. It does not look into the body. Only of a
+// message that is otherwise in order it says TooLarge: that can be listed as dead.
 func (m Message) Check() error {
 	if err := CheckTenant(m.Tenant); err != nil {
 		return err
@@ -194,7 +195,7 @@ type DeadMessage struct {
 	MessageRef
 	Type       string
 	Size       int    // of its body in bytes
-	Body       []byte // in a list: nil
+	Body       []byte // nil in a list, and where it was too large to be kept; see Sent
 	Status     MessageStatus
 	Code       workflow.Code // of its newest failure
 	Failure    string
@@ -203,6 +204,15 @@ type DeadMessage struct {
 	UpdatedAt  time.Time // when it failed last, or a person changed it
 	ChangedBy  string    // who had it retried, or discarded it
 	Reason     string
+}
+
+// Sent is the body as it was sent. TooLarge: it was not kept, so it can only be
+// discarded here.
+func (d *DeadMessage) Sent() ([]byte, error) {
+	if d.Size > MaxMessage {
+		return nil, workflow.Errorf(workflow.TooLarge, "the message has %d bytes, and of more than %d the body is not kept; its sender has it", d.Size, MaxMessage)
+	}
+	return d.Body, nil
 }
 
 // DeadMessageFilter selects dead messages.

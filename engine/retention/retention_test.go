@@ -58,8 +58,8 @@ func TestSettledLettersAndMessagesAreForgotten(t *testing.T) {
 	exec(t, pool, `INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at, changed_by)
 		SELECT 't', 's', n, s, 0, 'w', gen_random_uuid(), s, 'k', 'f', 1, '2040-01-01', '2040-01-01', 'ann'
 		FROM unnest(ARRAY['waiting', 'queued', 'redriven', 'skipped']) AS s, generate_series(1, 15) AS n;
-		INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, body, status, code, failure, deliveries, created_at, updated_at, changed_by)
-		SELECT 't', 'c', n || s, sha256('x'), '', '', s, 'x', 'f', 1, '2040-01-01', '2040-01-01', 'ann'
+		INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at, changed_by)
+		SELECT 't', 'c', n || s, sha256('x'), '', 0, '', s, 'x', 'f', 1, '2040-01-01', '2040-01-01', 'ann'
 		FROM unnest(ARRAY['waiting', 'retried', 'discarded']) AS s, generate_series(1, 15) AS n`)
 	c := newClock("2040-01-30")
 	r := runner(t, pool, "a", c, func(c *retention.Config) { c.Batch = 10 })

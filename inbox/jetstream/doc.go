@@ -15,8 +15,8 @@
 // without the one that [Config.IDHeader] names, is known by its place in the
 // stream: published twice, it is two.
 //
-// A message of more than 1 MiB is no message to an inbox: it is logged and
-// acknowledged, and the stream keeps it for as long as it keeps any.
+// A message of more than 1 MiB is acknowledged when it is on the list of dead
+// messages, without its body: the stream keeps that for as long as it keeps any.
 //
 // # Several nodes
 //

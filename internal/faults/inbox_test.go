@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	upstream "github.com/nats-io/nats.go/jetstream"
 
@@ -71,6 +72,74 @@ func bankSource(url string) (*jetstream.Source, error) {
 // early.
 func withBank(c *engine.Config, source inbox.Source) {
 	c.Workflows, c.Sources, c.MaxDeliveries = append(c.Workflows, accounts), []inbox.Source{source}, 1_000_000
+}
+
+// A stream may hold larger messages than an inbox takes. One is on the list of dead
+// messages when it is acknowledged, and those behind it are consumed.
+func TestAMessageThatIsTooLargeIsListedBeforeItIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, func(o *server.Options) { o.MaxPayload = 4 * transitions.MaxMessage })
+	conn, err := nats.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := upstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.CreateStream(bounded(t), upstream.StreamConfig{Name: "BANK", Subjects: []string{"bank.>"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := database(t)
+	source, err := bankSource(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What the list holds is asked before the source hears that it may acknowledge.
+	const listed = `SELECT count(*) FROM pawl.inbox_dead WHERE size = $1 AND body IS NULL AND code = 'payload_too_large' AND status = 'waiting'`
+	size := 2 * transitions.MaxMessage
+	here := &watched{Source: source, after: func(m transitions.Message, err error) {
+		if len(m.Body) != size {
+			return
+		}
+		var n int
+		if asked := pool.QueryRow(t.Context(), listed, size).Scan(&n); asked != nil || err != nil || n != 1 {
+			t.Errorf("message %s would be acknowledged unseen: %v, %v", m.ID, err, asked)
+		}
+	}}
+	start(t, pool, func(c *engine.Config) { withBank(c, here) })
+	for id, body := range map[string][]byte{"large": make([]byte, size), "small": []byte(`{"account":"a"}`)} {
+		if _, err := js.PublishMsg(bounded(t), &nats.Msg{Subject: "bank.opened", Header: nats.Header{"Ref": {id}}, Data: body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitUntil(t, "both are acknowledged", func() bool {
+		c, err := stream.Consumer(bounded(t), "pawl-bank")
+		if err != nil {
+			return false // not made yet
+		}
+		i := c.CachedInfo()
+		return i.Delivered.Stream == 2 && i.NumPending == 0 && i.NumAckPending == 0
+	})
+	if number(t, pool, listed, size) != 1 || number(t, pool, `SELECT count(*) FROM pawl.instance`) != 1 {
+		t.Error("the large one is not on the list, or the small one is not done")
+	}
+}
+
+// watched is a source that tells what is said about its messages.
+type watched struct {
+	inbox.Source
+	after func(transitions.Message, error)
+}
+
+func (w *watched) Run(ctx context.Context, consume func(context.Context, transitions.Message) error) error {
+	return w.Source.Run(ctx, func(ctx context.Context, m transitions.Message) error {
+		err := consume(ctx, m)
+		w.after(m, err)
+		return err
+	})
 }
 
 // Every message is in the stream ten times, and two programs take them at the same

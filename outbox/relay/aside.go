@@ -34,11 +34,17 @@ func (f *flow) setAside(l *lane) {
 // notTried is the failure of what is behind another.
 const notTried = "not tried: an earlier event of its instance is not delivered"
 
-// relieve makes room in the window: what cannot be delivered now is put aside.
-func (f *flow) relieve() {
+// relieve makes room in the window: what cannot be delivered now is put aside. Where
+// it may not be, it is let go if logs have no reader because of it, or no room is left
+// for any.
+func (f *flow) relieve(crowded bool) {
+	crowded = crowded || f.events >= 2*f.policy.window || f.bytes >= 2*windowBytes
 	for _, l := range f.lanes {
 		if len(l.live) > 0 && (l.aside || l.at == waiting) {
 			f.setAside(l)
+		}
+		if crowded && len(l.live) > 0 && l.at == waiting {
+			f.tire(l.live[0])
 		}
 	}
 }

@@ -56,9 +56,11 @@ type Sink struct {
 	// good. It is called from several goroutines.
 	Wants func(*transitions.Event) bool
 
-	// FromNow lets a sink that the database does not know yet begin with what
-	// happens from now on, instead of with the oldest events that are there. A tenant that
-	// is added to Tenants later is read from the beginning.
+	// FromNow lets a sink that the database does not know yet get only what is
+	// committed after it became known, of every tenant, instead of the oldest events
+	// that are there. That also holds for tenants that come into being later, and for
+	// those that are added to Tenants later. Without it those are read from the
+	// beginning.
 	FromNow bool
 
 	// Batch is how many events are handed over in one call, at most; 0 is 256. Calls
@@ -98,7 +100,9 @@ const (
 	// for it to be redriven or skipped, so that their order holds.
 	HoldInstance
 	// Block goes on trying. The cursor of its tenant does not pass it, so after a
-	// while nothing of that tenant is delivered.
+	// while nothing of that tenant is delivered. Other tenants go on, however many
+	// are blocked; when there are many, what was delivered behind such an event is
+	// repeated once when it has arrived.
 	Block
 )
 

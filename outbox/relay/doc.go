@@ -43,7 +43,9 @@
 // An event that is given up becomes a dead letter: the same table, status waiting.
 // A person redrives it (queued again) or skips it. Later events of its instance
 // go on without it, or wait behind it, as configured; or nothing is given up, and
-// the cursor waits.
+// the cursor waits. When so many tenants wait that others would have no room, they
+// are let go: nothing of them is in memory until it is time to try again, and then
+// only the one event, until it has arrived.
 //
 // A failure of the receiver as a whole stops the sink. Then one event at a time is
 // tried, until one arrives. The failures count against an event only if others

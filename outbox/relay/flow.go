@@ -38,6 +38,7 @@ type flow struct {
 	hungry   lanes
 	alarms   alarms
 	suspects []*item
+	tired    []tired // to be let go, when their tenure gets to it
 	circuit  circuit
 	news     news
 
@@ -66,16 +67,18 @@ type call struct {
 
 // room is how many events more there is room for in a stretch. Every tenant has
 // some, however much the others take.
-func (f *flow) room(s *stretch) int {
+func (f *flow) room(s *stretch) (n int) {
 	switch {
 	case f.closed || f.drains:
-		return 0
 	case f.events < f.policy.window && f.bytes < windowBytes:
-		return f.policy.window - f.events
+		n = f.policy.window - f.events
 	case f.events < 2*f.policy.window && f.bytes < 2*windowBytes:
-		return max(f.policy.window/32, 1) - s.events
+		n = max(f.policy.window/32, 1) - s.events
 	}
-	return 0
+	if s.alone {
+		n = min(n, 1-s.events)
+	}
+	return n
 }
 
 // admit takes in what there is room for of a piece of a tenant's log, which
@@ -116,6 +119,12 @@ func (f *flow) take(s *stretch, events []transitions.Logged, wanted []bool, now 
 		f.bytes += s.add(m, e)
 		l := f.lane(key{e.Tenant, e.Instance})
 		items[i] = item{event: e, lane: l, mark: m, seq: f.seq}
+		if p := &s.tried; p.position == e.Position && p.ordinal == e.Ordinal {
+			items[i].attempts, items[i].kind, items[i].failure = p.attempts, p.kind, p.failure
+			if s.failure != "" {
+				s.blocker = &items[i]
+			}
+		}
 		l.live = append(l.live, &items[i])
 		switch {
 		case l.at == nowhere:
@@ -171,6 +180,7 @@ func (f *flow) put(l *lane, now time.Time) {
 		}
 	case l.unwritten > 0:
 		l.at = unwritten
+		f.setAside(l) // one may be of a transition that the cursor has to pass before its rows are written
 	default:
 		f.ask(l)
 	}

@@ -33,6 +33,10 @@ func (t *tenure) listen() {
 			t.startReading(l)
 		}
 	}
+	for _, l := range n.rested {
+		l.rests = false
+		t.startReading(l)
+	}
 	for tenant, head := range n.heard {
 		if l := t.logs[tenant]; l != nil {
 			l.heard = max(l.heard, head)
@@ -53,7 +57,7 @@ func (t *tenure) takes(tenant string) bool {
 func (t *tenure) log(b behind) *log {
 	l := t.logs[b.tenant]
 	if l == nil {
-		l = &log{stretch: &stretch{tenant: b.tenant, since: b.revision, stored: b.cursor, read: b.cursor}, taken: make(chan struct{}, 1)}
+		l = newLog(&stretch{tenant: b.tenant, since: b.revision, stored: b.cursor, read: b.cursor})
 		t.logs[b.tenant] = l
 	}
 	return l
@@ -68,25 +72,56 @@ func (t *tenure) restart(moved []behind, now time.Time) {
 			continue
 		}
 		t.flow.forget(l.stretch, now)
-		if l.halt != nil {
-			l.halt()
-		}
-		t.free(l)
-		t.resting(l)
-		t.kept = slices.DeleteFunc(t.kept, func(p piece) bool { return p.of == l })
-		delete(t.logs, m.tenant)
-		next := t.log(m)
-		next.head.Store(l.head.Load())
-		next.heard = l.heard
-		t.startReading(next)
+		t.startReading(t.anew(l, &stretch{tenant: m.tenant, since: m.revision, stored: m.cursor, read: m.cursor}))
 	}
 	t.readOn()
+}
+
+// anew puts another log in the place of one whose stretch is void.
+func (t *tenure) anew(l *log, s *stretch) *log {
+	if l.halt != nil {
+		l.halt()
+	}
+	t.free(l)
+	t.resting(l)
+	t.kept = slices.DeleteFunc(t.kept, func(p piece) bool { return p.of == l })
+	next := newLog(s)
+	next.head.Store(l.head.Load())
+	next.heard = l.heard
+	t.logs[s.tenant] = next
+	return next
+}
+
+// letGo lets the logs go that do nothing but wait, until they have waited, and
+// reports whether that has made room.
+func (t *tenure) letGo(now time.Time) (some bool) {
+	list := t.flow.tired
+	t.flow.tired = nil
+	for _, tired := range list {
+		l := t.logs[tired.of.tenant]
+		if l == nil || l.stretch != tired.of || t.flow.drains {
+			continue
+		}
+		s, until := t.flow.letGo(tired, now)
+		if s == nil {
+			continue
+		}
+		some = true
+		next := t.anew(l, s)
+		next.rests = true
+		time.AfterFunc(until.Sub(now), func() { t.hear(func(n *tidings) { n.rested = append(n.rested, next) }) })
+	}
+	if some {
+		t.takeInKept(now)
+		t.readOn()
+	}
+	return some
 }
 
 // startReading lets a reader read a log if there is something to read, at once
 // or when it is its turn.
 func (t *tenure) startReading(l *log) {
-	if l.void || l.reading || l.queued || !l.behind() || t.lost || t.flow.drains {
+	if l.void || l.rests || l.reading || l.queued || !l.behind() || t.lost || t.flow.drains {
 		return
 	}
 	if t.reading >= readers {

@@ -21,7 +21,7 @@ func (r *Relay) register(ctx context.Context, s *Sink) error {
 		case made.RowsAffected() == 0:
 			_, err = tx.Exec(ctx, r.sql.restrict, s.Name, s.Tenants)
 		case s.FromNow:
-			_, err = tx.Exec(ctx, r.sql.begin, s.Name, s.Tenants)
+			_, err = tx.Exec(ctx, r.sql.begin, s.Name)
 		default:
 			made, err = tx.Exec(ctx, r.sql.oldest, s.Name, s.Tenants)
 			cut = made.RowsAffected()

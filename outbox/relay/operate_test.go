@@ -159,6 +159,41 @@ func TestBlockedEventStopsTheCursorUntilItIsDelivered(t *testing.T) {
 	}
 }
 
+// More tenants are blocked than there are readers, and each has more to deliver
+// than the window holds. The others do not notice.
+func TestBlockedTenantsStopNoOtherHoweverManyTheyAre(t *testing.T) {
+	t.Parallel()
+	const blocked, each = 100, 100
+	url := pgtest.URL(t)
+	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
+		if e.Position == 2 && e.Tenant != "healthy" {
+			return sink.Fail(sink.Permanent, nil, "not this one")
+		}
+		return nil
+	}}
+	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted, s.Window = relay.Block, 64 }))
+	var head int64
+	for i := range blocked {
+		head = publish(t, n.pool, fmt.Sprint("blocked ", i), strings.Repeat("abcde", each/5), n)
+	}
+	eventually(t, "all of them are blocked", func() bool {
+		list, err := relay.NewTable(n.pool, same).Sinks(t.Context(), "")
+		return err == nil && list[0].Stuck == blocked
+	})
+	for range 5 {
+		cursorReaches(t, n.pool, "main", "healthy", publish(t, n.pool, "healthy", strings.Repeat("xyz", 100), n))
+	}
+	if passed := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE tenant <> 'healthy' AND position > 1"); passed != 0 {
+		t.Errorf("%d blocked tenants have gone on", passed)
+	}
+	to.mends()
+	eventually(t, "the others go on when they can", func() bool {
+		return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE tenant <> 'healthy' AND position = $1 AND failure IS NULL", head) == blocked
+	})
+	to.inOrder(t)
+	to.wants(t, blocked*events(head)+events(5*300))
+}
+
 // An event that is retried for long keeps nothing from the others, nor the
 // cursor, and comes before the later ones of its instance.
 func TestLongRetryIsWaitedOutAside(t *testing.T) {

@@ -31,12 +31,15 @@ type log struct {
 	holds   bool          // and is one of those that may be
 	halt    func()        // ends it; nil: there was none yet
 	queued  bool          // it waits for one
+	rests   bool          // it was let go, and its time has not come
 	taken   chan struct{} // tells the reader that its piece is taken in
 
 	// The readers', of which a log has one at a time.
 	failing bool          // the tenure knows that it cannot be read
 	wait    time.Duration // until it is tried again
 }
+
+func newLog(s *stretch) *log { return &log{stretch: s, taken: make(chan struct{}, 1)} }
 
 // behind reports whether there is something to read.
 func (l *log) behind() bool { return max(l.head.Load(), l.heard) > l.read }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -206,6 +207,40 @@ func TestNewSinkMayBeginWithWhatHappensNow(t *testing.T) {
 	if got := to.ids(0); len(got) != 4 { // position 5 has two events
 		t.Errorf("got %v", got)
 	}
+}
+
+// What "now" is does not depend on when a tenant came, or was added to the sink's.
+func TestNewSinkBeginsWithItsFirstRegistrationForEveryTenant(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := poolOf(t, url, nil)
+	for _, tenant := range []string{"first", "added", "never"} {
+		publish(t, pool, tenant, "abc")
+	}
+	to := &receiver{}
+	sink := func(tenants ...string) relay.Sink {
+		return quick("now", to, func(s *relay.Sink) { s.FromNow, s.Tenants = true, tenants })
+	}
+	n := startNode(t, url, sink("first"))
+	for _, tenant := range []string{"first", "added", "new", "never"} {
+		publish(t, pool, tenant, "x", n) // of the last three the sink hears later, or not at all
+	}
+	to.wants(t, 1)
+	n.stop()
+	startNode(t, url, sink("first", "added", "new"))
+	to.wants(t, 3)
+	for _, at := range []struct {
+		tenant string
+		head   int64
+	}{{"first", 4}, {"added", 4}, {"new", 1}} {
+		cursorReaches(t, pool, "now", at.tenant, at.head)
+	}
+	var got []string
+	for _, e := range to.got() {
+		got = append(got, e.Tenant+" "+e.ID())
+	}
+	slices.Sort(got)
+	mustEqual(t, "delivered", got, []string{"added 4-0", "first 4-0", "new 1-0"})
 }
 
 // A sink that does not answer keeps nothing from the others.

@@ -145,6 +145,9 @@ func (f *flow) refused(it *item, failure *sink.Failure, now time.Time) {
 		f.tell(it, transitions.DeadQueued)
 	}
 	l.until = now.Add(max(f.policy.backoff(it.attempts), failure.RetryAfter))
+	if it.mark != nil && it.mark.of.alone {
+		f.tire(it)
+	}
 }
 
 // tell notes what becomes of an event that is, or now gets, a row. A new row is

@@ -17,11 +17,11 @@ const registerSQL = `INSERT INTO pawl.outbox_sink (name, tenants) VALUES ($1, $2
 // restrictSQL says which tenants a sink is for. Parameters: sink, tenants.
 const restrictSQL = `UPDATE pawl.outbox_sink SET tenants = $2 WHERE name = $1 AND tenants IS DISTINCT FROM $2`
 
-// beginSQL lets a new sink begin with what happens from now on. Parameters: sink,
-// tenants.
+// beginSQL lets a new sink begin with what happens from now on, for every tenant that
+// there is: also for those that it may get later. Parameter: sink.
 const beginSQL = `
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at)
-SELECT l.tenant, $1, l.head, clock_timestamp() FROM pawl.log l WHERE $2::text[] IS NULL OR l.tenant = ANY ($2::text[])
+SELECT l.tenant, $1, l.head, clock_timestamp() FROM pawl.log l
 ON CONFLICT (tenant, sink) DO NOTHING`
 
 // oldestSQL lets a new sink begin with the oldest event that is there of each log

@@ -83,6 +83,7 @@ type tidings struct {
 	heard    map[string]int64
 	revision int64
 	until    time.Time
+	rested   []*log // that were let go, and whose time has come
 	lost     bool
 	drain    bool
 }
@@ -195,16 +196,24 @@ func (t *tenure) act(now time.Time) {
 		t.relay.config.Log.Warn("a sink's receiver wants no more events; it is paused", "sink", t.sink.Name, "answer", f.circuit.gone)
 		t.drain()
 	}
-	for c := f.next(now); c != nil; c = f.next(now) {
-		go t.deliver(c)
-	}
+	t.begin(now)
 	if f.stalled() {
-		f.relieve()
+		f.relieve(len(t.queue) > 0)
+	}
+	if t.letGo(now) {
+		t.begin(now)
 	}
 	if at, ok := t.letterDue(); ok && !now.Before(at) {
 		t.send(now)
 	}
 	t.wants.Store(!f.circuit.open && len(t.queue) < 32*readers)
+}
+
+// begin makes the calls that can be made.
+func (t *tenure) begin(now time.Time) {
+	for c := t.flow.next(now); c != nil; c = t.flow.next(now) {
+		go t.deliver(c)
+	}
 }
 
 // pause is how long nothing can be done unless something comes.

@@ -26,6 +26,9 @@ type stretch struct {
 
 	parks []note // events that the cursor may pass if they become rows
 
+	alone bool  // nothing is taken in behind the first event until that is delivered
+	tried tried // what is known of that, where it was let go
+
 	failure string // why the cursor does not go on
 	said    string // what is stored of that
 	blocker *item  // the exhausted event that it is about; nil: it is about reading
@@ -47,6 +50,7 @@ func (s *stretch) dirty() bool { return !s.void && (s.cursor() > s.stored || s.f
 func (s *stretch) advance() {
 	for s.done < len(s.marks) && s.marks[s.done].open == 0 {
 		s.done++
+		s.alone = false
 	}
 }
 

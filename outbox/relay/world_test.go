@@ -44,6 +44,7 @@ type world struct {
 	down            bool             // the receiver
 	revision, known int64            // of the sink, and what the tenure knows
 	healthy         bool             // nothing fails any more
+	rested          int              // logs that were let go
 }
 
 // address finds an event.
@@ -176,8 +177,24 @@ func (w *world) deliver() {
 		w.t.Fatalf("%d calls at once", len(w.calls))
 	}
 	if w.flow.stalled() {
-		w.flow.relieve()
+		w.flow.relieve(w.chance(20))
 	}
+	w.letGo()
+}
+
+// letGo lets the logs go that do nothing but wait. Nobody keeps them from being
+// read again before their time.
+func (w *world) letGo() {
+	for _, t := range w.flow.tired {
+		if w.stretches[t.of.tenant] != t.of || w.flow.drains {
+			continue
+		}
+		if next, _ := w.flow.letGo(t, w.now); next != nil {
+			w.stretches[t.of.tenant] = next
+			w.rested++
+		}
+	}
+	w.flow.tired = nil
 }
 
 // answer lets the receiver take the events of a call, or not. Where the relay

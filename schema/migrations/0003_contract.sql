@@ -7,7 +7,8 @@
 -- its lease is a column of its own, so that it is in none of the indexes in which
 -- the engine's workers look for work.
 ALTER TABLE pawl.command
-	ADD COLUMN held_until timestamptz,
+	ADD COLUMN held_until  timestamptz,
+	ADD COLUMN given_up_at timestamptz,
 	DROP CONSTRAINT command_phase_check,
 	ADD CONSTRAINT command_phase_check CHECK (phase IN ('scheduled', 'working', 'undoing', 'sql')),
 	DROP CONSTRAINT command_lease,
@@ -15,12 +16,16 @@ ALTER TABLE pawl.command
 		AND (status <> 'processing' OR (claimed_by IS NOT NULL AND claimed_at IS NOT NULL))),
 	DROP CONSTRAINT command_due,
 	ADD CONSTRAINT command_due CHECK ((status IN ('pending', 'failed_retryable') AND stuck IS NULL AND phase <> 'sql') = (run_at IS NOT NULL)),
-	ADD CONSTRAINT command_held CHECK ((status = 'processing' AND phase = 'sql') = (held_until IS NOT NULL));
+	ADD CONSTRAINT command_held CHECK ((status = 'processing' AND phase = 'sql') = (held_until IS NOT NULL)),
+	ADD CONSTRAINT command_given_up CHECK ((status = 'failed_retryable' AND phase = 'sql') = (given_up_at IS NOT NULL));
 COMMENT ON COLUMN pawl.command.phase IS 'What a command in flight waits for: its time, the outcome of its activity, that of an undo, or a SQL caller. NULL when it is finished.';
 COMMENT ON COLUMN pawl.command.held_until IS 'Until when the SQL caller that claimed it has it to himself. After it the next claim takes over.';
+COMMENT ON COLUMN pawl.command.given_up_at IS 'When a command that its SQL caller has given back fails for good, unless it is claimed before.';
 
 -- What SQL callers hold, for operators: no claim looks here.
 CREATE INDEX command_held ON pawl.command (held_until) WHERE held_until IS NOT NULL;
+-- What was given back, and nobody has claimed since.
+CREATE INDEX command_given_back ON pawl.command (given_up_at) WHERE given_up_at IS NOT NULL;
 -- What can be purged.
 CREATE INDEX command_expires ON pawl.command (expires_at) WHERE expires_at IS NOT NULL;
 
@@ -118,7 +123,7 @@ BEGIN
 		UPDATE pawl.command AS x SET status = 'processing', attempt = x.attempt + 1, revision = x.revision + 1, claimed_by = holder,
 			failures = x.failures + CASE c.status WHEN 'processing' THEN 1 ELSE 0 END,
 			failure = CASE c.status WHEN 'processing' THEN 'the lease of ' || x.claimed_by || ' ran out' ELSE x.failure END,
-			claimed_at = moment, held_until = moment + claim.lease, updated_at = moment
+			claimed_at = moment, held_until = moment + claim.lease, given_up_at = NULL, updated_at = moment
 		WHERE x.tenant = claim.tenant AND x.scope = claim.scope AND x.key = claim.key
 		RETURNING x.attempt INTO attempt;
 	ELSIF c.phase IS NOT NULL THEN
@@ -158,14 +163,15 @@ DECLARE
 	moment timestamptz := clock_timestamp();
 	ends   boolean := mark.status <> 'failed_retryable';
 BEGIN
-	IF ends AND coalesce(mark.replay <= interval '0', true) THEN
+	IF coalesce(mark.replay <= interval '0', true) THEN
 		RAISE EXCEPTION 'the time of replay is missing or already over' USING ERRCODE = '22023';
 	END IF;
 	UPDATE pawl.command AS x SET status = mark.status, code = mark.code, body = mark.body, failure = coalesce(mark.failure, x.failure),
 		failures = x.failures + CASE mark.status WHEN 'succeeded' THEN 0 ELSE 1 END, revision = x.revision + 1, held_until = NULL,
 		instance = coalesce(mark.instance, x.instance), version = mark.version, updated_at = moment,
 		phase = CASE WHEN NOT ends THEN x.phase END, request = CASE WHEN NOT ends THEN x.request END,
-		finished_at = CASE WHEN ends THEN moment END, expires_at = CASE WHEN ends THEN moment + mark.replay END
+		finished_at = CASE WHEN ends THEN moment END, expires_at = CASE WHEN ends THEN moment + mark.replay END,
+		given_up_at = CASE WHEN NOT ends THEN moment + mark.replay END
 	WHERE x.tenant = mark.tenant AND x.scope = mark.scope AND x.key = mark.key
 		AND x.phase = 'sql' AND x.status = 'processing' AND x.attempt = mark.attempt;
 	IF NOT FOUND THEN PERFORM pawl.unheld(tenant, scope, key, attempt, status); END IF;

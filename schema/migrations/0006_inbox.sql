@@ -11,7 +11,8 @@ CREATE TABLE pawl.inbox_dead (
 	message    text COLLATE "C" NOT NULL CHECK (octet_length(message) BETWEEN 1 AND 255),
 	hash       bytea NOT NULL CHECK (octet_length(hash) = 32),
 	type       text COLLATE "C" NOT NULL,
-	body       bytea NOT NULL,
+	size       int NOT NULL CHECK (size >= 0),
+	body       bytea CHECK (octet_length(body) = size),
 	status     text COLLATE "C" NOT NULL CHECK (status IN ('waiting', 'retried', 'discarded')),
 	code       text COLLATE "C" NOT NULL,
 	failure    text NOT NULL,
@@ -29,7 +30,8 @@ COMMENT ON COLUMN pawl.inbox_dead.consumer IS 'Who should have consumed it.';
 COMMENT ON COLUMN pawl.inbox_dead.message IS 'The sender''s id of the message.';
 COMMENT ON COLUMN pawl.inbox_dead.hash IS 'SHA-256 of its body: two messages with one id are two rows.';
 COMMENT ON COLUMN pawl.inbox_dead.type IS 'What the sender calls it; empty when he does not say.';
-COMMENT ON COLUMN pawl.inbox_dead.body IS 'As it was sent.';
+COMMENT ON COLUMN pawl.inbox_dead.size IS 'The bytes of its body.';
+COMMENT ON COLUMN pawl.inbox_dead.body IS 'As it was sent; NULL: it was too large to be kept.';
 COMMENT ON COLUMN pawl.inbox_dead.status IS 'waiting: for a person, or for its sender to send it again. retried: done after a person asked for it. discarded: never to be done.';
 COMMENT ON COLUMN pawl.inbox_dead.code IS 'The code of its newest failure.';
 COMMENT ON COLUMN pawl.inbox_dead.failure IS 'The message of its newest failure.';

@@ -8,16 +8,19 @@ CREATE OR REPLACE FUNCTION pawl.mark(
 DECLARE
 	moment timestamptz := clock_timestamp();
 	ends   boolean := mark.status <> 'failed_retryable';
+	until  timestamptz;
 BEGIN
-	IF ends AND mark.replay <= interval '0' THEN
+	IF mark.replay <= interval '0' THEN
 		RAISE EXCEPTION 'the time of replay is already over' USING ERRCODE = '22023';
 	END IF;
+	until := moment + coalesce(mark.replay, (SELECT h.replay FROM pawl.command AS x JOIN pawl.horizon AS h ON h.workflow = x.workflow
+		WHERE x.tenant = mark.tenant AND x.scope = mark.scope AND x.key = mark.key), interval '24 hours');
 	UPDATE pawl.command AS x SET status = mark.status, code = mark.code, body = mark.body, failure = coalesce(mark.failure, x.failure),
 		failures = x.failures + CASE mark.status WHEN 'succeeded' THEN 0 ELSE 1 END, revision = x.revision + 1, held_until = NULL,
 		instance = coalesce(mark.instance, x.instance), version = mark.version, updated_at = moment,
 		phase = CASE WHEN NOT ends THEN x.phase END, request = CASE WHEN NOT ends THEN x.request END,
-		finished_at = CASE WHEN ends THEN moment END, expires_at = CASE WHEN ends THEN moment + coalesce(mark.replay,
-			(SELECT h.replay FROM pawl.horizon AS h WHERE h.workflow = x.workflow), interval '24 hours') END
+		finished_at = CASE WHEN ends THEN moment END, expires_at = CASE WHEN ends THEN until END,
+		given_up_at = CASE WHEN NOT ends THEN until END
 	WHERE x.tenant = mark.tenant AND x.scope = mark.scope AND x.key = mark.key
 		AND x.phase = 'sql' AND x.status = 'processing' AND x.attempt = mark.attempt;
 	IF NOT FOUND THEN PERFORM pawl.unheld(tenant, scope, key, attempt, status); END IF;

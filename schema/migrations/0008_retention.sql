@@ -265,8 +265,6 @@ INSERT INTO pawl.duty (name) VALUES ('retention');
 -- forgotten. Those are to be a twentieth of the table at most, not a fifth.
 ALTER TABLE pawl.command SET (autovacuum_vacuum_scale_factor = 0.05);
 
--- What a SQL caller has given back, and nobody has claimed since.
-CREATE INDEX command_given_back ON pawl.command (updated_at) WHERE phase = 'sql' AND held_until IS NULL;
 -- What callers have asked for later, without the engine's timers. Many may be due
 -- at one time; so the key is a part of the place.
 CREATE INDEX command_planned ON pawl.command (run_at, tenant, scope, key) WHERE phase = 'scheduled' AND NOT starts_with(scope, 'pawl:');
@@ -337,26 +335,25 @@ BEGIN
 					> (coalesce((purge.after ->> 0)::timestamptz, '-infinity'), coalesce(purge.after ->> 1, ''), coalesce(purge.after ->> 2, ''), coalesce(purge.after ->> 3, ''))
 				ORDER BY c.run_at, c.tenant, c.scope, c.key LIMIT batch) AS l;
 		END IF;
-		WITH idle AS MATERIALIZED (
-			-- The planned ones first: those that the limit leaves out would be passed over.
-			SELECT d.ctid AS place, d.workflow, d.run_at AS since, d.request FROM pawl.command AS d
-			WHERE d.ctid = ANY (planned)
+		WITH late AS MATERIALIZED (
+			SELECT d.ctid AS place, k.replay, (d.request ->> 'tombstone_ns')::bigint AS tombstone FROM pawl.command AS d
+			LEFT JOIN pawl.horizon AS h ON h.workflow = d.workflow
+			CROSS JOIN LATERAL (SELECT coalesce((d.request ->> 'replay_ns')::bigint / 1000 * interval '1 microsecond', h.replay, purge.replay) AS replay) AS k
+			WHERE d.ctid = ANY (planned) AND d.run_at <= purge.moment - k.replay
 				AND NOT EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = d.tenant AND p.workflow = d.workflow)
-				AND NOT coalesce((SELECT i.paused FROM pawl.instance AS i WHERE i.tenant = d.tenant AND i.id = d.instance), false) -- not a join: one by one
-			UNION ALL
-			SELECT c.ctid, c.workflow, c.updated_at, c.request FROM pawl.command AS c
-			WHERE c.phase = 'sql' AND c.held_until IS NULL AND c.updated_at <= soonest),
-		late AS MATERIALIZED (
-			SELECT i.place, k.replay, (i.request ->> 'tombstone_ns')::bigint AS tombstone FROM idle AS i LEFT JOIN pawl.horizon AS h ON h.workflow = i.workflow
-			CROSS JOIN LATERAL (SELECT coalesce((i.request ->> 'replay_ns')::bigint / 1000 * interval '1 microsecond', h.replay, purge.replay) AS replay) AS k
-			WHERE i.since <= purge.moment - k.replay LIMIT batch),
+				AND NOT coalesce((SELECT i.paused FROM pawl.instance AS i WHERE i.tenant = d.tenant AND i.id = d.instance), false)), -- not a join: one by one
 		still AS MATERIALIZED (
 			SELECT f.place, l.replay, l.tombstone FROM late AS l CROSS JOIN LATERAL (
-				SELECT c.ctid AS place FROM pawl.command AS c WHERE c.ctid = l.place AND c.phase IN ('sql', 'scheduled')
-					AND c.held_until IS NULL AND c.locked_until IS NULL AND coalesce(c.run_at, c.updated_at) <= purge.moment - l.replay
-				FOR UPDATE SKIP LOCKED) AS f)
+				SELECT c.ctid AS place FROM pawl.command AS c WHERE c.ctid = l.place AND c.phase = 'scheduled'
+					AND c.locked_until IS NULL AND c.run_at <= purge.moment - l.replay
+				FOR UPDATE SKIP LOCKED) AS f
+			UNION ALL -- what is left of the batch; the planned ones that it left out would be passed over
+			SELECT g.place, coalesce(h.replay, purge.replay), NULL FROM (
+				SELECT c.ctid AS place, c.workflow FROM pawl.command AS c WHERE c.given_up_at <= purge.moment
+				ORDER BY c.given_up_at LIMIT batch - (SELECT count(*) FROM late) FOR UPDATE SKIP LOCKED) AS g
+			LEFT JOIN pawl.horizon AS h ON h.workflow = g.workflow)
 		UPDATE pawl.command AS c SET status = 'failed_final', code = 408, body = problem, failure = coalesce(c.failure, 'nobody went on with it in time'),
-			phase = NULL, request = NULL, run_at = NULL, stuck = NULL, revision = c.revision + 1, updated_at = purge.moment,
+			phase = NULL, request = NULL, run_at = NULL, given_up_at = NULL, stuck = NULL, revision = c.revision + 1, updated_at = purge.moment,
 			finished_at = purge.moment, expires_at = purge.moment + s.replay, forget_at = CASE s.tombstone WHEN 9223372036854775807 THEN 'infinity'
 				ELSE purge.moment + s.replay + s.tombstone / 1000 * interval '1 microsecond' END
 		FROM still AS s WHERE c.ctid = s.place;

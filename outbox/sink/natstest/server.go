@@ -22,12 +22,16 @@ type Server struct {
 	running *server.Server
 }
 
-// New starts a server that keeps its data in a folder.
-func New(folder string) (*Server, error) {
+// New starts a server that keeps its data in a folder. change, where given, edits
+// its options.
+func New(folder string, change ...func(*server.Options)) (*Server, error) {
 	s := &Server{options: server.Options{
 		ServerName: "natstest", Host: "127.0.0.1", Port: server.RANDOM_PORT, StoreDir: folder, JetStream: true,
 		JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 1 << 30, NoLog: true, NoSigs: true,
 	}}
+	for _, c := range change {
+		c(&s.options)
+	}
 	if err := s.Up(); err != nil {
 		return nil, err
 	}
@@ -36,9 +40,9 @@ func New(folder string) (*Server, error) {
 
 // Start is New for a test: the data is in its folder, and the server ends with
 // it.
-func Start(t testing.TB) *Server {
+func Start(t testing.TB, change ...func(*server.Options)) *Server {
 	t.Helper()
-	s, err := New(t.TempDir())
+	s, err := New(t.TempDir(), change...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,70 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Somebody elsewhere ends a command, and retention comes by, before those who wait
+// for its end have read it again. Nobody waits for ever, and each is told what he
+// would be told if he asked now.
+func TestWhoWaitsForACommandThatRetentionTakesIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		forget string
+		status int
+		code   workflow.Code
+	}{
+		"a tombstone is left": {"infinity", http.StatusGone, workflow.KeyExpired},
+		"nothing is left":     {"-infinity", http.StatusNotFound, workflow.CommandNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			const path, address = "/v1/workflows/parcel/pack", "/v1/commands/parcel:pack/k"
+			due := time.Now().Add(time.Hour).Format(time.RFC3339)
+			s.post(path, "k", `{"to":"Wien"}`, "Pawl-Not-Before", due).want(t, http.StatusAccepted)
+
+			polling := later(func() answer { return s.get(address, "If-None-Match", "*", "Prefer", "wait=60") })
+			stream, cut := s.source(address)
+			defer cut()
+			socket := s.dial()
+			socket.watch("w", "parcel:pack", "k")
+			awaiting := later(func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err := s.engine.Await(ctx, "", "parcel:pack", "k")
+				return err
+			})
+			s.waitForStreams(3)
+			// In one transaction, so that nobody reads what was in between.
+			if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+				_, err := tx.Exec(t.Context(), `UPDATE pawl.command SET status = 'succeeded', phase = NULL, request = NULL, run_at = NULL,
+					code = 201, body = '{}', finished_at = now(), expires_at = now() - interval '1 hour', forget_at = $1::text::timestamptz WHERE key = 'k'`, c.forget)
+				_, purged := tx.Exec(t.Context(), "SELECT pawl.purge()")
+				return errors.Join(err, purged)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			(<-polling).wantProblem(t, c.status, c.code)
+			if err := <-awaiting; workflow.CodeOf(err) != c.code {
+				t.Errorf("Await: %v", err)
+			}
+			if m := socket.next(); m.Op != "error" || m.ID != "w" || m.Code != c.code {
+				t.Errorf("the watch: %+v", m)
+			}
+			socket.subscribe("w", `"now"`, `{}`) // the connection goes on, and the id is free
+			stream.until(func() bool { return false })
+			if !stream.ended || len(stream.statuses) != 1 {
+				t.Errorf("the stream has %+v", stream.statuses)
+			}
+			// An EventSource connects again, and this answer tells it to stay away.
+			s.get(address, "Accept", "text/event-stream", "Last-Event-ID", stream.lastID).wantProblem(t, c.status, c.code)
+		})
+	}
+}
