@@ -223,30 +223,41 @@ func TestPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
 	}
 }
 
+// Whatever its sink says about that, or does not.
 func TestReceiverThatWantsNoMorePausesItsSink(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
-	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
-		if e.Position == 3 {
-			return sink.Fail(sink.Gone, nil, "410 Gone")
-		}
-		return nil
-	}}
-	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Calls = 1 }))
-	table := relay.NewTable(n.pool, same)
-	publish(t, n.pool, tenant, "abcde", n)
-	eventually(t, "it is paused", func() bool {
-		list, err := table.Sinks(t.Context(), "")
-		return err == nil && list[0].Paused != nil && list[0].Paused.By == "pawl" && strings.Contains(list[0].Paused.Reason, "410") && list[0].Node == ""
-	})
-	cursorReaches(t, n.pool, "main", tenant, 2)
-	to.mends()
-	if err := table.Resume(t.Context(), "main"); err != nil {
-		t.Fatal(err)
+	for name, gone := range map[string]*sink.Failure{
+		"says why":                  sink.Fail(sink.Gone, nil, "410 Gone"),
+		"says nothing":              {Kind: sink.Gone},
+		"says what no column takes": {Kind: sink.Gone, Message: "410\x00\xff"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
+				if e.Position == 3 {
+					return gone
+				}
+				return nil
+			}}
+			n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Calls = 1 }))
+			table := relay.NewTable(n.pool, same)
+			publish(t, n.pool, tenant, "abcde", n)
+			eventually(t, "it is paused", func() bool {
+				list, err := table.Sinks(t.Context(), "")
+				return err == nil && list[0].Paused != nil && list[0].Paused.By == "pawl" && list[0].Paused.Reason != "" &&
+					strings.HasPrefix(list[0].Paused.Reason, gone.Message[:min(3, len(gone.Message))]) && list[0].Node == ""
+			})
+			cursorReaches(t, n.pool, "main", tenant, 2)
+			to.mends()
+			if err := table.Resume(t.Context(), "main"); err != nil {
+				t.Fatal(err)
+			}
+			n.Wake()
+			cursorReaches(t, n.pool, "main", tenant, 5)
+			to.inOrder(t)
+		})
 	}
-	n.Wake()
-	cursorReaches(t, n.pool, "main", tenant, 5)
-	to.inOrder(t)
 }
 
 func TestMovedCursorDeliversAgainOrNever(t *testing.T) {
