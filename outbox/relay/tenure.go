@@ -204,7 +204,7 @@ func (t *tenure) act(now time.Time) {
 	if at, ok := t.letterDue(); ok && !now.Before(at) {
 		t.send(now)
 	}
-	t.wants.Store(!f.circuit.open && len(t.queue) < 32*readers)
+	t.wants.Store((!f.circuit.open || f.starved()) && len(t.queue) < 32*readers)
 }
 
 // pause is how long nothing can be done unless something comes.
