@@ -86,7 +86,7 @@ func (t *tenure) restart(moved []behind, now time.Time) {
 // startReading lets a reader read a log if there is something to read, at once
 // or when it is its turn.
 func (t *tenure) startReading(l *log) {
-	if l.void || l.reading || l.queued || !l.behind() || t.lost || t.flow.drains {
+	if l.void || l.reading || l.queued || !l.behind() || t.lost.Load() || t.flow.drains {
 		return
 	}
 	if t.reading >= readers {

@@ -64,9 +64,9 @@ type tenure struct {
 	reloads   bool      // which instances are aside should be read again
 	breaking  bool      // calls were told to end
 	left      bool      // those that ignore it are left alone
-	lost      bool      // the lease is gone
 	released  bool      // it was given back
 
+	lost    atomic.Bool // the lease is gone
 	wants   atomic.Bool // more tenants could be read
 	crowded atomic.Bool // tenants wait for a reader
 
@@ -179,14 +179,14 @@ func (t *tenure) run() {
 
 // ended reports whether nothing is left to do.
 func (t *tenure) ended() bool {
-	return (t.flow.calls == 0 || t.left) && !t.sending && (t.lost || t.released)
+	return (t.flow.calls == 0 || t.left) && !t.sending && (t.lost.Load() || t.released)
 }
 
 // act does what can be done now.
 func (t *tenure) act(now time.Time) {
 	f := t.flow
 	switch {
-	case t.lost:
+	case t.lost.Load():
 		return
 	case now.After(t.until):
 		t.lose("its lease could not be prolonged in time")
@@ -284,10 +284,9 @@ func (t *tenure) drain() {
 
 // lose ends the tenure without another word to the database.
 func (t *tenure) lose(why string) {
-	if t.lost {
+	if t.lost.Swap(true) {
 		return
 	}
-	t.lost = true
 	t.relay.stats.lost.Add(1)
 	t.stopReads()
 	t.breakOff(errLost)
