@@ -161,6 +161,34 @@ func TestBlockedEventStopsTheCursorUntilItIsDelivered(t *testing.T) {
 
 // An event that is retried for long keeps nothing from the others, nor the
 // cursor, and comes before the later ones of its instance.
+// What is aside of a tenant goes to a sink no more that is no longer for it.
+func TestTenantThatIsTakenAwayIsNotDeliveredFromAside(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := refuses("1-0")
+	of := func(tenants ...string) func(*relay.Sink) { return func(s *relay.Sink) { s.Tenants = tenants } }
+	n := startNode(t, url, quick("main", to, of(tenant, "other")))
+	table := relay.NewTable(poolOf(t, url, nil), same)
+	head := publish(t, n.pool, tenant, "a", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	n.stop()
+	to.mends()
+	if count, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", ""); count != 1 || err != nil {
+		t.Fatal(count, err)
+	}
+	n = startNode(t, url, quick("main", to, of("other")))
+	for range 3 { // before the first of these it has asked what is aside
+		head = publish(t, n.pool, "other", "b", n)
+		cursorReaches(t, n.pool, "main", "other", head)
+	}
+	n.stop()
+	mustEqual(t, "delivered", to.ids('a'), nil)
+
+	n = startNode(t, url, quick("main", to, of(tenant, "other")))
+	to.wants(t, 4)
+	mustEqual(t, "delivered", to.ids('a'), []string{"1-0"})
+}
+
 func TestLongRetryIsWaitedOutAside(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
