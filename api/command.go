@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -175,11 +176,17 @@ func mediaOf(receipt transitions.Receipt) string {
 	return mediaJSON
 }
 
+// bodyTime is how long a body may take to arrive. Some are read before it is known
+// who sends them.
+const bodyTime = time.Minute
+
 // readBody reads a body of at most limit bytes. Error: TooLarge.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
+	control := http.NewResponseController(w)
+	bounded := control.SetReadDeadline(time.Now().Add(bodyTime)) == nil // else it is not a connection's
 	// What is announced is not yet sent: memory follows what arrives.
 	body := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), 64<<10)+bytes.MinRead))
 	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
@@ -188,6 +195,11 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	}
 	if err != nil {
 		return nil, workflow.Errorf(workflow.InvalidRequest, "the body could not be read to its end")
+	}
+	if bounded { // the server goes on reading, to find out whether the caller leaves
+		if err := control.SetReadDeadline(time.Time{}); err != nil {
+			return nil, workflow.Errorf(workflow.InvalidRequest, "the connection was lost")
+		}
 	}
 	return body.Bytes(), nil
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -83,9 +84,12 @@ func sendJSON(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// render encodes one of this package's wire types.
+// render encodes one of this package's wire types. JSON that SQL callers have
+// stored is passed on as it is, though PostgreSQL takes more than RFC 8785 does: a
+// name twice in an object, half of a surrogate pair. One such event would
+// otherwise keep its tenant's readers from all that follow.
 func render(v any) ([]byte, error) {
-	body, err := json.Marshal(v, json.Deterministic(true))
+	body, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return nil, &workflow.Error{Code: workflow.Internal, Message: "the answer cannot be encoded", Cause: err}
 	}

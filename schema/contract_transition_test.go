@@ -2,6 +2,8 @@ package schema_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/pgtest"
@@ -83,6 +86,48 @@ func TestATransitionInSQLIsOneOfTheEngines(t *testing.T) {
 			t.Errorf("event %d is %+v", n, x)
 		}
 	}
+}
+
+// What PostgreSQL takes for JSON and others do not is the caller's business. It keeps
+// nobody from reading what comes after it.
+func TestWhateverJSONSQLStoresCanBeReadOverHTTP(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	e := started(t, pool)
+	exec(t, pool, placeInSQL, "checkout", payloadOf("k-1"), "k-1")
+	id := idOf("k-1")
+	move(t, pool, "s", id, "ship", `1, 'shipped', '{"a":1,"a":2}', '{"half":"\ud800"}', result => '{"b":1,"b":2}', events => '[{"type":"x","payload":{"c":1,"c":2}}]'`)
+	exec(t, pool, placeInSQL, "later", payloadOf("k-2"), "k-2")
+
+	handler, err := api.New(e, api.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/v1/instances":                             `"data":{"a":1,"a":2}`,
+		"/v1/instances/" + id.String():              `"data":{"a":1,"a":2}`,
+		"/v1/instances/" + id.String() + "/history": `"payload":{"half":"`,
+		"/v1/events":                                `"data":{"c":1,"c":2}`,
+		"/v1/commands/order:" + id.String() + "/s":  `"result":{"b":1,"b":2}`,
+		"/v1/instances/" + idOf("k-2").String():     `"total":129900`,
+	} {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+path, nil))
+		if answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("%s: %d %s, want %s", path, answer.Code, answer.Body, want)
+		}
+	}
+}
+
+func TestAttributesOfAnotherShapeAreRefused(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	started(t, pool)
+	exec(t, pool, placeInSQL, "checkout", payloadOf("k-1"), "k-1")
+	for _, attributes := range []string{`[]`, `"r-1"`, `1`, `null`, `{"region":1}`, `{"region":"r-1","size":null}`, `{"region":["r-1"]}`} {
+		refuseMove(t, pool, "23514", idOf("k-1"), "ship", `1, 'shipped', '{}', attributes => '`+attributes+`'`)
+	}
+	move(t, pool, "s", idOf("k-1"), "ship", `1, 'shipped', '{}', attributes => '{}'`)
 }
 
 func TestAnInstanceWithoutABusinessKeyGetsAnIDThatGrowsWithTime(t *testing.T) {

@@ -105,6 +105,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"instance", row{"business_key": "repeat('é', 128)"}}, // counted in bytes
 		{"instance", row{"version": "0"}},
 		{"instance", row{"chain": short}},
+		{"instance", row{"attributes": "'[]'"}},
+		{"instance", row{"attributes": "'{\"a\": [\"b\"]}'"}},
 		{"command", row{"scope": "''"}},
 		{"command", row{"scope": repeat("256")}},
 		{"command", row{"key": "''"}},

@@ -49,7 +49,8 @@ type Sink struct {
 	// To is where the events go. The relay closes it when it stops.
 	To sink.Sink
 
-	// Tenants are those whose events it gets; nil: all, also those to come.
+	// Tenants are those whose events it gets; nil: all, also those to come. What was
+	// put aside of one that is no longer among them stays there, undelivered.
 	Tenants []string
 
 	// Wants says which events it gets; nil: all. The others are passed over for

@@ -73,7 +73,7 @@ func (t *tenure) exchange(l *letter, budget time.Duration) *reply {
 	})
 	hold := t.sink.Exhausted == HoldInstance
 	if l.reload {
-		b.Queue(sql.aside, name, hold, maxAside+1).Query(r.readAside)
+		b.Queue(sql.aside, name, hold, maxAside+1, t.sink.Tenants).Query(r.readAside)
 	}
 	for tenant, lanes := range lanesByTenant(l.hungry) {
 		ids := make([]string, 0, len(lanes))

@@ -234,3 +234,43 @@ func TestTenantsThatCannotBeReadHoldUpNoOther(t *testing.T) {
 		t.Errorf("%d are stuck", stuck)
 	}
 }
+
+// A failover may lose the end of a log that a sink has got already. What comes at
+// these positions then it does not get; so its status says so.
+func TestCursorPastTheEndOfItsLogIsAnErrorOfTheStatus(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := &receiver{}
+	n := startNode(t, url, quick("main", to))
+	table := relay.NewTable(n.pool, same)
+	head := publish(t, n.pool, tenant, "abc", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	status := func() (stuck int64, failure string) {
+		sinks, err := table.Sinks(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cursors, _, err := table.Cursors(t.Context(), transitions.CursorFilter{Sink: "main"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sinks[0].Stuck, cursors[0].Failure
+	}
+	if stuck, failure := status(); stuck != 0 || failure != "" {
+		t.Errorf("at the end: %d are stuck, %q", stuck, failure)
+	}
+	exec(t, n.pool, "DELETE FROM pawl.outbox WHERE position > 1; UPDATE pawl.log SET head = 1")
+	if stuck, failure := status(); stuck != 1 || !strings.Contains(failure, "past the end of the log") {
+		t.Errorf("past the end: %d are stuck, %q", stuck, failure)
+	}
+	if err := table.Move(t.Context(), "main", tenant, 1, "ann", "failover"); err != nil {
+		t.Fatal(err)
+	}
+	if stuck, failure := status(); stuck != 0 || failure != "" {
+		t.Errorf("moved back: %d are stuck, %q", stuck, failure)
+	}
+	n.Wake()
+	head = publish(t, n.pool, tenant, "d", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	eventually(t, "the new event is delivered", func() bool { return len(to.ids('d')) == 1 })
+}

@@ -121,7 +121,7 @@ func (t *tenure) letGo(now time.Time) (some bool) {
 // startReading lets a reader read a log if there is something to read, at once
 // or when it is its turn.
 func (t *tenure) startReading(l *log) {
-	if l.void || l.rests || l.reading || l.queued || !l.behind() || t.lost || t.flow.drains {
+	if l.void || l.rests || l.reading || l.queued || !l.behind() || t.lost.Load() || t.flow.drains {
 		return
 	}
 	if t.reading >= readers {

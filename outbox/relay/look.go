@@ -111,7 +111,7 @@ func (r *Relay) ask(ctx context.Context, held map[string]*tenure) (map[string]*s
 	all := !begun.Before(r.readNext)
 	for i := range r.config.Sinks {
 		names[i] = r.config.Sinks[i].Name
-		if t := held[names[i]]; t != nil {
+		if t := held[names[i]]; t != nil && !t.lost.Load() { // what is lost is prolonged no more
 			tokens[i], reads[i] = t.token, (all || !t.looked) && t.wants.Load()
 		}
 	}

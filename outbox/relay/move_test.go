@@ -179,3 +179,34 @@ func TestMoveToTheHeadEndsABlock(t *testing.T) {
 		t.Errorf("%d tenants are stuck", stuck)
 	}
 }
+
+// While a receiver is down it is tried with what there is. When a person has taken
+// that away, the next event of any tenant finds out that it is back.
+func TestReceiverIsTriedWhenItsOnlyEventWasLeftOut(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := &receiver{fail: func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }}
+	n := startNode(t, url, quick("main", to))
+	head := publish(t, n.pool, tenant, "a", n)
+	table := relay.NewTable(n.pool, same)
+	eventually(t, "it is found down", func() bool {
+		list, err := table.Sinks(t.Context(), "")
+		return err == nil && list[0].Failures > 0
+	})
+	if err := table.Move(t.Context(), "main", tenant, head, "ann", "nobody needs it"); err != nil {
+		t.Fatal(err)
+	}
+	n.Wake()
+	tries := func() (count int) {
+		to.set(func(r *receiver) { count = r.tries[tenant+":1-0"] })
+		return count
+	}
+	for last := -1; last != tries(); { // a look tells of the move
+		last = tries()
+		looks := n.Stats().Looks
+		eventually(t, "it has looked twice", func() bool { return n.Stats().Looks >= looks+2 })
+	}
+	to.mends()
+	head = publish(t, n.pool, "other", "b") // nobody tells
+	cursorReaches(t, n.pool, "main", "other", head)
+}

@@ -196,6 +196,34 @@ func TestBlockedTenantsStopNoOtherHoweverManyTheyAre(t *testing.T) {
 
 // An event that is retried for long keeps nothing from the others, nor the
 // cursor, and comes before the later ones of its instance.
+// What is aside of a tenant goes to a sink no more that is no longer for it.
+func TestTenantThatIsTakenAwayIsNotDeliveredFromAside(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	to := refuses("1-0")
+	of := func(tenants ...string) func(*relay.Sink) { return func(s *relay.Sink) { s.Tenants = tenants } }
+	n := startNode(t, url, quick("main", to, of(tenant, "other")))
+	table := relay.NewTable(poolOf(t, url, nil), same)
+	head := publish(t, n.pool, tenant, "a", n)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	n.stop()
+	to.mends()
+	if count, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", ""); count != 1 || err != nil {
+		t.Fatal(count, err)
+	}
+	n = startNode(t, url, quick("main", to, of("other")))
+	for range 3 { // before the first of these it has asked what is aside
+		head = publish(t, n.pool, "other", "b", n)
+		cursorReaches(t, n.pool, "main", "other", head)
+	}
+	n.stop()
+	mustEqual(t, "delivered", to.ids('a'), nil)
+
+	n = startNode(t, url, quick("main", to, of(tenant, "other")))
+	to.wants(t, 4)
+	mustEqual(t, "delivered", to.ids('a'), []string{"1-0"})
+}
+
 func TestLongRetryIsWaitedOutAside(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -258,30 +286,41 @@ func TestPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
 	}
 }
 
+// Whatever its sink says about that, or does not.
 func TestReceiverThatWantsNoMorePausesItsSink(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
-	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
-		if e.Position == 3 {
-			return sink.Fail(sink.Gone, nil, "410 Gone")
-		}
-		return nil
-	}}
-	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Calls = 1 }))
-	table := relay.NewTable(n.pool, same)
-	publish(t, n.pool, tenant, "abcde", n)
-	eventually(t, "it is paused", func() bool {
-		list, err := table.Sinks(t.Context(), "")
-		return err == nil && list[0].Paused != nil && list[0].Paused.By == "pawl" && strings.Contains(list[0].Paused.Reason, "410") && list[0].Node == ""
-	})
-	cursorReaches(t, n.pool, "main", tenant, 2)
-	to.mends()
-	if err := table.Resume(t.Context(), "main"); err != nil {
-		t.Fatal(err)
+	for name, gone := range map[string]*sink.Failure{
+		"says why":                  sink.Fail(sink.Gone, nil, "410 Gone"),
+		"says nothing":              {Kind: sink.Gone},
+		"says what no column takes": {Kind: sink.Gone, Message: "410\x00\xff"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.URL(t)
+			to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
+				if e.Position == 3 {
+					return gone
+				}
+				return nil
+			}}
+			n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Calls = 1 }))
+			table := relay.NewTable(n.pool, same)
+			publish(t, n.pool, tenant, "abcde", n)
+			eventually(t, "it is paused", func() bool {
+				list, err := table.Sinks(t.Context(), "")
+				return err == nil && list[0].Paused != nil && list[0].Paused.By == "pawl" && list[0].Paused.Reason != "" &&
+					strings.HasPrefix(list[0].Paused.Reason, gone.Message[:min(3, len(gone.Message))]) && list[0].Node == ""
+			})
+			cursorReaches(t, n.pool, "main", tenant, 2)
+			to.mends()
+			if err := table.Resume(t.Context(), "main"); err != nil {
+				t.Fatal(err)
+			}
+			n.Wake()
+			cursorReaches(t, n.pool, "main", tenant, 5)
+			to.inOrder(t)
+		})
 	}
-	n.Wake()
-	cursorReaches(t, n.pool, "main", tenant, 5)
-	to.inOrder(t)
 }
 
 func TestMovedCursorDeliversAgainOrNever(t *testing.T) {

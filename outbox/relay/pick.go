@@ -82,6 +82,11 @@ func (f *flow) begin(items []*item) *call {
 	return c
 }
 
+// starved reports whether the receiver is down and there is nothing here to try it
+// with: a person has moved a cursor past it, or skipped it. Without more nobody
+// would find out that it is back.
+func (f *flow) starved() bool { return f.circuit.open && !f.circuit.probing && !f.ready.some(ready) }
+
 // probe is a call of one event, to see whether the receiver is back: of all that
 // could be delivered the one that met it least often when it was not. So an
 // event that makes the receiver fall over does not keep everything from it.

@@ -90,7 +90,7 @@ func explainLetter(t *testing.T, pool *pgxpool.Pool) {
 		sql        string
 		parameters int
 	}{"keep": {keepSQL, 10}, "park": {parkSQL, 13}, "change": {changeSQL, 9}, "cursor": {cursorSQL, 6}, "moved": {movedSQL, 2}, "rows": {rowsSQL, 5},
-		"aside": {asideSQL, 3}} {
+		"aside": {asideSQL, 4}} {
 		t.Run(name, func(t *testing.T) {
 			err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
 				if _, err := tx.Exec(t.Context(), settings); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -228,8 +229,9 @@ func (t *tenure) wanted(events []transitions.Logged) (wanted []bool, err error) 
 
 // failureOf is the text of an error as it is stored and shown.
 func failureOf(err error) string {
+	text := fmt.Sprintf("the log cannot be read: %v", err)
 	if e, ok := errors.AsType[*workflow.Error](err); ok {
-		return e.Message
+		text = e.Message
 	}
-	return fmt.Sprintf("the log cannot be read: %v", err)
+	return sink.Printable(text, sink.MaxMessage)
 }

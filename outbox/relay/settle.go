@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -80,7 +81,7 @@ func (f *flow) judge(c *call, whole *sink.Failure, now time.Time) {
 	}
 	switch {
 	case whole != nil && whole.Kind == sink.Gone:
-		k.gone = whole.Message
+		k.gone = cmp.Or(sink.Printable(whole.Message, sink.MaxMessage), "it did not say why")
 	case whole != nil && (c.probe || !k.open):
 		k.open = true
 		k.failures++

@@ -140,13 +140,14 @@ ON CONFLICT (tenant, sink) DO UPDATE SET position = excluded.position, failure =
 const movedSQL = `SELECT tenant, position, revision FROM pawl.outbox_cursor WHERE sink = $1 AND revision > $2 AND revision > 0`
 
 // asideSQL finds the instances whose events have to be delivered from
-// outbox_dead first. Parameters: sink, whether those that wait for a person hold
-// their instance, how many.
+// outbox_dead first, among the tenants that the sink is for. Parameters: sink,
+// whether those that wait for a person hold their instance, how many, tenants.
 const asideSQL = `
 SELECT tenant, instance, bool_and(waits) FROM (
 	SELECT tenant, instance, false AS waits FROM pawl.outbox_dead WHERE sink = $1 AND status = 'queued'
 	UNION ALL
 	SELECT tenant, instance, true FROM pawl.outbox_dead WHERE sink = $1 AND status = 'waiting' AND $2) AS d
+WHERE $4::text[] IS NULL OR tenant = ANY ($4::text[])
 GROUP BY tenant, instance LIMIT $3`
 
 // rowsSQL reads the first queued events of each instance; where those that wait

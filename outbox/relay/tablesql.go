@@ -103,6 +103,11 @@ const oldest = `LEFT JOIN LATERAL (
 	SELECT x.at FROM pawl.outbox x WHERE x.tenant = l.tenant AND x.position > coalesce(c.position, 0) AND l.head > coalesce(c.position, 0)
 	ORDER BY x.position LIMIT 1) AS first ON true`
 
+// failing is why the cursor c does not go on in the log l. The relay itself takes a
+// cursor past the head for one that has everything: it asks only where there is more.
+const failing = `CASE WHEN c.position > l.head
+	THEN 'the cursor is past the end of the log, which has lost some of it: move it back to where it is right' ELSE c.failure END`
+
 // infosSQL tells how the sinks stand. Parameter: a tenant, or ”.
 const infosSQL = `
 SELECT s.name, s.tenants, coalesce(s.claimed_by, ''), s.claimed_at, s.locked_until, s.paused_at, coalesce(s.paused_by, ''),
@@ -112,7 +117,7 @@ SELECT s.name, s.tenants, coalesce(s.claimed_by, ''), s.claimed_at, s.locked_unt
 	(SELECT count(*) FROM pawl.outbox_dead d WHERE d.sink = s.name AND d.status = 'queued' AND ($1 = '' OR d.tenant = $1))
 FROM pawl.outbox_sink s CROSS JOIN LATERAL (
 	SELECT count(*) FILTER (WHERE l.head > coalesce(c.position, 0)) AS behind,
-		coalesce(sum(greatest(l.head - coalesce(c.position, 0), 0)), 0)::bigint AS lag, min(first.at) AS oldest, count(c.failure) AS stuck
+		coalesce(sum(greatest(l.head - coalesce(c.position, 0), 0)), 0)::bigint AS lag, min(first.at) AS oldest, count(` + failing + `) AS stuck
 	FROM pawl.log l LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name ` + oldest + `
 	WHERE (s.tenants IS NULL OR l.tenant = ANY (s.tenants)) AND ($1 = '' OR l.tenant = $1)) AS logs
 WHERE $1 = '' OR s.tenants IS NULL OR $1 = ANY (s.tenants)
@@ -121,7 +126,7 @@ ORDER BY s.name`
 // cursorsSQL is a page of a sink's cursors. Parameters: sink, a tenant, or ”, the
 // last tenant of the page before, how many.
 const cursorsSQL = `
-SELECT s.name, l.tenant, coalesce(c.position, 0), l.head, greatest(l.head - coalesce(c.position, 0), 0), first.at, coalesce(c.failure, ''),
+SELECT s.name, l.tenant, coalesce(c.position, 0), l.head, greatest(l.head - coalesce(c.position, 0), 0), first.at, coalesce(` + failing + `, ''),
 	c.updated_at, c.moved_from, c.moved_at, coalesce(c.moved_by, ''), coalesce(c.moved_reason, '')
 FROM pawl.outbox_sink s
 JOIN pawl.log l ON l.tenant > $3 AND ($2 = '' OR l.tenant = $2) AND (s.tenants IS NULL OR l.tenant = ANY (s.tenants))

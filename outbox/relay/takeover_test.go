@@ -379,6 +379,42 @@ func TestStopLeavesASinkThatIgnoresItsContext(t *testing.T) {
 	close(goOn)
 }
 
+// A node that has lost a lease while its sink does not return does not keep it from
+// the others.
+func TestLostLeaseIsNotProlonged(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	goOn := make(chan struct{})
+	stuck, to := &receiver{enter: func(context.Context, []transitions.Logged) { <-goOn }}, &receiver{}
+	short := func(c *relay.Config) { c.Every, c.Lease = 100*time.Millisecond, time.Second }
+	first := newNode(t, url, short, quick("main", stuck))
+	first.start(t)
+	t.Cleanup(func() { close(goOn) })
+	head := publish(t, first.pool, tenant, "a", first)
+	eventually(t, "a delivery begins", func() bool {
+		stuck.mu.Lock()
+		defer stuck.mu.Unlock()
+		return stuck.calls == 1
+	})
+	tx, err := poolOf(t, url, nil).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }() // after its end it does nothing
+	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.outbox_sink FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the lease is lost", func() bool { return first.Stats().Lost == 1 })
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	looks := first.Stats().Looks
+	eventually(t, "it has looked twice", func() bool { return first.Stats().Looks >= looks+2 })
+	second := newNode(t, url, short, quick("main", to))
+	second.start(t)
+	cursorReaches(t, second.pool, "main", tenant, head)
+}
+
 // A stream that nobody reads any more, such as the output of a program that is
 // piped into another that has stopped, keeps no node from stopping, nor another
 // sink from being closed.

@@ -64,9 +64,9 @@ type tenure struct {
 	reloads   bool      // which instances are aside should be read again
 	breaking  bool      // calls were told to end
 	left      bool      // those that ignore it are left alone
-	lost      bool      // the lease is gone
 	released  bool      // it was given back
 
+	lost    atomic.Bool // the lease is gone
 	wants   atomic.Bool // more tenants could be read
 	crowded atomic.Bool // tenants wait for a reader
 
@@ -180,14 +180,14 @@ func (t *tenure) run() {
 
 // ended reports whether nothing is left to do.
 func (t *tenure) ended() bool {
-	return (t.flow.calls == 0 || t.left) && !t.sending && (t.lost || t.released)
+	return (t.flow.calls == 0 || t.left) && !t.sending && (t.lost.Load() || t.released)
 }
 
 // act does what can be done now.
 func (t *tenure) act(now time.Time) {
 	f := t.flow
 	switch {
-	case t.lost:
+	case t.lost.Load():
 		return
 	case now.After(t.until):
 		t.lose("its lease could not be prolonged in time")
@@ -206,7 +206,7 @@ func (t *tenure) act(now time.Time) {
 	if at, ok := t.letterDue(); ok && !now.Before(at) {
 		t.send(now)
 	}
-	t.wants.Store(!f.circuit.open && len(t.queue) < 32*readers)
+	t.wants.Store((!f.circuit.open || f.starved()) && len(t.queue) < 32*readers)
 }
 
 // begin makes the calls that can be made.
@@ -293,10 +293,9 @@ func (t *tenure) drain() {
 
 // lose ends the tenure without another word to the database.
 func (t *tenure) lose(why string) {
-	if t.lost {
+	if t.lost.Swap(true) {
 		return
 	}
-	t.lost = true
 	t.relay.stats.lost.Add(1)
 	t.stopReads()
 	t.breakOff(errLost)

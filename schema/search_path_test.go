@@ -1,0 +1,42 @@
+package schema_test
+
+import (
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+)
+
+// A migration that replaces a function has to say so again.
+func TestEveryFunctionLooksIntoTheCatalogAlone(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	loose := ask[[]string](t, pool, `SELECT coalesce(array_agg(p.oid::regprocedure::text ORDER BY 1), '{}') FROM pg_proc AS p
+		WHERE p.pronamespace = 'pawl'::regnamespace AND ('search_path=pg_catalog, pg_temp' = ANY (p.proconfig)) IS NOT TRUE`)
+	if len(loose) > 0 {
+		t.Errorf("the search path of these is their caller's: %v", loose)
+	}
+}
+
+// Whoever may make functions in a schema that a caller looks into runs nothing as
+// that caller.
+func TestNobodyRunsAsWhoeverCallsAFunction(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	exec(t, pool, "CREATE SCHEMA shared")
+	for _, args := range []string{"text, int, text, text", "text, name, int", "text, json, json", "text, text, text, text"} {
+		exec(t, pool, "CREATE FUNCTION shared.format("+args+") RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE 'somebody else''s code' USING ERRCODE = 'XX001'; END $$")
+	}
+	conn, err := pgtest.DirectTo(t, pool).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	exec(t, conn, `SET search_path = "$user", shared`)
+	exec(t, conn, "SELECT pawl.lock('settlement')")
+	wantClaim(t, conn, "k", "x", "new 1")
+	refused(t, conn, "P4002", "SELECT pawl.claim('s', 'k', sha256('y'))")
+	refused(t, conn, "P4029", "SELECT pawl.claim('s', 'k', sha256('x'))")
+	if path := ask[string](t, conn, "SELECT current_setting('search_path')"); path != `"$user", shared` {
+		t.Errorf("the caller's own search path is %s now", path)
+	}
+}
