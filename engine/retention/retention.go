@@ -113,7 +113,7 @@ func (r *Runner) run(ctx context.Context) {
 // failed tells of work that is to be tried again.
 func (r *Runner) failed(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		r.stats.failures.Add(1)
+		r.stats.count(func(s *Stats) { s.Failures++ })
 		r.config.Log.Warn("retention failed, and is tried again", "error", err)
 	}
 }
