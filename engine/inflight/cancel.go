@@ -30,7 +30,7 @@ func (r *Runner) Cancel(ctx context.Context, ref transitions.Ref, by string) err
 	var phase transitions.Phase
 	var asked bool
 	err := pgx.BeginTxFunc(ctx, r.config.Callers, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, cancelSettings, fmt.Sprint(lockWait.Milliseconds())); err != nil {
+		if _, err := tx.Exec(ctx, cancelSettings, fmt.Sprint(r.lockWait.Milliseconds())); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, r.sql.cancel, ref.Tenant, ref.Scope, ref.Key, by, r.config.Now()).Scan(&phase, &asked)

@@ -44,10 +44,10 @@ func TestCancelStopsARunningAttemptElsewhereByItsHeartbeat(t *testing.T) {
 	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
-	n := startNode(t, pool, w, lease(time.Second))
+	n := startNode(t, pool, w, lease(time.Second), workers(1)) // nobody is there to take over from it
 	ref := n.accept(t, w, "a")
 	receive(t, "it runs", g.begun)
-	other := startNode(t, pool, w)
+	other := newNode(t, pool, w)
 	if err := other.Cancel(t.Context(), ref, "bob"); err != nil {
 		t.Fatal(err)
 	}
@@ -191,6 +191,7 @@ func TestACancelDoesNotWaitLongForALock(t *testing.T) {
 	r := due("a", func(r *row) { r.RunAt = time.Now().Add(time.Hour) })
 	insert(t, pool, r)
 	n := startNode(t, pool, job(t, atOnce), func(c *Config) { c.Callers = pool })
+	n.lockWait = lockWait
 	lock(t, pool, r.ref())
 	if err := n.Cancel(t.Context(), r.ref(), "bob"); workflow.CodeOf(err) != workflow.Locked {
 		t.Errorf("one whose row is locked: %v", err)

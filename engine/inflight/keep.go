@@ -33,7 +33,6 @@ func (r *Runner) giveBack(f *flight, b *transitions.Back) {
 	if !r.giveUp(f, n) {
 		return // another attempt has begun
 	}
-	r.stats.givenBack(b)
 	switch {
 	case b.Stuck != "":
 		r.config.Log.Warn("a command waits for a person", f.attrs("why", b.Stuck, "failure", b.Failure)...)
@@ -50,6 +49,7 @@ func (r *Runner) giveUp(f *flight, n *note) bool {
 		return false
 	}
 	delete(r.held, f.Ref)
+	r.stats.givenBack(n.back) // before anybody can see it
 	n.progress = string(f.progress)
 	r.backs = append(r.backs, n)
 	poke(r.chores)

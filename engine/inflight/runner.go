@@ -61,6 +61,8 @@ type Runner struct {
 	stopping chan struct{} // closed when Stop begins
 	idle     chan struct{} // closed when nobody works any more, after that
 	drain    sync.Once
+	grace    time.Duration // stopGrace; tests have more patience
+	lockWait time.Duration // of a cancel; likewise
 	drained  chan struct{} // closed when the keeper should write what is left, and end
 
 	mu       sync.Mutex
@@ -80,7 +82,7 @@ type Runner struct {
 // New makes a runner; Start begins its work.
 func New(c Config) *Runner {
 	return &Runner{config: c, sql: newStatements(c.In), woken: make(chan struct{}, 1), chores: make(chan struct{}, 1),
-		stopping: make(chan struct{}), idle: make(chan struct{}), drained: make(chan struct{}), held: map[transitions.Ref]*flight{},
+		grace: stopGrace, lockWait: lockWait, stopping: make(chan struct{}), idle: make(chan struct{}), drained: make(chan struct{}), held: map[transitions.Ref]*flight{},
 		slots: slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
 }
 
@@ -124,7 +126,7 @@ func (r *Runner) Stop(ctx context.Context) {
 	}
 	r.endLook()
 	r.drain.Do(func() { close(r.drained) })
-	enough := time.AfterFunc(stopGrace, r.endKeep)
+	enough := time.AfterFunc(r.grace, r.endKeep)
 	r.work.Wait()
 	enough.Stop()
 	r.endKeep()
@@ -138,13 +140,13 @@ func (r *Runner) interrupt() {
 	for _, f := range r.flights() {
 		f.stop(transitions.ErrStopping)
 	}
-	if r.becomesIdle(stopGrace) {
+	if r.becomesIdle(r.grace) {
 		return
 	}
 	for _, f := range r.flights() {
 		f.quit()
 	}
-	if !r.becomesIdle(stopGrace / 4) {
+	if !r.becomesIdle(r.grace / 4) {
 		for _, f := range r.flights() {
 			r.config.Log.Warn("an attempt ignores that it was told to end; its lease will run out", f.attrs()...)
 		}

@@ -93,7 +93,8 @@ func TestStopWhoseTimeIsOverEndsAttemptsAndGivesThemBack(t *testing.T) {
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
 	asks := job(t, careful.work, func(a *activityOfText) { a.AskPerson() })
-	other := startNode(t, pool, asks)
+	elsewhere := pgtest.Pool(t) // what one gives back is not the other's to take
+	other := startNode(t, elsewhere, asks)
 	unsure := other.accept(t, asks, "b")
 	receive(t, "it runs", g.begun)
 	receive(t, "the other runs", careful.begun)
@@ -108,7 +109,7 @@ func TestStopWhoseTimeIsOverEndsAttemptsAndGivesThemBack(t *testing.T) {
 		t.Errorf("the command is %+v", got.Record)
 	}
 	other.Stop(ctx)
-	if got := read(t, pool, unsure); got.Status != transitions.FailedRetryable || got.Stuck != transitions.StuckUnknown {
+	if got := read(t, elsewhere, unsure); got.Status != transitions.FailedRetryable || got.Stuck != transitions.StuckUnknown {
 		t.Errorf("what must not be repeated is %+v", got.Record)
 	}
 }
@@ -123,6 +124,7 @@ func TestStopDoesNotWaitForAFunctionThatIgnoresIt(t *testing.T) {
 		return "", nil
 	})
 	n := startNode(t, pool, w)
+	n.grace = 100 * time.Millisecond
 	ref := n.accept(t, w, "a")
 	receive(t, "it runs", begun)
 	ctx, cancel := context.WithCancel(t.Context())
