@@ -21,7 +21,7 @@ func TestNodeWithoutSinksAsksNothing(t *testing.T) {
 	n.Wake()
 	n.committed(tenant, 1)
 	time.Sleep(1500 * time.Millisecond)
-	if got := n.asked.count(""); got != 0 {
+	if got := n.asked.Count(""); got != 0 {
 		t.Errorf("%d queries", got)
 	}
 }
@@ -52,7 +52,7 @@ func TestSinkThatIsDownDoesNotLookForNewTenants(t *testing.T) {
 	}
 	to.set(func(r *receiver) { r.fail = nil })
 	cursorReaches(t, n.pool, "main", tenant, 1)
-	if away, back := n.log.count("takes no events"), n.log.count("takes events again"); away != 1 || back != 1 {
+	if away, back := n.log.Count("takes no events"), n.log.Count("takes events again"); away != 1 || back != 1 {
 		t.Errorf("the log tells %d times that it is away, %d times that it is back", away, back)
 	}
 }
@@ -67,11 +67,11 @@ func TestIdleSinksCostOneQueryASecond(t *testing.T) {
 		cursorReaches(t, n.pool, s, tenant, head)
 	}
 	time.Sleep(7 * time.Second) // until the logs are followed no longer
-	before, looks := n.asked.count(""), n.Stats().Looks
+	before, looks := n.asked.Count(""), n.Stats().Looks
 	const quiet = 3500 * time.Millisecond
 	time.Sleep(quiet)
-	if got, most := n.asked.count("")-before, int(quiet/time.Second)+1; got > most {
-		t.Errorf("%d queries in %s: %s", got, quiet, strings.Join(n.asked.list[before:], "\n"))
+	if got, most := n.asked.Count("")-before, int(quiet/time.Second)+1; got > most {
+		t.Errorf("%d queries in %s: %s", got, quiet, strings.Join(n.asked.List()[before:], "\n"))
 	}
 	if n.Stats().Looks == looks {
 		t.Error("it does not look any more")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -43,7 +44,7 @@ func TestMovesOfOneTenantHoldUpNoOther(t *testing.T) {
 			}
 		}
 	})
-	receive(t, "the first move", first)
+	await.Receive(t, "the first move", first)
 	var head int64
 	for range 5 {
 		head = publish(t, n.pool, tenant, strings.Repeat("abcde", 20), n)
@@ -83,7 +84,7 @@ func TestMoveWaitsForWhatIsBeingDelivered(t *testing.T) {
 		}
 	})
 	publish(t, n.pool, tenant, "a", n)
-	if got := receive(t, "the delivery begins", inside); got != "7-0" {
+	if got := await.Receive(t, "the delivery begins", inside); got != "7-0" {
 		t.Fatal(got)
 	}
 	before := len(to.ids('a'))
