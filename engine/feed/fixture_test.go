@@ -38,6 +38,7 @@ const limit = time.Minute
 type queries struct {
 	mu     sync.Mutex
 	counts map[string]int
+	after  func() // to be called once, when a read of a log has ended
 }
 
 // The kinds of queries.
@@ -56,10 +57,21 @@ func (q *queries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Tra
 			q.counts[kind]++
 		}
 	}
-	return ctx
+	return context.WithValue(ctx, q, strings.Contains(data.SQL, logRead))
 }
 
-func (q *queries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (q *queries) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	if !ctx.Value(q).(bool) {
+		return
+	}
+	q.mu.Lock()
+	do := q.after
+	q.after = nil
+	q.mu.Unlock()
+	if do != nil {
+		do()
+	}
+}
 
 func (q *queries) count(kind string) int {
 	q.mu.Lock()

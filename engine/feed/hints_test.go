@@ -15,14 +15,17 @@ func TestAnotherNodeHearsByNotification(t *testing.T) {
 	eventually(t, "both nodes listen", func() bool { return here.count("LISTEN") == 1 && there.count("LISTEN") == 1 })
 	r := there.reader(t, 0)
 	r.mustReadTo(t, here.publish(t, 1))
-	for range 10 {
+	// A poll that was under way when it was counted may bring one, but not two.
+	for begun, without := time.Now(), 0; without < 2; {
 		polls := there.count(poll)
 		r.mustReadTo(t, here.publish(t, 1))
-		if there.count(poll) == polls {
-			return
+		if without++; there.count(poll) > polls {
+			without = 0
+		}
+		if time.Since(begun) > limit {
+			t.Fatal("every transition came with a poll: the notifications are not heard")
 		}
 	}
-	t.Error("every transition came with a poll: the notifications are not heard")
 }
 
 func TestWithoutNotificationsAnotherNodeHearsByPolling(t *testing.T) {
@@ -31,14 +34,13 @@ func TestWithoutNotificationsAnotherNodeHearsByPolling(t *testing.T) {
 	here, there := startNode(t, url, true), startNode(t, url, true)
 	r := there.reader(t, 0)
 	r.mustReadTo(t, here.publish(t, 1))
-	polled := false
-	for range 10 { // a poll that was under way when it was counted may bring one
-		polls := there.count(poll)
+	polls := there.count(poll)
+	const rounds = 3
+	for range rounds {
 		r.mustReadTo(t, here.publish(t, 3))
-		polled = polled || there.count(poll) > polls
 	}
-	if !polled {
-		t.Error("everything came without a poll: something else told the node")
+	if got := there.count(poll) - polls; got < rounds-1 { // one may have been under way when it was counted
+		t.Errorf("%d polls brought what was committed in %d pieces: something else told the node", got, rounds)
 	}
 	if n := here.count("pg_notify") + here.count("LISTEN") + there.count("LISTEN"); n != 0 {
 		t.Errorf("%d notifications though they are suppressed", n)
@@ -56,7 +58,7 @@ func TestAListenerThatIsCutListensAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.mustReadTo(t, here.publish(t, 2)) // by polling
-	eventually(t, "it listens again", func() bool { return there.count("LISTEN") == 2 })
+	eventually(t, "it listens again", func() bool { return there.count("LISTEN") > 1 })
 	r.mustReadTo(t, here.publish(t, 2))
 }
 
@@ -71,9 +73,46 @@ func TestAHintThatIsWrongCostsOneRead(t *testing.T) {
 	reads := n.count(logRead)
 	n.Heard(tenant, 1_000_000)
 	eventually(t, "the tail looks", func() bool { return n.count(logRead) > reads })
-	time.Sleep(200 * time.Millisecond) // to see what it does when left alone
-	if got := n.count(logRead) - reads; got > 3 {
+	time.Sleep(200 * time.Millisecond)            // to see what it does when left alone
+	if got := n.count(logRead) - reads; got > 5 { // two, and what was under way or asked for before
 		t.Errorf("%d reads because of one wrong hint", got)
 	}
 	r.mustReadTo(t, n.publish(t, 2))
+}
+
+// What is committed while a tail finds out that a hint was wrong is neither
+// overlooked until the next poll, nor is the log thought to be shorter than it is.
+func TestAHintThatIsWrongHidesNoneThatIsRight(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, pgtest.URL(t), true)
+	r := n.reader(t, 0)
+	r.mustReadTo(t, n.publish(t, 1))
+	const more = 2000 // than one read takes
+	published := make(chan int64, 1)
+	n.queries.mu.Lock()
+	n.after = func() {
+		head, err := n.write(t.Context(), tenant, more)
+		if err != nil {
+			t.Error(err)
+		}
+		n.Committed(tenant, head)
+		published <- head
+	}
+	n.queries.mu.Unlock()
+	n.Heard(tenant, 1_000_000)
+	head := <-published
+	polls := n.count(poll)
+	for r.last < head {
+		batch, err := r.f.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.take(batch); err != nil {
+			t.Fatal(err)
+		}
+		if batch.Head < head {
+			t.Errorf("at %d the head is said to be %d, want %d", batch.Last, batch.Head, head)
+		}
+	}
+	t.Logf("read with %d polls", n.count(poll)-polls)
 }

@@ -16,6 +16,22 @@ import (
 // go by.
 const quietTime = 1500 * time.Millisecond
 
+// quietly lets time go by, again and again, until in some of it no more was asked
+// than most allows. What was under way before, a busy machine may be late with.
+func quietly(t testing.TB, n *node, most func(time.Duration) int) {
+	t.Helper()
+	for range 3 {
+		before, begun := n.count("all"), time.Now()
+		time.Sleep(quietTime)
+		got, took := n.count("all")-before, time.Since(begun)
+		if got <= most(took) {
+			return
+		}
+		t.Logf("%d queries in %s", got, took)
+	}
+	t.Error("it is never quiet")
+}
+
 func TestNobodyFollowsAndNothingIsAsked(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), false)
@@ -24,11 +40,7 @@ func TestNobodyFollowsAndNothingIsAsked(t *testing.T) {
 	r.mustReadTo(t, n.publish(t, 1))
 	r.f.Close()
 	eventually(t, "others are told", func() bool { return n.count("pg_notify") == 1 })
-	before := n.count("all")
-	time.Sleep(quietTime)
-	if got := n.count("all") - before; got != 0 {
-		t.Errorf("%d queries in %s with no followers", got, quietTime)
-	}
+	quietly(t, n, func(time.Duration) int { return 0 })
 }
 
 func TestIdleFollowersCostOneQueryASecond(t *testing.T) {
@@ -44,12 +56,8 @@ func TestIdleFollowersCostOneQueryASecond(t *testing.T) {
 		f := n.Follow(other, 0)
 		defer f.Close()
 	}
-	eventually(t, "every tail has begun and is at the end", func() bool { return n.count(head) == 4 && n.count(poll) > 0 })
-	before := n.count("all")
-	time.Sleep(quietTime)
-	if got, most := n.count("all")-before, int(quietTime/time.Second)+1; got > most {
-		t.Errorf("%d queries in %s", got, quietTime)
-	}
+	eventually(t, "every tail has begun and is at the end", func() bool { return n.count(head) >= 4 && n.count(poll) > 0 })
+	quietly(t, n, func(took time.Duration) int { return int(took/time.Second) + 1 })
 	cancel()
 	work.Wait()
 }

@@ -25,6 +25,7 @@ type tail struct {
 	first   int64                // the ring holds the transitions after first, up to last
 	last    int64                //
 	head    int64                // the newest position that we have heard of
+	told    int64                // likewise, since the last read began
 	ring    []transitions.Logged // shared with followers; only appended to
 	bytes   int                  // of the events in it
 	pace    pace
@@ -40,7 +41,7 @@ func newTail(f *Feed, tenant string) *tail {
 // wake notes that the log has grown to head.
 func (t *tail) wake(head int64) {
 	t.mu.Lock()
-	t.head = max(t.head, head)
+	t.head, t.told = max(t.head, head), max(t.told, head)
 	behind := t.begun && t.head > t.last
 	t.mu.Unlock()
 	if behind {
@@ -95,6 +96,7 @@ func (t *tail) advance() error {
 	defer cancel()
 	t.mu.Lock()
 	begun, last := t.begun, t.last
+	t.told = 0
 	t.mu.Unlock()
 	if !begun {
 		return t.begin(ctx)
@@ -107,9 +109,9 @@ func (t *tail) advance() error {
 		return err
 	}
 	if len(events) == 0 {
-		// Who told us of more was wrong. Whoever tells us now leaves a token.
+		// Who told us of more was wrong, but for those who did during the read.
 		t.mu.Lock()
-		t.head = t.last
+		t.head = max(t.last, t.told)
 		t.mu.Unlock()
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // limit is how long a test waits for what must come.
-const limit = 20 * time.Second
+const limit = time.Minute
 
 // node is an exchange with a pool of its own; it counts its queries, and keeps
 // what it hears.

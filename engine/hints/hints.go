@@ -29,12 +29,14 @@ type Listener struct {
 	Sinks   func()                          // a sink has been given back, or an operation has changed one
 }
 
+// budget bounds a send. A hint that is older helps nobody: all have polled. Only
+// tests wait for longer, which do not poll.
+var budget = time.Second
+
 const (
 	// gap is the least time between two sends. What happens meanwhile is sent
 	// together.
 	gap = 20 * time.Millisecond
-	// budget bounds a send. A hint that is older helps nobody: all have polled.
-	budget = time.Second
 	// most is how many changed commands wait to be sent, at most. Others find out
 	// about the rest by polling.
 	most = 1 << 16

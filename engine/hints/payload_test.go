@@ -4,7 +4,11 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 )
+
+// What these tests wait for must not be lost on a busy machine.
+func init() { budget = time.Minute }
 
 func FuzzParse(f *testing.F) {
 	for _, p := range (news{heads: map[string]int64{"acme corp": 7, "": -1}, commands: []uint64{1, 1 << 63}, due: true, sinks: true}).payloads("node") {

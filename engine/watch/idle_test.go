@@ -26,12 +26,17 @@ func TestNobodyWatchesAndNothingIsRead(t *testing.T) {
 	wantNext(t, w, 0)
 	w.Close()
 	w.Close()
-	before, _ := n.readsSoFar()
-	n.Changed([]transitions.Ref{ref("k")})
-	time.Sleep(quietTime)
-	if after, _ := n.readsSoFar(); after != before {
-		t.Errorf("%d reads in %s", after-before, quietTime)
+	for range 2 { // a read that was under way may end in the first quiet time
+		before, _ := n.readsSoFar()
+		n.Changed([]transitions.Ref{ref("k")})
+		time.Sleep(quietTime)
+		after, _ := n.readsSoFar()
+		if after == before {
+			return
+		}
+		t.Logf("%d reads in %s", after-before, quietTime)
 	}
+	t.Error("it is never quiet")
 }
 
 func TestThousandsWhoOnlyWatchCostAReadASecondForEachTenant(t *testing.T) {
@@ -48,14 +53,16 @@ func TestThousandsWhoOnlyWatchCostAReadASecondForEachTenant(t *testing.T) {
 		work.Go(func() { _, _ = w.Next(ctx) }) // it only waits, until the test is over
 	}
 	reads, commands := n.readsSoFar()
+	begun := time.Now()
 	time.Sleep(quietTime)
+	eventually(t, "they are read", func() bool { now, _ := n.readsSoFar(); return now > reads })
 	moreReads, moreCommands := n.readsSoFar()
-	polls := int(quietTime/time.Second) + 1
-	if got := moreReads - reads; got > 2*polls || got == 0 {
-		t.Errorf("%d reads in %s", got, quietTime)
+	most := polls(begun)
+	if got := moreReads - reads; got > 2*most {
+		t.Errorf("%d reads with %d polls", got, most)
 	}
-	if got := moreCommands - commands; got > polls*(len(list)+1) {
-		t.Errorf("%d commands were read in %s, of %d that are watched", got, quietTime, len(list)+1)
+	if got := moreCommands - commands; got > most*(len(list)+1) {
+		t.Errorf("%d commands were read with %d polls, of %d that are watched", got, most, len(list)+1)
 	}
 	cancel()
 	work.Wait()
