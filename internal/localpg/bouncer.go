@@ -104,7 +104,7 @@ pool_mode = transaction
 default_pool_size = %d
 max_client_conn = 2000
 server_login_retry = 1
-query_wait_timeout = 10
+query_wait_timeout = 30
 log_connections = 0
 log_disconnections = 0
 `, server.Host, server.Port, loopback, b.port, b.path("users.txt"), sessions)

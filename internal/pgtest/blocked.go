@@ -11,10 +11,10 @@ import (
 )
 
 // blockedLimit is how long a statement may take to reach the lock it is expected to wait for.
-const blockedLimit = 10 * time.Second
+const blockedLimit = time.Minute
 
 // WaitBlocked waits until a statement that contains the fragment waits for a lock in the pool's database, and returns
-// the process number of its backend. An empty fragment stands for any statement. The test fails after 10 seconds.
+// the process number of its backend. An empty fragment stands for any statement. The test fails after a minute.
 func WaitBlocked(t testing.TB, pool *pgxpool.Pool, fragment string) (pid uint32) {
 	t.Helper()
 	pid, err := waitBlocked(t.Context(), pool, blockedLimit, `strpos(query, $1) > 0`, fragment)
@@ -25,7 +25,7 @@ func WaitBlocked(t testing.TB, pool *pgxpool.Pool, fragment string) (pid uint32)
 }
 
 // WaitBlockedPID waits until the backend of that process number waits for a lock in the pool's database. The test fails
-// after 10 seconds.
+// after a minute.
 func WaitBlockedPID(t testing.TB, pool *pgxpool.Pool, pid uint32) {
 	t.Helper()
 	if _, err := waitBlocked(t.Context(), pool, blockedLimit, `pid = $1`, pid); err != nil {

@@ -138,7 +138,7 @@ func create(t testing.TB) (*server, string) {
 }
 
 // Pool returns a pool of connections to a new, empty database, as URL does. Both end with the test, which fails if it
-// has not given back its connections 10 seconds later.
+// has not given back its connections a minute later.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return open(t, URL(t))
@@ -164,7 +164,7 @@ func open(t testing.TB, url string) *pgxpool.Pool {
 		}()
 		select {
 		case <-closed:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Errorf("pgtest: the test ended with %d connections of its pool in use", pool.Stat().AcquiredConns())
 		}
 	})

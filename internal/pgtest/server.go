@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,6 +24,10 @@ const (
 	lockClass  = 0x7061776c // "pawl"
 	namePrefix = "pawltest_"
 )
+
+// maxConnections is enough for several packages at once, each with as many parallel tests as a large machine has
+// processors, and each test with several nodes.
+const maxConnections = "1000"
 
 // server is this process's use of a PostgreSQL server.
 type server struct {
@@ -56,7 +61,8 @@ func openServer(ctx context.Context) (_ *server, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.local, err = localpg.Start(ctx, localpg.Options{Dir: dir, Ephemeral: true}); err != nil {
+		o := localpg.Options{Dir: dir, Ephemeral: true, Settings: map[string]string{"max_connections": maxConnections}}
+		if s.local, err = localpg.Start(ctx, o); err != nil {
 			return nil, err
 		}
 		s.base = s.local.URL()
@@ -136,11 +142,28 @@ func (s *server) prepared(ctx context.Context) (name string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("connect: %w", err)
 	}
-	defer pool.Close()
-	if err := s.prepare(ctx, pool); err != nil {
+	err = s.prepare(ctx, pool)
+	pool.Close()
+	if err != nil {
 		return "", fmt.Errorf("prepare the tests' databases: %w", err)
 	}
-	return name, nil
+	return name, s.alone(ctx, name)
+}
+
+// alone waits until nobody is connected to a database: a backend ends some time after its client. CREATE DATABASE waits
+// for that too, but only 5 seconds.
+func (s *server) alone(ctx context.Context, name string) error {
+	for {
+		var others int
+		err := s.admin.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'`, name).Scan(&others)
+		if err != nil {
+			return fmt.Errorf("look who is connected: %w", err)
+		}
+		if others == 0 {
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond) // between two looks
+	}
 }
 
 // drop removes a database and disconnects whoever uses it.
