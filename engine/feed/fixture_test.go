@@ -16,18 +16,12 @@ import (
 	"github.com/pawlhq/pawl/engine/hints"
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/outbox"
-	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-func TestMain(m *testing.M) { pgtest.MainWith(m, prepare) }
-
-// prepare makes the tables that each test's database begins with.
-func prepare(ctx context.Context, pool *pgxpool.Pool) error {
-	_, err := schema.Migrate(ctx, pool, schema.Default)
-	return err
-}
+func TestMain(m *testing.M) { tables.Main(m) }
 
 const tenant = "acme corp"
 

@@ -83,6 +83,7 @@ var Matrix = []Room{
 	{"internal/pause", nil, nil},
 	{"internal/pgtest", ours("internal/localpg"), mods(pgx)},
 	{"internal/progress", nil, nil},
+	{"internal/tables", ours("internal/pgtest", "schema"), mods(pgx)},
 	{"internal/testlog", nil, nil},
 	{"internal/withnats", ours("outbox/sink/natstest"), nil},
 

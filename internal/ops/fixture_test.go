@@ -19,17 +19,12 @@ import (
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/ops"
 	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestMain(m *testing.M) {
-	pgtest.MainWith(m, func(ctx context.Context, pool *pgxpool.Pool) error {
-		_, err := schema.Migrate(ctx, pool, schema.Default)
-		return err
-	})
-}
+func TestMain(m *testing.M) { tables.Main(m) }
 
 // program has the commands of operators, over the order and the bill, on a database
 // of its own.
