@@ -33,6 +33,6 @@ func testPipeline(pool *pgxpool.Pool, ws ...*workflow.Workflow) *Pipeline {
 		Committed:  func(string, int64) {},
 		Log:        slog.New(slog.DiscardHandler),
 		Committers: 2, Lanes: 2, QueueSize: 64, QueueBytes: 1 << 20, GroupSize: 16, GroupBytes: 1 << 20,
-		LockWait: 5 * time.Second, Outage: 5 * time.Second, HookTimeout: 5 * time.Second, Horizons: func(string) workflow.Horizons { return workflow.Horizons{}.Resolve(time.Hour) },
+		LockWait: time.Minute, Outage: time.Minute, HookTimeout: time.Minute, Horizons: func(string) workflow.Horizons { return workflow.Horizons{}.Resolve(time.Hour) },
 	})
 }

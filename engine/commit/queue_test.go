@@ -90,7 +90,7 @@ func TestClosedQueueLetsEverybodyGoAndGivesWhatItHas(t *testing.T) {
 		}()
 	}
 	q.close()
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(time.Minute)
 	for range senders {
 		select {
 		case closed := <-left:

@@ -54,6 +54,20 @@ func another(t testing.TB, pool *pgxpool.Pool, tracer pgx.QueryTracer) *pgxpool.
 	return p
 }
 
+// seldom has a runner look only when it is woken, and keep its lease for long.
+func seldom(c *retention.Config) { c.Every = time.Hour }
+
+// woken waits for what becomes true when runners look.
+func woken(t testing.TB, what string, true func() bool, runners ...*retention.Runner) {
+	t.Helper()
+	eventually(t, what, func() bool {
+		for _, r := range runners {
+			r.Wake()
+		}
+		return true()
+	})
+}
+
 // runner starts a runner.
 func runner(t testing.TB, pool *pgxpool.Pool, node string, c *clock, change ...func(*retention.Config)) *retention.Runner {
 	t.Helper()
@@ -90,8 +104,8 @@ func ask[T any](t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (v T)
 func eventually(t testing.TB, what string, true func() bool) {
 	t.Helper()
 	for begun := time.Now(); !true(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begun) > 20*time.Second {
-			t.Fatalf("not within twenty seconds: %s", what)
+		if time.Since(begun) > time.Minute {
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }

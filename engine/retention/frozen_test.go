@@ -15,16 +15,19 @@ func TestANodeThatWakesAfterItsLeaseLeavesTheWorkToTheOther(t *testing.T) {
 	traffic(t, pool, c.now(), 50)
 	c.skip(2 * day)
 	still, wake := make(chan struct{}), make(chan struct{})
-	frozen := runner(t, another(t, pool, &intruder{before: "pawl.purge", do: func() {
+	i := &intruder{before: "pawl.purge", do: func() {
 		close(still)
 		<-wake
-	}}), "frozen", c)
+	}}
+	frozen := runner(t, another(t, pool, i), "frozen", c)
 	<-still
-	other := runner(t, pool, "other", c)
-	eventually(t, "the other has done it", func() bool { return other.Stats().Expired == 100 })
+	other := runner(t, pool, "other", c, seldom)
+	woken(t, "the other has done it", func() bool { return other.Stats().Expired == 100 }, other)
+	asked := i.asked.Load()
 	close(wake)
+	eventually(t, "the one that was frozen has tried, and asked for the lease again", func() bool { return i.asked.Load() > asked+1 })
 	before := other.Stats().Batches
-	eventually(t, "the other works on", func() bool { return other.Stats().Batches > before+5 })
+	woken(t, "the other works on", func() bool { return other.Stats().Batches > before+5 }, other)
 	if s := frozen.Stats(); s.Batches != 0 || s.Failures != 0 {
 		t.Errorf("the one that was frozen did %+v", s)
 	}

@@ -170,7 +170,7 @@ func (r *Runner) remove(ctx context.Context, p partition, now time.Time) error {
 	if _, err := r.exec(ctx, r.sql.drop, p.Name); err != nil {
 		return fmt.Errorf("drop %s: %w", p.Name, err)
 	}
-	r.stats.dropped.Add(1)
+	r.stats.count(func(s *Stats) { s.Dropped++ })
 	r.config.Log.Info("retention dropped a partition", "partition", p.Name, "bytes", p.Bytes)
 	return nil
 }

@@ -100,7 +100,7 @@ func (r *Runner) run(ctx context.Context) {
 	for {
 		wait, err := r.turn(ctx)
 		if err != nil && ctx.Err() == nil {
-			r.stats.failures.Add(1)
+			r.stats.count(func(s *Stats) { s.Failures++ })
 			r.config.Log.Warn("retention failed, and is tried again", "error", err)
 			wait = r.config.Every
 		}

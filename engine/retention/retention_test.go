@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,9 +38,7 @@ func TestKeysGoTheirWayAndPartitionsComeAndGo(t *testing.T) {
 		t.Errorf("weeks %s", got)
 	}
 	for _, table := range []string{"outbox_2040w04", "command_history_2040m02"} {
-		if ask[*string](t, pool, "SELECT to_regclass('pawl.' || $1)::text", table) == nil {
-			t.Errorf("%s is not made ahead", table)
-		}
+		eventually(t, table+" is made ahead", func() bool { return ask[*string](t, pool, "SELECT to_regclass('pawl.' || $1)::text", table) != nil })
 	}
 	c.skip(20 * day)
 	eventually(t, "the others are forgotten", func() bool { return r.Stats().Forgotten == 100 })
@@ -122,26 +121,36 @@ func TestWhatASinkStillNeedsIsKept(t *testing.T) {
 	wait("")
 }
 
+// The lease is so long that nobody loses it, however slow the machine is; the test
+// lets it run out.
 func TestOneNodeWorksAndAnotherTakesOver(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	c := newClock("2040-01-02")
 	own := another(t, pool, nil)
+	looks := &intruder{do: func() {}}
+	others := another(t, pool, looks)
 	var nodes []*retention.Runner
-	for i, p := range []*pgxpool.Pool{own, pool, pool} {
-		nodes = append(nodes, runner(t, p, fmt.Sprint("node ", i), c, func(c *retention.Config) { c.Every = 500 * time.Millisecond }))
+	for i, p := range []*pgxpool.Pool{own, others, others} {
+		nodes = append(nodes, runner(t, p, fmt.Sprint("node ", i), c, seldom))
 		if i == 0 {
 			eventually(t, "the first works", func() bool { return nodes[0].Stats().Batches > 0 })
 		}
 	}
 	first := ask[int64](t, pool, "SELECT token FROM pawl.duty")
-	before := nodes[0].Stats().Batches
-	eventually(t, "the first goes on", func() bool { return nodes[0].Stats().Batches > before+3 })
+	before, looked := nodes[0].Stats().Batches, looks.asked.Load()
+	woken(t, "the first goes on, and the others look", func() bool {
+		return nodes[0].Stats().Batches > before+3 && looks.asked.Load() > looked+6
+	}, nodes...)
 	if n := nodes[1].Stats().Batches + nodes[2].Stats().Batches; n != 0 {
 		t.Errorf("the others have done %d batches", n)
 	}
 	own.Close() // it dies, and gives nothing back
-	eventually(t, "another works", func() bool { return nodes[1].Stats().Batches+nodes[2].Stats().Batches > 1 })
+	if left := ask[time.Duration](t, pool, "SELECT locked_until - clock_timestamp() FROM pawl.duty"); left <= time.Hour || left > 3*time.Hour {
+		t.Errorf("its lease lasts for %s", left)
+	}
+	exec(t, pool, "UPDATE pawl.duty SET locked_until = clock_timestamp()")
+	woken(t, "another works", func() bool { return nodes[1].Stats().Batches+nodes[2].Stats().Batches > 1 }, nodes[1:]...)
 	if nodes[1].Stats().Batches > 0 == (nodes[2].Stats().Batches > 0) {
 		t.Error("both others work")
 	}
@@ -155,17 +164,20 @@ func TestOneNodeWorksAndAnotherTakesOver(t *testing.T) {
 	}
 	holder.Stop()
 	holder.Stop()
-	eventually(t, "the last works", func() bool { return other.Stats().Batches > 0 })
+	woken(t, "the last works", func() bool { return other.Stats().Batches > 0 }, other)
 }
 
-// intruder does something just before the first query that has a text in it.
+// intruder does something just before the first query that has a text in it. It
+// counts all.
 type intruder struct {
 	before string
 	once   sync.Once
 	do     func()
+	asked  atomic.Int64
 }
 
 func (i *intruder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	i.asked.Add(1)
 	if strings.Contains(d.SQL, i.before) {
 		i.once.Do(i.do)
 	}
@@ -261,13 +273,14 @@ func TestANodeWhoseLeaseIsLostDoesNothing(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	c := newClock("2040-01-02")
-	r := runner(t, pool, "a", c)
+	i := &intruder{do: func() {}}
+	r := runner(t, another(t, pool, i), "a", c)
 	eventually(t, "it works", func() bool { return r.Stats().Batches > 0 })
 	exec(t, pool, "UPDATE pawl.duty SET token = token + 1, claimed_by = 'b', locked_until = 'infinity'")
 	traffic(t, pool, c.now(), 10)
 	c.skip(2 * day)
-	r.Wake()
-	time.Sleep(300 * time.Millisecond) // several looks
+	asked := i.asked.Load()
+	eventually(t, "it looks several times", func() bool { return i.asked.Load() > asked+20 })
 	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'expired'"); n != 0 || r.Stats().Failures != 0 {
 		t.Errorf("%d rows were changed by a node without a lease: %+v", n, r.Stats())
 	}
@@ -304,24 +317,29 @@ func TestARunnerThatIsKilledAtAnyStatementLeavesNothingHalfDone(t *testing.T) {
 	for n := 1; ; n++ {
 		pool := pgtest.DirectPool(t) // its connections are killed by their process numbers
 		c := newClock("2040-01-02")
+		exec(t, pool, `DO $$ DECLARE made regclass; BEGIN
+			FOR made IN SELECT inhrelid FROM pg_inherits WHERE inhparent IN ('pawl.outbox'::regclass, 'pawl.command_history'::regclass) LOOP
+				EXECUTE 'DROP TABLE ' || made; -- those of today, so that there is less to do
+			END LOOP; END $$`)
 		exec(t, pool, "INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept) VALUES ('kept', '1 day', '300 days', true, '30 days')")
 		traffic(t, pool, c.now(), 40)
 		c.skip(200 * day)
 		traffic(t, pool, c.now(), 40)
 		c.skip(2 * day)
-		for _, week := range []string{"outbox_2026w47", "outbox_2026w48", "outbox_2026w49", "command_history_2026m11", "command_history_2026m12", "command_history_2027m01"} {
-			exec(t, pool, "DROP TABLE IF EXISTS pawl."+week) // fewer statements
-		}
 		k := &killer{pool: pool, left: n}
-		r := runner(t, another(t, pool, k), "a", c, func(c *retention.Config) { c.Batch = 60 })
-		batches := int64(0)
+		r := runner(t, another(t, pool, k), "a", c, seldom, func(c *retention.Config) { c.Batch = 60 })
+		turns := int64(0)
 		eventually(t, fmt.Sprint("all is done, though killed at statement ", n), func() bool {
 			whole(t, pool)
-			if b := r.Stats().Batches; b > batches+2 {
-				batches = b
-				c.skip(11 * time.Minute) // it looks at the partitions again
+			s, purged := r.Stats(), ask[int](t, pool, `SELECT count(*) FROM pawl.command WHERE status = 'expired'`) == 120
+			if s.Batches+s.Failures > turns {
+				turns = s.Batches + s.Failures
+				if purged {
+					c.skip(11 * time.Minute) // it looks at the partitions again
+				}
+				r.Wake()
 			}
-			return weeks(t, pool) == "2040w29" && ask[int](t, pool, `SELECT count(*) FROM pawl.command WHERE status = 'expired'`) == 120 &&
+			return purged && weeks(t, pool) == "2040w29" &&
 				ask[int](t, pool, "SELECT count(*) FROM pawl.command_history") == 40 && ask[int](t, pool, `SELECT count(*) FROM pg_class
 					WHERE relnamespace = 'pawl'::regnamespace AND relkind = 'r' AND relname ~ '_2040[wm]' AND NOT relispartition`) == 0
 		})
@@ -396,17 +414,14 @@ func TestAnIdleRunnerAsksOnceAPeriod(t *testing.T) {
 	pool := pgtest.Pool(t)
 	c := newClock("2040-01-02")
 	const period = 400 * time.Millisecond
-	k := &killer{pool: pool}
-	r := runner(t, another(t, pool, k), "a", c, func(c *retention.Config) { c.Every = period })
+	i := &intruder{do: func() {}}
+	r := runner(t, another(t, pool, i), "a", c, func(c *retention.Config) { c.Every = period })
 	eventually(t, "it is at rest", func() bool { return r.Stats().Batches > 1 })
-	k.mu.Lock()
-	before := k.left
-	k.mu.Unlock()
+	before, begun := i.asked.Load(), time.Now()
 	time.Sleep(4 * period)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if n := before - k.left; n > 5 {
-		t.Errorf("%d queries in %s", n, 4*period)
+	n := i.asked.Load() - before
+	if took := time.Since(begun); n > int64(took/period)+1 {
+		t.Errorf("%d queries in %s", n, took)
 	}
 }
 

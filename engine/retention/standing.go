@@ -3,7 +3,7 @@ package retention
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,23 +21,32 @@ type Stats struct {
 	Failures  int64 // turns that failed, and were tried again
 }
 
+// counters count a batch at once, so that its numbers belong together.
 type counters struct {
-	batches, expired, forgotten, abandoned, archived, dropped, failures atomic.Int64
+	mu sync.Mutex
+	Stats
+}
+
+func (c *counters) count(what func(*Stats)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	what(&c.Stats)
 }
 
 func (c *counters) purged(expired, forgotten, abandoned, archived int64) {
-	c.batches.Add(1)
-	c.expired.Add(expired)
-	c.forgotten.Add(forgotten)
-	c.abandoned.Add(abandoned)
-	c.archived.Add(archived)
+	c.count(func(s *Stats) {
+		s.Batches++
+		s.Expired += expired
+		s.Forgotten += forgotten
+		s.Abandoned += abandoned
+		s.Archived += archived
+	})
 }
 
 // Stats reads the counters.
-func (r *Runner) Stats() Stats {
-	c := &r.stats
-	return Stats{Batches: c.batches.Load(), Expired: c.expired.Load(), Forgotten: c.forgotten.Load(), Abandoned: c.abandoned.Load(),
-		Archived: c.archived.Load(), Dropped: c.dropped.Load(), Failures: c.failures.Load()}
+func (r *Runner) Stats() (now Stats) {
+	r.stats.count(func(s *Stats) { now = *s })
+	return now
 }
 
 // Standing tells who does retention for the database, and what waits. It needs no
