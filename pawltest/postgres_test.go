@@ -43,7 +43,7 @@ func TestEngineRunsTheWorkflows(t *testing.T) {
 	if err != nil || accepted.Status != 202 {
 		t.Fatalf("got %+v, %v", accepted, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if r, err := e.Await(ctx, "", accepted.Record.Scope, "k"); err != nil || r.Status != 200 {
 		t.Fatalf("got %+v, %v", r, err)
