@@ -63,7 +63,7 @@ func write(t *testing.T, e *engine.Engine, tenant, scope, key string) {
 
 func TestMetricsSayWhatAnEngineDoesAndHowItStands(t *testing.T) {
 	e := started(t)
-	c := metrics.New(e, metrics.Config{})
+	c := metrics.New(e, metrics.Config{Timeout: time.Minute})
 	write(t, e, "a", "", "1")
 	write(t, e, "a", "", "1")
 	write(t, e, "b", "", "1")
@@ -111,7 +111,7 @@ func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
 	requests := metrics.NewRequests()
 	requests.Observe(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(metrics.New(e, metrics.Config{}), requests)
+	r.MustRegister(metrics.New(e, metrics.Config{Timeout: time.Minute}), requests)
 	problems, err := testutil.GatherAndLint(r)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func (f *flaky) Keys(ctx context.Context, _ string) (transitions.Keys, error) {
 
 func TestTheDatabaseIsReadNowAndThenAndItsFailureIsCounted(t *testing.T) {
 	f := &flaky{Engine: started(t)}
-	c := metrics.New(f, metrics.Config{Log: slog.New(slog.DiscardHandler)})
+	c := metrics.New(f, metrics.Config{Every: time.Hour, Timeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	for range 10 {
 		testutil.CollectAndCount(c)
 	}
@@ -161,7 +161,7 @@ func TestTheDatabaseIsReadNowAndThenAndItsFailureIsCounted(t *testing.T) {
 		t.Errorf("ten scrapes read %d times", f.reads)
 	}
 	f.err = errors.New("gone")
-	c = metrics.New(f, metrics.Config{Every: time.Nanosecond, Log: slog.New(slog.DiscardHandler)})
+	c = metrics.New(f, metrics.Config{Every: time.Nanosecond, Timeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	testutil.CollectAndCount(c)
 	want := `
 # HELP pawl_scrape_read_failures_total Reads of the database for a scrape that failed; their metrics are missing then.

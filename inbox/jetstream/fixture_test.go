@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-const limit = 30 * time.Second
+const limit = time.Minute
 
 func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -185,6 +185,15 @@ func (n *node) count() int {
 func (n *node) atLeast(t *testing.T, count int) {
 	t.Helper()
 	await(t, fmt.Sprint("there are messages: ", count), func() bool { return n.count() >= count })
+}
+
+// first waits for a message and returns the first.
+func (n *node) first(t *testing.T) transitions.Message {
+	t.Helper()
+	n.atLeast(t, 1)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.all[0]
 }
 
 // messages waits for that many messages and returns them.

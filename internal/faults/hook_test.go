@@ -109,7 +109,13 @@ func TestUsersSQLMayTakeOnlySoLong(t *testing.T) {
 	if n := number(t, pool, `SELECT count(*) FROM pawl.command WHERE key = 'long'`); n != 0 {
 		t.Error("the command left its key")
 	}
-	must(t, e, onCounter("x", "write", "short", `{"what":"short"}`))
+	ctx := bounded(t)
+	short := onCounter("x", "write", "short", `{"what":"short"}`)
+	_, err = e.Submit(ctx, short)
+	for workflow.CodeOf(err) == workflow.TimedOut && ctx.Err() == nil { // this machine may be slower than that
+		_, err = e.Submit(ctx, short)
+	}
+	wantCode(t, "what takes no time", err, "")
 	waitUntil(t, "the statement is ended", func() bool {
 		return number(t, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()`) == 0
 	})

@@ -40,7 +40,7 @@ func TestLateCommitGetsItsPlaceWhenItCommits(t *testing.T) {
 	e := start(t, pool)
 	must(t, e, opening("late"))
 	must(t, e, opening("undone"))
-	ctx := bounded(t)
+	ctx := underLoad(t)
 	const others = 3000
 	var readers sync.WaitGroup
 	for range 3 {
@@ -89,7 +89,7 @@ func TestDawdlersLeaveNoGapInTheLog(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := start(t, pool)
-	ctx := bounded(t)
+	ctx := underLoad(t)
 	callers := poolOf(t, pool, 6)
 	ending := make(chan struct{})
 	var readers, work sync.WaitGroup

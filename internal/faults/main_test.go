@@ -104,8 +104,13 @@ func stop(t testing.TB, e *engine.Engine) {
 }
 
 // bounded is a context that ends when something hangs.
-func bounded(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func bounded(t testing.TB) context.Context { return boundedBy(t, patience) }
+
+// underLoad is a context for work that takes its time on a busy machine.
+func underLoad(t testing.TB) context.Context { return boundedBy(t, 4*patience) }
+
+func boundedBy(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
 }

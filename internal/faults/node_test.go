@@ -26,11 +26,10 @@ import (
 )
 
 // A node is this test binary, started again as a program of its own. It is told
-// its database and its address by the environment and serves until its standard
-// input ends, so it never outlives the test.
+// its database by the environment and serves until its standard input ends, so it
+// never outlives the test.
 const (
 	nodeDatabase = "PAWL_FAULTS_NODE_DATABASE"
-	nodeAddress  = "PAWL_FAULTS_NODE_ADDRESS"
 	nodeProvider = "PAWL_FAULTS_NODE_PROVIDER" // where orders are paid; "" for a node without orders
 	nodeNATS     = "PAWL_FAULTS_NODE_NATS"     // the server of the sink "nats"; "" for a node without
 	nodeWebhook  = "PAWL_FAULTS_NODE_WEBHOOK"  // the endpoint of the sink "webhook"; "" for a node without
@@ -77,7 +76,7 @@ func runNode() error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", os.Getenv(nodeAddress))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -104,18 +103,17 @@ type node struct {
 // startNode starts a node on the pool's database and waits until it serves.
 func startNode(t testing.TB, pool *pgxpool.Pool, env ...string) *node {
 	t.Helper()
-	n, err := launch(t, pool, "127.0.0.1:0", env...)
+	n, err := launch(t, pool, env...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return n
 }
 
-// launch is startNode on a given address and with more environment, for
-// goroutines too.
-func launch(t testing.TB, pool *pgxpool.Pool, address string, env ...string) (*node, error) {
+// launch is startNode for goroutines too.
+func launch(t testing.TB, pool *pgxpool.Pool, env ...string) (*node, error) {
 	n := &node{command: exec.Command(os.Args[0])}
-	n.command.Env = append(os.Environ(), nodeDatabase+"="+pool.Config().ConnString(), nodeAddress+"="+address)
+	n.command.Env = append(os.Environ(), nodeDatabase+"="+pool.Config().ConnString(), "GORACE=atexit_sleep_ms=0") // many end
 	n.command.Env = append(n.command.Env, env...)
 	n.command.Stderr = t.Output()
 	var err error

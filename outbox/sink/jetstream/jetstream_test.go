@@ -19,7 +19,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-const limit = 30 * time.Second
+const limit = time.Minute
 
 // events are some of one instance.
 func events(n int) []transitions.Logged {

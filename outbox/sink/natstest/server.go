@@ -12,7 +12,7 @@ import (
 )
 
 // patience is how long a server may take to come up or go down.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // Server is a NATS server with JetStream on a port of the loopback address. It
 // keeps its port and its data when it is stopped and started again. It is for
@@ -51,6 +51,9 @@ func (s *Server) Up() error {
 	if s.running != nil {
 		return nil
 	}
+	if err := s.awaitPort(); err != nil {
+		return err
+	}
 	options := s.options
 	running, err := server.NewServer(&options)
 	if err != nil {
@@ -64,6 +67,23 @@ func (s *Server) Up() error {
 	s.running = running
 	s.options.Port = running.Addr().(*net.TCPAddr).Port
 	return nil
+}
+
+// awaitPort waits until nobody has the port that the server had: a client that dials
+// may be given it meanwhile, even by itself.
+func (s *Server) awaitPort() error {
+	if s.options.Port == server.RANDOM_PORT {
+		return nil
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		listener, err := net.Listen("tcp", s.Addr())
+		if err == nil {
+			return listener.Close()
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("natstest: %w", err)
+		}
+	}
 }
 
 // Down stops a server that is up, and waits until it has stopped; otherwise it

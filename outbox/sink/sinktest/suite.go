@@ -13,7 +13,7 @@ import (
 )
 
 // limit is how long anything may take that has to happen.
-const limit = 30 * time.Second
+const limit = time.Minute
 
 // tenant has a name that not every protocol can carry as it is.
 const tenant = "north.süd *"
