@@ -19,7 +19,7 @@ func TestREADMECodeRuns(t *testing.T) {
 	t.Run("from Go", func(t *testing.T) {
 		c := exec.CommandContext(t.Context(), program)
 		c.Env = append(os.Environ(), "DATABASE_URL="+pgtest.URL(t))
-		c.WaitDelay = time.Second
+		c.WaitDelay = time.Minute // also for what it has written to be read
 		out, err := c.Output()
 		const want = "requested 1 false\nrequested 1 true\ndays left: 22\napproved 3 \"P-18\" asked twice with one key: true\n"
 		if err != nil || string(out) != want {

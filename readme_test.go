@@ -102,6 +102,7 @@ func converse(t *testing.T, program, text string) {
 	for _, block := range blocks(t, text, "console") {
 		for command, want := range commands(block) {
 			if strings.HasPrefix(command, "curl ") {
+				command = strings.ReplaceAll(command, "wait=10", "wait=60") // a machine may be slow
 				ask(t, strings.ReplaceAll(command, "localhost:8080", address), want)
 			}
 		}

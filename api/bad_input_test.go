@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"bufio"
-	"bytes"
 	"maps"
 	"net"
 	"net/http"
@@ -235,7 +234,7 @@ func TestBodiesOfUnknownLengthAreBounded(t *testing.T) {
 	s := newServer(t)
 	for _, size := range []int{90, 1 << 20, 10_000_000} {
 		body := `{"to":"` + strings.Repeat("x", size) + `"}`
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/workflows/parcel/pack", struct{ *bytes.Reader }{bytes.NewReader([]byte(body))})
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/workflows/parcel/pack", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,7 +70,10 @@ func TestOnlyOperatorsCancelWhatWaitsForAPerson(t *testing.T) {
 	if status := read[api.CommandStatus](t, s.get(address)); status.Stuck == "" || status.CancelledBy != "" {
 		t.Errorf("%+v", status)
 	}
-	s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann", "Pawl-Roles", api.Operator).want(t, http.StatusAccepted)
+	a := s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann", "Pawl-Roles", api.Operator)
+	if status := read[api.CommandStatus](t, a); a.status != 202 && a.status != 200 || status.CancelledBy != "ann" { // a worker may be quick
+		t.Errorf("%d %s", a.status, a.body)
+	}
 }
 
 func TestACommandIsCancelledByWhoSentItOrCouldHave(t *testing.T) {

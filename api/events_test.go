@@ -107,7 +107,7 @@ func TestTheLogIsFiltered(t *testing.T) {
 func TestALongPollEndsWithTheFirstEvent(t *testing.T) {
 	s := newServer(t)
 	first, _ := s.someEvents()
-	answers := later(func() answer { return s.get("/v1/events?after=4&type=parcel.priced", "Prefer", "wait=30") })
+	answers := later(func() answer { return s.get("/v1/events?after=4&type=parcel.priced", "Prefer", "wait=60") })
 	s.waitForStreams(1)
 	s.packed("1") // not what it waits for
 	select {
@@ -122,7 +122,7 @@ func TestALongPollEndsWithTheFirstEvent(t *testing.T) {
 		t.Errorf("%q, next %d, %v", got, p.NextAfter, a.header)
 	}
 	// What is there already is answered at once.
-	if p = read[api.Events](t, s.get("/v1/events?after=5", "Prefer", "wait=30")); p.NextAfter != 6 {
+	if p = read[api.Events](t, s.get("/v1/events?after=5", "Prefer", "wait=60")); p.NextAfter != 6 {
 		t.Errorf("%+v", p)
 	}
 }

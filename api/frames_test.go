@@ -189,7 +189,7 @@ func newTestWriter(socket net.Conn, timeout time.Duration) (*writer, context.Con
 
 func TestWriterSplitsABatchIntoChunksAndKeepsTheOrder(t *testing.T) {
 	server, client := socketPair(t)
-	w, _ := newTestWriter(server, 10*time.Second)
+	w, _ := newTestWriter(server, time.Minute)
 	const events = 500
 	b := transitions.Batch{Last: events, Head: events}
 	for i := range events {
@@ -279,7 +279,7 @@ func TestWriterMendsABrokenFrameBeforeItCloses(t *testing.T) {
 
 func TestWriterSaysNothingToAPeerThatIsGone(t *testing.T) {
 	server, client := socketPair(t)
-	w, ctx := newTestWriter(server, time.Second)
+	w, ctx := newTestWriter(server, time.Minute)
 	w.cancel(gone)
 	w.run(ctx)
 	if _, _, err := client.ReadMessage(); err == nil || websocket.IsCloseError(err, websocket.CloseNormalClosure) {

@@ -115,7 +115,7 @@ func TestAPanicIsAProblemAndTheServerGoesOn(t *testing.T) {
 func TestHealthAndReadiness(t *testing.T) {
 	s := newServer(t)
 	s.get("/healthz").want(t, 200)
-	s.get("/readyz").want(t, 200)
+	eventually(t, func() bool { return s.get("/readyz").status == 200 }) // which waits for the database for a moment only
 	if err := s.api.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -137,11 +137,14 @@ func TestWatchesEndWithTheNode(t *testing.T) {
 	v := s.visit()
 	c, d := s.dial(), s.dial()
 	c.watch("w", status.Scope, "k")
-	s.stopStreams()
-	for _, client := range []*wsClient{c, d} {
+	stopped := later(func() error { return s.api.Stop(t.Context()) })
+	for _, client := range []*wsClient{c, d} { // which answer, so that nobody waits for that
 		if err := client.closed(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
 			t.Errorf("%v", err)
 		}
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("stop: %v", err)
 	}
 	if n := s.api.OpenStreams(); n != 0 {
 		t.Errorf("%d streams are left", n)

@@ -17,7 +17,7 @@ const (
 	chunk = 64 << 10
 	// closeWait is how long the end of a connection may take: to write the close
 	// frame, and then until the peer answers it.
-	closeWait = time.Second
+	closeWait = 5 * time.Second
 )
 
 // buffers holds buffers of a chunk, so that a connection has one only while it

@@ -105,6 +105,13 @@ func (b *bookkeeping) refuse(kind string) {
 	b.refuses = kind
 }
 
+// known is how many events it has.
+func (b *bookkeeping) known() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.entries)
+}
+
 // until waits for what messages bring about.
 func (b *bookkeeping) until(ctx context.Context, what string, met func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)

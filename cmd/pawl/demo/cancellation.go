@@ -45,7 +45,7 @@ func (s *story) cancellation(ctx context.Context) error {
 		},
 		{
 			tell:    "What became of the payment?",
-			request: pay.with("Prefer", "wait=10"), status: 409,
+			request: pay.with("Prefer", "wait=60"), status: 409,
 			checks: []check{refused("command_cancelled", "it was told to stop")},
 		},
 	}); err != nil {
@@ -67,7 +67,7 @@ func (s *story) cancellation(ctx context.Context) error {
 		{
 			tell: "Nobody here could know. So the undo that the workflow declares was planned with the end\n" +
 				"of the payment: a command of its own, with retries of its own. It leaves an event.",
-			request: get("/v1/events?type=order.pay.undone").with("Prefer", "wait=10"), status: 200,
+			request: get("/v1/events?type=order.pay.undone").with("Prefer", "wait=60"), status: 200,
 			checks: []check{events(1, "undone, though the order is closed")},
 		},
 		{

@@ -20,8 +20,8 @@ func (s *story) death(ctx context.Context) error {
 	})
 	defer s.bank.Misbehave(nil)
 	s.narrate("A second node on the same database: this program again, as a process of its own.\n" +
-		"What it works on, it holds for a second without a sign of life; the default is 30.")
-	second, err := s.startNode(ctx, "1s")
+		"What it works on, it holds for three seconds without a sign of life; the default is 30.")
+	second, err := s.startNode(ctx, "3s")
 	if err != nil {
 		return s.failed(err)
 	}
@@ -43,8 +43,8 @@ func (s *story) death(ctx context.Context) error {
 	second.kill()
 	s.held("process %d is gone", second.pid)
 	charge.release()
-	s.narrate("Whoever watches the payment sees a worker of the first node take it over when the\n" +
-		"second is over, and the log warns of it. The worker asks whether the charge has happened.")
+	s.narrate("Whoever watches the payment sees a worker of the first node take it over when they\n" +
+		"are over, and the log warns of it. The worker asks whether the charge has happened.")
 	scope, err := member(s.answers["dying"].body, "scope")
 	if err != nil {
 		return s.failed(err)

@@ -14,8 +14,8 @@ import (
 func (s *story) delivery(ctx context.Context) error {
 	s.title("Somebody else's system")
 	const sink = "/v1/ops/sinks/books"
-	var known int
-	if err := s.books.until(ctx, "the orders so far", func() bool { known = len(s.books.entries); return known > 0 }); err != nil {
+	known, err := s.upToDate(ctx)
+	if err != nil {
 		return s.failed(err)
 	}
 	s.narrate("A bookkeeping gets every event of the orders by webhook, signed, at least once and in\n" +
@@ -59,6 +59,23 @@ func (s *story) delivery(ctx context.Context) error {
 	}
 	s.held("it arrived, with the id that it had the first time: %s", s.books.refused[0])
 	return nil
+}
+
+// upToDate waits until the bookkeeping has the orders so far, and says how many
+// events it has: what was cancelled before is not to be refused.
+func (s *story) upToDate(ctx context.Context) (known int, err error) {
+	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) { // between two looks
+		sinks, err := s.engine.Sinks(ctx, "")
+		if err != nil {
+			return 0, err
+		}
+		if len(sinks) == 1 && sinks[0].Lag == 0 {
+			return s.books.known(), nil
+		}
+		if time.Since(begun) > patience {
+			return 0, fmt.Errorf("the bookkeeping is not up to date: %+v", sinks)
+		}
+	}
 }
 
 // dead waits until a sink has so many dead letters: what was refused is stored a

@@ -54,7 +54,7 @@ func (s *story) order(ctx context.Context) error {
 		{
 			tell: "The customer pays. The order is addressed by the shop's own number. A payment\n" +
 				"provider is asked, which takes a moment, and the client prefers to wait for it.",
-			request: post(theOrder+"/pay", "pay-1", card).with("Prefer", "wait=10"), status: 200,
+			request: post(theOrder+"/pay", "pay-1", card).with("Prefer", "wait=60"), status: 200,
 			checks: []check{first, has("state", "paid", ""), sameInstanceAs("placed")},
 		},
 	}); err != nil {

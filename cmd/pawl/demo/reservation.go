@@ -51,25 +51,25 @@ func (s *story) reservation(ctx context.Context) error {
 	s.title("All in good time")
 	const theTable = "/v1/workflows/reservation/keys/R-1"
 	var later time.Time // by the clock that decides
-	if err := s.stage.pool.QueryRow(ctx, "SELECT clock_timestamp() + interval '1 second'").Scan(&later); err != nil {
+	if err := s.stage.pool.QueryRow(ctx, "SELECT clock_timestamp() + interval '3 seconds'").Scan(&later); err != nil {
 		return fmt.Errorf("ask the database for the time: %w", err)
 	}
 	hold := post("/v1/workflows/reservation/hold", "R-1", `{"number":"R-1","guest":"Ann"}`).
 		with("Pawl-Not-Before", later.UTC().Format(time.RFC3339Nano))
 	return s.play(ctx, []exchange{
 		{
-			tell:    "A table is to be held for Ann, but not before a second from now.",
+			tell:    "A table is to be held for Ann, but not before three seconds from now.",
 			request: hold, status: 202,
 			checks: []check{first, has("status", "pending", "it is accepted, and decided then")},
 		},
 		{
 			tell:    "Nobody need stay for it. Who wants to can wait for its end, with the same command.",
-			request: hold.with("Prefer", "wait=10"), status: 201,
+			request: hold.with("Prefer", "wait=60"), status: 201,
 			checks: []check{has("state", "held", "")},
 		},
 		{
 			tell:    "Ann does not come. The workflow says what that means, and when.",
-			request: get("/v1/events?type=reservation.release").with("Prefer", "wait=10"), status: 200,
+			request: get("/v1/events?type=reservation.release").with("Prefer", "wait=60"), status: 200,
 			checks: []check{events(1, "a timer has released the table")},
 		},
 		{

@@ -15,7 +15,7 @@ import (
 )
 
 // patience bounds the wait for a message.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // screen is somebody's screen: a WebSocket that follows the log of fines, or a
 // command.

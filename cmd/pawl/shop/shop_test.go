@@ -39,6 +39,7 @@ func serve(t *testing.T, args ...string) (log, url string) {
 	})
 	for lines := bufio.NewScanner(r); lines.Scan(); {
 		if _, rest, ok := strings.Cut(lines.Text(), "msg=serving url="); ok {
+			go func() { _, _ = io.Copy(io.Discard, r) }() // what else it says
 			return log, strings.Fields(rest)[0]
 		}
 		log += lines.Text() + "\n"
@@ -54,7 +55,7 @@ func command(t *testing.T, url, body string, status int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{"Content-Type": "application/json", "Idempotency-Key": "k", "Prefer": "wait=20"} {
+	for name, value := range map[string]string{"Content-Type": "application/json", "Idempotency-Key": "k", "Prefer": "wait=60"} {
 		req.Header.Set(name, value)
 	}
 	resp, err := http.DefaultClient.Do(req)
