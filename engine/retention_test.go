@@ -17,11 +17,10 @@ import (
 // the first answer or learns that the key is past its horizon; it never runs
 // again.
 func TestDuplicatesNeverRunAgainWhileRetentionWorks(t *testing.T) {
-	pool := database(t)
-	clock := &skipping{}
+	pool, clock := database(t), newStill() // else no answer is replayed for longer than a second
 	nodes := make([]*engine.Engine, 2)
 	for i := range nodes {
-		nodes[i] = newEngine(t, pool, clock.config, func(c *engine.Config) { c.Replay = time.Second })
+		nodes[i] = newEngine(t, pool, clock.set, func(c *engine.Config) { c.Replay = time.Second })
 	}
 	const keys = 40
 	first := make([]atomic.Pointer[string], keys)
@@ -57,8 +56,8 @@ func TestDuplicatesNeverRunAgainWhileRetentionWorks(t *testing.T) {
 	}
 	eventually(t, "answers were replayed", func() bool { return replayed.Load() > 2*keys })
 	for range 5 { // as retention does, but at once
-		clock.by.Add(int64(time.Second))
-		query[int64](t, pool, "SELECT expired FROM pawl.purge(7, moment => $1)", time.Now().Add(time.Duration(clock.by.Load())))
+		clock.skip(time.Second)
+		query[int64](t, pool, "SELECT expired FROM pawl.purge(7, moment => $1)", clock.Now())
 	}
 	before := expired.Load()
 	eventually(t, "keys are refused", func() bool { return expired.Load() > before+2*keys })
@@ -67,7 +66,7 @@ func TestDuplicatesNeverRunAgainWhileRetentionWorks(t *testing.T) {
 	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.audit"); n != keys {
 		t.Errorf("%d transitions of %d keys", n, keys)
 	}
-	query[int64](t, pool, "SELECT expired FROM pawl.purge(moment => $1)", time.Now().Add(time.Duration(clock.by.Load())+time.Minute))
+	query[int64](t, pool, "SELECT expired FROM pawl.purge(moment => $1)", clock.Now().Add(time.Minute))
 	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.command WHERE status = 'expired'"); n != keys {
 		t.Errorf("%d tombstones", n)
 	}

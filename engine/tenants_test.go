@@ -44,7 +44,7 @@ func TestCommandsOfManyTenantsInOneGroupAreAllDurable(t *testing.T) {
 
 func TestHeadOfOneTenantsLogIsHeldAndOtherTenantsGoOn(t *testing.T) {
 	pool := database(t)
-	e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = time.Minute })
+	e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = time.Hour })
 	apply := func(tenant string, n int) transitions.Command {
 		return transitions.Command{Tenant: tenant, Workflow: "loan", Transition: "apply", Key: fmt.Sprint(n), Payload: fmt.Appendf(nil, `{"number":"%d"}`, n)}
 	}

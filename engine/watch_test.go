@@ -57,7 +57,7 @@ func TestACommandIsWatchedToItsEndFromEveryNode(t *testing.T) {
 				t.Fatalf("got %+v, which is not in flight", receipt)
 			}
 			scope := receipt.Record.Scope
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			type reply struct {
 				receipt transitions.Receipt

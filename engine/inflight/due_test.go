@@ -2,7 +2,7 @@ package inflight
 
 import (
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,12 +159,12 @@ func TestAScheduledCommandThatWasTakenOverIsForgotten(t *testing.T) {
 	insert(t, pool, timer)
 	slow := newNode(t, pool, w)
 	reached, proceed := make(chan struct{}), make(chan struct{})
-	var once sync.Once
+	var tries atomic.Int64
 	slow.refuse = func(*transitions.Prepared) error {
-		once.Do(func() { // the second time it is another attempt, should this node make it
+		if tries.Add(1) == 1 { // the next is another attempt, should this node make it
 			close(reached)
 			<-proceed
-		})
+		}
 		return nil
 	}
 	slow.Start()
