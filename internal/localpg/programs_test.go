@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -132,6 +133,41 @@ func TestStaleLockFileDoesNotPreventAStart(t *testing.T) {
 		again := startServer(t, Options{Dir: dir})
 		ask(t, again.URL(), `SELECT 'answers'`)
 	})
+}
+
+// A server is killed, and one of its backends notices that late.
+func TestBackendsOfAKilledServerAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	dir := openFolder(t)
+	s := startServer(t, Options{Dir: dir})
+	late, err := strconv.Atoi(ask(t, s.URL(), `SELECT pid::text FROM pg_stat_activity WHERE backend_type = 'checkpointer'`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(late, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	goOn := sync.OnceFunc(func() {
+		if err := syscall.Kill(late, syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+	})
+	defer goOn()
+	if err := postmasterOf(t, s.data()).end(t.Context(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	stopServer(t, s)
+	again, err := Start(t.Context(), Options{Dir: dir, Log: func(format string, args ...any) {
+		t.Logf(format, args...)
+		if strings.HasPrefix(format, "waiting") {
+			goOn()
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stopServer(t, again)
+	ask(t, again.URL(), `SELECT 'answers'`)
 }
 
 // TestAsNormalUser runs the tests of whole servers once more as nobody, with a copy of the test binary that nobody can

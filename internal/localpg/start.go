@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -83,14 +84,15 @@ func (s *Server) adopt(ctx context.Context, log logger) (bool, error) {
 	return ready, err
 }
 
-// launch starts the server on a free port, and on another one if somebody takes the port in between.
+// launch starts the server on a free port, and on another one if somebody takes the port in between. Backends of a server
+// that was killed may not have ended yet; it waits for them.
 func (s *Server) launch(ctx context.Context, o Options, bin binaries, log logger) error {
 	log("starting PostgreSQL %s in %s", bin.version, s.home)
 	if err := clearStale(s.data(), s.account); err != nil {
 		return err
 	}
 	const attempts = 5
-	for range attempts {
+	for taken := 0; taken < attempts; {
 		port, err := s.freePort()
 		if err != nil {
 			return err
@@ -99,12 +101,25 @@ func (s *Server) launch(ctx context.Context, o Options, bin binaries, log logger
 		if ready || err != nil {
 			return err
 		}
-		if portFree(port) {
-			return fmt.Errorf("PostgreSQL did not start; it says:\n%s", tail(s.path("server.log")))
+		switch said := tail(s.path("server.log")); {
+		case strings.Contains(said, "pre-existing shared memory block"):
+			log("waiting for what is left of a PostgreSQL that was killed")
+			select {
+			case <-time.After(leftoverWait):
+			case <-ctx.Done():
+				return fmt.Errorf("waiting for what is left of a PostgreSQL that was killed: %w; it says:\n%s", context.Cause(ctx), said)
+			}
+		case strings.Contains(said, "could not bind"): // by now it may be free again
+			taken++
+		default:
+			return fmt.Errorf("PostgreSQL did not start; it says:\n%s", said)
 		}
 	}
 	return fmt.Errorf("PostgreSQL did not start: in %d attempts each port was taken by another program", attempts)
 }
+
+// leftoverWait is between two attempts to start while backends of a server that was killed have not ended.
+const leftoverWait = 100 * time.Millisecond
 
 // launchOn starts the server on the port and reports whether it came up.
 func (s *Server) launchOn(ctx context.Context, port int, o Options, bin binaries) (ready bool, err error) {
@@ -191,12 +206,6 @@ func freePort() (int, error) {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
 	return port, nil
-}
-
-// portFree reports whether nobody listens on the port.
-func portFree(port int) bool {
-	l, err := net.Listen("tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
-	return err == nil && l.Close() == nil
 }
 
 // tail returns the end of a log for an error message.
