@@ -62,7 +62,7 @@ func (d *database) findStatements(ctx context.Context) string {
 
 // How long the server may take to end the connections that were closed, and to
 // make their figures visible.
-const quietLimit = 10 * time.Second
+const quietLimit = 30 * time.Second
 
 // count reads the counters. A backend reports its figures at its own pace, but
 // at the latest when it ends: so no connection but the admin's may be open.

@@ -97,11 +97,7 @@ func (d *database) ready(ctx context.Context) error {
 		return err
 	}
 	// Autovacuum would come at its own time, to some scenarios and not to others.
-	_, err := d.admin.Exec(ctx, d.in(`DO $$ DECLARE t regclass; BEGIN
-		FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = '`+d.schema+`'::regnamespace LOOP
-			EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', t);
-		END LOOP; END $$`))
-	if err != nil {
+	if _, err := d.admin.Exec(ctx, withoutAutovacuum(d.schema)); err != nil {
 		return err
 	}
 	const tables = `SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
@@ -116,6 +112,15 @@ func (d *database) ready(ctx context.Context) error {
 	}
 	d.statements = d.findStatements(ctx)
 	return nil
+}
+
+// withoutAutovacuum is a statement that keeps autovacuum away from the tables of a
+// schema.
+func withoutAutovacuum(schemaName string) string {
+	return `DO $$ DECLARE t regclass; BEGIN
+		FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = '` + schemaName + `'::regnamespace LOOP
+			EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', t);
+		END LOOP; END $$`
 }
 
 func (d *database) drop(ctx context.Context) error {

@@ -87,6 +87,13 @@ func newTap(to sink.Sink, end func() error) *tap {
 	return &tap{Sink: to, end: end, lag: newHistogram(), delivery: newHistogram()}
 }
 
+// delivered is how many deliveries were measured.
+func (t *tap) delivered() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lag.n
+}
+
 func toFile(*env) (*tap, error) {
 	folder, err := os.MkdirTemp("", "pawl-bench-")
 	if err != nil {
@@ -205,9 +212,15 @@ func (s *sample) followed(ctx context.Context, eng *engine.Engine, taps []*tap) 
 		if t.dead {
 			continue
 		}
+		got := t.count.Load()
+		s.relayed.behind = max(s.relayed.behind, head-got)
+		if t.delivered() == 0 { // not even a busy machine leaves nothing to say of
+			if err := t.await(ctx, got+1); err != nil {
+				return err
+			}
+		}
 		t.mu.Lock()
 		s.relayed.lag.merge(t.lag)
-		s.relayed.behind = max(s.relayed.behind, head-t.count.Load())
 		t.mu.Unlock()
 	}
 	return nil

@@ -28,7 +28,7 @@ const pacedCallers = 200
 const sampled = 100_000
 
 // deliveryLimit is how long after the last commit an event may still arrive.
-const deliveryLimit = 15 * time.Second
+const deliveryLimit = time.Minute
 
 // streaming is a scenario of subscribers that follow the log over WebSocket
 // while transitions are submitted at a steady rate. The latency is from the
