@@ -3,6 +3,8 @@ package pawl
 import (
 	"net"
 	"net/netip"
+
+	"github.com/pawlhq/pawl/internal/cli"
 )
 
 // checkAddress refuses an address that other machines could reach. A host name
@@ -10,7 +12,7 @@ import (
 func checkAddress(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return usagef("the address %q is not host:port", address)
+		return cli.Usagef("the address %q is not host:port", address)
 	}
 	if host == "localhost" {
 		return nil
@@ -18,6 +20,6 @@ func checkAddress(address string) error {
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() {
 		return nil
 	}
-	return usagef("refusing to listen on %s: there is no authentication yet, so only this machine may connect; "+
+	return cli.Usagef("refusing to listen on %s: there is no authentication yet, so only this machine may connect; "+
 		"listen on a loopback address such as %s, and let a proxy that authenticates stand before it", address, DefaultAddress)
 }

@@ -3,16 +3,15 @@ package pawl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -36,7 +35,7 @@ func Command(workflows ...workflow.Source) *cobra.Command {
 	root := &cobra.Command{
 		Use:   filepath.Base(os.Args[0]),
 		Short: "A workflow engine on PostgreSQL: one intent, one durable effect, the same answer on every retry.",
-		Args:  noSuchCommand,
+		Args:  cli.NoSuchCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 
 		SuggestionsMinimumDistance: 2, // typing mistakes
@@ -58,45 +57,9 @@ func Command(workflows ...workflow.Source) *cobra.Command {
 	return root
 }
 
-// noSuchCommand refuses what stands where a command's name should.
-func noSuchCommand(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	message := fmt.Sprintf("there is no command %q", args[0])
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		message += "; did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return errors.New(message)
-}
-
-// operands checks that a command is given exactly what the names stand for, which
-// are those of its line of usage.
-func operands(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
-			return fmt.Errorf("%s is missing", names[len(args)])
-		case len(args) > len(names):
-			return fmt.Errorf("%q is one argument too many", args[len(names)])
-		}
-		return nil
-	}
-}
-
-// UsageError is a mistake in how a command was called. [Execute] answers it
-// with the exit code 2.
-type UsageError struct{ Err error }
-
-// Error returns the text of the mistake.
-func (e *UsageError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the mistake.
-func (e *UsageError) Unwrap() error { return e.Err }
-
-func usagef(format string, args ...any) error {
-	return &UsageError{fmt.Errorf(format, args...)}
-}
+// UsageError is a mistake in how a command was called, its field Err. [Execute]
+// answers it with the exit code 2.
+type UsageError = cli.UsageError
 
 // Execute runs the command that the process's arguments name, prints a failure
 // to standard error, and returns the exit code. SIGINT and SIGTERM cancel the
@@ -118,7 +81,7 @@ func Execute(root *cobra.Command) int {
 
 func execute(ctx context.Context, root *cobra.Command) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{Err: err} })
 	markUsage(root)
 	ran, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -140,7 +103,7 @@ func markUsage(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return &UsageError{err}
+				return &UsageError{Err: err}
 			}
 			return nil
 		}

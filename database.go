@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/schema"
 )
@@ -39,7 +40,7 @@ func openDatabase(ctx context.Context, url string, log *slog.Logger) (_ *databas
 	}
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, &UsageError{fmt.Errorf("the connection string of the database: %w", err)}
+		return nil, cli.Usagef("the connection string of the database: %w", err)
 	}
 	if params := config.ConnConfig.RuntimeParams; params["application_name"] == "" {
 		params["application_name"] = "pawl"

@@ -1,12 +1,12 @@
 package pawl
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/workflow"
 	"github.com/pawlhq/pawl/workflow/diagram"
 )
@@ -16,7 +16,7 @@ func diagramCommand(workflows []workflow.Source) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diagram WORKFLOW",
 		Short: "Draw a workflow",
-		Args:  operands("WORKFLOW"),
+		Args:  cli.Operands("WORKFLOW"),
 		RunE: func(c *cobra.Command, args []string) error {
 			w, err := newest(workflows, args[0])
 			if err != nil {
@@ -43,7 +43,7 @@ func draw(w *workflow.Workflow, format string) ([]byte, error) {
 	case "svg":
 		return diagram.SVG(w, diagram.Options{})
 	default:
-		return nil, usagef("--format %s is not mermaid, dot or svg", format)
+		return nil, cli.Usagef("--format %s is not mermaid, dot or svg", format)
 	}
 }
 
@@ -63,7 +63,7 @@ func newest(sources []workflow.Source, name string) (*workflow.Workflow, error) 
 	}
 	if found == nil {
 		slices.Sort(names)
-		return nil, &UsageError{fmt.Errorf("there is no workflow %q; there are: %s", name, strings.Join(slices.Compact(names), ", "))}
+		return nil, cli.Usagef("there is no workflow %q; there are: %s", name, strings.Join(slices.Compact(names), ", "))
 	}
 	return found, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/inbox/signature"
+	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -52,11 +53,11 @@ func (c Config) checkInbox(workflows []*workflow.Workflow) error {
 		m := transitions.Message{Tenant: consumer.Tenant, Consumer: name, ID: "any"}
 		switch err := m.Check(); {
 		case err != nil:
-			return usagef("inbox %q: %w", name, err)
+			return cli.Usagef("inbox %q: %w", name, err)
 		case len(consumer.Secrets) == 0 || slices.ContainsFunc(consumer.Secrets, signature.Secret.IsZero):
-			return usagef("inbox %q has no secret: anybody could send it messages", name)
+			return cli.Usagef("inbox %q has no secret: anybody could send it messages", name)
 		case !received[name]:
-			return usagef("inbox %q: no transition of any workflow receives from it", name)
+			return cli.Usagef("inbox %q: no transition of any workflow receives from it", name)
 		}
 	}
 	return nil
@@ -71,16 +72,16 @@ func inboxOf(flags []string) (map[string]InboxConsumer, error) {
 		variable := secretVariable("INBOX", name)
 		switch other, taken := variables[variable]; {
 		case name == "" || given && tenant == "":
-			return nil, usagef("--inbox %q is neither CONSUMER nor CONSUMER=TENANT", flag)
+			return nil, cli.Usagef("--inbox %q is neither CONSUMER nor CONSUMER=TENANT", flag)
 		case taken && other == name:
-			return nil, usagef("--inbox names %q twice", name)
+			return nil, cli.Usagef("--inbox names %q twice", name)
 		case taken:
-			return nil, usagef("--inbox %q and %q would have their secrets in one variable, %s", other, name, variable)
+			return nil, cli.Usagef("--inbox %q and %q would have their secrets in one variable, %s", other, name, variable)
 		}
 		variables[variable] = name
 		secrets, err := secretsOf(os.Getenv(variable))
 		if err != nil {
-			return nil, usagef("--inbox %q: %s: %w", name, variable, err)
+			return nil, cli.Usagef("--inbox %q: %s: %w", name, variable, err)
 		}
 		consumers[name] = InboxConsumer{Tenant: tenant, Secrets: secrets}
 	}

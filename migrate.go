@@ -28,7 +28,7 @@ that serves may not change tables.`,
 
 func migrate(ctx context.Context, c Config, out io.Writer, log *slog.Logger) (err error) {
 	if err := schema.CheckName(c.Schema); err != nil {
-		return &UsageError{err}
+		return &UsageError{Err: err}
 	}
 	d, err := openDatabase(ctx, c.Database, log)
 	if err != nil {

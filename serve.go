@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -69,11 +70,11 @@ the variables, what is no letter or digit is "_", and letters are capital.`,
 				return err
 			}
 			if keepEvents < minKeepEvents {
-				return usagef("--keep-events %s is less than a day: who was away overnight would find them gone", keepEvents)
+				return cli.Usagef("--keep-events %s is less than a day: who was away overnight would find them gone", keepEvents)
 			}
 			config.Retention.Outbox = keepEvents
 			if rate < 0 {
-				return usagef("--rate is negative")
+				return cli.Usagef("--rate is negative")
 			}
 			config.Rate = rate
 			if config.Inbox, err = inboxOf(consumers); err != nil {
@@ -105,9 +106,9 @@ the variables, what is no letter or digit is "_", and letters are capital.`,
 func inFlight(workers int, lease time.Duration) (engine.InFlightConfig, error) {
 	switch {
 	case workers < 0:
-		return engine.InFlightConfig{}, usagef("--workers is negative")
+		return engine.InFlightConfig{}, cli.Usagef("--workers is negative")
 	case lease < time.Second:
-		return engine.InFlightConfig{}, usagef("--lease %s is less than a second: a node that is only slow would lose its work", lease)
+		return engine.InFlightConfig{}, cli.Usagef("--lease %s is less than a second: a node that is only slow would lose its work", lease)
 	case workers == 0:
 		workers = -1 // as the engine has it
 	}

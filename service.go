@@ -86,7 +86,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, err
 	}
 	if err := schema.CheckName(c.Schema); err != nil {
-		return c, &UsageError{err}
+		return c, &UsageError{Err: err}
 	}
 	// Before a database is started: what is wrong with the program needs none.
 	var mistakes []error

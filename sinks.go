@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pawlhq/pawl/inbox/signature"
+	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink/file"
 	"github.com/pawlhq/pawl/outbox/sink/jetstream"
@@ -26,7 +27,7 @@ func sinks(receivers, private []string, getenv func(string) string, stdout io.Wr
 	for _, text := range private {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, usagef("--sink-private %s is not a network such as 10.0.0.0/8", text)
+			return nil, cli.Usagef("--sink-private %s is not a network such as 10.0.0.0/8", text)
 		}
 		networks = append(networks, p.Masked())
 	}
@@ -35,22 +36,22 @@ func sinks(receivers, private []string, getenv func(string) string, stdout io.Wr
 	for _, text := range receivers {
 		name, address, found := strings.Cut(text, "=")
 		if !found {
-			return nil, usagef("a --sink is not NAME=URL")
+			return nil, cli.Usagef("a --sink is not NAME=URL")
 		}
 		if err := relay.CheckName(name); err != nil {
-			return nil, usagef("--sink: %w", err)
+			return nil, cli.Usagef("--sink: %w", err)
 		}
 		if slices.ContainsFunc(list, func(s relay.Sink) bool { return s.Name == name }) {
-			return nil, usagef("--sink %s is given twice", name)
+			return nil, cli.Usagef("--sink %s is given twice", name)
 		}
 		s, err := sinkAt(name, address, networks, getenv, stdout, log)
 		if err != nil {
-			return nil, usagef("--sink %s: %w", name, err)
+			return nil, cli.Usagef("--sink %s: %w", name, err)
 		}
 		if _, signs := s.To.(*webhook.Sink); signs {
 			variable := secretVariable(sinkSecrets, name)
 			if other, taken := variables[variable]; taken {
-				return nil, usagef("--sink %s and %s would have their secrets in one variable, %s", other, name, variable)
+				return nil, cli.Usagef("--sink %s and %s would have their secrets in one variable, %s", other, name, variable)
 			}
 			variables[variable] = name
 		}
@@ -65,7 +66,7 @@ func beginNow(list []relay.Sink, names []string) error {
 	for _, name := range names {
 		i := slices.IndexFunc(list, func(s relay.Sink) bool { return s.Name == name })
 		if i < 0 {
-			return usagef("--sink-from-now %s names no --sink", name)
+			return cli.Usagef("--sink-from-now %s names no --sink", name)
 		}
 		list[i].FromNow = true
 	}

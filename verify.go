@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/internal/progress"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -29,11 +30,11 @@ is named with its first broken row, and the exit code is 1.`,
 			if instance != "" {
 				var err error
 				if v.instance, err = uuid.Parse(instance); err != nil {
-					return usagef("--instance is not a UUID: %w", err)
+					return cli.Usagef("--instance is not a UUID: %w", err)
 				}
 			}
 			if err := transitions.CheckTenant(tenant); err != nil {
-				return usagef("--tenant: %w", err)
+				return cli.Usagef("--tenant: %w", err)
 			}
 			v.config.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
 			return v.run(c.Context())

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,14 +10,6 @@ import (
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
 )
-
-// plan is what the test reads of one.
-type plan struct {
-	Type  string `json:"Node Type"`
-	Index string `json:"Index Name"`
-	Cond  string `json:"Index Cond"`
-	Plans []plan `json:"Plans"`
-}
 
 // What reads an instance's entries looks at these alone, in the order of the
 // index. A table that is known to be empty is scanned, which is as well: the
@@ -50,21 +41,13 @@ func TestEntriesAreReadByTheirKeyOnEmptyAndOnFullTables(t *testing.T) {
 			for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
 				exec("SET plan_cache_mode = " + mode)
 				exec(fmt.Sprintf("PREPARE explained (%s) AS %s", s.types, s.sql))
-				var raw []byte
-				if err := conn.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE explained(%s)", s.values)).Scan(&raw); err != nil {
-					t.Fatal(err)
-				}
+				steps := pgtest.Explain(t, conn, "", fmt.Sprintf("EXECUTE explained(%s)", s.values))
 				exec("DEALLOCATE explained")
-				var plans []struct{ Plan plan }
-				if err := json.Unmarshal(raw, &plans); err != nil {
-					t.Fatal(err)
+				if steps[0].Type == "Limit" {
+					steps = steps[1:]
 				}
-				p := plans[0].Plan
-				for len(p.Plans) == 1 && p.Type == "Limit" {
-					p = p.Plans[0]
-				}
-				if p.Type != "Index Scan" || p.Index != "audit_pkey" || !strings.Contains(p.Cond, "tenant = ") || !strings.Contains(p.Cond, "instance = ") {
-					t.Errorf("%s, %s: %s", name, mode, raw)
+				if p := steps[0]; p.Type != "Index Scan" || p.Index != "audit_pkey" || !strings.Contains(p.Cond, "tenant = ") || !strings.Contains(p.Cond, "instance = ") {
+					t.Errorf("%s, %s: %+v", name, mode, steps)
 				}
 			}
 		}

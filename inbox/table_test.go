@@ -14,18 +14,13 @@ import (
 
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestMain(m *testing.M) { pgtest.MainWith(m, prepare) }
-
-// prepare makes the tables that each test's database begins with.
-func prepare(ctx context.Context, pool *pgxpool.Pool) error {
-	_, err := schema.Migrate(ctx, pool, schema.Default)
-	return err
-}
+func TestMain(m *testing.M) { tables.Main(m) }
 
 func table(pool inbox.Querier) *inbox.Table {
 	return inbox.NewTable(pool, func(sql string) string { return schema.In(schema.Default, sql) })

@@ -1,8 +1,6 @@
 package commit
 
 import (
-	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -12,15 +10,6 @@ import (
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
 )
-
-// node is what the test reads of a plan.
-type node struct {
-	Type     string `json:"Node Type"`
-	Relation string `json:"Relation Name"`
-	Index    string `json:"Index Name"`
-	Cond     string `json:"Index Cond"`
-	Plans    []node `json:"Plans"`
-}
 
 // keyOf are the columns that a probe of a primary key must bind, all of them.
 var keyOf = map[string][]string{
@@ -71,40 +60,14 @@ func explainAll(t *testing.T, pool *pgxpool.Pool) {
 			continue // BEGIN and the like
 		}
 		t.Run(name, func(t *testing.T) {
-			if _, err := r.pg.Prepare(t.Context(), "q_"+name, s.SQL); err != nil {
-				t.Fatal(err)
-			}
-			for _, plan := range explain(t, r.pg, "q_"+name, len(s.OIDs)) {
-				checkProbes(t, name, plan)
+			for _, step := range pgtest.ExplainPrepared(t, r.pg, "", s.SQL, len(s.OIDs)) { // its session has generic plans
+				checkProbes(t, name, step)
 			}
 		})
 	}
 }
 
-// explain asks for the generic plan, which the committers always use; the
-// parameters do not matter to it.
-func explain(t *testing.T, conn *pgx.Conn, name string, parameters int) []node {
-	t.Helper()
-	nulls := strings.TrimSuffix(strings.Repeat("NULL, ", parameters), ", ")
-	var raw []byte
-	if err := conn.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s(%s)", name, nulls)).Scan(&raw); err != nil {
-		t.Fatal(err)
-	}
-	var plans []struct{ Plan node }
-	if err := json.Unmarshal(raw, &plans); err != nil {
-		t.Fatal(err)
-	}
-	if len(plans) == 0 {
-		t.Fatal("no plan")
-	}
-	var nodes []node
-	for _, p := range plans {
-		nodes = append(nodes, p.Plan)
-	}
-	return nodes
-}
-
-func checkProbes(t *testing.T, statement string, n node) {
+func checkProbes(t *testing.T, statement string, n pgtest.Step) {
 	t.Helper()
 	bound := keyOf[n.Relation]
 	if statement == "disarm" && n.Relation == "command" {
@@ -125,9 +88,6 @@ func checkProbes(t *testing.T, statement string, n node) {
 		if n.Index != n.Relation+"_pkey" && n.Index != "command_scheduled" { // another may have the columns too, but not as its first ones
 			t.Errorf("%s is probed by %s", n.Relation, n.Index)
 		}
-	}
-	for _, sub := range n.Plans {
-		checkProbes(t, statement, sub)
 	}
 }
 

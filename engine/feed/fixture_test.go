@@ -8,37 +8,31 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine/feed"
 	"github.com/pawlhq/pawl/engine/hints"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/outbox"
-	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-func TestMain(m *testing.M) { pgtest.MainWith(m, prepare) }
-
-// prepare makes the tables that each test's database begins with.
-func prepare(ctx context.Context, pool *pgxpool.Pool) error {
-	_, err := schema.Migrate(ctx, pool, schema.Default)
-	return err
-}
+func TestMain(m *testing.M) { tables.Main(m) }
 
 const tenant = "acme corp"
 
 // limit is how long a test waits for what must come.
-const limit = time.Minute
+const limit = await.Patience
 
-// queries counts what a node asks the database, by kind.
+// queries are what a node asks the database.
 type queries struct {
-	mu     sync.Mutex
-	counts map[string]int
-	after  func() // to be called once, when a read of a log has ended
+	pgtest.Queries
+	mu    sync.Mutex
+	after func() // to be called once, when a read of a log has ended
 }
 
 // The kinds of queries.
@@ -46,18 +40,11 @@ const (
 	logRead = "FROM pawl.outbox"  // a piece of a log
 	poll    = "tenant = ANY($1)"  // the heads of all logs that are followed
 	head    = "(SELECT head FROM" // one head
+	all     = ""
 )
 
-func (q *queries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.counts["all"]++
-	for _, kind := range []string{logRead, poll, head, "LISTEN", "pg_notify"} {
-		if strings.Contains(data.SQL, kind) {
-			q.counts[kind]++
-		}
-	}
-	return context.WithValue(ctx, q, strings.Contains(data.SQL, logRead))
+func (q *queries) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(q.Queries.TraceQueryStart(ctx, conn, data), q, strings.Contains(data.SQL, logRead))
 }
 
 func (q *queries) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
@@ -71,12 +58,6 @@ func (q *queries) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 	if do != nil {
 		do()
 	}
-}
-
-func (q *queries) count(kind string) int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.counts[kind]
 }
 
 // node is a feed with a pool of its own.
@@ -93,7 +74,7 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, direct := &node{queries: &queries{counts: map[string]int{}}}, pgtest.Direct(t, url)
+	n, direct := &node{queries: &queries{}}, pgtest.Direct(t, url)
 	config.ConnConfig.Tracer = n.queries
 	config.MaxConns = 8
 	if n.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
@@ -216,17 +197,4 @@ func (r *reader) mustReadTo(t testing.TB, position int64) {
 	}
 }
 
-// eventually waits for a condition that the database or a goroutine brings
-// about.
-func eventually(t testing.TB, what string, met func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !met() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-		<-tick.C
-	}
-}
+var eventually = await.Eventually

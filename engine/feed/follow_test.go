@@ -61,9 +61,9 @@ func TestAFollowerFallsOutOfTheRingAndComesBackThroughTheTable(t *testing.T) {
 		head = n.publish(t, 2000)
 		fast.mustReadTo(t, head)
 	}
-	before := n.count(logRead)
+	before := n.Count(logRead)
 	slow.mustReadTo(t, head)
-	caughtUp := n.count(logRead) - before
+	caughtUp := n.Count(logRead) - before
 	if caughtUp == 0 {
 		t.Error("the slow one never left the ring, so that this test proves nothing")
 	}
@@ -73,11 +73,11 @@ func TestAFollowerFallsOutOfTheRingAndComesBackThroughTheTable(t *testing.T) {
 	// Both are in the ring now: one read serves both. A poll can cause one more.
 	var reads []int
 	for !slices.Contains(reads, 1) && len(reads) < 20 {
-		before = n.count(logRead)
+		before = n.Count(logRead)
 		head = n.publish(t, 1)
 		fast.mustReadTo(t, head)
 		slow.mustReadTo(t, head)
-		reads = append(reads, n.count(logRead)-before)
+		reads = append(reads, n.Count(logRead)-before)
 	}
 	if !slices.Contains(reads, 1) {
 		t.Errorf("%d reads for one transition and two followers in the ring", reads)
@@ -92,7 +92,7 @@ func TestManyFollowersShareOneTail(t *testing.T) {
 		readers = append(readers, n.reader(t, 0))
 	}
 	round := func() (reads int) {
-		before := n.count(logRead)
+		before := n.Count(logRead)
 		head := n.publish(t, 3)
 		var work sync.WaitGroup
 		for _, r := range readers {
@@ -103,7 +103,7 @@ func TestManyFollowersShareOneTail(t *testing.T) {
 			})
 		}
 		work.Wait()
-		return n.count(logRead) - before
+		return n.Count(logRead) - before
 	}
 	eventually(t, "everybody is in the ring", func() bool { return round() <= 2 })
 	const rounds = 10

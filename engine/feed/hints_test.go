@@ -12,14 +12,14 @@ func TestAnotherNodeHearsByNotification(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	here, there := startNode(t, url, false), startNode(t, url, false)
-	eventually(t, "both nodes listen", func() bool { return here.count("LISTEN") == 1 && there.count("LISTEN") == 1 })
+	eventually(t, "both nodes listen", func() bool { return here.Count("LISTEN") == 1 && there.Count("LISTEN") == 1 })
 	r := there.reader(t, 0)
 	r.mustReadTo(t, here.publish(t, 1))
 	// A poll that was under way when it was counted may bring one, but not two.
 	for begun, without := time.Now(), 0; without < 2; {
-		polls := there.count(poll)
+		polls := there.Count(poll)
 		r.mustReadTo(t, here.publish(t, 1))
-		if without++; there.count(poll) > polls {
+		if without++; there.Count(poll) > polls {
 			without = 0
 		}
 		if time.Since(begun) > limit {
@@ -34,15 +34,15 @@ func TestWithoutNotificationsAnotherNodeHearsByPolling(t *testing.T) {
 	here, there := startNode(t, url, true), startNode(t, url, true)
 	r := there.reader(t, 0)
 	r.mustReadTo(t, here.publish(t, 1))
-	polls := there.count(poll)
+	polls := there.Count(poll)
 	const rounds = 3
 	for range rounds {
 		r.mustReadTo(t, here.publish(t, 3))
 	}
-	if got := there.count(poll) - polls; got < rounds-1 { // one may have been under way when it was counted
+	if got := there.Count(poll) - polls; got < rounds-1 { // one may have been under way when it was counted
 		t.Errorf("%d polls brought what was committed in %d pieces: something else told the node", got, rounds)
 	}
-	if n := here.count("pg_notify") + here.count("LISTEN") + there.count("LISTEN"); n != 0 {
+	if n := here.Count("pg_notify") + here.Count("LISTEN") + there.Count("LISTEN"); n != 0 {
 		t.Errorf("%d notifications though they are suppressed", n)
 	}
 }
@@ -52,13 +52,13 @@ func TestAListenerThatIsCutListensAgain(t *testing.T) {
 	url := pgtest.URL(t)
 	here, there := startNode(t, url, true), startNode(t, url, false)
 	r := there.reader(t, 0)
-	eventually(t, "it listens", func() bool { return there.count("LISTEN") == 1 })
+	eventually(t, "it listens", func() bool { return there.Count("LISTEN") == 1 })
 	if _, err := here.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 		WHERE datname = current_database() AND application_name = 'pawl listener' AND pid <> pg_backend_pid()`); err != nil {
 		t.Fatal(err)
 	}
 	r.mustReadTo(t, here.publish(t, 2)) // by polling
-	eventually(t, "it listens again", func() bool { return there.count("LISTEN") > 1 })
+	eventually(t, "it listens again", func() bool { return there.Count("LISTEN") > 1 })
 	r.mustReadTo(t, here.publish(t, 2))
 }
 
@@ -70,11 +70,11 @@ func TestAHintThatIsWrongCostsOneRead(t *testing.T) {
 	r.mustReadTo(t, n.publish(t, 1))
 	n.Heard(tenant, -5)
 	n.Heard("nobody", 1)
-	reads := n.count(logRead)
+	reads := n.Count(logRead)
 	n.Heard(tenant, 1_000_000)
-	eventually(t, "the tail looks", func() bool { return n.count(logRead) > reads })
+	eventually(t, "the tail looks", func() bool { return n.Count(logRead) > reads })
 	time.Sleep(200 * time.Millisecond)            // to see what it does when left alone
-	if got := n.count(logRead) - reads; got > 5 { // two, and what was under way or asked for before
+	if got := n.Count(logRead) - reads; got > 5 { // two, and what was under way or asked for before
 		t.Errorf("%d reads because of one wrong hint", got)
 	}
 	r.mustReadTo(t, n.publish(t, 2))
@@ -101,7 +101,7 @@ func TestAHintThatIsWrongHidesNoneThatIsRight(t *testing.T) {
 	n.queries.mu.Unlock()
 	n.Heard(tenant, 1_000_000)
 	head := <-published
-	polls := n.count(poll)
+	polls := n.Count(poll)
 	for r.last < head {
 		batch, err := r.f.Next(t.Context())
 		if err != nil {
@@ -114,5 +114,5 @@ func TestAHintThatIsWrongHidesNoneThatIsRight(t *testing.T) {
 			t.Errorf("at %d the head is said to be %d, want %d", batch.Last, batch.Head, head)
 		}
 	}
-	t.Logf("read with %d polls", n.count(poll)-polls)
+	t.Logf("read with %d polls", n.Count(poll)-polls)
 }

@@ -21,9 +21,9 @@ const quietTime = 1500 * time.Millisecond
 func quietly(t testing.TB, n *node, most func(time.Duration) int) {
 	t.Helper()
 	for range 3 {
-		before, begun := n.count("all"), time.Now()
+		before, begun := n.Count(all), time.Now()
 		time.Sleep(quietTime)
-		got, took := n.count("all")-before, time.Since(begun)
+		got, took := n.Count(all)-before, time.Since(begun)
 		if got <= most(took) {
 			return
 		}
@@ -35,11 +35,11 @@ func quietly(t testing.TB, n *node, most func(time.Duration) int) {
 func TestNobodyFollowsAndNothingIsAsked(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), false)
-	eventually(t, "it listens", func() bool { return n.count("LISTEN") == 1 })
+	eventually(t, "it listens", func() bool { return n.Count("LISTEN") == 1 })
 	r := n.reader(t, 0)
 	r.mustReadTo(t, n.publish(t, 1))
 	r.f.Close()
-	eventually(t, "others are told", func() bool { return n.count("pg_notify") == 1 })
+	eventually(t, "others are told", func() bool { return n.Count("pg_notify") == 1 })
 	quietly(t, n, func(time.Duration) int { return 0 })
 }
 
@@ -56,7 +56,7 @@ func TestIdleFollowersCostOneQueryASecond(t *testing.T) {
 		f := n.Follow(other, 0)
 		defer f.Close()
 	}
-	eventually(t, "every tail has begun and is at the end", func() bool { return n.count(head) >= 4 && n.count(poll) > 0 })
+	eventually(t, "every tail has begun and is at the end", func() bool { return n.Count(head) >= 4 && n.Count(poll) > 0 })
 	quietly(t, n, func(took time.Duration) int { return int(took/time.Second) + 1 })
 	cancel()
 	work.Wait()

@@ -7,19 +7,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine/hints"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
-
-// limit is how long a test waits for what must come.
-const limit = time.Minute
 
 // node is an exchange with a pool of its own; it counts its queries, and keeps
 // what it hears.
@@ -148,17 +145,4 @@ func (n *node) listeners(t testing.TB) (count int) {
 	return count
 }
 
-// eventually waits for a condition that the database or a goroutine brings
-// about.
-func eventually(t testing.TB, what string, met func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !met() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-		<-tick.C
-	}
-}
+var eventually = await.Eventually

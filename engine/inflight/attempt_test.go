@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -62,7 +63,7 @@ func TestARetryIsPrompt(t *testing.T) {
 	}, retries(workflow.Retry{First: 40 * time.Millisecond, Max: time.Second}))
 	n := startAfterLook(t, pool, w, seldom)
 	n.accept(t, w, "a")
-	receive(t, "the second attempt", again)
+	await.Receive(t, "the second attempt", again)
 }
 
 func TestFinalErrorsAreNotRetried(t *testing.T) {
@@ -100,7 +101,7 @@ func TestAnAttemptHasItsTime(t *testing.T) {
 	if got := n.failure(t); got.Message != "no result within 50ms: context deadline exceeded" || !got.Unknown {
 		t.Errorf("it failed as %+v", got)
 	}
-	if cause := receive(t, "its context is done", g.cause); cause != transitions.ErrTimeout {
+	if cause := await.Receive(t, "its context is done", g.cause); cause != transitions.ErrTimeout {
 		t.Errorf("its context is done because %v", cause)
 	}
 }
@@ -120,8 +121,8 @@ func TestAPanicIsAFailureOfItsAttempt(t *testing.T) {
 	if got.Failures != 1 || got.Failure != "the activity panicked; the log says where" {
 		t.Errorf("%d failures: %s", got.Failures, got.Failure)
 	}
-	if n.log.count("an activity panicked tenant=acme scope=job:1 key=a") != 1 || n.log.count("panic=a secret stack=goroutine") != 1 {
-		t.Errorf("logged %q", n.log.list)
+	if n.log.Count("an activity panicked tenant=acme scope=job:1 key=a") != 1 || n.log.Count("panic=a secret stack=goroutine") != 1 {
+		t.Errorf("logged %q", n.log.List())
 	}
 }
 
@@ -241,7 +242,7 @@ func TestAFinalErrorSaysNothingAboutAnAttemptThatWasStopped(t *testing.T) {
 	w := job(t, g.work)
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
-	receive(t, "it runs", g.begun)
+	await.Receive(t, "it runs", g.begun)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n.Stop(ctx)
@@ -279,8 +280,8 @@ func TestAResultThatCannotBeEncodedIsNotGotAgain(t *testing.T) {
 			if got.Stuck != c.want || got.Failure != "internal_error: the activity's result cannot be encoded" || ran.Load() != 1 {
 				t.Errorf("it ran %d times and is %+v", ran.Load(), got.Record)
 			}
-			if n.log.count("its result cannot be encoded tenant=acme") != 1 || n.log.count("UTF-8") != 1 {
-				t.Errorf("logged %q", n.log.list)
+			if n.log.Count("its result cannot be encoded tenant=acme") != 1 || n.log.Count("UTF-8") != 1 {
+				t.Errorf("logged %q", n.log.List())
 			}
 		})
 	}
@@ -370,7 +371,7 @@ func TestAnOutcomeThatCannotBeDecidedWaitsForAPerson(t *testing.T) {
 	if got.Stuck != "undecidable" || got.Failure != "internal_error: the workflow's code failed" {
 		t.Errorf("it is %+v", got.Record)
 	}
-	if n.log.count("a secret") != 1 {
-		t.Errorf("logged %q", n.log.list)
+	if n.log.Count("a secret") != 1 {
+		t.Errorf("logged %q", n.log.List())
 	}
 }

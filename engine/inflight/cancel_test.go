@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -17,11 +18,11 @@ func TestCancelStopsARunningAttemptHere(t *testing.T) {
 	w := job(t, g.work)
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
-	receive(t, "it runs", g.begun)
+	await.Receive(t, "it runs", g.begun)
 	if err := n.Cancel(t.Context(), ref, "bob"); err != nil {
 		t.Fatal(err)
 	}
-	if cause := receive(t, "its context is done", g.cause); cause.Error() != "cancelled by bob" {
+	if cause := await.Receive(t, "its context is done", g.cause); cause.Error() != "cancelled by bob" {
 		t.Errorf("its context is done because %v", cause)
 	}
 	want := workflow.Failure{Kind: workflow.FailureCancelled, Message: "cancelled by bob", Attempts: 1, Unknown: true}
@@ -46,7 +47,7 @@ func TestCancelStopsARunningAttemptElsewhereByItsHeartbeat(t *testing.T) {
 	w := job(t, g.work)
 	n := startNode(t, pool, w, lease(time.Second), workers(1)) // nobody is there to take over from it
 	ref := n.accept(t, w, "a")
-	receive(t, "it runs", g.begun)
+	await.Receive(t, "it runs", g.begun)
 	other := newNode(t, pool, w)
 	if err := other.Cancel(t.Context(), ref, "bob"); err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func TestAnAttemptThatSucceedsAllTheSameIsASuccess(t *testing.T) {
 	w := job(t, g.work)
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
-	receive(t, "it runs", g.begun)
+	await.Receive(t, "it runs", g.begun)
 	f := n.flights()[0]
 	g.tell <- "done"
 	close(done)
@@ -155,7 +156,7 @@ func TestACancelledCommandThatCannotBeEndedIsNotTriedInALoop(t *testing.T) {
 			}
 		})
 		ref := n.accept(t, w, "a")
-		receive(t, "it runs", g.begun)
+		await.Receive(t, "it runs", g.begun)
 		if err := n.Cancel(t.Context(), ref, "bob"); err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +197,7 @@ func TestACancelDoesNotWaitLongForALock(t *testing.T) {
 	if err := n.Cancel(t.Context(), r.ref(), "bob"); workflow.CodeOf(err) != workflow.Locked {
 		t.Errorf("one whose row is locked: %v", err)
 	}
-	if n.asked.count("WITH asked") != 0 {
+	if n.asked.Count("WITH asked") != 0 {
 		t.Error("it waited on a connection of the leases")
 	}
 }
@@ -225,7 +226,7 @@ func TestCancelRefusesWhatItCannotDo(t *testing.T) {
 	go func() { done <- n.Cancel(t.Context(), locked.ref(), "bob") }()
 	pgtest.WaitBlocked(t, pool, "WITH asked")
 	unlock()
-	if err := receive(t, "it is cancelled", done); err != nil {
+	if err := await.Receive(t, "it is cancelled", done); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -62,7 +63,7 @@ func TestAnUncommittedClaimIsNotWaitedForAndNotTaken(t *testing.T) {
 		t.Fatalf("the other claimed %d: %v", len(got), err)
 	}
 	n := startNode(t, pool, w)
-	eventually(t, "it has tried to claim", func() bool { return n.asked.count("WITH claimed") > 0 && n.Stats().Looks > 1 })
+	eventually(t, "it has tried to claim", func() bool { return n.asked.Count("WITH claimed") > 0 && n.Stats().Looks > 1 })
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +146,8 @@ func TestALeaseThatRunsOutIsTakenOverWithinASecond(t *testing.T) {
 	if s := n.Stats(); s.TakenOver != 1 || s.Claimed != 1 {
 		t.Errorf("counted %+v", s)
 	}
-	if n.log.count("took over a command whose lease had run out tenant=acme scope=job:1 key=a") != 1 || n.log.count("from=dead") != 1 {
-		t.Errorf("logged %q", n.log.list)
+	if n.log.Count("took over a command whose lease had run out tenant=acme scope=job:1 key=a") != 1 || n.log.Count("from=dead") != 1 {
+		t.Errorf("logged %q", n.log.List())
 	}
 	if got := read(t, pool, alive.ref()); got.Attempt != 1 || got.ClaimedBy != "alive" {
 		t.Errorf("a lease that lasts was taken: attempt %d of %s", got.Attempt, got.ClaimedBy)
@@ -164,7 +165,7 @@ func TestTakeoversComeBeforeWhatIsDue(t *testing.T) {
 	lost := due("lost", leased("dead", -time.Second))
 	insert(t, pool, lost)
 	n := startNode(t, pool, job(t, g.work), workers(1))
-	if first := receive(t, "the first attempt", g.begun); first.Key != transitions.EffectKey(lost.ref()) {
+	if first := await.Receive(t, "the first attempt", g.begun); first.Key != transitions.EffectKey(lost.ref()) {
 		t.Error("something else was done first")
 	}
 	for range 21 {

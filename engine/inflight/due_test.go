@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -55,7 +56,7 @@ func TestAClockThatJumpsFiresNothingTwice(t *testing.T) {
 	w := job(t, g.work)
 	n, other := startNode(t, pool, w), startNode(t, pool, w)
 	ref := n.accept(t, w, "working")
-	receive(t, "it runs", g.begun)
+	await.Receive(t, "it runs", g.begun)
 	timer := due("timer", scheduled, func(r *row) { r.RunAt = time.Now().Add(30 * time.Minute) })
 	insert(t, pool, timer)
 	for _, jump := range []time.Duration{time.Hour, -time.Hour, time.Hour, 0} {
@@ -167,7 +168,7 @@ func TestAScheduledCommandThatWasTakenOverIsForgotten(t *testing.T) {
 		return nil
 	}
 	slow.Start()
-	receive(t, "it decides", reached)
+	await.Receive(t, "it decides", reached)
 	exec(t, pool, "UPDATE pawl.command SET claimed_by = 'frozen', locked_until = clock_timestamp() - interval '1 second', attempt = attempt + 1")
 	other := startNode(t, pool, w)
 	eventually(t, "another decides", func() bool { return endedSoFar(other, slow) == 1 })

@@ -5,32 +5,26 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/internal/tables"
+	"github.com/pawlhq/pawl/internal/testlog"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestMain(m *testing.M) { pgtest.MainWith(m, prepare) }
-
-// prepare makes the tables that each test's database begins with.
-func prepare(ctx context.Context, pool *pgxpool.Pool) error {
-	_, err := schema.Migrate(ctx, pool, schema.Default)
-	return err
-}
+func TestMain(m *testing.M) { tables.Main(m) }
 
 // patience bounds what should take no time at all, but may on a busy machine.
-const patience = time.Minute
+const patience = await.Patience
 
 // text is data, payload and result of the workflow of these tests.
 type text struct {
@@ -75,8 +69,8 @@ type node struct {
 	*Runner
 	name  string
 	pool  *pgxpool.Pool
-	asked *queries
-	log   *entries
+	asked *pgtest.Queries
+	log   *testlog.Log
 
 	mu      sync.Mutex
 	submits []*transitions.Prepared // that ended their command
@@ -90,7 +84,7 @@ type node struct {
 // configuration.
 func newNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...func(*Config)) *node {
 	t.Helper()
-	n := &node{name: fmt.Sprintf("node-%s", uuid.NewString()[:8]), asked: &queries{}, log: &entries{}}
+	n := &node{name: fmt.Sprintf("node-%s", uuid.NewString()[:8]), asked: &pgtest.Queries{}, log: &testlog.Log{}}
 	config := pool.Config().Copy()
 	config.ConnConfig.Tracer = n.asked
 	config.MaxConns = 12
@@ -148,7 +142,7 @@ func startAfterLook(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, chan
 	n := startNode(t, pool, w, append(change, func(c *Config) {
 		c.Polled = func(time.Time, time.Time, time.Time) { once.Do(func() { close(looked) }) }
 	})...)
-	receive(t, "the first look is over", looked)
+	await.Receive(t, "the first look is over", looked)
 	return n
 }
 
@@ -260,98 +254,4 @@ func (n *node) set(change func(*node)) {
 	change(n)
 }
 
-// queries counts what a node asks the database.
-type queries struct {
-	mu   sync.Mutex
-	list []string
-}
-
-func (q *queries) add(sql string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.list = append(q.list, sql)
-}
-
-func (q *queries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
-	q.add(d.SQL)
-	return ctx
-}
-func (q *queries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-func (q *queries) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
-	for _, one := range d.Batch.QueuedQueries {
-		q.add(one.SQL)
-	}
-	return ctx
-}
-func (q *queries) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
-func (q *queries) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
-
-// count is how many queries contain the fragment.
-func (q *queries) count(fragment string) (n int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, sql := range q.list {
-		if strings.Contains(sql, fragment) {
-			n++
-		}
-	}
-	return n
-}
-
-// entries is a log that can be searched.
-type entries struct {
-	mu   sync.Mutex
-	list []string
-}
-
-func (e *entries) Enabled(context.Context, slog.Level) bool { return true }
-func (e *entries) WithAttrs([]slog.Attr) slog.Handler       { return e }
-func (e *entries) WithGroup(string) slog.Handler            { return e }
-func (e *entries) Handle(_ context.Context, r slog.Record) error {
-	line := r.Message
-	r.Attrs(func(a slog.Attr) bool {
-		line += " " + a.String()
-		return true
-	})
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.list = append(e.list, line)
-	return nil
-}
-
-func (e *entries) count(fragment string) (n int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, line := range e.list {
-		if strings.Contains(line, fragment) {
-			n++
-		}
-	}
-	return n
-}
-
-// eventually waits for a condition that the database or a goroutine brings
-// about.
-func eventually(t testing.TB, what string, met func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !met() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-		<-tick.C
-	}
-}
-
-func receive[T any](t testing.TB, what string, from <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(patience):
-		t.Fatalf("not in time: %s", what)
-		panic("unreachable")
-	}
-}
+var eventually = await.Eventually

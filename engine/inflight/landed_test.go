@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -26,8 +27,8 @@ func TestWorkThatIsLeasedAtItsAcceptAsksTheDatabaseNothing(t *testing.T) {
 		n.Landed([]transitions.Landed{r.landed(w)})
 	}
 	eventually(t, "all are done", func() bool { return n.Stats().Succeeded == 1000 })
-	if asked, looked := n.asked.count(""), n.asked.count(lookText); asked != looked {
-		t.Errorf("%d queries beside the %d looks: %q", asked-looked, looked, n.asked.list)
+	if asked, looked := n.asked.Count(""), n.asked.Count(lookText); asked != looked {
+		t.Errorf("%d queries beside the %d looks: %q", asked-looked, looked, n.asked.List())
 	}
 }
 
@@ -67,7 +68,7 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	step := w.Named("run")[0]
 	n := startAfterLook(t, pool, w, workers(1), seldom) // no look comes in between
 	n.accept(t, w, "first")
-	receive(t, "it runs", g.begun)
+	await.Receive(t, "it runs", g.begun)
 	waits := due("waits")
 	insert(t, pool, waits)
 	n.Landed([]transitions.Landed{{InFlight: *waits.Flight(waits.Tenant), Status: transitions.Pending}})
@@ -87,7 +88,7 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	n.slots.take(activity{"job", "run"}, 0)
 	n.Runner.mu.Unlock()
 	g.tell <- ""
-	receive(t, "the one that waited runs", g.begun)
+	await.Receive(t, "the one that waited runs", g.begun)
 	g.tell <- ""
 	eventually(t, "both are done", func() bool { return len(n.ended()) == 2 })
 	eventually(t, "workers can be reserved again", func() bool { return n.Reserve(w, step) })
@@ -102,7 +103,7 @@ func TestAnAttemptThatIsNotWantedAnyMoreIsStopped(t *testing.T) {
 	w := job(t, g.work)
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
-	receive(t, "it runs", g.begun)
+	await.Receive(t, "it runs", g.begun)
 	n.Landed([]transitions.Landed{{InFlight: transitions.InFlight{Ref: ref}, Stop: true}})
 	if got := n.failure(t); got.Kind != workflow.FailureCancelled || !got.Unknown || got.Message != "cancelled: the instance went on without it" {
 		t.Errorf("it failed as %+v", got)
@@ -141,19 +142,19 @@ func TestAnIdleNodeAsksOncePerSecond(t *testing.T) {
 			polled <- sent
 		}
 	})
-	last := receive(t, "the first look", polled)
+	last := await.Receive(t, "the first look", polled)
 	for looks, prompt := 1, false; looks < 4 || !prompt; looks++ { // a busy machine may be late, but not always
-		next := receive(t, "the next look", polled)
+		next := await.Receive(t, "the next look", polled)
 		prompt = prompt || next.Sub(last) < lookEvery*3/2
 		last = next
 	}
-	looks := n.asked.count(lookText)
+	looks := n.asked.Count(lookText)
 	if most := 1 + int(time.Since(begun)/lookEvery); looks > most {
 		t.Errorf("%d looks in %s", looks, time.Since(begun))
 	}
 	n.Stop(t.Context())
-	if all, looks := n.asked.count(""), n.asked.count(lookText); all != looks {
-		t.Errorf("%d queries beside the looks: %q", all-looks, n.asked.list)
+	if all, looks := n.asked.Count(""), n.asked.Count(lookText); all != looks {
+		t.Errorf("%d queries beside the looks: %q", all-looks, n.asked.List())
 	}
 }
 
@@ -168,13 +169,13 @@ func TestABusyNodeAsksOncePerSecond(t *testing.T) {
 		insert(t, pool, due(fmt.Sprint(i)))
 	}
 	n.Wake()
-	receive(t, "one runs", g.begun)
-	receive(t, "both run", g.begun)
-	before, since := n.asked.count(""), time.Now()
+	await.Receive(t, "one runs", g.begun)
+	await.Receive(t, "both run", g.begun)
+	before, since := n.asked.Count(""), time.Now()
 	time.Sleep(2500 * time.Millisecond)
-	got := n.asked.count("") - before
+	got := n.asked.Count("") - before
 	if busy := time.Since(since); got > 2*(2+int(busy/lookEvery)) {
-		t.Errorf("%d queries in %s: %q", got, busy, n.asked.list)
+		t.Errorf("%d queries in %s: %q", got, busy, n.asked.List())
 	}
 	for range 10 {
 		g.tell <- ""
@@ -190,7 +191,7 @@ func TestWhatSomebodyHasLockedIsNotAskedForAgainAndAgain(t *testing.T) {
 	insert(t, pool, r)
 	unlock := lock(t, pool, r.ref())
 	n := startNode(t, pool, job(t, atOnce), workers(1)) // so that one candidate is as many as it asks for
-	eventually(t, "it has tried", func() bool { return n.asked.count("WITH claimed") > 0 })
+	eventually(t, "it has tried", func() bool { return n.asked.Count("WITH claimed") > 0 })
 	before, since := n.Stats().Looks, time.Now()
 	time.Sleep(1500 * time.Millisecond)
 	got := n.Stats().Looks - before

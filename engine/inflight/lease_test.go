@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -54,7 +55,7 @@ func TestAHeartbeatProlongsALeaseAndCountsTheRevision(t *testing.T) {
 	w := job(t, g.work)
 	n := startNode(t, pool, w, lease(900*time.Millisecond), workers(1)) // it has nobody to take over from itself
 	ref := n.accept(t, w, "a")
-	receive(t, "it runs", g.begun)
+	await.Receive(t, "it runs", g.begun)
 	first := read(t, pool, ref)
 	later := becomes(t, pool, ref, "it is prolonged beyond its first end", func(r row) bool { return r.LockedUntil.After(first.LockedUntil.Add(time.Second)) })
 	eventually(t, "more than one heartbeat is counted", func() bool { return n.Stats().Heartbeats > 1 })
@@ -75,12 +76,12 @@ func TestAHeartbeatWaitsForNoLockAndDoesNotThinkTheLeaseLost(t *testing.T) {
 	w := job(t, g.work)
 	n := startNode(t, pool, w, lease(3*time.Second), workers(2)) // it has nobody to take over from itself
 	locked, free := n.accept(t, w, "a"), n.accept(t, w, "b")
-	receive(t, "one runs", g.begun)
-	receive(t, "both run", g.begun)
+	await.Receive(t, "one runs", g.begun)
+	await.Receive(t, "both run", g.begun)
 	unlock := lock(t, pool, locked)
 	before := read(t, pool, locked)
 	becomes(t, pool, free, "the other is prolonged", func(r row) bool { return r.Revision > 1 })
-	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.count("SELECT 1 FROM pawl.command x") > 0 })
+	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count("SELECT 1 FROM pawl.command x") > 0 })
 	if got := read(t, pool, locked); got.Revision != before.Revision {
 		t.Fatal("the row was written while it was locked")
 	}
@@ -108,7 +109,7 @@ func TestAGiveBackWaitsForNoLock(t *testing.T) {
 	unlock := lock(t, pool, locked)
 	close(fail)
 	becomes(t, pool, free, "the other is given back", func(r row) bool { return r.Status == transitions.FailedRetryable })
-	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.count("SELECT 1 FROM pawl.command x") > 0 })
+	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count("SELECT 1 FROM pawl.command x") > 0 })
 	unlock()
 	got := becomes(t, pool, locked, "it is given back", func(r row) bool { return r.Status == transitions.FailedRetryable })
 	if got.Failures != 1 || got.Failure != "not now" {
@@ -131,10 +132,10 @@ func TestAZombieChangesNothing(t *testing.T) {
 			w := job(t, mine.work)
 			zombie := startNode(t, pool, w, frozen)
 			ref := zombie.accept(t, w, "a")
-			receive(t, "the first attempt", mine.begun)
+			await.Receive(t, "the first attempt", mine.begun)
 			lapse(t, zombie, ref)
 			other := startNode(t, pool, job(t, theirs.work))
-			if a := receive(t, "the second attempt", theirs.begun); a.Number != 2 {
+			if a := await.Receive(t, "the second attempt", theirs.begun); a.Number != 2 {
 				t.Fatalf("the second attempt has number %d", a.Number)
 			}
 			before := read(t, pool, ref)
@@ -143,10 +144,10 @@ func TestAZombieChangesNothing(t *testing.T) {
 			if after := read(t, pool, ref); after.Revision != before.Revision || after.ClaimedBy != other.name || after.Attempt != 2 {
 				t.Errorf("the zombie changed the row: %+v", after.Record)
 			}
-			if name == "by its heartbeat" && receive(t, "its context is done", mine.cause) != transitions.ErrLost {
+			if name == "by its heartbeat" && await.Receive(t, "its context is done", mine.cause) != transitions.ErrLost {
 				t.Error("its context ended for another reason")
 			}
-			eventually(t, "it says so", func() bool { return zombie.log.count("the lease of a command is gone") == 1 })
+			eventually(t, "it says so", func() bool { return zombie.log.Count("the lease of a command is gone") == 1 })
 			theirs.tell <- "ok"
 			eventually(t, "the other ends it", func() bool { return len(other.ended()) == 1 })
 			if len(zombie.ended()) != 0 {
@@ -167,14 +168,14 @@ func TestAZombieGivesNothingBack(t *testing.T) {
 	})
 	zombie := startNode(t, pool, w, frozen)
 	ref := zombie.accept(t, w, "a")
-	receive(t, "it runs", begun)
+	await.Receive(t, "it runs", begun)
 	lapse(t, zombie, ref)
 	g := newGated()
 	startNode(t, pool, job(t, g.work))
-	receive(t, "the second attempt", g.begun)
+	await.Receive(t, "the second attempt", g.begun)
 	before := read(t, pool, ref)
 	close(fail)
-	eventually(t, "the zombie has tried", func() bool { return zombie.asked.count("SELECT 1 FROM pawl.command x") > 0 })
+	eventually(t, "the zombie has tried", func() bool { return zombie.asked.Count("SELECT 1 FROM pawl.command x") > 0 })
 	if after := read(t, pool, ref); after.Revision != before.Revision || after.Status != transitions.Processing {
 		t.Errorf("the zombie changed the row: %+v", after.Record)
 	}
@@ -236,8 +237,8 @@ func TestProgressIsStoredSoonAndTogether(t *testing.T) {
 	w := job(t, g.work)
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
-	a := receive(t, "it runs", g.begun)
-	writes, begun := n.asked.count("u.progress::json"), time.Now()
+	a := await.Receive(t, "it runs", g.begun)
+	writes, begun := n.asked.Count("u.progress::json"), time.Now()
 	for i := range 1000 {
 		if err := a.Report(map[string]int{"done": i}); err != nil {
 			t.Fatal(err)
@@ -246,7 +247,7 @@ func TestProgressIsStoredSoonAndTogether(t *testing.T) {
 	reported := time.Now()
 	got := becomes(t, pool, ref, "the newest is stored", func(r row) bool { return string(r.Progress) == `{"done":999}` })
 	t.Logf("stored %s after it", time.Since(reported).Round(time.Millisecond))
-	if more := n.asked.count("u.progress::json") - writes; more > 3+int(time.Since(begun)/reportGap) {
+	if more := n.asked.Count("u.progress::json") - writes; more > 3+int(time.Since(begun)/reportGap) {
 		t.Errorf("1000 reports were stored in %d writes", more)
 	}
 	if got.Revision < 2 || got.LockedUntil.Before(got.ClaimedAt) {
@@ -272,11 +273,11 @@ func TestAReportThatCannotBeStoredCostsNoLease(t *testing.T) {
 	w := job(t, g.work)
 	n := startNode(t, pool, w, lease(3*time.Second), workers(1)) // it has nobody to take over from itself
 	ref := n.accept(t, w, "a")
-	a := receive(t, "it runs", g.begun)
+	a := await.Receive(t, "it runs", g.begun)
 	n.report(n.flights()[0], []byte(strings.Repeat("[", 30_000)+strings.Repeat("]", 30_000)))
-	eventually(t, "it is refused", func() bool { return n.log.count("reports of progress were dropped") == 1 })
-	if err := a.Report(strings.Repeat("x", maxProgress)); err != nil || n.log.count("too long") != 1 {
-		t.Errorf("a long report: %v, logged %q", err, n.log.list)
+	eventually(t, "it is refused", func() bool { return n.log.Count("reports of progress were dropped") == 1 })
+	if err := a.Report(strings.Repeat("x", maxProgress)); err != nil || n.log.Count("too long") != 1 {
+		t.Errorf("a long report: %v, logged %q", err, n.log.List())
 	}
 	before := read(t, pool, ref)
 	becomes(t, pool, ref, "the lease is prolonged", func(r row) bool { return r.LockedUntil.After(before.LockedUntil) })
@@ -286,8 +287,8 @@ func TestAReportThatCannotBeStoredCostsNoLease(t *testing.T) {
 	becomes(t, pool, ref, "the next report is stored", func(r row) bool { return string(r.Progress) == "1" })
 	g.tell <- ""
 	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 })
-	if n.log.count("reports of progress were dropped") != 1 || n.log.count("cannot prolong leases") != 0 {
-		t.Errorf("logged %q", n.log.list)
+	if n.log.Count("reports of progress were dropped") != 1 || n.log.Count("cannot prolong leases") != 0 {
+		t.Errorf("logged %q", n.log.List())
 	}
 }
 

@@ -1,9 +1,6 @@
 package inflight
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,16 +10,6 @@ import (
 
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
-
-// plan is what the test reads of a plan.
-type plan struct {
-	Type     string `json:"Node Type"`
-	Relation string `json:"Relation Name"`
-	Index    string `json:"Index Name"`
-	Cond     string `json:"Index Cond"`
-	Rows     int    `json:"Actual Rows"`
-	Plans    []plan `json:"Plans"`
-}
 
 // probed are the only indexes that a statement may use, with the columns that it
 // must bind.
@@ -77,32 +64,13 @@ FROM (SELECT *, row_number() OVER () AS n, CASE WHEN row_number() OVER () % 3 = 
 // explainProbes asks for the plans that a connection may keep, as they are made
 // in the message that the runner sends.
 func explainProbes(t *testing.T, pool *pgxpool.Pool) {
-	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
 	}{"claim": {claimSQL, 7}, "keep": {keepSQL, 15}, "held": {heldSQL, 5}, "cancel": {cancelSQL, 5}} {
 		t.Run(name, func(t *testing.T) {
-			err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
-				if _, err := tx.Exec(t.Context(), settings); err != nil {
-					return err
-				}
-				if _, err := tx.Exec(t.Context(), "PREPARE q_"+name+" AS "+s.sql); err != nil {
-					return err
-				}
-				nulls := strings.TrimSuffix(strings.Repeat("NULL, ", s.parameters), ", ")
-				for _, p := range explain(t, tx, fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE q_%s(%s)", name, nulls)) {
-					check(t, p)
-				}
-				_, err := tx.Exec(t.Context(), "DEALLOCATE q_"+name)
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
+			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {
+				check(t, step)
 			}
 		})
 	}
@@ -117,35 +85,15 @@ func explainLook(t *testing.T, pool *pgxpool.Pool) {
 		"no workers":   {works: 0, dues: 0},
 	} {
 		t.Run("look, "+name, func(t *testing.T) {
-			for _, p := range explain(t, pool, "EXPLAIN (ANALYZE, FORMAT JSON) "+lookSQL, pgx.QueryExecModeExec, time.Now(), int64(q.dues), int64(q.works),
+			for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", lookSQL, pgx.QueryExecModeExec, time.Now(), int64(q.dues), int64(q.works),
 				append([]string{}, q.full...), q.since, []string{"job", "rest"}) {
-				check(t, p)
+				check(t, step)
 			}
 		})
 	}
 }
 
-type querier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
-func explain(t *testing.T, by querier, sql string, args ...any) (nodes []plan) {
-	t.Helper()
-	var raw []byte
-	if err := by.QueryRow(t.Context(), sql, args...).Scan(&raw); err != nil {
-		t.Fatal(err)
-	}
-	var plans []struct{ Plan plan }
-	if err := json.Unmarshal(raw, &plans); err != nil || len(plans) == 0 {
-		t.Fatalf("%v: %s", err, raw)
-	}
-	for _, p := range plans {
-		nodes = append(nodes, p.Plan)
-	}
-	return nodes
-}
-
-func check(t *testing.T, p plan) {
+func check(t *testing.T, p pgtest.Step) {
 	t.Helper()
 	switch p.Type {
 	case "Seq Scan", "Bitmap Heap Scan":
@@ -165,9 +113,6 @@ func check(t *testing.T, p plan) {
 		if p.Rows > 3*dueBatch {
 			t.Errorf("it reads %d rows of %s", p.Rows, p.Index)
 		}
-	}
-	for _, sub := range p.Plans {
-		check(t, sub)
 	}
 }
 

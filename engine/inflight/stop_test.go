@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -17,7 +18,7 @@ func TestStopLetsAttemptsFinish(t *testing.T) {
 	w := job(t, g.work)
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
-	receive(t, "it runs", g.begun)
+	await.Receive(t, "it runs", g.begun)
 	waits := due("b")
 	stopped := make(chan struct{})
 	go func() {
@@ -38,7 +39,7 @@ func TestStopLetsAttemptsFinish(t *testing.T) {
 	default:
 	}
 	g.tell <- "done"
-	receive(t, "it stops", stopped)
+	await.Receive(t, "it stops", stopped)
 	if got := read(t, pool, ref); got.Status != transitions.Succeeded {
 		t.Errorf("the command is %s", got.Status)
 	}
@@ -78,7 +79,7 @@ func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 	default:
 	}
 	n.Release(w, w.Named("run")[0])
-	receive(t, "it stops", stopped)
+	await.Receive(t, "it stops", stopped)
 	got := read(t, pool, r.ref())
 	if got.Status != transitions.Pending || got.Attempt != 1 || got.Failures != 0 || got.RunAt.After(time.Now()) || !got.LockedUntil.IsZero() {
 		t.Errorf("the command is %+v", got.Record)
@@ -96,12 +97,12 @@ func TestStopWhoseTimeIsOverEndsAttemptsAndGivesThemBack(t *testing.T) {
 	elsewhere := pgtest.Pool(t) // what one gives back is not the other's to take
 	other := startNode(t, elsewhere, asks)
 	unsure := other.accept(t, asks, "b")
-	receive(t, "it runs", g.begun)
-	receive(t, "the other runs", careful.begun)
+	await.Receive(t, "it runs", g.begun)
+	await.Receive(t, "the other runs", careful.begun)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n.Stop(ctx)
-	if cause := receive(t, "its context is done", g.cause); cause != transitions.ErrStopping {
+	if cause := await.Receive(t, "its context is done", g.cause); cause != transitions.ErrStopping {
 		t.Errorf("its context is done because %v", cause)
 	}
 	got := read(t, pool, ref)
@@ -126,7 +127,7 @@ func TestStopDoesNotWaitForAFunctionThatIgnoresIt(t *testing.T) {
 	n := startNode(t, pool, w)
 	n.grace = 100 * time.Millisecond
 	ref := n.accept(t, w, "a")
-	receive(t, "it runs", begun)
+	await.Receive(t, "it runs", begun)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n.Stop(ctx)
@@ -134,8 +135,8 @@ func TestStopDoesNotWaitForAFunctionThatIgnoresIt(t *testing.T) {
 	if got := read(t, pool, ref); got.Status != transitions.Processing || got.Attempt != 1 {
 		t.Errorf("the command is %+v", got.Record)
 	}
-	if n.log.count("ignores that it was told to end") == 0 {
-		t.Errorf("logged %q", n.log.list)
+	if n.log.Count("ignores that it was told to end") == 0 {
+		t.Errorf("logged %q", n.log.List())
 	}
 	close(free)
 	eventually(t, "it ends", func() bool { return n.Stats().Busy == 0 })
@@ -148,7 +149,7 @@ func TestStopBeforeStart(t *testing.T) {
 	n := newNode(t, pool, w)
 	n.Stop(t.Context())
 	n.Start()
-	if n.Reserve(w, w.Named("run")[0]) || n.asked.count("") != 0 {
+	if n.Reserve(w, w.Named("run")[0]) || n.asked.Count("") != 0 {
 		t.Error("it works")
 	}
 }

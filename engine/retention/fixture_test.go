@@ -11,17 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine/retention"
-	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/tables"
 )
 
-func TestMain(m *testing.M) { pgtest.MainWith(m, prepare) }
-
-// prepare makes the tables that each test's database begins with.
-func prepare(ctx context.Context, pool *pgxpool.Pool) error {
-	_, err := schema.Migrate(ctx, pool, schema.Default)
-	return err
-}
+func TestMain(m *testing.M) { tables.Main(m) }
 
 const day = 24 * time.Hour
 
@@ -100,15 +94,7 @@ func ask[T any](t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (v T)
 	return v
 }
 
-// eventually waits for what becomes true by itself.
-func eventually(t testing.TB, what string, true func() bool) {
-	t.Helper()
-	for begun := time.Now(); !true(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begun) > time.Minute {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
+var eventually = await.Eventually
 
 // traffic inserts what n commands a tenant leave behind that were done at a time: a
 // command that expires a day later, and an event.

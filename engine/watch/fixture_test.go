@@ -16,22 +16,17 @@ import (
 
 	"github.com/pawlhq/pawl/engine/hints"
 	"github.com/pawlhq/pawl/engine/watch"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestMain(m *testing.M) { pgtest.MainWith(m, prepare) }
-
-// prepare makes the tables that each test's database begins with.
-func prepare(ctx context.Context, pool *pgxpool.Pool) error {
-	_, err := schema.Migrate(ctx, pool, schema.Default)
-	return err
-}
+func TestMain(m *testing.M) { tables.Main(m) }
 
 // limit is how long a test waits for what must come.
-const limit = time.Minute
+const limit = await.Patience
 
 const tenant = "acme corp"
 
@@ -238,17 +233,4 @@ func (n *node) listening(t testing.TB, nodes int) {
 	})
 }
 
-// eventually waits for a condition that the database or a goroutine brings
-// about.
-func eventually(t testing.TB, what string, met func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !met() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-		<-tick.C
-	}
-}
+var eventually = await.Eventually

@@ -75,11 +75,16 @@ var Matrix = []Room{
 	{"bench", ours("api", "audit", "engine", "inbox/signature", "internal/localpg", "internal/pause", "internal/rows", "outbox/relay", "outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
 
 	{"internal/arch", nil, nil},
+	{"internal/await", nil, nil},
+	{"internal/cli", nil, mods(cobra)},
 	{"internal/faults", nil, nil},
 	{"internal/localpg", nil, mods(embedded, pgx)},
+	{"internal/ops", ours("api", "engine", "internal/cli", "transitions", "workflow"), mods(cobra, uuid)},
 	{"internal/pause", nil, nil},
 	{"internal/pgtest", ours("internal/localpg"), mods(pgx)},
 	{"internal/progress", nil, nil},
+	{"internal/tables", ours("internal/pgtest", "schema"), mods(pgx)},
+	{"internal/testlog", nil, nil},
 	{"internal/withnats", ours("outbox/sink/natstest"), nil},
 
 	{".", ours(All), mods(cobra, pgx, uuid)},

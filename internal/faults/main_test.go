@@ -14,7 +14,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -27,10 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	pgtest.MainWith(m, func(ctx context.Context, pool *pgxpool.Pool) error {
-		_, err := schema.Migrate(ctx, pool, schema.Default)
-		return err
-	})
+	tables.Main(m)
 }
 
 // patience bounds what should take no time at all.

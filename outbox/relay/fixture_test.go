@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,26 +14,22 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine/feed"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/tables"
+	"github.com/pawlhq/pawl/internal/testlog"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
-	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestMain(m *testing.M) { pgtest.MainWith(m, prepare) }
-
-// prepare makes the tables that each test's database begins with.
-func prepare(ctx context.Context, pool *pgxpool.Pool) error {
-	_, err := schema.Migrate(ctx, pool, schema.Default)
-	return err
-}
+func TestMain(m *testing.M) { tables.Main(m) }
 
 const (
 	tenant   = "acme"
-	patience = time.Minute // bounds what should take no time at all
+	patience = await.Patience // bounds what should take no time at all
 )
 
 func same(sql string) string { return sql }
@@ -81,8 +76,8 @@ type node struct {
 	*relay.Relay
 	pool  *pgxpool.Pool
 	feed  *feed.Feed
-	asked *queries
-	log   *entries
+	asked *pgtest.Queries
+	log   *testlog.Log
 	name  string
 }
 
@@ -96,7 +91,7 @@ func startNode(t testing.TB, url string, sinks ...relay.Sink) *node {
 
 func newNode(t testing.TB, url string, change func(*relay.Config), sinks ...relay.Sink) *node {
 	t.Helper()
-	n := &node{asked: &queries{}, log: &entries{}, name: "node-" + uuid.NewString()[:8]}
+	n := &node{asked: &pgtest.Queries{}, log: &testlog.Log{}, name: "node-" + uuid.NewString()[:8]}
 	n.pool = poolOf(t, url, n.asked)
 	n.feed = feed.New(feed.Config{Log: outbox.New(n.pool, same), Logger: slog.New(n.log), Announce: func(string, int64) {}})
 	c := relay.Config{Pool: n.pool, In: same, Node: n.name, Follow: n.feed.Follow, Log: slog.New(n.log), Sinks: sinks,
@@ -337,98 +332,4 @@ func cursorReaches(t testing.TB, pool *pgxpool.Pool, sink, tenant string, positi
 	eventually(t, fmt.Sprintf("the cursor of %s is at %d", sink, position), func() bool { return cursor(t, pool, sink, tenant) == position })
 }
 
-// queries counts what a node asks the database.
-type queries struct {
-	mu   sync.Mutex
-	list []string
-}
-
-func (q *queries) add(sql string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.list = append(q.list, sql)
-}
-
-func (q *queries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
-	q.add(d.SQL)
-	return ctx
-}
-func (q *queries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-func (q *queries) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
-	for _, one := range d.Batch.QueuedQueries {
-		q.add(one.SQL)
-	}
-	return ctx
-}
-func (q *queries) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
-func (q *queries) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
-
-// count is how many queries contain the fragment.
-func (q *queries) count(fragment string) (n int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, sql := range q.list {
-		if strings.Contains(sql, fragment) {
-			n++
-		}
-	}
-	return n
-}
-
-// entries is a log that can be searched.
-type entries struct {
-	mu   sync.Mutex
-	list []string
-}
-
-func (e *entries) Enabled(context.Context, slog.Level) bool { return true }
-func (e *entries) WithAttrs([]slog.Attr) slog.Handler       { return e }
-func (e *entries) WithGroup(string) slog.Handler            { return e }
-func (e *entries) Handle(_ context.Context, r slog.Record) error {
-	line := r.Message
-	r.Attrs(func(a slog.Attr) bool {
-		line += " " + a.String()
-		return true
-	})
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.list = append(e.list, line)
-	return nil
-}
-
-func (e *entries) count(fragment string) (n int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, line := range e.list {
-		if strings.Contains(line, fragment) {
-			n++
-		}
-	}
-	return n
-}
-
-// eventually waits for a condition that the database or a goroutine brings
-// about.
-func eventually(t testing.TB, what string, met func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !met() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-		<-tick.C
-	}
-}
-
-func receive[T any](t testing.TB, what string, from <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(patience):
-		t.Fatalf("not in time: %s", what)
-		panic("unreachable")
-	}
-}
+var eventually = await.Eventually

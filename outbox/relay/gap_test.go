@@ -90,7 +90,7 @@ func TestNewSinkBeginsWithTheOldestEventsThatAreThere(t *testing.T) {
 	}
 	slices.Sort(got)
 	mustEqual(t, "delivered", got, []string{"acme 4-0", "acme 5-0", "acme 5-1", "acme 6-0", "empty 4-0", "whole 1-0", "whole 2-0", "whole 3-0"})
-	if lines := n.log.count("does not get the events that retention has removed"); lines != 1 {
+	if lines := n.log.Count("does not get the events that retention has removed"); lines != 1 {
 		t.Errorf("the log says so %d times", lines)
 	}
 	if cursors := number(t, pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE failure IS NOT NULL OR tenant = 'not mine'"); cursors != 0 {

@@ -20,7 +20,7 @@ func TestNodeWithoutSinksAsksNothing(t *testing.T) {
 	n.Wake()
 	n.committed(tenant, 1)
 	time.Sleep(1500 * time.Millisecond)
-	if got := n.asked.count(""); got != 0 {
+	if got := n.asked.Count(""); got != 0 {
 		t.Errorf("%d queries", got)
 	}
 }
@@ -52,7 +52,7 @@ func TestSinkThatIsDownDoesNotLookForNewTenants(t *testing.T) {
 	}
 	to.set(func(r *receiver) { r.fail = nil })
 	cursorReaches(t, n.pool, "main", tenant, 1)
-	if away, back := n.log.count("takes no events"), n.log.count("takes events again"); away != 1 || back != 1 {
+	if away, back := n.log.Count("takes no events"), n.log.Count("takes events again"); away != 1 || back != 1 {
 		t.Errorf("the log tells %d times that it is away, %d times that it is back", away, back)
 	}
 }
@@ -68,9 +68,9 @@ func TestIdleSinksCostOneQueryASecond(t *testing.T) {
 	}
 	deadline := time.Now().Add(patience)
 	for {
-		begun, before, looks := time.Now(), n.asked.count(""), n.Stats().Looks
+		begun, before, looks := time.Now(), n.asked.Count(""), n.Stats().Looks
 		time.Sleep(3500 * time.Millisecond)
-		got, looked, took := n.asked.count("")-before, n.Stats().Looks-looks, time.Since(begun)
+		got, looked, took := n.asked.Count("")-before, n.Stats().Looks-looks, time.Since(begun)
 		if got <= int(took/time.Second)+1 && looked > 0 {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -42,7 +43,7 @@ func TestMovesOfOneTenantHoldUpNoOther(t *testing.T) {
 			}
 		}
 	})
-	receive(t, "the first move", first)
+	await.Receive(t, "the first move", first)
 	var head int64
 	for range 5 {
 		head = publish(t, n.pool, tenant, strings.Repeat("abcde", 20), n)
@@ -78,7 +79,7 @@ func TestMoveWaitsForWhatIsBeingDelivered(t *testing.T) {
 		}
 	})
 	publish(t, n.pool, tenant, "a", n)
-	if got := receive(t, "the delivery begins", inside); got != "7-0" {
+	if got := await.Receive(t, "the delivery begins", inside); got != "7-0" {
 		t.Fatal(got)
 	}
 	before := len(to.ids('a'))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -398,7 +399,7 @@ func TestMoveUnderARunningRelayIsNotOverwritten(t *testing.T) {
 		}
 	})
 	end := publish(t, n.pool, tenant, "a", n)
-	receive(t, "the delivery begins", inside)
+	await.Receive(t, "the delivery begins", inside)
 	if err := relay.NewTable(n.pool, same).Move(t.Context(), "main", tenant, 2, "ann", ""); err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,6 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
@@ -18,16 +16,6 @@ import (
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 )
-
-// plan is what the test reads of a plan.
-type plan struct {
-	Type     string `json:"Node Type"`
-	Relation string `json:"Relation Name"`
-	Index    string `json:"Index Name"`
-	Cond     string `json:"Index Cond"`
-	Rows     int    `json:"Actual Rows"`
-	Plans    []plan `json:"Plans"`
-}
 
 // probed are the only indexes that a statement may use, with the columns that it
 // must bind.
@@ -81,33 +69,14 @@ SELECT o.tenant, s.name, o.position, o.type, o.ordinal, o.workflow, o.instance, 
 // explainLetter asks for the plans that a connection may keep, as they are made
 // in a letter.
 func explainLetter(t *testing.T, pool *pgxpool.Pool) {
-	conn, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
 	}{"keep": {keepSQL, 10}, "park": {parkSQL, 13}, "change": {changeSQL, 9}, "cursor": {cursorSQL, 6}, "moved": {movedSQL, 2}, "rows": {rowsSQL, 5},
 		"aside": {asideSQL, 4}} {
 		t.Run(name, func(t *testing.T) {
-			err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
-				if _, err := tx.Exec(t.Context(), settings); err != nil {
-					return err
-				}
-				if _, err := tx.Exec(t.Context(), "PREPARE q_"+name+" AS "+s.sql); err != nil {
-					return err
-				}
-				nulls := strings.TrimSuffix(strings.Repeat("NULL, ", s.parameters), ", ")
-				for _, p := range explain(t, tx, fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE q_%s(%s)", name, nulls)) {
-					check(t, p, nil)
-				}
-				_, err := tx.Exec(t.Context(), "DEALLOCATE q_"+name)
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
+			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {
+				check(t, step, nil)
 			}
 		})
 	}
@@ -143,8 +112,8 @@ func explainOthers(t *testing.T, pool *pgxpool.Pool) {
 				t.Fatal(err)
 			}
 			defer func() { _ = tx.Rollback(context.Background()) }() // nothing is to change
-			for _, p := range explain(t, tx, "EXPLAIN (ANALYZE, FORMAT JSON) "+s.sql, append([]any{pgx.QueryExecModeExec}, s.args...)...) {
-				check(t, p, s.whole)
+			for _, step := range pgtest.Explain(t, tx, "ANALYZE, ", s.sql, append([]any{pgx.QueryExecModeExec}, s.args...)...) {
+				check(t, step, s.whole)
 			}
 		})
 	}
@@ -164,27 +133,7 @@ func TestEveryStatementIsInItsSchema(t *testing.T) {
 	}
 }
 
-type querier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
-func explain(t *testing.T, by querier, sql string, args ...any) (nodes []plan) {
-	t.Helper()
-	var raw []byte
-	if err := by.QueryRow(t.Context(), sql, args...).Scan(&raw); err != nil {
-		t.Fatal(err)
-	}
-	var plans []struct{ Plan plan }
-	if err := json.Unmarshal(raw, &plans); err != nil || len(plans) == 0 {
-		t.Fatalf("%v: %s", err, raw)
-	}
-	for _, p := range plans {
-		nodes = append(nodes, p.Plan)
-	}
-	return nodes
-}
-
-func check(t *testing.T, p plan, whole []string) {
+func check(t *testing.T, p pgtest.Step, whole []string) {
 	t.Helper()
 	switch p.Type {
 	case "Seq Scan":
@@ -201,9 +150,6 @@ func check(t *testing.T, p plan, whole []string) {
 				t.Errorf("%s of %s does not bind %s: %s", p.Type, p.Index, column, p.Cond)
 			}
 		}
-	}
-	for _, sub := range p.Plans {
-		check(t, sub, whole)
 	}
 }
 

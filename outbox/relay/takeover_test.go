@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -25,7 +26,7 @@ import (
 // frost freezes what a node asks the database, as when its process is stopped:
 // what it was about to ask it asks when it thaws.
 type frost struct {
-	queries
+	pgtest.Queries
 	mu   sync.Mutex
 	gate chan struct{} // closed when it thaws; nil: it is not frozen
 	held chan string   // what waits
@@ -111,7 +112,7 @@ func TestFrozenNodeIsTakenOverAndItsLetterChangesNothing(t *testing.T) {
 	if got := holder(t, pool, "main"); got != second.name {
 		t.Errorf("the holder is %q", got)
 	}
-	if second.Stats().TakenOver != 1 || second.log.count("took a sink over") != 1 {
+	if second.Stats().TakenOver != 1 || second.log.Count("took a sink over") != 1 {
 		t.Errorf("it was not told: %+v", second.Stats())
 	}
 	head = publish(t, pool, tenant, strings.Repeat("abcd", 50), second)
@@ -149,11 +150,11 @@ func TestLateLetterOfAZombieChangesNothing(t *testing.T) {
 		}
 	})
 	publish(t, pool, tenant, "ab", first)
-	receive(t, "a delivery begins", inside)
+	await.Receive(t, "a delivery begins", inside)
 	frost.freeze()
 	close(goOn)
-	for sql := receive(t, "its letter is on its way", frost.held); !strings.Contains(sql, "delivered = delivered"); {
-		sql = receive(t, "its letter is on its way", frost.held)
+	for sql := await.Receive(t, "its letter is on its way", frost.held); !strings.Contains(sql, "delivered = delivered"); {
+		sql = await.Receive(t, "its letter is on its way", frost.held)
 	}
 	exec(t, pool, "UPDATE pawl.outbox_sink SET locked_until = now()") // its time is over, which it does not know
 	good := &receiver{}
@@ -203,7 +204,7 @@ func TestStopFinishesAndHandsOver(t *testing.T) {
 	}
 	head := publish(t, pool, tenant, strings.Repeat("abcdefgh", 10), first)
 	for range 3 {
-		receive(t, "a delivery begins", inside)
+		await.Receive(t, "a delivery begins", inside)
 	}
 	stopped := make(chan struct{})
 	go func() {
@@ -217,7 +218,7 @@ func TestStopFinishesAndHandsOver(t *testing.T) {
 	}
 	to.set(func(r *receiver) { r.enter = nil })
 	close(goOn)
-	receive(t, "it stops", stopped)
+	await.Receive(t, "it stops", stopped)
 	if got := holder(t, pool, "main"); got == first.name {
 		t.Errorf("the lease was not given back")
 	}
@@ -277,7 +278,7 @@ func TestStopThatMustNotWaitBreaksOff(t *testing.T) {
 	to.fail = func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Temporary, nil, "broken off") }
 	n := startNode(t, url, quick("main", to))
 	head := publish(t, pool, tenant, "abc", n)
-	receive(t, "a delivery begins", inside)
+	await.Receive(t, "a delivery begins", inside)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n.Stop(ctx)
@@ -368,12 +369,12 @@ func TestStopLeavesASinkThatIgnoresItsContext(t *testing.T) {
 	}}
 	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Timeout = time.Millisecond }))
 	publish(t, n.pool, tenant, "a", n)
-	receive(t, "a delivery begins", inside)
-	eventually(t, "somebody is told", func() bool { return n.log.count("ignores that its call took too long") == 1 })
+	await.Receive(t, "a delivery begins", inside)
+	eventually(t, "somebody is told", func() bool { return n.log.Count("ignores that its call took too long") == 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n.Stop(ctx)
-	if n.log.count("ignores that its calls were told to end") != 1 {
+	if n.log.Count("ignores that its calls were told to end") != 1 {
 		t.Error("nobody is told")
 	}
 	if got := holder(t, poolOf(t, url, nil), "main"); got != "" {
@@ -438,13 +439,13 @@ func TestStopLeavesAStreamThatNobodyReads(t *testing.T) {
 		n.Stop(ctx)
 		close(stopped)
 	}()
-	receive(t, "the node has stopped", stopped)
+	await.Receive(t, "the node has stopped", stopped)
 	other.set(func(r *receiver) {
 		if r.closed != 1 {
 			t.Errorf("the other sink was closed %d times", r.closed)
 		}
 	})
-	if n.log.count("cannot close a sink") != 1 {
+	if n.log.Count("cannot close a sink") != 1 {
 		t.Error("nobody is told")
 	}
 }

@@ -1,12 +1,12 @@
-package pawl
+package ops
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -19,14 +19,14 @@ func (o *ops) pauseCommand() *cobra.Command {
 		Long: `Let a tenant's instances of a workflow end what is in flight, and begin nothing
 new: commands are refused, timers and scheduled commands wait. A workflow that is
 paused stays as it is. See paused and resume.`,
-		Args: operands("WORKFLOW"),
+		Args: cli.Operands("WORKFLOW"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.changePause(c, tenant, args[0], "paused", func(ctx context.Context, e *engine.Engine) error {
 				return e.PauseWorkflow(ctx, tenant, args[0], a.by, a.reason)
 			})
 		},
 	}
-	c.Flags().StringVar(&tenant, "tenant", transitions.DefaultTenant, "whose instances")
+	tenantFlag(c, &tenant, transitions.DefaultTenant, "whose instances")
 	a.flags(c)
 	return c
 }
@@ -36,14 +36,14 @@ func (o *ops) resumeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume WORKFLOW",
 		Short: "End the pause of a workflow",
-		Args:  operands("WORKFLOW"),
+		Args:  cli.Operands("WORKFLOW"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.changePause(c, tenant, args[0], "resumed", func(ctx context.Context, e *engine.Engine) error {
 				return e.ResumeWorkflow(ctx, tenant, args[0])
 			})
 		},
 	}
-	c.Flags().StringVar(&tenant, "tenant", transitions.DefaultTenant, "whose instances")
+	tenantFlag(c, &tenant, transitions.DefaultTenant, "whose instances")
 	return c
 }
 
@@ -56,18 +56,11 @@ type pauseChange struct {
 
 // changePause pauses a workflow or resumes it, and says so.
 func (o *ops) changePause(c *cobra.Command, tenant, name, done string, do func(ctx context.Context, e *engine.Engine) error) error {
-	if err := checkTenant(tenant); err != nil {
-		return err
-	}
 	return o.run(c, func(ctx context.Context, e *engine.Engine) error {
 		if err := do(ctx, e); err != nil {
 			return err
 		}
-		if o.json {
-			return printJSON(c.OutOrStdout(), pauseChange{Tenant: tenant, Workflow: name, Done: done})
-		}
-		_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", name, done)
-		return err
+		return o.say(c, pauseChange{Tenant: tenant, Workflow: name, Done: done}, "%s: %s", name, done)
 	})
 }
 
@@ -78,25 +71,17 @@ func (o *ops) pausedCommand() *cobra.Command {
 		Short: "List the workflows that are paused",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkTenant(tenant); err != nil {
-				return err
-			}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
 				list, err := e.PausedWorkflows(ctx, tenant)
 				if err != nil {
 					return err
 				}
-				if o.json {
-					return printJSON(c.OutOrStdout(), append([]transitions.PausedWorkflow{}, list...))
-				}
-				var rows [][]string
-				for _, w := range list {
-					rows = append(rows, []string{moment(w.At), w.Workflow, w.Actor, orNone(w.Reason)})
-				}
-				return printTable(c.OutOrStdout(), []string{"since", "workflow", "by", "reason"}, rows)
+				return printList(o, c, list, false, []string{"since", "workflow", "by", "reason"}, func(w *transitions.PausedWorkflow) []string {
+					return []string{moment(w.At), w.Workflow, w.Actor, orNone(w.Reason)}
+				})
 			})
 		},
 	}
-	c.Flags().StringVar(&tenant, "tenant", transitions.DefaultTenant, "whose instances")
+	tenantFlag(c, &tenant, transitions.DefaultTenant, "whose instances")
 	return c
 }

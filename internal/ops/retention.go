@@ -1,10 +1,9 @@
-package pawl
+package ops
 
 import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,10 +22,7 @@ func (o *ops) retentionCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.json {
-					return printJSON(c.OutOrStdout(), r)
-				}
-				return printRetention(c.OutOrStdout(), &r)
+				return o.print(c, r, func(w io.Writer) error { return printRetention(w, &r) })
 			})
 		},
 	}
@@ -37,8 +33,8 @@ func printRetention(w io.Writer, r *transitions.Retention) error {
 	if err != nil {
 		return err
 	}
-	var rows [][]string
-	for _, p := range r.Partitions {
+	header := []string{"partition", "from", "to", ">rows", ">MiB", "state"}
+	return printTable(w, header, r.Partitions, func(p *transitions.Partition) []string {
 		state := "in use"
 		switch {
 		case p.Detached:
@@ -48,15 +44,6 @@ func printRetention(w io.Writer, r *transitions.Retention) error {
 		case p.Over:
 			state = "to be dropped"
 		}
-		rows = append(rows, []string{p.Name, moment(p.From), moment(p.To), fmt.Sprintf("~%d", p.Rows), fmt.Sprintf("%.1f", float64(p.Bytes)/(1<<20)), state})
-	}
-	return printTable(w, []string{"partition", "from", "to", ">rows", ">MiB", "state"}, rows)
-}
-
-// maybe is a time that there may not be, as a table shows it.
-func maybe(t *time.Time) string {
-	if t == nil {
-		return "-"
-	}
-	return moment(*t)
+		return []string{p.Name, moment(p.From), moment(p.To), fmt.Sprintf("~%d", p.Rows), fmt.Sprintf("%.1f", float64(p.Bytes)/(1<<20)), state}
+	})
 }

@@ -1,22 +1,20 @@
-package pawl
+package ops_test
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 )
 
 // behind is orders, and a sink that has got two of their four transitions and
 // given up a third.
-func behind(t *testing.T) (url string) {
+func behind(t *testing.T) *program {
 	t.Helper()
-	url = pgtest.URL(t)
-	orders(t, url, 2)
-	script(t, url, `
+	p := newProgram(t)
+	p.orders(2)
+	p.script(`
 INSERT INTO pawl.outbox_sink (name, claimed_by, claimed_at, locked_until, failures, failure, failed_at, delivered, failed, parked)
 VALUES ('crm', 'gone-1-2', now() - interval '1 day', now() - interval '1 hour', 2, 'no route to the host', now(), 2, 20, 1);
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at) VALUES ('default', 'crm', 3, now());
@@ -24,36 +22,32 @@ INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, i
 SELECT tenant, 'crm', position, type, ordinal, workflow, instance, 'waiting', 'permanent', '422 what is that?', 15, now(), now()
 FROM pawl.outbox WHERE position = 2;
 UPDATE pawl.outbox SET at = now() - interval '61 minutes'`)
-	return url
+	return p
 }
 
-var instances = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
-
 func TestOpsSinksShowsHowSinksStand(t *testing.T) {
-	url := behind(t)
-	wantTable(t, opsRun(t, url, "sinks", "list"), `
+	p := behind(t)
+	wantTable(t, p.run("sinks list"), `
 sink  state             lag  tenants  dead  aside  delivered  failed  parked  age   failure
 crm   its node is gone    1        1     1      0          2      20       1  1h1m  no route to the host`)
-	shown := opsRun(t, url, "sinks", "show", "crm")
+	shown := p.run("sinks show crm")
 	for _, want := range []string{"state     its node is gone\n", "node      gone-1-2\n", " no route to the host\n", "default         3     4    1  1h1m  -        -\n"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("no %q in\n%s", want, shown)
 		}
 	}
-	wantTable(t, instances.ReplaceAllString(opsRun(t, url, "sinks", "dead", "crm"), "(its id)                            "), `
+	wantTable(t, p.run("sinks dead crm"), `
 since                 tenant   position  type          instance                              status   kind       attempts  failure
 (a time in UTC)       default         2  order.cancel  (its id)                              waiting  permanent        15  422 what is that?`)
 	var list []transitions.SinkInfo
-	if err := json.Unmarshal([]byte(opsRun(t, url, "sinks", "list", "--json", "--tenant", "other")), &list); err != nil || len(list) != 1 || list[0].Lag != 0 {
+	if err := json.Unmarshal([]byte(p.run("sinks list --json --tenant other")), &list); err != nil || len(list) != 1 || list[0].Lag != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if code, _, stderr := run(t.Context(), "ops", "sinks", "show", "mail", "--database", url); code != 1 || !strings.Contains(stderr, `there is no sink "mail"`) {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
+	p.fails("sinks show mail", `there is no sink "mail"`)
 }
 
 func TestOpsSinksAreSeenTo(t *testing.T) {
-	url := behind(t)
+	p := behind(t)
 	for _, step := range []struct{ args, says, then string }{
 		{"pause crm --by ann --reason upgrade", "crm: paused\n", `"reason": "upgrade"`},
 		{"resume crm", "crm: resumed\n", `"failures": 2`},
@@ -63,23 +57,17 @@ func TestOpsSinksAreSeenTo(t *testing.T) {
 		{"move crm --to 4 --reason obsolete", "crm: moved to 4 in the log of default\n", `"lag": 0`},
 		{"move crm --to 0", "crm: moved to 0 in the log of default\n", `"lag": 4`},
 	} {
-		if got := opsRun(t, url, append([]string{"sinks"}, strings.Fields(step.args)...)...); got != step.says {
+		if got := p.run("sinks " + step.args); got != step.says {
 			t.Errorf("%s: %q", step.args, got)
 		}
-		shown := opsRun(t, url, "sinks", "show", "crm", "--json")
+		shown := p.run("sinks show crm --json")
 		if !strings.Contains(shown, step.then) || strings.Contains(shown, `"paused"`) != strings.HasPrefix(step.args, "pause") {
 			t.Errorf("after %s: want %s in\n%s", step.args, step.then, shown)
 		}
 	}
-	code, _, stderr := run(t.Context(), "ops", "sinks", "move", "crm", "--to", "4", "--database", url)
-	if code != 1 || !strings.Contains(stderr, "needs a reason") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
-	code, _, stderr = run(t.Context(), "ops", "sinks", "skip", "crm", "--all", "--database", url)
-	if code != 1 || !strings.Contains(stderr, "needs a reason") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
-	if got := opsRun(t, url, "sinks", "forget", "crm"); got != "crm: forgotten\n" || strings.Contains(opsRun(t, url, "sinks", "list"), "crm") {
+	p.fails("sinks move crm --to 4", "needs a reason")
+	p.fails("sinks skip crm --all", "needs a reason")
+	if got := p.run("sinks forget crm"); got != "crm: forgotten\n" || strings.Contains(p.run("sinks list"), "crm") {
 		t.Errorf("forget: %q", got)
 	}
 }

@@ -1,50 +1,43 @@
-package pawl
+package ops
 
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/transitions"
 )
 
 // deadFlags are the flags that select dead letters.
 type deadFlags struct {
 	filter   transitions.DeadFilter
-	status   string
 	instance string
 }
 
 func (d *deadFlags) flags(c *cobra.Command) {
-	c.Flags().StringVar(&d.status, "status", string(transitions.DeadWaiting), "waiting (for a person), queued, redriven or skipped")
-	c.Flags().StringVar(&d.filter.Tenant, "tenant", "", "whose events; default is everybody's")
+	c.Flags().StringVar((*string)(&d.filter.Status), "status", string(transitions.DeadWaiting), "waiting (for a person), queued, redriven or skipped")
+	tenantFlag(c, &d.filter.Tenant, "", "whose events; default is everybody's")
 	c.Flags().StringVar(&d.filter.Workflow, "workflow", "", "only events of this workflow")
 	c.Flags().StringVar(&d.filter.Type, "type", "", "only events of this type")
 	c.Flags().StringVar(&d.instance, "instance", "", "only events of the instance with this id")
 	c.Flags().Int64Var(&d.filter.Position, "position", 0, "only the events of this position of the tenant's log")
+	before(c, d.check)
 }
 
-// of is the filter that the flags ask for.
-func (d *deadFlags) of(sink string) (transitions.DeadFilter, error) {
-	f := d.filter
-	f.Sink, f.Status = sink, transitions.DeadStatus(d.status)
-	if err := checkTenant(f.Tenant); err != nil {
-		return f, err
-	}
+func (d *deadFlags) check() (err error) {
 	if d.instance != "" {
-		var err error
-		if f.Instance, err = uuid.Parse(d.instance); err != nil {
-			return f, usagef("--instance is not a UUID: %w", err)
+		if d.filter.Instance, err = uuid.Parse(d.instance); err != nil {
+			return cli.Usagef("--instance is not a UUID: %w", err)
 		}
 	}
-	if f.Position != 0 && f.Tenant == "" {
-		return f, usagef("--position needs --tenant, whose log it is of")
+	if d.filter.Position != 0 && d.filter.Tenant == "" {
+		return cli.Usagef("--position needs --tenant, whose log it is of")
 	}
-	return f, nil
+	return nil
 }
 
 // narrow reports whether they select less than all that wait.
@@ -59,42 +52,25 @@ func (o *ops) deadCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dead SINK",
 		Short: "List the events that a sink has not got",
-		Args:  operands("SINK"),
+		Args:  cli.Operands("SINK"),
 		RunE: func(c *cobra.Command, args []string) error {
-			f, err := d.of(args[0])
-			if err != nil {
-				return err
-			}
-			if err := checkLimit(limit); err != nil {
-				return err
-			}
+			d.filter.Sink = args[0]
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				list, more, err := e.DeadLetters(ctx, f, transitions.DeadPage{Limit: limit})
+				list, more, err := e.DeadLetters(ctx, d.filter, transitions.DeadPage{Limit: limit})
 				if err != nil {
 					return err
 				}
-				if o.json {
-					return printJSON(c.OutOrStdout(), append([]transitions.DeadLetter{}, list...))
-				}
-				if err := printDead(c.OutOrStdout(), list); err != nil {
-					return err
-				}
-				return sayMore(c, more)
+				header := []string{"since", "tenant", ">position", "type", "instance", "status", "kind", ">attempts", "failure"}
+				return printList(o, c, list, more, header, func(l *transitions.DeadLetter) []string {
+					return []string{moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, l.Instance.String(), string(l.Status), l.Kind,
+						fmt.Sprint(l.Attempts), orNone(l.Failure)}
+				})
 			})
 		},
 	}
 	d.flags(c)
 	limitFlag(c, &limit)
 	return c
-}
-
-func printDead(w io.Writer, list []transitions.DeadLetter) error {
-	var rows [][]string
-	for _, l := range list {
-		rows = append(rows, []string{moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, l.Instance.String(), string(l.Status), l.Kind,
-			fmt.Sprint(l.Attempts), orNone(l.Failure)})
-	}
-	return printTable(w, []string{"since", "tenant", ">position", "type", "instance", "status", "kind", ">attempts", "failure"}, rows)
 }
 
 func (o *ops) redriveCommand() *cobra.Command {
@@ -122,29 +98,22 @@ func (o *ops) turnCommand(c *cobra.Command, done string,
 	var d deadFlags
 	var a author
 	var all bool
-	c.Args = operands("SINK")
+	c.Args = cli.Operands("SINK")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		f, err := d.of(args[0])
-		if err != nil {
-			return err
-		}
+		d.filter.Sink = args[0]
 		if !all && !d.narrow() {
-			return usagef("say which: with --tenant, --workflow, --type, --instance or --position, or --all")
+			return cli.Usagef("say which: with --tenant, --workflow, --type, --instance or --position, or --all")
 		}
 		return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-			n, err := turn(e, ctx, f, a.by, a.reason)
+			n, err := turn(e, ctx, d.filter, a.by, a.reason)
 			if err != nil {
 				return err
-			}
-			if o.json {
-				return printJSON(c.OutOrStdout(), sinkChange{Sink: f.Sink, Done: done, Count: n})
 			}
 			letters := "dead letters"
 			if n == 1 {
 				letters = "dead letter"
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d %s %s\n", f.Sink, n, letters, done)
-			return err
+			return o.say(c, sinkChange{Sink: args[0], Done: done, Count: n}, "%s: %d %s %s", args[0], n, letters, done)
 		})
 	}
 	d.flags(c)

@@ -1,4 +1,4 @@
-package pawl
+package ops
 
 import (
 	"context"
@@ -10,19 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/transitions"
 )
 
 func (o *ops) sinksCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "sinks",
-		Short: "See how the sinks stand, and see to them and to their dead letters",
-		Args:  noSuchCommand,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(o.sinksListCommand(), o.sinkShowCommand(), o.sinkPauseCommand(), o.sinkResumeCommand(), o.sinkForgetCommand(), o.sinkMoveCommand(),
+	return group("sinks", "See how the sinks stand, and see to them and to their dead letters",
+		o.sinksListCommand(), o.sinkShowCommand(), o.sinkPauseCommand(), o.sinkResumeCommand(), o.sinkForgetCommand(), o.sinkMoveCommand(),
 		o.deadCommand(), o.redriveCommand(), o.skipCommand())
-	return c
 }
 
 func (o *ops) sinksListCommand() *cobra.Command {
@@ -32,22 +27,24 @@ func (o *ops) sinksListCommand() *cobra.Command {
 		Short: "List the sinks: who delivers, how far behind, what failed",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkTenant(tenant); err != nil {
-				return err
-			}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
 				list, err := e.Sinks(ctx, tenant)
 				if err != nil {
 					return err
 				}
-				if o.json {
-					return printJSON(c.OutOrStdout(), append([]transitions.SinkInfo{}, list...))
-				}
-				return printSinks(c.OutOrStdout(), list, time.Now())
+				now := time.Now()
+				header := []string{"sink", "state", ">lag", ">tenants", ">dead", ">aside", ">delivered", ">failed", ">parked", "age", "failure"}
+				return printList(o, c, list, false, header, func(i *transitions.SinkInfo) []string {
+					row := []string{i.Name, stateOf(i, now)}
+					for _, v := range []int64{i.Lag, i.Behind, i.DeadLetters, i.Aside, i.Delivered, i.Failed, i.Parked} {
+						row = append(row, fmt.Sprint(v))
+					}
+					return append(row, since(now, i.Oldest), orNone(i.Failure))
+				})
 			})
 		},
 	}
-	c.Flags().StringVar(&tenant, "tenant", "", "count only the events of this tenant; default is everybody's")
+	tenantFlag(c, &tenant, "", "count only the events of this tenant; default is everybody's")
 	return c
 }
 
@@ -56,15 +53,9 @@ func (o *ops) sinkShowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show SINK",
 		Short: "Show how a sink stands, and how far it is in each tenant's log",
-		Args:  operands("SINK"),
+		Args:  cli.Operands("SINK"),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.Sink = args[0]
-			if err := checkTenant(f.Tenant); err != nil {
-				return err
-			}
-			if err := checkLimit(f.Limit); err != nil {
-				return err
-			}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
 				list, more, err := e.SinkCursors(ctx, f)
 				if err != nil {
@@ -80,17 +71,16 @@ func (o *ops) sinkShowCommand() *cobra.Command {
 						shown.Sink = i
 					}
 				}
-				if o.json {
-					return printJSON(c.OutOrStdout(), shown)
-				}
-				if err := shown.print(c.OutOrStdout(), time.Now()); err != nil {
-					return err
-				}
-				return sayMore(c, more)
+				return o.print(c, shown, func(w io.Writer) error {
+					if err := shown.print(w, time.Now()); err != nil {
+						return err
+					}
+					return sayMore(c, more)
+				})
 			})
 		},
 	}
-	c.Flags().StringVar(&f.Tenant, "tenant", "", "only the log of this tenant; default is all")
+	tenantFlag(c, &f.Tenant, "", "only the log of this tenant; default is all")
 	limitFlag(c, &f.Limit)
 	return c
 }
@@ -121,15 +111,14 @@ func (s *sinkShown) print(w io.Writer, now time.Time) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	var rows [][]string
-	for _, c := range s.Cursors {
+	header := []string{"tenant", ">position", ">head", ">lag", "age", "failure", "moved"}
+	return printTable(w, header, s.Cursors, func(c *transitions.SinkCursor) []string {
 		moved := "-"
 		if m := c.Moved; m != nil {
 			moved = fmt.Sprintf("%s from %d by %s: %s", moment(m.At), m.From, m.By, orNone(m.Reason))
 		}
-		rows = append(rows, []string{c.Tenant, fmt.Sprint(c.Position), fmt.Sprint(c.Head), fmt.Sprint(c.Lag), since(now, c.Oldest), orNone(c.Failure), moved})
-	}
-	return printTable(w, []string{"tenant", ">position", ">head", ">lag", "age", "failure", "moved"}, rows)
+		return []string{c.Tenant, fmt.Sprint(c.Position), fmt.Sprint(c.Head), fmt.Sprint(c.Lag), since(now, c.Oldest), orNone(c.Failure), moved}
+	})
 }
 
 // stateOf is the state of a sink in a word.
@@ -149,33 +138,12 @@ func stateOf(i *transitions.SinkInfo, now time.Time) string {
 	return "delivers"
 }
 
-func printSinks(w io.Writer, list []transitions.SinkInfo, now time.Time) error {
-	var rows [][]string
-	for n := range list {
-		i := &list[n]
-		row := []string{i.Name, stateOf(i, now)}
-		for _, v := range []int64{i.Lag, i.Behind, i.DeadLetters, i.Aside, i.Delivered, i.Failed, i.Parked} {
-			row = append(row, fmt.Sprint(v))
-		}
-		rows = append(rows, append(row, since(now, i.Oldest), orNone(i.Failure)))
-	}
-	return printTable(w, []string{"sink", "state", ">lag", ">tenants", ">dead", ">aside", ">delivered", ">failed", ">parked", "age", "failure"}, rows)
-}
-
-// author is who changes something, and why.
-type author struct{ by, reason string }
-
-func (a *author) flags(c *cobra.Command) {
-	c.Flags().StringVar(&a.by, "by", transitions.DefaultActor, "who does it, for the record")
-	c.Flags().StringVar(&a.reason, "reason", "", "why, for the record")
-}
-
 func (o *ops) sinkPauseCommand() *cobra.Command {
 	var a author
 	c := &cobra.Command{
 		Use:   "pause SINK",
 		Short: "Let nothing more be delivered to a sink; what is under way ends",
-		Args:  operands("SINK"),
+		Args:  cli.Operands("SINK"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.change(c, args[0], "paused", func(ctx context.Context, e *engine.Engine) error {
 				return e.PauseSink(ctx, args[0], a.by, a.reason)
@@ -190,7 +158,7 @@ func (o *ops) sinkResumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume SINK",
 		Short: "End the pause of a sink",
-		Args:  operands("SINK"),
+		Args:  cli.Operands("SINK"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.change(c, args[0], "resumed", func(ctx context.Context, e *engine.Engine) error {
 				return e.ResumeSink(ctx, args[0])
@@ -206,7 +174,7 @@ func (o *ops) sinkForgetCommand() *cobra.Command {
 		Long: `Give a sink up: its cursors and its dead letters are deleted, and retention
 waits for it no longer. Take it out of the configuration of every node first: a
 node that has it makes it known again, and it begins anew.`,
-		Args: operands("SINK"),
+		Args: cli.Operands("SINK"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.change(c, args[0], "forgotten", func(ctx context.Context, e *engine.Engine) error {
 				return e.ForgetSink(ctx, args[0])
@@ -225,20 +193,17 @@ func (o *ops) sinkMoveCommand() *cobra.Command {
 		Long: `Put a sink's cursor in a tenant's log to a position: back, and everything after
 it is delivered again; or forward, and what is in between never is, which needs
 a reason. Position 0 is the beginning of the log.`,
-		Args: operands("SINK"),
+		Args: cli.Operands("SINK"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkTenant(tenant); err != nil {
-				return err
-			}
 			if !c.Flags().Changed("to") {
-				return usagef("--to is missing")
+				return cli.Usagef("--to is missing")
 			}
 			return o.change(c, args[0], fmt.Sprintf("moved to %d in the log of %s", to, tenant), func(ctx context.Context, e *engine.Engine) error {
 				return e.MoveSink(ctx, args[0], tenant, to, a.by, a.reason)
 			})
 		},
 	}
-	c.Flags().StringVar(&tenant, "tenant", transitions.DefaultTenant, "whose log")
+	tenantFlag(c, &tenant, transitions.DefaultTenant, "whose log")
 	c.Flags().Int64Var(&to, "to", 0, "the position after which it goes on")
 	a.flags(c)
 	return c
@@ -257,10 +222,6 @@ func (o *ops) change(c *cobra.Command, sink, done string, do func(ctx context.Co
 		if err := do(ctx, e); err != nil {
 			return err
 		}
-		if o.json {
-			return printJSON(c.OutOrStdout(), sinkChange{Sink: sink, Done: done})
-		}
-		_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", sink, done)
-		return err
+		return o.say(c, sinkChange{Sink: sink, Done: done}, "%s: %s", sink, done)
 	})
 }

@@ -1,4 +1,4 @@
-package pawl
+package ops
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -29,14 +30,8 @@ How many duplicates were suppressed, by scope, is counted by each node since its
 start, because a replay writes nothing: --node asks a node for everything.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkTenant(tenant); err != nil {
-				return err
-			}
 			show := func(k transitions.Keys) error {
-				if o.json {
-					return printJSON(c.OutOrStdout(), k)
-				}
-				return printKeys(c.OutOrStdout(), &k)
+				return o.print(c, k, func(w io.Writer) error { return printKeys(w, &k) })
 			}
 			if node != "" {
 				k, err := keysOf(c.Context(), node, tenant)
@@ -54,7 +49,7 @@ start, because a replay writes nothing: --node asks a node for everything.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&tenant, "tenant", "", "whose keys; default is everybody's")
+	tenantFlag(c, &tenant, "", "whose keys; default is everybody's")
 	c.Flags().StringVar(&node, "node", "", "address of a node to ask, such as http://127.0.0.1:8080, instead of the database")
 	return c
 }
@@ -66,7 +61,7 @@ const nodeTimeout = 10 * time.Second
 func keysOf(ctx context.Context, node, tenant string) (k transitions.Keys, err error) {
 	address, err := url.Parse(node)
 	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
-		return k, usagef("--node is not the address of a node, such as http://127.0.0.1:8080")
+		return k, cli.Usagef("--node is not the address of a node, such as http://127.0.0.1:8080")
 	}
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
@@ -98,57 +93,44 @@ func keysOf(ctx context.Context, node, tenant string) (k transitions.Keys, err e
 }
 
 func printKeys(w io.Writer, k *transitions.Keys) error {
-	var rows [][]string
-	for _, s := range k.Statuses {
-		rows = append(rows, []string{string(s.Status), count(s.Count, s.Estimate), "-", "-"})
-	}
-	for _, r := range []struct {
+	type line struct {
 		what   string
 		count  string
 		oldest time.Time
-	}{
-		{"of those in flight:", "", k.OldestInFlight},
-		{"  scheduled", count(k.Scheduled, false), time.Time{}},
-		{"  due", count(k.Due, false), k.OldestDue},
-		{"  stale", count(k.Stale, false), k.OldestStale},
-		{"  stuck", count(k.Stuck, false), time.Time{}},
-		{fmt.Sprintf("  %d attempts or more", transitions.ManyAttempts), count(k.Attempts, false), time.Time{}},
-		{"waiting for retention:", "", k.OldestExpired},
-		{"  expired", count(k.Expired, false), time.Time{}},
-		{"  forgotten", count(k.Forgotten, false), time.Time{}},
-		{"dead messages", count(k.DeadMessages, false), k.OldestDeadMessage},
-	} {
-		rows = append(rows, []string{r.what, r.count, moment(r.oldest), since(k.At, r.oldest)})
 	}
+	var lines []line
+	for _, s := range k.Statuses {
+		lines = append(lines, line{what: string(s.Status), count: count(s.Count, s.Estimate)})
+	}
+	lines = append(lines,
+		line{"of those in flight:", "", k.OldestInFlight},
+		line{"  scheduled", count(k.Scheduled, false), time.Time{}},
+		line{"  due", count(k.Due, false), k.OldestDue},
+		line{"  stale", count(k.Stale, false), k.OldestStale},
+		line{"  stuck", count(k.Stuck, false), time.Time{}},
+		line{fmt.Sprintf("  %d attempts or more", transitions.ManyAttempts), count(k.Attempts, false), time.Time{}},
+		line{"waiting for retention:", "", k.OldestExpired},
+		line{"  expired", count(k.Expired, false), time.Time{}},
+		line{"  forgotten", count(k.Forgotten, false), time.Time{}},
+		line{"dead messages", count(k.DeadMessages, false), k.OldestDeadMessage})
 	if k.AtLeast {
-		rows = append(rows, []string{"there is more in flight than is counted here", "", "-", "-"})
+		lines = append(lines, line{what: "there is more in flight than is counted here"})
 	}
-	if err := printTable(w, []string{"keys", ">count", "oldest", "age"}, rows); err != nil || len(k.Scopes) == 0 {
+	err := printTable(w, []string{"keys", ">count", "oldest", "age"}, lines, func(l *line) []string {
+		return []string{l.what, l.count, moment(l.oldest), since(k.At, l.oldest)}
+	})
+	if err != nil || len(k.Scopes) == 0 {
 		return err
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	return printScopes(w, k.Scopes)
-}
-
-func printScopes(w io.Writer, list []transitions.ScopeCount) error {
-	var rows [][]string
-	for i := range list {
-		s := &list[i]
+	header := []string{"scope", "tenant", ">attempts", ">new", ">replayed", ">active", ">mismatched", ">expired", ">suppressed"}
+	return printTable(w, header, k.Scopes, func(s *transitions.ScopeCount) []string {
 		row := []string{orNone(s.Scope), orNone(s.Tenant)}
 		for _, n := range []int64{s.Attempts(), s.New, s.Replayed, s.Active, s.Mismatched, s.Expired} {
 			row = append(row, fmt.Sprint(n))
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.1f %%", 100*s.Rate())))
-	}
-	return printTable(w, []string{"scope", "tenant", ">attempts", ">new", ">replayed", ">active", ">mismatched", ">expired", ">suppressed"}, rows)
-}
-
-// count is a number, and says of an estimate that it is one.
-func count(n int64, estimate bool) string {
-	if estimate {
-		return fmt.Sprintf("~%d", n)
-	}
-	return fmt.Sprint(n)
+		return append(row, fmt.Sprintf("%.1f %%", 100*s.Rate()))
+	})
 }

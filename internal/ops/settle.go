@@ -1,4 +1,4 @@
-package pawl
+package ops
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -35,19 +36,19 @@ func (o *ops) settleCommand(action transitions.Action, short string) *cobra.Comm
 
 That is a command of its own, audited with who does it and why. This program
 takes part as a node for the moment, which commits it and works on nothing.`,
-		Args: operands("SCOPE", "KEY"),
+		Args: cli.Operands("SCOPE", "KEY"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkTenant(tenant); err != nil {
-				return err
-			}
 			op := transitions.Operation{Action: action, Reason: a.reason, Target: transitions.Bond{Scope: args[0], Key: args[1]}}
 			if result != "" {
 				if op.Result = []byte(result); !json.Valid(op.Result) {
-					return usagef("--result is not JSON")
+					return cli.Usagef("--result is not JSON")
 				}
 			}
 			cmd := transitions.Command{Tenant: tenant, Key: uuid.NewString(), Actor: a.by, Roles: []string{transitions.AnyRole}}
-			return o.runStarted(c, func(ctx context.Context, e *engine.Engine) error {
+			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
+				if err := e.Start(ctx); err != nil {
+					return err
+				}
 				receipt, err := e.Operate(ctx, cmd, op)
 				if err == nil {
 					err = receipt.Err()
@@ -60,7 +61,7 @@ takes part as a node for the moment, which commits it and works on nothing.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&tenant, "tenant", transitions.DefaultTenant, "whose command")
+	tenantFlag(c, &tenant, transitions.DefaultTenant, "whose command")
 	if action == transitions.Resolve {
 		c.Flags().StringVar(&result, "result", "", "what the activity would have returned, as JSON")
 	}

@@ -1,9 +1,8 @@
-package pawl
+package ops
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,12 +22,6 @@ have happened outside and nobody can ask about, and what cannot be undone. See
 retry, resolve and abandon.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkTenant(f.Tenant); err != nil {
-				return err
-			}
-			if err := checkLimit(f.Limit); err != nil {
-				return err
-			}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
 				found, more, err := e.Stuck(ctx, f)
 				if err != nil {
@@ -38,17 +31,14 @@ retry, resolve and abandon.`,
 				for i := range found {
 					list[i] = stuckOf(f.Tenant, &found[i])
 				}
-				if o.json {
-					return printJSON(c.OutOrStdout(), list)
-				}
-				if err := printStuck(c.OutOrStdout(), list); err != nil {
-					return err
-				}
-				return sayMore(c, more)
+				header := []string{"since", "scope", "key", "workflow", "transition", "why", ">failures", "failure"}
+				return printList(o, c, list, more, header, func(s *stuckCommand) []string {
+					return []string{moment(s.UpdatedAt), s.Scope, s.Key, s.Workflow, s.Transition, s.Stuck, fmt.Sprint(s.Failures), orNone(s.Failure)}
+				})
 			})
 		},
 	}
-	c.Flags().StringVar(&f.Tenant, "tenant", transitions.DefaultTenant, "whose commands")
+	tenantFlag(c, &f.Tenant, transitions.DefaultTenant, "whose commands")
 	c.Flags().StringVar(&f.Workflow, "workflow", "", "only those of this workflow")
 	limitFlag(c, &f.Limit)
 	return c
@@ -75,33 +65,4 @@ type stuckCommand struct {
 func stuckOf(tenant string, r *transitions.Record) stuckCommand {
 	return stuckCommand{Effect: r.Effect(tenant), Scope: r.Scope, Key: r.Key, Status: r.Status, Workflow: r.Workflow, Transition: r.Transition, Instance: r.Instance, Stuck: r.Stuck,
 		Attempt: r.Attempt, Failures: r.Failures, Failure: r.Failure, Actor: r.Actor, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC()}
-}
-
-func printStuck(w io.Writer, list []stuckCommand) error {
-	var rows [][]string
-	for _, s := range list {
-		rows = append(rows, []string{moment(s.UpdatedAt), s.Scope, s.Key, s.Workflow, s.Transition, s.Stuck, fmt.Sprint(s.Failures), orNone(s.Failure)})
-	}
-	return printTable(w, []string{"since", "scope", "key", "workflow", "transition", "why", ">failures", "failure"}, rows)
-}
-
-// limitFlag is how many entries a list may have.
-func limitFlag(c *cobra.Command, limit *int) {
-	c.Flags().IntVar(limit, "limit", 100, "list so many at most, 1 to 1000")
-}
-
-func checkLimit(limit int) error {
-	if limit < 1 || limit > 1000 {
-		return usagef("--limit %d is not 1 to 1000", limit)
-	}
-	return nil
-}
-
-// sayMore tells that a list was cut short.
-func sayMore(c *cobra.Command, more bool) error {
-	if !more {
-		return nil
-	}
-	_, err := fmt.Fprintln(c.ErrOrStderr(), "there are more: see --limit")
-	return err
 }

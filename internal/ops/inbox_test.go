@@ -1,0 +1,38 @@
+package ops_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+func TestOpsInboxSeesToMessagesThatWereNotConsumed(t *testing.T) {
+	p := newProgram(t)
+	p.serve(func(e *engine.Engine) {
+		for id, body := range map[string]string{"m-1": `{"number":"7"}`, "m-2": `{"number":""}`} {
+			_, _ = e.Consume(t.Context(), transitions.Message{Consumer: "bank", ID: id, Type: "paid", Body: []byte(body), Delivery: 100})
+		}
+		_, _ = e.Consume(t.Context(), transitions.Message{Consumer: "bank", ID: "m-4", Body: make([]byte, transitions.MaxMessage+1)})
+		submit(t, e, write("7")) // too late for m-1
+	})
+	if got := p.run("inbox list"); strings.Count(got, " bank ") != 3 || !strings.Contains(got, "invalid_payload") {
+		t.Error(got)
+	}
+	for _, step := range []struct{ args, says string }{
+		{"inbox body bank m-1", `{"number":"7"}`},
+		{"inbox retry bank m-1 --by ann", "bank m-1: consumed\n"},
+		{"inbox discard bank m-2 --by ann --reason test", "bank m-2: discarded\n"},
+		{"inbox discard bank m-4 --by ann", "bank m-4: discarded\n"},
+		{"inbox list --json", "[]\n"},
+	} {
+		if got := p.run(step.args); got != step.says {
+			t.Errorf("%s: %s", step.args, got)
+		}
+	}
+	p.fails("inbox retry bank m-4", "has 1048577 bytes")
+	p.fails("inbox body bank m-4", "has 1048577 bytes")
+	p.fails("inbox retry bank m-3", "there is no such message")
+	p.fails("inbox retry bank m-2", "invalid_payload: ", "; /number: ")
+}

@@ -1,0 +1,45 @@
+package ops_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestOpsPausesAWorkflowUntilItIsResumed(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	for _, step := range []struct{ args, says string }{
+		{"paused", "since  workflow  by  reason\n"},
+		{"pause order --by ann --reason upgrade", "order: paused\n"},
+		{"pause order --by bob", "order: paused\n"}, // and stays as it is
+		{"resume order --tenant other", "order: resumed\n"},
+	} {
+		if got := p.run(step.args); got != step.says {
+			t.Errorf("%s: %q", step.args, got)
+		}
+	}
+	wantTable(t, p.run("paused"), `
+since                 workflow  by   reason
+(a time in UTC)       order     ann  upgrade`)
+	p.serve(func(e *engine.Engine) {
+		if _, err := e.Submit(t.Context(), place(1)); workflow.CodeOf(err) != workflow.Paused {
+			t.Errorf("while it is paused: %v", err)
+		}
+	})
+	var list []transitions.PausedWorkflow
+	if err := json.Unmarshal([]byte(p.run("paused --json")), &list); err != nil || len(list) != 1 || list[0].Actor != "ann" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if got := p.run("resume order --json"); !strings.Contains(got, `"done": "resumed"`) {
+		t.Error(got)
+	}
+	if got := p.run("paused --json"); got != "[]\n" {
+		t.Error(got)
+	}
+	p.fails("pause ordre", "workflow_not_found")
+}

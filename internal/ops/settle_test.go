@@ -1,0 +1,78 @@
+package ops_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// bill is a workflow whose payment nobody can ask about, and that a bank settles.
+type bill struct{}
+
+type billing struct {
+	Number string `json:"number" validate:"required"`
+}
+
+func bills() workflow.Source {
+	none := func(*workflow.Call, *bill, workflow.None) error { return nil }
+	return workflow.Define("bill", 1,
+		workflow.Start("write", "open", func(*workflow.Call, *bill, billing) error { return nil }).
+			BusinessKey(func(b billing) string { return b.Number }),
+		workflow.Do("pay", workflow.From("open"), "paying", "paid",
+			func(context.Context, *workflow.Attempt, bill, workflow.None) (string, error) {
+				return "", errors.New("no answer")
+			},
+			func(*workflow.Call, *bill, string) error { return nil }).
+			OrElse("open", func(*workflow.Call, *bill, workflow.Failure) error { return nil }).AskPerson(),
+		workflow.On("settle", workflow.From("open"), "paid", none).
+			Receive("bank", workflow.JSON(func(_ workflow.Message, b billing) (workflow.Address, workflow.None, error) {
+				return workflow.Address{BusinessKey: b.Number}, workflow.None{}, nil
+			})),
+	).Final("paid")
+}
+
+func write(number string) transitions.Command {
+	return transitions.Command{Workflow: "bill", Transition: "write", Key: number, Payload: []byte(`{"number":"` + number + `"}`)}
+}
+
+func TestOpsSettlesStuckCommandsWithoutANode(t *testing.T) {
+	p := newProgram(t)
+	p.serve(func(e *engine.Engine) {
+		for _, number := range []string{"1", "2", "3"} {
+			submit(t, e, write(number))
+			submit(t, e, transitions.Command{Workflow: "bill", Transition: "pay", BusinessKey: number, Scope: "till", Key: number})
+		}
+		for {
+			list, _, err := e.Stuck(t.Context(), transitions.StuckFilter{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(list) == 3 {
+				return
+			}
+			time.Sleep(10 * time.Millisecond) // between two looks
+		}
+	})
+	for _, step := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"resolve till 1 --by ann", "--result", `"P-1"`, "--reason", "it is on the statement"}, `"operation":"resolve"`},
+		{[]string{"abandon till 2 --by ann"}, `"operation":"abandon"`},
+		{[]string{"retry till 3 --by ann"}, `"operation":"retry"`},
+	} {
+		if got := p.run(step.args[0], step.args[1:]...); !strings.Contains(got, step.says) {
+			t.Errorf("%v: %s", step.args, got)
+		}
+	}
+	p.fails("abandon till 1", string(workflow.NotStuck))
+	if got := p.run("stuck --json"); got != "[]\n" {
+		t.Errorf("still stuck: %s", got)
+	}
+}

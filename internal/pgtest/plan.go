@@ -1,0 +1,75 @@
+package pgtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Step is a node of a plan.
+type Step struct {
+	Type     string `json:"Node Type"`
+	Relation string `json:"Relation Name"`
+	Index    string `json:"Index Name"`
+	Cond     string `json:"Index Cond"`
+	Rows     int    `json:"Actual Rows"` // for each time that it was run, where it was run
+}
+
+// Explain returns the steps of a statement's plan, each before what it reads from. It sends the statement after "EXPLAIN
+// (FORMAT JSON) "; the options may say more, such as "ANALYZE, ".
+func Explain(t testing.TB, by interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}, options, sql string, args ...any) (steps []Step) {
+	t.Helper()
+	var raw []byte
+	if err := by.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (%sFORMAT JSON) %s", options, sql), args...).Scan(&raw); err != nil {
+		t.Fatal(err)
+	}
+	type node struct {
+		Step
+		Plans []node
+	}
+	var plans []struct{ Plan node }
+	if err := json.Unmarshal(raw, &plans); err != nil || len(plans) == 0 {
+		t.Fatalf("pgtest: no plan, %v: %s", err, raw)
+	}
+	var add func(n node)
+	add = func(n node) {
+		steps = append(steps, n.Step)
+		for _, sub := range n.Plans {
+			add(sub)
+		}
+	}
+	for _, p := range plans {
+		add(p.Plan)
+	}
+	return steps
+}
+
+// ExplainPrepared returns the steps of the plan that a session makes of a prepared statement with so many parameters, all
+// of them NULL, after the settings, which end with the transaction. Where these or the session's ask for generic plans,
+// it is the plan for all parameters.
+func ExplainPrepared(t testing.TB, by interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}, settings, sql string, parameters int) (steps []Step) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), by, func(tx pgx.Tx) error {
+		for _, s := range []string{settings, "PREPARE explained AS " + sql} {
+			if _, err := tx.Exec(t.Context(), s); err != nil {
+				return err
+			}
+		}
+		nulls := strings.TrimSuffix(strings.Repeat("NULL, ", parameters), ", ")
+		steps = Explain(t, tx, "", fmt.Sprintf("EXECUTE explained(%s)", nulls))
+		_, err := tx.Exec(t.Context(), "DEALLOCATE explained")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}

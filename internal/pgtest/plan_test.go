@@ -1,0 +1,24 @@
+package pgtest
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestThePlanOfAStatementIsListedStepByStep(t *testing.T) {
+	t.Parallel()
+	pool := Pool(t)
+	if _, err := pool.Exec(t.Context(), `CREATE TABLE spot (id int PRIMARY KEY); INSERT INTO spot VALUES (1), (2)`); err != nil {
+		t.Fatal(err)
+	}
+	const sql = `SELECT FROM spot WHERE id = $1 LIMIT 1`
+	const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
+	steps := ExplainPrepared(t, pool, settings, sql, 1)
+	if want := (Step{Type: "Index Only Scan", Relation: "spot", Index: "spot_pkey", Cond: "(id = $1)"}); len(steps) != 2 || steps[0].Type != "Limit" || steps[1] != want {
+		t.Errorf("got %+v, want %+v", steps, want)
+	}
+	steps = Explain(t, pool, "ANALYZE, ", `SELECT FROM spot ORDER BY id + 0`)
+	if !slices.ContainsFunc(steps, func(s Step) bool { return s.Type == "Seq Scan" && s.Relation == "spot" && s.Rows == 2 }) {
+		t.Errorf("got %+v", steps)
+	}
+}
