@@ -16,7 +16,7 @@ import (
 // statements are planned whenever they run.
 func TestEntriesAreReadByTheirKeyOnEmptyAndOnFullTables(t *testing.T) {
 	t.Parallel()
-	pool := pgtest.Pool(t)
+	pool := pgtest.DirectPool(t) // prepared statements are a session's
 	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
 		t.Fatal(err)
 	}

@@ -4,43 +4,22 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// allQueries takes note of every query of every connection, by whatever way.
-type allQueries struct {
-	mu   sync.Mutex
-	list []string
-}
-
-func (q *allQueries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.list = append(q.list, d.SQL)
-	return ctx
-}
-
-func (q *allQueries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-func (q *allQueries) since(n int) []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return append([]string(nil), q.list[n:]...)
-}
-
-func tracedPool(t *testing.T, pool *pgxpool.Pool) (*pgxpool.Pool, *allQueries) {
+func tracedPool(t *testing.T, pool *pgxpool.Pool) (*pgxpool.Pool, *pgtest.Queries) {
 	t.Helper()
-	q := &allQueries{}
+	q := &pgtest.Queries{}
 	config := pool.Config().Copy()
 	config.ConnConfig.Tracer = q
 	traced, err := pgxpool.NewWithConfig(t.Context(), config)
@@ -69,12 +48,12 @@ func TestAnIdleNodeAsksTheDatabaseOnceASecond(t *testing.T) {
 // idles lets time go by, and wants one query a second, and none of the pipeline.
 // What was under way before, a busy machine may be late with: so it has several
 // tries.
-func idles(t *testing.T, pool *pgxpool.Pool, queries *allQueries, quiet time.Duration) {
+func idles(t *testing.T, pool *pgxpool.Pool, queries *pgtest.Queries, quiet time.Duration) {
 	t.Helper()
 	for range 4 {
-		pipeline, settled, begun := newestOfPipeline(t, pool), len(queries.since(0)), time.Now()
+		pipeline, settled, begun := newestOfPipeline(t, pool), queries.Count(""), time.Now()
 		time.Sleep(quiet)
-		asked, took, after := queries.since(settled), time.Since(begun), newestOfPipeline(t, pool)
+		asked, took, after := queries.List()[settled:], time.Since(begun), newestOfPipeline(t, pool)
 		n := len(asked)
 		if n > 0 && n <= int(took/time.Second)+1 && after == pipeline {
 			return
@@ -153,12 +132,4 @@ func TestAWorkflowIsPausedOnEveryNode(t *testing.T) {
 	eventually(t, "both go on", func() bool { return pack(nodes[0], "here") == nil && packAnew(nodes[1]) == nil })
 }
 
-// eventually waits for what becomes true by itself.
-func eventually(t testing.TB, what string, true func() bool) {
-	t.Helper()
-	for begun := time.Now(); !true(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begun) > time.Minute {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
+var eventually = await.Eventually

@@ -231,7 +231,8 @@ func started(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config)) *
 		}
 		return ctx.Err()
 	}
-	config := engine.Config{Pool: pool, Workflows: []workflow.Source{orders(pay)}, Log: slog.New(slog.DiscardHandler), PollOnly: true}
+	config := engine.Config{Pool: pool, Workflows: []workflow.Source{orders(pay)}, Log: slog.New(slog.DiscardHandler), PollOnly: true,
+		Retention: engine.RetentionConfig{Off: true}, SinkLease: time.Hour} // who purges are the tests; no event comes twice
 	for _, c := range change {
 		c(&config)
 	}

@@ -113,7 +113,11 @@ func TestAPurgeWithNothingDueReadsAFewPages(t *testing.T) {
 		for range 6 { // until it has read the catalogs, and keeps its plans
 			wantPurged(t, conn, args, purged{})
 		}
-		if n, took := pagesOf(t, conn, args); n > 40 {
+		n, took := pagesOf(t, conn, args)
+		for tries := 0; tries < 10 && n > 40; tries++ { // autovacuum may have come by, so that it has planned again
+			n, took = pagesOf(t, conn, args)
+		}
+		if n > 40 {
 			t.Errorf("%s: %v pages", name, n)
 		} else {
 			t.Logf("%s: %v pages, %v ms", name, n, took)

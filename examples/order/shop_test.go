@@ -57,7 +57,7 @@ func TestEveryOrderIsPaidOnceOrNotAtAll(t *testing.T) {
 		}
 		// What is taken back is taken back after the order has gone on.
 		for tries := 0; money(p, n) != want; tries++ {
-			if tries == 3000 {
+			if tries == 6000 {
 				t.Fatalf("order %d is %s and %d times paid: %+v", n, inst.State, money(p, n), p.Ledger())
 			}
 			time.Sleep(10 * time.Millisecond)

@@ -10,7 +10,7 @@ import (
 // waitUntil asks until the answer is yes.
 func waitUntil(t testing.TB, what string, yes func() bool) {
 	t.Helper()
-	tick, limit := time.NewTicker(time.Millisecond), time.NewTimer(patience)
+	tick, limit := time.NewTicker(time.Millisecond), time.NewTimer(2*patience)
 	defer tick.Stop()
 	defer limit.Stop()
 	for !yes() {

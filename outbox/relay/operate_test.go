@@ -139,8 +139,8 @@ func TestBlockedEventStopsTheCursorUntilItIsDelivered(t *testing.T) {
 	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted, s.Window = relay.Block, 64 }))
 	table := relay.NewTable(n.pool, same)
 	head := publish(t, n.pool, tenant, strings.Repeat("abcde", 100), n)
-	otherHead := publish(t, n.pool, "other", strings.Repeat("xyz", 100), n)
-	cursorReaches(t, n.pool, "main", "other", otherHead) // another tenant goes on
+	otherHead := publish(t, n.pool, "other", strings.Repeat("xyz", 20), n)
+	cursorReaches(t, n.pool, "main", "other", otherHead) // another tenant goes on, two events at a time
 	cursorReaches(t, n.pool, "main", tenant, 1)
 	eventually(t, "the status tells why", func() bool {
 		list, _, err := table.Cursors(t.Context(), transitions.CursorFilter{Sink: "main"})
