@@ -118,8 +118,8 @@ func TestWhatIsWrittenOutsideOfThePipelineNeedsNoDefaults(t *testing.T) {
 	pool.Reset()
 	exec(t, pool, "CREATE TABLE seen (by text, settings text)")
 	exec(t, pool, `CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		INSERT INTO seen VALUES (CASE WHEN current_setting('application_name') = 'pawl in flight' THEN 'lease'
-			WHEN OLD.cancelled_by IS NULL AND NEW.cancelled_by IS NOT NULL THEN 'cancel' ELSE 'pipeline' END,
+		INSERT INTO seen VALUES (CASE WHEN OLD.cancelled_by IS NULL AND NEW.cancelled_by IS NOT NULL THEN 'cancel' -- by whoever a pooler says it is
+			WHEN current_setting('application_name') = 'pawl in flight' THEN 'lease' ELSE 'pipeline' END,
 			current_setting('synchronous_commit') || ', ' || current_setting('transaction_isolation'));
 		RETURN NULL; END $$`)
 	exec(t, pool, "CREATE TRIGGER see AFTER UPDATE ON pawl.command FOR EACH ROW EXECUTE FUNCTION see()")
