@@ -164,7 +164,7 @@ func TestBlockedEventStopsTheCursorUntilItIsDelivered(t *testing.T) {
 // than the window holds. The others do not notice.
 func TestBlockedTenantsStopNoOtherHoweverManyTheyAre(t *testing.T) {
 	t.Parallel()
-	const blocked, each = 100, 100
+	const blocked, each = 40, 100
 	url := pgtest.URL(t)
 	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
 		if e.Position == 2 && e.Tenant != "healthy" {
@@ -181,8 +181,8 @@ func TestBlockedTenantsStopNoOtherHoweverManyTheyAre(t *testing.T) {
 		list, err := relay.NewTable(n.pool, same).Sinks(t.Context(), "")
 		return err == nil && list[0].Stuck == blocked
 	})
-	for range 5 {
-		cursorReaches(t, n.pool, "main", "healthy", publish(t, n.pool, "healthy", strings.Repeat("xyz", 100), n))
+	for range 3 {
+		cursorReaches(t, n.pool, "main", "healthy", publish(t, n.pool, "healthy", strings.Repeat("xyz", 30), n))
 	}
 	if passed := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE tenant <> 'healthy' AND position > 1"); passed != 0 {
 		t.Errorf("%d blocked tenants have gone on", passed)
@@ -192,7 +192,7 @@ func TestBlockedTenantsStopNoOtherHoweverManyTheyAre(t *testing.T) {
 		return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE tenant <> 'healthy' AND position = $1 AND failure IS NULL", head) == blocked
 	})
 	to.inOrder(t)
-	to.wants(t, blocked*events(head)+events(5*300))
+	to.wants(t, blocked*events(head)+events(3*90))
 }
 
 // An event that is retried for long keeps nothing from the others, nor the
