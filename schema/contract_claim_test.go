@@ -167,9 +167,11 @@ func TestWhatNoCallerCouldReadIsNoAnswer(t *testing.T) {
 		`SELECT pawl.fail('s', 'k', 1, '')`,
 		`SELECT pawl.fail('s', 'k', 1, NULL)`,
 		`SELECT pawl.fail('s', 'k', 1, 'x', true, replay => '0')`,
+		`SELECT pawl.fail('s', 'k', 1, 'x', NULL)`,
 		`SELECT pawl.purge(0)`,
 		`SELECT pawl.purge(NULL)`,
 		`SELECT pawl.purge(1, '-1 s')`,
+		`SELECT pawl.purge(moment => 'infinity')`,
 	} {
 		refused(t, pool, "22023", sql)
 	}

@@ -70,6 +70,11 @@ func TestAMessageIsACommand(t *testing.T) {
 	if ask[bool](t, pool, "SELECT pawl.consume('billing', 'm-2', sha256('a'))") {
 		t.Error("what was claimed and done is consumed again")
 	}
+	exec(t, pool, "SELECT pawl.claim('inbox:billing', 'm-3', sha256('a'))")
+	exec(t, pool, "SELECT pawl.fail('inbox:billing', 'm-3', 1, 'no such invoice', final => true)")
+	if e := refused(t, pool, "P4030", "SELECT pawl.consume('billing', 'm-3', sha256('a'))"); !strings.Contains(e.Detail, "no such invoice") {
+		t.Errorf("the detail is %s", e.Detail)
+	}
 }
 
 // Who is second waits for the first: what that rolls back is his to do.

@@ -8,9 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/schema"
 )
 
 // event inserts an event. Parameters: position, time.
@@ -129,45 +126,6 @@ func TestThereIsNoPartitionForATimeUntilItIsMade(t *testing.T) {
 	}
 	refused(t, pool, "22023", "SELECT pawl.make_partitions('2044-01-01', '2046-01-01')")
 	refused(t, pool, "22023", "SELECT pawl.make_partitions('2044-01-02', '2044-01-01')")
-}
-
-// What was written before there were partitions is in them afterwards.
-func TestTheMigrationKeepsTheEventsThatAreThere(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.Pool(t)
-	at := slices.IndexFunc(schema.Migrations, func(m schema.Migration) bool { return m.Name == "retention" })
-	exec(t, pool, "CREATE SCHEMA pawl")
-	for _, m := range schema.Migrations[:at] {
-		exec(t, pool, m.SQL)
-	}
-	for i, at := range []string{"2020-02-03", "2026-01-02", "2026-11-20"} {
-		exec(t, pool, event, i+1, at)
-	}
-	role := fmt.Sprintf("reader_%d", time.Now().UnixNano())
-	exec(t, pool, fmt.Sprintf("CREATE ROLE %[1]s; GRANT SELECT ON pawl.outbox TO %[1]s WITH GRANT OPTION", role))
-	writer := fmt.Sprintf("writer_%d", time.Now().UnixNano())
-	exec(t, pool, fmt.Sprintf("CREATE ROLE %[1]s; GRANT SELECT, INSERT ON pawl.outbox TO %[1]s", writer))
-	before := eventsOf(t, pool)
-	exec(t, pool, schema.Migrations[at].SQL)
-	if !ask[bool](t, pool, "SELECT has_table_privilege($1, 'pawl.outbox', 'SELECT WITH GRANT OPTION') AND NOT has_table_privilege($1, 'pawl.outbox', 'INSERT')", role) {
-		t.Error("a role has lost its rights, or has got more")
-	}
-	const makes = "SELECT has_function_privilege($1, 'pawl.make_partition(text, timestamptz)', 'EXECUTE')"
-	if ask[bool](t, pool, makes, role) || !ask[bool](t, pool, makes, writer) {
-		t.Error("who writes events cannot make a partition, or who only reads them can")
-	}
-	exec(t, pool, fmt.Sprintf("DROP OWNED BY %[1]s, %[2]s; DROP ROLE %[1]s, %[2]s", role, writer))
-	if after := eventsOf(t, pool); after != before {
-		t.Errorf("the events are %s, before they were %s", after, before)
-	}
-	if n := len(partitions(t, pool, "outbox")); n < 5 {
-		t.Errorf("%d partitions", n)
-	}
-}
-
-func eventsOf(t testing.TB, pool *pgxpool.Pool) string {
-	t.Helper()
-	return ask[string](t, pool, "SELECT json_agg(o ORDER BY position)::text FROM pawl.outbox AS o")
 }
 
 // A leftover of a removal that was interrupted is used again.

@@ -2,6 +2,12 @@
 -- tenant by equality. Lock order, always: instances by id, commands by key, log
 -- heads by tenant.
 --
+-- A function runs with the rights of its caller. Where somebody else may make
+-- functions in a schema that the caller looks into, such as "public" before
+-- PostgreSQL 15, he could give a name like format a meaning of his own, and so run
+-- code as whoever calls Pawl's (CVE-2018-1058 is of this kind). So every function
+-- has a search path of its own.
+--
 -- JSON is kept as json, not jsonb: the audit chain hashes the very bytes that
 -- were decided, and a replay returns them.
 
@@ -20,7 +26,12 @@ CREATE TABLE pawl.instance (
 	chain        bytea NOT NULL CHECK (octet_length(chain) = 32),
 	created_at   timestamptz NOT NULL,
 	updated_at   timestamptz NOT NULL,
-	PRIMARY KEY (tenant, id)
+	paused       boolean NOT NULL DEFAULT false,
+	links        json,
+	PRIMARY KEY (tenant, id),
+	-- The engine reads no others, and a SQL caller who stored some would keep
+	-- everybody from listing instances.
+	CHECK (jsonb_typeof(attributes) = 'object' AND NOT attributes @? 'strict $.* ? (@.type() != "string")')
 );
 COMMENT ON TABLE pawl.instance IS 'One case, one order: where it is now.';
 COMMENT ON COLUMN pawl.instance.tenant IS 'Whose instance it is; the first part of every key.';
@@ -37,35 +48,82 @@ COMMENT ON COLUMN pawl.instance.open IS 'False in a final state.';
 COMMENT ON COLUMN pawl.instance.chain IS 'The hash of its last audit row.';
 COMMENT ON COLUMN pawl.instance.created_at IS 'The time of its first transition.';
 COMMENT ON COLUMN pawl.instance.updated_at IS 'The time of its last transition.';
+COMMENT ON COLUMN pawl.instance.paused IS 'Nothing new is begun on it until it is resumed.';
+COMMENT ON COLUMN pawl.instance.links IS 'What ties it to others: the command in flight, effects that a later failure undoes, the parent.';
 
--- Lists by workflow and state, page by page.
-CREATE INDEX instance_list ON pawl.instance (tenant, workflow, state, id);
+-- Lists by workflow and state, page by page. As long as it knows nothing of the
+-- table, the planner may look for an instance whose id it has in this index, where
+-- it would read all of a tenant's entries for each. No column of the table is NULL;
+-- the condition says that the index is only for those who ask for a workflow.
+CREATE INDEX instance_list ON pawl.instance (tenant, workflow, state, id) WHERE workflow IS NOT NULL;
 -- Lists by declared attribute. Workflows that declare none pay nothing.
 CREATE INDEX instance_attributes ON pawl.instance USING gin (attributes jsonb_path_ops) WHERE attributes IS NOT NULL;
 
+-- The columns from phase on are of commands in flight: work outside of the
+-- database, scheduled commands, timers, and what SQL callers hold. They are NULL in
+-- the row of a command that is done at once, and cost it nothing; and what is
+-- finished leaves the partial indexes, so that each stays as small as the work that
+-- it serves.
+--
+-- A command that a SQL caller holds has the phase "sql". It is due for nobody and
+-- its lease is a column of its own, so that it is in none of the indexes in which
+-- the engine's workers look for work.
+--
+-- Until expires_at an answer is replayed. Then it is dropped and the row stays as a
+-- tombstone, with the status "expired"; its expires_at is when that may be forgotten,
+-- NULL for never. So one column and one index serve both ends.
+--
+-- Every answer that expires leaves a dead row, and so does every tombstone that is
+-- forgotten. Those are to be a twentieth of the table at most, not a fifth.
 CREATE TABLE pawl.command (
-	tenant      text COLLATE "C" NOT NULL,
-	scope       text COLLATE "C" NOT NULL CHECK (octet_length(scope) BETWEEN 1 AND 255),
-	key         text COLLATE "C" NOT NULL CHECK (octet_length(key) BETWEEN 1 AND 255),
-	fingerprint bytea NOT NULL CHECK (octet_length(fingerprint) = 32),
-	status      text COLLATE "C" NOT NULL
+	tenant       text COLLATE "C" NOT NULL,
+	scope        text COLLATE "C" NOT NULL CHECK (octet_length(scope) BETWEEN 1 AND 255),
+	key          text COLLATE "C" NOT NULL CHECK (octet_length(key) BETWEEN 1 AND 255),
+	fingerprint  bytea NOT NULL CHECK (octet_length(fingerprint) = 32),
+	status       text COLLATE "C" NOT NULL
 		CHECK (status IN ('pending', 'processing', 'succeeded', 'failed_retryable', 'failed_final', 'expired')),
-	workflow    text COLLATE "C" NOT NULL,
-	transition  text COLLATE "C" NOT NULL,
-	instance    uuid NOT NULL,
-	version     bigint CHECK (version >= 1),
-	actor       text NOT NULL,
-	code        smallint CHECK (code BETWEEN 200 AND 599),
-	body        text,
-	created_at  timestamptz NOT NULL,
-	finished_at timestamptz,
-	expires_at  timestamptz,
+	workflow     text COLLATE "C" NOT NULL,
+	transition   text COLLATE "C" NOT NULL,
+	instance     uuid NOT NULL,
+	version      bigint CHECK (version >= 1),
+	actor        text NOT NULL,
+	code         smallint CHECK (code BETWEEN 200 AND 599),
+	body         text,
+	created_at   timestamptz NOT NULL,
+	finished_at  timestamptz,
+	expires_at   timestamptz,
+	phase        text COLLATE "C" CHECK (phase IN ('scheduled', 'working', 'undoing', 'sql')),
+	attempt      int CHECK (attempt >= 0),
+	failures     int CHECK (failures >= 0),
+	revision     int CHECK (revision >= 0),
+	claimed_by   text COLLATE "C",
+	claimed_at   timestamptz,
+	locked_until timestamptz,
+	run_at       timestamptz,
+	request      json,
+	progress     json,
+	failure      text,
+	stuck        text COLLATE "C",
+	cancelled_by text,
+	unsure       boolean,
+	updated_at   timestamptz,
+	held_until   timestamptz,
+	given_up_at  timestamptz,
+	forget_at    timestamptz,
 	PRIMARY KEY (tenant, scope, key),
 	CHECK ((status IN ('succeeded', 'failed_final')) = (body IS NOT NULL)),
 	CHECK ((code IS NULL) = (body IS NULL)),
-	CHECK (version IS NULL OR status = 'succeeded'),
-	CHECK (status IN ('pending', 'processing', 'failed_retryable') OR finished_at IS NOT NULL)
-);
+	CHECK (status IN ('pending', 'processing', 'failed_retryable') OR finished_at IS NOT NULL),
+	CONSTRAINT command_phase CHECK ((status IN ('pending', 'processing', 'failed_retryable')) = (phase IS NOT NULL)),
+	CONSTRAINT command_in_flight CHECK (phase IS NULL
+		OR (attempt IS NOT NULL AND failures IS NOT NULL AND revision IS NOT NULL AND request IS NOT NULL AND updated_at IS NOT NULL)),
+	CONSTRAINT command_lease CHECK ((status = 'processing' AND phase <> 'sql') = (locked_until IS NOT NULL)
+		AND (status <> 'processing' OR (claimed_by IS NOT NULL AND claimed_at IS NOT NULL))),
+	CONSTRAINT command_due CHECK ((status IN ('pending', 'failed_retryable') AND stuck IS NULL AND phase <> 'sql') = (run_at IS NOT NULL)),
+	CONSTRAINT command_stuck CHECK (stuck IS NULL OR status = 'failed_retryable'),
+	CONSTRAINT command_held CHECK ((status = 'processing' AND phase = 'sql') = (held_until IS NOT NULL)),
+	CONSTRAINT command_given_up CHECK ((status = 'failed_retryable' AND phase = 'sql') = (given_up_at IS NOT NULL))
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
 COMMENT ON TABLE pawl.command IS 'One intent, named by tenant, scope and key: what was asked, and the answer. The primary key decides who wins.';
 COMMENT ON COLUMN pawl.command.tenant IS 'Whose command it is.';
 COMMENT ON COLUMN pawl.command.scope IS 'Within what the key is unique; by default the workflow and the instance.';
@@ -81,7 +139,43 @@ COMMENT ON COLUMN pawl.command.code IS 'The HTTP status of the answer.';
 COMMENT ON COLUMN pawl.command.body IS 'The answer, byte for byte, but for its last member, the position.';
 COMMENT ON COLUMN pawl.command.created_at IS 'When it was first asked.';
 COMMENT ON COLUMN pawl.command.finished_at IS 'When it was answered for good.';
-COMMENT ON COLUMN pawl.command.expires_at IS 'Until when the answer is replayed; after it the key is refused and never runs again.';
+COMMENT ON COLUMN pawl.command.expires_at IS 'Until when the answer is replayed; after it the key is refused and never runs again. Of a tombstone: when it may be forgotten; NULL for never.';
+COMMENT ON COLUMN pawl.command.phase IS 'What a command in flight waits for: its time, the outcome of its activity, that of an undo, or a SQL caller. NULL when it is finished.';
+COMMENT ON COLUMN pawl.command.attempt IS 'The fencing token: counts its claims. Only the newest may complete it.';
+COMMENT ON COLUMN pawl.command.failures IS 'Attempts that failed or were lost; what the retry policy counts.';
+COMMENT ON COLUMN pawl.command.revision IS 'Counts the changes of the row, for those who watch it.';
+COMMENT ON COLUMN pawl.command.claimed_by IS 'The node that works on it, or did last.';
+COMMENT ON COLUMN pawl.command.claimed_at IS 'Since when.';
+COMMENT ON COLUMN pawl.command.locked_until IS 'Until when the lease lasts without a heartbeat. After it any node takes over.';
+COMMENT ON COLUMN pawl.command.run_at IS 'When it is due: to be decided, or for its next attempt.';
+COMMENT ON COLUMN pawl.command.request IS 'What was asked, while it is in flight; afterwards the audit row has it.';
+COMMENT ON COLUMN pawl.command.progress IS 'The newest report of the activity.';
+COMMENT ON COLUMN pawl.command.failure IS 'The message of the newest failure.';
+COMMENT ON COLUMN pawl.command.stuck IS 'Why it waits for a person; NULL when it does not.';
+COMMENT ON COLUMN pawl.command.cancelled_by IS 'Who asked it to stop.';
+COMMENT ON COLUMN pawl.command.unsure IS 'Whether a worker was lost in the middle of it, and nobody has found out since what it has done.';
+COMMENT ON COLUMN pawl.command.updated_at IS 'When it changed last, while in flight.';
+COMMENT ON COLUMN pawl.command.held_until IS 'Until when the SQL caller that claimed it has it to himself. After it the next claim takes over.';
+COMMENT ON COLUMN pawl.command.given_up_at IS 'When a command that its SQL caller has given back fails for good, unless it is claimed before.';
+COMMENT ON COLUMN pawl.command.forget_at IS 'Until when the tombstone stays, where the caller asked for another time than the workflow''s; infinity for ever.';
+
+-- What is due, over all tenants.
+CREATE INDEX command_due ON pawl.command (run_at) WHERE run_at IS NOT NULL;
+-- Whose lease has run out.
+CREATE INDEX command_leased ON pawl.command (locked_until) WHERE locked_until IS NOT NULL;
+-- Whatever waits in a scope to be decided: the timers of a state that is left.
+CREATE INDEX command_scheduled ON pawl.command (tenant, scope) WHERE phase = 'scheduled';
+-- What callers have asked for later, without the engine's timers. Many may be due
+-- at one time; so the key is a part of the place.
+CREATE INDEX command_planned ON pawl.command (run_at, tenant, scope, key) WHERE phase = 'scheduled' AND NOT starts_with(scope, 'pawl:');
+-- What waits for a person.
+CREATE INDEX command_stuck ON pawl.command (tenant, updated_at, scope, key) WHERE stuck IS NOT NULL;
+-- What SQL callers hold, for operators: no claim looks here.
+CREATE INDEX command_held ON pawl.command (held_until) WHERE held_until IS NOT NULL;
+-- What was given back, and nobody has claimed since.
+CREATE INDEX command_given_back ON pawl.command (given_up_at) WHERE given_up_at IS NOT NULL;
+-- What can be purged.
+CREATE INDEX command_expires ON pawl.command (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE pawl.log (
 	tenant text COLLATE "C" PRIMARY KEY CHECK (octet_length(tenant) BETWEEN 1 AND 64),
@@ -136,6 +230,9 @@ COMMENT ON COLUMN pawl.audit.payload_digest IS 'SHA-256 of a redacted payload, s
 COMMENT ON COLUMN pawl.audit.data_digest IS 'SHA-256 of redacted data.';
 COMMENT ON COLUMN pawl.audit.hash IS 'SHA-256 over this row and the hash of the instance''s previous row.';
 
+-- By week, so that old events go as a whole. A position is not part of the
+-- partition's key, so the primary key of (tenant, position, type) is each
+-- partition's own. All events of a transition have its time, and so are in one.
 CREATE TABLE pawl.outbox (
 	tenant     text COLLATE "C" NOT NULL,
 	position   bigint NOT NULL CHECK (position <> 0),
@@ -147,10 +244,9 @@ CREATE TABLE pawl.outbox (
 	transition text COLLATE "C" NOT NULL,
 	state      text COLLATE "C" NOT NULL,
 	at         timestamptz NOT NULL,
-	payload    json NOT NULL,
-	PRIMARY KEY (tenant, position, type)
-);
-COMMENT ON TABLE pawl.outbox IS 'The events of the log, at least one per position. Append-only: delivery writes nothing here. The primary key allows one event of a type per transition.';
+	payload    json NOT NULL
+) PARTITION BY RANGE (at);
+COMMENT ON TABLE pawl.outbox IS 'The events of the log, at least one per position, by week. Append-only: delivery writes nothing here. The primary key of a partition allows one event of a type per transition.';
 COMMENT ON COLUMN pawl.outbox.tenant IS 'Whose event it is.';
 COMMENT ON COLUMN pawl.outbox.position IS 'The position of its transition, the cursor of every reader.';
 COMMENT ON COLUMN pawl.outbox.type IS 'The type of the event.';
@@ -178,13 +274,45 @@ COMMENT ON COLUMN pawl.definition.hash IS 'SHA-256 of what the definition says.'
 COMMENT ON COLUMN pawl.definition.spec IS 'What the definition says.';
 COMMENT ON COLUMN pawl.definition.created_at IS 'When it was first seen.';
 
+CREATE TABLE pawl.paused (
+	tenant   text COLLATE "C" NOT NULL CHECK (octet_length(tenant) BETWEEN 1 AND 64),
+	workflow text COLLATE "C" NOT NULL,
+	actor    text NOT NULL,
+	reason   text,
+	at       timestamptz NOT NULL,
+	PRIMARY KEY (tenant, workflow)
+);
+COMMENT ON TABLE pawl.paused IS 'The workflows of which nothing new is begun.';
+COMMENT ON COLUMN pawl.paused.tenant IS 'Whose instances.';
+COMMENT ON COLUMN pawl.paused.workflow IS 'The workflow.';
+COMMENT ON COLUMN pawl.paused.actor IS 'Who paused it.';
+COMMENT ON COLUMN pawl.paused.reason IS 'Why.';
+COMMENT ON COLUMN pawl.paused.at IS 'Since when.';
+
+CREATE TABLE pawl.horizon (
+	workflow     text COLLATE "C" PRIMARY KEY CHECK (octet_length(workflow) BETWEEN 1 AND 64),
+	replay       interval NOT NULL CHECK (replay > interval '0'),
+	tombstone    interval CHECK (tombstone >= interval '0'),
+	history      boolean NOT NULL DEFAULT false,
+	history_kept interval CHECK (history_kept > interval '0'),
+	CHECK (history OR history_kept IS NULL)
+);
+COMMENT ON TABLE pawl.horizon IS 'How long the keys of each workflow are good for, as the newest definition says that a node has started with.';
+COMMENT ON COLUMN pawl.horizon.workflow IS 'The name of the workflow.';
+COMMENT ON COLUMN pawl.horizon.replay IS 'How long an answer is replayed, from when it was given.';
+COMMENT ON COLUMN pawl.horizon.tombstone IS 'How long the tombstone stays after that; NULL for ever.';
+COMMENT ON COLUMN pawl.horizon.history IS 'Whether what is finished goes to command_history when its answer expires.';
+COMMENT ON COLUMN pawl.horizon.history_kept IS 'How long it stays there; NULL for ever.';
+
 -- A caller's own transaction may stay open for long after its transition was
 -- written. It must not hold the log meanwhile, so its rows carry a provisional
 -- negative position until it commits.
 CREATE SEQUENCE pawl.provisional AS bigint INCREMENT -1 MINVALUE -9223372036854775807 MAXVALUE -1 START -1;
 COMMENT ON SEQUENCE pawl.provisional IS 'Positions of transitions whose transaction has not reached its commit yet.';
 
-CREATE FUNCTION pawl.assign_position() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Plans that were made while the tables were empty stay in use while they fill. So
+-- every function that reads them does it by index.
+CREATE FUNCTION pawl.assign_position() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	next bigint;
 BEGIN
@@ -194,7 +322,12 @@ BEGIN
 	UPDATE pawl.audit SET position = next
 		WHERE tenant = NEW.tenant AND instance = NEW.instance AND version = NEW.version;
 	UPDATE pawl.outbox SET position = next
-		WHERE tenant = NEW.tenant AND position = NEW.position;
+		WHERE tenant = NEW.tenant AND position = NEW.position AND at = NEW.at;
+	-- A partition that is being detached is not in sight any more.
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'the transaction was open until its events were past their age'
+			USING ERRCODE = '40001', HINT = 'Begin another transaction, and decide again.';
+	END IF;
 	RETURN NULL;
 END $$;
 COMMENT ON FUNCTION pawl.assign_position() IS 'Gives a provisional transition its place in the log, while its transaction commits.';
@@ -206,7 +339,7 @@ COMMENT ON TRIGGER audit_position ON pawl.audit IS 'Runs at commit, and only for
 
 -- Inside of a statement there is no other way to stop a transaction whose
 -- commit has already been sent.
-CREATE FUNCTION pawl.expect(actual bigint, expected bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE FUNCTION pawl.expect(actual bigint, expected bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF actual <> expected THEN
 		RAISE EXCEPTION 'expected % rows, found %', expected, actual USING ERRCODE = '40001';

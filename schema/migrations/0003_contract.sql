@@ -3,55 +3,7 @@
 -- in the caller's transaction, which should be READ COMMITTED: at another level
 -- what is an answer here becomes a serialization failure.
 
--- A command that a SQL caller holds has the phase "sql". It is due for nobody and
--- its lease is a column of its own, so that it is in none of the indexes in which
--- the engine's workers look for work.
-ALTER TABLE pawl.command
-	ADD COLUMN held_until  timestamptz,
-	ADD COLUMN given_up_at timestamptz,
-	DROP CONSTRAINT command_phase_check,
-	ADD CONSTRAINT command_phase_check CHECK (phase IN ('scheduled', 'working', 'undoing', 'sql')),
-	DROP CONSTRAINT command_lease,
-	ADD CONSTRAINT command_lease CHECK ((status = 'processing' AND phase <> 'sql') = (locked_until IS NOT NULL)
-		AND (status <> 'processing' OR (claimed_by IS NOT NULL AND claimed_at IS NOT NULL))),
-	DROP CONSTRAINT command_due,
-	ADD CONSTRAINT command_due CHECK ((status IN ('pending', 'failed_retryable') AND stuck IS NULL AND phase <> 'sql') = (run_at IS NOT NULL)),
-	ADD CONSTRAINT command_held CHECK ((status = 'processing' AND phase = 'sql') = (held_until IS NOT NULL)),
-	ADD CONSTRAINT command_given_up CHECK ((status = 'failed_retryable' AND phase = 'sql') = (given_up_at IS NOT NULL));
-COMMENT ON COLUMN pawl.command.phase IS 'What a command in flight waits for: its time, the outcome of its activity, that of an undo, or a SQL caller. NULL when it is finished.';
-COMMENT ON COLUMN pawl.command.held_until IS 'Until when the SQL caller that claimed it has it to himself. After it the next claim takes over.';
-COMMENT ON COLUMN pawl.command.given_up_at IS 'When a command that its SQL caller has given back fails for good, unless it is claimed before.';
-
--- What SQL callers hold, for operators: no claim looks here.
-CREATE INDEX command_held ON pawl.command (held_until) WHERE held_until IS NOT NULL;
--- What was given back, and nobody has claimed since.
-CREATE INDEX command_given_back ON pawl.command (given_up_at) WHERE given_up_at IS NOT NULL;
--- What can be purged.
-CREATE INDEX command_expires ON pawl.command (expires_at) WHERE expires_at IS NOT NULL;
-
-CREATE TABLE pawl.inbox (
-	tenant      text COLLATE "C" NOT NULL CHECK (octet_length(tenant) BETWEEN 1 AND 64),
-	consumer    text COLLATE "C" NOT NULL CHECK (octet_length(consumer) BETWEEN 1 AND 255),
-	message     text COLLATE "C" NOT NULL CHECK (octet_length(message) BETWEEN 1 AND 255),
-	hash        bytea NOT NULL CHECK (octet_length(hash) = 32),
-	consumed_at timestamptz NOT NULL,
-	expires_at  timestamptz NOT NULL,
-	PRIMARY KEY (tenant, consumer, message)
-);
-COMMENT ON TABLE pawl.inbox IS 'The messages that were consumed, each once per consumer: the primary key decides.';
-COMMENT ON COLUMN pawl.inbox.tenant IS 'Whose message it is.';
-COMMENT ON COLUMN pawl.inbox.consumer IS 'Who consumed it.';
-COMMENT ON COLUMN pawl.inbox.message IS 'The sender''s id of the message.';
-COMMENT ON COLUMN pawl.inbox.hash IS 'SHA-256 of its payload; another payload with this id is refused.';
-COMMENT ON COLUMN pawl.inbox.consumed_at IS 'When its effect was committed, about.';
-COMMENT ON COLUMN pawl.inbox.expires_at IS 'Until when the sender may send it again.';
-CREATE INDEX inbox_expires ON pawl.inbox (expires_at);
-
--- Plans that were made while the tables were empty stay in use while they fill. So
--- every function that reads them does it by index.
-ALTER FUNCTION pawl.assign_position() SET enable_seqscan = off;
-
-CREATE FUNCTION pawl.check_text(what text, given text, longest int, state text) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE FUNCTION pawl.check_text(what text, given text, longest int, state text) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(given, '') = '' THEN
 		RAISE EXCEPTION 'the % is missing', what USING ERRCODE = state;
@@ -61,7 +13,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pawl.check_text IS 'Internal: refuses a text that is missing or too long.';
 
-CREATE FUNCTION pawl.check_hash(hash bytea) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE FUNCTION pawl.check_hash(hash bytea) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF hash IS NULL OR octet_length(hash) <> 32 THEN
 		RAISE EXCEPTION 'the request hash is missing or is not 32 bytes' USING ERRCODE = 'P4003',
@@ -75,7 +27,7 @@ CREATE FUNCTION pawl.claim(
 	scope text, key text, hash bytea, workflow text DEFAULT '', transition text DEFAULT '', instance uuid DEFAULT NULL,
 	actor text DEFAULT 'local', lease interval DEFAULT '30 seconds', tenant text DEFAULT 'default',
 	OUT outcome text, OUT attempt int, OUT code int, OUT body json)
-LANGUAGE plpgsql SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	c      pawl.command;
@@ -144,7 +96,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pawl.claim IS 'Claims a key for one attempt: outcome new, retry or taken_over says to do it, replay has the stored answer. Else P4000 to P4003, P4029, P4030 or P4099.';
 
-CREATE FUNCTION pawl.unheld(tenant text, scope text, key text, attempt int, mark text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION pawl.unheld(tenant text, scope text, key text, attempt int, mark text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE how text;
 BEGIN
 	SELECT format('Its status is %s, its attempt %s.', x.status, coalesce(x.attempt, 0)) INTO how FROM pawl.command AS x
@@ -155,23 +107,28 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pawl.unheld IS 'Internal: says why a command cannot be marked.';
 
+-- Callers that do not say how long an answer is replayed mean what the workflow
+-- says.
 CREATE FUNCTION pawl.mark(
 	tenant text, scope text, key text, attempt int, status text, code int, body text, failure text, replay interval,
-	instance uuid DEFAULT NULL, version bigint DEFAULT NULL) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off AS $$
+	instance uuid DEFAULT NULL, version bigint DEFAULT NULL) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	moment timestamptz := clock_timestamp();
 	ends   boolean := mark.status <> 'failed_retryable';
+	until  timestamptz;
 BEGIN
-	IF coalesce(mark.replay <= interval '0', true) THEN
-		RAISE EXCEPTION 'the time of replay is missing or already over' USING ERRCODE = '22023';
+	IF mark.replay <= interval '0' THEN
+		RAISE EXCEPTION 'the time of replay is already over' USING ERRCODE = '22023';
 	END IF;
+	until := moment + coalesce(mark.replay, (SELECT h.replay FROM pawl.command AS x JOIN pawl.horizon AS h ON h.workflow = x.workflow
+		WHERE x.tenant = mark.tenant AND x.scope = mark.scope AND x.key = mark.key), interval '24 hours');
 	UPDATE pawl.command AS x SET status = mark.status, code = mark.code, body = mark.body, failure = coalesce(mark.failure, x.failure),
 		failures = x.failures + CASE mark.status WHEN 'succeeded' THEN 0 ELSE 1 END, revision = x.revision + 1, held_until = NULL,
 		instance = coalesce(mark.instance, x.instance), version = mark.version, updated_at = moment,
 		phase = CASE WHEN NOT ends THEN x.phase END, request = CASE WHEN NOT ends THEN x.request END,
-		finished_at = CASE WHEN ends THEN moment END, expires_at = CASE WHEN ends THEN moment + mark.replay END,
-		given_up_at = CASE WHEN NOT ends THEN moment + mark.replay END
+		finished_at = CASE WHEN ends THEN moment END, expires_at = CASE WHEN ends THEN until END,
+		given_up_at = CASE WHEN NOT ends THEN until END
 	WHERE x.tenant = mark.tenant AND x.scope = mark.scope AND x.key = mark.key
 		AND x.phase = 'sql' AND x.status = 'processing' AND x.attempt = mark.attempt;
 	IF NOT FOUND THEN PERFORM pawl.unheld(tenant, scope, key, attempt, status); END IF;
@@ -180,7 +137,7 @@ COMMENT ON FUNCTION pawl.mark IS 'Internal: writes what an attempt came to, if i
 
 CREATE FUNCTION pawl.succeed(
 	scope text, key text, attempt int, body json DEFAULT '{}', code int DEFAULT 200,
-	replay interval DEFAULT '24 hours', tenant text DEFAULT 'default') RETURNS void LANGUAGE plpgsql AS $$
+	replay interval DEFAULT NULL, tenant text DEFAULT 'default') RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(json_typeof(body) <> 'object' OR code NOT BETWEEN 200 AND 299 OR code = 202, true) THEN
 		RAISE EXCEPTION 'the answer is not a JSON object with a code that says that it is done' USING ERRCODE = '22023';
@@ -191,10 +148,12 @@ COMMENT ON FUNCTION pawl.succeed IS 'Ends a claimed command with an answer, whic
 
 CREATE FUNCTION pawl.fail(
 	scope text, key text, attempt int, message text, final boolean DEFAULT false,
-	replay interval DEFAULT '24 hours', tenant text DEFAULT 'default') RETURNS void LANGUAGE plpgsql AS $$
+	replay interval DEFAULT NULL, tenant text DEFAULT 'default') RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(message, '') = '' THEN
 		RAISE EXCEPTION 'the failure has no message' USING ERRCODE = '22023';
+	ELSIF final IS NULL THEN
+		RAISE EXCEPTION 'it is not said whether the failure is final' USING ERRCODE = '22023';
 	ELSIF final THEN
 		PERFORM pawl.mark(tenant, scope, key, attempt, 'failed_final', 409, format(
 			'{"type":"https://github.com/pawlhq/pawl/blob/main/docs/errors.md#guard_refused",'
@@ -206,35 +165,48 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pawl.fail IS 'Gives a claimed command back for another attempt, or ends it for good: then every later claim gets P4030, and a caller of the engine guard_refused. Else P4011.';
 
+-- A message that comes in is a command: its scope is "inbox:" and the consumer,
+-- its key the sender's id, its fingerprint the hash of its body.
 CREATE FUNCTION pawl.consume(
 	consumer text, message text, hash bytea, keep interval DEFAULT '30 days', tenant text DEFAULT 'default') RETURNS boolean
-LANGUAGE plpgsql SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
-DECLARE known bytea;
+DECLARE
+	c      pawl.command;
+	inbox  text := 'inbox:' || consume.consumer;
+	moment timestamptz := clock_timestamp();
 BEGIN
 	PERFORM pawl.check_text('tenant', consume.tenant, 64, '22023');
-	PERFORM pawl.check_text('consumer', consume.consumer, 255, 'P4000');
+	PERFORM pawl.check_text('consumer', consume.consumer, 249, 'P4000');
 	PERFORM pawl.check_text('message id', consume.message, 255, 'P4001');
 	PERFORM pawl.check_hash(consume.hash);
 	IF coalesce(consume.keep <= interval '0', true) THEN
 		RAISE EXCEPTION 'the time to keep the message in mind is missing or already over' USING ERRCODE = '22023';
 	END IF;
 	LOOP
-		INSERT INTO pawl.inbox (tenant, consumer, message, hash, consumed_at, expires_at)
-		VALUES (consume.tenant, consume.consumer, consume.message, consume.hash, clock_timestamp(), clock_timestamp() + consume.keep) ON CONFLICT DO NOTHING;
+		INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body,
+			created_at, finished_at, expires_at, forget_at)
+		VALUES (consume.tenant, inbox, consume.message, consume.hash, 'succeeded', '', '', '00000000-0000-0000-0000-000000000000',
+			inbox, 200, '{}', moment, moment, moment + consume.keep, moment + consume.keep)
+		ON CONFLICT DO NOTHING;
 		IF FOUND THEN RETURN true; END IF;
-		SELECT x.hash INTO known FROM pawl.inbox AS x WHERE x.tenant = consume.tenant AND x.consumer = consume.consumer AND x.message = consume.message;
+		SELECT * INTO c FROM pawl.command AS x WHERE x.tenant = consume.tenant AND x.scope = inbox AND x.key = consume.message;
 		EXIT WHEN FOUND; -- else it was purged since
 	END LOOP;
-	IF known <> consume.hash THEN
+	IF c.fingerprint <> consume.hash THEN
 		RAISE EXCEPTION 'the message id was used with another payload' USING ERRCODE = 'P4050', DETAIL = format('consumer %s, message %s',
 			to_json(consume.consumer), to_json(consume.message)), HINT = 'The sender has given two messages one id: a person should look.';
+	ELSIF c.phase = 'sql' THEN
+		RAISE EXCEPTION 'the message is being worked on' USING ERRCODE = 'P4029', HINT = 'Ask again later.';
+	ELSIF c.status = 'failed_final' THEN
+		RAISE EXCEPTION 'what the message asked for has failed for good' USING ERRCODE = 'P4030', DETAIL = c.body,
+			HINT = 'A person should look.';
 	END IF;
 	RETURN false;
 END $$;
-COMMENT ON FUNCTION pawl.consume IS 'True once per consumer and message: do what it asks in this transaction. False: that was done. Else P4000, P4001, P4003, P4050.';
+COMMENT ON FUNCTION pawl.consume IS 'True once per consumer and message: do what it asks in this transaction. False: that was done, here or by the engine. Else P4000, P4001, P4003, P4029, P4030, P4050.';
 
-CREATE FUNCTION pawl.lock_key(resource text, tenant text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE FUNCTION pawl.lock_key(resource text, tenant text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM pawl.check_text('tenant', tenant, 64, '22023');
 	PERFORM pawl.check_text('resource', resource, 255, '22023');
@@ -243,37 +215,16 @@ END $$;
 COMMENT ON FUNCTION pawl.lock_key IS 'Internal: the number of the advisory lock of a resource. Its text has the name of the schema.';
 
 CREATE FUNCTION pawl.lock(resource text, tenant text DEFAULT 'default') RETURNS void
-LANGUAGE sql AS $$ SELECT pg_advisory_xact_lock(pawl.lock_key(resource, tenant)) $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$ SELECT pg_advisory_xact_lock(pawl.lock_key(resource, tenant)) $$;
 COMMENT ON FUNCTION pawl.lock IS 'Waits for the lock of a resource that no row stands for, and holds it until the transaction ends.';
 
 CREATE FUNCTION pawl.try_lock(resource text, tenant text DEFAULT 'default') RETURNS boolean
-LANGUAGE sql AS $$ SELECT pg_try_advisory_xact_lock(pawl.lock_key(resource, tenant)) $$;
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$ SELECT pg_try_advisory_xact_lock(pawl.lock_key(resource, tenant)) $$;
 COMMENT ON FUNCTION pawl.try_lock IS 'As lock, but says false instead of waiting.';
-
-CREATE FUNCTION pawl.purge(batch int DEFAULT 1000, tombstone interval DEFAULT '30 days') RETURNS bigint
-LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
-DECLARE
-	moment   timestamptz := clock_timestamp();
-	before   timestamptz := moment - tombstone;
-	commands bigint;
-	messages bigint;
-BEGIN
-	IF coalesce(batch < 1 OR tombstone < interval '0', true) THEN
-		RAISE EXCEPTION 'the batch is not a positive number, or the time of the tombstones is negative' USING ERRCODE = '22023';
-	END IF;
-	DELETE FROM pawl.command WHERE ctid = ANY (ARRAY(
-		SELECT x.ctid FROM pawl.command AS x WHERE x.expires_at < before AND x.phase IS NULL ORDER BY x.expires_at LIMIT batch FOR UPDATE SKIP LOCKED));
-	GET DIAGNOSTICS commands = ROW_COUNT;
-	DELETE FROM pawl.inbox WHERE ctid = ANY (ARRAY(
-		SELECT x.ctid FROM pawl.inbox AS x WHERE x.expires_at < moment ORDER BY x.expires_at LIMIT batch FOR UPDATE SKIP LOCKED));
-	GET DIAGNOSTICS messages = ROW_COUNT;
-	RETURN commands + messages;
-END $$;
-COMMENT ON FUNCTION pawl.purge IS 'Deletes finished commands whose answer expired longer ago than the tombstone lasts, and messages past their time: at most batch of each, the oldest first, none that somebody has locked. Returns how many.';
 
 -- The rest lets a SQL caller make a transition, and meet the engine on one key.
 
-CREATE FUNCTION pawl.canonical_number(given numeric) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+CREATE FUNCTION pawl.canonical_number(given numeric) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	whole  text := split_part(trim_scale(abs(given))::text, '.', 1);
 	rest   text := split_part(trim_scale(abs(given))::text, '.', 2);
@@ -296,7 +247,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pawl.canonical_number IS 'Internal: a number as RFC 8785 writes it. It refuses those that a double may not keep digit for digit.';
 
-CREATE FUNCTION pawl.canonical(document jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+CREATE FUNCTION pawl.canonical(document jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	CASE jsonb_typeof(document)
 	WHEN 'object' THEN
@@ -316,14 +267,14 @@ COMMENT ON FUNCTION pawl.canonical IS 'The document as RFC 8785 writes it: two d
 
 CREATE FUNCTION pawl.fingerprint(
 	workflow text, transition text, payload jsonb DEFAULT '{}', instance uuid DEFAULT NULL,
-	actor text DEFAULT 'local', if_version bigint DEFAULT 0) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+	actor text DEFAULT 'local', if_version bigint DEFAULT 0) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT sha256(convert_to('{"actor":' || to_json(actor) || ',"if_version":' || if_version || ',"instance":' || coalesce(to_json(instance)::text, 'null')
 		|| ',"payload":' || pawl.canonical(payload) || ',"transition":' || to_json(transition) || ',"workflow":' || to_json(workflow) || '}', 'UTF8'))
 $$;
 COMMENT ON FUNCTION pawl.fingerprint IS 'The hash by which the engine knows this request, so that its callers and those of SQL can use one key. The instance is NULL for a creation.';
 
 CREATE FUNCTION pawl.instance_id(workflow text, business_key text, tenant text DEFAULT 'default') RETURNS uuid
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT encode(set_byte(set_byte(h.id, 6, get_byte(h.id, 6) & 15 | 128), 8, get_byte(h.id, 8) & 63 | 128), 'hex')::uuid
 	FROM (SELECT substr(sha256(convert_to(format('%s:%s%s:%s%s:%s', octet_length(tenant), tenant, octet_length(workflow), workflow,
 		octet_length(business_key), business_key), 'UTF8')), 1, 16) AS id) AS h
@@ -333,7 +284,7 @@ COMMENT ON FUNCTION pawl.instance_id IS 'The id of the instance that has a busin
 -- The label is in two parts, so that it is the same in a schema of another name.
 CREATE FUNCTION pawl.link(
 	previous bytea, instance uuid, version bigint, moment timestamptz, payload json, data json, VARIADIC fields text[]) RETURNS bytea
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT sha256(convert_to('pawl' || '.audit.1', 'UTF8') || previous || uuid_send(instance) || int8send(version)
 		|| int8send((extract(epoch FROM moment) * 1000000)::bigint)
 		|| sha256(convert_to(payload::text, 'UTF8')) || sha256(convert_to(data::text, 'UTF8'))
@@ -345,7 +296,7 @@ COMMENT ON FUNCTION pawl.link IS 'Internal: the hash of an audit row that follow
 -- What the declaration says about a transition, to a caller that cannot run the
 -- workflow's code. It refuses what only the engine can do.
 CREATE FUNCTION pawl.declared(
-	spec jsonb, transition text, before text, after text, business_key text) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
+	spec jsonb, transition text, before text, after text, business_key text) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	workflow text := format('version %s of workflow "%s"', spec ->> 'version', spec ->> 'name');
 	step     jsonb;
@@ -378,7 +329,7 @@ COMMENT ON FUNCTION pawl.declared IS 'Internal: refuses a transition that a defi
 CREATE FUNCTION pawl.transition(
 	scope text, key text, attempt int, version bigint, state text, data json, payload json DEFAULT '{}', result json DEFAULT NULL,
 	business_key text DEFAULT NULL, attributes jsonb DEFAULT NULL, reason text DEFAULT NULL, events json DEFAULT '[]',
-	replay interval DEFAULT '24 hours', tenant text DEFAULT 'default') RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
+	replay interval DEFAULT NULL, tenant text DEFAULT 'default') RETURNS json LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	c      pawl.command;
@@ -440,6 +391,7 @@ BEGIN
 	PERFORM pawl.mark(transition.tenant, transition.scope, transition.key, transition.attempt, 'succeeded',
 		CASE transition.version WHEN 0 THEN 201 ELSE 200 END, body, NULL, transition.replay, i.id, transition.version + 1);
 	-- The trigger on the audit row gives both their position, so that row comes last.
+	PERFORM pawl.make_partition('outbox', moment);
 	place := nextval('pawl.provisional');
 	INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
 	SELECT transition.tenant, place, e.type, e.ordinal, c.workflow, i.id, transition.version + 1, c.transition, transition.state, moment, e.payload
