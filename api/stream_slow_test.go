@@ -193,6 +193,14 @@ func (s *server) outage() (restore func()) {
 	}
 	alter := "ALTER DATABASE " + pgx.Identifier{name}.Sanitize() + " ALLOW_CONNECTIONS "
 	run(alter + "false")
+	eventually(s.t, func() bool { // who was connecting at that moment has a lock on the database, until it can be seen
+		var coming bool
+		if err := admin.QueryRow(s.t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND classid = 'pg_database'::regclass
+			AND objid = (SELECT oid FROM pg_database WHERE datname = $1))`, name).Scan(&coming); err != nil {
+			s.t.Fatal(err)
+		}
+		return !coming
+	})
 	run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1`, name)
 	return func() { run(alter + "true") }
 }
