@@ -19,7 +19,7 @@ SELECT 'default', 'order:' || i.id, k.key, decode(repeat('00', 32), 'hex'), k.st
 	7, '{}', now() - interval '90 minutes', k.run_at, k.node, k.claimed, k.until, k.stuck, k.failure
 FROM (SELECT id FROM pawl.instance LIMIT 1) AS i, (VALUES
 	('asked', 'failed_retryable', NULL::timestamptz, NULL, NULL::timestamptz, NULL::timestamptz, 'ask_person', E'nobody knows\nwhether it was charged'),
-	('late', 'pending', now() - interval '3 minutes', NULL, NULL, NULL, NULL, NULL),
+	('late', 'pending', now() - interval '3 hours', NULL, NULL, NULL, NULL, NULL),
 	('stale', 'processing', NULL, 'gone-1-2', now(), now() - interval '50 hours', NULL, NULL)) AS k(key, status, run_at, node, claimed, until, stuck, failure)`)
 	return p
 }
@@ -36,7 +36,7 @@ failed_final                0  -                     -
 expired                     0  -                     -
 of those in flight:            (a time in UTC)       2h0m
   scheduled                 0  -                     -
-  due                       1  (a time in UTC)       3m0s
+  due                       1  (a time in UTC)       3h0m
   stale                     1  (a time in UTC)       2d2h
   stuck                     1  -                     -
   5 attempts or more        3  -                     -
