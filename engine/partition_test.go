@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -74,6 +75,56 @@ func TestAClockThatSkipsMakesThePartitionsThatItNeeds(t *testing.T) {
 	}
 	if v, err := nodes[0].Verify(t.Context(), transitions.DefaultTenant, [16]byte{}); err != nil || len(v.Broken) > 0 {
 		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// Two callers need a partition that is missing, each in a transaction of its own, and
+// one wants what the other has locked. Nobody who has locked rows waits for the
+// partition, so they cannot wait for each other.
+func TestCallersWhoNeedAPartitionDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	var later atomic.Bool
+	e := newEngine(t, pool, func(c *engine.Config) {
+		c.Now = func() time.Time {
+			if later.Load() {
+				return noon.AddDate(1, 0, 0)
+			}
+			return noon
+		}
+	})
+	submit(t, e, applied("L-1", 100))
+	submit(t, e, applied("L-2", 100))
+	later.Store(true)
+	const lock = "SELECT FROM pawl.instance WHERE business_key = $1 FOR NO KEY UPDATE"
+	ann, bob := begin(t, pool), begin(t, pool)
+	submitTx(t, e, ann, on("pay", "L-1", "ann's", 1, "")) // makes the partition
+	if _, err := bob.Exec(t.Context(), lock, "L-2"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := e.SubmitTx(t.Context(), ann, on("pay", "L-2", "ann's", 1, ""))
+		done <- err
+	}()
+	pgtest.WaitBlockedPID(t, pool, ann.Conn().PgConn().PID())
+	for range 2 { // his transaction can still be used
+		_, err := e.SubmitTx(t.Context(), bob, on("pay", "L-2", "bob's", 1, ""))
+		wantCode(t, err, workflow.Locked)
+	}
+	if n := query[int](t, pool, "SELECT count(*)::int FROM pg_locks WHERE NOT granted AND relation = 'pawl.outbox'::regclass"); n != 0 {
+		t.Errorf("%d wait for the table", n)
+	}
+	rollback(t, bob)
+	if err := <-done; err != nil {
+		t.Errorf("who made the partition: %v", err)
+	}
+	commitTx(t, ann)
+	bob = begin(t, pool)
+	submitTx(t, e, bob, on("pay", "L-2", "bob's", 1, ""))
+	commitTx(t, bob)
+	if n := query[int](t, pool, "SELECT count(*)::int FROM pawl.audit WHERE transition = 'pay' AND position > 0"); n != 3 {
+		t.Errorf("%d payments", n)
 	}
 }
 

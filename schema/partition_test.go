@@ -3,11 +3,14 @@ package schema_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
 )
 
 // event inserts an event. Parameters: position, time.
@@ -95,6 +98,38 @@ func TestAPartitionIsMadeWhileEventsAreReadAndWritten(t *testing.T) {
 	exec(t, writer, "SELECT FROM pawl.definition") // with a lock that is new to it, a session hears of what others made
 	exec(t, writer, event, 3, "2044-01-01")
 	commit(t, writer)
+}
+
+// Who holds rows does not wait for a partition that another transaction makes, which
+// may want those rows: he is told to try again.
+func TestTransitionsAndPurgesDoNotWaitForAPartition(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	started(t, pool, func(c *engine.Config) { c.Retention.Off = true }) // which would make them again
+	exec(t, pool, `INSERT INTO pawl.horizon (workflow, replay, history) VALUES ('w', '1 day', true)`)
+	finished(t, pool, "s", 3, "-1 hour")
+	for _, parent := range []string{"outbox", "command_history"} {
+		for _, p := range partitions(t, pool, parent) {
+			exec(t, pool, "DROP TABLE pawl."+strings.Fields(p)[0])
+		}
+	}
+	for parent, sql := range map[string]string{
+		"outbox": `SELECT pawl.transition('new', 'k', c.attempt, 0, 'placed', '{}', '{}', business_key => 'b')
+			FROM pawl.claim('new', 'k', sha256('x'), 'order', 'place', pawl.instance_id('order', 'b')) AS c`,
+		"command_history": "SELECT pawl.purge()",
+	} {
+		first, second := begin(t, pool), begin(t, pool)
+		exec(t, first, "SELECT pawl.make_partition($1, now())", parent)
+		_, err := second.Exec(t.Context(), sql)
+		if e := raised(t, err, "55P03"); !strings.Contains(e.Message, parent) || e.Hint == "" {
+			t.Errorf("%s: %s, %s", parent, e.Message, e.Hint)
+		}
+		if err := second.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		commit(t, first)
+		exec(t, pool, sql)
+	}
 }
 
 func TestPartitionsBeginWithTheTenantAndHaveAKeyOfTheirOwn(t *testing.T) {

@@ -89,7 +89,7 @@ func (r *runner) makePartition(ctx context.Context, at time.Time, missed error) 
 				return err
 			}
 		}
-		_, err := tx.Exec(ctx, r.p.stmts.Partition, pgx.QueryExecModeExec, at)
+		_, err := tx.Exec(ctx, r.p.stmts.Partition, pgx.QueryExecModeExec, at, true)
 		return err
 	})
 	if err != nil {

@@ -30,7 +30,9 @@ type Statements struct {
 	// Of a group of one, with scalars.
 	Read, CreateOne, ChangeOne, RefuseOne rows.Statement
 
-	// Partition makes the partition of the outbox for a time, its only parameter.
+	// Partition makes the partition of the outbox for a time. Parameters: the time,
+	// whether to wait for somebody else who makes one, which nobody may who holds locks
+	// on rows.
 	Partition string
 }
 
@@ -57,7 +59,7 @@ func NewStatements(in func(sql string) string) *Statements {
 		LockWaiting: lockStatement("FOR NO KEY UPDATE"),
 		Lookup:      lookupStatement(),
 		Read:        readStatement(),
-		Partition:   in("SELECT pawl.make_partition('outbox', $1)"),
+		Partition:   in("SELECT pawl.make_partition('outbox', $1, $2)"),
 	}
 	s.Create = build(func(b *rows.Builder) { insertInstances(b, true) })
 	s.Change = build(changeMany)

@@ -78,9 +78,16 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 		if r == unmade {
 			// Here, because the caller's transaction may have a lock already with
 			// which it would not hear of what others make.
-			_, makeErr := tx.Exec(ctx, p.stmts.Partition, pgx.QueryExecModeExec, g.now)
+			makeErr := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) error {
+				_, err := point.Exec(ctx, p.stmts.Partition, pgx.QueryExecModeExec, g.now, false)
+				return err
+			})
 			if r = again; makeErr != nil {
 				r, err = p.react(makeErr), fmt.Errorf("make a partition of the outbox: %w", makeErr)
+			}
+			if r == blocked {
+				err = &workflow.Error{Code: workflow.Locked, Cause: err,
+					Message: "another transaction makes room for this week's events until it ends; try again with the same key"}
 			}
 		}
 		if r != again || try >= 3 {

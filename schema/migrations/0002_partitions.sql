@@ -42,8 +42,10 @@ COMMENT ON COLUMN pawl.command_history.expired_at IS 'Until when the answer was 
 -- reads or writes has to wait: attaching takes no lock on the parent that excludes
 -- them. Whether there is one already is asked of the catalog as it is now, not as
 -- a transaction of the caller's saw it first.
+-- The lock is held until the transaction ends. Who holds locks on rows must not wait
+-- for it: its holder may want one of those.
 -- Its bounds are written as text, which must not depend on the session's settings.
-CREATE FUNCTION pawl.make_partition(parent text, moment timestamptz) RETURNS boolean
+CREATE FUNCTION pawl.make_partition(parent text, moment timestamptz, waits boolean DEFAULT true) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO' AS $$
 DECLARE
 	unit   text := CASE parent WHEN 'outbox' THEN 'week' WHEN 'command_history' THEN 'month' END;
@@ -63,7 +65,12 @@ BEGIN
 		RAISE EXCEPTION '% is more than a year away', moment USING ERRCODE = '22023', HINT = 'The owner of the tables can make its partition.';
 	END IF;
 	-- The lock that attaching takes. With it the session hears of what others made.
-	EXECUTE format('LOCK TABLE pawl.%I IN SHARE UPDATE EXCLUSIVE MODE', parent);
+	BEGIN
+		EXECUTE format('LOCK TABLE pawl.%I IN SHARE UPDATE EXCLUSIVE MODE', parent) || CASE WHEN waits THEN '' ELSE ' NOWAIT' END;
+	EXCEPTION WHEN lock_not_available THEN
+		RAISE EXCEPTION 'another transaction is making a partition of "%", or removing one', parent USING ERRCODE = '55P03',
+			HINT = 'Begin another transaction, and try again.';
+	END;
 	root := pg_partition_root(to_regclass(format('pawl.%I', name)));
 	IF root = to_regclass(format('pawl.%I', parent)) THEN
 		RETURN false; -- somebody else was first
@@ -80,7 +87,7 @@ BEGIN
 		begins AT TIME ZONE 'UTC', (begins + ('1 ' || unit)::interval) AT TIME ZONE 'UTC');
 	RETURN true;
 END $$;
-COMMENT ON FUNCTION pawl.make_partition IS 'Makes the partition of outbox or command_history that a moment is in, by the right of the tables'' owner; for others of up to a year from now. False: it is there.';
+COMMENT ON FUNCTION pawl.make_partition IS 'Makes the partition of outbox or command_history that a moment is in, by the right of the tables'' owner; for others of up to a year from now. False: it is there. Who holds locks on rows must not wait for others who make one: 55P03.';
 REVOKE EXECUTE ON FUNCTION pawl.make_partition FROM PUBLIC;
 
 CREATE FUNCTION pawl.make_partitions(since timestamptz DEFAULT clock_timestamp(), until timestamptz DEFAULT NULL) RETURNS int

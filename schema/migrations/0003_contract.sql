@@ -391,7 +391,7 @@ BEGIN
 	PERFORM pawl.mark(transition.tenant, transition.scope, transition.key, transition.attempt, 'succeeded',
 		CASE transition.version WHEN 0 THEN 201 ELSE 200 END, body, NULL, transition.replay, i.id, transition.version + 1);
 	-- The trigger on the audit row gives both their position, so that row comes last.
-	PERFORM pawl.make_partition('outbox', moment);
+	PERFORM pawl.make_partition('outbox', moment, waits => false);
 	place := nextval('pawl.provisional');
 	INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
 	SELECT transition.tenant, place, e.type, e.ordinal, c.workflow, i.id, transition.version + 1, c.transition, transition.state, moment, e.payload

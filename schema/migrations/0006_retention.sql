@@ -47,7 +47,7 @@ BEGIN
 	IF cardinality(due) > 0 THEN
 		FOR month IN SELECT DISTINCT date_trunc('month', c.expires_at, 'UTC') FROM pawl.command AS c JOIN pawl.horizon AS h ON h.workflow = c.workflow
 				WHERE c.ctid = ANY (due) AND c.status <> 'expired' AND h.history LOOP
-			PERFORM pawl.make_partition('command_history', month);
+			PERFORM pawl.make_partition('command_history', month, waits => false);
 		END LOOP;
 		WITH past AS MATERIALIZED (
 			SELECT c.ctid AS place, c.*, c.status <> 'expired' AS answer, c.status <> 'expired' AND coalesce(h.history, false) AS wanted,
