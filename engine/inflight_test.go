@@ -43,6 +43,66 @@ func with(w workflow.Source) func(*engine.Config) {
 	return func(c *engine.Config) { c.Workflows = []workflow.Source{w} }
 }
 
+// Nobody knows what the first attempt did, and a person has it tried again. That the
+// second one did nothing does not say that the first did not: its effect is undone.
+func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
+	t.Parallel()
+	var attempts atomic.Int64
+	undone := make(chan string, 10)
+	w := workflow.Define("parcel", 1,
+		workflow.Start("pack", "packed", func(*workflow.Call, *parcel, workflow.None) error { return nil }),
+		workflow.Do("send", workflow.From("packed"), "sending", "sent",
+			func(context.Context, *workflow.Attempt, parcel, workflow.None) (track, error) {
+				if attempts.Add(1) == 1 {
+					return track{}, errors.New("the connection was lost")
+				}
+				return track{}, workflow.Final(errors.New("no such address"))
+			},
+			func(*workflow.Call, *parcel, track) error { return nil }).
+			OrElse("packed", func(*workflow.Call, *parcel, workflow.Failure) error { return nil }).
+			AskPerson().
+			Undo(func(_ context.Context, a *workflow.Attempt, _ parcel, _ workflow.None, result *track) error {
+				if result != nil {
+					return errors.New("there is a result")
+				}
+				undone <- a.Key
+				return nil
+			}),
+	).Final("sent")
+	e := newEngine(t, database(t), with(w))
+	r, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := e.Submit(t.Context(), transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: r.Instance})
+	if err != nil || !accepted.InFlight() {
+		t.Fatalf("%+v, %v", accepted, err)
+	}
+	scope := accepted.Record.Scope
+	eventually(t, "it waits for a person", func() bool {
+		c, err := e.Command(t.Context(), "", scope, "2")
+		return err == nil && c.Stuck == transitions.StuckUnknown
+	})
+	o := transitions.Operation{Action: transitions.Retry, Target: transitions.Bond{Scope: scope, Key: "2"}}
+	if r, err := e.Operate(t.Context(), transitions.Command{Key: "op", Actor: "ann"}, o); err != nil || r.Refused() {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if end, err := e.Await(t.Context(), "", scope, "2"); err != nil || end.Status != 409 {
+		t.Errorf("%+v, %v", end, err)
+	}
+	select {
+	case key := <-undone:
+		if key != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: scope, Key: "2"}) {
+			t.Errorf("undone is %s", key)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it is not undone")
+	}
+	if n := attempts.Load(); n != 2 {
+		t.Errorf("%d attempts", n)
+	}
+}
+
 func TestAnActivityIsDoneAndItsEndAwaited(t *testing.T) {
 	var attempts atomic.Int64
 	e := newEngine(t, database(t), with(parcels(func(_ context.Context, a *workflow.Attempt) (track, error) {

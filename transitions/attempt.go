@@ -146,7 +146,13 @@ func (f *InFlight) doubtful() bool { return f.Unsure || f.TakenFrom != "" }
 
 // earlier reports whether an attempt before this one may have had its effect. A
 // claim that was given back without an attempt has none.
-func (f *InFlight) earlier() bool { return f.Failures > 0 || f.doubtful() }
+func (f *InFlight) earlier() bool {
+	if f.Failures > 0 || f.doubtful() {
+		return true
+	}
+	asked, err := f.Asked()
+	return err == nil && asked.Tried
+}
 
 // checks is how many times its attempts a command has in all, where it is known
 // how to check: those past its attempts only ask whether it has happened.

@@ -58,6 +58,10 @@ type Request struct {
 	Replay    int64 `json:"replay_ns,omitzero"`
 	Tombstone int64 `json:"tombstone_ns,omitzero"`
 
+	// Tried says that a person has it tried again, so that an attempt of before may
+	// have had its effect, although none is counted any more.
+	Tried bool `json:"tried,omitzero"`
+
 	// Of an undo: the effect's key, and its result where that is known.
 	Effect string         `json:"effect,omitempty"`
 	Result jsontext.Value `json:"result,omitzero"`

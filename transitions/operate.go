@@ -156,7 +156,8 @@ func (p *Prepared) note(w *workflow.Workflow, inst *Instance, name string, now t
 	return d
 }
 
-// retry lets a stuck command begin again with all its attempts.
+// retry lets a stuck command begin again with all its attempts. That one of before
+// may have had its effect is kept in mind.
 func retry(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) Decision {
 	stuck := p.Operation.Stuck
 	d := p.noteIfThere(w, inst, stuck.Transition+".retried", now)
@@ -166,6 +167,10 @@ func retry(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) Dec
 	d.Target = p.target()
 	d.Target.Status, d.Target.Version = Pending, stuck.Version
 	d.Target.Flight = &Flight{Phase: stuck.Phase, RunAt: now, Request: stuck.Request}
+	if asked, err := stuck.Flight(p.Tenant).Asked(); err == nil && stuck.Phase == Working {
+		asked.Tried = true
+		d.Target.Flight.Request = asked.encode()
+	}
 	return p.done(d, now)
 }
 
