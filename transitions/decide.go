@@ -194,6 +194,11 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *Instance,
 	if err != nil {
 		return unwilling(err, inst)
 	}
+	if step.Work != nil && w.UndoneByOthers(step.Name) {
+		if full := inst.Links.full(); full != nil {
+			return unwilling(full, inst)
+		}
+	}
 	c := change{p: p, w: w, step: step, inst: inst, out: out, name: step.Name, payload: p.Canonical, now: now}
 	if step.Work != nil {
 		c.name += accepted

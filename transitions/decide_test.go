@@ -89,8 +89,12 @@ func TestDecideYieldsEveryRefusalOfTheTable(t *testing.T) {
 func refusalsInFlight(t testing.TB) map[workflow.Code]Decision {
 	t.Helper()
 	l := newLife(t)
+	rich := newLife(t)
+	rich.inst.Links.Effects = make([]Effect, MaxEffects)
+	_, full := rich.decide(rich.command("book", `{}`))
 	f := l.accept("book", `{}`)
 	return map[workflow.Code]Decision{
+		workflow.TooManyEffects:   full,
 		workflow.ActivityFailed:   l.end(f, failure(workflow.FailureError, "no seats", false)),
 		workflow.CommandCancelled: l.end(f, failure(workflow.FailureCancelled, "cancelled by ann", false)),
 		workflow.CommandAbandoned: l.end(f, failure(workflow.FailureUntaken, "nobody took it", false)),

@@ -219,7 +219,9 @@ type Links struct {
 	// InFlight is the command that brought the instance into an in-between state,
 	// and whose outcome takes it on.
 	InFlight *Bond `json:"in_flight,omitempty"`
-	// Effects are what a later failure undoes, in the order of their completion.
+	// Effects are what a later failure undoes, in the order of their completion. With
+	// MaxEffects of them, or once their payloads and results have MaxEffectBytes, no
+	// other activity is begun whose effect would be one.
 	Effects []Effect `json:"effects,omitempty"`
 	Parent  *Parent  `json:"parent,omitempty"`
 }
@@ -229,6 +231,25 @@ type Bond struct {
 	Transition string `json:"transition"`
 	Scope      string `json:"scope"`
 	Key        string `json:"key"`
+}
+
+// The bounds of Links.Effects.
+const (
+	MaxEffects     = 1000
+	MaxEffectBytes = 1 << 20
+)
+
+// full refuses to begin what would be one more effect to remember.
+func (l *Links) full() *workflow.Error {
+	size := 0
+	for i := range l.Effects {
+		size += len(l.Effects[i].Payload) + len(l.Effects[i].Result)
+	}
+	if len(l.Effects) < MaxEffects && size < MaxEffectBytes {
+		return nil
+	}
+	return workflow.Errorf(workflow.TooManyEffects, "the instance keeps %d effects of %d bytes together, which a later failure would undo; %d, or %d bytes, are the most",
+		len(l.Effects), size, MaxEffects, MaxEffectBytes)
 }
 
 // Effect is an activity that was done and can be undone.

@@ -53,6 +53,49 @@ func TestASuccessUndoesNothingAndOnlyWhatOthersUndoIsRemembered(t *testing.T) {
 	}
 }
 
+// What an instance keeps to be undone has a bound, which is asked before the effect
+// happens. What nothing undoes has none.
+func TestWhatIsKeptToBeUndoneIsBounded(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	begin := func(transition string, kept ...Effect) Decision {
+		l.inst.Links.Effects = kept
+		_, d := l.decide(l.command(transition, `{}`))
+		return d
+	}
+	kept := make([]Effect, MaxEffects)
+	large := Effect{Payload: make([]byte, MaxEffectBytes/2), Result: make([]byte, MaxEffectBytes/2)}
+	almost := Effect{Payload: large.Payload, Result: large.Result[1:]}
+	for name, c := range map[string]struct {
+		kept []Effect
+		want workflow.Code
+	}{
+		"none": {nil, ""}, "almost all": {kept[1:], ""}, "all": {kept, workflow.TooManyEffects},
+		"almost too large": {[]Effect{almost}, ""}, "too large": {[]Effect{large}, workflow.TooManyEffects},
+	} {
+		d := begin("book", c.kept...)
+		if workflow.CodeOf(asErr(d.Err)) != c.want || (d.After == nil) != (c.want != "") {
+			t.Errorf("%s: %v", name, d.Err)
+		}
+		if c.want != "" && (!d.Stored || d.Code != 409 || d.Status != FailedFinal) {
+			t.Errorf("%s: it is answered %d, %s", name, d.Code, d.Body)
+		}
+	}
+	l.inst.Links.Effects = nil
+	l.worked("book", `{}`)
+	if d := begin("pay", kept...); d.Err != nil {
+		t.Errorf("what nothing undoes: %v", d.Err)
+	}
+}
+
+// asErr is an error that may be nil.
+func asErr(e *workflow.Error) error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
 // Two futures of one past must not write into the same memory.
 func TestTheEffectsOfAnEarlierDecisionStay(t *testing.T) {
 	t.Parallel()

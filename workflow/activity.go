@@ -150,7 +150,10 @@ func (a *Activity[D, P, R]) Check(check func(ctx context.Context, a *Attempt, da
 }
 
 // Undoes says that, when this work has failed for good, what the named
-// activities did earlier on the same instance is undone.
+// activities did earlier on the same instance is undone. The instance keeps what is
+// needed for that, the payload and the result of each: of up to 1000, and no other
+// is begun once they have a megabyte together. A command that would be one more is
+// refused with [TooManyEffects].
 func (a *Activity[D, P, R]) Undoes(transitions ...string) *Activity[D, P, R] {
 	a.spec.Undoes = append(a.spec.Undoes, transitions...)
 	return a

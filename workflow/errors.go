@@ -48,6 +48,7 @@ const (
 	CommandCancelled  Code = "command_cancelled"
 	CommandAbandoned  Code = "command_abandoned"
 	NotStuck          Code = "command_not_stuck"
+	TooManyEffects    Code = "too_many_effects"
 
 	// The key is spoken for.
 	KeyReused  Code = "idempotency_key_reused"
