@@ -1,6 +1,7 @@
 package transitions
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -100,14 +101,15 @@ func (r Result) stored() []byte {
 
 // WithPosition returns a stored body with the position in it. The position is
 // the last member, so that the stored bytes are a prefix of the answer's and
-// every replay is byte-identical. Position 0 adds nothing.
+// every replay is byte-identical. Position 0 adds nothing. Several callers may
+// get the same bytes, so nobody can append to them in place.
 func WithPosition(body []byte, position int64) []byte {
 	if position == 0 || len(body) == 0 {
-		return body
+		return slices.Clip(body)
 	}
 	out := make([]byte, 0, len(body)+32)
 	out = append(out, body[:len(body)-1]...)
 	out = append(out, `,"position":`...)
 	out = strconv.AppendInt(out, position, 10)
-	return append(out, '}')
+	return slices.Clip(append(out, '}'))
 }

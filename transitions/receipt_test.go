@@ -52,12 +52,14 @@ func TestBodiesGolden(t *testing.T) {
 
 func TestWithPositionAddsTheLastMember(t *testing.T) {
 	t.Parallel()
-	body := []byte(`{"version":1}`)
+	body := append(make([]byte, 0, 100), `{"version":1}`...)
 	for position, want := range map[int64]string{
 		0: `{"version":1}`, 1: `{"version":1,"position":1}`, 1<<63 - 1: `{"version":1,"position":9223372036854775807}`,
 	} {
 		if got := WithPosition(body, position); string(got) != want {
 			t.Errorf("%d: got %s, want %s", position, got, want)
+		} else if cap(got) > len(got) {
+			t.Errorf("%d: who appends to it writes where others do", position)
 		}
 	}
 	if got := WithPosition(nil, 7); got != nil {

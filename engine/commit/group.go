@@ -288,11 +288,11 @@ func (g *group) answers() {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			d := &o.decision
-			o.receipt = transitions.Receipt{Status: d.Code, Instance: o.p.Instance, Version: d.Entry.Version, Body: d.Body}
+			o.receipt = transitions.Receipt{Status: d.Code, Instance: o.p.Instance, Version: d.Entry.Version}
 			if o.step > 0 && t.head > 0 {
 				o.receipt.Position = t.head - int64(len(t.steps)) + int64(o.step)
-				o.receipt.Body = transitions.WithPosition(d.Body, o.receipt.Position)
 			}
+			o.receipt.Body = transitions.WithPosition(d.Body, o.receipt.Position)
 			if d.Flight != nil {
 				o.receipt.Record = g.recordOf(o)
 			}

@@ -168,7 +168,7 @@ func TestRunSeesWhatATargetDoesWrong(t *testing.T) {
 		"different bytes": {
 			func(c transitions.Command, r *transitions.Reply, call int64) {
 				if c.Key == "G000005-1" {
-					r.Receipt.Body = fmt.Append(r.Receipt.Body, call)
+					r.Receipt.Body = fmt.Append(r.Receipt.Body, call) // the other caller has the same bytes, and must keep them
 				}
 			},
 			func(r *replay.Report) bool { return r.Twice == 0 && r.Unequal == 1 && r.Wrong == 0 },
