@@ -38,10 +38,11 @@ SELECT statement_timestamp(), f.*, x.*, EXISTS (SELECT FROM flight GROUP BY kind
 FROM (SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'processing'),
 		count(*) FILTER (WHERE status = 'failed_retryable'),
 		count(*) FILTER (WHERE phase = 'scheduled' AND run_at > statement_timestamp()),
-		count(*) FILTER (WHERE run_at <= statement_timestamp()), count(*) FILTER (WHERE until <= statement_timestamp()),
-		count(*) FILTER (WHERE kind = 4), count(*) FILTER (WHERE attempt >= $4), coalesce(max(attempt), 0),
+		count(*) FILTER (WHERE run_at <= statement_timestamp()), count(*) FILTER (WHERE kind = 2 AND until <= statement_timestamp()),
+		count(*) FILTER (WHERE kind = 3 AND until <= statement_timestamp()), count(*) FILTER (WHERE kind = 4), count(*) FILTER (WHERE attempt >= $4), coalesce(max(attempt), 0),
 		min(created_at) FILTER (WHERE NOT (phase = 'scheduled' AND run_at > statement_timestamp())),
-		min(run_at) FILTER (WHERE run_at <= statement_timestamp()), min(until) FILTER (WHERE until <= statement_timestamp())
+		min(run_at) FILTER (WHERE run_at <= statement_timestamp()),
+		min(until) FILTER (WHERE kind = 2 AND until <= statement_timestamp()), min(until) FILTER (WHERE kind = 3 AND until <= statement_timestamp())
 	FROM flight WHERE $1 = '' OR tenant = $1) AS f,
 	(SELECT count(*) FILTER (WHERE status <> 'expired'), count(*) FILTER (WHERE status = 'expired'), min(expires_at)
 	FROM expired WHERE $1 = '' OR tenant = $1) AS x`
@@ -93,14 +94,15 @@ func (e *Engine) Scopes(tenant string) []transitions.ScopeCount { return e.pipel
 // keys reads what the database knows.
 func (q *queries) keys(ctx context.Context, k *transitions.Keys) error {
 	var pending, processing, retryable int64
-	var flight, due, stale, expired *time.Time
+	var flight, due, stale, lapsed, expired *time.Time
 	err := q.pool.QueryRow(ctx, q.in(keysSQL), plannedNow, k.Tenant, transitions.MaxInFlight, transitions.MaxExpired, transitions.ManyAttempts).Scan(
-		&k.At, &pending, &processing, &retryable, &k.Scheduled, &k.Due, &k.Stale, &k.Stuck, &k.Attempts, &k.MostTried, &flight, &due, &stale,
-		&k.Expired, &k.Forgotten, &expired, &k.AtLeast)
+		&k.At, &pending, &processing, &retryable, &k.Scheduled, &k.Due, &k.Stale, &k.Lapsed, &k.Stuck, &k.Attempts, &k.MostTried, &flight, &due,
+		&stale, &lapsed, &k.Expired, &k.Forgotten, &expired, &k.AtLeast)
 	if err != nil {
 		return err
 	}
-	k.At, k.OldestInFlight, k.OldestDue, k.OldestStale, k.OldestExpired = k.At.UTC(), timeOf(flight), timeOf(due), timeOf(stale), timeOf(expired)
+	k.At, k.OldestInFlight, k.OldestDue, k.OldestStale = k.At.UTC(), timeOf(flight), timeOf(due), timeOf(stale)
+	k.OldestLapsed, k.OldestExpired = timeOf(lapsed), timeOf(expired)
 	k.Statuses = []transitions.StatusCount{
 		{Status: transitions.Pending, Count: pending}, {Status: transitions.Processing, Count: processing},
 		{Status: transitions.FailedRetryable, Count: retryable},

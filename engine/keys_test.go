@@ -86,13 +86,13 @@ func TestKeysSayHowCommandsStand(t *testing.T) {
 	if got := strings.Join(statuses, " "); got != "5 7 4 6 2 4" {
 		t.Errorf("by status: %s", got)
 	}
-	counts := []int64{k.Scheduled, k.Due, k.Stale, k.Stuck, k.Attempts, int64(k.MostTried), k.Expired, k.Forgotten}
-	if want := []int64{3, 2, 3, 1, 3, 7, 2, 3}; !slices.Equal(counts, want) {
-		t.Errorf("scheduled, due, stale, stuck, many attempts, most tried, expired, forgotten: %v, want %v", counts, want)
+	counts := []int64{k.Scheduled, k.Due, k.Stale, k.Lapsed, k.Stuck, k.Attempts, int64(k.MostTried), k.Expired, k.Forgotten}
+	if want := []int64{3, 2, 2, 1, 1, 3, 7, 2, 3}; !slices.Equal(counts, want) {
+		t.Errorf("scheduled, due, stale, lapsed, stuck, many attempts, most tried, expired, forgotten: %v, want %v", counts, want)
 	}
 	for name, age := range map[string][2]time.Duration{
 		"in flight": {k.At.Sub(k.OldestInFlight), time.Hour}, "due": {k.At.Sub(k.OldestDue), 10 * time.Second},
-		"stale": {k.At.Sub(k.OldestStale), 2 * time.Minute}, "expired": {k.At.Sub(k.OldestExpired), time.Hour},
+		"stale": {k.At.Sub(k.OldestStale), time.Minute}, "lapsed": {k.At.Sub(k.OldestLapsed), 2 * time.Minute}, "expired": {k.At.Sub(k.OldestExpired), time.Hour},
 	} {
 		if age[0] < age[1] || age[0] > age[1]+time.Minute {
 			t.Errorf("the oldest %s is of %s ago, want %s", name, age[0], age[1])
