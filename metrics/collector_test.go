@@ -91,7 +91,7 @@ pawl_sink_failures{sink="crm"} 3
 # HELP pawl_sink_lag_transitions Transitions that the sink has not got, over all tenants.
 # TYPE pawl_sink_lag_transitions gauge
 pawl_sink_lag_transitions{sink="crm"} 4
-# HELP pawl_keys Keys by the status of their command. Those in flight are counted up to 100,000 of each kind; of the finished ones it is an estimate on large tables.
+# HELP pawl_keys Keys by the status of their command. Those in flight are counted up to 10,000 of each kind; of the finished ones it is an estimate on large tables.
 # TYPE pawl_keys gauge
 pawl_keys{status="expired"} 0
 pawl_keys{status="failed_final"} 0
@@ -151,8 +151,13 @@ func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
 // flaky is an engine whose database comes and goes.
 type flaky struct {
 	*engine.Engine
-	reads int
-	err   error
+	reads, standings int
+	err              error
+}
+
+func (f *flaky) Retention(ctx context.Context) (transitions.Retention, error) {
+	f.standings++
+	return f.Engine.Retention(ctx)
 }
 
 func (f *flaky) Keys(ctx context.Context, _ string) (transitions.Keys, error) {
@@ -171,6 +176,14 @@ func TestTheDatabaseIsReadNowAndThenAndItsFailureIsCounted(t *testing.T) {
 	}
 	if f.reads != 1 {
 		t.Errorf("ten scrapes read %d times", f.reads)
+	}
+	f.reads, f.standings = 0, 0
+	c = metrics.New(f, metrics.Config{Every: time.Nanosecond, RetentionEvery: time.Hour, Timeout: time.Minute})
+	for range 10 {
+		testutil.CollectAndCount(c)
+	}
+	if f.reads != 10 || f.standings != 1 {
+		t.Errorf("ten scrapes read keys %d times, and how retention stands %d times", f.reads, f.standings)
 	}
 	f.err = errors.New("gone")
 	c = metrics.New(f, metrics.Config{Every: time.Nanosecond, Timeout: time.Minute, Log: slog.New(slog.DiscardHandler)})

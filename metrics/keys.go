@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	keys           = sharedGauge("pawl_keys", "Keys by the status of their command. Those in flight are counted up to 100,000 of each kind; of the finished ones it is an estimate on large tables.", "status")
+	keys           = sharedGauge("pawl_keys", "Keys by the status of their command. Those in flight are counted up to 10,000 of each kind; of the finished ones it is an estimate on large tables.", "status")
 	keysScheduled  = sharedGauge("pawl_keys_scheduled", "Commands in flight whose time is still to come.")
 	keysDue        = sharedGauge("pawl_keys_due", "Commands in flight whose time has come, and that no node works on yet.")
 	keysStale      = sharedGauge("pawl_keys_stale", "Commands whose worker's lease has run out, and that nobody has taken over yet.")
@@ -23,7 +23,7 @@ var (
 	keysExpired    = sharedGauge("pawl_keys_expired_waiting", "Answers past their horizon that retention has not seen to yet; counted up to 10,000 with the forgotten ones.")
 	keysForgotten  = sharedGauge("pawl_keys_forgotten_waiting", "Tombstones past their horizon that retention has not deleted yet.")
 	oldestExpired  = sharedGauge("pawl_keys_oldest_expired_seconds", "How long ago the first horizon passed that retention has not seen to yet; 0 for none.")
-	deadMessages   = sharedGauge("pawl_inbox_dead_messages", "Messages that were not consumed and wait for a person; counted up to 10,000 of each tenant.")
+	deadMessages   = sharedGauge("pawl_inbox_dead_messages", "Messages that were not consumed and wait for a person; counted up to 10,000.")
 	oldestMessage  = sharedGauge("pawl_inbox_oldest_dead_message_seconds", "Age of the oldest of them; 0 for none.")
 )
 

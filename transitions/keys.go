@@ -27,13 +27,13 @@ type Keys struct {
 	OldestLapsed   time.Time `json:"oldest_lapsed,omitzero"` // when the time of the first of the lapsed claims ran out
 
 	// Expired and Forgotten are what retention has not seen to yet: answers past
-	// their horizon, and tombstones past theirs. Counted up to MaxExpired.
+	// their horizon, and tombstones past theirs. Counted up to MaxCounted.
 	Expired       int64     `json:"expired"`
 	Forgotten     int64     `json:"forgotten"`
 	OldestExpired time.Time `json:"oldest_expired,omitzero"` // the horizon that was passed first
 
 	// DeadMessages are messages that were not consumed and wait for a person.
-	// Counted up to MaxExpired of each tenant.
+	// Counted up to MaxCounted of all tenants.
 	DeadMessages      int64     `json:"dead_messages"`
 	OldestDeadMessage time.Time `json:"oldest_dead_message,omitzero"`
 
@@ -46,11 +46,11 @@ type Keys struct {
 const (
 	// ManyAttempts is how many claims of a command are many.
 	ManyAttempts = 5
-	// MaxInFlight is how many commands in flight of each kind (due, leased, held or
-	// given back by a SQL caller, stuck) are counted.
-	MaxInFlight = 100_000
-	// MaxExpired is how many expired commands are counted, and dead messages.
-	MaxExpired = 10_000
+	// MaxCounted is how many are counted of each kind: commands in flight that wait
+	// for their time or are due, are leased, are held or were given back by a SQL
+	// caller, or are stuck; commands that have expired; dead messages. Every node
+	// counts for each scrape, and reads a row for each.
+	MaxCounted = 10_000
 )
 
 // Statuses are the statuses of a command, in the order of its life.
