@@ -42,12 +42,15 @@ database: where it is not the default, say it here as well.`,
 }
 
 func printRetention(w io.Writer, r *transitions.Retention, assumed bool) error {
-	guess := ""
+	until, guess := maybe(r.Until), ""
+	if r.Until != nil {
+		until += ", unless it goes on"
+	}
 	if assumed {
 		guess = ", it is assumed; --keep-events where the nodes have another"
 	}
-	_, err := fmt.Fprintf(w, "node   %s\nsince  %s\nuntil  %s, unless it goes on\nnext   %s\nkeeps  events for %s%s\n\n",
-		orNone(r.Node), maybe(r.Since), maybe(r.Until), maybe(r.Next), time.Duration(r.KeepEvents)*time.Second, guess)
+	_, err := fmt.Fprintf(w, "node   %s\nsince  %s\nuntil  %s\nnext   %s\nkeeps  events for %s%s\n\n",
+		orNone(r.Node), maybe(r.Since), until, maybe(r.Next), time.Duration(r.KeepEvents)*time.Second, guess)
 	if err != nil {
 		return err
 	}
