@@ -27,6 +27,11 @@ var (
 	oldestMessage  = sharedGauge("pawl_inbox_oldest_dead_message_seconds", "Age of the oldest of them; 0 for none.")
 )
 
+var keyKinds = []kind{
+	keys, keysScheduled, keysDue, keysStale, keysLapsed, keysStuck, keysAttempts, oldestInFlight, oldestDue, oldestStale,
+	oldestLapsed, keysExpired, keysForgotten, oldestExpired, deadMessages, oldestMessage,
+}
+
 func sendKeys(ch chan<- prometheus.Metric, k *transitions.Keys, _ time.Time) {
 	for _, s := range k.Statuses {
 		send(ch, keys, s.Count, string(s.Status))
