@@ -59,6 +59,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 var (
 	metricName = regexp.MustCompile(`\bpawl_[a-z_]+`)
 	runbookRef = regexp.MustCompile(`runbook: "#([a-z-]+)"`)
+	neverZero  = regexp.MustCompile(`max\((pawl_[a-z_]+)\) == 0`)
 	alertName  = regexp.MustCompile(`- alert: `)
 	heading    = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	anchorRef  = regexp.MustCompile(`\]\(#([a-z-]+)\)`)
@@ -78,6 +79,12 @@ func TestAlertsNameMetricsThatAreThereAndTheirRunbooks(t *testing.T) {
 	for _, name := range metricName.FindAllString(text, -1) {
 		if !known[name] {
 			t.Errorf("there is no metric %s", name)
+		}
+	}
+	// A metric that is missing is not 0.
+	for _, zero := range neverZero.FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(text, "absent("+zero[1]+")") {
+			t.Errorf("no rule fires when %s is missing", zero[1])
 		}
 	}
 	anchors := map[string]bool{}

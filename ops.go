@@ -14,16 +14,16 @@ import (
 )
 
 func opsCommand(workflows []workflow.Source) *cobra.Command {
-	return ops.Command(func(c *cobra.Command, do func(ctx context.Context, e *engine.Engine) error) error {
+	return ops.Command(func(c *cobra.Command, do func(ctx context.Context, e *engine.Engine) error, change ...func(*engine.Config)) error {
 		config := ConfigOf(c, workflows...)
 		config.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})) // how it connects is nothing to tell
-		return withEngine(c.Context(), config, do)
+		return withEngine(c.Context(), config, do, change...)
 	})
 }
 
 // withEngine does something with an engine that is not started. Should it be, it
 // works on nothing that waits.
-func withEngine(ctx context.Context, c Config, do func(ctx context.Context, e *engine.Engine) error) (err error) {
+func withEngine(ctx context.Context, c Config, do func(ctx context.Context, e *engine.Engine) error, change ...func(*engine.Config)) (err error) {
 	if c, err = c.withDefaults(); err != nil {
 		return err
 	}
@@ -35,8 +35,12 @@ func withEngine(ctx context.Context, c Config, do func(ctx context.Context, e *e
 	if err := schema.Check(ctx, d.pool, c.Schema); err != nil {
 		return err
 	}
-	e, err := engine.New(engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log,
-		InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true}})
+	config := engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log,
+		InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true}}
+	for _, f := range change {
+		f(&config)
+	}
+	e, err := engine.New(config)
 	if err != nil {
 		return err
 	}

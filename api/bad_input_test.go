@@ -120,6 +120,7 @@ var badRequests = []struct {
 	{"broken escape", "GET", "/v1/instances?state=%zz", nil, 400, workflow.InvalidRequest},
 	{"limit 0", "GET", "/v1/instances?limit=0", nil, 400, workflow.InvalidRequest},
 	{"limit 1001", "GET", "/v1/instances?limit=1001", nil, 400, workflow.InvalidRequest},
+	{"limit +5", "GET", "/v1/events?limit=%2B5", nil, 400, workflow.InvalidRequest},
 	{"limit abc", "GET", "/v1/events?limit=abc", nil, 400, workflow.InvalidRequest},
 	{"a cursor of ours with a letter more", "GET", "/v1/instances?cursor=AQGTaw56bHAAgAAAAAAAAAEA", nil, 400, workflow.InvalidRequest},
 	{"a cursor that is a word", "GET", "/v1/instances?cursor=next", nil, 400, workflow.InvalidRequest},

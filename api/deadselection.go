@@ -5,9 +5,11 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// DeadSelection is which dead letters an operator redrives or skips. What is not
-// given selects everything; what is given must not be empty.
+// DeadSelection is which dead letters an operator redrives or skips: those of a
+// workflow, a type, an instance, a position, or expressly all. What is given must
+// not be empty.
 type DeadSelection struct {
+	All        bool                   `json:"all,omitempty"`         // of the status
 	AllTenants bool                   `json:"all_tenants,omitempty"` // instead of the caller's alone
 	Status     transitions.DeadStatus `json:"status,omitempty"`      // "" is waiting
 	Workflow   *string                `json:"workflow,omitempty"`
@@ -17,9 +19,12 @@ type DeadSelection struct {
 	Reason     string                 `json:"reason,omitempty"`
 }
 
-// filter is what is selected. A field that is empty by mistake must not select
-// everything.
+// filter is what is selected. A field that is empty or left out by mistake must not
+// select everything.
 func (s *DeadSelection) filter(c Caller) (f transitions.DeadFilter, err error) {
+	if !s.All && s.Workflow == nil && s.Type == nil && s.Instance == nil && s.Position == nil {
+		return f, workflow.Errorf(workflow.InvalidRequest, `say which: with "workflow", "type", "instance" or "position", or "all": true`)
+	}
 	f = transitions.DeadFilter{Status: s.Status, Tenant: c.Tenant}
 	if s.AllTenants {
 		if err := c.operatesAll(); err != nil {

@@ -28,7 +28,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
-	start, ok := startingPoint{}, true
+	start, ok := startingPoint{oldest: true}, true
 	if s, given := q["after"]; given {
 		start, ok = parseStart(s)
 	}

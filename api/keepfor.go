@@ -50,15 +50,15 @@ func (in *BulkCommand) keepFor(cmd *transitions.Command) (err error) {
 	return err
 }
 
-// lasting reads a number of seconds, from 1, or the word for ever where the time
+// lasting reads a number of seconds in digits, from 1, or the word for ever where the time
 // may be endless.
 func lasting(what, value string, endless bool) (time.Duration, error) {
 	if endless && value == forever {
 		return workflow.Forever, nil
 	}
-	n, err := strconv.ParseInt(value, 10, 64)
+	n, err := strconv.ParseUint(value, 10, 63)
 	switch {
-	case err == nil && n >= 1 && n <= int64(math.MaxInt64/time.Second):
+	case err == nil && n >= 1 && n <= uint64(math.MaxInt64/time.Second):
 		return time.Duration(n) * time.Second, nil
 	case endless:
 		return 0, workflow.Errorf(workflow.InvalidRequest, "%s is not a number of seconds, nor %q", what, forever)

@@ -10,7 +10,7 @@ import (
 func TestMessages(t *testing.T) {
 	id := uuid.New().String()
 	for text, want := range map[string]startingPoint{
-		`{"op":"subscribe","id":"a","after":"start"}`:                                 {},
+		`{"op":"subscribe","id":"a","after":"start"}`:                                 {oldest: true},
 		`{"op":"subscribe","id":"a","after":"now"}`:                                   {now: true},
 		`{"op":"subscribe","id":"a","after":0}`:                                       {},
 		` {"after":12,"id":"a","op":"subscribe"} `:                                    {position: 12},

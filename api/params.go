@@ -107,7 +107,8 @@ func (q query) integer(name string, otherwise, low, high int64) (int64, error) {
 	if !given {
 		return otherwise, nil
 	}
-	n, err := strconv.ParseInt(s, 10, 64)
+	digits, err := strconv.ParseUint(s, 10, 63)
+	n := int64(digits)
 	if err != nil || n < low || n > high {
 		if high == maxPosition {
 			return 0, workflow.Errorf(workflow.InvalidRequest, "query parameter %q is not an integer from %d on", name, low)

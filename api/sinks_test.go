@@ -177,9 +177,9 @@ func TestDeadLettersAreRedrivenAndSkipped(t *testing.T) {
 	changed(0, s.operateSink("redrive", `{"workflow":"delivery"}`))
 	changed(0, s.operateSink("redrive", `{"instance":"`+one.Instance.String()+`"}`, "Pawl-Tenant", "other"))
 	changed(1, s.operateSink("redrive", `{"type":"parcel.stamp"}`, "Pawl-Roles", "operator"))
-	s.operateSink("redrive", `{"all_tenants":true}`, "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
-	changed(2, s.operateSink("redrive", `{"all_tenants":true}`))
-	changed(1, s.operateSink("redrive", `{"status":"skipped"}`))
+	s.operateSink("redrive", `{"all":true,"all_tenants":true}`, "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
+	changed(2, s.operateSink("redrive", `{"all":true,"all_tenants":true}`))
+	changed(1, s.operateSink("redrive", `{"all":true,"status":"skipped"}`))
 	want := []string{"default 1-0", "default 2-0", "default 3-0", "other 1-0", "other 2-0", "other 3-0"}
 	eventually(t, func() bool { return slices.Equal(main.got(), want) })
 	eventually(t, func() bool { return len(s.deadLetters("&status=redriven&all_tenants=true")) == 4 })
@@ -228,7 +228,7 @@ var badSinks = []badCase{
 	{"no such sink", "GET", "/v1/ops/sinks/nothing", "", nil, workflow.NotFound},
 	{"NUL", "GET", "/v1/ops/sinks/%00", "", nil, workflow.InvalidRequest},
 	{"invalid UTF-8", "POST", "/v1/ops/sinks/%ff/pause", `{}`, nil, workflow.InvalidRequest},
-	{"long", "POST", "/v1/ops/sinks/" + strings.Repeat("s", 256) + "/redrive", `{}`, nil, workflow.InvalidRequest},
+	{"long", "POST", "/v1/ops/sinks/" + strings.Repeat("s", 256) + "/redrive", `{"all":true}`, nil, workflow.InvalidRequest},
 	{"limit 0", "GET", aSink + "?limit=0", "", nil, workflow.InvalidRequest},
 	{"a cursor that is a word", "GET", aSink + "?cursor=next", "", nil, workflow.InvalidRequest},
 	{"an empty cursor", "GET", aSink + "/dead?cursor=", "", nil, workflow.InvalidRequest},
@@ -242,18 +242,18 @@ var badSinks = []badCase{
 	{"put", "PUT", aSink + "/pause", `{}`, nil, workflow.MethodNotAllowed},
 	{"a time", "POST", aSink + "/pause", `{}`, notBefore("2030-01-01T00:00:00Z"), workflow.InvalidRequest},
 	{"a version", "POST", aSink + "/move", `{"position":0}`, []string{"If-Match", `"1"`}, workflow.InvalidRequest},
-	{"a parameter", "POST", aSink + "/redrive?all_tenants=true", `{}`, nil, workflow.InvalidRequest},
+	{"a parameter", "POST", aSink + "/redrive?all_tenants=true", `{"all":true}`, nil, workflow.InvalidRequest},
 	{"no JSON", "POST", aSink + "/pause", `reason`, nil, workflow.InvalidRequest},
 	{"an array", "POST", aSink + "/redrive", `[]`, nil, workflow.InvalidRequest},
 	{"more than a pause", "POST", aSink + "/pause", `{"until":"noon"}`, nil, workflow.InvalidRequest},
 	{"NUL in a reason", "POST", aSink + "/pause", `{"reason":"\u0000"}`, nil, workflow.InvalidRequest},
-	{"a long reason", "POST", aSink + "/skip", `{"reason":"` + strings.Repeat("r", 4097) + `"}`, nil, workflow.InvalidRequest},
+	{"a long reason", "POST", aSink + "/skip", `{"all":true,"reason":"` + strings.Repeat("r", 4097) + `"}`, nil, workflow.InvalidRequest},
 	{"a huge body", "POST", aSink + "/skip", `{"reason":"` + strings.Repeat("r", 1<<20) + `"}`, nil, workflow.TooLarge},
 	{"another media type", "POST", aSink + "/skip", `{}`, []string{"Content-Type", "text/xml"}, workflow.UnsupportedMedia},
 	{"pause no such sink", "POST", "/v1/ops/sinks/nothing/pause", `{}`, nil, workflow.NotFound},
 	{"move no such sink", "POST", "/v1/ops/sinks/nothing/move", `{"position":0}`, nil, workflow.NotFound},
 	{"move another tenant's sink", "POST", "/v1/ops/sinks/theirs/move", `{"position":0}`, nil, workflow.NotFound},
-	{"redrive another tenant's sink", "POST", "/v1/ops/sinks/theirs/redrive", `{}`, nil, workflow.NotFound},
+	{"redrive another tenant's sink", "POST", "/v1/ops/sinks/theirs/redrive", `{"all":true}`, nil, workflow.NotFound},
 	{"move to nowhere", "POST", aSink + "/move", `{}`, nil, workflow.InvalidRequest},
 	{"move before the log", "POST", aSink + "/move", `{"position":-1}`, nil, workflow.InvalidRequest},
 	{"move past the log", "POST", aSink + "/move", `{"position":4,"reason":"r"}`, nil, workflow.InvalidRequest},
@@ -266,9 +266,15 @@ var badSinks = []badCase{
 	{"redrive the zero instance", "POST", aSink + "/redrive", `{"instance":"` + uuid.Nil.String() + `"}`, nil, workflow.InvalidRequest},
 	{"redrive position 0", "POST", aSink + "/redrive", `{"position":0}`, nil, workflow.InvalidRequest},
 	{"a position of all", "POST", aSink + "/redrive", `{"position":2,"all_tenants":true}`, nil, workflow.InvalidRequest},
-	{"redrive what is queued", "POST", aSink + "/redrive", `{"status":"queued"}`, nil, workflow.InvalidRequest},
-	{"skip what is redriven", "POST", aSink + "/skip", `{"status":"redriven","reason":"known"}`, nil, workflow.InvalidRequest},
-	{"skip without a reason", "POST", aSink + "/skip", `{}`, nil, workflow.InvalidRequest},
+	{"redrive what is queued", "POST", aSink + "/redrive", `{"all":true,"status":"queued"}`, nil, workflow.InvalidRequest},
+	{"skip what is redriven", "POST", aSink + "/skip", `{"all":true,"status":"redriven","reason":"known"}`, nil, workflow.InvalidRequest},
+	{"skip without a reason", "POST", aSink + "/skip", `{"all":true}`, nil, workflow.InvalidRequest},
+	{"redrive nothing named", "POST", aSink + "/redrive", `{}`, nil, workflow.InvalidRequest},
+	{"redrive with a reason alone", "POST", aSink + "/redrive", `{"reason":"mended"}`, nil, workflow.InvalidRequest},
+	{"redrive not all", "POST", aSink + "/redrive", `{"all":false}`, nil, workflow.InvalidRequest},
+	{"redrive a status", "POST", aSink + "/redrive", `{"status":"skipped"}`, nil, workflow.InvalidRequest},
+	{"redrive of all tenants nothing named", "POST", aSink + "/redrive", `{"all_tenants":true}`, nil, workflow.InvalidRequest},
+	{"skip nothing named", "POST", aSink + "/skip", `{"reason":"known"}`, nil, workflow.InvalidRequest},
 	{"NUL in a workflow", "POST", aSink + "/skip", `{"workflow":"\u0000"}`, nil, workflow.InvalidRequest},
 	{"an unknown field", "POST", aSink + "/skip", `{"tenant":"other"}`, nil, workflow.InvalidRequest},
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/pawlhq/pawl/transitions"
@@ -61,11 +62,11 @@ func (t *tail) fellBehind(b transitions.Batch, limit int64) bool {
 	return false
 }
 
-// startingPoint is where a reader of the log begins: after a position, before
-// the first event, or after the newest.
+// startingPoint is where a reader of the log begins: after a position, before the
+// oldest event that is there, or after the newest.
 type startingPoint struct {
-	now      bool
-	position int64 // 0 is the start
+	oldest, now bool
+	position    int64 // 0 is before the first event that there ever was
 }
 
 // parseStart reads "start", "now" or a position, and reports whether it is one
@@ -73,7 +74,7 @@ type startingPoint struct {
 func parseStart(s string) (startingPoint, bool) {
 	switch s {
 	case "start":
-		return startingPoint{}, true
+		return startingPoint{oldest: true}, true
 	case "now":
 		return startingPoint{now: true}, true
 	}
@@ -83,7 +84,8 @@ func parseStart(s string) (startingPoint, bool) {
 
 // from returns where a reader begins. A position that the log has not reached is
 // refused: whoever asks for it takes this log for another one, and would miss
-// everything up to there; and so is one after which events were removed.
+// everything up to there; and so is one after which events were removed, but not the
+// oldest that is there.
 func (a *API) from(ctx context.Context, tenant string, p startingPoint) (span, error) {
 	head, err := a.engine.Head(ctx, tenant)
 	switch {
@@ -94,8 +96,12 @@ func (a *API) from(ctx context.Context, tenant string, p startingPoint) (span, e
 	case p.position > head:
 		return span{}, workflow.Errorf(workflow.InvalidRequest, "the log ends at position %d, before %d", head, p.position)
 	}
-	if err := a.engine.Readable(ctx, tenant, p.position); err != nil {
+	err = a.engine.Readable(ctx, tenant, p.position)
+	if e, ok := errors.AsType[*workflow.Error](err); p.oldest && ok && e.Code == workflow.EventsGone {
+		p.position, err = e.Position-1, nil
+	}
+	if err != nil {
 		return span{}, err
 	}
-	return span{after: p.position, head: head}, nil
+	return span{after: p.position, head: max(head, p.position)}, nil
 }

@@ -1,4 +1,7 @@
 package engine
 
 // KeysSQL is what Keys asks.
-const KeysSQL = keysSQL
+const (
+	KeysSQL         = keysSQL
+	DeadMessagesSQL = deadMessagesSQL
+)

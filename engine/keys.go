@@ -13,8 +13,7 @@ import (
 
 // keysSQL counts what is in flight and what has expired, as far as it reads:
 // every kind by the index that holds only those, and not more of it than a bound.
-// Parameters: tenant or "", how many in flight, how many expired, how many claims
-// are many.
+// Parameters: tenant or "", how many of a kind, how many claims are many.
 const keysSQL = `
 WITH flight AS MATERIALIZED (
 	(SELECT 1 AS kind, tenant, status, phase, attempt, created_at, run_at, NULL::timestamptz AS until FROM pawl.command
@@ -32,31 +31,33 @@ WITH flight AS MATERIALIZED (
 	(SELECT 5, tenant, status, phase, attempt, created_at, NULL, NULL FROM pawl.command
 		WHERE given_up_at IS NOT NULL ORDER BY given_up_at LIMIT $2 + 1)
 ), expired AS MATERIALIZED (
-	SELECT tenant, status, expires_at FROM pawl.command WHERE expires_at <= statement_timestamp() ORDER BY expires_at LIMIT $3
+	SELECT tenant, status, expires_at FROM pawl.command WHERE expires_at <= statement_timestamp() ORDER BY expires_at LIMIT $2
 )
 SELECT statement_timestamp(), f.*, x.*, EXISTS (SELECT FROM flight GROUP BY kind HAVING count(*) > $2)
 FROM (SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'processing'),
 		count(*) FILTER (WHERE status = 'failed_retryable'),
 		count(*) FILTER (WHERE phase = 'scheduled' AND run_at > statement_timestamp()),
-		count(*) FILTER (WHERE run_at <= statement_timestamp()), count(*) FILTER (WHERE until <= statement_timestamp()),
-		count(*) FILTER (WHERE kind = 4), count(*) FILTER (WHERE attempt >= $4), coalesce(max(attempt), 0),
+		count(*) FILTER (WHERE run_at <= statement_timestamp()), count(*) FILTER (WHERE kind = 2 AND until <= statement_timestamp()),
+		count(*) FILTER (WHERE kind = 3 AND until <= statement_timestamp()), count(*) FILTER (WHERE kind = 4), count(*) FILTER (WHERE attempt >= $3), coalesce(max(attempt), 0),
 		min(created_at) FILTER (WHERE NOT (phase = 'scheduled' AND run_at > statement_timestamp())),
-		min(run_at) FILTER (WHERE run_at <= statement_timestamp()), min(until) FILTER (WHERE until <= statement_timestamp())
+		min(run_at) FILTER (WHERE run_at <= statement_timestamp()),
+		min(until) FILTER (WHERE kind = 2 AND until <= statement_timestamp()), min(until) FILTER (WHERE kind = 3 AND until <= statement_timestamp())
 	FROM flight WHERE $1 = '' OR tenant = $1) AS f,
 	(SELECT count(*) FILTER (WHERE status <> 'expired'), count(*) FILTER (WHERE status = 'expired'), min(expires_at)
 	FROM expired WHERE $1 = '' OR tenant = $1) AS x`
 
 // deadMessagesSQL counts messages that wait for a person, tenant by tenant, by the
-// index that lists them. Parameters: tenant or "", how many of each.
+// index that lists them. Parameters: tenant or "", how many.
 const deadMessagesSQL = `
 WITH RECURSIVE each AS (
 	(SELECT tenant FROM pawl.inbox_dead WHERE tenant >= $1 ORDER BY tenant LIMIT 1)
 	UNION ALL
 	SELECT (SELECT d.tenant FROM pawl.inbox_dead d WHERE d.tenant > each.tenant ORDER BY d.tenant LIMIT 1)
 	FROM each WHERE each.tenant IS NOT NULL AND $1 = '')
-SELECT count(*), min(d.created_at)
-FROM each CROSS JOIN LATERAL (SELECT x.created_at FROM pawl.inbox_dead x WHERE x.tenant = each.tenant AND x.status = 'waiting' LIMIT $2) AS d
-WHERE $1 = '' OR each.tenant = $1`
+SELECT count(*), min(w.created_at)
+FROM (SELECT d.created_at FROM each CROSS JOIN LATERAL (
+		SELECT x.created_at FROM pawl.inbox_dead x WHERE x.tenant = each.tenant AND x.status = 'waiting' LIMIT $2) AS d
+	WHERE $1 = '' OR each.tenant = $1 LIMIT $2) AS w`
 
 // smallTable is up to how many bytes the finished commands are counted. To read
 // so much takes milliseconds, and statistics of small tables are poor.
@@ -93,20 +94,21 @@ func (e *Engine) Scopes(tenant string) []transitions.ScopeCount { return e.pipel
 // keys reads what the database knows.
 func (q *queries) keys(ctx context.Context, k *transitions.Keys) error {
 	var pending, processing, retryable int64
-	var flight, due, stale, expired *time.Time
-	err := q.pool.QueryRow(ctx, q.in(keysSQL), plannedNow, k.Tenant, transitions.MaxInFlight, transitions.MaxExpired, transitions.ManyAttempts).Scan(
-		&k.At, &pending, &processing, &retryable, &k.Scheduled, &k.Due, &k.Stale, &k.Stuck, &k.Attempts, &k.MostTried, &flight, &due, &stale,
-		&k.Expired, &k.Forgotten, &expired, &k.AtLeast)
+	var flight, due, stale, lapsed, expired *time.Time
+	err := q.pool.QueryRow(ctx, q.in(keysSQL), plannedNow, k.Tenant, transitions.MaxCounted, transitions.ManyAttempts).Scan(
+		&k.At, &pending, &processing, &retryable, &k.Scheduled, &k.Due, &k.Stale, &k.Lapsed, &k.Stuck, &k.Attempts, &k.MostTried, &flight, &due,
+		&stale, &lapsed, &k.Expired, &k.Forgotten, &expired, &k.AtLeast)
 	if err != nil {
 		return err
 	}
-	k.At, k.OldestInFlight, k.OldestDue, k.OldestStale, k.OldestExpired = k.At.UTC(), timeOf(flight), timeOf(due), timeOf(stale), timeOf(expired)
+	k.At, k.OldestInFlight, k.OldestDue, k.OldestStale = k.At.UTC(), timeOf(flight), timeOf(due), timeOf(stale)
+	k.OldestLapsed, k.OldestExpired = timeOf(lapsed), timeOf(expired)
 	k.Statuses = []transitions.StatusCount{
 		{Status: transitions.Pending, Count: pending}, {Status: transitions.Processing, Count: processing},
 		{Status: transitions.FailedRetryable, Count: retryable},
 	}
 	var message *time.Time
-	if err := q.pool.QueryRow(ctx, q.in(deadMessagesSQL), plannedNow, k.Tenant, transitions.MaxExpired).Scan(&k.DeadMessages, &message); err != nil {
+	if err := q.pool.QueryRow(ctx, q.in(deadMessagesSQL), plannedNow, k.Tenant, transitions.MaxCounted).Scan(&k.DeadMessages, &message); err != nil {
 		return err
 	}
 	k.OldestDeadMessage = timeOf(message)

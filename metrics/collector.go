@@ -37,9 +37,10 @@ type Engine interface {
 
 // Config says how the database is read. The zero value is right for most.
 type Config struct {
-	Every   time.Duration // for how long what was read is good. Default 5 s.
-	Timeout time.Duration // how long a read may take. Default 2 s.
-	Log     *slog.Logger  // told of reads that fail. Default: slog.Default().
+	Every          time.Duration // for how long what was read is good. Default 5 s.
+	RetentionEvery time.Duration // likewise, of how retention stands, which is dearer and changes slowly. Default 1 min.
+	Timeout        time.Duration // how long a read may take. Default 2 s.
+	Log            *slog.Logger  // told of reads that fail. Default: slog.Default().
 }
 
 // Collector gives the metrics of an engine. It is safe for concurrent use.
@@ -57,19 +58,24 @@ func New(e Engine, c Config) *Collector {
 	if c.Every <= 0 {
 		c.Every = 5 * time.Second
 	}
+	if c.RetentionEvery <= 0 {
+		c.RetentionEvery = time.Minute
+	}
 	if c.Timeout <= 0 {
 		c.Timeout = 2 * time.Second
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+	slow := c
+	slow.Every = c.RetentionEvery
 	return &Collector{
 		engine: e,
 		keys: reading[transitions.Keys]{config: c, what: "keys",
 			read: func(ctx context.Context) (transitions.Keys, error) { return e.Keys(ctx, "") }},
 		sinks: reading[[]transitions.SinkInfo]{config: c, what: "sinks",
 			read: func(ctx context.Context) ([]transitions.SinkInfo, error) { return e.Sinks(ctx, "") }},
-		retention: reading[transitions.Retention]{config: c, what: "retention", read: e.Retention},
+		retention: reading[transitions.Retention]{config: slow, what: "retention", read: e.Retention},
 	}
 }
 

@@ -39,8 +39,11 @@ func started(t *testing.T) *engine.Engine {
 	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(t.Context(), `INSERT INTO pawl.outbox_sink (name, failures) VALUES ('crm', 3)`); err != nil {
-		t.Fatal(err)
+	for _, sql := range []string{`INSERT INTO pawl.outbox_sink (name, failures) VALUES ('crm', 3)`,
+		`SELECT pawl.claim('report', '1', sha256('1'), lease => '1 microsecond')`} {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
 	}
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{notes()}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -88,17 +91,26 @@ pawl_sink_failures{sink="crm"} 3
 # HELP pawl_sink_lag_transitions Transitions that the sink has not got, over all tenants.
 # TYPE pawl_sink_lag_transitions gauge
 pawl_sink_lag_transitions{sink="crm"} 4
-# HELP pawl_keys Keys by the status of their command. Those in flight are counted up to 100,000 of each kind; of the finished ones it is an estimate on large tables.
+# HELP pawl_keys Keys by the status of their command. Those in flight are counted up to 10,000 of each kind; of the finished ones it is an estimate on large tables.
 # TYPE pawl_keys gauge
 pawl_keys{status="expired"} 0
 pawl_keys{status="failed_final"} 0
 pawl_keys{status="failed_retryable"} 0
 pawl_keys{status="pending"} 0
-pawl_keys{status="processing"} 0
+pawl_keys{status="processing"} 1
 pawl_keys{status="succeeded"} 4
+# HELP pawl_keys_lapsed Commands that a caller of the contract in SQL claimed and did not end in time; they wait for it to come again.
+# TYPE pawl_keys_lapsed gauge
+pawl_keys_lapsed 1
+# HELP pawl_keys_oldest_stale_seconds How long ago the first of the stale leases ran out; 0 for none.
+# TYPE pawl_keys_oldest_stale_seconds gauge
+pawl_keys_oldest_stale_seconds 0
+# HELP pawl_keys_stale Commands whose worker's lease has run out, and that nobody has taken over yet.
+# TYPE pawl_keys_stale gauge
+pawl_keys_stale 0
 `
 	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_scope_commands_total", "pawl_keys", "pawl_sink_lag_transitions",
-		"pawl_sink_failures"); err != nil {
+		"pawl_sink_failures", "pawl_keys_stale", "pawl_keys_oldest_stale_seconds", "pawl_keys_lapsed"); err != nil {
 		t.Error(err)
 	}
 }
@@ -139,8 +151,13 @@ func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
 // flaky is an engine whose database comes and goes.
 type flaky struct {
 	*engine.Engine
-	reads int
-	err   error
+	reads, standings int
+	err              error
+}
+
+func (f *flaky) Retention(ctx context.Context) (transitions.Retention, error) {
+	f.standings++
+	return f.Engine.Retention(ctx)
 }
 
 func (f *flaky) Keys(ctx context.Context, _ string) (transitions.Keys, error) {
@@ -159,6 +176,14 @@ func TestTheDatabaseIsReadNowAndThenAndItsFailureIsCounted(t *testing.T) {
 	}
 	if f.reads != 1 {
 		t.Errorf("ten scrapes read %d times", f.reads)
+	}
+	f.reads, f.standings = 0, 0
+	c = metrics.New(f, metrics.Config{Every: time.Nanosecond, RetentionEvery: time.Hour, Timeout: time.Minute})
+	for range 10 {
+		testutil.CollectAndCount(c)
+	}
+	if f.reads != 10 || f.standings != 1 {
+		t.Errorf("ten scrapes read keys %d times, and how retention stands %d times", f.reads, f.standings)
 	}
 	f.err = errors.New("gone")
 	c = metrics.New(f, metrics.Config{Every: time.Nanosecond, Timeout: time.Minute, Log: slog.New(slog.DiscardHandler)})

@@ -21,6 +21,10 @@ var (
 		"Attempts by the transition whose default scope the key was in, or named for all scopes that callers named, and by outcome: new, replayed, active, mismatched, expired. All but new are duplicates that were suppressed.", "scope", "outcome")
 )
 
+var commitKinds = []kind{
+	commands, commandsRefused, commandsWaiting, groups, groupsAgain, groupsLost, groupsSplit, commandsAside, scoped,
+}
+
 func sendCommits(ch chan<- prometheus.Metric, s commit.Stats) {
 	for claim, n := range s.Claims {
 		send(ch, commands, n, claim)

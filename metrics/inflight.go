@@ -20,6 +20,10 @@ var (
 	held       = gauge("pawl_inflight_leases", "Leases that this node holds.")
 )
 
+var inFlightKinds = []kind{
+	looks, claimed, takenOver, ended, retried, becameHard, returned, heartbeats, leasesLost, busy, held,
+}
+
 func sendInFlight(ch chan<- prometheus.Metric, s inflight.Stats) {
 	send(ch, looks, s.Looks)
 	send(ch, claimed, s.Claimed)

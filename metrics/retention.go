@@ -21,6 +21,10 @@ var (
 	partitionsKept = sharedGauge("pawl_partitions_held", "Partitions past their age that somebody still needs.", "table")
 )
 
+var retentionKinds = []kind{
+	purgeBatches, purged, dropped, purgeFailures, retentionHeld, partitions, partitionBytes, partitionsKept,
+}
+
 func sendPurged(ch chan<- prometheus.Metric, s retention.Stats) {
 	send(ch, purgeBatches, s.Batches)
 	for outcome, n := range map[string]int64{"expired": s.Expired, "forgotten": s.Forgotten, "abandoned": s.Abandoned, "archived": s.Archived} {

@@ -33,6 +33,12 @@ var (
 	sinkParked    = sharedCounter("pawl_sink_parked_events_total", "Events of the sink that were given up by any node.", "sink")
 )
 
+var sinkKinds = []kind{
+	relayLooks, relayClaimed, relayTakenOver, relayLost, relayStored, relayDelivered, relayFailed, relayParked, sinkLag,
+	sinkOldest, sinkBehind, sinkStuck, sinkDead, sinkAside, sinkFailures, sinkPaused, sinkServed, sinkDelivered, sinkFailed,
+	sinkParked,
+}
+
 func sendRelay(ch chan<- prometheus.Metric, s relay.Stats) {
 	send(ch, relayLooks, s.Looks)
 	send(ch, relayClaimed, s.Claimed)

@@ -16,16 +16,21 @@ type Metric struct {
 }
 
 // Table lists every metric, in the order of what they are about.
-func Table() []Metric { return append(slices.Clone(table), requestsTotal, requestsTook) }
+func Table() []Metric {
+	var list []Metric
+	for _, k := range kinds {
+		list = append(list, k.Metric)
+	}
+	return append(list, requestsTotal, requestsTook)
+}
 
-// Filled while the variables of this package are initialised.
-var (
-	table []Metric
-	kinds []kind // those that a Collector gives
-)
+// kinds are the metrics that a Collector gives, in the order in which they are
+// documented.
+var kinds = slices.Concat([]kind{readFailures}, commitKinds, inFlightKinds, keyKinds, retentionKinds, sinkKinds)
 
 // kind is a metric that a Collector gives.
 type kind struct {
+	Metric
 	desc  *prometheus.Desc
 	value prometheus.ValueType
 }
@@ -51,12 +56,10 @@ func sharedGauge(name, help string, labels ...string) kind {
 }
 
 func declare(m Metric) kind {
-	table = append(table, m)
-	k := kind{desc: prometheus.NewDesc(m.Name, m.Help, m.Labels, nil), value: prometheus.GaugeValue}
+	k := kind{Metric: m, desc: prometheus.NewDesc(m.Name, m.Help, m.Labels, nil), value: prometheus.GaugeValue}
 	if m.Type == "counter" {
 		k.value = prometheus.CounterValue
 	}
-	kinds = append(kinds, k)
 	return k
 }
 

@@ -37,8 +37,8 @@ func eventsOf(e *Entry, emitted []workflow.Emitted) ([]Event, *workflow.Error) {
 	events := make([]Event, 1, 1+len(emitted))
 	events[0] = event
 	for i, x := range emitted {
-		if x.Type == events[0].Type || x.Type == "" || TextProblem(x.Type, 255) != "" {
-			return nil, defect("transition %q emits an event of type %q, which is empty, taken or cannot be stored", e.Transition, x.Type)
+		if x.Type == events[0].Type {
+			return nil, defect("transition %q emits an event of type %q, which is that of every such transition", e.Transition, x.Type)
 		}
 		event.Ordinal, event.Type, event.Payload = i+1, x.Type, x.Payload
 		events = append(events, event)

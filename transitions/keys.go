@@ -14,6 +14,7 @@ type Keys struct {
 	Scheduled int64 `json:"scheduled"`  // of those in flight, the ones whose time is still to come
 	Due       int64 `json:"due"`        // the ones whose time has come, and that no node works on yet
 	Stale     int64 `json:"stale"`      // the ones whose worker's lease has run out
+	Lapsed    int64 `json:"lapsed"`     // the ones that a caller in SQL claimed and did not end in time
 	Stuck     int64 `json:"stuck"`      // the ones that wait for a person
 	Attempts  int64 `json:"attempts"`   // the ones that were claimed ManyAttempts times or more
 	MostTried int   `json:"most_tried"` // how often the one was claimed that was claimed most
@@ -21,17 +22,18 @@ type Keys struct {
 	// OldestInFlight is when the oldest command in flight was first asked, without
 	// those whose time is still to come.
 	OldestInFlight time.Time `json:"oldest_in_flight,omitzero"`
-	OldestDue      time.Time `json:"oldest_due,omitzero"`   // since when the longest due one is due
-	OldestStale    time.Time `json:"oldest_stale,omitzero"` // when the first of the stale leases ran out
+	OldestDue      time.Time `json:"oldest_due,omitzero"`    // since when the longest due one is due
+	OldestStale    time.Time `json:"oldest_stale,omitzero"`  // when the first of the stale leases ran out
+	OldestLapsed   time.Time `json:"oldest_lapsed,omitzero"` // when the time of the first of the lapsed claims ran out
 
 	// Expired and Forgotten are what retention has not seen to yet: answers past
-	// their horizon, and tombstones past theirs. Counted up to MaxExpired.
+	// their horizon, and tombstones past theirs. Counted up to MaxCounted.
 	Expired       int64     `json:"expired"`
 	Forgotten     int64     `json:"forgotten"`
 	OldestExpired time.Time `json:"oldest_expired,omitzero"` // the horizon that was passed first
 
 	// DeadMessages are messages that were not consumed and wait for a person.
-	// Counted up to MaxExpired of each tenant.
+	// Counted up to MaxCounted of all tenants.
 	DeadMessages      int64     `json:"dead_messages"`
 	OldestDeadMessage time.Time `json:"oldest_dead_message,omitzero"`
 
@@ -44,11 +46,11 @@ type Keys struct {
 const (
 	// ManyAttempts is how many claims of a command are many.
 	ManyAttempts = 5
-	// MaxInFlight is how many commands in flight of each kind (due, leased, held or
-	// given back by a SQL caller, stuck) are counted.
-	MaxInFlight = 100_000
-	// MaxExpired is how many expired commands are counted, and dead messages.
-	MaxExpired = 10_000
+	// MaxCounted is how many are counted of each kind: commands in flight that wait
+	// for their time or are due, are leased, are held or were given back by a SQL
+	// caller, or are stuck; commands that have expired; dead messages. Every node
+	// counts for each scrape, and reads a row for each.
+	MaxCounted = 10_000
 )
 
 // Statuses are the statuses of a command, in the order of its life.

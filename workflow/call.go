@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
@@ -59,9 +61,14 @@ func (c *Call) Version() int64 { return c.facts.Version }
 func (c *Call) State() State { return c.facts.State }
 
 // Emit adds an event to the one that every transition has. The payload is
-// encoded as JSON at once. One command can have one event of a type; a second
-// one is a defect of the workflow and fails the command.
+// encoded as JSON at once. The type is 1 to 255 bytes of text without control
+// characters, such as "order.payment". One command can have one event of a type; a
+// second one, or another type, is a defect of the workflow and fails the command.
 func (c *Call) Emit(eventType string, payload any) {
+	if problem := eventTypeProblem(eventType); problem != "" {
+		c.fail(fmt.Errorf("transition %q emits an event of type %q, which %s", c.step.Name, eventType, problem))
+		return
+	}
 	for _, e := range c.events {
 		if e.Type == eventType {
 			c.fail(fmt.Errorf("transition %q emits event %q twice", c.step.Name, eventType))
@@ -74,6 +81,25 @@ func (c *Call) Emit(eventType string, payload any) {
 		return
 	}
 	c.events = append(c.events, Emitted{Type: eventType, Payload: raw})
+}
+
+// eventTypeProblem says why a text cannot be the type of an event, or "". What
+// CloudEvents forbids in a string (section 3.2) could not be sent on.
+func eventTypeProblem(s string) string {
+	switch {
+	case s == "":
+		return "is empty"
+	case len(s) > 255:
+		return "is longer than 255 bytes"
+	case !utf8.ValidString(s):
+		return "is not valid UTF-8"
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) || r&0xFFFE == 0xFFFE || r >= 0xFDD0 && r <= 0xFDEF {
+			return fmt.Sprintf("contains %U, which CloudEvents allows in no text", r)
+		}
+	}
+	return ""
 }
 
 // Return gives the caller a result of the transition's own, encoded as JSON: it

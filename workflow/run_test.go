@@ -138,6 +138,27 @@ func TestMisuseOfTheCallIsADefect(t *testing.T) {
 		"one event twice": {
 			func(c *Call, _ *ledger, _ entry) error { c.Emit("e", 1); c.Emit("e", 2); return nil },
 			`transition "book" emits event "e" twice`},
+		"an event without a type": {
+			func(c *Call, _ *ledger, _ entry) error { c.Emit("", 1); return nil },
+			`emits an event of type "", which is empty`},
+		"an event with a long type": {
+			func(c *Call, _ *ledger, _ entry) error { c.Emit(strings.Repeat("e", 256), 1); return nil },
+			`which is longer than 255 bytes`},
+		"an event whose type is not UTF-8": {
+			func(c *Call, _ *ledger, _ entry) error { c.Emit("e\xff", 1); return nil },
+			`emits an event of type "e\xff", which is not valid UTF-8`},
+		"an event with a NUL in its type": {
+			func(c *Call, _ *ledger, _ entry) error { c.Emit("e\x00", 1); return nil },
+			`which contains U+0000`},
+		"an event with a line break in its type": {
+			func(c *Call, _ *ledger, _ entry) error { c.Emit("book.e\n", 1); return nil },
+			`transition "book" emits an event of type "book.e\n", which contains U+000A`},
+		"an event with a control character of the second kind in its type": {
+			func(c *Call, _ *ledger, _ entry) error { c.Emit("e\u0085", 1); return nil },
+			`which contains U+0085`},
+		"an event with what is no character in its type": {
+			func(c *Call, _ *ledger, _ entry) error { c.Emit("e\ufdd0", 1); return nil },
+			`which contains U+FDD0`},
 		"an event that is not JSON": {
 			func(c *Call, _ *ledger, _ entry) error { c.Emit("e", make(chan int)); return nil },
 			`transition "book": encode event "e"`},

@@ -78,6 +78,12 @@ a private server would end with this command.`,
 			if config.URL == "" {
 				return &pawl.UsageError{Err: errors.New("--database: say where; a private server would end with this command")}
 			}
+			for _, name := range []string{"commands", "instances", "tenants"} {
+				// 0 is the default in Go alone.
+				if f := c.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
+					return &pawl.UsageError{Err: fmt.Errorf("--%s 0: nothing would be loaded", name)}
+				}
+			}
 			config.Progress = func(line string) { c.PrintErrln(line) }
 			return bench.Load(c.Context(), config, c.OutOrStdout())
 		},

@@ -108,7 +108,7 @@ func TestWhatASinkStillNeedsIsKept(t *testing.T) {
 		held[p.Name] = p.Held
 	}
 	for week, want := range map[string]string{"outbox_2040w01": `a dead letter of sink "gone" waits, of position 3 of tenant "t1"`,
-		"outbox_2040w02": `sink "all" is at position 15 of tenant "t2"`, "outbox_2040w04": `sink "all" is at position 15 of tenant "t2"`} {
+		"outbox_2040w02": `sink "all" is at position 15 of tenant "t2"`, "outbox_2040w04": `sink "one" is at position 25 of tenant "t1"`} {
 		if held[week] != want {
 			t.Errorf("%s is held because %q, want %q", week, held[week], want)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -52,7 +53,7 @@ func (r *Runner) Stats() (now Stats) {
 // Standing tells who does retention for the database, and what waits. It needs no
 // started runner.
 func (r *Runner) Standing(ctx context.Context) (transitions.Retention, error) {
-	var s transitions.Retention
+	s := transitions.Retention{KeepEvents: int64(r.config.Outbox / time.Second)}
 	err := r.config.Pool.QueryRow(ctx, r.sql.duty, pgx.QueryExecModeExec).Scan(&s.Node, &s.Since, &s.Until)
 	if err != nil {
 		return s, fmt.Errorf("read who does retention: %w", err)

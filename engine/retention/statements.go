@@ -62,26 +62,29 @@ ORDER BY c.relname`
 // heldSQL says why a partition of the outbox cannot go; ” if nothing holds it: a
 // sink that has not passed all that it has to, or a dead letter that may still be
 // delivered. The oldest and the newest event of each tenant are found by index, and
-// so are dead letters between them: there may be many of other weeks. %s is the
-// partition.
+// so are dead letters between them: there may be many of other weeks. Nothing is
+// read beyond the first tenant that is found to hold it. %s is the partition.
 const heldSQL = `
 WITH RECURSIVE each AS (
-	(SELECT o.tenant FROM %[1]s AS o ORDER BY o.tenant LIMIT 1)
+	(SELECT o.tenant, o.position FROM %[1]s AS o ORDER BY o.tenant, o.position LIMIT 1)
 	UNION ALL
-	SELECT (SELECT o.tenant FROM %[1]s AS o WHERE o.tenant > each.tenant ORDER BY o.tenant LIMIT 1) FROM each WHERE each.tenant IS NOT NULL),
+	SELECT n.tenant, n.position FROM each CROSS JOIN LATERAL (
+		SELECT o.tenant, o.position FROM %[1]s AS o WHERE o.tenant > each.tenant ORDER BY o.tenant, o.position LIMIT 1) AS n),
 ends AS (
-	SELECT each.tenant, (SELECT o.position FROM %[1]s AS o WHERE o.tenant = each.tenant ORDER BY o.position LIMIT 1) AS oldest,
+	SELECT each.tenant, each.position AS oldest,
 		(SELECT o.position FROM %[1]s AS o WHERE o.tenant = each.tenant ORDER BY o.position DESC LIMIT 1) AS newest
-	FROM each WHERE each.tenant IS NOT NULL),
+	FROM each),
 sinks AS (
 	(SELECT d.sink FROM pawl.outbox_dead AS d ORDER BY d.sink LIMIT 1)
 	UNION ALL
 	SELECT (SELECT d.sink FROM pawl.outbox_dead AS d WHERE d.sink > sinks.sink ORDER BY d.sink LIMIT 1) FROM sinks WHERE sinks.sink IS NOT NULL)
 SELECT coalesce(
-	(SELECT format('sink %%s is at position %%s of tenant %%s', to_json(s.name), coalesce(c.position, 0), to_json(n.tenant))
-		FROM ends AS n JOIN pawl.outbox_sink AS s ON s.tenants IS NULL OR n.tenant = ANY (s.tenants)
-		LEFT JOIN pawl.outbox_cursor AS c ON c.tenant = n.tenant AND c.sink = s.name
-		WHERE n.newest > coalesce(c.position, 0) ORDER BY s.name, n.tenant LIMIT 1),
+	(SELECT format('sink %%s is at position %%s of tenant %%s', to_json(b.name), b.position, to_json(n.tenant))
+		FROM ends AS n CROSS JOIN LATERAL (
+			SELECT s.name, coalesce(c.position, 0) AS position
+			FROM pawl.outbox_sink AS s LEFT JOIN pawl.outbox_cursor AS c ON c.tenant = n.tenant AND c.sink = s.name
+			WHERE (s.tenants IS NULL OR n.tenant = ANY (s.tenants)) AND n.newest > coalesce(c.position, 0)
+			ORDER BY s.name LIMIT 1) AS b LIMIT 1),
 	(SELECT format('a dead letter of sink %%s waits, of position %%s of tenant %%s', to_json(d.sink), d.position, to_json(d.tenant))
 		FROM ends AS n CROSS JOIN sinks AS s CROSS JOIN LATERAL (
 			SELECT x.tenant, x.sink, x.position FROM pawl.outbox_dead AS x

@@ -71,7 +71,10 @@ func (p *program) script(sql string) {
 // try runs a command.
 func (p *program) try(args string, more ...string) (stdout, stderr string, err error) {
 	idle := engine.Config{InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true}}
-	c := ops.Command(func(c *cobra.Command, do func(ctx context.Context, e *engine.Engine) error) error {
+	c := ops.Command(func(c *cobra.Command, do func(ctx context.Context, e *engine.Engine) error, change ...func(*engine.Config)) error {
+		for _, f := range change {
+			f(&idle)
+		}
 		return p.with(func(e *engine.Engine) error { return do(c.Context(), e) }, idle)
 	})
 	c.SilenceErrors, c.SilenceUsage = true, true

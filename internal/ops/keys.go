@@ -107,6 +107,7 @@ func printKeys(w io.Writer, k *transitions.Keys) error {
 		line{"  scheduled", count(k.Scheduled, false), time.Time{}},
 		line{"  due", count(k.Due, false), k.OldestDue},
 		line{"  stale", count(k.Stale, false), k.OldestStale},
+		line{"  lapsed", count(k.Lapsed, false), k.OldestLapsed},
 		line{"  stuck", count(k.Stuck, false), time.Time{}},
 		line{fmt.Sprintf("  %d attempts or more", transitions.ManyAttempts), count(k.Attempts, false), time.Time{}},
 		line{"waiting for retention:", "", k.OldestExpired},

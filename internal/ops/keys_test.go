@@ -38,6 +38,7 @@ of those in flight:            (a time in UTC)       2h0m
   scheduled                 0  -                     -
   due                       1  (a time in UTC)       3h0m
   stale                     1  (a time in UTC)       2d2h
+  lapsed                    0  -                     -
   stuck                     1  -                     -
   5 attempts or more        3  -                     -
 waiting for retention:         -                     -

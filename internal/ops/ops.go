@@ -14,8 +14,9 @@ import (
 	"github.com/pawlhq/pawl/internal/cli"
 )
 
-// Run does something with an engine on a command's database that is not started.
-type Run func(c *cobra.Command, do func(ctx context.Context, e *engine.Engine) error) error
+// Run does something with an engine on a command's database that is not started,
+// and that is configured as the command wants.
+type Run func(c *cobra.Command, do func(ctx context.Context, e *engine.Engine) error, change ...func(*engine.Config)) error
 
 // Command is the command ops.
 func Command(run Run) *cobra.Command {

@@ -48,7 +48,7 @@ func (s *story) delivery(ctx context.Context) error {
 	s.books.refuse("")
 	if err := s.play(ctx, []exchange{{
 		tell:    "The bookkeeping is mended, and an operator lets the event be delivered again.",
-		request: request{method: http.MethodPost, path: sink + "/redrive", body: `{"reason":"the account is there now"}`}, status: 200,
+		request: request{method: http.MethodPost, path: sink + "/redrive", body: `{"all":true,"reason":"the account is there now"}`}, status: 200,
 		checks: []check{has("changed", 1, "")},
 	}}); err != nil {
 		return err

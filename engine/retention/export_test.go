@@ -1,0 +1,3 @@
+package retention
+
+const HeldSQL = heldSQL
