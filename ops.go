@@ -35,7 +35,7 @@ func withEngine(ctx context.Context, c Config, do func(ctx context.Context, e *e
 	if err := schema.Check(ctx, d.pool, c.Schema); err != nil {
 		return err
 	}
-	e, err := engine.New(engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log,
+	e, err := engine.New(engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log, Guest: true,
 		InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true}})
 	if err != nil {
 		return err
