@@ -117,3 +117,27 @@ func TestWhatWaitedForTheEndOfAPauseIsDoneAfterIt(t *testing.T) {
 		t.Errorf("what was not due is due at %s now", at)
 	}
 }
+
+// Its sender has been told that it is taken, and does not ask again.
+func TestTheWorkOfAMessageIsDoneHoweverLate(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	brief := with(bankLoans().Keep(workflow.Horizons{Replay: time.Hour}))
+	accepts := newEngine(t, pool, brief, clock.set, func(c *engine.Config) { c.InFlight.Workers = -1 })
+	consumed(t, accepts, fromBank("m-1", "applied", `{"loan":"L-1","amount":100}`))
+	if r := consumed(t, accepts, fromBank("m-2", "collect", `{"loan":"L-1"}`)); !r.InFlight() {
+		t.Fatalf("got %+v", r)
+	}
+	clock.skip(1000 * time.Hour)
+	retain(t, pool, clock.Now())
+	works := newEngine(t, pool, brief, clock.set)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if r, err := works.Await(ctx, "", transitions.InboxScope("bank"), "m-2"); err != nil || r.Err() != nil {
+		t.Errorf("it ends with %+v, %v", r, err)
+	}
+	if inst, err := works.Instance(t.Context(), "", loanID("L-1")); err != nil || inst.State != "settled" {
+		t.Errorf("got %+v, %v", inst, err)
+	}
+	wantDead(t, works)
+}

@@ -41,9 +41,10 @@ func (c Command) CheckKeep(h workflow.Horizons) error {
 // does would surprise. It has done nothing. replay is the workflow's horizon.
 //
 // Only commands of callers are, and those of which this is the first claim: who
-// had one before, or waits for a pause to end, is not forgotten.
+// had one before, or waits for a pause to end, is not forgotten. The sender of a
+// message is not such a caller: he was told that it is taken, and does not ask again.
 func (f *InFlight) abandoned(replay time.Duration, now time.Time) (v Verdict, is bool) {
-	if f.Phase != Scheduled && f.Phase != Working || strings.HasPrefix(f.Scope, Reserved) ||
+	if f.Phase != Scheduled && f.Phase != Working || strings.HasPrefix(f.Scope, Reserved) || strings.HasPrefix(f.Scope, inboxScope) ||
 		f.RunAt.IsZero() || f.Attempt > 1 || f.Paused {
 		return Verdict{}, false
 	}

@@ -16,7 +16,7 @@ import (
 type Horizons struct {
 	// Replay is how long an answer is replayed, from when it was given. Default: the
 	// engine's, 24 h. A caller's command that is due for longer than this, and that
-	// nobody has taken, is given up; see [CommandAbandoned].
+	// nobody has taken, is given up, but not what a message asks for; see [CommandAbandoned].
 	Replay time.Duration
 	// MaxReplay is the most that a command may ask for. Default: 30 days, or Replay
 	// where that is more.
