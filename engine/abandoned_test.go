@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -140,4 +141,55 @@ func TestTheWorkOfAMessageIsDoneHoweverLate(t *testing.T) {
 		t.Errorf("got %+v, %v", inst, err)
 	}
 	wantDead(t, works)
+}
+
+// However many they are, and whoever has one of them locked when the pause is ended.
+func TestNothingIsGivenUpBecauseOfAPause(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	e := newEngine(t, pool, with(letters(1, hourly, nil)), clock.set)
+	hasty := newEngine(t, pool, with(letters(1, hourly, nil)), clock.set, func(c *engine.Config) {
+		c.InFlight.Workers, c.Pipeline.LockWait = -1, time.Millisecond
+	})
+	var many []transitions.Command
+	for i := range 1_200 { // more than a batch
+		c := written(fmt.Sprint(i), "x")
+		c.NotBefore, c.Tenant = clock.Now().Add(time.Hour), []string{"", "another"}[i%2]
+		many = append(many, c)
+	}
+	for _, r := range e.SubmitMany(t.Context(), many) {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	for _, tenant := range []string{"", "another"} {
+		if err := e.PauseWorkflow(t.Context(), tenant, "letter", "ann", "a long weekend"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.skip(80 * time.Hour)
+	tx := begin(t, pool)
+	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.command WHERE key IN ('0', '1198') FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, hasty.ResumeWorkflow(t.Context(), "", "letter"), workflow.Locked)
+	if list, err := hasty.PausedWorkflows(t.Context(), ""); err != nil || len(list) != 1 {
+		t.Fatalf("paused are %+v, %v", list, err)
+	}
+	rollback(t, tx)
+	clock.skip(80 * time.Hour)
+	if err := e.ResumeWorkflow(t.Context(), "", "letter"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range many {
+		if c.Tenant == "" {
+			if r, err := e.Await(t.Context(), "", c.Scope, c.Key); err != nil || r.Err() != nil {
+				t.Fatalf("%s: %+v, %v", c.Key, r, err)
+			}
+		}
+	}
+	// Another tenant's are where they were.
+	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE tenant = 'another' AND run_at = $1 AND attempt = 0", many[1].NotBefore); n != 600 {
+		t.Errorf("%d of the other tenant's wait", n)
+	}
 }
