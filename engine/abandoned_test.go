@@ -193,3 +193,60 @@ func TestNothingIsGivenUpBecauseOfAPause(t *testing.T) {
 		t.Errorf("%d of the other tenant's wait", n)
 	}
 }
+
+// No node knows the workflow any more: whoever polls learns that it is over. When one
+// knows it again the instance goes where its workflow wants it.
+func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	var posts atomic.Int64
+	w := letters(1, hourly, func(context.Context, words) error {
+		posts.Add(1)
+		return nil
+	})
+	accepts := newEngine(t, pool, with(w), clock.set, func(c *engine.Config) { c.InFlight.Workers, c.Retention.Off = -1, true })
+	ids := map[string]transitions.Receipt{}
+	for _, key := range []string{"late", "longer", "paused"} {
+		ids[key] = submit(t, accepts, written("w "+key, "x"))
+		c := posted(ids[key].Instance, key)
+		if key == "longer" {
+			c.Replay = 100 * time.Hour
+		}
+		submit(t, accepts, c)
+	}
+	if _, err := accepts.Operate(t.Context(), transitions.Command{Key: "op", Instance: ids["paused"].Instance}, transitions.Operation{Action: transitions.Pause}); err != nil {
+		t.Fatal(err)
+	}
+	clock.skip(50 * time.Hour)
+	retains := newEngine(t, pool, clock.set) // which knows only loans
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := retains.Await(ctx, "", "s", "late")
+	if err != nil || r.Status != 408 || workflow.CodeOf(r.Err()) != workflow.CommandAbandoned {
+		t.Fatalf("it ends with %+v, %v", r, err)
+	}
+	if again, err := accepts.Submit(t.Context(), posted(ids["late"].Instance, "late")); err != nil || !again.Replayed || string(again.Body) != string(r.Body) {
+		t.Errorf("a duplicate gets %+v, %v", again, err)
+	}
+	for _, key := range []string{"longer", "paused"} {
+		if r, err := retains.Command(t.Context(), "", "s", key); err != nil || r.Status != transitions.Pending {
+			t.Errorf("%s: %+v, %v", key, r, err)
+		}
+	}
+	works := newEngine(t, pool, with(w), clock.set)
+	if r, err := works.Await(ctx, "", transitions.LateScope+ids["late"].Instance.String(), "2"); err != nil || r.Status != 408 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	inst, err := works.Instance(t.Context(), "", ids["late"].Instance)
+	if err != nil || inst.State != "returned" || !strings.Contains(string(inst.Data), string(workflow.FailureUntaken)) || inst.Links.InFlight != nil {
+		t.Errorf("got %+v, %v", inst, err)
+	}
+	for _, key := range []string{"longer", "paused"} {
+		if r, err := works.Await(ctx, "", "s", key); err != nil || r.Err() != nil {
+			t.Errorf("%s: %+v, %v", key, r, err)
+		}
+	}
+	if n := posts.Load(); n != 2 {
+		t.Errorf("%d letters were posted", n)
+	}
+}
