@@ -35,7 +35,7 @@ func withEngine(ctx context.Context, c Config, do func(ctx context.Context, e *e
 	if err := schema.Check(ctx, d.pool, c.Schema); err != nil {
 		return err
 	}
-	config := engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log,
+	config := engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log, Guest: true,
 		InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true}}
 	for _, f := range change {
 		f(&config)

@@ -20,6 +20,25 @@ func TestOpsWorksOnTheDatabaseOfTheFlags(t *testing.T) {
 	}
 }
 
+// Another binary than the nodes' may be the one at hand.
+func TestOpsThatTakesPartWritesNoHorizonsDown(t *testing.T) {
+	pool := pgtest.Pool(t)
+	url := pool.Config().ConnString()
+	if code, _, stderr := run(t.Context(), "migrate", "--database", url); code != 0 {
+		t.Fatal(stderr)
+	}
+	if code, _, stderr := run(t.Context(), "ops", "abandon", "scope", "key", "--database", url); code != 1 || !strings.Contains(stderr, "command_not_found") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	var definitions, horizons int
+	if err := pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pawl.definition), (SELECT count(*) FROM pawl.horizon)").Scan(&definitions, &horizons); err != nil {
+		t.Fatal(err)
+	}
+	if definitions == 0 || horizons != 0 {
+		t.Errorf("it wrote %d definitions and %d horizons", definitions, horizons)
+	}
+}
+
 // A node knows besides what it has answered.
 func TestOpsKeysOfANodeShowsTheSuppressionRate(t *testing.T) {
 	s := service(t)

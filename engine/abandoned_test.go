@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -115,5 +116,137 @@ func TestWhatWaitedForTheEndOfAPauseIsDoneAfterIt(t *testing.T) {
 	}
 	if at := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE key = 'later'"); !at.Equal(later.NotBefore) {
 		t.Errorf("what was not due is due at %s now", at)
+	}
+}
+
+// Its sender has been told that it is taken, and does not ask again.
+func TestTheWorkOfAMessageIsDoneHoweverLate(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	brief := with(bankLoans().Keep(workflow.Horizons{Replay: time.Hour}))
+	accepts := newEngine(t, pool, brief, clock.set, func(c *engine.Config) { c.InFlight.Workers = -1 })
+	consumed(t, accepts, fromBank("m-1", "applied", `{"loan":"L-1","amount":100}`))
+	if r := consumed(t, accepts, fromBank("m-2", "collect", `{"loan":"L-1"}`)); !r.InFlight() {
+		t.Fatalf("got %+v", r)
+	}
+	clock.skip(1000 * time.Hour)
+	retain(t, pool, clock.Now())
+	works := newEngine(t, pool, brief, clock.set)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if r, err := works.Await(ctx, "", transitions.InboxScope("bank"), "m-2"); err != nil || r.Err() != nil {
+		t.Errorf("it ends with %+v, %v", r, err)
+	}
+	if inst, err := works.Instance(t.Context(), "", loanID("L-1")); err != nil || inst.State != "settled" {
+		t.Errorf("got %+v, %v", inst, err)
+	}
+	wantDead(t, works)
+}
+
+// However many they are, and whoever has one of them locked when the pause is ended.
+func TestNothingIsGivenUpBecauseOfAPause(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	e := newEngine(t, pool, with(letters(1, hourly, nil)), clock.set)
+	hasty := newEngine(t, pool, with(letters(1, hourly, nil)), clock.set, func(c *engine.Config) {
+		c.InFlight.Workers, c.Pipeline.LockWait = -1, time.Millisecond
+	})
+	var many []transitions.Command
+	for i := range 1_200 { // more than a batch
+		c := written(fmt.Sprint(i), "x")
+		c.NotBefore, c.Tenant = clock.Now().Add(time.Hour), []string{"", "another"}[i%2]
+		many = append(many, c)
+	}
+	for _, r := range e.SubmitMany(t.Context(), many) {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	for _, tenant := range []string{"", "another"} {
+		if err := e.PauseWorkflow(t.Context(), tenant, "letter", "ann", "a long weekend"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.skip(80 * time.Hour)
+	tx := begin(t, pool)
+	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.command WHERE key IN ('0', '1198') FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, hasty.ResumeWorkflow(t.Context(), "", "letter"), workflow.Locked)
+	if list, err := hasty.PausedWorkflows(t.Context(), ""); err != nil || len(list) != 1 {
+		t.Fatalf("paused are %+v, %v", list, err)
+	}
+	rollback(t, tx)
+	clock.skip(80 * time.Hour)
+	if err := e.ResumeWorkflow(t.Context(), "", "letter"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range many {
+		if c.Tenant == "" {
+			if r, err := e.Await(t.Context(), "", c.Scope, c.Key); err != nil || r.Err() != nil {
+				t.Fatalf("%s: %+v, %v", c.Key, r, err)
+			}
+		}
+	}
+	// Another tenant's are where they were.
+	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE tenant = 'another' AND run_at = $1 AND attempt = 0", many[1].NotBefore); n != 600 {
+		t.Errorf("%d of the other tenant's wait", n)
+	}
+}
+
+// No node knows the workflow any more: whoever polls learns that it is over. When one
+// knows it again the instance goes where its workflow wants it.
+func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	var posts atomic.Int64
+	w := letters(1, hourly, func(context.Context, words) error {
+		posts.Add(1)
+		return nil
+	})
+	accepts := newEngine(t, pool, with(w), clock.set, func(c *engine.Config) { c.InFlight.Workers, c.Retention.Off = -1, true })
+	ids := map[string]transitions.Receipt{}
+	for _, key := range []string{"late", "longer", "paused"} {
+		ids[key] = submit(t, accepts, written("w "+key, "x"))
+		c := posted(ids[key].Instance, key)
+		if key == "longer" {
+			c.Replay = 100 * time.Hour
+		}
+		submit(t, accepts, c)
+	}
+	if _, err := accepts.Operate(t.Context(), transitions.Command{Key: "op", Instance: ids["paused"].Instance}, transitions.Operation{Action: transitions.Pause}); err != nil {
+		t.Fatal(err)
+	}
+	clock.skip(50 * time.Hour)
+	retains := newEngine(t, pool, clock.set) // which knows only loans
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := retains.Await(ctx, "", "s", "late")
+	if err != nil || r.Status != 408 || workflow.CodeOf(r.Err()) != workflow.CommandAbandoned {
+		t.Fatalf("it ends with %+v, %v", r, err)
+	}
+	if again, err := accepts.Submit(t.Context(), posted(ids["late"].Instance, "late")); err != nil || !again.Replayed || string(again.Body) != string(r.Body) {
+		t.Errorf("a duplicate gets %+v, %v", again, err)
+	}
+	for _, key := range []string{"longer", "paused"} {
+		if r, err := retains.Command(t.Context(), "", "s", key); err != nil || r.Status != transitions.Pending {
+			t.Errorf("%s: %+v, %v", key, r, err)
+		}
+	}
+	works := newEngine(t, pool, with(w), clock.set)
+	if r, err := works.Await(ctx, "", transitions.LateScope+ids["late"].Instance.String(), "2"); err != nil || r.Status != 408 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	inst, err := works.Instance(t.Context(), "", ids["late"].Instance)
+	if err != nil || inst.State != "returned" || !strings.Contains(string(inst.Data), string(workflow.FailureUntaken)) || inst.Links.InFlight != nil {
+		t.Errorf("got %+v, %v", inst, err)
+	}
+	for _, key := range []string{"longer", "paused"} {
+		if r, err := works.Await(ctx, "", "s", key); err != nil || r.Err() != nil {
+			t.Errorf("%s: %+v, %v", key, r, err)
+		}
+	}
+	if n := posts.Load(); n != 2 {
+		t.Errorf("%d letters were posted", n)
 	}
 }

@@ -59,6 +59,10 @@ type Config struct {
 	// Default 20.
 	MaxDeliveries int
 
+	// Guest says that this engine takes part for a moment only, such as a program of
+	// an operator's: what its workflows say of horizons is not written down.
+	Guest bool
+
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger
 

@@ -168,8 +168,10 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.registry.record(ctx, e.config.Pool, e.config.Schema); err != nil {
 		return err
 	}
-	if err := e.registry.recordHorizons(ctx, e.config.Pool, e.config.Schema); err != nil {
-		return err
+	if !e.config.Guest {
+		if err := e.registry.recordHorizons(ctx, e.config); err != nil {
+			return err
+		}
 	}
 	if err := e.registry.warn(ctx, e.config); err != nil {
 		return err

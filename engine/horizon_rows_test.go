@@ -1,11 +1,14 @@
 package engine_test
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/testlog"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -15,26 +18,67 @@ func horizonRow(t testing.TB, pool *pgxpool.Pool) string {
 		FROM pawl.horizon WHERE workflow = 'letter'`)
 }
 
-func TestANodeWritesDownTheHorizonsOfTheNewestVersion(t *testing.T) {
+func TestWhatIsWrittenDownOfHorizonsOnlyGrows(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	const day = 24 * time.Hour
-	newEngine(t, pool, with(letters(1, workflow.Horizons{}, nil)))
-	if got := horizonRow(t, pool); got != "24:00:00 720:00:00 false forever" {
+	for _, node := range []struct {
+		version int
+		says    workflow.Horizons
+		want    string
+		grew    bool
+		less    bool
+	}{
+		{1, workflow.Horizons{}, "24:00:00 720:00:00 false forever", false, false},
+		{1, workflow.Horizons{Replay: 2 * day, Tombstone: 40 * day}, "48:00:00 960:00:00 false forever", true, false},
+		{1, workflow.Horizons{Replay: day, Tombstone: workflow.Forever, History: 90 * day}, "48:00:00 forever true 2160:00:00", true, true},
+		{2, workflow.Horizons{Replay: day, Tombstone: time.Minute}, "48:00:00 forever true 2160:00:00", false, true},
+		{1, workflow.Horizons{Replay: 3 * day, History: workflow.Forever}, "72:00:00 forever true forever", true, true}, // an old node restarts
+		{2, workflow.Horizons{Replay: 3 * day, Tombstone: workflow.Forever, History: workflow.Forever}, "72:00:00 forever true forever", false, false},
+	} {
+		var log testlog.Log
+		before := query[string](t, pool, "SELECT coalesce((SELECT xmin::text FROM pawl.horizon WHERE workflow = 'letter'), 'none')")
+		newEngine(t, pool, with(letters(node.version, node.says, nil)), func(c *engine.Config) { c.Log = slog.New(&log) })
+		if got := horizonRow(t, pool); got != node.want {
+			t.Errorf("%+v: got %s, want %s", node, got, node.want)
+		}
+		if grew, less := log.Count("the horizons of a workflow grew") == 1, log.Count("this node says less of the horizons") == 1; grew != node.grew || less != node.less {
+			t.Errorf("%+v: the log says %q", node, log.List())
+		}
+		if after := query[string](t, pool, "SELECT xmin::text FROM pawl.horizon WHERE workflow = 'letter'"); before != "none" && (before != after) != node.grew {
+			t.Errorf("%+v: it was %s and is %s", node, before, after)
+		}
+	}
+
+	// A person makes them shorter, and no node that says the same changes that.
+	exec(t, pool, "UPDATE pawl.horizon SET replay = '1 day', tombstone = '1 minute', history = false, history_kept = NULL WHERE workflow = 'letter'")
+	newEngine(t, pool, with(letters(2, workflow.Horizons{Replay: day, Tombstone: time.Minute}, nil)))
+	if got := horizonRow(t, pool); got != "24:00:00 00:01:00 false forever" && got != "1 day 00:01:00 false forever" {
 		t.Errorf("got %s", got)
 	}
-	newEngine(t, pool, with(letters(1, workflow.Horizons{Replay: 2 * day, Tombstone: workflow.Forever, History: 90 * day}, nil)))
-	if got := horizonRow(t, pool); got != "48:00:00 forever true 2160:00:00" {
-		t.Errorf("changed under one version: got %s", got)
+}
+
+func TestAGuestWritesNoHorizonsDown(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	newEngine(t, pool, with(letters(1, hourly, nil)))
+	newEngine(t, pool, with(letters(1, workflow.Horizons{Tombstone: workflow.Forever}, nil)), func(c *engine.Config) { c.Guest = true })
+	if got := horizonRow(t, pool); got != "01:00:00 02:00:00 false forever" {
+		t.Errorf("got %s", got)
 	}
-	newEngine(t, pool, with(letters(2, workflow.Horizons{Replay: day, History: workflow.Forever}, nil)))
-	row := query[string](t, pool, "SELECT xmin::text FROM pawl.horizon WHERE workflow = 'letter'")
-	if got := horizonRow(t, pool); got != "24:00:00 720:00:00 true forever" {
-		t.Errorf("a newer version: got %s", got)
+}
+
+// One that says less, and comes by for a moment, as an old one does in a roll-out.
+func TestAPassingNodeDoesNotShortenHowLongAKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	stays := newEngine(t, pool, with(letters(1, workflow.Horizons{Replay: time.Hour, Tombstone: workflow.Forever}, nil)), clock.set)
+	submit(t, stays, written("k", "x"))
+	passes := newEngine(t, pool, with(letters(1, workflow.Horizons{Replay: time.Minute, Tombstone: time.Minute}, nil)), clock.set)
+	passes.Stop(t.Context())
+	for range 3 {
+		clock.skip(1000 * time.Hour)
+		retain(t, pool, clock.Now())
 	}
-	newEngine(t, pool, with(letters(1, workflow.Horizons{Replay: 3 * day}, nil))) // a node that has not heard of it
-	newEngine(t, pool, with(letters(2, workflow.Horizons{Replay: day, History: workflow.Forever}, nil)))
-	if got := query[string](t, pool, "SELECT xmin::text FROM pawl.horizon WHERE workflow = 'letter'"); got != row {
-		t.Errorf("it was written again: %s", horizonRow(t, pool))
-	}
+	wantExpired(t, pool, stays, written("k", "x"))
 }

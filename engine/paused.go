@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -18,7 +19,8 @@ import (
 // nodes' changes are known when it looks for due work.
 type pauses struct {
 	pool              *pgxpool.Pool
-	list, add, remove string
+	list, exists, add string
+	due, remove       string
 
 	mu    sync.RWMutex
 	known map[pausedWorkflow]bool
@@ -34,20 +36,71 @@ func newPauses(pool *pgxpool.Pool, in func(string) string) *pauses {
 		list: in("SELECT tenant, workflow, actor, coalesce(reason, ''), at FROM pawl.paused WHERE $1 = '' OR tenant = $1 ORDER BY tenant, workflow"),
 		add: in(`INSERT INTO pawl.paused (tenant, workflow, actor, reason, at) VALUES ($1, $2, $3, nullif($4, ''), $5)
 			ON CONFLICT (tenant, workflow) DO NOTHING`),
-		remove: in(resumeSQL),
+		exists: in("SELECT EXISTS (SELECT FROM pawl.paused WHERE tenant = $1 AND workflow = $2)"),
+		due:    in(dueInPauseSQL),
+		remove: in("DELETE FROM pawl.paused WHERE tenant = $1 AND workflow = $2"),
 	}
 }
 
-// resumeSQL ends a pause. The time in it does not count for the scheduled commands
-// that became due meanwhile: nobody was to take them, so they are not given up for
-// it. Parameters: tenant, workflow, now.
-const resumeSQL = `
-WITH resumed AS (DELETE FROM pawl.paused WHERE tenant = $1 AND workflow = $2 RETURNING at)
-UPDATE pawl.command AS c SET run_at = c.run_at + ($3 - greatest(c.run_at, u.at)), revision = c.revision + 1, updated_at = $3
-FROM (SELECT found.row, r.at FROM resumed AS r CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command AS x
-	WHERE x.run_at <= $3 AND x.tenant = $1 AND x.workflow = $2 AND x.phase = 'scheduled' AND NOT starts_with(x.scope, '` + transitions.Reserved + `')
-	FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
-WHERE c.ctid = u.row`
+// dueInPauseSQL sees to the scheduled commands that became due in a pause, before it
+// ends. Nobody was to take them, so they are not given up for it: they are due now,
+// and count as claimed before. One call looks at a batch of what is due, of all
+// workflows, and returns the place for the next, NULL at the end, and how many
+// somebody has locked. Parameters: tenant, workflow, now, the place, batch.
+const dueInPauseSQL = `
+WITH looked AS MATERIALIZED (
+	SELECT c.ctid AS place, c.tenant, c.workflow, c.run_at, c.scope, c.key FROM pawl.command AS c
+	WHERE c.phase = 'scheduled' AND NOT starts_with(c.scope, '` + transitions.Reserved + `') AND c.run_at < $3::timestamptz
+		AND (c.run_at, c.tenant, c.scope, c.key) > (coalesce(($4::json ->> 0)::timestamptz, '-infinity'),
+			coalesce($4::json ->> 1, ''), coalesce($4::json ->> 2, ''), coalesce($4::json ->> 3, ''))
+	ORDER BY c.run_at, c.tenant, c.scope, c.key LIMIT $5::bigint),
+mine AS (SELECT place FROM looked WHERE tenant = $1 AND workflow = $2),
+moved AS (
+	UPDATE pawl.command AS c SET run_at = $3, attempt = greatest(c.attempt, 1), revision = c.revision + 1, updated_at = $3
+	FROM (SELECT found.place FROM mine CROSS JOIN LATERAL (SELECT x.ctid AS place FROM pawl.command AS x
+		WHERE x.ctid = mine.place AND x.phase = 'scheduled' AND x.run_at < $3 FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
+	WHERE c.ctid = u.place RETURNING 1)
+SELECT (SELECT json_build_array(run_at, tenant, scope, key)::text FROM looked ORDER BY run_at, tenant, scope, key OFFSET $5::bigint - 1),
+	(SELECT count(*) FROM mine) - (SELECT count(*) FROM moved)`
+
+// resumeBatch is how many commands one call of dueInPauseSQL looks at, and
+// resumePace how long to leave those alone that somebody has locked.
+const (
+	resumeBatch = 1000
+	resumePace  = 50 * time.Millisecond
+)
+
+// endPause lets what became due in a pause be taken, a batch at a time, and ends it
+// when nothing is left that would be given up for it. What somebody has locked it
+// waits for, up to patience; then the pause stays, and can be ended again.
+func (p *pauses) endPause(ctx context.Context, tenant, name string, now time.Time, patience time.Duration) error {
+	var paused bool
+	if err := p.pool.QueryRow(ctx, p.exists, tenant, name).Scan(&paused); err != nil || !paused {
+		return err
+	}
+	for begun := time.Now(); ; {
+		var locked int64
+		for place, more := (*string)(nil), true; more; more = place != nil {
+			var some int64
+			if err := p.pool.QueryRow(ctx, p.due, plannedNow, tenant, name, now, place, resumeBatch).Scan(&place, &some); err != nil {
+				return err
+			}
+			locked += some
+		}
+		if locked == 0 {
+			_, err := p.pool.Exec(ctx, p.remove, tenant, name)
+			return err
+		}
+		if time.Since(begun) > patience {
+			return workflow.Errorf(workflow.Locked, "another transaction holds %d commands that wait for the end of the pause; try again", locked)
+		}
+		select {
+		case <-time.After(resumePace):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
 
 func (p *pauses) has(tenant, workflow string) bool {
 	p.mu.RLock()
@@ -120,16 +173,26 @@ func (e *Engine) PauseWorkflow(ctx context.Context, tenant, name, actor, reason 
 	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
 	}
-	return e.changePauses(ctx, e.pauses.add, tenant, name, actor, reason, e.now())
+	if _, err := e.config.Pool.Exec(ctx, e.pauses.add, tenant, name, actor, reason, e.now()); err != nil {
+		return pauseError(err)
+	}
+	return e.pauses.load(ctx)
 }
 
-// ResumeWorkflow ends a pause. Resuming what is not paused changes nothing.
+// ResumeWorkflow ends a pause. Scheduled commands that became due in it are done now,
+// however long it was. Resuming what is not paused changes nothing.
+//
+// Errors: WorkflowNotFound, InvalidRequest, Unavailable; Locked where another
+// transaction holds one of those commands, and the pause goes on.
 func (e *Engine) ResumeWorkflow(ctx context.Context, tenant, name string) error {
 	tenant, err := e.pausable(tenant, name)
 	if err != nil {
 		return err
 	}
-	return e.changePauses(ctx, e.pauses.remove, tenant, name, e.now())
+	if err := e.pauses.endPause(ctx, tenant, name, e.now(), e.config.Pipeline.LockWait); err != nil {
+		return pauseError(err)
+	}
+	return e.pauses.load(ctx)
 }
 
 // PausedWorkflows lists the workflows that the tenant has paused.
@@ -150,10 +213,11 @@ func (e *Engine) pausable(tenant, name string) (string, error) {
 	return tenantOr(tenant), nil
 }
 
-func (e *Engine) changePauses(ctx context.Context, sql string, args ...any) error {
-	if _, err := e.config.Pool.Exec(ctx, sql, args...); err != nil {
-		return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be written; try again",
-			Cause: fmt.Errorf("pause or resume a workflow: %w", err)}
+// pauseError is a failed change of the pauses as the caller may see it.
+func pauseError(err error) error {
+	if _, ok := errors.AsType[*workflow.Error](err); ok {
+		return err
 	}
-	return e.pauses.load(ctx)
+	return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be written; try again",
+		Cause: fmt.Errorf("pause or resume a workflow: %w", err)}
 }

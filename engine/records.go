@@ -38,10 +38,15 @@ const plannedNow = pgx.QueryExecModeCacheDescribe
 
 // record reads a command. Error: CommandNotFound.
 func (q *queries) record(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
+	return q.recordBy(ctx, q.pool, tenant, scope, key)
+}
+
+// recordBy is record in a transaction, or on the pool.
+func (q *queries) recordBy(ctx context.Context, by querier, tenant, scope, key string) (transitions.Record, error) {
 	if err := checkRef(transitions.Ref{Tenant: tenant, Scope: scope, Key: key}); err != nil {
 		return transitions.Record{}, err
 	}
-	found, err := q.pool.Query(ctx, q.recordSQL, plannedNow, tenant, scope, key)
+	found, err := by.Query(ctx, q.recordSQL, plannedNow, tenant, scope, key)
 	if err != nil {
 		return transitions.Record{}, readError("command", err)
 	}

@@ -25,7 +25,7 @@ import (
 func (e *Engine) Submit(ctx context.Context, c transitions.Command) (transitions.Receipt, error) {
 	p, err := e.prepare(ctx, e.config.Pool, c)
 	if err != nil {
-		return transitions.Receipt{}, err
+		return e.doneBefore(ctx, e.config.Pool, c, err)
 	}
 	ticket := e.pipeline.Ticket()
 	if err := ticket.Submit(ctx, p); err != nil {
@@ -62,6 +62,7 @@ func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []tra
 			}
 			p, err := e.prepare(ctx, e.config.Pool, cs[i])
 			if err != nil {
+				replies[i].Receipt, err = e.doneBefore(ctx, e.config.Pool, cs[i], err)
 				replies[i].Err = err
 				if workflow.CodeOf(err) == workflow.Unavailable || workflow.CodeOf(err) == workflow.TimedOut {
 					failed = err
@@ -96,7 +97,7 @@ func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []tra
 func (e *Engine) SubmitTx(ctx context.Context, tx pgx.Tx, c transitions.Command) (transitions.Receipt, error) {
 	p, err := e.prepare(ctx, tx, c)
 	if err != nil {
-		return transitions.Receipt{}, err
+		return e.doneBefore(ctx, tx, c, err)
 	}
 	return e.pipeline.RunTx(ctx, tx, p)
 }
@@ -159,6 +160,30 @@ func (e *Engine) prepare(ctx context.Context, q querier, c transitions.Command) 
 		return nil, err
 	}
 	return transitions.Prepare(c, versions[0], newID, versions[1:]...)
+}
+
+// doneBefore answers a command that cannot be prepared now, for the reason of the
+// failure. It may have been done, or begun, before the workflow said what it says
+// now: then it has the answer that it had.
+func (e *Engine) doneBefore(ctx context.Context, q querier, c transitions.Command, failure error) (transitions.Receipt, error) {
+	if c = c.WithDefaults(); c.Workflow == "" && c.Instance != uuid.Nil && c.Check() == nil {
+		name, err := e.workflowOf(ctx, q, c.Tenant, c.Instance)
+		if err != nil {
+			return transitions.Receipt{}, err
+		}
+		c.Workflow = name
+	}
+	for _, p := range transitions.Earlier(c) {
+		r, err := e.queries.recordBy(ctx, q, p.Tenant, p.Scope, p.Key)
+		switch {
+		case workflow.CodeOf(err) == workflow.CommandNotFound:
+		case err != nil:
+			return transitions.Receipt{}, err
+		case r.Fingerprint == p.Fingerprint:
+			return r.Answer(transitions.Classify(&r, p.Fingerprint, e.now()))
+		}
+	}
+	return transitions.Receipt{}, failure
 }
 
 // workflowOf says what workflow an instance is of. That never changes, so it is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/workflow"
@@ -125,6 +126,7 @@ func (f *InFlight) Before(w *workflow.Work, replay time.Duration, now time.Time)
 	exhausted := f.Failures >= w.Retry.Attempts // only by lost leases: the last failure of another kind ends it
 	lost := fmt.Sprintf("its worker was lost %d times", f.Failures)
 	switch {
+	case strings.HasPrefix(f.Scope, LateScope):
 	case f.Phase == Undoing:
 		if exhausted {
 			return askAbout(StuckUndo, lost), true

@@ -36,14 +36,28 @@ func (c Command) CheckKeep(h workflow.Horizons) error {
 	return nil
 }
 
+// LateScope begins the scopes of commands by which retention has an instance go on
+// whose command it has given up, because no node knew the workflow: whoever knows it
+// again takes the instance to the activity's failure state, and does nothing else.
+const LateScope = Reserved + "late:"
+
+// AbandonedAnswer is the answer to such a command.
+func AbandonedAnswer() []byte {
+	return ProblemOf(workflow.Errorf(workflow.CommandAbandoned, "nobody took it in time, and no node knows its workflow")).JSON()
+}
+
 // abandoned decides whether a command is given up because nobody took it for
 // longer than its answer would be replayed: then nobody asks any more, and what it
 // does would surprise. It has done nothing. replay is the workflow's horizon.
 //
 // Only commands of callers are, and those of which this is the first claim: who
-// had one before, or waits for a pause to end, is not forgotten.
+// had one before, or waits for a pause to end, is not forgotten. The sender of a
+// message is not such a caller: he was told that it is taken, and does not ask again.
 func (f *InFlight) abandoned(replay time.Duration, now time.Time) (v Verdict, is bool) {
-	if f.Phase != Scheduled && f.Phase != Working || strings.HasPrefix(f.Scope, Reserved) ||
+	if strings.HasPrefix(f.Scope, LateScope) {
+		return failedFor(workflow.FailureUntaken, "nobody took it in time, and no node knew its workflow", 0, false), true
+	}
+	if f.Phase != Scheduled && f.Phase != Working || strings.HasPrefix(f.Scope, Reserved) || strings.HasPrefix(f.Scope, inboxScope) ||
 		f.RunAt.IsZero() || f.Attempt > 1 || f.Paused {
 		return Verdict{}, false
 	}

@@ -38,6 +38,7 @@ func TestACommandIsGivenUpThatNobodyTookForLongerThanItsAnswerWouldBeReplayed(t 
 		"it was cancelled":         {func(f *transitions.InFlight) { f.CancelledBy = "bob" }, 99 * time.Hour, "cancelled after 0"},
 		"a pause":                  {func(f *transitions.InFlight) { f.Paused = true }, 99 * time.Hour, "go on"},
 		"Pawl's own":               {func(f *transitions.InFlight) { f.Scope = "pawl:timer:1:late" }, 99 * time.Hour, "go on"},
+		"a message asks for it":    {func(f *transitions.InFlight) { f.Scope = transitions.InboxScope("bank") }, 99 * time.Hour, "go on"},
 		"its request is unreadable": {func(f *transitions.InFlight) { f.Request = []byte(`{`) }, 99 * time.Hour,
 			"failed_retryable undecidable"},
 	} {

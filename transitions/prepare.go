@@ -137,13 +137,7 @@ func (p *Prepared) settleInstance(newID func() uuid.UUID) error {
 	if p.Creates {
 		c.BusinessKey = p.Payload.BusinessKey()
 	}
-	if c.Scope == "" {
-		id := c.Instance
-		if !p.Creates && id == uuid.Nil {
-			id = InstanceID(c.Tenant, c.Workflow, c.BusinessKey)
-		}
-		c.Scope = DefaultScope(c.Workflow, c.Transition, id)
-	}
+	p.settleScope()
 	switch {
 	case c.Instance != uuid.Nil:
 	case c.BusinessKey != "":
@@ -152,6 +146,44 @@ func (p *Prepared) settleInstance(newID func() uuid.UUID) error {
 		c.Instance = newID()
 	}
 	return nil
+}
+
+// settleScope finds the scope, and the instance of what does not create one.
+func (p *Prepared) settleScope() {
+	c := &p.Command
+	if !p.Creates && c.Instance == uuid.Nil {
+		c.Instance = InstanceID(c.Tenant, c.Workflow, c.BusinessKey)
+	}
+	if c.Scope == "" {
+		c.Scope = DefaultScope(c.Workflow, c.Transition, c.Instance)
+	}
+}
+
+// Earlier lists as what a command may be stored that Prepare refuses now, and did
+// not when the workflow said something else: under which scope and key, and with
+// which fingerprint. Nothing else of them is set. The workflow must be named.
+func Earlier(c Command) (list []*Prepared) {
+	c = c.WithDefaults()
+	if c.checkReserved() != nil || c.Check() != nil {
+		return nil
+	}
+	canonical, err := Canonical(c.Payload)
+	if err != nil {
+		return nil
+	}
+	add := func(creates bool) {
+		p := &Prepared{Command: c, Canonical: canonical, Creates: creates}
+		p.settleScope()
+		p.Fingerprint = p.fingerprint()
+		list = append(list, p)
+	}
+	if c.Instance != uuid.Nil || c.BusinessKey != "" {
+		add(false)
+	}
+	if c.Instance == uuid.Nil {
+		add(true)
+	}
+	return list
 }
 
 // fingerprint is SHA-256 over the canonical request (RFC 8785): workflow,

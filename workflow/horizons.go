@@ -11,11 +11,12 @@ import (
 // refuses the key. When that is forgotten too, the key is new.
 //
 // They are no part of what the definition says: they may change under one
-// version, and the newest version's are everybody's.
+// version, and of a node's versions the newest's count. How long a key is refused
+// only grows by itself: the longest time counts that any node has started with.
 type Horizons struct {
 	// Replay is how long an answer is replayed, from when it was given. Default: the
 	// engine's, 24 h. A caller's command that is due for longer than this, and that
-	// nobody has taken, is given up; see [CommandAbandoned].
+	// nobody has taken, is given up, but not what a message asks for; see [CommandAbandoned].
 	Replay time.Duration
 	// MaxReplay is the most that a command may ask for. Default: 30 days, or Replay
 	// where that is more.

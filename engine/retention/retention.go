@@ -26,7 +26,7 @@ type Config struct {
 	Node    string                  // who holds the lease
 	Now     func() time.Time        // the engine's clock, by which keys expire
 	Busy    func() float64          // how busy the commit pipeline was since it was asked last, from 0 to 1
-	Decided []string                // the workflows whose scheduled commands this node decides
+	Decided []string                // the workflows that this node knows, whose commands it ends itself
 	Replay  time.Duration           // how long an answer is replayed where no workflow says it
 	Outbox  time.Duration           // how old an event is at least when it is removed
 	Batch   int                     // rows in one transaction, at most
@@ -38,7 +38,7 @@ type Config struct {
 const (
 	every     = 30 * time.Second
 	lull      = 2 * time.Second  // between looks while there is always something
-	tendEvery = 10 * time.Minute // between looks at the partitions
+	tendEvery = 10 * time.Minute // between looks at the partitions, and for work that nobody knows
 	budget    = 30 * time.Second // of one statement
 	leases    = 3                // looks that may fail before another node takes over
 )
@@ -53,12 +53,13 @@ type Runner struct {
 	woken  chan struct{} // one token
 
 	// The loop's own.
-	token  int64 // of the lease; 0: it is another's
-	batch  int
-	behind time.Time // since when every batch was full; zero: the last was not
-	passed *string   // where the last look at scheduled commands stopped; nil: at the end
-	since  time.Time // no key is due before, as far as is known
-	tended time.Time
+	token   int64 // of the lease; 0: it is another's
+	batch   int
+	behind  time.Time // since when every batch was full; zero: the last was not
+	passed  *string   // where the last look at scheduled commands stopped; nil: at the end
+	since   time.Time // no key is due before, as far as is known
+	tended  time.Time
+	reached *time.Time // where the last look for work that nobody knows stopped; nil: at the end
 }
 
 // New makes a runner; Start begins its work.
@@ -151,7 +152,9 @@ func (r *Runner) turn(ctx context.Context) (time.Duration, error) {
 // keeps it from being detached for as long, and each attempt takes its time. So
 // the next one comes no sooner than if it had been done.
 func (r *Runner) workOnce(ctx context.Context) (time.Duration, error) {
-	if now := r.config.Now(); now.Sub(r.tended).Abs() >= tendEvery {
+	now := r.config.Now()
+	tends := now.Sub(r.tended).Abs() >= tendEvery
+	if tends {
 		r.tended, r.since = now, time.Time{}
 		if err := r.tend(ctx); errors.Is(err, errLost) {
 			return 0, err
@@ -159,7 +162,16 @@ func (r *Runner) workOnce(ctx context.Context) (time.Duration, error) {
 			r.failed(ctx, err)
 		}
 	}
-	return r.purge(ctx)
+	if tends || r.reached != nil {
+		if err := r.giveUp(ctx); err != nil {
+			r.failed(ctx, err)
+		}
+	}
+	wait, err := r.purge(ctx)
+	if r.reached != nil { // it has not looked at all that is due
+		wait = min(wait, lull)
+	}
+	return wait, err
 }
 
 // lease is how long the lease lasts, in microseconds.

@@ -2,12 +2,12 @@ package retention
 
 // statements are the statements of a runner, for one schema.
 type statements struct {
-	in                                                                                          func(sql string) string
-	claim, keep, release, purge, ahead, list, kept, drop, back, letters, messages, duty, oldest string
+	in                                                                                                  func(sql string) string
+	claim, keep, release, purge, giveUp, ahead, list, kept, drop, back, letters, messages, duty, oldest string
 }
 
 func newStatements(in func(sql string) string) statements {
-	return statements{in: in, claim: in(claimSQL), keep: in(keepSQL), release: in(releaseSQL), purge: in(purgeSQL), ahead: in(aheadSQL), list: in(listSQL),
+	return statements{in: in, claim: in(claimSQL), keep: in(keepSQL), release: in(releaseSQL), purge: in(purgeSQL), giveUp: in(giveUpSQL), ahead: in(aheadSQL), list: in(listSQL),
 		kept: in(keptSQL), drop: in(dropSQL), back: in(backSQL), letters: in(lettersSQL), messages: in(messagesSQL), duty: in(dutySQL), oldest: in(oldestSQL)}
 }
 

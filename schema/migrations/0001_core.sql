@@ -297,7 +297,7 @@ CREATE TABLE pawl.horizon (
 	history_kept interval CHECK (history_kept > interval '0'),
 	CHECK (history OR history_kept IS NULL)
 );
-COMMENT ON TABLE pawl.horizon IS 'How long the keys of each workflow are good for, as the newest definition says that a node has started with.';
+COMMENT ON TABLE pawl.horizon IS 'How long the keys of each workflow are good for: the longest that any node has started with, unless a person made it shorter.';
 COMMENT ON COLUMN pawl.horizon.workflow IS 'The name of the workflow.';
 COMMENT ON COLUMN pawl.horizon.replay IS 'How long an answer is replayed, from when it was given.';
 COMMENT ON COLUMN pawl.horizon.tombstone IS 'How long the tombstone stays after that; NULL for ever.';

@@ -1,0 +1,139 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// note is a workflow whose second version takes less than the first, and does not
+// have all that it had.
+type note struct{}
+
+type anyText struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+type shortText struct {
+	Name string `json:"name"`
+	Text string `json:"text" validate:"max=3"`
+}
+
+func longNotes(h workflow.Horizons) workflow.Source {
+	return workflow.Define("note", 1,
+		workflow.Start("jot", "there", func(*workflow.Call, *note, anyText) error { return nil }),
+		workflow.Start("file", "there", func(*workflow.Call, *note, anyText) error { return nil }).BusinessKey(func(t anyText) string { return t.Name }),
+		workflow.On("add", workflow.From("there"), workflow.Stay, func(_ *workflow.Call, _ *note, t anyText) error {
+			if t.Text == "refuse" {
+				return workflow.Refuse("not that")
+			}
+			return nil
+		}),
+		workflow.On("mark", workflow.From("there"), workflow.Stay, func(*workflow.Call, *note, workflow.None) error { return nil }),
+		workflow.On("burn", workflow.From("there"), "gone", func(*workflow.Call, *note, workflow.None) error { return nil }),
+	).Final("gone").Keep(h)
+}
+
+func shortNotes(h workflow.Horizons) workflow.Source {
+	return workflow.Define("note", 2,
+		workflow.Start("jot", "there", func(*workflow.Call, *note, shortText) error { return nil }),
+		workflow.Start("file", "there", func(*workflow.Call, *note, shortText) error { return nil }).BusinessKey(func(t shortText) string { return t.Name }),
+		workflow.On("add", workflow.From("there"), workflow.Stay, func(*workflow.Call, *note, shortText) error { return nil }),
+		workflow.On("burn", workflow.From("there"), "gone", func(*workflow.Call, *note, workflow.None) error { return nil }),
+	).Final("gone").Keep(h)
+}
+
+// askedAgain is what a command gets in every way in which it can be submitted.
+func askedAgain(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transitions.Command) (replies []transitions.Reply) {
+	t.Helper()
+	r, err := e.Submit(t.Context(), c)
+	replies = append(replies, transitions.Reply{Receipt: r, Err: err})
+	replies = append(replies, e.SubmitMany(t.Context(), []transitions.Command{c, c})...)
+	tx := begin(t, pool)
+	defer rollback(t, tx)
+	r, err = e.SubmitTx(t.Context(), tx, c)
+	if _, err := tx.Exec(t.Context(), "SELECT 1"); err != nil {
+		t.Errorf("the caller's transaction cannot go on: %v", err)
+	}
+	return append(replies, transitions.Reply{Receipt: r, Err: err})
+}
+
+// What may be asked of a command is asked of new ones: a definition or a bound that
+// is stricter now takes nobody's answer away.
+func TestWhatWasDoneBeforeTheWorkflowBecameStricterIsAnsweredAsThen(t *testing.T) {
+	t.Parallel()
+	pool, clock := database(t), newStill()
+	wide := workflow.Horizons{Replay: time.Hour, MaxReplay: 10 * time.Hour, Tombstone: 50 * time.Hour, MaxTombstone: 100 * time.Hour}
+	narrow := workflow.Horizons{Replay: time.Hour, MaxReplay: time.Hour, Tombstone: time.Hour, MaxTombstone: time.Hour}
+	before := newEngine(t, pool, with(longNotes(wide)), clock.set)
+	after := newEngine(t, pool, with(shortNotes(narrow)), clock.set)
+	other := newEngine(t, pool, clock.set) // which does not know the workflow
+
+	on := func(key, transition, payload string) transitions.Command {
+		return transitions.Command{Workflow: "note", Transition: transition, BusinessKey: "n-1", Key: key, Payload: []byte(payload)}
+	}
+	filed := transitions.Command{Workflow: "note", Transition: "file", Key: "filed", Payload: []byte(`{"name":"n-1","text":"too long"}`)}
+	made := submit(t, before, filed)
+	byName, refused, gone, scoped, later, kept := on("by name", "add", `{"name":"","text":"too long"}`), on("refused", "add", `{"name":"","text":"refuse"}`),
+		on("gone", "mark", ""), on("scoped", "add", `{"name":"","text":"too long"}`), on("later", "add", `{"name":"","text":"too long"}`), on("kept", "burn", "")
+	byID := transitions.Command{Transition: "add", Instance: made.Instance, Key: "by id", Payload: []byte(`{"text":"too long", "name":"x"}`), Actor: "ann", IfVersion: 2}
+	jotted := transitions.Command{Workflow: "note", Transition: "jot", Key: "jotted", Payload: filed.Payload}
+	scoped.Scope, later.NotBefore, kept.Replay, kept.Tombstone = "s", clock.Now().Add(5*time.Hour), 10*time.Hour, 100*time.Hour
+	done := []transitions.Command{filed, jotted, byName, byID, refused, gone, scoped, later, kept}
+	want := map[string]transitions.Receipt{filed.Key: made}
+	for _, c := range done[1:] {
+		r, err := before.Submit(t.Context(), c)
+		if err != nil {
+			t.Fatalf("%s: %v", c.Key, err)
+		}
+		want[c.Key] = r
+	}
+	if got := want["by id"].Status; got != 200 {
+		t.Fatalf("by id: %d", got)
+	}
+	written := rowCounts(t, pool)
+	for _, c := range done {
+		for i, r := range append(askedAgain(t, pool, after, c), askedAgain(t, pool, other, c)...) {
+			w := want[c.Key]
+			if r.Err != nil || !r.Receipt.Replayed || r.Receipt.Status != w.Status || string(r.Receipt.Body) != string(w.Body) ||
+				r.Receipt.Instance != w.Instance || r.Receipt.Version != w.Version || r.Receipt.Position != w.Position {
+				t.Errorf("%s, way %d: got %+v, %v, want %+v", c.Key, i, r.Receipt, r.Err, w)
+			}
+		}
+	}
+
+	// What is new is held to what the workflow says now, also under a key that is
+	// known, and a dry run looks at no key.
+	for _, c := range []transitions.Command{filed, byName, scoped, kept} {
+		fresh, another := c, c
+		fresh.Key = "fresh"
+		another.Actor = "somebody else"
+		for _, c := range []transitions.Command{fresh, another} {
+			for _, r := range askedAgain(t, pool, after, c) {
+				if code := workflow.CodeOf(r.Err); code != workflow.InvalidPayload && code != workflow.InvalidRequest {
+					t.Errorf("%s of %q: got %+v, %v", c.Key, c.Actor, r.Receipt, r.Err)
+				}
+			}
+		}
+		if _, err := after.DryRun(t.Context(), c); err == nil {
+			t.Errorf("%s: a dry run is not held to it", c.Key)
+		}
+	}
+	wantMore(t, pool, written, nil)
+
+	// Past its horizon it is refused as what it was.
+	clock.skip(2 * time.Hour)
+	for _, r := range askedAgain(t, pool, after, filed) {
+		wantCode(t, r.Err, workflow.KeyExpired)
+	}
+	retain(t, pool, clock.Now())
+	for _, r := range askedAgain(t, pool, after, filed) {
+		wantCode(t, r.Err, workflow.KeyExpired)
+	}
+}
