@@ -42,16 +42,17 @@ type flow struct {
 	circuit  circuit
 	news     news
 
-	seq     int64 // of the item that came last
-	lastOut int64 // of those that were ever in a call, the last
-	items   int   // in lanes
-	out     int   // of them, in calls
-	calls   int   // under way
-	events  int   // in the window: after the stored cursors
-	bytes   int   // of them
-	aside   int   // lanes
-	closed  bool  // nothing is taken in: it is not known which instances are aside
-	drains  bool  // nothing new is begun
+	seq      int64 // of the item that came last
+	lastOut  int64 // of those that were ever in a call, the last
+	items    int   // in lanes
+	out      int   // of them, in calls
+	calls    int   // under way
+	accepted int64 // events that the receiver has taken
+	events   int   // in the window: after the stored cursors
+	bytes    int   // of them
+	aside    int   // lanes
+	closed   bool  // nothing is taken in: it is not known which instances are aside
+	drains   bool  // nothing new is begun
 }
 
 func newFlow(p policy) *flow {
@@ -60,9 +61,10 @@ func newFlow(p policy) *flow {
 
 // call is what is handed to the sink at once.
 type call struct {
-	items  []*item
-	events []transitions.Logged
-	probe  bool
+	items    []*item
+	events   []transitions.Logged
+	probe    bool
+	accepted int64 // by the receiver, before it began
 }
 
 // room is how many events more there is room for in a stretch. Every tenant has

@@ -13,7 +13,7 @@ import (
 type circuit struct {
 	open     bool
 	probing  bool
-	failures int // in a row
+	failures int // in a row; 0 while it is only doubted: it takes others
 	retry    time.Time
 	gone     string // the receiver wants no more events, and this is what it said
 }
@@ -23,6 +23,7 @@ type circuit struct {
 func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 	f.calls--
 	f.out -= len(c.items)
+	f.accept(failures)
 	var whole *sink.Failure
 	for i, it := range c.items {
 		failure := failures[i]
@@ -42,7 +43,7 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 			f.delivered(it)
 		case failure.Kind == sink.Held:
 			l.halted = true
-		case failure.Kind.Whole():
+		case failure.Kind.Whole() && !f.itsOwn(c, it, failure):
 			l.halted = true
 			it.wholes++
 			f.failed(it, failure)
@@ -73,7 +74,9 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 	f.judge(c, whole, now)
 }
 
-// judge decides whether the receiver as a whole takes events.
+// judge decides whether the receiver as a whole takes events. When it has taken some
+// since the call began, another one is tried at once: it may be that only one event
+// fails like that.
 func (f *flow) judge(c *call, whole *sink.Failure, now time.Time) {
 	k := &f.circuit
 	if c.probe {
@@ -82,6 +85,8 @@ func (f *flow) judge(c *call, whole *sink.Failure, now time.Time) {
 	switch {
 	case whole != nil && whole.Kind == sink.Gone:
 		k.gone = cmp.Or(sink.Printable(whole.Message, sink.MaxMessage), "it did not say why")
+	case whole != nil && !c.probe && !k.open && f.accepted > c.accepted && whole.RetryAfter == 0:
+		k.open, k.retry = true, now
 	case whole != nil && (c.probe || !k.open):
 		k.open = true
 		k.failures++
@@ -91,6 +96,22 @@ func (f *flow) judge(c *call, whole *sink.Failure, now time.Time) {
 		*k = circuit{}
 		f.convict(now)
 	}
+}
+
+// accept counts what the receiver has taken, whoever is to have it.
+func (f *flow) accept(failures []*sink.Failure) {
+	for _, failure := range failures {
+		if failure == nil {
+			f.accepted++
+		}
+	}
+}
+
+// itsOwn reports whether a failure of the receiver as a whole is the event's doing:
+// it has failed like that before while others were accepted, and so it is now.
+func (f *flow) itsOwn(c *call, it *item, failure *sink.Failure) bool {
+	convicted := it.attempts > 0 && it.kind.Whole() && !it.suspect
+	return convicted && !c.probe && f.accepted > c.accepted && failure.Kind != sink.Gone && failure.RetryAfter == 0
 }
 
 // probeMax is the longest wait before the receiver is tried again that does not

@@ -275,12 +275,12 @@ func (t *tenure) call(ctx context.Context, c *call) (failures []*sink.Failure) {
 // away and comes back.
 func (t *tenure) settle(r result, now time.Time) {
 	f := t.flow
-	was := f.circuit.open
+	was := f.circuit.failures > 0
 	f.settle(r.call, r.failures, now)
-	switch {
-	case f.circuit.open && !was:
+	switch is := f.circuit.failures > 0; {
+	case is && !was:
 		t.relay.config.Log.Warn("a sink's receiver takes no events; it is tried until it does", "sink", t.sink.Name, "failure", f.news.failure)
-	case was && !f.circuit.open:
+	case was && !is:
 		t.relay.config.Log.Info("a sink's receiver takes events again", "sink", t.sink.Name)
 	}
 }
