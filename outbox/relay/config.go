@@ -21,6 +21,7 @@ type Config struct {
 	In     func(sql string) string // puts the schema's name into a statement
 	Node   string                  // who holds the leases: no other relay's, also not an earlier one's
 	Follow func(tenant string, after int64) transitions.Follower
+	Source string // of the events, as Follow has it: what was put aside is read without it. May be ""
 
 	// Released tells other nodes that they can take over a sink, so that their Wake
 	// is called. It must not block. nil: they find out when they look.

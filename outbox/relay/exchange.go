@@ -80,7 +80,7 @@ func (t *tenure) exchange(l *letter, budget time.Duration) *reply {
 		for id := range lanes {
 			ids = append(ids, id.String())
 		}
-		b.Queue(sql.rows, tenant, name, ids, hold, rowsEach).Query(func(rows pgx.Rows) error { return r.readRows(rows, tenant, lanes) })
+		b.Queue(sql.rows, tenant, name, ids, hold, rowsEach).Query(func(rows pgx.Rows) error { return r.readRows(rows, t.relay.config.Source, tenant, lanes) })
 	}
 	b.Queue("COMMIT")
 	r.err = t.relay.config.Pool.SendBatch(ctx, &b).Close()
@@ -100,12 +100,12 @@ func (r *reply) readAside(rows pgx.Rows) (err error) {
 }
 
 // readRows reads rows of outbox_dead with their events.
-func (r *reply) readRows(rows pgx.Rows, tenant string, lanes map[uuid.UUID]*lane) error {
+func (r *reply) readRows(rows pgx.Rows, source, tenant string, lanes map[uuid.UUID]*lane) error {
 	for rows.Next() {
 		var w row
 		var there, barred bool
 		var at *time.Time
-		e := transitions.Event{Tenant: tenant}
+		e := transitions.Event{Source: source, Tenant: tenant}
 		if err := rows.Scan(&e.Instance, &e.Position, &e.Type, &e.Ordinal, &w.attempts, &w.kind, &w.failure, &there, &e.Workflow, &e.Version,
 			&e.Transition, &e.State, &at, &e.Payload, &barred); err != nil {
 			return err
