@@ -29,7 +29,7 @@ func (f *flow) forget(s *stretch, now time.Time) {
 		}
 		f.drop(&l.live, 0)
 		f.drop(&l.rows, 0)
-		if !l.aside {
+		if !l.aside && !l.hangs(now) {
 			l.until = time.Time{}
 		}
 		if l.at != reading && l.at != blocked {

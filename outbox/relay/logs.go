@@ -37,6 +37,7 @@ func (t *tenure) listen() {
 		l.rests = false
 		t.startReading(l)
 	}
+	t.abandon(n.late, time.Now())
 	for tenant, head := range n.heard {
 		if l := t.logs[tenant]; l != nil {
 			l.heard = max(l.heard, head)

@@ -83,6 +83,9 @@ func (f *flow) judge(c *call, whole *sink.Failure, now time.Time) {
 		k.probing = false
 	}
 	switch {
+	case c.abandoned && c.probe:
+		k.failures++
+		k.retry = now.Add(min(f.policy.backoff(k.failures), probeMax))
 	case whole != nil && whole.Kind == sink.Gone:
 		k.gone = cmp.Or(sink.Printable(whole.Message, sink.MaxMessage), "it did not say why")
 	case whole != nil && !c.probe && !k.open && f.accepted > c.accepted && whole.RetryAfter == 0:

@@ -27,6 +27,7 @@ type world struct {
 	flow      *flow
 	stretches map[string]*stretch
 	calls     []*call
+	hung      []*call // that were abandoned
 	letter    *letter // under way
 	reload    bool    // the flow has to learn what operators have changed
 
@@ -89,7 +90,7 @@ func newWorld(t testing.TB, seed uint64, exhausted Exhausted) *world {
 
 // start begins a tenure: a flow that knows no more than the tables say.
 func (w *world) start() {
-	w.flow, w.stretches, w.calls, w.letter, w.reload = newFlow(w.policy), map[string]*stretch{}, nil, nil, true
+	w.flow, w.stretches, w.calls, w.hung, w.letter, w.reload = newFlow(w.policy), map[string]*stretch{}, nil, nil, nil, true
 	w.known = w.revision
 }
 
@@ -159,7 +160,7 @@ func (w *world) deliver() {
 	for c := w.flow.next(w.now); c != nil; c = w.flow.next(w.now) {
 		for i := range c.events {
 			e := &c.events[i]
-			for _, other := range w.calls {
+			for _, other := range slices.Concat(w.calls, w.hung) {
 				if slices.ContainsFunc(other.events, func(o transitions.Logged) bool { return o.Tenant == e.Tenant && o.Instance == e.Instance }) {
 					w.t.Fatalf("%s/%v is in two calls", e.Tenant, e.Instance)
 				}
@@ -173,8 +174,8 @@ func (w *world) deliver() {
 		}
 		w.calls = append(w.calls, c)
 	}
-	if len(w.calls) > w.policy.slots {
-		w.t.Fatalf("%d calls at once", len(w.calls))
+	if n := len(w.calls) + len(w.hung); n > w.policy.slots {
+		w.t.Fatalf("%d calls at once", n)
 	}
 	if w.flow.stalled() {
 		w.flow.relieve(w.chance(20))
@@ -195,6 +196,37 @@ func (w *world) letGo() {
 		}
 	}
 	w.flow.tired = nil
+}
+
+// hang lets a call not end in time.
+func (w *world) hang() {
+	if len(w.calls) == 0 {
+		return
+	}
+	i := w.random.IntN(len(w.calls))
+	c := w.calls[i]
+	seen := map[key]bool{}
+	for _, it := range c.items {
+		if at := addressOf(&it.event.Event); !seen[it.lane.key] {
+			seen[it.lane.key] = true
+			w.failed[at]++
+			w.gaveUp[at] = w.gaveUp[at] || w.failed[at] >= w.policy.attempts
+		}
+	}
+	w.calls = slices.Delete(w.calls, i, i+1)
+	w.hung = append(w.hung, c)
+	w.flow.abandon(c, w.now)
+}
+
+// unhang lets a call end that was abandoned.
+func (w *world) unhang() {
+	if len(w.hung) == 0 {
+		return
+	}
+	c := w.hung[0]
+	w.hung = w.hung[1:]
+	sink.InOrder(context.Background(), c.events, func(_ context.Context, e *transitions.Logged) *sink.Failure { return w.receive(&e.Event) })
+	w.flow.ended(c, w.now)
 }
 
 // answer lets the receiver take the events of a call, or not. Where the relay
@@ -475,7 +507,7 @@ func (w *world) mustCount() {
 			bytes += m.bytes
 		}
 	}
-	if items != f.items || aside != f.aside || out != f.out || events != f.events || bytes != f.bytes || len(w.calls) != f.calls {
+	if items != f.items || aside != f.aside || out != f.out || events != f.events || bytes != f.bytes || len(w.calls)+len(w.hung) != f.calls || len(w.hung) != f.abandoned {
 		w.t.Fatalf("counted items %d, aside %d, out %d, events %d, bytes %d, calls %d; the flow says %d, %d, %d, %d, %d, %d", items, aside, out,
 			events, bytes, len(w.calls), f.items, f.aside, f.out, f.events, f.bytes, f.calls)
 	}
