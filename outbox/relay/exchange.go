@@ -59,7 +59,7 @@ func (t *tenure) exchange(l *letter, budget time.Duration) *reply {
 		b.Queue(sql.park, tenant, name, t.token, l.known(n.of), n.positions, n.types, n.ordinals, n.workflows, n.instances, n.statuses, n.kinds, n.failures, n.attempts)
 	}
 	for tenant, n := range byTenant(l.notes) {
-		b.Queue(sql.change, tenant, name, t.token, n.positions, n.types, n.statuses, n.kinds, n.failures, n.attempts)
+		b.Queue(sql.change, tenant, name, t.token, n.positions, n.types, n.statuses, n.kinds, n.failures, n.attempts, n.asOf)
 	}
 	for _, c := range l.cursors {
 		b.Queue(sql.cursor, c.of.tenant, name, t.token, l.known(c.of), c.position, c.failure)
@@ -148,6 +148,7 @@ type columns struct {
 	kinds            []string
 	failures         []string
 	attempts         []int32
+	asOf             []int64
 }
 
 func (c *columns) add(n *note) {
@@ -164,6 +165,7 @@ func (c *columns) add(n *note) {
 	c.kinds = append(c.kinds, string(n.kind))
 	c.failures = append(c.failures, n.failure)
 	c.attempts = append(c.attempts, int32(n.attempts))
+	c.asOf = append(c.asOf, n.asOf)
 }
 
 // byTenant groups notes. Of several about one event only the last counts.

@@ -72,7 +72,7 @@ func explainLetter(t *testing.T, pool *pgxpool.Pool) {
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
-	}{"keep": {keepSQL, 10}, "park": {parkSQL, 13}, "change": {changeSQL, 9}, "cursor": {cursorSQL, 6}, "moved": {movedSQL, 2}, "rows": {rowsSQL, 5},
+	}{"keep": {keepSQL, 10}, "park": {parkSQL, 13}, "change": {changeSQL, 10}, "cursor": {cursorSQL, 6}, "moved": {movedSQL, 2}, "rows": {rowsSQL, 5},
 		"aside": {asideSQL, 4}} {
 		t.Run(name, func(t *testing.T) {
 			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {

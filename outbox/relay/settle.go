@@ -179,7 +179,7 @@ func (f *flow) refused(it *item, failure *sink.Failure, now time.Time) {
 // written when the cursor passes its event, and not before: after a crash the
 // event comes from the log again.
 func (f *flow) tell(it *item, status transitions.DeadStatus) {
-	n := note{item: it, status: status, kind: it.kind, failure: it.failure, attempts: it.attempts}
+	n := note{item: it, status: status, kind: it.kind, failure: it.failure, attempts: it.attempts, asOf: always}
 	if it.mark == nil {
 		f.news.notes = append(f.news.notes, n)
 		return

@@ -339,7 +339,11 @@ func (w *world) store(l *letter) {
 			continue
 		}
 		for i, position := range n.positions {
-			w.dead[address{tenant, position, int(n.ordinals[i])}] = &deadRow{instance: uuid.MustParse(n.instances[i]), status: transitions.DeadStatus(n.statuses[i]),
+			at := address{tenant, position, int(n.ordinals[i])}
+			if w.dead[at] != nil {
+				continue
+			}
+			w.dead[at] = &deadRow{instance: uuid.MustParse(n.instances[i]), status: transitions.DeadStatus(n.statuses[i]),
 				attempts: int(n.attempts[i]), kind: sink.Kind(n.kinds[i]), failure: n.failures[i]}
 		}
 	}
@@ -348,7 +352,7 @@ func (w *world) store(l *letter) {
 			at := address{tenant, position, int(n.ordinals[i])}
 			r := w.dead[at]
 			switch {
-			case r == nil || r.status != transitions.DeadQueued:
+			case r == nil || r.status != transitions.DeadQueued || w.revision > n.asOf[i]:
 			case transitions.DeadStatus(n.statuses[i]) == transitions.DeadRedriven && !r.by:
 				delete(w.dead, at)
 			default:
@@ -473,6 +477,7 @@ func (w *world) operate(redriveOnly bool) {
 	})
 	at := waiting[w.random.IntN(len(waiting))]
 	r := w.dead[at]
+	w.revision++
 	r.status, r.by, r.attempts = transitions.DeadQueued, true, 0
 	switch {
 	case redriveOnly:
