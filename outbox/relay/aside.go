@@ -127,9 +127,12 @@ func (f *flow) reload(list []held, more bool, now time.Time) {
 	}
 }
 
-// reread forgets the rows that were read and are not delivered, so that they are
-// read again: a person has changed some, and may have skipped them.
+// reread takes notice that a person has changed something about the sink. The rows
+// that were read and are not delivered are read again: some may have been skipped.
+// And a receiver that takes nothing is tried at once, however long it wants to be
+// left alone.
 func (f *flow) reread(now time.Time) {
+	f.circuit.retry = now
 	for _, l := range f.lanes {
 		switch {
 		case l.at == busy:
