@@ -115,7 +115,7 @@ func (r *reply) readRows(rows pgx.Rows, source, tenant string, lanes map[uuid.UU
 		if e.Position == 0 {
 			continue
 		}
-		w.gone = !there
+		w.removed = !there
 		if there {
 			e.At = at.UTC()
 			w.event.CloudEvent = e.AppendCloudEvent(nil)

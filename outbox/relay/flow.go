@@ -220,7 +220,7 @@ func (f *flow) drain(now time.Time) {
 
 // drained reports whether nothing is left of that.
 func (f *flow) drained() bool {
-	return f.calls == f.abandoned && (f.calls == f.policy.slots || f.circuit.open || f.circuit.gone != "" || !f.ready.some(ready))
+	return f.calls == f.abandoned && (f.calls == f.policy.slots || f.circuit.open || f.circuit.farewell != "" || !f.ready.some(ready))
 }
 
 // drop forgets what is behind the first n of a queue.

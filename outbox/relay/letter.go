@@ -69,7 +69,7 @@ func (f *flow) pending() (some, urgent bool) {
 // letter takes what there is to store.
 func (f *flow) letter() *letter {
 	n := &f.news
-	l := &letter{delivered: n.delivered, failed: n.failed, failures: f.circuit.failures, failure: n.failure, notes: n.notes, pause: f.circuit.gone}
+	l := &letter{delivered: n.delivered, failed: n.failed, failures: f.circuit.failures, failure: n.failure, notes: n.notes, pause: f.circuit.farewell}
 	for _, s := range n.stretches {
 		s.listed = false
 		if s.dirty() {

@@ -14,7 +14,7 @@ func (f *flow) next(now time.Time) *call {
 		l.at = nowhere
 		f.put(l, now)
 	}
-	if f.calls >= f.policy.slots || f.circuit.gone != "" {
+	if f.calls >= f.policy.slots || f.circuit.farewell != "" {
 		return nil
 	}
 	if f.circuit.open {

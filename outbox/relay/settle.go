@@ -15,7 +15,7 @@ type circuit struct {
 	probing  bool
 	failures int // in a row; 0 while it is only doubted: it takes others
 	retry    time.Time
-	gone     string // the receiver wants no more events, and this is what it said
+	farewell string // the receiver wants no more events, and this is what it said
 }
 
 // settle decides what becomes of the events of a call. failures is what the sink
@@ -87,7 +87,7 @@ func (f *flow) judge(c *call, whole *sink.Failure, now time.Time) {
 		k.failures++
 		k.retry = now.Add(min(f.policy.backoff(k.failures), probeMax))
 	case whole != nil && whole.Kind == sink.Gone:
-		k.gone = cmp.Or(sink.Printable(whole.Message, sink.MaxMessage), "it did not say why")
+		k.farewell = cmp.Or(sink.Printable(whole.Message, sink.MaxMessage), "it did not say why")
 	case whole != nil && !c.probe && !k.open && f.accepted > c.accepted && whole.RetryAfter == 0:
 		k.open, k.retry = true, now
 	case whole != nil && (c.probe || !k.open):
@@ -194,7 +194,7 @@ func (f *flow) park(it *item) {
 	f.tell(it, transitions.DeadWaiting)
 	f.pass(it)
 	if f.policy.exhausted == HoldInstance {
-		f.turn(l, true)
+		f.markAside(l, true)
 		l.barred = true
 	}
 }

@@ -123,7 +123,7 @@ WITH found AS MATERIALIZED (
 		SELECT d.ctid AS row, u.status = 'redriven' AND d.changed_by IS NULL AS done FROM pawl.outbox_dead d
 		WHERE d.tenant = $1 AND d.sink = $2 AND d.position = u.position AND d.type = u.type AND d.status = 'queued' AND lease.revision <= u.revision
 		LIMIT 1 FOR UPDATE) AS r),
-gone AS (
+dropped AS (
 	DELETE FROM pawl.outbox_dead AS d USING found WHERE d.ctid = found.row AND found.done AND d.tenant IS NOT DISTINCT FROM $1)
 UPDATE pawl.outbox_dead AS d SET status = found.status, kind = found.kind, failure = found.failure, attempts = found.attempts,
 	updated_at = clock_timestamp()

@@ -193,8 +193,8 @@ func (t *tenure) act(now time.Time) {
 	case now.After(t.until):
 		t.lose("its lease could not be prolonged in time")
 		return
-	case f.circuit.gone != "" && !f.drains:
-		t.relay.config.Log.Warn("a sink's receiver wants no more events; it is paused", "sink", t.sink.Name, "answer", f.circuit.gone)
+	case f.circuit.farewell != "" && !f.drains:
+		t.relay.config.Log.Warn("a sink's receiver wants no more events; it is paused", "sink", t.sink.Name, "answer", f.circuit.farewell)
 		t.drain()
 	}
 	t.begin(now)

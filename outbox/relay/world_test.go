@@ -322,7 +322,7 @@ func (w *world) exchange() {
 		return
 	}
 	w.flow.stored(l)
-	w.forget(l)
+	w.readAnew(l)
 	if l.reload {
 		w.flow.reread(w.now)
 		w.flow.reload(list, false, w.now)
@@ -389,12 +389,12 @@ func (w *world) move() {
 	w.reload = true
 }
 
-// forget lets the flow begin anew with what was moved, as the reply to a letter
+// readAnew lets the flow begin anew with what was moved, as the reply to a letter
 // says.
-func (w *world) forget(l *letter) {
+func (w *world) readAnew(l *letter) {
 	for _, tenant := range slices.Sorted(maps.Keys(w.moved)) {
 		if s := w.stretches[tenant]; s != nil && w.moved[tenant] > l.known(s) {
-			w.flow.forget(s, w.now)
+			w.flow.discard(s, w.now)
 			delete(w.stretches, tenant)
 		}
 	}
@@ -435,7 +435,7 @@ func (w *world) rowsOf(l *lane) (rows []row, barred bool) {
 			return rows, true
 		}
 		if r.status == transitions.DeadQueued && len(rows) < 3 {
-			rows = append(rows, row{event: *e, attempts: r.attempts, kind: r.kind, failure: r.failure, gone: w.removed[addressOf(&e.Event)] && !w.healthy})
+			rows = append(rows, row{event: *e, attempts: r.attempts, kind: r.kind, failure: r.failure, removed: w.removed[addressOf(&e.Event)] && !w.healthy})
 		}
 	}
 	return rows, false
