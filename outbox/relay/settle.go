@@ -24,6 +24,13 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 	f.calls--
 	f.out -= len(c.items)
 	f.accept(failures)
+	var halted map[*lane]bool // by their first failure
+	halt := func(l *lane) {
+		if halted == nil {
+			halted = map[*lane]bool{}
+		}
+		halted[l] = true
+	}
 	var whole *sink.Failure
 	for i, it := range c.items {
 		failure := failures[i]
@@ -38,13 +45,13 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 					whole = failure
 				}
 			}
-		case l.halted: // nothing behind a failure counts, whatever the sink says
+		case halted[l]: // nothing behind a failure counts, whatever the sink says
 		case failure == nil:
 			f.delivered(it)
 		case failure.Kind == sink.Held:
-			l.halted = true
+			halt(l)
 		case failure.Kind.Whole() && !f.itsOwn(c, it, failure):
-			l.halted = true
+			halt(l)
 			it.wholes++
 			f.failed(it, failure)
 			if !it.suspect {
@@ -55,7 +62,7 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 				whole = failure
 			}
 		default:
-			l.halted = true
+			halt(l)
 			it.attempts++
 			f.failed(it, failure)
 			f.refused(it, failure, now)
@@ -67,7 +74,7 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 				f.drop(&l.rows, 0)
 			}
 			f.dropVoid(l)
-			l.at, l.halted, l.out, l.stale = nowhere, false, false, false
+			l.at, l.out, l.stale = nowhere, false, false
 			f.put(l, now)
 		}
 	}
