@@ -133,7 +133,7 @@ const probeMax = time.Minute
 func (f *flow) convict(now time.Time) {
 	for _, it := range f.suspects {
 		l := it.lane
-		if it.suspect && l.first() == it && l.at != busy {
+		if it.suspect && l.first() == it && l.at != busy && !l.hangs(now) {
 			it.attempts++
 			f.refused(it, &sink.Failure{Kind: it.kind, Message: it.failure}, now)
 			l.at = nowhere
