@@ -53,6 +53,7 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		{"serve --sink a=file:events", `shop: --sink a: the file's path is not absolute (see "shop serve --help")`},
 		{"serve --sink a=file://host/events", `shop: --sink a: a file's URL is file:///path, or file:- for the standard output (see "shop serve --help")`},
 		{"serve --sink a=file:- --sink-from-now b", `shop: --sink-from-now b names no --sink (see "shop serve --help")`},
+		{"serve --source /shop/", `shop: --source: the source "/shop/" is not a URI reference of 1 to 64 visible ASCII characters, without ", %, ?, # and a slash at its end (see "shop serve --help")`},
 		{"serve --sink-private home", `shop: --sink-private home is not a network such as 10.0.0.0/8 (see "shop serve --help")`},
 		{"serve --workers -1", `shop: --workers is negative (see "shop serve --help")`},
 		{"serve --keep-events 23h", `shop: --keep-events 23h0m0s is less than a day: who was away overnight would find them gone (see "shop serve --help")`},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/cli"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -26,7 +27,7 @@ const (
 )
 
 func serveCommand(workflows []workflow.Source) *cobra.Command {
-	var address, listen string
+	var address, listen, source string
 	var workers int
 	var lease, keepEvents time.Duration
 	var rate float64
@@ -63,9 +64,12 @@ the variables, what is no letter or digit is "_", and letters are capital.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config := ConfigOf(c, workflows...)
-			config.Address, config.Listen = address, listen
+			config.Address, config.Listen, config.Source = address, listen, source
 			config.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
 			var err error
+			if err = transitions.CheckSource(source); err != nil {
+				return cli.Usagef("--source: %v", err)
+			}
 			if config.InFlight, err = inFlight(workers, lease); err != nil {
 				return err
 			}
@@ -95,6 +99,7 @@ the variables, what is no letter or digit is "_", and letters are capital.`,
 	c.Flags().DurationVar(&lease, "lease", 30*time.Second, "how long after the death of this node another one takes over what it was working on")
 	c.Flags().DurationVar(&keepEvents, "keep-events", defaultKeepEvents, "how old an event is at least when it is removed from the log, at least 24h; what a sink has not got stays for longer")
 	c.Flags().StringArrayVar(&receivers, "sink", nil, "deliver every event to a receiver, as NAME=URL; may be given several times")
+	c.Flags().StringVar(&source, "source", transitions.DefaultSource, "what the source of the events begins with; to be set, for good, where several installations feed one receiver or stream")
 	c.Flags().StringSliceVar(&fromNow, "sink-from-now", nil, "names of sinks that begin with what happens from now on, if they are new; others go on where they are")
 	c.Flags().StringSliceVar(&private, "sink-private", nil, "networks that webhooks may call although they are not public, such as 10.0.0.0/8")
 	c.Flags().Float64Var(&rate, "rate", 0, "how many commands a second this node takes from each tenant; 0 is no limit")

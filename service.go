@@ -55,6 +55,10 @@ type Config struct {
 	// past its time. The zero value is right for most.
 	Retention engine.RetentionConfig
 
+	// Source is what the source of every event begins with, to be set where several
+	// installations feed one receiver; see engine.Config. Default "/pawl".
+	Source string
+
 	// Sinks are the receivers of the events; see [relay.Sink]. Stop closes them.
 	Sinks []relay.Sink
 
@@ -156,7 +160,7 @@ func (s *Service) start(ctx context.Context) (err error) {
 		return err
 	}
 	e, err := engine.New(engine.Config{Pool: s.database.pool, Listen: c.Listen, Workflows: c.Workflows, Schema: c.Schema,
-		InFlight: c.InFlight, Retention: c.Retention, Sources: c.Sources, Sinks: c.Sinks, Log: c.Log})
+		InFlight: c.InFlight, Retention: c.Retention, Sources: c.Sources, Source: c.Source, Sinks: c.Sinks, Log: c.Log})
 	if err != nil {
 		return err
 	}

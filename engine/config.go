@@ -12,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -69,6 +70,13 @@ type Config struct {
 	Pipeline  PipelineConfig
 	InFlight  InFlightConfig
 	Retention RetentionConfig
+
+	// Source is what the source of every event begins with; the tenant follows. Where
+	// several installations feed one receiver or stream each needs its own: otherwise
+	// an event of one looks like a repetition of another's. It is for good, and the
+	// same on all nodes: an event that is sent again after a change has another id. A
+	// URI reference, such as "/shop" or "https://shop.example". Default "/pawl".
+	Source string
 
 	// Sinks are the receivers of the events. Nodes with the same sinks share the
 	// work: of all that have a sink one delivers to it. The engine closes them when
@@ -132,6 +140,10 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Schema, schema.Default)
 	if err := schema.CheckName(c.Schema); err != nil {
 		return c, fmt.Errorf("engine: Config.Schema: %w", err)
+	}
+	setDefault(&c.Source, transitions.DefaultSource)
+	if err := transitions.CheckSource(c.Source); err != nil {
+		return c, fmt.Errorf("engine: Config.Source: %w", err)
 	}
 	setDefault(&c.Replay, 24*time.Hour)
 	setDefault(&c.MaxDeliveries, 20)

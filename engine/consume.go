@@ -56,11 +56,11 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 	fate := e.fateOf(receipt, err, m.Delivery)
 	switch fate {
 	case messageDone:
-		if m.Delivery == 1 {
+		if m.Delivery == 1 && !m.Earlier {
 			break // there is no earlier failure of it
 		}
 		err := e.inbox.Done(ctx, m.Ref())
-		if err != nil && m.Delivery > 1 { // it comes again, has its answer, and is taken off then
+		if err != nil && m.Delivery > 0 { // it comes again, has its answer, and is taken off then
 			return receipt, messageLater, err
 		}
 		if err != nil {

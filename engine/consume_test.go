@@ -342,6 +342,21 @@ func TestAMessageWaitsForItsInstance(t *testing.T) {
 	wantDead(t, e)
 }
 
+// A source whose count begins anew says so, and the message leaves the list all the
+// same.
+func TestAMessageWhoseDeliveriesAreCountedAnewLeavesTheList(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t), withBank)
+	m := fromBank("m-1", "paid", `{"loan":"l-1","amount":1}`)
+	_, err := e.Consume(t.Context(), m)
+	wantCode(t, err, workflow.InstanceNotFound)
+	wantDead(t, e, "m-1 waiting instance_not_found 1")
+	consumed(t, e, fromBank("m-0", "applied", `{"loan":"l-1","amount":5}`))
+	m.Delivery, m.Earlier = 1, true
+	consumed(t, e, m)
+	wantDead(t, e)
+}
+
 // A pause may outlast the patience of a sender who counts for himself. His message
 // is on the list meanwhile, and leaves it when it is done, by whoever.
 func TestAMessageToAPausedWorkflowIsNotLost(t *testing.T) {

@@ -64,7 +64,7 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 	in := func(sql string) string { return schema.In(c.Schema, sql) }
-	log := outbox.New(c.Pool, in)
+	log := outbox.New(c.Pool, in, c.Source)
 	e := &Engine{config: c, registry: r, queries: newQueries(c.Pool, in), audit: audit.New(c.Pool, in), names: newNames(),
 		pauses: newPauses(c.Pool, in), sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
 	e.polls = c.Listen == "" && pooler.Expected(c.Pool.Config().ConnConfig)

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -119,6 +120,42 @@ func TestADeadSinkHoldsUpNoOther(t *testing.T) {
 		if got := len(r.got()); got != rounds*each {
 			t.Errorf("%s got %d events", name, got)
 		}
+	}
+}
+
+// Two installations that feed one receiver have ids of their own, also for what was
+// put aside and is read again from there.
+func TestEventsBearTheSourceOfTheirInstallation(t *testing.T) {
+	t.Parallel()
+	got := map[string]bool{}
+	for _, source := range []string{"", "/loans"} {
+		to := &receiver{}
+		to.refuses(func(e *transitions.Event) *sink.Failure { return sink.Fail(sink.Permanent, nil, "not this one") })
+		e := newEngine(t, database(t), sinks(relay.Sink{Name: "main", To: to}), func(c *engine.Config) { c.Source = source })
+		if _, err := e.Submit(t.Context(), applied("L-1", 100)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it is a dead letter", func() bool { return standing(t, e, "main").DeadLetters == 1 })
+		to.refuses(nil)
+		if n, err := e.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", ""); n != 1 || err != nil {
+			t.Fatalf("%d, %v", n, err)
+		}
+		if _, err := e.Submit(t.Context(), applied("L-2", 100)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "both are delivered", func() bool { return len(to.got()) == 2 })
+		for _, event := range to.got() {
+			if want := cmp.Or(source, "/pawl") + "/default"; event.CloudSource() != want {
+				t.Errorf("the source is %s, not %s", event.CloudSource(), want)
+			}
+			got[sink.MessageID(&event)] = true
+		}
+	}
+	if len(got) != 4 {
+		t.Errorf("the ids are %v", got)
+	}
+	if _, err := engine.New(engine.Config{Pool: database(t), Workflows: []workflow.Source{loans(1)}, Source: "no source"}); err == nil {
+		t.Error("what is no URI is taken for a source")
 	}
 }
 

@@ -1,20 +1,14 @@
 package inbox
 
-// statement names a statement of a Table.
-type statement string
+// statements are the statements of a Table, for one schema.
+type statements struct {
+	put, done, get, list, listOf, reopen, retried, discard, found, forget string
+}
 
-const (
-	putSQL     statement = "put"
-	doneSQL    statement = "done"
-	getSQL     statement = "get"
-	listSQL    statement = "list"
-	listOfSQL  statement = "list of a consumer"
-	reopenSQL  statement = "reopen"
-	retriedSQL statement = "retried"
-	discardSQL statement = "discard"
-	foundSQL   statement = "found"
-	forgetSQL  statement = "forget"
-)
+func newStatements(in func(sql string) string) statements {
+	return statements{put: in(putSQL), done: in(doneSQL), get: in(getSQL), list: in(listSQL), listOf: in(listOfSQL), reopen: in(reopenSQL),
+		retried: in(retriedSQL), discard: in(discardSQL), found: in(foundSQL), forget: in(forgetSQL)}
+}
 
 const (
 	columns = `tenant, consumer, message, hash, type, size, `
@@ -26,44 +20,44 @@ const (
 	selectEnd = ` ORDER BY consumer, created_at, message, hash LIMIT $7`
 )
 
-// statements are the statements of a Table. Who needs both locks has the one of the
-// list's row before that of the command's.
-var statements = map[statement]string{
-	putSQL: `INSERT INTO pawl.inbox_dead AS d (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at)
+// The statements. Who needs both locks has the one of the list's row before that of
+// the command's.
+const (
+	putSQL = `INSERT INTO pawl.inbox_dead AS d (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $11, $6, 'waiting', $7, $8, $9, $10, $10)
 		ON CONFLICT (tenant, consumer, message, hash) DO UPDATE SET type = excluded.type, code = excluded.code, failure = excluded.failure,
 			status = CASE d.status WHEN 'discarded' THEN 'discarded' ELSE 'waiting' END,
 			deliveries = greatest(d.deliveries + 1, excluded.deliveries), updated_at = excluded.updated_at
-		RETURNING xmax = 0`,
-	doneSQL: `DELETE FROM pawl.inbox_dead AS d` + byKey + ` AND d.status = 'waiting'`,
-	getSQL:  `SELECT ` + columns + `body` + rest + ` FROM pawl.inbox_dead AS d` + byKey,
+		RETURNING xmax = 0`
+	doneSQL = `DELETE FROM pawl.inbox_dead AS d` + byKey + ` AND d.status = 'waiting'`
+	getSQL  = `SELECT ` + columns + `body` + rest + ` FROM pawl.inbox_dead AS d` + byKey
 
-	listSQL:   selectPage + selectEnd,
-	listOfSQL: selectPage + ` AND consumer = $8` + selectEnd,
+	listSQL   = selectPage + selectEnd
+	listOfSQL = selectPage + ` AND consumer = $8` + selectEnd
 
 	// A command that has failed and made a version of its instance was tried: its
 	// work may have had effects. One that made none was refused. Another message with
 	// this id that a person has discarded does not keep its key from this one.
-	reopenSQL: `WITH waiting AS (UPDATE pawl.inbox_dead AS d SET status = 'waiting', updated_at = $7` + byKey + ` RETURNING 1)
+	reopenSQL = `WITH waiting AS (UPDATE pawl.inbox_dead AS d SET status = 'waiting', updated_at = $7` + byKey + ` RETURNING 1)
 		DELETE FROM pawl.command AS c WHERE c.tenant = $1 AND c.scope = $5 AND c.key = $3 AND c.version IS NULL AND CASE
 			WHEN c.fingerprint = $4 THEN c.status = 'failed_final' OR c.status = 'expired' AND $6
 			ELSE c.status IN ('failed_final', 'expired') AND EXISTS (SELECT FROM pawl.inbox_dead AS o
 				WHERE o.tenant = $1 AND o.consumer = $2 AND o.message = $3 AND o.hash = c.fingerprint AND o.status = 'discarded')
-			END AND (SELECT count(*) FROM waiting) > 0`,
-	retriedSQL: `UPDATE pawl.inbox_dead AS d SET status = 'retried', changed_by = $5, reason = nullif($6, ''), updated_at = $7` + byKey,
+			END AND (SELECT count(*) FROM waiting) > 0`
+	retriedSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried', changed_by = $5, reason = nullif($6, ''), updated_at = $7` + byKey
 
-	discardSQL: `WITH discarded AS (UPDATE pawl.inbox_dead AS d SET status = 'discarded', changed_by = $5, reason = nullif($6, ''), updated_at = $7` +
+	discardSQL = `WITH discarded AS (UPDATE pawl.inbox_dead AS d SET status = 'discarded', changed_by = $5, reason = nullif($6, ''), updated_at = $7` +
 		byKey + ` AND d.status = 'waiting' RETURNING 1)
 		INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body,
 			created_at, finished_at, expires_at)
 		SELECT $1, $9, $3, $4, 'failed_final', '', '', '00000000-0000-0000-0000-000000000000', $5, $10, $11, $7, $7, $8 FROM discarded
-		ON CONFLICT DO NOTHING`,
+		ON CONFLICT DO NOTHING`
 
 	// A message that was done elsewhere was not discarded. It is a statement of its
 	// own, which also sees what the one before has waited for.
-	foundSQL: `UPDATE pawl.inbox_dead AS d SET status = 'retried'` + byKey + ` AND d.status = 'discarded'
-		AND EXISTS (SELECT FROM pawl.command AS c WHERE c.tenant = $1 AND c.scope = $5 AND c.key = $3 AND c.fingerprint = $4 AND c.status = 'succeeded')`,
+	foundSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried'` + byKey + ` AND d.status = 'discarded'
+		AND EXISTS (SELECT FROM pawl.command AS c WHERE c.tenant = $1 AND c.scope = $5 AND c.key = $3 AND c.fingerprint = $4 AND c.status = 'succeeded')`
 
-	forgetSQL: `DELETE FROM pawl.inbox_dead WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM pawl.inbox_dead AS d
-		WHERE d.status <> 'waiting' AND d.updated_at < $1 ORDER BY d.updated_at LIMIT $2 FOR UPDATE SKIP LOCKED))`,
-}
+	forgetSQL = `DELETE FROM pawl.inbox_dead WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM pawl.inbox_dead AS d
+		WHERE d.status <> 'waiting' AND d.updated_at < $1 ORDER BY d.updated_at LIMIT $2 FOR UPDATE SKIP LOCKED))`
+)

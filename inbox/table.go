@@ -26,16 +26,12 @@ type Querier interface {
 // Unavailable, TimedOut.
 type Table struct {
 	q   Querier
-	sql map[statement]string
+	sql statements
 }
 
 // NewTable prepares to work with q. in puts the schema's name into a statement.
 func NewTable(q Querier, in func(sql string) string) *Table {
-	t := &Table{q: q, sql: map[statement]string{}}
-	for name, sql := range statements {
-		t.sql[name] = in(sql)
-	}
-	return t
+	return &Table{q: q, sql: newStatements(in)}
 }
 
 // plannedNow has a statement planned whenever it runs: a plan that was made when
@@ -57,7 +53,7 @@ func (t *Table) Put(ctx context.Context, m transitions.Message, failure error, a
 	case m.Body == nil:
 		m.Body = []byte{} // not NULL
 	}
-	err = t.q.QueryRow(ctx, t.sql[putSQL], plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], m.Type, m.Body, string(code), text,
+	err = t.q.QueryRow(ctx, t.sql.put, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], m.Type, m.Body, string(code), text,
 		max(m.Delivery, 1), at, size).Scan(&fresh)
 	return fresh, unavailable("write down a dead message", err)
 }
@@ -74,13 +70,13 @@ func textOf(e *workflow.Error) string {
 // Done takes a message off the list that waited and was done after all, without a
 // person's help.
 func (t *Table) Done(ctx context.Context, r transitions.MessageRef) error {
-	_, err := t.q.Exec(ctx, t.sql[doneSQL], plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
+	_, err := t.q.Exec(ctx, t.sql.done, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
 	return unavailable("take a message off the list", err)
 }
 
 // Get reads a message with its body.
 func (t *Table) Get(ctx context.Context, r transitions.MessageRef) (transitions.DeadMessage, error) {
-	found, err := t.q.Query(ctx, t.sql[getSQL], plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
+	found, err := t.q.Query(ctx, t.sql.get, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
 	if err != nil {
 		return transitions.DeadMessage{}, unavailable("read a dead message", err)
 	}
@@ -95,9 +91,9 @@ func (t *Table) Get(ctx context.Context, r transitions.MessageRef) (transitions.
 // says whether there are more. The filter is complete: it has a tenant, a status
 // and a limit.
 func (t *Table) List(ctx context.Context, f transitions.DeadMessageFilter) (page []transitions.DeadMessage, more bool, err error) {
-	sql, args := t.sql[listSQL], []any{plannedNow, f.Tenant, string(f.Status), f.After.Consumer, f.After.CreatedAt, f.After.ID, f.After.Hash[:], f.Limit + 1}
+	sql, args := t.sql.list, []any{plannedNow, f.Tenant, string(f.Status), f.After.Consumer, f.After.CreatedAt, f.After.ID, f.After.Hash[:], f.Limit + 1}
 	if f.Consumer != "" {
-		sql, args = t.sql[listOfSQL], append(args, f.Consumer)
+		sql, args = t.sql.listOf, append(args, f.Consumer)
 	}
 	found, err := t.q.Query(ctx, sql, args...)
 	if err != nil {
@@ -119,14 +115,14 @@ func (t *Table) List(ctx context.Context, f transitions.DeadMessageFilter) (page
 // was a refusal. So is the refusal of another message with this id that was
 // discarded.
 func (t *Table) Reopen(ctx context.Context, m transitions.DeadMessage, at time.Time) error {
-	_, err := t.q.Exec(ctx, t.sql[reopenSQL], plannedNow, m.Tenant, m.Consumer, m.ID, m.Hash[:], transitions.InboxScope(m.Consumer),
+	_, err := t.q.Exec(ctx, t.sql.reopen, plannedNow, m.Tenant, m.Consumer, m.ID, m.Hash[:], transitions.InboxScope(m.Consumer),
 		m.Code.Info().Final, at)
 	return unavailable("withdraw a refusal", err)
 }
 
 // Retried notes that a message was done because a person asked for it.
 func (t *Table) Retried(ctx context.Context, r transitions.MessageRef, by, reason string, at time.Time) error {
-	_, err := t.q.Exec(ctx, t.sql[retriedSQL], plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], by, reason, at)
+	_, err := t.q.Exec(ctx, t.sql.retried, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], by, reason, at)
 	return unavailable("note that a message is done", err)
 }
 
@@ -136,10 +132,10 @@ func (t *Table) Retried(ctx context.Context, r transitions.MessageRef, by, reaso
 func (t *Table) Discard(ctx context.Context, r transitions.MessageRef, by, reason string, at, expires time.Time) error {
 	refusal := transitions.ProblemOf(workflow.Errorf(workflow.CommandCancelled, "an operator has discarded the message"))
 	scope := transitions.InboxScope(r.Consumer)
-	_, err := t.q.Exec(ctx, t.sql[discardSQL], plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], by, reason, at, expires,
+	_, err := t.q.Exec(ctx, t.sql.discard, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], by, reason, at, expires,
 		scope, refusal.Status, string(refusal.JSON()))
 	if err == nil {
-		_, err = t.q.Exec(ctx, t.sql[foundSQL], plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], scope)
+		_, err = t.q.Exec(ctx, t.sql.found, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], scope)
 	}
 	return unavailable("discard a message", err)
 }
@@ -147,7 +143,7 @@ func (t *Table) Discard(ctx context.Context, r transitions.MessageRef, by, reaso
 // Forget deletes up to limit messages that do not wait and have not changed since,
 // and returns how many.
 func (t *Table) Forget(ctx context.Context, before time.Time, limit int) (int64, error) {
-	tag, err := t.q.Exec(ctx, t.sql[forgetSQL], plannedNow, before, limit)
+	tag, err := t.q.Exec(ctx, t.sql.forget, plannedNow, before, limit)
 	return tag.RowsAffected(), unavailable("forget dead messages", err)
 }
 

@@ -89,7 +89,7 @@ func publish(t testing.TB, pool *pgxpool.Pool, counts ...int) (all []transitions
 func TestAfterReturnsWhatWasAddedInOrder(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
-	table := outbox.New(pool, same)
+	table := outbox.New(pool, same, "")
 	want := publish(t, pool, 1, 3, 2, 1)
 	got, err := table.After(t.Context(), tenant, 0, 100)
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -103,7 +103,7 @@ func TestAfterReturnsWhatWasAddedInOrder(t *testing.T) {
 func TestAfterNeverSplitsTheEventsOfATransition(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
-	table := outbox.New(pool, same)
+	table := outbox.New(pool, same, "")
 	counts := []int{3, 1, 4, 1, 5, 2}
 	want := publish(t, pool, counts...)
 	for limit := 1; limit <= len(counts)+1; limit++ {
@@ -143,7 +143,7 @@ func TestAfterNeverSplitsTheEventsOfATransition(t *testing.T) {
 func TestACursorPastEverythingFindsNothing(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
-	table := outbox.New(pool, same)
+	table := outbox.New(pool, same, "")
 	publish(t, pool, 1)
 	for _, position := range []int64{1, 2, math.MaxInt64 - 1, math.MaxInt64} {
 		if got, err := table.After(t.Context(), tenant, position, 100); err != nil || len(got) != 0 {
@@ -161,7 +161,7 @@ func TestACursorPastEverythingFindsNothing(t *testing.T) {
 func TestHeadsOfManyLogs(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
-	table := outbox.New(pool, same)
+	table := outbox.New(pool, same, "")
 	if head, err := table.Head(t.Context(), tenant); err != nil || head != 0 {
 		t.Errorf("an empty log: got %d, %v", head, err)
 	}
@@ -192,7 +192,7 @@ func TestTheDatabaseAllowsOneEventOfATypeForATransition(t *testing.T) {
 func TestErrorsAreTheDatabases(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
-	table := outbox.New(pool, same)
+	table := outbox.New(pool, same, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, afterErr := table.After(ctx, tenant, 0, 1)

@@ -36,7 +36,7 @@ func provisional(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 func TestPositionsAreGivenInTheOrderOfTheCommits(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
-	table := outbox.New(pool, same)
+	table := outbox.New(pool, same, "")
 	ids := []uuid.UUID{uuid.New(), uuid.New(), uuid.New()}
 	var open []pgx.Tx
 	for _, id := range ids {
@@ -97,7 +97,7 @@ func TestNoCommitEverAppearsBehindAReader(t *testing.T) {
 	t.Parallel()
 	const writers, each = 6, 40
 	pool := migrated(t)
-	table := outbox.New(pool, same)
+	table := outbox.New(pool, same, "")
 	var committed sync.Map
 	var work sync.WaitGroup
 	for w := range writers {

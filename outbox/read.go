@@ -18,16 +18,18 @@ type Querier interface {
 
 // Table reads the log of one schema.
 type Table struct {
-	q     Querier
-	after string
-	head  string
-	heads string
-	first string
+	q      Querier
+	source string
+	after  string
+	head   string
+	heads  string
+	first  string
 }
 
-// New prepares to read with q. in puts the schema's name into a statement.
-func New(q Querier, in func(sql string) string) *Table {
-	return &Table{q: q, after: in(afterSQL), head: in(headSQL), heads: in(headsSQL), first: in(firstSQL)}
+// New prepares to read with q. in puts the schema's name into a statement. source
+// is that of the events, see [transitions.Event].
+func New(q Querier, in func(sql string) string, source string) *Table {
+	return &Table{q: q, source: source, after: in(afterSQL), head: in(headSQL), heads: in(headsSQL), first: in(firstSQL)}
 }
 
 // The limit counts positions, not rows, so that a batch never ends between two
@@ -52,7 +54,7 @@ func (t *Table) After(ctx context.Context, tenant string, position int64, limit 
 		return nil, fmt.Errorf("read log: %w", err)
 	}
 	events, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (transitions.Event, error) {
-		e := transitions.Event{Tenant: tenant}
+		e := transitions.Event{Source: t.source, Tenant: tenant}
 		err := row.Scan(&e.Position, &e.Type, &e.Ordinal, &e.Workflow, &e.Instance, &e.Version, &e.Transition, &e.State, &e.At, &e.Payload)
 		e.At = e.At.UTC()
 		return e, err

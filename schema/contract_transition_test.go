@@ -77,7 +77,7 @@ func TestATransitionInSQLIsOneOfTheEngines(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 
-	events, err := outbox.New(pool, func(sql string) string { return sql }).After(t.Context(), "default", 2, 10)
+	events, err := outbox.New(pool, func(sql string) string { return sql }, "").After(t.Context(), "default", 2, 10)
 	if err != nil || len(events) != 3 {
 		t.Fatal(events, err)
 	}

@@ -1,8 +1,11 @@
 package transitions
 
 import (
+	"cmp"
+	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,6 +16,7 @@ import (
 // Event is one event of the log. Every transition has one of type
 // "workflow.transition" with the data after it; an action may add others.
 type Event struct {
+	Source     string // of all events of its installation; "" is DefaultSource
 	Tenant     string
 	Position   int64 // of its transition; given by the database
 	Ordinal    int   // counts the events of one transition from 0
@@ -51,8 +55,29 @@ func (e *Event) ID() string {
 	return strconv.FormatInt(e.Position, 10) + "-" + strconv.Itoa(e.Ordinal)
 }
 
+// DefaultSource is what the sources of events begin with where nobody says it.
+const DefaultSource = "/pawl"
+
+// CheckSource refuses what sources cannot begin with: a URI reference of 1 to 64
+// visible ASCII characters, without query, fragment and percent signs, that does not
+// end with a slash.
+func CheckSource(source string) error {
+	_, err := url.Parse(source)
+	if err != nil || source == "" || len(source) > 64 || strings.HasSuffix(source, "/") ||
+		strings.ContainsFunc(source, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"%?#\<>`, r) }) {
+		return fmt.Errorf("the source %q is not a URI reference of 1 to 64 visible ASCII characters, without \", %%, ?, # and a slash at its end", source)
+	}
+	return nil
+}
+
+// CloudSource is the event's source: "/pawl/{tenant}", or what its installation has
+// in place of "/pawl".
+func (e *Event) CloudSource() string {
+	return cmp.Or(e.Source, DefaultSource) + "/" + url.PathEscape(e.Tenant)
+}
+
 // AppendCloudEvent appends the event as CloudEvents 1.0 JSON. The source is
-// "/pawl/{tenant}", the subject the instance; position, version, workflow,
+// CloudSource, the subject the instance; position, version, workflow,
 // transition and state are extension attributes. The position is text, because
 // an integer of CloudEvents has 32 bits.
 func (e *Event) AppendCloudEvent(b []byte) []byte {
@@ -61,7 +86,7 @@ func (e *Event) AppendCloudEvent(b []byte) []byte {
 	b = append(b, '-')
 	b = strconv.AppendInt(b, int64(e.Ordinal), 10)
 	b = append(b, `","source":`...)
-	b = appendQuoted(b, "/pawl/"+url.PathEscape(e.Tenant))
+	b = appendQuoted(b, e.CloudSource())
 	b = append(b, `,"type":`...)
 	b = appendQuoted(b, e.Type)
 	b = append(b, `,"subject":"`...)

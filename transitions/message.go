@@ -26,6 +26,7 @@ type Message struct {
 	Type     string // what the sender calls it; may be empty
 	Body     []byte // as it was sent, up to 1 MiB
 	Delivery int    // which delivery this is, from 1; 0: nobody counts them
+	Earlier  bool   // there may have been deliveries that are not counted
 }
 
 // A message is a command. Its scope is this and the consumer, its key is the id,

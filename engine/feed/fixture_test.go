@@ -93,7 +93,7 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 			return pgx.ConnectConfig(ctx, c)
 		},
 	})
-	n.Feed = feed.New(feed.Config{Log: outbox.New(n.pool, func(sql string) string { return sql }), Logger: log, Announce: exchange.Head})
+	n.Feed = feed.New(feed.Config{Log: outbox.New(n.pool, func(sql string) string { return sql }, ""), Logger: log, Announce: exchange.Head})
 	n.Start()
 	t.Cleanup(n.Stop)
 	exchange.Start(hints.Listener{Head: n.Heard})

@@ -40,5 +40,7 @@
 // consumer with explicit acknowledgement, for the subjects that are asked for if
 // any are. If it is deleted it is made anew and begins at the start: what the
 // inbox still remembers is recognized, but what is past its horizon would be
-// taken for new.
+// taken for new. What was on the list of dead messages leaves it when it is consumed
+// then: of a message that is older than the consumer it is not known that nobody had
+// it before.
 package jetstream

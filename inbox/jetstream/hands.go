@@ -14,6 +14,7 @@ import (
 // hands work on messages, a bounded number at once.
 type hands struct {
 	config  *Config
+	made    time.Time // the durable consumer
 	consume func(context.Context, transitions.Message) error
 	slots   chan struct{} // one for each message in hand
 	work    sync.WaitGroup
@@ -31,12 +32,12 @@ type hands struct {
 // waits for one.
 const signs = 3
 
-func newHands(config *Config, patience time.Duration, consume func(context.Context, transitions.Message) error) *hands {
+func newHands(config *Config, durable *jetstream.ConsumerInfo, consume func(context.Context, transitions.Message) error) *hands {
 	h := &hands{
-		config: config, consume: consume, slots: make(chan struct{}, config.Concurrency),
+		config: config, made: durable.Created, consume: consume, slots: make(chan struct{}, config.Concurrency),
 		done: make(chan struct{}), held: make(map[jetstream.Msg]struct{}),
 	}
-	h.keeping.Go(func() { h.keep(patience / signs) })
+	h.keeping.Go(func() { h.keep(patience(durable.Config) / signs) })
 	return h
 }
 
@@ -84,7 +85,7 @@ func (h *hands) stop() {
 }
 
 func (h *hands) handle(ctx context.Context, m jetstream.Msg) {
-	message, err := h.config.message(m)
+	message, err := h.config.message(m, h.made)
 	if err == nil {
 		err = ctx.Err()
 	}

@@ -36,7 +36,7 @@ func FuzzMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, id, other, kind, subject string) {
 		c := Config{Consumer: "c", TypeHeader: "ce-type"}
 		message := func(id string) transitions.Message {
-			m, err := c.message(said{subject: subject, header: nats.Header{jetstream.MsgIDHeader: {id}, "ce-type": {kind}}})
+			m, err := c.message(said{subject: subject, header: nats.Header{jetstream.MsgIDHeader: {id}, "ce-type": {kind}}}, time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}

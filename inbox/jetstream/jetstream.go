@@ -51,7 +51,7 @@ func (s *Source) run(ctx context.Context, consume func(context.Context, transiti
 	if err != nil {
 		return err
 	}
-	h := newHands(&s.config, patience(durable.CachedInfo().Config), consume)
+	h := newHands(&s.config, durable.CachedInfo(), consume)
 	defer h.stop()
 	for n := h.free(ctx); n > 0; n = h.free(ctx) {
 		if err := s.fetch(ctx, durable, h, n); err != nil {

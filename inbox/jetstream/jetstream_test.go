@@ -350,6 +350,26 @@ func TestDeletedConsumerEndsTheRunAndIsMadeAnew(t *testing.T) {
 	run(t, quick(server.URL()), done).distinct(t, 1)
 }
 
+// What an earlier consumer may have had is taken off the list of dead messages when it
+// is consumed.
+func TestMessageOlderThanTheConsumerMayHaveBeenDelivered(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t)
+	s := newStream(t, server)
+	s.publishIDs(t, 1)
+	deliveries := make(chan string, 2)
+	n := run(t, quick(server.URL()), func(_ context.Context, m transitions.Message) error {
+		deliveries <- fmt.Sprint(m.ID, " ", m.Delivery, m.Earlier)
+		return nil
+	})
+	first := within(t, deliveries)
+	s.publishIDs(t, 1)
+	if second := within(t, deliveries); first != "m-1 1 true" || second != "m-2 1 false" {
+		t.Errorf("got %q, %q", first, second)
+	}
+	n.stop(t)
+}
+
 func TestExistingConsumerIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)

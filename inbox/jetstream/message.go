@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -11,15 +12,16 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// message is what is consumed of a message of the stream.
-func (c *Config) message(m jetstream.Msg) (transitions.Message, error) {
+// message is what is consumed of a message of the stream. One that is older than the
+// durable consumer may have been delivered by an earlier one of that name.
+func (c *Config) message(m jetstream.Msg, made time.Time) (transitions.Message, error) {
 	place, err := m.Metadata()
 	if err != nil {
 		return transitions.Message{}, fmt.Errorf("a message without its place in the stream: %w", err)
 	}
 	return transitions.Message{
 		Tenant: c.Tenant, Consumer: c.Consumer, ID: c.id(m.Headers(), place), Type: c.kind(m), Body: m.Data(),
-		Delivery: int(place.NumDelivered),
+		Delivery: int(place.NumDelivered), Earlier: place.Timestamp.Before(made),
 	}, nil
 }
 

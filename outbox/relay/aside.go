@@ -23,7 +23,7 @@ func (f *flow) setAside(l *lane) {
 			}
 			f.tell(it, transitions.DeadQueued)
 			f.pass(it)
-			f.turn(l, true)
+			f.markAside(l, true)
 		}
 	}
 	if l.at == waiting || l.at == blocked {
@@ -59,7 +59,7 @@ func (f *flow) fetched(l *lane, rows []row, barred bool, now time.Time) {
 	for i := range rows {
 		r := &rows[i]
 		it := &item{event: &r.event, lane: l, attempts: r.attempts, kind: r.kind, failure: r.failure}
-		if r.gone {
+		if r.removed {
 			it.kind, it.failure = sink.Permanent, "the event is no longer in the outbox"
 			f.tell(it, transitions.DeadWaiting)
 			if f.policy.exhausted == HoldInstance {
@@ -74,7 +74,7 @@ func (f *flow) fetched(l *lane, rows []row, barred bool, now time.Time) {
 	}
 	if len(rows) == 0 && l.unwritten == 0 {
 		l.barred = barred
-		f.turn(l, barred)
+		f.markAside(l, barred)
 	}
 	f.put(l, now)
 }
@@ -85,7 +85,7 @@ type row struct {
 	attempts int
 	kind     sink.Kind
 	failure  string
-	gone     bool // there is no event any more
+	removed  bool // there is no event any more
 }
 
 // held is what an instance is for which there are rows in outbox_dead.
@@ -110,7 +110,7 @@ func (f *flow) reload(list []held, more bool, now time.Time) {
 	}
 	for _, h := range list {
 		l := f.lane(key{h.tenant, h.instance})
-		f.turn(l, true)
+		f.markAside(l, true)
 		l.barred = h.barred
 		if l.at == nowhere || l.at == ready { // the others find out when their turn comes
 			l.at = nowhere
@@ -127,9 +127,12 @@ func (f *flow) reload(list []held, more bool, now time.Time) {
 	}
 }
 
-// reread forgets the rows that were read and are not delivered, so that they are
-// read again: a person has changed some, and may have skipped them.
+// reread takes notice that a person has changed something about the sink. The rows
+// that were read and are not delivered are read again: some may have been skipped.
+// And a receiver that takes nothing is tried at once, however long it wants to be
+// left alone.
 func (f *flow) reread(now time.Time) {
+	f.circuit.retry = now
 	for _, l := range f.lanes {
 		switch {
 		case l.at == busy:
@@ -142,8 +145,8 @@ func (f *flow) reread(now time.Time) {
 	}
 }
 
-// turn says whether a lane is aside.
-func (f *flow) turn(l *lane, aside bool) {
+// markAside says whether a lane is aside.
+func (f *flow) markAside(l *lane, aside bool) {
 	if aside != l.aside {
 		l.aside = aside
 		if aside {

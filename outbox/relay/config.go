@@ -21,6 +21,7 @@ type Config struct {
 	In     func(sql string) string // puts the schema's name into a statement
 	Node   string                  // who holds the leases: no other relay's, also not an earlier one's
 	Follow func(tenant string, after int64) transitions.Follower
+	Source string // of the events, as Follow has it: what was put aside is read without it. May be ""
 
 	// Released tells other nodes that they can take over a sink, so that their Wake
 	// is called. It must not block. nil: they find out when they look.
@@ -73,8 +74,12 @@ type Sink struct {
 	// of them, and a smaller Batch.
 	Calls int
 
-	// Timeout bounds a call; 0 is 2 min. A sink that ignores it keeps one of its
-	// Calls, which is logged.
+	// Timeout bounds a call; 0 is 2 min. One that the sink does not end even some
+	// seconds later keeps its place among the Calls, and its instances wait until it
+	// has ended; whatever it says then, its events are delivered again. It is logged,
+	// and counts as an attempt of the first event of each instance. Everything else
+	// goes on, so does a pause; after it, or on another node, these events are tried
+	// although the call may still be under way.
 	Timeout time.Duration
 
 	// Retry says how often and when an event is tried again. Attempts: 0 is 15.

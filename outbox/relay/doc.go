@@ -50,7 +50,8 @@
 // A failure of the receiver as a whole stops the sink. Then one event at a time is
 // tried, until one arrives. The failures count against an event only if others
 // arrive: so an outage parks nothing, and an event that makes its receiver fall
-// over does not stop the others for good.
+// over does not stop the others for good. One that fails like that while others
+// arrive costs them a single probe, made at once, and the next time nothing.
 //
 // # The parts
 //

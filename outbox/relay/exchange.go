@@ -59,7 +59,7 @@ func (t *tenure) exchange(l *letter, budget time.Duration) *reply {
 		b.Queue(sql.park, tenant, name, t.token, l.known(n.of), n.positions, n.types, n.ordinals, n.workflows, n.instances, n.statuses, n.kinds, n.failures, n.attempts)
 	}
 	for tenant, n := range byTenant(l.notes) {
-		b.Queue(sql.change, tenant, name, t.token, n.positions, n.types, n.statuses, n.kinds, n.failures, n.attempts)
+		b.Queue(sql.change, tenant, name, t.token, n.positions, n.types, n.statuses, n.kinds, n.failures, n.attempts, n.asOf)
 	}
 	for _, c := range l.cursors {
 		b.Queue(sql.cursor, c.of.tenant, name, t.token, l.known(c.of), c.position, c.failure)
@@ -80,7 +80,7 @@ func (t *tenure) exchange(l *letter, budget time.Duration) *reply {
 		for id := range lanes {
 			ids = append(ids, id.String())
 		}
-		b.Queue(sql.rows, tenant, name, ids, hold, rowsEach).Query(func(rows pgx.Rows) error { return r.readRows(rows, tenant, lanes) })
+		b.Queue(sql.rows, tenant, name, ids, hold, rowsEach).Query(func(rows pgx.Rows) error { return r.readRows(rows, t.relay.config.Source, tenant, lanes) })
 	}
 	b.Queue("COMMIT")
 	r.err = t.relay.config.Pool.SendBatch(ctx, &b).Close()
@@ -100,12 +100,12 @@ func (r *reply) readAside(rows pgx.Rows) (err error) {
 }
 
 // readRows reads rows of outbox_dead with their events.
-func (r *reply) readRows(rows pgx.Rows, tenant string, lanes map[uuid.UUID]*lane) error {
+func (r *reply) readRows(rows pgx.Rows, source, tenant string, lanes map[uuid.UUID]*lane) error {
 	for rows.Next() {
 		var w row
 		var there, barred bool
 		var at *time.Time
-		e := transitions.Event{Tenant: tenant}
+		e := transitions.Event{Source: source, Tenant: tenant}
 		if err := rows.Scan(&e.Instance, &e.Position, &e.Type, &e.Ordinal, &w.attempts, &w.kind, &w.failure, &there, &e.Workflow, &e.Version,
 			&e.Transition, &e.State, &at, &e.Payload, &barred); err != nil {
 			return err
@@ -115,7 +115,7 @@ func (r *reply) readRows(rows pgx.Rows, tenant string, lanes map[uuid.UUID]*lane
 		if e.Position == 0 {
 			continue
 		}
-		w.gone = !there
+		w.removed = !there
 		if there {
 			e.At = at.UTC()
 			w.event.CloudEvent = e.AppendCloudEvent(nil)
@@ -148,6 +148,7 @@ type columns struct {
 	kinds            []string
 	failures         []string
 	attempts         []int32
+	asOf             []int64
 }
 
 func (c *columns) add(n *note) {
@@ -164,6 +165,7 @@ func (c *columns) add(n *note) {
 	c.kinds = append(c.kinds, string(n.kind))
 	c.failures = append(c.failures, n.failure)
 	c.attempts = append(c.attempts, int32(n.attempts))
+	c.asOf = append(c.asOf, n.asOf)
 }
 
 // byTenant groups notes. Of several about one event only the last counts.

@@ -93,7 +93,7 @@ func newNode(t testing.TB, url string, change func(*relay.Config), sinks ...rela
 	t.Helper()
 	n := &node{asked: &pgtest.Queries{}, log: &testlog.Log{}, name: "node-" + uuid.NewString()[:8]}
 	n.pool = poolOf(t, url, n.asked)
-	n.feed = feed.New(feed.Config{Log: outbox.New(n.pool, same), Logger: slog.New(n.log), Announce: func(string, int64) {}})
+	n.feed = feed.New(feed.Config{Log: outbox.New(n.pool, same, ""), Logger: slog.New(n.log), Announce: func(string, int64) {}})
 	c := relay.Config{Pool: n.pool, In: same, Node: n.name, Follow: n.feed.Follow, Log: slog.New(n.log), Sinks: sinks,
 		Lease: patience / 3} // no stall of this machine lets one run out, and one that was not given back is waited for
 	if change != nil {

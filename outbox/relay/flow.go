@@ -42,16 +42,18 @@ type flow struct {
 	circuit  circuit
 	news     news
 
-	seq     int64 // of the item that came last
-	lastOut int64 // of those that were ever in a call, the last
-	items   int   // in lanes
-	out     int   // of them, in calls
-	calls   int   // under way
-	events  int   // in the window: after the stored cursors
-	bytes   int   // of them
-	aside   int   // lanes
-	closed  bool  // nothing is taken in: it is not known which instances are aside
-	drains  bool  // nothing new is begun
+	seq       int64 // of the item that came last
+	lastOut   int64 // of those that were ever in a call, the last
+	items     int   // in lanes
+	out       int   // of them, in calls
+	calls     int   // under way
+	abandoned int   // of them, those that do not end
+	accepted  int64 // events that the receiver has taken
+	events    int   // in the window: after the stored cursors
+	bytes     int   // of them
+	aside     int   // lanes
+	closed    bool  // nothing is taken in: it is not known which instances are aside
+	drains    bool  // nothing new is begun
 }
 
 func newFlow(p policy) *flow {
@@ -60,9 +62,11 @@ func newFlow(p policy) *flow {
 
 // call is what is handed to the sink at once.
 type call struct {
-	items  []*item
-	events []transitions.Logged
-	probe  bool
+	items           []*item
+	events          []transitions.Logged
+	probe           bool
+	over, abandoned bool  // it has ended, or did not in time
+	accepted        int64 // by the receiver, before it began
 }
 
 // room is how many events more there is room for in a stretch. Every tenant has
@@ -162,16 +166,16 @@ func (f *flow) put(l *lane, now time.Time) {
 		l.at = blocked
 		f.setAside(l) // what came meanwhile
 		return
-	case l.first() == nil && !l.aside:
-		l.at = nowhere
-		delete(f.lanes, l.key)
-		return
 	case l.until.After(now):
 		l.at = waiting
 		f.alarms.set(l)
 		if l.until.Sub(now) > patience || f.drains {
 			f.setAside(l)
 		}
+		return
+	case l.first() == nil && !l.aside:
+		l.at = nowhere
+		delete(f.lanes, l.key)
 		return
 	case l.first() != nil:
 		if l.at != ready {
@@ -216,7 +220,7 @@ func (f *flow) drain(now time.Time) {
 
 // drained reports whether nothing is left of that.
 func (f *flow) drained() bool {
-	return f.calls == 0 && (f.circuit.open || f.circuit.gone != "" || !f.ready.some(ready))
+	return f.calls == f.abandoned && (f.calls == f.policy.slots || f.circuit.open || f.circuit.farewell != "" || !f.ready.some(ready))
 }
 
 // drop forgets what is behind the first n of a queue.

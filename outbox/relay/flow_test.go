@@ -53,6 +53,7 @@ func live(t testing.TB, seed uint64, exhausted Exhausted, steps int) (rested int
 	}
 	w.healthy, w.down = true, false
 	for range 4000 {
+		w.unhang()
 		w.read()
 		w.deliver()
 		w.answer(true)
@@ -184,8 +185,12 @@ func (w *world) step() {
 		w.read()
 	case n < 60:
 		w.deliver()
-	case n < 80:
+	case n < 78:
 		w.answer(true)
+	case n < 79:
+		w.hang()
+	case n < 80:
+		w.unhang()
 	case n < 90:
 		w.exchange()
 	case n < 94:

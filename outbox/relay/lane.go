@@ -55,7 +55,6 @@ type lane struct {
 	until     time.Time // nothing is tried before
 	at        place
 	out       bool // live events of it are being delivered
-	halted    bool // the first failure of a call was met
 	stale     bool // its rows are to be read again after the call
 }
 

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"math"
 	"time"
 
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -14,7 +15,11 @@ type note struct {
 	kind     sink.Kind
 	failure  string
 	attempts int
+	asOf     int64 // the revision of the sink up to which it holds
 }
+
+// always is what holds as of any revision.
+const always = math.MaxInt64
 
 // news is what a flow has to store, beside what its stretches have.
 type news struct {
@@ -64,7 +69,7 @@ func (f *flow) pending() (some, urgent bool) {
 // letter takes what there is to store.
 func (f *flow) letter() *letter {
 	n := &f.news
-	l := &letter{delivered: n.delivered, failed: n.failed, failures: f.circuit.failures, failure: n.failure, notes: n.notes, pause: f.circuit.gone}
+	l := &letter{delivered: n.delivered, failed: n.failed, failures: f.circuit.failures, failure: n.failure, notes: n.notes, pause: f.circuit.farewell}
 	for _, s := range n.stretches {
 		s.listed = false
 		if s.dirty() {
@@ -106,13 +111,18 @@ func (f *flow) stored(l *letter) {
 }
 
 // unsent takes back a letter of which it is not known that it arrived. To store
-// its news twice does no harm.
+// its news twice does no harm, unless a person has changed a row in between: what
+// is said of rows holds only as long as nobody has changed the sink. If it was not
+// stored and is left out then, the events are delivered again.
 func (f *flow) unsent(l *letter, now time.Time) {
 	n := &f.news
 	n.delivered += l.delivered
 	n.failed += l.failed
 	if n.failure == "" {
 		n.failure = l.failure
+	}
+	for i := range l.notes {
+		l.notes[i].asOf = min(l.notes[i].asOf, l.moved)
 	}
 	n.notes = append(l.notes, n.notes...)
 	for _, p := range l.parks {

@@ -37,6 +37,7 @@ func (t *tenure) listen() {
 		l.rests = false
 		t.startReading(l)
 	}
+	t.abandon(n.late, time.Now())
 	for tenant, head := range n.heard {
 		if l := t.logs[tenant]; l != nil {
 			l.heard = max(l.heard, head)
@@ -71,7 +72,7 @@ func (t *tenure) restart(moved []behind, now time.Time) {
 		if l == nil || l.since >= m.revision {
 			continue
 		}
-		t.flow.forget(l.stretch, now)
+		t.flow.discard(l.stretch, now)
 		t.startReading(t.anew(l, &stretch{tenant: m.tenant, since: m.revision, stored: m.cursor, read: m.cursor}))
 	}
 	t.readOn()

@@ -289,6 +289,44 @@ func TestPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
 }
 
 // Whatever its sink says about that, or does not.
+// A receiver may ask to be left alone for a day. A person who knows better pauses and
+// resumes, and it is tried at once, whether or not anybody has noticed the pause.
+func TestResumeEndsTheWaitThatAReceiverAsksFor(t *testing.T) {
+	t.Parallel()
+	for name, noticed := range map[string]bool{"a pause": true, "a pause that nobody notices": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			later := sink.Fail(sink.Unavailable, nil, "429 Too Many Requests")
+			later.RetryAfter = 24 * time.Hour
+			to := &receiver{fail: func(_ *transitions.Event, try int) *sink.Failure {
+				if try == 1 {
+					return later
+				}
+				return nil
+			}}
+			n := startNode(t, pgtest.URL(t), quick("main", to))
+			table := relay.NewTable(n.pool, same)
+			head := publish(t, n.pool, tenant, "a", n)
+			eventually(t, "the receiver is left alone", func() bool {
+				list, err := table.Sinks(t.Context(), "")
+				return err == nil && list[0].Failures == 1
+			})
+			if err := table.Pause(t.Context(), "main", "ann", ""); err != nil {
+				t.Fatal(err)
+			}
+			if noticed {
+				n.Wake()
+				eventually(t, "nobody delivers", func() bool { return holder(t, n.pool, "main") == "" })
+			}
+			if err := table.Resume(t.Context(), "main"); err != nil {
+				t.Fatal(err)
+			}
+			n.Wake()
+			cursorReaches(t, n.pool, "main", tenant, head)
+		})
+	}
+}
+
 func TestReceiverThatWantsNoMorePausesItsSink(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]*sink.Failure{

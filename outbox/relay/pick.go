@@ -14,7 +14,7 @@ func (f *flow) next(now time.Time) *call {
 		l.at = nowhere
 		f.put(l, now)
 	}
-	if f.calls >= f.policy.slots || f.circuit.gone != "" {
+	if f.calls >= f.policy.slots || f.circuit.farewell != "" {
 		return nil
 	}
 	if f.circuit.open {
@@ -71,7 +71,7 @@ func (f *flow) gather(n int) []*item {
 // begin makes a call of items whose lanes are not in any other.
 func (f *flow) begin(items []*item) *call {
 	slices.SortFunc(items, func(a, b *item) int { return cmp.Compare(a.seq, b.seq) })
-	c := &call{items: items, events: make([]transitions.Logged, len(items))}
+	c := &call{items: items, events: make([]transitions.Logged, len(items)), accepted: f.accepted}
 	for i, it := range items {
 		it.lane.at, it.lane.out = busy, it.mark != nil
 		c.events[i] = *it.event

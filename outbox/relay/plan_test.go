@@ -72,7 +72,7 @@ func explainLetter(t *testing.T, pool *pgxpool.Pool) {
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
-	}{"keep": {keepSQL, 10}, "park": {parkSQL, 13}, "change": {changeSQL, 9}, "cursor": {cursorSQL, 6}, "moved": {movedSQL, 2}, "rows": {rowsSQL, 5},
+	}{"keep": {keepSQL, 10}, "park": {parkSQL, 13}, "change": {changeSQL, 10}, "cursor": {cursorSQL, 6}, "moved": {movedSQL, 2}, "rows": {rowsSQL, 5},
 		"aside": {asideSQL, 4}} {
 		t.Run(name, func(t *testing.T) {
 			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {
@@ -102,7 +102,7 @@ func explainOthers(t *testing.T, pool *pgxpool.Pool) {
 		"cursor of a tenant":       {cursorsSQL, []any{"s1", "t7", "", 100}, few},
 		"cursors":                  {cursorsSQL, []any{"s1", "", "t5", 100}, few},
 		"tenants":                  {tenantsSQL, []any{"s1", "waiting"}, nil},
-		"turn one tenant's":        {turnSQL, append(argsOf(&one), turnBatch, "queued", "ann", "", "2100-01-01"), nil},
+		"status of one tenant's":   {statusSQL, append(argsOf(&one), statusBatch, "queued", "ann", "", "2100-01-01"), nil},
 		"dead letters of a tenant": {deadSQL, append(argsOf(&one), "", uuid.Nil, 0, 0, 100), nil},
 		"dead letters of all":      {deadSQL, append(argsOf(&all), "t5", uuid.Max, 50, 0, 100), nil},
 	} {

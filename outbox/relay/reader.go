@@ -17,7 +17,7 @@ import (
 const (
 	readers    = 32                     // tenants that are read at once
 	quietSteps = 5                      // seconds without news after which a reader ends
-	turn       = 4                      // pieces that a reader takes in while others wait
+	fairPieces = 4                      // pieces that a reader takes in while others wait
 	retryRead  = 250 * time.Millisecond // doubled with each failure
 	retryMax   = 30 * time.Second
 )
@@ -161,7 +161,7 @@ func (r *reader) followOnce(ctx context.Context) error {
 // yields reports whether it is somebody else's turn: others wait, and enough was
 // read, or all that is known of.
 func (r *reader) yields(pieces, quiet int) bool {
-	return r.t.crowded.Load() && (pieces >= turn || pieces+quiet > 0 && r.log.head.Load() <= r.last)
+	return r.t.crowded.Load() && (pieces >= fairPieces || pieces+quiet > 0 && r.log.head.Load() <= r.last)
 }
 
 // next waits for the next piece of the log for a while. When the database has

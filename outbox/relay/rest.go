@@ -44,7 +44,7 @@ func (f *flow) letGo(t tired, now time.Time) (next *stretch, until time.Time) {
 	until = l.until
 	next = &stretch{tenant: s.tenant, since: s.since, stored: s.stored, read: s.stored, failure: s.failure, said: s.said, alone: true,
 		tried: tried{e.Position, e.Ordinal, t.head.attempts, t.head.kind, t.head.failure}}
-	f.forget(s, now)
+	f.discard(s, now)
 	f.note(next)
 	return next, until
 }

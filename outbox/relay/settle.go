@@ -13,9 +13,9 @@ import (
 type circuit struct {
 	open     bool
 	probing  bool
-	failures int // in a row
+	failures int // in a row; 0 while it is only doubted: it takes others
 	retry    time.Time
-	gone     string // the receiver wants no more events, and this is what it said
+	farewell string // the receiver wants no more events, and this is what it said
 }
 
 // settle decides what becomes of the events of a call. failures is what the sink
@@ -23,6 +23,14 @@ type circuit struct {
 func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 	f.calls--
 	f.out -= len(c.items)
+	f.accept(failures)
+	var halted map[*lane]bool // by their first failure
+	halt := func(l *lane) {
+		if halted == nil {
+			halted = map[*lane]bool{}
+		}
+		halted[l] = true
+	}
 	var whole *sink.Failure
 	for i, it := range c.items {
 		failure := failures[i]
@@ -37,13 +45,13 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 					whole = failure
 				}
 			}
-		case l.halted: // nothing behind a failure counts, whatever the sink says
+		case halted[l]: // nothing behind a failure counts, whatever the sink says
 		case failure == nil:
 			f.delivered(it)
 		case failure.Kind == sink.Held:
-			l.halted = true
-		case failure.Kind.Whole():
-			l.halted = true
+			halt(l)
+		case failure.Kind.Whole() && !f.itsOwn(c, it, failure):
+			halt(l)
 			it.wholes++
 			f.failed(it, failure)
 			if !it.suspect {
@@ -54,7 +62,7 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 				whole = failure
 			}
 		default:
-			l.halted = true
+			halt(l)
 			it.attempts++
 			f.failed(it, failure)
 			f.refused(it, failure, now)
@@ -66,22 +74,29 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 				f.drop(&l.rows, 0)
 			}
 			f.dropVoid(l)
-			l.at, l.halted, l.out, l.stale = nowhere, false, false, false
+			l.at, l.out, l.stale = nowhere, false, false
 			f.put(l, now)
 		}
 	}
 	f.judge(c, whole, now)
 }
 
-// judge decides whether the receiver as a whole takes events.
+// judge decides whether the receiver as a whole takes events. When it has taken some
+// since the call began, another one is tried at once: it may be that only one event
+// fails like that.
 func (f *flow) judge(c *call, whole *sink.Failure, now time.Time) {
 	k := &f.circuit
 	if c.probe {
 		k.probing = false
 	}
 	switch {
+	case c.abandoned && c.probe:
+		k.failures++
+		k.retry = now.Add(min(f.policy.backoff(k.failures), probeMax))
 	case whole != nil && whole.Kind == sink.Gone:
-		k.gone = cmp.Or(sink.Printable(whole.Message, sink.MaxMessage), "it did not say why")
+		k.farewell = cmp.Or(sink.Printable(whole.Message, sink.MaxMessage), "it did not say why")
+	case whole != nil && !c.probe && !k.open && f.accepted > c.accepted && whole.RetryAfter == 0:
+		k.open, k.retry = true, now
 	case whole != nil && (c.probe || !k.open):
 		k.open = true
 		k.failures++
@@ -93,6 +108,22 @@ func (f *flow) judge(c *call, whole *sink.Failure, now time.Time) {
 	}
 }
 
+// accept counts what the receiver has taken, whoever is to have it.
+func (f *flow) accept(failures []*sink.Failure) {
+	for _, failure := range failures {
+		if failure == nil {
+			f.accepted++
+		}
+	}
+}
+
+// itsOwn reports whether a failure of the receiver as a whole is the event's doing:
+// it has failed like that before while others were accepted, and so it is now.
+func (f *flow) itsOwn(c *call, it *item, failure *sink.Failure) bool {
+	convicted := it.attempts > 0 && it.kind.Whole() && !it.suspect
+	return convicted && !c.probe && f.accepted > c.accepted && failure.Kind != sink.Gone && failure.RetryAfter == 0
+}
+
 // probeMax is the longest wait before the receiver is tried again that does not
 // ask for more.
 const probeMax = time.Minute
@@ -102,7 +133,7 @@ const probeMax = time.Minute
 func (f *flow) convict(now time.Time) {
 	for _, it := range f.suspects {
 		l := it.lane
-		if it.suspect && l.first() == it && l.at != busy {
+		if it.suspect && l.first() == it && l.at != busy && !l.hangs(now) {
 			it.attempts++
 			f.refused(it, &sink.Failure{Kind: it.kind, Message: it.failure}, now)
 			l.at = nowhere
@@ -155,7 +186,7 @@ func (f *flow) refused(it *item, failure *sink.Failure, now time.Time) {
 // written when the cursor passes its event, and not before: after a crash the
 // event comes from the log again.
 func (f *flow) tell(it *item, status transitions.DeadStatus) {
-	n := note{item: it, status: status, kind: it.kind, failure: it.failure, attempts: it.attempts}
+	n := note{item: it, status: status, kind: it.kind, failure: it.failure, attempts: it.attempts, asOf: always}
 	if it.mark == nil {
 		f.news.notes = append(f.news.notes, n)
 		return
@@ -170,7 +201,7 @@ func (f *flow) park(it *item) {
 	f.tell(it, transitions.DeadWaiting)
 	f.pass(it)
 	if f.policy.exhausted == HoldInstance {
-		f.turn(l, true)
+		f.markAside(l, true)
 		l.barred = true
 	}
 }

@@ -94,13 +94,14 @@ WHERE name = $1 AND token = $2
 RETURNING revision`
 
 // lease has a row as long as the letter's first statement had one.
-const lease = `(SELECT 1 FROM pawl.outbox_sink WHERE name = $2 AND token = $3 LIMIT 1) AS lease`
+const lease = `(SELECT revision FROM pawl.outbox_sink WHERE name = $2 AND token = $3 LIMIT 1) AS lease`
 
 // unmoved holds unless a person has moved the tenant's cursor since the revision
 // that the writer knows. Who moves it locks the sink first, as the letter does.
 const unmoved = `NOT EXISTS (SELECT FROM pawl.outbox_cursor c WHERE c.tenant = $1 AND c.sink = $2 AND c.revision > $4)`
 
-// parkSQL puts events into outbox_dead. Parameters: tenant, sink, token, revision,
+// parkSQL puts events into outbox_dead. Rows that are there are those of a letter that
+// is sent again, and a person may have changed them since. Parameters: tenant, sink, token, revision,
 // positions, types, ordinals, workflows, instances, statuses, kinds, failures,
 // attempts.
 const parkSQL = `
@@ -108,21 +109,21 @@ INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, i
 SELECT $1, $2, u.*, clock_timestamp(), clock_timestamp() FROM ` + lease + `,
 	unnest($5::bigint[], $6::text[], $7::int[], $8::text[], $9::text[]::uuid[], $10::text[], $11::text[], $12::text[], $13::int[]) AS u
 WHERE ` + unmoved + `
-ON CONFLICT (tenant, sink, position, type) DO UPDATE SET status = excluded.status, kind = excluded.kind, failure = excluded.failure,
-	attempts = excluded.attempts, created_at = excluded.created_at, updated_at = excluded.updated_at, changed_by = NULL, reason = NULL`
+ON CONFLICT (tenant, sink, position, type) DO NOTHING`
 
 // changeSQL says what has become of rows that are queued. One that is delivered,
 // and that no person had to do with, is not kept. Parameters: tenant, sink, token,
-// positions, types, statuses, kinds, failures, attempts.
+// positions, types, statuses, kinds, failures, attempts, revisions of the sink as of
+// which they hold.
 const changeSQL = `
 WITH found AS MATERIALIZED (
 	SELECT r.row, r.done, u.* FROM ` + lease + `,
-		unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[]) AS u(position, type, status, kind, failure, attempts)
+		unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[], $10::bigint[]) AS u(position, type, status, kind, failure, attempts, revision)
 	CROSS JOIN LATERAL (
 		SELECT d.ctid AS row, u.status = 'redriven' AND d.changed_by IS NULL AS done FROM pawl.outbox_dead d
-		WHERE d.tenant = $1 AND d.sink = $2 AND d.position = u.position AND d.type = u.type AND d.status = 'queued'
+		WHERE d.tenant = $1 AND d.sink = $2 AND d.position = u.position AND d.type = u.type AND d.status = 'queued' AND lease.revision <= u.revision
 		LIMIT 1 FOR UPDATE) AS r),
-gone AS (
+dropped AS (
 	DELETE FROM pawl.outbox_dead AS d USING found WHERE d.ctid = found.row AND found.done AND d.tenant IS NOT DISTINCT FROM $1)
 UPDATE pawl.outbox_dead AS d SET status = found.status, kind = found.kind, failure = found.failure, attempts = found.attempts,
 	updated_at = clock_timestamp()

@@ -102,7 +102,7 @@ func (t *Table) Move(ctx context.Context, sink, tenant string, position int64, b
 		}{
 			{t.sql.revise, []any{sink}}, // whoever delivers reads that tenant's log anew
 			{t.sql.move, []any{tenant, sink, position, from, by, reason}},
-			{t.sql.forget, []any{tenant, sink, position}},
+			{t.sql.dropPast, []any{tenant, sink, position}},
 		} {
 			if _, err := tx.Exec(ctx, change.sql, change.args...); err != nil {
 				return err
@@ -142,7 +142,7 @@ func (t *Table) Forget(ctx context.Context, sink string) error {
 // without a status these are the ones that wait; those that were skipped or
 // redriven can be named by their status.
 func (t *Table) Redrive(ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error) {
-	return t.turn(ctx, f, transitions.DeadQueued, by, reason)
+	return t.setStatus(ctx, f, transitions.DeadQueued, by, reason)
 }
 
 // Skip says of dead letters that they are never to be delivered. It returns how
@@ -153,14 +153,14 @@ func (t *Table) Skip(ctx context.Context, f transitions.DeadFilter, by, reason s
 	if reason == "" {
 		return 0, workflow.Errorf(workflow.InvalidRequest, "to leave events out needs a reason")
 	}
-	return t.turn(ctx, f, transitions.DeadSkipped, by, reason)
+	return t.setStatus(ctx, f, transitions.DeadSkipped, by, reason)
 }
 
-// turnBatch is how many dead letters are changed in one transaction.
-const turnBatch = 1000
+// statusBatch is how many dead letters are changed in one transaction.
+const statusBatch = 1000
 
-// turn changes the status of dead letters.
-func (t *Table) turn(ctx context.Context, f transitions.DeadFilter, to transitions.DeadStatus, by, reason string) (count int64, err error) {
+// setStatus changes the status of dead letters.
+func (t *Table) setStatus(ctx context.Context, f transitions.DeadFilter, to transitions.DeadStatus, by, reason string) (count int64, err error) {
 	if err := checkWho(&by, reason); err != nil {
 		return 0, err
 	}
@@ -178,9 +178,9 @@ func (t *Table) turn(ctx context.Context, f transitions.DeadFilter, to transitio
 		f.Tenant = tenant
 		for err == nil {
 			var n int64
-			n, err = t.turnSome(ctx, &f, now, to, by, reason)
+			n, err = t.setStatusOfSome(ctx, &f, now, to, by, reason)
 			count += n
-			if n < turnBatch {
+			if n < statusBatch {
 				break
 			}
 		}
@@ -188,16 +188,16 @@ func (t *Table) turn(ctx context.Context, f transitions.DeadFilter, to transitio
 	return count, writeError(err)
 }
 
-// turnSome does so with some of one tenant that have not changed since. The
+// setStatusOfSome does so with some of one tenant that have not changed since. The
 // sink's row is locked first, as a relay does before it writes. The statement is
 // planned each time, for what the filter asks.
-func (t *Table) turnSome(ctx context.Context, f *transitions.DeadFilter, since time.Time, to transitions.DeadStatus, by, reason string) (n int64, err error) {
+func (t *Table) setStatusOfSome(ctx context.Context, f *transitions.DeadFilter, since time.Time, to transitions.DeadStatus, by, reason string) (n int64, err error) {
 	err = pgx.BeginFunc(ctx, t.q, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, t.sql.revise, f.Sink); err != nil {
 			return err
 		}
 		args := append([]any{pgx.QueryExecModeExec}, argsOf(f)...)
-		done, err := tx.Exec(ctx, t.sql.turn, append(args, turnBatch, string(to), by, reason, since)...)
+		done, err := tx.Exec(ctx, t.sql.status, append(args, statusBatch, string(to), by, reason, since)...)
 		n = done.RowsAffected()
 		return err
 	})

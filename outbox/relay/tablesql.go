@@ -2,12 +2,12 @@ package relay
 
 // tableStatements are the statements of a table, for one schema.
 type tableStatements struct {
-	known, lock, pause, resume, holder, revise, place, move, forget, turn, tenants, infos, cursors, dead,
+	known, lock, pause, resume, holder, revise, place, move, dropPast, status, tenants, infos, cursors, dead,
 	dropDead, dropCursors, dropSink string
 }
 
 func newTableStatements(in func(sql string) string) tableStatements {
-	return tableStatements{known: in(knownSQL), lock: in(lockSQL), pause: in(pauseSQL), resume: in(resumeSQL), holder: in(holderSQL), revise: in(reviseSQL), place: in(placeSQL), move: in(moveSQL), forget: in(forgetSQL), turn: in(turnSQL), tenants: in(tenantsSQL), infos: in(infosSQL),
+	return tableStatements{known: in(knownSQL), lock: in(lockSQL), pause: in(pauseSQL), resume: in(resumeSQL), holder: in(holderSQL), revise: in(reviseSQL), place: in(placeSQL), move: in(moveSQL), dropPast: in(dropPastSQL), status: in(statusSQL), tenants: in(tenantsSQL), infos: in(infosSQL),
 		cursors: in(cursorsSQL), dead: in(deadSQL), dropDead: in(dropDeadSQL), dropCursors: in(dropCursorsSQL), dropSink: in(dropSinkSQL)}
 }
 
@@ -61,18 +61,18 @@ SELECT $1, $2, $3, s.revision, clock_timestamp(), $4, clock_timestamp(), $5, nul
 ON CONFLICT (tenant, sink) DO UPDATE SET position = excluded.position, revision = excluded.revision, failure = NULL, updated_at = excluded.updated_at,
 	moved_from = excluded.moved_from, moved_at = excluded.moved_at, moved_by = excluded.moved_by, moved_reason = excluded.moved_reason`
 
-// forgetSQL forgets what a cursor that went back has no longer passed.
+// dropPastSQL drops what a cursor that went back has no longer passed.
 // Parameters: tenant, sink, position.
-const forgetSQL = `DELETE FROM pawl.outbox_dead WHERE tenant = $1 AND sink = $2 AND position > $3`
+const dropPastSQL = `DELETE FROM pawl.outbox_dead WHERE tenant = $1 AND sink = $2 AND position > $3`
 
 // filter selects dead letters d. Parameters: sink, status, and where they are not
 // NULL, or 0, tenant, workflow, type, instance, position.
 const filter = `d.sink = $1 AND d.status = $2 AND ($3::text IS NULL OR d.tenant = $3) AND ($4::text IS NULL OR d.workflow = $4)
 	AND ($5::text IS NULL OR d.type = $5) AND ($6::uuid IS NULL OR d.instance = $6) AND ($7::bigint = 0 OR d.position = $7)`
 
-// turnSQL changes the status of some dead letters of a tenant. Parameters: those
+// statusSQL changes the status of some dead letters of a tenant. Parameters: those
 // of filter, how many, the new status, who, why, since when they have not changed.
-const turnSQL = `
+const statusSQL = `
 UPDATE pawl.outbox_dead AS d SET status = $9, changed_by = $10, reason = nullif($11, ''), updated_at = clock_timestamp(),
 	attempts = CASE WHEN $9 = 'queued' THEN 0 ELSE d.attempts END
 FROM (SELECT d.ctid AS row FROM pawl.outbox_dead d WHERE ` + filter + `

@@ -383,6 +383,61 @@ func TestStopLeavesASinkThatIgnoresItsContext(t *testing.T) {
 	close(goOn)
 }
 
+// A call that never ends costs one of the sink's calls, and its instance waits for it:
+// everything else goes on, of whatever tenant, and far past the window.
+func TestCallThatDoesNotEndHoldsUpOnlyItsInstance(t *testing.T) {
+	t.Parallel()
+	inside, goOn := make(chan struct{}, 10), make(chan struct{})
+	to := &receiver{}
+	to.enter = func(_ context.Context, batch []transitions.Logged) {
+		if batch[0].Instance == instanceOf('z') && batch[0].Position == 1 {
+			inside <- struct{}{}
+			<-goOn
+		}
+	}
+	n := startNode(t, pgtest.URL(t), quick("main", to, func(s *relay.Sink) { s.Timeout, s.Calls, s.Batch, s.Window = time.Millisecond, 2, 1, 16 }))
+	head := publish(t, n.pool, tenant, "z"+strings.Repeat("abcdz", 20), n)
+	await.Receive(t, "a delivery begins", inside)
+	cursorReaches(t, n.pool, "main", tenant, head)
+	if got := len(to.ids('z')); got != 0 {
+		t.Errorf("%d events of its instance were delivered", got)
+	}
+	close(goOn)
+	to.wants(t, events(head))
+	to.inOrder(t)
+}
+
+// A pause does not wait for a call that never ends, and with the resume its events
+// are tried again.
+func TestCallThatDoesNotEndKeepsNobodyFromPausing(t *testing.T) {
+	t.Parallel()
+	inside, goOn := make(chan struct{}, 10), make(chan struct{})
+	var first atomic.Bool
+	to := &receiver{}
+	to.enter = func(context.Context, []transitions.Logged) {
+		if first.CompareAndSwap(false, true) {
+			inside <- struct{}{}
+			<-goOn
+		}
+	}
+	n := startNode(t, pgtest.URL(t), quick("main", to, func(s *relay.Sink) { s.Timeout = time.Millisecond }))
+	t.Cleanup(func() { close(goOn) })
+	head := publish(t, n.pool, tenant, "aa", n)
+	await.Receive(t, "a delivery begins", inside)
+	table := relay.NewTable(n.pool, same)
+	if err := table.Pause(t.Context(), "main", "ann", ""); err != nil {
+		t.Fatal(err)
+	}
+	n.Wake()
+	eventually(t, "nobody delivers", func() bool { return holder(t, n.pool, "main") == "" })
+	if err := table.Resume(t.Context(), "main"); err != nil {
+		t.Fatal(err)
+	}
+	n.Wake()
+	to.wants(t, events(head))
+	cursorReaches(t, n.pool, "main", tenant, head)
+}
+
 // A node that has lost a lease while its sink does not return does not keep it from
 // the others.
 func TestLostLeaseIsNotProlonged(t *testing.T) {

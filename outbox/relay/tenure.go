@@ -83,7 +83,8 @@ type tidings struct {
 	heard    map[string]int64
 	revision int64
 	until    time.Time
-	rested   []*log // that were let go, and whose time has come
+	rested   []*log  // that were let go, and whose time has come
+	late     []*call // whose time is up, and the grace
 	lost     bool
 	drain    bool
 }
@@ -173,14 +174,14 @@ func (t *tenure) run() {
 	t.stopReads()
 	t.breakOff(errStopping)
 	t.work.Wait()
-	if t.left {
+	if t.flow.calls > 0 {
 		t.relay.config.Log.Warn("a sink ignores that its calls were told to end", "sink", t.sink.Name, "calls", t.flow.calls)
 	}
 }
 
 // ended reports whether nothing is left to do.
 func (t *tenure) ended() bool {
-	return (t.flow.calls == 0 || t.left) && !t.sending && (t.lost.Load() || t.released)
+	return (t.flow.calls == t.flow.abandoned || t.left) && !t.sending && (t.lost.Load() || t.released)
 }
 
 // act does what can be done now.
@@ -192,8 +193,8 @@ func (t *tenure) act(now time.Time) {
 	case now.After(t.until):
 		t.lose("its lease could not be prolonged in time")
 		return
-	case f.circuit.gone != "" && !f.drains:
-		t.relay.config.Log.Warn("a sink's receiver wants no more events; it is paused", "sink", t.sink.Name, "answer", f.circuit.gone)
+	case f.circuit.farewell != "" && !f.drains:
+		t.relay.config.Log.Warn("a sink's receiver wants no more events; it is paused", "sink", t.sink.Name, "answer", f.circuit.farewell)
 		t.drain()
 	}
 	t.begin(now)
@@ -241,10 +242,7 @@ func (t *tenure) pause(now time.Time) time.Duration {
 func (t *tenure) deliver(c *call) {
 	ctx, cancel := context.WithTimeoutCause(t.calls, t.sink.Timeout, errTimeout)
 	defer cancel()
-	late := time.AfterFunc(t.sink.Timeout+stopGrace, func() {
-		t.relay.config.Log.Warn("a sink ignores that its call took too long; nothing else of these instances can be delivered",
-			"sink", t.sink.Name, "events", len(c.events), "timeout", t.sink.Timeout)
-	})
+	late := time.AfterFunc(t.sink.Timeout+stopGrace, func() { t.hear(func(n *tidings) { n.late = append(n.late, c) }) })
 	defer late.Stop()
 	t.results <- result{c, t.call(ctx, c)}
 }
@@ -275,13 +273,41 @@ func (t *tenure) call(ctx context.Context, c *call) (failures []*sink.Failure) {
 // away and comes back.
 func (t *tenure) settle(r result, now time.Time) {
 	f := t.flow
-	was := f.circuit.open
+	was := f.circuit.failures > 0
+	if r.call.abandoned {
+		t.endedLate(r.call, now)
+		return
+	}
+	r.call.over = true
 	f.settle(r.call, r.failures, now)
-	switch {
-	case f.circuit.open && !was:
+	switch is := f.circuit.failures > 0; {
+	case is && !was:
 		t.relay.config.Log.Warn("a sink's receiver takes no events; it is tried until it does", "sink", t.sink.Name, "failure", f.news.failure)
-	case was && !f.circuit.open:
+	case was && !is:
 		t.relay.config.Log.Info("a sink's receiver takes events again", "sink", t.sink.Name)
+	}
+}
+
+// abandon gives up waiting for calls that do not end, unless they just have.
+func (t *tenure) abandon(late []*call, now time.Time) {
+	for _, c := range late {
+		if c.over {
+			continue
+		}
+		t.flow.abandon(c, now)
+		t.relay.config.Log.Warn("a sink ignores that its call took too long; nothing else of these instances is delivered before it ends, or the sink is paused",
+			"sink", t.sink.Name, "events", len(c.events), "timeout", t.sink.Timeout, "calls", t.flow.abandoned)
+	}
+}
+
+// endedLate takes notice that a call has ended which was abandoned.
+func (t *tenure) endedLate(c *call, now time.Time) {
+	t.flow.ended(c, now)
+	for _, it := range c.items {
+		if l := t.logs[it.lane.tenant]; l != nil && l.rests { // it may have been let go because of the call
+			l.rests = false
+			t.startReading(l)
+		}
 	}
 }
 

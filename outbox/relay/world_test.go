@@ -27,6 +27,7 @@ type world struct {
 	flow      *flow
 	stretches map[string]*stretch
 	calls     []*call
+	hung      []*call // that were abandoned
 	letter    *letter // under way
 	reload    bool    // the flow has to learn what operators have changed
 
@@ -89,7 +90,7 @@ func newWorld(t testing.TB, seed uint64, exhausted Exhausted) *world {
 
 // start begins a tenure: a flow that knows no more than the tables say.
 func (w *world) start() {
-	w.flow, w.stretches, w.calls, w.letter, w.reload = newFlow(w.policy), map[string]*stretch{}, nil, nil, true
+	w.flow, w.stretches, w.calls, w.hung, w.letter, w.reload = newFlow(w.policy), map[string]*stretch{}, nil, nil, nil, true
 	w.known = w.revision
 }
 
@@ -159,7 +160,7 @@ func (w *world) deliver() {
 	for c := w.flow.next(w.now); c != nil; c = w.flow.next(w.now) {
 		for i := range c.events {
 			e := &c.events[i]
-			for _, other := range w.calls {
+			for _, other := range slices.Concat(w.calls, w.hung) {
 				if slices.ContainsFunc(other.events, func(o transitions.Logged) bool { return o.Tenant == e.Tenant && o.Instance == e.Instance }) {
 					w.t.Fatalf("%s/%v is in two calls", e.Tenant, e.Instance)
 				}
@@ -173,8 +174,8 @@ func (w *world) deliver() {
 		}
 		w.calls = append(w.calls, c)
 	}
-	if len(w.calls) > w.policy.slots {
-		w.t.Fatalf("%d calls at once", len(w.calls))
+	if n := len(w.calls) + len(w.hung); n > w.policy.slots {
+		w.t.Fatalf("%d calls at once", n)
 	}
 	if w.flow.stalled() {
 		w.flow.relieve(w.chance(20))
@@ -195,6 +196,37 @@ func (w *world) letGo() {
 		}
 	}
 	w.flow.tired = nil
+}
+
+// hang lets a call not end in time.
+func (w *world) hang() {
+	if len(w.calls) == 0 {
+		return
+	}
+	i := w.random.IntN(len(w.calls))
+	c := w.calls[i]
+	seen := map[key]bool{}
+	for _, it := range c.items {
+		if at := addressOf(&it.event.Event); !seen[it.lane.key] {
+			seen[it.lane.key] = true
+			w.failed[at]++
+			w.gaveUp[at] = w.gaveUp[at] || w.failed[at] >= w.policy.attempts
+		}
+	}
+	w.calls = slices.Delete(w.calls, i, i+1)
+	w.hung = append(w.hung, c)
+	w.flow.abandon(c, w.now)
+}
+
+// unhang lets a call end that was abandoned.
+func (w *world) unhang() {
+	if len(w.hung) == 0 {
+		return
+	}
+	c := w.hung[0]
+	w.hung = w.hung[1:]
+	sink.InOrder(context.Background(), c.events, func(_ context.Context, e *transitions.Logged) *sink.Failure { return w.receive(&e.Event) })
+	w.flow.ended(c, w.now)
 }
 
 // answer lets the receiver take the events of a call, or not. Where the relay
@@ -290,7 +322,7 @@ func (w *world) exchange() {
 		return
 	}
 	w.flow.stored(l)
-	w.forget(l)
+	w.readAnew(l)
 	if l.reload {
 		w.flow.reread(w.now)
 		w.flow.reload(list, false, w.now)
@@ -307,7 +339,11 @@ func (w *world) store(l *letter) {
 			continue
 		}
 		for i, position := range n.positions {
-			w.dead[address{tenant, position, int(n.ordinals[i])}] = &deadRow{instance: uuid.MustParse(n.instances[i]), status: transitions.DeadStatus(n.statuses[i]),
+			at := address{tenant, position, int(n.ordinals[i])}
+			if w.dead[at] != nil {
+				continue
+			}
+			w.dead[at] = &deadRow{instance: uuid.MustParse(n.instances[i]), status: transitions.DeadStatus(n.statuses[i]),
 				attempts: int(n.attempts[i]), kind: sink.Kind(n.kinds[i]), failure: n.failures[i]}
 		}
 	}
@@ -316,7 +352,7 @@ func (w *world) store(l *letter) {
 			at := address{tenant, position, int(n.ordinals[i])}
 			r := w.dead[at]
 			switch {
-			case r == nil || r.status != transitions.DeadQueued:
+			case r == nil || r.status != transitions.DeadQueued || w.revision > n.asOf[i]:
 			case transitions.DeadStatus(n.statuses[i]) == transitions.DeadRedriven && !r.by:
 				delete(w.dead, at)
 			default:
@@ -353,12 +389,12 @@ func (w *world) move() {
 	w.reload = true
 }
 
-// forget lets the flow begin anew with what was moved, as the reply to a letter
+// readAnew lets the flow begin anew with what was moved, as the reply to a letter
 // says.
-func (w *world) forget(l *letter) {
+func (w *world) readAnew(l *letter) {
 	for _, tenant := range slices.Sorted(maps.Keys(w.moved)) {
 		if s := w.stretches[tenant]; s != nil && w.moved[tenant] > l.known(s) {
-			w.flow.forget(s, w.now)
+			w.flow.discard(s, w.now)
 			delete(w.stretches, tenant)
 		}
 	}
@@ -399,7 +435,7 @@ func (w *world) rowsOf(l *lane) (rows []row, barred bool) {
 			return rows, true
 		}
 		if r.status == transitions.DeadQueued && len(rows) < 3 {
-			rows = append(rows, row{event: *e, attempts: r.attempts, kind: r.kind, failure: r.failure, gone: w.removed[addressOf(&e.Event)] && !w.healthy})
+			rows = append(rows, row{event: *e, attempts: r.attempts, kind: r.kind, failure: r.failure, removed: w.removed[addressOf(&e.Event)] && !w.healthy})
 		}
 	}
 	return rows, false
@@ -441,6 +477,7 @@ func (w *world) operate(redriveOnly bool) {
 	})
 	at := waiting[w.random.IntN(len(waiting))]
 	r := w.dead[at]
+	w.revision++
 	r.status, r.by, r.attempts = transitions.DeadQueued, true, 0
 	switch {
 	case redriveOnly:
@@ -475,7 +512,7 @@ func (w *world) mustCount() {
 			bytes += m.bytes
 		}
 	}
-	if items != f.items || aside != f.aside || out != f.out || events != f.events || bytes != f.bytes || len(w.calls) != f.calls {
+	if items != f.items || aside != f.aside || out != f.out || events != f.events || bytes != f.bytes || len(w.calls)+len(w.hung) != f.calls || len(w.hung) != f.abandoned {
 		w.t.Fatalf("counted items %d, aside %d, out %d, events %d, bytes %d, calls %d; the flow says %d, %d, %d, %d, %d, %d", items, aside, out,
 			events, bytes, len(w.calls), f.items, f.aside, f.out, f.events, f.bytes, f.calls)
 	}

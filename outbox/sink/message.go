@@ -2,7 +2,6 @@ package sink
 
 import (
 	"iter"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -16,9 +15,16 @@ const ContentType = "application/cloudevents+json"
 
 // MessageID is the id by which a receiver recognizes that it has an event
 // already: "{tenant}:{position}-{ordinal}", the same in every attempt and every
-// sink. It is of visible ASCII without a dot; the tenant is escaped
+// sink. Where the source of the events is not the default it comes first, and a
+// colon. The id is of visible ASCII without a dot; source and tenant are escaped
 // ([Escape]).
-func MessageID(e *transitions.Event) string { return Escape(e.Tenant) + ":" + e.ID() }
+func MessageID(e *transitions.Event) string {
+	id := Escape(e.Tenant) + ":" + e.ID()
+	if e.Source == "" || e.Source == transitions.DefaultSource {
+		return id
+	}
+	return Escape(e.Source) + ":" + id
+}
 
 // Escape makes any text a token of letters, digits, '-' and '_'; the other bytes
 // become "%XX". Different texts have different tokens.
@@ -65,7 +71,7 @@ func Attributes(e *transitions.Event) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		_ = yield("specversion", "1.0") &&
 			yield("id", e.ID()) &&
-			yield("source", "/pawl/"+url.PathEscape(e.Tenant)) &&
+			yield("source", e.CloudSource()) &&
 			yield("type", headerValue(e.Type)) &&
 			yield("subject", e.Instance.String()) &&
 			yield("time", e.At.UTC().Format(time.RFC3339Nano)) &&

@@ -17,21 +17,24 @@ import (
 
 func TestMessageIDNamesTenantPositionAndOrdinal(t *testing.T) {
 	tests := []struct {
-		tenant  string
-		ordinal int
-		want    string
+		source, tenant string
+		ordinal        int
+		want           string
 	}{
-		{"default", 0, "default:42-0"},
-		{"default", 2, "default:42-2"},
-		{"a.b", 0, "a%2Eb:42-0"},
-		{"a_b", 0, "a_b:42-0"},
-		{"a:b\n", 0, "a%3Ab%0A:42-0"},
-		{"Müller", 0, "M%C3%BCller:42-0"},
+		{"", "default", 0, "default:42-0"},
+		{"", "default", 2, "default:42-2"},
+		{"/pawl", "default", 2, "default:42-2"},
+		{"", "a.b", 0, "a%2Eb:42-0"},
+		{"", "a_b", 0, "a_b:42-0"},
+		{"", "a:b\n", 0, "a%3Ab%0A:42-0"},
+		{"", "Müller", 0, "M%C3%BCller:42-0"},
+		{"/shop", "default", 0, "%2Fshop:default:42-0"}, // two installations, one receiver
+		{"https://shop.example", "a", 1, "https%3A%2F%2Fshop%2Eexample:a:42-1"},
 	}
 	for _, tt := range tests {
-		e := transitions.Event{Tenant: tt.tenant, Position: 42, Ordinal: tt.ordinal}
+		e := transitions.Event{Source: tt.source, Tenant: tt.tenant, Position: 42, Ordinal: tt.ordinal}
 		if got := sink.MessageID(&e); got != tt.want {
-			t.Errorf("tenant %q: %q, want %q", tt.tenant, got, tt.want)
+			t.Errorf("tenant %q of %q: %q, want %q", tt.tenant, tt.source, got, tt.want)
 		}
 	}
 }
@@ -53,7 +56,7 @@ func FuzzEscapeIsAReversibleToken(f *testing.F) {
 // The attributes beside a body must never say something else than the body.
 func TestAttributesAreThoseOfTheCloudEvent(t *testing.T) {
 	e := transitions.Event{
-		Tenant: "north/süd", Position: 1 << 40, Ordinal: 1, Type: "order.paid", Workflow: "order", Instance: uuid.New(), Version: 3,
+		Source: "https://shop.example/eu", Tenant: "north/süd", Position: 1 << 40, Ordinal: 1, Type: "order.paid", Workflow: "order", Instance: uuid.New(), Version: 3,
 		Transition: "pay", State: "Paid \"100%\"\n", At: time.Date(2026, 3, 1, 12, 0, 0, 5000, time.FixedZone("", 3600)), Payload: []byte(`{}`),
 	}
 	var body map[string]any

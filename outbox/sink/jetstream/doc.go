@@ -17,7 +17,8 @@
 // after an outage that was longer than the window, what was under way when it
 // began may be in the stream twice, with one id, by which consumers tell. The
 // window costs the server memory, so it cannot be as long as any outage. Tenant
-// and position make the id, so a stream belongs to one database of Pawl.
+// and position make the id: where several installations feed one stream each
+// needs a source of its own (engine.Config.Source), which is then a part of it.
 //
 // # What an acknowledgement means
 //

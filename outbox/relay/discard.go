@@ -2,11 +2,11 @@ package relay
 
 import "time"
 
-// forget gives up what is in memory of a tenant's log whose cursor a person has
+// discard gives up what is in memory of a tenant's log whose cursor a person has
 // moved: none of it is delivered from here or stored. What is in a call comes to
 // its end; until then nothing else of its instances is delivered, so that the
 // order holds. No letter is under way.
-func (f *flow) forget(s *stretch, now time.Time) {
+func (f *flow) discard(s *stretch, now time.Time) {
 	s.void = true
 	f.events -= s.events
 	for _, m := range s.marks {
@@ -29,7 +29,7 @@ func (f *flow) forget(s *stretch, now time.Time) {
 		}
 		f.drop(&l.live, 0)
 		f.drop(&l.rows, 0)
-		if !l.aside {
+		if !l.aside && !l.hangs(now) {
 			l.until = time.Time{}
 		}
 		if l.at != reading && l.at != blocked {
