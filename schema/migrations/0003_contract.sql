@@ -371,6 +371,9 @@ BEGIN
 	ELSIF EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = transition.tenant AND p.workflow = c.workflow) THEN
 		RAISE EXCEPTION 'workflow "%" is paused', c.workflow USING ERRCODE = '55000', HINT = 'Try again later.';
 	END IF;
+	IF EXISTS (SELECT FROM json_array_elements(transition.events) AS m(value) WHERE m.value ->> 'type' ~ '[\u0001-\u001f\u007f-\u009f]') THEN
+		RAISE EXCEPTION 'the type of an event has control characters' USING ERRCODE = '22023';
+	END IF;
 	PERFORM pawl.declared(spec, c.transition, i.state, transition.state, transition.business_key);
 	closes := EXISTS (SELECT FROM jsonb_array_elements(spec -> 'states') AS s WHERE s ->> 'name' = transition.state AND s @> '{"final": true}');
 	moment := clock_timestamp();
