@@ -237,7 +237,7 @@ func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
 		{"55000", "ship", "0, 'shipped', '{}'", `in state ""`},
 		{"22023", "ship", "1, 'shipped', '{}', business_key => 'c-1:k-1'", "no business key"},
 		{"22023", "place", "0, 'placed', '{}'", "a business key"},
-		{"22023", "ship", `1, 'shipped', '{}', events => '[{"type":"a\\nb","payload":{}}]'`, "control characters"},
+		{"22023", "ship", `1, 'shipped', '{}', events => '[{"type":"a\nb","payload":{}}]'`, "control characters"},
 		{"0A000", "pay", "1, 'paid', '{}'", "an activity"},
 		{"0A000", "check", "1, 'placed', '{}'", "guards"},
 		{"0A000", "approve", "1, 'placed', '{}'", "a separation of duties"},
