@@ -29,7 +29,7 @@ test-bouncer: ## run the tests that have a database once more, through PgBouncer
 bench: ## measure, beside a floor and a ceiling of plain SQL
 	@$(GO) build -o bin/ ./cmd/pawl ./internal/withnats && exec bin/withnats bin/pawl bench
 
-bench-large: ## measure on tables with ten million commands, which takes 20 GB
+bench-large: ## measure on tables with ten million commands, which takes 20 GB of disk and 8 GB of memory
 	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl bench --large
 
 nightly: ## measure on a tenth of that

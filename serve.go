@@ -136,8 +136,12 @@ func serve(ctx context.Context, c Config) error {
 
 func workflowList(e *engine.Engine) string {
 	var names []string
-	for _, w := range e.Workflows() {
-		names = append(names, fmt.Sprintf("%s v%d", w.Name, w.Version))
+	for _, newest := range e.Workflows() {
+		name := newest.Name
+		for _, w := range e.Versions(newest.Name) {
+			name += fmt.Sprintf(" v%d", w.Version)
+		}
+		names = append(names, name)
 	}
 	return strings.Join(names, ", ")
 }

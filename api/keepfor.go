@@ -61,7 +61,7 @@ func lasting(what, value string, endless bool) (time.Duration, error) {
 	case err == nil && n >= 1 && n <= uint64(math.MaxInt64/time.Second):
 		return time.Duration(n) * time.Second, nil
 	case endless:
-		return 0, workflow.Errorf(workflow.InvalidRequest, "%s is not a number of seconds, nor %q", what, forever)
+		return 0, workflow.Errorf(workflow.InvalidRequest, "%s is not a number of seconds, from 1, nor %q", what, forever)
 	}
-	return 0, workflow.Errorf(workflow.InvalidRequest, "%s is not a number of seconds", what)
+	return 0, workflow.Errorf(workflow.InvalidRequest, "%s is not a number of seconds, from 1", what)
 }

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -122,13 +124,31 @@ func anyOld(e *env, number, _ int) func() transitions.Command {
 	}
 }
 
-// oldKeys ask again for any of the loaded commands.
+// oldKeysEach is how many old keys a caller has; no round takes as many.
+const oldKeysEach = 4096
+
+// oldKeys ask again for any of the loaded flips. Which they are, and of which
+// instances, is known before, as it is to who replays on empty tables.
 func oldKeys(e *env, number, _ int) func() transitions.Command {
+	type old struct {
+		instance uuid.UUID
+		i, n     int
+	}
 	r := rand.New(rand.NewPCG(uint64(number), uint64(e.first)))
 	from := e.past.unexpired()
-	return func() transitions.Command {
+	var list [oldKeysEach]old
+	for k := range list {
 		i := e.past.random(r, from)
-		return e.past.command(i, r.IntN(e.past.length(i)))
+		for e.past.length(i) < 2 {
+			i = e.past.random(r, from)
+		}
+		list[k] = old{orderAt(i).id, i, 1 + r.IntN(e.past.length(i)-1)}
+	}
+	k := 0
+	return func() transitions.Command {
+		one := list[k%len(list)]
+		k++
+		return e.past.flip(one.instance, one.i, one.n)
 	}
 }
 

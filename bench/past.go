@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -110,9 +112,23 @@ func (p *past) command(i, n int) transitions.Command {
 	default:
 		c.Transition, c.Payload = change, []byte(changeJSON)
 		c.Instance = transitions.InstanceID(c.Tenant, workflowName, key)
-		if i%8 == 0 {
-			c.Scope = fmt.Sprintf("client:%05d", i/1000)
-		}
+		c.Scope = pastScope(i)
 	}
 	return c
+}
+
+// flip is the same of an order of the tenant that all scenarios use, whose id is
+// known.
+func (p *past) flip(id uuid.UUID, i, n int) transitions.Command {
+	c := change(flipping, &order{id: id}, commandKey(pastCaller+n, i))
+	c.Scope = pastScope(i)
+	return c
+}
+
+// pastScope is the scope of what changed an instance; "" is the default.
+func pastScope(i int) string {
+	if i%8 != 0 {
+		return ""
+	}
+	return fmt.Sprintf("client:%05d", i/1000)
 }

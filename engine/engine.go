@@ -238,6 +238,9 @@ func (e *Engine) Stats() commit.Stats { return e.pipeline.Stats() }
 // Workflows lists the newest version of each workflow, by name.
 func (e *Engine) Workflows() []*workflow.Workflow { return e.registry.newest }
 
+// Versions lists the versions of a workflow that this node knows, the newest first.
+func (e *Engine) Versions(name string) []*workflow.Workflow { return e.registry.byName[name] }
+
 // Workflow finds a version of a workflow; 0 is the newest.
 func (e *Engine) Workflow(name string, version int) (*workflow.Workflow, error) {
 	if w := e.registry.find(name, version); w != nil {

@@ -43,7 +43,7 @@ server meanwhile.`,
 			if config.Large > 0 {
 				// What does not fit into it is read from the system's cache, page by page.
 				server.Settings = maps.Clone(server.Settings)
-				server.Settings["shared_buffers"] = "4GB"
+				server.Settings["shared_buffers"] = "8GB"
 			}
 			return withDatabase(c, server, func(ctx context.Context, url string) error {
 				config.URL = url

@@ -42,7 +42,10 @@ database: where it is not the default, say it here as well.`,
 }
 
 func printRetention(w io.Writer, r *transitions.Retention, assumed bool) error {
-	until, guess := maybe(r.Until), ""
+	until, next, guess := maybe(r.Until), maybe(r.Next), ""
+	if r.Next != nil {
+		next += ", when a key is due"
+	}
 	if r.Until != nil {
 		until += ", unless it goes on"
 	}
@@ -50,7 +53,7 @@ func printRetention(w io.Writer, r *transitions.Retention, assumed bool) error {
 		guess = ", it is assumed; --keep-events where the nodes have another"
 	}
 	_, err := fmt.Fprintf(w, "node   %s\nsince  %s\nuntil  %s\nnext   %s\nkeeps  events for %s%s\n\n",
-		orNone(r.Node), maybe(r.Since), until, maybe(r.Next), time.Duration(r.KeepEvents)*time.Second, guess)
+		orNone(r.Node), maybe(r.Since), until, next, time.Duration(r.KeepEvents)*time.Second, guess)
 	if err != nil {
 		return err
 	}

@@ -366,8 +366,8 @@ BEGIN
 		SELECT d.spec INTO spec FROM pawl.definition AS d WHERE d.workflow = c.workflow AND d.version = i.definition;
 	END IF;
 	IF spec IS NULL THEN
-		RAISE EXCEPTION 'no node has started a workflow "%"', c.workflow USING ERRCODE = '22023',
-			HINT = 'Name the workflow and the transition when you claim the key.';
+		RAISE EXCEPTION 'no node has started a workflow "%"', c.workflow USING ERRCODE = '22023', HINT = CASE c.workflow
+			WHEN '' THEN 'Name the workflow and the transition when you claim the key.' ELSE 'Start a node that has it, once.' END;
 	ELSIF EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = transition.tenant AND p.workflow = c.workflow) THEN
 		RAISE EXCEPTION 'workflow "%" is paused', c.workflow USING ERRCODE = '55000', HINT = 'Try again later.';
 	END IF;
