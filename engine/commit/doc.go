@@ -29,7 +29,9 @@
 // the log's head only from there to the commit.
 //
 // As long as nobody repeats himself the keys are not looked up: the insert of the
-// command would tell, and then the group runs again and looks.
+// command would tell, and then the group runs again and looks. After a group that
+// was answered before, all of it, the next looks up its keys first, and if it is
+// such a group too it locks nothing.
 //
 // A group of one needs no transaction of several statements: it reads without a
 // lock, and writes with one statement in which each table's write feeds the

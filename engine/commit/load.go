@@ -45,12 +45,33 @@ func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
 	if l.blind {
 		return some
 	}
+	lookUp(conn, s, g)
+	return true
+}
+
+// lookUp queues the look-up of the keys.
+func lookUp(conn *rows.Conn, s *Statements, g *group) {
 	for _, t := range g.parts {
 		scopes, keys := t.keys()
 		conn.Queue(&s.Lookup, [][]byte{[]byte(t.tenant), textArray(scopes), textArray(keys)}, func(row *rows.Row) error {
 			t.known(readRecord(row))
 			return row.Err()
 		})
+	}
+}
+
+// answered reports whether every command was answered for good before the group.
+func (g *group) answered() bool {
+	for _, o := range g.ops {
+		if o.p.Resumed != nil || o.p.Operation != nil {
+			return false
+		}
+		record := g.part(o.p.Tenant).claims[o.key()].record
+		switch transitions.Classify(record, o.p.Fingerprint, g.now) {
+		case transitions.ClaimReplay, transitions.ClaimFinalFailure, transitions.ClaimMismatch, transitions.ClaimExpired:
+		default:
+			return false
+		}
 	}
 	return true
 }

@@ -1,0 +1,50 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// Who asks again and again for what is done writes nothing, and waits for nobody
+// who has the instances. A new command among them is done all the same.
+func TestReplaysInGroupsLockNothing(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.Committers = 1 })
+	const many = 20
+	var cs []transitions.Command
+	for i := range many {
+		cs = append(cs, applied(fmt.Sprint("n-", i), 100))
+	}
+	ask := func(replayed bool, cs ...transitions.Command) {
+		t.Helper()
+		for i, r := range e.SubmitMany(t.Context(), cs) {
+			if r.Err != nil || r.Receipt.Replayed != replayed {
+				t.Fatalf("%s: replayed %v, %v", cs[i].Key, r.Receipt.Replayed, r.Err)
+			}
+		}
+	}
+	ask(false, cs...)
+	ask(true, cs...) // from now on the engine expects no other
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rollback(t, tx)
+	if n, err := tx.Exec(t.Context(), "SELECT FROM pawl.instance FOR UPDATE"); err != nil || n.RowsAffected() != many {
+		t.Fatal(n, err)
+	}
+	ask(true, cs...)
+	ask(true, cs[:2]...)
+	rollback(t, tx)
+	ask(false, append([]transitions.Command{}, applied("another", 100), applied("more", 100))...)
+	mixed := append([]transitions.Command{applied("last", 100)}, cs...)
+	for i, r := range e.SubmitMany(t.Context(), mixed) {
+		if r.Err != nil || r.Receipt.Replayed != (i > 0) {
+			t.Errorf("%s: replayed %v, %v", mixed[i].Key, r.Receipt.Replayed, r.Err)
+		}
+	}
+}
