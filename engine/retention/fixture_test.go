@@ -86,9 +86,14 @@ func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	}
 }
 
-func ask[T any](t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (v T) {
+// querier is a pool or a transaction.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func ask[T any](t testing.TB, q querier, sql string, args ...any) (v T) {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
+	if err := q.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 	return v
