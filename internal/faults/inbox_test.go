@@ -74,12 +74,10 @@ func withBank(c *engine.Config, source inbox.Source) {
 	c.Workflows, c.Sources, c.MaxDeliveries = append(c.Workflows, accounts), []inbox.Source{source}, 1_000_000
 }
 
-// A stream may hold larger messages than an inbox takes. One is on the list of dead
-// messages when it is acknowledged, and those behind it are consumed.
-func TestAMessageThatIsTooLargeIsListedBeforeItIsAcknowledged(t *testing.T) {
-	t.Parallel()
-	server := natstest.Start(t, func(o *server.Options) { o.MaxPayload = 4 * transitions.MaxMessage })
-	conn, err := nats.Connect(server.URL())
+// bankStream makes the stream of the bank's messages, and a source that reads it.
+func bankStream(t testing.TB, url string) (upstream.JetStream, upstream.Stream, inbox.Source) {
+	t.Helper()
+	conn, err := nats.Connect(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,11 +90,20 @@ func TestAMessageThatIsTooLargeIsListedBeforeItIsAcknowledged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := database(t)
-	source, err := bankSource(server.URL())
+	source, err := bankSource(url)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return js, stream, source
+}
+
+// A stream may hold larger messages than an inbox takes. One is on the list of dead
+// messages when it is acknowledged, and those behind it are consumed.
+func TestAMessageThatIsTooLargeIsListedBeforeItIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, func(o *server.Options) { o.MaxPayload = 4 * transitions.MaxMessage })
+	js, stream, source := bankStream(t, server.URL())
+	pool := database(t)
 	// What the list holds is asked before the source hears that it may acknowledge.
 	const listed = `SELECT count(*) FROM pawl.inbox_dead WHERE size = $1 AND body IS NULL AND code = 'payload_too_large' AND status = 'waiting'`
 	size := 2 * transitions.MaxMessage
@@ -150,24 +157,8 @@ func TestMessagesThatComeTenTimesToTwoNodesHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	const each, depositors, copies = 5, 10, 10
 	server := natstest.Start(t)
-	conn, err := nats.Connect(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	js, err := upstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := js.CreateStream(bounded(t), upstream.StreamConfig{Name: "BANK", Subjects: []string{"bank.>"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	js, stream, source := bankStream(t, server.URL())
 	pool := database(t)
-	source, err := bankSource(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
 	here := &counted{Source: source}
 	first := start(t, pool, func(c *engine.Config) { withBank(c, here) })
 	second := startNode(t, pool, nodeInbox+"="+server.URL())
