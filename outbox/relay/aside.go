@@ -37,7 +37,10 @@ const notTried = "not tried: an earlier event of its instance is not delivered"
 // relieve makes room in the window: what cannot be delivered now is put aside. Where
 // it may not be, it is let go if logs have no reader because of it, or no room is left
 // for any.
-func (f *flow) relieve(crowded bool) {
+func (f *flow) relieve(crowded bool, now time.Time) {
+	if f.circuit.searches() && f.policy.exhausted != Block {
+		f.search(now)
+	}
 	crowded = crowded || f.events >= 2*f.policy.window || f.bytes >= 2*windowBytes
 	for _, l := range f.lanes {
 		if len(l.live) > 0 && (l.aside || l.at == waiting) {
@@ -132,7 +135,7 @@ func (f *flow) reload(list []held, more bool, now time.Time) {
 // And a receiver that takes nothing is tried at once, however long it wants to be
 // left alone.
 func (f *flow) reread(now time.Time) {
-	f.circuit.retry = now
+	f.circuit.retry, f.circuit.sooner = now, now
 	for _, l := range f.lanes {
 		switch {
 		case l.at == busy:

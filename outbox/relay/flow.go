@@ -34,8 +34,8 @@ type flow struct {
 	policy policy
 
 	lanes    map[key]*lane
-	ready    lanes
-	hungry   lanes
+	ready    turns
+	hungry   turns
 	alarms   alarms
 	suspects []*item
 	tired    []tired // to be let go, when their tenure gets to it
@@ -57,7 +57,7 @@ type flow struct {
 }
 
 func newFlow(p policy) *flow {
-	return &flow{policy: p, lanes: map[key]*lane{}, closed: true}
+	return &flow{policy: p, lanes: map[key]*lane{}, ready: turns{at: ready}, hungry: turns{at: hungry}, closed: true}
 }
 
 // call is what is handed to the sink at once.
@@ -144,7 +144,8 @@ func (f *flow) take(s *stretch, events []transitions.Logged, wanted []bool, now 
 // in it: what waits has to make room.
 func (f *flow) stalled() bool {
 	full := f.events >= f.policy.window || f.bytes >= windowBytes
-	return full && !f.circuit.open && f.calls < f.policy.slots && !f.ready.some(ready) && !f.drains
+	idle := !f.circuit.open && !f.ready.some() || f.circuit.searches()
+	return full && idle && f.calls < f.policy.slots && !f.drains
 }
 
 // lane finds or makes the lane of an instance.
@@ -220,7 +221,7 @@ func (f *flow) drain(now time.Time) {
 
 // drained reports whether nothing is left of that.
 func (f *flow) drained() bool {
-	return f.calls == f.abandoned && (f.calls == f.policy.slots || f.circuit.open || f.circuit.farewell != "" || !f.ready.some(ready))
+	return f.calls == f.abandoned && (f.calls == f.policy.slots || f.circuit.open || f.circuit.farewell != "" || !f.ready.some())
 }
 
 // drop forgets what is behind the first n of a queue.

@@ -198,7 +198,7 @@ func (w *world) step() {
 	case n < 96:
 		w.operate(false)
 	case n < 97:
-		w.down = !w.down
+		w.down, w.silent = !w.down, w.chance(50)
 	case n < 98:
 		w.crash()
 	case n < 99 && w.chance(30):

@@ -42,8 +42,8 @@ func (t *tenure) listen() {
 		if l := t.logs[tenant]; l != nil {
 			l.heard = max(l.heard, head)
 			t.startReading(l)
-		} else if t.takes(tenant) && t.wants.Load() {
-			t.relay.Wake() // to find out where it stands
+		} else if t.takes(tenant) && t.wants.Load() && !t.flow.circuit.open {
+			t.relay.Wake() // to find out where it stands; while the receiver is down the next look does
 		}
 	}
 }

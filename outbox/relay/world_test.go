@@ -42,7 +42,7 @@ type world struct {
 	failed          map[address]int
 	moved           map[string]int64 // the revision at which a person moved a tenant's cursor last
 	excused         map[address]bool // what a person had skipped before a cursor went back over it
-	down            bool             // the receiver
+	down, silent    bool             // the receiver, and it fails as if it were the events
 	revision, known int64            // of the sink, and what the tenure knows
 	healthy         bool             // nothing fails any more
 	rested          int              // logs that were let go
@@ -178,7 +178,7 @@ func (w *world) deliver() {
 		w.t.Fatalf("%d calls at once", n)
 	}
 	if w.flow.stalled() {
-		w.flow.relieve(w.chance(20))
+		w.flow.relieve(w.chance(20), w.now)
 	}
 	w.letGo()
 }
@@ -256,6 +256,9 @@ func (w *world) receive(e *transitions.Event) *sink.Failure {
 	case w.healthy:
 	case w.down || trouble.poison:
 		w.gaveUp[at] = w.gaveUp[at] || w.failed[at] >= w.policy.attempts
+		if w.silent {
+			return sink.Fail(sink.Temporary, nil, "down, and it does not say so")
+		}
 		return sink.Fail(sink.Unavailable, nil, "down")
 	case trouble.never:
 		w.gaveUp[at] = true
