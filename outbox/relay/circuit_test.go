@@ -27,7 +27,7 @@ func newOutage(t *testing.T, log []transitions.Logged) *outage {
 	f := newFlow(policy{attempts: 3, batch: 2, slots: 3, window: 1000, backoff: func(n int) time.Duration { return time.Duration(n) * time.Second }})
 	o := &outage{flow: f, t: t, now: time.Unix(0, 0), accepts: func(*transitions.Event) bool { return false },
 		fail: func() *sink.Failure { return sink.Fail(sink.Temporary, nil, "500") }}
-	f.reload(nil, false, o.now)
+	f.reload(nil, nil, o.now)
 	o.add(log)
 	return o
 }

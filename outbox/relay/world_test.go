@@ -328,7 +328,7 @@ func (w *world) exchange() {
 	w.readAnew(l)
 	if l.reload {
 		w.flow.reread(w.now)
-		w.flow.reload(list, false, w.now)
+		w.flow.reload(list, nil, w.now)
 	}
 	for _, lane := range l.hungry {
 		w.flow.fetched(lane, rows[lane], barred[lane], w.now)
@@ -518,6 +518,15 @@ func (w *world) mustCount() {
 	if items != f.items || aside != f.aside || out != f.out || events != f.events || bytes != f.bytes || len(w.calls)+len(w.hung) != f.calls || len(w.hung) != f.abandoned {
 		w.t.Fatalf("counted items %d, aside %d, out %d, events %d, bytes %d, calls %d; the flow says %d, %d, %d, %d, %d, %d", items, aside, out,
 			events, bytes, len(w.calls), f.items, f.aside, f.out, f.events, f.bytes, f.calls)
+	}
+	of := map[string]int{}
+	for _, l := range f.lanes {
+		if l.aside {
+			of[l.tenant]++
+		}
+	}
+	if !maps.Equal(of, f.asideOf) {
+		w.t.Fatalf("counted aside by tenant %v; the flow says %v", of, f.asideOf)
 	}
 	if most := 2*w.policy.window + 1; events > most {
 		w.t.Fatalf("%d events in a window of %d", events, w.policy.window)
