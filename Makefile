@@ -8,6 +8,9 @@ RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
 # Most tests wait for a database or a clock: two packages to a core keep it busy.
 JOBS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
+# Where there is no PostgreSQL it may be installed from the system's packages, as root.
+export PAWL_PG_INSTALL := 1
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-bouncer bench bench-large nightly lint fmt fuzz
 
