@@ -94,15 +94,15 @@ func TestASessionThatDoesNotHearOfAPartitionIsReplaced(t *testing.T) {
 	pool := pgtest.DirectTo(t, database(t)) // a pooler would give it the same one
 	e := newEngine(t, pool)
 	submit(t, e, applied("L-1", 100))
-	exec(t, pool, `CREATE TABLE deaf (pid int);
-		CREATE FUNCTION deaf() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	exec(t, pool, `CREATE TABLE public.deaf (pid int);
+		CREATE FUNCTION public.deaf() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			IF EXISTS (SELECT FROM public.deaf WHERE pid = pg_backend_pid()) THEN
 				RAISE EXCEPTION 'no partition of relation "outbox" found for row' USING ERRCODE = '23514', SCHEMA = 'pawl', TABLE = 'outbox';
 			END IF;
 			RETURN NEW;
 		END $$;
-		CREATE TRIGGER deaf BEFORE INSERT ON pawl.outbox FOR EACH ROW EXECUTE FUNCTION deaf();
-		INSERT INTO deaf SELECT pid FROM pg_stat_activity WHERE datname = current_database()`)
+		CREATE TRIGGER deaf BEFORE INSERT ON pawl.outbox FOR EACH ROW EXECUTE FUNCTION public.deaf();
+		INSERT INTO public.deaf SELECT pid FROM pg_stat_activity WHERE datname = current_database()`)
 	for i := range 3 {
 		submit(t, e, applied(fmt.Sprint("L-2 ", i), 100))
 	}
