@@ -40,7 +40,7 @@ const maxTries = 20
 // aside says that it is for the side lane, waiting that it may stand in line for
 // an instance.
 func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held []*op, reaction reaction, err error) {
-	begun := time.Now()
+	begun, missed := time.Now(), false
 	for try := 0; ; try++ {
 		if err = r.connect(ctx, begun); err != nil {
 			return nil, lost, err
@@ -53,7 +53,13 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 		}
 		reaction = r.p.react(err)
 		if reaction == unmade {
-			reaction, err = r.makePartition(ctx, g.now, err)
+			if missed { // it is there, and this session has not heard of it; see TestASessionThatDoesNotHearOfAPartitionIsReplaced
+				r.drop()
+				reaction = again
+			} else {
+				reaction, err = r.makePartition(ctx, g.now, err)
+				missed = reaction == again
+			}
 		}
 		switch reaction {
 		case fine:
