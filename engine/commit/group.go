@@ -26,8 +26,9 @@ type group struct {
 	lease      time.Duration
 	now        time.Time
 	ops        []*op
-	parts      []*part // by tenant, in order
-	blind      bool    // the keys were not looked up
+	parts      []*part   // by tenant, in order
+	blind      bool      // the keys were not looked up
+	leased     time.Time // when workers were reserved: leases last from then, or a little later
 }
 
 // part is what a group has of one tenant.
