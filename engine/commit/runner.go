@@ -130,11 +130,13 @@ func (r *runner) one(g *group) (held []*op, err error) {
 	if err := r.conn.Send(context.Background()); err != nil {
 		return nil, err
 	}
+	inst := t.slots[o.p.Instance].inst
+	tied := inst != nil && inst.Links.InFlight != nil
 	g.decideOne(t, o)
 	switch {
 	case len(t.stored) == 0:
 		return nil, nil
-	case !o.plain():
+	case !o.plain() || tied: // retention may change the tie, and leaves the version as it is
 		*g = *r.p.newGroup(g.ops)
 		return r.many(g, loading{})
 	}
