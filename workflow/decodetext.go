@@ -14,24 +14,30 @@ import (
 	"github.com/google/uuid"
 )
 
-// decodeError says what is wrong without repeating the payload or naming Go's
-// types.
+// decodeError is decodeFailure as the error of a payload.
 func decodeError(err error) *Error {
+	f := decodeFailure(err)
+	return invalid(f.Pointer, f.Message)
+}
+
+// decodeFailure says what is wrong and where, with the whole pointer, without
+// repeating the payload or naming Go's types.
+func decodeFailure(err error) FieldError {
 	if e, ok := errors.AsType[*json.SemanticError](err); ok {
 		pointer := string(e.JSONPointer)
 		switch {
 		case errors.Is(err, json.ErrUnknownName):
-			return invalid(pointer, "unknown field")
+			return FieldError{pointer, "unknown field"}
 		case e.GoType != nil:
-			return invalid(pointer, "must be "+jsonTypeOf(e))
+			return FieldError{pointer, "must be " + jsonTypeOf(e)}
 		default:
-			return invalid(pointer, "has the wrong type")
+			return FieldError{pointer, "has the wrong type"}
 		}
 	}
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return invalid(string(e.JSONPointer), "is not valid JSON: "+syntaxProblem(e))
+		return FieldError{string(e.JSONPointer), "is not valid JSON: " + syntaxProblem(e)}
 	}
-	return invalid("", "is not valid JSON")
+	return FieldError{"", "is not valid JSON"}
 }
 
 func syntaxProblem(e *jsontext.SyntacticError) string {

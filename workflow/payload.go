@@ -29,7 +29,7 @@ func (t *Transition[D, P]) decode(raw []byte) (Payload, error) {
 		return Payload{}, invalid("", "must be a JSON object")
 	}
 	if err := json.Unmarshal(raw, &p, t.reading); err != nil {
-		return Payload{}, decodeError(err)
+		return Payload{}, unreadableFields(raw, reflect.TypeFor[P](), t.reading, err)
 	}
 	if err := validateStruct(p); err != nil {
 		return Payload{}, err
@@ -101,9 +101,21 @@ func invalid(pointer, message string) *Error {
 		Fields: []FieldError{{Pointer: shorten(pointer), Message: message}}}
 }
 
-// validateStruct runs the validate tags. Schema has tried every rule, so that a
+// validateStruct runs the validate tags.
+func validateStruct(p any) error {
+	broken, err := brokenRules(p)
+	if err != nil {
+		return err
+	}
+	if broken == nil {
+		return nil
+	}
+	return validationError(reflect.TypeOf(p), broken)
+}
+
+// brokenRules runs the validate tags. Schema has tried every rule, so that a
 // panic here is the work of a type's own methods.
-func validateStruct(p any) (err error) {
+func brokenRules(p any) (broken validator.ValidationErrors, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &Error{Code: Internal, Message: "the payload could not be validated", Cause: fmt.Errorf("panic: %v", v)}
@@ -111,27 +123,22 @@ func validateStruct(p any) (err error) {
 	}()
 	err = validate.Struct(p)
 	if err == nil {
-		return nil
+		return nil, nil
 	}
-	fields, ok := errors.AsType[validator.ValidationErrors](err)
+	broken, ok := errors.AsType[validator.ValidationErrors](err)
 	if !ok {
-		return &Error{Code: Internal, Message: "the payload could not be validated", Cause: err}
+		return nil, &Error{Code: Internal, Message: "the payload could not be validated", Cause: err}
 	}
-	return validationError(reflect.TypeOf(p), fields)
+	return broken, nil
 }
 
 // maxFieldErrors bounds an answer to a payload with a mistake in every entry.
 const maxFieldErrors = 100
 
-func validationError(payload reflect.Type, fields validator.ValidationErrors) *Error {
-	out := &Error{Code: InvalidPayload, Message: "the payload is not valid"}
-	for i, f := range fields {
-		if i == maxFieldErrors {
-			out.Fields = append(out.Fields, FieldError{Message: fmt.Sprintf("and %d more", len(fields)-i)})
-			break
-		}
-		out.Fields = append(out.Fields, FieldError{
-			Pointer: shorten(pointerOf(f.Namespace())), Message: ruleText(payload, f)})
+func validationError(payload reflect.Type, broken validator.ValidationErrors) *Error {
+	var fields []FieldError
+	for _, f := range broken[:min(len(broken), maxFieldErrors)] {
+		fields = append(fields, FieldError{pointerOf(f.Namespace()), ruleText(payload, f)})
 	}
-	return out
+	return fieldsError(fields, len(broken))
 }

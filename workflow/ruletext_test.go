@@ -60,7 +60,7 @@ func TestRulesInWords(t *testing.T) {
 		`{"by_name":{"k":{"code":"c"}}}`:        {"/by_name/k/reason", "is required with code"},
 		`{"by_name":{"a.b":{"code":"c"}}}`:      {"/by_name/a.b/reason", "does not fit the other fields"},
 		`{"cross":"x"}`:                         {"/cross", "does not fit the other fields"},
-		`{"by_name":{"k":{"reason":"r","x":1}}`: {"/by_name/k/x", "unknown field"},
+		`{"by_name":{"k":{"reason":"r","x":1}}}`: {"/by_name/k/x", "unknown field"},
 	}
 	s := startWith[payload](t)
 	for document, want := range cases {

@@ -93,7 +93,7 @@ func encodeResult[R any](result R) ([]byte, error) {
 func (a *Activity[D, P, R]) fits(result []byte) error {
 	var r R
 	if err := json.Unmarshal(result, &r, jsonPayload); err != nil {
-		return decodeError(err)
+		return unreadableFields(result, reflect.TypeFor[R](), jsonPayload, err)
 	}
 	return validateResult(r)
 }

@@ -42,6 +42,19 @@ func hasOption(options, option string) bool {
 	return slices.Contains(strings.Split(options, ","), option)
 }
 
+// Members are the types of the members of the JSON object that struct t decodes
+// from, by name, but for those that a tag has written in another form.
+func Members(t reflect.Type) map[string]reflect.Type {
+	fields, _ := fieldsOf(t)
+	members := make(map[string]reflect.Type, len(fields))
+	for _, f := range fields {
+		if !f.quoted && !strings.Contains(f.goField.Tag.Get("json"), ",format:") {
+			members[f.name] = f.typ
+		}
+	}
+	return members
+}
+
 // fieldsOf lists the members of struct t in order, those of embedded structs
 // among them, and the embedded map or raw value that takes all other members,
 // if there is one. Of several fields with one name the shallowest wins, then

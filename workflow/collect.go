@@ -1,0 +1,280 @@
+package workflow
+
+import (
+	"bytes"
+	"encoding"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/go-playground/validator/v10"
+
+	"github.com/pawlhq/pawl/workflow/internal/schemagen"
+)
+
+// unreadableFields says everything that is wrong with a text that the decoder has
+// refused for t: it goes on where the decoder stops at first. It decides nothing
+// itself. Each value is handed to the decoder alone, and what that says of it is
+// reported. Of the rules it tells those that do not depend on what could not be
+// read. refusal is the decoder's error; it is always a part of the answer.
+func unreadableFields(raw []byte, t reflect.Type, reading json.Options, refusal error) *Error {
+	first := decodeError(refusal)
+	c := &collector{dec: jsontext.NewDecoder(bytes.NewReader(raw)), reading: reading, members: map[reflect.Type]map[string]reflect.Type{}}
+	c.readable = jsontext.NewEncoder(&c.text)
+	if !descends(t, c.dec.PeekKind()) {
+		return first
+	}
+	err := c.container(t)
+	if err != nil {
+		c.add(decodeError(err).Fields[0])
+	}
+	if !c.has(first.Fields[0]) {
+		c.fields = append([]FieldError{first.Fields[0]}, c.fields...)
+	}
+	if err == nil {
+		c.rules(t)
+	}
+	return fieldsError(c.fields, c.count)
+}
+
+// collector walks a text beside the Go type that it should have been read into.
+type collector struct {
+	dec      *jsontext.Decoder
+	reading  json.Options
+	readable *jsontext.Encoder // writes to text what can be read
+	text     bytes.Buffer
+	members  map[reflect.Type]map[string]reflect.Type // of the structs so far
+	fields   []FieldError                             // the first of what is wrong, with whole pointers
+	count    int                                      // of all that is wrong
+}
+
+func (c *collector) add(f FieldError) {
+	if c.count++; len(c.fields) < maxFieldErrors {
+		c.fields = append(c.fields, f)
+	}
+}
+
+// has reports whether the place of a field is among those that are listed. Its
+// pointer may be shortened.
+func (c *collector) has(f FieldError) bool {
+	for _, found := range c.fields {
+		if shorten(found.Pointer) == f.Pointer {
+			return true
+		}
+	}
+	c.count++
+	return false
+}
+
+// refused adds what the decoder says of the value that was read last, or of what
+// is inside it.
+func (c *collector) refused(err error, inside string) {
+	if c.count >= maxFieldErrors { // nobody sees its pointer, which may be long
+		c.count++
+		return
+	}
+	f := decodeFailure(err)
+	c.add(FieldError{Pointer: string(c.dec.StackPointer()) + inside, Message: f.Message})
+}
+
+// container reads an object or an array for a t that descends into it. Its error
+// is about the text, of which the rest cannot be read.
+func (c *collector) container(t reflect.Type) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	begin, err := c.dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	if err := c.readable.WriteToken(begin); err != nil {
+		return err
+	}
+	if begin.Kind() == '{' {
+		err = c.object(t)
+	} else {
+		err = c.array(t)
+	}
+	if err != nil {
+		return err
+	}
+	end, err := c.dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	return c.readable.WriteToken(end)
+}
+
+// object reads the members of a struct or a map. One that is not a container is
+// decoded as the only member, so that the decoder finds its field and its tags.
+func (c *collector) object(t reflect.Type) error {
+	for c.dec.PeekKind() != '}' {
+		token, err := c.dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		name := jsontext.String(token.String())
+		if member := c.member(t, token.String()); member != nil && descends(member, c.dec.PeekKind()) {
+			if err := errors.Join(c.readable.WriteToken(name), c.container(member)); err != nil {
+				return err
+			}
+			continue
+		}
+		value, err := c.dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(alone(name, value), reflect.New(t).Interface(), c.reading); err != nil {
+			c.refused(err, inside(err))
+			continue
+		}
+		if err := errors.Join(c.readable.WriteToken(name), c.readable.WriteValue(value)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alone is an object with one member.
+func alone(name jsontext.Token, value jsontext.Value) []byte {
+	quoted, err := jsontext.AppendQuote(nil, name.String())
+	if err != nil {
+		return nil // what the decoder would not have read
+	}
+	text := make([]byte, 0, len(quoted)+len(value)+3)
+	text = append(append(append(text, '{'), quoted...), ':')
+	return append(append(text, value...), '}')
+}
+
+// inside is the place of an error behind the one member of an object.
+func inside(err error) string {
+	pointer := strings.TrimPrefix(decodeFailure(err).Pointer, "/")
+	if slash := strings.IndexByte(pointer, '/'); slash >= 0 {
+		return pointer[slash:]
+	}
+	return ""
+}
+
+// array reads the entries of a slice or an array. null stands for one that cannot
+// be read, so that the others keep their places.
+func (c *collector) array(t reflect.Type) error {
+	array, entries := c.dec.StackPointer(), 0
+	for ; c.dec.PeekKind() != ']'; entries++ {
+		if descends(t.Elem(), c.dec.PeekKind()) {
+			if err := c.container(t.Elem()); err != nil {
+				return err
+			}
+			continue
+		}
+		value, err := c.dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(value, reflect.New(t.Elem()).Interface(), c.reading); err != nil {
+			c.refused(err, decodeFailure(err).Pointer)
+			value = jsontext.Value("null")
+		}
+		if err := c.readable.WriteValue(value); err != nil {
+			return err
+		}
+	}
+	if t.Kind() == reflect.Array && entries != t.Len() {
+		c.add(FieldError{Pointer: string(array), Message: "must be an array"})
+	}
+	return nil
+}
+
+// member is the type of an object's member, nil for one that only the decoder
+// knows how to read.
+func (c *collector) member(t reflect.Type, name string) reflect.Type {
+	if t.Kind() == reflect.Map {
+		if t.Key().Kind() != reflect.String || decodesItself(t.Key()) {
+			return nil
+		}
+		return t.Elem()
+	}
+	members, known := c.members[t]
+	if !known {
+		members = schemagen.Members(t)
+		c.members[t] = members
+	}
+	return members[name]
+}
+
+// descends reports whether a value of this kind is read into a t part by part.
+func descends(t reflect.Type, kind jsontext.Kind) bool {
+	if kind != '{' && kind != '[' {
+		return false
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return kind == '{' && !decodesItself(t)
+	case reflect.Slice, reflect.Array:
+		return kind == '[' && !decodesItself(t) && t.Elem().Kind() != reflect.Uint8
+	}
+	return false
+}
+
+func decodesItself(t reflect.Type) bool {
+	return decodesWith[json.Unmarshaler](t) || decodesWith[json.UnmarshalerFrom](t) || decodesWith[encoding.TextUnmarshaler](t)
+}
+
+// rules adds the rules that what could be read breaks. It leaves out those of a
+// place that could not be read, or that such a place is in, and those between fields.
+func (c *collector) rules(t reflect.Type) {
+	if c.count > maxFieldErrors {
+		return
+	}
+	v := reflect.New(t)
+	if json.Unmarshal(c.text.Bytes(), v.Interface(), c.reading) != nil {
+		return
+	}
+	broken, err := brokenRules(v.Elem().Interface())
+	if err != nil {
+		return
+	}
+	unread := c.fields
+	for _, f := range broken {
+		pointer := pointerOf(f.Namespace())
+		if !betweenFields(f) && !touches(unread, pointer) {
+			c.add(FieldError{Pointer: pointer, Message: ruleText(t, f)})
+		}
+	}
+}
+
+func betweenFields(f validator.FieldError) bool {
+	tag := f.ActualTag()
+	return strings.Contains(tag, "field") || strings.Contains(tag, "required_") || strings.Contains(tag, "excluded_") || strings.Contains(tag, "skip_")
+}
+
+// touches reports whether a place is one of the fields, in one of them, or around one.
+func touches(fields []FieldError, pointer string) bool {
+	for _, f := range fields {
+		short, long := f.Pointer, pointer
+		if len(short) > len(long) {
+			short, long = long, short
+		}
+		if rest, in := strings.CutPrefix(long, short); in && (rest == "" || rest[0] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+// fieldsError is the error about the first of so many fields.
+func fieldsError(fields []FieldError, count int) *Error {
+	out := &Error{Code: InvalidPayload, Message: "the payload is not valid"}
+	for _, f := range fields[:min(len(fields), maxFieldErrors)] {
+		out.Fields = append(out.Fields, FieldError{Pointer: shorten(f.Pointer), Message: f.Message})
+	}
+	if more := count - len(out.Fields); more > 0 {
+		out.Fields = append(out.Fields, FieldError{Message: fmt.Sprintf("and %d more", more)})
+	}
+	return out
+}
