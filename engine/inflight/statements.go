@@ -14,7 +14,12 @@ func newStatements(in func(sql string) string) statements {
 // when something is due next, and which workflows are paused. Parameters: now,
 // how many scheduled commands, how many others, the activities of which nothing
 // can be taken now, since when scheduled commands are due, the workflows that this
-// node knows.
+// node knows, the tenant whose turn was last, and how many tenants have a turn.
+//
+// Work comes in the order in which it is due. Where there is more than workers, the
+// next tenants have their turns before: one command of each, or a row without one
+// where nothing of the tenant's next is due that can be taken. The walk goes from
+// tenant to tenant with a probe of the index, whatever they have waiting.
 //
 // Scheduled commands of a paused workflow stay where they are, and a look after
 // the pause finds them; but not those that were asked to stop, which can end.
@@ -27,25 +32,39 @@ func newStatements(in func(sql string) string) statements {
 const lookSQL = `
 SELECT clock_timestamp(), (SELECT run_at FROM pawl.command WHERE run_at > (SELECT $1::timestamptz) ORDER BY run_at LIMIT 1),
 	(SELECT coalesce(json_agg(json_build_array(tenant, workflow) ORDER BY tenant, workflow), '[]') FROM pawl.paused),
-	coalesce(found.stale, false), coalesce(found.tenant, ''), coalesce(found.scope, ''), coalesce(found.key, ''), coalesce(found.attempt, 0),
+	coalesce(found.kind, ''), coalesce(found.tenant, ''), coalesce(found.scope, ''), coalesce(found.key, ''), coalesce(found.attempt, 0),
 	coalesce(found.phase, ''), coalesce(found.workflow, ''), coalesce(found.transition, '')
 FROM (VALUES (1)) AS one LEFT JOIN (
-	(SELECT true AS stale, tenant, scope, key, attempt, phase, workflow, transition FROM (
+	(SELECT 'lapsed' AS kind, tenant, scope, key, attempt, phase, workflow, transition FROM (
 			SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
 			WHERE locked_until < (SELECT clock_timestamp()) ORDER BY locked_until OFFSET 0) AS lapsed
 		WHERE known LIMIT $2::bigint + $3::bigint)
 	UNION ALL
-	(SELECT false, tenant, scope, key, attempt, phase, workflow, transition FROM (
+	(SELECT 'scheduled', tenant, scope, key, attempt, phase, workflow, transition FROM (
 			SELECT *, phase = 'scheduled' AS later, workflow = ANY ($6::text[]) AS known FROM pawl.command
 			WHERE run_at <= (SELECT $1::timestamptz) AND (run_at, scope) > ((SELECT $5::timestamptz), '') ORDER BY run_at OFFSET 0) AS due
 		WHERE later AND known
 			AND (cancelled_by IS NOT NULL OR (tenant, workflow) NOT IN (SELECT tenant, workflow FROM pawl.paused)) LIMIT $2::bigint)
 	UNION ALL
-	(SELECT false, tenant, scope, key, attempt, phase, workflow, transition FROM (
+	(WITH RECURSIVE each AS (
+			(SELECT tenant, 1 AS n FROM pawl.command WHERE ` + waits + ` AND tenant > (SELECT $7::text) ORDER BY tenant, run_at LIMIT 1)
+			UNION ALL
+			(SELECT next.tenant, each.n + 1 FROM each CROSS JOIN LATERAL (SELECT tenant FROM pawl.command
+				WHERE ` + waits + ` AND tenant > each.tenant ORDER BY tenant, run_at LIMIT 1) AS next WHERE each.n < $8::bigint))
+		SELECT 'turn', each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition FROM each LEFT JOIN LATERAL (
+			SELECT * FROM (SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
+				WHERE ` + waits + ` AND tenant = each.tenant AND run_at <= (SELECT $1::timestamptz) ORDER BY run_at LIMIT 100) AS first
+			WHERE known AND workflow || ' ' || transition <> ALL ($4::text[]) LIMIT 1) AS one ON true
+		LIMIT $8::bigint)
+	UNION ALL
+	(SELECT 'work', tenant, scope, key, attempt, phase, workflow, transition FROM (
 			SELECT *, phase = 'scheduled' AS later, workflow = ANY ($6::text[]) AS known FROM pawl.command
 			WHERE run_at <= (SELECT $1::timestamptz) ORDER BY run_at OFFSET 0) AS due
 		WHERE NOT later AND known AND workflow || ' ' || transition <> ALL ($4::text[]) LIMIT $3::bigint)
 ) AS found ON true`
+
+// waits finds work that waits for its time or for a worker, by the index command_turn.
+const waits = `run_at IS NOT NULL AND phase <> 'scheduled'`
 
 // claimSQL leases the candidates that are still as they were seen, and that
 // nobody has locked. They are found by key, with one probe each, and updated
