@@ -68,7 +68,7 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
-	}{"claim": {claimSQL, 7}, "keep": {keepSQL, 15}, "held": {heldSQL, 5}, "cancel": {cancelSQL, 5}} {
+	}{"claim": {claimSQL, 7}, "keep": {keepSQL, 17}, "held": {heldSQL, 5}, "cancel": {cancelSQL, 5}} {
 		t.Run(name, func(t *testing.T) {
 			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {
 				check(t, step)
