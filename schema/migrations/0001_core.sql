@@ -110,6 +110,7 @@ CREATE TABLE pawl.command (
 	held_until   timestamptz,
 	given_up_at  timestamptz,
 	forget_at    timestamptz,
+	waits_since  timestamptz,
 	PRIMARY KEY (tenant, scope, key),
 	CHECK ((status IN ('succeeded', 'failed_final')) = (body IS NOT NULL)),
 	CHECK ((code IS NULL) = (body IS NULL)),
@@ -157,10 +158,14 @@ COMMENT ON COLUMN pawl.command.unsure IS 'Whether a worker was lost in the middl
 COMMENT ON COLUMN pawl.command.updated_at IS 'When it changed last, while in flight.';
 COMMENT ON COLUMN pawl.command.held_until IS 'Until when the SQL caller that claimed it has it to himself. After it the next claim takes over.';
 COMMENT ON COLUMN pawl.command.given_up_at IS 'When a command that its SQL caller has given back fails for good, unless it is claimed before.';
+COMMENT ON COLUMN pawl.command.waits_since IS 'Since when it has been due, where it was claimed and given back without an attempt; run_at moves on each time.';
 COMMENT ON COLUMN pawl.command.forget_at IS 'Until when the tombstone stays, where the caller asked for another time than the workflow''s; infinity for ever.';
 
 -- What is due, over all tenants.
 CREATE INDEX command_due ON pawl.command (run_at) WHERE run_at IS NOT NULL;
+-- The same of work alone, by tenant, so that each has its turn. What a free worker
+-- takes at its accept is never in it.
+CREATE INDEX command_turn ON pawl.command (tenant, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
 -- Whose lease has run out.
 CREATE INDEX command_leased ON pawl.command (locked_until) WHERE locked_until IS NOT NULL;
 -- Whatever waits in a scope to be decided: the timers of a state that is left.
