@@ -108,6 +108,7 @@ type Landed struct {
 	InFlight // Definition and Data only where Leased
 	Status   Status
 	Leased   bool     // a worker of this node was reserved, and holds the lease
+	Unbegun  bool     // this node holds the lease, and nobody works on it: nobody heard of the commit in time
 	Stop     bool     // whoever works on it should stop; only Ref is set
 	Receipt  *Receipt // the answer, where it has ended
 }
