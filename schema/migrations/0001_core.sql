@@ -309,33 +309,61 @@ COMMENT ON COLUMN pawl.horizon.tombstone IS 'How long the tombstone stays after 
 COMMENT ON COLUMN pawl.horizon.history IS 'Whether what is finished goes to command_history when its answer expires.';
 COMMENT ON COLUMN pawl.horizon.history_kept IS 'How long it stays there; NULL for ever.';
 
+-- What somebody may be answered must be on the disk before anybody can see it,
+-- whatever the caller's transaction thinks of its own rows. What waits for a
+-- standby stays as it is.
+CREATE FUNCTION pawl.durable() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	IF current_setting('synchronous_commit') = 'off' THEN
+		PERFORM set_config('synchronous_commit', 'on', true);
+	END IF;
+END $$;
+COMMENT ON FUNCTION pawl.durable() IS 'Internal: the transaction is durable when it commits.';
+
 -- A caller's own transaction may stay open for long after its transition was
 -- written. It must not hold the log meanwhile, so its rows carry a provisional
--- negative position until it commits.
-CREATE SEQUENCE pawl.provisional AS bigint INCREMENT -1 MINVALUE -9223372036854775807 MAXVALUE -1 START -1;
+-- negative position until it commits: their order is that of the sequence. Each
+-- number has room for the other transitions of its command behind it.
+CREATE SEQUENCE pawl.provisional AS bigint INCREMENT 1048576 MINVALUE -9223372036854775807 MAXVALUE -1048577 START -9223372036854775807;
 COMMENT ON SEQUENCE pawl.provisional IS 'Positions of transitions whose transaction has not reached its commit yet.';
+CREATE INDEX audit_provisional ON pawl.audit (position) WHERE position < 0;
 
+-- The first call numbers all that the transaction has written, so that the head of
+-- each log moves once, in the order of the tenants; the other calls find nothing
+-- left. Nobody sees another's provisional rows.
 -- Plans that were made while the tables were empty stay in use while they fill. So
 -- every function that reads them does it by index.
 CREATE FUNCTION pawl.assign_position() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-	next bigint;
+	step record;
+	base bigint;
 BEGIN
-	INSERT INTO pawl.log AS l (tenant, head) VALUES (NEW.tenant, 1)
-		ON CONFLICT (tenant) DO UPDATE SET head = l.head + 1
-		RETURNING head INTO next;
-	UPDATE pawl.audit SET position = next
-		WHERE tenant = NEW.tenant AND instance = NEW.instance AND version = NEW.version;
-	UPDATE pawl.outbox SET position = next
-		WHERE tenant = NEW.tenant AND position = NEW.position AND at = NEW.at;
-	-- A partition that is being detached is not in sight any more.
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'the transaction was open until its events were past their age'
-			USING ERRCODE = '40001', HINT = 'Begin another transaction, and decide again.';
+	IF NOT EXISTS (SELECT FROM pawl.audit AS a WHERE a.position = NEW.position AND a.position < 0
+			AND a.tenant = NEW.tenant AND a.instance = NEW.instance AND a.version = NEW.version) THEN
+		RETURN NULL;
 	END IF;
+	PERFORM pawl.durable(); -- it may have been turned off since
+	FOR step IN SELECT a.tenant, a.instance, a.version, a.position, a.at, count(*) OVER (PARTITION BY a.tenant) AS steps,
+			row_number() OVER (PARTITION BY a.tenant ORDER BY a.position) AS place
+			FROM pawl.audit AS a WHERE a.position >= NEW.position AND a.position < 0 ORDER BY a.tenant, a.position LOOP
+		IF step.place = 1 THEN
+			INSERT INTO pawl.log AS l (tenant, head) VALUES (step.tenant, step.steps)
+				ON CONFLICT (tenant) DO UPDATE SET head = l.head + step.steps
+				RETURNING head - step.steps INTO base;
+		END IF;
+		UPDATE pawl.audit SET position = base + step.place
+			WHERE tenant = step.tenant AND instance = step.instance AND version = step.version;
+		UPDATE pawl.outbox SET position = base + step.place
+			WHERE tenant = step.tenant AND position = step.position AND at = step.at;
+		-- A partition that is being detached is not in sight any more.
+		IF NOT FOUND THEN
+			RAISE EXCEPTION 'the transaction was open until its events were past their age'
+				USING ERRCODE = '40001', HINT = 'Begin another transaction, and decide again.';
+		END IF;
+	END LOOP;
 	RETURN NULL;
 END $$;
-COMMENT ON FUNCTION pawl.assign_position() IS 'Gives a provisional transition its place in the log, while its transaction commits.';
+COMMENT ON FUNCTION pawl.assign_position() IS 'Gives provisional transitions their places in the log, while their transaction commits.';
 
 CREATE CONSTRAINT TRIGGER audit_position AFTER INSERT ON pawl.audit
 	DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.position < 0)

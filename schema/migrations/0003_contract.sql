@@ -46,6 +46,7 @@ BEGIN
 	ELSIF coalesce(claim.lease <= interval '0', true) THEN
 		RAISE EXCEPTION 'the lease is missing or already over' USING ERRCODE = '22023';
 	END IF;
+	PERFORM pawl.durable();
 	-- Instances are locked before commands, by everybody.
 	PERFORM FROM pawl.instance AS i WHERE i.tenant = claim.tenant AND i.id = claim.instance FOR NO KEY UPDATE;
 	LOOP
@@ -121,6 +122,7 @@ BEGIN
 	IF mark.replay <= interval '0' THEN
 		RAISE EXCEPTION 'the time of replay is already over' USING ERRCODE = '22023';
 	END IF;
+	PERFORM pawl.durable();
 	until := moment + coalesce(mark.replay, (SELECT h.replay FROM pawl.command AS x JOIN pawl.horizon AS h ON h.workflow = x.workflow
 		WHERE x.tenant = mark.tenant AND x.scope = mark.scope AND x.key = mark.key), interval '24 hours');
 	UPDATE pawl.command AS x SET status = mark.status, code = mark.code, body = mark.body, failure = coalesce(mark.failure, x.failure),
@@ -183,6 +185,7 @@ BEGIN
 	IF coalesce(consume.keep <= interval '0', true) THEN
 		RAISE EXCEPTION 'the time to keep the message in mind is missing or already over' USING ERRCODE = '22023';
 	END IF;
+	PERFORM pawl.durable();
 	LOOP
 		INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body,
 			created_at, finished_at, expires_at, forget_at)
