@@ -147,6 +147,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"audit", row{"version": "0", "from_state": "'s'"}},
 		{"audit", row{"position": "0"}},
 		{"audit", row{"hash": short}},
+		{"audit", row{"rest_digest": short}},
+		{"audit", row{"events_digest": short}},
 		{"audit", row{"from_state": "'s'"}}, // the first comes from nowhere
 		{"audit", row{"version": "2"}},      // the second from somewhere
 		{"audit", row{"payload": "NULL"}},   // redacted without a digest

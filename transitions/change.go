@@ -16,6 +16,9 @@ const (
 	gaveUp    = ".failed"
 	undone    = ".undone"
 	notUndone = ".not_undone"
+
+	pausedEntry  = "pawl.paused"
+	resumedEntry = "pawl.resumed"
 )
 
 // change is one transition of an instance, on its way to be a decision.

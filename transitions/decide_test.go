@@ -150,6 +150,8 @@ func TestDecideChangesTheInstanceAndSaysHow(t *testing.T) {
 	}
 	wantEntry := Entry{Tenant: "default", Instance: inst.ID, Version: 4, Workflow: "expense", Transition: "add", From: open, To: open,
 		Actor: "bob", Payload: []byte(`{"amounts":[20,5],"do":"emit"}`), Data: wantAfter.Data, Scope: "expense:" + inst.ID.String(), Key: "k-1", At: noon}
+	before, now, rest := inst.Standing(), wantAfter.Standing(), wantAfter.Rest()
+	wantEntry.Before, wantEntry.After, wantEntry.Rest, wantEntry.Emitted = before.Digest(), now.Digest(), rest[:], EmittedDigest(d.Events)
 	if !reflect.DeepEqual(d.Entry, wantEntry) {
 		t.Errorf("entry: got %+v\nwant %+v", d.Entry, wantEntry)
 	}

@@ -134,9 +134,9 @@ func decideOperation(p *Prepared, w *workflow.Workflow, inst *Instance, now time
 
 // setPaused pauses or resumes an instance. Doing it twice is no mistake.
 func setPaused(p *Prepared, w *workflow.Workflow, inst *Instance, paused bool, now time.Time) Decision {
-	name := "pawl.paused"
+	name := pausedEntry
 	if !paused {
-		name = "pawl.resumed"
+		name = resumedEntry
 	}
 	d := p.note(w, inst, name, now)
 	if d.After != nil {

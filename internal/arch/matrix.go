@@ -41,7 +41,7 @@ var Matrix = []Room{
 	{"internal/pooler", nil, mods(pgx)},
 	{"schema", ours("internal/pooler"), mods(pgx)},
 	{"internal/rows", nil, mods(pgx, uuid)},
-	{"audit", ours("internal/rows", "transitions", "workflow"), mods(pgx, uuid)},
+	{"audit", ours("internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(pgx, uuid)},
 
 	{"outbox/relay", ours("internal/pause", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},

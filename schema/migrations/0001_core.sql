@@ -209,6 +209,8 @@ CREATE TABLE pawl.audit (
 	payload_digest bytea CHECK (octet_length(payload_digest) = 32),
 	data_digest    bytea CHECK (octet_length(data_digest) = 32),
 	hash           bytea NOT NULL CHECK (octet_length(hash) = 32),
+	rest_digest    bytea CHECK (octet_length(rest_digest) = 32),
+	events_digest  bytea CHECK (octet_length(events_digest) = 32),
 	-- A replay asks for the position alone, and need not read the row for it.
 	PRIMARY KEY (tenant, instance, version) INCLUDE (position),
 	CHECK ((version = 1) = (from_state IS NULL)),
@@ -233,7 +235,9 @@ COMMENT ON COLUMN pawl.audit.key IS 'The key of the command that did it.';
 COMMENT ON COLUMN pawl.audit.at IS 'The time of the decision.';
 COMMENT ON COLUMN pawl.audit.payload_digest IS 'SHA-256 of a redacted payload, so that the chain still verifies.';
 COMMENT ON COLUMN pawl.audit.data_digest IS 'SHA-256 of redacted data.';
-COMMENT ON COLUMN pawl.audit.hash IS 'SHA-256 over this row and the hash of the instance''s previous row.';
+COMMENT ON COLUMN pawl.audit.hash IS 'SHA-256 over this row, how the instance stood before and after it, and the hash of the instance''s previous row.';
+COMMENT ON COLUMN pawl.audit.rest_digest IS 'SHA-256 of the instance''s attributes, duties and effects after the transition; NULL when they are as the row before left them.';
+COMMENT ON COLUMN pawl.audit.events_digest IS 'SHA-256 of the events that the transition emitted beside its own; NULL for none.';
 
 -- By week, so that old events go as a whole. A position is not part of the
 -- partition's key, so the primary key of (tenant, position, type) is each
