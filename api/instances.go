@@ -103,12 +103,14 @@ func statesOf(r *http.Request) (list []workflow.State, err error) {
 		return nil, nil
 	}
 	if len(given) > maxStates {
-		return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given %d times; %d are the most", len(given), maxStates)
+		return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given %d times; %d are the most",
+			len(given), maxStates)
 	}
 	for _, name := range given {
 		state := workflow.State(name)
 		if state == "" || slices.Contains(list, state) {
-			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given several times, and %q is empty or there twice", shown(name))
+			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given several times, and %q is empty or there twice",
+				shown(name))
 		}
 		list = append(list, state)
 	}

@@ -20,8 +20,9 @@ type InstanceView struct {
 	Instance
 	Timers    []transitions.Timer            `json:"timers,omitempty"`    // the next first
 	Scheduled []transitions.ScheduledCommand `json:"scheduled,omitempty"` // what callers asked for later, the next first
-	Effects   []Bond                         `json:"effects,omitempty"`   // the commands whose effects would be undone, in that order: the newest first
-	More      []string                       `json:"more,omitempty"`      // the lists of these that have only their first hundred
+	// Effects are the commands whose effects would be undone, in that order: the newest first.
+	Effects []Bond   `json:"effects,omitempty"`
+	More    []string `json:"more,omitempty"` // the lists of these that have only their first hundred
 }
 
 func viewOf(v *transitions.View) InstanceView {

@@ -124,7 +124,8 @@ func (l *lister) guessed(ctx context.Context, kinds []kind) (list []transitions.
 // for the kind of none.
 func (l *lister) expectedOf(ctx context.Context, k kind) (int64, error) {
 	var s query
-	s.add("SELECT FROM pawl.instance WHERE workflow = %s AND definition = %s AND state = %s AND open = %s", k.workflow, k.definition, string(k.state), k.open)
+	s.add("SELECT FROM pawl.instance WHERE workflow = %s AND definition = %s AND state = %s AND open = %s",
+		k.workflow, k.definition, string(k.state), k.open)
 	if k.tenant != "" {
 		s.add(" AND tenant = %s", k.tenant)
 	}

@@ -16,12 +16,15 @@ import (
 // they have, what callers have scheduled by the index for that. Parameters: tenant,
 // id, the first scope of a timer, the first one after those, how many of each.
 const viewSQL = `SELECT ` + instanceColumns + `,
-	(SELECT json_agg(json_build_object('name', substr(t.scope, length($3::text) + 1), 'transition', t.transition, 'due', t.run_at) ORDER BY t.run_at, t.scope)
+	(SELECT json_agg(json_build_object('name', substr(t.scope, length($3::text) + 1), 'transition', t.transition, 'due', t.run_at)
+			ORDER BY t.run_at, t.scope)
 		FROM (SELECT c.scope, c.transition, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
 			WHERE c.tenant = $1 AND c.scope >= $3 AND c.scope < $4 AND c.phase = 'scheduled' ORDER BY c.scope LIMIT $5) AS t)::text,
-	(SELECT json_agg(json_build_object('transition', s.transition, 'scope', s.scope, 'key', s.key, 'actor', s.actor, 'due', s.run_at) ORDER BY s.run_at, s.scope, s.key)
+	(SELECT json_agg(json_build_object('transition', s.transition, 'scope', s.scope, 'key', s.key, 'actor', s.actor, 'due', s.run_at)
+			ORDER BY s.run_at, s.scope, s.key)
 		FROM (SELECT c.transition, c.scope, c.key, c.actor, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
-			WHERE c.tenant = $1 AND c.instance = $2 AND c.phase = 'scheduled' AND NOT starts_with(c.scope, 'pawl:') ORDER BY c.run_at LIMIT $5) AS s)::text
+			WHERE c.tenant = $1 AND c.instance = $2 AND c.phase = 'scheduled' AND NOT starts_with(c.scope, 'pawl:')
+			ORDER BY c.run_at LIMIT $5) AS s)::text
 FROM pawl.instance WHERE tenant = $1 AND id = $2`
 
 // View reads an instance with its timers and with what is scheduled on it. Error:

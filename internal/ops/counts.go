@@ -56,7 +56,8 @@ with "~".`,
 
 func printCounts(w io.Writer, c *transitions.Counts) error {
 	total := transitions.InstanceCount{Workflow: "all", Count: c.Total, Exact: c.Exact}
-	return printTable(w, []string{"workflow", ">version", "state", "open", ">count"}, append(c.Counts, total), func(k *transitions.InstanceCount) []string {
+	header := []string{"workflow", ">version", "state", "open", ">count"}
+	return printTable(w, header, append(c.Counts, total), func(k *transitions.InstanceCount) []string {
 		if k.Definition == 0 {
 			return []string{k.Workflow, "", "", "", count(k.Count, !k.Exact)}
 		}

@@ -17,12 +17,12 @@ order           1  cancelled  false      2
 order           1  shipped    true       1
 all                                      3`)
 	for args, want := range map[string]int64{
-		"":                                         3,
-		"--workflow order --definition 1 --open":   1,
-		"--open=false":                             2,
-		"--state cancelled --state shipped":        3,
-		"--definition 2":                           0,
-		"--tenant other":                           0,
+		"":                                       3,
+		"--workflow order --definition 1 --open": 1,
+		"--open=false":                           2,
+		"--state cancelled --state shipped":      3,
+		"--definition 2":                         0,
+		"--tenant other":                         0,
 		"--tenant default --workflow order --open": 1,
 	} {
 		var c transitions.Counts
