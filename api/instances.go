@@ -3,16 +3,12 @@ package api
 import (
 	"encoding/hex"
 	"net/http"
-	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
-
-// attributePrefix begins the query parameters that filter by an attribute.
-const attributePrefix = "attr."
 
 // instances lists instances: GET /v1/instances.
 func (a *API) instances(w http.ResponseWriter, r *http.Request, c Caller) error {
@@ -44,14 +40,7 @@ func filterOf(r *http.Request, tenant string) (transitions.Filter, error) {
 	if f.BusinessKey != "" && f.Workflow == "" {
 		return f, workflow.Errorf(workflow.InvalidRequest, "a business key needs its workflow: add the query parameter \"workflow\"")
 	}
-	for name, value := range q {
-		if attribute, is := strings.CutPrefix(name, attributePrefix); is {
-			if f.Attributes == nil {
-				f.Attributes = map[string]string{}
-			}
-			f.Attributes[attribute] = value
-		}
-	}
+	f.Attributes = q.attributes()
 	if f.Limit, err = q.limit(); err != nil {
 		return f, err
 	}
