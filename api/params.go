@@ -124,6 +124,22 @@ func (q query) integer(name string, otherwise, low, high int64) (int64, error) {
 	return n, nil
 }
 
+// attributePrefix begins the query parameters that filter by an attribute.
+const attributePrefix = "attr."
+
+// attributes returns what the parameters say of attributes, nil for nothing.
+func (q query) attributes() (all map[string]string) {
+	for name, value := range q {
+		if attribute, is := strings.CutPrefix(name, attributePrefix); is {
+			if all == nil {
+				all = map[string]string{}
+			}
+			all[attribute] = value
+		}
+	}
+	return all
+}
+
 // flag returns a parameter that is true or false.
 func (q query) flag(name string) (bool, error) {
 	switch s, given := q[name]; {

@@ -41,7 +41,7 @@ var validRows = map[string]row{
 		"from_state": "NULL", "to_state": "'s'", "actor": "''", "payload": "'{}'", "data": "'{}'", "scope": "'s'", "key": "'k'",
 		"at": "now()", "payload_digest": "NULL", "data_digest": "NULL", "hash": hash32},
 	"outbox": {"tenant": "'t'", "position": "1", "type": "'w.t'", "ordinal": "0", "workflow": "'w'", "instance": "gen_random_uuid()",
-		"version": "1", "transition": "'t'", "state": "'s'", "at": "'2026-11-20'", "payload": "'{}'"},
+		"version": "1", "transition": "'t'", "state": "'s'", "at": "'2026-11-20'"},
 	"definition":    {"workflow": "'w'", "version": "1", "hash": "'h'", "spec": "'{}'"},
 	"outbox_sink":   {"name": "'s'"},
 	"outbox_cursor": {"tenant": "'t'", "sink": "'s'", "position": "0", "updated_at": "now()"},
@@ -161,6 +161,10 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"outbox", row{"type": "''"}},
 		{"outbox", row{"type": repeat("256")}},
 		{"outbox", row{"ordinal": "-1"}},
+		{"outbox", row{"payload": "'{}'"}},  // the audit row has it
+		{"outbox", row{"cause": "'timer'"}}, // the scope tells
+		{"outbox", row{"attributes": "'[]'"}},
+		{"outbox", row{"attributes": `'{"n": 1}'`}},
 		{"duty", row{"name": "''"}},
 		{"duty", row{"name": repeat("65")}},
 		{"duty", row{"token": "-1"}},

@@ -156,7 +156,8 @@ func TestDecideChangesTheInstanceAndSaysHow(t *testing.T) {
 		t.Errorf("entry: got %+v\nwant %+v", d.Entry, wantEntry)
 	}
 	event := Event{Tenant: "default", Type: "expense.add", Workflow: "expense", Instance: inst.ID, Version: 4, Transition: "add",
-		State: open, At: noon, Payload: wantAfter.Data}
+		BusinessKey: inst.BusinessKey, Attributes: wantAfter.Attributes, From: open, State: open, Actor: "bob",
+		Scope: "expense:" + inst.ID.String(), Key: "k-1", Cause: CausedByCaller, At: noon, Payload: wantAfter.Data}
 	grown, audit := event, event
 	grown.Ordinal, grown.Type, grown.Payload = 1, "expense.grown", []byte(`{"total":125}`)
 	audit.Ordinal, audit.Type, audit.Payload = 2, "expense.audit", []byte(`null`)

@@ -199,7 +199,7 @@ func settle(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) De
 	if err != nil {
 		return failed(asError(err))
 	}
-	ending.because = o.Reason
+	ending.settled, ending.because = true, o.Reason
 	d := Decide(ending, w, inst, now)
 	if !d.Stored {
 		return d

@@ -56,7 +56,9 @@ func (g *group) fillPart(t *part) error {
 	for _, o := range t.steps {
 		audit.Add(s.entries, &o.decision.Entry)
 		for i := range o.decision.Events {
-			outbox.Add(s.events, o.step, &o.decision.Events[i])
+			if err := outbox.Add(s.events, o.step, &o.decision.Events[i]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

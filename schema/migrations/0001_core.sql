@@ -252,18 +252,28 @@ COMMENT ON COLUMN pawl.audit.events_digest IS 'SHA-256 of the events that the tr
 -- By week, so that old events go as a whole. A position is not part of the
 -- partition's key, so the primary key of (tenant, position, type) is each
 -- partition's own. All events of a transition have its time, and so are in one.
+--
+-- What the audit row of the transition has (who, why, from which state, by which
+-- key, and the data after it) is not written a second time: whoever reads the log
+-- finds that row by its primary key. See docs/decisions/0013-events.md.
 CREATE TABLE pawl.outbox (
-	tenant     text COLLATE "C" NOT NULL,
-	position   bigint NOT NULL CHECK (position <> 0),
-	type       text COLLATE "C" NOT NULL CHECK (octet_length(type) BETWEEN 1 AND 255),
-	ordinal    int NOT NULL CHECK (ordinal >= 0),
-	workflow   text COLLATE "C" NOT NULL,
-	instance   uuid NOT NULL,
-	version    bigint NOT NULL,
-	transition text COLLATE "C" NOT NULL,
-	state      text COLLATE "C" NOT NULL,
-	at         timestamptz NOT NULL,
-	payload    json NOT NULL
+	tenant       text COLLATE "C" NOT NULL,
+	position     bigint NOT NULL CHECK (position <> 0),
+	type         text COLLATE "C" NOT NULL CHECK (octet_length(type) BETWEEN 1 AND 255),
+	ordinal      int NOT NULL CHECK (ordinal >= 0),
+	workflow     text COLLATE "C" NOT NULL,
+	instance     uuid NOT NULL,
+	version      bigint NOT NULL,
+	transition   text COLLATE "C" NOT NULL,
+	state        text COLLATE "C" NOT NULL,
+	at           timestamptz NOT NULL,
+	business_key text COLLATE "C",
+	attributes   jsonb,
+	cause        text COLLATE "C" CHECK (cause = 'operator'),
+	payload      json,
+	-- What a reader cannot read would keep everybody from the log.
+	CHECK (jsonb_typeof(attributes) = 'object' AND NOT attributes @? 'strict $.* ? (@.type() != "string")'),
+	CHECK (ordinal > 0 OR payload IS NULL)
 ) PARTITION BY RANGE (at);
 COMMENT ON TABLE pawl.outbox IS 'The events of the log, at least one per position, by week. Append-only: delivery writes nothing here. The primary key of a partition allows one event of a type per transition.';
 COMMENT ON COLUMN pawl.outbox.tenant IS 'Whose event it is.';
@@ -276,7 +286,10 @@ COMMENT ON COLUMN pawl.outbox.version IS 'The version that the transition made.'
 COMMENT ON COLUMN pawl.outbox.transition IS 'The transition.';
 COMMENT ON COLUMN pawl.outbox.state IS 'The state after it.';
 COMMENT ON COLUMN pawl.outbox.at IS 'The time of the decision.';
-COMMENT ON COLUMN pawl.outbox.payload IS 'The event''s data.';
+COMMENT ON COLUMN pawl.outbox.business_key IS 'The business key of the instance; NULL where it has none.';
+COMMENT ON COLUMN pawl.outbox.attributes IS 'The declared attributes after it, for readers who want only some events; NULL where there are none.';
+COMMENT ON COLUMN pawl.outbox.cause IS 'What the transition comes from, where the scope in its audit row does not tell.';
+COMMENT ON COLUMN pawl.outbox.payload IS 'What the action emitted; NULL when it was erased. The payload of the transition''s own event, with the ordinal 0, is the data in the audit row.';
 
 CREATE TABLE pawl.definition (
 	workflow   text COLLATE "C" NOT NULL,

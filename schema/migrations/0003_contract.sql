@@ -397,6 +397,8 @@ BEGIN
 	END IF;
 	IF EXISTS (SELECT FROM json_array_elements(transition.events) AS m(value) WHERE m.value ->> 'type' ~ '[\u0001-\u001f\u007f-\u009f]') THEN
 		RAISE EXCEPTION 'the type of an event has control characters' USING ERRCODE = '22023';
+	ELSIF EXISTS (SELECT FROM json_array_elements(transition.events) AS m(value) WHERE m.value -> 'payload' IS NULL) THEN
+		RAISE EXCEPTION 'an event has no payload' USING ERRCODE = '23502', HINT = 'Without anything to say it is null, or {}.';
 	END IF;
 	PERFORM pawl.declared(spec, c.transition, i.state, transition.state, transition.business_key);
 	closes := EXISTS (SELECT FROM jsonb_array_elements(spec -> 'states') AS s WHERE s ->> 'name' = transition.state AND s @> '{"final": true}');
@@ -429,9 +431,10 @@ BEGIN
 	-- The trigger on the audit row gives both their position, so that row comes last.
 	PERFORM pawl.make_partition('outbox', moment, waits => false);
 	place := nextval('pawl.provisional');
-	INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
-	SELECT transition.tenant, place, e.type, e.ordinal, c.workflow, i.id, transition.version + 1, c.transition, transition.state, moment, e.payload
-	FROM (SELECT c.workflow || '.' || c.transition, 0, transition.data
+	INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, business_key, attributes, payload)
+	SELECT transition.tenant, place, e.type, e.ordinal, c.workflow, i.id, transition.version + 1, c.transition, transition.state, moment,
+		coalesce(transition.business_key, i.business_key), coalesce(transition.attributes, i.attributes), e.payload
+	FROM (SELECT c.workflow || '.' || c.transition, 0, NULL::json -- the audit row has it
 		UNION ALL
 		SELECT m.value ->> 'type', m.ord::int, m.value -> 'payload'
 		FROM json_array_elements(transition.events) WITH ORDINALITY AS m(value, ord)) AS e(type, ordinal, payload);
