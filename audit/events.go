@@ -31,18 +31,25 @@ SELECT coalesce(a.instance, o.instance), coalesce(a.version, o.version), coalesc
 		WHEN o.business_key IS DISTINCT FROM a.business_key THEN 'business key' ELSE '' END,
 	coalesce(nullif(o.attributes, '{}')::text, ''), CASE WHEN a.newest THEN coalesce(nullif(a.attributes, '{}')::text, '') END`
 
-	ofAudit = `(SELECT x.*, i.business_key, i.attributes, i.version = x.version AS newest
-	FROM pawl.audit x LEFT JOIN pawl.instance i ON i.tenant = $1 AND i.id = x.instance WHERE x.tenant = $1`
+	// A full join is a hash or a merge join, whatever the planner believes. Of a
+	// tenant that it knows nothing of it believes that it has one row, and would
+	// then read all instances for each row of the audit. eventsWhere drops
+	// instances that have none.
+	auditColumns = `(SELECT x.*, i.business_key, i.attributes, i.version = x.version AS newest FROM `
+	ofTenant     = auditColumns + `(SELECT * FROM pawl.audit WHERE tenant = $1) x
+	FULL JOIN (SELECT * FROM pawl.instance WHERE tenant = $1) i ON i.id = x.instance) a`
+	ofInstance = auditColumns + `(SELECT * FROM pawl.audit WHERE tenant = $1 AND instance = $2) x
+	FULL JOIN (SELECT * FROM pawl.instance WHERE tenant = $1 AND id = $2) i ON i.id = x.instance) a`
 
 	eventsWhere = `
 WHERE o.position IS NOT NULL OR to_regclass('pawl.outbox' || to_char(a.at AT TIME ZONE 'UTC', '_IYYY"w"IW')) IS NOT NULL
 ORDER BY 1, 3, 6`
 
 	eventsSQL = eventColumns + `
-FROM ` + ofAudit + `) a FULL JOIN (SELECT * FROM pawl.outbox WHERE tenant = $1) o ON o.position = a.position` + eventsWhere
+FROM ` + ofTenant + ` FULL JOIN (SELECT * FROM pawl.outbox WHERE tenant = $1) o ON o.position = a.position` + eventsWhere
 
 	eventsOfOneSQL = eventColumns + `
-FROM ` + ofAudit + ` AND x.instance = $2) a LEFT JOIN pawl.outbox o ON o.tenant = $1 AND o.position = a.position` + eventsWhere
+FROM ` + ofInstance + ` LEFT JOIN pawl.outbox o ON o.tenant = $1 AND o.position = a.position` + eventsWhere
 
 	weeksSQL = `
 SELECT w FROM unnest($1::timestamptz[]) AS w
