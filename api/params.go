@@ -80,6 +80,9 @@ func queryOf(r *http.Request, known ...string) (query, error) {
 		}
 		limit := maxText
 		if name == "cursor" {
+			if vs[0] == "" { // of the first page, as "next" is after the last
+				continue
+			}
 			limit = maxCursor
 		}
 		if problem := transitions.TextProblem(vs[0], limit); problem != "" {

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 func (o *ops) inboxCommand() *cobra.Command {
@@ -84,9 +82,6 @@ to be one that knows the workflow that takes the message.`,
 		receipt, err := e.RetryMessage(ctx, ref, a.by, a.reason)
 		if err == nil {
 			err = receipt.Err()
-		}
-		if e, ok := errors.AsType[*workflow.Error](err); ok && len(e.Fields) > 0 {
-			return fmt.Errorf("%s: %s", e.Code, e.Detail()) // what is wrong where, as the list has it
 		}
 		if err != nil {
 			return err
