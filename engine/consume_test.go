@@ -147,6 +147,21 @@ func TestAMessageBecomesTheCommandThatItIsMappedTo(t *testing.T) {
 	wantDead(t, e)
 }
 
+func TestTheTypeOfAMessageFromGoIsThatOfItsBody(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t), withBank)
+	if r := consumed(t, e, fromBank("m-1", "", `{"loan":"l-1","amount":100,"type":"applied"}`)); r.Status != 201 {
+		t.Errorf("got %+v", r)
+	}
+	if _, err := e.Consume(t.Context(), fromBank("m-2", "", `{"loan":"l-1","amount":100,"type":"wrong"}`)); err == nil {
+		t.Error("it was done")
+	}
+	list, _, err := e.DeadMessages(t.Context(), transitions.DeadMessageFilter{})
+	if err != nil || len(list) != 1 || list[0].Type != "wrong" {
+		t.Errorf("on the list: %+v, %v", list, err)
+	}
+}
+
 func TestOneMessageDeliveredTenTimesAtOnceToTwoNodesHasOneEffect(t *testing.T) {
 	t.Parallel()
 	pool := database(t)

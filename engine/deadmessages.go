@@ -65,10 +65,10 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 	}
 	m := transitions.Message{Tenant: d.Tenant, Consumer: d.Consumer, ID: d.ID, Type: d.Type, Body: body}
 	receipt, err := e.deliver(ctx, m)
-	switch e.fateOf(receipt, err, 0) {
-	case messageDone:
+	switch m.Fate(receipt, err, 0) {
+	case transitions.FateDone:
 		return receipt, e.inbox.Retried(ctx, d.MessageRef, by, reason, e.now())
-	case messageDead:
+	case transitions.FateDead:
 		failure := err
 		if failure == nil {
 			failure = receipt.Err()

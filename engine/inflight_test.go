@@ -205,3 +205,47 @@ func TestWhatIsWrittenOutsideOfThePipelineNeedsNoDefaults(t *testing.T) {
 		t.Errorf("they were written with %s", got)
 	}
 }
+
+// It was scheduled, and cancelled after it was decided: an attempt was counted, but
+// none began.
+func TestWhatWasCancelledBeforeItBeganIsNotUndone(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	var done, undone atomic.Int64
+	w := workflow.Define("parcel", 1,
+		workflow.Start("pack", "packed", func(*workflow.Call, *parcel, workflow.None) error { return nil }),
+		workflow.Do("send", workflow.From("packed"), "sending", "sent",
+			func(context.Context, *workflow.Attempt, parcel, workflow.None) (track, error) {
+				done.Add(1)
+				return track{}, nil
+			},
+			func(*workflow.Call, *parcel, track) error { return nil }).
+			OrElse("packed", func(*workflow.Call, *parcel, workflow.Failure) error { return nil }).
+			Undo(func(context.Context, *workflow.Attempt, parcel, workflow.None, *track) error {
+				undone.Add(1)
+				return nil
+			}),
+	).Final("sent")
+	accepts := newEngine(t, pool, with(w), func(c *engine.Config) { c.InFlight.Workers = -1 })
+	packed := submit(t, accepts, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
+	later := submit(t, accepts, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: packed.Instance,
+		NotBefore: time.Now().Add(300 * time.Millisecond)})
+	eventually(t, "it is decided, and waits for a worker", func() bool {
+		c, err := accepts.Command(t.Context(), "", later.Record.Scope, "2")
+		return err == nil && c.Phase == transitions.Working
+	})
+	if _, err := accepts.Cancel(t.Context(), "", later.Record.Scope, "2", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	works := newEngine(t, pool, with(w))
+	end, err := works.Await(t.Context(), "", later.Record.Scope, "2")
+	if err != nil || !end.Refused() {
+		t.Fatalf("it ended with %+v, %v", end, err)
+	}
+	eventually(t, "nothing is in flight", func() bool {
+		return query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE phase IS NOT NULL") == 0
+	})
+	if done.Load() != 0 || undone.Load() != 0 {
+		t.Errorf("it was done %d times, and undone %d times", done.Load(), undone.Load())
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/engine/commit"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -44,15 +45,16 @@ const manyChunk = 256
 // waits for room in the queues instead of being refused.
 //
 // Commands of one instance are done in their order here. When one of them fails
-// for now (an error that says to try again), the later ones of that instance
-// are not done either and fail alike: so submitting the whole list again is
-// always right.
+// for now (an error that says to try again, a defect of the workflow's code too),
+// the later ones of that instance are not done either, and their error has its
+// code and names its key: so submitting the whole list again is always right.
 func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []transitions.Reply {
 	replies := make([]transitions.Reply, len(cs))
 	ticket := e.pipeline.Ticket()
 	var submitted []*transitions.Prepared
 	var places []int // of their replies
 	var failed error // nothing after it can be prepared
+	broken := map[address]error{}
 	for begin := 0; begin < len(cs); begin += manyChunk {
 		first := len(submitted)
 		for i := begin; i < min(begin+manyChunk, len(cs)); i++ {
@@ -60,12 +62,21 @@ func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []tra
 				replies[i].Err = failed
 				continue
 			}
+			if len(broken) > 0 {
+				if replies[i].Err = broken[addressOf(cs[i])]; replies[i].Err != nil {
+					continue
+				}
+			}
 			p, err := e.prepare(ctx, e.config.Pool, cs[i])
 			if err != nil {
 				replies[i].Receipt, err = e.doneBefore(ctx, e.config.Pool, cs[i], err)
 				replies[i].Err = err
-				if workflow.CodeOf(err) == workflow.Unavailable || workflow.CodeOf(err) == workflow.TimedOut {
+				switch to := addressOf(cs[i]); {
+				case err == nil || !workflow.CodeOf(err).Info().Retry:
+				case workflow.CodeOf(err) != workflow.Internal:
 					failed = err
+				case to.id != uuid.Nil:
+					broken[to] = commit.Behind(cs[i].Key, err)
 				}
 				continue
 			}
@@ -78,6 +89,20 @@ func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []tra
 		e.remember(submitted[n], reply)
 	}
 	return replies
+}
+
+// address is the instance that a command names, if it names one.
+type address struct {
+	tenant string
+	id     uuid.UUID
+}
+
+func addressOf(c transitions.Command) address {
+	c = c.WithDefaults()
+	if c.Instance == uuid.Nil && c.BusinessKey != "" {
+		c.Instance = transitions.InstanceID(c.Tenant, c.Workflow, c.BusinessKey)
+	}
+	return address{c.Tenant, c.Instance}
 }
 
 // SubmitTx does a command in the caller's transaction: it is durable if and when

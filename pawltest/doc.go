@@ -19,6 +19,9 @@
 // Nothing is random: ids count up, and a retry waits as long as its policy
 // allows at most.
 //
+// [Sim.Consume] takes a message from outside, as often as it is delivered, and
+// [Sim.DeadMessages] are those that could not be done.
+//
 // What a run does not have: the SQL of a transition's Hook, limits of
 // concurrency, several nodes, the audit chain's hashes. The deadline of an
 // attempt's context is of the real clock; a function that shall have timed out

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,9 +23,11 @@ import (
 )
 
 // steady is a workflow whose activities do the same on an engine and in a run:
-// what they do is in the payload, and depends on the number of the attempt.
-func steady() *workflow.Definition[move] {
+// what they do is in the payload, and depends on the number of the attempt. Each
+// begins with a call of begin.
+func steady(begin func()) *workflow.Definition[move] {
 	work := func(_ context.Context, a *workflow.Attempt, _ move, n note) (note, error) {
+		begin()
 		switch {
 		case n.Text == "never":
 			return note{}, workflow.Final(errBusy)
@@ -63,11 +66,17 @@ type twins struct {
 	pool *pgxpool.Pool
 	now  atomic.Int64 // of the engine: nanoseconds since the beginning
 	keys []string     // the business keys
+	gate sync.RWMutex // the engine's attempts pass it while the two come to rest, as those of a run
 }
 
 func newTwins(t *testing.T) *twins {
-	w := &twins{t: t, sim: pawltest.Run(t, steady()), pool: pawltest.Postgres(t)}
-	e, err := engine.New(engine.Config{Pool: w.pool, Workflows: []workflow.Source{steady()}, Log: slog.New(slog.DiscardHandler),
+	w := &twins{t: t, sim: pawltest.Run(t, steady(func() {})), pool: pawltest.Postgres(t)}
+	w.gate.Lock()
+	passed := func() {
+		w.gate.RLock()
+		defer w.gate.RUnlock()
+	}
+	e, err := engine.New(engine.Config{Pool: w.pool, Workflows: []workflow.Source{steady(passed)}, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return pawltest.Begin.Add(time.Duration(w.now.Load())) }})
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +84,10 @@ func newTwins(t *testing.T) *twins {
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { e.Stop(context.Background()) })
+	t.Cleanup(func() {
+		w.gate.Unlock()
+		e.Stop(context.Background())
+	})
 	w.e = e
 	return w
 }
@@ -114,9 +126,12 @@ func (w *twins) operate(c transitions.Command, o transitions.Operation) {
 	w.compare(string(o.Action), got, gotErr, want, wantErr)
 }
 
-// skip moves both clocks, lets both come to rest, and compares all that there is.
+// skip lets both come to rest, moves both clocks, lets both come to rest again, and
+// compares all that there is. An attempt that was begun ends at the time at which it
+// began: a run has it so, and an engine only if its clock waits for it.
 func (w *twins) skip(d time.Duration) {
 	w.t.Helper()
+	w.rest()
 	w.sim.Skip(d)
 	w.now.Add(int64(d))
 	w.rest()
@@ -143,9 +158,11 @@ func (w *twins) skip(d time.Duration) {
 	}
 }
 
-// rest waits until the engine has nothing to work on.
+// rest lets the engine's attempts go on, and waits until it has nothing to work on.
 func (w *twins) rest() {
 	w.t.Helper()
+	w.gate.Unlock()
+	defer w.gate.Lock()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -51,6 +51,7 @@ type Sim struct {
 	flying    map[transitions.Ref]*command // those that are in flight
 	history   map[address][]transitions.Entry
 	events    []transitions.Event
+	dead      map[transitions.MessageRef]*deadMessage
 	heads     map[string]int64 // the position of each tenant's newest transition
 	numbers   int              // given to commands, in order
 	ids, keys int              // made so far
@@ -81,7 +82,7 @@ func (c *command) ref() transitions.Ref {
 func Run(t TB, sources ...workflow.Source) *Sim {
 	t.Helper()
 	s := &Sim{t: t, now: Begin, workflows: map[string][]*workflow.Workflow{}, instances: map[address]*transitions.Instance{},
-		commands: map[transitions.Ref]*command{}, flying: map[transitions.Ref]*command{}, history: map[address][]transitions.Entry{}, heads: map[string]int64{}, fakes: map[activity]fake{}}
+		commands: map[transitions.Ref]*command{}, flying: map[transitions.Ref]*command{}, history: map[address][]transitions.Entry{}, heads: map[string]int64{}, dead: map[transitions.MessageRef]*deadMessage{}, fakes: map[activity]fake{}}
 	for _, source := range sources {
 		w, err := source.Build()
 		if err != nil {

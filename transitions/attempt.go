@@ -43,6 +43,7 @@ const (
 var (
 	ErrStopping = errors.New("this node is stopping")
 	ErrLost     = errors.New("the lease was lost: another attempt has begun")
+	ErrLapsed   = errors.New("the lease was lost: it ran out before it could be prolonged")
 	ErrTimeout  = errors.New("the attempt took too long")
 )
 
@@ -106,9 +107,9 @@ func askAbout(why, failure string) Verdict {
 func Undecidable(err error) Verdict { return ask(StuckUndecidable, messageOf(err)) }
 
 // Cancelled is the outcome of a command that was asked to stop before it was
-// begun again.
+// begun again. What was claimed and given back without an attempt has done nothing.
 func (f *InFlight) Cancelled() Verdict {
-	return failedFor(workflow.FailureCancelled, (&CancelledError{f.CancelledBy}).Error(), f.Attempt-1, f.Phase == Working && f.Attempt > 1)
+	return failedFor(workflow.FailureCancelled, (&CancelledError{f.CancelledBy}).Error(), f.Attempt-1, f.Phase == Working && f.earlier())
 }
 
 // BeforeDue decides what becomes of a scheduled command without deciding it, if
@@ -260,10 +261,11 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 	message, last := messageOf(t.Err), f.Failures+1 >= w.Retry.Attempts
 	cancelled, isCancelled := errors.AsType[*CancelledError](t.Cause)
 	undo, unsaid := f.Phase == Undoing, errors.Is(t.Err, workflow.ErrResult)
+	stopped := t.Cause == ErrStopping || t.Cause == ErrLapsed // by its node, and not for anything that it did
 	switch {
 	case t.Cause == ErrLost:
 		return Verdict{}
-	case undo && (t.Final || last) && t.Cause != ErrStopping:
+	case undo && (t.Final || last) && !stopped:
 		return ask(StuckUndo, message)
 	case isCancelled:
 		return failedFor(workflow.FailureCancelled, cancelled.Error(), f.Attempt, !t.Final || f.earlier())
@@ -278,7 +280,7 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 		return ask(StuckUnknown, message)
 	case unsaid: // it would be so again, and would have happened again
 		return ask(StuckUndecidable, message)
-	case t.Cause == ErrStopping:
+	case stopped:
 		v := Later(0)
 		v.Back.Unsure = !undo
 		return v

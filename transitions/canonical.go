@@ -19,9 +19,9 @@ const MaxDepth = 64
 //
 // It refuses, as InvalidPayload, what is not a JSON object, and what cannot be
 // stored or would make two payloads look alike that are not: duplicate names,
-// invalid UTF-8, a NUL in a string, a number past the range of a double, an
-// integer that a double does not keep digit for digit (all up to 2^53 are kept),
-// nesting deeper than MaxDepth. What it returns is its own canonical form.
+// invalid UTF-8, a NUL in a string, a number that a double does not keep to its
+// last digit (see checkNumber; all integers up to 2^53 are kept), nesting deeper
+// than MaxDepth. What it returns is its own canonical form.
 func Canonical(payload []byte) ([]byte, error) {
 	if err := scan(payload); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func scan(payload []byte) error {
 		case c == '"':
 			end, nul := scanString(payload, i+1)
 			if nul {
-				return badPayload("", "a string contains a NUL (\\u0000), which cannot be stored")
+				return badAt(payload, i, "a string contains a NUL (\\u0000), which cannot be stored")
 			}
 			i = end
 		case c == '{' || c == '[':
@@ -62,8 +62,8 @@ func scan(payload []byte) error {
 			for end < len(payload) && strings.IndexByte("0123456789+-.eE", payload[end]) >= 0 {
 				end++
 			}
-			if err := checkNumber(string(payload[i:end])); err != nil {
-				return err
+			if complaint := checkNumber(string(payload[i:end])); complaint != "" {
+				return badAt(payload, i, complaint)
 			}
 			i = end - 1
 		}
@@ -87,22 +87,6 @@ func scanString(b []byte, i int) (end int, nul bool) {
 	return len(b) - 1, nul
 }
 
-func checkNumber(s string) error {
-	if len(s) <= 15 && !strings.ContainsAny(s, "eE") {
-		return nil // at most 15 digits: exact in a double
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return badPayload("", "a number is out of the range of a double")
-	case err != nil, strings.ContainsAny(s, ".eE"):
-		return nil // the canonicalizer says what is wrong; a fraction is rounded, as everywhere
-	case strconv.FormatFloat(f, 'f', -1, 64) != s:
-		return badPayload("", "an integer has more digits than a double keeps; send it as a string")
-	}
-	return nil
-}
-
 func syntaxError(err error) error {
 	e, ok := errors.AsType[*jsontext.SyntacticError](err)
 	switch {
@@ -113,6 +97,15 @@ func syntaxError(err error) error {
 	default:
 		return badPayload("", "is not valid JSON")
 	}
+}
+
+// badAt refuses the value with the byte at the offset.
+func badAt(payload []byte, offset int, message string) error {
+	at, err := pointerAt(payload, offset)
+	if err != nil {
+		return err
+	}
+	return badPayload(string(at), message)
 }
 
 func badPayload(pointer, message string) *workflow.Error {

@@ -3,8 +3,9 @@ package transitions
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math/big"
 	"reflect"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -26,8 +27,11 @@ func TestCanonicalWritesOneFormForOneMeaning(t *testing.T) {
 		{"100e-2 is 1", `{"a":100e-2}`, `{"a":1}`},
 		{"-0 is 0", `{"a":-0}`, `{"a":0}`},
 		{"-0.0 is 0", `{"a":-0.0}`, `{"a":0}`},
-		{"a number too small for a double is 0", `{"a":1e-400}`, `{"a":0}`},
-		{"a fraction is rounded to a double", `{"a":0.1000000000000000055}`, `{"a":0.1}`},
+		{"no power of 0 is out of range", `{"a":0e-400,"b":0.0e99999999999999999999}`, `{"a":0,"b":0}`},
+		{"zeros at the end do not count", `{"a":0.100000000000000000000}`, `{"a":0.1}`},
+		{"the smallest double", `{"a":5e-324}`, `{"a":5e-324}`},
+		{"2^53 with a fraction", `{"a":9007199254740992.000}`, `{"a":9007199254740992}`},
+		{"all digits of a double", `{"a":0.30000000000000004}`, `{"a":0.30000000000000004}`},
 		{"the greatest double", `{"a":1.7976931348623157e308}`, `{"a":1.7976931348623157e+308}`},
 		{"2^53-1", `{"a":9007199254740991}`, `{"a":9007199254740991}`},
 		{"2^53", `{"a":-9007199254740992}`, `{"a":-9007199254740992}`},
@@ -85,17 +89,24 @@ func TestCanonicalRefuses(t *testing.T) {
 		{"an inner name twice", `{"x":[{"b":1,"b":2}]}`, "/x/0/b", "a field occurs twice"},
 		{"invalid UTF-8", "{\"a\":\"\xff\"}", "/a", "not valid JSON"},
 		{"half a surrogate pair", `{"a":"\ud800"}`, "/a", "not valid JSON"},
-		{"a NUL", `{"a":"\u0000"}`, "", "a NUL"},
-		{"a NUL in a name", `{"\u0000":1}`, "", "a NUL"},
-		{"a NUL after an escaped backslash", `{"a":"\\\u0000"}`, "", "a NUL"},
-		{"a NUL after an escaped quote", `{"a":"\"\u0000"}`, "", "a NUL"},
+		{"a NUL", `{"a":"\u0000"}`, "/a", "a NUL"},
+		{"a NUL in a name", `{"x":{"\u0000":1}}`, "/x", "a NUL"},
+		{"a NUL after an escaped backslash", `{"a":[0,"\\\u0000"]}`, "/a/1", "a NUL"},
+		{"a NUL after an escaped quote", `{"a":"\"\u0000"}`, "/a", "a NUL"},
 		{"a bare control character", "{\"a\":\"\x00\"}", "/a", "not valid JSON"},
-		{"a number past the doubles", `{"a":1e400}`, "", "out of the range of a double"},
-		{"one below them", `{"a":-1e400}`, "", "out of the range of a double"},
-		{"a very long integer", `{"a":1` + strings.Repeat("0", 400) + `}`, "", "out of the range of a double"},
-		{"2^53+1", `{"a":9007199254740993}`, "", "more digits than a double keeps"},
-		{"-2^53-1", `{"a":-9007199254740993}`, "", "more digits than a double keeps"},
-		{"2^60", `{"a":1152921504606846976}`, "", "more digits than a double keeps"},
+		{"a number past the doubles", `{"a":1e400}`, "/a", "out of the range of a double"},
+		{"one below them", `{"a":-1e400}`, "/a", "out of the range of a double"},
+		{"one between them and 0", `{"a":{"b/c":[true,1e-400]}}`, "/a/b~1c/1", "out of the range of a double"},
+		{"far out", `{"a":1e-99999999999999999999}`, "/a", "out of the range of a double"},
+		{"a very long integer", `{"a":1` + strings.Repeat("0", 400) + `}`, "/a", "out of the range of a double"},
+		{"2^53+1", `{"a":9007199254740993}`, "/a", "more digits than a double keeps"},
+		{"2^53+1 with a fraction", `{"a":9007199254740993.0}`, "/a", "more digits than a double keeps"},
+		{"2^53+1 with an exponent", `{"a":9007199254740993e0}`, "/a", "more digits than a double keeps"},
+		{"2^53+1 by a negative exponent", `{"a":[{}],"b":90071992547409930e-1}`, "/b", "more digits than a double keeps"},
+		{"-2^53-1", `{"a":-9007199254740993}`, "/a", "more digits than a double keeps"},
+		{"2^60", `{"a":1152921504606846976}`, "/a", "more digits than a double keeps"},
+		{"a fraction that would be rounded", `{"a":0.1000000000000000055}`, "/a", "more digits than a double keeps"},
+		{"a bad number in what is no JSON before it", `{"a":tru,"b":1e400}`, "/a", "not valid JSON"},
 		{"too deep", strings.Repeat(`{"a":`, MaxDepth) + `{}` + strings.Repeat(`}`, MaxDepth), "", "nests deeper than 64"},
 		{"too deep, in arrays", `{"a":` + strings.Repeat(`[`, MaxDepth), "", "nests deeper than 64"},
 	} {
@@ -122,7 +133,7 @@ func reasons(err error) any {
 
 // FuzzCanonical compares with a decoder of its own kind: what Canonical returns
 // must mean what it was given, be its own canonical form, and keep every
-// integer digit for digit.
+// number to its last digit.
 func FuzzCanonical(f *testing.F) {
 	for _, seed := range []string{``, `{}`, `[]`, ` {"b":1.0,"a":[true,null,"\u00e9\\u0000\""]}`, `{"a":1e400,"b":-0}`,
 		`{"a":9007199254740993}`, `{"a":1e16}`, `{"\ud83d\ude00":{"x":[{}]}}`, `{"a":"\`, "{\"a\":\"\xff\"}", `{"a":12345678901234567890}`} {
@@ -161,20 +172,37 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
-// FuzzIntegersAreKeptOrRefused is the promise that two payloads never look alike
-// that are not.
-func FuzzIntegersAreKeptOrRefused(f *testing.F) {
-	for _, n := range []int64{0, -1, 1<<53 - 1, 1 << 53, 1<<53 + 1, 1 << 60, -1 << 63, 1<<63 - 1, 1152921504606847000} {
-		f.Add(n)
-	}
-	f.Fuzz(func(t *testing.T, n int64) {
-		want := `{"n":` + strconv.FormatInt(n, 10) + `}`
-		got, err := Canonical([]byte(want))
-		if err == nil && string(got) != want {
-			t.Errorf("%s became %s", want, got)
+// FuzzNumbersAreKeptOrRefused is the promise that two payloads never look alike
+// that are not: n/10^scale, spelled in several ways, keeps its value in all of them
+// or is refused in all.
+func FuzzNumbersAreKeptOrRefused(f *testing.F) {
+	for _, n := range []int64{0, -1, 15, 1<<53 - 1, 1 << 53, 1<<53 + 1, 1 << 60, -1 << 63, 1<<63 - 1, 1152921504606847000} {
+		for _, scale := range []uint16{0, 1, 17, 400} {
+			f.Add(n, scale)
 		}
-		if err != nil && n >= -1<<53 && n <= 1<<53 {
-			t.Errorf("%s was refused: %v", want, reasons(err))
+	}
+	f.Fuzz(func(t *testing.T, n int64, scale uint16) {
+		scale %= 500
+		value := new(big.Rat).SetFrac(big.NewInt(n), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil))
+		kept := 0
+		spellings := []string{value.FloatString(int(scale)), value.FloatString(int(scale) + 1), fmt.Sprintf("%de-%d", n, scale), fmt.Sprintf("%d.00E-%d", n, scale)}
+		for _, s := range spellings {
+			got, err := Canonical([]byte(`{"n":` + s + `}`))
+			if err != nil {
+				wantCode(t, err, workflow.InvalidPayload)
+				continue
+			}
+			kept++
+			text := string(got[len(`{"n":`) : len(got)-1])
+			if after, ok := new(big.Rat).SetString(text); !ok || after.Cmp(value) != 0 {
+				t.Errorf("%s became %s", s, text)
+			}
+		}
+		if kept != 0 && kept != len(spellings) {
+			t.Errorf("of %q %d are kept", spellings, kept)
+		}
+		if few := n > -1e15 && n < 1e15 && scale < 300; kept == 0 && (few || scale == 0 && n >= -1<<53 && n <= 1<<53) {
+			t.Errorf("%s was refused", spellings[0])
 		}
 	})
 }

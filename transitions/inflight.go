@@ -107,9 +107,10 @@ type InFlight struct {
 type Landed struct {
 	InFlight // Definition and Data only where Leased
 	Status   Status
-	Leased   bool     // a worker of this node was reserved, and holds the lease
-	Stop     bool     // whoever works on it should stop; only Ref is set
-	Receipt  *Receipt // the answer, where it has ended
+	Leased   bool      // a worker of this node was reserved, and holds the lease
+	Since    time.Time // where Leased: by the node's own clock, before the message was sent that took the lease
+	Stop     bool      // whoever works on it should stop; only Ref is set
+	Receipt  *Receipt  // the answer, where it has ended
 }
 
 // Asked decodes the request.

@@ -23,7 +23,7 @@ type Message struct {
 	Tenant   string // "" is "default"
 	Consumer string // who consumes it, 1 to 249 bytes
 	ID       string // the sender's id, 1 to 255 bytes; the same whenever he sends it again
-	Type     string // what the sender calls it; may be empty
+	Type     string // what the sender calls it; "" is the member "type" of the body, where it has one
 	Body     []byte // as it was sent, up to 1 MiB
 	Delivery int    // which delivery this is, from 1; 0: nobody counts them
 	Earlier  bool   // there may have been deliveries that are not counted
@@ -45,6 +45,9 @@ func InboxScope(consumer string) string { return inboxScope + consumer }
 func (m Message) WithDefaults() Message {
 	if m.Tenant == "" {
 		m.Tenant = DefaultTenant
+	}
+	if m.Type == "" {
+		m.Type = typeOf(m.Body)
 	}
 	return m
 }

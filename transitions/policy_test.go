@@ -138,6 +138,8 @@ func TestAfterAnAttempt(t *testing.T) {
 		{"cancelled at a final error", "", first, transitions.Try{Err: broken, Final: true, Cause: bob}, "cancelled after 1"},
 		{"cancelled at a final error after a failure", "", transitions.InFlight{Attempt: 2, Failures: 1}, transitions.Try{Err: broken, Final: true, Cause: bob}, "cancelled after 2, unknown"},
 		{"the node stops", "", last, transitions.Try{Err: context.Canceled, Cause: transitions.ErrStopping}, "pending in 0s..0s, unsure"},
+		{"the lease has run out", "", last, transitions.Try{Err: context.Canceled, Cause: transitions.ErrLapsed}, "pending in 0s..0s, unsure"},
+		{"a final error when the lease has run out", "", first, transitions.Try{Err: broken, Final: true, Cause: transitions.ErrLapsed}, "failed after 1"},
 		{"the lease is lost", "", last, transitions.Try{Err: broken, Cause: transitions.ErrLost}, "nothing"},
 		{"a panic", "", first, panicked, "failed_retryable in 0s..1s, counted"},
 		{"checked in vain", "check", transitions.InFlight{Attempt: 4, Failures: 3}, notDone, "abandoned after 3, unknown"},
@@ -150,6 +152,7 @@ func TestAfterAnAttempt(t *testing.T) {
 		{"asks: a timeout", "asks", first, transitions.Try{Err: broken, Cause: transitions.ErrTimeout}, "failed_retryable unknown_outcome, counted"},
 		{"asks: a panic", "asks", first, panicked, "failed_retryable unknown_outcome, counted"},
 		{"asks: the node stops", "asks", first, transitions.Try{Err: context.Canceled, Cause: transitions.ErrStopping}, "failed_retryable unknown_outcome, counted"},
+		{"asks: the lease has run out", "asks", first, transitions.Try{Err: context.Canceled, Cause: transitions.ErrLapsed}, "failed_retryable unknown_outcome, counted"},
 		{"asks: cancelled", "asks", first, transitions.Try{Err: context.Canceled, Cause: bob}, "cancelled after 1, unknown"},
 		{"asks, but can be checked: a timeout", "both", first, transitions.Try{Err: broken, Cause: transitions.ErrTimeout}, "failed_retryable in 0s..1s, counted"},
 		{"asks, but can be checked: an error", "both", first, transitions.Try{Err: io.EOF}, "failed_retryable in 0s..1s, counted"},
@@ -161,6 +164,7 @@ func TestAfterAnAttempt(t *testing.T) {
 		{"undo: the last error", "", lastUndo, transitions.Try{Err: broken}, "failed_retryable undo_failed, counted"},
 		{"undo: a final error", "", undo, transitions.Try{Err: broken, Final: true}, "failed_retryable undo_failed, counted"},
 		{"undo: the node stops", "", lastUndo, transitions.Try{Err: broken, Cause: transitions.ErrStopping}, "pending in 0s..0s"},
+		{"undo: the lease has run out", "", lastUndo, transitions.Try{Err: broken, Cause: transitions.ErrLapsed}, "pending in 0s..0s"},
 		{"undo: the lease is lost", "", lastUndo, transitions.Try{Err: broken, Cause: transitions.ErrLost}, "nothing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -20,8 +20,8 @@ out and a traffic fine, over HTTP and WebSocket, with each exchange printed and
 checked, then a log of traffic fines replayed. A second node is started, and
 killed at work. Then the service stays up to be explored.
 
-The tables are made anew at each start: in the database pawl_demo of the private
-PostgreSQL, or in the schema pawl_demo of the database that was named.`,
+The tables are made anew at each start: on a private PostgreSQL of the demo's own,
+or in the schema pawl_demo of the database that was named.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config.Database = pawl.ConfigOf(c).Database

@@ -44,13 +44,13 @@ func (p *Pipeline) react(err error) reaction {
 	if err == nil {
 		return fine
 	}
+	_, ours := errors.AsType[*workflow.Error](err) // whatever its cause is
+	_, value := errors.AsType[*rows.ValueError](err)
+	if ours || value {
+		return poison
+	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
-		_, ours := errors.AsType[*workflow.Error](err)
-		_, value := errors.AsType[*rows.ValueError](err)
-		if ours || value {
-			return poison
-		}
 		return lost
 	}
 	switch {

@@ -115,6 +115,7 @@ func (g *group) reserve() {
 	if g.flights == nil {
 		return
 	}
+	g.leased = time.Now()
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			if o.working() && !o.stopped {
@@ -191,7 +192,7 @@ func (g *group) land(list []transitions.Landed, t *part, o *op) []transitions.La
 		l.Phase, l.RunAt, l.Request, l.Attempt = d.Flight.Phase, d.Flight.RunAt, d.Flight.Request, attemptOf(o)
 		if o.leased {
 			l.Status, l.Attempt, l.RunAt, l.CreatedAt = transitions.Processing, l.Attempt+1, time.Time{}, g.now
-			l.Definition, l.Data = d.After.Definition, d.After.Data
+			l.Definition, l.Data, l.Since = d.After.Definition, d.After.Data, g.leased
 		}
 		list = append(list, l)
 	case o.p.Resumed != nil:
@@ -205,8 +206,12 @@ func (g *group) land(list []transitions.Landed, t *part, o *op) []transitions.La
 		if target.Flight != nil {
 			l.Phase, l.RunAt = target.Flight.Phase, target.Flight.RunAt
 		} else {
+			var position int64 // of the version that it made, as a replay finds it: the operation's own is not its
+			if target.Version == d.Entry.Version {
+				position = o.receipt.Position
+			}
 			l.Receipt = &transitions.Receipt{Status: target.Code, Instance: o.p.Instance, Version: target.Version,
-				Position: o.receipt.Position, Body: transitions.WithPosition(target.Body, o.receipt.Position)}
+				Position: position, Body: transitions.WithPosition(target.Body, position)}
 		}
 		list = append(list, l)
 	}

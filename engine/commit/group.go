@@ -26,8 +26,17 @@ type group struct {
 	lease      time.Duration
 	now        time.Time
 	ops        []*op
-	parts      []*part // by tenant, in order
-	blind      bool    // the keys were not looked up
+	parts      []*part   // by tenant, in order
+	blind      bool      // the keys were not looked up
+	leased     time.Time // when workers were reserved: leases last from then, or a little later
+	broken     map[before]error
+}
+
+// before names what comes before a command: its caller's earlier ones of the same
+// route.
+type before struct {
+	batch *batch
+	route uint64
 }
 
 // part is what a group has of one tenant.
@@ -153,12 +162,27 @@ func (g *group) decide() (held []*op) {
 			continue
 		}
 		kept = append(kept, o)
-		g.decideOne(t, o)
+		if o.err = g.broken[before{o.batch, o.route}]; o.err == nil {
+			g.decideOne(t, o)
+			g.breakOff(o)
+		}
 	}
 	if len(held) > 0 {
 		g.ops = kept
 	}
 	return held
+}
+
+// breakOff makes the caller's later commands of the route fail, if this one has
+// failed for now.
+func (g *group) breakOff(o *op) {
+	if !o.failedForNow() {
+		return
+	}
+	if g.broken == nil {
+		g.broken = map[before]error{}
+	}
+	g.broken[before{o.batch, o.route}] = Behind(o.p.Key, o.err)
 }
 
 func (g *group) decideOne(t *part, o *op) {

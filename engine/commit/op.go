@@ -47,15 +47,18 @@ type batch struct {
 }
 
 // breakOff notes that a command of the route failed for now. The caller's later
-// ones of that route must not be done without it: they fail alike, so that what
-// was done is a beginning of what was asked, and asking again is safe.
+// ones of that route must not be done without it: they fail with err, which has
+// the code of the first, so that what was done is a beginning of what was asked,
+// and asking again is safe.
 func (b *batch) breakOff(route uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.routes == nil {
 		b.routes = map[uint64]error{}
 	}
-	b.routes[route] = err
+	if b.routes[route] == nil {
+		b.routes[route] = err
+	}
 	b.broken.Store(true)
 }
 
@@ -88,6 +91,25 @@ func (o *op) settle(receipt transitions.Receipt, err error) {
 	o.receipt, o.err = receipt, err
 	o.settled.Store(true)
 	o.batch.release()
+}
+
+// failedForNow reports whether the command was not done, and may be later.
+func (o *op) failedForNow() bool { return o.err != nil && workflow.CodeOf(o.err).Info().Retry }
+
+// Behind is the error of a caller's later commands on an instance, where the one
+// with the key has failed for now.
+func Behind(key string, err error) error {
+	return workflow.Errorf(workflow.CodeOf(err),
+		"nothing was done: the command with key %q, which comes before it on the same instance, failed for now", key)
+}
+
+// answer settles a command with what is known of it. Where it has failed for now
+// the caller's later ones of the route fail too.
+func (o *op) answer() {
+	if o.failedForNow() {
+		o.batch.breakOff(o.route, Behind(o.p.Key, o.err))
+	}
+	o.settle(o.receipt, o.err)
 }
 
 // reset forgets an earlier run.

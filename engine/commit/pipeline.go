@@ -170,12 +170,10 @@ func (t *Ticket) SubmitMany(ctx context.Context, cs []*transitions.Prepared) {
 	for i, ops := range byCommitter {
 		taken, closed := t.p.committers[i].queue.pushAll(ctx, ops)
 		for _, o := range ops[taken:] {
-			err := errStopping()
-			if !closed {
-				err = workflow.Errorf(workflow.TimedOut, "there was no room in time; nothing was done")
+			if o.err = errStopping(); !closed {
+				o.err = workflow.Errorf(workflow.TimedOut, "there was no room in time; nothing was done")
 			}
-			o.batch.breakOff(o.route, err)
-			o.settle(transitions.Receipt{}, err)
+			o.answer()
 		}
 	}
 }
@@ -231,7 +229,7 @@ func (p *Pipeline) finish(g *group) {
 		}
 	}
 	for _, o := range g.ops {
-		o.settle(o.receipt, o.err)
+		o.answer()
 	}
 	for _, t := range g.parts {
 		if t.head > 0 {
@@ -256,12 +254,9 @@ func (p *Pipeline) unbroken(ops []*op) []*op {
 // fail answers commands that could not be committed.
 func (p *Pipeline) fail(ops []*op, err error, r reaction) {
 	for _, o := range ops {
-		o.err = answerTo(err, r)
+		o.receipt, o.err = transitions.Receipt{}, answerTo(err, r)
 		p.logFailure(o)
-		if r != poison {
-			o.batch.breakOff(o.route, o.err)
-		}
-		o.settle(transitions.Receipt{}, o.err)
+		o.answer()
 	}
 }
 

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // runner runs groups on a connection of its own. It is for one goroutine.
@@ -19,11 +21,13 @@ type runner struct {
 	name        string
 	lockTimeout time.Duration  // how long one of its statements waits for a lock
 	local       rows.Statement // its settings, for one transaction
+	identity    [][]byte       // the session's user and role, as the connection began
 
 	pg      *pgx.Conn
 	conn    *rows.Conn
 	unwatch func() bool
 	open    bool // a transaction that wrote nothing is still open
+	stained bool // the user's SQL has run, and may have left something in the session
 	caution int  // how many groups to go on looking up keys before they are decided
 	peeks   bool // the newest of those was answered before, all of it
 }
@@ -34,13 +38,17 @@ const cautious = 32
 // maxTries bounds how often one group runs because others win.
 const maxTries = 20
 
+// maxLostInHook bounds how often a command runs whose own SQL ends the connection.
+const maxLostInHook = 3
+
 // run commits the ops, and runs them again for as long as that makes sense.
 // Commands whose instance somebody else holds come back as held, unsettled. A
 // reaction other than fine comes with the error, and then nothing is settled.
 // aside says that it is for the side lane, waiting that it may stand in line for
 // an instance.
 func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held []*op, reaction reaction, err error) {
-	begun := time.Now()
+	begun, missed := time.Now(), false
+	lostInHook := 0
 	for try := 0; ; try++ {
 		if err = r.connect(ctx, begun); err != nil {
 			return nil, lost, err
@@ -53,7 +61,13 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 		}
 		reaction = r.p.react(err)
 		if reaction == unmade {
-			reaction, err = r.makePartition(ctx, g.now, err)
+			if missed { // it is there, and this session has not heard of it; see TestASessionThatDoesNotHearOfAPartitionIsReplaced
+				r.drop()
+				reaction = again
+			} else {
+				reaction, err = r.makePartition(ctx, g.now, err)
+				missed = reaction == again
+			}
 		}
 		switch reaction {
 		case fine:
@@ -63,10 +77,18 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 		case lost:
 			r.drop()
 			r.p.stats.lost.Add(1)
+			if _, ok := errors.AsType[*hookLostError](err); ok {
+				lostInHook++
+			}
+			if lostInHook >= maxLostInHook {
+				return nil, lost, &workflow.Error{Code: workflow.Unavailable, Cause: err,
+					Message: "the connection to the database ended each time the transition's own SQL ran; nothing was done"}
+			}
 			if time.Since(begun) > r.p.config.Outage || !pause.For(ctx, backoff(try)) {
 				return nil, lost, err
 			}
 		case again:
+			r.end()
 			r.p.stats.again.Add(1)
 			if try >= maxTries || try > 1 && !pause.For(ctx, backoff(try)) {
 				return nil, again, err
@@ -75,6 +97,7 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 			if r.pg.IsClosed() {
 				r.drop()
 			}
+			r.end()
 			return nil, reaction, err
 		}
 	}
@@ -130,11 +153,13 @@ func (r *runner) one(g *group) (held []*op, err error) {
 	if err := r.conn.Send(context.Background()); err != nil {
 		return nil, err
 	}
+	inst := t.slots[o.p.Instance].inst
+	tied := inst != nil && inst.Links.InFlight != nil
 	g.decideOne(t, o)
 	switch {
 	case len(t.stored) == 0:
 		return nil, nil
-	case !o.plain():
+	case !o.plain() || tied: // retention may change the tie, and leaves the version as it is
 		*g = *r.p.newGroup(g.ops)
 		return r.many(g, loading{})
 	}
@@ -297,14 +322,21 @@ func (r *runner) rollback(cause error) error {
 	return cause
 }
 
-// end ends a transaction that wrote nothing, after its commands were answered.
+// end ends a transaction that wrote nothing, and undoes what the user's SQL has
+// made of the session, after the commands were answered.
 func (r *runner) end() {
-	if !r.open {
-		return
+	if r.open {
+		r.open = false
+		if err := r.rollback(nil); err != nil {
+			r.drop()
+		}
 	}
-	r.open = false
-	if err := r.rollback(nil); err != nil {
-		r.drop()
+	if r.stained && r.pg != nil {
+		r.stained = false
+		if err := r.restore(); err != nil {
+			r.p.log.Warn("cannot restore the session after a transition's own SQL", "runner", r.name, "error", err)
+			r.drop()
+		}
 	}
 }
 
@@ -323,53 +355,6 @@ func (r *runner) connect(ctx context.Context, since time.Time) error {
 	}
 	return nil
 }
-
-func (r *runner) dial(work context.Context) error {
-	ctx, cancel := context.WithTimeout(work, 10*time.Second)
-	defer cancel()
-	pg, err := r.p.config.Connect(ctx, "pawl "+r.name)
-	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	if !r.p.config.Pooled {
-		_, err = pg.Exec(ctx, r.settings(false))
-	}
-	if err == nil {
-		err = r.p.readClock(ctx, pg)
-	}
-	if err != nil {
-		closeConn(pg)
-		return fmt.Errorf("prepare connection: %w", err)
-	}
-	kind := rows.NewConn
-	if r.p.config.Pooled {
-		kind = rows.NewUnnamedConn
-	}
-	r.pg, r.conn, r.open = pg, kind(pg.PgConn()), false
-	// Giving up must end a message that is under way.
-	socket := pg.PgConn().Conn()
-	r.unwatch = context.AfterFunc(work, func() { _ = socket.Close() })
-	return nil
-}
-
-// settings are what the pipeline needs of its connections, whatever the role's
-// defaults are. Its statements may only probe indexes, also when the statistics
-// of a table that was just filled or emptied lie. A node that stops in the
-// middle of a transaction must not hold its locks for long. What is answered is
-// durable. They are the session's, or one transaction's: behind a pooler a
-// session is everybody's, and a hook must not be bound to them.
-func (r *runner) settings(local bool) string {
-	return fmt.Sprintf(`SELECT set_config(name, value, %t) FROM (VALUES ('lock_timeout', '%d'), ('statement_timeout', '0'),
-	('idle_in_transaction_session_timeout', '%d'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'),
-	('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('default_transaction_isolation', 'read committed'),
-	('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END)
-	) AS s (name, value)`, local, r.lockTimeout.Milliseconds(), r.p.config.HookTimeout.Milliseconds())
-}
-
-// roleSettings give the user's own SQL the settings that it would have without
-// us, but for the timeout of the hook, which is the context's.
-const roleSettings = `SET LOCAL lock_timeout TO DEFAULT; SET LOCAL statement_timeout TO DEFAULT; SET LOCAL plan_cache_mode TO DEFAULT;
-	SET LOCAL jit TO DEFAULT; SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_hashjoin TO DEFAULT; SET LOCAL enable_mergejoin TO DEFAULT`
 
 // drop closes the connection, if it is not closed already.
 func (r *runner) drop() {

@@ -29,14 +29,21 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	held, err = r.p.inTx(ctx, tx, r.conn, g, whose{waiting: waiting, settings: &r.local})
+	r.stained = true
+	held, err = r.p.inTx(ctx, tx, r.conn, g, whose{waiting: waiting, settings: &r.local, identity: r.identity})
 	if err == nil && len(held) == 0 {
 		if err = tx.Commit(ctx); err == nil {
 			return nil, nil
 		}
+		if !r.pg.IsClosed() { // what the user's SQL has put off to the commit
+			err = hookFailure(ctx, r.pg, g.ops[0], err)
+		}
 		err = fmt.Errorf("commit: %w", err)
 	}
 	rollbackTx(ctx, tx)
+	if r.p.react(err) == lost && !r.pg.IsClosed() { // it may look like it, after SQL that is not ours
+		err = hookFailure(ctx, r.pg, g.ops[0], err)
+	}
 	return held, err
 }
 
@@ -109,6 +116,7 @@ func unusable(err error) error {
 type whose struct {
 	waiting  bool            // wait for the instance, instead of returning the command as held
 	settings *rows.Statement // ours, which a hook must not be bound to; nil: it is the caller's own, whose settings and end are not ours
+	identity [][]byte        // the session's user and role, which a hook may change; nil as settings
 }
 
 // set queues our settings for what follows.
@@ -141,10 +149,11 @@ func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *grou
 	if err := g.fill(); err != nil {
 		return nil, err
 	}
-	w.set(conn)
 	if w.settings == nil {
 		queueProvisional(conn, p.stmts, g)
 	} else {
+		conn.Queue(&identify, w.identity, nil)
+		w.set(conn)
 		queueWrites(conn, p.stmts, g)
 	}
 	return nil, conn.Send(ctx)
@@ -177,7 +186,7 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w whose) er
 				Cause: fmt.Errorf("the SQL of %s.%s ended a transaction that is not its own", o.p.Workflow, o.p.Transition)}
 		}
 		if err != nil {
-			return fmt.Errorf("release savepoint: %w", err)
+			return hookFailure(ctx, tx.Conn(), o, fmt.Errorf("release savepoint: %w", err))
 		}
 		return nil
 	}
@@ -195,8 +204,7 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w whose) er
 }
 
 // call runs the hook. What goes wrong in the user's code is an error of this
-// command alone; only errors of the database keep their SQLSTATE, and with it
-// their chance to run again.
+// command alone.
 func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -207,20 +215,39 @@ func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
 	if err = hook.RunTx(ctx, tx, o.p, &o.decision); err == nil {
 		return nil
 	}
+	return hookFailure(ctx, tx.Conn(), o, err)
+}
+
+// hookLostError is the end of a connection while it ran the user's SQL.
+type hookLostError struct{ err error }
+
+func (e *hookLostError) Error() string {
+	return "the connection ended in the transition's own SQL: " + e.err.Error()
+}
+
+// hookFailure says what an error of the user's SQL means. Its SQLSTATE may be that
+// of another server, or of a timeout or a lock of its own: only a serialization
+// failure and a deadlock run the command again, and only a connection that is
+// closed, or led to a standby, is given up.
+func hookFailure(ctx context.Context, pg *pgx.Conn, o *op, err error) error {
 	if _, ok := errors.AsType[*workflow.Error](err); ok {
 		return err
 	}
-	if _, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return err
-	}
+	failed, _ := errors.AsType[*pgconn.PgError](err)
+	where := fmt.Errorf("SQL of %s.%s: %w", o.p.Workflow, o.p.Transition, err)
 	switch {
 	case ctx.Err() != nil:
-		return &workflow.Error{Code: workflow.TimedOut, Message: "the transition's own SQL took too long; nothing was done", Cause: err}
-	case tx.Conn().IsClosed():
+		return &workflow.Error{Code: workflow.TimedOut, Message: "the transition's own SQL took too long; nothing was done", Cause: where}
+	case pg.IsClosed() || failed != nil && failed.Code == "25006" && pg.PgConn().ParameterStatus("in_hot_standby") == "on":
+		return &hookLostError{where}
+	case failed != nil && (failed.Code == "40001" || failed.Code == "40P01"):
 		return err
+	case failed != nil && failed.Code == "57014":
+		return &workflow.Error{Code: workflow.TimedOut, Message: "the transition's own SQL was cancelled, or ran into a timeout; nothing was done", Cause: where}
+	case failed != nil && failed.Code == "55P03":
+		return &workflow.Error{Code: workflow.Locked, Message: "the transition's own SQL could not have a lock; nothing was done", Cause: where}
 	}
-	return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
-		Cause: fmt.Errorf("SQL of %s.%s: %w", o.p.Workflow, o.p.Transition, err)}
+	return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed", Cause: where}
 }
 
 // unstep replaces an accepted decision by a refusal, in a group of one.

@@ -16,7 +16,9 @@ type flight struct {
 	quit context.CancelFunc      // ends also the wait for the commit of its outcome
 
 	// Guarded by Runner.mu:
-	kept      time.Time // when its lease was prolonged last, or a little earlier
+	kept      time.Time // when its lease was prolonged last, or a little earlier; by this node's clock, from before the message
+	begin     func()    // begins the work, under Runner.mu, once the lease is known to be held; nil: it has begun
+	expiry    *time.Timer
 	deadline  time.Time // after it the lease is left to run out; zero: it is not known yet
 	submitted bool      // the attempt is over, and its outcome is on its way to be committed
 	progress  []byte    // the newest report that is not stored
@@ -36,7 +38,7 @@ func (r *Runner) Landed(list []transitions.Landed) {
 	for i := range list {
 		switch l := &list[i]; {
 		case l.Leased:
-			r.launch(&flight{InFlight: l.InFlight, slot: activity{l.Workflow, l.Transition}, kept: time.Now()})
+			r.launch(&flight{InFlight: l.InFlight, slot: activity{l.Workflow, l.Transition}, kept: l.Since})
 		case l.Stop:
 			r.stopAttempt(l.Ref, &transitions.CancelledError{By: l.CancelledBy})
 		case l.Receipt == nil && l.Status != transitions.Processing:
@@ -73,25 +75,70 @@ func (r *Runner) expect(l *transitions.Landed) (hint bool) {
 }
 
 // launch begins to work on a command that this node has leased and has a slot
-// for. A runner that is stopping gives it back instead.
+// for. Where the commit took so long that the lease may have run out, it is
+// prolonged first, for another node may have the command. A runner that is
+// stopping gives it back instead.
 func (r *Runner) launch(f *flight) {
 	ctx, quit := context.WithCancel(context.Background())
 	attempt, stop := context.WithCancelCause(ctx)
 	f.quit, f.stop = quit, stop
+	f.begin = func() {
+		f.begin = nil
+		if f.Phase != transitions.Scheduled { // to decide one needs the lease, and finds out
+			f.expiry = time.AfterFunc(time.Until(f.kept.Add(r.config.Lease)), func() { r.expire(f) })
+		}
+		go r.run(ctx, attempt, f)
+	}
 	r.mu.Lock()
-	if before := r.held[f.Ref]; before != nil && !before.submitted {
+	before := r.held[f.Ref]
+	unbegun := before != nil && before.begin != nil
+	if before != nil && !before.submitted {
 		before.stop(transitions.ErrLost) // it did not end in time, and this is the next attempt
+		before.begin = nil
 		r.stats.lost.Add(1)
 	}
 	r.held[f.Ref] = f
 	ended := r.ended
+	switch {
+	case ended:
+		f.begin = nil
+	case time.Since(f.kept) < r.config.Lease/2:
+		f.begin()
+	default:
+		r.doubt(f)
+	}
 	r.mu.Unlock()
+	if unbegun {
+		r.finish(before)
+	}
 	if ended {
-		r.giveBack(f, transitions.Later(0).Back)
-		r.finish(f)
+		r.drop(f)
+	}
+}
+
+// drop gives back a command that was not begun.
+func (r *Runner) drop(f *flight) {
+	r.giveBack(f, transitions.Later(0).Back)
+	r.finish(f)
+}
+
+// expire ends an attempt whose lease has run out by this node's clock: it could
+// not be prolonged, and others may begin.
+func (r *Runner) expire(f *flight) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held[f.Ref] != f || f.submitted {
 		return
 	}
-	go r.run(ctx, attempt, f)
+	if left := time.Until(f.kept.Add(r.config.Lease)); left > 0 {
+		f.expiry.Reset(left)
+		return
+	}
+	if !f.keeps(time.Now()) {
+		return // its context is done already
+	}
+	f.stop(transitions.ErrLapsed)
+	r.config.Log.Warn("an attempt is told to end: its lease could not be prolonged in time", f.attrs()...)
 }
 
 // run works on a command. Should its code end the goroutine, the lease runs out
@@ -115,6 +162,9 @@ func (r *Runner) finish(f *flight) {
 	f.quit()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if f.expiry != nil {
+		f.expiry.Stop()
+	}
 	if r.held[f.Ref] == f {
 		delete(r.held, f.Ref)
 	}

@@ -159,12 +159,18 @@ func (r *Runner) Heard(commands []uint64) {
 	}
 	for ref, f := range r.held {
 		if changed[ref.Hash()] {
-			f.doubted = true
-			r.reported = append(r.reported, f)
-			r.reportAt = time.Now()
-			poke(r.chores)
+			r.doubt(f)
 		}
 	}
+}
+
+// doubt has the lease of a command prolonged now, and so finds out how it stands.
+// r.mu is held.
+func (r *Runner) doubt(f *flight) {
+	f.doubted = true
+	r.reported = append(r.reported, f)
+	r.reportAt = time.Now()
+	poke(r.chores)
 }
 
 // keeps reports whether the lease goes on: not beyond the time that the attempt
@@ -181,7 +187,10 @@ func (r *Runner) written(n *note, sent time.Time, by string) {
 	if n.back == nil {
 		n.kept = sent
 		r.stats.heartbeats.Add(1)
-		if by != "" && n.Phase == transitions.Working {
+		if n.begin != nil {
+			n.CancelledBy = by
+			n.begin()
+		} else if by != "" && n.Phase == transitions.Working {
 			n.stop(&transitions.CancelledError{By: by})
 		}
 		return

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
@@ -53,7 +56,7 @@ func TestAHeartbeatProlongsALeaseAndCountsTheRevision(t *testing.T) {
 	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
-	n := startNode(t, pool, w, lease(900*time.Millisecond), workers(1)) // it has nobody to take over from itself
+	n := startNode(t, pool, w, lease(3*time.Second), workers(1)) // it has nobody to take over from itself
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", g.begun)
 	first := read(t, pool, ref)
@@ -74,7 +77,7 @@ func TestAHeartbeatWaitsForNoLockAndDoesNotThinkTheLeaseLost(t *testing.T) {
 	pool := pgtest.Pool(t)
 	g := newGated()
 	w := job(t, g.work)
-	n := startNode(t, pool, w, lease(3*time.Second), workers(2)) // it has nobody to take over from itself
+	n := startNode(t, pool, w, lease(6*time.Second), workers(2)) // it has nobody to take over from itself
 	locked, free := n.accept(t, w, "a"), n.accept(t, w, "b")
 	await.Receive(t, "one runs", g.begun)
 	await.Receive(t, "both run", g.begun)
@@ -181,6 +184,115 @@ func TestAZombieGivesNothingBack(t *testing.T) {
 	}
 	g.tell <- ""
 	becomes(t, pool, ref, "the other ends it", func(r row) bool { return r.Status == transitions.Succeeded })
+}
+
+// Whatever keeps it from being prolonged: the attempt ends when others may begin,
+// also while the keeper waits for the database.
+func TestAWorkerThatCannotProlongItsLeaseIsToldWhenItIsOver(t *testing.T) {
+	t.Parallel()
+	for name, prevent := range map[string]func(t *testing.T, n *node, ref transitions.Ref) (end func()){
+		"its row is locked": func(t *testing.T, n *node, ref transitions.Ref) func() { return lock(t, n.pool, ref) },
+		"no connection is free": func(t *testing.T, n *node, _ transitions.Ref) func() {
+			var conns []*pgxpool.Conn
+			for range n.pool.Config().MaxConns {
+				c, err := n.pool.Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				conns = append(conns, c)
+			}
+			return sync.OnceFunc(func() {
+				for _, c := range conns {
+					c.Release()
+				}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := pgtest.Pool(t)
+			g := newGated()
+			w := job(t, g.work)
+			n := startNode(t, pool, w, lease(2*time.Second), seldom)
+			ref := n.accept(t, w, "a")
+			await.Receive(t, "it runs", g.begun)
+			end := prevent(t, n, ref)
+			defer end()
+			if cause := await.Receive(t, "its context is done", g.cause); cause != transitions.ErrLapsed {
+				t.Errorf("its context is done: %v", cause)
+			}
+			end()
+			g.tell <- ""
+			becomes(t, pool, ref, "it is given back, and done", func(r row) bool { return r.Status == transitions.Succeeded && r.Attempt == 2 })
+		})
+	}
+}
+
+// The database may stop a commit for longer than a lease: another node may have
+// the command when the commit is known.
+func TestACommandWhoseCommitOutlastedItsLeaseIsBegunOnlyByWhoHoldsIt(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		meanwhile string
+		runs      int
+	}{
+		"nobody has it":       {"", 1},
+		"another node has it": {`UPDATE pawl.command SET claimed_by = 'other', attempt = attempt + 1, locked_until = now() + interval '1 hour'`, 0},
+		"it has ended":        {`DELETE FROM pawl.command`, 0},
+		"it was cancelled":    {`UPDATE pawl.command SET cancelled_by = 'bob'`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := pgtest.Pool(t)
+			g := newGated()
+			g.tell <- ""
+			w := job(t, g.work)
+			n := startAfterLook(t, pool, w, seldom)
+			if !n.Reserve(w, w.Named("run")[0]) {
+				t.Fatal("no worker is free")
+			}
+			r := due("a", leased(n.name, -time.Second))
+			insert(t, pool, r)
+			if tt.meanwhile != "" {
+				exec(t, pool, tt.meanwhile)
+			}
+			l := r.landed(w)
+			l.Since = time.Now().Add(-n.config.Lease - time.Second)
+			n.Landed([]transitions.Landed{l})
+			n.atRest(t)
+			if len(g.begun) != tt.runs {
+				t.Errorf("it was begun %d times", len(g.begun))
+			}
+			if name == "it was cancelled" {
+				if f := n.failure(t); f.Kind != workflow.FailureCancelled || f.Unknown {
+					t.Errorf("it failed with %+v", f)
+				}
+			}
+		})
+	}
+}
+
+// It waits to hear whether it holds the command.
+func TestANodeThatStopsGivesBackWhatItHasNotBegun(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	w := job(t, atOnce)
+	n := startAfterLook(t, pool, w, seldom)
+	if !n.Reserve(w, w.Named("run")[0]) {
+		t.Fatal("no worker is free")
+	}
+	r := due("a", leased(n.name, time.Minute))
+	insert(t, pool, r)
+	unlock := lock(t, pool, r.ref())
+	l := r.landed(w)
+	l.Since = time.Now().Add(-n.config.Lease)
+	n.Landed([]transitions.Landed{l})
+	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count("SELECT 1 FROM pawl.command x") > 0 })
+	unlock()
+	n.Stop(t.Context())
+	if got := read(t, pool, r.ref()); got.Status != transitions.Pending || got.Failures != 0 || len(n.ended()) != 0 {
+		t.Errorf("it is %+v", got.Record)
+	}
 }
 
 func TestAFunctionThatIgnoresItsContextLosesItsLease(t *testing.T) {

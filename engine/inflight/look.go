@@ -133,8 +133,10 @@ func (r *Runner) pause(most time.Duration) time.Duration {
 func (r *Runner) look(ctx context.Context, q question) error {
 	found, err := r.find(ctx, q)
 	if err != nil {
+		r.contact.failed = true
 		return err
 	}
+	found = r.contact.ripe(found, q.tick)
 	var works, dues int
 	for _, c := range found {
 		switch {
@@ -210,7 +212,12 @@ func (r *Runner) find(ctx context.Context, q question) ([]candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.config.Polled(theirs, sent, time.Now())
+	received := time.Now()
+	r.config.Polled(theirs, sent, received)
+	if gap, again := r.contact.made(theirs, sent, received); again {
+		r.config.Log.Info("the database was out of sight, or its clock has jumped: leases that ran out meanwhile are left to their holders for a while",
+			"gap", gap, "for", r.contact.wait)
+	}
 	r.config.Paused(paused, sent)
 	r.mu.Lock()
 	defer r.mu.Unlock()

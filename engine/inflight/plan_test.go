@@ -110,8 +110,8 @@ func check(t *testing.T, p pgtest.Step) {
 				t.Errorf("%s of %s does not bind %s: %s", p.Type, p.Index, column, p.Cond)
 			}
 		}
-		if p.Rows > 3*dueBatch {
-			t.Errorf("it reads %d rows of %s", p.Rows, p.Index)
+		if p.Rows > float64(3*dueBatch) {
+			t.Errorf("it reads %.0f rows of %s", p.Rows, p.Index)
 		}
 	}
 }

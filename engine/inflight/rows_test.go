@@ -122,7 +122,7 @@ func (n *node) accept(t testing.TB, w *workflow.Workflow, key string) transition
 func (r row) landed(w *workflow.Workflow) transitions.Landed {
 	f := r.Flight(r.Tenant)
 	f.Definition, f.Data = w.Version, []byte(`{"text":"data"}`)
-	return transitions.Landed{InFlight: *f, Status: r.Status, Leased: true}
+	return transitions.Landed{InFlight: *f, Status: r.Status, Leased: true, Since: time.Now()}
 }
 
 func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {

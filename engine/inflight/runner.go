@@ -62,6 +62,7 @@ type Runner struct {
 	idle     chan struct{} // closed when nobody works any more, after that
 	drain    sync.Once
 	grace    time.Duration // stopGrace; tests have more patience
+	contact  contact       // of the looker
 	lockWait time.Duration // of a cancel; likewise
 	drained  chan struct{} // closed when the keeper should write what is left, and end
 
@@ -83,7 +84,8 @@ type Runner struct {
 func New(c Config) *Runner {
 	return &Runner{config: c, sql: newStatements(c.In), woken: make(chan struct{}, 1), chores: make(chan struct{}, 1),
 		grace: stopGrace, lockWait: lockWait, stopping: make(chan struct{}), idle: make(chan struct{}), drained: make(chan struct{}), held: map[transitions.Ref]*flight{},
-		slots: slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
+		contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease},
+		slots:   slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
 }
 
 // Start begins to look for work.
@@ -117,7 +119,11 @@ func (r *Runner) Stop(ctx context.Context) {
 		close(r.stopping)
 		r.checkIdle()
 	}
+	unbegun := r.unbegun()
 	r.mu.Unlock()
+	for _, f := range unbegun {
+		r.drop(f)
+	}
 
 	select {
 	case <-r.idle:
@@ -174,6 +180,17 @@ func (r *Runner) checkIdle() {
 	default:
 		close(r.idle)
 	}
+}
+
+// unbegun takes the commands that wait to be begun. r.mu is held.
+func (r *Runner) unbegun() (list []*flight) {
+	for _, f := range r.held {
+		if f.begin != nil {
+			f.begin = nil
+			list = append(list, f)
+		}
+	}
+	return list
 }
 
 func (r *Runner) flights() []*flight {

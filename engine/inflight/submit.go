@@ -109,15 +109,19 @@ func (r *Runner) missed(f *flight) {
 // the command. That a timer is disarmed while it fires is nothing unusual.
 func (r *Runner) lost(f *flight) {
 	r.mu.Lock()
-	held := r.held[f.Ref] == f
+	held, unbegun := r.held[f.Ref] == f, f.begin != nil
 	if held {
 		delete(r.held, f.Ref)
+		f.begin = nil
 	}
 	r.mu.Unlock()
 	if !held {
 		return
 	}
 	f.stop(transitions.ErrLost)
+	if unbegun {
+		r.finish(f)
+	}
 	r.stats.lost.Add(1)
 	tell := r.config.Log.Warn
 	if f.Phase == transitions.Scheduled {

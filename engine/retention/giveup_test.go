@@ -28,7 +28,7 @@ func TestALookForUnknownWorkReadsABatch(t *testing.T) {
 		for _, s := range pgtest.Explain(t, pool, "ANALYZE, ", giveUpSQL, now, (24 * time.Hour).Microseconds(), []string{}, time.Time{}, 500, "{}", "pawl:late:") {
 			looked = looked || s.Type == "Index Scan" && s.Index == "command_due"
 			if s.Relation == "command" && s.Rows > 501 { // one more tells that there are no ties
-				t.Errorf("after %s: it reads %d rows: %+v", first, s.Rows, s)
+				t.Errorf("after %s: it reads %.0f rows: %+v", first, s.Rows, s)
 			}
 		}
 		if !looked {

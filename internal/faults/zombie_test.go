@@ -38,7 +38,7 @@ func TestAFrozenWorkerThatWakesAfterItsLeaseCompletesNothing(t *testing.T) {
 	}
 	stopped := time.Now()
 	close(freeze)
-	other := s.engine(func(c *engine.Config) { c.InFlight.Lease = patience })
+	other := s.engine(func(c *engine.Config) { c.InFlight.Lease = 10 * time.Second })
 	done, err := other.Await(bounded(t), "", pay(0).Scope, "pay")
 	if err != nil || done.Refused() {
 		t.Fatalf("the other node: %+v, %v", done, err)

@@ -13,7 +13,11 @@ import (
 	"time"
 )
 
-// apt installs PostgreSQL from the packages of Debian, Ubuntu and their relatives, which needs root.
+// EnvInstall names the environment variable that allows to install PostgreSQL from the system's packages when there is
+// none, by not being empty. Without it nobody's program changes the machine: the binaries are downloaded.
+const EnvInstall = "PAWL_PG_INSTALL"
+
+// apt installs PostgreSQL from the packages of Debian, Ubuntu and their relatives, which needs root, and to be asked for.
 type apt struct {
 	clusterConfig string // the folder whose *.conf files pg_createcluster reads
 }
@@ -22,7 +26,7 @@ var systemPackages = apt{clusterConfig: "/etc/postgresql-common/createcluster.d"
 
 func (apt) usable() bool {
 	_, err := exec.LookPath("apt-get")
-	return err == nil && os.Geteuid() == 0
+	return err == nil && os.Geteuid() == 0 && os.Getenv(EnvInstall) != ""
 }
 
 func (a apt) fetch(ctx context.Context, log logger) (err error) {

@@ -11,10 +11,21 @@ import (
 	"syscall"
 )
 
-// UserDir names a folder among Pawl's own folders of this user, and creates those above it where that takes no rights:
-// /var/lib/pawl/name for root (whose home nobody else may enter, the server's account neither), pawl/name in the user's
-// cache folder for others, or in a folder for temporary files when there is no home to write to.
+// EnvHome names the environment variable that holds the folder of Pawl's own folders: those of the private servers, and
+// of the binaries that were downloaded.
+const EnvHome = "PAWL_HOME"
+
+// UserDir names a folder among Pawl's own folders: in the one that PAWL_HOME names, or else, creating those above it where
+// that takes no rights, /var/lib/pawl/name for root (whose home nobody else may enter, the server's account neither),
+// pawl/name in the user's cache folder for others, or in a folder for temporary files when there is no home to write to.
 func UserDir(name string) (string, error) {
+	if home := os.Getenv(EnvHome); home != "" {
+		abs, err := filepath.Abs(home)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", EnvHome, err)
+		}
+		return filepath.Join(abs, name), nil
+	}
 	if os.Geteuid() == 0 {
 		return filepath.Join("/var/lib/pawl", name), nil
 	}

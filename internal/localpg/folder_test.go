@@ -9,7 +9,22 @@ import (
 	"testing"
 )
 
+func TestUserDirIsInTheNamedFolder(t *testing.T) {
+	top := openFolder(t)
+	t.Setenv(EnvHome, filepath.Join(top, "pawl"))
+	s := startServer(t, Options{})
+	if want := filepath.Join(top, "pawl", "postgres"); filepath.Dir(s.home) != want {
+		t.Errorf("the private server's home is %s, want it in %s", s.home, want)
+	}
+	t.Chdir(top)
+	t.Setenv(EnvHome, "relative")
+	if dir, err := UserDir("binaries"); dir != filepath.Join(top, "relative", "binaries") || err != nil {
+		t.Errorf("got %s, %v", dir, err)
+	}
+}
+
 func TestUserDirIsAFolderOfThisUser(t *testing.T) {
+	t.Setenv(EnvHome, "")
 	dir, err := UserDir("postgres")
 	if err != nil {
 		t.Fatal(err)

@@ -68,8 +68,8 @@ type Server struct {
 	stopErr  error
 }
 
-// Start finds PostgreSQL (see Find), obtains it if there is none (from the system's packages as root on Debian and its
-// relatives, else by download), and returns a server that answers and has the database "pawl". If a server runs already
+// Start finds PostgreSQL (see Find), obtains it if there is none (by download, or, where PAWL_PG_INSTALL is set, as root on
+// Debian and its relatives from the system's packages), and returns a server that answers and has the database "pawl". If a server runs already
 // in that folder, it is used. Cancelling ctx ends the attempt and nothing afterwards. Call Stop when done.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	log := o.logger()

@@ -60,8 +60,13 @@ func TestAptReportsWhatWentWrong(t *testing.T) {
 	}
 }
 
-func TestAptIsForRootOnly(t *testing.T) {
+func TestAptIsForRootOnlyAndForWhoAsks(t *testing.T) {
 	fakeApt(t, t.TempDir(), "0")
+	t.Setenv(EnvInstall, "")
+	if systemPackages.usable() {
+		t.Error("usable though nobody has asked for it")
+	}
+	t.Setenv(EnvInstall, "1")
 	if got, want := systemPackages.usable(), os.Geteuid() == 0; got != want {
 		t.Errorf("usable with apt-get there: %v, want %v", got, want)
 	}

@@ -12,11 +12,11 @@ import (
 
 // Step is a node of a plan.
 type Step struct {
-	Type     string `json:"Node Type"`
-	Relation string `json:"Relation Name"`
-	Index    string `json:"Index Name"`
-	Cond     string `json:"Index Cond"`
-	Rows     int    `json:"Actual Rows"` // for each time that it was run, where it was run
+	Type     string  `json:"Node Type"`
+	Relation string  `json:"Relation Name"`
+	Index    string  `json:"Index Name"`
+	Cond     string  `json:"Index Cond"`
+	Rows     float64 `json:"Actual Rows"` // for each time that it was run, where it was run: on average, which PostgreSQL 18 gives with a fraction
 }
 
 // Explain returns the steps of a statement's plan, each before what it reads from. It sends the statement after "EXPLAIN

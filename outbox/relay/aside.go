@@ -1,6 +1,9 @@
 package relay
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,7 +18,7 @@ func (f *flow) setAside(l *lane) {
 	if l.out {
 		return // they can be delivered, or it is tried
 	}
-	if f.policy.exhausted != Block && (l.aside || f.aside < f.policy.lanes) {
+	if f.policy.exhausted != Block && (l.aside || f.mayPutAside(l.tenant)) {
 		for len(l.live) > 0 {
 			it := l.live[0]
 			if it.failure == "" {
@@ -31,13 +34,23 @@ func (f *flow) setAside(l *lane) {
 	}
 }
 
+// mayPutAside reports whether one more instance may be aside. Every tenant has some,
+// however many the others have.
+func (f *flow) mayPutAside(tenant string) bool {
+	most := f.policy.lanes
+	return f.aside < most || f.aside < 2*most && f.asideOf[tenant] < most/32
+}
+
 // notTried is the failure of what is behind another.
 const notTried = "not tried: an earlier event of its instance is not delivered"
 
 // relieve makes room in the window: what cannot be delivered now is put aside. Where
 // it may not be, it is let go if logs have no reader because of it, or no room is left
 // for any.
-func (f *flow) relieve(crowded bool) {
+func (f *flow) relieve(crowded bool, now time.Time) {
+	if f.circuit.searches() && f.policy.exhausted != Block {
+		f.search(now)
+	}
 	crowded = crowded || f.events >= 2*f.policy.window || f.bytes >= 2*windowBytes
 	for _, l := range f.lanes {
 		if len(l.live) > 0 && (l.aside || l.at == waiting) {
@@ -95,13 +108,13 @@ type held struct {
 	barred   bool // one of them waits for a person, and the others for it
 }
 
-// reload takes in which instances have rows of outbox_dead that come first. more
-// says that there are too many to know them all: then nothing is taken in from
-// the log until there are fewer.
-func (f *flow) reload(list []held, more bool, now time.Time) {
+// reload takes in which instances have rows of outbox_dead that come first. Of the
+// tenants that are full there are too many to know them: nothing is taken in from
+// their logs until there are fewer.
+func (f *flow) reload(list []held, full map[string]bool, now time.Time) {
 	freed := make([]*lane, 0, 16)
 	for _, l := range f.lanes {
-		if l.barred {
+		if l.barred && !full[l.tenant] {
 			l.barred = false
 			if l.at == blocked {
 				freed = append(freed, l)
@@ -121,9 +134,10 @@ func (f *flow) reload(list []held, more bool, now time.Time) {
 		l.at = nowhere
 		f.put(l, now)
 	}
-	f.closed = more
-	if more {
-		f.news.failure = "too many instances have events aside: what is new waits until there are fewer"
+	f.closed, f.full = false, full
+	if len(full) > 0 {
+		f.news.failure = fmt.Sprintf("too many instances of %d tenants have events aside, such as %q: what is new of them waits until there are fewer",
+			len(full), slices.Min(slices.Collect(maps.Keys(full))))
 	}
 }
 
@@ -132,7 +146,7 @@ func (f *flow) reload(list []held, more bool, now time.Time) {
 // And a receiver that takes nothing is tried at once, however long it wants to be
 // left alone.
 func (f *flow) reread(now time.Time) {
-	f.circuit.retry = now
+	f.circuit.retry, f.circuit.sooner = now, now
 	for _, l := range f.lanes {
 		switch {
 		case l.at == busy:
@@ -149,10 +163,13 @@ func (f *flow) reread(now time.Time) {
 func (f *flow) markAside(l *lane, aside bool) {
 	if aside != l.aside {
 		l.aside = aside
-		if aside {
-			f.aside++
-		} else {
-			f.aside--
+		n := 1
+		if !aside {
+			n = -1
+		}
+		f.aside += n
+		if f.asideOf[l.tenant] += n; f.asideOf[l.tenant] == 0 {
+			delete(f.asideOf, l.tenant)
 		}
 	}
 }

@@ -83,8 +83,11 @@ type Sink struct {
 	Timeout time.Duration
 
 	// Retry says how often and when an event is tried again. Attempts: 0 is 15.
-	// First: 0 is 500 ms. Max: 0 is 1 h. So an event is given up after about an hour.
-	// Final is not used: a sink says itself what is final.
+	// First: 0 is 500 ms. Max: 0 is 1 h. So an event is given up after about an hour. No
+	// wait is longer than half the time for which the receiver drops repetitions
+	// ([sink.Deduplicator]): with the 20 minutes of a JetStream stream, after about 25.
+	// An attempt that fails while the receiver takes nothing is not counted. Final is
+	// not used: a sink says itself what is final.
 	Retry workflow.Retry
 
 	// Exhausted says what becomes of an event that no attempt could deliver.
@@ -178,8 +181,20 @@ func (c Config) withDefaults() (Config, error) {
 func (s *Sink) policy() policy {
 	return policy{
 		exhausted: s.Exhausted, attempts: s.Retry.Attempts, batch: s.Batch, slots: s.Calls, window: s.Window, lanes: maxAside,
-		backoff: func(failures int) time.Duration { return rand.N(s.Retry.Ceiling(max(failures, 1)) + 1) },
+		backoff: func(failures int) time.Duration { return rand.N(s.ceiling(max(failures, 1)) + 1) },
 	}
+}
+
+// ceiling is the longest wait before an event is tried again. What has arrived, though
+// the sink does not know it, is tried again while its receiver still knows it.
+func (s *Sink) ceiling(failures int) time.Duration {
+	ceiling := s.Retry.Ceiling(failures)
+	if d, ok := s.To.(sink.Deduplicator); ok {
+		if window := d.DuplicateWindow(); window > 0 {
+			ceiling = min(ceiling, window/2)
+		}
+	}
+	return ceiling
 }
 
 // maxAside is how many instances of a sink may be aside, about.

@@ -21,7 +21,7 @@ type reply struct {
 	rows     map[*lane][]row
 	barred   map[*lane]bool // lanes whose other rows wait for a person
 	aside    []held
-	tooMany  bool // instances are aside; they are not all told
+	full     map[string]bool // tenants with too many instances aside to tell
 }
 
 const (
@@ -73,7 +73,7 @@ func (t *tenure) exchange(l *letter, budget time.Duration) *reply {
 	})
 	hold := t.sink.Exhausted == HoldInstance
 	if l.reload {
-		b.Queue(sql.aside, name, hold, maxAside+1, t.sink.Tenants).Query(r.readAside)
+		b.Queue(sql.aside, name, hold, t.flow.policy.lanes, t.sink.Tenants).Query(r.readAside)
 	}
 	for tenant, lanes := range lanesByTenant(l.hungry) {
 		ids := make([]string, 0, len(lanes))
@@ -89,13 +89,17 @@ func (t *tenure) exchange(l *letter, budget time.Duration) *reply {
 
 // readAside reads which instances are aside.
 func (r *reply) readAside(rows pgx.Rows) (err error) {
-	r.aside, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (h held, err error) {
-		err = row.Scan(&h.tenant, &h.instance, &h.barred)
-		return h, err
+	var h held
+	var full bool
+	r.full = map[string]bool{}
+	_, err = pgx.ForEachRow(rows, []any{&h.tenant, &h.instance, &h.barred, &full}, func() error {
+		if full {
+			r.full[h.tenant] = true
+		} else {
+			r.aside = append(r.aside, h)
+		}
+		return nil
 	})
-	if len(r.aside) > maxAside {
-		r.aside, r.tooMany = r.aside[:maxAside], true
-	}
 	return err
 }
 

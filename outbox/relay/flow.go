@@ -34,30 +34,32 @@ type flow struct {
 	policy policy
 
 	lanes    map[key]*lane
-	ready    lanes
-	hungry   lanes
+	ready    turns
+	hungry   turns
 	alarms   alarms
 	suspects []*item
 	tired    []tired // to be let go, when their tenure gets to it
 	circuit  circuit
 	news     news
 
-	seq       int64 // of the item that came last
-	lastOut   int64 // of those that were ever in a call, the last
-	items     int   // in lanes
-	out       int   // of them, in calls
-	calls     int   // under way
-	abandoned int   // of them, those that do not end
-	accepted  int64 // events that the receiver has taken
-	events    int   // in the window: after the stored cursors
-	bytes     int   // of them
-	aside     int   // lanes
-	closed    bool  // nothing is taken in: it is not known which instances are aside
-	drains    bool  // nothing new is begun
+	seq       int64           // of the item that came last
+	lastOut   int64           // of those that were ever in a call, the last
+	items     int             // in lanes
+	out       int             // of them, in calls
+	calls     int             // under way
+	abandoned int             // of them, those that do not end
+	accepted  int64           // events that the receiver has taken
+	events    int             // in the window: after the stored cursors
+	bytes     int             // of them
+	aside     int             // lanes
+	asideOf   map[string]int  // of each tenant
+	closed    bool            // nothing is taken in: it is not known which instances are aside
+	full      map[string]bool // tenants of which that is not known: they have too many
+	drains    bool            // nothing new is begun
 }
 
 func newFlow(p policy) *flow {
-	return &flow{policy: p, lanes: map[key]*lane{}, closed: true}
+	return &flow{policy: p, lanes: map[key]*lane{}, asideOf: map[string]int{}, ready: turns{at: ready}, hungry: turns{at: hungry}, closed: true}
 }
 
 // call is what is handed to the sink at once.
@@ -73,7 +75,7 @@ type call struct {
 // some, however much the others take.
 func (f *flow) room(s *stretch) (n int) {
 	switch {
-	case f.closed || f.drains:
+	case f.closed || f.full[s.tenant] || f.drains:
 	case f.events < f.policy.window && f.bytes < windowBytes:
 		n = f.policy.window - f.events
 	case f.events < 2*f.policy.window && f.bytes < 2*windowBytes:
@@ -144,7 +146,8 @@ func (f *flow) take(s *stretch, events []transitions.Logged, wanted []bool, now 
 // in it: what waits has to make room.
 func (f *flow) stalled() bool {
 	full := f.events >= f.policy.window || f.bytes >= windowBytes
-	return full && !f.circuit.open && f.calls < f.policy.slots && !f.ready.some(ready) && !f.drains
+	idle := !f.circuit.open && !f.ready.some() || f.circuit.searches()
+	return full && idle && f.calls < f.policy.slots && !f.drains
 }
 
 // lane finds or makes the lane of an instance.
@@ -220,7 +223,7 @@ func (f *flow) drain(now time.Time) {
 
 // drained reports whether nothing is left of that.
 func (f *flow) drained() bool {
-	return f.calls == f.abandoned && (f.calls == f.policy.slots || f.circuit.open || f.circuit.farewell != "" || !f.ready.some(ready))
+	return f.calls == f.abandoned && (f.calls == f.policy.slots || f.circuit.open || f.circuit.farewell != "" || !f.ready.some())
 }
 
 // drop forgets what is behind the first n of a queue.

@@ -72,7 +72,7 @@ func live(t testing.TB, seed uint64, exhausted Exhausted, steps int) (rested int
 // flowOf makes a flow that has taken in a tenant's log, and its stretch.
 func flowOf(log []transitions.Logged) (*flow, *stretch) {
 	f := newFlow(policy{attempts: 3, batch: 10, slots: 1, window: 100, lanes: 10, backoff: func(int) time.Duration { return time.Millisecond }})
-	f.reload(nil, false, time.Unix(0, 0))
+	f.reload(nil, nil, time.Unix(0, 0))
 	s := &stretch{tenant: "t"}
 	f.admit(s, log, nil, time.Unix(0, 0))
 	return f, s
@@ -149,7 +149,7 @@ func TestTheRestOfATransitionDoesNotWaitForWhatWaitsForIt(t *testing.T) {
 	f, s := flowOf(log)
 	c := f.next(time.Unix(0, 0))
 	f.settle(c, []*sink.Failure{sink.Fail(sink.Permanent, nil, "no"), sink.Fail(sink.Held, nil, "not tried")}, time.Unix(0, 0))
-	f.reload([]held{{"t", log[0].Instance, false}}, false, time.Unix(0, 0))
+	f.reload([]held{{"t", log[0].Instance, false}}, nil, time.Unix(0, 0))
 	l := f.letter()
 	if s.cursor() != 1 || len(l.parks) != 2 || len(l.cursors) != 1 || len(l.hungry) != 1 {
 		t.Errorf("the cursor is at %d, the letter is %+v", s.cursor(), l)
@@ -198,7 +198,7 @@ func (w *world) step() {
 	case n < 96:
 		w.operate(false)
 	case n < 97:
-		w.down = !w.down
+		w.down, w.silent = !w.down, w.chance(50)
 	case n < 98:
 		w.crash()
 	case n < 99 && w.chance(30):

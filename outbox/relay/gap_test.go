@@ -193,12 +193,17 @@ func provisional(t testing.TB, tx pgx.Tx, name byte, version int64) {
 	}
 }
 
-// An event that its receiver does not take keeps nothing from another sink that
+// Events that their receiver does not take keep nothing from another sink that
 // reads the same log.
 func TestSinksFailIndependently(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	bad := &receiver{fail: func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Temporary, nil, "no") }}
+	bad := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
+		if e.Instance != instanceOf('c') { // as long as it takes something, it is the events
+			return nil
+		}
+		return sink.Fail(sink.Temporary, nil, "no")
+	}}
 	good := &receiver{}
 	n := startNode(t, url, quick("bad", bad), quick("good", good))
 	head := publish(t, n.pool, tenant, strings.Repeat("abcde", 20), n)
@@ -206,7 +211,7 @@ func TestSinksFailIndependently(t *testing.T) {
 	cursorReaches(t, n.pool, "bad", tenant, head)
 	table := relay.NewTable(n.pool, same)
 	list, err := table.Sinks(t.Context(), "")
-	if err != nil || list[0].DeadLetters != int64(events(head)) || list[0].Parked != int64(events(head)) || list[1].DeadLetters != 0 {
+	if want := int64(20); err != nil || list[0].DeadLetters != want || list[0].Parked != want || list[1].DeadLetters != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	good.inOrder(t)

@@ -17,7 +17,7 @@ type item struct {
 	mark     *mark // nil: the cursor has passed it, and it is a row of outbox_dead
 	seq      int64 // in the order in which events were taken in
 	attempts int   // that failed because of it
-	wholes   int   // that failed because of the receiver
+	spared   int   // that failed because of the receiver
 	suspect  bool  // the newest of those may have been its own doing
 	kind     sink.Kind
 	failure  string // the message of the newest failure
@@ -54,6 +54,7 @@ type lane struct {
 	barred    bool      // aside, and the first of its rows waits for a person
 	until     time.Time // nothing is tried before
 	at        place
+	queued    int  // bits: the places whose queues it is in
 	out       bool // live events of it are being delivered
 	stale     bool // its rows are to be read again after the call
 }
@@ -72,43 +73,6 @@ func (l *lane) first() *item {
 		return q[0]
 	}
 	return nil
-}
-
-// lanes is a queue of lanes. What it holds may be out of date: a lane is where
-// its own field says.
-type lanes struct {
-	list []*lane
-	head int
-}
-
-func (q *lanes) push(l *lane) {
-	if q.head > len(q.list)/2 && q.head > 64 {
-		n := copy(q.list, q.list[q.head:])
-		clear(q.list[n:])
-		q.list, q.head = q.list[:n], 0
-	}
-	q.list = append(q.list, l)
-}
-
-// pop takes the first lane that is at the place; nil: there is none.
-func (q *lanes) pop(at place) *lane {
-	if !q.some(at) {
-		return nil
-	}
-	l := q.list[q.head]
-	q.list[q.head] = nil
-	q.head++
-	return l
-}
-
-// some reports whether there is a lane at the place, and drops what comes before
-// it.
-func (q *lanes) some(at place) bool {
-	for q.head < len(q.list) && q.list[q.head].at != at {
-		q.list[q.head] = nil
-		q.head++
-	}
-	return q.head < len(q.list)
 }
 
 // alarm is when a lane has waited enough. It is void when the lane waits for

@@ -60,11 +60,15 @@ const fetchLanes = 64
 // pending reports whether a letter would say anything, and whether it should go
 // at once.
 func (f *flow) pending() (some, urgent bool) {
-	hungry := !f.drains && f.hungry.some(hungry)
+	hungry := f.fetches() && f.hungry.some()
 	some = len(f.news.stretches) > 0 || len(f.news.notes) > 0 || f.news.failed > 0 || f.news.delivered > 0 || hungry
 	full := f.events >= f.policy.window/2 || f.bytes >= windowBytes/2
 	return some, hungry || full && len(f.news.stretches) > 0
 }
+
+// fetches reports whether rows are to be read: not to be held in memory while the
+// receiver takes nothing.
+func (f *flow) fetches() bool { return !f.drains && (!f.circuit.open || f.items < 2*f.policy.window) }
 
 // letter takes what there is to store.
 func (f *flow) letter() *letter {
@@ -90,8 +94,8 @@ func (f *flow) letter() *letter {
 			}
 		}
 	}
-	for len(l.hungry) < fetchLanes && !f.drains {
-		lane := f.hungry.pop(hungry)
+	for len(l.hungry) < fetchLanes && f.fetches() {
+		lane := f.hungry.pop()
 		if lane == nil {
 			break
 		}

@@ -22,7 +22,7 @@ func (t *tenure) listen() {
 		t.drain()
 	}
 	if n.revision > t.revision {
-		t.reloads = true
+		t.reloadSoon(time.Now())
 	}
 	for _, b := range n.behind {
 		if t.logs[b.tenant] == nil && b.revision < t.moved {
@@ -42,8 +42,8 @@ func (t *tenure) listen() {
 		if l := t.logs[tenant]; l != nil {
 			l.heard = max(l.heard, head)
 			t.startReading(l)
-		} else if t.takes(tenant) && t.wants.Load() {
-			t.relay.Wake() // to find out where it stands
+		} else if t.takes(tenant) && t.wants.Load() && !t.flow.circuit.open {
+			t.relay.Wake() // to find out where it stands; while the receiver is down the next look does
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (t *tenure) letGo(now time.Time) (some bool) {
 // startReading lets a reader read a log if there is something to read, at once
 // or when it is its turn.
 func (t *tenure) startReading(l *log) {
-	if l.void || l.rests || l.reading || l.queued || !l.behind() || t.lost.Load() || t.flow.drains {
+	if l.void || l.rests || l.reading || l.queued || t.flow.full[l.tenant] || !l.behind() || t.lost.Load() || t.flow.drains {
 		return
 	}
 	if t.reading >= readers {
@@ -209,6 +209,10 @@ func (t *tenure) takeIn(p piece, now time.Time) {
 		p.wanted = p.wanted[n:]
 	}
 	t.kept = append(t.kept, p)
+	if t.flow.full[p.of.tenant] { // it may be long until there is room
+		t.free(p.of)
+		t.readOn()
+	}
 }
 
 // takeInKept does so with all that had to wait.

@@ -20,15 +20,15 @@ func (f *flow) next(now time.Time) *call {
 	if f.circuit.open {
 		return f.probe(now)
 	}
-	if !f.ready.some(ready) {
+	if !f.ready.some() {
 		return nil
 	}
 	free := f.policy.slots - f.calls // they share what there is
 	return f.begin(f.gather(min(max((f.items-f.out)/free, 1), f.policy.batch)))
 }
 
-// gather takes up to n items from the lanes that are ready, a fair share from
-// each.
+// gather takes up to n items from the lanes that are ready, in turns of their
+// tenants, a fair share from each.
 func (f *flow) gather(n int) []*item {
 	items := make([]*item, 0, n)
 	bytes := 0
@@ -43,10 +43,10 @@ func (f *flow) gather(n int) []*item {
 			items = append(items, it)
 		}
 	}
-	share := max(1, n/(len(f.ready.list)-f.ready.head))
+	share := max(1, n/max(f.ready.count, 1))
 	var only *lane
 	for len(items) < n && bytes < callBytes {
-		l := f.ready.pop(ready)
+		l := f.ready.pop()
 		if l == nil {
 			break
 		}
@@ -79,35 +79,5 @@ func (f *flow) begin(items []*item) *call {
 	}
 	f.calls++
 	f.out += len(items)
-	return c
-}
-
-// starved reports whether the receiver is down and there is nothing here to try it
-// with: a person has moved a cursor past it, or skipped it. Without more nobody
-// would find out that it is back.
-func (f *flow) starved() bool { return f.circuit.open && !f.circuit.probing && !f.ready.some(ready) }
-
-// probe is a call of one event, to see whether the receiver is back: of all that
-// could be delivered the one that met it least often when it was not. So an
-// event that makes the receiver fall over does not keep everything from it.
-func (f *flow) probe(now time.Time) *call {
-	if f.circuit.probing || now.Before(f.circuit.retry) || f.drains {
-		return nil
-	}
-	var best *item
-	for _, l := range f.ready.list[f.ready.head:] {
-		if l == nil || l.at != ready {
-			continue
-		}
-		if it := l.first(); best == nil || it.wholes < best.wholes || it.wholes == best.wholes && it.seq < best.seq {
-			best = it
-		}
-	}
-	if best == nil {
-		return nil
-	}
-	f.circuit.probing = true
-	c := f.begin([]*item{best})
-	c.probe = true
 	return c
 }

@@ -65,13 +65,29 @@ func (t *tenure) takeReply(r *reply, now time.Time) {
 			f.reread(now)
 		}
 		t.revision = r.revision
-		f.reload(r.aside, r.tooMany, now)
+		f.reload(r.aside, r.full, now)
+		if len(r.full) > 0 { // some may be delivered
+			t.reloads, t.loadNext = true, now.Add(10*reloadEvery)
+		}
+		for _, l := range t.logs {
+			t.startReading(l)
+		}
 	}
-	t.reloads = t.reloads || r.revision != t.revision || r.tooMany
+	if r.revision != t.revision {
+		t.reloadSoon(now)
+	}
 	for _, lane := range l.hungry {
 		f.fetched(lane, r.rows[lane], r.barred[lane], now)
 	}
 	t.takeInKept(now)
+}
+
+// reloadSoon lets it be read which instances are aside.
+func (t *tenure) reloadSoon(now time.Time) {
+	t.reloads = true
+	if soon := now.Add(reloadEvery); t.loadNext.After(soon) {
+		t.loadNext = soon
+	}
 }
 
 // count counts what is stored, and logs what a person should know.

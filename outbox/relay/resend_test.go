@@ -58,7 +58,7 @@ func TestLetterThatIsSentAgainUndoesNothing(t *testing.T) {
 				}
 				f, _ = flowOf(nil)
 				e := logOf("a")[0]
-				f.reload([]held{{"t", e.Instance, false}}, false, now)
+				f.reload([]held{{"t", e.Instance, false}}, nil, now)
 				f.fetched(f.letter().hungry[0], []row{{event: e}}, false, now)
 			}
 			f.settle(f.next(now), []*sink.Failure{tt.says}, now)

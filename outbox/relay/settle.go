@@ -1,29 +1,18 @@
 package relay
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// circuit is open while the receiver as a whole takes nothing: then one event at
-// a time is tried, after a wait.
-type circuit struct {
-	open     bool
-	probing  bool
-	failures int // in a row; 0 while it is only doubted: it takes others
-	retry    time.Time
-	farewell string // the receiver wants no more events, and this is what it said
-}
-
 // settle decides what becomes of the events of a call. failures is what the sink
 // answered.
 func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 	f.calls--
 	f.out -= len(c.items)
-	f.accept(failures)
+	took := f.accept(failures)
 	var halted map[*lane]bool // by their first failure
 	halt := func(l *lane) {
 		if halted == nil {
@@ -50,14 +39,10 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 			f.delivered(it)
 		case failure.Kind == sink.Held:
 			halt(l)
-		case failure.Kind.Whole() && !f.itsOwn(c, it, failure):
+		case f.blames(c, it, failure):
 			halt(l)
-			it.wholes++
 			f.failed(it, failure)
-			if !it.suspect {
-				it.suspect = true
-				f.suspects = append(f.suspects, it)
-			}
+			f.spare(it, failure)
 			if whole == nil || failure.Kind == sink.Gone {
 				whole = failure
 			}
@@ -78,70 +63,7 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 			f.put(l, now)
 		}
 	}
-	f.judge(c, whole, now)
-}
-
-// judge decides whether the receiver as a whole takes events. When it has taken some
-// since the call began, another one is tried at once: it may be that only one event
-// fails like that.
-func (f *flow) judge(c *call, whole *sink.Failure, now time.Time) {
-	k := &f.circuit
-	if c.probe {
-		k.probing = false
-	}
-	switch {
-	case c.abandoned && c.probe:
-		k.failures++
-		k.retry = now.Add(min(f.policy.backoff(k.failures), probeMax))
-	case whole != nil && whole.Kind == sink.Gone:
-		k.farewell = cmp.Or(sink.Printable(whole.Message, sink.MaxMessage), "it did not say why")
-	case whole != nil && !c.probe && !k.open && f.accepted > c.accepted && whole.RetryAfter == 0:
-		k.open, k.retry = true, now
-	case whole != nil && (c.probe || !k.open):
-		k.open = true
-		k.failures++
-		k.retry = now.Add(max(min(f.policy.backoff(k.failures), probeMax), whole.RetryAfter))
-	case whole != nil: // one that was under way when another found out
-	case c.probe:
-		*k = circuit{}
-		f.convict(now)
-	}
-}
-
-// accept counts what the receiver has taken, whoever is to have it.
-func (f *flow) accept(failures []*sink.Failure) {
-	for _, failure := range failures {
-		if failure == nil {
-			f.accepted++
-		}
-	}
-}
-
-// itsOwn reports whether a failure of the receiver as a whole is the event's doing:
-// it has failed like that before while others were accepted, and so it is now.
-func (f *flow) itsOwn(c *call, it *item, failure *sink.Failure) bool {
-	convicted := it.attempts > 0 && it.kind.Whole() && !it.suspect
-	return convicted && !c.probe && f.accepted > c.accepted && failure.Kind != sink.Gone && failure.RetryAfter == 0
-}
-
-// probeMax is the longest wait before the receiver is tried again that does not
-// ask for more.
-const probeMax = time.Minute
-
-// convict counts the failures of the receiver as a whole against the events that
-// met them, now that it has taken another: they may be why it failed.
-func (f *flow) convict(now time.Time) {
-	for _, it := range f.suspects {
-		l := it.lane
-		if it.suspect && l.first() == it && l.at != busy && !l.hangs(now) {
-			it.attempts++
-			f.refused(it, &sink.Failure{Kind: it.kind, Message: it.failure}, now)
-			l.at = nowhere
-			f.put(l, now)
-		}
-		it.suspect = false
-	}
-	f.suspects = f.suspects[:0]
+	f.judge(c, whole, took, now)
 }
 
 // delivered ends an event's way.
@@ -202,7 +124,7 @@ func (f *flow) park(it *item) {
 	f.pass(it)
 	if f.policy.exhausted == HoldInstance {
 		f.markAside(l, true)
-		l.barred = true
+		l.barred = !l.stale // a person may have removed the row; it is read again
 	}
 }
 

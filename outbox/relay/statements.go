@@ -141,15 +141,23 @@ ON CONFLICT (tenant, sink) DO UPDATE SET position = excluded.position, failure =
 const movedSQL = `SELECT tenant, position, revision FROM pawl.outbox_cursor WHERE sink = $1 AND revision > $2 AND revision > 0`
 
 // asideSQL finds the instances whose events have to be delivered from
-// outbox_dead first, among the tenants that the sink is for. Parameters: sink,
-// whether those that wait for a person hold their instance, how many, tenants.
+// outbox_dead first, among the tenants that the sink is for. Where there are too many, the
+// tenants with the most of them are told instead of theirs, with the last column true.
+// Parameters: sink, whether those that wait for a person hold their instance, how many,
+// tenants.
 const asideSQL = `
-SELECT tenant, instance, bool_and(waits) FROM (
-	SELECT tenant, instance, false AS waits FROM pawl.outbox_dead WHERE sink = $1 AND status = 'queued'
-	UNION ALL
-	SELECT tenant, instance, true FROM pawl.outbox_dead WHERE sink = $1 AND status = 'waiting' AND $2) AS d
-WHERE $4::text[] IS NULL OR tenant = ANY ($4::text[])
-GROUP BY tenant, instance LIMIT $3`
+WITH held AS MATERIALIZED (
+	SELECT tenant, instance, bool_and(waits) AS waits FROM (
+		SELECT tenant, instance, false AS waits FROM pawl.outbox_dead WHERE sink = $1 AND status = 'queued'
+		UNION ALL
+		SELECT tenant, instance, true FROM pawl.outbox_dead WHERE sink = $1 AND status = 'waiting' AND $2) AS d
+	WHERE $4::text[] IS NULL OR tenant = ANY ($4::text[])
+	GROUP BY tenant, instance),
+sizes AS MATERIALIZED (
+	SELECT tenant, sum(count(*)) OVER (ORDER BY count(*), tenant) > $3 AS full FROM held GROUP BY tenant)
+SELECT h.tenant, h.instance, h.waits, false FROM held h JOIN sizes s ON s.tenant = h.tenant WHERE NOT s.full
+UNION ALL
+SELECT tenant, '00000000-0000-0000-0000-000000000000', false, true FROM sizes WHERE sizes.full`
 
 // rowsSQL reads the first queued events of each instance; where those that wait
 // for a person hold their instance, only what comes before. For an instance that

@@ -199,7 +199,7 @@ func (t *tenure) act(now time.Time) {
 	}
 	t.begin(now)
 	if f.stalled() {
-		f.relieve(len(t.queue) > 0)
+		f.relieve(len(t.queue) > 0, now)
 	}
 	if t.letGo(now) {
 		t.begin(now)
@@ -207,7 +207,7 @@ func (t *tenure) act(now time.Time) {
 	if at, ok := t.letterDue(); ok && !now.Before(at) {
 		t.send(now)
 	}
-	t.wants.Store((!f.circuit.open || f.starved()) && len(t.queue) < 32*readers)
+	t.wants.Store(len(t.queue) < 32*readers)
 }
 
 // begin makes the calls that can be made.
@@ -230,6 +230,7 @@ func (t *tenure) pause(now time.Time) time.Duration {
 		sooner(f.alarms.next())
 	}
 	if f.circuit.open {
+		sooner(f.circuit.sooner)
 		sooner(f.circuit.retry)
 	}
 	if at, ok := t.letterDue(); ok {

@@ -42,7 +42,7 @@ type world struct {
 	failed          map[address]int
 	moved           map[string]int64 // the revision at which a person moved a tenant's cursor last
 	excused         map[address]bool // what a person had skipped before a cursor went back over it
-	down            bool             // the receiver
+	down, silent    bool             // the receiver, and it fails as if it were the events
 	revision, known int64            // of the sink, and what the tenure knows
 	healthy         bool             // nothing fails any more
 	rested          int              // logs that were let go
@@ -178,7 +178,7 @@ func (w *world) deliver() {
 		w.t.Fatalf("%d calls at once", n)
 	}
 	if w.flow.stalled() {
-		w.flow.relieve(w.chance(20))
+		w.flow.relieve(w.chance(20), w.now)
 	}
 	w.letGo()
 }
@@ -256,6 +256,9 @@ func (w *world) receive(e *transitions.Event) *sink.Failure {
 	case w.healthy:
 	case w.down || trouble.poison:
 		w.gaveUp[at] = w.gaveUp[at] || w.failed[at] >= w.policy.attempts
+		if w.silent {
+			return sink.Fail(sink.Temporary, nil, "down, and it does not say so")
+		}
 		return sink.Fail(sink.Unavailable, nil, "down")
 	case trouble.never:
 		w.gaveUp[at] = true
@@ -325,7 +328,7 @@ func (w *world) exchange() {
 	w.readAnew(l)
 	if l.reload {
 		w.flow.reread(w.now)
-		w.flow.reload(list, false, w.now)
+		w.flow.reload(list, nil, w.now)
 	}
 	for _, lane := range l.hungry {
 		w.flow.fetched(lane, rows[lane], barred[lane], w.now)
@@ -515,6 +518,15 @@ func (w *world) mustCount() {
 	if items != f.items || aside != f.aside || out != f.out || events != f.events || bytes != f.bytes || len(w.calls)+len(w.hung) != f.calls || len(w.hung) != f.abandoned {
 		w.t.Fatalf("counted items %d, aside %d, out %d, events %d, bytes %d, calls %d; the flow says %d, %d, %d, %d, %d, %d", items, aside, out,
 			events, bytes, len(w.calls), f.items, f.aside, f.out, f.events, f.bytes, f.calls)
+	}
+	of := map[string]int{}
+	for _, l := range f.lanes {
+		if l.aside {
+			of[l.tenant]++
+		}
+	}
+	if !maps.Equal(of, f.asideOf) {
+		w.t.Fatalf("counted aside by tenant %v; the flow says %v", of, f.asideOf)
 	}
 	if most := 2*w.policy.window + 1; events > most {
 		w.t.Fatalf("%d events in a window of %d", events, w.policy.window)

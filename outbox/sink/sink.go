@@ -2,6 +2,7 @@ package sink
 
 import (
 	"context"
+	"time"
 
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -35,4 +36,12 @@ type Sink interface {
 type Checker interface {
 	// Check returns nil, or why events cannot be delivered now.
 	Check(ctx context.Context) error
+}
+
+// Deduplicator is a sink whose receiver drops what it gets again, for a while.
+type Deduplicator interface {
+	// DuplicateWindow is how long after the receiver took an event it drops a
+	// repetition; 0: it drops none, or that is not known. The relay waits no longer
+	// than half of it between two attempts: the first may have arrived.
+	DuplicateWindow() time.Duration
 }

@@ -12,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/cmd/pawl/shop"
+	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
@@ -67,6 +70,71 @@ func TestSecondDemoOnADatabaseIsRefused(t *testing.T) {
 	err = Run(t.Context(), Config{Database: url, Once: true, Out: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "another demo is running") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestASchemaThatNoDemoMadeIsNotDropped(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	if _, err := pool.Exec(t.Context(), "CREATE SCHEMA pawl_demo; CREATE TABLE pawl_demo.mine ()"); err != nil {
+		t.Fatal(err)
+	}
+	st, err := openStage(t.Context(), pool.Config().ConnString(), &printer{out: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), "was not made by this demo") {
+		t.Errorf("got %v, %v", st, err)
+	}
+	if _, err := pool.Exec(t.Context(), "TABLE pawl_demo.mine"); err != nil {
+		t.Error(err)
+	}
+}
+
+// The private server that other programs use is none of the demo's business, whatever
+// they call their databases.
+func TestTheDemoHasAPrivateServerOfItsOwn(t *testing.T) {
+	home, err := os.MkdirTemp("", "demo-test-") // the server's account can enter it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := os.RemoveAll(home); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := os.Chmod(home, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(localpg.EnvHome, home)
+	theirs, err := localpg.Start(t.Context(), localpg.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := theirs.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	conn, err := pgx.Connect(t.Context(), theirs.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(t.Context(), "CREATE DATABASE pawl_demo"); err != nil {
+		t.Fatal(err)
+	}
+	const made = "SELECT oid::int FROM pg_database WHERE datname = 'pawl_demo'"
+	var before, after int
+	if err := conn.QueryRow(t.Context(), made).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	st, err := openStage(t.Context(), "", &printer{out: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.close(); err != nil {
+		t.Error(err)
+	}
+	if err := conn.QueryRow(t.Context(), made).Scan(&after); err != nil || after != before {
+		t.Errorf("the database of another program was made anew: %d, %d, %v", before, after, err)
 	}
 }
 

@@ -13,9 +13,13 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// name is that of the database on the private server, and that of the schema on
-// any other. Both are dropped and made again at each start.
+// name is that of the database on the demo's own server, and that of the schema on
+// any other. Both are dropped and made again at each start; the schema only where
+// its comment says that a demo made it.
 const name = "pawl_demo"
+
+// mark is the comment on the schema. It says what will become of it.
+const mark = "Made by the demo of Pawl, which drops it at its next start."
 
 // stage is the place of the story: empty tables that are nobody else's.
 type stage struct {
@@ -26,8 +30,8 @@ type stage struct {
 	pool   *pgxpool.Pool // for what no interface of Pawl can do
 }
 
-// openStage prepares the named database, or a database on the private server
-// for "".
+// openStage prepares the named database, or a database on a private server of the
+// demo's own for "".
 func openStage(ctx context.Context, url string, p *printer) (_ *stage, err error) {
 	st := &stage{url: url, schema: name}
 	defer func() {
@@ -36,7 +40,11 @@ func openStage(ctx context.Context, url string, p *printer) (_ *stage, err error
 		}
 	}()
 	if url == "" {
-		if st.local, err = localpg.Start(ctx, localpg.Options{Log: p.aside}); err != nil {
+		dir, err := localpg.UserDir("demo") // not where other programs have theirs
+		if err != nil {
+			return nil, err
+		}
+		if st.local, err = localpg.Start(ctx, localpg.Options{Dir: dir, Log: p.aside}); err != nil {
 			return nil, fmt.Errorf("start a private PostgreSQL: %w", err)
 		}
 		url = st.local.URL()
@@ -80,7 +88,15 @@ func (st *stage) clear(ctx context.Context, url string, p *printer) (err error) 
 		return fmt.Errorf("connect to the database: %w", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
-	statements := []string{"DROP SCHEMA IF EXISTS " + name + " CASCADE"}
+	var foreign bool
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1
+		AND obj_description(oid, 'pg_namespace') IS DISTINCT FROM $2)`, pgx.QueryExecModeExec, name, mark).Scan(&foreign); err != nil {
+		return fmt.Errorf("look for the schema %s: %w", name, err)
+	}
+	if foreign {
+		return fmt.Errorf("the schema %s was not made by this demo, which would drop it: drop it yourself, or name another database", name)
+	}
+	statements := []string{"DROP SCHEMA IF EXISTS " + name + " CASCADE", "CREATE SCHEMA " + name, "COMMENT ON SCHEMA " + name + " IS '" + mark + "'"}
 	what := "schema"
 	if st.local != nil {
 		st.schema, st.url = schema.Default, st.local.URLFor(name)

@@ -26,6 +26,7 @@ type Sink struct {
 	js      jetstream.JetStream
 
 	known  atomic.Bool   // the stream is there
+	window atomic.Int64  // how long it remembers ids, in ns; as configured until it is known
 	asking chan struct{} // holds the one that asks for it
 }
 
@@ -65,7 +66,9 @@ func New(c Config) (*Sink, error) {
 		conn.Close()
 		return nil, fmt.Errorf("jetstream: %w", err)
 	}
-	return &Sink{config: c, subject: subject, conn: conn, js: js, asking: make(chan struct{}, 1)}, nil
+	s := &Sink{config: c, subject: subject, conn: conn, js: js, asking: make(chan struct{}, 1)}
+	s.window.Store(int64(c.Duplicates))
+	return s, nil
 }
 
 // Deliver implements [sink.Sink].
@@ -149,6 +152,10 @@ func (s *Sink) Check(ctx context.Context) error {
 	_, err := s.ensure(ctx)
 	return err
 }
+
+// DuplicateWindow implements [sink.Deduplicator]: it is the stream's, also of one that
+// was there before.
+func (s *Sink) DuplicateWindow() time.Duration { return time.Duration(s.window.Load()) }
 
 // Close implements [sink.Sink].
 func (s *Sink) Close(context.Context) error {

@@ -239,3 +239,20 @@ func TestFullStreamWaits(t *testing.T) {
 		t.Errorf("failures: %v", failures)
 	}
 }
+
+// How long repetitions are dropped is the stream's to say, also of one that was there
+// before.
+func TestWindowOfDuplicatesIsTheStreams(t *testing.T) {
+	server := natstest.Start(t)
+	s := open(t, jetstream.Config{URL: server.URL()})
+	if got := s.DuplicateWindow(); got != 20*time.Minute {
+		t.Errorf("before the stream is known: %s", got)
+	}
+	if _, err := client(t, server.URL()).CreateStream(t.Context(), upstream.StreamConfig{Name: "PAWL", Subjects: []string{"pawl.>"}, Duplicates: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	mustDeliver(t, s, events(1))
+	if got := s.DuplicateWindow(); got != time.Minute {
+		t.Errorf("of a stream that remembers for a minute: %s", got)
+	}
+}

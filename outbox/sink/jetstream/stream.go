@@ -50,7 +50,9 @@ func (s *Sink) ensure(ctx context.Context) (jetstream.StreamConfig, error) {
 	if err != nil {
 		return jetstream.StreamConfig{}, fmt.Errorf("the stream %s: %w", s.config.Stream, err)
 	}
-	return stream.CachedInfo().Config, nil
+	config := stream.CachedInfo().Config
+	s.window.Store(int64(config.Duplicates))
+	return config, nil
 }
 
 // differences says what about a stream is not as it would be made, as far as it

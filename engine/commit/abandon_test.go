@@ -1,0 +1,43 @@
+package commit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// The operation has a place in the log; the scheduled command that it gives up has
+// none. Who awaits that gets the bytes of its replays.
+func TestWhoAwaitsAnAbandonedScheduledCommandGetsTheBytesOfItsReplays(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	id := b.opened()
+	later, err := transitions.Prepare(transitions.Command{Key: "later", Workflow: "deal", Transition: "cancel", Instance: id,
+		Payload: []byte(`{"text":"later"}`), NotBefore: b.now.Add(time.Hour)}, b.w, uuid.New)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.one(later)
+	if _, err := b.pool.Exec(t.Context(), `UPDATE pawl.command SET status = 'failed_retryable', run_at = NULL, stuck = 'undecidable' WHERE key = 'later'`); err != nil {
+		t.Fatal(err)
+	}
+	abandon, err := transitions.Operate(transitions.Command{Key: "abandon", Workflow: "deal", Instance: id},
+		transitions.Operation{Action: transitions.Abandon, Target: transitions.Bond{Scope: later.Scope, Key: later.Key}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done := b.one(abandon); done.Position == 0 {
+		t.Error("the operation has no place in the log")
+	}
+	list := b.worker.landed("later")
+	told := list[len(list)-1].Receipt
+	if told == nil {
+		t.Fatal("who awaits it is told nothing")
+	}
+	replay := b.one(later)
+	if string(told.Body) != string(replay.Body) || told.Position != replay.Position || told.Status != replay.Status || told.Version != replay.Version {
+		t.Errorf("told:     %d %s\nreplayed: %d %s", told.Position, told.Body, replay.Position, replay.Body)
+	}
+}

@@ -1,0 +1,99 @@
+package commit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/rows"
+)
+
+func (r *runner) dial(work context.Context) error {
+	ctx, cancel := context.WithTimeout(work, 10*time.Second)
+	defer cancel()
+	pg, err := r.p.config.Connect(ctx, "pawl "+r.name)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	if !r.p.config.Pooled {
+		_, err = pg.Exec(ctx, r.settings(false))
+	}
+	if err == nil {
+		err = r.p.readClock(ctx, pg)
+	}
+	if err == nil {
+		r.identity = make([][]byte, 2)
+		err = pg.QueryRow(ctx, "SELECT current_setting('session_authorization'), current_setting('role')").Scan(&r.identity[0], &r.identity[1])
+	}
+	if err != nil {
+		closeConn(pg)
+		return fmt.Errorf("prepare connection: %w", err)
+	}
+	kind := rows.NewConn
+	if r.p.config.Pooled {
+		kind = rows.NewUnnamedConn
+	}
+	r.pg, r.conn, r.open, r.stained = pg, kind(pg.PgConn()), false, false
+	// Giving up must end a message that is under way.
+	socket := pg.PgConn().Conn()
+	r.unwatch = context.AfterFunc(work, func() { _ = socket.Close() })
+	return nil
+}
+
+// settings are what the pipeline needs of its connections, whatever the role's
+// defaults are. Its statements may only probe indexes, also when the statistics
+// of a table that was just filled or emptied lie. A node that stops in the
+// middle of a transaction must not hold its locks for long. What is answered is
+// durable. They are the session's, or one transaction's: behind a pooler a
+// session is everybody's, and a hook must not be bound to them.
+func (r *runner) settings(local bool) string {
+	return fmt.Sprintf(`SELECT set_config(name, value, %t) FROM (VALUES ('lock_timeout', '%d'), ('statement_timeout', '0'),
+	('idle_in_transaction_session_timeout', '%d'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'),
+	('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('default_transaction_isolation', 'read committed'),
+	('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END)
+	) AS s (name, value)`, local, r.lockTimeout.Milliseconds(), r.p.config.HookTimeout.Milliseconds())
+}
+
+// roleSettings give the user's own SQL the settings that it would have without
+// us, but for the timeout of the hook, which is the context's.
+const roleSettings = `SET LOCAL lock_timeout TO DEFAULT; SET LOCAL statement_timeout TO DEFAULT; SET LOCAL plan_cache_mode TO DEFAULT;
+	SET LOCAL jit TO DEFAULT; SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_hashjoin TO DEFAULT; SET LOCAL enable_mergejoin TO DEFAULT`
+
+// identify gives the transaction the user and the role back that a hook may have
+// changed. Parameters: both, as the connection began.
+var identify = rows.Statement{SQL: "SELECT set_config('session_authorization', $1, true), set_config('role', $2, true)", OIDs: []uint32{25, 25}}
+
+// restoreSQL undoes what the user's SQL may have left in the session. It spares
+// the prepared statements of the protocol, which are ours and pgx's.
+const restoreSQL = `CLOSE ALL; RESET ALL; RESET SESSION AUTHORIZATION; RESET ROLE; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES; `
+
+// preparedSQL lists what the user's SQL has prepared.
+const preparedSQL = `; SELECT name FROM pg_prepared_statements WHERE from_sql`
+
+// restore makes the session what it was when it was dialled. A session behind a
+// pooler is not ours: what is left there is left.
+func (r *runner) restore() error {
+	if r.p.config.Pooled {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
+	defer cancel()
+	results, err := r.pg.PgConn().Exec(ctx, restoreSQL+r.settings(false)+preparedSQL).ReadAll()
+	if err != nil {
+		return err
+	}
+	for _, row := range results[len(results)-1].Rows {
+		if _, err := r.pg.Exec(ctx, "DEALLOCATE "+pgx.Identifier{string(row[0])}.Sanitize(), pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+	}
+	if again := r.pg.Config().AfterConnect; again != nil {
+		if err := again(ctx, r.pg.PgConn()); err != nil {
+			return err
+		}
+		_, err = r.pg.PgConn().Exec(ctx, r.settings(false)).ReadAll()
+	}
+	return err
+}

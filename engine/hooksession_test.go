@@ -1,0 +1,197 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// withHook are the loans with a transition "hook" that runs the user's SQL.
+func withHook(run func(ctx context.Context, tx pgx.Tx, d loan, p payment) error) func(*engine.Config) {
+	return func(c *engine.Config) {
+		c.Pipeline.Lanes, c.Pipeline.LockWait, c.Pipeline.Outage = 1, 20*time.Second, 20*time.Second
+		c.Workflows = []workflow.Source{loans(1, engine.InTx(workflow.On("hook", workflow.From("open"), workflow.Stay, pay).Or("settled"), run))}
+	}
+}
+
+// runs runs the text of the payment as SQL.
+func runs(ctx context.Context, tx pgx.Tx, _ loan, p payment) error {
+	for _, sql := range strings.Split(p.Do, ";;") {
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The SQLSTATE of the user's SQL may be another server's, or come from a limit of
+// its own: it says nothing of our connection, nor of anybody's lock.
+func TestAnErrorOfTheUsersSQLIsItsCommandsAlone(t *testing.T) {
+	t.Parallel()
+	raise := func(code string) string {
+		return fmt.Sprintf("DO $$ BEGIN RAISE EXCEPTION 'elsewhere' USING ERRCODE = '%s'; END $$", code)
+	}
+	atCommit := func(sql string) string {
+		return "CREATE TABLE put_off (n int);;CREATE FUNCTION pg_temp.later() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN " + sql +
+			" RETURN NULL; END $f$;;CREATE CONSTRAINT TRIGGER later AFTER INSERT ON put_off DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pg_temp.later();;INSERT INTO put_off VALUES (1)"
+	}
+	pool := database(t)
+	exec(t, pool, "CREATE TABLE busy (n int); INSERT INTO busy VALUES (1)")
+	var ran atomic.Int64
+	e := newEngine(t, pool, withHook(func(ctx context.Context, tx pgx.Tx, d loan, p payment) error {
+		ran.Add(1)
+		return runs(ctx, tx, d, p)
+	}))
+	hold := begin(t, pool)
+	if _, err := hold.Exec(t.Context(), "SELECT FROM busy FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, sql string
+		want      workflow.Code
+		runs      int64
+	}{
+		{"foreign connection", raise("08001"), workflow.Internal, 1},
+		{"foreign connection lost", raise("08006"), workflow.Internal, 1},
+		{"foreign shutdown", raise("57P01"), workflow.Internal, 1},
+		{"foreign idle", raise("25P03"), workflow.Internal, 1},
+		{"foreign transaction timeout", raise("25P04"), workflow.Internal, 1},
+		{"foreign connections", raise("53300"), workflow.Internal, 1},
+		{"contested elsewhere", raise("23505"), workflow.Internal, 1},
+		{"statement timeout", "SET LOCAL statement_timeout = '20ms';;SELECT pg_sleep(60)", workflow.TimedOut, 1},
+		{"lock", "SELECT FROM busy FOR UPDATE NOWAIT", workflow.Locked, 1},
+		{"read only", "SET TRANSACTION READ ONLY;;INSERT INTO ledger VALUES ('x', 1)", workflow.Internal, 1},
+		{"at commit", atCommit("RAISE EXCEPTION 'elsewhere' USING ERRCODE = '08001';"), workflow.Internal, 1},
+		{"timeout at commit", atCommit("RAISE EXCEPTION 'slow' USING ERRCODE = '57014';"), workflow.TimedOut, 1},
+		{"serialization", raise("40001"), workflow.Unavailable, 21},
+		{"its connection ends", "SELECT pg_terminate_backend(pg_backend_pid())", workflow.Unavailable, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			submit(t, e, applied(tt.name, 100))
+			before, connections := rowCounts(t, pool), e.Stats().Lost
+			ran.Store(0)
+			_, err := e.Submit(t.Context(), on("hook", tt.name, "h", 1, tt.sql))
+			wantCode(t, err, tt.want)
+			if n := ran.Load(); n != tt.runs {
+				t.Errorf("it ran %d times, want %d", n, tt.runs)
+			}
+			if n := e.Stats().Lost - connections; n != 0 && tt.runs != 3 {
+				t.Errorf("%d connections were given up", n)
+			}
+			wantMore(t, pool, before, nil)
+			submit(t, e, on("hook", tt.name, "h", 1, "SELECT 1")) // the key is free
+		})
+	}
+}
+
+// The same in a caller's transaction, which goes on.
+func TestAnErrorOfTheUsersSQLLeavesTheCallersTransactionUsable(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, withHook(runs))
+	submit(t, e, applied("L-1", 100))
+	tx := begin(t, pool)
+	for sql, want := range map[string]workflow.Code{
+		"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '08001'; END $$": workflow.Internal,
+		"SET LOCAL statement_timeout = '20ms';;SELECT pg_sleep(60)":       workflow.TimedOut,
+	} {
+		_, err := e.SubmitTx(t.Context(), tx, on("hook", "L-1", "h", 1, sql))
+		wantCode(t, err, want)
+	}
+	submitTx(t, e, tx, on("hook", "L-1", "h", 1, "SELECT 1"))
+	commitTx(t, tx)
+}
+
+// sessionSQL says what is not as a session begins.
+const sessionSQL = `SELECT concat_ws(', ', coalesce(current_setting('app.tenant', true), ''), current_user, current_setting('role'), current_setting('synchronous_commit'),
+	current_setting('default_transaction_read_only'), current_setting('search_path'), current_setting('TimeZone'), current_setting('lock_timeout'),
+	(SELECT count(*) FROM pg_prepared_statements WHERE from_sql), (SELECT count(*) FROM pg_class WHERE relpersistence = 't' AND relkind = 'r' AND pg_table_is_visible(oid)),
+	(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()), (SELECT count(*) FROM pg_listening_channels()),
+	(SELECT count(*) FROM pg_cursors WHERE is_holdable))`
+
+// What the user's SQL makes of its session ends with its command: the next on the
+// connection, with SQL of its own or without, finds it as it began.
+func TestTheUsersSQLLeavesNothingInItsSession(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	makeRole(t, pool)
+	// Every command's row says with what settings it is committed.
+	exec(t, pool, `CREATE TABLE seen (key text, setting text);
+		CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			INSERT INTO public.seen VALUES (NEW.key, current_setting('synchronous_commit') || ' ' || current_user); RETURN NULL; END $$;
+		CREATE CONSTRAINT TRIGGER see AFTER INSERT ON pawl.command DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()`)
+	saw := make(chan string, 100)
+	e := newEngine(t, pool, withHook(func(ctx context.Context, tx pgx.Tx, d loan, p payment) error {
+		if p.Do != "" {
+			return runs(ctx, tx, d, p)
+		}
+		var s string
+		err := tx.QueryRow(ctx, sessionSQL).Scan(&s)
+		saw <- s
+		return err
+	}))
+	submit(t, e, applied("L-1", 1000))
+	submit(t, e, on("hook", "L-1", "before", 1, ""))
+	before := <-saw
+	for _, do := range []string{
+		"SET app.tenant = 'a'", "SELECT set_config('app.tenant', 'a', true)", "SET synchronous_commit = off", "SET LOCAL synchronous_commit = off",
+		"SET ROLE pawl_nobody", "SET LOCAL ROLE pawl_nobody", "SET SESSION AUTHORIZATION pawl_nobody", "SET default_transaction_read_only = on",
+		"SET search_path = pg_catalog", "SET TimeZone = 'Asia/Tokyo'", "SET lock_timeout = '3s'", "PREPARE theirs AS SELECT 1",
+		"CREATE TEMP TABLE theirs (n int)", "SELECT pg_advisory_lock(7)", "LISTEN theirs", "DECLARE theirs CURSOR WITH HOLD FOR SELECT 1",
+		"SELECT pg_advisory_lock(7);;PREPARE theirs AS SELECT 1;;SELECT 1/0",
+	} {
+		t.Run(do, func(t *testing.T) {
+			if _, err := e.Submit(t.Context(), on("hook", "L-1", "does "+do, 1, do)); (err != nil) != strings.HasSuffix(do, "1/0") {
+				t.Error(err)
+			}
+			submit(t, e, on("hook", "L-1", "after "+do, 1, ""))
+			// A command without SQL of its own goes the same way where it meets a lock.
+			tx, aside := begin(t, pool), e.Stats().Aside
+			if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.instance WHERE id = $1 FOR UPDATE", loanID("L-1")); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() { _, err := e.Submit(t.Context(), on("pay", "L-1", "plain "+do, 1, "")); done <- err }()
+			eventually(t, "the command is on the lane", func() bool { return e.Stats().Aside > aside })
+			rollback(t, tx)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if after := <-saw; before != after {
+				t.Errorf("the next one finds\n%s\nwhere the first found\n%s", after, before)
+			}
+			if n := query[int](t, pool, "SELECT count(*) FROM seen WHERE setting <> (SELECT setting FROM seen WHERE key = 'before')"); n != 0 {
+				t.Errorf("%d commands were committed with other settings: %v", n, query[[]string](t, pool, "SELECT array_agg(key || ' ' || setting) FROM seen"))
+				exec(t, pool, "DELETE FROM seen WHERE key <> 'before'")
+			}
+			if n := e.Stats().Lost; n != 0 {
+				t.Errorf("%d connections were given up", n)
+			}
+		})
+	}
+}
+
+// makeRole makes a role that may do nothing, for all databases of the server.
+func makeRole(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		_, err := pool.Exec(t.Context(), `DO $$ BEGIN
+			IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'pawl_nobody') THEN CREATE ROLE pawl_nobody; END IF; END $$`)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}

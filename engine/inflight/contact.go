@@ -1,0 +1,74 @@
+package inflight
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// contact is how long this node has had the database in sight. It decides which
+// leases that have run out may be taken over.
+//
+// That a lease has run out says that its holder is gone only if the holder could
+// have prolonged it. After an outage that was longer than a lease all have run
+// out, of workers that are busy and well, and so after a fail-over to a database
+// whose clock is ahead. So a node takes over when its own looks have succeeded for
+// as long as a lease lasts: then the others had that time to come back.
+//
+// A lease must have run out in two regular looks one after the other. A commit
+// may become visible when the lease that it took is over; who took it has the time
+// between them to prolong it.
+//
+// It belongs to the looker.
+type contact struct {
+	lease, every time.Duration
+	wait         time.Duration // how long the database is to be in sight; the lease, in tests less
+
+	since    time.Time // in sight since then; zero: never
+	failed   bool      // a look has failed since the last that did not
+	sent     time.Time // of that one
+	received time.Time
+	theirs   time.Time               // the database's clock, as it saw it
+	lapsed   map[transitions.Ref]int // what had run out in the last regular look, with the attempts
+}
+
+// made takes notice of a look that succeeded. again says that the database was not
+// in sight for too long before it, or that its clock has jumped ahead.
+func (c *contact) made(theirs, sent, received time.Time) (gap time.Duration, again bool) {
+	most := c.lease / 3 // a lease is prolonged when half of it is left, so a gap like this ends none
+	if c.since.IsZero() {
+		c.since = received
+	} else {
+		gap = received.Sub(c.received)
+		ahead := theirs.Sub(c.theirs) - received.Sub(c.sent)
+		if !c.failed {
+			most = max(most, 2*c.every)
+		}
+		if again = gap > most || ahead > c.lease/3; again {
+			c.since = received
+		}
+	}
+	c.failed, c.sent, c.received, c.theirs = false, sent, received, theirs
+	return gap, again
+}
+
+// ripe leaves out the leases that have run out but are not to be taken over yet.
+func (c *contact) ripe(found []candidate, tick bool) []candidate {
+	steady := c.received.Sub(c.since) >= c.wait
+	lapsed := map[transitions.Ref]int{}
+	var ripe []candidate
+	for _, one := range found {
+		if !one.stale {
+			ripe = append(ripe, one)
+			continue
+		}
+		lapsed[one.Ref] = one.attempt
+		if attempt, before := c.lapsed[one.Ref]; steady && before && attempt == one.attempt {
+			ripe = append(ripe, one)
+		}
+	}
+	if tick {
+		c.lapsed = lapsed
+	}
+	return ripe
+}

@@ -1,0 +1,235 @@
+package relay
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// outage is a flow whose receiver takes only what accepts says, and a clock.
+type outage struct {
+	*flow
+	t       *testing.T
+	now     time.Time
+	accepts func(*transitions.Event) bool
+	fail    func() *sink.Failure
+	tried   []transitions.Event
+	given   int // up
+}
+
+// newOutage begins with a tenant's log. Nothing is put aside. An attempt takes no time; a wait is a second
+// for each failure.
+func newOutage(t *testing.T, log []transitions.Logged) *outage {
+	f := newFlow(policy{attempts: 3, batch: 2, slots: 3, window: 1000, backoff: func(n int) time.Duration { return time.Duration(n) * time.Second }})
+	o := &outage{flow: f, t: t, now: time.Unix(0, 0), accepts: func(*transitions.Event) bool { return false },
+		fail: func() *sink.Failure { return sink.Fail(sink.Temporary, nil, "500") }}
+	f.reload(nil, nil, o.now)
+	o.add(log)
+	return o
+}
+
+// add takes in a log, as far as there is room.
+func (o *outage) add(log []transitions.Logged) (*stretch, int) {
+	s := &stretch{tenant: log[0].Tenant}
+	return s, o.admit(s, log, nil, o.now)
+}
+
+// call makes the calls that can be made at the same time.
+func (o *outage) call() (made int) {
+	var calls []*call
+	for c := o.next(o.now); c != nil; c = o.next(o.now) {
+		calls = append(calls, c)
+	}
+	for _, c := range calls {
+		failures := make([]*sink.Failure, len(c.events))
+		behind := map[key]bool{}
+		for i := range c.events {
+			e := &c.events[i].Event
+			switch at := (key{e.Tenant, e.Instance}); {
+			case behind[at]:
+				failures[i] = sink.Fail(sink.Held, nil, "held")
+			case !o.accepts(e):
+				behind[at], failures[i] = true, o.fail()
+				fallthrough
+			default:
+				o.tried = append(o.tried, *e)
+			}
+		}
+		o.settle(c, failures, o.now)
+	}
+	l := o.letter()
+	o.given += int(l.parked)
+	o.stored(l)
+	for _, lane := range l.hungry {
+		o.fetched(lane, nil, false, o.now)
+	}
+	return len(calls)
+}
+
+// goOn lets time pass.
+func (o *outage) goOn(d time.Duration) {
+	for end := o.now.Add(d); o.now.Before(end); o.now = o.now.Add(time.Second) {
+		o.call()
+	}
+}
+
+// When events of different instances fail one after the other, as events, and nothing is
+// accepted, it is the receiver: one event at a time is tried, of each instance in turn,
+// and none is given up however long that lasts.
+func TestWhatFailsWhileNothingIsAcceptedIsNotGivenUp(t *testing.T) {
+	o := newOutage(t, logOf("abcdefghij"))
+	o.call()
+	if !o.circuit.open {
+		t.Fatalf("after the first calls: %+v", o.circuit)
+	}
+	o.tried = nil
+	for range 3 * 24 * 3600 {
+		if n := o.call(); n > 1 {
+			t.Fatalf("%d calls at once", n)
+		}
+		o.now = o.now.Add(time.Second)
+	}
+	tried := map[byte]int{}
+	for _, e := range o.tried {
+		tried[e.Instance[0]]++
+	}
+	if len(tried) != 10 || o.given > 0 || len(o.tried) < 3*24*60 {
+		t.Errorf("after three days %d attempts, by instance %v, and %d events given up", len(o.tried), tried, o.given)
+	}
+	o.accepts = func(e *transitions.Event) bool { return e.Instance[0] != 'c' }
+	o.goOn(time.Hour)
+	if o.circuit.open || o.items != 0 || o.news.delivered != 0 || o.given != 1 {
+		t.Errorf("an hour after it is back there are %d events left, %d are given up: %+v", o.items, o.given, o.circuit)
+	}
+}
+
+// What hangs counts like what fails.
+func TestCallsThatDoNotEndAreTheReceivers(t *testing.T) {
+	o := newOutage(t, logOf("abcdefgh"))
+	o.policy.batch, o.policy.attempts = 1, 1
+	o.abandon(o.next(o.now), o.now) // this one may be the event's
+	o.abandon(o.next(o.now), o.now)
+	if !o.circuit.open {
+		t.Fatalf("%+v", o.circuit)
+	}
+	if l := o.letter(); l.parked != 1 {
+		t.Errorf("%d are given up", l.parked)
+	}
+}
+
+// As long as a single instance fails it may be its event: it is given up, or it would
+// stop its instance for good where hardly anything happens.
+func TestSingleInstanceThatFailsIsGivenUp(t *testing.T) {
+	o := newOutage(t, logOf("aaa"))
+	o.goOn(time.Hour)
+	if o.given != 3 {
+		t.Errorf("%d are given up", o.given)
+	}
+}
+
+// A receiver may take nothing of one tenant, or of one type, alone. Then what comes of
+// others does not wait for the next attempt, and while it arrives the failures count.
+func TestWhatIsTakenIsFoundAmongWhatIsNot(t *testing.T) {
+	o := newOutage(t, logOf("abcdefgh"))
+	o.accepts = func(e *transitions.Event) bool { return e.Tenant == "u" || e.Type == "other" }
+	o.goOn(time.Hour)
+	if !o.circuit.open || o.given > 0 {
+		t.Fatalf("%d are given up, %+v", o.given, o.circuit)
+	}
+	for i := range 200 {
+		log := logOf("x")
+		if i%2 == 0 {
+			log[0].Tenant = "u"
+		} else {
+			log[0].Type = "other"
+		}
+		o.add(log)
+		before := o.accepted
+		o.goOn(2 * time.Second)
+		if o.accepted == before {
+			t.Fatalf("event %d has to wait: %+v", i, o.circuit)
+		}
+	}
+	o.goOn(time.Minute)
+	if o.given == 0 {
+		t.Error("nothing is given up while others are accepted")
+	}
+}
+
+// Where the window is full of what is not taken, room is made to see what is behind it.
+func TestWhatIsTakenIsFoundBehindAFullWindow(t *testing.T) {
+	log := make([]transitions.Logged, 300)
+	for i := range log {
+		log[i] = logOf("a")[0]
+		log[i].Position = int64(i + 1)
+		log[i].Instance[1], log[i].Instance[2] = byte(i), byte(i>>8)
+	}
+	log[299].Type = "other"
+	o := newOutage(t, log[:1])
+	o.policy.window, o.policy.lanes = 100, 1000
+	o.accepts = func(e *transitions.Event) bool { return e.Type == "other" }
+	s, taken := o.add(log[1:])
+	for step := 0; o.accepted == 0; step++ {
+		if step > 3600 {
+			t.Fatalf("it is not found: %d events are taken in, %+v", taken, o.circuit)
+		}
+		o.call()
+		if o.stalled() {
+			o.relieve(false, o.now)
+		}
+		taken += o.admit(s, log[1+taken:], nil, o.now)
+		o.now = o.now.Add(time.Second)
+	}
+	if o.given > 0 {
+		t.Errorf("%d are given up", o.given)
+	}
+}
+
+// Where the sink itself says that it is the receiver nothing is put aside for that.
+func TestOutageThatTheSinkKnowsOfPutsNothingAside(t *testing.T) {
+	o := newOutage(t, logOf("abcdefgh"))
+	o.policy.window = 8
+	o.fail = func() *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }
+	for range 3600 {
+		o.call()
+		if o.stalled() {
+			t.Fatal("room is to be made")
+		}
+		o.now = o.now.Add(time.Second)
+	}
+}
+
+// However many instances of a tenant have something to deliver, another's only one is in
+// the next call.
+func TestTenantsTakeTurns(t *testing.T) {
+	var log []transitions.Logged
+	for i := range 900 {
+		e := logOf("a")[0]
+		e.Position, e.Instance[1], e.Instance[2] = int64(i+1), byte(i), byte(i>>8)
+		log = append(log, e)
+	}
+	o := newOutage(t, log)
+	for range 3 {
+		o.next(o.now)
+	}
+	for i := range 5 {
+		one := logOf("z")
+		one[0].Tenant = fmt.Sprint("small-", i)
+		o.add(one)
+	}
+	var got []string
+	for range 5 {
+		o.calls-- // one that is under way ends
+		for _, it := range o.next(o.now).items {
+			got = append(got, it.event.Tenant)
+		}
+	}
+	slices.Sort(got)
+	if want := []string{"small-0", "small-1", "small-2", "small-3", "small-4"}; !slices.Equal(slices.DeleteFunc(got, func(s string) bool { return s == "t" }), want) {
+		t.Errorf("in the next calls: %v", got)
+	}
+}

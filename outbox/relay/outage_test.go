@@ -1,0 +1,45 @@
+package relay_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// A receiver that answers everything with an error of its own, far more often than an
+// event is tried, loses nothing: when it is back it gets everything, in order.
+func TestReceiverThatFailsEverythingLosesNothing(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	tries := 0
+	to := &receiver{fail: func(*transitions.Event, int) *sink.Failure {
+		tries++
+		return sink.Fail(sink.Temporary, nil, "500 Internal Server Error")
+	}}
+	n := startNode(t, url, quick("main", to))
+	head := publish(t, n.pool, tenant, strings.Repeat("abcdefghij", 10), n)
+	eventually(t, "events are tried again and again", func() (many bool) {
+		to.set(func(*receiver) { many = tries > 20*10 })
+		return many
+	})
+	head = publish(t, n.pool, tenant, "abcdefghij", n)
+	table := relay.NewTable(n.pool, same)
+	eventually(t, "the sink's failures are known", func() bool {
+		list, err := table.Sinks(t.Context(), "")
+		return err == nil && list[0].Failures > 1
+	})
+	if dead := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead WHERE status = 'waiting'"); dead != 0 {
+		t.Errorf("%d dead letters while nothing is accepted", dead)
+	}
+	to.mends()
+	cursorReaches(t, n.pool, "main", tenant, head)
+	to.wants(t, events(head))
+	if repeated := to.inOrder(t); repeated != 0 {
+		t.Errorf("%d were delivered twice", repeated)
+	}
+	eventually(t, "nothing is aside", func() bool { return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead") == 0 })
+}

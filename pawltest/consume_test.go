@@ -1,0 +1,125 @@
+package pawltest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/pawltest"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// tracking are parcels that hear of themselves from the post.
+func tracking() *workflow.Definition[move] {
+	type scan struct {
+		Parcel string `json:"parcel" validate:"required"`
+		Text   string `json:"text"`
+	}
+	of := func(kind string) func(workflow.Message, scan) (workflow.Address, note, error) {
+		return func(m workflow.Message, s scan) (workflow.Address, note, error) {
+			switch {
+			case m.Type == "parcel.noise":
+				return workflow.Address{}, note{}, workflow.ErrIgnored
+			case m.Type != kind:
+				return workflow.Address{}, note{}, workflow.ErrNotMine
+			case s.Text == "broken":
+				panic("secret of the mapping")
+			case s.Text == "nonsense":
+				return workflow.Address{}, note{}, errors.New("no such place")
+			case kind == "parcel.sent":
+				return workflow.Address{}, note{Text: s.Parcel}, nil
+			}
+			return workflow.Address{BusinessKey: s.Parcel}, note{Text: s.Text}, nil
+		}
+	}
+	return workflow.Define("parcel", 1,
+		workflow.Start("send", "travelling", write("sent")).BusinessKey(func(n note) string { return n.Text }).
+			Receive("post", workflow.JSON(of("parcel.sent"))),
+		workflow.On("scan", workflow.From("travelling"), workflow.Stay, write("scanned")).Receive("post", workflow.JSON(of("parcel.scanned"))),
+		workflow.Do("hand-over", workflow.From("travelling"), "handing-over", "delivered",
+			func(_ context.Context, _ *workflow.Attempt, _ move, n note) (note, error) { return n, nil }, write("handed over")).
+			OrElse("travelling", noteFailure).Receive("post", workflow.JSON(of("parcel.arrived"))),
+	).Final("delivered")
+}
+
+func fromPost(id, kind, parcel, text string) transitions.Message {
+	return transitions.Message{Consumer: "post", ID: id, Body: fmt.Appendf(nil, `{"type":"parcel.%s","parcel":%q,"text":%q}`, kind, parcel, text)}
+}
+
+func TestAMessageIsConsumedOnce(t *testing.T) {
+	t.Parallel()
+	s := pawltest.Run(t, tracking())
+	first, err := s.Consume(fromPost("m-1", "sent", "P-1", ""))
+	if err != nil || first.Status != 201 {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	for range 2 {
+		if r, err := s.Consume(fromPost("m-2", "scanned", "P-1", "Graz")); err != nil || r.Version != 2 {
+			t.Errorf("got %+v, %v", r, err)
+		}
+	}
+	accepted, err := s.Consume(fromPost("m-3", "arrived", "P-1", "at home"))
+	if err != nil || !accepted.InFlight() {
+		t.Fatalf("got %+v, %v", accepted, err)
+	}
+	s.Settle()
+	wantNotes(t, s.Case(first.Instance), "sent P-1", "scanned Graz", "handed over at home")
+	if h := s.History("", first.Instance); h[1].Actor != "inbox:post" || h[1].Key != "m-2" {
+		t.Errorf("got %+v", h[1])
+	}
+	if again, err := s.Consume(fromPost("m-3", "arrived", "P-1", "at home")); err != nil || again.Status != 200 || !again.Replayed {
+		t.Errorf("got %+v, %v", again, err)
+	}
+	if dead := s.DeadMessages(); len(dead) > 0 {
+		t.Errorf("dead: %+v", dead)
+	}
+}
+
+// A run says of every message what an engine says, and has the same ones on its list.
+func TestMessagesHaveTheFateThatTheyHaveOnAnEngine(t *testing.T) {
+	t.Parallel()
+	s := pawltest.Run(t, tracking())
+	e := pawltest.Engine(t, tracking())
+	counted := func(m transitions.Message, delivery int) transitions.Message { m.Delivery = delivery; return m }
+	large := fromPost("large", "sent", "P-2", "")
+	large.Body = append(large.Body, strings.Repeat(" ", transitions.MaxMessage)...)
+	for i, m := range []transitions.Message{
+		fromPost("early", "scanned", "P-1", "too early"), fromPost("early", "scanned", "P-1", "too early"),
+		counted(fromPost("counted", "scanned", "P-1", "too early"), 1), counted(fromPost("counted", "scanned", "P-1", "too early"), 20),
+		fromPost("m-1", "sent", "P-1", ""), fromPost("m-1", "sent", "P-1", ""), fromPost("m-1", "sent", "P-9", ""),
+		fromPost("early", "scanned", "P-1", "too early"), // it is off the list now
+		fromPost("m-2", "scanned", "P-1", "refuse"), fromPost("m-2", "scanned", "P-1", "refuse"),
+		fromPost("m-3", "scanned", "P-1", "panic"), fromPost("m-4", "scanned", "P-1", "broken"), fromPost("m-5", "scanned", "P-1", "nonsense"),
+		fromPost("m-6", "scanned", "", "unreadable"), fromPost("m-7", "noise", "P-1", ""), fromPost("m-8", "unknown", "P-1", ""),
+		{Consumer: "post", ID: "m-9", Body: []byte("no JSON")}, {Consumer: "nobody", ID: "m-1", Body: []byte("{}")},
+		{Consumer: "post"}, large,
+		{Consumer: "post", ID: "m-1", Body: []byte(`{"type":"parcel.unknown","parcel":"P-1"}`)},
+	} {
+		got, gotErr := s.Consume(m)
+		want, wantErr := e.Consume(t.Context(), m)
+		if a, b := shortly(got, gotErr), shortly(want, wantErr); a != b {
+			t.Errorf("message %d, %s: the run answers %s\nthe engine %s", i, m.ID, a, b)
+		}
+	}
+	list, _, err := e.DeadMessages(t.Context(), transitions.DeadMessageFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := deathOf(s.DeadMessages()), deathOf(list)
+	if a != b || len(list) < 8 {
+		t.Errorf("dead in the run:\n%son the engine:\n%s", a, b)
+	}
+}
+
+func deathOf(list []transitions.DeadMessage) string {
+	var lines []string
+	for _, d := range list {
+		lines = append(lines, fmt.Sprintln(d.Consumer, d.ID, d.Type, d.Size, d.Status, d.Code, d.Failure, d.Deliveries))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
