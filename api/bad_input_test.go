@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,14 @@ var badBodies = map[string]struct {
 	"10 MB":                {`{"to":"` + strings.Repeat("x", 10_000_000) + `"}`, workflow.TooLarge},
 }
 
+// manyStates are n more states of a query.
+func manyStates(n int) (query string) {
+	for i := range n {
+		query += "&state=s" + strconv.Itoa(i)
+	}
+	return query
+}
+
 // badRequests are requests with bad heads, for a server with the instance {id}.
 var badRequests = []struct {
 	name    string
@@ -112,7 +121,31 @@ var badRequests = []struct {
 	{"long key in the path", "GET", "/v1/commands/s/" + strings.Repeat("k", 256), nil, 400, workflow.KeyInvalid},
 	{"unknown parameter", "GET", "/v1/instances?colour=red", nil, 400, workflow.InvalidRequest},
 	{"unknown parameter of a command", "POST", "/v1/workflows/parcel/pack?dryrun=true", []string{"Content-Type", "application/json", "Idempotency-Key", "a"}, 400, workflow.InvalidRequest},
-	{"a parameter twice", "GET", "/v1/instances?state=a&state=b", nil, 400, workflow.InvalidRequest},
+	{"a parameter twice", "GET", "/v1/instances?order=id&order=id", nil, 400, workflow.InvalidRequest},
+	{"a state twice", "GET", "/v1/instances?state=a&state=a", nil, 400, workflow.InvalidRequest},
+	{"a state and an empty one", "GET", "/v1/instances?state=a&state=", nil, 400, workflow.InvalidRequest},
+	{"too many states", "GET", "/v1/instances?state=0" + manyStates(100), nil, 400, workflow.InvalidRequest},
+	{"NUL in a second state", "GET", "/v1/instances?state=a&state=%00", nil, 400, workflow.InvalidRequest},
+	{"open as a number", "GET", "/v1/instances?open=1", nil, 400, workflow.InvalidRequest},
+	{"definition 0", "GET", "/v1/instances?definition=0", nil, 400, workflow.InvalidRequest},
+	{"definition of text", "GET", "/v1/instances?definition=two", nil, 400, workflow.InvalidRequest},
+	{"definition past an integer", "GET", "/v1/instances?definition=2147483648", nil, 400, workflow.InvalidRequest},
+	{"another order", "GET", "/v1/instances?order=-updated", nil, 400, workflow.InvalidRequest},
+	{"created after no time", "GET", "/v1/instances?created_after=yesterday", nil, 400, workflow.InvalidRequest},
+	{"created before a date", "GET", "/v1/instances?created_before=2026-01-31", nil, 400, workflow.InvalidRequest},
+	{"updated after the zero time", "GET", "/v1/instances?updated_after=0001-01-01T00:00:00Z", nil, 400, workflow.InvalidRequest},
+	{"updated before with a bare plus", "GET", "/v1/instances?updated_before=2026-01-31T12:00:00+01:00", nil, 400, workflow.InvalidRequest},
+	{"created in no time", "GET", "/v1/instances?created_after=2026-01-31T12:00:00Z&created_before=2026-01-31T12:00:00Z", nil, 400, workflow.InvalidRequest},
+	{"updated in no time", "GET", "/v1/instances?updated_after=2026-01-31T12:00:00Z&updated_before=2026-01-31T11:00:00Z", nil, 400, workflow.InvalidRequest},
+	{"a cursor of the other order", "GET", "/v1/instances?order=updated&cursor=AQAAAAAAAAAAAAAAAAAAAAA", nil, 400, workflow.InvalidRequest},
+	{"a cursor of updates, cut", "GET", "/v1/instances?order=updated&cursor=BgAA", nil, 400, workflow.InvalidRequest},
+	{"counts by business key", "GET", "/v1/counts?business_key=a", nil, 400, workflow.InvalidRequest},
+	{"counts of a state twice", "GET", "/v1/counts?state=a&state=a", nil, 400, workflow.InvalidRequest},
+	{"counts of definition 0", "GET", "/v1/counts?definition=0", nil, 400, workflow.InvalidRequest},
+	{"counts of open and shut", "GET", "/v1/counts?open=true&open=false", nil, 400, workflow.InvalidRequest},
+	{"counts of no workflow", "GET", "/v1/counts?workflow=nothing", nil, 404, workflow.WorkflowNotFound},
+	{"counts of everybody", "GET", "/v1/counts?all_tenants=true", []string{"Pawl-Roles", "operator"}, 403, workflow.Forbidden},
+	{"If-Match with half a tag", "POST", "/v1/instances/{id}/send", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "If-Match", `"1.ab"`}, 400, workflow.InvalidRequest},
 	{"NUL in a parameter", "GET", "/v1/instances?state=%00", nil, 400, workflow.InvalidRequest},
 	{"invalid UTF-8 in a parameter", "GET", "/v1/instances?attr.to=%ff", nil, 400, workflow.InvalidRequest},
 	{"NUL in an attribute's name", "GET", "/v1/instances?attr.%00=x", nil, 400, workflow.InvalidRequest},

@@ -22,6 +22,7 @@ const (
 	cursorByStuck   = 2 // stuck commands: when they changed last, scope, key
 	cursorBySink    = 3 // a sink's cursors: the tenant
 	cursorByDead    = 4 // dead letters: tenant, instance, position, ordinal
+	cursorByUpdate  = 6 // instances: when they were updated, the id
 	cursorByMessage = 5 // dead messages: when they failed first, hash, consumer, id
 )
 
@@ -42,6 +43,31 @@ func decodeCursor(s string) (uuid.UUID, error) {
 		}
 	}
 	return uuid.Nil, errCursor
+}
+
+// encodePlace writes where a list of instances goes on.
+func encodePlace(order transitions.Order, p transitions.Place) string {
+	if order == transitions.ByID {
+		return encodeCursor(p.ID)
+	}
+	raw := binary.BigEndian.AppendUint64([]byte{cursorByUpdate}, uint64(p.UpdatedAt.UnixMicro()))
+	return base64.RawURLEncoding.EncodeToString(append(raw, p.ID[:]...))
+}
+
+func decodePlace(order transitions.Order, s string) (p transitions.Place, err error) {
+	if order == transitions.ByID {
+		p.ID, err = decodeCursor(s)
+		return p, err
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	if err != nil || len(raw) != 1+8+16 || raw[0] != cursorByUpdate {
+		return p, errCursor
+	}
+	p = transitions.Place{UpdatedAt: time.UnixMicro(int64(binary.BigEndian.Uint64(raw[1:]))).UTC(), ID: uuid.UUID(raw[9:])}
+	if encodePlace(order, p) != s || p.UpdatedAt.Year() < 1 || p.UpdatedAt.Year() > 9999 {
+		return transitions.Place{}, errCursor
+	}
+	return p, nil
 }
 
 func encodeStuckCursor(last *transitions.Record) string {

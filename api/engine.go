@@ -24,9 +24,11 @@ type Engine interface {
 
 	// Instance returns an instance. Error: InstanceNotFound.
 	Instance(ctx context.Context, tenant string, id uuid.UUID) (transitions.Instance, error)
-	// InstanceByKey returns the instance of a business key. Errors:
+	// View returns an instance with what waits on it. Error: InstanceNotFound.
+	View(ctx context.Context, tenant string, id uuid.UUID) (transitions.View, error)
+	// ViewByKey returns the instance of a business key with what waits on it. Errors:
 	// WorkflowNotFound, InstanceNotFound.
-	InstanceByKey(ctx context.Context, tenant, workflow, businessKey string) (transitions.Instance, error)
+	ViewByKey(ctx context.Context, tenant, workflow, businessKey string) (transitions.View, error)
 	// InstanceAt returns an instance as it was at a version. Error:
 	// InstanceNotFound, also for a version that it never had.
 	InstanceAt(ctx context.Context, tenant string, id uuid.UUID, version int64) (transitions.Past, error)
@@ -34,8 +36,11 @@ type Engine interface {
 	// InstanceNotFound, also for a time before its first version; InvalidRequest
 	// for one that no row can have.
 	InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, at time.Time) (transitions.Past, error)
-	// Instances returns a page of instances.
+	// Instances returns a page of instances. Errors: InvalidRequest, WorkflowNotFound.
 	Instances(ctx context.Context, f transitions.Filter) (transitions.Page, error)
+	// Counts tells how many instances there are of each workflow, version and state.
+	// Errors: InvalidRequest, WorkflowNotFound.
+	Counts(ctx context.Context, f transitions.CountFilter) (transitions.Counts, error)
 	// History returns up to limit audit entries of an instance with a version
 	// greater than after. Error: InstanceNotFound.
 	History(ctx context.Context, tenant string, id uuid.UUID, after int64, limit int) ([]transitions.Entry, error)

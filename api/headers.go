@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/hex"
 	"net/http"
 	"strconv"
 	"strings"
@@ -114,7 +115,8 @@ func unquote(s string) (string, bool) {
 func versionTag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
 // ifMatch returns the version that the caller expects, 0 where it expects none.
-// "*" expects only that the instance exists, which a transition does anyway.
+// "*" expects only that the instance exists, which a transition does anyway. Of the
+// tag of an instance that something waits on, the version counts.
 func ifMatch(r *http.Request) (int64, error) {
 	value, err := single(r, headerIfMatch)
 	if err != nil || value == "" || value == "*" {
@@ -122,8 +124,11 @@ func ifMatch(r *http.Request) (int64, error) {
 	}
 	digits, quoted := strings.CutPrefix(value, `"`)
 	digits, closed := strings.CutSuffix(digits, `"`)
+	digits, waiting, waits := strings.Cut(digits, ".")
+	_, hexErr := hex.DecodeString(waiting)
 	version, err := strconv.ParseInt(digits, 10, 64)
-	if !quoted || !closed || err != nil || version < 1 || versionTag(version) != value {
+	if !quoted || !closed || err != nil || version < 1 || strconv.FormatInt(version, 10) != digits ||
+		waits && (hexErr != nil || len(waiting) != 2*waitingBytes) {
 		return 0, workflow.Errorf(workflow.InvalidRequest, `If-Match is not one version in quotes, such as "3"`)
 	}
 	return version, nil

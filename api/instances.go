@@ -3,7 +3,9 @@ package api
 import (
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -28,19 +30,20 @@ func (a *API) instances(w http.ResponseWriter, r *http.Request, c Caller) error 
 	for i := range page.Instances {
 		out.Instances[i] = instanceOf(&page.Instances[i])
 	}
-	if n := len(page.Instances); page.More && n > 0 {
-		out.Next = encodeCursor(page.Instances[n-1].ID)
+	if page.More {
+		out.Next = encodePlace(filter.Order, page.Next)
 	}
 	return sendJSON(w, http.StatusOK, out)
 }
 
 func filterOf(r *http.Request, tenant string) (transitions.Filter, error) {
 	f := transitions.Filter{Tenant: tenant}
-	q, err := queryOf(r, "workflow", "state", "business_key", "limit", "cursor", attributePrefix)
+	q, err := queryOf(r, "workflow", "definition", "state*", "open", "business_key", "created_after", "created_before",
+		"updated_after", "updated_before", "order", "limit", "cursor", attributePrefix)
 	if err != nil {
 		return f, err
 	}
-	f.Workflow, f.State, f.BusinessKey = q["workflow"], workflow.State(q["state"]), q["business_key"]
+	f.Workflow, f.BusinessKey = q["workflow"], q["business_key"]
 	if f.BusinessKey != "" && f.Workflow == "" {
 		return f, workflow.Errorf(workflow.InvalidRequest, "a business key needs its workflow: add the query parameter \"workflow\"")
 	}
@@ -52,13 +55,64 @@ func filterOf(r *http.Request, tenant string) (transitions.Filter, error) {
 			f.Attributes[attribute] = value
 		}
 	}
+	if f.Definition, err = q.definition(); err != nil {
+		return f, err
+	}
+	if f.States, err = statesOf(r); err != nil {
+		return f, err
+	}
+	if f.Open, err = q.choice("open"); err != nil {
+		return f, err
+	}
+	for name, t := range map[string]*time.Time{"created_after": &f.CreatedAfter, "created_before": &f.CreatedBefore,
+		"updated_after": &f.UpdatedAfter, "updated_before": &f.UpdatedBefore} {
+		if *t, err = q.time(name); err != nil {
+			return f, err
+		}
+	}
+	if f.Order, err = q.order(); err != nil {
+		return f, err
+	}
 	if f.Limit, err = q.limit(); err != nil {
 		return f, err
 	}
 	if cursor, given := q["cursor"]; given {
-		f.After, err = decodeCursor(cursor)
+		f.After, err = decodePlace(f.Order, cursor)
 	}
 	return f, err
+}
+
+// order returns the order of a list of instances.
+func (q query) order() (transitions.Order, error) {
+	switch q["order"] {
+	case "", "id":
+		return transitions.ByID, nil
+	case "updated":
+		return transitions.ByUpdate, nil
+	}
+	return 0, workflow.Errorf(workflow.InvalidRequest, "query parameter \"order\" is neither id nor updated")
+}
+
+// maxStates is how many states a list may be asked for.
+const maxStates = 100
+
+// statesOf returns the states of the query, any of which is selected.
+func statesOf(r *http.Request) (list []workflow.State, err error) {
+	given := r.URL.Query()["state"]
+	if len(given) == 1 && given[0] == "" {
+		return nil, nil
+	}
+	if len(given) > maxStates {
+		return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given %d times; %d are the most", len(given), maxStates)
+	}
+	for _, name := range given {
+		state := workflow.State(name)
+		if state == "" || slices.Contains(list, state) {
+			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given several times, and %q is empty or there twice", shown(name))
+		}
+		list = append(list, state)
+	}
+	return list, nil
 }
 
 // instance shows one: GET /v1/instances/{id}, as it is or as it was.
@@ -74,11 +128,11 @@ func (a *API) instance(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if then.past {
 		return a.sendPast(w, r, c, id, then)
 	}
-	inst, err := a.engine.Instance(r.Context(), c.Tenant, id)
+	v, err := a.engine.View(r.Context(), c.Tenant, id)
 	if err != nil {
 		return err
 	}
-	return sendInstance(w, r, &inst)
+	return sendView(w, r, &v)
 }
 
 // instanceByKey shows the one that has a business key:
@@ -103,20 +157,11 @@ func (a *API) instanceByKey(w http.ResponseWriter, r *http.Request, c Caller) er
 		}
 		return a.sendPast(w, r, c, id, then)
 	}
-	inst, err := a.engine.InstanceByKey(r.Context(), c.Tenant, name, key)
+	v, err := a.engine.ViewByKey(r.Context(), c.Tenant, name, key)
 	if err != nil {
 		return err
 	}
-	return sendInstance(w, r, &inst)
-}
-
-func sendInstance(w http.ResponseWriter, r *http.Request, inst *transitions.Instance) error {
-	body, err := render(instanceOf(inst))
-	if err != nil {
-		return err
-	}
-	sendTagged(w, r, versionTag(inst.Version), body)
-	return nil
+	return sendView(w, r, &v)
 }
 
 // addressed returns the instance that the path names, by its id or by the

@@ -1,11 +1,13 @@
 package api
 
 import (
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -47,12 +49,13 @@ func parseID(s string) (uuid.UUID, error) {
 	return id, nil
 }
 
-// query is the parameters of a request, each at most once.
+// query is the parameters of a request, the first of each.
 type query map[string]string
 
 // queryOf reads the parameters and refuses one that the endpoint does not know,
 // that is given twice or that could not be stored. A known name that ends in
-// "." stands for all names that begin with it.
+// "." stands for all names that begin with it, and one that ends in "*" may be given
+// several times.
 func queryOf(r *http.Request, known ...string) (query, error) {
 	if r.URL.RawQuery == "" {
 		return nil, nil
@@ -63,7 +66,8 @@ func queryOf(r *http.Request, known ...string) (query, error) {
 	}
 	q := make(query, len(values))
 	for name, vs := range values {
-		isKnown := slices.ContainsFunc(known, func(k string) bool {
+		several := slices.Contains(known, name+"*")
+		isKnown := several || slices.ContainsFunc(known, func(k string) bool {
 			if strings.HasSuffix(k, ".") {
 				return len(name) > len(k) && strings.HasPrefix(name, k)
 			}
@@ -72,7 +76,7 @@ func queryOf(r *http.Request, known ...string) (query, error) {
 		if !isKnown {
 			return nil, workflow.Errorf(workflow.InvalidRequest, "unknown query parameter %q", shown(name))
 		}
-		if len(vs) > 1 {
+		if len(vs) > 1 && !several {
 			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter %q is given %d times", shown(name), len(vs))
 		}
 		if problem := transitions.TextProblem(name, maxText); problem != "" {
@@ -85,8 +89,10 @@ func queryOf(r *http.Request, known ...string) (query, error) {
 			}
 			limit = maxCursor
 		}
-		if problem := transitions.TextProblem(vs[0], limit); problem != "" {
-			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter %q %s", name, problem)
+		for _, v := range vs {
+			if problem := transitions.TextProblem(v, limit); problem != "" {
+				return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter %q %s", name, problem)
+			}
 		}
 		q[name] = vs[0]
 	}
@@ -131,6 +137,38 @@ func (q query) flag(name string) (bool, error) {
 	default:
 		return false, workflow.Errorf(workflow.InvalidRequest, "query parameter %q is neither true nor false", name)
 	}
+}
+
+// choice returns a parameter that is true or false, nil where it is not given.
+func (q query) choice(name string) (*bool, error) {
+	if _, given := q[name]; !given {
+		return nil, nil
+	}
+	b, err := q.flag(name)
+	return &b, err
+}
+
+// time returns a parameter that is a time, the zero time where it is not given.
+func (q query) time(name string) (t time.Time, err error) {
+	s, given := q[name]
+	if !given {
+		return t, nil
+	}
+	if t, err = time.Parse(time.RFC3339Nano, s); err != nil || t.UTC().Year() < 1 || t.UTC().Year() > 9999 || t.IsZero() {
+		return t, errNoTime(name)
+	}
+	return t, nil
+}
+
+func errNoTime(name string) error {
+	return workflow.Errorf(workflow.InvalidRequest,
+		`query parameter %q is not a time such as 2030-01-31T12:00:00Z (RFC 3339; a "+" in it is written %%2B)`, name)
+}
+
+// definition returns the version of a definition, 0 where it is not given.
+func (q query) definition() (int, error) {
+	n, err := q.integer("definition", 0, 1, math.MaxInt32)
+	return int(n), err
 }
 
 // Page sizes, in entries.

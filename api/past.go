@@ -34,8 +34,7 @@ func momentOf(r *http.Request) (moment, error) {
 		m.version, err = q.integer("version", 0, 1, maxPosition)
 	case byTime:
 		if m.at, err = time.Parse(time.RFC3339Nano, at); err != nil {
-			err = workflow.Errorf(workflow.InvalidRequest,
-				`query parameter "at" is not a time such as 2030-01-31T12:00:00Z (RFC 3339; a "+" in it is written %%2B)`)
+			err = errNoTime("at")
 		}
 	}
 	return m, err

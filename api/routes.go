@@ -23,6 +23,7 @@ func (a *API) routes() *http.ServeMux {
 		"DELETE /v1/commands/{scope}":                                    a.nothingHere,
 
 		"GET /v1/instances":                  a.instances,
+		"GET /v1/counts":                     a.counts,
 		"GET /v1/instances/{id}":             a.instance,
 		"GET /v1/instances/{id}/history":     a.history,
 		"GET /v1/instances/{id}/transitions": a.options,

@@ -73,10 +73,10 @@ func bondOf(b *transitions.Bond) *Bond {
 	return &Bond{Transition: b.Transition, Scope: b.Scope, Key: b.Key}
 }
 
-// InstancePage is a page of instances in the order of their ids.
+// InstancePage is a page of instances.
 type InstancePage struct {
 	Instances []Instance `json:"instances"`
-	Next      string     `json:"next,omitempty"` // the cursor of the next page, "" on the last
+	Next      string     `json:"next,omitempty"` // the cursor of the next page, "" on the last; also where this one has few
 }
 
 // Entry is one transition of an instance, as its audit row says.

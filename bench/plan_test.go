@@ -21,6 +21,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // plans are those that the server has really used, by statement. auto_explain
@@ -195,7 +196,7 @@ func read(t *testing.T, eng *engine.Engine, pool *pgxpool.Pool, schemaName strin
 		_, err = eng.InstanceByKey(ctx, tenant, workflowName, o.key)
 	}
 	if err == nil {
-		_, err = eng.Instances(ctx, transitions.Filter{Workflow: workflowName, State: stateHeld, Limit: 10})
+		_, err = eng.Instances(ctx, transitions.Filter{Workflow: workflowName, States: []workflow.State{stateHeld}, Limit: 10})
 	}
 	if err == nil {
 		_, err = eng.History(ctx, tenant, o.id, 0, 10)

@@ -133,10 +133,15 @@ func (q *queries) finished(ctx context.Context, tenant string, status transition
 		err = q.pool.QueryRow(ctx, q.in(`SELECT count(*) `+finishedSQL), plannedNow, tenant, string(status)).Scan(&count)
 		return count, err
 	}
+	return q.expected(ctx, q.pool, `SELECT `+finishedSQL, tenant, string(status))
+}
+
+// expected is how many rows the planner expects of a query.
+func (q *queries) expected(ctx context.Context, by querier, sql string, args ...any) (int64, error) {
 	// A utility statement has no plan to keep, and the planner has to see the values.
 	var raw []byte
-	err = q.pool.QueryRow(ctx, q.in(`EXPLAIN (FORMAT JSON) SELECT `+finishedSQL), pgx.QueryExecModeExec, tenant, string(status)).Scan(&raw)
-	if err != nil {
+	args = append([]any{pgx.QueryExecModeExec}, args...)
+	if err := by.QueryRow(ctx, q.in(`EXPLAIN (FORMAT JSON) `+sql), args...).Scan(&raw); err != nil {
 		return 0, err
 	}
 	var plans []struct {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -76,11 +74,13 @@ func (q *queries) workflowOf(ctx context.Context, by querier, tenant string, id 
 	return name, nil
 }
 
-func scanInstance(row pgx.CollectableRow, tenant string) (transitions.Instance, error) {
+// scanInstance reads instanceColumns, and then more.
+func scanInstance(row pgx.CollectableRow, tenant string, more ...any) (transitions.Instance, error) {
 	i := transitions.Instance{Tenant: tenant}
 	var duties, links, chain []byte
-	err := row.Scan(&i.ID, &i.Workflow, &i.Definition, &i.BusinessKey, &i.State, &i.Version, &i.Data,
-		&i.Attributes, &duties, &links, &i.Paused, &i.Open, &chain, &i.CreatedAt, &i.UpdatedAt)
+	columns := []any{&i.ID, &i.Workflow, &i.Definition, &i.BusinessKey, &i.State, &i.Version, &i.Data,
+		&i.Attributes, &duties, &links, &i.Paused, &i.Open, &chain, &i.CreatedAt, &i.UpdatedAt}
+	err := row.Scan(append(columns, more...)...)
 	if err != nil {
 		return i, err
 	}
@@ -95,49 +95,6 @@ func scanInstance(row pgx.CollectableRow, tenant string) (transitions.Instance, 
 		err = json.Unmarshal(links, &i.Links)
 	}
 	return i, err
-}
-
-// instances writes the filter as conditions on indexed columns.
-func (q *queries) instances(ctx context.Context, f transitions.Filter) (transitions.Page, error) {
-	var sql strings.Builder
-	sql.WriteString(`SELECT ` + instanceColumns + ` FROM pawl.instance WHERE tenant = $1 AND id > $2`)
-	args := []any{f.Tenant, f.After}
-	where := func(condition string, value any) {
-		args = append(args, value)
-		fmt.Fprintf(&sql, condition, len(args))
-	}
-	if f.Workflow != "" {
-		where(` AND workflow = $%d`, f.Workflow)
-	}
-	if f.State != "" {
-		where(` AND state = $%d`, string(f.State))
-	}
-	if f.BusinessKey != "" {
-		where(` AND id = $%d`, transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey))
-	}
-	if len(f.Attributes) > 0 {
-		attributes, err := json.Marshal(f.Attributes, jsontext.AllowInvalidUTF8(true))
-		if err != nil {
-			return transitions.Page{}, readError("instances", err)
-		}
-		where(` AND attributes @> $%d::jsonb`, string(attributes))
-	}
-	where(` ORDER BY id LIMIT $%d`, f.Limit+1)
-	found, err := q.pool.Query(ctx, q.in(sql.String()), args...)
-	if err != nil {
-		return transitions.Page{}, readError("instances", err)
-	}
-	list, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (transitions.Instance, error) {
-		return scanInstance(row, f.Tenant)
-	})
-	if err != nil {
-		return transitions.Page{}, readError("instances", err)
-	}
-	page := transitions.Page{Instances: list}
-	if len(list) > f.Limit {
-		page.Instances, page.More = list[:f.Limit], true
-	}
-	return page, nil
 }
 
 // readError is a failed query as the caller may see it.

@@ -32,34 +32,54 @@ func (e *Engine) Instance(ctx context.Context, tenant string, id uuid.UUID) (tra
 // InstanceByKey reads the instance that a business key names. Errors:
 // WorkflowNotFound, InstanceNotFound.
 func (e *Engine) InstanceByKey(ctx context.Context, tenant, workflowName, businessKey string) (transitions.Instance, error) {
-	if _, err := e.Workflow(workflowName, 0); err != nil {
+	id, err := e.named(tenant, workflowName, businessKey)
+	if err != nil {
 		return transitions.Instance{}, err
 	}
-	tenant = tenantOr(tenant)
-	inst, err := e.queries.instance(ctx, tenant, transitions.InstanceID(tenant, workflowName, businessKey))
-	if err == nil && inst.BusinessKey != businessKey {
-		err = errNoInstance(inst.ID)
-	}
-	if workflow.CodeOf(err) == workflow.InstanceNotFound {
-		err = workflow.Errorf(workflow.InstanceNotFound, "workflow %q has no instance with this business key", workflowName)
-	}
-	return inst, err
+	inst, err := e.Instance(ctx, tenant, id)
+	return inst, ofKey(&inst, workflowName, businessKey, err)
 }
 
-// Instances lists instances in the order of their ids. A filter by business key
-// needs the workflow, and must be by a name that exists.
+// named is the id that a business key makes. Error: WorkflowNotFound.
+func (e *Engine) named(tenant, workflowName, businessKey string) (uuid.UUID, error) {
+	if _, err := e.Workflow(workflowName, 0); err != nil {
+		return uuid.Nil, err
+	}
+	return transitions.InstanceID(tenantOr(tenant), workflowName, businessKey), nil
+}
+
+// ofKey is the error of reading the instance that a business key names.
+func ofKey(inst *transitions.Instance, workflowName, businessKey string, err error) error {
+	if err == nil && inst.BusinessKey != businessKey || workflow.CodeOf(err) == workflow.InstanceNotFound {
+		return workflow.Errorf(workflow.InstanceNotFound, "workflow %q has no instance with this business key", workflowName)
+	}
+	return err
+}
+
+// Instances lists instances. A filter by business key needs the workflow, and must
+// be by a name that exists. What a page costs is bounded, whatever is selected, so
+// that one may have fewer than Limit although there are more; Page.More says it.
+// Errors: InvalidRequest, WorkflowNotFound.
 func (e *Engine) Instances(ctx context.Context, f transitions.Filter) (transitions.Page, error) {
 	f.Tenant = tenantOr(f.Tenant)
 	f.Limit = pageSize(f.Limit)
-	if f.BusinessKey != "" && f.Workflow == "" {
-		return transitions.Page{}, workflow.Errorf(workflow.InvalidRequest, "a filter by business key needs the workflow")
+	if err := f.Check(); err != nil {
+		return transitions.Page{}, err
 	}
 	if f.Workflow != "" {
 		if _, err := e.Workflow(f.Workflow, 0); err != nil {
 			return transitions.Page{}, err
 		}
 	}
-	return e.queries.instances(ctx, f)
+	var page transitions.Page
+	err := e.queries.listing(ctx, func(l *lister) (err error) {
+		page, err = l.instances(ctx, &f)
+		return err
+	})
+	if err != nil {
+		return transitions.Page{}, readError("instances", err)
+	}
+	return page, nil
 }
 
 // History reads the audit rows of an instance after a version, oldest first.

@@ -213,7 +213,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	if err != nil || len(v.Broken) != 0 || v.Entries != 4 {
 		t.Errorf("got %+v, %v", v, err)
 	}
-	page, err := e.Instances(t.Context(), transitions.Filter{State: "settled", Attributes: map[string]string{"customer": "c-1"}})
+	page, err := e.Instances(t.Context(), transitions.Filter{States: []workflow.State{"settled"}, Attributes: map[string]string{"customer": "c-1"}})
 	if err != nil || len(page.Instances) != 1 {
 		t.Errorf("got %+v, %v", page, err)
 	}

@@ -5,31 +5,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // Reply is what one command of several got: a receipt or an error.
 type Reply struct {
 	Receipt Receipt
 	Err     error
-}
-
-// Filter selects instances. Empty fields select everything.
-type Filter struct {
-	Tenant      string
-	Workflow    string
-	State       workflow.State
-	BusinessKey string // with Workflow
-	Attributes  map[string]string
-	After       uuid.UUID // the cursor: the last id of the page before
-	Limit       int       // 1 to 1000; 0 is 100
-}
-
-// Page is a page of instances in the order of their ids.
-type Page struct {
-	Instances []Instance
-	More      bool // the last id is the cursor of the next page
 }
 
 // Logged is an event of the log with its CloudEvent, rendered once for all who

@@ -1,0 +1,69 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// maxShown is how many timers, scheduled commands and effects an instance is shown
+// with at most, of each.
+const maxShown = transitions.MaxWaiting
+
+// InstanceView is an instance by itself: with its armed timers, with what is
+// scheduled on it, and with what a later failure would undo.
+type InstanceView struct {
+	Instance
+	Timers    []transitions.Timer            `json:"timers,omitempty"`    // the next first
+	Scheduled []transitions.ScheduledCommand `json:"scheduled,omitempty"` // what callers asked for later, the next first
+	Effects   []Bond                         `json:"effects,omitempty"`   // the commands whose effects would be undone, in that order: the newest first
+	More      []string                       `json:"more,omitempty"`      // the lists of these that have only their first hundred
+}
+
+func viewOf(v *transitions.View) InstanceView {
+	out := InstanceView{Instance: instanceOf(&v.Instance), Timers: v.Timers, Scheduled: v.Scheduled}
+	for _, e := range slices.Backward(v.Links.Effects) {
+		if len(out.Effects) == maxShown {
+			break
+		}
+		out.Effects = append(out.Effects, *bondOf(&e.Bond))
+	}
+	for _, list := range []struct {
+		name string
+		more bool
+	}{{"timers", v.MoreTimers}, {"scheduled", v.MoreScheduled}, {"effects", len(v.Links.Effects) > maxShown}} {
+		if list.more {
+			out.More = append(out.More, list.name)
+		}
+	}
+	return out
+}
+
+// sendView shows an instance. What waits on it comes and goes without a new
+// version; so it is a part of the tag.
+func sendView(w http.ResponseWriter, r *http.Request, v *transitions.View) error {
+	out := viewOf(v)
+	body, err := render(out)
+	if err != nil {
+		return err
+	}
+	tag := versionTag(v.Version)
+	if len(out.Timers) > 0 || len(out.Scheduled) > 0 {
+		tag = waitingTag(v.Version, body)
+	}
+	sendTagged(w, r, tag, body)
+	return nil
+}
+
+// waitingTag is the entity tag of an instance that something waits on.
+func waitingTag(version int64, body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + strconv.FormatInt(version, 10) + "." + hex.EncodeToString(sum[:waitingBytes]) + `"`
+}
+
+// waitingBytes is how much of a hash a tag has.
+const waitingBytes = 8

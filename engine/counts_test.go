@@ -1,0 +1,125 @@
+package engine_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestCountsAreByWorkflowDefinitionAndState(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := lists(t, pool)
+	seedTimes(t, pool, 600)
+	type kind struct {
+		workflow   string
+		definition int
+		state      workflow.State
+		open       bool
+	}
+	yes := true
+	for name, f := range map[string]transitions.CountFilter{
+		"everything of everybody": {},
+		"of a tenant":             {Tenant: "acme"},
+		"of nobody":               {Tenant: "nobody"},
+		"of a workflow":           {Tenant: "default", Workflow: "gift"},
+		"open":                    {Tenant: "default", Open: &yes},
+		"a definition in states":  {Definition: 2, States: []workflow.State{"open", "settled"}},
+	} {
+		want, total := map[kind]int64{}, int64(0)
+		for _, tenant := range []string{"default", "acme"} {
+			for _, i := range everything(t, pool, tenant) {
+				list := transitions.Filter{Workflow: f.Workflow, Definition: f.Definition, States: f.States, Open: f.Open}
+				if selects(&list, &i) && (f.Tenant == "" || f.Tenant == tenant) {
+					want[kind{i.Workflow, i.Definition, i.State, i.Open}]++
+					total++
+				}
+			}
+		}
+		c, err := e.Counts(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[kind]int64{}
+		for _, k := range c.Counts {
+			if got[kind{k.Workflow, k.Definition, k.State, k.Open}] = k.Count; !k.Exact {
+				t.Errorf("%s: %+v is not exact", name, k)
+			}
+		}
+		if !reflect.DeepEqual(got, want) || c.Total != total || !c.Exact || c.Tenant != f.Tenant || time.Since(c.At).Abs() > time.Hour {
+			t.Errorf("%s: got %+v, want %v", name, c, want)
+		}
+	}
+}
+
+// What is more than is counted is said to be an estimate, never less than what was
+// counted, and of the right size once the table was analyzed.
+func TestCountsOfManyAreEstimatesAndSaySo(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := lists(t, pool)
+	exec(t, pool, "ALTER TABLE pawl.instance SET (autovacuum_enabled = false)")
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+		SELECT 'default', gen_random_uuid(), 'loan', 1, CASE WHEN i % 8 = 0 THEN 'open' ELSE 'settled' END, 1, '{}', i % 8 = 0, sha256('x'), now(), now()
+		FROM generate_series(0, 23999) i`)
+	count := func(state workflow.State) (k transitions.InstanceCount, all transitions.Counts) {
+		t.Helper()
+		all, err := e.Counts(t.Context(), transitions.CountFilter{Tenant: "default"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range all.Counts {
+			if k.State == state {
+				return k, all
+			}
+		}
+		t.Fatalf("none in %s: %+v", state, all)
+		return k, all
+	}
+	if k, all := count("settled"); k.Exact || all.Exact || k.Count <= 10_000 {
+		t.Errorf("without statistics: %+v", k)
+	}
+	exec(t, pool, "ANALYZE pawl.instance")
+	if k, all := count("settled"); k.Exact || all.Exact || k.Count < 19_000 || k.Count > 23_000 {
+		t.Errorf("of 21,000: %+v", k)
+	}
+	if k, _ := count("open"); !k.Exact || k.Count != 3000 {
+		t.Errorf("of 3,000: %+v", k)
+	}
+}
+
+// Where tenants are so many that to look at each is too much, the planner's
+// statistics of all of them are asked.
+func TestCountsOfVeryManyTenantsAreEstimates(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := lists(t, pool)
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+		SELECT 't' || i % 1500, gen_random_uuid(), 'loan', 1, 'open', 1, '{}', true, sha256('x'), now(), now() FROM generate_series(0, 5999) i`)
+	exec(t, pool, "ANALYZE pawl.instance")
+	c, err := e.Counts(t.Context(), transitions.CountFilter{})
+	if err != nil || c.Exact || len(c.Counts) != 1 || c.Counts[0].State != "open" || c.Counts[0].Exact || c.Total < 5000 || c.Total > 7000 {
+		t.Errorf("of everybody's 6,000: %+v, %v", c, err)
+	}
+	c, err = e.Counts(t.Context(), transitions.CountFilter{Tenant: "t7"})
+	if err != nil || !c.Exact || c.Total != 4 {
+		t.Errorf("of one of them: %+v, %v", c, err)
+	}
+}
+
+func TestCountsRefuseWhatCannotBeMeant(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t))
+	for want, f := range map[workflow.Code]transitions.CountFilter{
+		workflow.InvalidRequest:   {Definition: -1},
+		workflow.WorkflowNotFound: {Workflow: "nothing"},
+	} {
+		_, err := e.Counts(t.Context(), f)
+		wantCode(t, err, want)
+	}
+	_, err := e.Counts(t.Context(), transitions.CountFilter{Tenant: "a\x00b"})
+	wantCode(t, err, workflow.InvalidRequest)
+}

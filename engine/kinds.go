@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// kind is what instances have in common that stand together in the index of lists.
+// There are few of them beside the instances.
+type kind struct {
+	tenant, workflow string
+	definition       int
+	state            workflow.State
+	open             bool
+}
+
+// kindColumns are the first columns of the index instance_list.
+var kindColumns = []string{"tenant", "workflow", "definition", "state", "open"}
+
+// query is a statement that is put together, and its parameters.
+type query struct {
+	strings.Builder
+	args []any
+}
+
+// add writes a piece; each %s in it is the place of a parameter.
+func (s *query) add(format string, args ...any) *query {
+	places := make([]any, len(args))
+	for i, a := range args {
+		s.args = append(s.args, a)
+		places[i] = fmt.Sprintf("$%d", len(s.args))
+	}
+	fmt.Fprintf(s, format, places...)
+	return s
+}
+
+// withKinds begins a statement with the kinds that a filter selects, as "kinds".
+// They are found from one to the next, by a probe of the index each, however many
+// instances there are.
+func (s *query) withKinds(f *transitions.CountFilter) *query {
+	// What is fixed is a condition of its own: of a comparison of rows the index
+	// takes only what begins with the first column that is not.
+	fixed := 0
+	var within query
+	within.args = s.args
+	within.WriteString("workflow IS NOT NULL")
+	if f.Tenant != "" {
+		within.add(" AND tenant = %s", f.Tenant)
+		fixed = 1
+		if f.Workflow != "" {
+			within.add(" AND workflow = %s", f.Workflow)
+			fixed = 2
+		}
+	}
+	s.args = within.args
+	all, rest := strings.Join(kindColumns, ", "), kindColumns[fixed:]
+	fmt.Fprintf(s, `WITH RECURSIVE each AS (
+	(SELECT %[1]s FROM pawl.instance WHERE %[2]s ORDER BY %[1]s LIMIT 1)
+	UNION ALL
+	SELECT following.* FROM each CROSS JOIN LATERAL (SELECT %[1]s FROM pawl.instance i WHERE %[2]s
+		AND (i.%[3]s) > (each.%[4]s) ORDER BY %[1]s LIMIT 1) AS following
+), kinds AS MATERIALIZED (SELECT * FROM each WHERE true`, all, within.String(), strings.Join(rest, ", i."), strings.Join(rest, ", each."))
+	if f.Workflow != "" {
+		s.add(" AND workflow = %s", f.Workflow)
+	}
+	if f.Definition != 0 {
+		s.add(" AND definition = %s", f.Definition)
+	}
+	if len(f.States) > 0 {
+		s.add(" AND state = ANY(%s::text[])", texts(f.States))
+	}
+	if f.Open != nil {
+		s.add(" AND open = %s", *f.Open)
+	}
+	return s
+}
+
+// kinds lists the kinds that a filter selects.
+func (l *lister) kinds(ctx context.Context, f *transitions.CountFilter) ([]kind, error) {
+	var s query
+	s.withKinds(f).WriteString(") SELECT * FROM kinds")
+	found, err := l.query(ctx, &s)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, func(row pgx.CollectableRow) (k kind, err error) {
+		err = row.Scan(&k.tenant, &k.workflow, &k.definition, &k.state, &k.open)
+		return k, err
+	})
+}
+
+func texts(states []workflow.State) []string {
+	list := make([]string, len(states))
+	for i, s := range states {
+		list[i] = string(s)
+	}
+	return list
+}

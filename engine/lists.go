@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// maxScanned is how many entries of an index one page looks at.
+const maxScanned = 10_000
+
+// byUpdate is the order of the index of lists, within a kind.
+const byUpdate = " ORDER BY at DESC, entry DESC"
+
+// source is where a page has its entries from: the instances that meet one of
+// several conditions. None meets two.
+type source struct {
+	conditions []func(*query)
+	// ranges says that each condition is a range of the index of lists. It is read in
+	// that order, which the planner sees only where the range is a query of its own;
+	// then it merges them, and reads no more of each than a page needs.
+	ranges bool
+}
+
+func entries(condition func(*query)) *source { return &source{conditions: []func(*query){condition}} }
+
+// beginLists begins a transaction that reads lists and counts. All its statements
+// see the same. What the planner believes of a table that has grown since its last
+// ANALYZE could have it read all of a tenant and put that in order; and JIT, which
+// takes longer than these statements, would be had for what is switched off.
+const beginLists = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL jit = off`
+
+// lister reads lists and counts in one transaction.
+type lister struct {
+	*queries
+	tx pgx.Tx
+}
+
+// listing runs do in a transaction of its own.
+func (q *queries) listing(ctx context.Context, do func(l *lister) error) error {
+	return pgx.BeginTxFunc(ctx, q.pool, pgx.TxOptions{BeginQuery: beginLists}, func(tx pgx.Tx) error {
+		return do(&lister{q, tx})
+	})
+}
+
+// query runs a statement that was put together.
+func (l *lister) query(ctx context.Context, s *query) (pgx.Rows, error) {
+	return l.tx.Query(ctx, l.in(s.String()), slices.Concat([]any{plannedNow}, s.args)...)
+}
+
+// instances reads a page. It takes entries from an index in the order of the list,
+// as many as it may look at, and then those whose instances are selected.
+func (l *lister) instances(ctx context.Context, f *transitions.Filter) (page transitions.Page, err error) {
+	attributes, err := json.Marshal(f.Attributes, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return page, err
+	}
+	from, err := l.sourceOf(ctx, f, string(attributes))
+	if err != nil || from == nil {
+		return page, err
+	}
+	found, err := l.query(ctx, pageOf(from, f, string(attributes)))
+	if err != nil {
+		return page, err
+	}
+	return readPage(found, f)
+}
+
+// pageOf is the statement that reads a page: entries in the order of the list,
+// numbered, and the instances of those that are selected, and of the last one that
+// the page may look at.
+func pageOf(from *source, f *transitions.Filter, attributes string) *query {
+	order := " ORDER BY entry"
+	if f.Order == transitions.ByUpdate {
+		order = byUpdate
+	}
+	s := &query{}
+	s.WriteString("SELECT " + instanceColumns + ", n, coalesce(")
+	selected(s, f, attributes)
+	s.WriteString(", false) AS hit, at, entry FROM (SELECT at, entry, row_number() OVER (" + order + ") AS n FROM (")
+	from.write(s, f)
+	s.add(") AS entries"+order+" LIMIT %s) AS e CROSS JOIN LATERAL (SELECT * FROM pawl.instance x WHERE x.tenant = %s AND x.id = e.entry LIMIT 1) AS i",
+		maxScanned, f.Tenant)
+	s.add(" WHERE n = %s OR ", maxScanned)
+	selected(s, f, attributes)
+	return s.add(order+" LIMIT %s", f.Limit+1)
+}
+
+// readPage reads what pageOf asks for.
+func readPage(found pgx.Rows, f *transitions.Filter) (page transitions.Page, err error) {
+	defer found.Close()
+	for !page.More && found.Next() {
+		var n int64
+		var hit bool
+		var place transitions.Place
+		inst, err := scanInstance(found, f.Tenant, &n, &hit, &place.UpdatedAt, &place.ID)
+		if err != nil {
+			return page, err
+		}
+		if hit && len(page.Instances) == f.Limit {
+			page.More = true
+			break
+		}
+		if hit {
+			page.Instances = append(page.Instances, inst)
+		}
+		page.Next, page.More = place, n == maxScanned
+	}
+	if found.Close(); !page.More {
+		page.Next = transitions.Place{}
+	}
+	return page, found.Err()
+}
+
+// selected writes the conditions of a filter on an instance.
+func selected(s *query, f *transitions.Filter, attributes string) {
+	s.WriteString("(true")
+	if f.Workflow != "" {
+		s.add(" AND workflow = %s", f.Workflow)
+	}
+	if f.Definition != 0 {
+		s.add(" AND definition = %s", f.Definition)
+	}
+	if len(f.States) > 0 {
+		s.add(" AND state = ANY(%s::text[])", texts(f.States))
+	}
+	if f.Open != nil {
+		s.add(" AND open = %s", *f.Open)
+	}
+	if !f.CreatedAfter.IsZero() {
+		s.add(" AND created_at >= %s", f.CreatedAfter)
+	}
+	if !f.CreatedBefore.IsZero() {
+		s.add(" AND created_at < %s", f.CreatedBefore)
+	}
+	updated(s, f)
+	if len(f.Attributes) > 0 {
+		s.add(" AND attributes @> %s::jsonb", attributes)
+	}
+	s.WriteString(")")
+}
+
+// updated writes the conditions on the time of the update.
+func updated(s *query, f *transitions.Filter) {
+	if !f.UpdatedAfter.IsZero() {
+		s.add(" AND updated_at >= %s", f.UpdatedAfter)
+	}
+	if !f.UpdatedBefore.IsZero() {
+		s.add(" AND updated_at < %s", f.UpdatedBefore)
+	}
+}
+
+// sourceOf decides which index a page is read from, nil for nothing to read.
+//
+// The order of updates is that of the index of lists, within each kind. In the
+// order of ids there is only the primary key: with it a page may have to look at
+// many that are not selected. So where an index tells that few are in question, all
+// of those are read and put in order.
+func (l *lister) sourceOf(ctx context.Context, f *transitions.Filter, attributes string) (*source, error) {
+	whole := entries(func(s *query) { s.add("tenant = %s", f.Tenant) })
+	if f.BusinessKey != "" {
+		return entries(func(s *query) {
+			s.add("tenant = %s AND id = %s", f.Tenant, transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey))
+		}), nil
+	}
+	if len(f.Attributes) > 0 {
+		have := entries(func(s *query) { // not by the primary key
+			s.add("attributes @> %s::jsonb AND tenant || '' = %s", attributes, f.Tenant)
+		})
+		// The index of attributes is read as a whole: not where it is much.
+		guess, err := l.expected(ctx, l.tx, "SELECT FROM pawl.instance WHERE attributes @> $1::jsonb", attributes)
+		if err != nil {
+			return nil, err
+		}
+		if guess <= 10*maxScanned {
+			if few, err := l.few(ctx, have, f); few || err != nil {
+				return have, err
+			}
+		}
+	}
+	ofKind := f.Workflow != "" || f.Definition != 0 || len(f.States) > 0 || f.Open != nil
+	inTime := !f.UpdatedAfter.IsZero() || !f.UpdatedBefore.IsZero()
+	if f.Order == transitions.ByID && !ofKind && !inTime {
+		return whole, nil
+	}
+	kinds, err := l.kinds(ctx, &transitions.CountFilter{Tenant: f.Tenant, Workflow: f.Workflow, Definition: f.Definition, States: f.States, Open: f.Open})
+	if err != nil || len(kinds) == 0 {
+		return nil, err
+	}
+	listed := &source{ranges: true}
+	for _, k := range kinds {
+		listed.conditions = append(listed.conditions, func(s *query) {
+			s.add("tenant = %s AND workflow = %s AND definition = %s AND state = %s AND open = %s", k.tenant, k.workflow, k.definition, string(k.state), k.open)
+			updated(s, f)
+		})
+	}
+	if f.Order == transitions.ByUpdate {
+		return listed, nil
+	}
+	if few, err := l.few(ctx, listed, f); few || err != nil {
+		return listed, err
+	}
+	return whole, nil
+}
+
+// few reports whether a source has no more entries than a page may look at.
+func (l *lister) few(ctx context.Context, from *source, f *transitions.Filter) (few bool, err error) {
+	var s query
+	s.WriteString("SELECT count(*) <= ")
+	s.add("%s FROM (SELECT FROM (", maxScanned)
+	from.write(&s, f)
+	s.add(") AS entries LIMIT %s) AS few", maxScanned+1)
+	found, err := l.query(ctx, &s)
+	if err != nil {
+		return false, err
+	}
+	return pgx.CollectExactlyOneRow(found, pgx.RowTo[bool])
+}
+
+// write writes the entries from the place on where the page begins.
+func (from *source) write(s *query, f *transitions.Filter) {
+	for i, condition := range from.conditions {
+		if i > 0 {
+			s.WriteString(" UNION ALL ")
+		}
+		s.WriteString("(SELECT updated_at AS at, id AS entry FROM pawl.instance WHERE ")
+		condition(s)
+		switch {
+		case f.After.ID == uuid.Nil:
+		case f.Order == transitions.ByUpdate:
+			s.add(" AND (updated_at, id) < (%s, %s)", f.After.UpdatedAt, f.After.ID)
+		default:
+			s.add(" AND id > %s", f.After.ID)
+		}
+		if from.ranges {
+			s.add(byUpdate+" LIMIT %s", maxScanned+1)
+		}
+		s.WriteString(")")
+	}
+}

@@ -1,0 +1,342 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// dawn is when the first instance of seedTimes was created.
+var dawn = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// seedTimes inserts n instances of two workflows, two definitions and three states,
+// created a minute apart, and updated up to an hour after that, many at one time.
+func seedTimes(t testing.TB, pool *pgxpool.Pool, n int) {
+	t.Helper()
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, attributes, open, chain, created_at, updated_at)
+		SELECT CASE WHEN i % 20 = 3 THEN 'acme' ELSE 'default' END, gen_random_uuid(), CASE WHEN i % 3 = 0 THEN 'gift' ELSE 'loan' END, 1 + (i % 5 = 0)::int,
+			s, 1, '{}', jsonb_build_object('customer', 'c-' || i % 100, 'region', 'r-' || i % 2), s <> 'settled', sha256('x'), at, at + (i % 13) * 5 * interval '1 minute'
+		FROM (SELECT i, (ARRAY['open', 'settled', 'settled', 'asked'])[1 + i % 4] AS s, $2::timestamptz + i * interval '1 minute' AS at FROM generate_series(0, $1 - 1) i) AS x`,
+		n, dawn)
+}
+
+// lists is an engine with the workflows of seedTimes.
+func lists(t testing.TB, pool *pgxpool.Pool) *engine.Engine {
+	t.Helper()
+	gift := workflow.Define("gift", 1, workflow.Start("give", "open", none), workflow.On("end", workflow.From("open"), "settled", none)).Final("settled")
+	return newEngine(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, gift) })
+}
+
+// everything reads all instances of a tenant as they are.
+func everything(t testing.TB, pool *pgxpool.Pool, tenant string) []transitions.Instance {
+	t.Helper()
+	found, err := pool.Query(t.Context(), `SELECT id, workflow, definition, state, open, attributes, created_at, updated_at FROM pawl.instance WHERE tenant = $1`, tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (i transitions.Instance, err error) {
+		err = row.Scan(&i.ID, &i.Workflow, &i.Definition, &i.State, &i.Open, &i.Attributes, &i.CreatedAt, &i.UpdatedAt)
+		return i, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// selects is what a filter means, in Go.
+func selects(f *transitions.Filter, i *transitions.Instance) bool {
+	within := func(at, after, before time.Time) bool {
+		return (after.IsZero() || !at.Before(after)) && (before.IsZero() || at.Before(before))
+	}
+	for name, value := range f.Attributes {
+		if i.Attributes[name] != value {
+			return false
+		}
+	}
+	return (f.Workflow == "" || f.Workflow == i.Workflow) && (f.Definition == 0 || f.Definition == i.Definition) &&
+		(len(f.States) == 0 || slices.Contains(f.States, i.State)) && (f.Open == nil || *f.Open == i.Open) &&
+		within(i.CreatedAt, f.CreatedAfter, f.CreatedBefore) && within(i.UpdatedAt, f.UpdatedAfter, f.UpdatedBefore)
+}
+
+// anyFilter is a filter by some of what there is.
+func anyFilter(random *rand.Rand, minutes int) (f transitions.Filter) {
+	moment := func() time.Time { return dawn.Add(time.Duration(random.IntN(minutes)) * time.Minute) }
+	if random.IntN(2) == 0 {
+		f.Workflow = []string{"loan", "gift"}[random.IntN(2)]
+	}
+	if random.IntN(3) == 0 {
+		f.Definition = 1 + random.IntN(3)
+	}
+	if random.IntN(2) == 0 {
+		f.States = []workflow.State{"open", "asked", "settled", "nowhere"}[random.IntN(3):]
+	}
+	if random.IntN(2) == 0 {
+		f.Open = new(bool)
+		*f.Open = random.IntN(2) == 0
+	}
+	if random.IntN(3) == 0 {
+		f.Attributes = map[string]string{"customer": fmt.Sprintf("c-%d", random.IntN(101))}
+	}
+	if random.IntN(3) == 0 {
+		f.CreatedAfter = moment()
+	} else if random.IntN(3) == 0 {
+		f.CreatedBefore = moment()
+	}
+	if random.IntN(3) == 0 {
+		f.UpdatedBefore = moment()
+		f.UpdatedAfter = f.UpdatedBefore.Add(-time.Duration(1+random.IntN(minutes)) * time.Minute)
+	}
+	f.Order = transitions.Order(random.IntN(2))
+	f.Limit = []int{0, 3, 40, 1000}[random.IntN(4)]
+	return f
+}
+
+func TestListsAreWhatTheirFiltersMean(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := lists(t, pool)
+	const n = 900
+	seedTimes(t, pool, n)
+	for _, tenant := range []string{"default", "acme"} {
+		all := everything(t, pool, tenant)
+		orders := map[transitions.Order]func(a, b transitions.Instance) int{
+			transitions.ByID: func(a, b transitions.Instance) int { return bytes.Compare(a.ID[:], b.ID[:]) },
+			transitions.ByUpdate: func(a, b transitions.Instance) int {
+				if c := b.UpdatedAt.Compare(a.UpdatedAt); c != 0 {
+					return c
+				}
+				return bytes.Compare(b.ID[:], a.ID[:])
+			},
+		}
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 150 {
+			f := anyFilter(random, n)
+			f.Tenant = tenant
+			var want, got []uuid.UUID
+			slices.SortFunc(all, orders[f.Order])
+			for i := range all {
+				if selects(&f, &all[i]) {
+					want = append(want, all[i].ID)
+				}
+			}
+			for _, i := range pages(t, e, f, func() {}) {
+				got = append(got, i.ID)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%+v: got %d, want %d, or in another order", f, len(got), len(want))
+			}
+		}
+	}
+}
+
+func TestListsRefuseWhatCannotBeMeant(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t))
+	for name, f := range map[string]transitions.Filter{
+		"a business key without a workflow": {BusinessKey: "L-1"},
+		"a definition that is none":         {Definition: -1},
+		"a definition that is too large":    {Definition: 1 << 40},
+		"an order that is none":             {Order: 7},
+		"created in no time":                {CreatedAfter: dawn, CreatedBefore: dawn},
+		"updated in no time":                {UpdatedAfter: dawn, UpdatedBefore: dawn.Add(-time.Second)},
+	} {
+		if _, err := e.Instances(t.Context(), f); workflow.CodeOf(err) != workflow.InvalidRequest {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What moves while a list is read in the order of updates is seen once at most, and
+// what does not is seen once.
+func TestAListInTheOrderOfUpdatesRepeatsNothingThatMoves(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := lists(t, pool)
+	seedTimes(t, pool, 400)
+	random, moved := rand.New(rand.NewPCG(3, 4)), map[uuid.UUID]bool{}
+	there := everything(t, pool, "default")
+	all := pages(t, e, transitions.Filter{Order: transitions.ByUpdate, Limit: 10}, func() {
+		for range 5 {
+			id := there[random.IntN(len(there))].ID
+			exec(t, pool, "UPDATE pawl.instance SET updated_at = now(), state = 'asked', open = true WHERE id = $1", id)
+			moved[id] = true
+		}
+	})
+	seen := map[uuid.UUID]int{}
+	for _, i := range all {
+		seen[i.ID]++
+	}
+	for _, i := range there {
+		if n := seen[i.ID]; n > 1 || n == 0 && !moved[i.ID] {
+			t.Errorf("%s was seen %d times, moved %t", i.ID, n, moved[i.ID])
+		}
+	}
+	first, err := e.Instances(t.Context(), transitions.Filter{Order: transitions.ByUpdate, Limit: 1})
+	if err != nil || len(first.Instances) != 1 || !moved[first.Instances[0].ID] {
+		t.Errorf("what moved last is not the first: %+v, %v", first, err)
+	}
+}
+
+// However few of a large table a filter selects, and whatever the index knows of
+// them, a page ends, and the next goes on.
+func TestAPageLooksAtSoManyAndThenAnotherGoesOn(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := lists(t, pool)
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+		SELECT 'default', gen_random_uuid(), 'loan', 1, CASE WHEN i % 2 = 0 THEN 'open' ELSE 'settled' END, 1, '{}', i % 2 = 0, sha256('x'), $1::timestamptz + i * interval '1 second',
+			$1::timestamptz + i * interval '1 second' FROM generate_series(0, 24999) i`, dawn)
+	for _, order := range []transitions.Order{transitions.ByID, transitions.ByUpdate} {
+		for _, f := range []transitions.Filter{
+			{Order: order, CreatedBefore: dawn.Add(3 * time.Second)},
+			{Order: order, Workflow: "loan", CreatedBefore: dawn.Add(3 * time.Second)},
+			{Order: order, Attributes: map[string]string{}, CreatedBefore: dawn.Add(3 * time.Second), Definition: 1},
+		} {
+			var found, count int
+			for {
+				page, err := e.Instances(t.Context(), f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found, count = found+len(page.Instances), count+1
+				if !page.More {
+					break
+				}
+				if f.After = page.Next; count > 5 {
+					t.Fatalf("%+v does not end", f)
+				}
+			}
+			if found != 3 || count != 3 {
+				t.Errorf("%+v: %d instances on %d pages", f, found, count)
+			}
+		}
+	}
+}
+
+// told remembers the statements of lists and counts.
+type told struct {
+	mu    sync.Mutex
+	begin string // what begins their transaction
+	list  []pgx.TraceQueryStartData
+}
+
+func (q *told) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if strings.HasPrefix(data.SQL, "BEGIN ISOLATION LEVEL REPEATABLE READ") {
+		q.begin = data.SQL
+	}
+	if strings.Contains(data.SQL, " AS entries") || strings.Contains(data.SQL, " AS kinds") || strings.Contains(data.SQL, "kinds AS ") {
+		q.list = append(q.list, data)
+	}
+	return ctx
+}
+
+func (q *told) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (q *told) take() []pgx.TraceQueryStartData {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list := q.list
+	q.list = nil
+	return list
+}
+
+// Every statement of a list and of counts finds what it reads by an index, whatever
+// the planner believes of the table, and puts no more in order than a page looks at.
+func TestListsAndCountsAreRangesOfIndexes(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	config, last := pool.Config(), &told{}
+	config.ConnConfig.Tracer = last
+	traced, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer traced.Close()
+	e := lists(t, traced)
+	yes := true
+	filters := map[string]transitions.Filter{
+		"everything":                 {},
+		"open":                       {Open: &yes},
+		"a workflow in a state":      {Workflow: "loan", States: []workflow.State{"asked"}},
+		"some states":                {States: []workflow.State{"asked", "open"}},
+		"a definition":               {Workflow: "loan", Definition: 2},
+		"an attribute":               {Attributes: map[string]string{"customer": "c-1"}},
+		"an attribute in a state":    {Workflow: "loan", States: []workflow.State{"open"}, Attributes: map[string]string{"customer": "c-1"}},
+		"an attribute of half":       {Attributes: map[string]string{"region": "r-1"}},
+		"a business key":             {Workflow: "loan", BusinessKey: "L-1"},
+		"created before":             {CreatedBefore: dawn.Add(time.Hour)},
+		"open and updated in a time": {Open: &yes, UpdatedAfter: dawn.Add(time.Hour), UpdatedBefore: dawn.Add(2 * time.Hour)},
+	}
+	explain := func(t *testing.T) {
+		for name, f := range filters {
+			for _, order := range []transitions.Order{transitions.ByID, transitions.ByUpdate} {
+				f.Order, f.Limit = order, 10
+				page, err := e.Instances(t.Context(), f)
+				for page.More && err == nil && f.After == (transitions.Place{}) { // and the second page
+					f.After = page.Next
+					page, err = e.Instances(t.Context(), f)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.After = transitions.Place{}
+				wantRanges(t, pool, last, fmt.Sprintf("%s, order %d", name, order))
+			}
+		}
+		for _, f := range []transitions.CountFilter{{}, {Tenant: "default"}, {Tenant: "default", Workflow: "loan", Open: &yes}} {
+			if _, err := e.Counts(t.Context(), f); err != nil {
+				t.Fatal(err)
+			}
+			wantRanges(t, pool, last, fmt.Sprintf("counts of %+v", f))
+		}
+	}
+	// Whatever is planned for a table that is empty is planned again when it is not.
+	t.Run("empty", explain)
+	exec(t, pool, "VACUUM ANALYZE pawl.instance")
+	seedTimes(t, pool, 40_000)
+	t.Run("full, with the statistics of the empty one", explain)
+	exec(t, pool, "VACUUM ANALYZE pawl.instance")
+	t.Run("full", explain)
+}
+
+func wantRanges(t *testing.T, pool *pgxpool.Pool, last *told, name string) {
+	t.Helper()
+	statements := last.take()
+	tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: last.begin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if len(statements) == 0 {
+		t.Errorf("%s asked nothing", name)
+	}
+	for _, s := range statements {
+		for _, step := range pgtest.Explain(t, tx, "ANALYZE, ", s.SQL, s.Args...) {
+			if step.Type == "Seq Scan" || step.Type == "Index Scan" && step.Cond == "" {
+				t.Errorf("%s: %s of %s, %v\n%s", name, step.Type, step.Relation, s.Args, s.SQL)
+			}
+			// Of attributes it may have to read who has them, but none of the rows.
+			if step.Rows > 10_001 && step.Index != "instance_attributes" {
+				t.Errorf("%s: %s %s has %d rows, %v\n%s", name, step.Type, step.Index, int(step.Rows), s.Args, s.SQL)
+			}
+		}
+	}
+}

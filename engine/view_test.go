@@ -1,0 +1,131 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestAViewHasWhatWaitsOnTheInstance(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	w := workflow.Define("stay", 1, workflow.Start("open", "waiting", keep),
+		workflow.Do("charge", workflow.From("waiting"), "charging", "waiting",
+			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (int, error) { return 1, nil },
+			func(*workflow.Call, *struct{}, int) error { return nil }).
+			OrElse("failed", func(*workflow.Call, *struct{}, workflow.Failure) error { return nil }).
+			Undo(func(context.Context, *workflow.Attempt, struct{}, workflow.None, *int) error { return nil }),
+		workflow.Do("ship", workflow.From("waiting"), "shipping", "expired",
+			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (int, error) { return 1, nil },
+			func(*workflow.Call, *struct{}, int) error { return nil }).
+			OrElse("failed", func(*workflow.Call, *struct{}, workflow.Failure) error { return nil }).Undoes("charge"),
+		workflow.On("remind", workflow.From("waiting"), workflow.Stay, keep),
+		workflow.On("expire", workflow.From("waiting"), "expired", keep),
+	).Final("failed", "expired").
+		After("expiry", workflow.From("waiting"), 2*time.Hour, "expire").
+		After("reminder", workflow.From("waiting"), time.Hour, "remind")
+	e := newEngine(t, pool, flows(w))
+	r := submit(t, e, transitions.Command{Workflow: "stay", Transition: "open", Key: "1"})
+	other := submit(t, e, transitions.Command{Workflow: "stay", Transition: "open", Key: "2"})
+	submit(t, e, transitions.Command{Workflow: "stay", Transition: "charge", Key: "c", Instance: r.Instance})
+	if _, err := e.Await(t.Context(), "", "stay:"+r.Instance.String(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	soon := time.Now().UTC().Add(time.Hour).Truncate(time.Microsecond)
+	for key, later := range map[string]time.Duration{"late": 5 * time.Hour, "soon": 0} {
+		submit(t, e, transitions.Command{Workflow: "stay", Transition: "remind", Scope: "desk", Key: key, Actor: "ann", Instance: r.Instance, NotBefore: soon.Add(later)})
+	}
+	v, err := e.View(t.Context(), "", r.Instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.ID != r.Instance || v.Version != 3 || v.MoreTimers || v.MoreScheduled {
+		t.Errorf("the view is %+v", v)
+	}
+	if len(v.Timers) != 2 || v.Timers[0].Name != "reminder" || v.Timers[0].Transition != "remind" || v.Timers[1].Name != "expiry" ||
+		v.Timers[0].Due.Sub(v.UpdatedAt) != time.Hour || v.Timers[1].Due.Location() != time.UTC {
+		t.Errorf("the timers are %+v", v.Timers)
+	}
+	if want := (transitions.ScheduledCommand{Transition: "remind", Scope: "desk", Key: "soon", Actor: "ann", Due: soon}); len(v.Scheduled) != 2 ||
+		v.Scheduled[0] != want || v.Scheduled[1].Key != "late" {
+		t.Errorf("scheduled are %+v", v.Scheduled)
+	}
+	if e := v.Links.Effects; len(e) != 1 || e[0].Transition != "charge" || e[0].Key != "c" {
+		t.Errorf("the effects are %+v", e)
+	}
+	if v, err := e.View(t.Context(), "", other.Instance); err != nil || len(v.Timers) != 2 || v.Scheduled != nil {
+		t.Errorf("of another instance: %+v, %v", v, err)
+	}
+	submit(t, e, transitions.Command{Workflow: "stay", Transition: "expire", Key: "x", Instance: r.Instance})
+	if v, err := e.View(t.Context(), "", r.Instance); err != nil || v.Timers != nil || len(v.Scheduled) != 2 {
+		t.Errorf("after it has ended: %+v, %v", v, err)
+	}
+	_, err = e.View(t.Context(), "", uuid.New())
+	wantCode(t, err, workflow.InstanceNotFound)
+	_, err = e.View(t.Context(), "acme", r.Instance)
+	wantCode(t, err, workflow.InstanceNotFound)
+}
+
+func TestAViewByBusinessKeyIsThatOfItsInstance(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t))
+	submit(t, e, applied("L-1", 10))
+	if v, err := e.ViewByKey(t.Context(), "", "loan", "L-1"); err != nil || v.ID != loanID("L-1") {
+		t.Errorf("%+v, %v", v, err)
+	}
+	_, err := e.ViewByKey(t.Context(), "", "loan", "L-2")
+	wantCode(t, err, workflow.InstanceNotFound)
+	_, err = e.ViewByKey(t.Context(), "", "nothing", "L-1")
+	wantCode(t, err, workflow.WorkflowNotFound)
+}
+
+// A view has so many of each and says that there are more, and reads no others,
+// however many commands wait on other instances.
+func TestAViewIsBoundedAndProbesIndexes(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	config, last := pool.Config(), &lastQuery{fragment: "json_agg"}
+	config.ConnConfig.Tracer = last
+	traced, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer traced.Close()
+	e := newEngine(t, traced)
+	submit(t, e, applied("L-1", 10))
+	id := loanID("L-1")
+	plan := func() {
+		t.Helper()
+		for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", last.sql, last.args...) {
+			if step.Type == "Seq Scan" || step.Rows > transitions.MaxWaiting+1 {
+				t.Errorf("%s of %s %s reads %d rows", step.Type, step.Relation, step.Index, int(step.Rows))
+			}
+		}
+	}
+	exec(t, pool, "VACUUM ANALYZE pawl.command")
+	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at, phase, attempt, failures,
+			revision, request, updated_at, run_at)
+		SELECT 'default', k || i, 'k', sha256('x'), 'pending', 'loan', 'pay', CASE WHEN i <= 150 THEN $1 ELSE gen_random_uuid() END, 'ann', now(), 'scheduled', 0, 0, 0, '{}', now(),
+			now() + interval '1 day' + i * interval '1 second'
+		FROM generate_series(1, 8000) i, (VALUES ('desk '), ($2)) AS s(k) WHERE i <= 150 OR k = 'desk '`, id, transitions.TimerScope(id, "t"))
+	for range 2 {
+		v, err := e.View(t.Context(), "", id)
+		if err != nil || len(v.Timers) != transitions.MaxWaiting || !v.MoreTimers || len(v.Scheduled) != transitions.MaxWaiting || !v.MoreScheduled {
+			t.Fatalf("%d timers, %d scheduled, more %t %t, %v", len(v.Timers), len(v.Scheduled), v.MoreTimers, v.MoreScheduled, err)
+		}
+		if first := v.Scheduled[0].Scope; first != "desk 1" || !strings.HasPrefix(v.Timers[0].Name, "t") {
+			t.Errorf("the first is %s, of the timers %s", first, fmt.Sprint(v.Timers[0]))
+		}
+		plan()
+		exec(t, pool, "ANALYZE pawl.command")
+	}
+}

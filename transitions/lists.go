@@ -1,0 +1,78 @@
+package transitions
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Filter selects instances. Empty fields select everything.
+type Filter struct {
+	Tenant      string
+	Workflow    string
+	Definition  int              // the version of the definition that they began with
+	States      []workflow.State // any of these
+	Open        *bool            // whether they are in no final state
+	BusinessKey string           // with Workflow
+	Attributes  map[string]string
+
+	// The times are compared as they are stored, to the microsecond: After is that time
+	// or later, Before is earlier than it. So two lists that meet at a time have every
+	// instance once.
+	CreatedAfter, CreatedBefore time.Time
+	UpdatedAfter, UpdatedBefore time.Time
+
+	Order Order
+	After Place // the cursor: Next of the page before
+	Limit int   // 1 to 1000; 0 is 100
+}
+
+// Check refuses a filter that cannot be meant. Error: InvalidRequest.
+func (f *Filter) Check() error {
+	switch {
+	case f.BusinessKey != "" && f.Workflow == "":
+		return workflow.Errorf(workflow.InvalidRequest, "a filter by business key needs the workflow")
+	case f.Order != ByID && f.Order != ByUpdate:
+		return workflow.Errorf(workflow.InvalidRequest, "there is no such order of instances")
+	case never(f.CreatedAfter, f.CreatedBefore):
+		return workflow.Errorf(workflow.InvalidRequest, "nothing is created after one time and before another that is not later")
+	case never(f.UpdatedAfter, f.UpdatedBefore):
+		return workflow.Errorf(workflow.InvalidRequest, "nothing is updated after one time and before another that is not later")
+	}
+	return checkDefinition(f.Definition)
+}
+
+// never reports whether no time is at or after the one and before the other.
+func never(after, before time.Time) bool {
+	return !after.IsZero() && !before.IsZero() && !before.After(after)
+}
+
+// Order is the order of a list of instances.
+type Order int
+
+const (
+	// ByID is the order of their ids, which never change: who follows the cursors
+	// sees each instance once at most, and each that is selected all the while.
+	ByID Order = iota
+	// ByUpdate has what was updated last first. An instance that is updated meanwhile
+	// moves to the front: who follows the cursors sees it where it was, or, having
+	// come too late, not at all until he begins again.
+	ByUpdate
+)
+
+// Place is where a list of instances goes on. The zero value is its beginning.
+type Place struct {
+	ID        uuid.UUID
+	UpdatedAt time.Time // in the order ByUpdate
+}
+
+// Page is a page of instances.
+type Page struct {
+	// Instances may be fewer than were asked for, and none, although there are more:
+	// a page looks at no more than so many of those that are not selected.
+	Instances []Instance
+	More      bool  // there may be more
+	Next      Place // then, where the list goes on
+}
