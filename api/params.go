@@ -127,6 +127,15 @@ func (q query) integer(name string, otherwise, low, high int64) (int64, error) {
 	return n, nil
 }
 
+// instance returns the id of an instance, zero when it is not given.
+func (q query) instance() (uuid.UUID, error) {
+	s, given := q["instance"]
+	if !given {
+		return uuid.Nil, nil
+	}
+	return parseID(s)
+}
+
 // flag returns a parameter that is true or false.
 func (q query) flag(name string) (bool, error) {
 	switch s, given := q[name]; {

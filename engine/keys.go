@@ -133,7 +133,12 @@ func (q *queries) finished(ctx context.Context, tenant string, status transition
 		err = q.pool.QueryRow(ctx, q.in(`SELECT count(*) `+finishedSQL), plannedNow, tenant, string(status)).Scan(&count)
 		return count, err
 	}
-	return q.expected(ctx, q.pool, `SELECT `+finishedSQL, tenant, string(status))
+	// The planner never expects less than one row: that is what it says of a status
+	// that its statistics do not have.
+	if count, err = q.expected(ctx, q.pool, `SELECT `+finishedSQL, tenant, string(status)); count == 1 {
+		count = 0
+	}
+	return count, err
 }
 
 // expected is how many rows the planner expects of a query.
@@ -154,11 +159,6 @@ func (q *queries) expected(ctx context.Context, by querier, sql string, args ...
 	}
 	if len(plans) != 1 {
 		return 0, fmt.Errorf("one plan expected: %s", raw)
-	}
-	// The planner never expects less than one row: that is what it says of a status
-	// that its statistics do not have.
-	if plans[0].Plan.Rows <= 1 {
-		return 0, nil
 	}
 	return int64(plans[0].Plan.Rows), nil
 }
