@@ -41,7 +41,9 @@ func fares() *workflow.Definition[struct{}] {
 			func(*workflow.Call, *struct{}, int) error { return nil }).
 			OrElse("stranded", failed).Undoes("charge"),
 		workflow.Do("claim", workflow.From("stranded"), "claiming", "settled",
-			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (int, error) { return 0, errors.New("no answer") },
+			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (int, error) {
+				return 0, errors.New("no answer")
+			},
 			func(*workflow.Call, *struct{}, int) error { return nil }).
 			OrElse("stranded", failed).AskPerson(),
 		workflow.On("forgive", workflow.From("stranded"), "settled", keep),

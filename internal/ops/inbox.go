@@ -32,15 +32,17 @@ func (o *ops) inboxListCommand() *cobra.Command {
 				for i := range found {
 					list[i] = api.DeadMessageOf(&found[i])
 				}
-				header := []string{"since", "consumer", "id", "type", "status", "code", ">deliveries", "failure"}
+				header := []string{"since", "consumer", "id", "type", "workflow", "business key", "status", "code", ">deliveries", "failure"}
 				return printList(o, c, list, more, header, func(m *api.DeadMessage) []string {
-					return []string{moment(m.CreatedAt), m.Consumer, m.Message, orNone(m.Type), string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), orNone(m.Failure)}
+					return []string{moment(m.CreatedAt), m.Consumer, m.Message, orNone(m.Type), orNone(m.Workflow), orNone(m.BusinessKey), string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), orNone(m.Failure)}
 				})
 			})
 		},
 	}
 	tenantFlag(c, &f.Tenant, transitions.DefaultTenant, "whose messages")
 	c.Flags().StringVar(&f.Consumer, "consumer", "", "only those of this consumer")
+	c.Flags().StringVar(&f.Workflow, "workflow", "", "only those that this workflow takes")
+	c.Flags().StringVar(&f.BusinessKey, "business-key", "", "only those for the instance with this business key, with --workflow")
 	c.Flags().StringVar((*string)(&f.Status), "status", string(transitions.MessageWaiting), "waiting (for a person), retried or discarded")
 	limitFlag(c, &f.Limit)
 	return c
