@@ -132,8 +132,8 @@ SELECT tenant, 'w:' || id, 'k', chain, 'succeeded', 'w', 't', id, 1, 'a', 200, '
 UPDATE pawl.command SET expires_at = now() - interval '1 hour' WHERE (tenant, scope, key) IN (SELECT tenant, scope, key FROM pawl.command LIMIT 100);
 INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data, scope, key, at, hash)
 SELECT tenant, id, 1, row_number() OVER (), 'w', 't', 's', 'a', '{}', '{}', 's', 'k', now(), chain FROM pawl.instance;
-INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
-SELECT tenant, position, 'w.t', 0, workflow, instance, 1, 't', 's', now(), '{}' FROM pawl.audit;
+INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
+SELECT tenant, position, 'w.t', 0, workflow, instance, 1, 't', 's', now() FROM pawl.audit;
 INSERT INTO pawl.log (tenant, head) VALUES ('default', 20000);
 INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at, phase, attempt, failures, revision,
 	request, updated_at, run_at, claimed_by, claimed_at, locked_until, held_until, stuck)

@@ -72,6 +72,11 @@ type Config struct {
 	// Sources are where else messages come from, such as streams of a broker.
 	Sources []inbox.Source
 
+	// Routes are served beside those of Pawl, by pattern as [http.ServeMux] has it; see
+	// api.Config. It is asked once, when the engine runs and before the first request.
+	// Nobody is authenticated for them. Start refuses what clashes with Pawl's own.
+	Routes func(s *Service) map[string]http.Handler
+
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger
 }
@@ -129,8 +134,8 @@ type Service struct {
 // start. Call Stop when done.
 //
 // Errors: a *UsageError for an address or a schema name that cannot be; the
-// mistakes of the workflows; those of package schema, engine.New and
-// engine.Start.
+// mistakes of the workflows; a route that cannot be; those of package schema,
+// engine.New and engine.Start.
 func Start(ctx context.Context, c Config) (*Service, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -170,7 +175,11 @@ func (s *Service) start(ctx context.Context) (err error) {
 	}
 	requests := metrics.NewRequests()
 	measured := metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests)
-	if s.api, err = api.New(e, api.Config{Logger: c.Log, Limits: api.Limits{Rate: c.Rate}, Inbox: c.consumers(), Metrics: measured}); err != nil {
+	config := api.Config{Logger: c.Log, Limits: api.Limits{Rate: c.Rate}, Inbox: c.consumers(), Metrics: measured}
+	if c.Routes != nil {
+		config.Routes = c.Routes(s)
+	}
+	if s.api, err = api.New(e, config); err != nil {
 		return err
 	}
 	s.server = &http.Server{

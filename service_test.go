@@ -18,6 +18,7 @@ import (
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -74,6 +75,35 @@ func eventually(t *testing.T, holds func() bool) {
 }
 
 const cart = `{"customer":"c-1","cart":"k-9","total":129900,"currency":"EUR"}`
+
+// A program adds an address of its own, which works with the engine.
+func TestServiceServesRoutesOfTheProgram(t *testing.T) {
+	t.Parallel()
+	s := service(t, func(c *Config) {
+		c.Routes = func(s *Service) map[string]http.Handler {
+			return map[string]http.Handler{"POST /checkout/{cart}": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				receipt, err := s.Engine().Submit(r.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: r.PathValue("cart"), Payload: []byte(cart)})
+				if err != nil {
+					t.Error(err)
+				}
+				w.WriteHeader(receipt.Status)
+			})}
+		}
+	})
+	if code, text := request(t, "POST", s.URL()+"/checkout/k-9", ""); code != 201 {
+		t.Errorf("%d %s", code, text)
+	}
+	if code, text := request(t, "GET", s.URL()+"/v1/workflows/order/keys/c-1:k-9", ""); code != 200 {
+		t.Errorf("%d %s", code, text)
+	}
+	_, err := Start(t.Context(), Config{Workflows: s.config.Workflows, Database: s.config.Database, Address: "127.0.0.1:0", Log: quiet,
+		Routes: func(*Service) map[string]http.Handler {
+			return map[string]http.Handler{"/v1/mine": http.NotFoundHandler()}
+		}})
+	if err == nil || !strings.Contains(err.Error(), "/v1/mine") {
+		t.Errorf("a route of Pawl's own: %v", err)
+	}
+}
 
 func TestServiceServesItsWorkflows(t *testing.T) {
 	s := service(t)

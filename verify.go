@@ -21,9 +21,11 @@ func verifyCommand(workflows []workflow.Source) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Check the audit chains",
-		Long: `Check the audit chains: recompute the hash of every audit row of a tenant, and
-whether its log has a gap; or only the chain of one instance. Each broken chain
-is named with its first broken row, and the exit code is 1.`,
+		Long: `Check the audit chains: recompute the hash of every audit row of a tenant,
+whether each instance and its events in the outbox are as its rows say, and
+whether the log has a gap; or only the chain of one instance. Each broken chain
+is named with its first broken row, and the exit code is 1. Who owns the
+database and computes every hash anew is not found.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := verification{config: ConfigOf(c, workflows...), tenant: tenant, out: c.OutOrStdout(), progress: c.ErrOrStderr()}

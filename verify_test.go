@@ -101,7 +101,7 @@ func TestVerifyNamesTheFirstBrokenRow(t *testing.T) {
 	}
 
 	tamper(t, url, `UPDATE pawl.audit SET actor = 'x' WHERE instance = $1 AND version = 2`, ids[1])
-	broken := "instance " + ids[1] + ", version 2: the row was changed, or the one before it\n"
+	broken := "instance " + ids[1] + ", version 2: the row was changed, or the one before it, or the instance before this transition\n"
 	code, stdout, stderr = run(t.Context(), "verify", "--database", url)
 	if code != 1 || stdout != "broken: "+broken || stderr != "shop: 1 of 3 chains broken, first "+broken {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)

@@ -13,6 +13,7 @@ type API struct {
 	cfg     Config
 	log     *slog.Logger
 	mux     *http.ServeMux
+	own     *http.ServeMux // the routes of the program; nil for none
 	streams streams
 	rates   *rates
 }
@@ -29,6 +30,9 @@ func New(e Engine, c Config) (*API, error) {
 	}
 	a := &API{engine: e, cfg: c, log: c.Logger, rates: newRates(c.Limits)}
 	a.mux = a.routes()
+	if a.own, err = ownRoutes(c.Routes); err != nil {
+		return nil, err
+	}
 	return a, nil
 }
 

@@ -20,6 +20,13 @@ type Config struct {
 	// Inbox takes signed messages for these consumers; none.
 	Inbox map[string]Consumer
 
+	// Routes are served beside those of the API, by pattern as [http.ServeMux] has it.
+	// Pawl's own are /v1 and what is under it, /healthz, /readyz and /metrics: New
+	// refuses a pattern for one of them, and one that matches them among others is not
+	// asked for them. Identify is not asked for these routes; see [Loopback] for what
+	// that keeps out. None.
+	Routes map[string]http.Handler
+
 	// Metrics serves GET /metrics to every [OperatorOfAll]. nil is no such address.
 	Metrics http.Handler
 }

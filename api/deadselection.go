@@ -24,7 +24,8 @@ type DeadSelection struct {
 // select everything.
 func (s *DeadSelection) filter(c Caller) (f transitions.DeadFilter, err error) {
 	if !s.All && s.Workflow == nil && s.Type == nil && s.Instance == nil && s.BusinessKey == nil && s.Position == nil {
-		return f, workflow.Errorf(workflow.InvalidRequest, `say which: with "workflow", "type", "instance", "business_key" or "position", or "all": true`)
+		return f, workflow.Errorf(workflow.InvalidRequest,
+			`say which: with "workflow", "type", "instance", "business_key" or "position", or "all": true`)
 	}
 	f = transitions.DeadFilter{Status: s.Status, Tenant: c.Tenant}
 	if s.AllTenants {

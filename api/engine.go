@@ -125,6 +125,9 @@ type Engine interface {
 	// Workflow returns a workflow; version 0 is the newest. Error:
 	// WorkflowNotFound.
 	Workflow(name string, version int) (*workflow.Workflow, error)
+	// Versions returns the versions of a workflow that the node knows, the newest
+	// first.
+	Versions(name string) []*workflow.Workflow
 	// Verify checks the audit chain of an instance, or of all of the tenant's
 	// for the zero id.
 	Verify(ctx context.Context, tenant string, id uuid.UUID) (transitions.Verification, error)

@@ -23,6 +23,7 @@ type eventSource struct {
 	in       *bufio.Reader
 	lastID   string
 	seen     []string // ids of CloudEvents
+	raw      []string // and their text
 	statuses []api.CommandStatus
 	ended    bool
 	texts    []string // comments
@@ -78,7 +79,7 @@ func (e *eventSource) until(condition func() bool) {
 			case kind == "status":
 				e.statuses = append(e.statuses, read[api.CommandStatus](e.t, answer{body: text}))
 			case data != nil:
-				e.seen = append(e.seen, parseEvent(e.t, text).ID)
+				e.seen, e.raw = append(e.seen, parseEvent(e.t, text).ID), append(e.raw, string(text))
 			}
 			id, kind, data = "", "", nil
 		case field == "":

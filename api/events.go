@@ -16,11 +16,11 @@ const maxScan = 10_000
 
 // events reads the log: GET /v1/events, as JSON or as an event stream.
 func (a *API) events(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "after", "limit", "workflow", "instance", "type", "state")
+	q, err := queryOf(r, "after", "limit", "workflow", "instance", "business_key", "type", "state", attributePrefix)
 	if err != nil {
 		return err
 	}
-	selected, err := selectionOf(q)
+	selected, err := a.selectionOf(q)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (p *page) add(b transitions.Batch) {
 		}
 		p.last = e.Position
 		p.scanned++
-		if p.selected.takes(&e.Event) {
+		if p.selected.Takes(&e.Event) {
 			p.events = append(p.events, e.CloudEvent)
 		}
 	}

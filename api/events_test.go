@@ -20,7 +20,7 @@ type cloudEvent struct {
 	ID       string         `json:"id"`
 	Type     string         `json:"type"`
 	Source   string         `json:"source"`
-	Subject  uuid.UUID      `json:"subject"`
+	Instance uuid.UUID      `json:"instance"`
 	Position int64          `json:"position,string"`
 	State    workflow.State `json:"state"`
 	Version  int64          `json:"version"`

@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,9 +11,6 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
-
-// attributePrefix begins the query parameters that filter by an attribute.
-const attributePrefix = "attr."
 
 // instances lists instances: GET /v1/instances.
 func (a *API) instances(w http.ResponseWriter, r *http.Request, c Caller) error {
@@ -47,14 +43,7 @@ func filterOf(r *http.Request, tenant string) (transitions.Filter, error) {
 	if f.BusinessKey != "" && f.Workflow == "" {
 		return f, workflow.Errorf(workflow.InvalidRequest, "a business key needs its workflow: add the query parameter \"workflow\"")
 	}
-	for name, value := range q {
-		if attribute, is := strings.CutPrefix(name, attributePrefix); is {
-			if f.Attributes == nil {
-				f.Attributes = map[string]string{}
-			}
-			f.Attributes[attribute] = value
-		}
-	}
+	f.Attributes = q.attributes()
 	if f.Definition, err = q.definition(); err != nil {
 		return f, err
 	}
@@ -103,12 +92,14 @@ func statesOf(r *http.Request) (list []workflow.State, err error) {
 		return nil, nil
 	}
 	if len(given) > maxStates {
-		return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given %d times; %d are the most", len(given), maxStates)
+		return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given %d times; %d are the most",
+			len(given), maxStates)
 	}
 	for _, name := range given {
 		state := workflow.State(name)
 		if state == "" || slices.Contains(list, state) {
-			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given several times, and %q is empty or there twice", shown(name))
+			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given several times, and %q is empty or there twice",
+				shown(name))
 		}
 		list = append(list, state)
 	}

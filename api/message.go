@@ -30,7 +30,7 @@ const (
 
 const (
 	maxSubscriptionID = 64 // bytes
-	maxChoices        = 64 // types or states in a filter
+	maxChoices        = 64 // types, states or attributes in a filter
 )
 
 type wireMessage struct {
@@ -43,10 +43,12 @@ type wireMessage struct {
 }
 
 type wireFilter struct {
-	Workflow string           `json:"workflow"`
-	Instance string           `json:"instance"`
-	Types    []string         `json:"types"`
-	States   []workflow.State `json:"states"`
+	Workflow    string            `json:"workflow"`
+	Instance    string            `json:"instance"`
+	BusinessKey string            `json:"business_key"`
+	Attributes  map[string]string `json:"attributes"`
+	Types       []string          `json:"types"`
+	States      []workflow.State  `json:"states"`
 }
 
 // parseMessage reads a message. Its error says what is wrong with it, briefly
@@ -117,19 +119,20 @@ func (m *message) subscribe(in *wireMessage) error {
 		return fmt.Errorf(`/after: must be a position, "start" or "now"`)
 	}
 	f := &in.Filter
-	m.selected = selection{workflow: f.Workflow, types: f.Types, states: f.States}
+	m.selected = selection{transitions.EventFilter{Workflow: f.Workflow, BusinessKey: f.BusinessKey, Attributes: f.Attributes,
+		Types: f.Types, States: f.States}}
 	if f.Instance != "" {
 		var err error
-		if m.selected.instance, err = parseID(f.Instance); err != nil {
+		if m.selected.Instance, err = parseID(f.Instance); err != nil {
 			return fmt.Errorf("/filter/instance: must be a UUID")
 		}
 	}
-	if len(f.Types) > maxChoices || len(f.States) > maxChoices {
-		return fmt.Errorf("/filter: more than %d types or states", maxChoices)
+	if len(f.Types) > maxChoices || len(f.States) > maxChoices || len(f.Attributes) > maxChoices {
+		return fmt.Errorf("/filter: more than %d types, states or attributes", maxChoices)
 	}
 	return nil
 }
 
 func (f *wireFilter) empty() bool {
-	return f.Workflow == "" && f.Instance == "" && f.Types == nil && f.States == nil
+	return f.Workflow == "" && f.Instance == "" && f.BusinessKey == "" && f.Attributes == nil && f.Types == nil && f.States == nil
 }

@@ -136,6 +136,22 @@ func (q query) instance() (uuid.UUID, error) {
 	return parseID(s)
 }
 
+// attributePrefix begins the query parameters that filter by an attribute.
+const attributePrefix = "attr."
+
+// attributes returns what the parameters say of attributes, nil for nothing.
+func (q query) attributes() (all map[string]string) {
+	for name, value := range q {
+		if attribute, is := strings.CutPrefix(name, attributePrefix); is {
+			if all == nil {
+				all = map[string]string{}
+			}
+			all[attribute] = value
+		}
+	}
+	return all
+}
+
 // flag returns a parameter that is true or false.
 func (q query) flag(name string) (bool, error) {
 	switch s, given := q[name]; {

@@ -79,7 +79,11 @@ func (a *API) routes() *http.ServeMux {
 // no route takes the request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.recovered(w, r)
-	a.mux.ServeHTTP(&unrouted{ResponseWriter: w, request: r, api: a}, r)
+	mux := a.mux
+	if a.own != nil && !pawls(r.URL.Path) {
+		mux = a.own
+	}
+	mux.ServeHTTP(&unrouted{ResponseWriter: w, request: r, api: a}, r)
 }
 
 func (a *API) serve(h handler) http.HandlerFunc {

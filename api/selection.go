@@ -2,29 +2,13 @@ package api
 
 import (
 	"iter"
-	"slices"
-
-	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// selection is what a reader of the log wants to see. An empty field selects
-// everything. It is read-only once a reader has it.
-type selection struct {
-	workflow string
-	instance uuid.UUID
-	types    []string
-	states   []workflow.State
-}
-
-func (s *selection) takes(e *transitions.Event) bool {
-	return (s.workflow == "" || s.workflow == e.Workflow) &&
-		(s.instance == uuid.Nil || s.instance == e.Instance) &&
-		(len(s.types) == 0 || slices.Contains(s.types, e.Type)) &&
-		(len(s.states) == 0 || slices.Contains(s.states, e.State))
-}
+// selection is what a reader of the log wants to see.
+type selection struct{ transitions.EventFilter }
 
 // from yields the selected events, each with whether another selected one of
 // the same transition follows. A reader must not take the position of such an
@@ -34,7 +18,7 @@ func (s *selection) from(events []transitions.Logged) iter.Seq2[*transitions.Log
 		var held *transitions.Logged
 		for i := range events {
 			e := &events[i]
-			if !s.takes(&e.Event) {
+			if !s.Takes(&e.Event) {
 				continue
 			}
 			if held != nil && !yield(held, held.Position == e.Position) {
@@ -49,19 +33,27 @@ func (s *selection) from(events []transitions.Logged) iter.Seq2[*transitions.Log
 }
 
 // selectionOf reads a selection from the query of /v1/events.
-func selectionOf(q query) (selection, error) {
-	s := selection{workflow: q["workflow"]}
+func (a *API) selectionOf(q query) (selection, error) {
+	s := selection{transitions.EventFilter{Workflow: q["workflow"], BusinessKey: q["business_key"], Attributes: q.attributes()}}
 	if id, given := q["instance"]; given {
 		var err error
-		if s.instance, err = parseID(id); err != nil {
+		if s.Instance, err = parseID(id); err != nil {
 			return s, err
 		}
 	}
 	if t := q["type"]; t != "" {
-		s.types = []string{t}
+		s.Types = []string{t}
 	}
 	if state := q["state"]; state != "" {
-		s.states = []workflow.State{workflow.State(state)}
+		s.States = []workflow.State{workflow.State(state)}
 	}
-	return s, nil
+	return s, s.Check(a.versions(s.Workflow))
+}
+
+// versions are those of a workflow that this node knows, if it does.
+func (a *API) versions(name string) []*workflow.Workflow {
+	if name == "" {
+		return nil
+	}
+	return a.engine.Versions(name)
 }

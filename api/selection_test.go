@@ -38,12 +38,12 @@ func TestSelectionMarksEventsThatOthersOfTheirTransitionFollow(t *testing.T) {
 		want     []string // with + where more follows
 	}{
 		"everything":     {selection{}, []string{"1-0", "2-0+", "2-1+", "2-2", "3-0"}},
-		"workflow":       {selection{workflow: "order"}, []string{"1-0", "2-0+", "2-1+", "2-2"}},
-		"instance":       {selection{instance: otherInstance}, []string{"3-0"}},
-		"types":          {selection{types: []string{"order.pay", "order.thanked", "x"}}, []string{"2-0+", "2-2"}},
-		"one type":       {selection{types: []string{"order.charged"}}, []string{"2-1"}},
-		"states":         {selection{states: []workflow.State{"open", "placed"}}, []string{"1-0", "3-0"}},
-		"all conditions": {selection{workflow: "order", states: []workflow.State{"open"}}, nil},
+		"workflow":       {selection{transitions.EventFilter{Workflow: "order"}}, []string{"1-0", "2-0+", "2-1+", "2-2"}},
+		"instance":       {selection{transitions.EventFilter{Instance: otherInstance}}, []string{"3-0"}},
+		"types":          {selection{transitions.EventFilter{Types: []string{"order.pay", "order.thanked", "x"}}}, []string{"2-0+", "2-2"}},
+		"one type":       {selection{transitions.EventFilter{Types: []string{"order.charged"}}}, []string{"2-1"}},
+		"states":         {selection{transitions.EventFilter{States: []workflow.State{"open", "placed"}}}, []string{"1-0", "3-0"}},
+		"all conditions": {selection{transitions.EventFilter{Workflow: "order", States: []workflow.State{"open"}}}, nil},
 	} {
 		var got []string
 		for e, more := range c.selected.from(someLog()) {
@@ -76,7 +76,7 @@ func TestPagesHoldWholeTransitions(t *testing.T) {
 			t.Errorf("limit %d: full is %t", limit, p.full())
 		}
 	}
-	p := &page{limit: 1, selected: selection{workflow: "none"}}
+	p := &page{limit: 1, selected: selection{transitions.EventFilter{Workflow: "none"}}}
 	p.add(transitions.Batch{Events: someLog(), Last: 9, Head: 9})
 	if len(p.events) != 0 || p.last != 9 || p.full() {
 		t.Errorf("a filter that selects nothing: %+v", p)

@@ -46,11 +46,17 @@ func newServer(t testing.TB, config ...func(*api.Config)) *server {
 // newServerWith starts one that delivers to sinks.
 func newServerWith(t testing.TB, sinks []relay.Sink, config ...func(*api.Config)) *server {
 	t.Helper()
+	return newServerOf(t, nil, sinks, config...)
+}
+
+// newServerOf starts one that has more workflows.
+func newServerOf(t testing.TB, more []workflow.Source, sinks []relay.Sink, config ...func(*api.Config)) *server {
+	t.Helper()
 	s := &server{t: t, pool: pgtest.Pool(t), courier: newCourier(t), log: &lockedBuffer{}}
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
 	s.engine, err = engine.New(engine.Config{
-		Pool: s.pool, Workflows: []workflow.Source{parcel, s.courier.workflow()}, Log: logger,
+		Pool: s.pool, Workflows: append([]workflow.Source{parcel, s.courier.workflow()}, more...), Log: logger,
 		// Nothing happens by itself while a test looks: no heartbeat, no purge; and on a
 		// machine that stands still for a while no lease is lost.
 		InFlight: engine.InFlightConfig{Lease: time.Hour}, SinkLease: time.Hour, Retention: engine.RetentionConfig{Off: true},

@@ -85,7 +85,8 @@ func (a *API) deadLetters(w http.ResponseWriter, r *http.Request, c Caller) erro
 	if err != nil {
 		return err
 	}
-	f := transitions.DeadFilter{Status: transitions.DeadStatus(q["status"]), Workflow: q["workflow"], Type: q["type"], BusinessKey: q["business_key"]}
+	f := transitions.DeadFilter{Status: transitions.DeadStatus(q["status"]), Workflow: q["workflow"], Type: q["type"],
+		BusinessKey: q["business_key"]}
 	if f.Tenant, err = q.whose(c); err != nil {
 		return err
 	}

@@ -20,9 +20,10 @@ type InstanceView struct {
 	Instance
 	Timers    []transitions.Timer            `json:"timers,omitempty"`    // the next first
 	Scheduled []transitions.ScheduledCommand `json:"scheduled,omitempty"` // what callers asked for later, the next first
-	Effects   []Bond                         `json:"effects,omitempty"`   // the commands whose effects would be undone, in that order: the newest first
 	Stuck     []transitions.StuckCommand     `json:"stuck,omitempty"`     // what of it waits for an operator, an undo too
-	More      []string                       `json:"more,omitempty"`      // the lists of these that have only their first hundred
+	// Effects are the commands whose effects would be undone, in that order: the newest first.
+	Effects []Bond   `json:"effects,omitempty"`
+	More    []string `json:"more,omitempty"` // the lists of these that have only their first hundred
 }
 
 func viewOf(v *transitions.View) InstanceView {

@@ -15,6 +15,7 @@ var Columns = []rows.Column{
 	rows.Of("transition", rows.Text), rows.Of("from_state", rows.Text), rows.Of("to_state", rows.Text),
 	rows.Of("actor", rows.Text), rows.Of("reason", rows.Text), rows.Of("payload", rows.JSON), rows.Of("data", rows.JSON),
 	rows.Of("scope", rows.Text), rows.Of("key", rows.Text), rows.Of("at", rows.Timestamptz), rows.Of("hash", rows.Bytea),
+	rows.Of("rest_digest", rows.Bytea), rows.Of("events_digest", rows.Bytea),
 }
 
 // Add adds an entry to a set with these columns. Its Hash must be set.
@@ -33,6 +34,8 @@ func Add(s *rows.Set, e *transitions.Entry) {
 	s.Text(e.Key)
 	s.Time(e.At)
 	s.Bytes(e.Hash[:])
+	s.Bytes(e.Rest)
+	s.Bytes(e.Emitted)
 }
 
 // Insert writes the insert of a set's rows. Parameters: the tenant, then the

@@ -9,26 +9,30 @@ import (
 
 // chainLabel begins every hash, so that one of another format cannot be taken
 // for it.
-const chainLabel = "pawl.audit.1"
+const chainLabel = "pawl.audit.2"
 
 // Link is the hash of an entry that follows the entry with hash prev (all zero
-// for an instance's first): SHA-256 over prev and every field of the entry but
+// for an instance's first): SHA-256 over prev, how the instance stood before and
+// after it, the events that its action emitted, and every field of the entry but
 // its position. Payload and data enter as their own SHA-256, so that they can be
-// redacted. The position does not enter, because the database gives it while
-// the entry is written.
+// redacted; that of the data is in how the instance stands. The position does not
+// enter, because the database gives it while the entry is written.
 func Link(prev [32]byte, e *transitions.Entry) [32]byte {
-	return link(prev, e, sha256.Sum256(e.Payload), sha256.Sum256(e.Data))
+	return link(prev, e, sha256.Sum256(e.Payload))
 }
 
-func link(prev [32]byte, e *transitions.Entry, payload, data [32]byte) [32]byte {
+func link(prev [32]byte, e *transitions.Entry, payload [32]byte) [32]byte {
 	b := make([]byte, 0, 512)
 	b = append(b, chainLabel...)
 	b = append(b, prev[:]...)
+	b = append(b, e.Before[:]...)
+	b = append(b, e.After[:]...)
+	b = append(b, payload[:]...)
 	b = append(b, e.Instance[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(e.Version))
 	b = binary.BigEndian.AppendUint64(b, uint64(e.At.UnixMicro()))
-	b = append(b, payload[:]...)
-	b = append(b, data[:]...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(e.Emitted)))
+	b = append(b, e.Emitted...)
 	for _, s := range [...]string{e.Tenant, e.Workflow, e.Transition, string(e.From), string(e.To), e.Actor, e.Reason, e.Scope, e.Key} {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(s)))
 		b = append(b, s...)

@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"bytes"
 	"encoding/hex"
 	"testing"
 	"time"
@@ -19,8 +20,8 @@ func TestLinkGolden(t *testing.T) {
 	zero := audit.Link([32]byte{}, &e)
 	again := audit.Link(zero, &e)
 	const (
-		wantZero  = "fdf38fa5ff163690bfcd66efb3c8b2d1c0b513ec0f3a4dc862752058f6448f42"
-		wantAgain = "2248801e246a1ceb026ca5245d1675e03331d9af262a6b8019c2c84308b86b2b"
+		wantZero  = "f2b7768c63bb7353acdfc4fc6ece097a0389a4a1dd1ceae5350b223c0df47565"
+		wantAgain = "98178d273f6aa45880ebe0e7892571b82980d74035b18b662425f6ded43579d7"
 	)
 	if got := hex.EncodeToString(zero[:]); got != wantZero {
 		t.Errorf("got %s, want %s", got, wantZero)
@@ -43,7 +44,8 @@ func TestEveryFieldButThePositionEntersTheHash(t *testing.T) {
 		"transition": func(e *transitions.Entry) { e.Transition += "x" }, "from": func(e *transitions.Entry) { e.From += "x" },
 		"to": func(e *transitions.Entry) { e.To += "x" }, "actor": func(e *transitions.Entry) { e.Actor += "x" },
 		"reason": func(e *transitions.Entry) { e.Reason += "x" }, "payload": func(e *transitions.Entry) { e.Payload = nil },
-		"data": func(e *transitions.Entry) { e.Data = nil }, "scope": func(e *transitions.Entry) { e.Scope += "x" },
+		"before": func(e *transitions.Entry) { e.Before[0]++ }, "after": func(e *transitions.Entry) { e.After[0]++ },
+		"emitted": func(e *transitions.Entry) { e.Emitted = nil }, "scope": func(e *transitions.Entry) { e.Scope += "x" },
 		"key": func(e *transitions.Entry) { e.Key += "x" }, "at": func(e *transitions.Entry) { e.At = e.At.Add(time.Microsecond) },
 		"a border": func(e *transitions.Entry) { e.Workflow, e.Transition = e.Workflow+e.Transition[:1], e.Transition[1:] },
 	} {
@@ -65,4 +67,30 @@ func TestEveryFieldButThePositionEntersTheHash(t *testing.T) {
 	if seen[audit.Link([32]byte{}, &local)] != "the base" {
 		t.Error("the zone of the time counts, which the database does not keep")
 	}
+}
+
+// The functions in SQL write the same chain.
+func TestAnInstanceStandsTheSameInSQL(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	i := instance(second, 4)
+	check := func(change string) {
+		t.Helper()
+		b.exec(t, "UPDATE pawl.instance SET "+change+" WHERE id = $1", second)
+		var got []byte
+		if err := b.pool.QueryRow(t.Context(), "SELECT pawl.standing(i) FROM pawl.instance AS i WHERE id = $1", second).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		s := i.Standing()
+		if want := s.Digest(); !bytes.Equal(got, want[:]) {
+			t.Errorf("after %s: got %x, want %x", change, got, want)
+		}
+	}
+	check("version = 4")
+	i.Attributes = map[string]string{"é": "ü \"", "b": "", "aa": "1", "€": "\\", "Z": "z"}
+	check(`attributes = '{"é": "ü \"", "b": "", "aa": "1", "€": "\\", "Z": "z"}'`)
+	i.Duties, i.Open, i.BusinessKey, i.Definition = nil, false, "K-1", 70000
+	check("duties = NULL, open = false, business_key = 'K-1', definition = 70000")
+	i.Links.Effects, i.Attributes, i.Paused = nil, nil, true
+	check("links = NULL, attributes = '{}', paused = true")
 }

@@ -2,5 +2,6 @@
 // each chained by hash to the instance's previous one.
 //
 // It supplies the commit pipeline with the columns and the text of its insert,
-// reads history, and verifies chains. It begins and ends no transaction.
+// reads history, and verifies chains, with the instances and the events that they
+// are about. It begins and ends no transaction.
 package audit

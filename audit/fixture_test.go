@@ -55,17 +55,58 @@ func newBook(t testing.TB) *book {
 	return b
 }
 
+// instance is one of the book at a version. From the third on it keeps an effect.
+func instance(id uuid.UUID, version int64) *transitions.Instance {
+	i := &transitions.Instance{
+		Tenant: tenant, ID: id, Workflow: "order", Definition: 1, State: workflow.State(fmt.Sprint("s", version)), Version: version,
+		Data: fmt.Appendf(nil, `{"total":%d}`, version*10), Attributes: map[string]string{"region": "north"},
+		Duties: map[string][]string{"move": {"ann"}}, Open: true, CreatedAt: at(1), UpdatedAt: at(version),
+	}
+	if version > 2 {
+		i.Links.Effects = []transitions.Effect{{Bond: transitions.Bond{Transition: "book", Scope: "s", Key: "k"}, Payload: []byte(`{}`)}}
+	}
+	return i
+}
+
+const links = `{"effects":[{"transition":"book","scope":"s","key":"k","payload":{}}]}`
+
+func at(version int64) time.Time {
+	return time.Date(2026, 1, 2, 3, 4, int(version), 567891000, time.UTC)
+}
+
+// entry is the row of a version. That of the second emits an event.
 func entry(id uuid.UUID, version, position int64) transitions.Entry {
+	i := instance(id, version)
+	after, rest := i.Standing(), i.Rest()
 	e := transitions.Entry{
 		Tenant: tenant, Instance: id, Version: version, Position: position, Workflow: "order", Transition: "move",
-		From: workflow.State(fmt.Sprint("s", version-1)), To: workflow.State(fmt.Sprint("s", version)), Actor: "ann", Reason: "because",
-		Payload: fmt.Appendf(nil, `{"n":%d, "x": "\u00e9"}`, version), Data: fmt.Appendf(nil, `{"total":%d}`, version*10),
-		Scope: "order:" + id.String(), Key: fmt.Sprint("k-", version), At: time.Date(2026, 1, 2, 3, 4, int(version), 567891000, time.UTC),
+		From: workflow.State(fmt.Sprint("s", version-1)), To: i.State, Actor: "ann", Reason: "because",
+		Payload: fmt.Appendf(nil, `{"n":%d, "x": "\u00e9"}`, version), Data: i.Data,
+		Scope: "order:" + id.String(), Key: fmt.Sprint("k-", version), At: at(version), After: after.Digest(),
 	}
 	if version == 1 {
 		e.From, e.Reason = "", ""
+	} else {
+		before := instance(id, version-1).Standing()
+		e.Before = before.Digest()
+	}
+	if version == 2 {
+		e.Emitted = transitions.EmittedDigest([]transitions.Event{{}, {Type: "noted", Payload: []byte(`{"v": 2}`)}})
+	}
+	if version == 1 || version == 3 {
+		e.Rest = rest[:]
 	}
 	return e
+}
+
+// read are the entries of an instance as they are read: without what only enters
+// the hash.
+func (b *book) read(id uuid.UUID) (list []transitions.Entry) {
+	for _, e := range b.entries[id] {
+		e.Before, e.After, e.Rest, e.Emitted = [32]byte{}, [32]byte{}, nil, nil
+		list = append(list, e)
+	}
+	return list
 }
 
 // write links the chains and inserts everything.
@@ -94,9 +135,14 @@ func (b *book) write(t testing.TB) {
 		if err := c.Send(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		b.exec(t, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
-			VALUES ($1, $2, 'order', 1, 's4', 4, '{"total":40}', true, $3, now(), now())`, tenant, id, prev[:])
+		b.exec(t, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, attributes, duties, links, open, chain, created_at, updated_at)
+			VALUES ($1, $2, 'order', 1, 's4', 4, '{"total":40}', '{"region":"north"}', '{"move":["ann"]}', $3::text::json, true, $4, $5, $6)`,
+			tenant, id, links, prev[:], at(1), at(4))
 	}
+	b.exec(t, "SELECT pawl.make_partition('outbox', $1)", at(1))
+	b.exec(t, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
+		SELECT tenant, position, e.type, e.ordinal, workflow, instance, version, transition, to_state, at, CASE e.ordinal WHEN 0 THEN data ELSE '{"v": 2}' END
+		FROM pawl.audit, (VALUES ('order.move', 0), ('noted', 1)) AS e(type, ordinal) WHERE e.ordinal = 0 OR version = 2`)
 	b.exec(t, `INSERT INTO pawl.log (tenant, head) VALUES ($1, 12)`, tenant)
 }
 

@@ -18,17 +18,21 @@ type Querier interface {
 
 // Table reads the audit table of one schema.
 type Table struct {
-	q       Querier
-	history string
-	at      string
-	asOf    string
-	chains  string
-	log     string
+	q           Querier
+	history     string
+	at          string
+	asOf        string
+	chains      string
+	log         string
+	events      string
+	eventsOfOne string
+	weeks       string
 }
 
 // New prepares to read with q. in puts the schema's name into a statement.
 func New(q Querier, in func(sql string) string) *Table {
-	return &Table{q: q, history: in(historySQL), at: in(atSQL), asOf: in(asOfSQL), chains: in(chainsSQL), log: in(logSQL)}
+	return &Table{q: q, history: in(historySQL), at: in(atSQL), asOf: in(asOfSQL), chains: in(chainsSQL), log: in(logSQL),
+		events: in(eventsSQL), eventsOfOne: in(eventsOfOneSQL), weeks: in(weeksSQL)}
 }
 
 const (

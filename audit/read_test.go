@@ -14,8 +14,8 @@ func TestHistoryReturnsWhatWasAdded(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	got, err := b.table.History(t.Context(), tenant, second, 0, 100)
-	if err != nil || !reflect.DeepEqual(got, b.entries[second]) {
-		t.Errorf("got %+v, %v\nwant %+v", got, err, b.entries[second])
+	if err != nil || !reflect.DeepEqual(got, b.read(second)) {
+		t.Errorf("got %+v, %v\nwant %+v", got, err, b.read(second))
 	}
 	b.exec(t, "UPDATE pawl.audit SET payload = NULL, payload_digest = sha256('x'), data = NULL, data_digest = sha256('x')"+where(second, 2))
 	got, err = b.table.History(t.Context(), tenant, second, 1, 1)
@@ -43,7 +43,7 @@ func TestHistoryGoesPageByPage(t *testing.T) {
 			all = append(all, page...)
 			after = page[len(page)-1].Version
 		}
-		if !reflect.DeepEqual(all, b.entries[second]) {
+		if !reflect.DeepEqual(all, b.read(second)) {
 			t.Errorf("pages of %d: got %d entries", limit, len(all))
 		}
 	}
@@ -63,14 +63,14 @@ func TestHistoryIsOfOneTenantsInstance(t *testing.T) {
 func TestEntriesAreFoundByVersionAndByTime(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
-	for i, want := range b.entries[second] {
+	for i, want := range b.read(second) {
 		got, err := b.table.At(t.Context(), tenant, second, want.Version)
-		if err != nil || !reflect.DeepEqual(got, b.entries[second][i:i+1]) {
+		if err != nil || !reflect.DeepEqual(got, b.read(second)[i:i+1]) {
 			t.Errorf("version %d: got %+v, %v", want.Version, got, err)
 		}
 		for _, after := range []time.Duration{0, 999 * time.Nanosecond, 900 * time.Millisecond} {
 			got, err = b.table.AsOf(t.Context(), tenant, second, want.At.Add(after))
-			if err != nil || !reflect.DeepEqual(got, b.entries[second][i:i+1]) {
+			if err != nil || !reflect.DeepEqual(got, b.read(second)[i:i+1]) {
 				t.Errorf("%s after version %d: got %+v, %v", after, want.Version, got, err)
 			}
 		}
@@ -80,7 +80,7 @@ func TestEntriesAreFoundByVersionAndByTime(t *testing.T) {
 		"version 0":        func() ([]transitions.Entry, error) { return b.table.At(t.Context(), tenant, second, 0) },
 		"another tenant":   func() ([]transitions.Entry, error) { return b.table.At(t.Context(), "other", second, 1) },
 		"before it was": func() ([]transitions.Entry, error) {
-			return b.table.AsOf(t.Context(), tenant, second, b.entries[second][0].At.Add(-time.Nanosecond))
+			return b.table.AsOf(t.Context(), tenant, second, b.read(second)[0].At.Add(-time.Nanosecond))
 		},
 	} {
 		if got, err := find(); err != nil || len(got) != 0 {

@@ -1,27 +1,31 @@
 package audit
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
 
-const chainsSQL = `
+// The instance's own columns come with its first row only.
+var chainsSQL = `
 SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.version, 0), coalesce(a.position, 0), coalesce(a.workflow, ''),
 	coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
 	a.payload::text, a.data::text, a.payload_digest, a.data_digest, coalesce(a.scope, ''), coalesce(a.key, ''),
-	coalesce(a.at, 'epoch'), a.hash,
-	coalesce(i.version = a.version AND (i.state <> a.to_state OR i.data::text <> a.data::text), false)
-FROM (SELECT id, version, chain, state, data FROM pawl.instance WHERE tenant = $1 AND ($2::uuid IS NULL OR id = $2)) i
+	coalesce(a.at, 'epoch'), a.hash, a.rest_digest, a.events_digest, ` + withFirst("i.workflow", "i.definition", "i.business_key", "i.state", "i.data::text",
+	"i.attributes::text", "i.duties::text", "i.links::text", "i.open", "i.paused", "i.created_at", "i.updated_at") + `
+FROM (SELECT * FROM pawl.instance WHERE tenant = $1 AND ($2::uuid IS NULL OR id = $2)) i
 FULL JOIN (SELECT * FROM pawl.audit WHERE tenant = $1 AND ($2::uuid IS NULL OR instance = $2)) a ON a.instance = i.id
 ORDER BY 1, 4`
+
+func withFirst(columns ...string) string {
+	const first = "CASE WHEN a.version = 1 THEN "
+	return first + strings.Join(columns, " END, "+first) + " END"
+}
 
 const logSQL = `
 SELECT coalesce((SELECT head FROM pawl.log WHERE tenant = $1), 0), count(*), count(DISTINCT position),
@@ -29,11 +33,13 @@ SELECT coalesce((SELECT head FROM pawl.log WHERE tenant = $1), 0), count(*), cou
 FROM pawl.audit WHERE tenant = $1`
 
 // Verify recomputes the chains of an instance, or of all instances of the
-// tenant for the zero id, and names the first broken row of each. A position is
-// no part of the chain; it must grow with the version. For a whole tenant it also
-// checks that positions are gapless from 1 to the log's head; a gap is reported
-// with the zero instance. progress, which may be nil, is called with the rows
-// checked so far.
+// tenant for the zero id, and names the first broken row of each. Each instance
+// must be as its rows say, in every column. A position is no part of the chain; it
+// must grow with the version. The events of the outbox must be those of their
+// rows, as far as it is kept. For a whole tenant it also checks that there are no
+// other events, and that positions are gapless from 1 to the log's head; a gap is
+// reported with the zero instance. progress, which may be nil, is called with the
+// rows checked so far.
 func (t *Table) Verify(ctx context.Context, tenant string, instance uuid.UUID, progress func(entries int64)) (transitions.Verification, error) {
 	var one *uuid.UUID
 	if instance != uuid.Nil {
@@ -57,6 +63,9 @@ func (t *Table) Verify(ctx context.Context, tenant string, instance uuid.UUID, p
 		return v.out, fmt.Errorf("read audit chains: %w", err)
 	}
 	v.finish()
+	if err := t.verifyEvents(ctx, &v.out, tenant, one); err != nil {
+		return v.out, err
+	}
 	if one == nil {
 		if err := t.verifyLog(ctx, &v); err != nil {
 			return v.out, err
@@ -82,92 +91,4 @@ func (t *Table) verifyLog(ctx context.Context, v *verifier) error {
 		return fmt.Errorf("read log: %w", err)
 	}
 	return nil
-}
-
-// verifier walks rows ordered by instance and version.
-type verifier struct {
-	tenant string
-	out    transitions.Verification
-
-	id      uuid.UUID
-	open    bool
-	broken  bool
-	exists  bool // the instance itself
-	version int64
-	chain   []byte
-	strayed bool // its state or data is not what its last row says
-	seen    int64
-	last    int64 // the position of the row before
-	prev    [32]byte
-}
-
-func (v *verifier) read(row pgx.Rows) error {
-	var (
-		id                                     uuid.UUID
-		version                                int64
-		chain, payloadDigest, dataDigest, hash []byte
-		e                                      = transitions.Entry{Tenant: v.tenant}
-		from, to                               string
-		strayed                                bool
-	)
-	err := row.Scan(&id, &version, &chain, &e.Version, &e.Position, &e.Workflow, &e.Transition, &from, &to, &e.Actor, &e.Reason,
-		&e.Payload, &e.Data, &payloadDigest, &dataDigest, &e.Scope, &e.Key, &e.At, &hash, &strayed)
-	if err != nil {
-		return err
-	}
-	if !v.open || id != v.id {
-		v.finish()
-		*v = verifier{tenant: v.tenant, out: v.out, id: id, open: true, exists: chain != nil, version: version, chain: chain}
-		v.out.Instances++
-	}
-	if hash == nil {
-		return nil // an instance without any audit row; finish says so
-	}
-	v.out.Entries++
-	e.Instance, e.From, e.To = id, workflow.State(from), workflow.State(to)
-	v.check(&e, digest(e.Payload, payloadDigest), digest(e.Data, dataDigest), hash)
-	v.strayed = v.strayed || strayed
-	return nil
-}
-
-func (v *verifier) check(e *transitions.Entry, payload, data [32]byte, hash []byte) {
-	v.seen++
-	want := link(v.prev, e, payload, data)
-	switch {
-	case v.broken:
-	case e.Version != v.seen:
-		v.report(v.seen, fmt.Sprintf("the row of version %d is missing", v.seen))
-	case !bytes.Equal(want[:], hash):
-		v.report(e.Version, "the row was changed, or the one before it")
-	case e.Position <= v.last:
-		v.report(e.Version, fmt.Sprintf("the row's position is %d, but the one before it has %d", e.Position, v.last))
-	}
-	v.prev, v.last = want, e.Position
-}
-
-func (v *verifier) finish() {
-	switch {
-	case !v.open || v.broken:
-	case !v.exists:
-		v.report(v.seen, "the instance of these rows is missing")
-	case v.seen != v.version:
-		v.report(min(v.seen, v.version)+1, fmt.Sprintf("the instance is at version %d, but its last row is of version %d", v.version, v.seen))
-	case !bytes.Equal(v.prev[:], v.chain):
-		v.report(v.seen, "the instance does not hold the hash of its last row")
-	case v.strayed:
-		v.report(v.seen, "the instance's state or data is not what its last row says")
-	}
-}
-
-func (v *verifier) report(version int64, reason string) {
-	v.broken = true
-	v.out.Broken = append(v.out.Broken, transitions.Break{Instance: v.id, Version: version, Reason: reason})
-}
-
-// digest is that of the content, or the one that redaction left of it.
-func digest(content, kept []byte) [32]byte {
-	if content == nil && len(kept) == 32 {
-		return [32]byte(kept)
-	}
-	return sha256.Sum256(content)
 }

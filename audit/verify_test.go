@@ -42,7 +42,7 @@ func broken(id uuid.UUID, version int64, reason string) transitions.Break {
 	return transitions.Break{Instance: id, Version: version, Reason: reason}
 }
 
-const changed = "the row was changed, or the one before it"
+const changed = "the row was changed, or the one before it, or the instance before this transition"
 
 func TestAChangeOfAnyColumnIsFoundAtItsRow(t *testing.T) {
 	t.Parallel()
@@ -71,6 +71,8 @@ func TestAChangeOfAnyColumnIsFoundAtItsRow(t *testing.T) {
 		"key":            {"key = 'x' || key", nil, nil},
 		"at":             {"at = at + interval '1 microsecond'", nil, nil},
 		"hash":           {"hash = sha256(hash)", nil, nil},
+		"rest_digest":    {"rest_digest = sha256('x')", nil, nil},
+		"events_digest":  {"events_digest = sha256('x')", nil, nil},
 	}
 	for name, c := range columns {
 		for version := 1; version <= 4; version++ {
@@ -79,6 +81,8 @@ func TestAChangeOfAnyColumnIsFoundAtItsRow(t *testing.T) {
 			}
 			want := changed
 			switch {
+			case version == 1 && c.want == nil:
+				want = "the row was changed, or the instance's definition, business key or parent was"
 			case name == "position":
 				want = fmt.Sprintf("the row's position is %d, but the one before it has %d", 3*version-11, 3*version-5)
 			case version == 4 && c.want != nil:
@@ -132,7 +136,7 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 	added.Hash = audit.Link(last.Hash, &added)
 	addRow := func(hash string) string {
 		return fmt.Sprintf(`INSERT INTO pawl.audit SELECT tenant, instance, 5, 13, workflow, transition, 's4', 's5', actor, reason,
-			'{"n":5, "x": "\u00e9"}', '{"total":50}', scope, 'k-5', '2026-01-02 03:04:05.567891Z', NULL, NULL, %s FROM pawl.audit`, hash) + where(second, 4)
+			'{"n":5, "x": "\u00e9"}', '{"total":50}', scope, 'k-5', '2026-01-02 03:04:05.567891Z', NULL, NULL, %s, NULL, NULL FROM pawl.audit`, hash) + where(second, 4)
 	}
 	swap := func(column string) string {
 		return fmt.Sprintf(`UPDATE pawl.audit a SET %[1]s = b.%[1]s FROM pawl.audit b WHERE a.tenant = 'acme' AND b.tenant = 'acme'
@@ -153,10 +157,11 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 			[]transitions.Break{broken(second, 1, "the instance is at version 4, but its last row is of version 0"), log(8, 8, 1, 12)}},
 		{"the instance goes", "DELETE FROM pawl.instance" + ofSecond,
 			[]transitions.Break{broken(second, 4, "the instance of these rows is missing")}},
-		{"the instance and its rows go", "DELETE FROM pawl.instance" + ofSecond + "; DELETE FROM pawl.audit WHERE instance = '" + second.String() + "'",
-			[]transitions.Break{log(8, 8, 1, 12)}},
+		{"the instance, its rows and its events go", "DELETE FROM pawl.instance" + ofSecond + "; DELETE FROM pawl.audit WHERE instance = '" + second.String() +
+			"'; DELETE FROM pawl.outbox WHERE instance = '" + second.String() + "'", []transitions.Break{log(8, 8, 1, 12)}},
 		{"the end goes, and the instance is set back", "DELETE FROM pawl.audit" + where(second, 4) +
-			"; UPDATE pawl.instance SET state = 's3', data = '{\"total\":30}', version = 3, chain = (SELECT hash FROM pawl.audit" + where(second, 3) + ")" + ofSecond,
+			"; DELETE FROM pawl.outbox" + where(second, 4) +
+			"; UPDATE pawl.instance SET updated_at = updated_at - interval '1 second', state = 's3', data = '{\"total\":30}', version = 3, chain = (SELECT hash FROM pawl.audit" + where(second, 3) + ")" + ofSecond,
 			[]transitions.Break{log(11, 11, 1, 12)}},
 		{"two rows change places", "UPDATE pawl.audit SET version = 99" + where(second, 2) + "; UPDATE pawl.audit SET version = 2" + where(second, 3) +
 			"; UPDATE pawl.audit SET version = 3" + where(second, 99), []transitions.Break{broken(second, 2, changed)}},
@@ -173,15 +178,17 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 		{"the instance's hash is changed", "UPDATE pawl.instance SET chain = sha256(chain)" + ofSecond,
 			[]transitions.Break{broken(second, 4, "the instance does not hold the hash of its last row")}},
 		{"the instance's state is changed", "UPDATE pawl.instance SET state = 's3'" + ofSecond,
-			[]transitions.Break{broken(second, 4, "the instance's state or data is not what its last row says")}},
+			[]transitions.Break{broken(second, 4, "the instance's state is not what its rows say")}},
 		{"the instance's data is changed", `UPDATE pawl.instance SET data = '{"total":41}'` + ofSecond,
-			[]transitions.Break{broken(second, 4, "the instance's state or data is not what its last row says")}},
+			[]transitions.Break{broken(second, 4, "the instance's data is not what its rows say")}},
 		{"the instance's version is raised", "UPDATE pawl.instance SET version = 5" + ofSecond,
 			[]transitions.Break{broken(second, 5, "the instance is at version 5, but its last row is of version 4")}},
 		{"the instance's version is lowered", "UPDATE pawl.instance SET version = 2" + ofSecond,
 			[]transitions.Break{broken(second, 3, "the instance is at version 2, but its last row is of version 4")}},
-		{"a position is past the head", "UPDATE pawl.audit SET position = 13" + where(second, 4), []transitions.Break{log(12, 12, 1, 13)}},
-		{"a position is given twice", "UPDATE pawl.audit SET position = 10" + where(second, 4), []transitions.Break{log(12, 11, 1, 12)}},
+		{"a position is past the head", "UPDATE pawl.audit SET position = 13" + where(second, 4) + "; UPDATE pawl.outbox SET position = 13" + where(second, 4),
+			[]transitions.Break{log(12, 12, 1, 13)}},
+		{"a position is given twice", "UPDATE pawl.audit SET position = 10" + where(second, 4),
+			[]transitions.Break{broken(second, 4, `the instance of its event "order.move" in the outbox is not its own`), log(12, 11, 1, 12)}},
 		{"the head is lowered", "UPDATE pawl.log SET head = 11 WHERE tenant = 'acme'", []transitions.Break{broken(zero, 0, "the log's head is 11, but there are 12 rows with 12 positions from 1 to 12")}},
 		{"the head is gone", "DELETE FROM pawl.log", []transitions.Break{broken(zero, 0, "the log's head is 0, but there are 12 rows with 12 positions from 1 to 12")}},
 		{"two instances are changed", "UPDATE pawl.audit SET actor = 'eve'" + where(first, 3) + "; DELETE FROM pawl.audit" + where(third, 2),

@@ -123,12 +123,12 @@ func (c *ceiling) gather(group int) {
 		at := c.n % len(c.orders)
 		c.n++
 		c.versions[at]++
-		c.add(c.orders[at].id, c.versions[at], first+int64(i), now)
+		c.add(&c.orders[at], c.versions[at], first+int64(i), now)
 	}
 }
 
-func (c *ceiling) add(id uuid.UUID, version, position int64, now time.Time) {
-	s := c.specimen
+func (c *ceiling) add(o *order, version, position int64, now time.Time) {
+	s, id := c.specimen, o.id
 	from, to := statePlaced, stateHeld
 	if version%2 == 1 {
 		from, to = to, from
@@ -174,7 +174,7 @@ func (c *ceiling) add(id uuid.UUID, version, position int64, now time.Time) {
 	addChange(c.events, id, version)
 	c.events.Text(string(to))
 	c.events.Time(now)
-	c.events.Bytes(s.data)
+	c.events.Text(o.key)
 }
 
 // addChange adds what three tables say of a transition in the same order.

@@ -33,7 +33,7 @@ var (
 	eventColumns = []rows.Column{
 		rows.Of("position", rows.Int8), rows.Of("type", rows.Text), rows.Of("ordinal", rows.Int4),
 		rows.Of("workflow", rows.Text), rows.Of("transition", rows.Text), rows.Of("instance", rows.UUID), rows.Of("version", rows.Int8),
-		rows.Of("state", rows.Text), rows.Of("at", rows.Timestamptz), rows.Of("payload", rows.JSON),
+		rows.Of("state", rows.Text), rows.Of("at", rows.Timestamptz), rows.Of("business_key", rows.Text),
 	}
 )
 

@@ -24,7 +24,8 @@ const (
 	floorAudit = `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor,
 			payload, data, scope, key, at, hash)
 		VALUES ($1, $2, $3, nextval('` + sequence + `'), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING position`
-	floorEmit = `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
+	floorEmit = `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at,
+			business_key)
 		VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10)`
 	floorFinish = `UPDATE pawl.command SET status = 'succeeded', version = $4, code = 200, body = $5, finished_at = $6, expires_at = $7
 		WHERE tenant = $1 AND scope = $2 AND key = $3`
@@ -137,7 +138,7 @@ func (f *floor) command(ctx context.Context, o *order, key string) (err error) {
 		s.payload, s.data, scope, key, now, filler(f.n)).Scan(&position); err != nil {
 		return err
 	}
-	if _, err = tx.Exec(ctx, "emit", tenant, position, s.eventType, workflowName, o.id, version, f.transition, string(to), now, s.data); err != nil {
+	if _, err = tx.Exec(ctx, "emit", tenant, position, s.eventType, workflowName, o.id, version, f.transition, string(to), now, o.key); err != nil {
 		return err
 	}
 	if _, err = tx.Exec(ctx, "finish", tenant, scope, key, version, string(s.body), now, now.Add(24*time.Hour)); err != nil {

@@ -96,7 +96,7 @@ var (
 		"code", "body", "created_at", "finished_at", "expires_at"}
 	loadedAudit = []string{"tenant", "instance", "version", "position", "workflow", "transition", "from_state", "to_state", "actor",
 		"payload", "data", "scope", "key", "at", "hash"}
-	loadedEvent = []string{"tenant", "position", "type", "ordinal", "workflow", "instance", "version", "transition", "state", "at", "payload"}
+	loadedEvent = []string{"tenant", "position", "type", "ordinal", "workflow", "instance", "version", "transition", "state", "at", "business_key", "attributes"}
 )
 
 // copy writes the rows of the cohort. A uuid.UUID is given as the array that it
@@ -122,16 +122,20 @@ func (r *cohortRows) copy(ctx context.Context, tx pgx.Tx, schemaName string) err
 
 func (r *cohortRows) instance(n int) ([]any, error) {
 	i := r.instances[n]
-	var attributes any
-	if len(i.Attributes) > 0 {
-		raw, err := json.Marshal(i.Attributes, json.Deterministic(true))
-		if err != nil {
-			return nil, err
-		}
-		attributes = raw
+	attributes, err := attributesJSON(i.Attributes)
+	if err != nil {
+		return nil, err
 	}
 	return []any{r.tenant, [16]byte(i.ID), i.Workflow, i.Definition, i.BusinessKey, string(i.State), i.Version, i.Data, attributes,
 		i.Paused, i.Open, i.Chain[:], i.CreatedAt, i.UpdatedAt}, nil
+}
+
+// attributesJSON are attributes as a column's value, nil for none.
+func attributesJSON(m map[string]string) (any, error) {
+	if len(m) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(m, json.Deterministic(true))
 }
 
 func (r *cohortRows) command(n int) ([]any, error) {
@@ -158,5 +162,10 @@ func (r *cohortRows) event(n int) ([]any, error) {
 		return nil, fmt.Errorf("a transition with %d events cannot be loaded", len(events))
 	}
 	e := &events[0]
-	return []any{r.tenant, r.steps[n].position, e.Type, e.Ordinal, e.Workflow, [16]byte(e.Instance), e.Version, e.Transition, string(e.State), e.At, e.Payload}, nil
+	attributes, err := attributesJSON(e.Attributes)
+	if err != nil {
+		return nil, err
+	}
+	return []any{r.tenant, r.steps[n].position, e.Type, e.Ordinal, e.Workflow, [16]byte(e.Instance), e.Version, e.Transition, string(e.State), e.At,
+		e.BusinessKey, attributes}, nil
 }

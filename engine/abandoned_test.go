@@ -217,6 +217,7 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 	if _, err := accepts.Operate(t.Context(), transitions.Command{Key: "op", Instance: ids["paused"].Instance}, transitions.Operation{Action: transitions.Pause}); err != nil {
 		t.Fatal(err)
 	}
+	intact(t, accepts)
 	clock.skip(50 * time.Hour)
 	retains := newEngine(t, pool, clock.set) // which knows only loans
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -233,6 +234,7 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 			t.Errorf("%s: %+v, %v", key, r, err)
 		}
 	}
+	intact(t, accepts) // the instance waits for another command now
 	works := newEngine(t, pool, with(w), clock.set)
 	if r, err := works.Await(ctx, "", transitions.LateScope+ids["late"].Instance.String(), "2"); err != nil || r.Status != 408 {
 		t.Errorf("got %+v, %v", r, err)
@@ -249,4 +251,5 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 	if n := posts.Load(); n != 2 {
 		t.Errorf("%d letters were posted", n)
 	}
+	intact(t, works)
 }

@@ -13,7 +13,8 @@ import (
 // undoingSQL reads the undos of an instance that are in flight. Parameters: tenant,
 // the scope of its undos, how many.
 const undoingSQL = `SELECT NULL::text, ` + recordColumns + ` FROM (SELECT * FROM pawl.command u
-	WHERE u.tenant = $1 AND u.scope = $2 AND u.phase IS NOT NULL ORDER BY u.created_at, u.key LIMIT $3) c` + recordAudit + ` ORDER BY c.created_at, c.key`
+	WHERE u.tenant = $1 AND u.scope = $2 AND u.phase IS NOT NULL
+	ORDER BY u.created_at, u.key LIMIT $3) c` + recordAudit + ` ORDER BY c.created_at, c.key`
 
 // Case reads the whole of one instance: what is shown of it, what is in flight, its
 // newest transitions, and whether its audit chain is intact. It reads all of that

@@ -97,7 +97,8 @@ type InFlightConfig struct {
 	Workers int
 
 	// Lease is how long a worker holds a command without a heartbeat. When a node
-	// dies, others take over what it held after that. Default 30 s; at least 100 ms.
+	// dies, others take over what it held after that, if they have had the database
+	// in sight for as long. Default 30 s; at least 100 ms.
 	Lease time.Duration
 }
 

@@ -14,15 +14,16 @@ import (
 // What is more is estimated.
 const (
 	maxCounted    = 10_000
-	maxCountedAll = 100_000
-	maxKinds      = 1000 // of all tenants together; then a hundred of each are counted
+	maxCountedAll = 50_000
+	maxKinds      = 1000 // of all tenants together; then fifty of each are counted
 )
 
 // Counts tells how many instances there are of each workflow, version and state. It
-// is cheap on large tables: up to 10,000 of a kind are counted, fewer where a tenant
-// has more than ten kinds, and what is more is estimated by the planner. It says of
-// each which it is. Of all tenants ("") everything is an estimate where they have
-// more than 1,000 kinds together, and of the workflows that this engine has.
+// is cheap on large tables: up to 10,000 of a kind are counted, fewer where there are
+// more than five kinds (50,000 together), and what is more is estimated by the
+// planner. It says of each which it is. Of all tenants ("") everything is an estimate
+// where they have more than 1,000 kinds together: of the workflows that this engine
+// has, and of what the first of the tenants have.
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable, TimedOut.
 func (e *Engine) Counts(ctx context.Context, f transitions.CountFilter) (transitions.Counts, error) {
@@ -37,9 +38,10 @@ func (e *Engine) Counts(ctx context.Context, f transitions.CountFilter) (transit
 	}
 	var list []transitions.InstanceCount
 	err := e.queries.listing(ctx, func(l *lister) (err error) {
-		var tooMany bool
-		if list, tooMany, err = l.counted(ctx, &f); tooMany && err == nil {
-			list, err = l.guessed(ctx, e.registry.kinds(&f))
+		var some []kind
+		if list, some, err = l.counted(ctx, &f); some != nil && err == nil {
+			c.Exact = false
+			list, err = l.guessed(ctx, append(some, e.registry.kinds(&f)...))
 		}
 		return err
 	})
@@ -56,8 +58,8 @@ func (e *Engine) Counts(ctx context.Context, f transitions.CountFilter) (transit
 }
 
 // counted counts the kinds that a filter selects, each of a tenant by itself,
-// unless they are too many.
-func (l *lister) counted(ctx context.Context, f *transitions.CountFilter) (list []transitions.InstanceCount, tooMany bool, err error) {
+// unless they are too many: then it returns the first of them.
+func (l *lister) counted(ctx context.Context, f *transitions.CountFilter) (list []transitions.InstanceCount, some []kind, err error) {
 	var s query
 	s.withKinds(f)
 	s.add(" LIMIT %s), most AS MATERIALIZED (SELECT least(%s::bigint, %s::bigint / greatest(count(*), 1)) AS n FROM kinds) ",
@@ -67,7 +69,7 @@ func (l *lister) counted(ctx context.Context, f *transitions.CountFilter) (list 
 		AND i.state = k.state AND i.open = k.open LIMIT (SELECT n + 1 FROM most)) AS x) ELSE 0 END FROM kinds AS k`, maxKinds)
 	found, err := l.query(ctx, &s)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	var kinds []kind
 	var counts []int64
@@ -78,27 +80,35 @@ func (l *lister) counted(ctx context.Context, f *transitions.CountFilter) (list 
 		kinds, counts = append(kinds, k), append(counts, n)
 		return nil
 	})
-	if err != nil || len(kinds) > maxKinds {
-		return nil, len(kinds) > maxKinds, err
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(kinds) > maxKinds {
+		return nil, kinds, nil
 	}
 	for i, k := range kinds {
 		c := k.counted(counts[i])
 		if c.Exact = c.Count <= most; !c.Exact {
 			guess, err := l.expectedOf(ctx, k)
 			if err != nil {
-				return nil, false, err
+				return nil, nil, err
 			}
 			c.Count = max(c.Count, guess)
 		}
 		list = append(list, c)
 	}
-	return list, false, nil
+	return list, nil, nil
 }
 
-// guessed estimates kinds of all tenants. The planner expects a row where it knows
-// of none.
+// guessed estimates kinds of all tenants together, whosever they are. The planner
+// expects a row where it knows of none.
 func (l *lister) guessed(ctx context.Context, kinds []kind) (list []transitions.InstanceCount, err error) {
+	done := map[kind]bool{}
 	for _, k := range kinds {
+		if k.tenant = ""; done[k] {
+			continue
+		}
+		done[k] = true
 		guess, err := l.expectedOf(ctx, k)
 		if err != nil {
 			return nil, err
@@ -114,7 +124,8 @@ func (l *lister) guessed(ctx context.Context, kinds []kind) (list []transitions.
 // for the kind of none.
 func (l *lister) expectedOf(ctx context.Context, k kind) (int64, error) {
 	var s query
-	s.add("SELECT FROM pawl.instance WHERE workflow = %s AND definition = %s AND state = %s AND open = %s", k.workflow, k.definition, string(k.state), k.open)
+	s.add("SELECT FROM pawl.instance WHERE workflow = %s AND definition = %s AND state = %s AND open = %s",
+		k.workflow, k.definition, string(k.state), k.open)
 	if k.tenant != "" {
 		s.add(" AND tenant = %s", k.tenant)
 	}

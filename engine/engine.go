@@ -206,7 +206,9 @@ func (e *Engine) Start(ctx context.Context) error {
 // Watcher and Await, lets other nodes deliver to the sinks and closes them, and
 // returns when all is done. When ctx ends first it gives up on what is under way.
 // Activities that are not done by half of ctx's time are told to end, and what
-// they leave goes to another node at once. It may be called twice.
+// they leave goes to another node at once. Sources that have not ended by then are
+// left behind, and the pipeline has half of the rest, so that whoever does not end
+// takes no more than his share. It may be called twice.
 func (e *Engine) Stop(ctx context.Context) {
 	defer e.leases.Close()
 	defer e.letters.Close()
@@ -215,9 +217,8 @@ func (e *Engine) Stop(ctx context.Context) {
 		return
 	}
 	e.retention.Stop()
-	e.sources.Stop(ctx)
-	e.stopInflight(ctx)
-	e.pipeline.Stop(ctx)
+	e.stopComing(ctx)
+	e.stopPipeline(ctx)
 	e.relay.Stop(ctx)
 	e.feed.Stop()
 	e.watch.Stop()

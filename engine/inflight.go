@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -109,15 +110,31 @@ func nodeName() string {
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8])
 }
 
-// stopInflight leaves the pipeline, which must commit what the workers end with,
-// half of the time.
-func (e *Engine) stopInflight(ctx context.Context) {
-	if deadline, ok := ctx.Deadline(); ok {
-		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
-		defer cancel()
-		ctx = half
+// stopComing ends what submits commands, side by side. It leaves half of the time to
+// the pipeline, which must commit what they end with, and to the relay.
+func (e *Engine) stopComing(ctx context.Context) {
+	ctx, cancel := halfOf(ctx)
+	defer cancel()
+	var both sync.WaitGroup
+	both.Go(func() { e.sources.Stop(ctx) })
+	both.Go(func() { e.inflight.Stop(ctx) })
+	both.Wait()
+}
+
+// stopPipeline leaves half of the time to the relay.
+func (e *Engine) stopPipeline(ctx context.Context) {
+	ctx, cancel := halfOf(ctx)
+	defer cancel()
+	e.pipeline.Stop(ctx)
+}
+
+// halfOf is a context that ends when half of the time is over that ctx has left.
+func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
 	}
-	e.inflight.Stop(ctx)
+	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
 // Cancel asks a command in flight to stop, for by, and returns it as it stands

@@ -20,8 +20,14 @@ import (
 // the command's own and must not be committed or rolled back. A
 // [workflow.Refuse] refuses the command for good and undoes what run wrote. Any
 // other error undoes the whole command, stores nothing, and is answered as an
-// internal error. run may be called again for the same command when the
-// transaction has to be run again.
+// internal error; but TimedOut where a statement was cancelled (57014), and Locked
+// where it could not have a lock (55P03). After a serialization failure or a
+// deadlock run is called again for the same command, in another transaction, and
+// when the connection ends, up to three times.
+//
+// What run does to the session (settings, role, temporary tables, advisory locks,
+// prepared statements) ends with the command; not behind a pooler, where only
+// SET LOCAL is allowed.
 func InTx[D, P any](t *workflow.Transition[D, P], run func(ctx context.Context, tx pgx.Tx, data D, payload P) error) *workflow.Transition[D, P] {
 	return t.Hook(hook[D, P]{run})
 }

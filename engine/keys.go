@@ -16,19 +16,19 @@ import (
 // Parameters: tenant or "", how many of a kind, how many claims are many.
 const keysSQL = `
 WITH flight AS MATERIALIZED (
-	(SELECT 1 AS kind, tenant, status, phase, attempt, created_at, run_at, NULL::timestamptz AS until FROM pawl.command
+	(SELECT 1 AS kind, tenant, status, phase, attempt, created_at, run_at, waits_since, NULL::timestamptz AS until FROM pawl.command
 		WHERE run_at IS NOT NULL ORDER BY run_at LIMIT $2 + 1)
 	UNION ALL
-	(SELECT 2, tenant, status, phase, attempt, created_at, NULL, locked_until FROM pawl.command
+	(SELECT 2, tenant, status, phase, attempt, created_at, NULL, NULL, locked_until FROM pawl.command
 		WHERE locked_until IS NOT NULL ORDER BY locked_until LIMIT $2 + 1)
 	UNION ALL
-	(SELECT 3, tenant, status, phase, attempt, created_at, NULL, held_until FROM pawl.command
+	(SELECT 3, tenant, status, phase, attempt, created_at, NULL, NULL, held_until FROM pawl.command
 		WHERE held_until IS NOT NULL ORDER BY held_until LIMIT $2 + 1)
 	UNION ALL
-	(SELECT 4, tenant, status, phase, attempt, created_at, NULL, NULL FROM pawl.command
+	(SELECT 4, tenant, status, phase, attempt, created_at, NULL, NULL, NULL FROM pawl.command
 		WHERE stuck IS NOT NULL ORDER BY tenant, updated_at LIMIT $2 + 1)
 	UNION ALL
-	(SELECT 5, tenant, status, phase, attempt, created_at, NULL, NULL FROM pawl.command
+	(SELECT 5, tenant, status, phase, attempt, created_at, NULL, NULL, NULL FROM pawl.command
 		WHERE given_up_at IS NOT NULL ORDER BY given_up_at LIMIT $2 + 1)
 ), expired AS MATERIALIZED (
 	SELECT tenant, status, expires_at FROM pawl.command WHERE expires_at <= statement_timestamp() ORDER BY expires_at LIMIT $2
@@ -40,7 +40,7 @@ FROM (SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE 
 		count(*) FILTER (WHERE run_at <= statement_timestamp()), count(*) FILTER (WHERE kind = 2 AND until <= statement_timestamp()),
 		count(*) FILTER (WHERE kind = 3 AND until <= statement_timestamp()), count(*) FILTER (WHERE kind = 4), count(*) FILTER (WHERE attempt >= $3), coalesce(max(attempt), 0),
 		min(created_at) FILTER (WHERE NOT (phase = 'scheduled' AND run_at > statement_timestamp())),
-		min(run_at) FILTER (WHERE run_at <= statement_timestamp()),
+		min(least(waits_since, run_at)) FILTER (WHERE run_at <= statement_timestamp() OR waits_since IS NOT NULL),
 		min(until) FILTER (WHERE kind = 2 AND until <= statement_timestamp()), min(until) FILTER (WHERE kind = 3 AND until <= statement_timestamp())
 	FROM flight WHERE $1 = '' OR tenant = $1) AS f,
 	(SELECT count(*) FILTER (WHERE status <> 'expired'), count(*) FILTER (WHERE status = 'expired'), min(expires_at)

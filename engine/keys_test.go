@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -242,4 +243,36 @@ func rowsRead(t testing.TB, pool *pgxpool.Pool, sql string) (rows int) {
 	}
 	count(plan[0]["Plan"].(map[string]any))
 	return rows
+}
+
+// A node that knows the workflow and not the version claims the work and gives it
+// back, again and again. An alert by age must not begin anew each time.
+func TestTheAgeOfDueWorkThatNobodyCanDoGrows(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	version := func(v int) workflow.Source {
+		return workflow.Define("parcel", v,
+			workflow.Start("pack", "packed", func(*workflow.Call, *parcel, workflow.None) error { return nil }),
+			workflow.Do("send", workflow.From("packed"), "sending", "sent",
+				func(context.Context, *workflow.Attempt, parcel, workflow.None) (track, error) { return track{}, nil },
+				func(*workflow.Call, *parcel, track) error { return nil }).
+				OrElse("packed", func(*workflow.Call, *parcel, workflow.Failure) error { return nil })).Final("sent")
+	}
+	accepts := newEngine(t, pool, func(c *engine.Config) {
+		c.Workflows, c.InFlight.Workers = []workflow.Source{version(1), version(2)}, -1
+	})
+	packed := submit(t, accepts, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
+	submit(t, accepts, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: packed.Instance})
+	since := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE key = '2'")
+	old := newEngine(t, pool, with(version(1)))
+	eventually(t, "it is given back more than once", func() bool {
+		return query[bool](t, pool, "SELECT attempt > 1 AND status = 'pending' FROM pawl.command WHERE key = '2'")
+	})
+	k, err := old.Keys(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !k.OldestDue.Equal(since) {
+		t.Errorf("the oldest is due since %s, and not since %s", k.OldestDue, since)
+	}
 }

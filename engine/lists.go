@@ -34,7 +34,8 @@ func entries(condition func(*query)) *source { return &source{conditions: []func
 // see the same. What the planner believes of a table that has grown since its last
 // ANALYZE could have it read all of a tenant and put that in order; and JIT, which
 // takes longer than these statements, would be had for what is switched off.
-const beginLists = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL jit = off`
+const beginLists = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_seqscan = off;
+	SET LOCAL enable_sort = off; SET LOCAL jit = off`
 
 // lister reads lists and counts in one transaction.
 type lister struct {
@@ -85,8 +86,8 @@ func pageOf(from *source, f *transitions.Filter, attributes string) *query {
 	selected(s, f, attributes)
 	s.WriteString(", false) AS hit, at, entry FROM (SELECT at, entry, row_number() OVER (" + order + ") AS n FROM (")
 	from.write(s, f)
-	s.add(") AS entries"+order+" LIMIT %s) AS e CROSS JOIN LATERAL (SELECT * FROM pawl.instance x WHERE x.tenant = %s AND x.id = e.entry LIMIT 1) AS i",
-		maxScanned, f.Tenant)
+	s.add(") AS entries"+order+" LIMIT %s) AS e", maxScanned)
+	s.add(" CROSS JOIN LATERAL (SELECT * FROM pawl.instance x WHERE x.tenant = %s AND x.id = e.entry LIMIT 1) AS i", f.Tenant)
 	s.add(" WHERE n = %s OR ", maxScanned)
 	selected(s, f, attributes)
 	return s.add(order+" LIMIT %s", f.Limit+1)
@@ -189,14 +190,16 @@ func (l *lister) sourceOf(ctx context.Context, f *transitions.Filter, attributes
 	if f.Order == transitions.ByID && !ofKind && !inTime {
 		return whole, nil
 	}
-	kinds, err := l.kinds(ctx, &transitions.CountFilter{Tenant: f.Tenant, Workflow: f.Workflow, Definition: f.Definition, States: f.States, Open: f.Open})
+	kinds, err := l.kinds(ctx, &transitions.CountFilter{Tenant: f.Tenant, Workflow: f.Workflow, Definition: f.Definition,
+		States: f.States, Open: f.Open})
 	if err != nil || len(kinds) == 0 {
 		return nil, err
 	}
 	listed := &source{ranges: true}
 	for _, k := range kinds {
 		listed.conditions = append(listed.conditions, func(s *query) {
-			s.add("tenant = %s AND workflow = %s AND definition = %s AND state = %s AND open = %s", k.tenant, k.workflow, k.definition, string(k.state), k.open)
+			s.add("tenant = %s AND workflow = %s AND definition = %s AND state = %s AND open = %s",
+				k.tenant, k.workflow, k.definition, string(k.state), k.open)
 			updated(s, f)
 		})
 	}

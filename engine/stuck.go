@@ -16,7 +16,8 @@ var errKeyAlone = workflow.Errorf(workflow.InvalidRequest, "a filter by business
 // stuckSQL is a page of the commands that wait for a person, without their
 // requests, in the order of the index that holds only those, or those of an instance
 // by the index for that. The instance of a creation is not there yet.
-const stuckSQL = `SELECT NULL::text, ` + recordColumns + `, coalesce(i.business_key, c.request->>'business_key', '') FROM (SELECT * FROM pawl.command s
+const stuckSQL = `SELECT NULL::text, ` + recordColumns + `, coalesce(i.business_key, c.request->>'business_key', '')
+FROM (SELECT * FROM pawl.command s
 	WHERE s.tenant = $1 AND s.stuck IS NOT NULL AND (s.updated_at, s.scope, s.key) > ($2, $3, $4) AND ($5 = '' OR s.workflow = $5)
 		AND ($6::uuid IS NULL OR s.instance = $6)
 	ORDER BY s.updated_at, s.scope, s.key LIMIT $7) c` + recordAudit + `
@@ -45,8 +46,8 @@ func (e *Engine) Stuck(ctx context.Context, f transitions.StuckFilter) (list []t
 	if f.Instance != uuid.Nil {
 		instance = &f.Instance
 	}
-	found, err := e.config.Pool.Query(ctx, e.queries.in(stuckSQL), plannedNow, f.Tenant, f.After.UpdatedAt, f.After.Scope, f.After.Key, f.Workflow,
-		instance, f.Limit+1)
+	found, err := e.config.Pool.Query(ctx, e.queries.in(stuckSQL), plannedNow, f.Tenant, f.After.UpdatedAt, f.After.Scope, f.After.Key,
+		f.Workflow, instance, f.Limit+1)
 	if err != nil {
 		return nil, false, readError("stuck commands", err)
 	}

@@ -92,7 +92,8 @@ func TestStuckCommandsAreFoundByTheirBusinessKey(t *testing.T) {
 	if err != nil || more || len(list) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if s := list[0]; s.BusinessKey != "F-1" || s.Instance != id || s.Transition != "charge" || s.Phase != transitions.Undoing || s.Stuck != transitions.StuckUndo {
+	if s := list[0]; s.BusinessKey != "F-1" || s.Instance != id || s.Transition != "charge" ||
+		s.Phase != transitions.Undoing || s.Stuck != transitions.StuckUndo {
 		t.Errorf("%+v", s)
 	}
 	all, _, err := e.Stuck(t.Context(), transitions.StuckFilter{})
@@ -116,7 +117,8 @@ func TestAnInstanceSaysWhatOfItWaitsForAnOperator(t *testing.T) {
 	if err != nil || len(v.Stuck) != 1 || v.MoreStuck {
 		t.Fatalf("%+v, %v", v.Stuck, err)
 	}
-	if s := v.Stuck[0]; !s.Undo || s.Transition != "charge" || s.Scope != transitions.UndoScope(id) || s.Failures != 1 || s.Since.Location() != time.UTC || s.Message != undo {
+	if s := v.Stuck[0]; !s.Undo || s.Transition != "charge" || s.Scope != transitions.UndoScope(id) ||
+		s.Failures != 1 || s.Since.Location() != time.UTC || s.Message != undo {
 		t.Errorf("%+v", s)
 	}
 	// The undo keeps nobody from going on; it is told all the same.

@@ -108,7 +108,9 @@ func addressOf(c transitions.Command) address {
 // SubmitTx does a command in the caller's transaction: it is durable if and when
 // that commits. The receipt has no position; the transition gets it at commit,
 // so that a transaction that stays open holds nobody's log, and followers hear
-// of it within a second. The caller must not use tx concurrently.
+// of it within a second. The caller must not use tx concurrently. What tx commits
+// is durable, whatever its synchronous_commit was. A commit of many commands holds
+// the log for as long as it takes to number them: keep it to about a thousand.
 //
 // A caller who writes rows of his own beside it submits first, and writes only
 // if the receipt is neither refused nor Replayed: a replay says that an earlier

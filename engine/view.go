@@ -13,15 +13,19 @@ import (
 )
 
 // viewSQL reads an instance with what waits on it: its timers by the scopes that
-// they have, what callers have scheduled and what is stuck by the indexes for that. Parameters: tenant,
-// id, the first scope of a timer, the first one after those, how many of each.
+// they have, what callers have scheduled and what is stuck by the indexes for that.
+// Parameters: tenant, id, the first scope of a timer, the first one after those, how
+// many of each.
 const viewSQL = `SELECT ` + instanceColumns + `,
-	(SELECT json_agg(json_build_object('name', substr(t.scope, length($3::text) + 1), 'transition', t.transition, 'due', t.run_at) ORDER BY t.run_at, t.scope)
+	(SELECT json_agg(json_build_object('name', substr(t.scope, length($3::text) + 1), 'transition', t.transition, 'due', t.run_at)
+			ORDER BY t.run_at, t.scope)
 		FROM (SELECT c.scope, c.transition, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
 			WHERE c.tenant = $1 AND c.scope >= $3 AND c.scope < $4 AND c.phase = 'scheduled' ORDER BY c.scope LIMIT $5) AS t)::text,
-	(SELECT json_agg(json_build_object('transition', s.transition, 'scope', s.scope, 'key', s.key, 'actor', s.actor, 'due', s.run_at) ORDER BY s.run_at, s.scope, s.key)
+	(SELECT json_agg(json_build_object('transition', s.transition, 'scope', s.scope, 'key', s.key, 'actor', s.actor, 'due', s.run_at)
+			ORDER BY s.run_at, s.scope, s.key)
 		FROM (SELECT c.transition, c.scope, c.key, c.actor, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
-			WHERE c.tenant = $1 AND c.instance = $2 AND c.phase = 'scheduled' AND NOT starts_with(c.scope, 'pawl:') ORDER BY c.run_at LIMIT $5) AS s)::text,
+			WHERE c.tenant = $1 AND c.instance = $2 AND c.phase = 'scheduled' AND NOT starts_with(c.scope, 'pawl:')
+			ORDER BY c.run_at LIMIT $5) AS s)::text,
 	(SELECT json_agg(json_build_object('transition', k.transition, 'undo', k.phase = 'undoing', 'scope', k.scope, 'key', k.key, 'stuck', k.stuck,
 			'failure', coalesce(k.failure, ''), 'failures', k.failures, 'since', k.updated_at) ORDER BY k.updated_at, k.scope, k.key)
 		FROM (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.instance = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k)::text

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/pawlhq/pawl/transitions"
@@ -30,7 +29,7 @@ type RunnerConfig struct {
 type Runner struct {
 	config  RunnerConfig
 	cancel  context.CancelFunc
-	running sync.WaitGroup
+	running []chan struct{} // closed when the source of this number has ended
 }
 
 // NewRunner starts nothing.
@@ -49,28 +48,46 @@ func (r *Runner) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	for i, s := range r.config.Sources {
-		r.running.Go(func() { r.keep(ctx, i, s) })
+		ended := make(chan struct{})
+		r.running = append(r.running, ended)
+		go func() {
+			defer close(ended)
+			r.keep(ctx, i, s)
+		}()
 	}
 }
 
-// Stop ends the sources and returns when they have, or when ctx ends first: then
-// one does not obey, and is left behind. It may be called twice, and without Start.
+// Stop ends the sources and returns when they have, or when ctx ends first: those
+// that do not obey are left behind, and the log names them. It may be called twice, and without Start.
 func (r *Runner) Stop(ctx context.Context) {
 	if r.cancel == nil {
 		return
 	}
 	r.cancel()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		r.running.Wait()
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		r.config.Log.Error("inbox: a source does not end")
+	for i, s := range r.config.Sources {
+		if !hasEnded(ctx, r.running[i]) {
+			r.config.Log.Error("inbox: a source does not end, and is left behind", "source", nameOf(i, s))
+		}
 	}
 }
+
+// hasEnded waits for the end until ctx is done.
+func hasEnded(ctx context.Context, ended <-chan struct{}) bool {
+	select {
+	case <-ended:
+		return true
+	case <-ctx.Done():
+	}
+	select {
+	case <-ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// nameOf is what the log calls a source.
+func nameOf(number int, s Source) string { return fmt.Sprintf("%d (%T)", number, s) }
 
 // keep runs a source again and again.
 func (r *Runner) keep(ctx context.Context, number int, s Source) {
@@ -85,7 +102,7 @@ func (r *Runner) keep(ctx context.Context, number int, s Source) {
 			wait = r.config.First
 		}
 		pause := time.NewTimer(rand.N(wait) + time.Millisecond)
-		r.config.Log.Error("inbox: a source has ended; it is run again", "source", fmt.Sprintf("%d (%T)", number, s), "error", err)
+		r.config.Log.Error("inbox: a source has ended; it is run again", "source", nameOf(number, s), "error", err)
 		select {
 		case <-ctx.Done():
 			pause.Stop()

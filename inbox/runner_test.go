@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/internal/testlog"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -69,14 +70,21 @@ func TestStopEndsARunnerThatWaits(t *testing.T) {
 	r.Stop(t.Context())
 }
 
-func TestStopDoesNotWaitForASourceThatDoesNotObey(t *testing.T) {
+func TestStopDoesNotWaitForASourceThatDoesNotObeyAndNamesIt(t *testing.T) {
 	t.Parallel()
 	running, release := make(chan struct{}), make(chan struct{})
-	r := start(source(func(context.Context) error { close(running); <-release; return nil }))
+	var log testlog.Log
+	r := inbox.NewRunner(inbox.RunnerConfig{Log: slog.New(&log), Sources: []inbox.Source{
+		source(func(ctx context.Context) error { <-ctx.Done(); return nil }),
+		source(func(context.Context) error { close(running); <-release; return nil })}})
+	r.Start()
 	<-running
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r.Stop(ctx)
+	if log.Count("does not end, and is left behind source=1 (inbox_test.source)") != 1 {
+		t.Errorf("logged %q", log.List())
+	}
 	close(release)
 	r.Stop(t.Context())
 }

@@ -25,8 +25,10 @@ const (
 // The statements. Who needs both locks has the one of the list's row before that of
 // the command's.
 const (
-	putSQL = `INSERT INTO pawl.inbox_dead AS d (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at, workflow, business_key, instance)
-		VALUES ($1, $2, $3, $4, $5, $11, $6, 'waiting', $7, $8, $9, $10, $10, nullif($12, ''), nullif($13, ''), nullif($14, '00000000-0000-0000-0000-000000000000'::uuid))
+	putSQL = `INSERT INTO pawl.inbox_dead AS d (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries,
+			created_at, updated_at, workflow, business_key, instance)
+		VALUES ($1, $2, $3, $4, $5, $11, $6, 'waiting', $7, $8, $9, $10, $10,
+			nullif($12, ''), nullif($13, ''), nullif($14, '00000000-0000-0000-0000-000000000000'::uuid))
 		ON CONFLICT (tenant, consumer, message, hash) DO UPDATE SET type = excluded.type, code = excluded.code, failure = excluded.failure,
 			workflow = excluded.workflow, business_key = excluded.business_key, instance = excluded.instance,
 			status = CASE d.status WHEN 'discarded' THEN 'discarded' ELSE 'waiting' END,

@@ -91,7 +91,8 @@ func (t *Table) Get(ctx context.Context, r transitions.MessageRef) (transitions.
 // says whether there are more. The filter is complete: it has a tenant, a status
 // and a limit.
 func (t *Table) List(ctx context.Context, f transitions.DeadMessageFilter) (page []transitions.DeadMessage, more bool, err error) {
-	sql, args := t.sql.list, []any{plannedNow, f.Tenant, string(f.Status), f.After.Consumer, f.After.CreatedAt, f.After.ID, f.After.Hash[:], f.Limit + 1, f.Workflow, f.BusinessKey}
+	sql, args := t.sql.list, []any{plannedNow, f.Tenant, string(f.Status), f.After.Consumer, f.After.CreatedAt, f.After.ID,
+		f.After.Hash[:], f.Limit + 1, f.Workflow, f.BusinessKey}
 	if f.Consumer != "" {
 		sql, args = t.sql.listOf, append(args, f.Consumer)
 	}

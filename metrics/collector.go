@@ -27,6 +27,8 @@ type Engine interface {
 	Scopes(tenant string) []transitions.ScopeCount
 	// Keys tells how the keys of commands stand; "" is all tenants'.
 	Keys(ctx context.Context, tenant string) (transitions.Keys, error)
+	// Counts tells how many instances there are of each kind.
+	Counts(ctx context.Context, f transitions.CountFilter) (transitions.Counts, error)
 	// RetentionStats are those of what this node removed.
 	RetentionStats() retention.Stats
 	// Sinks tells how the sinks stand; "" is for all tenants.
@@ -47,6 +49,7 @@ type Config struct {
 type Collector struct {
 	engine    Engine
 	keys      reading[transitions.Keys]
+	counts    reading[transitions.Counts]
 	sinks     reading[[]transitions.SinkInfo]
 	retention reading[transitions.Retention]
 }
@@ -73,6 +76,8 @@ func New(e Engine, c Config) *Collector {
 		engine: e,
 		keys: reading[transitions.Keys]{config: c, what: "keys",
 			read: func(ctx context.Context) (transitions.Keys, error) { return e.Keys(ctx, "") }},
+		counts: reading[transitions.Counts]{config: c, what: "counts",
+			read: func(ctx context.Context) (transitions.Counts, error) { return e.Counts(ctx, transitions.CountFilter{}) }},
 		sinks: reading[[]transitions.SinkInfo]{config: c, what: "sinks",
 			read: func(ctx context.Context) ([]transitions.SinkInfo, error) { return e.Sinks(ctx, "") }},
 		retention: reading[transitions.Retention]{config: slow, what: "retention", read: e.Retention},
@@ -93,6 +98,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	sendInFlight(ch, c.engine.InFlightStats())
 	sendRelay(ch, c.engine.SinkStats())
 	give(ch, &c.keys, sendKeys)
+	give(ch, &c.counts, sendCounts)
 	sendPurged(ch, c.engine.RetentionStats())
 	give(ch, &c.sinks, sendSinks)
 	give(ch, &c.retention, sendRetention)

@@ -64,6 +64,24 @@ func write(t *testing.T, e *engine.Engine, tenant, scope, key string) {
 	}
 }
 
+func TestInstancesAreCountedByKind(t *testing.T) {
+	e := started(t)
+	c := metrics.New(e, metrics.Config{Timeout: time.Minute})
+	write(t, e, "a", "", "1")
+	write(t, e, "b", "", "1")
+	want := `
+# HELP pawl_instances Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are counted, fewer where tenants are many; what is more is an estimate of the planner's.
+# TYPE pawl_instances gauge
+pawl_instances{definition="1",open="false",state="written",workflow="note"} 2
+# HELP pawl_instances_estimated How many of the values of pawl_instances are estimates.
+# TYPE pawl_instances_estimated gauge
+pawl_instances_estimated 0
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_instances", "pawl_instances_estimated"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMetricsSayWhatAnEngineDoesAndHowItStands(t *testing.T) {
 	e := started(t)
 	c := metrics.New(e, metrics.Config{Timeout: time.Minute})
@@ -191,6 +209,7 @@ func TestTheDatabaseIsReadNowAndThenAndItsFailureIsCounted(t *testing.T) {
 	want := `
 # HELP pawl_scrape_read_failures_total Reads of the database for a scrape that failed; their metrics are missing then.
 # TYPE pawl_scrape_read_failures_total counter
+pawl_scrape_read_failures_total{of="counts"} 0
 pawl_scrape_read_failures_total{of="keys"} 2
 pawl_scrape_read_failures_total{of="retention"} 0
 pawl_scrape_read_failures_total{of="sinks"} 0

@@ -17,7 +17,7 @@ var (
 	keysStuck      = sharedGauge("pawl_keys_stuck", "Commands that wait for a person.")
 	keysAttempts   = sharedGauge("pawl_keys_many_attempts", "Commands in flight that were claimed five times or more.")
 	oldestInFlight = sharedGauge("pawl_keys_oldest_in_flight_seconds", "Age of the oldest command in flight, without those whose time is still to come; 0 for none.")
-	oldestDue      = sharedGauge("pawl_keys_oldest_due_seconds", "How long the longest due command has been due; 0 for none.")
+	oldestDue      = sharedGauge("pawl_keys_oldest_due_seconds", "How long the longest due command has been due, also where nodes claim it and give it back without an attempt; 0 for none.")
 	oldestStale    = sharedGauge("pawl_keys_oldest_stale_seconds", "How long ago the first of the stale leases ran out; 0 for none.")
 	oldestLapsed   = sharedGauge("pawl_keys_oldest_lapsed_seconds", "How long ago the time of the first of the lapsed claims ran out; 0 for none.")
 	keysExpired    = sharedGauge("pawl_keys_expired_waiting", "Answers past their horizon that retention has not seen to yet; counted up to 10,000 with the forgotten ones.")

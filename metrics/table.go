@@ -26,7 +26,7 @@ func Table() []Metric {
 
 // kinds are the metrics that a Collector gives, in the order in which they are
 // documented.
-var kinds = slices.Concat([]kind{readFailures}, commitKinds, inFlightKinds, keyKinds, retentionKinds, sinkKinds)
+var kinds = slices.Concat([]kind{readFailures}, commitKinds, inFlightKinds, keyKinds, countKinds, retentionKinds, sinkKinds)
 
 // kind is a metric that a Collector gives.
 type kind struct {

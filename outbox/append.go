@@ -1,8 +1,11 @@
 package outbox
 
 import (
+	"github.com/go-json-experiment/json"
+
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // Columns are the columns of an event as Add fills them. step is not a column
@@ -11,11 +14,19 @@ import (
 var Columns = []rows.Column{
 	rows.Of("step", rows.Int8), rows.Of("type", rows.Text), rows.Of("ordinal", rows.Int4), rows.Of("workflow", rows.Text),
 	rows.Of("instance", rows.UUID), rows.Of("version", rows.Int8), rows.Of("transition", rows.Text),
-	rows.Of("state", rows.Text), rows.Of("at", rows.Timestamptz), rows.Of("payload", rows.JSON),
+	rows.Of("state", rows.Text), rows.Of("at", rows.Timestamptz), rows.Of("business_key", rows.Text), rows.Of("attributes", rows.JSONB),
+	rows.Of("cause", rows.Text), rows.Of("payload", rows.JSON),
 }
 
-// Add adds an event of the step-th transition to a set with these columns.
-func Add(s *rows.Set, step int, e *transitions.Event) {
+// Add adds an event of the step-th transition to a set with these columns. What the
+// transition's audit row has is not stored again: of its own event that is the
+// payload, of all events who, why and by which key. Its error is that of attributes
+// that are no JSON.
+func Add(s *rows.Set, step int, e *transitions.Event) error {
+	attributes, err := attributesOf(e)
+	if err != nil {
+		return err
+	}
 	s.Int8(int64(step))
 	s.Text(e.Type)
 	s.Int4(e.Ordinal)
@@ -25,16 +36,43 @@ func Add(s *rows.Set, step int, e *transitions.Event) {
 	s.Text(e.Transition)
 	s.Text(string(e.State))
 	s.Time(e.At)
-	s.Bytes(e.Payload)
+	s.TextOrNull(e.BusinessKey)
+	s.JSONB(attributes)
+	s.TextOrNull(storedCause(e))
+	if e.Ordinal == 0 {
+		s.Null()
+	} else {
+		s.Bytes(e.Payload)
+	}
+	return nil
+}
+
+// attributesOf are the event's attributes as JSON, nil for none.
+func attributesOf(e *transitions.Event) ([]byte, error) {
+	if len(e.Attributes) == 0 {
+		return nil, nil
+	}
+	text, err := json.Marshal(e.Attributes, json.Deterministic(true))
+	if err != nil {
+		return nil, &workflow.Error{Code: workflow.Internal, Message: "the workflow's attributes cannot be encoded", Cause: err}
+	}
+	return text, nil
+}
+
+// storedCause is the event's cause where its scope does not tell it, or "".
+func storedCause(e *transitions.Event) string {
+	if told, _ := transitions.CauseOf("", e.Scope, e.Key); told == e.Cause {
+		return ""
+	}
+	return string(e.Cause)
 }
 
 // Insert writes the insert of a set's events. Parameters: the tenant, then the
 // columns. position is an SQL expression that may use u.step and the source
 // from, if that is not "".
 func Insert(b *rows.Builder, array bool, position, from string) {
-	b.Add("INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload) SELECT ").
-		Param(rows.Text, false).
-		Add(", ", position, ", u.type, u.ordinal, u.workflow, u.instance, u.version, u.transition, u.state, u.at, u.payload FROM ").
+	names := rows.Names(Columns[1:])
+	b.Add("INSERT INTO pawl.outbox (tenant, position, ", names, ") SELECT ").Param(rows.Text, false).Add(", ", position, ", ", names, " FROM ").
 		Source(Columns, array)
 	if from != "" {
 		b.Add(", ", from)

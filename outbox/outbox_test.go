@@ -44,17 +44,30 @@ func migrated(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-// event is the ordinal-th event of the transition at a position.
+// event is the ordinal-th event of the transition at a position. Some have
+// everything that an event can have, some only what each has.
 func event(position int64, ordinal int) transitions.Event {
-	return transitions.Event{
+	e := transitions.Event{
 		Tenant: tenant, Position: position, Ordinal: ordinal, Type: fmt.Sprintf("order.%c", 'z'-rune(ordinal)), Workflow: "order",
 		Instance: uuid.MustParse("00000000-0000-8000-8000-000000000001"), Version: position, Transition: "move", State: "s",
-		At: time.Date(2026, 1, 2, 3, 4, 5, 567891000, time.UTC), Payload: fmt.Appendf(nil, `{"n": %d}`, position),
+		Actor: "ann", Scope: "order", Key: fmt.Sprint(position), Cause: transitions.CausedByCaller,
+		At: time.Date(2026, 1, 2, 3, 4, 5, 567891000, time.UTC), Payload: fmt.Appendf(nil, `{"n": %d}`, ordinal),
 	}
+	if position > 1 {
+		e.From = "r"
+	}
+	switch position % 3 {
+	case 1:
+		e.BusinessKey, e.Attributes, e.Reason = "k-1", map[string]string{"to": "Zoë", "x": ""}, "so\nit is"
+		e.Scope, e.Cause, e.CausedBy = "inbox:bank", transitions.CausedByMessage, "bank"
+	case 2:
+		e.Cause = transitions.CausedByOperator
+	}
+	return e
 }
 
 // publish inserts the events of the transitions at positions 1, 2, …, as many
-// as counts says, through the columns and the statement that the pipeline uses.
+// as counts says, with their audit rows, through the columns and the statement that the pipeline uses.
 func publish(t testing.TB, pool *pgxpool.Pool, counts ...int) (all []transitions.Event) {
 	t.Helper()
 	conn, err := pool.Acquire(t.Context())
@@ -70,7 +83,16 @@ func publish(t testing.TB, pool *pgxpool.Pool, counts ...int) (all []transitions
 		for ordinal := range n {
 			e := event(int64(i+1), ordinal)
 			all = append(all, e)
-			outbox.Add(set, i+1, &e)
+			if err := outbox.Add(set, i+1, &e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e := event(int64(i+1), 0)
+		if _, err := conn.Exec(t.Context(), `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state,
+				actor, reason, payload, data, scope, key, at, hash)
+			VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, $9, nullif($10, ''), '{}', $11, $12, $13, $14, sha256('x'))`,
+			tenant, e.Instance, e.Version, e.Position, e.Workflow, e.Transition, e.From, e.State, e.Actor, e.Reason, e.Payload, e.Scope, e.Key, e.At); err != nil {
+			t.Fatal(err)
 		}
 	}
 	var insert, advance rows.Builder
@@ -97,6 +119,22 @@ func TestAfterReturnsWhatWasAddedInOrder(t *testing.T) {
 	}
 	if got, err := table.After(t.Context(), "other", 0, 100); err != nil || len(got) != 0 {
 		t.Errorf("another tenant: got %+v, %v", got, err)
+	}
+}
+
+// What is erased from the audit row is erased from the log: there is no other copy.
+func TestAnErasedPayloadIsNotThere(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t)
+	publish(t, pool, 3)
+	for _, sql := range []string{`UPDATE pawl.audit SET data = NULL, data_digest = sha256('x')`, `UPDATE pawl.outbox SET payload = NULL WHERE ordinal = 2`} {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := outbox.New(pool, same, "").After(t.Context(), tenant, 0, 100)
+	if err != nil || len(got) != 3 || got[0].Payload != nil || string(got[1].Payload) != `{"n": 1}` || got[2].Payload != nil || got[2].Actor != "ann" {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
@@ -182,7 +220,7 @@ func TestTheDatabaseAllowsOneEventOfATypeForATransition(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
 	publish(t, pool, 1)
-	_, err := pool.Exec(t.Context(), `INSERT INTO pawl.outbox SELECT tenant, position, type, 1, workflow, instance, version, transition, state, at, payload
+	_, err := pool.Exec(t.Context(), `INSERT INTO pawl.outbox SELECT tenant, position, type, 1, workflow, instance, version, transition, state, at
 		FROM pawl.outbox`)
 	if err == nil || !strings.Contains(err.Error(), "outbox_2026w01_pkey") {
 		t.Errorf("got %v", err)

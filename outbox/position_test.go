@@ -26,7 +26,7 @@ func provisional(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 			scope, key, at, hash) VALUES ($1, $2, 1, $3, 'order', 'place', 's', 'ann', '{}', '{}', 's', 'k', now(), sha256('x'))`, tenant, id, position)
 	for ordinal := range 2 {
 		if err == nil {
-			_, err = tx.Exec(ctx, `INSERT INTO pawl.outbox VALUES ($1, $2, $3, $4, 'order', $5, 1, 'place', 's', now(), '{}')`,
+			_, err = tx.Exec(ctx, `INSERT INTO pawl.outbox VALUES ($1, $2, $3, $4, 'order', $5, 1, 'place', 's', now())`,
 				tenant, position, fmt.Sprint("order.", ordinal), ordinal, id)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
 // Table reads the log of one schema.
@@ -35,10 +36,35 @@ func New(q Querier, in func(sql string) string, source string) *Table {
 // The limit counts positions, not rows, so that a batch never ends between two
 // events of one transition.
 const afterSQL = `
-SELECT position, type, ordinal, workflow, instance, version, transition, state, at, payload::text
-FROM pawl.outbox
-WHERE tenant = $1 AND position > $2 AND position <= $3
-ORDER BY position, ordinal`
+SELECT o.position, o.type, o.ordinal, o.instance, o.at, ` + Details + `
+FROM pawl.outbox o` + Audited + `
+WHERE o.tenant = $1 AND o.position > $2 AND o.position <= $3
+ORDER BY o.position, o.ordinal`
+
+// Details are the columns that Scan reads, of an event o and its audit row a.
+// Where there are no such rows they are empty.
+const Details = `coalesce(o.workflow, ''), coalesce(o.version, 0), coalesce(o.transition, ''), coalesce(o.state, ''),
+	coalesce(o.business_key, ''), o.attributes, coalesce(o.cause, ''), coalesce(a.from_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
+	coalesce(a.scope, ''), coalesce(a.key, ''), CASE o.ordinal WHEN 0 THEN a.data ELSE o.payload END::text`
+
+// Audited joins the audit row a of an event o of the tenant $1, which can only be
+// a probe of the primary key.
+const Audited = `
+LEFT JOIN LATERAL (SELECT * FROM pawl.audit x WHERE x.tenant = $1 AND x.instance = o.instance AND x.version = o.version LIMIT 1) AS a ON true`
+
+// Scan reads a row of some columns, and then Details into an event.
+func Scan(row pgx.CollectableRow, e *transitions.Event, columns ...any) error {
+	err := row.Scan(append(columns, &e.Workflow, &e.Version, &e.Transition, &e.State, &e.BusinessKey, &e.Attributes, &e.Cause, &e.From,
+		&e.Actor, &e.Reason, &e.Scope, &e.Key, &e.Payload)...)
+	e.Cause, e.CausedBy = transitions.CauseOf(e.Cause, e.Scope, e.Key)
+	return err
+}
+
+// settings keep that statement to its index probes, also with a plan that the
+// connection made for empty tables, and the server from compiling a plan that looks
+// dear only where nobody knows how little is asked for. They end with the message.
+const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+	set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)`
 
 const headSQL = `SELECT coalesce((SELECT head FROM pawl.log WHERE tenant = $1), 0)`
 
@@ -49,17 +75,19 @@ func (t *Table) After(ctx context.Context, tenant string, position int64, limit 
 	if to < position {
 		to = math.MaxInt64
 	}
-	found, err := t.q.Query(ctx, t.after, tenant, position, to)
-	if err != nil {
-		return nil, fmt.Errorf("read log: %w", err)
-	}
-	events, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (transitions.Event, error) {
-		e := transitions.Event{Source: t.source, Tenant: tenant}
-		err := row.Scan(&e.Position, &e.Type, &e.Ordinal, &e.Workflow, &e.Instance, &e.Version, &e.Transition, &e.State, &e.At, &e.Payload)
-		e.At = e.At.UTC()
-		return e, err
+	var events []transitions.Event
+	var b pgx.Batch
+	b.Queue(settings)
+	b.Queue(t.after, tenant, position, to).Query(func(rows pgx.Rows) (err error) {
+		events, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (transitions.Event, error) {
+			e := transitions.Event{Source: t.source, Tenant: tenant}
+			err := Scan(row, &e, &e.Position, &e.Type, &e.Ordinal, &e.Instance, &e.At)
+			e.At = e.At.UTC()
+			return e, err
+		})
+		return err
 	})
-	if err != nil {
+	if err := t.q.SendBatch(ctx, &b).Close(); err != nil {
 		return nil, fmt.Errorf("read log: %w", err)
 	}
 	return events, nil

@@ -85,6 +85,10 @@ func TestATransitionInSQLIsOneOfTheEngines(t *testing.T) {
 		if x := events[n]; x.Position != 3 || x.Ordinal != n || x.Type+" "+string(x.Payload) != want || x.Version != 3 || x.State != shipped || x.Instance != id || !x.At.Equal(got.At) {
 			t.Errorf("event %d is %+v", n, x)
 		}
+		if x := events[n]; x.Actor != "local" || x.Reason != got.Reason || x.From != placed || x.Scope != got.Scope || x.Key != "s" ||
+			x.Cause != transitions.CausedByCaller || x.BusinessKey != "c-1:k-1" || x.Attributes["region"] != "r-1" {
+			t.Errorf("event %d tells %+v", n, x)
+		}
 	}
 }
 
@@ -238,6 +242,7 @@ func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
 		{"22023", "ship", "1, 'shipped', '{}', business_key => 'c-1:k-1'", "no business key"},
 		{"22023", "place", "0, 'placed', '{}'", "a business key"},
 		{"22023", "ship", `1, 'shipped', '{}', events => '[{"type":"a\nb","payload":{}}]'`, "control characters"},
+		{"23502", "ship", `1, 'shipped', '{}', events => '[{"type":"a"}]'`, "no payload"},
 		{"0A000", "pay", "1, 'paid', '{}'", "an activity"},
 		{"0A000", "check", "1, 'placed', '{}'", "guards"},
 		{"0A000", "approve", "1, 'placed', '{}'", "a separation of duties"},

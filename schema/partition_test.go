@@ -14,8 +14,8 @@ import (
 )
 
 // event inserts an event. Parameters: position, time.
-const event = `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
-	VALUES ('t', $1, 'e', 0, 'w', gen_random_uuid(), 1, 't', 's', $2, '{}')`
+const event = `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
+	VALUES ('t', $1, 'e', 0, 'w', gen_random_uuid(), 1, 't', 's', $2)`
 
 func partitions(t testing.TB, q querier, parent string) []string {
 	t.Helper()

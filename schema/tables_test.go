@@ -41,7 +41,7 @@ var validRows = map[string]row{
 		"from_state": "NULL", "to_state": "'s'", "actor": "''", "payload": "'{}'", "data": "'{}'", "scope": "'s'", "key": "'k'",
 		"at": "now()", "payload_digest": "NULL", "data_digest": "NULL", "hash": hash32},
 	"outbox": {"tenant": "'t'", "position": "1", "type": "'w.t'", "ordinal": "0", "workflow": "'w'", "instance": "gen_random_uuid()",
-		"version": "1", "transition": "'t'", "state": "'s'", "at": "'2026-11-20'", "payload": "'{}'"},
+		"version": "1", "transition": "'t'", "state": "'s'", "at": "'2026-11-20'"},
 	"definition":    {"workflow": "'w'", "version": "1", "hash": "'h'", "spec": "'{}'"},
 	"outbox_sink":   {"name": "'s'"},
 	"outbox_cursor": {"tenant": "'t'", "sink": "'s'", "position": "0", "updated_at": "now()"},
@@ -147,6 +147,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"audit", row{"version": "0", "from_state": "'s'"}},
 		{"audit", row{"position": "0"}},
 		{"audit", row{"hash": short}},
+		{"audit", row{"rest_digest": short}},
+		{"audit", row{"events_digest": short}},
 		{"audit", row{"from_state": "'s'"}}, // the first comes from nowhere
 		{"audit", row{"version": "2"}},      // the second from somewhere
 		{"audit", row{"payload": "NULL"}},   // redacted without a digest
@@ -159,6 +161,10 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"outbox", row{"type": "''"}},
 		{"outbox", row{"type": repeat("256")}},
 		{"outbox", row{"ordinal": "-1"}},
+		{"outbox", row{"payload": "'{}'"}},  // the audit row has it
+		{"outbox", row{"cause": "'timer'"}}, // the scope tells
+		{"outbox", row{"attributes": "'[]'"}},
+		{"outbox", row{"attributes": `'{"n": 1}'`}},
 		{"duty", row{"name": "''"}},
 		{"duty", row{"name": repeat("65")}},
 		{"duty", row{"token": "-1"}},
@@ -211,6 +217,7 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"inbox_dead", row{"status": "'gone'", "changed_by": "'a'"}},
 		{"inbox_dead", row{"status": "'discarded'"}}, // by nobody
 		{"inbox_dead", row{"deliveries": "0"}},
+		{"inbox_dead", row{"business_key": "''"}},
 	}
 	hit := map[string]bool{}
 	for _, c := range cases {

@@ -16,6 +16,9 @@ const (
 	gaveUp    = ".failed"
 	undone    = ".undone"
 	notUndone = ".not_undone"
+
+	pausedEntry  = "pawl.paused"
+	resumedEntry = "pawl.resumed"
 )
 
 // change is one transition of an instance, on its way to be a decision.
@@ -62,7 +65,7 @@ func (c *change) decide() Decision {
 		Payload: c.payload, Data: after.Data, Scope: c.p.Scope, Key: c.p.Key, At: c.now,
 	}
 	var e *workflow.Error
-	if d.Events, e = eventsOf(&d.Entry, c.out.Events); e != nil {
+	if d.Events, e = eventsOf(&d.Entry, &after, c.p.storedCause(), c.out.Events); e != nil {
 		return failed(e)
 	}
 	if err := c.setTimers(&d); err != nil {

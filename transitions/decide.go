@@ -85,6 +85,12 @@ func Decide(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) (d
 				Cause: fmt.Errorf("panic in %s.%s: %v\n%s", p.Workflow, p.Transition, v, debug.Stack())})
 		}
 	}()
+	d = decisionOf(p, w, inst, now)
+	d.stand(inst)
+	return d
+}
+
+func decisionOf(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) Decision {
 	switch {
 	case p.Operation != nil:
 		return decideOperation(p, w, inst, now)

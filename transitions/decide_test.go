@@ -150,11 +150,14 @@ func TestDecideChangesTheInstanceAndSaysHow(t *testing.T) {
 	}
 	wantEntry := Entry{Tenant: "default", Instance: inst.ID, Version: 4, Workflow: "expense", Transition: "add", From: open, To: open,
 		Actor: "bob", Payload: []byte(`{"amounts":[20,5],"do":"emit"}`), Data: wantAfter.Data, Scope: "expense:" + inst.ID.String(), Key: "k-1", At: noon}
+	before, now, rest := inst.Standing(), wantAfter.Standing(), wantAfter.Rest()
+	wantEntry.Before, wantEntry.After, wantEntry.Rest, wantEntry.Emitted = before.Digest(), now.Digest(), rest[:], EmittedDigest(d.Events)
 	if !reflect.DeepEqual(d.Entry, wantEntry) {
 		t.Errorf("entry: got %+v\nwant %+v", d.Entry, wantEntry)
 	}
 	event := Event{Tenant: "default", Type: "expense.add", Workflow: "expense", Instance: inst.ID, Version: 4, Transition: "add",
-		State: open, At: noon, Payload: wantAfter.Data}
+		BusinessKey: inst.BusinessKey, Attributes: wantAfter.Attributes, From: open, State: open, Actor: "bob",
+		Scope: "expense:" + inst.ID.String(), Key: "k-1", Cause: CausedByCaller, At: noon, Payload: wantAfter.Data}
 	grown, audit := event, event
 	grown.Ordinal, grown.Type, grown.Payload = 1, "expense.grown", []byte(`{"total":125}`)
 	audit.Ordinal, audit.Type, audit.Payload = 2, "expense.audit", []byte(`null`)

@@ -2,8 +2,10 @@ package transitions
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,15 +20,59 @@ func someEvent() *Event {
 
 func TestCloudEventGolden(t *testing.T) {
 	t.Parallel()
-	const want = `{"specversion":"1.0","id":"17-1","source":"/pawl/acme","type":"expense.grown",` +
-		`"subject":"01936b0e-0000-7000-8000-000000000001","time":"2026-03-01T12:00:00.123456Z","datacontenttype":"application/json",` +
-		`"position":"17","version":3,"workflow":"expense","transition":"add","state":"open","data":{"total":125}}`
-	e := someEvent()
-	if got := string(e.AppendCloudEvent([]byte("before "))); got != "before "+want {
-		t.Errorf("got  %s\nwant %s", got, "before "+want)
+	const begin = `{"specversion":"1.0","id":"17-1","source":"/pawl/acme","type":"expense.grown",`
+	const id = `01936b0e-0000-7000-8000-000000000001`
+	const rest = `"time":"2026-03-01T12:00:00.123456Z","position":"17","instance":"` + id + `","version":3,"workflow":"expense","transition":"add","state":"open"`
+	full := func(e *Event) {
+		e.BusinessKey, e.From, e.Actor, e.Reason = "E\x01-1", paid, "bob \"b\"", "because:\r\n\tso\u0085 \uffff it is"
+		e.Scope, e.Key, e.Cause, e.CausedBy = "inbox:bank", "m-7", CausedByMessage, "bank"
+		e.Attributes = map[string]string{"never": "shown"}
 	}
-	if e.ID() != "17-1" {
-		t.Errorf("the event's id is %s", e.ID())
+	for name, tt := range map[string]struct {
+		change func(*Event)
+		want   string
+	}{
+		"what every event has": {func(*Event) {}, begin + `"subject":"` + id + `",` + rest + `,"datacontenttype":"application/json","data":{"total":125}}`},
+		"everything": {full, begin + `"subject":"E�-1",` + rest + `,"businesskey":"E�-1","from":"paid","actor":"bob \"b\"",` +
+			`"reason":"because:   so� � it is","scope":"inbox:bank","key":"m-7","cause":"message","causedby":"bank",` +
+			`"datacontenttype":"application/json","data":{"total":125}}`},
+		"erased": {func(e *Event) { e.Payload = nil }, begin + `"subject":"` + id + `",` + rest + `,"redacted":true}`},
+	} {
+		e := someEvent()
+		tt.change(e)
+		if got, want := string(e.AppendCloudEvent([]byte("before "))), "before "+strings.ReplaceAll(tt.want, `\ufffd`, "\ufffd"); got != want {
+			t.Errorf("%s: got  %s\nwant %s", name, got, want)
+		}
+	}
+	if id := someEvent().ID(); id != "17-1" {
+		t.Errorf("the event's id is %s", id)
+	}
+}
+
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		stored     Cause
+		scope, key string
+		want, by   string
+	}{
+		{"", "order:pay", "pawl:timer", "caller", ""},
+		{"", "order:" + madeUp.String(), "k", "caller", ""},
+		{"", "ops:" + madeUp.String(), "k", "caller", ""}, // a scope that anybody may name
+		{CausedByOperator, "ops:" + madeUp.String(), "k", "operator", ""},
+		{CausedByOperator, TimerScope(madeUp, "late"), "3", "operator", ""},
+		{"", TimerScope(madeUp, "late"), "3", "timer", "late"},
+		{"", InboxScope("bank:eu"), "m-1", "message", "bank:eu"},
+		{"", childScope(madeUp), "3-0", "parent", madeUp.String()},
+		{"", endScope(madeUp), "ended", "child", madeUp.String()},
+		{"", UndoScope(madeUp), "e0ff", "undo", "e0ff"},
+		{"", LateScope + madeUp.String(), "3", "retention", ""},
+		{"", "", "", "caller", ""},
+	} {
+		cause, by := CauseOf(tt.stored, tt.scope, tt.key)
+		if string(cause) != tt.want || by != tt.by {
+			t.Errorf("%q %q: got %q by %q, want %q by %q", tt.stored, tt.scope, cause, by, tt.want, tt.by)
+		}
 	}
 }
 
@@ -43,6 +89,7 @@ func FuzzCloudEvent(f *testing.F) {
 		}
 		e := someEvent()
 		e.Tenant, e.Type, e.State, e.Position = tenant, eventType, workflow.State(state), position
+		e.BusinessKey, e.Actor, e.Reason, e.Key = state, tenant, eventType, tenant
 		raw := e.AppendCloudEvent(nil)
 		if !jsontext.Value(raw).IsValid() {
 			t.Fatalf("not JSON: %s", raw)
@@ -54,6 +101,9 @@ func FuzzCloudEvent(f *testing.F) {
 			Type        string         `json:"type"`
 			Time        time.Time      `json:"time"`
 			Subject     string         `json:"subject"`
+			Instance    string         `json:"instance"`
+			Actor       string         `json:"actor"`
+			Reason      string         `json:"reason"`
 			State       string         `json:"state"`
 			Position    int64          `json:"position,string"`
 			Data        jsontext.Value `json:"data"`
@@ -61,10 +111,13 @@ func FuzzCloudEvent(f *testing.F) {
 		if err := json.Unmarshal(raw, &got); err != nil {
 			t.Fatalf("%v in %s", err, raw)
 		}
-		if got.SpecVersion != "1.0" || got.ID == "" || got.Source == "" || got.Subject != madeUp.String() || !got.Time.Equal(noon) {
+		if got.SpecVersion != "1.0" || got.ID == "" || got.Source == "" || got.Subject == "" || got.Instance != madeUp.String() || !got.Time.Equal(noon) {
 			t.Errorf("got %+v", got)
 		}
 		if got.Type != eventType || got.State != state || got.Position != position || string(got.Data) != `{"total":125}` {
+			t.Errorf("got %+v", got)
+		}
+		if strings.ContainsFunc(got.Subject+got.Actor+got.Reason, unicode.IsControl) || got.Actor != tenant && !strings.ContainsFunc(tenant, unfit) {
 			t.Errorf("got %+v", got)
 		}
 		for i, c := range []byte(got.Source) { // a URI reference

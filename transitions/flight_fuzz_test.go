@@ -1,6 +1,7 @@
 package transitions
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -42,6 +43,7 @@ type player struct {
 	life
 	tape    tape
 	flights map[Ref]*Record
+	stands  Standing // as the audit rows say
 }
 
 func (p *player) wish() string {
@@ -151,6 +153,7 @@ func (p *player) decideAndBear(ready *Prepared) Decision {
 // follow does what a decision says, as the pipeline does.
 func (p *player) follow(ready *Prepared, d *Decision) {
 	if d.After != nil {
+		p.checkStanding(d)
 		p.inst = d.After
 	}
 	own := Ref{"default", ready.Scope, ready.Key}
@@ -246,5 +249,21 @@ func (p *player) checkFlights() {
 		if armed > 1 || armed == 1 && !timer.Runs(p.inst.State) {
 			p.t.Fatalf("timer %s is armed %d times in %s", timer.Name, armed, p.inst.State)
 		}
+	}
+}
+
+// checkStanding holds what the audit row tells against the instance: whoever knows
+// nothing but the rows finds the same digests.
+func (p *player) checkStanding(d *Decision) {
+	p.t.Helper()
+	before := p.stands.Digest()
+	if p.inst == nil {
+		before, p.stands = [32]byte{}, Standing{Definition: d.After.Definition, BusinessKey: d.After.BusinessKey, Parent: d.After.Links.Parent, Rest: NoRest}
+	}
+	p.stands.Follow(&d.Entry, sha256.Sum256(d.Entry.Data))
+	p.stands.Open = d.After.Open
+	if d.Entry.Before != before || d.Entry.After != p.stands.Digest() || p.stands.Rest != d.After.Rest() ||
+		!p.stands.WaitsFor(d.After.Links.InFlight, d.After.ID) {
+		p.t.Fatalf("after %s it stands like %+v; its rows say %+v", d.Entry.Transition, d.After.Standing(), p.stands)
 	}
 }

@@ -2,8 +2,11 @@ package transitions
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -40,6 +43,12 @@ func (c Command) CheckKeep(h workflow.Horizons) error {
 // whose command it has given up, because no node knew the workflow: whoever knows it
 // again takes the instance to the activity's failure state, and does nothing else.
 const LateScope = Reserved + "late:"
+
+// lateBond is that command of an instance, where the version that the activity's
+// transition made says which one it was.
+func lateBond(transition string, instance uuid.UUID, version int64) Bond {
+	return Bond{Transition: transition, Scope: LateScope + instance.String(), Key: strconv.FormatInt(version, 10)}
+}
 
 // AbandonedAnswer is the answer to such a command.
 func AbandonedAnswer() []byte {

@@ -109,6 +109,7 @@ type Landed struct {
 	Status   Status
 	Leased   bool      // a worker of this node was reserved, and holds the lease
 	Since    time.Time // where Leased: by the node's own clock, before the message was sent that took the lease
+	Unbegun  bool      // this node holds the lease, and nobody works on it: nobody heard of the commit in time
 	Stop     bool      // whoever works on it should stop; only Ref is set
 	Receipt  *Receipt  // the answer, where it has ended
 }

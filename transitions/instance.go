@@ -59,4 +59,9 @@ type Entry struct {
 	Scope, Key string
 	At         time.Time
 	Hash       [32]byte // chained to the instance's previous entry
+
+	// What else enters the hash. Only of a decision; readers do not fill it.
+	Before, After [32]byte // the digest of the instance's Standing; Before is zero for a creation
+	Rest          []byte   // the SHA-256 of the instance's Rest, nil where that is as before
+	Emitted       []byte   // see EmittedDigest
 }

@@ -22,7 +22,7 @@ type Keys struct {
 	// OldestInFlight is when the oldest command in flight was first asked, without
 	// those whose time is still to come.
 	OldestInFlight time.Time `json:"oldest_in_flight,omitzero"`
-	OldestDue      time.Time `json:"oldest_due,omitzero"`    // since when the longest due one is due
+	OldestDue      time.Time `json:"oldest_due,omitzero"`    // since when the longest due one is due; also where nodes claim it and give it back without an attempt
 	OldestStale    time.Time `json:"oldest_stale,omitzero"`  // when the first of the stale leases ran out
 	OldestLapsed   time.Time `json:"oldest_lapsed,omitzero"` // when the time of the first of the lapsed claims ran out
 

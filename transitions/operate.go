@@ -134,9 +134,9 @@ func decideOperation(p *Prepared, w *workflow.Workflow, inst *Instance, now time
 
 // setPaused pauses or resumes an instance. Doing it twice is no mistake.
 func setPaused(p *Prepared, w *workflow.Workflow, inst *Instance, paused bool, now time.Time) Decision {
-	name := "pawl.paused"
+	name := pausedEntry
 	if !paused {
-		name = "pawl.resumed"
+		name = resumedEntry
 	}
 	d := p.note(w, inst, name, now)
 	if d.After != nil {
@@ -199,7 +199,7 @@ func settle(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Time) De
 	if err != nil {
 		return failed(asError(err))
 	}
-	ending.because = o.Reason
+	ending.settled, ending.because = true, o.Reason
 	d := Decide(ending, w, inst, now)
 	if !d.Stored {
 		return d

@@ -31,7 +31,8 @@ type Prepared struct {
 	effect string  // the key of the effect that an undo is about
 	parent *Parent // of a child
 
-	because string // the reason of a person who settles a command
+	settled bool   // a person settles the command
+	because string // the reason of that person
 }
 
 // Prepare makes a command ready. w is the newest version of the workflow that

@@ -64,8 +64,8 @@ func TestWhatIsKeptToBeUndoneIsBounded(t *testing.T) {
 		return d
 	}
 	kept := make([]Effect, MaxEffects)
-	large := Effect{Payload: make([]byte, MaxEffectBytes/2), Result: make([]byte, MaxEffectBytes/2)}
-	almost := Effect{Payload: large.Payload, Result: large.Result[1:]}
+	half := func(less int) []byte { return []byte(`"` + strings.Repeat("x", MaxEffectBytes/2-2-less) + `"`) }
+	large, almost := Effect{Payload: half(0), Result: half(0)}, Effect{Payload: half(0), Result: half(1)}
 	for name, c := range map[string]struct {
 		kept []Effect
 		want workflow.Code

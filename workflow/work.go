@@ -56,6 +56,11 @@ func (r Retry) Ceiling(failures int) time.Duration {
 type Attempt struct {
 	// Key names the effect. It is the same on every attempt, so that a provider
 	// that honours idempotency keys does it once. 40 hexadecimal digits.
+	//
+	// In a header Idempotency-Key or X-Idempotency-Key it also makes Go's own
+	// http.Transport repeat the request by itself when the connection is lost, so that
+	// one attempt may reach a provider twice. A request whose GetBody is nil, and whose
+	// Body is not, is sent once.
 	Key string
 	// Number counts the claims of the command, from 1. It is the fencing token:
 	// only the newest may complete.

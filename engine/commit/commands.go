@@ -186,7 +186,7 @@ const found = ` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command x WHE
 func settleMany(b *rows.Builder) {
 	b.Add("WITH settled AS (UPDATE pawl.command AS c SET status = u.status, version = CASE WHEN u.phase IS NULL THEN u.version ELSE coalesce(u.version, c.version) END, code = u.code, body = u.body, ",
 		"finished_at = u.finished_at, expires_at = u.expires_at, phase = u.phase, attempt = u.attempt, ",
-		"failures = CASE WHEN u.phase IS NULL THEN c.failures ELSE 0 END, revision = c.revision + 1, stuck = NULL, unsure = NULL, ",
+		"failures = CASE WHEN u.phase IS NULL THEN c.failures ELSE 0 END, revision = c.revision + 1, stuck = NULL, unsure = NULL, waits_since = NULL, ",
 		"claimed_by = coalesce(u.claimed_by, c.claimed_by), claimed_at = CASE WHEN u.claimed_by IS NULL THEN c.claimed_at ELSE clock_timestamp() END, ",
 		"locked_until = CASE WHEN u.claimed_by IS NOT NULL THEN clock_timestamp() + u.lease * interval '1 microsecond' END, ",
 		"run_at = u.run_at, request = u.request, updated_at = u.updated_at, forget_at = u.forget_at FROM (SELECT found.row, t.lease, u.* FROM (SELECT ").

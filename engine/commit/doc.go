@@ -37,7 +37,15 @@
 // lock, and writes with one statement in which each table's write feeds the
 // next, in lock order. If the instance moved in between, the guarded update
 // finds no row, nothing is written, and the command runs again with locks. A
-// creation does not even read: its constraints decide.
+// creation does not even read: its constraints decide. An instance that is tied to
+// a command in flight is locked: retention may change the tie without a new version.
+//
+// A caller's list is done in its order on each instance: after a command that
+// failed for now, the later ones of that instance fail with its code.
+//
+// In a caller's own transaction the rows get a provisional position. A trigger
+// numbers all of them as it commits, which moves each log's head once, and makes
+// the transaction durable: others are answered with what it has written.
 //
 // A command in flight comes through here twice or more: when it is accepted or
 // planned, and with each outcome that a worker brings; in between its row belongs
@@ -52,6 +60,11 @@
 //
 // The failure of a group is answered by what it means. Another transaction won:
 // run again. The connection is gone, and with it perhaps the answer to COMMIT:
-// ask again by key. A lock: the side lane. Anything else is one command's fault,
-// and halving the group finds it.
+// ask again by key; an attempt that is found to be leased by a commit that nobody
+// heard of was never begun, and is given back. A lock: the side lane. Anything else
+// is one command's fault, and halving the group finds it.
+//
+// What fails in the user's own SQL is its command's fault, whatever SQLSTATE it
+// has, but for serialization failures and deadlocks. After it the session is
+// restored to what it was.
 package commit

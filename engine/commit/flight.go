@@ -137,6 +137,34 @@ func (g *group) unreserve() {
 	}
 }
 
+// doubt takes note of the attempts that the group has leased, if it was committed:
+// its connection was lost.
+func (g *group) doubt() {
+	for _, t := range g.parts {
+		for _, o := range t.stored {
+			if o.leased {
+				o.unheard = attemptOf(o) + 1
+			}
+		}
+	}
+}
+
+// unbegun lists the attempts that an earlier run has leased after all. Its workers
+// were given back, so that nobody has begun them: others may have them.
+func (g *group) unbegun() (list []transitions.Landed) {
+	for _, o := range g.ops {
+		r := o.record
+		if o.unheard == 0 || r == nil || r.Status != transitions.Processing || r.Attempt != o.unheard || r.ClaimedBy != g.node {
+			continue
+		}
+		o.unheard = 0
+		list = append(list, transitions.Landed{Unbegun: true, InFlight: transitions.InFlight{
+			Ref: transitions.Ref{Tenant: o.p.Tenant, Scope: o.p.Scope, Key: o.p.Key}, Phase: r.Phase, Attempt: r.Attempt,
+			Workflow: r.Workflow, Transition: r.Transition, Instance: r.Instance, CancelledBy: r.CancelledBy}})
+	}
+	return list
+}
+
 // working reports whether the command was accepted with an activity.
 func (o *op) working() bool {
 	return o.decision.Flight != nil && o.decision.Flight.Phase == transitions.Working

@@ -32,6 +32,10 @@ type op struct {
 	receipt  transitions.Receipt
 	err      error
 
+	// unheard is the attempt that an earlier run has leased, whose commit was not
+	// answered: nobody works on it. 0: none.
+	unheard int
+
 	settled atomic.Bool
 	batch   *batch
 }

@@ -224,7 +224,7 @@ func (p *Pipeline) finish(g *group) {
 		p.logFailure(o)
 	}
 	if p.config.Flights != nil {
-		if list := g.landed(); len(list) > 0 {
+		if list := append(g.landed(), g.unbegun()...); len(list) > 0 {
 			p.config.Flights.Landed(list)
 		}
 	}

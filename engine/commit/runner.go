@@ -56,10 +56,12 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 		g := r.p.newGroup(ops)
 		held, err = r.attempt(ctx, g, try == 0 && !aside, waiting)
 		g.release()
+		if reaction = r.p.react(err); reaction == lost {
+			g.doubt()
+		}
 		if err != nil {
 			g.unreserve()
 		}
-		reaction = r.p.react(err)
 		if reaction == unmade {
 			if missed { // it is there, and this session has not heard of it; see TestASessionThatDoesNotHearOfAPartitionIsReplaced
 				r.drop()

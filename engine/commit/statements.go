@@ -24,8 +24,10 @@ type Statements struct {
 	// lock: whoever has it is committing, and that takes as long as it takes.
 	HeadTimeout rows.Statement
 
-	// Of a caller's own transaction: the same rows with a provisional position.
-	EmitProvisional, AuditProvisional rows.Statement
+	// Of a caller's own transaction: the same rows with a provisional position, which
+	// Provisional takes. It makes the transaction durable when it commits, too: others
+	// are answered with what it has written.
+	Provisional, EmitProvisional, AuditProvisional rows.Statement
 
 	// Of a group of one, with scalars.
 	Read, CreateOne, ChangeOne, RefuseOne rows.Statement
@@ -43,7 +45,7 @@ func (s *Statements) Named() map[string]*rows.Statement {
 		"lock": &s.Lock, "lock_waiting": &s.LockWaiting, "lookup": &s.Lookup,
 		"create": &s.Create, "change": &s.Change, "command": &s.Command, "advance": &s.Advance, "audit": &s.Audit, "emit": &s.Emit,
 		"disarm": &s.Disarm, "accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle,
-		"head_timeout": &s.HeadTimeout, "audit_provisional": &s.AuditProvisional, "emit_provisional": &s.EmitProvisional,
+		"head_timeout": &s.HeadTimeout, "provisional": &s.Provisional, "audit_provisional": &s.AuditProvisional, "emit_provisional": &s.EmitProvisional,
 		"read": &s.Read, "create_one": &s.CreateOne, "change_one": &s.ChangeOne, "refuse_one": &s.RefuseOne,
 	}
 }
@@ -59,6 +61,7 @@ func NewStatements(in func(sql string) string) *Statements {
 		LockWaiting: lockStatement("FOR NO KEY UPDATE"),
 		Lookup:      lookupStatement(),
 		Read:        readStatement(),
+		Provisional: rows.Statement{SQL: "SELECT nextval('pawl.provisional') FROM pawl.durable()"},
 		Partition:   in("SELECT pawl.make_partition('outbox', $1, $2)"),
 	}
 	s.Create = build(func(b *rows.Builder) { insertInstances(b, true) })
@@ -199,7 +202,7 @@ func appendBase(b *rows.Builder) {
 }
 
 // provisionalBase adds the source h, whose base is before the provisional
-// positions of this transaction's transitions. Parameter: the base.
+// positions of this transaction's newest transitions.
 func provisionalBase(b *rows.Builder) {
-	b.Add(", (SELECT ").Param(rows.Int8, false).Add(" AS base) AS h")
+	b.Add(", (SELECT currval('pawl.provisional') AS base) AS h")
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -57,7 +56,9 @@ func (g *group) fillPart(t *part) error {
 	for _, o := range t.steps {
 		audit.Add(s.entries, &o.decision.Entry)
 		for i := range o.decision.Events {
-			outbox.Add(s.events, o.step, &o.decision.Events[i])
+			if err := outbox.Add(s.events, o.step, &o.decision.Events[i]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -172,20 +173,16 @@ func queueWrites(conn *rows.Conn, s *Statements, g *group) {
 // gives both rows their position when that transaction commits, or at once if it
 // has made its constraints immediate, so the audit row comes last.
 func queueProvisional(conn *rows.Conn, s *Statements, g *group) {
+	conn.Queue(&s.Provisional, nil, nil)
 	queueStates(conn, s, g)
 	for _, t := range g.parts {
 		if len(t.steps) > 0 {
-			tenant, base := [][]byte{[]byte(t.tenant)}, [][]byte{int8Param(provisional())}
-			conn.Queue(&s.EmitProvisional, params(tenant, t.sets.events.Params(true), base), nil)
-			conn.Queue(&s.AuditProvisional, params(tenant, t.sets.entries.Params(true), base), nil)
+			tenant := [][]byte{[]byte(t.tenant)}
+			conn.Queue(&s.EmitProvisional, params(tenant, t.sets.events.Params(true)), nil)
+			conn.Queue(&s.AuditProvisional, params(tenant, t.sets.entries.Params(true)), nil)
 		}
 	}
 }
-
-// provisional is a negative number, with room for the positions after it, that no
-// other transaction has: they are taken at random from so many that two never
-// meet.
-func provisional() int { return -1<<62 - rand.IntN(1<<61) }
 
 // queueStates queues the writes of instances and commands.
 func queueStates(conn *rows.Conn, s *Statements, g *group) {

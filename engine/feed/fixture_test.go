@@ -116,8 +116,8 @@ func (n *node) write(ctx context.Context, of string, count int) (head int64, err
 			ON CONFLICT (tenant) DO UPDATE SET head = l.head + excluded.head RETURNING head`, of, count).Scan(&head); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
-			SELECT $1, p, 'order.' || o, o, 'order', '00000000-0000-8000-8000-000000000001', p, 'move', 's', now(), '{}'
+		_, err := tx.Exec(ctx, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
+			SELECT $1, p, 'order.' || o, o, 'order', '00000000-0000-8000-8000-000000000001', p, 'move', 's', now()
 			FROM generate_series($2::bigint - $3 + 1, $2) p, generate_series(0, CASE WHEN p % 5 = 0 THEN 2 ELSE 0 END) o`, of, head, count)
 		return err
 	})

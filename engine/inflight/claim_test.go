@@ -176,6 +176,42 @@ func TestTakeoversComeBeforeWhatIsDue(t *testing.T) {
 	eventually(t, "all are done", func() bool { return len(n.ended()) == 21 })
 }
 
+// A tenant's single command is not behind the thousands of another, which have been
+// due for longer.
+func TestTenantsHaveTheirTurns(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	order := make(chan string, 4000)
+	w := job(t, func(_ context.Context, a *workflow.Attempt, _ string) (string, error) {
+		order <- a.Tenant
+		return "", nil
+	})
+	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request,
+			attempt, failures, revision, run_at, created_at, updated_at)
+		SELECT 'big', 'job:' || n, '1', decode(repeat('00', 32), 'hex'), 'pending', 'working', 'job', 'run', gen_random_uuid(), 'ann',
+			'{"payload":{}}', 0, 0, 0, now() - interval '1 hour' + n * interval '1 ms', now(), now() FROM generate_series(1, 3000) n`)
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+		SELECT tenant, instance, 'job', 1, 'running', 1, '{}', true, decode(repeat('00', 32), 'hex'), now(), now() FROM pawl.command`)
+	for _, tenant := range []string{"a", "c"} { // one before and one after it
+		insert(t, pool, due(tenant, func(r *row) { r.Tenant = tenant }))
+	}
+	// Their work is not due, however much of it there is.
+	for i := range 50 {
+		insert(t, pool, due(fmt.Sprint(i), func(r *row) { r.Tenant, r.RunAt = fmt.Sprint("later-", i), time.Now().Add(time.Hour) }))
+	}
+	n := startNode(t, pool, w, workers(1))
+	for _, tenant := range []string{"a", "c"} {
+		seen := 0
+		for await.Receive(t, "the small one is begun", order) != tenant {
+			seen++
+		}
+		if seen > 20 {
+			t.Errorf("%s was begun after %d of another", tenant, seen)
+		}
+	}
+	t.Logf("%d looks", n.Stats().Looks)
+}
+
 func TestWorkOfAnUnknownWorkflowIsNotTouched(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

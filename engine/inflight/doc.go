@@ -16,6 +16,8 @@
 //     move.
 //   - Heartbeats, give-backs and endings are guarded by the attempt. The ending
 //     itself is the commit pipeline's.
+//   - A lease that has run out may be prolonged for as long as nobody has taken it.
+//     Others leave it alone until its holder could have come back: see contact.
 //
 // No statement here waits for a row's lock but [Runner.Cancel]'s, on a connection
 // of its own and not for long: a row that somebody has locked is being changed by

@@ -37,6 +37,8 @@ func (r *Runner) Landed(list []transitions.Landed) {
 	hint := false
 	for i := range list {
 		switch l := &list[i]; {
+		case l.Unbegun:
+			r.giveBackUnbegun(&flight{InFlight: l.InFlight})
 		case l.Leased:
 			r.launch(&flight{InFlight: l.InFlight, slot: activity{l.Workflow, l.Transition}, kept: l.Since})
 		case l.Stop:

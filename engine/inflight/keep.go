@@ -56,6 +56,20 @@ func (r *Runner) giveUp(f *flight, n *note) bool {
 	return true
 }
 
+// giveBackUnbegun lets others have an attempt that this node has leased and never
+// began. It is due at once, and nobody has failed at it.
+func (r *Runner) giveBackUnbegun(f *flight) {
+	n := &note{flight: f, back: transitions.Later(0).Back, runAt: r.config.Now()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if held := r.held[f.Ref]; held != nil && held.Attempt == f.Attempt {
+		return
+	}
+	r.stats.givenBack(n.back)
+	r.backs = append(r.backs, n)
+	poke(r.chores)
+}
+
 // keep prolongs leases, stores progress and gives back, for all attempts of the
 // node. Whatever gathers while it writes is written next.
 func (r *Runner) keep(ctx context.Context) {

@@ -47,6 +47,8 @@ type question struct {
 	full  []string  // activities that cannot be taken now
 	dues  int       // how many scheduled commands
 	since time.Time // when they are due, at the earliest; zero: whenever
+	after string    // the tenant whose turn was last
+	turns int       // how many tenants have a turn
 }
 
 // candidate is a command that a look has found.
@@ -54,6 +56,7 @@ type candidate struct {
 	transitions.Ref
 	attempt int
 	stale   bool // its lease has run out
+	turn    bool // it is its tenant's turn; without a key, there is nothing of the tenant's
 	slot    activity
 }
 
@@ -104,6 +107,7 @@ func (r *Runner) question(tick bool) (question, bool) {
 	s := &r.slots
 	q := question{tick: tick, now: now, works: s.workers, full: s.full()}
 	if q.works > 0 {
+		q.after, q.turns = r.turns.next(q.works)
 		s.asked()
 	} else {
 		s.more = true
@@ -140,7 +144,7 @@ func (r *Runner) look(ctx context.Context, q question) error {
 	var works, dues int
 	for _, c := range found {
 		switch {
-		case c.stale:
+		case c.stale, c.turn:
 		case c.slot == (activity{}):
 			dues++
 		default:
@@ -148,6 +152,7 @@ func (r *Runner) look(ctx context.Context, q question) error {
 		}
 	}
 	chosen, shadowed := r.choose(found)
+	r.turns.taken(q, found, chosen, works)
 	claimed, err := r.claim(ctx, chosen)
 
 	r.mu.Lock()
@@ -187,7 +192,8 @@ func (r *Runner) find(ctx context.Context, q question) ([]candidate, error) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	sent := time.Now()
-	rows, err := r.config.Pool.Query(ctx, r.sql.look, pgx.QueryExecModeExec, q.now, int64(q.dues), int64(q.works), q.full, q.since, r.config.Workflows)
+	rows, err := r.config.Pool.Query(ctx, r.sql.look, pgx.QueryExecModeExec, q.now, int64(q.dues), int64(q.works), q.full, q.since, r.config.Workflows,
+		q.after, int64(q.turns))
 	if err != nil {
 		return nil, err
 	}
@@ -197,12 +203,14 @@ func (r *Runner) find(ctx context.Context, q question) ([]candidate, error) {
 	var found []candidate
 	var c candidate
 	var phase transitions.Phase
-	_, err = pgx.ForEachRow(rows, []any{&theirs, &next, &paused, &c.stale, &c.Tenant, &c.Scope, &c.Key, &c.attempt, &phase,
+	var kind string
+	_, err = pgx.ForEachRow(rows, []any{&theirs, &next, &paused, &kind, &c.Tenant, &c.Scope, &c.Key, &c.attempt, &phase,
 		&c.slot.workflow, &c.slot.transition}, func() error {
 		if c.Tenant == "" {
 			return nil // there is nothing
 		}
 		one := c
+		one.stale, one.turn = kind == "lapsed", kind == "turn"
 		if phase == transitions.Scheduled {
 			one.slot = activity{}
 		}
@@ -231,6 +239,7 @@ func (r *Runner) find(ctx context.Context, q question) ([]candidate, error) {
 // that some have none because their activity is full.
 func (r *Runner) choose(found []candidate) (chosen []candidate, shadowed bool) {
 	limits := map[activity]int{}
+	taken := map[transitions.Ref]bool{} // what is a tenant's turn may be the next besides
 	for _, c := range found {
 		if _, ok := limits[c.slot]; !ok {
 			limits[c.slot] = r.limit(c.slot)
@@ -240,8 +249,10 @@ func (r *Runner) choose(found []candidate) (chosen []candidate, shadowed bool) {
 	defer r.mu.Unlock()
 	for _, c := range found {
 		switch s := &r.slots; {
+		case c.Key == "" || taken[c.Ref]:
 		case s.take(c.slot, limits[c.slot]):
 			chosen = append(chosen, c)
+			taken[c.Ref] = true
 		case c.slot == (activity{}):
 			s.moreDue = true
 		case s.wait(c.slot):

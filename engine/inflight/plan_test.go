@@ -19,6 +19,7 @@ var probed = map[string][]string{
 	"paused_pkey":    {"tenant = "},
 	"command_due":    {"run_at "},
 	"command_leased": {"locked_until < "},
+	"command_turn":   {"tenant "},
 }
 
 // A plan that a connection made for an empty table stays in use while it fills.
@@ -67,7 +68,7 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
-	}{"claim": {claimSQL, 7}, "keep": {keepSQL, 15}, "held": {heldSQL, 5}, "cancel": {cancelSQL, 5}} {
+	}{"claim": {claimSQL, 7}, "keep": {keepSQL, 17}, "held": {heldSQL, 5}, "cancel": {cancelSQL, 5}} {
 		t.Run(name, func(t *testing.T) {
 			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {
 				check(t, step)
@@ -83,10 +84,12 @@ func explainLook(t *testing.T, pool *pgxpool.Pool) {
 		"some full":    {works: 5, dues: dueBatch, full: []string{"other run"}},
 		"what is new":  {works: 5, dues: dueBatch, since: time.Now().Add(-lateness)},
 		"no workers":   {works: 0, dues: 0},
+		"a backlog":    {works: 20, dues: dueBatch, turns: 100, after: "t0"},
 	} {
 		t.Run("look, "+name, func(t *testing.T) {
 			for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", lookSQL, pgx.QueryExecModeExec, time.Now(), int64(q.dues), int64(q.works),
-				append([]string{}, q.full...), q.since, []string{"job", "rest"}) {
+				append([]string{}, q.full...), q.since, []string{"job", "rest"},
+				q.after, int64(q.turns)) {
 				check(t, step)
 			}
 		})

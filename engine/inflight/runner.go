@@ -63,6 +63,7 @@ type Runner struct {
 	drain    sync.Once
 	grace    time.Duration // stopGrace; tests have more patience
 	contact  contact       // of the looker
+	turns    turns         // of the looker
 	lockWait time.Duration // of a cancel; likewise
 	drained  chan struct{} // closed when the keeper should write what is left, and end
 

@@ -14,7 +14,12 @@ func newStatements(in func(sql string) string) statements {
 // when something is due next, and which workflows are paused. Parameters: now,
 // how many scheduled commands, how many others, the activities of which nothing
 // can be taken now, since when scheduled commands are due, the workflows that this
-// node knows.
+// node knows, the tenant whose turn was last, and how many tenants have a turn.
+//
+// Work comes in the order in which it is due. Where there is more than workers, the
+// next tenants have their turns before: one command of each, or a row without one
+// where nothing of the tenant's next is due that can be taken. The walk goes from
+// tenant to tenant with a probe of the index, whatever they have waiting.
 //
 // Scheduled commands of a paused workflow stay where they are, and a look after
 // the pause finds them; but not those that were asked to stop, which can end.
@@ -27,25 +32,39 @@ func newStatements(in func(sql string) string) statements {
 const lookSQL = `
 SELECT clock_timestamp(), (SELECT run_at FROM pawl.command WHERE run_at > (SELECT $1::timestamptz) ORDER BY run_at LIMIT 1),
 	(SELECT coalesce(json_agg(json_build_array(tenant, workflow) ORDER BY tenant, workflow), '[]') FROM pawl.paused),
-	coalesce(found.stale, false), coalesce(found.tenant, ''), coalesce(found.scope, ''), coalesce(found.key, ''), coalesce(found.attempt, 0),
+	coalesce(found.kind, ''), coalesce(found.tenant, ''), coalesce(found.scope, ''), coalesce(found.key, ''), coalesce(found.attempt, 0),
 	coalesce(found.phase, ''), coalesce(found.workflow, ''), coalesce(found.transition, '')
 FROM (VALUES (1)) AS one LEFT JOIN (
-	(SELECT true AS stale, tenant, scope, key, attempt, phase, workflow, transition FROM (
+	(SELECT 'lapsed' AS kind, tenant, scope, key, attempt, phase, workflow, transition FROM (
 			SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
 			WHERE locked_until < (SELECT clock_timestamp()) ORDER BY locked_until OFFSET 0) AS lapsed
 		WHERE known LIMIT $2::bigint + $3::bigint)
 	UNION ALL
-	(SELECT false, tenant, scope, key, attempt, phase, workflow, transition FROM (
+	(SELECT 'scheduled', tenant, scope, key, attempt, phase, workflow, transition FROM (
 			SELECT *, phase = 'scheduled' AS later, workflow = ANY ($6::text[]) AS known FROM pawl.command
 			WHERE run_at <= (SELECT $1::timestamptz) AND (run_at, scope) > ((SELECT $5::timestamptz), '') ORDER BY run_at OFFSET 0) AS due
 		WHERE later AND known
 			AND (cancelled_by IS NOT NULL OR (tenant, workflow) NOT IN (SELECT tenant, workflow FROM pawl.paused)) LIMIT $2::bigint)
 	UNION ALL
-	(SELECT false, tenant, scope, key, attempt, phase, workflow, transition FROM (
+	(WITH RECURSIVE each AS (
+			(SELECT tenant, 1 AS n FROM pawl.command WHERE ` + waits + ` AND tenant > (SELECT $7::text) ORDER BY tenant, run_at LIMIT 1)
+			UNION ALL
+			(SELECT next.tenant, each.n + 1 FROM each CROSS JOIN LATERAL (SELECT tenant FROM pawl.command
+				WHERE ` + waits + ` AND tenant > each.tenant ORDER BY tenant, run_at LIMIT 1) AS next WHERE each.n < $8::bigint))
+		SELECT 'turn', each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition FROM each LEFT JOIN LATERAL (
+			SELECT * FROM (SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
+				WHERE ` + waits + ` AND tenant = each.tenant AND run_at <= (SELECT $1::timestamptz) ORDER BY run_at LIMIT 100) AS first
+			WHERE known AND workflow || ' ' || transition <> ALL ($4::text[]) LIMIT 1) AS one ON true
+		LIMIT $8::bigint)
+	UNION ALL
+	(SELECT 'work', tenant, scope, key, attempt, phase, workflow, transition FROM (
 			SELECT *, phase = 'scheduled' AS later, workflow = ANY ($6::text[]) AS known FROM pawl.command
 			WHERE run_at <= (SELECT $1::timestamptz) ORDER BY run_at OFFSET 0) AS due
 		WHERE NOT later AND known AND workflow || ' ' || transition <> ALL ($4::text[]) LIMIT $3::bigint)
 ) AS found ON true`
+
+// waits finds work that waits for its time or for a worker, by the index command_turn.
+const waits = `run_at IS NOT NULL AND phase <> 'scheduled'`
 
 // claimSQL leases the candidates that are still as they were seen, and that
 // nobody has locked. They are found by key, with one probe each, and updated
@@ -90,17 +109,20 @@ const mine = `pawl.command x
 // asked them to stop. Parameters: tenant, node, scopes, keys, attempts, now, length
 // of a lease in microseconds, reports of progress, statuses, times, failures to
 // count, their messages, why a person has to see to it, whether it was asked to
-// stop before its claim, whether it is not known what the attempt has done.
+// stop before its claim, whether it is not known what the attempt has done, whether
+// it is given back without an attempt, when it was due before its claim.
 const keepSQL = `
 UPDATE pawl.command AS c SET status = coalesce(u.status, c.status),
 	locked_until = CASE WHEN u.status IS NULL THEN clock_timestamp() + $7::bigint * interval '1 microsecond' END,
 	run_at = CASE WHEN u.status IS NOT NULL AND u.stops THEN $6 ELSE u.run_at END,
 	stuck = CASE WHEN u.stops THEN NULL ELSE u.stuck END,
 	progress = coalesce(u.progress::json, c.progress), failures = c.failures + u.failed, failure = coalesce(u.failure, c.failure),
-	unsure = CASE WHEN u.unsure THEN true ELSE c.unsure END, revision = c.revision + 1, updated_at = $6
+	unsure = CASE WHEN u.unsure THEN true ELSE c.unsure END, revision = c.revision + 1, updated_at = $6,
+	waits_since = CASE WHEN u.status IS NULL OR u.untried THEN coalesce(c.waits_since, CASE WHEN u.untried THEN coalesce(u.due, $6) END) END
 FROM (SELECT found.row, found.stops, u.*
 	FROM unnest($3::text[], $4::text[], $5::int[], $8::text[], $9::text[], $10::timestamptz[], $11::int[], $12::text[], $13::text[], $14::boolean[],
-		$15::boolean[]) WITH ORDINALITY AS u(scope, key, attempt, progress, status, run_at, failed, failure, stuck, knew, unsure, ord)
+		$15::boolean[], $16::boolean[], $17::timestamptz[]) WITH ORDINALITY AS u(scope, key, attempt, progress, status, run_at, failed, failure, stuck, knew,
+			unsure, untried, due, ord)
 	CROSS JOIN LATERAL (SELECT x.ctid AS row, x.cancelled_by IS NOT NULL AND NOT u.knew AND x.phase <> 'undoing' AS stops FROM ` + mine + `
 		FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1

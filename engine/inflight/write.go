@@ -115,8 +115,8 @@ func (r *Runner) miss(ctx context.Context, missing map[string][]*note) (void boo
 func (r *Runner) columns(tenant string, list []*note) []any {
 	k := keysOf(list)
 	reports, statuses, messages, reasons := make([]*string, len(list)), make([]*string, len(list)), make([]*string, len(list)), make([]*string, len(list))
-	times, failures := make([]*time.Time, len(list)), make([]int32, len(list))
-	knew, unsure := make([]bool, len(list)), make([]bool, len(list))
+	times, dues, failures := make([]*time.Time, len(list)), make([]*time.Time, len(list)), make([]int32, len(list))
+	knew, unsure, untried := make([]bool, len(list)), make([]bool, len(list)), make([]bool, len(list))
 	for i, n := range list {
 		reports[i], knew[i] = orNull(n.progress), n.CancelledBy != ""
 		if n.back == nil {
@@ -129,10 +129,13 @@ func (r *Runner) columns(tenant string, list []*note) []any {
 		if n.back.Failed {
 			failures[i] = 1
 		}
-		unsure[i] = n.back.Unsure
+		unsure[i], untried[i] = n.back.Unsure, !n.back.Failed && !n.back.Unsure && n.back.Stuck == ""
+		if !n.RunAt.IsZero() {
+			dues[i] = &n.RunAt
+		}
 	}
 	return []any{tenant, r.config.Node, k.scopes, k.keys, k.attempts, r.config.Now(), r.config.Lease.Microseconds(),
-		reports, statuses, times, failures, messages, reasons, knew, unsure}
+		reports, statuses, times, failures, messages, reasons, knew, unsure, untried, dues}
 }
 
 // keys name commands of one tenant, as the statements take them.

@@ -115,8 +115,8 @@ func traffic(t testing.TB, pool *pgxpool.Pool, at time.Time, n int) {
 	heads AS (
 		INSERT INTO pawl.log AS l (tenant, head) SELECT tenant, count(*) FROM done GROUP BY tenant
 		ON CONFLICT (tenant) DO UPDATE SET head = l.head + excluded.head RETURNING tenant, head)
-	INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
-	SELECT h.tenant, h.head - n + 1, 'e', 0, 'w', gen_random_uuid(), 1, 't', 's', $1, '{}' FROM heads AS h, generate_series(1, $2::int) AS n`, at, n)
+	INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
+	SELECT h.tenant, h.head - n + 1, 'e', 0, 'w', gen_random_uuid(), 1, 't', 's', $1 FROM heads AS h, generate_series(1, $2::int) AS n`, at, n)
 }
 
 // weeks lists the partitions of the outbox.

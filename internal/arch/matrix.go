@@ -41,10 +41,10 @@ var Matrix = []Room{
 	{"internal/pooler", nil, mods(pgx)},
 	{"schema", ours("internal/pooler"), mods(pgx)},
 	{"internal/rows", nil, mods(pgx, uuid)},
-	{"audit", ours("internal/rows", "transitions", "workflow"), mods(pgx, uuid)},
-	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(pgx, uuid)},
+	{"audit", ours("internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 
-	{"outbox/relay", ours("internal/pause", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},
+	{"outbox/relay", ours("internal/pause", "outbox", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},
 	{"outbox/sink", ours("transitions"), mods(uuid)},
 	{"outbox/sink/file", ours("outbox/sink", "transitions"), nil},
 	{"outbox/sink/jetstream", ours("outbox/sink", "transitions"), mods(nats)},

@@ -17,8 +17,9 @@ var poisons = []struct{ name, payload string }{
 	{"refused on the way there", `{"tag":"bytes"}`}, // an attribute that is not UTF-8
 }
 
-// A command that cannot be stored fails alone, at once, and the others of its
-// group commit.
+// A command that cannot be stored fails at once, and the others of its group
+// commit, but for the same caller's later one on the instance, which must not be
+// done without it.
 func TestCommandThatCannotBeStoredFailsAlone(t *testing.T) {
 	for _, poison := range poisons {
 		t.Run(poison.name, func(t *testing.T) {
@@ -51,14 +52,19 @@ func TestCommandThatCannotBeStoredFailsAlone(t *testing.T) {
 			answers := make(chan []transitions.Reply, 1)
 			go func() { answers <- e.SubmitMany(ctx, cs) }()
 			waitUntil(t, "all wait", func() bool { return e.Stats().Waiting == len(cs) })
+			another := submit(ctx, e, onCounter("y", "add", "another caller's", `{"by":1}`))
+			waitUntil(t, "another waits too", func() bool { return e.Stats().Waiting == len(cs)+1 })
 			close(gate)
 			if a := <-first; a.err != nil {
 				t.Error(a.err)
 			}
+			if a := <-another; a.err != nil {
+				t.Error(a.err)
+			}
 			failed := map[workflow.Code]int{}
 			for i, r := range <-answers {
-				if cs[i].Key == "poison" {
-					wantCode(t, "the poison", r.Err, workflow.Internal)
+				if key := cs[i].Key; key == "poison" || key == "after the poison" {
+					wantCode(t, key, r.Err, workflow.Internal)
 				} else if r.Err != nil || r.Receipt.Refused() {
 					failed[workflow.CodeOf(r.Err)]++
 				}

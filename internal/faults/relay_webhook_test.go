@@ -79,8 +79,8 @@ func (m *moody) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // process takes an event that it does not have.
 func (m *moody) process(id string, body []byte) {
 	var e struct {
-		Subject uuid.UUID `json:"subject"`
-		Version int64     `json:"version"`
+		Instance uuid.UUID `json:"instance"`
+		Version  int64     `json:"version"`
 	}
 	if err := json.Unmarshal(body, &e); err != nil {
 		panic(err) // signed, and not an event
@@ -92,7 +92,7 @@ func (m *moody) process(id string, body []byte) {
 		return
 	}
 	m.has[id] = true
-	m.list = append(m.list, delivered{id, e.Subject, e.Version})
+	m.list = append(m.list, delivered{id, e.Instance, e.Version})
 }
 
 func (m *moody) fails(how string, w http.ResponseWriter, status int) {

@@ -63,14 +63,15 @@ func printStuck(w io.Writer, c *transitions.Case) error {
 }
 
 func printInFlight(w io.Writer, c *transitions.Case) error {
-	return printPart(w, "in flight", false, []string{"since", "transition", "scope", "key", "status", ">attempt", ">failures", "due", "lease ends", "node", "progress"},
+	return printPart(w, "in flight", false,
+		[]string{"since", "transition", "scope", "key", "status", ">attempt", ">failures", "due", "lease ends", "node", "progress"},
 		c.InFlight, func(r *transitions.Record) []string {
 			node := ""
 			if r.Status == transitions.Processing { // and not who had it last
 				node = r.ClaimedBy
 			}
-			return []string{moment(r.CreatedAt), orUndo(r.Transition, r.Phase == transitions.Undoing), r.Scope, r.Key, string(r.Status), fmt.Sprint(r.Attempt),
-				fmt.Sprint(r.Failures), moment(r.RunAt), moment(r.LockedUntil), orNone(node), orNone(string(r.Progress))}
+			return []string{moment(r.CreatedAt), orUndo(r.Transition, r.Phase == transitions.Undoing), r.Scope, r.Key, string(r.Status),
+				fmt.Sprint(r.Attempt), fmt.Sprint(r.Failures), moment(r.RunAt), moment(r.LockedUntil), orNone(node), orNone(string(r.Progress))}
 		})
 }
 
@@ -90,9 +91,10 @@ func printScheduled(w io.Writer, c *transitions.Case) error {
 func printEffects(w io.Writer, c *transitions.Case) error {
 	effects := slices.Clone(c.Links.Effects)
 	slices.Reverse(effects)
-	return printPart(w, "what a later failure would undo", false, []string{"transition", "scope", "key"}, effects, func(e *transitions.Effect) []string {
-		return []string{e.Transition, e.Scope, e.Key}
-	})
+	return printPart(w, "what a later failure would undo", false, []string{"transition", "scope", "key"}, effects,
+		func(e *transitions.Effect) []string {
+			return []string{e.Transition, e.Scope, e.Key}
+		})
 }
 
 func printTimeline(w io.Writer, c *transitions.Case) error {

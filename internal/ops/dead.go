@@ -58,8 +58,8 @@ func (o *ops) deadCommand() *cobra.Command {
 				}
 				header := []string{"since", "tenant", ">position", "type", "business key", "instance", "status", "kind", ">attempts", "failure"}
 				return printList(o, c, list, more, header, func(l *transitions.DeadLetter) []string {
-					return []string{moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, orNone(l.BusinessKey), l.Instance.String(), string(l.Status), l.Kind,
-						fmt.Sprint(l.Attempts), orNone(l.Failure)}
+					return []string{moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, orNone(l.BusinessKey), l.Instance.String(),
+						string(l.Status), l.Kind, fmt.Sprint(l.Attempts), orNone(l.Failure)}
 				})
 			})
 		},

@@ -34,7 +34,8 @@ func (o *ops) inboxListCommand() *cobra.Command {
 				}
 				header := []string{"since", "consumer", "id", "type", "workflow", "business key", "status", "code", ">deliveries", "failure"}
 				return printList(o, c, list, more, header, func(m *api.DeadMessage) []string {
-					return []string{moment(m.CreatedAt), m.Consumer, m.Message, orNone(m.Type), orNone(m.Workflow), orNone(m.BusinessKey), string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), orNone(m.Failure)}
+					return []string{moment(m.CreatedAt), m.Consumer, m.Message, orNone(m.Type), orNone(m.Workflow), orNone(m.BusinessKey),
+						string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), orNone(m.Failure)}
 				})
 			})
 		},

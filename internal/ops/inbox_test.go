@@ -20,7 +20,8 @@ func TestOpsInboxSeesToMessagesThatWereNotConsumed(t *testing.T) {
 	if got := p.run("inbox list"); strings.Count(got, " bank ") != 3 || !strings.Contains(got, "invalid_payload") {
 		t.Error(got)
 	}
-	if got := p.run("inbox list --workflow bill --business-key 7"); strings.Count(got, " bank ") != 1 || !strings.Contains(got, "  paid  bill      7             waiting  ") {
+	if got := p.run("inbox list --workflow bill --business-key 7"); strings.Count(got, " bank ") != 1 ||
+		!strings.Contains(got, "  paid  bill      7             waiting  ") {
 		t.Error(got)
 	}
 	if got := p.run("inbox list --workflow bill --business-key 8 --json"); got != "[]\n" {

@@ -96,7 +96,8 @@ func stuckOne(ctx context.Context, e *engine.Engine, f transitions.StuckFilter, 
 	case len(list) == 0:
 		return transitions.Bond{}, workflow.Errorf(workflow.CommandNotFound, "no command on this instance waits for a person")
 	case len(list) > 1 || more:
-		return transitions.Bond{}, cli.Usagef("%d commands on this instance wait for a person: name one by SCOPE and KEY, as stuck lists them", len(list))
+		return transitions.Bond{}, cli.Usagef(
+			"%d commands on this instance wait for a person: name one by SCOPE and KEY, as stuck lists them", len(list))
 	}
 	return transitions.Bond{Scope: list[0].Scope, Key: list[0].Key}, nil
 }

@@ -47,11 +47,38 @@
 // are let go: nothing of them is in memory until it is time to try again, and then
 // only the one event, until it has arrived.
 //
-// A failure of the receiver as a whole stops the sink. Then one event at a time is
-// tried, until one arrives. The failures count against an event only if others
-// arrive: so an outage parks nothing, and an event that makes its receiver fall
-// over does not stop the others for good. One that fails like that while others
-// arrive costs them a single probe, made at once, and the next time nothing.
+// A failure of the receiver as a whole stops the sink: one that the sink calls so, or
+// failures of events of different instances with nothing accepted in between, as of a
+// receiver that answers 500 to everything, or hangs. Then one event at a time is tried,
+// of each instance in turn, until one arrives; nothing is counted, so nothing is given
+// up, however long it lasts. What the sink refuses for good ([sink.Permanent]) is given
+// up all the same: the receiver has read it.
+//
+// A receiver may take nothing of one tenant, or of one type, alone. So an event of a
+// tenant and type of which none has failed in the outage is tried soon, though the wait
+// of the others has grown to a minute; and where the window is full of what the
+// receiver does not take, without the sink calling it the receiver's failure, a window of
+// that is put aside for each attempt that fails, to see what is behind it. When one
+// arrives the circuit closes: an event that fails while others arrive counts.
+//
+// As long as the events of a single instance fail, nobody can tell. They count: or a
+// bad event would stop its instance for good where hardly anything else happens. So
+// an outage in which only one instance has anything to deliver gives up its event
+// after the attempts of the policy; have it held (HoldInstance) where that must not
+// be.
+//
+// A failure that the sink calls the receiver's may be an event's that makes it fall
+// over. It counts against the event when others arrive afterwards. One that fails like
+// that while others arrive costs them a single probe, made at once, and the next time
+// nothing.
+//
+// # Whose turn it is
+//
+// Tenants take turns in what is delivered next and in whose rows are read. Each has
+// some room in the window, however much the others take, and a reader that waits for
+// room lets others read, up to some 64. Nothing is kept free for them among the calls: a
+// new event waits for the first call that ends. How many instances may be aside is
+// bounded for the sink; where there are more, the tenants with the most wait.
 //
 // # The parts
 //

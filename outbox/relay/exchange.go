@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -110,8 +111,7 @@ func (r *reply) readRows(rows pgx.Rows, source, tenant string, lanes map[uuid.UU
 		var there, barred bool
 		var at *time.Time
 		e := transitions.Event{Source: source, Tenant: tenant}
-		if err := rows.Scan(&e.Instance, &e.Position, &e.Type, &e.Ordinal, &w.attempts, &w.kind, &w.failure, &there, &e.Workflow, &e.Version,
-			&e.Transition, &e.State, &at, &e.Payload, &barred); err != nil {
+		if err := outbox.Scan(rows, &e, &e.Instance, &e.Position, &e.Type, &e.Ordinal, &w.attempts, &w.kind, &w.failure, &there, &at, &barred); err != nil {
 			return err
 		}
 		l := lanes[e.Instance]

@@ -156,8 +156,8 @@ func write(ctx context.Context, tx pgx.Tx, tenant, instances string) (head int64
 		ON CONFLICT (tenant) DO UPDATE SET head = l.head + excluded.head RETURNING head`, tenant, len(ids)).Scan(&head); err != nil {
 		return 0, err
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
-		SELECT $1, p, 'order.' || o, o, 'order', u.id, p, 'move', 's', now(), '{}'
+	_, err = tx.Exec(ctx, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
+		SELECT $1, p, 'order.' || o, o, 'order', u.id, p, 'move', 's', now()
 		FROM unnest($3::uuid[]) WITH ORDINALITY AS u(id, n), LATERAL (SELECT $2::bigint + u.n AS p) AS at,
 			generate_series(0, CASE WHEN p % 5 = 0 THEN 1 ELSE 0 END) o`, tenant, head-int64(len(ids)), ids)
 	return head, err

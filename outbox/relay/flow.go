@@ -80,6 +80,8 @@ func (f *flow) room(s *stretch) (n int) {
 		n = f.policy.window - f.events
 	case f.events < 2*f.policy.window && f.bytes < 2*windowBytes:
 		n = max(f.policy.window/32, 1) - s.events
+	case f.bytes < 3*windowBytes: // there may be more tenants than that is for
+		n = 1 - s.events
 	}
 	if s.alone {
 		n = min(n, 1-s.events)

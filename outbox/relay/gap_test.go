@@ -184,8 +184,8 @@ func provisional(t testing.TB, tx pgx.Tx, name byte, version int64) {
 	for _, sql := range []string{
 		`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, payload, data,
 			scope, key, at, hash) SELECT $1, $2, $4::bigint, $3, 'order', 'place', CASE WHEN $4::bigint > 1 THEN 's' END, 's', 'ann', '{}', '{}', 's', 'k', now(), sha256('x')`,
-		`INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
-			VALUES ($1, $3, 'order.placed', 0, 'order', $2, $4, 'place', 's', now(), '{}')`,
+		`INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
+			VALUES ($1, $3, 'order.placed', 0, 'order', $2, $4, 'place', 's', now())`,
 	} {
 		if _, err := tx.Exec(t.Context(), sql, tenant, instanceOf(name), position, version); err != nil {
 			t.Fatal(err)

@@ -209,7 +209,7 @@ func (t *tenure) takeIn(p piece, now time.Time) {
 		p.wanted = p.wanted[n:]
 	}
 	t.kept = append(t.kept, p)
-	if t.flow.full[p.of.tenant] { // it may be long until there is room
+	if len(t.kept) <= keeps { // it may be long until there is room
 		t.free(p.of)
 		t.readOn()
 	}

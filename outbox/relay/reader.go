@@ -17,6 +17,7 @@ import (
 const (
 	readers    = 32                     // tenants that are read at once
 	quietSteps = 5                      // seconds without news after which a reader ends
+	keeps      = 2 * readers            // pieces that may wait for room while others read
 	fairPieces = 4                      // pieces that a reader takes in while others wait
 	retryRead  = 250 * time.Millisecond // doubled with each failure
 	retryMax   = 30 * time.Second

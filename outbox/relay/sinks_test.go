@@ -35,7 +35,7 @@ func arrived(t *testing.T, bodies [][]byte, head int64) (repeated int) {
 	t.Helper()
 	seen, last := map[string]bool{}, map[string]int64{}
 	for _, body := range bodies {
-		var e struct{ ID, Subject, Position string }
+		var e struct{ ID, Instance, Position string }
 		if err := json.Unmarshal(body, &e); err != nil {
 			t.Fatalf("%v: %s", err, body)
 		}
@@ -48,10 +48,10 @@ func arrived(t *testing.T, bodies [][]byte, head int64) (repeated int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if position < last[e.Subject] {
-			t.Errorf("%s: %s came after position %d", e.Subject, e.ID, last[e.Subject])
+		if position < last[e.Instance] {
+			t.Errorf("%s: %s came after position %d", e.Instance, e.ID, last[e.Instance])
 		}
-		last[e.Subject] = position
+		last[e.Instance] = position
 	}
 	if len(seen) != events(head) {
 		t.Errorf("%d events of %d arrived", len(seen), events(head))

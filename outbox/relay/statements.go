@@ -1,5 +1,7 @@
 package relay
 
+import "github.com/pawlhq/pawl/outbox"
+
 // statements are the statements of a relay, for one schema.
 type statements struct {
 	register, restrict, begin, oldest, look, claim, keep, park, change, cursor, moved, aside, rows, first string
@@ -166,8 +168,7 @@ SELECT tenant, '00000000-0000-0000-0000-000000000000', false, true FROM sizes WH
 // their instance, how many of each.
 const rowsSQL = `
 SELECT u.instance, coalesce(d.position, 0), coalesce(d.type, ''), coalesce(d.ordinal, 0), coalesce(d.attempts, 0), coalesce(d.kind, ''),
-	coalesce(d.failure, ''), o.position IS NOT NULL, coalesce(o.workflow, ''), coalesce(o.version, 0), coalesce(o.transition, ''),
-	coalesce(o.state, ''), o.at, o.payload::text, w.position IS NOT NULL
+	coalesce(d.failure, ''), o.position IS NOT NULL, o.at, w.position IS NOT NULL, ` + outbox.Details + `
 FROM unnest($3::text[]::uuid[]) AS u(instance)
 LEFT JOIN LATERAL (
 	SELECT x.position, x.ordinal FROM pawl.outbox_dead x
@@ -179,7 +180,7 @@ LEFT JOIN LATERAL (
 		AND (w.position IS NULL OR (x.position, x.ordinal) < (w.position, w.ordinal))
 	ORDER BY x.position, x.ordinal LIMIT $5) AS d ON true
 LEFT JOIN LATERAL (
-	SELECT x.* FROM pawl.outbox x WHERE x.tenant = $1 AND x.position = d.position AND x.type = d.type LIMIT 1) AS o ON true
+	SELECT x.* FROM pawl.outbox x WHERE x.tenant = $1 AND x.position = d.position AND x.type = d.type LIMIT 1) AS o ON true` + outbox.Audited + `
 ORDER BY u.instance, d.position, d.ordinal`
 
 // firstSQL finds the first position of a log after another that is still there; if

@@ -528,7 +528,7 @@ func (w *world) mustCount() {
 	if !maps.Equal(of, f.asideOf) {
 		w.t.Fatalf("counted aside by tenant %v; the flow says %v", of, f.asideOf)
 	}
-	if most := 2*w.policy.window + 1; events > most {
+	if most := 2*w.policy.window + 3; events > most {
 		w.t.Fatalf("%d events in a window of %d", events, w.policy.window)
 	}
 }

@@ -69,16 +69,27 @@ func encode(s string, plain func(byte) bool) string {
 // HTTP.
 func Attributes(e *transitions.Event) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
-		_ = yield("specversion", "1.0") &&
+		if !(yield("specversion", "1.0") &&
 			yield("id", e.ID()) &&
 			yield("source", e.CloudSource()) &&
 			yield("type", headerValue(e.Type)) &&
-			yield("subject", e.Instance.String()) &&
+			yield("subject", headerValue(e.Subject())) &&
 			yield("time", e.At.UTC().Format(time.RFC3339Nano)) &&
 			yield("position", strconv.FormatInt(e.Position, 10)) &&
+			yield("instance", e.Instance.String()) &&
 			yield("version", strconv.FormatInt(e.Version, 10)) &&
 			yield("workflow", headerValue(e.Workflow)) &&
 			yield("transition", headerValue(e.Transition)) &&
-			yield("state", headerValue(string(e.State)))
+			yield("state", headerValue(string(e.State)))) {
+			return
+		}
+		for name, text := range e.Told() {
+			if !yield(name, headerValue(text)) {
+				return
+			}
+		}
+		if e.Payload == nil {
+			yield("redacted", "true")
+		}
 	}
 }

@@ -55,17 +55,37 @@ func FuzzEscapeIsAReversibleToken(f *testing.F) {
 
 // The attributes beside a body must never say something else than the body.
 func TestAttributesAreThoseOfTheCloudEvent(t *testing.T) {
-	e := transitions.Event{
+	plain := transitions.Event{
 		Source: "https://shop.example/eu", Tenant: "north/süd", Position: 1 << 40, Ordinal: 1, Type: "order.paid", Workflow: "order", Instance: uuid.New(), Version: 3,
 		Transition: "pay", State: "Paid \"100%\"\n", At: time.Date(2026, 3, 1, 12, 0, 0, 5000, time.FixedZone("", 3600)), Payload: []byte(`{}`),
 	}
+	told := plain
+	told.BusinessKey, told.From, told.Actor, told.Reason = "Süd 7%\x01", "placed", "ann \"a\"", "first line\nsecond line"
+	told.Scope, told.Key, told.Cause, told.CausedBy = "inbox:bank", "m 1", transitions.CausedByMessage, "bank"
+	told.Attributes = map[string]string{"never": "shown"}
+	erased := plain
+	erased.Payload = nil
+	for _, e := range []transitions.Event{plain, told, erased} {
+		attributesAreThoseOf(t, &e)
+	}
+	for n := range 24 { // whoever has seen enough stops
+		for range sink.Attributes(&told) {
+			if n--; n < 0 {
+				break
+			}
+		}
+	}
+}
+
+func attributesAreThoseOf(t *testing.T, e *transitions.Event) {
+	t.Helper()
 	var body map[string]any
 	if err := json.Unmarshal(e.AppendCloudEvent(nil), &body); err != nil {
 		t.Fatal(err)
 	}
 	delete(body, "data")
 	delete(body, "datacontenttype") // of the data, not of what is delivered
-	for name, value := range sink.Attributes(&e) {
+	for name, value := range sink.Attributes(e) {
 		if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == '"' || r > '~' }) {
 			t.Errorf("%s is %q, which is not fit for a header", name, value)
 		}

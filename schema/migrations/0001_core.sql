@@ -118,6 +118,7 @@ CREATE TABLE pawl.command (
 	held_until   timestamptz,
 	given_up_at  timestamptz,
 	forget_at    timestamptz,
+	waits_since  timestamptz,
 	PRIMARY KEY (tenant, scope, key),
 	CHECK ((status IN ('succeeded', 'failed_final')) = (body IS NOT NULL)),
 	CHECK ((code IS NULL) = (body IS NULL)),
@@ -165,10 +166,14 @@ COMMENT ON COLUMN pawl.command.unsure IS 'Whether a worker was lost in the middl
 COMMENT ON COLUMN pawl.command.updated_at IS 'When it changed last, while in flight.';
 COMMENT ON COLUMN pawl.command.held_until IS 'Until when the SQL caller that claimed it has it to himself. After it the next claim takes over.';
 COMMENT ON COLUMN pawl.command.given_up_at IS 'When a command that its SQL caller has given back fails for good, unless it is claimed before.';
+COMMENT ON COLUMN pawl.command.waits_since IS 'Since when it has been due, where it was claimed and given back without an attempt; run_at moves on each time.';
 COMMENT ON COLUMN pawl.command.forget_at IS 'Until when the tombstone stays, where the caller asked for another time than the workflow''s; infinity for ever.';
 
 -- What is due, over all tenants.
 CREATE INDEX command_due ON pawl.command (run_at) WHERE run_at IS NOT NULL;
+-- The same of work alone, by tenant, so that each has its turn. What a free worker
+-- takes at its accept is never in it.
+CREATE INDEX command_turn ON pawl.command (tenant, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
 -- Whose lease has run out.
 CREATE INDEX command_leased ON pawl.command (locked_until) WHERE locked_until IS NOT NULL;
 -- Whatever waits in a scope to be decided: the timers of a state that is left.
@@ -216,6 +221,8 @@ CREATE TABLE pawl.audit (
 	payload_digest bytea CHECK (octet_length(payload_digest) = 32),
 	data_digest    bytea CHECK (octet_length(data_digest) = 32),
 	hash           bytea NOT NULL CHECK (octet_length(hash) = 32),
+	rest_digest    bytea CHECK (octet_length(rest_digest) = 32),
+	events_digest  bytea CHECK (octet_length(events_digest) = 32),
 	-- A replay asks for the position alone, and need not read the row for it.
 	PRIMARY KEY (tenant, instance, version) INCLUDE (position),
 	CHECK ((version = 1) = (from_state IS NULL)),
@@ -240,23 +247,35 @@ COMMENT ON COLUMN pawl.audit.key IS 'The key of the command that did it.';
 COMMENT ON COLUMN pawl.audit.at IS 'The time of the decision.';
 COMMENT ON COLUMN pawl.audit.payload_digest IS 'SHA-256 of a redacted payload, so that the chain still verifies.';
 COMMENT ON COLUMN pawl.audit.data_digest IS 'SHA-256 of redacted data.';
-COMMENT ON COLUMN pawl.audit.hash IS 'SHA-256 over this row and the hash of the instance''s previous row.';
+COMMENT ON COLUMN pawl.audit.hash IS 'SHA-256 over this row, how the instance stood before and after it, and the hash of the instance''s previous row.';
+COMMENT ON COLUMN pawl.audit.rest_digest IS 'SHA-256 of the instance''s attributes, duties and effects after the transition; NULL when they are as the row before left them.';
+COMMENT ON COLUMN pawl.audit.events_digest IS 'SHA-256 of the events that the transition emitted beside its own; NULL for none.';
 
 -- By week, so that old events go as a whole. A position is not part of the
 -- partition's key, so the primary key of (tenant, position, type) is each
 -- partition's own. All events of a transition have its time, and so are in one.
+--
+-- What the audit row of the transition has (who, why, from which state, by which
+-- key, and the data after it) is not written a second time: whoever reads the log
+-- finds that row by its primary key. See docs/decisions/0013-events.md.
 CREATE TABLE pawl.outbox (
-	tenant     text COLLATE "C" NOT NULL,
-	position   bigint NOT NULL CHECK (position <> 0),
-	type       text COLLATE "C" NOT NULL CHECK (octet_length(type) BETWEEN 1 AND 255),
-	ordinal    int NOT NULL CHECK (ordinal >= 0),
-	workflow   text COLLATE "C" NOT NULL,
-	instance   uuid NOT NULL,
-	version    bigint NOT NULL,
-	transition text COLLATE "C" NOT NULL,
-	state      text COLLATE "C" NOT NULL,
-	at         timestamptz NOT NULL,
-	payload    json NOT NULL
+	tenant       text COLLATE "C" NOT NULL,
+	position     bigint NOT NULL CHECK (position <> 0),
+	type         text COLLATE "C" NOT NULL CHECK (octet_length(type) BETWEEN 1 AND 255),
+	ordinal      int NOT NULL CHECK (ordinal >= 0),
+	workflow     text COLLATE "C" NOT NULL,
+	instance     uuid NOT NULL,
+	version      bigint NOT NULL,
+	transition   text COLLATE "C" NOT NULL,
+	state        text COLLATE "C" NOT NULL,
+	at           timestamptz NOT NULL,
+	business_key text COLLATE "C",
+	attributes   jsonb,
+	cause        text COLLATE "C" CHECK (cause = 'operator'),
+	payload      json,
+	-- What a reader cannot read would keep everybody from the log.
+	CHECK (jsonb_typeof(attributes) = 'object' AND NOT attributes @? 'strict $.* ? (@.type() != "string")'),
+	CHECK (ordinal > 0 OR payload IS NULL)
 ) PARTITION BY RANGE (at);
 COMMENT ON TABLE pawl.outbox IS 'The events of the log, at least one per position, by week. Append-only: delivery writes nothing here. The primary key of a partition allows one event of a type per transition.';
 COMMENT ON COLUMN pawl.outbox.tenant IS 'Whose event it is.';
@@ -269,7 +288,10 @@ COMMENT ON COLUMN pawl.outbox.version IS 'The version that the transition made.'
 COMMENT ON COLUMN pawl.outbox.transition IS 'The transition.';
 COMMENT ON COLUMN pawl.outbox.state IS 'The state after it.';
 COMMENT ON COLUMN pawl.outbox.at IS 'The time of the decision.';
-COMMENT ON COLUMN pawl.outbox.payload IS 'The event''s data.';
+COMMENT ON COLUMN pawl.outbox.business_key IS 'The business key of the instance; NULL where it has none.';
+COMMENT ON COLUMN pawl.outbox.attributes IS 'The declared attributes after it, for readers who want only some events; NULL where there are none.';
+COMMENT ON COLUMN pawl.outbox.cause IS 'What the transition comes from, where the scope in its audit row does not tell.';
+COMMENT ON COLUMN pawl.outbox.payload IS 'What the action emitted; NULL when it was erased. The payload of the transition''s own event, with the ordinal 0, is the data in the audit row.';
 
 CREATE TABLE pawl.definition (
 	workflow   text COLLATE "C" NOT NULL,
@@ -316,33 +338,61 @@ COMMENT ON COLUMN pawl.horizon.tombstone IS 'How long the tombstone stays after 
 COMMENT ON COLUMN pawl.horizon.history IS 'Whether what is finished goes to command_history when its answer expires.';
 COMMENT ON COLUMN pawl.horizon.history_kept IS 'How long it stays there; NULL for ever.';
 
+-- What somebody may be answered must be on the disk before anybody can see it,
+-- whatever the caller's transaction thinks of its own rows. What waits for a
+-- standby stays as it is.
+CREATE FUNCTION pawl.durable() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	IF current_setting('synchronous_commit') = 'off' THEN
+		PERFORM set_config('synchronous_commit', 'on', true);
+	END IF;
+END $$;
+COMMENT ON FUNCTION pawl.durable() IS 'Internal: the transaction is durable when it commits.';
+
 -- A caller's own transaction may stay open for long after its transition was
 -- written. It must not hold the log meanwhile, so its rows carry a provisional
--- negative position until it commits.
-CREATE SEQUENCE pawl.provisional AS bigint INCREMENT -1 MINVALUE -9223372036854775807 MAXVALUE -1 START -1;
+-- negative position until it commits: their order is that of the sequence. Each
+-- number has room for the other transitions of its command behind it.
+CREATE SEQUENCE pawl.provisional AS bigint INCREMENT 1048576 MINVALUE -9223372036854775807 MAXVALUE -1048577 START -9223372036854775807;
 COMMENT ON SEQUENCE pawl.provisional IS 'Positions of transitions whose transaction has not reached its commit yet.';
+CREATE INDEX audit_provisional ON pawl.audit (position) WHERE position < 0;
 
+-- The first call numbers all that the transaction has written, so that the head of
+-- each log moves once, in the order of the tenants; the other calls find nothing
+-- left. Nobody sees another's provisional rows.
 -- Plans that were made while the tables were empty stay in use while they fill. So
 -- every function that reads them does it by index.
 CREATE FUNCTION pawl.assign_position() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-	next bigint;
+	step record;
+	base bigint;
 BEGIN
-	INSERT INTO pawl.log AS l (tenant, head) VALUES (NEW.tenant, 1)
-		ON CONFLICT (tenant) DO UPDATE SET head = l.head + 1
-		RETURNING head INTO next;
-	UPDATE pawl.audit SET position = next
-		WHERE tenant = NEW.tenant AND instance = NEW.instance AND version = NEW.version;
-	UPDATE pawl.outbox SET position = next
-		WHERE tenant = NEW.tenant AND position = NEW.position AND at = NEW.at;
-	-- A partition that is being detached is not in sight any more.
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'the transaction was open until its events were past their age'
-			USING ERRCODE = '40001', HINT = 'Begin another transaction, and decide again.';
+	IF NOT EXISTS (SELECT FROM pawl.audit AS a WHERE a.position = NEW.position AND a.position < 0
+			AND a.tenant = NEW.tenant AND a.instance = NEW.instance AND a.version = NEW.version) THEN
+		RETURN NULL;
 	END IF;
+	PERFORM pawl.durable(); -- it may have been turned off since
+	FOR step IN SELECT a.tenant, a.instance, a.version, a.position, a.at, count(*) OVER (PARTITION BY a.tenant) AS steps,
+			row_number() OVER (PARTITION BY a.tenant ORDER BY a.position) AS place
+			FROM pawl.audit AS a WHERE a.position >= NEW.position AND a.position < 0 ORDER BY a.tenant, a.position LOOP
+		IF step.place = 1 THEN
+			INSERT INTO pawl.log AS l (tenant, head) VALUES (step.tenant, step.steps)
+				ON CONFLICT (tenant) DO UPDATE SET head = l.head + step.steps
+				RETURNING head - step.steps INTO base;
+		END IF;
+		UPDATE pawl.audit SET position = base + step.place
+			WHERE tenant = step.tenant AND instance = step.instance AND version = step.version;
+		UPDATE pawl.outbox SET position = base + step.place
+			WHERE tenant = step.tenant AND position = step.position AND at = step.at;
+		-- A partition that is being detached is not in sight any more.
+		IF NOT FOUND THEN
+			RAISE EXCEPTION 'the transaction was open until its events were past their age'
+				USING ERRCODE = '40001', HINT = 'Begin another transaction, and decide again.';
+		END IF;
+	END LOOP;
 	RETURN NULL;
 END $$;
-COMMENT ON FUNCTION pawl.assign_position() IS 'Gives a provisional transition its place in the log, while its transaction commits.';
+COMMENT ON FUNCTION pawl.assign_position() IS 'Gives provisional transitions their places in the log, while their transaction commits.';
 
 CREATE CONSTRAINT TRIGGER audit_position AFTER INSERT ON pawl.audit
 	DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.position < 0)

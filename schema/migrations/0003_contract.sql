@@ -46,6 +46,7 @@ BEGIN
 	ELSIF coalesce(claim.lease <= interval '0', true) THEN
 		RAISE EXCEPTION 'the lease is missing or already over' USING ERRCODE = '22023';
 	END IF;
+	PERFORM pawl.durable();
 	-- Instances are locked before commands, by everybody.
 	PERFORM FROM pawl.instance AS i WHERE i.tenant = claim.tenant AND i.id = claim.instance FOR NO KEY UPDATE;
 	LOOP
@@ -121,6 +122,7 @@ BEGIN
 	IF mark.replay <= interval '0' THEN
 		RAISE EXCEPTION 'the time of replay is already over' USING ERRCODE = '22023';
 	END IF;
+	PERFORM pawl.durable();
 	until := moment + coalesce(mark.replay, (SELECT h.replay FROM pawl.command AS x JOIN pawl.horizon AS h ON h.workflow = x.workflow
 		WHERE x.tenant = mark.tenant AND x.scope = mark.scope AND x.key = mark.key), interval '24 hours');
 	UPDATE pawl.command AS x SET status = mark.status, code = mark.code, body = mark.body, failure = coalesce(mark.failure, x.failure),
@@ -183,6 +185,7 @@ BEGIN
 	IF coalesce(consume.keep <= interval '0', true) THEN
 		RAISE EXCEPTION 'the time to keep the message in mind is missing or already over' USING ERRCODE = '22023';
 	END IF;
+	PERFORM pawl.durable();
 	LOOP
 		INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body,
 			created_at, finished_at, expires_at, forget_at)
@@ -281,15 +284,34 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_tem
 $$;
 COMMENT ON FUNCTION pawl.instance_id IS 'The id of the instance that has a business key, whether it is there or not.';
 
+CREATE FUNCTION pawl.fields(VARIADIC list text[]) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT string_agg(int4send(octet_length(f.bytes)) || f.bytes, '' ORDER BY f.ord)
+	FROM (SELECT convert_to(coalesce(u.field, ''), 'UTF8') AS bytes, u.ord FROM unnest(list) WITH ORDINALITY AS u(field, ord)) AS f
+$$;
+COMMENT ON FUNCTION pawl.fields IS 'Internal: texts as they enter a hash, each after its length in bytes; NULL as "".';
+
+CREATE FUNCTION pawl.rest(attributes jsonb, duties json, links json) RETURNS bytea
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT sha256(int4send(octet_length(a.fields)) || a.fields || pawl.fields(duties::text, (links -> 'effects')::text))
+	FROM (SELECT coalesce(string_agg(pawl.fields(x.key, x.value), '' ORDER BY x.key COLLATE "C"), '') AS fields
+		FROM jsonb_each_text(CASE jsonb_typeof(attributes) WHEN 'object' THEN attributes END) AS x) AS a -- the table refuses another
+$$;
+COMMENT ON FUNCTION pawl.rest IS 'Internal: the hash of an instance''s attributes, duties and effects.';
+
+-- What ties an instance to others has no part in it: who is tied is refused.
+CREATE FUNCTION pawl.standing(i pawl.instance) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT sha256(int4send(i.definition) || CASE WHEN i.open THEN '\x01' ELSE '\x00' END::bytea || CASE WHEN i.paused THEN '\x01' ELSE '\x00' END::bytea
+		|| sha256(convert_to(i.data::text, 'UTF8')) || pawl.rest(i.attributes, i.duties, i.links) || pawl.fields(i.business_key, i.state, '', '', '', ''))
+$$;
+COMMENT ON FUNCTION pawl.standing IS 'Internal: the hash of all of an instance that decides what can be done with it.';
+
 -- The label is in two parts, so that it is the same in a schema of another name.
 CREATE FUNCTION pawl.link(
-	previous bytea, instance uuid, version bigint, moment timestamptz, payload json, data json, VARIADIC fields text[]) RETURNS bytea
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT sha256(convert_to('pawl' || '.audit.1', 'UTF8') || previous || uuid_send(instance) || int8send(version)
-		|| int8send((extract(epoch FROM moment) * 1000000)::bigint)
-		|| sha256(convert_to(payload::text, 'UTF8')) || sha256(convert_to(data::text, 'UTF8'))
-		|| string_agg(int4send(octet_length(f.bytes)) || f.bytes, '' ORDER BY f.ord))
-	FROM (SELECT convert_to(coalesce(u.field, ''), 'UTF8') AS bytes, u.ord FROM unnest(fields) WITH ORDINALITY AS u(field, ord)) AS f
+	previous bytea, before bytea, after bytea, payload json, instance uuid, version bigint, moment timestamptz, emitted bytea,
+	VARIADIC fields text[]) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT sha256(convert_to('pawl' || '.audit.2', 'UTF8') || previous || before || after || sha256(convert_to(payload::text, 'UTF8'))
+		|| uuid_send(instance) || int8send(version) || int8send((extract(epoch FROM moment) * 1000000)::bigint)
+		|| int4send(coalesce(octet_length(emitted), 0)) || coalesce(emitted, '') || pawl.fields(VARIADIC fields))
 $$;
 COMMENT ON FUNCTION pawl.link IS 'Internal: the hash of an audit row that follows the one with the previous hash.';
 
@@ -332,13 +354,15 @@ CREATE FUNCTION pawl.transition(
 	replay interval DEFAULT NULL, tenant text DEFAULT 'default') RETURNS json LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-	c      pawl.command;
-	i      pawl.instance;
-	spec   jsonb;
-	closes boolean;
-	body   text;
-	moment timestamptz;
-	place  bigint;
+	c       pawl.command;
+	was     pawl.instance;
+	i       pawl.instance;
+	spec    jsonb;
+	closes  boolean;
+	emitted bytea;
+	body    text;
+	moment  timestamptz;
+	place   bigint;
 BEGIN
 	SELECT * INTO c FROM pawl.command AS x WHERE x.tenant = transition.tenant AND x.scope = transition.scope AND x.key = transition.key;
 	IF (c.phase, c.status, c.attempt) IS DISTINCT FROM ('sql', 'processing', transition.attempt) THEN
@@ -373,19 +397,30 @@ BEGIN
 	END IF;
 	IF EXISTS (SELECT FROM json_array_elements(transition.events) AS m(value) WHERE m.value ->> 'type' ~ '[\u0001-\u001f\u007f-\u009f]') THEN
 		RAISE EXCEPTION 'the type of an event has control characters' USING ERRCODE = '22023';
+	ELSIF EXISTS (SELECT FROM json_array_elements(transition.events) AS m(value) WHERE m.value -> 'payload' IS NULL) THEN
+		RAISE EXCEPTION 'an event has no payload' USING ERRCODE = '23502', HINT = 'Without anything to say it is null, or {}.';
 	END IF;
 	PERFORM pawl.declared(spec, c.transition, i.state, transition.state, transition.business_key);
 	closes := EXISTS (SELECT FROM jsonb_array_elements(spec -> 'states') AS s WHERE s ->> 'name' = transition.state AND s @> '{"final": true}');
 	moment := clock_timestamp();
-	i.chain := pawl.link(i.chain, i.id, transition.version + 1, moment, transition.payload, transition.data, transition.tenant, c.workflow,
-		c.transition, i.state, transition.state, c.actor, transition.reason, transition.scope, transition.key);
+	was := i;
+	i.business_key := coalesce(i.business_key, transition.business_key);
+	i.state := transition.state;
+	i.data := transition.data;
+	i.attributes := coalesce(transition.attributes, i.attributes);
+	i.open := NOT closes;
+	i.paused := false; -- or it were refused
+	SELECT sha256(string_agg(pawl.fields(m.value ->> 'type', (m.value -> 'payload')::text), '' ORDER BY m.ord)) INTO emitted
+		FROM json_array_elements(transition.events) WITH ORDINALITY AS m(value, ord);
+	i.chain := pawl.link(i.chain, CASE transition.version WHEN 0 THEN i.chain ELSE pawl.standing(was) END, pawl.standing(i), transition.payload, i.id,
+		transition.version + 1, moment, emitted, transition.tenant, c.workflow, c.transition, was.state, i.state, c.actor, transition.reason,
+		transition.scope, transition.key);
 	IF transition.version = 0 THEN
 		INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data, attributes, open, chain, created_at, updated_at)
-		VALUES (transition.tenant, i.id, c.workflow, i.definition, transition.business_key, transition.state, 1, transition.data,
-			transition.attributes, NOT closes, i.chain, moment, moment);
+		VALUES (transition.tenant, i.id, c.workflow, i.definition, i.business_key, i.state, 1, i.data, i.attributes, i.open, i.chain, moment, moment);
 	ELSE
-		UPDATE pawl.instance AS x SET state = transition.state, version = x.version + 1, data = transition.data,
-			attributes = coalesce(transition.attributes, x.attributes), open = NOT closes, chain = i.chain, updated_at = moment
+		UPDATE pawl.instance AS x SET state = i.state, version = x.version + 1, data = i.data, attributes = i.attributes, open = i.open, chain = i.chain,
+			updated_at = moment
 		WHERE x.tenant = transition.tenant AND x.id = i.id;
 	END IF;
 	body := format('{"instance":"%s","workflow":%s,"transition":%s,"state":%s,"version":%s,"at":"%s"%s}', i.id, to_json(c.workflow),
@@ -396,15 +431,18 @@ BEGIN
 	-- The trigger on the audit row gives both their position, so that row comes last.
 	PERFORM pawl.make_partition('outbox', moment, waits => false);
 	place := nextval('pawl.provisional');
-	INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
-	SELECT transition.tenant, place, e.type, e.ordinal, c.workflow, i.id, transition.version + 1, c.transition, transition.state, moment, e.payload
-	FROM (SELECT c.workflow || '.' || c.transition, 0, transition.data
+	INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, business_key, attributes, payload)
+	SELECT transition.tenant, place, e.type, e.ordinal, c.workflow, i.id, transition.version + 1, c.transition, transition.state, moment,
+		coalesce(transition.business_key, i.business_key), coalesce(transition.attributes, i.attributes), e.payload
+	FROM (SELECT c.workflow || '.' || c.transition, 0, NULL::json -- the audit row has it
 		UNION ALL
 		SELECT m.value ->> 'type', m.ord::int, m.value -> 'payload'
 		FROM json_array_elements(transition.events) WITH ORDINALITY AS m(value, ord)) AS e(type, ordinal, payload);
-	INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, reason, payload, data, scope, key, at, hash)
-	VALUES (transition.tenant, i.id, transition.version + 1, place, c.workflow, c.transition, i.state, transition.state, c.actor,
-		transition.reason, transition.payload, transition.data, transition.scope, transition.key, moment, i.chain);
+	INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, reason, payload, data, scope, key, at, hash,
+		rest_digest, events_digest)
+	VALUES (transition.tenant, i.id, transition.version + 1, place, c.workflow, c.transition, was.state, transition.state, c.actor,
+		transition.reason, transition.payload, transition.data, transition.scope, transition.key, moment, i.chain,
+		nullif(pawl.rest(i.attributes, i.duties, i.links), pawl.rest(was.attributes, was.duties, was.links)), emitted);
 	RETURN body;
 END $$;
 COMMENT ON FUNCTION pawl.transition IS 'Ends a claimed command with a transition that its caller has decided: the instance, its audit row, its events and the answer. The version is the one that was decided on, 0 to create an instance. Returns the answer.';

@@ -41,6 +41,7 @@ BEGIN
 		RAISE EXCEPTION 'the batch or the time of replay is not positive, the time of the tombstones is negative, or the moment is no time'
 			USING ERRCODE = '22023';
 	END IF;
+	PERFORM pawl.durable(); -- what it gives up has an answer then
 	expired := 0; forgotten := 0; abandoned := 0; archived := 0;
 	due := ARRAY(SELECT c.ctid FROM pawl.command AS c WHERE c.expires_at >= purge.since AND c.expires_at <= purge.moment AND c.phase IS NULL
 		ORDER BY c.expires_at LIMIT batch FOR UPDATE SKIP LOCKED);

@@ -27,6 +27,6 @@ func ExampleNewWriter() {
 		fmt.Println(err)
 	}
 	// Output:
-	// {"specversion":"1.0","id":"1-0","source":"/pawl/default","type":"order.place","subject":"01936b0e-0000-7000-8000-000000000001","time":"2026-01-02T03:04:05Z","datacontenttype":"application/json","position":"1","version":1,"workflow":"order","transition":"place","state":"Placed","data":{"total":129900}}
+	// {"specversion":"1.0","id":"1-0","source":"/pawl/default","type":"order.place","subject":"01936b0e-0000-7000-8000-000000000001","time":"2026-01-02T03:04:05Z","position":"1","instance":"01936b0e-0000-7000-8000-000000000001","version":1,"workflow":"order","transition":"place","state":"Placed","datacontenttype":"application/json","data":{"total":129900}}
 	// failures: 0
 }

@@ -13,7 +13,8 @@
 //
 // Every message bears its id ([sink.MessageID]) as Nats-Msg-Id. What is
 // published again because its acknowledgement was lost is dropped by the stream
-// if the first is within its window of duplicates, and else is in it twice. So
+// if the first is within its window of duplicates, and else is in it twice. The
+// relay waits no longer than half of the window between two attempts. So only
 // after an outage that was longer than the window, what was under way when it
 // began may be in the stream twice, with one id, by which consumers tell. The
 // window costs the server memory, so it cannot be as long as any outage. Tenant

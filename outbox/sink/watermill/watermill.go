@@ -3,9 +3,9 @@
 // and others.
 //
 // A message's payload is the CloudEvent. Its metadata are the content type and
-// the event's attributes (ce-type, ce-subject and so on). A broker that spreads
+// the event's attributes (ce-type, ce-instance and so on). A broker that spreads
 // a topic over partitions keeps the order of an instance when it partitions by
-// ce-subject.
+// ce-instance.
 //
 // Publishers take several messages at a time, but most cannot say which of them
 // were published when one fails. So each event is a call of its own, and

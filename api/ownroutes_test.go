@@ -1,0 +1,69 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func says(text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = fmt.Fprintf(w, "%s %s", text, r.PathValue("x"))
+	})
+}
+
+func TestRoutesOfTheProgramAreServedBesidePawls(t *testing.T) {
+	s := newServer(t, func(c *api.Config) {
+		c.Routes = map[string]http.Handler{"GET /shop/{x}": says("shop"), "/": says("all else"), "/broken": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret") })}
+	})
+	for path, want := range map[string]string{"/shop/7": "shop 7", "/": "all else ", "/v2/instances": "all else ", "/shop/7/8": "all else "} {
+		if got := s.get(path); got.status != 200 || string(got.body) != want || got.header.Get("Content-Type") != "text/plain" {
+			t.Errorf("%s: %d %q", path, got.status, got.body)
+		}
+	}
+	s.get("/broken").wantProblem(t, 500, workflow.Internal)
+	// Pawl's addresses stay as they are, also those that are none yet.
+	s.get("/healthz").want(t, 200)
+	s.get("/v1/workflows").want(t, 200)
+	s.get("/v1/nothing").wantProblem(t, 404, workflow.NotFound)
+	s.post("/healthz", "k", `{}`).wantProblem(t, 405, workflow.MethodNotAllowed)
+}
+
+func TestWhatNoRouteOfTheProgramTakesIsAProblem(t *testing.T) {
+	s := newServer(t, func(c *api.Config) {
+		c.Routes = map[string]http.Handler{"GET /shop/{x}": says("shop"), "/tree/": says("tree")}
+	})
+	s.get("/nothing").wantProblem(t, 404, workflow.NotFound)
+	s.get("/tree").wantProblem(t, 404, workflow.NotFound) // never a redirect
+	if got := s.post("/shop/7", "k", `{}`); got.header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("%d, Allow %q", got.status, got.header.Get("Allow"))
+	} else {
+		got.wantProblem(t, 405, workflow.MethodNotAllowed)
+	}
+}
+
+func TestRoutesThatClashAreRefused(t *testing.T) {
+	t.Parallel()
+	e := newServer(t).engine
+	for pattern, want := range map[string]string{
+		"/v1/mine": "Pawl's own", "GET /v1/workflows": "Pawl's own", "/v1": "Pawl's own", "/v1/{rest...}": "Pawl's own", "POST example.com/v1/": "Pawl's own",
+		"/healthz": "Pawl's own", "GET /readyz": "Pawl's own", "/metrics": "Pawl's own",
+		"shop": "shop", "GET /{x}/{x}": "duplicate", "": "",
+	} {
+		_, err := api.New(e, api.Config{Routes: map[string]http.Handler{pattern: says("mine")}})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), fmt.Sprintf("%q", pattern)) {
+			t.Errorf("%q: %v", pattern, err)
+		}
+	}
+	if _, err := api.New(e, api.Config{Routes: map[string]http.Handler{"/a/{x}": says("1"), "/{x}/a": says("2")}}); err == nil {
+		t.Error("two that clash with each other are taken")
+	}
+	if _, err := api.New(e, api.Config{Routes: map[string]http.Handler{"/a": nil}}); err == nil {
+		t.Error("a route without a handler is taken")
+	}
+}

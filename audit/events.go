@@ -1,0 +1,187 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// eventColumns pair the events of the outbox with the audit rows of their
+// positions. wrong is what an event has otherwise than its row, which has no copy
+// of what an action emitted. A row without any event is there with its week, if
+// there may be a partition of that.
+const (
+	eventColumns = `
+SELECT coalesce(a.instance, o.instance), coalesce(a.version, o.version), coalesce(a.position, o.position), a.position IS NULL,
+	CASE WHEN o.position IS NULL THEN date_trunc('week', a.at, 'UTC') END, coalesce(o.ordinal, 0), coalesce(o.type, ''),
+	CASE WHEN o.ordinal > 0 THEN o.payload::text END, a.payload IS NULL, a.events_digest,
+	CASE WHEN o.instance <> a.instance THEN 'instance' WHEN o.version <> a.version THEN 'version' WHEN o.workflow <> a.workflow THEN 'workflow'
+		WHEN o.transition <> a.transition THEN 'transition' WHEN o.state <> a.to_state THEN 'state' WHEN o.at <> a.at THEN 'time'
+		WHEN o.ordinal = 0 AND o.type <> a.workflow || '.' || a.transition THEN 'type'
+		WHEN o.ordinal = 0 AND o.payload::text <> a.data::text THEN 'payload'
+		WHEN o.ordinal = 0 AND sha256(convert_to(o.payload::text, 'UTF8')) <> a.data_digest THEN 'payload' ELSE '' END`
+
+	eventsWhere = `
+WHERE o.position IS NOT NULL OR to_regclass('pawl.outbox' || to_char(a.at AT TIME ZONE 'UTC', '_IYYY"w"IW')) IS NOT NULL
+ORDER BY 3, 6`
+
+	eventsSQL = eventColumns + `
+FROM (SELECT * FROM pawl.audit WHERE tenant = $1) a FULL JOIN (SELECT * FROM pawl.outbox WHERE tenant = $1) o ON o.position = a.position` + eventsWhere
+
+	eventsOfOneSQL = eventColumns + `
+FROM (SELECT * FROM pawl.audit WHERE tenant = $1 AND instance = $2) a LEFT JOIN pawl.outbox o ON o.tenant = $1 AND o.position = a.position` + eventsWhere
+
+	weeksSQL = `
+SELECT w FROM unnest($1::timestamptz[]) AS w
+WHERE EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = 'pawl.outbox'::regclass AND NOT i.inhdetachpending
+	AND i.inhrelid = to_regclass('pawl.outbox' || to_char(w AT TIME ZONE 'UTC', '_IYYY"w"IW')))
+ORDER BY w`
+)
+
+// eventRow is an event with what matters of its audit row, or one of the two.
+type eventRow struct {
+	instance          uuid.UUID
+	version, position int64
+	alone             bool       // there is no audit row
+	gone              *time.Time // the week of the audit row, where there is no event
+	ordinal           int
+	kind              string
+	payload           []byte // of what an action emitted
+	redacted          bool   // the audit row was
+	digest            []byte
+	wrong             string
+}
+
+// events walks the rows of eventColumns, by position.
+type events struct {
+	out   *transitions.Verification
+	known map[uuid.UUID]bool // instances of which a break is reported
+	gone  map[time.Time]*gone
+
+	newest eventRow
+	ok     bool // so far, of that position
+	of     []transitions.Event
+}
+
+// gone is what is missing of a week.
+type gone struct {
+	transitions.Break
+	others int64
+}
+
+// verifyEvents adds what is wrong with the events of an instance, or of the tenant
+// for nil, to what is found: one for each instance of which nothing is known to be
+// wrong. Weeks that retention has dropped are not missed.
+func (t *Table) verifyEvents(ctx context.Context, out *transitions.Verification, tenant string, one *uuid.UUID) error {
+	sql, args := t.events, []any{pgx.QueryExecModeCacheDescribe, tenant}
+	if one != nil {
+		sql, args = t.eventsOfOne, append(args, *one)
+	}
+	found, err := t.q.Query(ctx, sql, args...)
+	if err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
+	v := events{out: out, known: map[uuid.UUID]bool{}, gone: map[time.Time]*gone{}}
+	for _, b := range out.Broken {
+		v.known[b.Instance] = true
+	}
+	var r eventRow
+	_, err = pgx.ForEachRow(found, []any{&r.instance, &r.version, &r.position, &r.alone, &r.gone, &r.ordinal, &r.kind, &r.payload,
+		&r.redacted, &r.digest, &r.wrong}, func() error {
+		v.check(r)
+		r = eventRow{}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
+	v.finish()
+	return t.verifyWeeks(ctx, &v)
+}
+
+func (v *events) check(r eventRow) {
+	if r.gone != nil {
+		v.miss(r)
+		return
+	}
+	if r.position != v.newest.position {
+		v.finish()
+		v.ok, v.of = true, nil
+	}
+	v.newest = r
+	if v.ok {
+		v.checkOne(r)
+	}
+	v.of = append(v.of, transitions.Event{Type: r.kind, Payload: r.payload})
+}
+
+func (v *events) checkOne(r eventRow) {
+	switch next := len(v.of); {
+	case r.alone:
+		v.report(r, fmt.Sprintf("the outbox has an event %q at position %d, where no transition is", r.kind, r.position))
+	case r.wrong != "":
+		v.report(r, fmt.Sprintf("the %s of its event %q in the outbox is not its own", r.wrong, r.kind))
+	case r.ordinal != next:
+		v.report(r, fmt.Sprintf("its event number %d is missing from the outbox, which has number %d", next, r.ordinal))
+	case r.ordinal > 0 && r.payload == nil && r.redacted:
+		v.ok = false // erased with its row; nothing tells what it was
+	}
+}
+
+// finish ends a position.
+func (v *events) finish() {
+	if v.ok && !bytes.Equal(transitions.EmittedDigest(v.of), v.newest.digest) {
+		v.report(v.newest, "the outbox does not have the events that it emitted: one was changed, added or removed")
+	}
+}
+
+func (v *events) report(r eventRow, reason string) {
+	v.ok = false
+	if !v.known[r.instance] {
+		v.known[r.instance] = true
+		v.out.Broken = append(v.out.Broken, transitions.Break{Instance: r.instance, Version: r.version, Reason: reason})
+	}
+}
+
+func (v *events) miss(r eventRow) {
+	if v.known[r.instance] {
+		return
+	}
+	week := r.gone.UTC()
+	if g := v.gone[week]; g != nil {
+		g.others++
+		return
+	}
+	v.gone[week] = &gone{Break: transitions.Break{Instance: r.instance, Version: r.version}}
+}
+
+// verifyWeeks reports what is missing of the weeks that are there still.
+func (t *Table) verifyWeeks(ctx context.Context, v *events) error {
+	if len(v.gone) == 0 {
+		return nil
+	}
+	found, err := t.q.Query(ctx, t.weeks, pgx.QueryExecModeCacheDescribe, slices.Collect(maps.Keys(v.gone)))
+	if err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
+	var week time.Time
+	_, err = pgx.ForEachRow(found, []any{&week}, func() error {
+		g := v.gone[week.UTC()]
+		g.Reason = fmt.Sprintf("its events are missing from the outbox, and those of %d other transitions of the week from %s",
+			g.others, week.UTC().Format(time.DateOnly))
+		v.out.Broken = append(v.out.Broken, g.Break)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read events: %w", err)
+	}
+	return nil
+}

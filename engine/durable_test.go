@@ -1,0 +1,147 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// What others are answered with must not be lost in a crash. So a caller's
+// transaction that has turned synchronous_commit off is durable all the same, if
+// it has a command; and one that waits for a standby goes on to wait for it.
+func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
+	t.Parallel()
+	const later = "SET LOCAL synchronous_commit = off"
+	claimed := `pawl.claim('sql', 'k', sha256('x'), 'loan', 'pay', pawl.instance_id('loan', 'L-1')) AS c`
+	for _, tt := range []struct {
+		name    string
+		command *transitions.Command
+		sql     []string
+		set     string
+		want    string
+	}{
+		{name: "done", command: new(on("pay", "L-1", "p", 1, ""))},
+		{name: "created", command: new(applied("L-2", 1))},
+		{name: "refused", command: new(on("pay", "L-1", "p", 1000, ""))},
+		{name: "turned off again", command: new(on("pay", "L-1", "p", 1, "")), sql: []string{later}},
+		{name: "local", command: new(on("pay", "L-1", "p", 1, "")), set: "local", want: "local"},
+		{name: "remote_apply", command: new(on("pay", "L-1", "p", 1, "")), set: "remote_apply", want: "remote_apply"},
+		{name: "claim", sql: []string{"SELECT FROM " + claimed}},
+		{name: "succeed", sql: []string{"SELECT pawl.succeed('sql', 'k', c.attempt) FROM " + claimed}},
+		{name: "fail", sql: []string{"SELECT pawl.fail('sql', 'k', c.attempt, 'no', true) FROM " + claimed}},
+		{name: "transition", sql: []string{"SELECT pawl.transition('sql', 'k', c.attempt, version => 1, state => 'open', data => '{}') FROM " + claimed, later}},
+		{name: "consume", sql: []string{"SELECT pawl.consume('them', 'm', sha256('x'))"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			pool := database(t)
+			e := newEngine(t, pool)
+			submit(t, e, applied("L-1", 100))
+			// As late as can be: its name is behind that of ours.
+			exec(t, pool, `CREATE TABLE seen (setting text);
+				CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
+				CREATE CONSTRAINT TRIGGER zz_see AFTER INSERT OR UPDATE ON `+map[bool]string{true: "pawl.audit", false: "pawl.command"}[slices.Contains(tt.sql, later)]+`
+					DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()`)
+			tx := begin(t, pool)
+			if tt.set == "" {
+				tt.set, tt.want = "off", "on"
+			}
+			run := func(sql string) {
+				if _, err := tx.Exec(t.Context(), sql, pgx.QueryExecModeExec); err != nil {
+					t.Fatalf("%s: %v", sql, err)
+				}
+			}
+			run("SET LOCAL synchronous_commit = " + tt.set)
+			if tt.command != nil {
+				if _, err := e.SubmitTx(t.Context(), tx, *tt.command); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, sql := range tt.sql {
+				run(sql)
+			}
+			commitTx(t, tx)
+			if seen := query[[]string](t, pool, "SELECT array_agg(DISTINCT setting) FROM seen"); !slices.Equal(seen, []string{tt.want}) {
+				t.Errorf("it is committed with %v", seen)
+			}
+		})
+	}
+}
+
+// Many commands of one transaction hold the heads of their logs for no longer than
+// one: each head moves once, in the order of the tenants, and the positions are in
+// the order of the commands.
+func TestManyCommandsOfOneTransactionAreNumberedAtOnce(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool)
+	exec(t, pool, `CREATE TABLE moves (n int GENERATED ALWAYS AS IDENTITY, tenant text, head bigint);
+		CREATE FUNCTION moved() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.moves (tenant, head) VALUES (NEW.tenant, NEW.head); RETURN NULL; END $$`)
+	submit(t, e, applied("L-0", 1000))
+	exec(t, pool, `CREATE TRIGGER moved AFTER INSERT OR UPDATE ON pawl.log FOR EACH ROW EXECUTE FUNCTION moved()`)
+	tx := begin(t, pool)
+	var want []string
+	for i := range 40 {
+		tenant := []string{"zebra", "default", "ant"}[i%3]
+		c := applied(fmt.Sprint("L-", i+1), 100)
+		c.Tenant = tenant
+		switch {
+		case i%10 == 9: // undone, and leaves no gap
+			point, err := tx.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			submitTx(t, e, point, c)
+			rollback(t, point)
+			continue
+		case i == 10: // in SQL, and on an instance that the transaction has changed already
+			c = on("pay", "L-0", "p", 1, "")
+			submitTx(t, e, tx, c)
+			if _, err := tx.Exec(t.Context(), `SELECT pawl.transition('sql', 'k', c.attempt, version => 2, state => 'open', data => '{"owed": 1}')
+				FROM pawl.claim('sql', 'k', sha256('x'), 'loan', 'pay', pawl.instance_id('loan', 'L-0')) AS c`); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, "default p", "default k")
+			continue
+		}
+		submitTx(t, e, tx, c)
+		want = append(want, tenant+" "+c.Key)
+	}
+	commitTx(t, tx)
+	var moves []string
+	for _, tenant := range []string{"ant", "default", "zebra"} {
+		n := 0
+		var list []string
+		for _, w := range want {
+			if strings.HasPrefix(w, tenant+" ") {
+				n++
+				list = append(list, w)
+			}
+		}
+		first := 1
+		if tenant == "default" {
+			first = 2
+		}
+		moves = append(moves, fmt.Sprint(tenant, " ", n+first-1))
+		got := query[[]string](t, pool, `SELECT array_agg(tenant || ' ' || key ORDER BY position) FROM pawl.audit WHERE tenant = $1 AND position BETWEEN $2 AND $3`,
+			tenant, first, n+first-1)
+		if !slices.Equal(got, list) {
+			t.Errorf("%s: got  %v\nwant %v", tenant, got, list)
+		}
+		if n := query[int](t, pool, `SELECT count(*) FROM pawl.audit a WHERE tenant = $1 AND NOT EXISTS (SELECT FROM pawl.outbox o
+			WHERE o.tenant = a.tenant AND o.position = a.position AND o.instance = a.instance AND o.version = a.version)`, tenant); n != 0 {
+			t.Errorf("%s: %d transitions have events at another position", tenant, n)
+		}
+	}
+	if got := query[[]string](t, pool, "SELECT array_agg(tenant || ' ' || head ORDER BY n) FROM moves"); !slices.Equal(got, moves) {
+		t.Errorf("the heads moved: %v\nwant %v", got, moves)
+	}
+	if n := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE position < 0"); n != 0 {
+		t.Errorf("%d transitions have no position", n)
+	}
+}

@@ -1,0 +1,45 @@
+package inflight
+
+// turns has tenants share the workers when there is more due work than workers: a
+// look takes one command of each of the next tenants, and what workers are left
+// over take what has been due for longest. It belongs to the looker.
+type turns struct {
+	last    string // the tenant whose turn was last; "" before the first
+	backlog bool   // the newest look that asked for work found more than it could take
+}
+
+// next is where the turns go on, and how many tenants a look is to ask: more than
+// there are workers, for some may have nothing that is due.
+func (t *turns) next(workers int) (after string, tenants int) {
+	if !t.backlog {
+		return "", 0
+	}
+	return t.last, 16 + 8*workers
+}
+
+// taken takes notice of a look for work: what it found, what of that was chosen,
+// and how many commands there were in the order in which they are due.
+func (t *turns) taken(q question, found, chosen []candidate, works int) {
+	if q.works == 0 {
+		return
+	}
+	t.backlog = works == q.works
+	served := map[string]bool{}
+	for _, c := range chosen {
+		served[c.Tenant] = served[c.Tenant] || c.turn
+	}
+	walked := 0
+	for _, c := range found {
+		switch {
+		case !c.turn:
+			continue
+		case c.Key != "" && !served[c.Tenant]:
+			return // the turns go on with this one
+		}
+		walked++
+		t.last = c.Tenant
+	}
+	if walked < q.turns {
+		t.last = "" // the walk has come to the end
+	}
+}

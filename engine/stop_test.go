@@ -1,0 +1,55 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// deafSource runs until it is released, whatever its context says.
+type deafSource struct{ running, release chan struct{} }
+
+func (s *deafSource) Run(context.Context, func(context.Context, transitions.Message) error) error {
+	close(s.running)
+	<-s.release
+	return nil
+}
+
+// closing is a sink that notes whether there was time left when it was closed.
+type closing struct {
+	time context.Context
+	left chan bool
+}
+
+func (c *closing) Deliver(context.Context, []transitions.Logged) []*sink.Failure { return nil }
+
+func (c *closing) Close(context.Context) error {
+	select {
+	case c.left <- c.time.Err() == nil:
+	default:
+	}
+	return nil
+}
+
+// Whoever ignores his context takes no more than his share of the time.
+func TestASourceThatDoesNotEndLeavesTheOthersTimeToStop(t *testing.T) {
+	t.Parallel()
+	s := &deafSource{running: make(chan struct{}), release: make(chan struct{})}
+	defer close(s.release)
+	to := &closing{left: make(chan bool, 1)}
+	e := newEngine(t, database(t), sinks(relay.Sink{Name: "hook", To: to}), func(c *engine.Config) { c.Sources = append(c.Sources, s) })
+	await.Receive(t, "the source runs", s.running)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	defer cancel()
+	to.time = ctx
+	e.Stop(ctx)
+	if !await.Receive(t, "the sink is closed", to.left) {
+		t.Error("no time was left for the sinks")
+	}
+}

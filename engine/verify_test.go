@@ -1,0 +1,68 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// intact has every chain of the default tenant checked.
+func intact(t testing.TB, e *engine.Engine) {
+	t.Helper()
+	if v, err := e.Verify(t.Context(), "", uuid.Nil); err != nil || len(v.Broken) > 0 {
+		t.Errorf("verify: %+v, %v", v.Broken, err)
+	}
+}
+
+// Whoever can write the instance's row can let a person do what the workflow keeps
+// from her. Verify says so before she has done it, and after.
+func TestDutiesThatWereTakenAwayAreFoundBeforeAndAfterSomebodyMadeUseOfIt(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool)
+	forgive := transitions.Command{Workflow: "loan", Transition: "forgive", BusinessKey: "L-1", Key: "f-1", Actor: "ann", Roles: []string{"boss"}, Payload: []byte(`{}`)}
+	submit(t, e, applied("L-1", 100))
+	submit(t, e, applied("L-2", 100))
+	if _, err := e.Submit(t.Context(), forgive); err == nil {
+		t.Fatal("who applied may forgive")
+	}
+	check := func(when string, version int64, says string) {
+		t.Helper()
+		for _, id := range []uuid.UUID{uuid.Nil, loanID("L-1")} {
+			v, err := e.Verify(t.Context(), "", id)
+			if err != nil || len(v.Broken) != 1 || v.Broken[0].Instance != loanID("L-1") || v.Broken[0].Version != version || !strings.Contains(v.Broken[0].Reason, says) {
+				t.Errorf("%s: got %+v, %v", when, v, err)
+			}
+		}
+	}
+	exec(t, pool, "UPDATE pawl.instance SET duties = NULL WHERE id = $1", loanID("L-1"))
+	check("before", 1, "attributes, duties or effects (in links) are not what its rows say")
+	if r := submit(t, e, forgive); r.Refused() {
+		t.Fatal(string(r.Body))
+	}
+	check("after", 2, "the instance before this transition")
+	exec(t, pool, `UPDATE pawl.instance SET duties = '{"apply":["ann"]}' WHERE id = $1`, loanID("L-1"))
+	check("with the duties put back", 2, "the instance before this transition")
+}
+
+// What an instance waits for is in no hash of its own: its rows tell it.
+func TestAnInstanceThatWaitsForAnotherCommandThanItsRowsSayIsFound(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, with(letters(1, hourly, nil)), func(c *engine.Config) { c.InFlight.Workers = -1 })
+	id := submit(t, e, written("w", "x")).Instance
+	submit(t, e, posted(id, "p"))
+	intact(t, e)
+	for _, links := range []string{"NULL", `'{"in_flight":{"transition":"post","scope":"s","key":"other"}}'`,
+		`'{"in_flight":{"transition":"write","scope":"s","key":"p"}}'`, `'{"in_flight":{"transition":"post","scope":"pawl:late:x","key":"2"}}'`} {
+		exec(t, pool, "UPDATE pawl.instance SET links = "+links)
+		v, err := e.Verify(t.Context(), "", id)
+		if err != nil || len(v.Broken) != 1 || v.Broken[0].Version != 2 || v.Broken[0].Reason != "the instance's command in flight (in links) is not what its rows say" {
+			t.Errorf("%s: got %+v, %v", links, v, err)
+		}
+	}
+}

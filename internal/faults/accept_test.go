@@ -1,0 +1,66 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+type parcel struct{}
+
+// The answer to the commit of an accept is lost. Its attempt has not begun: it is
+// begun without waiting for the lease, once, and no person is asked.
+func TestAnAcceptWhoseCommitWasNotHeardIsBegun(t *testing.T) {
+	t.Parallel()
+	direct := database(t)
+	var cut atomic.Bool
+	_, pool := startProxy(t, direct, func() fate {
+		if cut.CompareAndSwap(true, false) {
+			return unheard
+		}
+		return passed
+	})
+	var attempts atomic.Int64
+	nothing := func(*workflow.Call, *parcel, workflow.None) error { return nil }
+	w := workflow.Define("parcel", 1,
+		workflow.Start("pack", "packed", nothing),
+		workflow.Do("send", workflow.From("packed"), "sending", "sent",
+			func(context.Context, *workflow.Attempt, parcel, workflow.None) (workflow.None, error) {
+				attempts.Add(1)
+				return workflow.None{}, nil
+			}, nothing).
+			OrElse("packed", func(*workflow.Call, *parcel, workflow.Failure) error { return nil }).AskPerson(),
+	).Final("sent")
+	e := start(t, pool, func(c *engine.Config) {
+		c.Workflows, c.InFlight.Lease = []workflow.Source{w}, time.Hour
+	})
+	ctx := underLoad(t)
+	for i := 0; ; i++ { // somebody else's commit may be the one that is not heard
+		packed := must(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: fmt.Sprint("pack ", i)})
+		attempts.Store(0)
+		send := transitions.Command{Workflow: "parcel", Transition: "send", Key: fmt.Sprint("send ", i), Instance: packed.Instance}
+		cut.Store(true)
+		accepted, err := e.Submit(ctx, send)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := e.Await(ctx, "", accepted.Record.Scope, send.Key)
+		if err != nil || r.Err() != nil {
+			t.Fatalf("number %d: %+v, %v", i, r, err)
+		}
+		c, err := e.Command(ctx, "", accepted.Record.Scope, send.Key)
+		if err != nil || c.Failures != 0 || attempts.Load() != 1 {
+			t.Errorf("%d attempts began; %+v, %v", attempts.Load(), c, err)
+		}
+		if accepted.Replayed { // it was asked for again
+			break
+		}
+	}
+	wantSound(t, e, direct)
+}

@@ -1,0 +1,89 @@
+package faults
+
+import (
+	"context"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/schema"
+)
+
+// A caller's transaction with synchronous_commit off, the replay of its command to
+// another caller, and a crash of the server: the command is not lost.
+func TestAReplayedCommandSurvivesACrash(t *testing.T) {
+	t.Parallel()
+	// Nothing is flushed but by a commit that waits for it. The server writes to the
+	// system, which does not crash, so it need not wait for the disk.
+	server, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true,
+		Settings: map[string]string{"fsync": "off", "wal_writer_delay": "10s", "autovacuum": "off"}})
+	if err != nil {
+		t.Skipf("no private server: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	pool, err := pgxpool.New(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	e := start(t, pool)
+	must(t, e, opening("x"))
+	tx := begin(t, pool, pgx.TxOptions{})
+	if _, err := tx.Exec(t.Context(), "SET LOCAL synchronous_commit = off"); err != nil {
+		t.Fatal(err)
+	}
+	submitTx(t, e, tx, onCounter("x", "add", "1", `{"by":1}`))
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	replayed := must(t, e, onCounter("x", "add", "1", `{"by":1}`))
+	crash(t, pool)
+	again := must(t, e, onCounter("x", "add", "1", `{"by":1}`))
+	if !replayed.Replayed || !again.Replayed || string(again.Body) != string(replayed.Body) {
+		t.Errorf("before the crash %v %s\nafter it         %v %s", replayed.Replayed, replayed.Body, again.Replayed, again.Body)
+	}
+	wantSound(t, e, pool)
+}
+
+// crash kills a process of the server, which then begins again with what it has
+// written.
+func crash(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	connect := func() (*pgx.Conn, error) { return pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig.Copy()) }
+	victim, err := connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = victim.Close(context.Background()) }()
+	witness, err := connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = witness.Close(context.Background()) }()
+	if err := syscall.Kill(int(victim.PgConn().PID()), syscall.SIGKILL); err != nil {
+		t.Skipf("cannot kill a process of the server: %v", err)
+	}
+	waitUntil(t, "all processes of the server have ended", func() bool {
+		_, err := witness.Exec(t.Context(), "SELECT 1")
+		return err != nil
+	})
+	waitUntil(t, "the server is there again", func() bool {
+		conn, err := connect()
+		if err != nil {
+			return false
+		}
+		_, err = conn.Exec(t.Context(), "SELECT 1")
+		return conn.Close(t.Context()) == nil && err == nil
+	})
+	pool.Reset()
+}

@@ -1,0 +1,58 @@
+package transitions
+
+import "strings"
+
+// Cause is what a transition comes from.
+type Cause string
+
+// The causes. CausedBy names the one that it was, as far as there is a name.
+const (
+	CausedByCaller    Cause = "caller"    // an attempt over HTTP, in Go or in SQL, also one for a later time
+	CausedByTimer     Cause = "timer"     // of the instance: the timer's name
+	CausedByChild     Cause = "child"     // the end of an instance that this one has started: the child's id
+	CausedByParent    Cause = "parent"    // the transition of another instance that has started this one: its id
+	CausedByMessage   Cause = "message"   // from outside: the consumer; the key is the message's id
+	CausedByUndo      Cause = "undo"      // an effect was taken back: the key of the effect
+	CausedByRetention Cause = "retention" // its command was given up, because nobody took it in time
+	CausedByOperator  Cause = "operator"  // a person has paused, resumed, retried, resolved or abandoned
+)
+
+// CauseOf is what a command with this scope and key comes from, and the name of
+// that. stored is what the log says of itself: it does where the scope does not
+// tell, which is so of what operators do.
+func CauseOf(stored Cause, scope, key string) (cause Cause, by string) {
+	if stored != "" {
+		return stored, ""
+	}
+	if consumer, is := strings.CutPrefix(scope, inboxScope); is {
+		return CausedByMessage, consumer
+	}
+	own, is := strings.CutPrefix(scope, Reserved)
+	if !is {
+		return CausedByCaller, ""
+	}
+	kind, of, _ := strings.Cut(own, ":")
+	switch kind {
+	case "timer":
+		_, timer, _ := strings.Cut(of, ":")
+		return CausedByTimer, timer
+	case "end":
+		return CausedByChild, of
+	case "child":
+		return CausedByParent, of
+	case "late":
+		return CausedByRetention, ""
+	case "undo":
+		return CausedByUndo, key
+	}
+	return CausedByCaller, ""
+}
+
+// storedCause is the cause of what the command does where its scope does not tell,
+// or "".
+func (p *Prepared) storedCause() Cause {
+	if p.Operation != nil || p.settled {
+		return CausedByOperator
+	}
+	return ""
+}

@@ -1,0 +1,66 @@
+package transitions
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// EventFilter says which events of a log a reader wants. Empty fields select
+// everything. A filter that is in use must not be changed.
+type EventFilter struct {
+	Workflow    string
+	Instance    uuid.UUID
+	BusinessKey string            // with Workflow: another one's instances may have the same
+	Attributes  map[string]string // the values that the declared attributes have after the transition; all of them
+	Types       []string          // one of them
+	States      []workflow.State  // after the transition; one of them
+}
+
+// Takes reports whether the reader wants the event. It has the form of a relay's
+// Sink.Wants.
+func (f *EventFilter) Takes(e *Event) bool {
+	return (f.Workflow == "" || f.Workflow == e.Workflow) &&
+		(f.Instance == uuid.Nil || f.Instance == e.Instance) &&
+		(f.BusinessKey == "" || f.BusinessKey == e.BusinessKey) &&
+		(len(f.Types) == 0 || slices.Contains(f.Types, e.Type)) &&
+		(len(f.States) == 0 || slices.Contains(f.States, e.State)) &&
+		f.takesAttributes(e)
+}
+
+func (f *EventFilter) takesAttributes(e *Event) bool {
+	for name, value := range f.Attributes {
+		if has, is := e.Attributes[name]; !is || has != value {
+			return false
+		}
+	}
+	return true
+}
+
+// Check refuses what no event can have: attributes that none of the versions of the
+// filter's workflow declares, where there are versions, and texts that cannot be
+// stored. Error: InvalidRequest.
+func (f *EventFilter) Check(versions []*workflow.Workflow) error {
+	if f.BusinessKey != "" && f.Workflow == "" {
+		return workflow.Errorf(workflow.InvalidRequest, "a filter by business key needs the workflow")
+	}
+	if problem := TextProblem(f.BusinessKey, workflow.MaxBusinessKey); problem != "" {
+		return workflow.Errorf(workflow.InvalidRequest, "the business key %s", problem)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Attributes)) {
+		declares := func(w *workflow.Workflow) bool { return slices.Contains(w.Attributes, name) }
+		if problem := TextProblem(f.Attributes[name], maxAttribute); problem != "" {
+			return workflow.Errorf(workflow.InvalidRequest, "the value of attribute %q %s", name, problem)
+		}
+		if len(versions) > 0 && !slices.ContainsFunc(versions, declares) {
+			return workflow.Errorf(workflow.InvalidRequest, "workflow %q declares no attribute %q", f.Workflow, name)
+		}
+	}
+	return nil
+}
+
+// maxAttribute is the longest value of an attribute that can be asked for, in bytes.
+const maxAttribute = 255
