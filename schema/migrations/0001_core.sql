@@ -185,6 +185,8 @@ CREATE INDEX command_planned ON pawl.command (run_at, tenant, scope, key) WHERE 
 CREATE INDEX command_planned_on ON pawl.command (tenant, instance, run_at) WHERE phase = 'scheduled' AND NOT starts_with(scope, 'pawl:');
 -- What waits for a person.
 CREATE INDEX command_stuck ON pawl.command (tenant, updated_at, scope, key) WHERE stuck IS NOT NULL;
+-- Likewise, of an instance: what is shown with it.
+CREATE INDEX command_stuck_on ON pawl.command (tenant, instance) WHERE stuck IS NOT NULL;
 -- What SQL callers hold, for operators: no claim looks here.
 CREATE INDEX command_held ON pawl.command (held_until) WHERE held_until IS NOT NULL;
 -- What was given back, and nobody has claimed since.
