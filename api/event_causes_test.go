@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -248,6 +249,22 @@ func TestAnEventTellsWhatItComesFrom(t *testing.T) {
 		if _, has := e["data"]; !has {
 			t.Errorf("%s has no data", kind)
 		}
+	}
+
+	// The history says the same.
+	caused := map[string]string{}
+	for _, e := range read[api.History](t, s.get("/v1/instances/"+id.String()+"/history")).Entries {
+		caused[fmt.Sprint(e.Position)] = fmt.Sprint(e.Transition, " ", e.Cause, " ", e.CausedBy)
+	}
+	for kind, e := range seen {
+		by, _ := e["causedby"].(string)
+		want := fmt.Sprint(e["transition"], " ", e["cause"], " ", by)
+		if e["instance"] == id.String() && caused[e["position"].(string)] != want {
+			t.Errorf("%s: the history says %q, the event %q", kind, caused[e["position"].(string)], want)
+		}
+	}
+	if v, err := s.engine.Verify(t.Context(), transitions.DefaultTenant, uuid.Nil); err != nil || len(v.Broken) > 0 {
+		t.Errorf("verify: %+v, %v", v, err)
 	}
 
 	// The same text, whoever reads it.

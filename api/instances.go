@@ -205,10 +205,11 @@ func (a *API) history(w http.ResponseWriter, r *http.Request, c Caller) error {
 }
 
 func entryOf(e *transitions.Entry) Entry {
+	cause, by := transitions.CauseOf(e.Cause, e.Scope, e.Key)
 	return Entry{
 		Version: e.Version, Position: e.Position, Transition: e.Transition, From: e.From, To: e.To,
 		Actor: e.Actor, Reason: e.Reason, Payload: raw(e.Payload), Data: raw(e.Data),
-		Scope: e.Scope, Key: e.Key, At: e.At.UTC(), Hash: hex.EncodeToString(e.Hash[:]),
+		Scope: e.Scope, Key: e.Key, Cause: cause, CausedBy: by, At: e.At.UTC(), Hash: hex.EncodeToString(e.Hash[:]),
 	}
 }
 

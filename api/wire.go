@@ -81,19 +81,21 @@ type InstancePage struct {
 
 // Entry is one transition of an instance, as its audit row says.
 type Entry struct {
-	Version    int64          `json:"version"`
-	Position   int64          `json:"position"`
-	Transition string         `json:"transition"`
-	From       workflow.State `json:"from,omitempty"` // "" for the creation
-	To         workflow.State `json:"to"`
-	Actor      string         `json:"actor"`
-	Reason     string         `json:"reason,omitempty"`
-	Payload    jsontext.Value `json:"payload"`
-	Data       jsontext.Value `json:"data"` // after the transition
-	Scope      string         `json:"scope"`
-	Key        string         `json:"key"`
-	At         time.Time      `json:"at"`
-	Hash       string         `json:"hash"` // hex SHA-256, chained to the entry before
+	Version    int64             `json:"version"`
+	Position   int64             `json:"position"`
+	Transition string            `json:"transition"`
+	From       workflow.State    `json:"from,omitempty"` // "" for the creation
+	To         workflow.State    `json:"to"`
+	Actor      string            `json:"actor"`
+	Reason     string            `json:"reason,omitempty"`
+	Payload    jsontext.Value    `json:"payload"`
+	Data       jsontext.Value    `json:"data"` // after the transition
+	Scope      string            `json:"scope"`
+	Key        string            `json:"key"`
+	Cause      transitions.Cause `json:"cause"`               // what it comes from
+	CausedBy   string            `json:"caused_by,omitempty"` // which one of these it was, where it has a name
+	At         time.Time         `json:"at"`
+	Hash       string            `json:"hash"` // hex SHA-256, chained to the entry before
 }
 
 // History is a piece of an instance's history, oldest first.

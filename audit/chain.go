@@ -33,7 +33,8 @@ func link(prev [32]byte, e *transitions.Entry, payload [32]byte) [32]byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(e.At.UnixMicro()))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(e.Emitted)))
 	b = append(b, e.Emitted...)
-	for _, s := range [...]string{e.Tenant, e.Workflow, e.Transition, string(e.From), string(e.To), e.Actor, e.Reason, e.Scope, e.Key} {
+	for _, s := range [...]string{e.Tenant, e.Workflow, e.Transition, string(e.From), string(e.To), e.Actor, e.Reason, e.Scope, e.Key,
+		string(e.Cause)} {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(s)))
 		b = append(b, s...)
 	}

@@ -20,8 +20,8 @@ func TestLinkGolden(t *testing.T) {
 	zero := audit.Link([32]byte{}, &e)
 	again := audit.Link(zero, &e)
 	const (
-		wantZero  = "f2b7768c63bb7353acdfc4fc6ece097a0389a4a1dd1ceae5350b223c0df47565"
-		wantAgain = "98178d273f6aa45880ebe0e7892571b82980d74035b18b662425f6ded43579d7"
+		wantZero  = "872ebbbca77085e2811b9fa7c4eedac6db5e34420424ea8fb5409766707ef350"
+		wantAgain = "ddb4afbfbd93aa25e5ceb21f98d0c48e2cf41902fe5379bd8e9775c93edc35c1"
 	)
 	if got := hex.EncodeToString(zero[:]); got != wantZero {
 		t.Errorf("got %s, want %s", got, wantZero)
@@ -46,7 +46,7 @@ func TestEveryFieldButThePositionEntersTheHash(t *testing.T) {
 		"reason": func(e *transitions.Entry) { e.Reason += "x" }, "payload": func(e *transitions.Entry) { e.Payload = nil },
 		"before": func(e *transitions.Entry) { e.Before[0]++ }, "after": func(e *transitions.Entry) { e.After[0]++ },
 		"emitted": func(e *transitions.Entry) { e.Emitted = nil }, "scope": func(e *transitions.Entry) { e.Scope += "x" },
-		"key": func(e *transitions.Entry) { e.Key += "x" }, "at": func(e *transitions.Entry) { e.At = e.At.Add(time.Microsecond) },
+		"key": func(e *transitions.Entry) { e.Key += "x" }, "cause": func(e *transitions.Entry) { e.Cause = "" }, "at": func(e *transitions.Entry) { e.At = e.At.Add(time.Microsecond) },
 		"a border": func(e *transitions.Entry) { e.Workflow, e.Transition = e.Workflow+e.Transition[:1], e.Transition[1:] },
 	} {
 		e := base

@@ -73,7 +73,7 @@ func (v *verifier) read(row pgx.Rows) error {
 		s                                      stored
 	)
 	err := row.Scan(&id, &version, &chain, &e.Version, &e.Position, &e.Workflow, &e.Transition, &from, &to, &e.Actor, &e.Reason,
-		&e.Payload, &e.Data, &payloadDigest, &dataDigest, &e.Scope, &e.Key, &e.At, &hash, &e.Rest, &e.Emitted,
+		&e.Payload, &e.Data, &payloadDigest, &dataDigest, &e.Scope, &e.Key, &e.Cause, &e.At, &hash, &e.Rest, &e.Emitted,
 		&s.Workflow, &s.Definition, &s.BusinessKey, &s.State, &s.Data, &s.Attributes, &s.Duties, &s.Links, &s.Open, &s.Paused, &s.CreatedAt, &s.UpdatedAt)
 	if err != nil {
 		return err

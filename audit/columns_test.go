@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -22,6 +23,7 @@ type tampering struct {
 
 const (
 	ofLife = "the row was changed, or the instance's definition, business key or parent was"
+	kept   = `the attributes of its event "order.move" in the outbox are not those of the event before it, and it has not changed them`
 	ofRest = "the instance's attributes, duties or effects (in links) are not what its rows say"
 )
 
@@ -96,19 +98,50 @@ func TestAChangeOfAnyColumnOfAnEventIsNamed(t *testing.T) {
 	}
 	one := func(set, want string) []tampering { return []tampering{{set, want, 3}} }
 	gone := "its events are missing from the outbox, and those of 0 other transitions of the week from 2025-12-29"
+	b.exec(t, "ALTER TABLE pawl.outbox DROP CONSTRAINT outbox_check") // which keeps that payload NULL
 	b.each(t, "outbox", "tenant = 'acme' AND position = 8", map[string][]tampering{
-		"tenant":     one("tenant = 'other'", gone),
-		"position":   one("position = 13", gone),
-		"type":       one("type = 'order.moved'", `the type of its event "order.moved" in the outbox is not its own`),
-		"ordinal":    one("ordinal = 1", `its event number 0 is missing from the outbox, which has number 1`),
-		"workflow":   one("workflow = 'orders'", own("workflow")),
-		"instance":   one("instance = 'ffffffff-0000-8000-8000-000000000001'", own("instance")),
-		"version":    one("version = 4", own("version")),
-		"transition": one("transition = 'moved'", own("transition")),
-		"state":      one("state = 's4'", own("state")),
-		"at":         one("at = at + interval '1 microsecond'", own("time")),
-		"payload":    one(`payload = '{"total":31}'`, own("payload")),
+		"tenant":       one("tenant = 'other'", gone),
+		"position":     one("position = 13", gone),
+		"type":         one("type = 'order.moved'", `the type of its event "order.moved" in the outbox is not its own`),
+		"ordinal":      one("ordinal = 1", `its event number 0 is missing from the outbox, which has number 1`),
+		"workflow":     one("workflow = 'orders'", own("workflow")),
+		"instance":     one("instance = 'ffffffff-0000-8000-8000-000000000001'", own("instance")),
+		"version":      one("version = 4", own("version")),
+		"transition":   one("transition = 'moved'", own("transition")),
+		"state":        one("state = 's4'", own("state")),
+		"at":           one("at = at + interval '1 microsecond'", own("time")),
+		"business_key": one("business_key = 'x'", own("business key")),
+		// What it had is known because the next transition, the newest, changed nothing.
+		"attributes": {{`attributes = '{"region":"south"}'`, kept, 4}, {"attributes = NULL", kept, 4}},
+		"payload":    one(`payload = '{"total":30}'`, own("payload")),
 	})
+}
+
+// The chain covers the attributes of the instance, so those of its newest event.
+// Those of an event before it are covered as long as nothing of attributes, duties
+// and effects was changed in between. Where something was, it is known only that the
+// events from one such change to the next have the same.
+func TestAttributesOfEventsAreKnownBackToTheLastChange(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	const south = `UPDATE pawl.outbox SET attributes = '{"region":"south"}' WHERE tenant = 'acme' AND position `
+	for sql, want := range map[string][]transitions.Break{
+		south + "= 11":                {broken(second, 4, `the attributes of its event "order.move" in the outbox are not its own`)},
+		south + "= 8":                 {broken(second, 4, kept)},
+		south + "= 2":                 {broken(second, 2, kept)},
+		south + "= 5":                 {broken(second, 2, kept)},
+		south + "= 5 AND ordinal = 1": {broken(second, 2, strings.Replace(kept, "order.move", "noted", 1))},
+		south + "IN (2, 5)":           nil, // the third has changed something
+		south + "IN (2, 5, 8)":        {broken(second, 4, kept)},
+		south + "IN (2, 5, 8, 11)":    {broken(second, 4, `the attributes of its event "order.move" in the outbox are not its own`)},
+		strings.ReplaceAll(south, "'{\"region\":\"south\"}'", `'{"region": "north" }'`) + "> 0": nil,
+	} {
+		for _, id := range []uuid.UUID{second, uuid.Nil} {
+			if got := b.verifyAfter(t, id, sql); !slices.Equal(got.Broken, want) {
+				t.Errorf("%s: got %+v, want %+v", sql, got.Broken, want)
+			}
+		}
+	}
 }
 
 func TestAnEmittedEventThatIsChangedIsNoticed(t *testing.T) {
@@ -122,7 +155,7 @@ func TestAnEmittedEventThatIsChangedIsNoticed(t *testing.T) {
 		{"UPDATE pawl.outbox SET ordinal = 2 WHERE position = 5 AND ordinal = 1", "its event number 1 is missing from the outbox, which has number 2"},
 		{"DELETE FROM pawl.outbox WHERE position = 5 AND ordinal = 1", emitted},
 		{"DELETE FROM pawl.outbox WHERE position = 5 AND ordinal = 0", "its event number 0 is missing from the outbox, which has number 1"},
-		{`INSERT INTO pawl.outbox SELECT tenant, position, 'more', 2, workflow, instance, version, transition, state, at, '{}' FROM pawl.outbox
+		{`INSERT INTO pawl.outbox SELECT tenant, position, 'more', 2, workflow, instance, version, transition, state, at, business_key, attributes, '{}' FROM pawl.outbox
 			WHERE position = 5 AND ordinal = 0`, emitted},
 		{"DELETE FROM pawl.outbox WHERE position = 5", "its events are missing from the outbox, and those of 0 other transitions of the week from 2025-12-29"},
 	} {
@@ -132,7 +165,7 @@ func TestAnEmittedEventThatIsChangedIsNoticed(t *testing.T) {
 			}
 		}
 	}
-	added := `INSERT INTO pawl.outbox SELECT tenant, 13, type, 0, workflow, instance, 5, transition, state, at, payload FROM pawl.outbox WHERE position = 11`
+	added := `INSERT INTO pawl.outbox SELECT tenant, 13, type, 0, workflow, instance, 5, transition, state, at, business_key, attributes, payload FROM pawl.outbox WHERE position = 11`
 	want := broken(second, 5, `the outbox has an event "order.move" at position 13, where no transition is`)
 	if got := b.verifyAfter(t, uuid.Nil, added); !slices.Equal(got.Broken, []transitions.Break{want}) {
 		t.Errorf("an event of no transition: got %+v", got.Broken)

@@ -15,29 +15,41 @@ import (
 )
 
 // eventColumns pair the events of the outbox with the audit rows of their
-// positions. wrong is what an event has otherwise than its row, which has no copy
-// of what an action emitted. A row without any event is there with its week, if
-// there may be a partition of that.
+// positions, instance by instance. The last but two is what an event has otherwise
+// than its row or its instance; the row has no copy of what an action emitted. The
+// attributes of the instance come with the events of its newest row. A row without
+// any event is there with its week, if there may be a partition of that.
 const (
 	eventColumns = `
 SELECT coalesce(a.instance, o.instance), coalesce(a.version, o.version), coalesce(a.position, o.position), a.position IS NULL,
 	CASE WHEN o.position IS NULL THEN date_trunc('week', a.at, 'UTC') END, coalesce(o.ordinal, 0), coalesce(o.type, ''),
-	CASE WHEN o.ordinal > 0 THEN o.payload::text END, a.payload IS NULL, a.events_digest,
+	CASE WHEN o.ordinal > 0 THEN o.payload::text END, a.payload IS NULL, a.events_digest, a.rest_digest IS NOT NULL,
 	CASE WHEN o.instance <> a.instance THEN 'instance' WHEN o.version <> a.version THEN 'version' WHEN o.workflow <> a.workflow THEN 'workflow'
 		WHEN o.transition <> a.transition THEN 'transition' WHEN o.state <> a.to_state THEN 'state' WHEN o.at <> a.at THEN 'time'
 		WHEN o.ordinal = 0 AND o.type <> a.workflow || '.' || a.transition THEN 'type'
-		WHEN o.ordinal = 0 AND o.payload::text <> a.data::text THEN 'payload'
-		WHEN o.ordinal = 0 AND sha256(convert_to(o.payload::text, 'UTF8')) <> a.data_digest THEN 'payload' ELSE '' END`
+		WHEN o.ordinal = 0 AND o.payload IS NOT NULL THEN 'payload' -- readers take the row's data
+		WHEN o.business_key IS DISTINCT FROM a.business_key THEN 'business key' ELSE '' END,
+	coalesce(nullif(o.attributes, '{}')::text, ''), CASE WHEN a.newest THEN coalesce(nullif(a.attributes, '{}')::text, '') END`
+
+	// A full join is a hash or a merge join, whatever the planner believes. Of a
+	// tenant that it knows nothing of it believes that it has one row, and would
+	// then read all instances for each row of the audit. eventsWhere drops
+	// instances that have none.
+	auditColumns = `(SELECT x.*, i.business_key, i.attributes, i.version = x.version AS newest FROM `
+	ofTenant     = auditColumns + `(SELECT * FROM pawl.audit WHERE tenant = $1) x
+	FULL JOIN (SELECT * FROM pawl.instance WHERE tenant = $1) i ON i.id = x.instance) a`
+	ofInstance = auditColumns + `(SELECT * FROM pawl.audit WHERE tenant = $1 AND instance = $2) x
+	FULL JOIN (SELECT * FROM pawl.instance WHERE tenant = $1 AND id = $2) i ON i.id = x.instance) a`
 
 	eventsWhere = `
 WHERE o.position IS NOT NULL OR to_regclass('pawl.outbox' || to_char(a.at AT TIME ZONE 'UTC', '_IYYY"w"IW')) IS NOT NULL
-ORDER BY 3, 6`
+ORDER BY 1, 3, 6`
 
 	eventsSQL = eventColumns + `
-FROM (SELECT * FROM pawl.audit WHERE tenant = $1) a FULL JOIN (SELECT * FROM pawl.outbox WHERE tenant = $1) o ON o.position = a.position` + eventsWhere
+FROM ` + ofTenant + ` FULL JOIN (SELECT * FROM pawl.outbox WHERE tenant = $1) o ON o.position = a.position` + eventsWhere
 
 	eventsOfOneSQL = eventColumns + `
-FROM (SELECT * FROM pawl.audit WHERE tenant = $1 AND instance = $2) a LEFT JOIN pawl.outbox o ON o.tenant = $1 AND o.position = a.position` + eventsWhere
+FROM ` + ofInstance + ` LEFT JOIN pawl.outbox o ON o.tenant = $1 AND o.position = a.position` + eventsWhere
 
 	weeksSQL = `
 SELECT w FROM unnest($1::timestamptz[]) AS w
@@ -57,17 +69,21 @@ type eventRow struct {
 	payload           []byte // of what an action emitted
 	redacted          bool   // the audit row was
 	digest            []byte
+	changes           bool // the transition changed attributes, duties or effects
 	wrong             string
+	attributes        string  // as JSON; "" for none
+	has               *string // those that the instance has now, where this is its newest version
 }
 
-// events walks the rows of eventColumns, by position.
+// events walks the rows of eventColumns.
 type events struct {
 	out   *transitions.Verification
 	known map[uuid.UUID]bool // instances of which a break is reported
 	gone  map[time.Time]*gone
 
 	newest eventRow
-	ok     bool // so far, of that position
+	before eventRow // the last event of the position before, of any instance
+	ok     bool     // so far, of that position
 	of     []transitions.Event
 }
 
@@ -95,7 +111,7 @@ func (t *Table) verifyEvents(ctx context.Context, out *transitions.Verification,
 	}
 	var r eventRow
 	_, err = pgx.ForEachRow(found, []any{&r.instance, &r.version, &r.position, &r.alone, &r.gone, &r.ordinal, &r.kind, &r.payload,
-		&r.redacted, &r.digest, &r.wrong}, func() error {
+		&r.redacted, &r.digest, &r.changes, &r.wrong, &r.attributes, &r.has}, func() error {
 		v.check(r)
 		r = eventRow{}
 		return nil
@@ -112,14 +128,14 @@ func (v *events) check(r eventRow) {
 		v.miss(r)
 		return
 	}
-	if r.position != v.newest.position {
+	if r.position != v.newest.position || r.instance != v.newest.instance {
 		v.finish()
-		v.ok, v.of = true, nil
+		v.ok, v.of, v.before = true, nil, v.newest
 	}
-	v.newest = r
 	if v.ok {
 		v.checkOne(r)
 	}
+	v.newest = r
 	v.of = append(v.of, transitions.Event{Type: r.kind, Payload: r.payload})
 }
 
@@ -131,9 +147,29 @@ func (v *events) checkOne(r eventRow) {
 		v.report(r, fmt.Sprintf("the %s of its event %q in the outbox is not its own", r.wrong, r.kind))
 	case r.ordinal != next:
 		v.report(r, fmt.Sprintf("its event number %d is missing from the outbox, which has number %d", next, r.ordinal))
+	case r.has != nil && *r.has != r.attributes:
+		v.report(r, fmt.Sprintf("the attributes of its event %q in the outbox are not its own", r.kind))
+	case !v.keeps(r):
+		v.report(r, fmt.Sprintf("the attributes of its event %q in the outbox are not those of the event before it, and it has not changed them", r.kind))
 	case r.ordinal > 0 && r.payload == nil && r.redacted:
 		v.ok = false // erased with its row; nothing tells what it was
 	}
+}
+
+// keeps reports whether an event has the attributes of the one before it, as far as
+// it must: that one is of the same transition, or of the one before, and the
+// transition has not changed any. Before its first one an instance has none.
+func (v *events) keeps(r eventRow) bool {
+	switch {
+	case r.ordinal > 0:
+		return r.attributes == v.newest.attributes
+	case r.changes:
+		return true
+	case r.version == 1:
+		return r.attributes == ""
+	}
+	follows := v.before.instance == r.instance && v.before.version == r.version-1
+	return !follows || r.attributes == v.before.attributes
 }
 
 // finish ends a position.

@@ -91,6 +91,7 @@ func entry(id uuid.UUID, version, position int64) transitions.Entry {
 		e.Before = before.Digest()
 	}
 	if version == 2 {
+		e.Cause = transitions.CausedByOperator
 		e.Emitted = transitions.EmittedDigest([]transitions.Event{{}, {Type: "noted", Payload: []byte(`{"v": 2}`)}})
 	}
 	if version == 1 || version == 3 {
@@ -140,8 +141,9 @@ func (b *book) write(t testing.TB) {
 			tenant, id, links, prev[:], at(1), at(4))
 	}
 	b.exec(t, "SELECT pawl.make_partition('outbox', $1)", at(1))
-	b.exec(t, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, payload)
-		SELECT tenant, position, e.type, e.ordinal, workflow, instance, version, transition, to_state, at, CASE e.ordinal WHEN 0 THEN data ELSE '{"v": 2}' END
+	b.exec(t, `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, attributes, payload)
+		SELECT tenant, position, e.type, e.ordinal, workflow, instance, version, transition, to_state, at, '{"region":"north"}',
+			CASE e.ordinal WHEN 1 THEN '{"v": 2}'::json END
 		FROM pawl.audit, (VALUES ('order.move', 0), ('noted', 1)) AS e(type, ordinal) WHERE e.ordinal = 0 OR version = 2`)
 	b.exec(t, `INSERT INTO pawl.log (tenant, head) VALUES ($1, 12)`, tenant)
 }

@@ -69,6 +69,7 @@ func TestAChangeOfAnyColumnIsFoundAtItsRow(t *testing.T) {
 		"data_digest":    {"data = NULL, data_digest = sha256('x')", nil, nil},
 		"scope":          {"scope = scope || 'x'", nil, nil},
 		"key":            {"key = 'x' || key", nil, nil},
+		"cause":          {"cause = CASE WHEN cause IS NULL THEN 'operator' END", nil, nil},
 		"at":             {"at = at + interval '1 microsecond'", nil, nil},
 		"hash":           {"hash = sha256(hash)", nil, nil},
 		"rest_digest":    {"rest_digest = sha256('x')", nil, nil},
@@ -136,7 +137,7 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 	added.Hash = audit.Link(last.Hash, &added)
 	addRow := func(hash string) string {
 		return fmt.Sprintf(`INSERT INTO pawl.audit SELECT tenant, instance, 5, 13, workflow, transition, 's4', 's5', actor, reason,
-			'{"n":5, "x": "\u00e9"}', '{"total":50}', scope, 'k-5', '2026-01-02 03:04:05.567891Z', NULL, NULL, %s, NULL, NULL FROM pawl.audit`, hash) + where(second, 4)
+			'{"n":5, "x": "\u00e9"}', '{"total":50}', scope, 'k-5', NULL, '2026-01-02 03:04:05.567891Z', NULL, NULL, %s, NULL, NULL FROM pawl.audit`, hash) + where(second, 4)
 	}
 	swap := func(column string) string {
 		return fmt.Sprintf(`UPDATE pawl.audit a SET %[1]s = b.%[1]s FROM pawl.audit b WHERE a.tenant = 'acme' AND b.tenant = 'acme'

@@ -15,12 +15,12 @@ var Columns = []rows.Column{
 	rows.Of("step", rows.Int8), rows.Of("type", rows.Text), rows.Of("ordinal", rows.Int4), rows.Of("workflow", rows.Text),
 	rows.Of("instance", rows.UUID), rows.Of("version", rows.Int8), rows.Of("transition", rows.Text),
 	rows.Of("state", rows.Text), rows.Of("at", rows.Timestamptz), rows.Of("business_key", rows.Text), rows.Of("attributes", rows.JSONB),
-	rows.Of("cause", rows.Text), rows.Of("payload", rows.JSON),
+	rows.Of("payload", rows.JSON),
 }
 
 // Add adds an event of the step-th transition to a set with these columns. What the
 // transition's audit row has is not stored again: of its own event that is the
-// payload, of all events who, why and by which key. Its error is that of attributes
+// payload, of all events who, why, by which key and from what cause. Its error is that of attributes
 // that are no JSON.
 func Add(s *rows.Set, step int, e *transitions.Event) error {
 	attributes, err := attributesOf(e)
@@ -38,7 +38,6 @@ func Add(s *rows.Set, step int, e *transitions.Event) error {
 	s.Time(e.At)
 	s.TextOrNull(e.BusinessKey)
 	s.JSONB(attributes)
-	s.TextOrNull(storedCause(e))
 	if e.Ordinal == 0 {
 		s.Null()
 	} else {
@@ -57,14 +56,6 @@ func attributesOf(e *transitions.Event) ([]byte, error) {
 		return nil, &workflow.Error{Code: workflow.Internal, Message: "the workflow's attributes cannot be encoded", Cause: err}
 	}
 	return text, nil
-}
-
-// storedCause is the event's cause where its scope does not tell it, or "".
-func storedCause(e *transitions.Event) string {
-	if told, _ := transitions.CauseOf("", e.Scope, e.Key); told == e.Cause {
-		return ""
-	}
-	return string(e.Cause)
 }
 
 // Insert writes the insert of a set's events. Parameters: the tenant, then the

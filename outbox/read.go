@@ -44,7 +44,7 @@ ORDER BY o.position, o.ordinal`
 // Details are the columns that Scan reads, of an event o and its audit row a.
 // Where there are no such rows they are empty.
 const Details = `coalesce(o.workflow, ''), coalesce(o.version, 0), coalesce(o.transition, ''), coalesce(o.state, ''),
-	coalesce(o.business_key, ''), o.attributes, coalesce(o.cause, ''), coalesce(a.from_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
+	coalesce(o.business_key, ''), o.attributes, coalesce(a.cause, ''), coalesce(a.from_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
 	coalesce(a.scope, ''), coalesce(a.key, ''), CASE o.ordinal WHEN 0 THEN a.data ELSE o.payload END::text`
 
 // Audited joins the audit row a of an event o of the tenant $1, which can only be

@@ -18,7 +18,7 @@ const (
 )
 
 // CauseOf is what a command with this scope and key comes from, and the name of
-// that. stored is what the log says of itself: it does where the scope does not
+// that. stored is the cause in its audit row: there is one where the scope does not
 // tell, which is so of what operators do.
 func CauseOf(stored Cause, scope, key string) (cause Cause, by string) {
 	if stored != "" {

@@ -62,10 +62,11 @@ func (c *change) decide() Decision {
 	d.Entry = Entry{
 		Tenant: c.p.Tenant, Instance: after.ID, Version: after.Version, Workflow: after.Workflow,
 		Transition: c.name, From: c.inst.State, To: after.State, Actor: c.p.Actor, Reason: c.out.Reason,
-		Payload: c.payload, Data: after.Data, Scope: c.p.Scope, Key: c.p.Key, At: c.now,
+		Payload: c.payload, Data: after.Data, Scope: c.p.Scope, Key: c.p.Key, Cause: c.p.storedCause(),
+		At: c.now,
 	}
 	var e *workflow.Error
-	if d.Events, e = eventsOf(&d.Entry, &after, c.p.storedCause(), c.out.Events); e != nil {
+	if d.Events, e = eventsOf(&d.Entry, &after, c.out.Events); e != nil {
 		return failed(e)
 	}
 	if err := c.setTimers(&d); err != nil {

@@ -40,14 +40,14 @@ type Event struct {
 	Payload     []byte // JSON; nil: it was erased
 }
 
-// eventsOf are the events of a transition. stored is as in [CauseOf].
-func eventsOf(e *Entry, after *Instance, stored Cause, emitted []workflow.Emitted) ([]Event, *workflow.Error) {
+// eventsOf are the events of a transition.
+func eventsOf(e *Entry, after *Instance, emitted []workflow.Emitted) ([]Event, *workflow.Error) {
 	event := Event{
 		Tenant: e.Tenant, Type: e.Workflow + "." + e.Transition, Workflow: e.Workflow, Instance: e.Instance,
 		BusinessKey: after.BusinessKey, Attributes: after.Attributes, Version: e.Version, Transition: e.Transition, From: e.From,
 		State: e.To, Actor: e.Actor, Reason: e.Reason, Scope: e.Scope, Key: e.Key, At: e.At, Payload: e.Data,
 	}
-	event.Cause, event.CausedBy = CauseOf(stored, e.Scope, e.Key)
+	event.Cause, event.CausedBy = CauseOf(e.Cause, e.Scope, e.Key)
 	if len(emitted) == 0 {
 		return []Event{event}, nil
 	}

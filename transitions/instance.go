@@ -57,6 +57,7 @@ type Entry struct {
 	Payload    []byte // canonical JSON
 	Data       []byte // the data after it
 	Scope, Key string
+	Cause      Cause // what it comes from, where the scope does not tell; see CauseOf
 	At         time.Time
 	Hash       [32]byte // chained to the instance's previous entry
 

@@ -217,6 +217,7 @@ CREATE TABLE pawl.audit (
 	data           json,
 	scope          text COLLATE "C" NOT NULL,
 	key            text COLLATE "C" NOT NULL,
+	cause          text COLLATE "C" CHECK (cause = 'operator'),
 	at             timestamptz NOT NULL,
 	payload_digest bytea CHECK (octet_length(payload_digest) = 32),
 	data_digest    bytea CHECK (octet_length(data_digest) = 32),
@@ -244,6 +245,7 @@ COMMENT ON COLUMN pawl.audit.payload IS 'The canonical payload; NULL when it was
 COMMENT ON COLUMN pawl.audit.data IS 'The data after the transition; NULL when it was redacted.';
 COMMENT ON COLUMN pawl.audit.scope IS 'The scope of the command that did it.';
 COMMENT ON COLUMN pawl.audit.key IS 'The key of the command that did it.';
+COMMENT ON COLUMN pawl.audit.cause IS 'What it comes from, where the scope does not tell: operator; else NULL.';
 COMMENT ON COLUMN pawl.audit.at IS 'The time of the decision.';
 COMMENT ON COLUMN pawl.audit.payload_digest IS 'SHA-256 of a redacted payload, so that the chain still verifies.';
 COMMENT ON COLUMN pawl.audit.data_digest IS 'SHA-256 of redacted data.';
@@ -271,7 +273,6 @@ CREATE TABLE pawl.outbox (
 	at           timestamptz NOT NULL,
 	business_key text COLLATE "C",
 	attributes   jsonb,
-	cause        text COLLATE "C" CHECK (cause = 'operator'),
 	payload      json,
 	-- What a reader cannot read would keep everybody from the log.
 	CHECK (jsonb_typeof(attributes) = 'object' AND NOT attributes @? 'strict $.* ? (@.type() != "string")'),
@@ -290,7 +291,6 @@ COMMENT ON COLUMN pawl.outbox.state IS 'The state after it.';
 COMMENT ON COLUMN pawl.outbox.at IS 'The time of the decision.';
 COMMENT ON COLUMN pawl.outbox.business_key IS 'The business key of the instance; NULL where it has none.';
 COMMENT ON COLUMN pawl.outbox.attributes IS 'The declared attributes after it, for readers who want only some events; NULL where there are none.';
-COMMENT ON COLUMN pawl.outbox.cause IS 'What the transition comes from, where the scope in its audit row does not tell.';
 COMMENT ON COLUMN pawl.outbox.payload IS 'What the action emitted; NULL when it was erased. The payload of the transition''s own event, with the ordinal 0, is the data in the audit row.';
 
 CREATE TABLE pawl.definition (

@@ -414,7 +414,7 @@ BEGIN
 		FROM json_array_elements(transition.events) WITH ORDINALITY AS m(value, ord);
 	i.chain := pawl.link(i.chain, CASE transition.version WHEN 0 THEN i.chain ELSE pawl.standing(was) END, pawl.standing(i), transition.payload, i.id,
 		transition.version + 1, moment, emitted, transition.tenant, c.workflow, c.transition, was.state, i.state, c.actor, transition.reason,
-		transition.scope, transition.key);
+		transition.scope, transition.key, ''); -- no operator's
 	IF transition.version = 0 THEN
 		INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data, attributes, open, chain, created_at, updated_at)
 		VALUES (transition.tenant, i.id, c.workflow, i.definition, i.business_key, i.state, 1, i.data, i.attributes, i.open, i.chain, moment, moment);
