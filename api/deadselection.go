@@ -6,24 +6,26 @@ import (
 )
 
 // DeadSelection is which dead letters an operator redrives or skips: those of a
-// workflow, a type, an instance, a position, or expressly all. What is given must
+// workflow, a type, an instance (by its id or its business key), a position, or expressly all. What is given must
 // not be empty.
 type DeadSelection struct {
-	All        bool                   `json:"all,omitempty"`         // of the status
-	AllTenants bool                   `json:"all_tenants,omitempty"` // instead of the caller's alone
-	Status     transitions.DeadStatus `json:"status,omitempty"`      // "" is waiting
-	Workflow   *string                `json:"workflow,omitempty"`
-	Type       *string                `json:"type,omitempty"`
-	Instance   *string                `json:"instance,omitempty"`
-	Position   *int64                 `json:"position,omitempty"` // of the caller's tenant
-	Reason     string                 `json:"reason,omitempty"`
+	All         bool                   `json:"all,omitempty"`         // of the status
+	AllTenants  bool                   `json:"all_tenants,omitempty"` // instead of the caller's alone
+	Status      transitions.DeadStatus `json:"status,omitempty"`      // "" is waiting
+	Workflow    *string                `json:"workflow,omitempty"`
+	Type        *string                `json:"type,omitempty"`
+	Instance    *string                `json:"instance,omitempty"`
+	BusinessKey *string                `json:"business_key,omitempty"` // of the caller's tenant, with workflow
+	Position    *int64                 `json:"position,omitempty"`     // of the caller's tenant
+	Reason      string                 `json:"reason,omitempty"`
 }
 
 // filter is what is selected. A field that is empty or left out by mistake must not
 // select everything.
 func (s *DeadSelection) filter(c Caller) (f transitions.DeadFilter, err error) {
-	if !s.All && s.Workflow == nil && s.Type == nil && s.Instance == nil && s.Position == nil {
-		return f, workflow.Errorf(workflow.InvalidRequest, `say which: with "workflow", "type", "instance" or "position", or "all": true`)
+	if !s.All && s.Workflow == nil && s.Type == nil && s.Instance == nil && s.BusinessKey == nil && s.Position == nil {
+		return f, workflow.Errorf(workflow.InvalidRequest,
+			`say which: with "workflow", "type", "instance", "business_key" or "position", or "all": true`)
 	}
 	f = transitions.DeadFilter{Status: s.Status, Tenant: c.Tenant}
 	if s.AllTenants {
@@ -32,12 +34,13 @@ func (s *DeadSelection) filter(c Caller) (f transitions.DeadFilter, err error) {
 		}
 		f.Tenant = ""
 	}
-	for name, field := range map[string]struct{ from, to *string }{"workflow": {s.Workflow, &f.Workflow}, "type": {s.Type, &f.Type}} {
+	for name, field := range map[string]struct{ from, to *string }{"workflow": {s.Workflow, &f.Workflow}, "type": {s.Type, &f.Type},
+		"business_key": {s.BusinessKey, &f.BusinessKey}} {
 		if field.from == nil {
 			continue
 		}
 		if *field.to = *field.from; *field.to == "" {
-			return f, workflow.Errorf(workflow.InvalidRequest, "the %s is empty", name)
+			return f, workflow.Errorf(workflow.InvalidRequest, "the %s is empty", spoken(name))
 		}
 	}
 	if s.Instance != nil {

@@ -44,9 +44,11 @@ type Engine interface {
 	// History returns up to limit audit entries of an instance with a version
 	// greater than after. Error: InstanceNotFound.
 	History(ctx context.Context, tenant string, id uuid.UUID, after int64, limit int) ([]transitions.Entry, error)
-	// Explain says what the actor can do with the instance now, and why not.
-	// Error: InstanceNotFound.
-	Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) ([]transitions.Option, error)
+	// Explain says what the actor can do with the instance now, and why not, and what
+	// of it waits for an operator. Error: InstanceNotFound.
+	Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) (transitions.Explanation, error)
+	// Case returns the whole of one instance, for an operator. Error: InstanceNotFound.
+	Case(ctx context.Context, tenant string, id uuid.UUID) (transitions.Case, error)
 	// Command returns what is stored under a key, its body as it was answered.
 	// Errors: CommandNotFound, KeyExpired.
 	Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error)

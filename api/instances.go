@@ -223,9 +223,9 @@ func (a *API) options(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if _, err := queryOf(r); err != nil {
 		return err
 	}
-	options, err := a.engine.Explain(r.Context(), c.Tenant, id, c.Actor, c.Roles)
+	found, err := a.engine.Explain(r.Context(), c.Tenant, id, c.Actor, c.Roles)
 	if err != nil {
 		return err
 	}
-	return sendJSON(w, http.StatusOK, Options{Instance: id, Transitions: options})
+	return sendJSON(w, http.StatusOK, Options{Instance: id, Explanation: found})
 }

@@ -55,7 +55,7 @@ func (a *API) operateCommand(w http.ResponseWriter, r *http.Request, c Caller) e
 }
 
 // operateInstance pauses or resumes an instance:
-// POST /v1/ops/instances/{id}/{action}.
+// POST /v1/ops/instances/{id}/{action}, or by the business key.
 func (a *API) operateInstance(w http.ResponseWriter, r *http.Request, c Caller) error {
 	action := transitions.Action(r.PathValue("action"))
 	if action != transitions.Pause && action != transitions.Resume {
@@ -65,7 +65,7 @@ func (a *API) operateInstance(w http.ResponseWriter, r *http.Request, c Caller) 
 	if err != nil {
 		return err
 	}
-	if cmd.Instance, err = pathID(r); err != nil {
+	if cmd.Instance, err = a.addressed(r, c); err != nil {
 		return err
 	}
 	in, err := readJSON[Reason](w, r, maxOperation)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // verify checks the audit chain of ?instance=, or of all of the tenant's:
@@ -15,19 +13,15 @@ func (a *API) verify(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
-	id := uuid.Nil
-	if s, given := q["instance"]; given {
-		if id, err = parseID(s); err != nil {
-			return err
-		}
+	id, err := q.instance()
+	if err != nil {
+		return err
 	}
 	v, err := a.engine.Verify(r.Context(), c.Tenant, id)
 	if err != nil {
 		return err
 	}
-	return sendJSON(w, http.StatusOK, Verification{
-		Intact: len(v.Broken) == 0, Instances: v.Instances, Entries: v.Entries, Broken: v.Broken,
-	})
+	return sendJSON(w, http.StatusOK, verificationOf(&v))
 }
 
 // healthy says that the process serves: GET /healthz.

@@ -84,6 +84,9 @@ func queryOf(r *http.Request, known ...string) (query, error) {
 		}
 		limit := maxText
 		if name == "cursor" {
+			if vs[0] == "" { // of the first page, as "next" is after the last
+				continue
+			}
 			limit = maxCursor
 		}
 		for _, v := range vs {
@@ -122,6 +125,15 @@ func (q query) integer(name string, otherwise, low, high int64) (int64, error) {
 		return 0, workflow.Errorf(workflow.InvalidRequest, "query parameter %q is not an integer from %d to %d", name, low, high)
 	}
 	return n, nil
+}
+
+// instance returns the id of an instance, zero when it is not given.
+func (q query) instance() (uuid.UUID, error) {
+	s, given := q["instance"]
+	if !given {
+		return uuid.Nil, nil
+	}
+	return parseID(s)
 }
 
 // attributePrefix begins the query parameters that filter by an attribute.

@@ -45,10 +45,15 @@ func (a *API) routes() *http.ServeMux {
 		"GET /v1/ops/stuck":                    operators(a.stuck),
 		"GET /v1/ops/keys":                     operators(a.keys),
 		"POST /v1/ops/commands/{action}":       operators(a.operateCommand),
+		"GET /v1/ops/instances/{id}":           operators(a.whole),
 		"POST /v1/ops/instances/{id}/{action}": operators(a.operateInstance),
-		"GET /v1/ops/paused":                   operators(a.paused),
-		"PUT /v1/ops/paused/{workflow}":        operators(a.pauseWorkflow),
-		"DELETE /v1/ops/paused/{workflow}":     operators(a.resumeWorkflow),
+
+		"GET /v1/ops/workflows/{workflow}/keys/{business_key}":           operators(a.whole),
+		"POST /v1/ops/workflows/{workflow}/keys/{business_key}/{action}": operators(a.operateInstance),
+
+		"GET /v1/ops/paused":               operators(a.paused),
+		"PUT /v1/ops/paused/{workflow}":    operators(a.pauseWorkflow),
+		"DELETE /v1/ops/paused/{workflow}": operators(a.resumeWorkflow),
 
 		"GET /v1/ops/inbox":           operators(a.deadMessages),
 		"GET /v1/ops/inbox/body":      operators(a.deadMessageBody),

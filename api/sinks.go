@@ -81,18 +81,17 @@ func (a *API) sink(w http.ResponseWriter, r *http.Request, c Caller) error {
 
 // deadLetters lists what a sink has not got: GET /v1/ops/sinks/{sink}/dead.
 func (a *API) deadLetters(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "all_tenants", "status", "workflow", "type", "instance", "limit", "cursor")
+	q, err := queryOf(r, "all_tenants", "status", "workflow", "type", "instance", "business_key", "limit", "cursor")
 	if err != nil {
 		return err
 	}
-	f := transitions.DeadFilter{Status: transitions.DeadStatus(q["status"]), Workflow: q["workflow"], Type: q["type"]}
+	f := transitions.DeadFilter{Status: transitions.DeadStatus(q["status"]), Workflow: q["workflow"], Type: q["type"],
+		BusinessKey: q["business_key"]}
 	if f.Tenant, err = q.whose(c); err != nil {
 		return err
 	}
-	if s, given := q["instance"]; given {
-		if f.Instance, err = parseID(s); err != nil {
-			return err
-		}
+	if f.Instance, err = q.instance(); err != nil {
+		return err
 	}
 	var p transitions.DeadPage
 	if p.Limit, err = q.limit(); err != nil {

@@ -8,11 +8,14 @@ import (
 
 // stuck lists the commands that wait for a person: GET /v1/ops/stuck.
 func (a *API) stuck(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "workflow", "limit", "cursor")
+	q, err := queryOf(r, "workflow", "business_key", "instance", "limit", "cursor")
 	if err != nil {
 		return err
 	}
-	f := transitions.StuckFilter{Tenant: c.Tenant, Workflow: q["workflow"]}
+	f := transitions.StuckFilter{Tenant: c.Tenant, Workflow: q["workflow"], BusinessKey: q["business_key"]}
+	if f.Instance, err = q.instance(); err != nil {
+		return err
+	}
 	if f.Limit, err = q.limit(); err != nil {
 		return err
 	}
@@ -27,8 +30,9 @@ func (a *API) stuck(w http.ResponseWriter, r *http.Request, c Caller) error {
 	}
 	out := StuckPage{Commands: make([]CommandStatus, len(list))}
 	for i := range list {
-		out.Commands[i] = statusOf(&list[i])
-		out.Commands[i].Effect = list[i].Effect(c.Tenant)
+		s, r := &out.Commands[i], &list[i]
+		*s = statusOf(r)
+		s.BusinessKey, s.Undo, s.Effect = r.BusinessKey, r.Phase == transitions.Undoing, r.Effect(c.Tenant)
 	}
 	if n := len(list); more && n > 0 {
 		out.Next = encodeStuckCursor(&list[n-1])

@@ -10,23 +10,24 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// maxShown is how many timers, scheduled commands and effects an instance is shown
+// maxShown is how many timers, scheduled and stuck commands and effects an instance is shown
 // with at most, of each.
 const maxShown = transitions.MaxWaiting
 
 // InstanceView is an instance by itself: with its armed timers, with what is
-// scheduled on it, and with what a later failure would undo.
+// scheduled on it, with what a later failure would undo, and what waits for an operator.
 type InstanceView struct {
 	Instance
 	Timers    []transitions.Timer            `json:"timers,omitempty"`    // the next first
 	Scheduled []transitions.ScheduledCommand `json:"scheduled,omitempty"` // what callers asked for later, the next first
+	Stuck     []transitions.StuckCommand     `json:"stuck,omitempty"`     // what of it waits for an operator, an undo too
 	// Effects are the commands whose effects would be undone, in that order: the newest first.
 	Effects []Bond   `json:"effects,omitempty"`
 	More    []string `json:"more,omitempty"` // the lists of these that have only their first hundred
 }
 
 func viewOf(v *transitions.View) InstanceView {
-	out := InstanceView{Instance: instanceOf(&v.Instance), Timers: v.Timers, Scheduled: v.Scheduled}
+	out := InstanceView{Instance: instanceOf(&v.Instance), Timers: v.Timers, Scheduled: v.Scheduled, Stuck: v.Stuck}
 	for _, e := range slices.Backward(v.Links.Effects) {
 		if len(out.Effects) == maxShown {
 			break
@@ -36,7 +37,7 @@ func viewOf(v *transitions.View) InstanceView {
 	for _, list := range []struct {
 		name string
 		more bool
-	}{{"timers", v.MoreTimers}, {"scheduled", v.MoreScheduled}, {"effects", len(v.Links.Effects) > maxShown}} {
+	}{{"timers", v.MoreTimers}, {"scheduled", v.MoreScheduled}, {"stuck", v.MoreStuck}, {"effects", len(v.Links.Effects) > maxShown}} {
 		if list.more {
 			out.More = append(out.More, list.name)
 		}
@@ -53,7 +54,7 @@ func sendView(w http.ResponseWriter, r *http.Request, v *transitions.View) error
 		return err
 	}
 	tag := versionTag(v.Version)
-	if len(out.Timers) > 0 || len(out.Scheduled) > 0 {
+	if len(out.Timers)+len(out.Scheduled)+len(out.Stuck) > 0 {
 		tag = waitingTag(v.Version, body)
 	}
 	sendTagged(w, r, tag, body)

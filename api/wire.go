@@ -108,8 +108,8 @@ type History struct {
 
 // Options is what an actor can do with an instance now, and why not.
 type Options struct {
-	Instance    uuid.UUID            `json:"instance"`
-	Transitions []transitions.Option `json:"transitions"`
+	Instance uuid.UUID `json:"instance"`
+	transitions.Explanation
 }
 
 // CommandStatus is where a command stands.
@@ -133,7 +133,11 @@ type CommandStatus struct {
 	LockedUntil time.Time      `json:"locked_until,omitzero"`  // until then the attempt need not be heard of
 	CancelledBy string         `json:"cancelled_by,omitempty"` // who asked it to stop
 	Stuck       string         `json:"stuck,omitempty"`        // why it waits for an operator
-	Effect      string         `json:"effect,omitempty"`       // the key that its activity sends along; in the list of those that wait
+
+	// In the list of those that wait for an operator:
+	BusinessKey string `json:"business_key,omitempty"` // of the instance
+	Undo        bool   `json:"undo,omitzero"`          // it is the undo of the transition's effect
+	Effect      string `json:"effect,omitempty"`       // the key that its activity sends along
 
 	CreatedAt time.Time      `json:"created_at"`
 	UpdatedAt time.Time      `json:"updated_at"`
@@ -208,6 +212,10 @@ type Verification struct {
 	Instances int64               `json:"instances"` // chains checked
 	Entries   int64               `json:"entries"`   // rows checked
 	Broken    []transitions.Break `json:"broken"`
+}
+
+func verificationOf(v *transitions.Verification) Verification {
+	return Verification{Intact: len(v.Broken) == 0, Instances: v.Instances, Entries: v.Entries, Broken: v.Broken}
 }
 
 // raw makes stored JSON part of an answer. What is not there is null.

@@ -60,15 +60,28 @@ func connectDatabase(ctx context.Context, url, schemaName string) (_ *database, 
 	if d.admin, err = d.connectAs(ctx, adminName); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	var free bool
-	err = d.admin.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", schemaName).Scan(&free)
-	if err == nil && !free {
-		err = errors.New("another bench is running in it")
-	}
+	err = d.occupy(ctx)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("bench: prepare the database: %w", err), d.admin.Close(ctx))
 	}
 	return d, nil
+}
+
+// occupy keeps others out of the schema. The session of a bench that has just ended
+// may hold it for a moment longer.
+func (d *database) occupy(ctx context.Context) error {
+	if _, err := d.admin.Exec(ctx, "SET lock_timeout = '5s'"); err != nil {
+		return err
+	}
+	_, err := d.admin.Exec(ctx, "SELECT pg_advisory_lock(hashtextextended($1, 0))", d.schema)
+	if failed, ok := errors.AsType[*pgconn.PgError](err); ok && failed.Code == "55P03" {
+		return errors.New("another bench is running in it")
+	}
+	if err != nil {
+		return err
+	}
+	_, err = d.admin.Exec(ctx, "RESET lock_timeout")
+	return err
 }
 
 func (d *database) create(ctx context.Context) error {

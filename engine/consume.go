@@ -62,7 +62,7 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		fresh, putErr := e.inbox.Put(ctx, m, failure, e.now())
+		fresh, putErr := e.inbox.Put(ctx, m, m.About(e.takers[m.Consumer]), failure, e.now())
 		if putErr != nil {
 			return transitions.Receipt{}, transitions.FateLater, putErr
 		}

@@ -27,6 +27,14 @@ func (e *Engine) DeadMessages(ctx context.Context, f transitions.DeadMessageFilt
 	if problem := transitions.TextProblem(f.Consumer, transitions.MaxConsumer); problem != "" {
 		return nil, false, workflow.Errorf(workflow.InvalidRequest, "the consumer %s", problem)
 	}
+	if f.BusinessKey != "" && f.Workflow == "" {
+		return nil, false, errKeyAlone
+	}
+	for name, text := range map[string]string{"workflow": f.Workflow, "business key": f.BusinessKey} {
+		if problem := transitions.TextProblem(text, workflow.MaxBusinessKey); problem != "" {
+			return nil, false, workflow.Errorf(workflow.InvalidRequest, "the %s %s", name, problem)
+		}
+	}
 	return e.inbox.List(ctx, f)
 }
 
@@ -73,7 +81,7 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		if _, err := e.inbox.Put(ctx, m, failure, e.now()); err != nil {
+		if _, err := e.inbox.Put(ctx, m, m.About(e.takers[m.Consumer]), failure, e.now()); err != nil {
 			return transitions.Receipt{}, err
 		}
 	}

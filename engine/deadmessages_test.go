@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -341,4 +342,46 @@ func TestAMessageThatCannotBeTakenOffTheListComesAgain(t *testing.T) {
 	if r := consumed(t, e, m); !r.Replayed || r.Status != 201 {
 		t.Errorf("got %+v", r)
 	}
+}
+
+// A person looks for a message by the number that it is about, also where there is no
+// such instance, or the message begins one.
+func TestDeadMessagesAreFoundByTheBusinessKeyThatTheyName(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t), withBank)
+	for id, m := range map[string][2]string{
+		"refused": {"paid", `{"loan":"l-1","amount":9}`}, "early": {"paid", `{"loan":"l-2","amount":9}`}, "nobody's": {"unheard of", `{}`}} {
+		_, _ = e.Consume(t.Context(), fromBank(id, m[0], m[1]))
+	}
+	found := func(f transitions.DeadMessageFilter) (ids []string) {
+		t.Helper()
+		list, _, err := e.DeadMessages(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range list {
+			if d.BusinessKey != "" && d.Instance != loanID(d.BusinessKey) || (d.Workflow == "") != (d.ID == "nobody's") {
+				t.Errorf("%+v", d)
+			}
+			ids = append(ids, d.ID+" "+d.BusinessKey)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	for _, tt := range []struct {
+		f    transitions.DeadMessageFilter
+		want []string
+	}{
+		{transitions.DeadMessageFilter{}, []string{"early l-2", "nobody's ", "refused l-1"}},
+		{transitions.DeadMessageFilter{Workflow: "loan"}, []string{"early l-2", "refused l-1"}},
+		{transitions.DeadMessageFilter{Workflow: "loan", BusinessKey: "l-2"}, []string{"early l-2"}},
+		{transitions.DeadMessageFilter{Workflow: "loan", BusinessKey: "l-1", Consumer: "bank"}, []string{"refused l-1"}},
+		{transitions.DeadMessageFilter{Workflow: "loan", BusinessKey: "l-3"}, nil},
+	} {
+		if got := found(tt.f); !slices.Equal(got, tt.want) {
+			t.Errorf("%+v: %q", tt.f, got)
+		}
+	}
+	_, _, err := e.DeadMessages(t.Context(), transitions.DeadMessageFilter{BusinessKey: "l-1"})
+	wantCode(t, err, workflow.InvalidRequest)
 }

@@ -80,7 +80,7 @@ func TestManyCommandsOfOneTransactionAreNumberedAtOnce(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool)
-	exec(t, pool, `CREATE TABLE moves (n int GENERATED ALWAYS AS IDENTITY, tenant text, head bigint);
+	exec(t, pool, `CREATE TABLE public.moves (n int GENERATED ALWAYS AS IDENTITY, tenant text, head bigint);
 		CREATE FUNCTION moved() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.moves (tenant, head) VALUES (NEW.tenant, NEW.head); RETURN NULL; END $$`)
 	submit(t, e, applied("L-0", 1000))
 	exec(t, pool, `CREATE TRIGGER moved AFTER INSERT OR UPDATE ON pawl.log FOR EACH ROW EXECUTE FUNCTION moved()`)
@@ -138,7 +138,7 @@ func TestManyCommandsOfOneTransactionAreNumberedAtOnce(t *testing.T) {
 			t.Errorf("%s: %d transitions have events at another position", tenant, n)
 		}
 	}
-	if got := query[[]string](t, pool, "SELECT array_agg(tenant || ' ' || head ORDER BY n) FROM moves"); !slices.Equal(got, moves) {
+	if got := query[[]string](t, pool, "SELECT array_agg(tenant || ' ' || head ORDER BY n) FROM public.moves"); !slices.Equal(got, moves) {
 		t.Errorf("the heads moved: %v\nwant %v", got, moves)
 	}
 	if n := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE position < 0"); n != 0 {

@@ -22,7 +22,7 @@ func TestExplainSaysWhatAnActorCanDoNowAndWhyNot(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := map[string]workflow.Code{}
-		for _, o := range options {
+		for _, o := range options.Transitions {
 			out[o.Transition] = ""
 			if !o.Allowed {
 				out[o.Transition] = o.Reasons[len(o.Reasons)-1].Code

@@ -125,7 +125,7 @@ func TestTheUsersSQLLeavesNothingInItsSession(t *testing.T) {
 	pool := database(t)
 	makeRole(t, pool)
 	// Every command's row says with what settings it is committed.
-	exec(t, pool, `CREATE TABLE seen (key text, setting text);
+	exec(t, pool, `CREATE TABLE public.seen (key text, setting text);
 		CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			INSERT INTO public.seen VALUES (NEW.key, current_setting('synchronous_commit') || ' ' || current_user); RETURN NULL; END $$;
 		CREATE CONSTRAINT TRIGGER see AFTER INSERT ON pawl.command DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION see()`)
@@ -169,9 +169,9 @@ func TestTheUsersSQLLeavesNothingInItsSession(t *testing.T) {
 			if after := <-saw; before != after {
 				t.Errorf("the next one finds\n%s\nwhere the first found\n%s", after, before)
 			}
-			if n := query[int](t, pool, "SELECT count(*) FROM seen WHERE setting <> (SELECT setting FROM seen WHERE key = 'before')"); n != 0 {
-				t.Errorf("%d commands were committed with other settings: %v", n, query[[]string](t, pool, "SELECT array_agg(key || ' ' || setting) FROM seen"))
-				exec(t, pool, "DELETE FROM seen WHERE key <> 'before'")
+			if n := query[int](t, pool, "SELECT count(*) FROM public.seen WHERE setting <> (SELECT setting FROM public.seen WHERE key = 'before')"); n != 0 {
+				t.Errorf("%d commands were committed with other settings: %v", n, query[[]string](t, pool, "SELECT array_agg(key || ' ' || setting) FROM public.seen"))
+				exec(t, pool, "DELETE FROM public.seen WHERE key <> 'before'")
 			}
 			if n := e.Stats().Lost; n != 0 {
 				t.Errorf("%d connections were given up", n)

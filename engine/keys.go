@@ -133,7 +133,12 @@ func (q *queries) finished(ctx context.Context, tenant string, status transition
 		err = q.pool.QueryRow(ctx, q.in(`SELECT count(*) `+finishedSQL), plannedNow, tenant, string(status)).Scan(&count)
 		return count, err
 	}
-	return q.expected(ctx, q.pool, `SELECT `+finishedSQL, tenant, string(status))
+	// The planner never expects less than one row: that is what it says of a status
+	// that its statistics do not have.
+	if count, err = q.expected(ctx, q.pool, `SELECT `+finishedSQL, tenant, string(status)); count == 1 {
+		count = 0
+	}
+	return count, err
 }
 
 // expected is how many rows the planner expects of a query.

@@ -163,6 +163,30 @@ func TestKeysOfALargeTableAreEstimatedAndReadByIndex(t *testing.T) {
 	}
 }
 
+// The planner expects one row at least, also of a status that no row has.
+func TestKeysOfALargeTableDoNotInventOne(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	finished(t, pool, 50_000, "succeeded", "now() + interval '1 day'")
+	exec(t, pool, "ANALYZE pawl.command")
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Stop(t.Context())
+	for _, tenant := range []string{"", "a", "other"} {
+		k, err := e.Keys(t.Context(), tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range k.Statuses {
+			if s.Status != transitions.Succeeded && s.Count != 0 {
+				t.Errorf("of %q: %+v", tenant, s)
+			}
+		}
+	}
+}
+
 // A scrape must not be dearer because there is much: timers for months ahead, a
 // backlog, what SQL callers have left.
 func TestKeysReadNoMoreOfAKindThanTheyCount(t *testing.T) {

@@ -98,17 +98,21 @@ func (e *Engine) History(ctx context.Context, tenant string, id uuid.UUID, after
 	return entries, nil
 }
 
-// Explain says what the actor can do with the instance now, and why not.
-func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) ([]transitions.Option, error) {
-	inst, err := e.Instance(ctx, tenant, id)
+// Explain says what the actor can do with the instance now, and why not, and what of
+// it waits for an operator. Errors: InstanceNotFound; WorkflowNotFound where this
+// node does not have the version of its workflow.
+func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) (transitions.Explanation, error) {
+	v, err := e.View(ctx, tenant, id)
 	if err != nil {
-		return nil, err
+		return transitions.Explanation{}, err
 	}
-	w, err := e.Workflow(inst.Workflow, inst.Definition)
+	w, err := e.Workflow(v.Workflow, v.Definition)
 	if err != nil {
-		return nil, err
+		return transitions.Explanation{}, err
 	}
-	return transitions.Explain(w, &inst, actor, roles, e.now()), nil
+	x := transitions.Explanation{Transitions: transitions.Explain(w, &v.Instance, actor, roles, e.now())}
+	x.Blocked(&v)
+	return x, nil
 }
 
 // Command reads what is stored under a key. Errors: CommandNotFound, and

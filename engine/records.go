@@ -50,7 +50,7 @@ func (q *queries) recordBy(ctx context.Context, by querier, tenant, scope, key s
 	if err != nil {
 		return transitions.Record{}, readError("command", err)
 	}
-	r, err := pgx.CollectExactlyOneRow(found, scanRecord)
+	r, err := pgx.CollectExactlyOneRow(found, readRecord)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, errNoCommand()
 	}
@@ -71,7 +71,7 @@ func (q *queries) records(ctx context.Context, tenant string, refs []transitions
 	if err != nil {
 		return nil, readError("commands", err)
 	}
-	list, err := pgx.CollectRows(found, scanRecord)
+	list, err := pgx.CollectRows(found, readRecord)
 	if err != nil {
 		return nil, readError("commands", err)
 	}
@@ -91,16 +91,19 @@ func errNoCommand() error {
 	return workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key")
 }
 
-// scanRecord reads a request and recordColumns.
-func scanRecord(row pgx.CollectableRow) (r transitions.Record, err error) {
+// readRecord is scanRecord of a row that has no more.
+func readRecord(row pgx.CollectableRow) (transitions.Record, error) { return scanRecord(row) }
+
+// scanRecord reads a request and recordColumns, and then more.
+func scanRecord(row pgx.CollectableRow, more ...any) (r transitions.Record, err error) {
 	var request, body, progress *string
 	var fingerprint []byte
 	var finished, expires, claimed, locked, due *time.Time
-	err = row.Scan(&request, &r.Scope, &r.Key, &fingerprint, &r.Status, &r.Workflow, &r.Transition, &r.Instance, &r.Version,
+	err = row.Scan(append([]any{&request, &r.Scope, &r.Key, &fingerprint, &r.Status, &r.Workflow, &r.Transition, &r.Instance, &r.Version,
 		&r.Position, &r.Code, &body, &r.Actor, &r.CreatedAt, &r.UpdatedAt,
 		&finished, &expires, &r.Phase, &r.Attempt, &r.Failures, &r.Revision,
 		&r.ClaimedBy, &claimed, &locked, &due, &progress, &r.Failure,
-		&r.Stuck, &r.CancelledBy)
+		&r.Stuck, &r.CancelledBy}, more...)...)
 	if err != nil {
 		return r, err
 	}

@@ -201,7 +201,7 @@ func TestTwoVersionsSideBySide(t *testing.T) {
 		t.Fatal(err)
 	}
 	options, err := e.Explain(t.Context(), "", loanID("L-1"), "bob", nil)
-	if err != nil || !hasOption(options, "sell") || hasOption(options, "close") {
+	if err != nil || !hasOption(options.Transitions, "sell") || hasOption(options.Transitions, "close") {
 		t.Errorf("the first version's options: %+v, %v", options, err)
 	}
 	plain := transitions.Command{Workflow: "loan", Transition: "sell", BusinessKey: "L-1", Key: "f"}

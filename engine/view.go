@@ -13,8 +13,9 @@ import (
 )
 
 // viewSQL reads an instance with what waits on it: its timers by the scopes that
-// they have, what callers have scheduled by the index for that. Parameters: tenant,
-// id, the first scope of a timer, the first one after those, how many of each.
+// they have, what callers have scheduled and what is stuck by the indexes for that.
+// Parameters: tenant, id, the first scope of a timer, the first one after those, how
+// many of each.
 const viewSQL = `SELECT ` + instanceColumns + `,
 	(SELECT json_agg(json_build_object('name', substr(t.scope, length($3::text) + 1), 'transition', t.transition, 'due', t.run_at)
 			ORDER BY t.run_at, t.scope)
@@ -24,11 +25,14 @@ const viewSQL = `SELECT ` + instanceColumns + `,
 			ORDER BY s.run_at, s.scope, s.key)
 		FROM (SELECT c.transition, c.scope, c.key, c.actor, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
 			WHERE c.tenant = $1 AND c.instance = $2 AND c.phase = 'scheduled' AND NOT starts_with(c.scope, 'pawl:')
-			ORDER BY c.run_at LIMIT $5) AS s)::text
+			ORDER BY c.run_at LIMIT $5) AS s)::text,
+	(SELECT json_agg(json_build_object('transition', k.transition, 'undo', k.phase = 'undoing', 'scope', k.scope, 'key', k.key, 'stuck', k.stuck,
+			'failure', coalesce(k.failure, ''), 'failures', k.failures, 'since', k.updated_at) ORDER BY k.updated_at, k.scope, k.key)
+		FROM (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.instance = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k)::text
 FROM pawl.instance WHERE tenant = $1 AND id = $2`
 
-// View reads an instance with its timers and with what is scheduled on it. Error:
-// InstanceNotFound.
+// View reads an instance with its timers, with what is scheduled on it and with what
+// of it is stuck. Error: InstanceNotFound.
 func (e *Engine) View(ctx context.Context, tenant string, id uuid.UUID) (transitions.View, error) {
 	return e.queries.view(ctx, tenantOr(tenant), id)
 }
@@ -52,8 +56,8 @@ func (q *queries) view(ctx context.Context, tenant string, id uuid.UUID) (v tran
 		return v, readError("instance", err)
 	}
 	v, err = pgx.CollectExactlyOneRow(found, func(row pgx.CollectableRow) (v transitions.View, err error) {
-		var timers, scheduled *string
-		if v.Instance, err = scanInstance(row, tenant, &timers, &scheduled); err != nil {
+		var timers, scheduled, stuck *string
+		if v.Instance, err = scanInstance(row, tenant, &timers, &scheduled, &stuck); err != nil {
 			return v, err
 		}
 		if v.Timers, v.MoreTimers, err = atMost[transitions.Timer](timers); err != nil {
@@ -61,6 +65,12 @@ func (q *queries) view(ctx context.Context, tenant string, id uuid.UUID) (v tran
 		}
 		if v.Scheduled, v.MoreScheduled, err = atMost[transitions.ScheduledCommand](scheduled); err != nil {
 			return v, err
+		}
+		if v.Stuck, v.MoreStuck, err = atMost[transitions.StuckCommand](stuck); err != nil {
+			return v, err
+		}
+		for i := range v.Stuck {
+			v.Stuck[i].Describe()
 		}
 		for i := range v.Timers {
 			v.Timers[i].Due = v.Timers[i].Due.UTC()

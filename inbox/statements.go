@@ -12,20 +12,25 @@ func newStatements(in func(sql string) string) statements {
 
 const (
 	columns = `tenant, consumer, message, hash, type, size, `
-	rest    = `, status, code, failure, deliveries, created_at, updated_at, coalesce(changed_by, ''), coalesce(reason, '')`
-	byKey   = ` WHERE d.tenant = $1 AND d.consumer = $2 AND d.message = $3 AND d.hash = $4`
+	rest    = `, status, code, failure, deliveries, created_at, updated_at, coalesce(changed_by, ''), coalesce(reason, ''),
+	coalesce(workflow, ''), coalesce(business_key, ''), coalesce(instance, '00000000-0000-0000-0000-000000000000')`
+	byKey = ` WHERE d.tenant = $1 AND d.consumer = $2 AND d.message = $3 AND d.hash = $4`
 
 	selectPage = `SELECT ` + columns + `NULL::bytea` + rest + ` FROM pawl.inbox_dead WHERE tenant = $1 AND status = $2
-	AND (consumer, created_at, message, hash) > ($3, $4, $5, $6)`
+	AND (consumer, created_at, message, hash) > ($3, $4, $5, $6)
+	AND ($8 = '' OR workflow = $8) AND ($9 = '' OR business_key = $9)`
 	selectEnd = ` ORDER BY consumer, created_at, message, hash LIMIT $7`
 )
 
 // The statements. Who needs both locks has the one of the list's row before that of
 // the command's.
 const (
-	putSQL = `INSERT INTO pawl.inbox_dead AS d (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $11, $6, 'waiting', $7, $8, $9, $10, $10)
+	putSQL = `INSERT INTO pawl.inbox_dead AS d (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries,
+			created_at, updated_at, workflow, business_key, instance)
+		VALUES ($1, $2, $3, $4, $5, $11, $6, 'waiting', $7, $8, $9, $10, $10,
+			nullif($12, ''), nullif($13, ''), nullif($14, '00000000-0000-0000-0000-000000000000'::uuid))
 		ON CONFLICT (tenant, consumer, message, hash) DO UPDATE SET type = excluded.type, code = excluded.code, failure = excluded.failure,
+			workflow = excluded.workflow, business_key = excluded.business_key, instance = excluded.instance,
 			status = CASE d.status WHEN 'discarded' THEN 'discarded' ELSE 'waiting' END,
 			deliveries = greatest(d.deliveries + 1, excluded.deliveries), updated_at = excluded.updated_at
 		RETURNING xmax = 0`
@@ -33,7 +38,7 @@ const (
 	getSQL  = `SELECT ` + columns + `body` + rest + ` FROM pawl.inbox_dead AS d` + byKey
 
 	listSQL   = selectPage + selectEnd
-	listOfSQL = selectPage + ` AND consumer = $8` + selectEnd
+	listOfSQL = selectPage + ` AND consumer = $10` + selectEnd
 
 	// A command that has failed and made a version of its instance was tried: its
 	// work may have had effects. One that made none was refused. Another message with

@@ -41,7 +41,7 @@ const plannedNow = pgx.QueryExecModeCacheDescribe
 // Put writes down a message with its failure and reports whether it is new on the
 // list. One that is there already is delivered once more; if it was discarded it
 // stays so. A body that is larger than transitions.MaxMessage is not kept.
-func (t *Table) Put(ctx context.Context, m transitions.Message, failure error, at time.Time) (fresh bool, err error) {
+func (t *Table) Put(ctx context.Context, m transitions.Message, about transitions.About, failure error, at time.Time) (fresh bool, err error) {
 	r, code, text := m.Ref(), workflow.CodeOf(failure), "something failed here that is not the sender's fault"
 	if e, ok := errors.AsType[*workflow.Error](failure); ok {
 		text = textOf(e)
@@ -54,7 +54,7 @@ func (t *Table) Put(ctx context.Context, m transitions.Message, failure error, a
 		m.Body = []byte{} // not NULL
 	}
 	err = t.q.QueryRow(ctx, t.sql.put, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], m.Type, m.Body, string(code), text,
-		max(m.Delivery, 1), at, size).Scan(&fresh)
+		max(m.Delivery, 1), at, size, about.Workflow, about.BusinessKey, about.Instance).Scan(&fresh)
 	return fresh, unavailable("write down a dead message", err)
 }
 
@@ -91,7 +91,8 @@ func (t *Table) Get(ctx context.Context, r transitions.MessageRef) (transitions.
 // says whether there are more. The filter is complete: it has a tenant, a status
 // and a limit.
 func (t *Table) List(ctx context.Context, f transitions.DeadMessageFilter) (page []transitions.DeadMessage, more bool, err error) {
-	sql, args := t.sql.list, []any{plannedNow, f.Tenant, string(f.Status), f.After.Consumer, f.After.CreatedAt, f.After.ID, f.After.Hash[:], f.Limit + 1}
+	sql, args := t.sql.list, []any{plannedNow, f.Tenant, string(f.Status), f.After.Consumer, f.After.CreatedAt, f.After.ID,
+		f.After.Hash[:], f.Limit + 1, f.Workflow, f.BusinessKey}
 	if f.Consumer != "" {
 		sql, args = t.sql.listOf, append(args, f.Consumer)
 	}
@@ -150,7 +151,7 @@ func (t *Table) Forget(ctx context.Context, before time.Time, limit int) (int64,
 func scan(row pgx.CollectableRow) (m transitions.DeadMessage, err error) {
 	var hash []byte
 	err = row.Scan(&m.Tenant, &m.Consumer, &m.ID, &hash, &m.Type, &m.Size, &m.Body, &m.Status, &m.Code, &m.Failure, &m.Deliveries,
-		&m.CreatedAt, &m.UpdatedAt, &m.ChangedBy, &m.Reason)
+		&m.CreatedAt, &m.UpdatedAt, &m.ChangedBy, &m.Reason, &m.Workflow, &m.BusinessKey, &m.Instance)
 	copy(m.Hash[:], hash)
 	m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
 	return m, err

@@ -52,10 +52,10 @@ func TestAFailureIsStoredWhateverItsTextIs(t *testing.T) {
 			{Pointer: "/a", Message: "is missing"}, {Message: "is odd"}}}, workflow.InvalidPayload, "not valid; /a: is missing; is odd"},
 	} {
 		m := transitions.Message{Tenant: "default", Consumer: "bank", ID: id} // without a body
-		if fresh, err := list.Put(t.Context(), m, tt.failure, noon); err != nil || !fresh {
+		if fresh, err := list.Put(t.Context(), m, transitions.About{}, tt.failure, noon); err != nil || !fresh {
 			t.Errorf("%s: new %v, %v", id, fresh, err)
 		}
-		if fresh, err := list.Put(t.Context(), m, tt.failure, noon); err != nil || fresh {
+		if fresh, err := list.Put(t.Context(), m, transitions.About{}, tt.failure, noon); err != nil || fresh {
 			t.Errorf("%s: new again %v, %v", id, fresh, err)
 		}
 		got, err := list.Get(t.Context(), m.Ref())
@@ -76,7 +76,7 @@ func TestADatabaseThatIsGoneIsToldApartFromACallerWhoIs(t *testing.T) {
 	}
 	pool.Close()
 	m := message("m", "")
-	_, put := list.Put(t.Context(), m, refusal, noon)
+	_, put := list.Put(t.Context(), m, transitions.About{}, refusal, noon)
 	_, get := list.Get(t.Context(), m.Ref())
 	_, _, page := list.List(t.Context(), transitions.DeadMessageFilter{Tenant: "default", Limit: 1})
 	_, forget := list.Forget(t.Context(), noon, 1)
@@ -118,7 +118,7 @@ func readByIndex(t *testing.T, pool *pgxpool.Pool, mayScan ...string) {
 	ofOne.Consumer = "c0"
 	for name, call := range map[string]func(ctx context.Context, l *inbox.Table) error{
 		"put": func(ctx context.Context, l *inbox.Table) error {
-			_, err := l.Put(ctx, m, refusal, noon)
+			_, err := l.Put(ctx, m, transitions.About{}, refusal, noon)
 			return errors.Join(err, l.Done(ctx, m.Ref()))
 		},
 		"get": func(ctx context.Context, l *inbox.Table) error {
@@ -134,7 +134,7 @@ func readByIndex(t *testing.T, pool *pgxpool.Pool, mayScan ...string) {
 		},
 		"retried": func(ctx context.Context, l *inbox.Table) error { return l.Retried(ctx, m.Ref(), "a", "", noon) },
 		"discard": func(ctx context.Context, l *inbox.Table) error {
-			_, err := l.Put(ctx, m, refusal, noon)
+			_, err := l.Put(ctx, m, transitions.About{}, refusal, noon)
 			return errors.Join(err, l.Discard(ctx, m.Ref(), "a", "", noon, noon))
 		},
 		"forget": func(ctx context.Context, l *inbox.Table) error { _, err := l.Forget(ctx, noon, 10); return err },

@@ -217,6 +217,7 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"inbox_dead", row{"status": "'gone'", "changed_by": "'a'"}},
 		{"inbox_dead", row{"status": "'discarded'"}}, // by nobody
 		{"inbox_dead", row{"deliveries": "0"}},
+		{"inbox_dead", row{"business_key": "''"}},
 	}
 	hit := map[string]bool{}
 	for _, c := range cases {

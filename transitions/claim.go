@@ -53,6 +53,8 @@ type Record struct {
 	Failure     string    // the message of the newest failure
 	Stuck       string    // why it waits for a person
 	CancelledBy string    // who asked it to stop
+
+	BusinessKey string // of its instance, "" where it has none; only in the list of what is stuck
 }
 
 // InFlight reports whether the command is accepted and not finished.

@@ -124,7 +124,7 @@ func (d *Decision) undoEarlier(step *workflow.Step, now time.Time) {
 // undoOf is a command that undoes an effect on an instance.
 func undoOf(on Command, done Bond, payload, result jsontext.Value, now time.Time) Planned {
 	effect := EffectKey(Ref{on.Tenant, done.Scope, done.Key})
-	on.Scope, on.Key, on.Transition, on.Actor = undoScope(on.Instance), effect, done.Transition, Reserved+"undo"
+	on.Scope, on.Key, on.Transition, on.Actor = UndoScope(on.Instance), effect, done.Transition, Reserved+"undo"
 	p := plan(on, payload, now)
 	p.Flight.Phase = Undoing
 	p.Flight.Request = Request{Payload: payload, Effect: effect, Result: result}.encode()

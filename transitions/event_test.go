@@ -65,7 +65,7 @@ func TestCauses(t *testing.T) {
 		{"", InboxScope("bank:eu"), "m-1", "message", "bank:eu"},
 		{"", childScope(madeUp), "3-0", "parent", madeUp.String()},
 		{"", endScope(madeUp), "ended", "child", madeUp.String()},
-		{"", undoScope(madeUp), "e0ff", "undo", "e0ff"},
+		{"", UndoScope(madeUp), "e0ff", "undo", "e0ff"},
 		{"", LateScope + madeUp.String(), "3", "retention", ""},
 		{"", "", "", "caller", ""},
 	} {

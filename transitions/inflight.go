@@ -277,7 +277,8 @@ func TimerScope(instance uuid.UUID, timer string) string {
 	return Reserved + "timer:" + instance.String() + ":" + timer
 }
 
-func undoScope(instance uuid.UUID) string { return Reserved + "undo:" + instance.String() }
+// UndoScope is the scope of the undos of an instance.
+func UndoScope(instance uuid.UUID) string { return Reserved + "undo:" + instance.String() }
 
 func childScope(parent uuid.UUID) string { return Reserved + "child:" + parent.String() }
 

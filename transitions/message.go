@@ -197,6 +197,7 @@ func (m Message) Ref() MessageRef { return MessageRef{m.Tenant, m.Consumer, m.ID
 // or that was refused.
 type DeadMessage struct {
 	MessageRef
+	About
 	Type       string
 	Size       int    // of its body in bytes
 	Body       []byte // nil in a list, and where it was too large to be kept; see Sent
@@ -221,9 +222,11 @@ func (d *DeadMessage) Sent() ([]byte, error) {
 
 // DeadMessageFilter selects dead messages.
 type DeadMessageFilter struct {
-	Tenant   string
-	Consumer string        // "" is every one
-	Status   MessageStatus // "" is MessageWaiting
-	After    DeadMessage   // the cursor: the last of the page before, of which Consumer, CreatedAt, ID and Hash count
-	Limit    int           // 1 to 1000; 0 is 100
+	Tenant      string
+	Consumer    string        // "" is every one
+	Status      MessageStatus // "" is MessageWaiting
+	Workflow    string        // "" is every one
+	BusinessKey string        // of the instance that it is for, with Workflow
+	After       DeadMessage   // the cursor: the last of the page before, of which Consumer, CreatedAt, ID and Hash count
+	Limit       int           // 1 to 1000; 0 is 100
 }

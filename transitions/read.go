@@ -58,10 +58,12 @@ type Watcher interface {
 // StuckFilter selects commands that wait for a person. Empty fields select
 // everything.
 type StuckFilter struct {
-	Tenant   string
-	Workflow string
-	After    Record // the cursor: the last of the page before, of which UpdatedAt, Scope and Key count
-	Limit    int    // 1 to 1000; 0 is 100
+	Tenant      string
+	Workflow    string
+	BusinessKey string // of the instance, with Workflow
+	Instance    uuid.UUID
+	After       Record // the cursor: the last of the page before, of which UpdatedAt, Scope and Key count
+	Limit       int    // 1 to 1000; 0 is 100
 }
 
 // PausedWorkflow is a workflow of which nothing new is begun.

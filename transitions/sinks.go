@@ -84,33 +84,35 @@ const (
 // DeadLetter is an event that its sink's cursor has passed without its delivery.
 // The event itself is in the outbox.
 type DeadLetter struct {
-	Sink     string     `json:"sink"`
-	Tenant   string     `json:"tenant"`
-	Position int64      `json:"position"`
-	Type     string     `json:"type"`
-	Ordinal  int        `json:"ordinal"`
-	Workflow string     `json:"workflow"`
-	Instance uuid.UUID  `json:"instance"`
-	Status   DeadStatus `json:"status"`
-	Kind     string     `json:"kind"`     // of the newest failure, a sink.Kind; held: it is behind another and was never tried
-	Failure  string     `json:"failure"`  // its message
-	Attempts int        `json:"attempts"` // that failed, since it was first tried or redriven
-	Created  time.Time  `json:"created"`
-	Updated  time.Time  `json:"updated"`
-	By       string     `json:"by,omitempty"` // who redrove or skipped it
-	Reason   string     `json:"reason,omitempty"`
+	Sink        string     `json:"sink"`
+	Tenant      string     `json:"tenant"`
+	Position    int64      `json:"position"`
+	Type        string     `json:"type"`
+	Ordinal     int        `json:"ordinal"`
+	Workflow    string     `json:"workflow"`
+	Instance    uuid.UUID  `json:"instance"`
+	BusinessKey string     `json:"business_key,omitempty"` // of the instance
+	Status      DeadStatus `json:"status"`
+	Kind        string     `json:"kind"`     // of the newest failure, a sink.Kind; held: it is behind another and was never tried
+	Failure     string     `json:"failure"`  // its message
+	Attempts    int        `json:"attempts"` // that failed, since it was first tried or redriven
+	Created     time.Time  `json:"created"`
+	Updated     time.Time  `json:"updated"`
+	By          string     `json:"by,omitempty"` // who redrove or skipped it
+	Reason      string     `json:"reason,omitempty"`
 }
 
 // DeadFilter selects dead letters of a sink, which is required. Empty fields
 // select everything.
 type DeadFilter struct {
-	Sink     string
-	Status   DeadStatus // "" is DeadWaiting
-	Tenant   string
-	Workflow string
-	Type     string
-	Instance uuid.UUID
-	Position int64 // with Tenant
+	Sink        string
+	Status      DeadStatus // "" is DeadWaiting
+	Tenant      string
+	Workflow    string
+	Type        string
+	Instance    uuid.UUID
+	BusinessKey string // of the instance, with Tenant and Workflow instead of Instance
+	Position    int64  // with Tenant
 }
 
 // DeadPage says which piece of a list of dead letters is wanted.

@@ -12,8 +12,10 @@ type View struct {
 	Instance
 	Timers        []Timer            // armed ones, the next first
 	Scheduled     []ScheduledCommand // what callers have asked for later, the next first
+	Stuck         []StuckCommand     // what waits for a person, the longest waiting first
 	MoreTimers    bool               // than MaxWaiting
 	MoreScheduled bool               // than MaxWaiting
+	MoreStuck     bool               // than MaxWaiting
 }
 
 // Timer is an armed timer of an instance.

@@ -127,3 +127,11 @@ func TestErrorIsItsCode(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestAnErrorSaysWhatIsWrongWhere(t *testing.T) {
+	err := &Error{Code: InvalidPayload, Message: "the payload is not valid",
+		Fields: []FieldError{{"/customer", "must be a string"}, {"", "and 7 more"}}}
+	if want := "invalid_payload: the payload is not valid; /customer: must be a string; and 7 more"; err.Error() != want {
+		t.Errorf("got %s", err)
+	}
+}

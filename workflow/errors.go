@@ -94,12 +94,12 @@ type FieldError struct {
 	Message string `json:"message"`
 }
 
-// Error returns the code and the message, and the cause when there is one.
+// Error returns the code and the detail, and the cause when there is one.
 func (e *Error) Error() string {
 	if e.Cause != nil {
-		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Cause)
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Detail(), e.Cause)
 	}
-	return string(e.Code) + ": " + e.Message
+	return string(e.Code) + ": " + e.Detail()
 }
 
 // Detail is the message with what is wrong where. It is safe to show to the caller.

@@ -14,25 +14,21 @@ import (
 
 // deadFlags are the flags that select dead letters.
 type deadFlags struct {
-	filter   transitions.DeadFilter
-	instance string
+	filter transitions.DeadFilter
 }
 
 func (d *deadFlags) flags(c *cobra.Command) {
 	c.Flags().StringVar((*string)(&d.filter.Status), "status", string(transitions.DeadWaiting), "waiting (for a person), queued, redriven or skipped")
 	tenantFlag(c, &d.filter.Tenant, "", "whose events; default is everybody's")
-	c.Flags().StringVar(&d.filter.Workflow, "workflow", "", "only events of this workflow")
+	caseFlags(c, &d.filter.Workflow, &d.filter.BusinessKey, &d.filter.Instance, "only events of")
 	c.Flags().StringVar(&d.filter.Type, "type", "", "only events of this type")
-	c.Flags().StringVar(&d.instance, "instance", "", "only events of the instance with this id")
 	c.Flags().Int64Var(&d.filter.Position, "position", 0, "only the events of this position of the tenant's log")
 	before(c, d.check)
 }
 
-func (d *deadFlags) check() (err error) {
-	if d.instance != "" {
-		if d.filter.Instance, err = uuid.Parse(d.instance); err != nil {
-			return cli.Usagef("--instance is not a UUID: %w", err)
-		}
+func (d *deadFlags) check() error {
+	if d.filter.BusinessKey != "" && d.filter.Tenant == "" {
+		return cli.Usagef("--business-key needs --tenant, whose it is")
 	}
 	if d.filter.Position != 0 && d.filter.Tenant == "" {
 		return cli.Usagef("--position needs --tenant, whose log it is of")
@@ -43,7 +39,7 @@ func (d *deadFlags) check() (err error) {
 // narrow reports whether they select less than all that wait.
 func (d *deadFlags) narrow() bool {
 	f := d.filter
-	return f.Tenant != "" || f.Workflow != "" || f.Type != "" || d.instance != "" || f.Position != 0
+	return f.Tenant != "" || f.Workflow != "" || f.Type != "" || f.Instance != uuid.Nil || f.Position != 0
 }
 
 func (o *ops) deadCommand() *cobra.Command {
@@ -60,10 +56,10 @@ func (o *ops) deadCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				header := []string{"since", "tenant", ">position", "type", "instance", "status", "kind", ">attempts", "failure"}
+				header := []string{"since", "tenant", ">position", "type", "business key", "instance", "status", "kind", ">attempts", "failure"}
 				return printList(o, c, list, more, header, func(l *transitions.DeadLetter) []string {
-					return []string{moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, l.Instance.String(), string(l.Status), l.Kind,
-						fmt.Sprint(l.Attempts), orNone(l.Failure)}
+					return []string{moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, orNone(l.BusinessKey), l.Instance.String(),
+						string(l.Status), l.Kind, fmt.Sprint(l.Attempts), orNone(l.Failure)}
 				})
 			})
 		},
@@ -102,7 +98,7 @@ func (o *ops) turnCommand(c *cobra.Command, done string,
 	c.RunE = func(c *cobra.Command, args []string) error {
 		d.filter.Sink = args[0]
 		if !all && !d.narrow() {
-			return cli.Usagef("say which: with --tenant, --workflow, --type, --instance or --position, or --all")
+			return cli.Usagef("say which: with --tenant, --workflow, --type, --business-key, --instance or --position, or --all")
 		}
 		return o.run(c, func(ctx context.Context, e *engine.Engine) error {
 			n, err := turn(e, ctx, d.filter, a.by, a.reason)

@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/internal/cli"
@@ -28,6 +29,26 @@ func tenantFlag(c *cobra.Command, tenant *string, value, usage string) {
 	before(c, func() error {
 		if err := transitions.CheckTenant(*tenant); err != nil {
 			return cli.Usagef("--tenant: %w", err)
+		}
+		return nil
+	})
+}
+
+// caseFlags are the ways to name one instance, or a workflow alone; what is only for
+// the help.
+func caseFlags(c *cobra.Command, name, businessKey *string, instance *uuid.UUID, what string) {
+	var id string
+	c.Flags().StringVar(name, "workflow", "", what+" this workflow")
+	c.Flags().StringVar(businessKey, "business-key", "", what+" the instance with this business key, with --workflow")
+	c.Flags().StringVar(&id, "instance", "", what+" the instance with this id")
+	before(c, func() (err error) {
+		if *businessKey != "" && (*name == "" || id != "") {
+			return cli.Usagef("--business-key needs --workflow, and no --instance")
+		}
+		if id != "" {
+			if *instance, err = uuid.Parse(id); err != nil {
+				return cli.Usagef("--instance is not a UUID: %w", err)
+			}
 		}
 		return nil
 	})

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 func (o *ops) inboxCommand() *cobra.Command {
@@ -34,15 +32,18 @@ func (o *ops) inboxListCommand() *cobra.Command {
 				for i := range found {
 					list[i] = api.DeadMessageOf(&found[i])
 				}
-				header := []string{"since", "consumer", "id", "type", "status", "code", ">deliveries", "failure"}
+				header := []string{"since", "consumer", "id", "type", "workflow", "business key", "status", "code", ">deliveries", "failure"}
 				return printList(o, c, list, more, header, func(m *api.DeadMessage) []string {
-					return []string{moment(m.CreatedAt), m.Consumer, m.Message, orNone(m.Type), string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), orNone(m.Failure)}
+					return []string{moment(m.CreatedAt), m.Consumer, m.Message, orNone(m.Type), orNone(m.Workflow), orNone(m.BusinessKey),
+						string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), orNone(m.Failure)}
 				})
 			})
 		},
 	}
 	tenantFlag(c, &f.Tenant, transitions.DefaultTenant, "whose messages")
 	c.Flags().StringVar(&f.Consumer, "consumer", "", "only those of this consumer")
+	c.Flags().StringVar(&f.Workflow, "workflow", "", "only those that this workflow takes")
+	c.Flags().StringVar(&f.BusinessKey, "business-key", "", "only those for the instance with this business key, with --workflow")
 	c.Flags().StringVar((*string)(&f.Status), "status", string(transitions.MessageWaiting), "waiting (for a person), retried or discarded")
 	limitFlag(c, &f.Limit)
 	return c
@@ -84,9 +85,6 @@ to be one that knows the workflow that takes the message.`,
 		receipt, err := e.RetryMessage(ctx, ref, a.by, a.reason)
 		if err == nil {
 			err = receipt.Err()
-		}
-		if e, ok := errors.AsType[*workflow.Error](err); ok && len(e.Fields) > 0 {
-			return fmt.Errorf("%s: %s", e.Code, e.Detail()) // what is wrong where, as the list has it
 		}
 		if err != nil {
 			return err

@@ -20,6 +20,14 @@ func TestOpsInboxSeesToMessagesThatWereNotConsumed(t *testing.T) {
 	if got := p.run("inbox list"); strings.Count(got, " bank ") != 3 || !strings.Contains(got, "invalid_payload") {
 		t.Error(got)
 	}
+	if got := p.run("inbox list --workflow bill --business-key 7"); strings.Count(got, " bank ") != 1 ||
+		!strings.Contains(got, "  paid  bill      7             waiting  ") {
+		t.Error(got)
+	}
+	if got := p.run("inbox list --workflow bill --business-key 8 --json"); got != "[]\n" {
+		t.Error(got)
+	}
+	p.fails("inbox list --business-key 7", "needs the workflow")
 	for _, step := range []struct{ args, says string }{
 		{"inbox body bank m-1", `{"number":"7"}`},
 		{"inbox retry bank m-1 --by ann", "bank m-1: consumed\n"},

@@ -22,7 +22,8 @@ type Run func(c *cobra.Command, do func(ctx context.Context, e *engine.Engine) e
 func Command(run Run) *cobra.Command {
 	o := &ops{run: run}
 	c := group("ops", "See how everything stands, and see to what does not go on by itself",
-		o.countsCommand(), o.keysCommand(), o.stuckCommand(), o.retryCommand(), o.resolveCommand(), o.abandonCommand(), o.pauseCommand(), o.resumeCommand(), o.pausedCommand(),
+		o.countsCommand(), o.keysCommand(), o.showCommand(), o.stuckCommand(), o.retryCommand(), o.resolveCommand(), o.abandonCommand(),
+		o.pauseCommand(), o.resumeCommand(), o.pausedCommand(),
 		o.sinksCommand(), o.inboxCommand(), o.retentionCommand())
 	c.Long = `See how everything stands, and see to what does not go on by itself.
 

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 func (o *ops) retryCommand() *cobra.Command {
@@ -28,24 +29,30 @@ func (o *ops) abandonCommand() *cobra.Command {
 // settleCommand is a command that settles a stuck one.
 func (o *ops) settleCommand(action transitions.Action, short string) *cobra.Command {
 	var a author
-	var tenant, result string
+	var result string
+	var f transitions.StuckFilter
 	c := &cobra.Command{
-		Use:   string(action) + " SCOPE KEY",
+		Use:   string(action) + " [SCOPE KEY]",
 		Short: short,
 		Long: short + `.
 
+It is named by its scope and key, or by the instance of which nothing else is
+stuck: with --workflow and --business-key, or with --instance.
+
 That is a command of its own, audited with who does it and why. This program
 takes part as a node for the moment, which commits it and works on nothing.`,
-		Args: cli.Operands("SCOPE", "KEY"),
 		RunE: func(c *cobra.Command, args []string) error {
-			op := transitions.Operation{Action: action, Reason: a.reason, Target: transitions.Bond{Scope: args[0], Key: args[1]}}
+			op := transitions.Operation{Action: action, Reason: a.reason}
 			if result != "" {
 				if op.Result = []byte(result); !json.Valid(op.Result) {
 					return cli.Usagef("--result is not JSON")
 				}
 			}
-			cmd := transitions.Command{Tenant: tenant, Key: uuid.NewString(), Actor: a.by, Roles: []string{transitions.AnyRole}}
-			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
+			cmd := transitions.Command{Tenant: f.Tenant, Key: uuid.NewString(), Actor: a.by, Roles: []string{transitions.AnyRole}}
+			return o.run(c, func(ctx context.Context, e *engine.Engine) (err error) {
+				if op.Target, err = stuckOne(ctx, e, f, args); err != nil {
+					return err
+				}
 				if err := e.Start(ctx); err != nil {
 					return err
 				}
@@ -61,10 +68,36 @@ takes part as a node for the moment, which commits it and works on nothing.`,
 			})
 		},
 	}
-	tenantFlag(c, &tenant, transitions.DefaultTenant, "whose command")
+	c.Args = func(c *cobra.Command, args []string) error {
+		if f.BusinessKey != "" || c.Flags().Changed("instance") {
+			return cli.Operands()(c, args)
+		}
+		return cli.Operands("SCOPE", "KEY")(c, args)
+	}
+	tenantFlag(c, &f.Tenant, transitions.DefaultTenant, "whose command")
+	caseFlags(c, &f.Workflow, &f.BusinessKey, &f.Instance, "what is stuck of")
 	if action == transitions.Resolve {
 		c.Flags().StringVar(&result, "result", "", "what the activity would have returned, as JSON")
 	}
 	a.flags(c)
 	return c
+}
+
+// stuckOne is the command that is named by scope and key, or else the one that is
+// stuck of an instance.
+func stuckOne(ctx context.Context, e *engine.Engine, f transitions.StuckFilter, args []string) (transitions.Bond, error) {
+	if len(args) > 0 {
+		return transitions.Bond{Scope: args[0], Key: args[1]}, nil
+	}
+	list, more, err := e.Stuck(ctx, f)
+	switch {
+	case err != nil:
+		return transitions.Bond{}, err
+	case len(list) == 0:
+		return transitions.Bond{}, workflow.Errorf(workflow.CommandNotFound, "no command on this instance waits for a person")
+	case len(list) > 1 || more:
+		return transitions.Bond{}, cli.Usagef(
+			"%d commands on this instance wait for a person: name one by SCOPE and KEY, as stuck lists them", len(list))
+	}
+	return transitions.Bond{Scope: list[0].Scope, Key: list[0].Key}, nil
 }

@@ -65,12 +65,15 @@ func TestOpsSettlesStuckCommandsWithoutANode(t *testing.T) {
 	}{
 		{[]string{"resolve till 1 --by ann", "--result", `"P-1"`, "--reason", "it is on the statement"}, `"operation":"resolve"`},
 		{[]string{"abandon till 2 --by ann"}, `"operation":"abandon"`},
-		{[]string{"retry till 3 --by ann"}, `"operation":"retry"`},
+		{[]string{"retry --workflow bill --business-key 3 --by ann"}, `"operation":"retry"`},
 	} {
 		if got := p.run(step.args[0], step.args[1:]...); !strings.Contains(got, step.says) {
 			t.Errorf("%v: %s", step.args, got)
 		}
 	}
+	p.fails("retry --workflow bill --business-key 3", "command_not_found", "no command on this instance waits")
+	p.fails("retry --workflow bill --business-key 3 till", "one argument too many")
+	p.fails("retry --workflow bill", "SCOPE is missing")
 	p.fails("abandon till 1", string(workflow.NotStuck))
 	if got := p.run("stuck --json"); got != "[]\n" {
 		t.Errorf("still stuck: %s", got)

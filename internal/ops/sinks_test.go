@@ -37,8 +37,8 @@ crm   its node is gone    1        1     1      0          2      20       1  1h
 		}
 	}
 	wantTable(t, p.run("sinks dead crm"), `
-since                 tenant   position  type          instance                              status   kind       attempts  failure
-(a time in UTC)       default         2  order.cancel  (its id)                              waiting  permanent        15  422 what is that?`)
+since                 tenant   position  type          business key  instance                              status   kind       attempts  failure
+(a time in UTC)       default         2  order.cancel  c:0           (its id)                              waiting  permanent        15  422 what is that?`)
 	var list []transitions.SinkInfo
 	if err := json.Unmarshal([]byte(p.run("sinks list --json --tenant other")), &list); err != nil || len(list) != 1 || list[0].Lag != 0 {
 		t.Errorf("%+v, %v", list, err)
@@ -52,7 +52,8 @@ func TestOpsSinksAreSeenTo(t *testing.T) {
 		{"pause crm --by ann --reason upgrade", "crm: paused\n", `"reason": "upgrade"`},
 		{"resume crm", "crm: resumed\n", `"failures": 2`},
 		{"redrive crm --type order.place", "crm: 0 dead letters redriven\n", `"dead_letters": 1`},
-		{"redrive crm --type order.cancel --by ann", "crm: 1 dead letter redriven\n", `"aside": 1`},
+		{"redrive crm --tenant default --workflow order --business-key c:1", "crm: 0 dead letters redriven\n", `"dead_letters": 1`},
+		{"redrive crm --tenant default --workflow order --business-key c:0 --by ann", "crm: 1 dead letter redriven\n", `"aside": 1`},
 		{"skip crm --all --status queued --reason obsolete", "crm: 1 dead letter skipped\n", `"aside": 0`},
 		{"move crm --to 4 --reason obsolete", "crm: moved to 4 in the log of default\n", `"lag": 0`},
 		{"move crm --to 0", "crm: moved to 0 in the log of default\n", `"lag": 4`},
@@ -67,6 +68,7 @@ func TestOpsSinksAreSeenTo(t *testing.T) {
 	}
 	p.fails("sinks move crm --to 4", "needs a reason")
 	p.fails("sinks skip crm --all", "needs a reason")
+	p.fails("sinks skip crm --workflow order --business-key c:0", "--business-key needs --tenant")
 	if got := p.run("sinks forget crm"); got != "crm: forgotten\n" || strings.Contains(p.run("sinks list"), "crm") {
 		t.Errorf("forget: %q", got)
 	}

@@ -31,38 +31,50 @@ retry, resolve and abandon.`,
 				for i := range found {
 					list[i] = stuckOf(f.Tenant, &found[i])
 				}
-				header := []string{"since", "scope", "key", "workflow", "transition", "why", ">failures", "failure"}
+				header := []string{"since", "workflow", "business key", "transition", "scope", "key", "why", ">failures", "failure"}
 				return printList(o, c, list, more, header, func(s *stuckCommand) []string {
-					return []string{moment(s.UpdatedAt), s.Scope, s.Key, s.Workflow, s.Transition, s.Stuck, fmt.Sprint(s.Failures), orNone(s.Failure)}
+					return []string{moment(s.UpdatedAt), s.Workflow, orNone(s.BusinessKey), orUndo(s.Transition, s.Undo), s.Scope, s.Key, s.Stuck,
+						fmt.Sprint(s.Failures), orNone(s.Failure)}
 				})
 			})
 		},
 	}
 	tenantFlag(c, &f.Tenant, transitions.DefaultTenant, "whose commands")
-	c.Flags().StringVar(&f.Workflow, "workflow", "", "only those of this workflow")
+	caseFlags(c, &f.Workflow, &f.BusinessKey, &f.Instance, "only those of")
 	limitFlag(c, &f.Limit)
 	return c
 }
 
 // stuckCommand is what an operator needs of one.
 type stuckCommand struct {
-	Scope      string             `json:"scope"`
-	Key        string             `json:"key"`
-	Status     transitions.Status `json:"status"`
-	Workflow   string             `json:"workflow"`
-	Transition string             `json:"transition"`
-	Instance   uuid.UUID          `json:"instance"`
-	Stuck      string             `json:"stuck"`
-	Effect     string             `json:"effect"` // the key that the activity sends along
-	Attempt    int                `json:"attempt"`
-	Failures   int                `json:"failures"`
-	Failure    string             `json:"failure,omitempty"`
-	Actor      string             `json:"actor"`
-	CreatedAt  time.Time          `json:"created_at"`
-	UpdatedAt  time.Time          `json:"updated_at"`
+	Scope       string             `json:"scope"`
+	Key         string             `json:"key"`
+	Status      transitions.Status `json:"status"`
+	Workflow    string             `json:"workflow"`
+	BusinessKey string             `json:"business_key,omitempty"` // of the instance
+	Transition  string             `json:"transition"`
+	Undo        bool               `json:"undo,omitempty"` // it is the undo of the transition's effect
+	Instance    uuid.UUID          `json:"instance"`
+	Stuck       string             `json:"stuck"`
+	Effect      string             `json:"effect"` // the key that the activity sends along
+	Attempt     int                `json:"attempt"`
+	Failures    int                `json:"failures"`
+	Failure     string             `json:"failure,omitempty"`
+	Actor       string             `json:"actor"`
+	CreatedAt   time.Time          `json:"created_at"`
+	UpdatedAt   time.Time          `json:"updated_at"`
 }
 
 func stuckOf(tenant string, r *transitions.Record) stuckCommand {
-	return stuckCommand{Effect: r.Effect(tenant), Scope: r.Scope, Key: r.Key, Status: r.Status, Workflow: r.Workflow, Transition: r.Transition, Instance: r.Instance, Stuck: r.Stuck,
+	return stuckCommand{Effect: r.Effect(tenant), Scope: r.Scope, Key: r.Key, Status: r.Status, Workflow: r.Workflow, BusinessKey: r.BusinessKey,
+		Transition: r.Transition, Undo: r.Phase == transitions.Undoing, Instance: r.Instance, Stuck: r.Stuck,
 		Attempt: r.Attempt, Failures: r.Failures, Failure: r.Failure, Actor: r.Actor, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC()}
+}
+
+// orUndo is a transition as a table shows it, or its undo.
+func orUndo(transition string, undo bool) string {
+	if undo {
+		return "undo of " + transition
+	}
+	return transition
 }

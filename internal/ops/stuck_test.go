@@ -2,6 +2,7 @@ package ops_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/pawlhq/pawl/transitions"
@@ -10,8 +11,8 @@ import (
 func TestOpsStuckListsWhatWaitsForAPerson(t *testing.T) {
 	p := trouble(t)
 	wantTable(t, p.run("stuck"), `
-since                 scope                                       key    workflow  transition  why         failures  failure
-(a time in UTC)       order:(its id)                              asked  order     pay         ask_person         6  nobody knows whether it was charged`)
+since                 workflow  business key  transition  scope                                       key    why         failures  failure
+(a time in UTC)       order     c:0           pay         order:(its id)                              asked  ask_person         6  nobody knows whether it was charged`)
 	var list []struct {
 		Scope, Key, Effect string
 		Status             transitions.Status
@@ -23,5 +24,13 @@ since                 scope                                       key    workflo
 	if got := p.run("stuck --json --tenant other"); got != "[]\n" {
 		t.Error(got)
 	}
+	if got := p.run("stuck --workflow order --business-key c:0"); !strings.Contains(got, " asked ") {
+		t.Error(got)
+	}
+	if got := p.run("stuck --json --workflow order --business-key c:1"); got != "[]\n" {
+		t.Error(got)
+	}
+	p.fails("stuck --business-key c:0", "--business-key needs --workflow")
+	p.fails("stuck --instance c:0", "--instance is not a UUID")
 	p.fails("stuck --workflow ordre", "workflow_not_found")
 }

@@ -81,8 +81,8 @@ func (t *Table) DeadLetters(ctx context.Context, f transitions.DeadFilter, p tra
 	}
 	a := p.After
 	list, err = collect(ctx, t, "dead letters", t.sql.dead, func(row pgx.CollectableRow) (d transitions.DeadLetter, err error) {
-		err = row.Scan(&d.Sink, &d.Tenant, &d.Position, &d.Type, &d.Ordinal, &d.Workflow, &d.Instance, &d.Status, &d.Kind, &d.Failure,
-			&d.Attempts, &d.Created, &d.Updated, &d.By, &d.Reason)
+		err = row.Scan(&d.Sink, &d.Tenant, &d.Position, &d.Type, &d.Ordinal, &d.Workflow, &d.Instance, &d.BusinessKey, &d.Status, &d.Kind,
+			&d.Failure, &d.Attempts, &d.Created, &d.Updated, &d.By, &d.Reason)
 		d.Created, d.Updated = d.Created.UTC(), d.Updated.UTC()
 		return d, err
 	}, append(argsOf(&f), a.Tenant, a.Instance, a.Position, a.Ordinal, limit+1)...)

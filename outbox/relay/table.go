@@ -243,6 +243,12 @@ func checkFilter(f *transitions.DeadFilter) error {
 			return workflow.Errorf(workflow.InvalidRequest, "the %s %s", name, problem)
 		}
 	}
+	if f.BusinessKey != "" {
+		if f.Tenant == "" || f.Workflow == "" || f.Instance != uuid.Nil {
+			return workflow.Errorf(workflow.InvalidRequest, "a business key needs its workflow and its tenant, and no instance beside it")
+		}
+		f.Instance = transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey)
+	}
 	return transitions.CheckTenant(f.Tenant)
 }
 

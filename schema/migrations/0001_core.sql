@@ -185,6 +185,8 @@ CREATE INDEX command_planned ON pawl.command (run_at, tenant, scope, key) WHERE 
 CREATE INDEX command_planned_on ON pawl.command (tenant, instance, run_at) WHERE phase = 'scheduled' AND NOT starts_with(scope, 'pawl:');
 -- What waits for a person.
 CREATE INDEX command_stuck ON pawl.command (tenant, updated_at, scope, key) WHERE stuck IS NOT NULL;
+-- Likewise, of an instance: what is shown with it.
+CREATE INDEX command_stuck_on ON pawl.command (tenant, instance) WHERE stuck IS NOT NULL;
 -- What SQL callers hold, for operators: no claim looks here.
 CREATE INDEX command_held ON pawl.command (held_until) WHERE held_until IS NOT NULL;
 -- What was given back, and nobody has claimed since.
@@ -365,8 +367,8 @@ DECLARE
 	step record;
 	base bigint;
 BEGIN
-	IF NOT EXISTS (SELECT FROM pawl.audit AS a WHERE a.position = NEW.position AND a.position < 0
-			AND a.tenant = NEW.tenant AND a.instance = NEW.instance AND a.version = NEW.version) THEN
+	IF NOT EXISTS (SELECT FROM pawl.audit AS a WHERE a.tenant = NEW.tenant AND a.instance = NEW.instance AND a.version = NEW.version
+			AND a.position IS NOT DISTINCT FROM NEW.position) THEN
 		RETURN NULL;
 	END IF;
 	PERFORM pawl.durable(); -- it may have been turned off since

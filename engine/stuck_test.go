@@ -1,0 +1,191 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+type number struct {
+	Number string `json:"number"`
+}
+
+// fares is a workflow with business keys whose undo fails, and whose last step
+// nobody can ask about.
+func fares() *workflow.Definition[struct{}] {
+	failed := func(*workflow.Call, *struct{}, workflow.Failure) error { return nil }
+	return workflow.Define("fare", 1,
+		workflow.Start("board", "aboard", func(*workflow.Call, *struct{}, number) error { return nil }).
+			BusinessKey(func(n number) string { return n.Number }),
+		workflow.Do("charge", workflow.From("aboard"), "charging", "charged",
+			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (int, error) { return 1, nil },
+			func(*workflow.Call, *struct{}, int) error { return nil }).
+			OrElse("aboard", failed).
+			Undo(func(context.Context, *workflow.Attempt, struct{}, workflow.None, *int) error {
+				return workflow.Final(errors.New("no refund"))
+			}),
+		workflow.Do("ride", workflow.From("charged"), "riding", "arrived",
+			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (int, error) {
+				return 0, workflow.Final(errors.New("broken down"))
+			},
+			func(*workflow.Call, *struct{}, int) error { return nil }).
+			OrElse("stranded", failed).Undoes("charge"),
+		workflow.Do("claim", workflow.From("stranded"), "claiming", "settled",
+			func(context.Context, *workflow.Attempt, struct{}, workflow.None) (int, error) {
+				return 0, errors.New("no answer")
+			},
+			func(*workflow.Call, *struct{}, int) error { return nil }).
+			OrElse("stranded", failed).AskPerson(),
+		workflow.On("forgive", workflow.From("stranded"), "settled", keep),
+	).Final("arrived", "settled")
+}
+
+func fare(transition, key string) transitions.Command {
+	return transitions.Command{Workflow: "fare", Transition: transition, Scope: "desk", Key: transition + key, BusinessKey: key}
+}
+
+// stranded has a fare ride and break down, and waits until its undo is stuck.
+func stranded(t *testing.T, e *engine.Engine, key string) uuid.UUID {
+	t.Helper()
+	board := fare("board", key)
+	board.BusinessKey, board.Payload = "", []byte(`{"number":"`+key+`"}`)
+	id := submit(t, e, board).Instance
+	for _, step := range []string{"charge", "ride"} {
+		submit(t, e, fare(step, key))
+		if _, err := e.Await(t.Context(), "", "desk", step+key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stuckOf(t, e, id, 1)
+	return id
+}
+
+// stuckOf waits until so many commands of an instance are stuck.
+func stuckOf(t *testing.T, e *engine.Engine, id uuid.UUID, n int) (list []transitions.Record) {
+	t.Helper()
+	await.Eventually(t, "so many are stuck", func() bool {
+		var err error
+		if list, _, err = e.Stuck(t.Context(), transitions.StuckFilter{Instance: id}); err != nil {
+			t.Fatal(err)
+		}
+		return len(list) == n
+	})
+	return list
+}
+
+func TestStuckCommandsAreFoundByTheirBusinessKey(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t), flows(fares()))
+	id := stranded(t, e, "F-1")
+	stranded(t, e, "F-2")
+	list, more, err := e.Stuck(t.Context(), transitions.StuckFilter{Workflow: "fare", BusinessKey: "F-1"})
+	if err != nil || more || len(list) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if s := list[0]; s.BusinessKey != "F-1" || s.Instance != id || s.Transition != "charge" ||
+		s.Phase != transitions.Undoing || s.Stuck != transitions.StuckUndo {
+		t.Errorf("%+v", s)
+	}
+	all, _, err := e.Stuck(t.Context(), transitions.StuckFilter{})
+	if err != nil || len(all) != 2 || all[0].BusinessKey == "" || all[1].BusinessKey == "" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	none, _, err := e.Stuck(t.Context(), transitions.StuckFilter{Workflow: "fare", BusinessKey: "F-3"})
+	if err != nil || len(none) != 0 {
+		t.Errorf("%+v, %v", none, err)
+	}
+	_, _, err = e.Stuck(t.Context(), transitions.StuckFilter{BusinessKey: "F-1"})
+	wantCode(t, err, workflow.InvalidRequest)
+}
+
+func TestAnInstanceSaysWhatOfItWaitsForAnOperator(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t), flows(fares()))
+	id := stranded(t, e, "F-1")
+	const undo = `the undo of "charge" waits for an operator, who can retry, resolve or abandon it: it has failed; no refund`
+	v, err := e.ViewByKey(t.Context(), "", "fare", "F-1")
+	if err != nil || len(v.Stuck) != 1 || v.MoreStuck {
+		t.Fatalf("%+v, %v", v.Stuck, err)
+	}
+	if s := v.Stuck[0]; !s.Undo || s.Transition != "charge" || s.Scope != transitions.UndoScope(id) ||
+		s.Failures != 1 || s.Since.Location() != time.UTC || s.Message != undo {
+		t.Errorf("%+v", s)
+	}
+	// The undo keeps nobody from going on; it is told all the same.
+	x, err := e.Explain(t.Context(), "", id, "ann", nil)
+	if err != nil || len(x.Stuck) != 1 || x.Stuck[0].Message != undo {
+		t.Errorf("%+v, %v", x.Stuck, err)
+	}
+	for _, o := range x.Transitions {
+		if may := o.Transition == "claim" || o.Transition == "forgive"; o.Allowed != may || !may && len(o.Reasons) != 1 {
+			t.Errorf("%+v", o)
+		}
+	}
+	// A command in flight keeps everybody from it.
+	submit(t, e, fare("claim", "F-1"))
+	stuckOf(t, e, id, 2)
+	if x, err = e.Explain(t.Context(), "", id, "ann", nil); err != nil || len(x.Stuck) != 2 {
+		t.Fatalf("%+v, %v", x.Stuck, err)
+	}
+	const claim = `"claim" waits for an operator, who can retry, resolve or abandon it: nobody knows whether it has happened; no answer`
+	for _, o := range x.Transitions {
+		if o.Allowed || len(o.Reasons) != 2 || o.Reasons[1] != (transitions.Reason{Code: workflow.IllegalTransition, Message: claim}) {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
+func TestACaseIsTheWholeOfAnInstance(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, flows(fares()))
+	id := stranded(t, e, "F-1")
+	submit(t, e, fare("claim", "F-1"))
+	stuckOf(t, e, id, 2)
+	c, err := e.Case(t.Context(), "", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.BusinessKey != "F-1" || c.State != "claiming" || len(c.Stuck) != 2 || len(c.InFlight) != 2 || c.Earlier != 0 {
+		t.Errorf("%+v", c)
+	}
+	if c.InFlight[0].Transition != "claim" || c.InFlight[1].Phase != transitions.Undoing || c.InFlight[1].Transition != "charge" {
+		t.Errorf("in flight: %+v", c.InFlight)
+	}
+	if n := len(c.Timeline); int64(n) != c.Version || c.Timeline[0].Transition != "board" || c.Timeline[n-1].Transition != "claim.accepted" {
+		t.Errorf("%+v", c.Timeline)
+	}
+	if c.Chain.Entries != c.Version || len(c.Chain.Broken) != 0 {
+		t.Errorf("%+v", c.Chain)
+	}
+	exec(t, pool, `UPDATE pawl.audit SET actor = 'nobody' WHERE version = 2`)
+	if c, err = e.Case(t.Context(), "", id); err != nil || len(c.Chain.Broken) != 1 || c.Chain.Broken[0].Version != 2 {
+		t.Errorf("%+v, %v", c.Chain, err)
+	}
+	_, err = e.Case(t.Context(), "", uuid.New())
+	wantCode(t, err, workflow.InstanceNotFound)
+}
+
+func TestACaseHasTheNewestTransitions(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t))
+	submit(t, e, applied("L-1", 1000))
+	for i := range transitions.MaxTimeline + 5 {
+		submit(t, e, on("book", "L-1", strings.Repeat("k", i+1), 1, ""))
+	}
+	c, err := e.Case(t.Context(), "", loanID("L-1"))
+	if err != nil || c.Earlier != 6 || len(c.Timeline) != transitions.MaxTimeline || c.Timeline[0].Version != 7 ||
+		!slices.IsSortedFunc(c.Timeline, func(a, b transitions.Entry) int { return int(a.Version - b.Version) }) || c.Chain.Entries != c.Version {
+		t.Errorf("%d earlier, %d in the timeline, %+v, %v", c.Earlier, len(c.Timeline), c.Chain, err)
+	}
+}

@@ -1,0 +1,71 @@
+package transitions
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// StuckCommand is a command on an instance that waits for a person.
+type StuckCommand struct {
+	Transition string    `json:"transition"`
+	Undo       bool      `json:"undo,omitzero"` // what waits is the undo of the transition's effect
+	Scope      string    `json:"scope"`
+	Key        string    `json:"key"`
+	Stuck      string    `json:"stuck"`             // why it waits
+	Failure    string    `json:"failure,omitempty"` // what the newest attempt that failed said
+	Failures   int       `json:"failures"`
+	Since      time.Time `json:"since"`
+	Message    string    `json:"message"` // all of that for people, and what can be done
+}
+
+// Describe sets the message, and writes the time in UTC.
+func (s *StuckCommand) Describe() {
+	s.Since = s.Since.UTC()
+	what := fmt.Sprintf("%q", s.Transition)
+	if s.Undo {
+		what = "the undo of " + what
+	}
+	s.Message = what + " waits for an operator, who can retry, resolve or abandon it: " + s.reason()
+	if s.Failure != "" {
+		s.Message += "; " + s.Failure
+	}
+}
+
+func (s *StuckCommand) reason() string {
+	switch s.Stuck {
+	case StuckUnknown:
+		return "nobody knows whether it has happened"
+	case StuckUndo:
+		return "it has failed"
+	case StuckUndecidable:
+		return "what it came to cannot be decided"
+	default:
+		return s.Stuck
+	}
+}
+
+// Explanation is what an actor can do with an instance now, and why not.
+type Explanation struct {
+	Transitions []Option       `json:"transitions"`
+	Stuck       []StuckCommand `json:"stuck,omitempty"` // what an operator has to act on
+}
+
+// Blocked adds what is stuck to an explanation. Where the state excludes a
+// transition because the command in flight waits for an operator, that is a reason
+// too.
+func (x *Explanation) Blocked(v *View) {
+	x.Stuck = v.Stuck
+	for _, s := range v.Stuck {
+		bond := v.Links.InFlight
+		if bond == nil || bond.Scope != s.Scope || bond.Key != s.Key {
+			continue
+		}
+		for i := range x.Transitions {
+			if o := &x.Transitions[i]; len(o.Reasons) > 0 && o.Reasons[0].Code == workflow.IllegalTransition {
+				o.Reasons = append(o.Reasons, Reason{workflow.IllegalTransition, s.Message})
+			}
+		}
+	}
+}
