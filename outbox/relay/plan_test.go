@@ -28,6 +28,7 @@ var probed = map[string][]string{
 	"outbox_pkey":         {"tenant = ", "position "},
 	"audit_pkey":          {"tenant = ", "instance = ", "version = "},
 	"log_pkey":            {"tenant = "},
+	"instance_pkey":       {"tenant = ", "id = "},
 }
 
 // week is what tells the partitions of the outbox apart.
@@ -52,6 +53,8 @@ SELECT 's' || n, 1, 'n', now(), now() + interval '1 hour' FROM generate_series(1
 INSERT INTO pawl.log SELECT 't' || n, 50 FROM generate_series(1, 2000) n;
 INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
 SELECT 't' || t, p, 'e', 0, 'w', md5(t || ' ' || p % 10)::uuid, p, 'x', 's', now() FROM generate_series(1, 2000) t, generate_series(1, 50) p;
+INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data, open, chain, created_at, updated_at)
+SELECT 't' || t, md5('t' || t || ' ' || p)::uuid, 'w', 1, 'k' || p, 's', 50, '{}', true, sha256('x'), now(), now() FROM generate_series(1, 2000) t, generate_series(0, 9) p;
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at)
 SELECT l.tenant, s.name, CASE WHEN l.tenant IN ('t1', 't2', 't3') THEN 20 ELSE 50 END, now() FROM pawl.log l, pawl.outbox_sink s;
 INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at, changed_by)
