@@ -95,7 +95,7 @@ var (
 	loadedCommand = []string{"tenant", "scope", "key", "fingerprint", "status", "workflow", "transition", "instance", "version", "actor",
 		"code", "body", "created_at", "finished_at", "expires_at"}
 	loadedAudit = []string{"tenant", "instance", "version", "position", "workflow", "transition", "from_state", "to_state", "actor",
-		"payload", "data", "scope", "key", "at", "hash"}
+		"payload", "data", "scope", "key", "at", "hash", "rest_digest"}
 	loadedEvent = []string{"tenant", "position", "type", "ordinal", "workflow", "instance", "version", "transition", "state", "at", "business_key", "attributes"}
 )
 
@@ -151,7 +151,7 @@ func (r *cohortRows) audit(n int) ([]any, error) {
 		from = string(e.From)
 	}
 	return []any{r.tenant, [16]byte(e.Instance), e.Version, r.steps[n].position, e.Workflow, e.Transition, from, string(e.To), e.Actor,
-		e.Payload, e.Data, e.Scope, e.Key, e.At, e.Hash[:]}, nil
+		e.Payload, e.Data, e.Scope, e.Key, e.At, e.Hash[:], e.Rest}, nil
 }
 
 // event is the one that every transition has; no action of the loaded workflows

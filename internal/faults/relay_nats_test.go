@@ -85,7 +85,7 @@ func stored(t *testing.T, conn *nats.Conn) []delivered {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, delivered{m.Headers().Get(jetstream.MsgIDHeader), uuid.MustParse(m.Headers().Get("ce-subject")), version})
+			got = append(got, delivered{m.Headers().Get(jetstream.MsgIDHeader), uuid.MustParse(m.Headers().Get("ce-instance")), version})
 		}
 		if err := batch.Error(); err != nil {
 			t.Fatal(err)

@@ -367,8 +367,8 @@ DECLARE
 	step record;
 	base bigint;
 BEGIN
-	IF NOT EXISTS (SELECT FROM pawl.audit AS a WHERE a.position = NEW.position AND a.position < 0
-			AND a.tenant = NEW.tenant AND a.instance = NEW.instance AND a.version = NEW.version) THEN
+	IF NOT EXISTS (SELECT FROM pawl.audit AS a WHERE a.tenant = NEW.tenant AND a.instance = NEW.instance AND a.version = NEW.version
+			AND a.position IS NOT DISTINCT FROM NEW.position) THEN
 		RETURN NULL;
 	END IF;
 	PERFORM pawl.durable(); -- it may have been turned off since
