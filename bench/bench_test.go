@@ -90,7 +90,7 @@ func TestARunThatClaimsACommandTooManyFails(t *testing.T) {
 
 func TestEveryScenarioOnFullTablesCommitsWhatItClaims(t *testing.T) {
 	c := smallConfig(t)
-	c.Large, c.Rounds = 20_000, 2
+	c.Large, c.Rounds = 20_000, 1
 	var out strings.Builder
 	if err := Run(t.Context(), c, &out); err != nil {
 		t.Fatal(err)

@@ -125,7 +125,7 @@ func TestListsAreWhatTheirFiltersMean(t *testing.T) {
 			},
 		}
 		random := rand.New(rand.NewPCG(1, 2))
-		for range 150 {
+		for range 50 {
 			f := anyFilter(random, n)
 			f.Tenant = tenant
 			var want, got []uuid.UUID
