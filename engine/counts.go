@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -60,13 +61,17 @@ func (e *Engine) Counts(ctx context.Context, f transitions.CountFilter) (transit
 // counted counts the kinds that a filter selects, each of a tenant by itself,
 // unless they are too many: then it returns the first of them.
 func (l *lister) counted(ctx context.Context, f *transitions.CountFilter) (list []transitions.InstanceCount, some []kind, err error) {
+	bound := maxKinds
+	if f.Tenant != "" { // the planner's guesses are of everybody's
+		bound = math.MaxInt32 - 1
+	}
 	var s query
 	s.withKinds(f)
 	s.add(" LIMIT %s), most AS MATERIALIZED (SELECT least(%s::bigint, %s::bigint / greatest(count(*), 1)) AS n FROM kinds) ",
-		maxKinds+1, maxCounted, maxCountedAll)
+		bound+1, maxCounted, maxCountedAll)
 	s.add(`SELECT k.*, (SELECT n FROM most), CASE WHEN (SELECT count(*) FROM kinds) <= %s THEN
 	(SELECT count(*) FROM (SELECT FROM pawl.instance i WHERE i.tenant = k.tenant AND i.workflow = k.workflow AND i.definition = k.definition
-		AND i.state = k.state AND i.open = k.open LIMIT (SELECT n + 1 FROM most)) AS x) ELSE 0 END FROM kinds AS k`, maxKinds)
+		AND i.state = k.state AND i.open = k.open ORDER BY i.updated_at, i.id LIMIT (SELECT n + 1 FROM most)) AS x) ELSE 0 END FROM kinds AS k`, bound)
 	found, err := l.query(ctx, &s)
 	if err != nil {
 		return nil, nil, err
@@ -83,7 +88,7 @@ func (l *lister) counted(ctx context.Context, f *transitions.CountFilter) (list 
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(kinds) > maxKinds {
+	if len(kinds) > bound {
 		return nil, kinds, nil
 	}
 	for i, k := range kinds {

@@ -33,9 +33,14 @@ func entries(condition func(*query)) *source { return &source{conditions: []func
 // beginLists begins a transaction that reads lists and counts. All its statements
 // see the same. What the planner believes of a table that has grown since its last
 // ANALYZE could have it read all of a tenant and put that in order; and JIT, which
-// takes longer than these statements, would be had for what is switched off.
-const beginLists = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_seqscan = off;
-	SET LOCAL enable_sort = off; SET LOCAL jit = off`
+// takes longer than these statements, would be had for what is switched off. Only the
+// index of attributes is read by a bitmap.
+const (
+	beginLists = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_seqscan = off;
+	SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off`
+	bitmaps   = "SET LOCAL enable_bitmapscan = on"
+	noBitmaps = "SET LOCAL enable_bitmapscan = off"
+)
 
 // lister reads lists and counts in one transaction.
 type lister struct {
@@ -180,8 +185,14 @@ func (l *lister) sourceOf(ctx context.Context, f *transitions.Filter, attributes
 			return nil, err
 		}
 		if guess <= 10*maxScanned {
+			if _, err := l.tx.Exec(ctx, bitmaps); err != nil {
+				return nil, err
+			}
 			if few, err := l.few(ctx, have, f); few || err != nil {
 				return have, err
+			}
+			if _, err := l.tx.Exec(ctx, noBitmaps); err != nil {
+				return nil, err
 			}
 		}
 	}
