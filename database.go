@@ -89,3 +89,12 @@ func (d *database) migrate(ctx context.Context, name string, log *slog.Logger) e
 	}
 	return err
 }
+
+// ofPrivate says of an error whose database nobody has named where that is.
+func ofPrivate(err error) error {
+	dir, notFound := localpg.UserDir("postgres")
+	if notFound != nil {
+		return err
+	}
+	return fmt.Errorf("%w; no database was named, so it is the private one in %s: %s names another folder", err, dir, localpg.EnvHome)
+}

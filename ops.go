@@ -33,6 +33,9 @@ func withEngine(ctx context.Context, c Config, do func(ctx context.Context, e *e
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if err := schema.Check(ctx, d.pool, c.Schema); err != nil {
+		if d.local != nil {
+			err = ofPrivate(err)
+		}
 		return err
 	}
 	config := engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log, Guest: true,

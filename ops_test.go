@@ -1,10 +1,12 @@
 package pawl
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/schema"
 )
 
 func TestOpsWorksOnTheDatabaseOfTheFlags(t *testing.T) {
@@ -56,5 +58,13 @@ func TestOpsKeysOfANodeShowsTheSuppressionRate(t *testing.T) {
 	code, _, stderr = run(t.Context(), "ops", "keys", "--node", s.URL()+"/elsewhere")
 	if code != 1 || stderr != "shop: the node answered 404 Not Found: there is nothing at this address\n" {
 		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+func TestWhatIsWrongWithAPrivateDatabaseNamesItsFolder(t *testing.T) {
+	t.Setenv("PAWL_HOME", "/srv/wrong")
+	err := ofPrivate(schema.ErrBehind)
+	if !errors.Is(err, schema.ErrBehind) || !strings.Contains(err.Error(), "the private one in /srv/wrong/postgres: PAWL_HOME names another folder") {
+		t.Error(err)
 	}
 }

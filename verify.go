@@ -17,7 +17,7 @@ import (
 )
 
 func verifyCommand(workflows []workflow.Source) *cobra.Command {
-	var tenant, instance string
+	var tenant string
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Check the audit chains",
@@ -27,13 +27,10 @@ whether the log has a gap; or only the chain of one instance. Each broken chain
 is named with its first broken row, and the exit code is 1. Who owns the
 database and computes every hash anew is not found.`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: func(c *cobra.Command, _ []string) (err error) {
 			v := verification{config: ConfigOf(c, workflows...), tenant: tenant, out: c.OutOrStdout(), progress: c.ErrOrStderr()}
-			if instance != "" {
-				var err error
-				if v.instance, err = uuid.Parse(instance); err != nil {
-					return cli.Usagef("--instance is not a UUID: %w", err)
-				}
+			if v.instance, err = cli.Instance(c); err != nil {
+				return err
 			}
 			if err := transitions.CheckTenant(tenant); err != nil {
 				return cli.Usagef("--tenant: %w", err)
@@ -43,7 +40,7 @@ database and computes every hash anew is not found.`,
 		},
 	}
 	c.Flags().StringVar(&tenant, "tenant", transitions.DefaultTenant, "whose chains to check")
-	c.Flags().StringVar(&instance, "instance", "", "check only the chain of the instance with this id")
+	c.Flags().String("instance", "", "check only the chain of the instance with this id")
 	return c
 }
 

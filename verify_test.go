@@ -185,6 +185,12 @@ func TestVerifyOfWhatIsNotThereFails(t *testing.T) {
 	if code != 1 || !strings.Contains(stderr, "instance_not_found") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
+	for _, id := range []string{"", "00000000-0000-0000-0000-000000000000"} {
+		code, stdout, stderr := run(t.Context(), "verify", "--database", url, "--instance", id)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, "--instance is not a UUID") {
+			t.Errorf("instance %q: exit %d, %q, %q", id, code, stdout, stderr)
+		}
+	}
 	var out bytes.Buffer
 	if err := (&verification{out: &out, tenant: "t"}).report(transitions.Verification{}); err != nil || out.String() != "intact: 0 rows of 0 instances of tenant t\n" {
 		t.Errorf("an empty tenant: %v, %q", err, out.String())

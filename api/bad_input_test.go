@@ -119,6 +119,7 @@ var badRequests = []struct {
 	{"NUL in a key", "GET", "/v1/commands/s/%00", nil, 400, workflow.KeyInvalid},
 	{"no key in the path", "GET", "/v1/commands/s/", nil, 400, workflow.KeyMissing},
 	{"long key in the path", "GET", "/v1/commands/s/" + strings.Repeat("k", 256), nil, 400, workflow.KeyInvalid},
+	{"an attribute that the workflow does not declare", "GET", "/v1/instances?workflow=parcel&attr.colour=red", nil, 400, workflow.InvalidRequest},
 	{"unknown parameter", "GET", "/v1/instances?colour=red", nil, 400, workflow.InvalidRequest},
 	{"unknown parameter of a command", "POST", "/v1/workflows/parcel/pack?dryrun=true", []string{"Content-Type", "application/json", "Idempotency-Key", "a"}, 400, workflow.InvalidRequest},
 	{"a parameter twice", "GET", "/v1/instances?order=id&order=id", nil, 400, workflow.InvalidRequest},

@@ -97,7 +97,7 @@ func TestAChangeOfAnyColumnOfAnEventIsNamed(t *testing.T) {
 		return fmt.Sprintf("the %s of its event \"order.move\" in the outbox is not its own", what)
 	}
 	one := func(set, want string) []tampering { return []tampering{{set, want, 3}} }
-	gone := "its events are missing from the outbox, and those of 0 other transitions of the week from 2025-12-29"
+	gone := "its events are missing from the outbox"
 	b.exec(t, "ALTER TABLE pawl.outbox DROP CONSTRAINT outbox_check") // which keeps that payload NULL
 	b.each(t, "outbox", "tenant = 'acme' AND position = 8", map[string][]tampering{
 		"tenant":       one("tenant = 'other'", gone),
@@ -157,7 +157,7 @@ func TestAnEmittedEventThatIsChangedIsNoticed(t *testing.T) {
 		{"DELETE FROM pawl.outbox WHERE position = 5 AND ordinal = 0", "its event number 0 is missing from the outbox, which has number 1"},
 		{`INSERT INTO pawl.outbox SELECT tenant, position, 'more', 2, workflow, instance, version, transition, state, at, business_key, attributes, '{}' FROM pawl.outbox
 			WHERE position = 5 AND ordinal = 0`, emitted},
-		{"DELETE FROM pawl.outbox WHERE position = 5", "its events are missing from the outbox, and those of 0 other transitions of the week from 2025-12-29"},
+		{"DELETE FROM pawl.outbox WHERE position = 5", "its events are missing from the outbox"},
 	} {
 		for _, id := range []uuid.UUID{second, uuid.Nil} {
 			if got := b.verifyAfter(t, id, tt.sql); !slices.Equal(got.Broken, []transitions.Break{broken(second, 2, tt.want)}) {

@@ -211,8 +211,10 @@ func (t *Table) verifyWeeks(ctx context.Context, v *events) error {
 	var week time.Time
 	_, err = pgx.ForEachRow(found, []any{&week}, func() error {
 		g := v.gone[week.UTC()]
-		g.Reason = fmt.Sprintf("its events are missing from the outbox, and those of %d other transitions of the week from %s",
-			g.others, week.UTC().Format(time.DateOnly))
+		g.Reason = "its events are missing from the outbox"
+		if g.others > 0 {
+			g.Reason += fmt.Sprintf(", and those of %d other transitions of the week from %s", g.others, week.UTC().Format(time.DateOnly))
+		}
 		v.out.Broken = append(v.out.Broken, g.Break)
 		return nil
 	})

@@ -90,7 +90,7 @@ func anyFilter(random *rand.Rand, minutes int) (f transitions.Filter) {
 		f.Open = new(bool)
 		*f.Open = random.IntN(2) == 0
 	}
-	if random.IntN(3) == 0 {
+	if random.IntN(3) == 0 && f.Workflow != "gift" { // which declares none
 		f.Attributes = map[string]string{"customer": fmt.Sprintf("c-%d", random.IntN(101))}
 	}
 	if random.IntN(3) == 0 {

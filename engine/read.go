@@ -63,13 +63,13 @@ func ofKey(inst *transitions.Instance, workflowName, businessKey string, err err
 func (e *Engine) Instances(ctx context.Context, f transitions.Filter) (transitions.Page, error) {
 	f.Tenant = tenantOr(f.Tenant)
 	f.Limit = pageSize(f.Limit)
-	if err := f.Check(); err != nil {
-		return transitions.Page{}, err
-	}
 	if f.Workflow != "" {
 		if _, err := e.Workflow(f.Workflow, 0); err != nil {
 			return transitions.Page{}, err
 		}
+	}
+	if err := f.Check(e.Versions(f.Workflow)); err != nil {
+		return transitions.Page{}, err
 	}
 	var page transitions.Page
 	err := e.queries.listing(ctx, func(l *lister) (err error) {

@@ -40,6 +40,9 @@ func (e *Engine) Stuck(ctx context.Context, f transitions.StuckFilter) (list []t
 		if f.Workflow == "" {
 			return nil, false, errKeyAlone
 		}
+		if problem := transitions.TextProblem(f.BusinessKey, workflow.MaxBusinessKey); problem != "" {
+			return nil, false, workflow.Errorf(workflow.InvalidRequest, "the business key %s", problem)
+		}
 		f.Instance = transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey)
 	}
 	var instance *uuid.UUID

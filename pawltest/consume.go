@@ -80,6 +80,7 @@ func (s *Sim) bury(m transitions.Message, failure error) {
 		}
 		s.dead[m.Ref()] = d
 	}
+	d.About = m.About(s.takers()[m.Consumer])
 	d.Type, d.Status, d.Code, d.Failure = m.Type, transitions.MessageWaiting, workflow.CodeOf(failure), failureOf(failure)
 	d.Deliveries, d.UpdatedAt = max(d.Deliveries+1, m.Delivery), s.now
 }

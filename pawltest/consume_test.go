@@ -118,7 +118,7 @@ func TestMessagesHaveTheFateThatTheyHaveOnAnEngine(t *testing.T) {
 func deathOf(list []transitions.DeadMessage) string {
 	var lines []string
 	for _, d := range list {
-		lines = append(lines, fmt.Sprintln(d.Consumer, d.ID, d.Type, d.Size, d.Status, d.Code, d.Failure, d.Deliveries))
+		lines = append(lines, fmt.Sprintln(d.Consumer, d.ID, d.Type, d.About, d.Size, d.Status, d.Code, d.Failure, d.Deliveries))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "")

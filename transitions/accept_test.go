@@ -103,6 +103,25 @@ func TestLeavingTheInBetweenStateCancelsTheCommandInFlight(t *testing.T) {
 	}
 }
 
+// In an in-between state nothing may be possible, and much be possible again after it:
+// the answer is for good, and must not say that the instance is at its end.
+func TestARefusalInAnOpenStateDoesNotSayThatNothingCanBeDoneAnyMore(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.worked("book", `{}`)
+	l.accept("insure", `{}`)
+	_, d := l.decide(l.command("leave", `{}`))
+	want := `"leave" is not possible in state "insuring"; nothing can be done as long as "insure" is in flight`
+	if d.Err == nil || d.Err.Code != workflow.IllegalTransition || d.Err.Message != want {
+		t.Errorf("got %v, want %s", d.Err, want)
+	}
+	l.inst.Links.InFlight = nil // an undo, say, takes it on
+	want = `"leave" is not possible in state "insuring"; nothing can be done in it by a command`
+	if _, d := l.decide(l.command("leave", `{}`)); d.Err == nil || d.Err.Message != want {
+		t.Errorf("got %v, want %s", d.Err, want)
+	}
+}
+
 func TestTheEffectKeyNamesTheCommand(t *testing.T) {
 	t.Parallel()
 	f := &InFlight{Ref: Ref{"default", "order:1", "pay-1"}, Phase: Working, Attempt: 1}

@@ -92,6 +92,8 @@ func syntaxError(err error) error {
 	switch {
 	case ok && errors.Is(err, jsontext.ErrDuplicateName):
 		return badPayload(string(e.JSONPointer), "a field occurs twice")
+	case ok && e.Err != nil && strings.HasPrefix(e.Err.Error(), "invalid surrogate pair"): // the text would quote what follows
+		return badPayload(string(e.JSONPointer), "is not valid JSON: a string has half a surrogate pair (\\uD800 to \\uDFFF)")
 	case ok && e.Err != nil:
 		return badPayload(string(e.JSONPointer), "is not valid JSON: "+strings.TrimPrefix(e.Err.Error(), "jsontext: "))
 	default:

@@ -206,3 +206,15 @@ func FuzzNumbersAreKeptOrRefused(f *testing.F) {
 		}
 	})
 }
+
+// What half a surrogate pair stands in is the caller's, and not repeated.
+func TestHalfASurrogatePairIsToldWithoutTheTextAroundIt(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`{"a":"\ud800"}`, `{"a":"\ud800secret"}`, `{"a":"\udc00secret"}`} {
+		_, err := Canonical([]byte(text))
+		e, ok := errors.AsType[*workflow.Error](err)
+		if !ok || len(e.Fields) != 1 || e.Fields[0].Pointer != "/a" || e.Fields[0].Message != "is not valid JSON: a string has half a surrogate pair (\\uD800 to \\uDFFF)" {
+			t.Errorf("%s: %+v", text, e)
+		}
+	}
+}

@@ -21,7 +21,22 @@ func (f *CountFilter) Check() error {
 	if err := CheckTenant(f.Tenant); err != nil {
 		return err
 	}
+	if err := checkStates(f.States); err != nil {
+		return err
+	}
 	return checkDefinition(f.Definition)
+}
+
+// maxState is the longest state that can be asked for, in bytes.
+const maxState = 255
+
+func checkStates(states []workflow.State) error {
+	for _, s := range states {
+		if problem := TextProblem(string(s), maxState); problem != "" {
+			return workflow.Errorf(workflow.InvalidRequest, "the state %s", problem)
+		}
+	}
+	return nil
 }
 
 func checkDefinition(version int) error {

@@ -254,8 +254,13 @@ func failed(e *workflow.Error) Decision { return Decision{Err: e, Code: e.Code.I
 func illegal(w *workflow.Workflow, inst *Instance, transition string) *workflow.Error {
 	allowed := w.Allowed(inst.State)
 	can := "nothing can be done any more"
-	if len(allowed) > 0 {
+	switch flight := inst.Links.InFlight; {
+	case len(allowed) > 0:
 		can = "allowed are: " + strings.Join(allowed, ", ")
+	case flight != nil:
+		can = fmt.Sprintf("nothing can be done as long as %q is in flight", flight.Transition)
+	case inst.Open:
+		can = "nothing can be done in it by a command"
 	}
 	return &workflow.Error{Code: workflow.IllegalTransition, State: inst.State, Allowed: allowed,
 		Message: fmt.Sprintf("%q is not possible in state %q; %s", transition, inst.State, can)}

@@ -50,13 +50,18 @@ func (f *EventFilter) Check(versions []*workflow.Workflow) error {
 	if problem := TextProblem(f.BusinessKey, workflow.MaxBusinessKey); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the business key %s", problem)
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.Attributes)) {
-		declares := func(w *workflow.Workflow) bool { return slices.Contains(w.Attributes, name) }
-		if problem := TextProblem(f.Attributes[name], maxAttribute); problem != "" {
-			return workflow.Errorf(workflow.InvalidRequest, "the value of attribute %q %s", name, problem)
+	return checkAttributes(f.Workflow, f.Attributes, versions)
+}
+
+// checkAttributes refuses what no attribute of a workflow can be.
+func checkAttributes(name string, attributes map[string]string, versions []*workflow.Workflow) error {
+	for _, attribute := range slices.Sorted(maps.Keys(attributes)) {
+		declares := func(w *workflow.Workflow) bool { return slices.Contains(w.Attributes, attribute) }
+		if problem := TextProblem(attributes[attribute], maxAttribute); problem != "" {
+			return workflow.Errorf(workflow.InvalidRequest, "the value of attribute %q %s", attribute, problem)
 		}
 		if len(versions) > 0 && !slices.ContainsFunc(versions, declares) {
-			return workflow.Errorf(workflow.InvalidRequest, "workflow %q declares no attribute %q", f.Workflow, name)
+			return workflow.Errorf(workflow.InvalidRequest, "workflow %q declares no attribute %q", name, attribute)
 		}
 	}
 	return nil

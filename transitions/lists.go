@@ -29,8 +29,10 @@ type Filter struct {
 	Limit int   // 1 to 1000; 0 is 100
 }
 
-// Check refuses a filter that cannot be meant. Error: InvalidRequest.
-func (f *Filter) Check() error {
+// Check refuses a filter that cannot be meant: among others attributes that none of
+// the versions of its workflow declares, where there are versions. Error:
+// InvalidRequest.
+func (f *Filter) Check(versions []*workflow.Workflow) error {
 	switch {
 	case f.BusinessKey != "" && f.Workflow == "":
 		return workflow.Errorf(workflow.InvalidRequest, "a filter by business key needs the workflow")
@@ -40,6 +42,15 @@ func (f *Filter) Check() error {
 		return workflow.Errorf(workflow.InvalidRequest, "nothing is created after one time and before another that is not later")
 	case never(f.UpdatedAfter, f.UpdatedBefore):
 		return workflow.Errorf(workflow.InvalidRequest, "nothing is updated after one time and before another that is not later")
+	}
+	if err := CheckTenant(f.Tenant); err != nil {
+		return err
+	}
+	if err := checkStates(f.States); err != nil {
+		return err
+	}
+	if err := checkAttributes(f.Workflow, f.Attributes, versions); err != nil {
+		return err
 	}
 	return checkDefinition(f.Definition)
 }

@@ -76,7 +76,7 @@ var Matrix = []Room{
 
 	{"internal/arch", nil, nil},
 	{"internal/await", nil, nil},
-	{"internal/cli", nil, mods(cobra)},
+	{"internal/cli", nil, mods(cobra, uuid)},
 	{"internal/faults", nil, nil},
 	{"internal/localpg", nil, mods(embedded, pgx)},
 	{"internal/ops", ours("api", "engine", "internal/cli", "transitions", "workflow"), mods(cobra, uuid)},

@@ -5,8 +5,10 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 )
 
@@ -46,6 +48,36 @@ func Operands(names ...string) cobra.PositionalArgs {
 		case len(args) > len(names):
 			return fmt.Errorf("%q is one argument too many", args[len(names)])
 		}
+		if i := slices.Index(args, ""); i >= 0 {
+			return fmt.Errorf("%s is empty", names[i])
+		}
 		return nil
 	}
+}
+
+// NotEmpty refuses flags that are given without a value, such as by a variable of the
+// shell that is not set: they would select everything.
+func NotEmpty(c *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if f := c.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return Usagef("--%s is empty", name)
+		}
+	}
+	return nil
+}
+
+// Instance is the id that the flag --instance gives, zero where it is not given.
+func Instance(c *cobra.Command) (uuid.UUID, error) {
+	f := c.Flags().Lookup("instance")
+	if !f.Changed {
+		return uuid.Nil, nil
+	}
+	id, err := uuid.Parse(f.Value.String())
+	if err == nil && id == uuid.Nil {
+		err = errors.New("no instance has the nil UUID")
+	}
+	if err != nil {
+		return uuid.Nil, Usagef("--instance is not a UUID: %w", err)
+	}
+	return id, nil
 }

@@ -20,11 +20,10 @@ const EnvHome = "PAWL_HOME"
 // pawl/name in the user's cache folder for others, or in a folder for temporary files when there is no home to write to.
 func UserDir(name string) (string, error) {
 	if home := os.Getenv(EnvHome); home != "" {
-		abs, err := filepath.Abs(home)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", EnvHome, err)
+		if !filepath.IsAbs(home) { // a second server would begin in each folder that programs start in
+			return "", fmt.Errorf("%s is %q: it has to be the absolute path of a folder", EnvHome, home)
 		}
-		return filepath.Join(abs, name), nil
+		return filepath.Join(home, name), nil
 	}
 	if os.Geteuid() == 0 {
 		return filepath.Join("/var/lib/pawl", name), nil

@@ -16,10 +16,11 @@ func TestUserDirIsInTheNamedFolder(t *testing.T) {
 	if want := filepath.Join(top, "pawl", "postgres"); filepath.Dir(s.home) != want {
 		t.Errorf("the private server's home is %s, want it in %s", s.home, want)
 	}
-	t.Chdir(top)
-	t.Setenv(EnvHome, "relative")
-	if dir, err := UserDir("binaries"); dir != filepath.Join(top, "relative", "binaries") || err != nil {
-		t.Errorf("got %s, %v", dir, err)
+	for _, home := range []string{"relative", "~/pawl"} {
+		t.Setenv(EnvHome, home)
+		if dir, err := UserDir("binaries"); err == nil || !strings.Contains(err.Error(), "PAWL_HOME is") {
+			t.Errorf("%s: got %s, %v", home, dir, err)
+		}
 	}
 }
 

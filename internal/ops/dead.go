@@ -23,6 +23,7 @@ func (d *deadFlags) flags(c *cobra.Command) {
 	caseFlags(c, &d.filter.Workflow, &d.filter.BusinessKey, &d.filter.Instance, "only events of")
 	c.Flags().StringVar(&d.filter.Type, "type", "", "only events of this type")
 	c.Flags().Int64Var(&d.filter.Position, "position", 0, "only the events of this position of the tenant's log")
+	before(c, func() error { return cli.NotEmpty(c, "type") })
 	before(c, d.check)
 }
 

@@ -37,20 +37,18 @@ func tenantFlag(c *cobra.Command, tenant *string, value, usage string) {
 // caseFlags are the ways to name one instance, or a workflow alone; what is only for
 // the help.
 func caseFlags(c *cobra.Command, name, businessKey *string, instance *uuid.UUID, what string) {
-	var id string
 	c.Flags().StringVar(name, "workflow", "", what+" this workflow")
 	c.Flags().StringVar(businessKey, "business-key", "", what+" the instance with this business key, with --workflow")
-	c.Flags().StringVar(&id, "instance", "", what+" the instance with this id")
+	c.Flags().String("instance", "", what+" the instance with this id")
 	before(c, func() (err error) {
-		if *businessKey != "" && (*name == "" || id != "") {
+		if err := cli.NotEmpty(c, "workflow", "business-key"); err != nil {
+			return err
+		}
+		if *businessKey != "" && (*name == "" || c.Flags().Changed("instance")) {
 			return cli.Usagef("--business-key needs --workflow, and no --instance")
 		}
-		if id != "" {
-			if *instance, err = uuid.Parse(id); err != nil {
-				return cli.Usagef("--instance is not a UUID: %w", err)
-			}
-		}
-		return nil
+		*instance, err = cli.Instance(c)
+		return err
 	})
 }
 

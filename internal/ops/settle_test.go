@@ -79,3 +79,29 @@ func TestOpsSettlesStuckCommandsWithoutANode(t *testing.T) {
 		t.Errorf("still stuck: %s", got)
 	}
 }
+
+// A variable of the shell that is not set must not name the only command that is
+// stuck, of whomever.
+func TestOpsSettlesNothingForAnEmptyName(t *testing.T) {
+	p := unpaid(t, "7")
+	empty := [][]string{{"--instance", ""}, {"--instance", "00000000-0000-0000-0000-000000000000"},
+		{"--workflow", "bill", "--business-key", ""}, {"--workflow", "", "--instance", "01936b0e-0000-7000-8000-000000000001"}}
+	for _, name := range []string{"abandon", "retry", "resolve", "stuck", "sinks dead s", "sinks redrive s --tenant default", "sinks skip s --tenant default"} {
+		for _, args := range empty {
+			stdout, _, err := p.try(name, args...)
+			if err == nil || !strings.Contains(err.Error(), "--instance is not") &&
+				!strings.Contains(err.Error(), "is empty") && !strings.Contains(err.Error(), "SCOPE is missing") {
+				t.Errorf("%s %q: %v, %s", name, args, err, stdout)
+			}
+		}
+	}
+	if _, _, err := p.try("sinks redrive s --tenant default --type", ""); err == nil || err.Error() != "--type is empty" {
+		t.Error(err)
+	}
+	if _, _, err := p.try("abandon", "till", ""); err == nil || err.Error() != "KEY is empty" {
+		t.Error(err)
+	}
+	if got := p.run("stuck"); !strings.Contains(got, "till") {
+		t.Errorf("it was settled: %s", got)
+	}
+}

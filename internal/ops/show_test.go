@@ -89,4 +89,7 @@ func TestOpsShowFindsTheCase(t *testing.T) {
 	p.fails("show 8 --workflow ordre", "workflow_not_found")
 	p.fails("show 01936b0e-0000-7000-8000-000000000001", "instance_not_found")
 	p.fails("show", "KEY is missing")
+	if _, _, err := p.try("show", ""); err == nil || err.Error() != "KEY is empty" {
+		t.Errorf("an empty key: %v", err)
+	}
 }

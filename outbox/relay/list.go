@@ -99,6 +99,9 @@ func cut[T any](list []T, limit int) (page []T, more bool) {
 }
 
 func (t *Table) mustKnow(ctx context.Context, sink string) error {
+	if err := checkSink(sink); err != nil {
+		return err
+	}
 	var known bool
 	var now time.Time
 	if err := t.q.QueryRow(ctx, t.sql.known, sink).Scan(&known, &now); err != nil {

@@ -54,6 +54,9 @@ func (t *Table) Resume(ctx context.Context, sink string) error {
 
 // change runs a statement about a sink that returns whether there is one.
 func (t *Table) change(ctx context.Context, sink, sql string, args ...any) error {
+	if err := checkSink(sink); err != nil {
+		return err
+	}
 	var known bool
 	if err := t.q.QueryRow(ctx, sql, append([]any{sink}, args...)...).Scan(&known); err != nil {
 		return writeError(err)
@@ -75,6 +78,9 @@ func (t *Table) Move(ctx context.Context, sink, tenant string, position int64, b
 	}
 	tenant, err := tenantOf(tenant)
 	if err != nil {
+		return err
+	}
+	if err := checkSink(sink); err != nil {
 		return err
 	}
 	err = pgx.BeginFunc(ctx, t.q, func(tx pgx.Tx) error {
@@ -118,6 +124,9 @@ func (t *Table) Move(ctx context.Context, sink, tenant string, position int64, b
 // every node first: one that has it makes it known again when it is started, and
 // it begins anew. InvalidRequest while a node delivers to it, which a pause ends.
 func (t *Table) Forget(ctx context.Context, sink string) error {
+	if err := checkSink(sink); err != nil {
+		return err
+	}
 	return writeError(pgx.BeginFunc(ctx, t.q, func(tx pgx.Tx) error {
 		var node string
 		if err := tx.QueryRow(ctx, t.sql.holder, sink).Scan(&node); errors.Is(err, pgx.ErrNoRows) {
@@ -279,6 +288,14 @@ func checkWho(by *string, reason string) error {
 	}
 	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
+	}
+	return nil
+}
+
+// checkSink refuses a name that cannot be stored.
+func checkSink(name string) error {
+	if problem := transitions.TextProblem(name, 255); problem != "" {
+		return workflow.Errorf(workflow.InvalidRequest, "the sink %s", problem)
 	}
 	return nil
 }
