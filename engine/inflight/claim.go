@@ -37,7 +37,8 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 		}
 	})
 	if err != nil {
-		flights = nil // if they were claimed after all, their leases run out
+		flights = nil
+		r.unheard(ctx, chosen)
 	}
 	changed := make([]transitions.Ref, 0, len(flights))
 	for _, f := range flights {
@@ -76,4 +77,22 @@ func scanFlight(row pgx.CollectableRow, tenant string) (*flight, error) {
 		f.RunAt = *due
 	}
 	return f, err
+}
+
+// unheard gives back what a claim has leased whose answer was lost: no attempt at it
+// has begun. Only the looker claims, so a lease of the next attempt can only be that
+// claim's. If the database does not answer, or commits it later, the leases run out.
+func (r *Runner) unheard(ctx context.Context, chosen []candidate) {
+	tenants := map[string][]*note{}
+	for _, c := range chosen {
+		f := &flight{InFlight: transitions.InFlight{Ref: c.Ref, Attempt: c.attempt + 1}}
+		tenants[c.Tenant] = append(tenants[c.Tenant], &note{flight: f})
+	}
+	held, err := r.leased(ctx, tenants)
+	if err != nil {
+		r.config.Log.Warn("cannot ask for leases", "error", err)
+	}
+	for n := range held {
+		r.giveBackUnbegun(n.flight)
+	}
 }

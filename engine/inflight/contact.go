@@ -30,6 +30,7 @@ type contact struct {
 	received time.Time
 	theirs   time.Time               // the database's clock, as it saw it
 	lapsed   map[transitions.Ref]int // what had run out in the last regular look, with the attempts
+	twice    map[transitions.Ref]int // and also in the one before it
 }
 
 // made takes notice of a look that succeeded. again says that the database was not
@@ -55,7 +56,10 @@ func (c *contact) made(theirs, sent, received time.Time) (gap time.Duration, aga
 // ripe leaves out the leases that have run out but are not to be taken over yet.
 func (c *contact) ripe(found []candidate, tick bool) []candidate {
 	steady := c.received.Sub(c.since) >= c.wait
-	lapsed := map[transitions.Ref]int{}
+	lapsed, twice := map[transitions.Ref]int{}, c.twice
+	if tick {
+		twice = map[transitions.Ref]int{}
+	}
 	var ripe []candidate
 	for _, one := range found {
 		if !one.stale {
@@ -63,12 +67,15 @@ func (c *contact) ripe(found []candidate, tick bool) []candidate {
 			continue
 		}
 		lapsed[one.Ref] = one.attempt
-		if attempt, before := c.lapsed[one.Ref]; steady && before && attempt == one.attempt {
+		if attempt, before := c.lapsed[one.Ref]; tick && before && attempt == one.attempt {
+			twice[one.Ref] = attempt
+		}
+		if attempt, ok := twice[one.Ref]; steady && ok && attempt == one.attempt {
 			ripe = append(ripe, one)
 		}
 	}
 	if tick {
-		c.lapsed = lapsed
+		c.lapsed, c.twice = lapsed, twice
 	}
 	return ripe
 }

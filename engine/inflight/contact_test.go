@@ -69,7 +69,7 @@ func TestALeaseMustHaveRunOutInTwoRegularLooks(t *testing.T) {
 		found []candidate
 		tick  bool
 		want  int
-	}{{one, true, 1}, {one, false, 2}, {nil, true, 0}, {one, false, 1}, {one, true, 1}, {one, true, 2}} {
+	}{{one, true, 1}, {one, false, 1}, {nil, true, 0}, {one, false, 1}, {one, true, 1}, {one, true, 2}, {one, false, 2}, {nil, true, 0}, {one, false, 1}} {
 		if got := e.ripe(step.found, step.tick); len(got) != step.want {
 			t.Errorf("look %d leaves %d", i+1, len(got))
 		}

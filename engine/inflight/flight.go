@@ -101,13 +101,10 @@ func (r *Runner) launch(f *flight) {
 	}
 	r.held[f.Ref] = f
 	ended := r.ended
-	switch {
-	case ended:
+	if ended {
 		f.begin = nil
-	case time.Since(f.kept) < r.config.Lease/2:
-		f.begin()
-	default:
-		r.doubt(f)
+	} else {
+		r.beginOrDoubt(f)
 	}
 	r.mu.Unlock()
 	if unbegun {
@@ -115,6 +112,17 @@ func (r *Runner) launch(f *flight) {
 	}
 	if ended {
 		r.drop(f)
+	}
+}
+
+// beginOrDoubt begins the work if at least half of the lease is left, by this
+// node's clock; else the lease is prolonged first, as often as that takes so long.
+// r.mu is held.
+func (r *Runner) beginOrDoubt(f *flight) {
+	if time.Since(f.kept) < r.config.Lease/2 {
+		f.begin()
+	} else {
+		r.doubt(f)
 	}
 }
 

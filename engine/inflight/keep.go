@@ -203,7 +203,7 @@ func (r *Runner) written(n *note, sent time.Time, by string) {
 		r.stats.heartbeats.Add(1)
 		if n.begin != nil {
 			n.CancelledBy = by
-			n.begin()
+			r.beginOrDoubt(n.flight)
 		} else if by != "" && n.Phase == transitions.Working {
 			n.stop(&transitions.CancelledError{By: by})
 		}

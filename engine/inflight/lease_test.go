@@ -437,3 +437,31 @@ func TestWithAReportThatCannotBeStoredTheOthersLeasesAreProlonged(t *testing.T) 
 		t.Errorf("what was given back is %s", got.Status)
 	}
 }
+
+// The storing took half of the lease or longer: the lease may have run out before
+// the node hears of it, so it is prolonged once more before the work is begun.
+func TestWorkIsNotBegunByALeaseThatTookTooLongToStore(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	var n *node
+	heartbeats := make(chan int64, 1)
+	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
+		heartbeats <- n.Stats().Heartbeats
+		return "ok", nil
+	})
+	n = startAfterLook(t, pool, w, seldom, lease(time.Second))
+	exec(t, pool, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.6); RETURN NULL; END $$;
+		CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON pawl.command DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+		WHEN (OLD.revision = 1) EXECUTE FUNCTION slow()`)
+	if !n.Reserve(w, w.Named("run")[0]) {
+		t.Fatal("no worker is free")
+	}
+	r := due("a", leased(n.name, -time.Second))
+	insert(t, pool, r)
+	l := r.landed(w)
+	l.Since = time.Now().Add(-n.config.Lease)
+	n.Landed([]transitions.Landed{l})
+	if got := await.Receive(t, "it is begun", heartbeats); got < 2 {
+		t.Errorf("begun after %d heartbeats, the first of which took too long", got)
+	}
+}

@@ -79,20 +79,7 @@ func (r *Runner) store(ctx context.Context, notes map[string][]*note) (stored ma
 // locked the row nothing is lost, and it is tried again; else another attempt has
 // begun, or the command has ended.
 func (r *Runner) miss(ctx context.Context, missing map[string][]*note) (void bool) {
-	held := map[*note]bool{}
-	err := r.send(ctx, func(b *pgx.Batch) {
-		for tenant, list := range missing {
-			k := keysOf(list)
-			b.Queue(r.sql.held, tenant, r.config.Node, k.scopes, k.keys, k.attempts).Query(func(rows pgx.Rows) error {
-				var ord int
-				_, err := pgx.ForEachRow(rows, []any{&ord}, func() error {
-					held[list[ord-1]] = true
-					return nil
-				})
-				return err
-			})
-		}
-	})
+	held, err := r.leased(ctx, missing)
 	if err != nil {
 		r.config.Log.Warn("cannot ask for leases", "error", err)
 	}
@@ -109,6 +96,25 @@ func (r *Runner) miss(ctx context.Context, missing map[string][]*note) (void boo
 		}
 	}
 	return void
+}
+
+// leased asks which of the notes' leases this node holds.
+func (r *Runner) leased(ctx context.Context, notes map[string][]*note) (held map[*note]bool, err error) {
+	held = map[*note]bool{}
+	err = r.send(ctx, func(b *pgx.Batch) {
+		for tenant, list := range notes {
+			k := keysOf(list)
+			b.Queue(r.sql.held, tenant, r.config.Node, k.scopes, k.keys, k.attempts).Query(func(rows pgx.Rows) error {
+				var ord int
+				_, err := pgx.ForEachRow(rows, []any{&ord}, func() error {
+					held[list[ord-1]] = true
+					return nil
+				})
+				return err
+			})
+		}
+	})
+	return held, err
 }
 
 // columns are the parameters of a keep.

@@ -21,7 +21,8 @@ type proxy struct {
 	listener         net.Listener
 	network, address string // of the database
 	cut              func() fate
-	lost             atomic.Int64 // answers to commits that were not passed on
+	lost             atomic.Int64           // answers to commits that were not passed on
+	doomed           atomic.Pointer[string] // the next commit with a statement like this is not heard; nil: none
 
 	mu    sync.Mutex
 	down  bool
@@ -140,6 +141,7 @@ type link struct {
 	statements map[string]string // prepared, by name
 	inTx       bool
 	commits    bool // what is gathered until the next Sync commits
+	doomed     bool // and its answer is lost
 }
 
 func (l *link) passAnswers() {
@@ -226,6 +228,9 @@ func (l *link) look(kind byte, body []byte) (ends bool) {
 }
 
 func (l *link) execute(sql string) {
+	if d := l.p.doomed.Load(); d != nil && strings.Contains(sql, *d) && l.p.doomed.CompareAndSwap(d, nil) {
+		l.doomed = true
+	}
 	switch verb, _, _ := strings.Cut(strings.ToLower(sql), " "); {
 	case verb == "begin":
 		l.inTx = true
@@ -243,7 +248,9 @@ func (l *link) send(piece []byte) bool {
 	end := passed
 	if l.commits {
 		l.commits = false
-		end = l.p.cut()
+		if end = l.p.cut(); l.doomed {
+			l.doomed, end = false, unheard
+		}
 	}
 	if end != passed {
 		l.p.lost.Add(1)

@@ -109,8 +109,8 @@ type held struct {
 }
 
 // reload takes in which instances have rows of outbox_dead that come first. Of the
-// tenants that are full there are too many to know them: nothing is taken in from
-// their logs until there are fewer.
+// tenants that are full there are too many to know them all: those that can be
+// delivered are, and nothing is taken in from their logs until there are fewer.
 func (f *flow) reload(list []held, full map[string]bool, now time.Time) {
 	freed := make([]*lane, 0, 16)
 	for _, l := range f.lanes {
@@ -125,14 +125,16 @@ func (f *flow) reload(list []held, full map[string]bool, now time.Time) {
 		l := f.lane(key{h.tenant, h.instance})
 		f.markAside(l, true)
 		l.barred = h.barred
-		if l.at == nowhere || l.at == ready { // the others find out when their turn comes
+		if l.at == nowhere || l.at == ready || l.at == blocked && !h.barred { // the others find out when their turn comes
 			l.at = nowhere
 			f.put(l, now)
 		}
 	}
 	for _, l := range freed {
-		l.at = nowhere
-		f.put(l, now)
+		if l.at == blocked { // not in the list
+			l.at = nowhere
+			f.put(l, now)
+		}
 	}
 	f.closed, f.full = false, full
 	if len(full) > 0 {

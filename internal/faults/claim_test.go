@@ -1,0 +1,48 @@
+package faults
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// The answer to the commit of a claim is lost. Its attempt has not begun: the command
+// is given back and begun without waiting for the lease, once, and no person is asked.
+func TestAClaimWhoseCommitWasNotHeardIsGivenBack(t *testing.T) {
+	t.Parallel()
+	direct := database(t)
+	var attempts atomic.Int64
+	nothing := func(*workflow.Call, *parcel, workflow.None) error { return nil }
+	w := workflow.Define("parcel", 1,
+		workflow.Start("pack", "packed", nothing),
+		workflow.Do("send", workflow.From("packed"), "sending", "sent",
+			func(context.Context, *workflow.Attempt, parcel, workflow.None) (workflow.None, error) {
+				attempts.Add(1)
+				return workflow.None{}, nil
+			}, nothing).
+			OrElse("packed", func(*workflow.Call, *parcel, workflow.Failure) error { return nil }).AskPerson(),
+	).Final("sent")
+	of := func(c *engine.Config) { c.Workflows, c.InFlight.Lease = []workflow.Source{w}, time.Hour }
+	accepts := start(t, direct, of, func(c *engine.Config) { c.InFlight.Workers = -1 }) // so that the other one claims
+	p, pool := startProxy(t, direct, func() fate { return passed })
+	claim := "WITH claimed AS"
+	p.doomed.Store(&claim)
+	works := start(t, pool, of)
+
+	ctx := underLoad(t)
+	packed := must(t, accepts, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "pack"})
+	sent := must(t, accepts, transitions.Command{Workflow: "parcel", Transition: "send", Key: "send", Instance: packed.Instance})
+	if r, err := accepts.Await(ctx, "", sent.Record.Scope, "send"); err != nil || r.Err() != nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	c, err := accepts.Command(ctx, "", sent.Record.Scope, "send")
+	if err != nil || c.Failures != 0 || c.Attempt != 2 || attempts.Load() != 1 || p.lost.Load() != 1 {
+		t.Errorf("%d attempts began, %d answers were lost; %+v, %v", attempts.Load(), p.lost.Load(), c, err)
+	}
+	wantSound(t, works, direct)
+}
