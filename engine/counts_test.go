@@ -114,6 +114,32 @@ func TestCountsOfVeryManyTenantsAreEstimates(t *testing.T) {
 	}
 }
 
+// A tenant with more kinds than are counted of everybody is told his own, and a list
+// of so many kinds in the order of updates is refused; in that of ids it is not.
+func TestATenantWithVeryManyKindsIsToldHisOwn(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := lists(t, pool)
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+		SELECT CASE WHEN i < 1100 THEN 'many' ELSE 'other' END, gen_random_uuid(), 'loan', 1 + i % 1100, 'open', 1, '{}', true, sha256('x'), now(), now()
+		FROM generate_series(0, 4399) i`)
+	exec(t, pool, "ANALYZE pawl.instance")
+	c, err := e.Counts(t.Context(), transitions.CountFilter{Tenant: "many"})
+	if err != nil || !c.Exact || c.Total != 1100 || len(c.Counts) != 1100 {
+		t.Errorf("1,100 of 1,100 kinds: %d of %d, exact %v, %v", c.Total, len(c.Counts), c.Exact, err)
+	}
+	_, err = e.Instances(t.Context(), transitions.Filter{Tenant: "many", Order: transitions.ByUpdate})
+	wantCode(t, err, workflow.InvalidRequest)
+	page, err := e.Instances(t.Context(), transitions.Filter{Tenant: "many", States: []workflow.State{"open"}, Limit: 10})
+	if err != nil || len(page.Instances) != 10 || !page.More {
+		t.Errorf("in the order of ids: %d, more %v, %v", len(page.Instances), page.More, err)
+	}
+	page, err = e.Instances(t.Context(), transitions.Filter{Tenant: "many", Order: transitions.ByUpdate, Definition: 7, Workflow: "loan"})
+	if err != nil || len(page.Instances) != 1 {
+		t.Errorf("of one kind: %d, %v", len(page.Instances), err)
+	}
+}
+
 func TestCountsRefuseWhatCannotBeMeant(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t))

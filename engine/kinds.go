@@ -49,7 +49,9 @@ func (s *query) withKinds(f *transitions.CountFilter) *query {
 	fixed := 0
 	var within query
 	within.args = s.args
-	within.WriteString("workflow IS NOT NULL")
+	// It says what the index of lists asks for. That a workflow is not null PostgreSQL 17
+	// knows by itself: it drops such a condition, and with it the proof that the index fits.
+	within.WriteString("workflow >= ''")
 	if f.Tenant != "" {
 		within.add(" AND tenant = %s", f.Tenant)
 		fixed = 1

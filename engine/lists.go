@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // maxScanned is how many entries of an index one page looks at.
@@ -41,6 +42,10 @@ const (
 	bitmaps   = "SET LOCAL enable_bitmapscan = on"
 	noBitmaps = "SET LOCAL enable_bitmapscan = off"
 )
+
+// maxListedKinds bounds the kinds of instances that are listed together: each is a
+// part of the statement, and is planned.
+const maxListedKinds = 200
 
 // lister reads lists and counts in one transaction.
 type lister struct {
@@ -205,6 +210,13 @@ func (l *lister) sourceOf(ctx context.Context, f *transitions.Filter, attributes
 		States: f.States, Open: f.Open})
 	if err != nil || len(kinds) == 0 {
 		return nil, err
+	}
+	if len(kinds) > maxListedKinds {
+		if f.Order == transitions.ByUpdate {
+			return nil, workflow.Errorf(workflow.InvalidRequest,
+				"the list is of more than %d kinds of instances (workflow, definition, state): name the workflow, its definition or a state", maxListedKinds)
+		}
+		return whole, nil
 	}
 	listed := &source{ranges: true}
 	for _, k := range kinds {

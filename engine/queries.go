@@ -97,8 +97,11 @@ func scanInstance(row pgx.CollectableRow, tenant string, more ...any) (transitio
 	return i, err
 }
 
-// readError is a failed query as the caller may see it.
+// readError is a failed query as the caller may see it. A refusal is one already.
 func readError(what string, err error) error {
+	if refusal, ok := errors.AsType[*workflow.Error](err); ok {
+		return refusal
+	}
 	code, message := workflow.Unavailable, "the database could not be read; try again"
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		code, message = workflow.TimedOut, "the database did not answer in time; try again"

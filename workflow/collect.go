@@ -28,7 +28,7 @@ func unreadableFields(raw []byte, t reflect.Type, reading json.Options, refusal 
 		return first
 	}
 	err := c.container(t)
-	if err != nil {
+	if err != nil && err != errEnough {
 		c.add(decodeError(err).Fields[0])
 	}
 	if !c.has(first.Fields[0]) {
@@ -49,6 +49,20 @@ type collector struct {
 	members  map[reflect.Type]map[string]reflect.Type // of the structs so far
 	fields   []FieldError                             // the first of what is wrong, with whole pointers
 	count    int                                      // of all that is wrong
+	looked   int                                      // values so far
+}
+
+// maxLooked bounds the values that are looked at, and so what a payload can cost
+// that is refused. What is wrong behind them is told when those are right.
+const maxLooked = 20_000
+
+var errEnough = errors.New("enough was looked at")
+
+func (c *collector) look() error {
+	if c.looked++; c.looked > maxLooked {
+		return errEnough
+	}
+	return nil
 }
 
 func (c *collector) add(f FieldError) {
@@ -112,6 +126,9 @@ func (c *collector) container(t reflect.Type) error {
 // decoded as the only member, so that the decoder finds its field and its tags.
 func (c *collector) object(t reflect.Type) error {
 	for c.dec.PeekKind() != '}' {
+		if err := c.look(); err != nil {
+			return err
+		}
 		token, err := c.dec.ReadToken()
 		if err != nil {
 			return err
@@ -161,8 +178,11 @@ func inside(err error) string {
 // array reads the entries of a slice or an array. null stands for one that cannot
 // be read, so that the others keep their places.
 func (c *collector) array(t reflect.Type) error {
-	array, entries := c.dec.StackPointer(), 0
+	entries := 0
 	for ; c.dec.PeekKind() != ']'; entries++ {
+		if err := c.look(); err != nil {
+			return err
+		}
 		if descends(t.Elem(), c.dec.PeekKind()) {
 			if err := c.container(t.Elem()); err != nil {
 				return err
@@ -182,6 +202,10 @@ func (c *collector) array(t reflect.Type) error {
 		}
 	}
 	if t.Kind() == reflect.Array && entries != t.Len() {
+		array := c.dec.StackPointer() // a pointer is as long as the names in it: not one for each array
+		if entries > 0 {
+			array = array.Parent() // of the last entry's
+		}
 		c.add(FieldError{Pointer: string(array), Message: "must be an array"})
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -175,4 +176,30 @@ func isPlace(value any, pointer jsontext.Pointer) bool {
 		}
 	}
 	return true
+}
+
+// What a refused payload costs is bounded: the place of an array is not written down
+// for each, and so many values are looked at.
+func TestRefusingALargePayloadCostsNoMoreThanItsSizeExplains(t *testing.T) {
+	type payload struct {
+		N int                `json:"n"`
+		M map[string][][]int `json:"m"`
+	}
+	for name, raw := range map[string]string{
+		"a long name above many arrays": `{"n":"x","m":{"` + strings.Repeat("m", 200_000) + `":[` + strings.Repeat("[],", 5_000) + `[]]}}`,
+		"many that cannot be read":      `{"n":"x","m":{"m":[` + strings.Repeat(`["x"],`, 100_000) + `[]]}}`,
+	} {
+		var p payload
+		refusal := json.Unmarshal([]byte(raw), &p, jsonPayload)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		e := unreadableFields([]byte(raw), reflect.TypeFor[payload](), jsonPayload, refusal)
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
+			t.Errorf("%s: %d MiB for a text of %d KiB", name, took, len(raw)>>10)
+		}
+		if len(e.Fields) == 0 || e.Fields[0].Pointer != "/n" {
+			t.Errorf("%s: %.200v", name, e)
+		}
+	}
 }
