@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -122,7 +123,8 @@ const sessionSQL = `SELECT concat_ws(', ', coalesce(current_setting('app.tenant'
 // connection, with SQL of its own or without, finds it as it began.
 func TestTheUsersSQLLeavesNothingInItsSession(t *testing.T) {
 	t.Parallel()
-	pool := database(t)
+	pool := pgtest.DirectPool(t) // behind a pooler sessions are nobody's; see InTx
+	exec(t, pool, ledgerSQL)
 	makeRole(t, pool)
 	// Every command's row says with what settings it is committed.
 	exec(t, pool, `CREATE TABLE public.seen (key text, setting text);

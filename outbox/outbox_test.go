@@ -92,7 +92,7 @@ func publish(t testing.TB, pool *pgxpool.Pool, counts ...int) (all []transitions
 				actor, reason, payload, data, scope, key, at, hash, cause)
 			VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, $9, nullif($10, ''), '{}', $11, $12, $13, $14, sha256('x'),
 				CASE $15::text WHEN 'operator' THEN $15 END)`,
-			tenant, e.Instance, e.Version, e.Position, e.Workflow, e.Transition, e.From, e.State, e.Actor, e.Reason, e.Payload, e.Scope, e.Key, e.At, e.Cause); err != nil {
+			tenant, e.Instance, e.Version, e.Position, e.Workflow, e.Transition, e.From, e.State, e.Actor, e.Reason, string(e.Payload), e.Scope, e.Key, e.At, e.Cause); err != nil {
 			t.Fatal(err)
 		}
 	}
