@@ -106,7 +106,8 @@ func TestAViewIsBoundedAndProbesIndexes(t *testing.T) {
 	plan := func() {
 		t.Helper()
 		for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", last.sql, last.args...) {
-			if step.Type == "Seq Scan" || step.Rows > transitions.MaxWaiting+1 {
+			// The other tables have a row or none here, and what is best for those is the planner's.
+			if step.Type == "Seq Scan" && step.Relation == "command" || step.Rows > transitions.MaxWaiting+1 {
 				t.Errorf("%s of %s %s reads %d rows", step.Type, step.Relation, step.Index, int(step.Rows))
 			}
 		}
