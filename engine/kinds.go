@@ -68,6 +68,12 @@ func (s *query) withKinds(f *transitions.CountFilter) *query {
 	SELECT following.* FROM each CROSS JOIN LATERAL (SELECT %[1]s FROM pawl.instance i WHERE %[2]s
 		AND (i.%[3]s) > (each.%[4]s) ORDER BY %[1]s LIMIT 1) AS following
 ), kinds AS MATERIALIZED (SELECT * FROM each WHERE true`, all, within.String(), strings.Join(rest, ", i."), strings.Join(rest, ", each."))
+	s.ofKind(f)
+	return s
+}
+
+// ofKind writes the conditions of a filter on the kind of an instance, each after an AND.
+func (s *query) ofKind(f *transitions.CountFilter) {
 	if f.Workflow != "" {
 		s.add(" AND workflow = %s", f.Workflow)
 	}
@@ -80,7 +86,6 @@ func (s *query) withKinds(f *transitions.CountFilter) *query {
 	if f.Open != nil {
 		s.add(" AND open = %s", *f.Open)
 	}
-	return s
 }
 
 // kinds lists the kinds that a filter selects.

@@ -129,21 +129,15 @@ func readPage(found pgx.Rows, f *transitions.Filter) (page transitions.Page, err
 	return page, found.Err()
 }
 
+// kindsOf is what a filter asks of the kind of an instance.
+func kindsOf(f *transitions.Filter) *transitions.CountFilter {
+	return &transitions.CountFilter{Tenant: f.Tenant, Workflow: f.Workflow, Definition: f.Definition, States: f.States, Open: f.Open}
+}
+
 // selected writes the conditions of a filter on an instance.
 func selected(s *query, f *transitions.Filter, attributes string) {
 	s.WriteString("(true")
-	if f.Workflow != "" {
-		s.add(" AND workflow = %s", f.Workflow)
-	}
-	if f.Definition != 0 {
-		s.add(" AND definition = %s", f.Definition)
-	}
-	if len(f.States) > 0 {
-		s.add(" AND state = ANY(%s::text[])", texts(f.States))
-	}
-	if f.Open != nil {
-		s.add(" AND open = %s", *f.Open)
-	}
+	s.ofKind(kindsOf(f))
 	if !f.CreatedAfter.IsZero() {
 		s.add(" AND created_at >= %s", f.CreatedAfter)
 	}
@@ -206,8 +200,7 @@ func (l *lister) sourceOf(ctx context.Context, f *transitions.Filter, attributes
 	if f.Order == transitions.ByID && !ofKind && !inTime {
 		return whole, nil
 	}
-	kinds, err := l.kinds(ctx, &transitions.CountFilter{Tenant: f.Tenant, Workflow: f.Workflow, Definition: f.Definition,
-		States: f.States, Open: f.Open})
+	kinds, err := l.kinds(ctx, kindsOf(f))
 	if err != nil || len(kinds) == 0 {
 		return nil, err
 	}
