@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/internal/progress"
 	"github.com/pawlhq/pawl/transitions"
@@ -63,13 +64,13 @@ func (v *verification) run(ctx context.Context) error {
 	})
 }
 
-func (v *verification) check(ctx context.Context, e *engine.Engine) (transitions.Verification, error) {
+func (v *verification) check(ctx context.Context, e *engine.Engine) (inspect.Verification, error) {
 	if v.instance != uuid.Nil {
 		return e.Verify(ctx, v.tenant, v.instance)
 	}
 	rows, err := e.Head(ctx, v.tenant) // one row for each position, unless something is wrong
 	if err != nil {
-		return transitions.Verification{}, err
+		return inspect.Verification{}, err
 	}
 	meter := progress.New(v.progress, "verify", "rows", rows)
 	defer meter.Stop()
@@ -77,7 +78,7 @@ func (v *verification) check(ctx context.Context, e *engine.Engine) (transitions
 }
 
 // report prints what was found. Its error says what is broken first.
-func (v *verification) report(found transitions.Verification) error {
+func (v *verification) report(found inspect.Verification) error {
 	if len(found.Broken) == 0 {
 		_, err := fmt.Fprintf(v.out, "intact: %d rows of %d instances of tenant %s\n", found.Entries, found.Instances, v.tenant)
 		return err
@@ -90,7 +91,7 @@ func (v *verification) report(found transitions.Verification) error {
 	return fmt.Errorf("%d of %d chains broken, first %s", len(found.Broken), found.Instances, describeBreak(found.Broken[0]))
 }
 
-func describeBreak(b transitions.Break) string {
+func describeBreak(b inspect.Break) string {
 	if b.Instance == uuid.Nil {
 		return "the log: " + b.Reason
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
@@ -192,7 +193,7 @@ func TestVerifyOfWhatIsNotThereFails(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := (&verification{out: &out, tenant: "t"}).report(transitions.Verification{}); err != nil || out.String() != "intact: 0 rows of 0 instances of tenant t\n" {
+	if err := (&verification{out: &out, tenant: "t"}).report(inspect.Verification{}); err != nil || out.String() != "intact: 0 rows of 0 instances of tenant t\n" {
 		t.Errorf("an empty tenant: %v, %q", err, out.String())
 	}
 }

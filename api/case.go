@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 // Case is the whole of one instance, as an operator wants to see it.
@@ -16,7 +16,7 @@ type Case struct {
 }
 
 // CaseOf is a case as the interface shows it.
-func CaseOf(c *transitions.Case) Case {
+func CaseOf(c *inspect.Case) Case {
 	out := Case{Instance: viewOf(&c.View), InFlight: make([]CommandStatus, len(c.InFlight)), Earlier: c.Earlier,
 		Timeline: make([]Entry, len(c.Timeline)), Chain: verificationOf(&c.Chain)}
 	for i := range c.InFlight {

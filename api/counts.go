@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 // counts tells how many instances there are of each workflow, version and state,
@@ -13,7 +13,7 @@ func (a *API) counts(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
-	f := transitions.CountFilter{Workflow: q["workflow"]}
+	f := inspect.CountFilter{Workflow: q["workflow"]}
 	if f.Tenant, err = q.whose(c); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -46,16 +47,16 @@ func decodeCursor(s string) (uuid.UUID, error) {
 }
 
 // encodePlace writes where a list of instances goes on.
-func encodePlace(order transitions.Order, p transitions.Place) string {
-	if order == transitions.ByID {
+func encodePlace(order inspect.Order, p inspect.Place) string {
+	if order == inspect.ByID {
 		return encodeCursor(p.ID)
 	}
 	raw := binary.BigEndian.AppendUint64([]byte{cursorByUpdate}, uint64(p.UpdatedAt.UnixMicro()))
 	return base64.RawURLEncoding.EncodeToString(append(raw, p.ID[:]...))
 }
 
-func decodePlace(order transitions.Order, s string) (p transitions.Place, err error) {
-	if order == transitions.ByID {
+func decodePlace(order inspect.Order, s string) (p inspect.Place, err error) {
+	if order == inspect.ByID {
 		p.ID, err = decodeCursor(s)
 		return p, err
 	}
@@ -63,9 +64,9 @@ func decodePlace(order transitions.Order, s string) (p transitions.Place, err er
 	if err != nil || len(raw) != 1+8+16 || raw[0] != cursorByUpdate {
 		return p, errCursor
 	}
-	p = transitions.Place{UpdatedAt: time.UnixMicro(int64(binary.BigEndian.Uint64(raw[1:]))).UTC(), ID: uuid.UUID(raw[9:])}
+	p = inspect.Place{UpdatedAt: time.UnixMicro(int64(binary.BigEndian.Uint64(raw[1:]))).UTC(), ID: uuid.UUID(raw[9:])}
 	if encodePlace(order, p) != s || p.UpdatedAt.Year() < 1 || p.UpdatedAt.Year() > 9999 {
-		return transitions.Place{}, errCursor
+		return inspect.Place{}, errCursor
 	}
 	return p, nil
 }
@@ -95,7 +96,7 @@ func decodeStuckCursor(s string) (transitions.Record, error) {
 	return last, nil
 }
 
-func encodeMessageCursor(last *transitions.DeadMessage) string {
+func encodeMessageCursor(last *inspect.DeadMessage) string {
 	raw := binary.BigEndian.AppendUint64([]byte{cursorByMessage}, uint64(last.CreatedAt.UnixMicro()))
 	raw = append(raw, last.Hash[:]...)
 	raw = append(raw, byte(len(last.Consumer)))
@@ -104,9 +105,9 @@ func encodeMessageCursor(last *transitions.DeadMessage) string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-func decodeMessageCursor(s string) (transitions.DeadMessage, error) {
+func decodeMessageCursor(s string) (inspect.DeadMessage, error) {
 	const head = 1 + 8 + 32 + 1
-	var last transitions.DeadMessage
+	var last inspect.DeadMessage
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
 	if err != nil || len(raw) < head || raw[0] != cursorByMessage || len(raw) < head+int(raw[head-1]) {
 		return last, errCursor
@@ -117,12 +118,12 @@ func decodeMessageCursor(s string) (transitions.DeadMessage, error) {
 	last.Consumer, last.ID = string(raw[head:name]), string(raw[name:])
 	if (transitions.Message{Consumer: last.Consumer, ID: last.ID}).Check() != nil || encodeMessageCursor(&last) != s ||
 		last.CreatedAt.Year() < 1 || last.CreatedAt.Year() > 9999 {
-		return transitions.DeadMessage{}, errCursor
+		return inspect.DeadMessage{}, errCursor
 	}
 	return last, nil
 }
 
-func encodeSinkCursor(last *transitions.SinkCursor) string {
+func encodeSinkCursor(last *inspect.SinkCursor) string {
 	return base64.RawURLEncoding.EncodeToString(append([]byte{cursorBySink}, last.Tenant...))
 }
 
@@ -131,32 +132,32 @@ func decodeSinkCursor(s string) (tenant string, err error) {
 	if err != nil || len(raw) < 2 || raw[0] != cursorBySink {
 		return "", errCursor
 	}
-	last := transitions.SinkCursor{Tenant: string(raw[1:])}
+	last := inspect.SinkCursor{Tenant: string(raw[1:])}
 	if transitions.CheckTenant(last.Tenant) != nil || encodeSinkCursor(&last) != s {
 		return "", errCursor
 	}
 	return last.Tenant, nil
 }
 
-func encodeDeadCursor(last *transitions.DeadLetter) string {
+func encodeDeadCursor(last *inspect.DeadLetter) string {
 	raw := append([]byte{cursorByDead}, last.Instance[:]...)
 	raw = binary.BigEndian.AppendUint64(raw, uint64(last.Position))
 	raw = binary.BigEndian.AppendUint32(raw, uint32(last.Ordinal))
 	return base64.RawURLEncoding.EncodeToString(append(raw, last.Tenant...))
 }
 
-func decodeDeadCursor(s string) (transitions.DeadLetter, error) {
+func decodeDeadCursor(s string) (inspect.DeadLetter, error) {
 	const head = 1 + 16 + 8 + 4
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
 	if err != nil || len(raw) <= head || raw[0] != cursorByDead {
-		return transitions.DeadLetter{}, errCursor
+		return inspect.DeadLetter{}, errCursor
 	}
-	last := transitions.DeadLetter{
+	last := inspect.DeadLetter{
 		Instance: uuid.UUID(raw[1:17]), Position: int64(binary.BigEndian.Uint64(raw[17:])), Ordinal: int(binary.BigEndian.Uint32(raw[25:])),
 		Tenant: string(raw[head:]),
 	}
 	if transitions.CheckTenant(last.Tenant) != nil || last.Position < 1 || last.Ordinal > math.MaxInt32 || encodeDeadCursor(&last) != s {
-		return transitions.DeadLetter{}, errCursor
+		return inspect.DeadLetter{}, errCursor
 	}
 	return last, nil
 }

@@ -8,28 +8,29 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // DeadMessage is a message that was not consumed.
 type DeadMessage struct {
-	Consumer    string                    `json:"consumer"`
-	Message     string                    `json:"message"` // the sender's id
-	Hash        string                    `json:"hash"`    // SHA-256 of its body in hexadecimal; two messages may have one id
-	Type        string                    `json:"type,omitempty"`
-	Workflow    string                    `json:"workflow,omitempty"`     // that takes it
-	BusinessKey string                    `json:"business_key,omitempty"` // that it names; the instance need not be there
-	Instance    uuid.UUID                 `json:"instance,omitzero"`      // likewise
-	Size        int                       `json:"size"`                   // of its body in bytes
-	Status      transitions.MessageStatus `json:"status"`
-	Code        workflow.Code             `json:"code"`
-	Failure     string                    `json:"failure"`
-	Deliveries  int                       `json:"deliveries"`
-	CreatedAt   time.Time                 `json:"created_at"`
-	UpdatedAt   time.Time                 `json:"updated_at"`
-	ChangedBy   string                    `json:"changed_by,omitempty"`
-	Reason      string                    `json:"reason,omitempty"`
+	Consumer    string                `json:"consumer"`
+	Message     string                `json:"message"` // the sender's id
+	Hash        string                `json:"hash"`    // SHA-256 of its body in hexadecimal; two messages may have one id
+	Type        string                `json:"type,omitempty"`
+	Workflow    string                `json:"workflow,omitempty"`     // that takes it
+	BusinessKey string                `json:"business_key,omitempty"` // that it names; the instance need not be there
+	Instance    uuid.UUID             `json:"instance,omitzero"`      // likewise
+	Size        int                   `json:"size"`                   // of its body in bytes
+	Status      inspect.MessageStatus `json:"status"`
+	Code        workflow.Code         `json:"code"`
+	Failure     string                `json:"failure"`
+	Deliveries  int                   `json:"deliveries"`
+	CreatedAt   time.Time             `json:"created_at"`
+	UpdatedAt   time.Time             `json:"updated_at"`
+	ChangedBy   string                `json:"changed_by,omitempty"`
+	Reason      string                `json:"reason,omitempty"`
 }
 
 // DeadMessagePage is a page of dead messages, by consumer and then the oldest
@@ -48,7 +49,7 @@ type MessageOperation struct {
 }
 
 // DeadMessageOf is the message as the interface shows it.
-func DeadMessageOf(m *transitions.DeadMessage) DeadMessage {
+func DeadMessageOf(m *inspect.DeadMessage) DeadMessage {
 	return DeadMessage{Consumer: m.Consumer, Message: m.ID, Hash: hex.EncodeToString(m.Hash[:]), Type: m.Type,
 		Workflow: m.Workflow, BusinessKey: m.BusinessKey, Instance: m.Instance, Size: m.Size, Status: m.Status,
 		Code: m.Code, Failure: m.Failure, Deliveries: m.Deliveries, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
@@ -61,7 +62,7 @@ func (a *API) deadMessages(w http.ResponseWriter, r *http.Request, c Caller) err
 	if err != nil {
 		return err
 	}
-	f := transitions.DeadMessageFilter{Tenant: c.Tenant, Consumer: q["consumer"], Status: transitions.MessageStatus(q["status"]),
+	f := inspect.DeadMessageFilter{Tenant: c.Tenant, Consumer: q["consumer"], Status: inspect.MessageStatus(q["status"]),
 		Workflow: q["workflow"], BusinessKey: q["business_key"]}
 	if f.Limit, err = q.limit(); err != nil {
 		return err

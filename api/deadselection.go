@@ -1,7 +1,7 @@
 package api
 
 import (
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -9,25 +9,25 @@ import (
 // workflow, a type, an instance (by its id or its business key), a position, or expressly all. What is given must
 // not be empty.
 type DeadSelection struct {
-	All         bool                   `json:"all,omitempty"`         // of the status
-	AllTenants  bool                   `json:"all_tenants,omitempty"` // instead of the caller's alone
-	Status      transitions.DeadStatus `json:"status,omitempty"`      // "" is waiting
-	Workflow    *string                `json:"workflow,omitempty"`
-	Type        *string                `json:"type,omitempty"`
-	Instance    *string                `json:"instance,omitempty"`
-	BusinessKey *string                `json:"business_key,omitempty"` // of the caller's tenant, with workflow
-	Position    *int64                 `json:"position,omitempty"`     // of the caller's tenant
-	Reason      string                 `json:"reason,omitempty"`
+	All         bool               `json:"all,omitempty"`         // of the status
+	AllTenants  bool               `json:"all_tenants,omitempty"` // instead of the caller's alone
+	Status      inspect.DeadStatus `json:"status,omitempty"`      // "" is waiting
+	Workflow    *string            `json:"workflow,omitempty"`
+	Type        *string            `json:"type,omitempty"`
+	Instance    *string            `json:"instance,omitempty"`
+	BusinessKey *string            `json:"business_key,omitempty"` // of the caller's tenant, with workflow
+	Position    *int64             `json:"position,omitempty"`     // of the caller's tenant
+	Reason      string             `json:"reason,omitempty"`
 }
 
 // filter is what is selected. A field that is empty or left out by mistake must not
 // select everything.
-func (s *DeadSelection) filter(c Caller) (f transitions.DeadFilter, err error) {
+func (s *DeadSelection) filter(c Caller) (f inspect.DeadFilter, err error) {
 	if !s.All && s.Workflow == nil && s.Type == nil && s.Instance == nil && s.BusinessKey == nil && s.Position == nil {
 		return f, workflow.Errorf(workflow.InvalidRequest,
 			`say which: with "workflow", "type", "instance", "business_key" or "position", or "all": true`)
 	}
-	f = transitions.DeadFilter{Status: s.Status, Tenant: c.Tenant}
+	f = inspect.DeadFilter{Status: s.Status, Tenant: c.Tenant}
 	if s.AllTenants {
 		if err := c.operatesAll(); err != nil {
 			return f, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -25,30 +26,30 @@ type Engine interface {
 	// Instance returns an instance. Error: InstanceNotFound.
 	Instance(ctx context.Context, tenant string, id uuid.UUID) (transitions.Instance, error)
 	// View returns an instance with what waits on it. Error: InstanceNotFound.
-	View(ctx context.Context, tenant string, id uuid.UUID) (transitions.View, error)
+	View(ctx context.Context, tenant string, id uuid.UUID) (inspect.View, error)
 	// ViewByKey returns the instance of a business key with what waits on it. Errors:
 	// WorkflowNotFound, InstanceNotFound.
-	ViewByKey(ctx context.Context, tenant, workflow, businessKey string) (transitions.View, error)
+	ViewByKey(ctx context.Context, tenant, workflow, businessKey string) (inspect.View, error)
 	// InstanceAt returns an instance as it was at a version. Error:
 	// InstanceNotFound, also for a version that it never had.
-	InstanceAt(ctx context.Context, tenant string, id uuid.UUID, version int64) (transitions.Past, error)
+	InstanceAt(ctx context.Context, tenant string, id uuid.UUID, version int64) (inspect.Past, error)
 	// InstanceAsOf returns an instance as it was at a time. Errors:
 	// InstanceNotFound, also for a time before its first version; InvalidRequest
 	// for one that no row can have.
-	InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, at time.Time) (transitions.Past, error)
+	InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, at time.Time) (inspect.Past, error)
 	// Instances returns a page of instances. Errors: InvalidRequest, WorkflowNotFound.
-	Instances(ctx context.Context, f transitions.Filter) (transitions.Page, error)
+	Instances(ctx context.Context, f inspect.Filter) (inspect.Page, error)
 	// Counts tells how many instances there are of each workflow, version and state.
 	// Errors: InvalidRequest, WorkflowNotFound.
-	Counts(ctx context.Context, f transitions.CountFilter) (transitions.Counts, error)
+	Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error)
 	// History returns up to limit audit entries of an instance with a version
 	// greater than after. Error: InstanceNotFound.
 	History(ctx context.Context, tenant string, id uuid.UUID, after int64, limit int) ([]transitions.Entry, error)
 	// Explain says what the actor can do with the instance now, and why not, and what
 	// of it waits for an operator. Error: InstanceNotFound.
-	Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) (transitions.Explanation, error)
+	Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) (inspect.Explanation, error)
 	// Case returns the whole of one instance, for an operator. Error: InstanceNotFound.
-	Case(ctx context.Context, tenant string, id uuid.UUID) (transitions.Case, error)
+	Case(ctx context.Context, tenant string, id uuid.UUID) (inspect.Case, error)
 	// Command returns what is stored under a key, its body as it was answered.
 	// Errors: CommandNotFound, KeyExpired.
 	Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error)
@@ -68,14 +69,14 @@ type Engine interface {
 	Operate(ctx context.Context, c transitions.Command, o transitions.Operation) (transitions.Receipt, error)
 	// Stuck lists the commands that wait for a person, and says whether there are
 	// more. Error: WorkflowNotFound.
-	Stuck(ctx context.Context, f transitions.StuckFilter) (list []transitions.Record, more bool, err error)
+	Stuck(ctx context.Context, f inspect.StuckFilter) (list []transitions.Record, more bool, err error)
 	// PauseWorkflow lets the tenant's instances of a workflow begin nothing new.
 	// Error: WorkflowNotFound.
 	PauseWorkflow(ctx context.Context, tenant, workflow, actor, reason string) error
 	// ResumeWorkflow is the end of that. Error: WorkflowNotFound.
 	ResumeWorkflow(ctx context.Context, tenant, workflow string) error
 	// PausedWorkflows lists what the tenant has paused.
-	PausedWorkflows(ctx context.Context, tenant string) ([]transitions.PausedWorkflow, error)
+	PausedWorkflows(ctx context.Context, tenant string) ([]inspect.PausedWorkflow, error)
 
 	// Consume does once what a message asks for. A receipt that is refused, and an
 	// error that may not be retried by its code, say that it never will by itself.
@@ -83,28 +84,28 @@ type Engine interface {
 	Consume(ctx context.Context, m transitions.Message) (transitions.Receipt, error)
 	// DeadMessages lists messages that were not consumed, without their bodies, and
 	// says whether there are more. Error: InvalidRequest.
-	DeadMessages(ctx context.Context, f transitions.DeadMessageFilter) (list []transitions.DeadMessage, more bool, err error)
+	DeadMessages(ctx context.Context, f inspect.DeadMessageFilter) (list []inspect.DeadMessage, more bool, err error)
 	// DeadMessage returns one with its body. Error: NotFound.
-	DeadMessage(ctx context.Context, r transitions.MessageRef) (transitions.DeadMessage, error)
+	DeadMessage(ctx context.Context, r transitions.MessageRef) (inspect.DeadMessage, error)
 	// RetryMessage consumes a dead message again. Errors: NotFound; those of Consume.
 	RetryMessage(ctx context.Context, r transitions.MessageRef, by, reason string) (transitions.Receipt, error)
 	// DiscardMessage says that a dead message is never to be done. Error: NotFound.
-	DiscardMessage(ctx context.Context, r transitions.MessageRef, by, reason string) (transitions.DeadMessage, error)
+	DiscardMessage(ctx context.Context, r transitions.MessageRef, by, reason string) (inspect.DeadMessage, error)
 
 	// Sinks tells how the sinks stand, by name. With a tenant these are the sinks
 	// that get its events, and the numbers of its logs and letters; "" is all.
-	Sinks(ctx context.Context, tenant string) ([]transitions.SinkInfo, error)
+	Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error)
 	// SinkCursors tells how far a sink is in each tenant's log, and whether there
 	// are more. Error: NotFound.
-	SinkCursors(ctx context.Context, f transitions.CursorFilter) (list []transitions.SinkCursor, more bool, err error)
+	SinkCursors(ctx context.Context, f inspect.CursorFilter) (list []inspect.SinkCursor, more bool, err error)
 	// DeadLetters lists what a sink has not got, and says whether there are more.
 	// Error: NotFound.
-	DeadLetters(ctx context.Context, f transitions.DeadFilter, p transitions.DeadPage) (list []transitions.DeadLetter, more bool, err error)
+	DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect.DeadPage) (list []inspect.DeadLetter, more bool, err error)
 	// Redrive lets dead letters be delivered again, and returns how many.
-	Redrive(ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error)
+	Redrive(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error)
 	// SkipDead says that dead letters are never to be delivered, and returns how
 	// many.
-	SkipDead(ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error)
+	SkipDead(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error)
 	// PauseSink lets nothing more be delivered to a sink, for any tenant.
 	PauseSink(ctx context.Context, sink, by, reason string) error
 	// ResumeSink is the end of that.
@@ -115,10 +116,10 @@ type Engine interface {
 	MoveSink(ctx context.Context, sink, tenant string, position int64, by, reason string) error
 
 	// Keys tells how the keys of a tenant's commands stand.
-	Keys(ctx context.Context, tenant string) (transitions.Keys, error)
+	Keys(ctx context.Context, tenant string) (inspect.Keys, error)
 
 	// Retention tells who removes what has expired, and what is kept for whom.
-	Retention(ctx context.Context) (transitions.Retention, error)
+	Retention(ctx context.Context) (inspect.Retention, error)
 
 	// Workflows returns the newest version of each workflow, by name.
 	Workflows() []*workflow.Workflow
@@ -130,7 +131,7 @@ type Engine interface {
 	Versions(name string) []*workflow.Workflow
 	// Verify checks the audit chain of an instance, or of all of the tenant's
 	// for the zero id.
-	Verify(ctx context.Context, tenant string, id uuid.UUID) (transitions.Verification, error)
+	Verify(ctx context.Context, tenant string, id uuid.UUID) (inspect.Verification, error)
 
 	// Head returns the newest position of the tenant's log, 0 for an empty one.
 	Head(ctx context.Context, tenant string) (int64, error)

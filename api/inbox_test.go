@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -220,7 +221,7 @@ func TestAnOperatorRetriesAndDiscardsMessages(t *testing.T) {
 	op("retry", list[0]).wantProblem(t, 404, workflow.InstanceNotFound)
 	discarded := op("discard", list[1])
 	discarded.want(t, http.StatusOK)
-	if m := read[api.DeadMessage](t, discarded); m.Status != transitions.MessageDiscarded || m.ChangedBy != "olga" || m.Reason != "by word of mouth" {
+	if m := read[api.DeadMessage](t, discarded); m.Status != inspect.MessageDiscarded || m.ChangedBy != "olga" || m.Reason != "by word of mouth" {
 		t.Errorf("%+v", m)
 	}
 	s.post("/v1/workflows/parcel/label", "k", `{"to":"Linz","label":"L-1"}`).want(t, http.StatusCreated)

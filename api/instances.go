@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -32,8 +33,8 @@ func (a *API) instances(w http.ResponseWriter, r *http.Request, c Caller) error 
 	return sendJSON(w, http.StatusOK, out)
 }
 
-func filterOf(r *http.Request, tenant string) (transitions.Filter, error) {
-	f := transitions.Filter{Tenant: tenant}
+func filterOf(r *http.Request, tenant string) (inspect.Filter, error) {
+	f := inspect.Filter{Tenant: tenant}
 	q, err := queryOf(r, "workflow", "definition", "state*", "open", "business_key", "created_after", "created_before",
 		"updated_after", "updated_before", "order", "limit", "cursor", attributePrefix)
 	if err != nil {
@@ -72,12 +73,12 @@ func filterOf(r *http.Request, tenant string) (transitions.Filter, error) {
 }
 
 // order returns the order of a list of instances.
-func (q query) order() (transitions.Order, error) {
+func (q query) order() (inspect.Order, error) {
 	switch q["order"] {
 	case "", "id":
-		return transitions.ByID, nil
+		return inspect.ByID, nil
 	case "updated":
-		return transitions.ByUpdate, nil
+		return inspect.ByUpdate, nil
 	}
 	return 0, workflow.Errorf(workflow.InvalidRequest, "query parameter \"order\" is neither id nor updated")
 }

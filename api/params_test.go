@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -22,12 +22,12 @@ func TestCursorIsItsOwnInverse(t *testing.T) {
 }
 
 func FuzzCursorsOfSinksHaveOneForm(f *testing.F) {
-	f.Add(encodeSinkCursor(&transitions.SinkCursor{Tenant: "acme"}))
-	f.Add(encodeDeadCursor(&transitions.DeadLetter{Tenant: "acme", Instance: uuid.Max, Position: maxPosition, Ordinal: 7}))
+	f.Add(encodeSinkCursor(&inspect.SinkCursor{Tenant: "acme"}))
+	f.Add(encodeDeadCursor(&inspect.DeadLetter{Tenant: "acme", Instance: uuid.Max, Position: maxPosition, Ordinal: 7}))
 	f.Add("BAAA")
 	f.Fuzz(func(t *testing.T, s string) {
 		tenant, err := decodeSinkCursor(s)
-		if err == nil && encodeSinkCursor(&transitions.SinkCursor{Tenant: tenant}) != s {
+		if err == nil && encodeSinkCursor(&inspect.SinkCursor{Tenant: tenant}) != s {
 			t.Errorf("%q is a second form of %q", s, tenant)
 		}
 		d, deadErr := decodeDeadCursor(s)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -44,7 +44,7 @@ func momentOf(r *http.Request) (moment, error) {
 // change by being erased, and who has a copy of that should not be told to keep
 // it.
 func (a *API) sendPast(w http.ResponseWriter, r *http.Request, c Caller, id uuid.UUID, m moment) error {
-	var then transitions.Past
+	var then inspect.Past
 	var err error
 	if m.version > 0 {
 		then, err = a.engine.InstanceAt(r.Context(), c.Tenant, id, m.version)

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -37,7 +37,7 @@ func (a *API) sinks(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	if list == nil {
-		list = []transitions.SinkInfo{}
+		list = []inspect.SinkInfo{}
 	}
 	return sendJSON(w, http.StatusOK, SinkList{Sinks: list})
 }
@@ -48,7 +48,7 @@ func (a *API) sink(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
-	var f transitions.CursorFilter
+	var f inspect.CursorFilter
 	if f.Tenant, err = q.whose(c); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (a *API) sink(w http.ResponseWriter, r *http.Request, c Caller) error {
 	}
 	out := SinkPage{Sink: info, Cursors: list}
 	if out.Cursors == nil {
-		out.Cursors = []transitions.SinkCursor{}
+		out.Cursors = []inspect.SinkCursor{}
 	}
 	if more {
 		out.Next = encodeSinkCursor(&list[len(list)-1])
@@ -85,7 +85,7 @@ func (a *API) deadLetters(w http.ResponseWriter, r *http.Request, c Caller) erro
 	if err != nil {
 		return err
 	}
-	f := transitions.DeadFilter{Status: transitions.DeadStatus(q["status"]), Workflow: q["workflow"], Type: q["type"],
+	f := inspect.DeadFilter{Status: inspect.DeadStatus(q["status"]), Workflow: q["workflow"], Type: q["type"],
 		BusinessKey: q["business_key"]}
 	if f.Tenant, err = q.whose(c); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (a *API) deadLetters(w http.ResponseWriter, r *http.Request, c Caller) erro
 	if f.Instance, err = q.instance(); err != nil {
 		return err
 	}
-	var p transitions.DeadPage
+	var p inspect.DeadPage
 	if p.Limit, err = q.limit(); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (a *API) deadLetters(w http.ResponseWriter, r *http.Request, c Caller) erro
 	}
 	out := DeadPage{Dead: list}
 	if out.Dead == nil {
-		out.Dead = []transitions.DeadLetter{}
+		out.Dead = []inspect.DeadLetter{}
 	}
 	if more {
 		out.Next = encodeDeadCursor(&list[len(list)-1])
@@ -202,7 +202,7 @@ func (a *API) skipDead(w http.ResponseWriter, r *http.Request, c Caller) error {
 
 // changeDead does something to the dead letters that the body selects.
 func (a *API) changeDead(w http.ResponseWriter, r *http.Request, c Caller,
-	do func(ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error)) error {
+	do func(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error)) error {
 	in, err := readJSON[DeadSelection](w, r, maxOperation)
 	if err != nil {
 		return err
@@ -225,25 +225,25 @@ func (a *API) changeDead(w http.ResponseWriter, r *http.Request, c Caller,
 
 // sinkOf finds the sink that the path names, among those that get the tenant's
 // events.
-func (a *API) sinkOf(r *http.Request, c Caller, tenant string) (transitions.SinkInfo, error) {
+func (a *API) sinkOf(r *http.Request, c Caller, tenant string) (inspect.SinkInfo, error) {
 	name, err := pathText(r, "sink")
 	if err != nil {
-		return transitions.SinkInfo{}, err
+		return inspect.SinkInfo{}, err
 	}
 	list, err := a.sinksOf(r.Context(), c, tenant)
 	if err != nil {
-		return transitions.SinkInfo{}, err
+		return inspect.SinkInfo{}, err
 	}
-	i := slices.IndexFunc(list, func(s transitions.SinkInfo) bool { return s.Name == name })
+	i := slices.IndexFunc(list, func(s inspect.SinkInfo) bool { return s.Name == name })
 	if i < 0 {
-		return transitions.SinkInfo{}, workflow.Errorf(workflow.NotFound, "there is no sink %q", shown(name))
+		return inspect.SinkInfo{}, workflow.Errorf(workflow.NotFound, "there is no sink %q", shown(name))
 	}
 	return list[i], nil
 }
 
 // sinksOf lists sinks, without what is not for an operator of one tenant: who
 // else gets their events, and what became of these.
-func (a *API) sinksOf(ctx context.Context, c Caller, tenant string) ([]transitions.SinkInfo, error) {
+func (a *API) sinksOf(ctx context.Context, c Caller, tenant string) ([]inspect.SinkInfo, error) {
 	list, err := a.engine.Sinks(ctx, tenant)
 	if err != nil || c.operatesAll() == nil {
 		return list, err

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
@@ -160,7 +161,7 @@ func TestDeadLettersAreRedrivenAndSkipped(t *testing.T) {
 		t.Errorf("dead of another type are %q", got)
 	}
 	one := read[api.DeadPage](t, s.get("/v1/ops/sinks/main/dead")).Dead[0]
-	if one.Failure != "no stamps" || one.Kind != "permanent" || one.Status != transitions.DeadWaiting || one.Attempts != 1 || one.Workflow != "parcel" {
+	if one.Failure != "no stamps" || one.Kind != "permanent" || one.Status != inspect.DeadWaiting || one.Attempts != 1 || one.Workflow != "parcel" {
 		t.Errorf("%+v", one)
 	}
 	if got := s.deadLetters("&status=waiting&workflow=parcel&type=parcel.stamp&instance=" + one.Instance.String()); len(got) != 2 {
@@ -192,7 +193,7 @@ func TestASinkIsPausedAndItsCursorMoved(t *testing.T) {
 	s.operateSink("pause", `{"reason":"maintenance"}`, "Pawl-Actor", "olga").want(t, 204)
 	s.operateSink("pause", "").want(t, 204) // twice is no mistake
 	s.operateSink("forget", `{}`, "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
-	var info transitions.SinkInfo
+	var info inspect.SinkInfo
 	eventually(t, func() bool { // its node lets go of it
 		info = read[api.SinkPage](t, s.get("/v1/ops/sinks/main")).Sink
 		return info.Node == ""

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -81,7 +82,7 @@ func TestCursorsOfOneListAreNotTakenForAnothers(t *testing.T) {
 }
 
 func FuzzMessageCursor(f *testing.F) {
-	last := transitions.DeadMessage{MessageRef: transitions.MessageRef{Consumer: strings.Repeat("c", transitions.MaxConsumer),
+	last := inspect.DeadMessage{MessageRef: transitions.MessageRef{Consumer: strings.Repeat("c", transitions.MaxConsumer),
 		ID: strings.Repeat("i", transitions.MaxKey)}, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)}
 	if n := len(encodeMessageCursor(&last)); n > maxCursor {
 		f.Fatalf("the longest cursor has %d bytes", n)

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -12,7 +13,7 @@ func (a *API) stuck(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
-	f := transitions.StuckFilter{Tenant: c.Tenant, Workflow: q["workflow"], BusinessKey: q["business_key"]}
+	f := inspect.StuckFilter{Tenant: c.Tenant, Workflow: q["workflow"], BusinessKey: q["business_key"]}
 	if f.Instance, err = q.instance(); err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (a *API) paused(w http.ResponseWriter, r *http.Request, c Caller) error {
 		return err
 	}
 	if list == nil {
-		list = []transitions.PausedWorkflow{}
+		list = []inspect.PausedWorkflow{}
 	}
 	return sendJSON(w, http.StatusOK, PausedList{Workflows: list})
 }

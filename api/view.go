@@ -7,26 +7,26 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 // maxShown is how many timers, scheduled and stuck commands and effects an instance is shown
 // with at most, of each.
-const maxShown = transitions.MaxWaiting
+const maxShown = inspect.MaxWaiting
 
 // InstanceView is an instance by itself: with its armed timers, with what is
 // scheduled on it, with what a later failure would undo, and what waits for an operator.
 type InstanceView struct {
 	Instance
-	Timers    []transitions.Timer            `json:"timers,omitempty"`    // the next first
-	Scheduled []transitions.ScheduledCommand `json:"scheduled,omitempty"` // what callers asked for later, the next first
-	Stuck     []transitions.StuckCommand     `json:"stuck,omitempty"`     // what of it waits for an operator, an undo too
+	Timers    []inspect.Timer            `json:"timers,omitempty"`    // the next first
+	Scheduled []inspect.ScheduledCommand `json:"scheduled,omitempty"` // what callers asked for later, the next first
+	Stuck     []inspect.StuckCommand     `json:"stuck,omitempty"`     // what of it waits for an operator, an undo too
 	// Effects are the commands whose effects would be undone, in that order: the newest first.
 	Effects []Bond   `json:"effects,omitempty"`
 	More    []string `json:"more,omitempty"` // the lists of these that have only their first hundred
 }
 
-func viewOf(v *transitions.View) InstanceView {
+func viewOf(v *inspect.View) InstanceView {
 	out := InstanceView{Instance: instanceOf(&v.Instance), Timers: v.Timers, Scheduled: v.Scheduled, Stuck: v.Stuck}
 	for _, e := range slices.Backward(v.Links.Effects) {
 		if len(out.Effects) == maxShown {
@@ -47,7 +47,7 @@ func viewOf(v *transitions.View) InstanceView {
 
 // sendView shows an instance. What waits on it comes and goes without a new
 // version; so it is a part of the tag.
-func sendView(w http.ResponseWriter, r *http.Request, v *transitions.View) error {
+func sendView(w http.ResponseWriter, r *http.Request, v *inspect.View) error {
 	out := viewOf(v)
 	body, err := render(out)
 	if err != nil {

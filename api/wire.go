@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -52,7 +53,7 @@ type PastInstance struct {
 	UpdatedAt   time.Time      `json:"updated_at"` // when the transition was decided
 }
 
-func pastInstanceOf(p *transitions.Past) PastInstance {
+func pastInstanceOf(p *inspect.Past) PastInstance {
 	return PastInstance{
 		ID: p.ID, Workflow: p.Workflow, Definition: p.Definition, BusinessKey: p.BusinessKey, State: p.State, Open: p.Open,
 		Version: p.Version, Newest: p.Newest, Data: raw(p.Data), Erased: p.Erased, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
@@ -109,7 +110,7 @@ type History struct {
 // Options is what an actor can do with an instance now, and why not.
 type Options struct {
 	Instance uuid.UUID `json:"instance"`
-	transitions.Explanation
+	inspect.Explanation
 }
 
 // CommandStatus is where a command stands.
@@ -155,26 +156,26 @@ type StuckPage struct {
 
 // PausedList is the workflows of which nothing new is begun.
 type PausedList struct {
-	Workflows []transitions.PausedWorkflow `json:"workflows"`
+	Workflows []inspect.PausedWorkflow `json:"workflows"`
 }
 
 // SinkList is the sinks, by name.
 type SinkList struct {
-	Sinks []transitions.SinkInfo `json:"sinks"`
+	Sinks []inspect.SinkInfo `json:"sinks"`
 }
 
 // SinkPage is how a sink stands, and a page of its cursors, by tenant.
 type SinkPage struct {
-	Sink    transitions.SinkInfo     `json:"sink"`
-	Cursors []transitions.SinkCursor `json:"cursors"`
-	Next    string                   `json:"next,omitempty"` // the cursor of the next page, "" on the last
+	Sink    inspect.SinkInfo     `json:"sink"`
+	Cursors []inspect.SinkCursor `json:"cursors"`
+	Next    string               `json:"next,omitempty"` // the cursor of the next page, "" on the last
 }
 
 // DeadPage is a page of events that a sink has not got, by tenant, instance and
 // position.
 type DeadPage struct {
-	Dead []transitions.DeadLetter `json:"dead"`
-	Next string                   `json:"next,omitempty"` // the cursor of the next page, "" on the last
+	Dead []inspect.DeadLetter `json:"dead"`
+	Next string               `json:"next,omitempty"` // the cursor of the next page, "" on the last
 }
 
 // DeadChange is how many dead letters were redriven or skipped.
@@ -208,13 +209,13 @@ type Events struct {
 
 // Verification is the outcome of checking audit chains.
 type Verification struct {
-	Intact    bool                `json:"intact"`
-	Instances int64               `json:"instances"` // chains checked
-	Entries   int64               `json:"entries"`   // rows checked
-	Broken    []transitions.Break `json:"broken"`
+	Intact    bool            `json:"intact"`
+	Instances int64           `json:"instances"` // chains checked
+	Entries   int64           `json:"entries"`   // rows checked
+	Broken    []inspect.Break `json:"broken"`
 }
 
-func verificationOf(v *transitions.Verification) Verification {
+func verificationOf(v *inspect.Verification) Verification {
 	return Verification{Intact: len(v.Broken) == 0, Instances: v.Instances, Entries: v.Entries, Broken: v.Broken}
 }
 

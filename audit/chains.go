@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -17,7 +18,7 @@ import (
 // verifier walks rows ordered by instance and version.
 type verifier struct {
 	tenant string
-	out    transitions.Verification
+	out    inspect.Verification
 
 	id      uuid.UUID
 	begun   bool
@@ -190,7 +191,7 @@ func (v *verifier) strayed() string {
 
 func (v *verifier) report(version int64, reason string) {
 	v.broken = true
-	v.out.Broken = append(v.out.Broken, transitions.Break{Instance: v.id, Version: version, Reason: reason})
+	v.out.Broken = append(v.out.Broken, inspect.Break{Instance: v.id, Version: version, Reason: reason})
 }
 
 // digest is that of the content, or the one that redaction left of it.

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/audit"
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 // tampering is a change of one column of a table, what is said of it, and of which
@@ -46,7 +46,7 @@ func (b *book) each(t *testing.T, table, where string, columns map[string][]tamp
 	for name, tries := range columns {
 		for _, try := range tries {
 			sql := fmt.Sprintf("UPDATE pawl.%s SET %s WHERE %s", table, try.set, where)
-			want := []transitions.Break{broken(second, try.at, try.want)}
+			want := []inspect.Break{broken(second, try.at, try.want)}
 			got := b.verifyAfter(t, second, sql)
 			if !slices.Equal(got.Broken, want) {
 				t.Errorf("%s: got %+v, want %+v", try.set, got.Broken, want)
@@ -125,7 +125,7 @@ func TestAttributesOfEventsAreKnownBackToTheLastChange(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	const south = `UPDATE pawl.outbox SET attributes = '{"region":"south"}' WHERE tenant = 'acme' AND position `
-	for sql, want := range map[string][]transitions.Break{
+	for sql, want := range map[string][]inspect.Break{
 		south + "= 11":                {broken(second, 4, `the attributes of its event "order.move" in the outbox are not its own`)},
 		south + "= 8":                 {broken(second, 4, kept)},
 		south + "= 2":                 {broken(second, 2, kept)},
@@ -160,19 +160,19 @@ func TestAnEmittedEventThatIsChangedIsNoticed(t *testing.T) {
 		{"DELETE FROM pawl.outbox WHERE position = 5", "its events are missing from the outbox"},
 	} {
 		for _, id := range []uuid.UUID{second, uuid.Nil} {
-			if got := b.verifyAfter(t, id, tt.sql); !slices.Equal(got.Broken, []transitions.Break{broken(second, 2, tt.want)}) {
+			if got := b.verifyAfter(t, id, tt.sql); !slices.Equal(got.Broken, []inspect.Break{broken(second, 2, tt.want)}) {
 				t.Errorf("%s: got %+v, want %q", tt.sql, got.Broken, tt.want)
 			}
 		}
 	}
 	added := `INSERT INTO pawl.outbox SELECT tenant, 13, type, 0, workflow, instance, 5, transition, state, at, business_key, attributes, payload FROM pawl.outbox WHERE position = 11`
 	want := broken(second, 5, `the outbox has an event "order.move" at position 13, where no transition is`)
-	if got := b.verifyAfter(t, uuid.Nil, added); !slices.Equal(got.Broken, []transitions.Break{want}) {
+	if got := b.verifyAfter(t, uuid.Nil, added); !slices.Equal(got.Broken, []inspect.Break{want}) {
 		t.Errorf("an event of no transition: got %+v", got.Broken)
 	}
 	all := b.verifyAfter(t, uuid.Nil, "DELETE FROM pawl.outbox")
 	want = broken(first, 1, "its events are missing from the outbox, and those of 11 other transitions of the week from 2025-12-29")
-	if !slices.Equal(all.Broken, []transitions.Break{want}) {
+	if !slices.Equal(all.Broken, []inspect.Break{want}) {
 		t.Errorf("all are removed, but not their week: got %+v", all.Broken)
 	}
 }
@@ -205,7 +205,7 @@ func TestAChangeThatTheNextTransitionCoversIsFound(t *testing.T) {
 	laundered := fmt.Sprintf(`UPDATE pawl.audit SET hash = '\x%x'%s; UPDATE pawl.instance SET duties = %%s, chain = '\x%x' WHERE id = '%s'`,
 		e.Hash, where(third, 4), e.Hash, third)
 	for _, duties := range []string{"NULL", "duties"} {
-		if got := b.verifyAfter(t, uuid.Nil, fmt.Sprintf(laundered, duties)); !slices.Equal(got.Broken, []transitions.Break{broken(third, 4, changed)}) {
+		if got := b.verifyAfter(t, uuid.Nil, fmt.Sprintf(laundered, duties)); !slices.Equal(got.Broken, []inspect.Break{broken(third, 4, changed)}) {
 			t.Errorf("duties are %s afterwards: got %+v", duties, got.Broken)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -77,7 +78,7 @@ type eventRow struct {
 
 // events walks the rows of eventColumns.
 type events struct {
-	out   *transitions.Verification
+	out   *inspect.Verification
 	known map[uuid.UUID]bool // instances of which a break is reported
 	gone  map[time.Time]*gone
 
@@ -89,14 +90,14 @@ type events struct {
 
 // gone is what is missing of a week.
 type gone struct {
-	transitions.Break
+	inspect.Break
 	others int64
 }
 
 // verifyEvents adds what is wrong with the events of an instance, or of the tenant
 // for nil, to what is found: one for each instance of which nothing is known to be
 // wrong. Weeks that retention has dropped are not missed.
-func (t *Table) verifyEvents(ctx context.Context, out *transitions.Verification, tenant string, one *uuid.UUID) error {
+func (t *Table) verifyEvents(ctx context.Context, out *inspect.Verification, tenant string, one *uuid.UUID) error {
 	sql, args := t.events, []any{pgx.QueryExecModeCacheDescribe, tenant}
 	if one != nil {
 		sql, args = t.eventsOfOne, append(args, *one)
@@ -183,7 +184,7 @@ func (v *events) report(r eventRow, reason string) {
 	v.ok = false
 	if !v.known[r.instance] {
 		v.known[r.instance] = true
-		v.out.Broken = append(v.out.Broken, transitions.Break{Instance: r.instance, Version: r.version, Reason: reason})
+		v.out.Broken = append(v.out.Broken, inspect.Break{Instance: r.instance, Version: r.version, Reason: reason})
 	}
 }
 
@@ -196,7 +197,7 @@ func (v *events) miss(r eventRow) {
 		g.others++
 		return
 	}
-	v.gone[week] = &gone{Break: transitions.Break{Instance: r.instance, Version: r.version}}
+	v.gone[week] = &gone{Break: inspect.Break{Instance: r.instance, Version: r.version}}
 }
 
 // verifyWeeks reports what is missing of the weeks that are there still.

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/schema"
@@ -157,7 +158,7 @@ func (b *book) exec(t testing.TB, sql string, args ...any) {
 
 // verifyAfter says what is found while a transaction that tampers is open, and
 // undoes it. The statements may hold several.
-func (b *book) verifyAfter(t testing.TB, id uuid.UUID, tamper string) transitions.Verification {
+func (b *book) verifyAfter(t testing.TB, id uuid.UUID, tamper string) inspect.Verification {
 	t.Helper()
 	tx, err := b.pool.Begin(t.Context())
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 // The instance's own columns come with its first row only.
@@ -40,14 +40,14 @@ FROM pawl.audit WHERE tenant = $1`
 // other events, and that positions are gapless from 1 to the log's head; a gap is
 // reported with the zero instance. progress, which may be nil, is called with the
 // rows checked so far.
-func (t *Table) Verify(ctx context.Context, tenant string, instance uuid.UUID, progress func(entries int64)) (transitions.Verification, error) {
+func (t *Table) Verify(ctx context.Context, tenant string, instance uuid.UUID, progress func(entries int64)) (inspect.Verification, error) {
 	var one *uuid.UUID
 	if instance != uuid.Nil {
 		one = &instance
 	}
 	found, err := t.q.Query(ctx, t.chains, tenant, one)
 	if err != nil {
-		return transitions.Verification{}, fmt.Errorf("read audit chains: %w", err)
+		return inspect.Verification{}, fmt.Errorf("read audit chains: %w", err)
 	}
 	v := verifier{tenant: tenant}
 	for found.Next() {
@@ -82,7 +82,7 @@ func (t *Table) verifyLog(ctx context.Context, v *verifier) error {
 	var head, count, distinct, first, last int64
 	_, err = pgx.ForEachRow(found, []any{&head, &count, &distinct, &first, &last}, func() error {
 		if count != head || distinct != head || last != head || (head > 0 && first != 1) {
-			v.out.Broken = append(v.out.Broken, transitions.Break{Reason: fmt.Sprintf(
+			v.out.Broken = append(v.out.Broken, inspect.Break{Reason: fmt.Sprintf(
 				"the log's head is %d, but there are %d rows with %d positions from %d to %d", head, count, distinct, first, last)})
 		}
 		return nil

@@ -11,13 +11,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/audit"
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 func TestWhatWasWrittenIsIntact(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
-	for id, want := range map[uuid.UUID]transitions.Verification{
+	for id, want := range map[uuid.UUID]inspect.Verification{
 		uuid.Nil: {Instances: 3, Entries: 12}, second: {Instances: 1, Entries: 4},
 	} {
 		got, err := b.table.Verify(t.Context(), tenant, id, nil)
@@ -38,8 +38,8 @@ func where(id uuid.UUID, version int) string {
 	return fmt.Sprintf(" WHERE tenant = 'acme' AND instance = '%s' AND version = %d", id, version)
 }
 
-func broken(id uuid.UUID, version int64, reason string) transitions.Break {
-	return transitions.Break{Instance: id, Version: version, Reason: reason}
+func broken(id uuid.UUID, version int64, reason string) inspect.Break {
+	return inspect.Break{Instance: id, Version: version, Reason: reason}
 }
 
 const changed = "the row was changed, or the one before it, or the instance before this transition"
@@ -95,7 +95,7 @@ func TestAChangeOfAnyColumnIsFoundAtItsRow(t *testing.T) {
 				want = c.want(version)
 			}
 			got := b.verifyAfter(t, first, "UPDATE pawl.audit SET "+c.set+where(first, version))
-			if !reflect.DeepEqual(got.Broken, []transitions.Break{{Instance: first, Version: int64(version), Reason: want}}) {
+			if !reflect.DeepEqual(got.Broken, []inspect.Break{{Instance: first, Version: int64(version), Reason: want}}) {
 				t.Errorf("%s of version %d: got %+v, want %q", name, version, got.Broken, want)
 			}
 		}
@@ -128,8 +128,8 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	zero := uuid.Nil
-	log := func(rows, positions, from, to int) transitions.Break {
-		return transitions.Break{Instance: zero, Reason: fmt.Sprintf(
+	log := func(rows, positions, from, to int) inspect.Break {
+		return inspect.Break{Instance: zero, Reason: fmt.Sprintf(
 			"the log's head is 12, but there are %d rows with %d positions from %d to %d", rows, positions, from, to)}
 	}
 	last := b.entries[second][3]
@@ -146,60 +146,60 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 	ofSecond := fmt.Sprintf(" WHERE tenant = 'acme' AND id = '%s'", second)
 	for _, tt := range []struct {
 		name, tamper string
-		want         []transitions.Break
+		want         []inspect.Break
 	}{
 		{"the first row goes", "DELETE FROM pawl.audit" + where(second, 1),
-			[]transitions.Break{broken(second, 1, "the row of version 1 is missing"), log(11, 11, 1, 12)}},
+			[]inspect.Break{broken(second, 1, "the row of version 1 is missing"), log(11, 11, 1, 12)}},
 		{"a row in the middle goes", "DELETE FROM pawl.audit" + where(second, 3),
-			[]transitions.Break{broken(second, 3, "the row of version 3 is missing"), log(11, 11, 1, 12)}},
+			[]inspect.Break{broken(second, 3, "the row of version 3 is missing"), log(11, 11, 1, 12)}},
 		{"the last row goes", "DELETE FROM pawl.audit" + where(second, 4),
-			[]transitions.Break{broken(second, 4, "the instance is at version 4, but its last row is of version 3"), log(11, 11, 1, 12)}},
+			[]inspect.Break{broken(second, 4, "the instance is at version 4, but its last row is of version 3"), log(11, 11, 1, 12)}},
 		{"all rows go", "DELETE FROM pawl.audit WHERE instance = '" + second.String() + "'",
-			[]transitions.Break{broken(second, 1, "the instance is at version 4, but its last row is of version 0"), log(8, 8, 1, 12)}},
+			[]inspect.Break{broken(second, 1, "the instance is at version 4, but its last row is of version 0"), log(8, 8, 1, 12)}},
 		{"the instance goes", "DELETE FROM pawl.instance" + ofSecond,
-			[]transitions.Break{broken(second, 4, "the instance of these rows is missing")}},
+			[]inspect.Break{broken(second, 4, "the instance of these rows is missing")}},
 		{"the instance, its rows and its events go", "DELETE FROM pawl.instance" + ofSecond + "; DELETE FROM pawl.audit WHERE instance = '" + second.String() +
-			"'; DELETE FROM pawl.outbox WHERE instance = '" + second.String() + "'", []transitions.Break{log(8, 8, 1, 12)}},
+			"'; DELETE FROM pawl.outbox WHERE instance = '" + second.String() + "'", []inspect.Break{log(8, 8, 1, 12)}},
 		{"the end goes, and the instance is set back", "DELETE FROM pawl.audit" + where(second, 4) +
 			"; DELETE FROM pawl.outbox" + where(second, 4) +
 			"; UPDATE pawl.instance SET updated_at = updated_at - interval '1 second', state = 's3', data = '{\"total\":30}', version = 3, chain = (SELECT hash FROM pawl.audit" + where(second, 3) + ")" + ofSecond,
-			[]transitions.Break{log(11, 11, 1, 12)}},
+			[]inspect.Break{log(11, 11, 1, 12)}},
 		{"two rows change places", "UPDATE pawl.audit SET version = 99" + where(second, 2) + "; UPDATE pawl.audit SET version = 2" + where(second, 3) +
-			"; UPDATE pawl.audit SET version = 3" + where(second, 99), []transitions.Break{broken(second, 2, changed)}},
-		{"two rows change payloads", swap("payload"), []transitions.Break{broken(second, 2, changed)}},
-		{"two rows change hashes", swap("hash"), []transitions.Break{broken(second, 2, changed)}},
+			"; UPDATE pawl.audit SET version = 3" + where(second, 99), []inspect.Break{broken(second, 2, changed)}},
+		{"two rows change payloads", swap("payload"), []inspect.Break{broken(second, 2, changed)}},
+		{"two rows change hashes", swap("hash"), []inspect.Break{broken(second, 2, changed)}},
 		{"two rows change positions", swap("position"),
-			[]transitions.Break{broken(second, 3, "the row's position is 5, but the one before it has 8")}},
-		{"a row is added", addRow("sha256('x')"), []transitions.Break{broken(second, 5, changed), log(13, 13, 1, 13)}},
+			[]inspect.Break{broken(second, 3, "the row's position is 5, but the one before it has 8")}},
+		{"a row is added", addRow("sha256('x')"), []inspect.Break{broken(second, 5, changed), log(13, 13, 1, 13)}},
 		{"a row is added with the right hash", addRow(fmt.Sprintf(`'\x%x'`, added.Hash)),
-			[]transitions.Break{broken(second, 5, "the instance is at version 4, but its last row is of version 5"), log(13, 13, 1, 13)}},
+			[]inspect.Break{broken(second, 5, "the instance is at version 4, but its last row is of version 5"), log(13, 13, 1, 13)}},
 		{"an instance is added", "INSERT INTO pawl.instance SELECT tenant, '" + third.String()[:35] + "9', workflow, definition, business_key, state, version," +
 			" data, attributes, duties, open, chain, created_at, updated_at FROM pawl.instance" + ofSecond,
-			[]transitions.Break{broken(uuid.MustParse(third.String()[:35]+"9"), 1, "the instance is at version 4, but its last row is of version 0")}},
+			[]inspect.Break{broken(uuid.MustParse(third.String()[:35]+"9"), 1, "the instance is at version 4, but its last row is of version 0")}},
 		{"the instance's hash is changed", "UPDATE pawl.instance SET chain = sha256(chain)" + ofSecond,
-			[]transitions.Break{broken(second, 4, "the instance does not hold the hash of its last row")}},
+			[]inspect.Break{broken(second, 4, "the instance does not hold the hash of its last row")}},
 		{"the instance's state is changed", "UPDATE pawl.instance SET state = 's3'" + ofSecond,
-			[]transitions.Break{broken(second, 4, "the instance's state is not what its rows say")}},
+			[]inspect.Break{broken(second, 4, "the instance's state is not what its rows say")}},
 		{"the instance's data is changed", `UPDATE pawl.instance SET data = '{"total":41}'` + ofSecond,
-			[]transitions.Break{broken(second, 4, "the instance's data is not what its rows say")}},
+			[]inspect.Break{broken(second, 4, "the instance's data is not what its rows say")}},
 		{"the instance's version is raised", "UPDATE pawl.instance SET version = 5" + ofSecond,
-			[]transitions.Break{broken(second, 5, "the instance is at version 5, but its last row is of version 4")}},
+			[]inspect.Break{broken(second, 5, "the instance is at version 5, but its last row is of version 4")}},
 		{"the instance's version is lowered", "UPDATE pawl.instance SET version = 2" + ofSecond,
-			[]transitions.Break{broken(second, 3, "the instance is at version 2, but its last row is of version 4")}},
+			[]inspect.Break{broken(second, 3, "the instance is at version 2, but its last row is of version 4")}},
 		{"a position is past the head", "UPDATE pawl.audit SET position = 13" + where(second, 4) + "; UPDATE pawl.outbox SET position = 13" + where(second, 4),
-			[]transitions.Break{log(12, 12, 1, 13)}},
+			[]inspect.Break{log(12, 12, 1, 13)}},
 		{"a position is given twice", "UPDATE pawl.audit SET position = 10" + where(second, 4),
-			[]transitions.Break{broken(second, 4, `the instance of its event "order.move" in the outbox is not its own`), log(12, 11, 1, 12)}},
-		{"the head is lowered", "UPDATE pawl.log SET head = 11 WHERE tenant = 'acme'", []transitions.Break{broken(zero, 0, "the log's head is 11, but there are 12 rows with 12 positions from 1 to 12")}},
-		{"the head is gone", "DELETE FROM pawl.log", []transitions.Break{broken(zero, 0, "the log's head is 0, but there are 12 rows with 12 positions from 1 to 12")}},
+			[]inspect.Break{broken(second, 4, `the instance of its event "order.move" in the outbox is not its own`), log(12, 11, 1, 12)}},
+		{"the head is lowered", "UPDATE pawl.log SET head = 11 WHERE tenant = 'acme'", []inspect.Break{broken(zero, 0, "the log's head is 11, but there are 12 rows with 12 positions from 1 to 12")}},
+		{"the head is gone", "DELETE FROM pawl.log", []inspect.Break{broken(zero, 0, "the log's head is 0, but there are 12 rows with 12 positions from 1 to 12")}},
 		{"two instances are changed", "UPDATE pawl.audit SET actor = 'eve'" + where(first, 3) + "; DELETE FROM pawl.audit" + where(third, 2),
-			[]transitions.Break{broken(first, 3, changed), broken(third, 2, "the row of version 2 is missing"), log(11, 11, 1, 12)}},
+			[]inspect.Break{broken(first, 3, changed), broken(third, 2, "the row of version 2 is missing"), log(11, 11, 1, 12)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := b.verifyAfter(t, zero, tt.tamper); !reflect.DeepEqual(got.Broken, tt.want) {
 				t.Errorf("got  %+v\nwant %+v", got.Broken, tt.want)
 			}
-			onlySecond := slices.DeleteFunc(slices.Clone(tt.want), func(b transitions.Break) bool { return b.Instance != second })
+			onlySecond := slices.DeleteFunc(slices.Clone(tt.want), func(b inspect.Break) bool { return b.Instance != second })
 			got := b.verifyAfter(t, second, tt.tamper)
 			if len(onlySecond) != len(got.Broken) || len(onlySecond) == 1 && onlySecond[0] != got.Broken[0] {
 				t.Errorf("the instance alone: got %+v, want %+v", got.Broken, onlySecond)

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -196,7 +197,7 @@ func read(t *testing.T, eng *engine.Engine, pool *pgxpool.Pool, schemaName strin
 		_, err = eng.InstanceByKey(ctx, tenant, workflowName, o.key)
 	}
 	if err == nil {
-		_, err = eng.Instances(ctx, transitions.Filter{Workflow: workflowName, States: []workflow.State{stateHeld}, Limit: 10})
+		_, err = eng.Instances(ctx, inspect.Filter{Workflow: workflowName, States: []workflow.State{stateHeld}, Limit: 10})
 	}
 	if err == nil {
 		_, err = eng.History(ctx, tenant, o.id, 0, 10)

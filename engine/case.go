@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -19,7 +20,7 @@ const undoingSQL = `SELECT NULL::text, ` + recordColumns + ` FROM (SELECT * FROM
 // Case reads the whole of one instance: what is shown of it, what is in flight, its
 // newest transitions, and whether its audit chain is intact. It reads all of that
 // chain. Error: InstanceNotFound.
-func (e *Engine) Case(ctx context.Context, tenant string, id uuid.UUID) (c transitions.Case, err error) {
+func (e *Engine) Case(ctx context.Context, tenant string, id uuid.UUID) (c inspect.Case, err error) {
 	tenant = tenantOr(tenant)
 	if c.View, err = e.View(ctx, tenant, id); err != nil {
 		return c, err
@@ -27,8 +28,8 @@ func (e *Engine) Case(ctx context.Context, tenant string, id uuid.UUID) (c trans
 	if c.InFlight, err = e.queries.inFlight(ctx, &c.Instance); err != nil {
 		return c, err
 	}
-	c.Earlier = max(0, c.Version-transitions.MaxTimeline)
-	if c.Timeline, err = e.History(ctx, tenant, id, c.Earlier, transitions.MaxTimeline); err != nil {
+	c.Earlier = max(0, c.Version-inspect.MaxTimeline)
+	if c.Timeline, err = e.History(ctx, tenant, id, c.Earlier, inspect.MaxTimeline); err != nil {
 		return c, err
 	}
 	c.Chain, err = e.Verify(ctx, tenant, id)
@@ -43,7 +44,7 @@ func (q *queries) inFlight(ctx context.Context, inst *transitions.Instance) (lis
 		}
 		list = slices.DeleteFunc(list, func(r transitions.Record) bool { return !r.InFlight() }) // it has ended meanwhile
 	}
-	found, err := q.pool.Query(ctx, q.in(undoingSQL), plannedNow, inst.Tenant, transitions.UndoScope(inst.ID), transitions.MaxWaiting)
+	found, err := q.pool.Query(ctx, q.in(undoingSQL), plannedNow, inst.Tenant, transitions.UndoScope(inst.ID), inspect.MaxWaiting)
 	if err != nil {
 		return nil, readError("undos", err)
 	}

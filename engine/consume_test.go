@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -90,7 +91,7 @@ func consumed(t testing.TB, e *engine.Engine, m transitions.Message) transitions
 }
 
 // dead lists the dead messages as "id status code deliveries".
-func dead(t testing.TB, e *engine.Engine, f transitions.DeadMessageFilter) string {
+func dead(t testing.TB, e *engine.Engine, f inspect.DeadMessageFilter) string {
 	t.Helper()
 	list, more, err := e.DeadMessages(t.Context(), f)
 	if err != nil || more {
@@ -105,7 +106,7 @@ func dead(t testing.TB, e *engine.Engine, f transitions.DeadMessageFilter) strin
 
 func wantDead(t testing.TB, e *engine.Engine, want ...string) {
 	t.Helper()
-	if got := dead(t, e, transitions.DeadMessageFilter{}); got != strings.Join(want, "\n") {
+	if got := dead(t, e, inspect.DeadMessageFilter{}); got != strings.Join(want, "\n") {
 		t.Errorf("on the list:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
 	}
 }
@@ -156,7 +157,7 @@ func TestTheTypeOfAMessageFromGoIsThatOfItsBody(t *testing.T) {
 	if _, err := e.Consume(t.Context(), fromBank("m-2", "", `{"loan":"l-1","amount":100,"type":"wrong"}`)); err == nil {
 		t.Error("it was done")
 	}
-	list, _, err := e.DeadMessages(t.Context(), transitions.DeadMessageFilter{})
+	list, _, err := e.DeadMessages(t.Context(), inspect.DeadMessageFilter{})
 	if err != nil || len(list) != 1 || list[0].Type != "wrong" {
 		t.Errorf("on the list: %+v, %v", list, err)
 	}
@@ -254,7 +255,7 @@ func TestWhatCannotBeConsumedIsOnTheList(t *testing.T) {
 		}
 		d, err := e.DeadMessage(t.Context(), m.WithDefaults().Ref())
 		if err != nil || d.Code != tt.code || !strings.Contains(d.Failure, tt.failure) || strings.Contains(d.Failure, "secret") ||
-			d.Deliveries != 2 || string(d.Body) != tt.body || d.Type != tt.kind || d.Size != len(tt.body) || d.Status != transitions.MessageWaiting {
+			d.Deliveries != 2 || string(d.Body) != tt.body || d.Type != tt.kind || d.Size != len(tt.body) || d.Status != inspect.MessageWaiting {
 			t.Errorf("%s: %+v, %v", tt.name, d, err)
 		}
 	}
@@ -318,7 +319,7 @@ func TestAMessageThatIsTooLargeIsListedWithoutItsBody(t *testing.T) {
 	_, err = e.RetryMessage(t.Context(), m.Ref(), "ann", "")
 	wantCode(t, err, workflow.TooLarge)
 	wantDead(t, e, "m-1 waiting payload_too_large 2")
-	if d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", "it came in parts"); err != nil || d.Status != transitions.MessageDiscarded {
+	if d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", "it came in parts"); err != nil || d.Status != inspect.MessageDiscarded {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	// It stays discarded, and a SQL consumer that took it is believed.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 // What is counted one by one, of each kind of instances of a tenant and together.
@@ -27,8 +27,8 @@ const (
 // has, and of what the first of the tenants have.
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable, TimedOut.
-func (e *Engine) Counts(ctx context.Context, f transitions.CountFilter) (transitions.Counts, error) {
-	c := transitions.Counts{At: e.now().UTC(), Tenant: f.Tenant, Exact: true, Counts: []transitions.InstanceCount{}}
+func (e *Engine) Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error) {
+	c := inspect.Counts{At: e.now().UTC(), Tenant: f.Tenant, Exact: true, Counts: []inspect.InstanceCount{}}
 	if err := f.Check(); err != nil {
 		return c, err
 	}
@@ -37,7 +37,7 @@ func (e *Engine) Counts(ctx context.Context, f transitions.CountFilter) (transit
 			return c, err
 		}
 	}
-	var list []transitions.InstanceCount
+	var list []inspect.InstanceCount
 	err := e.queries.listing(ctx, func(l *lister) (err error) {
 		var some []kind
 		if list, some, err = l.counted(ctx, &f); some != nil && err == nil {
@@ -52,7 +52,7 @@ func (e *Engine) Counts(ctx context.Context, f transitions.CountFilter) (transit
 	for _, k := range list {
 		c.Add(k)
 	}
-	slices.SortFunc(c.Counts, func(a, b transitions.InstanceCount) int {
+	slices.SortFunc(c.Counts, func(a, b inspect.InstanceCount) int {
 		return cmp.Or(cmp.Compare(a.Workflow, b.Workflow), a.Definition-b.Definition, cmp.Compare(a.State, b.State))
 	})
 	return c, nil
@@ -60,7 +60,7 @@ func (e *Engine) Counts(ctx context.Context, f transitions.CountFilter) (transit
 
 // counted counts the kinds that a filter selects, each of a tenant by itself,
 // unless they are too many: then it returns the first of them.
-func (l *lister) counted(ctx context.Context, f *transitions.CountFilter) (list []transitions.InstanceCount, some []kind, err error) {
+func (l *lister) counted(ctx context.Context, f *inspect.CountFilter) (list []inspect.InstanceCount, some []kind, err error) {
 	bound := maxKinds
 	if f.Tenant != "" { // the planner's guesses are of everybody's
 		bound = math.MaxInt32 - 1
@@ -107,7 +107,7 @@ func (l *lister) counted(ctx context.Context, f *transitions.CountFilter) (list 
 
 // guessed estimates kinds of all tenants together, whosever they are. The planner
 // expects a row where it knows of none.
-func (l *lister) guessed(ctx context.Context, kinds []kind) (list []transitions.InstanceCount, err error) {
+func (l *lister) guessed(ctx context.Context, kinds []kind) (list []inspect.InstanceCount, err error) {
 	done := map[kind]bool{}
 	for _, k := range kinds {
 		if k.tenant = ""; done[k] {
@@ -137,13 +137,13 @@ func (l *lister) expectedOf(ctx context.Context, k kind) (int64, error) {
 	return l.expected(ctx, l.tx, s.String(), s.args...)
 }
 
-func (k kind) counted(n int64) transitions.InstanceCount {
-	return transitions.InstanceCount{Workflow: k.workflow, Definition: k.definition, State: k.state, Open: k.open, Count: n}
+func (k kind) counted(n int64) inspect.InstanceCount {
+	return inspect.InstanceCount{Workflow: k.workflow, Definition: k.definition, State: k.state, Open: k.open, Count: n}
 }
 
 // kinds are those that a filter selects of the definitions that this node knows, of
 // no tenant.
-func (r *registry) kinds(f *transitions.CountFilter) (list []kind) {
+func (r *registry) kinds(f *inspect.CountFilter) (list []kind) {
 	for _, versions := range r.byName {
 		for _, w := range versions {
 			for _, state := range w.States {
@@ -157,7 +157,7 @@ func (r *registry) kinds(f *transitions.CountFilter) (list []kind) {
 	return list
 }
 
-func (k kind) selected(f *transitions.CountFilter) bool {
+func (k kind) selected(f *inspect.CountFilter) bool {
 	return (f.Workflow == "" || f.Workflow == k.workflow) && (f.Definition == 0 || f.Definition == k.definition) &&
 		(len(f.States) == 0 || slices.Contains(f.States, k.state)) && (f.Open == nil || *f.Open == k.open)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -21,7 +21,7 @@ func TestCountsAreByWorkflowDefinitionAndState(t *testing.T) {
 		open       bool
 	}
 	yes := true
-	for name, f := range map[string]transitions.CountFilter{
+	for name, f := range map[string]inspect.CountFilter{
 		"everything of everybody": {},
 		"of a tenant":             {Tenant: "acme"},
 		"of nobody":               {Tenant: "nobody"},
@@ -32,7 +32,7 @@ func TestCountsAreByWorkflowDefinitionAndState(t *testing.T) {
 		want, total := map[kind]int64{}, int64(0)
 		for _, tenant := range []string{"default", "acme"} {
 			for _, i := range everything(t, pool, tenant) {
-				list := transitions.Filter{Workflow: f.Workflow, Definition: f.Definition, States: f.States, Open: f.Open}
+				list := inspect.Filter{Workflow: f.Workflow, Definition: f.Definition, States: f.States, Open: f.Open}
 				if selects(&list, &i) && (f.Tenant == "" || f.Tenant == tenant) {
 					want[kind{i.Workflow, i.Definition, i.State, i.Open}]++
 					total++
@@ -65,9 +65,9 @@ func TestCountsOfManyAreEstimatesAndSaySo(t *testing.T) {
 	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
 		SELECT 'default', gen_random_uuid(), 'loan', 1, CASE WHEN i % 8 = 0 THEN 'open' ELSE 'settled' END, 1, '{}', i % 8 = 0, sha256('x'), now(), now()
 		FROM generate_series(0, 23999) i`)
-	count := func(state workflow.State) (k transitions.InstanceCount, all transitions.Counts) {
+	count := func(state workflow.State) (k inspect.InstanceCount, all inspect.Counts) {
 		t.Helper()
-		all, err := e.Counts(t.Context(), transitions.CountFilter{Tenant: "default"})
+		all, err := e.Counts(t.Context(), inspect.CountFilter{Tenant: "default"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,15 +100,15 @@ func TestCountsOfVeryManyTenantsAreEstimates(t *testing.T) {
 	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
 		SELECT 't' || i % 1500, gen_random_uuid(), 'unknown here', 1, 'open', 1, '{}', true, sha256('x'), now(), now() FROM generate_series(0, 5999) i`)
 	exec(t, pool, "ANALYZE pawl.instance")
-	c, err := e.Counts(t.Context(), transitions.CountFilter{})
+	c, err := e.Counts(t.Context(), inspect.CountFilter{})
 	if err != nil || c.Exact || len(c.Counts) != 1 || c.Counts[0].State != "open" || c.Counts[0].Exact || c.Total < 5000 || c.Total > 7000 {
 		t.Errorf("of everybody's 6,000: %+v, %v", c, err)
 	}
-	c, err = e.Counts(t.Context(), transitions.CountFilter{States: []workflow.State{"settled"}})
+	c, err = e.Counts(t.Context(), inspect.CountFilter{States: []workflow.State{"settled"}})
 	if err != nil || !c.Exact || c.Total != 0 {
 		t.Errorf("of a state that none is in: %+v, %v", c, err)
 	}
-	c, err = e.Counts(t.Context(), transitions.CountFilter{Tenant: "t7"})
+	c, err = e.Counts(t.Context(), inspect.CountFilter{Tenant: "t7"})
 	if err != nil || !c.Exact || c.Total != 4 {
 		t.Errorf("of one of them: %+v, %v", c, err)
 	}
@@ -124,17 +124,17 @@ func TestATenantWithVeryManyKindsIsToldHisOwn(t *testing.T) {
 		SELECT CASE WHEN i < 1100 THEN 'many' ELSE 'other' END, gen_random_uuid(), 'loan', 1 + i % 1100, 'open', 1, '{}', true, sha256('x'), now(), now()
 		FROM generate_series(0, 4399) i`)
 	exec(t, pool, "ANALYZE pawl.instance")
-	c, err := e.Counts(t.Context(), transitions.CountFilter{Tenant: "many"})
+	c, err := e.Counts(t.Context(), inspect.CountFilter{Tenant: "many"})
 	if err != nil || !c.Exact || c.Total != 1100 || len(c.Counts) != 1100 {
 		t.Errorf("1,100 of 1,100 kinds: %d of %d, exact %v, %v", c.Total, len(c.Counts), c.Exact, err)
 	}
-	_, err = e.Instances(t.Context(), transitions.Filter{Tenant: "many", Order: transitions.ByUpdate})
+	_, err = e.Instances(t.Context(), inspect.Filter{Tenant: "many", Order: inspect.ByUpdate})
 	wantCode(t, err, workflow.InvalidRequest)
-	page, err := e.Instances(t.Context(), transitions.Filter{Tenant: "many", States: []workflow.State{"open"}, Limit: 10})
+	page, err := e.Instances(t.Context(), inspect.Filter{Tenant: "many", States: []workflow.State{"open"}, Limit: 10})
 	if err != nil || len(page.Instances) != 10 || !page.More {
 		t.Errorf("in the order of ids: %d, more %v, %v", len(page.Instances), page.More, err)
 	}
-	page, err = e.Instances(t.Context(), transitions.Filter{Tenant: "many", Order: transitions.ByUpdate, Definition: 7, Workflow: "loan"})
+	page, err = e.Instances(t.Context(), inspect.Filter{Tenant: "many", Order: inspect.ByUpdate, Definition: 7, Workflow: "loan"})
 	if err != nil || len(page.Instances) != 1 {
 		t.Errorf("of one kind: %d, %v", len(page.Instances), err)
 	}
@@ -143,13 +143,13 @@ func TestATenantWithVeryManyKindsIsToldHisOwn(t *testing.T) {
 func TestCountsRefuseWhatCannotBeMeant(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t))
-	for want, f := range map[workflow.Code]transitions.CountFilter{
+	for want, f := range map[workflow.Code]inspect.CountFilter{
 		workflow.InvalidRequest:   {Definition: -1},
 		workflow.WorkflowNotFound: {Workflow: "nothing"},
 	} {
 		_, err := e.Counts(t.Context(), f)
 		wantCode(t, err, want)
 	}
-	_, err := e.Counts(t.Context(), transitions.CountFilter{Tenant: "a\x00b"})
+	_, err := e.Counts(t.Context(), inspect.CountFilter{Tenant: "a\x00b"})
 	wantCode(t, err, workflow.InvalidRequest)
 }

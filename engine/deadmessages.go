@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -12,17 +13,17 @@ import (
 // consumer and then the oldest first, and says whether there are more.
 //
 // Errors: InvalidRequest, Unavailable.
-func (e *Engine) DeadMessages(ctx context.Context, f transitions.DeadMessageFilter) (list []transitions.DeadMessage, more bool, err error) {
+func (e *Engine) DeadMessages(ctx context.Context, f inspect.DeadMessageFilter) (list []inspect.DeadMessage, more bool, err error) {
 	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
-	setDefault(&f.Status, transitions.MessageWaiting)
+	setDefault(&f.Status, inspect.MessageWaiting)
 	if err := transitions.CheckTenant(f.Tenant); err != nil {
 		return nil, false, err
 	}
 	switch f.Status {
-	case transitions.MessageWaiting, transitions.MessageRetried, transitions.MessageDiscarded:
+	case inspect.MessageWaiting, inspect.MessageRetried, inspect.MessageDiscarded:
 	default:
-		return nil, false, workflow.Errorf(workflow.InvalidRequest, "a dead message is %s, %s or %s", transitions.MessageWaiting,
-			transitions.MessageRetried, transitions.MessageDiscarded)
+		return nil, false, workflow.Errorf(workflow.InvalidRequest, "a dead message is %s, %s or %s", inspect.MessageWaiting,
+			inspect.MessageRetried, inspect.MessageDiscarded)
 	}
 	if problem := transitions.TextProblem(f.Consumer, transitions.MaxConsumer); problem != "" {
 		return nil, false, workflow.Errorf(workflow.InvalidRequest, "the consumer %s", problem)
@@ -39,10 +40,10 @@ func (e *Engine) DeadMessages(ctx context.Context, f transitions.DeadMessageFilt
 }
 
 // DeadMessage reads one with its body. Errors: NotFound, Unavailable.
-func (e *Engine) DeadMessage(ctx context.Context, r transitions.MessageRef) (transitions.DeadMessage, error) {
+func (e *Engine) DeadMessage(ctx context.Context, r transitions.MessageRef) (inspect.DeadMessage, error) {
 	r.Tenant = tenantOr(r.Tenant)
 	if (transitions.Message{Tenant: r.Tenant, Consumer: r.Consumer, ID: r.ID}).Check() != nil { // PostgreSQL would fail the query
-		return transitions.DeadMessage{}, workflow.Errorf(workflow.NotFound, "there is no such message on the list")
+		return inspect.DeadMessage{}, workflow.Errorf(workflow.NotFound, "there is no such message on the list")
 	}
 	return e.inbox.Get(ctx, r)
 }
@@ -66,7 +67,7 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	if d.Status != transitions.MessageRetried {
+	if d.Status != inspect.MessageRetried {
 		if err := e.inbox.Reopen(ctx, d, e.now()); err != nil {
 			return transitions.Receipt{}, err
 		}
@@ -93,18 +94,18 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 // was done after all, here or by SQL, is MessageRetried. A discarded message can be retried.
 //
 // Errors: NotFound, InvalidRequest, Unavailable.
-func (e *Engine) DiscardMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (transitions.DeadMessage, error) {
+func (e *Engine) DiscardMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (inspect.DeadMessage, error) {
 	by, err := person(by, reason)
 	if err != nil {
-		return transitions.DeadMessage{}, err
+		return inspect.DeadMessage{}, err
 	}
 	if _, err := e.DeadMessage(ctx, ref); err != nil {
-		return transitions.DeadMessage{}, err
+		return inspect.DeadMessage{}, err
 	}
 	ref.Tenant = tenantOr(ref.Tenant)
 	now := e.now()
 	if err := e.inbox.Discard(ctx, ref, by, reason, now, now.Add(e.config.Replay)); err != nil {
-		return transitions.DeadMessage{}, err
+		return inspect.DeadMessage{}, err
 	}
 	d, err := e.DeadMessage(ctx, ref)
 	d.Body = nil

@@ -13,13 +13,14 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func wantRetried(t testing.TB, e *engine.Engine, f transitions.MessageStatus, want string) {
+func wantRetried(t testing.TB, e *engine.Engine, f inspect.MessageStatus, want string) {
 	t.Helper()
-	if got := dead(t, e, transitions.DeadMessageFilter{Status: f}); got != want {
+	if got := dead(t, e, inspect.DeadMessageFilter{Status: f}); got != want {
 		t.Errorf("%s are %q, want %q", f, got, want)
 	}
 }
@@ -50,7 +51,7 @@ func TestAPersonRetriesAMessageThatWasRefused(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	wantDead(t, e)
-	wantRetried(t, e, transitions.MessageRetried, "m-1 retried guard_refused 2")
+	wantRetried(t, e, inspect.MessageRetried, "m-1 retried guard_refused 2")
 	if d, err := e.DeadMessage(t.Context(), m.Ref()); err != nil || d.ChangedBy != "ann" || d.Reason != "more is owed" {
 		t.Errorf("got %+v, %v", d, err)
 	}
@@ -120,7 +121,7 @@ func TestADiscardedMessageIsNotDoneWhenItComesAgain(t *testing.T) {
 	wantCode(t, err, workflow.InstanceNotFound)
 	for range 2 {
 		d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", "a test of theirs")
-		if err != nil || d.Status != transitions.MessageDiscarded || d.ChangedBy != "ann" || d.Reason != "a test of theirs" || d.Body != nil {
+		if err != nil || d.Status != inspect.MessageDiscarded || d.ChangedBy != "ann" || d.Reason != "a test of theirs" || d.Body != nil {
 			t.Fatalf("got %+v, %v", d, err)
 		}
 	}
@@ -130,12 +131,12 @@ func TestADiscardedMessageIsNotDoneWhenItComesAgain(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	wantDead(t, e)
-	wantRetried(t, e, transitions.MessageDiscarded, "m-1 discarded command_cancelled 2")
+	wantRetried(t, e, inspect.MessageDiscarded, "m-1 discarded command_cancelled 2")
 	if r, err := e.RetryMessage(t.Context(), m.Ref(), "bob", "it was none"); err != nil || r.Status != 200 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	// What is done is not discarded any more.
-	if d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", ""); err != nil || d.Status != transitions.MessageRetried || d.ChangedBy != "bob" {
+	if d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", ""); err != nil || d.Status != inspect.MessageRetried || d.ChangedBy != "bob" {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	if n, err := e.ForgetMessages(t.Context(), time.Now().Add(-time.Hour), 10); err != nil || n != 0 {
@@ -159,11 +160,11 @@ func TestWhatWasDoneElsewhereIsNotDiscarded(t *testing.T) {
 	exec(t, pool, "SELECT pawl.consume('bank', 'm-1', $1)", sum[:])
 	for range 2 {
 		d, err := e.DiscardMessage(t.Context(), m.Ref(), "ann", "nobody needs it")
-		if err != nil || d.Status != transitions.MessageRetried || d.ChangedBy != "ann" {
+		if err != nil || d.Status != inspect.MessageRetried || d.ChangedBy != "ann" {
 			t.Errorf("got %+v, %v", d, err)
 		}
 	}
-	wantRetried(t, e, transitions.MessageDiscarded, "")
+	wantRetried(t, e, inspect.MessageDiscarded, "")
 	if r := consumed(t, e, m); r.Status != 200 || !r.Replayed {
 		t.Errorf("its sender is told %+v", r)
 	}
@@ -171,7 +172,7 @@ func TestWhatWasDoneElsewhereIsNotDiscarded(t *testing.T) {
 	other := fromBank("m-1", "paid", `{"loan":"l-1","amount":3}`).WithDefaults()
 	_, err = e.Consume(t.Context(), other)
 	wantCode(t, err, workflow.MessageReused)
-	if d, err := e.DiscardMessage(t.Context(), other.Ref(), "ann", ""); err != nil || d.Status != transitions.MessageDiscarded {
+	if d, err := e.DiscardMessage(t.Context(), other.Ref(), "ann", ""); err != nil || d.Status != inspect.MessageDiscarded {
 		t.Errorf("got %+v, %v", d, err)
 	}
 }
@@ -189,7 +190,7 @@ func TestADiscardedMessageDoesNotKeepItsIDFromAnother(t *testing.T) {
 			t.Fatal("it was consumed")
 		}
 	}
-	if d, err := e.DiscardMessage(t.Context(), bad.Ref(), "ann", "no such currency"); err != nil || d.Status != transitions.MessageDiscarded {
+	if d, err := e.DiscardMessage(t.Context(), bad.Ref(), "ann", "no such currency"); err != nil || d.Status != inspect.MessageDiscarded {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	consumed(t, e, fromBank("m-0", "applied", `{"loan":"l-1","amount":5}`))
@@ -231,9 +232,9 @@ func TestThereIsNothingToRetryOrDiscard(t *testing.T) {
 	wantCode(t, err, workflow.InvalidRequest)
 	_, err = e.DiscardMessage(t.Context(), transitions.MessageRef{Consumer: "bank", ID: "m"}, "ann", "\xff")
 	wantCode(t, err, workflow.InvalidRequest)
-	_, _, err = e.DeadMessages(t.Context(), transitions.DeadMessageFilter{Status: "gone"})
+	_, _, err = e.DeadMessages(t.Context(), inspect.DeadMessageFilter{Status: "gone"})
 	wantCode(t, err, workflow.InvalidRequest)
-	_, _, err = e.DeadMessages(t.Context(), transitions.DeadMessageFilter{Consumer: "\x00"})
+	_, _, err = e.DeadMessages(t.Context(), inspect.DeadMessageFilter{Consumer: "\x00"})
 	wantCode(t, err, workflow.InvalidRequest)
 }
 
@@ -255,8 +256,8 @@ func TestDeadMessagesAreListedInPagesOfTheTenantsOwn(t *testing.T) {
 		{"", "bank0 bank1 bank2 bank3 bank4 post0 post1 post2 post3 post4 "}, {"bank", "bank0 bank1 bank2 bank3 bank4 "}, {"none", ""},
 	} {
 		got := ""
-		for f, more := (transitions.DeadMessageFilter{Consumer: tt.consumer, Limit: 3}), true; more; {
-			var list []transitions.DeadMessage
+		for f, more := (inspect.DeadMessageFilter{Consumer: tt.consumer, Limit: 3}), true; more; {
+			var list []inspect.DeadMessage
 			var err error
 			if list, more, err = e.DeadMessages(t.Context(), f); err != nil || len(list) > 3 || more && len(list) < 3 {
 				t.Fatalf("%d of them, more %v, %v", len(list), more, err)
@@ -353,7 +354,7 @@ func TestDeadMessagesAreFoundByTheBusinessKeyThatTheyName(t *testing.T) {
 		"refused": {"paid", `{"loan":"l-1","amount":9}`}, "early": {"paid", `{"loan":"l-2","amount":9}`}, "nobody's": {"unheard of", `{}`}} {
 		_, _ = e.Consume(t.Context(), fromBank(id, m[0], m[1]))
 	}
-	found := func(f transitions.DeadMessageFilter) (ids []string) {
+	found := func(f inspect.DeadMessageFilter) (ids []string) {
 		t.Helper()
 		list, _, err := e.DeadMessages(t.Context(), f)
 		if err != nil {
@@ -369,19 +370,19 @@ func TestDeadMessagesAreFoundByTheBusinessKeyThatTheyName(t *testing.T) {
 		return ids
 	}
 	for _, tt := range []struct {
-		f    transitions.DeadMessageFilter
+		f    inspect.DeadMessageFilter
 		want []string
 	}{
-		{transitions.DeadMessageFilter{}, []string{"early l-2", "nobody's ", "refused l-1"}},
-		{transitions.DeadMessageFilter{Workflow: "loan"}, []string{"early l-2", "refused l-1"}},
-		{transitions.DeadMessageFilter{Workflow: "loan", BusinessKey: "l-2"}, []string{"early l-2"}},
-		{transitions.DeadMessageFilter{Workflow: "loan", BusinessKey: "l-1", Consumer: "bank"}, []string{"refused l-1"}},
-		{transitions.DeadMessageFilter{Workflow: "loan", BusinessKey: "l-3"}, nil},
+		{inspect.DeadMessageFilter{}, []string{"early l-2", "nobody's ", "refused l-1"}},
+		{inspect.DeadMessageFilter{Workflow: "loan"}, []string{"early l-2", "refused l-1"}},
+		{inspect.DeadMessageFilter{Workflow: "loan", BusinessKey: "l-2"}, []string{"early l-2"}},
+		{inspect.DeadMessageFilter{Workflow: "loan", BusinessKey: "l-1", Consumer: "bank"}, []string{"refused l-1"}},
+		{inspect.DeadMessageFilter{Workflow: "loan", BusinessKey: "l-3"}, nil},
 	} {
 		if got := found(tt.f); !slices.Equal(got, tt.want) {
 			t.Errorf("%+v: %q", tt.f, got)
 		}
 	}
-	_, _, err := e.DeadMessages(t.Context(), transitions.DeadMessageFilter{BusinessKey: "l-1"})
+	_, _, err := e.DeadMessages(t.Context(), inspect.DeadMessageFilter{BusinessKey: "l-1"})
 	wantCode(t, err, workflow.InvalidRequest)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pawlhq/pawl/engine/commit"
-	"github.com/pawlhq/pawl/engine/inflight"
+	"github.com/pawlhq/pawl/engine/internal/commit"
+	"github.com/pawlhq/pawl/engine/internal/inflight"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -76,8 +77,8 @@ const (
 // which then has no scopes to tell of.
 //
 // Errors: InvalidRequest for a tenant that cannot be, Unavailable, TimedOut.
-func (e *Engine) Keys(ctx context.Context, tenant string) (transitions.Keys, error) {
-	k := transitions.Keys{Tenant: tenant, Scopes: e.pipeline.Scopes(tenant)}
+func (e *Engine) Keys(ctx context.Context, tenant string) (inspect.Keys, error) {
+	k := inspect.Keys{Tenant: tenant, Scopes: e.pipeline.Scopes(tenant)}
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return k, err
 	}
@@ -89,13 +90,13 @@ func (e *Engine) Keys(ctx context.Context, tenant string) (transitions.Keys, err
 
 // Scopes are how this node has answered the attempts of a tenant's callers since
 // its start, by scope, those with the most attempts first. "" is all tenants.
-func (e *Engine) Scopes(tenant string) []transitions.ScopeCount { return e.pipeline.Scopes(tenant) }
+func (e *Engine) Scopes(tenant string) []inspect.ScopeCount { return e.pipeline.Scopes(tenant) }
 
 // keys reads what the database knows.
-func (q *queries) keys(ctx context.Context, k *transitions.Keys) error {
+func (q *queries) keys(ctx context.Context, k *inspect.Keys) error {
 	var pending, processing, retryable int64
 	var flight, due, stale, lapsed, expired *time.Time
-	err := q.pool.QueryRow(ctx, q.in(keysSQL), plannedNow, k.Tenant, transitions.MaxCounted, transitions.ManyAttempts).Scan(
+	err := q.pool.QueryRow(ctx, q.in(keysSQL), plannedNow, k.Tenant, inspect.MaxCounted, inspect.ManyAttempts).Scan(
 		&k.At, &pending, &processing, &retryable, &k.Scheduled, &k.Due, &k.Stale, &k.Lapsed, &k.Stuck, &k.Attempts, &k.MostTried, &flight, &due,
 		&stale, &lapsed, &k.Expired, &k.Forgotten, &expired, &k.AtLeast)
 	if err != nil {
@@ -103,12 +104,12 @@ func (q *queries) keys(ctx context.Context, k *transitions.Keys) error {
 	}
 	k.At, k.OldestInFlight, k.OldestDue, k.OldestStale = k.At.UTC(), timeOf(flight), timeOf(due), timeOf(stale)
 	k.OldestLapsed, k.OldestExpired = timeOf(lapsed), timeOf(expired)
-	k.Statuses = []transitions.StatusCount{
+	k.Statuses = []inspect.StatusCount{
 		{Status: transitions.Pending, Count: pending}, {Status: transitions.Processing, Count: processing},
 		{Status: transitions.FailedRetryable, Count: retryable},
 	}
 	var message *time.Time
-	if err := q.pool.QueryRow(ctx, q.in(deadMessagesSQL), plannedNow, k.Tenant, transitions.MaxCounted).Scan(&k.DeadMessages, &message); err != nil {
+	if err := q.pool.QueryRow(ctx, q.in(deadMessagesSQL), plannedNow, k.Tenant, inspect.MaxCounted).Scan(&k.DeadMessages, &message); err != nil {
 		return err
 	}
 	k.OldestDeadMessage = timeOf(message)
@@ -121,7 +122,7 @@ func (q *queries) keys(ctx context.Context, k *transitions.Keys) error {
 		if err != nil {
 			return err
 		}
-		k.Statuses = append(k.Statuses, transitions.StatusCount{Status: status, Count: count, Estimate: !small})
+		k.Statuses = append(k.Statuses, inspect.StatusCount{Status: status, Count: count, Estimate: !small})
 	}
 	return nil
 }

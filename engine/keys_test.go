@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -125,7 +126,7 @@ func TestKeysHaveTheSuppressionRateByScope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []transitions.ScopeCount{{Tenant: "default", Scope: "loan:apply", New: 1, Replayed: 2}, {Tenant: "default", Scope: "till 7", Named: true, New: 1, Mismatched: 1}}
+	want := []inspect.ScopeCount{{Tenant: "default", Scope: "loan:apply", New: 1, Replayed: 2}, {Tenant: "default", Scope: "till 7", Named: true, New: 1, Mismatched: 1}}
 	if !slices.Equal(k.Scopes, want) {
 		t.Errorf("%+v", k.Scopes)
 	}
@@ -219,9 +220,9 @@ SELECT 't' || n % 20, 'bank', n, decode(repeat('00', 32), 'hex'), '', 0, '', 'wa
 		t.Fatal(err)
 	}
 	defer e.Stop(t.Context())
-	inFlightRows(t, pool, transitions.MaxCounted, "a", waits, `'pending', 'scheduled', 0, now() + interval '1 day'`)
+	inFlightRows(t, pool, inspect.MaxCounted, "a", waits, `'pending', 'scheduled', 0, now() + interval '1 day'`)
 	k, err := e.Keys(t.Context(), "")
-	if err != nil || !k.AtLeast || k.Due != many || k.Scheduled != transitions.MaxCounted+1-many {
+	if err != nil || !k.AtLeast || k.Due != many || k.Scheduled != inspect.MaxCounted+1-many {
 		t.Errorf("%+v, %v", k, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -43,7 +43,7 @@ func (s *query) add(format string, args ...any) *query {
 // withKinds begins a statement with the kinds that a filter selects, as "kinds".
 // They are found from one to the next, by a probe of the index each, however many
 // instances there are.
-func (s *query) withKinds(f *transitions.CountFilter) *query {
+func (s *query) withKinds(f *inspect.CountFilter) *query {
 	// What is fixed is a condition of its own: of a comparison of rows the index
 	// takes only what begins with the first column that is not.
 	fixed := 0
@@ -73,7 +73,7 @@ func (s *query) withKinds(f *transitions.CountFilter) *query {
 }
 
 // ofKind writes the conditions of a filter on the kind of an instance, each after an AND.
-func (s *query) ofKind(f *transitions.CountFilter) {
+func (s *query) ofKind(f *inspect.CountFilter) {
 	if f.Workflow != "" {
 		s.add(" AND workflow = %s", f.Workflow)
 	}
@@ -89,7 +89,7 @@ func (s *query) ofKind(f *transitions.CountFilter) {
 }
 
 // kinds lists the kinds that a filter selects.
-func (l *lister) kinds(ctx context.Context, f *transitions.CountFilter) ([]kind, error) {
+func (l *lister) kinds(ctx context.Context, f *inspect.CountFilter) ([]kind, error) {
 	var s query
 	s.withKinds(f).WriteString(") SELECT * FROM kinds")
 	found, err := l.query(ctx, &s)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -67,7 +68,7 @@ func (l *lister) query(ctx context.Context, s *query) (pgx.Rows, error) {
 
 // instances reads a page. It takes entries from an index in the order of the list,
 // as many as it may look at, and then those whose instances are selected.
-func (l *lister) instances(ctx context.Context, f *transitions.Filter) (page transitions.Page, err error) {
+func (l *lister) instances(ctx context.Context, f *inspect.Filter) (page inspect.Page, err error) {
 	attributes, err := json.Marshal(f.Attributes, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return page, err
@@ -86,9 +87,9 @@ func (l *lister) instances(ctx context.Context, f *transitions.Filter) (page tra
 // pageOf is the statement that reads a page: entries in the order of the list,
 // numbered, and the instances of those that are selected, and of the last one that
 // the page may look at.
-func pageOf(from *source, f *transitions.Filter, attributes string) *query {
+func pageOf(from *source, f *inspect.Filter, attributes string) *query {
 	order := " ORDER BY entry"
-	if f.Order == transitions.ByUpdate {
+	if f.Order == inspect.ByUpdate {
 		order = byUpdate
 	}
 	s := &query{}
@@ -104,12 +105,12 @@ func pageOf(from *source, f *transitions.Filter, attributes string) *query {
 }
 
 // readPage reads what pageOf asks for.
-func readPage(found pgx.Rows, f *transitions.Filter) (page transitions.Page, err error) {
+func readPage(found pgx.Rows, f *inspect.Filter) (page inspect.Page, err error) {
 	defer found.Close()
 	for !page.More && found.Next() {
 		var n int64
 		var hit bool
-		var place transitions.Place
+		var place inspect.Place
 		inst, err := scanInstance(found, f.Tenant, &n, &hit, &place.UpdatedAt, &place.ID)
 		if err != nil {
 			return page, err
@@ -124,18 +125,18 @@ func readPage(found pgx.Rows, f *transitions.Filter) (page transitions.Page, err
 		page.Next, page.More = place, n == maxScanned
 	}
 	if found.Close(); !page.More {
-		page.Next = transitions.Place{}
+		page.Next = inspect.Place{}
 	}
 	return page, found.Err()
 }
 
 // kindsOf is what a filter asks of the kind of an instance.
-func kindsOf(f *transitions.Filter) *transitions.CountFilter {
-	return &transitions.CountFilter{Tenant: f.Tenant, Workflow: f.Workflow, Definition: f.Definition, States: f.States, Open: f.Open}
+func kindsOf(f *inspect.Filter) *inspect.CountFilter {
+	return &inspect.CountFilter{Tenant: f.Tenant, Workflow: f.Workflow, Definition: f.Definition, States: f.States, Open: f.Open}
 }
 
 // selected writes the conditions of a filter on an instance.
-func selected(s *query, f *transitions.Filter, attributes string) {
+func selected(s *query, f *inspect.Filter, attributes string) {
 	s.WriteString("(true")
 	s.ofKind(kindsOf(f))
 	if !f.CreatedAfter.IsZero() {
@@ -152,7 +153,7 @@ func selected(s *query, f *transitions.Filter, attributes string) {
 }
 
 // updated writes the conditions on the time of the update.
-func updated(s *query, f *transitions.Filter) {
+func updated(s *query, f *inspect.Filter) {
 	if !f.UpdatedAfter.IsZero() {
 		s.add(" AND updated_at >= %s", f.UpdatedAfter)
 	}
@@ -167,7 +168,7 @@ func updated(s *query, f *transitions.Filter) {
 // order of ids there is only the primary key: with it a page may have to look at
 // many that are not selected. So where an index tells that few are in question, all
 // of those are read and put in order.
-func (l *lister) sourceOf(ctx context.Context, f *transitions.Filter, attributes string) (*source, error) {
+func (l *lister) sourceOf(ctx context.Context, f *inspect.Filter, attributes string) (*source, error) {
 	whole := entries(func(s *query) { s.add("tenant = %s", f.Tenant) })
 	if f.BusinessKey != "" {
 		return entries(func(s *query) {
@@ -197,7 +198,7 @@ func (l *lister) sourceOf(ctx context.Context, f *transitions.Filter, attributes
 	}
 	ofKind := f.Workflow != "" || f.Definition != 0 || len(f.States) > 0 || f.Open != nil
 	inTime := !f.UpdatedAfter.IsZero() || !f.UpdatedBefore.IsZero()
-	if f.Order == transitions.ByID && !ofKind && !inTime {
+	if f.Order == inspect.ByID && !ofKind && !inTime {
 		return whole, nil
 	}
 	kinds, err := l.kinds(ctx, kindsOf(f))
@@ -205,7 +206,7 @@ func (l *lister) sourceOf(ctx context.Context, f *transitions.Filter, attributes
 		return nil, err
 	}
 	if len(kinds) > maxListedKinds {
-		if f.Order == transitions.ByUpdate {
+		if f.Order == inspect.ByUpdate {
 			return nil, workflow.Errorf(workflow.InvalidRequest,
 				"the list is of more than %d kinds of instances (workflow, definition, state): name the workflow, its definition or a state", maxListedKinds)
 		}
@@ -219,7 +220,7 @@ func (l *lister) sourceOf(ctx context.Context, f *transitions.Filter, attributes
 			updated(s, f)
 		})
 	}
-	if f.Order == transitions.ByUpdate {
+	if f.Order == inspect.ByUpdate {
 		return listed, nil
 	}
 	if few, err := l.few(ctx, listed, f); few || err != nil {
@@ -229,7 +230,7 @@ func (l *lister) sourceOf(ctx context.Context, f *transitions.Filter, attributes
 }
 
 // few reports whether a source has no more entries than a page may look at.
-func (l *lister) few(ctx context.Context, from *source, f *transitions.Filter) (few bool, err error) {
+func (l *lister) few(ctx context.Context, from *source, f *inspect.Filter) (few bool, err error) {
 	var s query
 	s.WriteString("SELECT count(*) <= ")
 	s.add("%s FROM (SELECT FROM (", maxScanned)
@@ -243,7 +244,7 @@ func (l *lister) few(ctx context.Context, from *source, f *transitions.Filter) (
 }
 
 // write writes the entries from the place on where the page begins.
-func (from *source) write(s *query, f *transitions.Filter) {
+func (from *source) write(s *query, f *inspect.Filter) {
 	for i, condition := range from.conditions {
 		if i > 0 {
 			s.WriteString(" UNION ALL ")
@@ -252,7 +253,7 @@ func (from *source) write(s *query, f *transitions.Filter) {
 		condition(s)
 		switch {
 		case f.After.ID == uuid.Nil:
-		case f.Order == transitions.ByUpdate:
+		case f.Order == inspect.ByUpdate:
 			s.add(" AND (updated_at, id) < (%s, %s)", f.After.UpdatedAt, f.After.ID)
 		default:
 			s.add(" AND id > %s", f.After.ID)

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -60,7 +61,7 @@ func everything(t testing.TB, pool *pgxpool.Pool, tenant string) []transitions.I
 }
 
 // selects is what a filter means, in Go.
-func selects(f *transitions.Filter, i *transitions.Instance) bool {
+func selects(f *inspect.Filter, i *transitions.Instance) bool {
 	within := func(at, after, before time.Time) bool {
 		return (after.IsZero() || !at.Before(after)) && (before.IsZero() || at.Before(before))
 	}
@@ -75,7 +76,7 @@ func selects(f *transitions.Filter, i *transitions.Instance) bool {
 }
 
 // anyFilter is a filter by some of what there is.
-func anyFilter(random *rand.Rand, minutes int) (f transitions.Filter) {
+func anyFilter(random *rand.Rand, minutes int) (f inspect.Filter) {
 	moment := func() time.Time { return dawn.Add(time.Duration(random.IntN(minutes)) * time.Minute) }
 	if random.IntN(2) == 0 {
 		f.Workflow = []string{"loan", "gift"}[random.IntN(2)]
@@ -102,7 +103,7 @@ func anyFilter(random *rand.Rand, minutes int) (f transitions.Filter) {
 		f.UpdatedBefore = moment()
 		f.UpdatedAfter = f.UpdatedBefore.Add(-time.Duration(1+random.IntN(minutes)) * time.Minute)
 	}
-	f.Order = transitions.Order(random.IntN(2))
+	f.Order = inspect.Order(random.IntN(2))
 	f.Limit = []int{0, 3, 40, 1000}[random.IntN(4)]
 	return f
 }
@@ -115,9 +116,9 @@ func TestListsAreWhatTheirFiltersMean(t *testing.T) {
 	seedTimes(t, pool, n)
 	for _, tenant := range []string{"default", "acme"} {
 		all := everything(t, pool, tenant)
-		orders := map[transitions.Order]func(a, b transitions.Instance) int{
-			transitions.ByID: func(a, b transitions.Instance) int { return bytes.Compare(a.ID[:], b.ID[:]) },
-			transitions.ByUpdate: func(a, b transitions.Instance) int {
+		orders := map[inspect.Order]func(a, b transitions.Instance) int{
+			inspect.ByID: func(a, b transitions.Instance) int { return bytes.Compare(a.ID[:], b.ID[:]) },
+			inspect.ByUpdate: func(a, b transitions.Instance) int {
 				if c := b.UpdatedAt.Compare(a.UpdatedAt); c != 0 {
 					return c
 				}
@@ -148,7 +149,7 @@ func TestListsAreWhatTheirFiltersMean(t *testing.T) {
 func TestListsRefuseWhatCannotBeMeant(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t))
-	for name, f := range map[string]transitions.Filter{
+	for name, f := range map[string]inspect.Filter{
 		"a business key without a workflow": {BusinessKey: "L-1"},
 		"a definition that is none":         {Definition: -1},
 		"a definition that is too large":    {Definition: 1 << 40},
@@ -171,7 +172,7 @@ func TestAListInTheOrderOfUpdatesRepeatsNothingThatMoves(t *testing.T) {
 	seedTimes(t, pool, 400)
 	random, moved := rand.New(rand.NewPCG(3, 4)), map[uuid.UUID]bool{}
 	there := everything(t, pool, "default")
-	all := pages(t, e, transitions.Filter{Order: transitions.ByUpdate, Limit: 10}, func() {
+	all := pages(t, e, inspect.Filter{Order: inspect.ByUpdate, Limit: 10}, func() {
 		for range 5 {
 			id := there[random.IntN(len(there))].ID
 			exec(t, pool, "UPDATE pawl.instance SET updated_at = now(), state = 'asked', open = true WHERE id = $1", id)
@@ -187,7 +188,7 @@ func TestAListInTheOrderOfUpdatesRepeatsNothingThatMoves(t *testing.T) {
 			t.Errorf("%s was seen %d times, moved %t", i.ID, n, moved[i.ID])
 		}
 	}
-	first, err := e.Instances(t.Context(), transitions.Filter{Order: transitions.ByUpdate, Limit: 1})
+	first, err := e.Instances(t.Context(), inspect.Filter{Order: inspect.ByUpdate, Limit: 1})
 	if err != nil || len(first.Instances) != 1 || !moved[first.Instances[0].ID] {
 		t.Errorf("what moved last is not the first: %+v, %v", first, err)
 	}
@@ -202,8 +203,8 @@ func TestAPageLooksAtSoManyAndThenAnotherGoesOn(t *testing.T) {
 	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
 		SELECT 'default', gen_random_uuid(), 'loan', 1, CASE WHEN i % 2 = 0 THEN 'open' ELSE 'settled' END, 1, '{}', i % 2 = 0, sha256('x'), $1::timestamptz + i * interval '1 second',
 			$1::timestamptz + i * interval '1 second' FROM generate_series(0, 24999) i`, dawn)
-	for _, order := range []transitions.Order{transitions.ByID, transitions.ByUpdate} {
-		for _, f := range []transitions.Filter{
+	for _, order := range []inspect.Order{inspect.ByID, inspect.ByUpdate} {
+		for _, f := range []inspect.Filter{
 			{Order: order, CreatedBefore: dawn.Add(3 * time.Second)},
 			{Order: order, Workflow: "loan", CreatedBefore: dawn.Add(3 * time.Second)},
 			{Order: order, Attributes: map[string]string{}, CreatedBefore: dawn.Add(3 * time.Second), Definition: 1},
@@ -273,7 +274,7 @@ func TestListsAndCountsAreRangesOfIndexes(t *testing.T) {
 	defer traced.Close()
 	e := lists(t, traced)
 	yes := true
-	filters := map[string]transitions.Filter{
+	filters := map[string]inspect.Filter{
 		"everything":                 {},
 		"open":                       {Open: &yes},
 		"a workflow in a state":      {Workflow: "loan", States: []workflow.State{"asked"}},
@@ -288,21 +289,21 @@ func TestListsAndCountsAreRangesOfIndexes(t *testing.T) {
 	}
 	explain := func(t *testing.T) {
 		for name, f := range filters {
-			for _, order := range []transitions.Order{transitions.ByID, transitions.ByUpdate} {
+			for _, order := range []inspect.Order{inspect.ByID, inspect.ByUpdate} {
 				f.Order, f.Limit = order, 10
 				page, err := e.Instances(t.Context(), f)
-				for page.More && err == nil && f.After == (transitions.Place{}) { // and the second page
+				for page.More && err == nil && f.After == (inspect.Place{}) { // and the second page
 					f.After = page.Next
 					page, err = e.Instances(t.Context(), f)
 				}
 				if err != nil {
 					t.Fatal(err)
 				}
-				f.After = transitions.Place{}
+				f.After = inspect.Place{}
 				wantRanges(t, pool, last, fmt.Sprintf("%s, order %d", name, order))
 			}
 		}
-		for _, f := range []transitions.CountFilter{{}, {Tenant: "default"}, {Tenant: "default", Workflow: "loan", Open: &yes}} {
+		for _, f := range []inspect.CountFilter{{}, {Tenant: "default"}, {Tenant: "default", Workflow: "loan", Open: &yes}} {
 			if _, err := e.Counts(t.Context(), f); err != nil {
 				t.Fatal(err)
 			}

@@ -6,17 +6,18 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // InstanceAt reads an instance as it was at a version. Error: InstanceNotFound,
 // also for a version that it never had.
-func (e *Engine) InstanceAt(ctx context.Context, tenant string, id uuid.UUID, version int64) (transitions.Past, error) {
+func (e *Engine) InstanceAt(ctx context.Context, tenant string, id uuid.UUID, version int64) (inspect.Past, error) {
 	tenant = tenantOr(tenant)
 	entries, err := e.audit.At(ctx, tenant, id, version)
 	if err != nil {
-		return transitions.Past{}, readError("history", err)
+		return inspect.Past{}, readError("history", err)
 	}
 	return e.past(ctx, tenant, id, entries, func(now *transitions.Instance) error {
 		return workflow.Errorf(workflow.InstanceNotFound, "the instance %s has versions from 1 to %d; there is no version %d", id, now.Version, version)
@@ -35,14 +36,14 @@ const (
 // decided then and is being committed. Looking back costs as many index entries
 // as the instance has had transitions since. Errors: InstanceNotFound, also for a
 // time before its first version; InvalidRequest for one that no row can have.
-func (e *Engine) InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, at time.Time) (transitions.Past, error) {
+func (e *Engine) InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, at time.Time) (inspect.Past, error) {
 	tenant = tenantOr(tenant)
 	if year := at.UTC().Year(); year < firstYear || year > lastYear {
-		return transitions.Past{}, workflow.Errorf(workflow.InvalidRequest, "the year %d is not one from %d to %d", year, firstYear, lastYear)
+		return inspect.Past{}, workflow.Errorf(workflow.InvalidRequest, "the year %d is not one from %d to %d", year, firstYear, lastYear)
 	}
 	entries, err := e.audit.AsOf(ctx, tenant, id, at)
 	if err != nil {
-		return transitions.Past{}, readError("history", err)
+		return inspect.Past{}, readError("history", err)
 	}
 	return e.past(ctx, tenant, id, entries, func(now *transitions.Instance) error {
 		return workflow.Errorf(workflow.InstanceNotFound, "the instance %s did not exist yet at %s: it was created at %s",
@@ -52,16 +53,16 @@ func (e *Engine) InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, 
 
 // past is the instance after the transition of an audit row. The row was read
 // before the instance, so it cannot be newer.
-func (e *Engine) past(ctx context.Context, tenant string, id uuid.UUID, entries []transitions.Entry, absent func(*transitions.Instance) error) (transitions.Past, error) {
+func (e *Engine) past(ctx context.Context, tenant string, id uuid.UUID, entries []transitions.Entry, absent func(*transitions.Instance) error) (inspect.Past, error) {
 	now, err := e.queries.instance(ctx, tenant, id)
 	if err != nil {
-		return transitions.Past{}, err
+		return inspect.Past{}, err
 	}
 	if len(entries) == 0 {
-		return transitions.Past{}, absent(&now)
+		return inspect.Past{}, absent(&now)
 	}
 	then := &entries[0]
-	return transitions.Past{
+	return inspect.Past{
 		Tenant: tenant, ID: id, Workflow: now.Workflow, Definition: now.Definition, BusinessKey: now.BusinessKey,
 		State: then.To, Version: then.Version, Newest: now.Version, Data: then.Data, Erased: then.Data == nil,
 		Open:      now.Open || then.Version < now.Version, // nothing leaves a final state

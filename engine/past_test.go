@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -33,8 +33,8 @@ func threeVersions(t testing.TB) *engine.Engine {
 	return e
 }
 
-func past(version int64, state workflow.State, data string) transitions.Past {
-	return transitions.Past{
+func past(version int64, state workflow.State, data string) inspect.Past {
+	return inspect.Past{
 		Tenant: "default", ID: loanID("L-1"), Workflow: "loan", Definition: 1, BusinessKey: "L-1", State: state, Version: version, Newest: 3,
 		Data: []byte(data), Open: version < 3, CreatedAt: noon, UpdatedAt: noon.Add(time.Duration(version-1) * time.Minute),
 	}
@@ -43,7 +43,7 @@ func past(version int64, state workflow.State, data string) transitions.Past {
 func TestAnInstanceIsAsItWasAtEachVersionAndTime(t *testing.T) {
 	t.Parallel()
 	e := threeVersions(t)
-	for _, want := range []transitions.Past{
+	for _, want := range []inspect.Past{
 		past(1, "open", `{"customer":"c-1","region":"north","owed":100}`),
 		past(2, "open", `{"customer":"c-1","region":"north","owed":70}`),
 		past(3, "settled", `{"customer":"c-1","region":"north","owed":0}`),

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -138,12 +139,12 @@ func (p *pauses) heard(all [][2]string, asked time.Time) {
 }
 
 // of lists what a tenant has paused, or all for "".
-func (p *pauses) of(ctx context.Context, tenant string) ([]transitions.PausedWorkflow, error) {
+func (p *pauses) of(ctx context.Context, tenant string) ([]inspect.PausedWorkflow, error) {
 	found, err := p.pool.Query(ctx, p.list, tenant)
 	if err != nil {
 		return nil, readError("paused workflows", err)
 	}
-	list, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (w transitions.PausedWorkflow, err error) {
+	list, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (w inspect.PausedWorkflow, err error) {
 		err = row.Scan(&w.Tenant, &w.Workflow, &w.Actor, &w.Reason, &w.At)
 		return w, err
 	})
@@ -196,7 +197,7 @@ func (e *Engine) ResumeWorkflow(ctx context.Context, tenant, name string) error 
 }
 
 // PausedWorkflows lists the workflows that the tenant has paused.
-func (e *Engine) PausedWorkflows(ctx context.Context, tenant string) ([]transitions.PausedWorkflow, error) {
+func (e *Engine) PausedWorkflows(ctx context.Context, tenant string) ([]inspect.PausedWorkflow, error) {
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return nil, err
 	}

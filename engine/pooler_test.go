@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
@@ -65,7 +66,7 @@ func TestNothingStaysInASessionBehindAPooler(t *testing.T) {
 			if r, err := e.Await(t.Context(), "", sent.Record.Scope, "2"); err != nil || r.Err() != nil {
 				t.Fatalf("%+v, %v", r, err)
 			}
-			page, err := e.Instances(t.Context(), transitions.Filter{Workflow: "loan", Attributes: map[string]string{"customer": "c-1"}})
+			page, err := e.Instances(t.Context(), inspect.Filter{Workflow: "loan", Attributes: map[string]string{"customer": "c-1"}})
 			if err != nil || len(page.Instances) != 1 {
 				t.Errorf("found %+v, %v", page, err)
 			}

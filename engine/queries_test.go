@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -30,7 +31,7 @@ func seedLoans(t testing.TB, pool *pgxpool.Pool, n int) {
 }
 
 // pages reads every page of a filter.
-func pages(t testing.TB, e *engine.Engine, f transitions.Filter, between func()) (all []transitions.Instance) {
+func pages(t testing.TB, e *engine.Engine, f inspect.Filter, between func()) (all []transitions.Instance) {
 	t.Helper()
 	for {
 		page, err := e.Instances(t.Context(), f)
@@ -61,25 +62,25 @@ func TestInstancesAreFilteredByEverythingDeclared(t *testing.T) {
 	submit(t, e, other)
 	for _, tt := range []struct {
 		name   string
-		filter transitions.Filter
+		filter inspect.Filter
 		want   int
 	}{
-		{"everything", transitions.Filter{}, 1001},
-		{"another tenant", transitions.Filter{Tenant: "acme"}, 1},
-		{"a tenant with nothing", transitions.Filter{Tenant: "nobody"}, 0},
-		{"a workflow", transitions.Filter{Workflow: "gift"}, 500},
-		{"a state", transitions.Filter{States: []workflow.State{"settled"}}, 100},
-		{"a workflow in a state", transitions.Filter{Workflow: "loan", States: []workflow.State{"open"}}, 401},
-		{"a state that is none", transitions.Filter{Workflow: "loan", States: []workflow.State{"nowhere"}}, 0},
-		{"a business key", transitions.Filter{Workflow: "loan", BusinessKey: "L-1"}, 1},
-		{"a business key in another state", transitions.Filter{Workflow: "loan", BusinessKey: "L-1", States: []workflow.State{"settled"}}, 0},
-		{"a business key that is none", transitions.Filter{Workflow: "loan", BusinessKey: "L-2"}, 0},
-		{"an attribute", transitions.Filter{Attributes: map[string]string{"customer": "c-7"}}, 10},
-		{"an attribute of a workflow", transitions.Filter{Workflow: "loan", Attributes: map[string]string{"customer": "c-7"}}, 0},
-		{"two attributes", transitions.Filter{Attributes: map[string]string{"customer": "c-1", "region": "north"}}, 1},
-		{"two that never meet", transitions.Filter{Attributes: map[string]string{"customer": "c-7", "region": "r-8"}}, 0},
-		{"an attribute that is none", transitions.Filter{Attributes: map[string]string{"colour": "red"}}, 0},
-		{"a value like an operator", transitions.Filter{Attributes: map[string]string{"customer": `"} || '%'`}}, 0},
+		{"everything", inspect.Filter{}, 1001},
+		{"another tenant", inspect.Filter{Tenant: "acme"}, 1},
+		{"a tenant with nothing", inspect.Filter{Tenant: "nobody"}, 0},
+		{"a workflow", inspect.Filter{Workflow: "gift"}, 500},
+		{"a state", inspect.Filter{States: []workflow.State{"settled"}}, 100},
+		{"a workflow in a state", inspect.Filter{Workflow: "loan", States: []workflow.State{"open"}}, 401},
+		{"a state that is none", inspect.Filter{Workflow: "loan", States: []workflow.State{"nowhere"}}, 0},
+		{"a business key", inspect.Filter{Workflow: "loan", BusinessKey: "L-1"}, 1},
+		{"a business key in another state", inspect.Filter{Workflow: "loan", BusinessKey: "L-1", States: []workflow.State{"settled"}}, 0},
+		{"a business key that is none", inspect.Filter{Workflow: "loan", BusinessKey: "L-2"}, 0},
+		{"an attribute", inspect.Filter{Attributes: map[string]string{"customer": "c-7"}}, 10},
+		{"an attribute of a workflow", inspect.Filter{Workflow: "loan", Attributes: map[string]string{"customer": "c-7"}}, 0},
+		{"two attributes", inspect.Filter{Attributes: map[string]string{"customer": "c-1", "region": "north"}}, 1},
+		{"two that never meet", inspect.Filter{Attributes: map[string]string{"customer": "c-7", "region": "r-8"}}, 0},
+		{"an attribute that is none", inspect.Filter{Attributes: map[string]string{"colour": "red"}}, 0},
+		{"a value like an operator", inspect.Filter{Attributes: map[string]string{"customer": `"} || '%'`}}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, limit := range []int{0, 7, 1000} {
@@ -102,9 +103,9 @@ func TestInstancesAreFilteredByEverythingDeclared(t *testing.T) {
 func TestAFilterThatMeansNothingIsRefused(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t))
-	_, err := e.Instances(t.Context(), transitions.Filter{BusinessKey: "L-1"})
+	_, err := e.Instances(t.Context(), inspect.Filter{BusinessKey: "L-1"})
 	wantCode(t, err, workflow.InvalidRequest)
-	_, err = e.Instances(t.Context(), transitions.Filter{Workflow: "nothing"})
+	_, err = e.Instances(t.Context(), inspect.Filter{Workflow: "nothing"})
 	wantCode(t, err, workflow.WorkflowNotFound)
 }
 
@@ -114,7 +115,7 @@ func TestAPageHasAHundredUnlessAskedAndAThousandAtMost(t *testing.T) {
 	e := newEngine(t, pool)
 	seedLoans(t, pool, 1500)
 	for limit, want := range map[int]int{0: 100, -1: 100, 1: 1, 1000: 1000, 5000: 1000} {
-		page, err := e.Instances(t.Context(), transitions.Filter{Limit: limit})
+		page, err := e.Instances(t.Context(), inspect.Filter{Limit: limit})
 		if err != nil || len(page.Instances) != want || !page.More {
 			t.Errorf("limit %d: got %d, more %v, %v", limit, len(page.Instances), page.More, err)
 		}
@@ -129,10 +130,10 @@ func TestPagingIsStableUnderInserts(t *testing.T) {
 	e := newEngine(t, pool)
 	seedLoans(t, pool, 300)
 	there := map[uuid.UUID]int{}
-	for _, i := range pages(t, e, transitions.Filter{}, func() {}) {
+	for _, i := range pages(t, e, inspect.Filter{}, func() {}) {
 		there[i.ID] = 0
 	}
-	all := pages(t, e, transitions.Filter{Limit: 10}, func() { seedLoans(t, pool, 20) })
+	all := pages(t, e, inspect.Filter{Limit: 10}, func() { seedLoans(t, pool, 20) })
 	if len(all) <= len(there) {
 		t.Errorf("%d instances were seen, so that nothing was inserted in between", len(all))
 	}
@@ -179,8 +180,8 @@ func TestReadsTellADatabaseThatIsGoneFromNothingFound(t *testing.T) {
 		"Instance":      func(ctx context.Context) error { _, err := e.Instance(ctx, "", uuid.New()); return err },
 		"InstanceByKey": func(ctx context.Context) error { _, err := e.InstanceByKey(ctx, "", "loan", "L-1"); return err },
 		"View":          func(ctx context.Context) error { _, err := e.View(ctx, "", uuid.New()); return err },
-		"Counts":        func(ctx context.Context) error { _, err := e.Counts(ctx, transitions.CountFilter{}); return err },
-		"Instances":     func(ctx context.Context) error { _, err := e.Instances(ctx, transitions.Filter{}); return err },
+		"Counts":        func(ctx context.Context) error { _, err := e.Counts(ctx, inspect.CountFilter{}); return err },
+		"Instances":     func(ctx context.Context) error { _, err := e.Instances(ctx, inspect.Filter{}); return err },
 		"History":       func(ctx context.Context) error { _, err := e.History(ctx, "", uuid.New(), 0, 1); return err },
 		"Explain":       func(ctx context.Context) error { _, err := e.Explain(ctx, "", uuid.New(), "", nil); return err },
 		"Command":       func(ctx context.Context) error { _, err := e.Command(ctx, "", "s", "k"); return err },

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -60,24 +61,24 @@ func ofKey(inst *transitions.Instance, workflowName, businessKey string, err err
 // be by a name that exists. What a page costs is bounded, whatever is selected, so
 // that one may have fewer than Limit although there are more; Page.More says it.
 // Errors: InvalidRequest, WorkflowNotFound.
-func (e *Engine) Instances(ctx context.Context, f transitions.Filter) (transitions.Page, error) {
+func (e *Engine) Instances(ctx context.Context, f inspect.Filter) (inspect.Page, error) {
 	f.Tenant = tenantOr(f.Tenant)
 	f.Limit = pageSize(f.Limit)
 	if f.Workflow != "" {
 		if _, err := e.Workflow(f.Workflow, 0); err != nil {
-			return transitions.Page{}, err
+			return inspect.Page{}, err
 		}
 	}
 	if err := f.Check(e.Versions(f.Workflow)); err != nil {
-		return transitions.Page{}, err
+		return inspect.Page{}, err
 	}
-	var page transitions.Page
+	var page inspect.Page
 	err := e.queries.listing(ctx, func(l *lister) (err error) {
 		page, err = l.instances(ctx, &f)
 		return err
 	})
 	if err != nil {
-		return transitions.Page{}, readError("instances", err)
+		return inspect.Page{}, readError("instances", err)
 	}
 	return page, nil
 }
@@ -101,16 +102,16 @@ func (e *Engine) History(ctx context.Context, tenant string, id uuid.UUID, after
 // Explain says what the actor can do with the instance now, and why not, and what of
 // it waits for an operator. Errors: InstanceNotFound; WorkflowNotFound where this
 // node does not have the version of its workflow.
-func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) (transitions.Explanation, error) {
+func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) (inspect.Explanation, error) {
 	v, err := e.View(ctx, tenant, id)
 	if err != nil {
-		return transitions.Explanation{}, err
+		return inspect.Explanation{}, err
 	}
 	w, err := e.Workflow(v.Workflow, v.Definition)
 	if err != nil {
-		return transitions.Explanation{}, err
+		return inspect.Explanation{}, err
 	}
-	x := transitions.Explanation{Transitions: transitions.Explain(w, &v.Instance, actor, roles, e.now())}
+	x := inspect.Explanation{Transitions: transitions.Explain(w, &v.Instance, actor, roles, e.now())}
 	x.Blocked(&v)
 	return x, nil
 }
@@ -127,17 +128,17 @@ func (e *Engine) Command(ctx context.Context, tenant, scope, key string) (transi
 
 // Verify checks the audit chain of an instance, or of all instances of the
 // tenant and its log for the zero id.
-func (e *Engine) Verify(ctx context.Context, tenant string, id uuid.UUID) (transitions.Verification, error) {
+func (e *Engine) Verify(ctx context.Context, tenant string, id uuid.UUID) (inspect.Verification, error) {
 	return e.VerifyWithProgress(ctx, tenant, id, nil)
 }
 
 // VerifyWithProgress is Verify, and calls progress now and then with the number
 // of rows checked so far.
-func (e *Engine) VerifyWithProgress(ctx context.Context, tenant string, id uuid.UUID, progress func(entries int64)) (transitions.Verification, error) {
+func (e *Engine) VerifyWithProgress(ctx context.Context, tenant string, id uuid.UUID, progress func(entries int64)) (inspect.Verification, error) {
 	tenant = tenantOr(tenant)
 	if id != uuid.Nil {
 		if _, err := e.queries.workflowOf(ctx, e.config.Pool, tenant, id); err != nil {
-			return transitions.Verification{}, err
+			return inspect.Verification{}, err
 		}
 	}
 	v, err := e.audit.Verify(ctx, tenant, id, progress)

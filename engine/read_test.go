@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -38,7 +39,7 @@ func TestAnInstanceReadsAsItWasDecided(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(byKey, want) {
 		t.Errorf("by its key: got %+v, %v", byKey, err)
 	}
-	page, err := e.Instances(t.Context(), transitions.Filter{})
+	page, err := e.Instances(t.Context(), inspect.Filter{})
 	if err != nil || len(page.Instances) != 1 || !reflect.DeepEqual(page.Instances[0], want) {
 		t.Errorf("in a list: got %+v, %v", page, err)
 	}
@@ -213,7 +214,7 @@ func TestEverythingWorksInASchemaOfAnotherName(t *testing.T) {
 	if err != nil || len(v.Broken) != 0 || v.Entries != 4 {
 		t.Errorf("got %+v, %v", v, err)
 	}
-	page, err := e.Instances(t.Context(), transitions.Filter{States: []workflow.State{"settled"}, Attributes: map[string]string{"customer": "c-1"}})
+	page, err := e.Instances(t.Context(), inspect.Filter{States: []workflow.State{"settled"}, Attributes: map[string]string{"customer": "c-1"}})
 	if err != nil || len(page.Instances) != 1 {
 		t.Errorf("got %+v, %v", page, err)
 	}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawlhq/pawl/engine/retention"
+	"github.com/pawlhq/pawl/engine/internal/retention"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/schema"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 func (e *Engine) newRetention(in func(string) string, node string) *retention.Runner {
@@ -36,7 +36,7 @@ func (e *Engine) utilization() func() float64 {
 
 // Retention tells which node does retention, and what there is of the outbox and of
 // the history of commands. Error: Unavailable.
-func (e *Engine) Retention(ctx context.Context) (transitions.Retention, error) {
+func (e *Engine) Retention(ctx context.Context) (inspect.Retention, error) {
 	s, err := e.retention.Standing(ctx)
 	if err != nil {
 		return s, readError("standing of retention", err)

@@ -3,8 +3,8 @@ package engine
 import (
 	"context"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/relay"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // letterConns are enough for the relay's looks and for the letters of the sinks,
@@ -52,19 +52,19 @@ func (e *Engine) SinkStats() relay.Stats { return e.relay.Stats() }
 // Sinks tells how the sinks stand, by name. With a tenant these are the sinks that
 // get its events, and Behind, Lag, Oldest, Stuck, DeadLetters and Aside are about
 // its events alone. "" is all tenants, and reads the heads of all logs.
-func (e *Engine) Sinks(ctx context.Context, tenant string) ([]transitions.SinkInfo, error) {
+func (e *Engine) Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error) {
 	return e.sinks.Sinks(ctx, tenant)
 }
 
 // SinkCursors tells how far a sink is in each tenant's log, by tenant, and whether
 // there are more.
-func (e *Engine) SinkCursors(ctx context.Context, f transitions.CursorFilter) (list []transitions.SinkCursor, more bool, err error) {
+func (e *Engine) SinkCursors(ctx context.Context, f inspect.CursorFilter) (list []inspect.SinkCursor, more bool, err error) {
 	return e.sinks.Cursors(ctx, f)
 }
 
 // DeadLetters lists events that their sink's cursor has passed without their
 // delivery, by tenant, instance and position, and says whether there are more.
-func (e *Engine) DeadLetters(ctx context.Context, f transitions.DeadFilter, p transitions.DeadPage) (list []transitions.DeadLetter, more bool, err error) {
+func (e *Engine) DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect.DeadPage) (list []inspect.DeadLetter, more bool, err error) {
 	return e.sinks.DeadLetters(ctx, f, p)
 }
 
@@ -72,7 +72,7 @@ func (e *Engine) DeadLetters(ctx context.Context, f transitions.DeadFilter, p tr
 // the order of the log for each instance. It returns how many. Of a filter without
 // a status these are the ones that wait for a person; those that were skipped or
 // redriven can be named by their status.
-func (e *Engine) Redrive(ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error) {
+func (e *Engine) Redrive(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
 	n, err := e.sinks.Redrive(ctx, f, by, reason)
 	e.sinksChanged()
 	return n, err
@@ -82,7 +82,7 @@ func (e *Engine) Redrive(ctx context.Context, f transitions.DeadFilter, by, reas
 // many. Of a filter without a status these are the ones that wait for a person;
 // those that are tried again can be named by theirs, and one that is under way may
 // arrive all the same. A reason is required.
-func (e *Engine) SkipDead(ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error) {
+func (e *Engine) SkipDead(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
 	n, err := e.sinks.Skip(ctx, f, by, reason)
 	e.sinksChanged()
 	return n, err

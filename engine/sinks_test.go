@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
@@ -61,13 +62,13 @@ func sinks(list ...relay.Sink) func(*engine.Config) {
 }
 
 // standing is how a sink stands.
-func standing(t testing.TB, e *engine.Engine, name string) transitions.SinkInfo {
+func standing(t testing.TB, e *engine.Engine, name string) inspect.SinkInfo {
 	t.Helper()
 	list, err := e.Sinks(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(list, func(s transitions.SinkInfo) bool { return s.Name == name })
+	i := slices.IndexFunc(list, func(s inspect.SinkInfo) bool { return s.Name == name })
 	if i < 0 {
 		t.Fatalf("there is no sink %q: %+v", name, list)
 	}
@@ -137,7 +138,7 @@ func TestEventsBearTheSourceOfTheirInstallation(t *testing.T) {
 		}
 		eventually(t, "it is a dead letter", func() bool { return standing(t, e, "main").DeadLetters == 1 })
 		to.refuses(nil)
-		if n, err := e.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", ""); n != 1 || err != nil {
+		if n, err := e.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); n != 1 || err != nil {
 			t.Fatalf("%d, %v", n, err)
 		}
 		if _, err := e.Submit(t.Context(), applied("L-2", 100)); err != nil {
@@ -210,12 +211,12 @@ func TestOperatorsSeeToSinksFromAnEngineThatIsNotStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer desk.Stop(t.Context())
-	filter := transitions.DeadFilter{Sink: "main"}
-	list, more, err := desk.DeadLetters(t.Context(), filter, transitions.DeadPage{Limit: 1})
+	filter := inspect.DeadFilter{Sink: "main"}
+	list, more, err := desk.DeadLetters(t.Context(), filter, inspect.DeadPage{Limit: 1})
 	if err != nil || !more || len(list) != 1 || list[0].Position != 2 || list[0].Failure != "no payments" {
 		t.Fatalf("%+v, %v, %v", list, more, err)
 	}
-	cursors, more, err := desk.SinkCursors(t.Context(), transitions.CursorFilter{Sink: "main", Tenant: "default"})
+	cursors, more, err := desk.SinkCursors(t.Context(), inspect.CursorFilter{Sink: "main", Tenant: "default"})
 	if err != nil || more || len(cursors) != 1 || cursors[0].Position != 3 {
 		t.Errorf("%+v, %v, %v", cursors, more, err)
 	}
@@ -224,7 +225,7 @@ func TestOperatorsSeeToSinksFromAnEngineThatIsNotStarted(t *testing.T) {
 	if n, err := desk.SkipDead(t.Context(), filter, "ann", "known"); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if n, err := desk.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", ""); n != 1 || err != nil {
+	if n, err := desk.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 	eventually(t, "the other is delivered", func() bool { return len(to.got()) == 2 })
@@ -239,6 +240,6 @@ func TestOperatorsSeeToSinksFromAnEngineThatIsNotStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "everything is delivered again", func() bool { return len(to.got()) == 5 })
-	_, _, err = desk.DeadLetters(t.Context(), transitions.DeadFilter{Sink: "nothing"}, transitions.DeadPage{})
+	_, _, err = desk.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "nothing"}, inspect.DeadPage{})
 	wantCode(t, err, workflow.NotFound)
 }

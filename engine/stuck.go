@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -28,7 +29,7 @@ ORDER BY c.updated_at, c.scope, c.key`
 // with the business keys of their instances, and says whether there are more.
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable.
-func (e *Engine) Stuck(ctx context.Context, f transitions.StuckFilter) (list []transitions.Record, more bool, err error) {
+func (e *Engine) Stuck(ctx context.Context, f inspect.StuckFilter) (list []transitions.Record, more bool, err error) {
 	f.Tenant, f.Limit = tenantOr(f.Tenant), pageSize(f.Limit)
 	if err := transitions.CheckTenant(f.Tenant); err != nil {
 		return nil, false, err

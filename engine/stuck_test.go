@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -75,7 +76,7 @@ func stuckOf(t *testing.T, e *engine.Engine, id uuid.UUID, n int) (list []transi
 	t.Helper()
 	await.Eventually(t, "so many are stuck", func() bool {
 		var err error
-		if list, _, err = e.Stuck(t.Context(), transitions.StuckFilter{Instance: id}); err != nil {
+		if list, _, err = e.Stuck(t.Context(), inspect.StuckFilter{Instance: id}); err != nil {
 			t.Fatal(err)
 		}
 		return len(list) == n
@@ -88,7 +89,7 @@ func TestStuckCommandsAreFoundByTheirBusinessKey(t *testing.T) {
 	e := newEngine(t, database(t), flows(fares()))
 	id := stranded(t, e, "F-1")
 	stranded(t, e, "F-2")
-	list, more, err := e.Stuck(t.Context(), transitions.StuckFilter{Workflow: "fare", BusinessKey: "F-1"})
+	list, more, err := e.Stuck(t.Context(), inspect.StuckFilter{Workflow: "fare", BusinessKey: "F-1"})
 	if err != nil || more || len(list) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -96,15 +97,15 @@ func TestStuckCommandsAreFoundByTheirBusinessKey(t *testing.T) {
 		s.Phase != transitions.Undoing || s.Stuck != transitions.StuckUndo {
 		t.Errorf("%+v", s)
 	}
-	all, _, err := e.Stuck(t.Context(), transitions.StuckFilter{})
+	all, _, err := e.Stuck(t.Context(), inspect.StuckFilter{})
 	if err != nil || len(all) != 2 || all[0].BusinessKey == "" || all[1].BusinessKey == "" {
 		t.Errorf("%+v, %v", all, err)
 	}
-	none, _, err := e.Stuck(t.Context(), transitions.StuckFilter{Workflow: "fare", BusinessKey: "F-3"})
+	none, _, err := e.Stuck(t.Context(), inspect.StuckFilter{Workflow: "fare", BusinessKey: "F-3"})
 	if err != nil || len(none) != 0 {
 		t.Errorf("%+v, %v", none, err)
 	}
-	_, _, err = e.Stuck(t.Context(), transitions.StuckFilter{BusinessKey: "F-1"})
+	_, _, err = e.Stuck(t.Context(), inspect.StuckFilter{BusinessKey: "F-1"})
 	wantCode(t, err, workflow.InvalidRequest)
 }
 
@@ -180,11 +181,11 @@ func TestACaseHasTheNewestTransitions(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, database(t))
 	submit(t, e, applied("L-1", 1000))
-	for i := range transitions.MaxTimeline + 5 {
+	for i := range inspect.MaxTimeline + 5 {
 		submit(t, e, on("book", "L-1", strings.Repeat("k", i+1), 1, ""))
 	}
 	c, err := e.Case(t.Context(), "", loanID("L-1"))
-	if err != nil || c.Earlier != 6 || len(c.Timeline) != transitions.MaxTimeline || c.Timeline[0].Version != 7 ||
+	if err != nil || c.Earlier != 6 || len(c.Timeline) != inspect.MaxTimeline || c.Timeline[0].Version != 7 ||
 		!slices.IsSortedFunc(c.Timeline, func(a, b transitions.Entry) int { return int(a.Version - b.Version) }) || c.Chain.Entries != c.Version {
 		t.Errorf("%d earlier, %d in the timeline, %+v, %v", c.Earlier, len(c.Timeline), c.Chain, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -33,40 +34,40 @@ FROM pawl.instance WHERE tenant = $1 AND id = $2`
 
 // View reads an instance with its timers, with what is scheduled on it and with what
 // of it is stuck. Error: InstanceNotFound.
-func (e *Engine) View(ctx context.Context, tenant string, id uuid.UUID) (transitions.View, error) {
+func (e *Engine) View(ctx context.Context, tenant string, id uuid.UUID) (inspect.View, error) {
 	return e.queries.view(ctx, tenantOr(tenant), id)
 }
 
 // ViewByKey is View of the instance that a business key names. Errors:
 // WorkflowNotFound, InstanceNotFound.
-func (e *Engine) ViewByKey(ctx context.Context, tenant, workflowName, businessKey string) (transitions.View, error) {
+func (e *Engine) ViewByKey(ctx context.Context, tenant, workflowName, businessKey string) (inspect.View, error) {
 	id, err := e.named(tenant, workflowName, businessKey)
 	if err != nil {
-		return transitions.View{}, err
+		return inspect.View{}, err
 	}
 	v, err := e.View(ctx, tenant, id)
 	return v, ofKey(&v.Instance, workflowName, businessKey, err)
 }
 
-func (q *queries) view(ctx context.Context, tenant string, id uuid.UUID) (v transitions.View, err error) {
+func (q *queries) view(ctx context.Context, tenant string, id uuid.UUID) (v inspect.View, err error) {
 	first := transitions.TimerScope(id, "")
 	after := strings.TrimSuffix(first, ":") + ";" // the character after ":"
-	found, err := q.pool.Query(ctx, q.in(viewSQL), plannedNow, tenant, id, first, after, transitions.MaxWaiting+1)
+	found, err := q.pool.Query(ctx, q.in(viewSQL), plannedNow, tenant, id, first, after, inspect.MaxWaiting+1)
 	if err != nil {
 		return v, readError("instance", err)
 	}
-	v, err = pgx.CollectExactlyOneRow(found, func(row pgx.CollectableRow) (v transitions.View, err error) {
+	v, err = pgx.CollectExactlyOneRow(found, func(row pgx.CollectableRow) (v inspect.View, err error) {
 		var timers, scheduled, stuck *string
 		if v.Instance, err = scanInstance(row, tenant, &timers, &scheduled, &stuck); err != nil {
 			return v, err
 		}
-		if v.Timers, v.MoreTimers, err = atMost[transitions.Timer](timers); err != nil {
+		if v.Timers, v.MoreTimers, err = atMost[inspect.Timer](timers); err != nil {
 			return v, err
 		}
-		if v.Scheduled, v.MoreScheduled, err = atMost[transitions.ScheduledCommand](scheduled); err != nil {
+		if v.Scheduled, v.MoreScheduled, err = atMost[inspect.ScheduledCommand](scheduled); err != nil {
 			return v, err
 		}
-		if v.Stuck, v.MoreStuck, err = atMost[transitions.StuckCommand](stuck); err != nil {
+		if v.Stuck, v.MoreStuck, err = atMost[inspect.StuckCommand](stuck); err != nil {
 			return v, err
 		}
 		for i := range v.Stuck {
@@ -97,8 +98,8 @@ func atMost[T any](raw *string) (list []T, more bool, err error) {
 	if err := json.Unmarshal([]byte(*raw), &list); err != nil {
 		return nil, false, err
 	}
-	if len(list) > transitions.MaxWaiting {
-		return list[:transitions.MaxWaiting], true, nil
+	if len(list) > inspect.MaxWaiting {
+		return list[:inspect.MaxWaiting], true, nil
 	}
 	return list, false, nil
 }

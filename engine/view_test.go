@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -55,7 +56,7 @@ func TestAViewHasWhatWaitsOnTheInstance(t *testing.T) {
 		v.Timers[0].Due.Sub(v.UpdatedAt) != time.Hour || v.Timers[1].Due.Location() != time.UTC {
 		t.Errorf("the timers are %+v", v.Timers)
 	}
-	if want := (transitions.ScheduledCommand{Transition: "remind", Scope: "desk", Key: "soon", Actor: "ann", Due: soon}); len(v.Scheduled) != 2 ||
+	if want := (inspect.ScheduledCommand{Transition: "remind", Scope: "desk", Key: "soon", Actor: "ann", Due: soon}); len(v.Scheduled) != 2 ||
 		v.Scheduled[0] != want || v.Scheduled[1].Key != "late" {
 		t.Errorf("scheduled are %+v", v.Scheduled)
 	}
@@ -107,7 +108,7 @@ func TestAViewIsBoundedAndProbesIndexes(t *testing.T) {
 		t.Helper()
 		for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", last.sql, last.args...) {
 			// The other tables have a row or none here, and what is best for those is the planner's.
-			if step.Type == "Seq Scan" && step.Relation == "command" || step.Rows > transitions.MaxWaiting+1 {
+			if step.Type == "Seq Scan" && step.Relation == "command" || step.Rows > inspect.MaxWaiting+1 {
 				t.Errorf("%s of %s %s reads %d rows", step.Type, step.Relation, step.Index, int(step.Rows))
 			}
 		}
@@ -120,7 +121,7 @@ func TestAViewIsBoundedAndProbesIndexes(t *testing.T) {
 		FROM generate_series(1, 8000) i, (VALUES ('desk '), ($2)) AS s(k) WHERE i <= 150 OR k = 'desk '`, id, transitions.TimerScope(id, "t"))
 	for range 2 {
 		v, err := e.View(t.Context(), "", id)
-		if err != nil || len(v.Timers) != transitions.MaxWaiting || !v.MoreTimers || len(v.Scheduled) != transitions.MaxWaiting || !v.MoreScheduled {
+		if err != nil || len(v.Timers) != inspect.MaxWaiting || !v.MoreTimers || len(v.Scheduled) != inspect.MaxWaiting || !v.MoreScheduled {
 			t.Fatalf("%d timers, %d scheduled, more %t %t, %v", len(v.Timers), len(v.Scheduled), v.MoreTimers, v.MoreScheduled, err)
 		}
 		if first := v.Scheduled[0].Scope; first != "desk 1" || !strings.HasPrefix(v.Timers[0].Name, "t") {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -75,10 +76,10 @@ func (t *Table) Done(ctx context.Context, r transitions.MessageRef) error {
 }
 
 // Get reads a message with its body.
-func (t *Table) Get(ctx context.Context, r transitions.MessageRef) (transitions.DeadMessage, error) {
+func (t *Table) Get(ctx context.Context, r transitions.MessageRef) (inspect.DeadMessage, error) {
 	found, err := t.q.Query(ctx, t.sql.get, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
 	if err != nil {
-		return transitions.DeadMessage{}, unavailable("read a dead message", err)
+		return inspect.DeadMessage{}, unavailable("read a dead message", err)
 	}
 	m, err := pgx.CollectExactlyOneRow(found, scan)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -90,7 +91,7 @@ func (t *Table) Get(ctx context.Context, r transitions.MessageRef) (transitions.
 // List reads a page without the bodies, by consumer and then the oldest first, and
 // says whether there are more. The filter is complete: it has a tenant, a status
 // and a limit.
-func (t *Table) List(ctx context.Context, f transitions.DeadMessageFilter) (page []transitions.DeadMessage, more bool, err error) {
+func (t *Table) List(ctx context.Context, f inspect.DeadMessageFilter) (page []inspect.DeadMessage, more bool, err error) {
 	sql, args := t.sql.list, []any{plannedNow, f.Tenant, string(f.Status), f.After.Consumer, f.After.CreatedAt, f.After.ID,
 		f.After.Hash[:], f.Limit + 1, f.Workflow, f.BusinessKey}
 	if f.Consumer != "" {
@@ -115,7 +116,7 @@ func (t *Table) List(ctx context.Context, f transitions.DeadMessageFilter) (page
 // stays, and so does an answer that is already gone, unless the list tells that it
 // was a refusal. So is the refusal of another message with this id that was
 // discarded.
-func (t *Table) Reopen(ctx context.Context, m transitions.DeadMessage, at time.Time) error {
+func (t *Table) Reopen(ctx context.Context, m inspect.DeadMessage, at time.Time) error {
 	_, err := t.q.Exec(ctx, t.sql.reopen, plannedNow, m.Tenant, m.Consumer, m.ID, m.Hash[:], transitions.InboxScope(m.Consumer),
 		m.Code.Info().Final, at)
 	return unavailable("withdraw a refusal", err)
@@ -148,7 +149,7 @@ func (t *Table) Forget(ctx context.Context, before time.Time, limit int) (int64,
 	return tag.RowsAffected(), unavailable("forget dead messages", err)
 }
 
-func scan(row pgx.CollectableRow) (m transitions.DeadMessage, err error) {
+func scan(row pgx.CollectableRow) (m inspect.DeadMessage, err error) {
 	var hash []byte
 	err = row.Scan(&m.Tenant, &m.Consumer, &m.ID, &hash, &m.Type, &m.Size, &m.Body, &m.Status, &m.Code, &m.Failure, &m.Deliveries,
 		&m.CreatedAt, &m.UpdatedAt, &m.ChangedBy, &m.Reason, &m.Workflow, &m.BusinessKey, &m.Instance)

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/schema"
@@ -78,10 +79,10 @@ func TestADatabaseThatIsGoneIsToldApartFromACallerWhoIs(t *testing.T) {
 	m := message("m", "")
 	_, put := list.Put(t.Context(), m, transitions.About{}, refusal, noon)
 	_, get := list.Get(t.Context(), m.Ref())
-	_, _, page := list.List(t.Context(), transitions.DeadMessageFilter{Tenant: "default", Limit: 1})
+	_, _, page := list.List(t.Context(), inspect.DeadMessageFilter{Tenant: "default", Limit: 1})
 	_, forget := list.Forget(t.Context(), noon, 1)
 	for _, err := range []error{put, get, page, forget, list.Done(t.Context(), m.Ref()), list.Retried(t.Context(), m.Ref(), "a", "", noon),
-		list.Discard(t.Context(), m.Ref(), "a", "", noon, noon), list.Reopen(t.Context(), transitions.DeadMessage{MessageRef: m.Ref()}, noon)} {
+		list.Discard(t.Context(), m.Ref(), "a", "", noon, noon), list.Reopen(t.Context(), inspect.DeadMessage{MessageRef: m.Ref()}, noon)} {
 		if workflow.CodeOf(err) != workflow.Unavailable {
 			t.Errorf("got %v", err)
 		}
@@ -113,7 +114,7 @@ func TestTheListReadsByIndexOnEmptyAndOnFullTables(t *testing.T) {
 // how it has read. One that is planned whenever it runs may scan an empty table.
 func readByIndex(t *testing.T, pool *pgxpool.Pool, mayScan ...string) {
 	m := message("m", "x")
-	f := transitions.DeadMessageFilter{Tenant: "default", Status: transitions.MessageWaiting, Limit: 10}
+	f := inspect.DeadMessageFilter{Tenant: "default", Status: inspect.MessageWaiting, Limit: 10}
 	ofOne := f
 	ofOne.Consumer = "c0"
 	for name, call := range map[string]func(ctx context.Context, l *inbox.Table) error{
@@ -130,7 +131,7 @@ func readByIndex(t *testing.T, pool *pgxpool.Pool, mayScan ...string) {
 		"list":    func(ctx context.Context, l *inbox.Table) error { _, _, err := l.List(ctx, f); return err },
 		"list of": func(ctx context.Context, l *inbox.Table) error { _, _, err := l.List(ctx, ofOne); return err },
 		"reopen": func(ctx context.Context, l *inbox.Table) error {
-			return l.Reopen(ctx, transitions.DeadMessage{MessageRef: m.Ref(), Code: workflow.GuardRefused}, noon)
+			return l.Reopen(ctx, inspect.DeadMessage{MessageRef: m.Ref(), Code: workflow.GuardRefused}, noon)
 		},
 		"retried": func(ctx context.Context, l *inbox.Table) error { return l.Retried(ctx, m.Ref(), "a", "", noon) },
 		"discard": func(ctx context.Context, l *inbox.Table) error {

@@ -8,33 +8,31 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/pawlhq/pawl/engine/commit"
-	"github.com/pawlhq/pawl/engine/inflight"
-	"github.com/pawlhq/pawl/engine/retention"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/relay"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // Engine is what is measured.
 type Engine interface {
 	// Stats are the counters of the commit pipeline.
-	Stats() commit.Stats
+	Stats() engine.PipelineStats
 	// InFlightStats are those of the work on commands in flight.
-	InFlightStats() inflight.Stats
+	InFlightStats() engine.InFlightStats
 	// SinkStats are those of the deliveries to sinks.
 	SinkStats() relay.Stats
 	// Scopes are how attempts were answered, by scope; "" is all tenants'.
-	Scopes(tenant string) []transitions.ScopeCount
+	Scopes(tenant string) []inspect.ScopeCount
 	// Keys tells how the keys of commands stand; "" is all tenants'.
-	Keys(ctx context.Context, tenant string) (transitions.Keys, error)
+	Keys(ctx context.Context, tenant string) (inspect.Keys, error)
 	// Counts tells how many instances there are of each kind.
-	Counts(ctx context.Context, f transitions.CountFilter) (transitions.Counts, error)
+	Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error)
 	// RetentionStats are those of what this node removed.
-	RetentionStats() retention.Stats
+	RetentionStats() engine.RetentionStats
 	// Sinks tells how the sinks stand; "" is for all tenants.
-	Sinks(ctx context.Context, tenant string) ([]transitions.SinkInfo, error)
+	Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error)
 	// Retention tells how retention stands.
-	Retention(ctx context.Context) (transitions.Retention, error)
+	Retention(ctx context.Context) (inspect.Retention, error)
 }
 
 // Config says how the database is read. The zero value is right for most.
@@ -48,10 +46,10 @@ type Config struct {
 // Collector gives the metrics of an engine. It is safe for concurrent use.
 type Collector struct {
 	engine    Engine
-	keys      reading[transitions.Keys]
-	counts    reading[transitions.Counts]
-	sinks     reading[[]transitions.SinkInfo]
-	retention reading[transitions.Retention]
+	keys      reading[inspect.Keys]
+	counts    reading[inspect.Counts]
+	sinks     reading[[]inspect.SinkInfo]
+	retention reading[inspect.Retention]
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
@@ -74,13 +72,13 @@ func New(e Engine, c Config) *Collector {
 	slow.Every = c.RetentionEvery
 	return &Collector{
 		engine: e,
-		keys: reading[transitions.Keys]{config: c, what: "keys",
-			read: func(ctx context.Context) (transitions.Keys, error) { return e.Keys(ctx, "") }},
-		counts: reading[transitions.Counts]{config: c, what: "counts",
-			read: func(ctx context.Context) (transitions.Counts, error) { return e.Counts(ctx, transitions.CountFilter{}) }},
-		sinks: reading[[]transitions.SinkInfo]{config: c, what: "sinks",
-			read: func(ctx context.Context) ([]transitions.SinkInfo, error) { return e.Sinks(ctx, "") }},
-		retention: reading[transitions.Retention]{config: slow, what: "retention", read: e.Retention},
+		keys: reading[inspect.Keys]{config: c, what: "keys",
+			read: func(ctx context.Context) (inspect.Keys, error) { return e.Keys(ctx, "") }},
+		counts: reading[inspect.Counts]{config: c, what: "counts",
+			read: func(ctx context.Context) (inspect.Counts, error) { return e.Counts(ctx, inspect.CountFilter{}) }},
+		sinks: reading[[]inspect.SinkInfo]{config: c, what: "sinks",
+			read: func(ctx context.Context) ([]inspect.SinkInfo, error) { return e.Sinks(ctx, "") }},
+		retention: reading[inspect.Retention]{config: slow, what: "retention", read: e.Retention},
 	}
 }
 

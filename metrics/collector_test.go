@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/schema"
@@ -173,17 +174,17 @@ type flaky struct {
 	err              error
 }
 
-func (f *flaky) Retention(ctx context.Context) (transitions.Retention, error) {
+func (f *flaky) Retention(ctx context.Context) (inspect.Retention, error) {
 	f.standings++
 	return f.Engine.Retention(ctx)
 }
 
-func (f *flaky) Keys(ctx context.Context, _ string) (transitions.Keys, error) {
+func (f *flaky) Keys(ctx context.Context, _ string) (inspect.Keys, error) {
 	f.reads++
 	if _, bounded := ctx.Deadline(); !bounded {
-		return transitions.Keys{}, errors.New("nobody bounds the read")
+		return inspect.Keys{}, errors.New("nobody bounds the read")
 	}
-	return transitions.Keys{Due: int64(f.reads)}, f.err
+	return inspect.Keys{Due: int64(f.reads)}, f.err
 }
 
 func TestTheDatabaseIsReadNowAndThenAndItsFailureIsCounted(t *testing.T) {

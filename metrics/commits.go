@@ -3,8 +3,8 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/pawlhq/pawl/engine/commit"
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 var (
@@ -25,7 +25,7 @@ var commitKinds = []kind{
 	commands, commandsRefused, commandsWaiting, groups, groupsAgain, groupsLost, groupsSplit, commandsAside, scoped,
 }
 
-func sendCommits(ch chan<- prometheus.Metric, s commit.Stats) {
+func sendCommits(ch chan<- prometheus.Metric, s engine.PipelineStats) {
 	for claim, n := range s.Claims {
 		send(ch, commands, n, claim)
 	}
@@ -43,15 +43,15 @@ func sendCommits(ch chan<- prometheus.Metric, s commit.Stats) {
 const namedScopes = "named"
 
 // sendScopes adds up the tenants.
-func sendScopes(ch chan<- prometheus.Metric, list []transitions.ScopeCount) {
-	sums := map[string]*transitions.ScopeCount{}
+func sendScopes(ch chan<- prometheus.Metric, list []inspect.ScopeCount) {
+	sums := map[string]*inspect.ScopeCount{}
 	for i := range list {
 		name := list[i].Scope
 		if list[i].Named {
 			name = namedScopes
 		}
 		if sums[name] == nil {
-			sums[name] = &transitions.ScopeCount{}
+			sums[name] = &inspect.ScopeCount{}
 		}
 		sums[name].Merge(&list[i])
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 var (
@@ -18,7 +18,7 @@ var (
 
 var countKinds = []kind{instances, instancesEstimated}
 
-func sendCounts(ch chan<- prometheus.Metric, c *transitions.Counts, _ time.Time) {
+func sendCounts(ch chan<- prometheus.Metric, c *inspect.Counts, _ time.Time) {
 	estimated := 0
 	for _, k := range c.Counts {
 		send(ch, instances, k.Count, k.Workflow, strconv.Itoa(k.Definition), string(k.State), strconv.FormatBool(k.Open))

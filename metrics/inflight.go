@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/pawlhq/pawl/engine/inflight"
+	"github.com/pawlhq/pawl/engine"
 )
 
 var (
@@ -24,7 +24,7 @@ var inFlightKinds = []kind{
 	looks, claimed, takenOver, ended, retried, becameHard, returned, heartbeats, leasesLost, busy, held,
 }
 
-func sendInFlight(ch chan<- prometheus.Metric, s inflight.Stats) {
+func sendInFlight(ch chan<- prometheus.Metric, s engine.InFlightStats) {
 	send(ch, looks, s.Looks)
 	send(ch, claimed, s.Claimed)
 	send(ch, takenOver, s.TakenOver)

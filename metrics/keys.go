@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 var (
@@ -32,7 +32,7 @@ var keyKinds = []kind{
 	oldestLapsed, keysExpired, keysForgotten, oldestExpired, deadMessages, oldestMessage,
 }
 
-func sendKeys(ch chan<- prometheus.Metric, k *transitions.Keys, _ time.Time) {
+func sendKeys(ch chan<- prometheus.Metric, k *inspect.Keys, _ time.Time) {
 	for _, s := range k.Statuses {
 		send(ch, keys, s.Count, string(s.Status))
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/pawlhq/pawl/engine/retention"
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 var (
@@ -25,7 +25,7 @@ var retentionKinds = []kind{
 	purgeBatches, purged, dropped, purgeFailures, retentionHeld, partitions, partitionBytes, partitionsKept,
 }
 
-func sendPurged(ch chan<- prometheus.Metric, s retention.Stats) {
+func sendPurged(ch chan<- prometheus.Metric, s engine.RetentionStats) {
 	send(ch, purgeBatches, s.Batches)
 	for outcome, n := range map[string]int64{"expired": s.Expired, "forgotten": s.Forgotten, "abandoned": s.Abandoned, "archived": s.Archived} {
 		send(ch, purged, n, outcome)
@@ -34,7 +34,7 @@ func sendPurged(ch chan<- prometheus.Metric, s retention.Stats) {
 	send(ch, purgeFailures, s.Failures)
 }
 
-func sendRetention(ch chan<- prometheus.Metric, r *transitions.Retention, now time.Time) {
+func sendRetention(ch chan<- prometheus.Metric, r *inspect.Retention, now time.Time) {
 	send(ch, retentionHeld, truth(r.Node != "" && r.Until != nil && r.Until.After(now)))
 	type sums struct{ count, bytes, held int64 }
 	tables := map[string]sums{}

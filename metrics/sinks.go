@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/relay"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 var (
@@ -51,7 +51,7 @@ func sendRelay(ch chan<- prometheus.Metric, s relay.Stats) {
 }
 
 // sendSinks takes its ages from this node's clock.
-func sendSinks(ch chan<- prometheus.Metric, list *[]transitions.SinkInfo, now time.Time) {
+func sendSinks(ch chan<- prometheus.Metric, list *[]inspect.SinkInfo, now time.Time) {
 	for _, s := range *list {
 		send(ch, sinkLag, s.Lag, s.Name)
 		send(ch, sinkOldest, age(now, s.Oldest), s.Name)

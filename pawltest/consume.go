@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -74,14 +75,14 @@ func (s *Sim) takers() map[string][]transitions.Taker {
 func (s *Sim) bury(m transitions.Message, failure error) {
 	d := s.dead[m.Ref()]
 	if d == nil {
-		d = &deadMessage{number: s.next(), DeadMessage: transitions.DeadMessage{MessageRef: m.Ref(), Size: len(m.Body), CreatedAt: s.now}}
+		d = &deadMessage{number: s.next(), DeadMessage: inspect.DeadMessage{MessageRef: m.Ref(), Size: len(m.Body), CreatedAt: s.now}}
 		if d.Size <= transitions.MaxMessage {
 			d.Body = m.Body
 		}
 		s.dead[m.Ref()] = d
 	}
 	d.About = m.About(s.takers()[m.Consumer])
-	d.Type, d.Status, d.Code, d.Failure = m.Type, transitions.MessageWaiting, workflow.CodeOf(failure), failureOf(failure)
+	d.Type, d.Status, d.Code, d.Failure = m.Type, inspect.MessageWaiting, workflow.CodeOf(failure), failureOf(failure)
 	d.Deliveries, d.UpdatedAt = max(d.Deliveries+1, m.Delivery), s.now
 }
 
@@ -95,13 +96,13 @@ func failureOf(failure error) string {
 
 // deadMessage is a message on the list, with its place.
 type deadMessage struct {
-	transitions.DeadMessage
+	inspect.DeadMessage
 	number int
 }
 
 // DeadMessages are the messages that were not done and wait for a person, or to be
 // sent again, in the order in which they failed first.
-func (s *Sim) DeadMessages() (list []transitions.DeadMessage) {
+func (s *Sim) DeadMessages() (list []inspect.DeadMessage) {
 	for _, d := range slices.SortedFunc(maps.Values(s.dead), func(a, b *deadMessage) int { return cmp.Compare(a.number, b.number) }) {
 		list = append(list, d.DeadMessage)
 	}

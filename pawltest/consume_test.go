@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -105,7 +106,7 @@ func TestMessagesHaveTheFateThatTheyHaveOnAnEngine(t *testing.T) {
 			t.Errorf("message %d, %s: the run answers %s\nthe engine %s", i, m.ID, a, b)
 		}
 	}
-	list, _, err := e.DeadMessages(t.Context(), transitions.DeadMessageFilter{})
+	list, _, err := e.DeadMessages(t.Context(), inspect.DeadMessageFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestMessagesHaveTheFateThatTheyHaveOnAnEngine(t *testing.T) {
 	}
 }
 
-func deathOf(list []transitions.DeadMessage) string {
+func deathOf(list []inspect.DeadMessage) string {
 	var lines []string
 	for _, d := range list {
 		lines = append(lines, fmt.Sprintln(d.Consumer, d.ID, d.Type, d.About, d.Size, d.Status, d.Code, d.Failure, d.Deliveries))

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
@@ -271,7 +272,7 @@ const placeInSQL = `SELECT pawl.transition('order:place', $1, c.attempt, 0, 'pla
 	FROM pawl.claim('order:place', $1, pawl.fingerprint('order', 'place', $2::jsonb), 'order', 'place') AS c`
 
 // verified has the engine check all audit chains and the log.
-func verified(t testing.TB, e *engine.Engine) transitions.Verification {
+func verified(t testing.TB, e *engine.Engine) inspect.Verification {
 	t.Helper()
 	v, err := e.Verify(t.Context(), transitions.DefaultTenant, uuid.Nil)
 	if err != nil {

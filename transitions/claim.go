@@ -159,3 +159,6 @@ func (r *Record) receipt() Receipt {
 	return Receipt{Status: r.Code, Replayed: true, Instance: r.Instance, Version: r.Version,
 		Position: position, Body: WithPosition(r.Body, position)}
 }
+
+// Statuses are the statuses of a command, in the order of its life.
+var Statuses = []Status{Pending, Processing, FailedRetryable, Succeeded, FailedFinal, Expired}

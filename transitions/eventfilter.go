@@ -50,11 +50,12 @@ func (f *EventFilter) Check(versions []*workflow.Workflow) error {
 	if problem := TextProblem(f.BusinessKey, workflow.MaxBusinessKey); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the business key %s", problem)
 	}
-	return checkAttributes(f.Workflow, f.Attributes, versions)
+	return CheckAttributes(f.Workflow, f.Attributes, versions)
 }
 
-// checkAttributes refuses what no attribute of a workflow can be.
-func checkAttributes(name string, attributes map[string]string, versions []*workflow.Workflow) error {
+// CheckAttributes refuses what no attribute of a workflow can be: values that cannot be stored, and, where there
+// are versions, names that none of them declares. Error: InvalidRequest.
+func CheckAttributes(name string, attributes map[string]string, versions []*workflow.Workflow) error {
 	for _, attribute := range slices.Sorted(maps.Keys(attributes)) {
 		declares := func(w *workflow.Workflow) bool { return slices.Contains(w.Attributes, attribute) }
 		if problem := TextProblem(attributes[attribute], maxAttribute); problem != "" {

@@ -172,16 +172,6 @@ func (m Message) command(takers []Taker) (taker Taker, c Command, err error) {
 	return taker, c, workflow.Errorf(workflow.MessageNotTaken, "no transition takes this message of consumer %q, type %q", m.Consumer, m.Type)
 }
 
-// MessageStatus is where a dead message stands.
-type MessageStatus string
-
-// The statuses of dead messages.
-const (
-	MessageWaiting   MessageStatus = "waiting"   // for a person, or for its sender to send it again
-	MessageRetried   MessageStatus = "retried"   // done, as a person asked for it or has found out
-	MessageDiscarded MessageStatus = "discarded" // never to be done
-)
-
 // MessageRef names a message: two with one id are two messages.
 type MessageRef struct {
 	Tenant   string
@@ -192,41 +182,3 @@ type MessageRef struct {
 
 // Ref is the name of the message.
 func (m Message) Ref() MessageRef { return MessageRef{m.Tenant, m.Consumer, m.ID, m.Hash()} }
-
-// DeadMessage is a message whose effect is missing: it could not become a command,
-// or that was refused.
-type DeadMessage struct {
-	MessageRef
-	About
-	Type       string
-	Size       int    // of its body in bytes
-	Body       []byte // nil in a list, and where it was too large to be kept; see Sent
-	Status     MessageStatus
-	Code       workflow.Code // of its newest failure
-	Failure    string
-	Deliveries int       // as far as is known
-	CreatedAt  time.Time // when it first failed
-	UpdatedAt  time.Time // when it failed last, or a person changed it
-	ChangedBy  string    // who had it retried, or discarded it
-	Reason     string
-}
-
-// Sent is the body as it was sent. TooLarge: it was not kept, so it can only be
-// discarded here.
-func (d *DeadMessage) Sent() ([]byte, error) {
-	if d.Size > MaxMessage {
-		return nil, workflow.Errorf(workflow.TooLarge, "the message has %d bytes, and of more than %d the body is not kept; its sender has it", d.Size, MaxMessage)
-	}
-	return d.Body, nil
-}
-
-// DeadMessageFilter selects dead messages.
-type DeadMessageFilter struct {
-	Tenant      string
-	Consumer    string        // "" is every one
-	Status      MessageStatus // "" is MessageWaiting
-	Workflow    string        // "" is every one
-	BusinessKey string        // of the instance that it is for, with Workflow
-	After       DeadMessage   // the cursor: the last of the page before, of which Consumer, CreatedAt, ID and Hash count
-	Limit       int           // 1 to 1000; 0 is 100
-}

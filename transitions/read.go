@@ -2,9 +2,6 @@ package transitions
 
 import (
 	"context"
-	"time"
-
-	"github.com/google/uuid"
 )
 
 // Reply is what one command of several got: a receipt or an error.
@@ -53,38 +50,4 @@ type Watcher interface {
 	Next(ctx context.Context) (Record, error)
 	// Close lets go of the command. It may be called twice.
 	Close()
-}
-
-// StuckFilter selects commands that wait for a person. Empty fields select
-// everything.
-type StuckFilter struct {
-	Tenant      string
-	Workflow    string
-	BusinessKey string // of the instance, with Workflow
-	Instance    uuid.UUID
-	After       Record // the cursor: the last of the page before, of which UpdatedAt, Scope and Key count
-	Limit       int    // 1 to 1000; 0 is 100
-}
-
-// PausedWorkflow is a workflow of which nothing new is begun.
-type PausedWorkflow struct {
-	Tenant   string    `json:"-"`
-	Workflow string    `json:"workflow"`
-	Actor    string    `json:"actor"`
-	Reason   string    `json:"reason,omitempty"`
-	At       time.Time `json:"at"`
-}
-
-// Verification is the outcome of checking an audit chain.
-type Verification struct {
-	Instances int64 // chains checked
-	Entries   int64 // rows checked
-	Broken    []Break
-}
-
-// Break is the first row of a chain that is not what it should be.
-type Break struct {
-	Instance uuid.UUID `json:"instance"`
-	Version  int64     `json:"version"`
-	Reason   string    `json:"reason"`
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -45,7 +46,7 @@ func TestAnOrderWhosePaymentIsAbandonedIsCancelledOnce(t *testing.T) {
 	if err != nil || len(history) != 1 || history[0].Reason != "left the page" || history[0].Actor != "inbox:payments" {
 		t.Errorf("the history is %+v, %v", history, err)
 	}
-	list, _, err := e.DeadMessages(t.Context(), transitions.DeadMessageFilter{})
+	list, _, err := e.DeadMessages(t.Context(), inspect.DeadMessageFilter{})
 	if err != nil || len(list) != 0 {
 		t.Errorf("dead are %+v, %v", list, err)
 	}

@@ -10,6 +10,9 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/pawlhq/pawl/inspect"
+
 	upstream "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawlhq/pawl/engine"
@@ -216,7 +219,7 @@ func TestMessagesThatComeTenTimesToTwoNodesHaveOneEffect(t *testing.T) {
 	if n := number(t, pool, `SELECT count(*) FROM pawl.instance WHERE (data->>'n')::int = $1 AND version = $2`, each*(each-1)/2, 1+each); n != depositors {
 		t.Errorf("%d accounts of %d are right", n, depositors)
 	}
-	dead, _, err := first.DeadMessages(bounded(t), transitions.DeadMessageFilter{})
+	dead, _, err := first.DeadMessages(bounded(t), inspect.DeadMessageFilter{})
 	if err != nil || len(dead) != 1 || dead[0].ID != "d-0-0" || dead[0].Code != workflow.MessageReused {
 		t.Errorf("dead messages: %+v, %v", dead, err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inbox/signature"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink/jetstream"
 	"github.com/pawlhq/pawl/outbox/sink/webhook"
@@ -91,7 +92,7 @@ func (k *killings) launch() {
 }
 
 // info is how the sink stands.
-func (k *killings) info() transitions.SinkInfo {
+func (k *killings) info() inspect.SinkInfo {
 	k.t.Helper()
 	list, err := k.e.Sinks(bounded(k.t), "")
 	if err != nil {
@@ -102,7 +103,7 @@ func (k *killings) info() transitions.SinkInfo {
 			return i
 		}
 	}
-	return transitions.SinkInfo{Lag: 1} // no node has come to it yet
+	return inspect.SinkInfo{Lag: 1} // no node has come to it yet
 }
 
 // run publishes round after round, each with a kill in it, until there were enough

@@ -5,13 +5,14 @@ import (
 	"io"
 	"slices"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
 
 // printCase prints the whole of an instance, without the parts that it does not
 // have.
-func printCase(w io.Writer, c *transitions.Case) error {
-	for _, part := range []func(io.Writer, *transitions.Case) error{
+func printCase(w io.Writer, c *inspect.Case) error {
+	for _, part := range []func(io.Writer, *inspect.Case) error{
 		printInstance, printStuck, printInFlight, printTimers, printScheduled, printEffects, printTimeline, printChain} {
 		if err := part(w, c); err != nil {
 			return err
@@ -20,7 +21,7 @@ func printCase(w io.Writer, c *transitions.Case) error {
 	return nil
 }
 
-func printInstance(w io.Writer, c *transitions.Case) error {
+func printInstance(w io.Writer, c *inspect.Case) error {
 	stands := "open"
 	if !c.Open {
 		stands = "closed"
@@ -55,14 +56,14 @@ func printPart[T any](w io.Writer, title string, more bool, header []string, lis
 	return printTable(w, header, list, row)
 }
 
-func printStuck(w io.Writer, c *transitions.Case) error {
+func printStuck(w io.Writer, c *inspect.Case) error {
 	return printPart(w, "stuck: an operator has to retry, resolve or abandon", c.MoreStuck,
-		[]string{"since", "transition", "scope", "key", "why", ">failures", "failure"}, c.Stuck, func(s *transitions.StuckCommand) []string {
+		[]string{"since", "transition", "scope", "key", "why", ">failures", "failure"}, c.Stuck, func(s *inspect.StuckCommand) []string {
 			return []string{moment(s.Since), orUndo(s.Transition, s.Undo), s.Scope, s.Key, s.Stuck, fmt.Sprint(s.Failures), orNone(s.Failure)}
 		})
 }
 
-func printInFlight(w io.Writer, c *transitions.Case) error {
+func printInFlight(w io.Writer, c *inspect.Case) error {
 	return printPart(w, "in flight", false,
 		[]string{"since", "transition", "scope", "key", "status", ">attempt", ">failures", "due", "lease ends", "node", "progress"},
 		c.InFlight, func(r *transitions.Record) []string {
@@ -75,20 +76,20 @@ func printInFlight(w io.Writer, c *transitions.Case) error {
 		})
 }
 
-func printTimers(w io.Writer, c *transitions.Case) error {
-	return printPart(w, "timers", c.MoreTimers, []string{"due", "timer", "transition"}, c.Timers, func(t *transitions.Timer) []string {
+func printTimers(w io.Writer, c *inspect.Case) error {
+	return printPart(w, "timers", c.MoreTimers, []string{"due", "timer", "transition"}, c.Timers, func(t *inspect.Timer) []string {
 		return []string{moment(t.Due), t.Name, t.Transition}
 	})
 }
 
-func printScheduled(w io.Writer, c *transitions.Case) error {
+func printScheduled(w io.Writer, c *inspect.Case) error {
 	return printPart(w, "scheduled", c.MoreScheduled, []string{"due", "transition", "scope", "key", "actor"}, c.Scheduled,
-		func(s *transitions.ScheduledCommand) []string {
+		func(s *inspect.ScheduledCommand) []string {
 			return []string{moment(s.Due), s.Transition, s.Scope, s.Key, s.Actor}
 		})
 }
 
-func printEffects(w io.Writer, c *transitions.Case) error {
+func printEffects(w io.Writer, c *inspect.Case) error {
 	effects := slices.Clone(c.Links.Effects)
 	slices.Reverse(effects)
 	return printPart(w, "what a later failure would undo", false, []string{"transition", "scope", "key"}, effects,
@@ -97,7 +98,7 @@ func printEffects(w io.Writer, c *transitions.Case) error {
 		})
 }
 
-func printTimeline(w io.Writer, c *transitions.Case) error {
+func printTimeline(w io.Writer, c *inspect.Case) error {
 	title := "timeline"
 	if c.Earlier > 0 {
 		title = fmt.Sprintf("timeline, after %d earlier transitions", c.Earlier)
@@ -108,7 +109,7 @@ func printTimeline(w io.Writer, c *transitions.Case) error {
 		})
 }
 
-func printChain(w io.Writer, c *transitions.Case) error {
+func printChain(w io.Writer, c *inspect.Case) error {
 	says := fmt.Sprintf("intact, %d entries", c.Chain.Entries)
 	for _, b := range c.Chain.Broken {
 		says = fmt.Sprintf("broken at version %d: %s", b.Version, b.Reason)

@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli"
-	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 func (o *ops) countsCommand() *cobra.Command {
-	var f transitions.CountFilter
+	var f inspect.CountFilter
 	var states []string
 	var open bool
 	c := &cobra.Command{
@@ -54,10 +54,10 @@ with "~".`,
 	return c
 }
 
-func printCounts(w io.Writer, c *transitions.Counts) error {
-	total := transitions.InstanceCount{Workflow: "all", Count: c.Total, Exact: c.Exact}
+func printCounts(w io.Writer, c *inspect.Counts) error {
+	total := inspect.InstanceCount{Workflow: "all", Count: c.Total, Exact: c.Exact}
 	header := []string{"workflow", ">version", "state", "open", ">count"}
-	return printTable(w, header, append(c.Counts, total), func(k *transitions.InstanceCount) []string {
+	return printTable(w, header, append(c.Counts, total), func(k *inspect.InstanceCount) []string {
 		if k.Definition == 0 {
 			return []string{k.Workflow, "", "", "", count(k.Count, !k.Exact)}
 		}

@@ -8,17 +8,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // deadFlags are the flags that select dead letters.
 type deadFlags struct {
-	filter transitions.DeadFilter
+	filter inspect.DeadFilter
 }
 
 func (d *deadFlags) flags(c *cobra.Command) {
-	c.Flags().StringVar((*string)(&d.filter.Status), "status", string(transitions.DeadWaiting), "waiting (for a person), queued, redriven or skipped")
+	c.Flags().StringVar((*string)(&d.filter.Status), "status", string(inspect.DeadWaiting), "waiting (for a person), queued, redriven or skipped")
 	tenantFlag(c, &d.filter.Tenant, "", "whose events; default is everybody's")
 	caseFlags(c, &d.filter.Workflow, &d.filter.BusinessKey, &d.filter.Instance, "only events of")
 	c.Flags().StringVar(&d.filter.Type, "type", "", "only events of this type")
@@ -53,12 +53,12 @@ func (o *ops) deadCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			d.filter.Sink = args[0]
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				list, more, err := e.DeadLetters(ctx, d.filter, transitions.DeadPage{Limit: limit})
+				list, more, err := e.DeadLetters(ctx, d.filter, inspect.DeadPage{Limit: limit})
 				if err != nil {
 					return err
 				}
 				header := []string{"since", "tenant", ">position", "type", "business key", "instance", "status", "kind", ">attempts", "failure"}
-				return printList(o, c, list, more, header, func(l *transitions.DeadLetter) []string {
+				return printList(o, c, list, more, header, func(l *inspect.DeadLetter) []string {
 					return []string{moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, orNone(l.BusinessKey), l.Instance.String(),
 						string(l.Status), l.Kind, fmt.Sprint(l.Attempts), orNone(l.Failure)}
 				})
@@ -91,7 +91,7 @@ instances goes on.`,
 
 // turnCommand is a command that changes what becomes of dead letters.
 func (o *ops) turnCommand(c *cobra.Command, done string,
-	turn func(e *engine.Engine, ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error)) *cobra.Command {
+	turn func(e *engine.Engine, ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error)) *cobra.Command {
 	var d deadFlags
 	var a author
 	var all bool

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -17,7 +18,7 @@ func (o *ops) inboxCommand() *cobra.Command {
 }
 
 func (o *ops) inboxListCommand() *cobra.Command {
-	var f transitions.DeadMessageFilter
+	var f inspect.DeadMessageFilter
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List messages that were not consumed",
@@ -44,7 +45,7 @@ func (o *ops) inboxListCommand() *cobra.Command {
 	c.Flags().StringVar(&f.Consumer, "consumer", "", "only those of this consumer")
 	c.Flags().StringVar(&f.Workflow, "workflow", "", "only those that this workflow takes")
 	c.Flags().StringVar(&f.BusinessKey, "business-key", "", "only those for the instance with this business key, with --workflow")
-	c.Flags().StringVar((*string)(&f.Status), "status", string(transitions.MessageWaiting), "waiting (for a person), retried or discarded")
+	c.Flags().StringVar((*string)(&f.Status), "status", string(inspect.MessageWaiting), "waiting (for a person), retried or discarded")
 	limitFlag(c, &f.Limit)
 	return c
 }

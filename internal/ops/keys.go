@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 func (o *ops) keysCommand() *cobra.Command {
@@ -30,7 +30,7 @@ How many duplicates were suppressed, by scope, is counted by each node since its
 start, because a replay writes nothing: --node asks a node for everything.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			show := func(k transitions.Keys) error {
+			show := func(k inspect.Keys) error {
 				return o.print(c, k, func(w io.Writer) error { return printKeys(w, &k) })
 			}
 			if node != "" {
@@ -58,7 +58,7 @@ start, because a replay writes nothing: --node asks a node for everything.`,
 const nodeTimeout = 10 * time.Second
 
 // keysOf asks a node.
-func keysOf(ctx context.Context, node, tenant string) (k transitions.Keys, err error) {
+func keysOf(ctx context.Context, node, tenant string) (k inspect.Keys, err error) {
 	address, err := url.Parse(node)
 	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
 		return k, cli.Usagef("--node is not the address of a node, such as http://127.0.0.1:8080")
@@ -92,7 +92,7 @@ func keysOf(ctx context.Context, node, tenant string) (k transitions.Keys, err e
 	return k, nil
 }
 
-func printKeys(w io.Writer, k *transitions.Keys) error {
+func printKeys(w io.Writer, k *inspect.Keys) error {
 	type line struct {
 		what   string
 		count  string
@@ -109,7 +109,7 @@ func printKeys(w io.Writer, k *transitions.Keys) error {
 		line{"  stale", count(k.Stale, false), k.OldestStale},
 		line{"  lapsed", count(k.Lapsed, false), k.OldestLapsed},
 		line{"  stuck", count(k.Stuck, false), time.Time{}},
-		line{fmt.Sprintf("  %d attempts or more", transitions.ManyAttempts), count(k.Attempts, false), time.Time{}},
+		line{fmt.Sprintf("  %d attempts or more", inspect.ManyAttempts), count(k.Attempts, false), time.Time{}},
 		line{"waiting for retention:", "", k.OldestExpired},
 		line{"  expired", count(k.Expired, false), time.Time{}},
 		line{"  forgotten", count(k.Forgotten, false), time.Time{}},
@@ -127,7 +127,7 @@ func printKeys(w io.Writer, k *transitions.Keys) error {
 		return err
 	}
 	header := []string{"scope", "tenant", ">attempts", ">new", ">replayed", ">active", ">mismatched", ">expired", ">suppressed"}
-	return printTable(w, header, k.Scopes, func(s *transitions.ScopeCount) []string {
+	return printTable(w, header, k.Scopes, func(s *inspect.ScopeCount) []string {
 		row := []string{orNone(s.Scope), orNone(s.Tenant)}
 		for _, n := range []int64{s.Attempts(), s.New, s.Replayed, s.Active, s.Mismatched, s.Expired} {
 			row = append(row, fmt.Sprint(n))

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -44,7 +45,7 @@ func (o *ops) messageCommand(c *cobra.Command, do func(ctx context.Context, e *e
 // find looks for a message without its hash among those that wait, and then among
 // the others.
 func find(ctx context.Context, e *engine.Engine, ref transitions.MessageRef) (transitions.MessageRef, error) {
-	for _, status := range []transitions.MessageStatus{transitions.MessageWaiting, transitions.MessageDiscarded, transitions.MessageRetried} {
+	for _, status := range []inspect.MessageStatus{inspect.MessageWaiting, inspect.MessageDiscarded, inspect.MessageRetried} {
 		found, err := sameID(ctx, e, ref, status)
 		switch {
 		case err != nil:
@@ -59,10 +60,10 @@ func find(ctx context.Context, e *engine.Engine, ref transitions.MessageRef) (tr
 }
 
 // sameID lists the messages with the same id and this status.
-func sameID(ctx context.Context, e *engine.Engine, ref transitions.MessageRef, status transitions.MessageStatus) (found []transitions.MessageRef, err error) {
-	f := transitions.DeadMessageFilter{Tenant: ref.Tenant, Consumer: ref.Consumer, Status: status, Limit: 1000}
+func sameID(ctx context.Context, e *engine.Engine, ref transitions.MessageRef, status inspect.MessageStatus) (found []transitions.MessageRef, err error) {
+	f := inspect.DeadMessageFilter{Tenant: ref.Tenant, Consumer: ref.Consumer, Status: status, Limit: 1000}
 	for more := true; more; {
-		var list []transitions.DeadMessage
+		var list []inspect.DeadMessage
 		if list, more, err = e.DeadMessages(ctx, f); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -76,7 +77,7 @@ func (o *ops) pausedCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printList(o, c, list, false, []string{"since", "workflow", "by", "reason"}, func(w *transitions.PausedWorkflow) []string {
+				return printList(o, c, list, false, []string{"since", "workflow", "by", "reason"}, func(w *inspect.PausedWorkflow) []string {
 					return []string{moment(w.At), w.Workflow, w.Actor, orNone(w.Reason)}
 				})
 			})

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 func (o *ops) retentionCommand() *cobra.Command {
@@ -41,7 +41,7 @@ database: where it is not the default, say it here as well.`,
 	return c
 }
 
-func printRetention(w io.Writer, r *transitions.Retention, assumed bool) error {
+func printRetention(w io.Writer, r *inspect.Retention, assumed bool) error {
 	until, next, guess := maybe(r.Until), maybe(r.Next), ""
 	if r.Next != nil {
 		next += ", when a key is due"
@@ -58,7 +58,7 @@ func printRetention(w io.Writer, r *transitions.Retention, assumed bool) error {
 		return err
 	}
 	header := []string{"partition", "from", "to", ">rows", ">MiB", "state"}
-	return printTable(w, header, r.Partitions, func(p *transitions.Partition) []string {
+	return printTable(w, header, r.Partitions, func(p *inspect.Partition) []string {
 		state := "in use"
 		switch {
 		case p.Detached:

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -30,7 +31,7 @@ func (o *ops) abandonCommand() *cobra.Command {
 func (o *ops) settleCommand(action transitions.Action, short string) *cobra.Command {
 	var a author
 	var result string
-	var f transitions.StuckFilter
+	var f inspect.StuckFilter
 	c := &cobra.Command{
 		Use:   string(action) + " [SCOPE KEY]",
 		Short: short,
@@ -85,7 +86,7 @@ takes part as a node for the moment, which commits it and works on nothing.`,
 
 // stuckOne is the command that is named by scope and key, or else the one that is
 // stuck of an instance.
-func stuckOne(ctx context.Context, e *engine.Engine, f transitions.StuckFilter, args []string) (transitions.Bond, error) {
+func stuckOne(ctx context.Context, e *engine.Engine, f inspect.StuckFilter, args []string) (transitions.Bond, error) {
 	if len(args) > 0 {
 		return transitions.Bond{Scope: args[0], Key: args[1]}, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -49,7 +50,7 @@ func TestOpsSettlesStuckCommandsWithoutANode(t *testing.T) {
 			submit(t, e, transitions.Command{Workflow: "bill", Transition: "pay", BusinessKey: number, Scope: "till", Key: number})
 		}
 		for {
-			list, _, err := e.Stuck(t.Context(), transitions.StuckFilter{})
+			list, _, err := e.Stuck(t.Context(), inspect.StuckFilter{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -26,7 +27,7 @@ scheduled commands, what waits for an operator, what a later failure would undo,
 its last %d transitions, and whether its audit chain is intact.
 
 KEY is its business key, or its id. Where instances of several workflows have
-the business key, --workflow says which is meant.`, transitions.MaxTimeline),
+the business key, --workflow says which is meant.`, inspect.MaxTimeline),
 		Args: cli.Operands("KEY"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {

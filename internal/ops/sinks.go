@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -34,7 +35,7 @@ func (o *ops) sinksListCommand() *cobra.Command {
 				}
 				now := time.Now()
 				header := []string{"sink", "state", ">lag", ">tenants", ">dead", ">aside", ">delivered", ">failed", ">parked", "age", "failure"}
-				return printList(o, c, list, false, header, func(i *transitions.SinkInfo) []string {
+				return printList(o, c, list, false, header, func(i *inspect.SinkInfo) []string {
 					row := []string{i.Name, stateOf(i, now)}
 					for _, v := range []int64{i.Lag, i.Behind, i.DeadLetters, i.Aside, i.Delivered, i.Failed, i.Parked} {
 						row = append(row, fmt.Sprint(v))
@@ -49,7 +50,7 @@ func (o *ops) sinksListCommand() *cobra.Command {
 }
 
 func (o *ops) sinkShowCommand() *cobra.Command {
-	var f transitions.CursorFilter
+	var f inspect.CursorFilter
 	c := &cobra.Command{
 		Use:   "show SINK",
 		Short: "Show how a sink stands, and how far it is in each tenant's log",
@@ -65,7 +66,7 @@ func (o *ops) sinkShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				shown := sinkShown{Cursors: append([]transitions.SinkCursor{}, list...)}
+				shown := sinkShown{Cursors: append([]inspect.SinkCursor{}, list...)}
 				for _, i := range infos {
 					if i.Name == f.Sink {
 						shown.Sink = i
@@ -87,8 +88,8 @@ func (o *ops) sinkShowCommand() *cobra.Command {
 
 // sinkShown is a sink with its cursors.
 type sinkShown struct {
-	Sink    transitions.SinkInfo     `json:"sink"`
-	Cursors []transitions.SinkCursor `json:"cursors"`
+	Sink    inspect.SinkInfo     `json:"sink"`
+	Cursors []inspect.SinkCursor `json:"cursors"`
 }
 
 func (s *sinkShown) print(w io.Writer, now time.Time) error {
@@ -112,7 +113,7 @@ func (s *sinkShown) print(w io.Writer, now time.Time) error {
 		return err
 	}
 	header := []string{"tenant", ">position", ">head", ">lag", "age", "failure", "moved"}
-	return printTable(w, header, s.Cursors, func(c *transitions.SinkCursor) []string {
+	return printTable(w, header, s.Cursors, func(c *inspect.SinkCursor) []string {
 		moved := "-"
 		if m := c.Moved; m != nil {
 			moved = fmt.Sprintf("%s from %d by %s: %s", moment(m.At), m.From, m.By, orNone(m.Reason))
@@ -122,7 +123,7 @@ func (s *sinkShown) print(w io.Writer, now time.Time) error {
 }
 
 // stateOf is the state of a sink in a word.
-func stateOf(i *transitions.SinkInfo, now time.Time) string {
+func stateOf(i *inspect.SinkInfo, now time.Time) string {
 	switch {
 	case i.Paused != nil:
 		return "paused"

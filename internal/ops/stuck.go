@@ -9,11 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
 
 func (o *ops) stuckCommand() *cobra.Command {
-	var f transitions.StuckFilter
+	var f inspect.StuckFilter
 	c := &cobra.Command{
 		Use:   "stuck",
 		Short: "List the commands that wait for a person",

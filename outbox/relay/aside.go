@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -24,7 +25,7 @@ func (f *flow) setAside(l *lane) {
 			if it.failure == "" {
 				it.kind, it.failure = sink.Held, notTried
 			}
-			f.tell(it, transitions.DeadQueued)
+			f.tell(it, inspect.DeadQueued)
 			f.pass(it)
 			f.markAside(l, true)
 		}
@@ -74,7 +75,7 @@ func (f *flow) fetched(l *lane, rows []row, barred bool, now time.Time) {
 		it := &item{event: &r.event, lane: l, attempts: r.attempts, kind: r.kind, failure: r.failure}
 		if r.removed {
 			it.kind, it.failure = sink.Permanent, "the event is no longer in the outbox"
-			f.tell(it, transitions.DeadWaiting)
+			f.tell(it, inspect.DeadWaiting)
 			if f.policy.exhausted == HoldInstance {
 				break // the next look at the rows finds that the others wait for it
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -160,7 +161,7 @@ func TestTheRestOfATransitionDoesNotWaitForWhatWaitsForIt(t *testing.T) {
 func TestUnsentNewsAreSentAgain(t *testing.T) {
 	f, s := flowOf(logOf("ab"))
 	f.settle(f.next(time.Unix(0, 0)), []*sink.Failure{sink.Fail(sink.Permanent, nil, "no"), nil}, time.Unix(0, 0))
-	f.news.notes = append(f.news.notes, note{status: transitions.DeadRedriven})
+	f.news.notes = append(f.news.notes, note{status: inspect.DeadRedriven})
 	first := f.letter()
 	f.unsent(first, time.Unix(0, 0))
 	again := f.letter()
@@ -245,7 +246,7 @@ func (w *world) rest() {
 // complete reports whether everything is delivered, or skipped.
 func (w *world) complete() bool {
 	for _, r := range w.dead {
-		if r.status == transitions.DeadWaiting || r.status == transitions.DeadQueued {
+		if r.status == inspect.DeadWaiting || r.status == inspect.DeadQueued {
 			return false
 		}
 	}
@@ -255,7 +256,7 @@ func (w *world) complete() bool {
 		}
 	}
 	for at, r := range w.dead {
-		if w.got[at] == 0 && r.status != transitions.DeadSkipped {
+		if w.got[at] == 0 && r.status != inspect.DeadSkipped {
 			w.t.Fatalf("%v is %s and was never delivered", at, r.status)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -36,7 +37,7 @@ func TestRemovedEventsAreAnErrorOfTheStatus(t *testing.T) {
 				next = "7"
 			}
 			eventually(t, "the status says so", func() bool {
-				list, _, err := table.Cursors(t.Context(), transitions.CursorFilter{Sink: "main"})
+				list, _, err := table.Cursors(t.Context(), inspect.CursorFilter{Sink: "main"})
 				return err == nil && len(list) == 2 && list[0].Position == 0 && list[1].Position == 3 && list[1].Failure == "" &&
 					strings.Contains(list[0].Failure, "after position 0") && strings.Contains(list[0].Failure, "has position "+next)
 			})
@@ -56,7 +57,7 @@ func TestRemovedEventsAreAnErrorOfTheStatus(t *testing.T) {
 			n.Wake()
 			head := publish(t, pool, tenant, "g", n)
 			cursorReaches(t, pool, "main", tenant, head)
-			list, _, err := table.Cursors(t.Context(), transitions.CursorFilter{Sink: "main"})
+			list, _, err := table.Cursors(t.Context(), inspect.CursorFilter{Sink: "main"})
 			if err != nil || list[0].Failure != "" {
 				t.Errorf("%+v, %v", list, err)
 			}
@@ -111,18 +112,18 @@ func TestDeadLetterWhoseEventIsGoneStaysOne(t *testing.T) {
 			cursorReaches(t, n.pool, "main", tenant, head)
 			exec(t, n.pool, "DELETE FROM pawl.outbox WHERE position = 1")
 			to.mends()
-			if _, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", ""); err != nil {
+			if _, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); err != nil {
 				t.Fatal(err)
 			}
 			n.Wake()
 			eventually(t, "it waits again", func() bool {
-				list, _, err := table.DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main"}, transitions.DeadPage{})
+				list, _, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main"}, inspect.DeadPage{})
 				return err == nil && len(list) == 1 && list[0].Position == 1 && strings.Contains(list[0].Failure, "no longer in the outbox")
 			})
 			want := []string{"2-0"}
 			if exhausted == relay.HoldInstance {
 				mustEqual(t, "delivered", to.ids('a'), nil)
-				if _, err := table.Skip(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", "gone"); err != nil {
+				if _, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "gone"); err != nil {
 					t.Fatal(err)
 				}
 				n.Wake()
@@ -255,7 +256,7 @@ func TestCursorPastTheEndOfItsLogIsAnErrorOfTheStatus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cursors, _, err := table.Cursors(t.Context(), transitions.CursorFilter{Sink: "main"})
+		cursors, _, err := table.Cursors(t.Context(), inspect.CursorFilter{Sink: "main"})
 		if err != nil {
 			t.Fatal(err)
 		}

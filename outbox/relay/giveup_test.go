@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -26,7 +27,7 @@ func TestSkippedEventIsNotDeliveredFromMemory(t *testing.T) {
 		r.tries = map[string]int{}
 		r.fail = func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }
 	})
-	if count, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", ""); count != 2 || err != nil {
+	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); count != 2 || err != nil {
 		t.Fatal(count, err)
 	}
 	n.Wake()
@@ -35,7 +36,7 @@ func TestSkippedEventIsNotDeliveredFromMemory(t *testing.T) {
 		return count
 	}
 	eventually(t, "it is tried", func() bool { return tried() > 0 })
-	if count, err := table.Skip(t.Context(), transitions.DeadFilter{Sink: "main", Status: transitions.DeadQueued, Tenant: tenant, Position: 1}, "ann", "gone"); count != 1 || err != nil {
+	if count, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued, Tenant: tenant, Position: 1}, "ann", "gone"); count != 1 || err != nil {
 		t.Fatal(count, err)
 	}
 	n.Wake()

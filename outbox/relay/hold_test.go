@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // A tenant with more instances that wait for a person than can be known gets nothing
@@ -34,7 +34,7 @@ func TestInstancesThatWaitHoldUpNoOtherTenant(t *testing.T) {
 		t.Errorf("the tenant's cursor is at %d", at)
 	}
 	exec(t, pool, "DELETE FROM pawl.outbox_dead WHERE position > 10")
-	if _, err := table.Skip(t.Context(), transitions.DeadFilter{Sink: "main", Tenant: "big", Position: 1}, "ann", "gone"); err != nil {
+	if _, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: "big", Position: 1}, "ann", "gone"); err != nil {
 		t.Fatal(err)
 	}
 	n.Wake()

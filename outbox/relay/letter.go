@@ -4,14 +4,14 @@ import (
 	"math"
 	"time"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/sink"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // note is what a row of outbox_dead is to say.
 type note struct {
 	item     *item
-	status   transitions.DeadStatus
+	status   inspect.DeadStatus
 	kind     sink.Kind
 	failure  string
 	attempts int
@@ -89,7 +89,7 @@ func (f *flow) letter() *letter {
 	}
 	for _, notes := range [][]note{l.parks, l.notes} {
 		for i := range notes {
-			if notes[i].status == transitions.DeadWaiting {
+			if notes[i].status == inspect.DeadWaiting {
 				l.parked++
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -14,13 +15,13 @@ import (
 // Sinks tells how the sinks stand, by name. With a tenant these are the sinks
 // that get its events, and Behind, Lag, Oldest, Stuck, DeadLetters and Aside are
 // about its events alone; without one it reads the heads of all logs.
-func (t *Table) Sinks(ctx context.Context, tenant string) ([]transitions.SinkInfo, error) {
+func (t *Table) Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error) {
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return nil, err
 	}
-	return collect(ctx, t, "sinks", t.sql.infos, func(row pgx.CollectableRow) (i transitions.SinkInfo, err error) {
+	return collect(ctx, t, "sinks", t.sql.infos, func(row pgx.CollectableRow) (i inspect.SinkInfo, err error) {
 		var since, ends, pausedAt, failedAt, oldest *time.Time
-		var p transitions.SinkPause
+		var p inspect.SinkPause
 		err = row.Scan(&i.Name, &i.Tenants, &i.Node, &since, &ends, &pausedAt, &p.By, &p.Reason, &i.Failures, &i.Failure, &failedAt,
 			&i.Delivered, &i.Failed, &i.Parked, &i.Behind, &i.Lag, &oldest, &i.Stuck, &i.DeadLetters, &i.Aside)
 		i.Since, i.LeaseEnds, i.FailedAt, i.Oldest = timeOf(since), timeOf(ends), timeOf(failedAt), timeOf(oldest)
@@ -34,7 +35,7 @@ func (t *Table) Sinks(ctx context.Context, tenant string) ([]transitions.SinkInf
 
 // Cursors tells how far a sink is in each tenant's log, by tenant, and whether
 // there are more.
-func (t *Table) Cursors(ctx context.Context, f transitions.CursorFilter) (list []transitions.SinkCursor, more bool, err error) {
+func (t *Table) Cursors(ctx context.Context, f inspect.CursorFilter) (list []inspect.SinkCursor, more bool, err error) {
 	limit, err := limitOf(f.Limit)
 	if err != nil {
 		return nil, false, err
@@ -47,10 +48,10 @@ func (t *Table) Cursors(ctx context.Context, f transitions.CursorFilter) (list [
 	if err := t.mustKnow(ctx, f.Sink); err != nil {
 		return nil, false, err
 	}
-	list, err = collect(ctx, t, "cursors", t.sql.cursors, func(row pgx.CollectableRow) (c transitions.SinkCursor, err error) {
+	list, err = collect(ctx, t, "cursors", t.sql.cursors, func(row pgx.CollectableRow) (c inspect.SinkCursor, err error) {
 		var oldest, updated, movedAt *time.Time
 		var from *int64
-		var m transitions.CursorMove
+		var m inspect.CursorMove
 		err = row.Scan(&c.Sink, &c.Tenant, &c.Position, &c.Head, &c.Lag, &oldest, &c.Failure, &updated, &from, &movedAt, &m.By, &m.Reason)
 		c.Oldest, c.Updated = timeOf(oldest), timeOf(updated)
 		if from != nil {
@@ -65,7 +66,7 @@ func (t *Table) Cursors(ctx context.Context, f transitions.CursorFilter) (list [
 
 // DeadLetters lists dead letters by tenant, instance and position, and says
 // whether there are more.
-func (t *Table) DeadLetters(ctx context.Context, f transitions.DeadFilter, p transitions.DeadPage) (list []transitions.DeadLetter, more bool, err error) {
+func (t *Table) DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect.DeadPage) (list []inspect.DeadLetter, more bool, err error) {
 	limit, err := limitOf(p.Limit)
 	if err != nil {
 		return nil, false, err
@@ -80,7 +81,7 @@ func (t *Table) DeadLetters(ctx context.Context, f transitions.DeadFilter, p tra
 		return nil, false, err
 	}
 	a := p.After
-	list, err = collect(ctx, t, "dead letters", t.sql.dead, func(row pgx.CollectableRow) (d transitions.DeadLetter, err error) {
+	list, err = collect(ctx, t, "dead letters", t.sql.dead, func(row pgx.CollectableRow) (d inspect.DeadLetter, err error) {
 		err = row.Scan(&d.Sink, &d.Tenant, &d.Position, &d.Type, &d.Ordinal, &d.Workflow, &d.Instance, &d.BusinessKey, &d.Status, &d.Kind,
 			&d.Failure, &d.Attempts, &d.Created, &d.Updated, &d.By, &d.Reason)
 		d.Created, d.Updated = d.Created.UTC(), d.Updated.UTC()

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -102,7 +103,7 @@ func TestMoveWaitsForWhatIsBeingDelivered(t *testing.T) {
 	if got := to.ids('a')[before:]; !slices.Equal(got, []string{"2-0", "5-0", "5-1"}) {
 		t.Errorf("after it of the same instance came %v", got)
 	}
-	mustEqual(t, "dead letters", deadLetters(t, relay.NewTable(n.pool, same), transitions.DeadFilter{Sink: "main"}), []string{"7-0"})
+	mustEqual(t, "dead letters", deadLetters(t, relay.NewTable(n.pool, same), inspect.DeadFilter{Sink: "main"}), []string{"7-0"})
 	to.inOrder(t)
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -29,9 +30,9 @@ func refuses(ids ...string) *receiver {
 // mends makes a receiver take everything.
 func (r *receiver) mends() { r.set(func(r *receiver) { r.fail = nil }) }
 
-func deadLetters(t testing.TB, table *relay.Table, f transitions.DeadFilter) (ids []string) {
+func deadLetters(t testing.TB, table *relay.Table, f inspect.DeadFilter) (ids []string) {
 	t.Helper()
-	list, _, err := table.DeadLetters(t.Context(), f, transitions.DeadPage{})
+	list, _, err := table.DeadLetters(t.Context(), f, inspect.DeadPage{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,20 +58,20 @@ func TestParkedEventLetsItsInstanceGoOn(t *testing.T) {
 	head := publish(t, n.pool, tenant, "aaab", n)
 	cursorReaches(t, n.pool, "main", tenant, head)
 	mustEqual(t, "delivered", to.ids('a'), []string{"2-0"})
-	list, _, err := table.DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main"}, transitions.DeadPage{})
+	list, _, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main"}, inspect.DeadPage{})
 	if err != nil || len(list) != 2 {
 		t.Fatal(list, err)
 	}
 	d := list[0]
 	if d.Tenant != tenant || d.Position != 1 || d.Type != "order.0" || d.Workflow != "order" || d.Instance != instanceOf('a') ||
-		d.Status != transitions.DeadWaiting || d.Kind != string(sink.Permanent) || d.Failure != "not this one" || d.Attempts != 1 || d.Created.IsZero() {
+		d.Status != inspect.DeadWaiting || d.Kind != string(sink.Permanent) || d.Failure != "not this one" || d.Attempts != 1 || d.Created.IsZero() {
 		t.Errorf("the dead letter is %+v", d)
 	}
 
 	// Redriven they arrive again, with the same ids, in order.
 	to.mends()
 	for _, want := range []int64{2, 0} { // the second time there are none
-		if count, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", "mended"); err != nil || count != want {
+		if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "mended"); err != nil || count != want {
 			t.Errorf("%d were redriven, %v, not %d", count, err, want)
 		}
 	}
@@ -78,9 +79,9 @@ func TestParkedEventLetsItsInstanceGoOn(t *testing.T) {
 	to.wants(t, 4)
 	mustEqual(t, "delivered", to.ids('a'), []string{"2-0", "1-0", "3-0"})
 	eventually(t, "they are marked", func() bool {
-		return len(deadLetters(t, table, transitions.DeadFilter{Sink: "main", Status: transitions.DeadRedriven})) == 2
+		return len(deadLetters(t, table, inspect.DeadFilter{Sink: "main", Status: inspect.DeadRedriven})) == 2
 	})
-	list, _, err = table.DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main", Status: transitions.DeadRedriven}, transitions.DeadPage{})
+	list, _, err = table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadRedriven}, inspect.DeadPage{})
 	if err != nil || list[0].By != "ann" || list[0].Reason != "mended" {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -99,8 +100,8 @@ func TestDeadLetterHoldsItsInstance(t *testing.T) {
 			cursorReaches(t, n.pool, "main", tenant, head)
 			mustEqual(t, "delivered", to.ids('a'), []string{"1-0"})
 			mustEqual(t, "delivered of others", to.ids('b'), []string{"4-0", "8-0"})
-			mustEqual(t, "waits", deadLetters(t, table, transitions.DeadFilter{Sink: "main"}), []string{"2-0"})
-			mustEqual(t, "queued", deadLetters(t, table, transitions.DeadFilter{Sink: "main", Status: transitions.DeadQueued}), []string{"3-0", "5-0", "5-1", "6-0", "7-0"})
+			mustEqual(t, "waits", deadLetters(t, table, inspect.DeadFilter{Sink: "main"}), []string{"2-0"})
+			mustEqual(t, "queued", deadLetters(t, table, inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued}), []string{"3-0", "5-0", "5-1", "6-0", "7-0"})
 
 			// Another node, another tenure: it holds all the same.
 			n.stop()
@@ -115,7 +116,7 @@ func TestDeadLetterHoldsItsInstance(t *testing.T) {
 			if how == "redriven" {
 				act, want = table.Redrive, slices.Insert(want, 1, "2-0")
 			}
-			if count, err := act(t.Context(), transitions.DeadFilter{Sink: "main", Tenant: tenant, Position: 2}, "ann", "known"); count != 1 || err != nil {
+			if count, err := act(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: tenant, Position: 2}, "ann", "known"); count != 1 || err != nil {
 				t.Fatal(count, err)
 			}
 			n.Wake()
@@ -143,7 +144,7 @@ func TestBlockedEventStopsTheCursorUntilItIsDelivered(t *testing.T) {
 	cursorReaches(t, n.pool, "main", "other", otherHead) // another tenant goes on, two events at a time
 	cursorReaches(t, n.pool, "main", tenant, 1)
 	eventually(t, "the status tells why", func() bool {
-		list, _, err := table.Cursors(t.Context(), transitions.CursorFilter{Sink: "main"})
+		list, _, err := table.Cursors(t.Context(), inspect.CursorFilter{Sink: "main"})
 		return err == nil && len(list) == 2 && list[0].Position == 1 && list[0].Lag == head-1 && !list[0].Oldest.IsZero() &&
 			strings.Contains(list[0].Failure, "2-0") && strings.Contains(list[0].Failure, "not this one") && list[1].Failure == ""
 	})
@@ -209,7 +210,7 @@ func TestTenantThatIsTakenAwayIsNotDeliveredFromAside(t *testing.T) {
 	cursorReaches(t, n.pool, "main", tenant, head)
 	n.stop()
 	to.mends()
-	if count, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", ""); count != 1 || err != nil {
+	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); count != 1 || err != nil {
 		t.Fatal(count, err)
 	}
 	n = startNode(t, url, quick("main", to, of("other")))
@@ -260,7 +261,7 @@ func TestPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
 		}
 	}
 	n.Wake()
-	info := func() transitions.SinkInfo {
+	info := func() inspect.SinkInfo {
 		list, err := table.Sinks(t.Context(), "")
 		if err != nil || len(list) != 2 {
 			t.Fatal(list, err)
@@ -378,12 +379,12 @@ func TestMovedCursorDeliversAgainOrNever(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustEqual(t, "dead letters before the position stay", deadLetters(t, table, transitions.DeadFilter{Sink: "main"}), []string{"2-0"})
+	mustEqual(t, "dead letters before the position stay", deadLetters(t, table, inspect.DeadFilter{Sink: "main"}), []string{"2-0"})
 	to.mends()
 	n.Wake()
 	eventually(t, "they are delivered again", func() bool { return len(to.got()) == before+5 })
 	cursorReaches(t, n.pool, "main", tenant, head)
-	list, _, err := table.Cursors(t.Context(), transitions.CursorFilter{Sink: "main"})
+	list, _, err := table.Cursors(t.Context(), inspect.CursorFilter{Sink: "main"})
 	if err != nil || len(list) != 1 || list[0].Moved == nil || list[0].Moved.From != head || list[0].Moved.By != "ann" ||
 		list[0].Moved.Reason != "lost by the receiver" {
 		t.Errorf("%+v, %v", list, err)
@@ -462,26 +463,26 @@ func TestFiltersSelectDeadLetters(t *testing.T) {
 		cursorReaches(t, n.pool, s, "globex", 2)
 	}
 	for _, c := range []struct {
-		filter transitions.DeadFilter
+		filter inspect.DeadFilter
 		want   []string // by tenant and instance
 	}{
-		{transitions.DeadFilter{}, []string{"1-0", "4-0", "2-0", "5-0", "5-1", "3-0", "1-0", "2-0"}},
-		{transitions.DeadFilter{Tenant: "globex"}, []string{"1-0", "2-0"}},
-		{transitions.DeadFilter{Tenant: "nobody"}, nil},
-		{transitions.DeadFilter{Instance: instanceOf('a')}, []string{"1-0", "4-0", "1-0"}},
-		{transitions.DeadFilter{Type: "order.1"}, []string{"5-1"}},
-		{transitions.DeadFilter{Workflow: "order", Tenant: tenant, Position: 5}, []string{"5-0", "5-1"}},
-		{transitions.DeadFilter{Workflow: "fine"}, nil},
-		{transitions.DeadFilter{Status: transitions.DeadSkipped}, nil},
+		{inspect.DeadFilter{}, []string{"1-0", "4-0", "2-0", "5-0", "5-1", "3-0", "1-0", "2-0"}},
+		{inspect.DeadFilter{Tenant: "globex"}, []string{"1-0", "2-0"}},
+		{inspect.DeadFilter{Tenant: "nobody"}, nil},
+		{inspect.DeadFilter{Instance: instanceOf('a')}, []string{"1-0", "4-0", "1-0"}},
+		{inspect.DeadFilter{Type: "order.1"}, []string{"5-1"}},
+		{inspect.DeadFilter{Workflow: "order", Tenant: tenant, Position: 5}, []string{"5-0", "5-1"}},
+		{inspect.DeadFilter{Workflow: "fine"}, nil},
+		{inspect.DeadFilter{Status: inspect.DeadSkipped}, nil},
 	} {
 		c.filter.Sink = "main"
 		mustEqual(t, fmt.Sprintf("%+v", c.filter), deadLetters(t, table, c.filter), c.want)
 	}
 
 	var paged []string
-	var page transitions.DeadPage
+	var page inspect.DeadPage
 	for page.Limit = 3; ; {
-		list, more, err := table.DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main"}, page)
+		list, more, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main"}, page)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -495,12 +496,12 @@ func TestFiltersSelectDeadLetters(t *testing.T) {
 	}
 	mustEqual(t, "page by page", paged, []string{"1-0", "4-0", "2-0", "5-0", "5-1", "3-0", "1-0", "2-0"})
 
-	if count, err := table.Skip(t.Context(), transitions.DeadFilter{Sink: "main", Instance: instanceOf('a')}, "ann", "tests"); err != nil || count != 3 {
+	if count, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')}, "ann", "tests"); err != nil || count != 3 {
 		t.Errorf("%d were skipped, %v", count, err)
 	}
-	mustEqual(t, "the other sink's", deadLetters(t, table, transitions.DeadFilter{Sink: "other", Instance: instanceOf('a')}), []string{"1-0", "4-0", "1-0"})
+	mustEqual(t, "the other sink's", deadLetters(t, table, inspect.DeadFilter{Sink: "other", Instance: instanceOf('a')}), []string{"1-0", "4-0", "1-0"})
 	to.mends()
-	if count, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main", Status: transitions.DeadSkipped, Tenant: "globex"}, "ann", "by mistake"); err != nil || count != 1 {
+	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadSkipped, Tenant: "globex"}, "ann", "by mistake"); err != nil || count != 1 {
 		t.Errorf("%d of those that were skipped were redriven, %v", count, err)
 	}
 	n.Wake()
@@ -516,7 +517,7 @@ func TestRedrivingManyIsDoneInPieces(t *testing.T) {
 	head := publish(t, n.pool, tenant, strings.Repeat("abcdefghijklmnopqrst", 125), n)
 	cursorReaches(t, n.pool, "main", tenant, head)
 	to.mends()
-	if count, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", ""); err != nil || count != int64(events(head)) {
+	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", ""); err != nil || count != int64(events(head)) {
 		t.Errorf("%d of %d were redriven, %v", count, events(head), err)
 	}
 	n.Wake()
@@ -534,7 +535,7 @@ func TestErrorsOfOperations(t *testing.T) {
 	closed := poolOf(t, url, nil)
 	closed.Close()
 	gone := relay.NewTable(closed, same)
-	operations := func(table *relay.Table, name, by string, f transitions.DeadFilter, limit int) map[string]error {
+	operations := func(table *relay.Table, name, by string, f inspect.DeadFilter, limit int) map[string]error {
 		ctx := t.Context()
 		errs := map[string]error{}
 		errs["pause"] = table.Pause(ctx, name, by, "")
@@ -542,31 +543,31 @@ func TestErrorsOfOperations(t *testing.T) {
 		errs["move"] = table.Move(ctx, name, "", 0, by, "")
 		_, errs["redrive"] = table.Redrive(ctx, f, by, "")
 		_, errs["skip"] = table.Skip(ctx, f, by, "a reason")
-		_, _, errs["cursors"] = table.Cursors(ctx, transitions.CursorFilter{Sink: name, Limit: limit})
-		_, _, errs["dead letters"] = table.DeadLetters(ctx, f, transitions.DeadPage{Limit: limit})
+		_, _, errs["cursors"] = table.Cursors(ctx, inspect.CursorFilter{Sink: name, Limit: limit})
+		_, _, errs["dead letters"] = table.DeadLetters(ctx, f, inspect.DeadPage{Limit: limit})
 		return errs
 	}
-	for name, err := range operations(table, "unknown", "ann", transitions.DeadFilter{Sink: "unknown"}, 0) {
+	for name, err := range operations(table, "unknown", "ann", inspect.DeadFilter{Sink: "unknown"}, 0) {
 		if workflow.CodeOf(err) != workflow.NotFound {
 			t.Errorf("%s of an unknown sink: %v", name, err)
 		}
 	}
-	for name, err := range operations(gone, "main", "ann", transitions.DeadFilter{Sink: "main"}, 0) {
+	for name, err := range operations(gone, "main", "ann", inspect.DeadFilter{Sink: "main"}, 0) {
 		if workflow.CodeOf(err) != workflow.Unavailable {
 			t.Errorf("%s without a database: %v", name, err)
 		}
 	}
-	for _, f := range []transitions.DeadFilter{{Sink: "main", Status: "odd"}, {Sink: "main", Position: 1}, {Sink: "main", Tenant: "\x00"}, {Sink: "a\x00"}} {
+	for _, f := range []inspect.DeadFilter{{Sink: "main", Status: "odd"}, {Sink: "main", Position: 1}, {Sink: "main", Tenant: "\x00"}, {Sink: "a\x00"}} {
 		for name, err := range operations(table, "main", "a\x00b", f, 1001) {
 			if name != "resume" && workflow.CodeOf(err) != workflow.InvalidRequest {
 				t.Errorf("%s of %+v: %v", name, f, err)
 			}
 		}
 	}
-	if _, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main", Status: transitions.DeadQueued}, "", ""); workflow.CodeOf(err) != workflow.InvalidRequest {
+	if _, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued}, "", ""); workflow.CodeOf(err) != workflow.InvalidRequest {
 		t.Errorf("redrive what is queued: %v", err)
 	}
-	if _, err := table.Skip(t.Context(), transitions.DeadFilter{Sink: "main", Status: transitions.DeadRedriven}, "", "known"); workflow.CodeOf(err) != workflow.InvalidRequest {
+	if _, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadRedriven}, "", "known"); workflow.CodeOf(err) != workflow.InvalidRequest {
 		t.Errorf("skip what was redriven: %v", err)
 	}
 }

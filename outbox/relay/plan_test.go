@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // probed are the only indexes that a statement may use, with the columns that it
@@ -89,8 +89,8 @@ func explainLetter(t *testing.T, pool *pgxpool.Pool) {
 // explainOthers executes the other statements and looks at what they read.
 func explainOthers(t *testing.T, pool *pgxpool.Pool) {
 	names, tokens, reads := []string{"s1", "s2", "s3"}, []int64{1, 1, 1}, []bool{true, true, true}
-	one := transitions.DeadFilter{Sink: "s2", Status: transitions.DeadWaiting, Tenant: "t7"}
-	all := transitions.DeadFilter{Sink: "s2", Status: transitions.DeadWaiting}
+	one := inspect.DeadFilter{Sink: "s2", Status: inspect.DeadWaiting, Tenant: "t7"}
+	all := inspect.DeadFilter{Sink: "s2", Status: inspect.DeadWaiting}
 	few := []string{"log", "outbox_cursor", "outbox_sink"} // as large as there are tenants
 	for name, s := range map[string]struct {
 		sql   string

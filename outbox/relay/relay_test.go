@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -60,7 +61,7 @@ func TestPoolWithoutPreparedStatements(t *testing.T) {
 	cursorReaches(t, pool, "main", tenant, head)
 	to.mends()
 	table := relay.NewTable(pool, same)
-	if count, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main", Instance: instanceOf('a')}, "ann", ""); err != nil || count != 1 {
+	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')}, "ann", ""); err != nil || count != 1 {
 		t.Fatal(count, err)
 	}
 	n.Wake()
@@ -77,13 +78,13 @@ func TestPoolWithoutPreparedStatements(t *testing.T) {
 	}
 	n.Wake()
 	eventually(t, "everything arrives again", func() bool { return len(to.got()) >= 2*events(head) })
-	if list, _, err := table.Cursors(t.Context(), transitions.CursorFilter{Sink: "main"}); err != nil || len(list) != 1 {
+	if list, _, err := table.Cursors(t.Context(), inspect.CursorFilter{Sink: "main"}); err != nil || len(list) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if list, err := table.Sinks(t.Context(), ""); err != nil || len(list) != 1 || len(list[0].Tenants) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if list, _, err := table.DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main", Instance: instanceOf('a')}, transitions.DeadPage{}); err != nil || len(list) != 0 {
+	if list, _, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')}, inspect.DeadPage{}); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -181,7 +182,7 @@ func TestPanickingFilterStopsItsTenantUntilItIsMended(t *testing.T) {
 	head := publish(t, n.pool, tenant, "abc", n)
 	cursorReaches(t, n.pool, "main", tenant, head)
 	eventually(t, "the status says so", func() bool {
-		list, _, err := relay.NewTable(n.pool, same).Cursors(t.Context(), transitions.CursorFilter{Sink: "main"})
+		list, _, err := relay.NewTable(n.pool, same).Cursors(t.Context(), inspect.CursorFilter{Sink: "main"})
 		return err == nil && len(list) == 2 && strings.Contains(list[1].Failure, "oops") && list[1].Position == 0 && list[0].Failure == ""
 	})
 }
@@ -304,7 +305,7 @@ func TestPoisonIsParkedAndTheOthersArrive(t *testing.T) {
 	eventually(t, "it is a dead letter", func() bool {
 		// As long as nothing else comes nobody can say whose fault it is.
 		head = publish(t, n.pool, tenant, "bdefgh", n)
-		list, _, err := relay.NewTable(n.pool, same).DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main"}, transitions.DeadPage{})
+		list, _, err := relay.NewTable(n.pool, same).DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main"}, inspect.DeadPage{})
 		return err == nil && len(list) == 1 && list[0].Position == 3 && list[0].Kind == string(sink.Unavailable) && list[0].Failure == "it fell over"
 	})
 	cursorReaches(t, n.pool, "main", tenant, head)

@@ -4,34 +4,34 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/sink"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // A letter arrives, its reply does not, and before it is sent again a person does
 // something about what it has put aside. That stands.
 func TestLetterThatIsSentAgainUndoesNothing(t *testing.T) {
 	for name, tt := range map[string]struct {
-		status transitions.DeadStatus // of the row before the letter; "": the letter puts it there
+		status inspect.DeadStatus // of the row before the letter; "": the letter puts it there
 		says   *sink.Failure
 		change func(*Table) (int64, error)
-		want   transitions.DeadStatus
+		want   inspect.DeadStatus
 	}{
-		"skip": {says: sink.Fail(sink.Permanent, nil, "no"), want: transitions.DeadSkipped, change: func(table *Table) (int64, error) {
-			return table.Skip(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", "not needed")
+		"skip": {says: sink.Fail(sink.Permanent, nil, "no"), want: inspect.DeadSkipped, change: func(table *Table) (int64, error) {
+			return table.Skip(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "not needed")
 		}},
-		"redrive": {says: sink.Fail(sink.Permanent, nil, "no"), want: transitions.DeadQueued, change: func(table *Table) (int64, error) {
-			return table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", "")
+		"redrive": {says: sink.Fail(sink.Permanent, nil, "no"), want: inspect.DeadQueued, change: func(table *Table) (int64, error) {
+			return table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "")
 		}},
-		"redrive of one that was given up again": {status: transitions.DeadQueued, says: sink.Fail(sink.Permanent, nil, "no"), want: transitions.DeadQueued,
+		"redrive of one that was given up again": {status: inspect.DeadQueued, says: sink.Fail(sink.Permanent, nil, "no"), want: inspect.DeadQueued,
 			change: func(table *Table) (int64, error) {
-				return table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "ann", "")
+				return table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "")
 			}},
-		"redrive of one that was delivered": {status: transitions.DeadQueued, want: transitions.DeadQueued, change: func(table *Table) (int64, error) {
-			return table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main", Status: transitions.DeadRedriven}, "ann", "")
+		"redrive of one that was delivered": {status: inspect.DeadQueued, want: inspect.DeadQueued, change: func(table *Table) (int64, error) {
+			return table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadRedriven}, "ann", "")
 		}},
-		"nothing": {status: transitions.DeadQueued, says: sink.Fail(sink.Permanent, nil, "no"), want: transitions.DeadWaiting},
+		"nothing": {status: inspect.DeadQueued, says: sink.Fail(sink.Permanent, nil, "no"), want: inspect.DeadWaiting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +53,7 @@ func TestLetterThatIsSentAgainUndoesNothing(t *testing.T) {
 			if tt.status != "" { // it is a row that a person has redriven once
 				f.settle(f.next(now), []*sink.Failure{sink.Fail(sink.Permanent, nil, "no")}, now)
 				exchange(f.letter())
-				if n, err := table.Redrive(t.Context(), transitions.DeadFilter{Sink: "main"}, "bob", ""); n != 1 || err != nil {
+				if n, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "bob", ""); n != 1 || err != nil {
 					t.Fatal(n, err)
 				}
 				f, _ = flowOf(nil)
@@ -72,7 +72,7 @@ func TestLetterThatIsSentAgainUndoesNothing(t *testing.T) {
 				}
 			}
 			exchange(f.letter())
-			list, _, err := table.DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main", Status: tt.want}, transitions.DeadPage{})
+			list, _, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Status: tt.want}, inspect.DeadPage{})
 			if err != nil || len(list) != 1 {
 				t.Errorf("it is not %s any more: %+v, %v", tt.want, list, err)
 			}

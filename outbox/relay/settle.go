@@ -3,8 +3,8 @@ package relay
 import (
 	"time"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/sink"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // settle decides what becomes of the events of a call. failures is what the sink
@@ -71,7 +71,7 @@ func (f *flow) delivered(it *item) {
 	it.suspect = false
 	f.news.delivered++
 	if it.mark == nil {
-		f.tell(it, transitions.DeadRedriven)
+		f.tell(it, inspect.DeadRedriven)
 	}
 	f.pass(it)
 }
@@ -96,7 +96,7 @@ func (f *flow) refused(it *item, failure *sink.Failure, now time.Time) {
 		f.note(it.mark.of)
 	}
 	if it.mark == nil {
-		f.tell(it, transitions.DeadQueued)
+		f.tell(it, inspect.DeadQueued)
 	}
 	l.until = now.Add(max(f.policy.backoff(it.attempts), failure.RetryAfter))
 	if it.mark != nil && it.mark.of.alone {
@@ -107,7 +107,7 @@ func (f *flow) refused(it *item, failure *sink.Failure, now time.Time) {
 // tell notes what becomes of an event that is, or now gets, a row. A new row is
 // written when the cursor passes its event, and not before: after a crash the
 // event comes from the log again.
-func (f *flow) tell(it *item, status transitions.DeadStatus) {
+func (f *flow) tell(it *item, status inspect.DeadStatus) {
 	n := note{item: it, status: status, kind: it.kind, failure: it.failure, attempts: it.attempts, asOf: always}
 	if it.mark == nil {
 		f.news.notes = append(f.news.notes, n)
@@ -120,7 +120,7 @@ func (f *flow) tell(it *item, status transitions.DeadStatus) {
 // park gives an event up: it waits for a person.
 func (f *flow) park(it *item) {
 	l := it.lane
-	f.tell(it, transitions.DeadWaiting)
+	f.tell(it, inspect.DeadWaiting)
 	f.pass(it)
 	if f.policy.exhausted == HoldInstance {
 		f.markAside(l, true)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -150,26 +151,26 @@ func (t *Table) Forget(ctx context.Context, sink string) error {
 // the order of the log for each instance. It returns how many. Of a filter
 // without a status these are the ones that wait; those that were skipped or
 // redriven can be named by their status.
-func (t *Table) Redrive(ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error) {
-	return t.setStatus(ctx, f, transitions.DeadQueued, by, reason)
+func (t *Table) Redrive(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
+	return t.setStatus(ctx, f, inspect.DeadQueued, by, reason)
 }
 
 // Skip says of dead letters that they are never to be delivered. It returns how
 // many. Of a filter without a status these are the ones that wait; those that are
 // tried again can be named by theirs, and one that is under way may arrive all
 // the same. A reason is required.
-func (t *Table) Skip(ctx context.Context, f transitions.DeadFilter, by, reason string) (int64, error) {
+func (t *Table) Skip(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
 	if reason == "" {
 		return 0, workflow.Errorf(workflow.InvalidRequest, "to leave events out needs a reason")
 	}
-	return t.setStatus(ctx, f, transitions.DeadSkipped, by, reason)
+	return t.setStatus(ctx, f, inspect.DeadSkipped, by, reason)
 }
 
 // statusBatch is how many dead letters are changed in one transaction.
 const statusBatch = 1000
 
 // setStatus changes the status of dead letters.
-func (t *Table) setStatus(ctx context.Context, f transitions.DeadFilter, to transitions.DeadStatus, by, reason string) (count int64, err error) {
+func (t *Table) setStatus(ctx context.Context, f inspect.DeadFilter, to inspect.DeadStatus, by, reason string) (count int64, err error) {
 	if err := checkWho(&by, reason); err != nil {
 		return 0, err
 	}
@@ -177,9 +178,9 @@ func (t *Table) setStatus(ctx context.Context, f transitions.DeadFilter, to tran
 		return 0, err
 	}
 	switch {
-	case to == transitions.DeadQueued && f.Status == transitions.DeadQueued:
+	case to == inspect.DeadQueued && f.Status == inspect.DeadQueued:
 		return 0, workflow.Errorf(workflow.InvalidRequest, "what is queued is delivered without being redriven")
-	case to == transitions.DeadSkipped && f.Status != transitions.DeadWaiting && f.Status != transitions.DeadQueued:
+	case to == inspect.DeadSkipped && f.Status != inspect.DeadWaiting && f.Status != inspect.DeadQueued:
 		return 0, workflow.Errorf(workflow.InvalidRequest, "what is %s cannot be skipped", f.Status)
 	}
 	tenants, now, err := t.tenants(ctx, &f)
@@ -200,7 +201,7 @@ func (t *Table) setStatus(ctx context.Context, f transitions.DeadFilter, to tran
 // setStatusOfSome does so with some of one tenant that have not changed since. The
 // sink's row is locked first, as a relay does before it writes. The statement is
 // planned each time, for what the filter asks.
-func (t *Table) setStatusOfSome(ctx context.Context, f *transitions.DeadFilter, since time.Time, to transitions.DeadStatus, by, reason string) (n int64, err error) {
+func (t *Table) setStatusOfSome(ctx context.Context, f *inspect.DeadFilter, since time.Time, to inspect.DeadStatus, by, reason string) (n int64, err error) {
 	err = pgx.BeginFunc(ctx, t.q, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, t.sql.revise, f.Sink); err != nil {
 			return err
@@ -215,7 +216,7 @@ func (t *Table) setStatusOfSome(ctx context.Context, f *transitions.DeadFilter, 
 
 // tenants are those that have dead letters which a filter selects, and when that
 // was.
-func (t *Table) tenants(ctx context.Context, f *transitions.DeadFilter) (list []string, now time.Time, err error) {
+func (t *Table) tenants(ctx context.Context, f *inspect.DeadFilter) (list []string, now time.Time, err error) {
 	var known bool
 	if err := t.q.QueryRow(ctx, t.sql.known, f.Sink).Scan(&known, &now); err != nil {
 		return nil, now, err
@@ -235,12 +236,12 @@ func (t *Table) tenants(ctx context.Context, f *transitions.DeadFilter) (list []
 }
 
 // checkFilter refuses a filter that selects nothing sensible, and completes it.
-func checkFilter(f *transitions.DeadFilter) error {
+func checkFilter(f *inspect.DeadFilter) error {
 	if f.Status == "" {
-		f.Status = transitions.DeadWaiting
+		f.Status = inspect.DeadWaiting
 	}
 	switch f.Status {
-	case transitions.DeadWaiting, transitions.DeadQueued, transitions.DeadRedriven, transitions.DeadSkipped:
+	case inspect.DeadWaiting, inspect.DeadQueued, inspect.DeadRedriven, inspect.DeadSkipped:
 	default:
 		return workflow.Errorf(workflow.InvalidRequest, "the status %q is not waiting, queued, redriven or skipped", f.Status)
 	}
@@ -262,7 +263,7 @@ func checkFilter(f *transitions.DeadFilter) error {
 }
 
 // argsOf are the parameters of the statements that a filter goes into.
-func argsOf(f *transitions.DeadFilter) []any {
+func argsOf(f *inspect.DeadFilter) []any {
 	var instance *uuid.UUID
 	if f.Instance != uuid.Nil {
 		instance = &f.Instance

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -89,7 +90,7 @@ func holder(t testing.TB, pool *pgxpool.Pool, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(list, func(i transitions.SinkInfo) bool { return i.Name == name })
+	i := slices.IndexFunc(list, func(i inspect.SinkInfo) bool { return i.Name == name })
 	return list[i].Node
 }
 
@@ -254,7 +255,7 @@ func TestStopHandsOverWhatIsRetried(t *testing.T) {
 	if at := cursor(t, pool, "main", tenant); at != head {
 		t.Errorf("the cursor is at %d", at)
 	}
-	list, _, err := relay.NewTable(pool, same).DeadLetters(t.Context(), transitions.DeadFilter{Sink: "main", Status: transitions.DeadQueued}, transitions.DeadPage{})
+	list, _, err := relay.NewTable(pool, same).DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued}, inspect.DeadPage{})
 	if err != nil || len(list) != 3 || list[0].Attempts == 0 || list[0].Failure != "not now" || list[1].Kind != string(sink.Held) {
 		t.Errorf("%+v, %v", list, err)
 	}

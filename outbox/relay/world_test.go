@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -70,7 +71,7 @@ type trouble struct {
 
 type deadRow struct {
 	instance uuid.UUID
-	status   transitions.DeadStatus
+	status   inspect.DeadStatus
 	attempts int
 	kind     sink.Kind
 	failure  string
@@ -289,7 +290,7 @@ func (w *world) mustFollow(e *transitions.Event, at address) {
 			continue
 		}
 		row := w.dead[earlier]
-		skipped := row != nil && row.status == transitions.DeadSkipped
+		skipped := row != nil && row.status == inspect.DeadSkipped
 		if !skipped && !w.excused[earlier] && (w.policy.exhausted != Park || !w.gaveUp[earlier]) {
 			w.t.Fatalf("%s/%s is delivered before %s, which was not given up (row %+v)", e.Tenant, e.ID(), o.ID(), row)
 		}
@@ -346,7 +347,7 @@ func (w *world) store(l *letter) {
 			if w.dead[at] != nil {
 				continue
 			}
-			w.dead[at] = &deadRow{instance: uuid.MustParse(n.instances[i]), status: transitions.DeadStatus(n.statuses[i]),
+			w.dead[at] = &deadRow{instance: uuid.MustParse(n.instances[i]), status: inspect.DeadStatus(n.statuses[i]),
 				attempts: int(n.attempts[i]), kind: sink.Kind(n.kinds[i]), failure: n.failures[i]}
 		}
 	}
@@ -355,11 +356,11 @@ func (w *world) store(l *letter) {
 			at := address{tenant, position, int(n.ordinals[i])}
 			r := w.dead[at]
 			switch {
-			case r == nil || r.status != transitions.DeadQueued || w.revision > n.asOf[i]:
-			case transitions.DeadStatus(n.statuses[i]) == transitions.DeadRedriven && !r.by:
+			case r == nil || r.status != inspect.DeadQueued || w.revision > n.asOf[i]:
+			case inspect.DeadStatus(n.statuses[i]) == inspect.DeadRedriven && !r.by:
 				delete(w.dead, at)
 			default:
-				r.status, r.attempts = transitions.DeadStatus(n.statuses[i]), int(n.attempts[i])
+				r.status, r.attempts = inspect.DeadStatus(n.statuses[i]), int(n.attempts[i])
 			}
 		}
 	}
@@ -434,10 +435,10 @@ func (w *world) rowsOf(l *lane) (rows []row, barred bool) {
 		if r == nil || e.Instance != l.instance {
 			continue
 		}
-		if r.status == transitions.DeadWaiting && w.policy.exhausted == HoldInstance {
+		if r.status == inspect.DeadWaiting && w.policy.exhausted == HoldInstance {
 			return rows, true
 		}
-		if r.status == transitions.DeadQueued && len(rows) < 3 {
+		if r.status == inspect.DeadQueued && len(rows) < 3 {
 			rows = append(rows, row{event: *e, attempts: r.attempts, kind: r.kind, failure: r.failure, removed: w.removed[addressOf(&e.Event)] && !w.healthy})
 		}
 	}
@@ -450,9 +451,9 @@ func (w *world) aside() (list []held) {
 	for at, r := range w.dead {
 		k := key{at.tenant, r.instance}
 		switch {
-		case r.status == transitions.DeadQueued:
+		case r.status == inspect.DeadQueued:
 			barred[k] = false
-		case r.status == transitions.DeadWaiting && w.policy.exhausted == HoldInstance:
+		case r.status == inspect.DeadWaiting && w.policy.exhausted == HoldInstance:
 			if _, known := barred[k]; !known {
 				barred[k] = true
 			}
@@ -468,7 +469,7 @@ func (w *world) aside() (list []held) {
 func (w *world) operate(redriveOnly bool) {
 	var waiting []address
 	for at, r := range w.dead {
-		if r.status == transitions.DeadWaiting {
+		if r.status == inspect.DeadWaiting {
 			waiting = append(waiting, at)
 		}
 	}
@@ -481,11 +482,11 @@ func (w *world) operate(redriveOnly bool) {
 	at := waiting[w.random.IntN(len(waiting))]
 	r := w.dead[at]
 	w.revision++
-	r.status, r.by, r.attempts = transitions.DeadQueued, true, 0
+	r.status, r.by, r.attempts = inspect.DeadQueued, true, 0
 	switch {
 	case redriveOnly:
 	case w.chance(30):
-		r.status = transitions.DeadSkipped
+		r.status = inspect.DeadSkipped
 	case w.chance(20):
 		w.removed[at] = true
 	}

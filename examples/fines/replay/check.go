@@ -16,13 +16,14 @@ import (
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/examples/fines/eventlog"
 	"github.com/pawlhq/pawl/examples/fines/fold"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 )
 
 // Verifier checks the audit chains of a tenant. *engine.Engine is one.
 type Verifier interface {
-	Verify(ctx context.Context, tenant string, id uuid.UUID) (transitions.Verification, error)
+	Verify(ctx context.Context, tenant string, id uuid.UUID) (inspect.Verification, error)
 }
 
 // Querier reads the database: a pool, a connection or a transaction.

@@ -9,13 +9,13 @@ import (
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/examples/fines/replay"
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 // chains verifies within a transaction.
 type chains struct{ table *audit.Table }
 
-func (c chains) Verify(ctx context.Context, tenant string, id uuid.UUID) (transitions.Verification, error) {
+func (c chains) Verify(ctx context.Context, tenant string, id uuid.UUID) (inspect.Verification, error) {
 	return c.table.Verify(ctx, tenant, id, nil)
 }
 

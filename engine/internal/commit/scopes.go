@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -36,7 +37,7 @@ func (k scopeKey) declared() bool {
 // rest is where a scope is counted that there is no room for.
 func (k scopeKey) rest() scopeKey {
 	if !k.declared() {
-		k.named = transitions.OtherScopes
+		k.named = inspect.OtherScopes
 	}
 	k.tenant = ""
 	return k
@@ -53,7 +54,7 @@ func (k scopeKey) String() string {
 // once for a group.
 type scopes struct {
 	mu     sync.Mutex
-	counts map[scopeKey]*transitions.ScopeCount
+	counts map[scopeKey]*inspect.ScopeCount
 }
 
 // count takes the attempts of a group that was answered.
@@ -61,7 +62,7 @@ func (s *scopes) count(ops []*op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var last scopeKey
-	var c *transitions.ScopeCount
+	var c *inspect.ScopeCount
 	for _, o := range ops {
 		if o.p.Resumed != nil {
 			continue
@@ -74,16 +75,16 @@ func (s *scopes) count(ops []*op) {
 }
 
 // of finds the counts of a scope, and makes room for a new one.
-func (s *scopes) of(k scopeKey) *transitions.ScopeCount {
+func (s *scopes) of(k scopeKey) *inspect.ScopeCount {
 	c := s.counts[k]
 	if c == nil {
 		if k.tenant != "" && len(s.counts) >= maxScopes {
 			s.shrink()
 		}
 		if s.counts == nil {
-			s.counts = make(map[scopeKey]*transitions.ScopeCount)
+			s.counts = make(map[scopeKey]*inspect.ScopeCount)
 		}
-		c = &transitions.ScopeCount{}
+		c = &inspect.ScopeCount{}
 		s.counts[k] = c
 	}
 	return c
@@ -110,11 +111,11 @@ func (s *scopes) shrink() {
 // Scopes are how the attempts of a tenant's callers were answered since the
 // start, by scope, those with the most attempts first; of all tenants for "",
 // and then with an entry without a tenant for those that there is no room for.
-func (p *Pipeline) Scopes(tenant string) []transitions.ScopeCount {
+func (p *Pipeline) Scopes(tenant string) []inspect.ScopeCount {
 	s := &p.scopes
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]transitions.ScopeCount, 0, len(s.counts))
+	list := make([]inspect.ScopeCount, 0, len(s.counts))
 	for k, c := range s.counts {
 		if tenant == "" || k.tenant == tenant {
 			entry := *c
@@ -122,7 +123,7 @@ func (p *Pipeline) Scopes(tenant string) []transitions.ScopeCount {
 			list = append(list, entry)
 		}
 	}
-	slices.SortFunc(list, func(a, b transitions.ScopeCount) int {
+	slices.SortFunc(list, func(a, b inspect.ScopeCount) int {
 		return cmp.Or(cmp.Compare(b.Attempts(), a.Attempts()), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Scope, b.Scope))
 	})
 	return list

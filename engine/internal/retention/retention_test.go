@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pawlhq/pawl/engine/retention"
+	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 

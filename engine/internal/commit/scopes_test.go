@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -22,7 +23,7 @@ func TestAttemptsAreCountedByTransitionOrByTheScopeThatTheCallerNamed(t *testing
 		{p: &transitions.Prepared{Resumed: &transitions.Resumed{}}}, // a worker's, not a caller's
 	})
 	got := fmt.Sprintf("%+v", p.Scopes("a"))
-	want := fmt.Sprintf("%+v", []transitions.ScopeCount{
+	want := fmt.Sprintf("%+v", []inspect.ScopeCount{
 		{Tenant: "a", Scope: "order:pay", New: 1, Replayed: 1},
 		{Tenant: "a", Scope: "inbox:bank", New: 1},
 		{Tenant: "a", Scope: "till 7", Named: true, Mismatched: 1},
@@ -64,7 +65,7 @@ func TestScopesWithoutEndAreCountedTogether(t *testing.T) {
 	if till != made || total != 3*made {
 		t.Errorf("till 7 has %d of %d, all together %d of %d", till, made, total, 3*made)
 	}
-	if rest[transitions.OtherScopes] == 0 || rest["order:pay"] == 0 {
+	if rest[inspect.OtherScopes] == 0 || rest["order:pay"] == 0 {
 		t.Errorf("the rest: %v", rest)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 // settledFor is how long dead letters and messages are kept that a person has
@@ -18,7 +18,7 @@ const settledFor = 30 * 24 * time.Hour
 
 // partition is a part of the outbox or of the history of commands.
 type partition struct {
-	transitions.Partition
+	inspect.Partition
 	events    bool // of the outbox
 	detaching bool // somebody has begun to detach it
 }

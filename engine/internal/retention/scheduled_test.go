@@ -3,7 +3,7 @@ package retention_test
 import (
 	"testing"
 
-	"github.com/pawlhq/pawl/engine/retention"
+	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 

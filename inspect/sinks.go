@@ -1,4 +1,4 @@
-package transitions
+package inspect
 
 import (
 	"time"

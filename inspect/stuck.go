@@ -1,9 +1,12 @@
-package transitions
+package inspect
 
 import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -35,11 +38,11 @@ func (s *StuckCommand) Describe() {
 
 func (s *StuckCommand) reason() string {
 	switch s.Stuck {
-	case StuckUnknown:
+	case transitions.StuckUnknown:
 		return "nobody knows whether it has happened"
-	case StuckUndo:
+	case transitions.StuckUndo:
 		return "it has failed"
-	case StuckUndecidable:
+	case transitions.StuckUndecidable:
 		return "what it came to cannot be decided"
 	default:
 		return s.Stuck
@@ -48,8 +51,8 @@ func (s *StuckCommand) reason() string {
 
 // Explanation is what an actor can do with an instance now, and why not.
 type Explanation struct {
-	Transitions []Option       `json:"transitions"`
-	Stuck       []StuckCommand `json:"stuck,omitempty"` // what an operator has to act on
+	Transitions []transitions.Option `json:"transitions"`
+	Stuck       []StuckCommand       `json:"stuck,omitempty"` // what an operator has to act on
 }
 
 // Blocked adds what is stuck to an explanation. Where the state excludes a
@@ -64,8 +67,19 @@ func (x *Explanation) Blocked(v *View) {
 		}
 		for i := range x.Transitions {
 			if o := &x.Transitions[i]; len(o.Reasons) > 0 && o.Reasons[0].Code == workflow.IllegalTransition {
-				o.Reasons = append(o.Reasons, Reason{workflow.IllegalTransition, s.Message})
+				o.Reasons = append(o.Reasons, transitions.Reason{Code: workflow.IllegalTransition, Message: s.Message})
 			}
 		}
 	}
+}
+
+// StuckFilter selects commands that wait for a person. Empty fields select
+// everything.
+type StuckFilter struct {
+	Tenant      string
+	Workflow    string
+	BusinessKey string // of the instance, with Workflow
+	Instance    uuid.UUID
+	After       transitions.Record // the cursor: the last of the page before, of which UpdatedAt, Scope and Key count
+	Limit       int                // 1 to 1000; 0 is 100
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/inspect"
 )
 
 // Stats are counters of this node since its start.
@@ -52,8 +52,8 @@ func (r *Runner) Stats() (now Stats) {
 
 // Standing tells who does retention for the database, and what waits. It needs no
 // started runner.
-func (r *Runner) Standing(ctx context.Context) (transitions.Retention, error) {
-	s := transitions.Retention{KeepEvents: int64(r.config.Outbox / time.Second)}
+func (r *Runner) Standing(ctx context.Context) (inspect.Retention, error) {
+	s := inspect.Retention{KeepEvents: int64(r.config.Outbox / time.Second)}
 	err := r.config.Pool.QueryRow(ctx, r.sql.duty, pgx.QueryExecModeExec).Scan(&s.Node, &s.Since, &s.Until)
 	if err != nil {
 		return s, fmt.Errorf("read who does retention: %w", err)

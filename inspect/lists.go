@@ -1,10 +1,11 @@
-package transitions
+package inspect
 
 import (
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -43,13 +44,13 @@ func (f *Filter) Check(versions []*workflow.Workflow) error {
 	case never(f.UpdatedAfter, f.UpdatedBefore):
 		return workflow.Errorf(workflow.InvalidRequest, "nothing is updated after one time and before another that is not later")
 	}
-	if err := CheckTenant(f.Tenant); err != nil {
+	if err := transitions.CheckTenant(f.Tenant); err != nil {
 		return err
 	}
 	if err := checkStates(f.States); err != nil {
 		return err
 	}
-	if err := checkAttributes(f.Workflow, f.Attributes, versions); err != nil {
+	if err := transitions.CheckAttributes(f.Workflow, f.Attributes, versions); err != nil {
 		return err
 	}
 	return checkDefinition(f.Definition)
@@ -83,7 +84,7 @@ type Place struct {
 type Page struct {
 	// Instances may be fewer than were asked for, and none, although there are more:
 	// a page looks at no more than so many of those that are not selected.
-	Instances []Instance
+	Instances []transitions.Instance
 	More      bool  // there may be more
 	Next      Place // then, where the list goes on
 }

@@ -1,9 +1,10 @@
-package transitions
+package inspect
 
 import (
 	"math"
 	"time"
 
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -18,7 +19,7 @@ type CountFilter struct {
 
 // Check refuses a filter that cannot be meant. Error: InvalidRequest.
 func (f *CountFilter) Check() error {
-	if err := CheckTenant(f.Tenant); err != nil {
+	if err := transitions.CheckTenant(f.Tenant); err != nil {
 		return err
 	}
 	if err := checkStates(f.States); err != nil {
@@ -32,7 +33,7 @@ const maxState = 255
 
 func checkStates(states []workflow.State) error {
 	for _, s := range states {
-		if problem := TextProblem(string(s), maxState); problem != "" {
+		if problem := transitions.TextProblem(string(s), maxState); problem != "" {
 			return workflow.Errorf(workflow.InvalidRequest, "the state %s", problem)
 		}
 	}

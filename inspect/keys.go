@@ -1,6 +1,10 @@
-package transitions
+package inspect
 
-import "time"
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+)
 
 // Keys says how the keys of commands stand: what is in flight, what is finished,
 // what has expired. Counts of what is in flight are bounded, so that to ask is
@@ -53,14 +57,11 @@ const (
 	MaxCounted = 10_000
 )
 
-// Statuses are the statuses of a command, in the order of its life.
-var Statuses = []Status{Pending, Processing, FailedRetryable, Succeeded, FailedFinal, Expired}
-
 // StatusCount is how many commands have a status.
 type StatusCount struct {
-	Status   Status `json:"status"`
-	Count    int64  `json:"count"`
-	Estimate bool   `json:"estimate"` // the planner's guess: to count them would be to read the table
+	Status   transitions.Status `json:"status"`
+	Count    int64              `json:"count"`
+	Estimate bool               `json:"estimate"` // the planner's guess: to count them would be to read the table
 }
 
 // ScopeCount is how the attempts with keys of one scope, or of one kind of
@@ -99,15 +100,15 @@ func (s *ScopeCount) Rate() float64 {
 }
 
 // Add counts attempts that amounted to a claim.
-func (s *ScopeCount) Add(c Claim, n int64) {
+func (s *ScopeCount) Add(c transitions.Claim, n int64) {
 	switch c {
-	case ClaimReplay, ClaimFinalFailure:
+	case transitions.ClaimReplay, transitions.ClaimFinalFailure:
 		s.Replayed += n
-	case ClaimActive, ClaimStale, ClaimRetryable:
+	case transitions.ClaimActive, transitions.ClaimStale, transitions.ClaimRetryable:
 		s.Active += n
-	case ClaimMismatch:
+	case transitions.ClaimMismatch:
 		s.Mismatched += n
-	case ClaimExpired:
+	case transitions.ClaimExpired:
 		s.Expired += n
 	default:
 		s.New += n

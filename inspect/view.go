@@ -1,7 +1,9 @@
-package transitions
+package inspect
 
 import (
 	"time"
+
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // MaxWaiting is how many timers and how many scheduled commands a View has at most.
@@ -9,7 +11,7 @@ const MaxWaiting = 100
 
 // View is an instance with what waits for its time on it.
 type View struct {
-	Instance
+	transitions.Instance
 	Timers        []Timer            // armed ones, the next first
 	Scheduled     []ScheduledCommand // what callers have asked for later, the next first
 	Stuck         []StuckCommand     // what waits for a person, the longest waiting first
