@@ -33,7 +33,7 @@ test-bouncer: ## run the tests that have a database once more, through PgBouncer
 # with SQL. The account that the servers run as can enter the folder, also when it is root's.
 POSTGRES ?= 14.23.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
 POSTGRES_DIR ?= $(or $(PAWL_HOME),$(shell test $$(id -u) = 0 && echo /var/lib || echo $${XDG_CACHE_HOME:-$$HOME/.cache})/pawl)/npm
-SQL_ROOMS := ./audit ./engine ./engine/commit ./engine/hints ./engine/inflight ./engine/retention ./inbox ./metrics \
+SQL_ROOMS := ./audit ./engine/... ./inbox ./internal/hints ./metrics \
 	./outbox ./outbox/relay ./schema ./internal/pgtest
 
 test-versions: ## run the tests of what has SQL on PostgreSQL 14, 16, 17 and 18, which npm downloads

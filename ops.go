@@ -38,7 +38,7 @@ func withEngine(ctx context.Context, c Config, do func(ctx context.Context, e *e
 		}
 		return err
 	}
-	config := engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log, Guest: true,
+	config := engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log, Transient: true,
 		InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true}}
 	for _, f := range change {
 		f(&config)

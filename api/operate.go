@@ -50,7 +50,7 @@ func (a *API) operateCommand(w http.ResponseWriter, r *http.Request, c Caller) e
 		return err
 	}
 	return a.operate(w, r, cmd, transitions.Operation{
-		Action: action, Reason: in.Reason, Result: in.Result, Target: transitions.Bond{Scope: in.Scope, Key: in.Key},
+		Action: action, Reason: in.Reason, Result: in.Result, Target: transitions.CommandRef{Scope: in.Scope, Key: in.Key},
 	})
 }
 

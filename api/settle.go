@@ -72,9 +72,9 @@ func (a *API) refresh(ctx context.Context, tenant string, receipt *transitions.R
 	if err != nil {
 		return err
 	}
-	claim := transitions.ClaimReplay
+	claim := transitions.KeyReplay
 	if record.InFlight() {
-		claim = transitions.ClaimActive
+		claim = transitions.KeyActive
 	}
 	now, err := record.Answer(claim)
 	if err != nil {

@@ -22,8 +22,8 @@ type InstanceView struct {
 	Scheduled []inspect.ScheduledCommand `json:"scheduled,omitempty"` // what callers asked for later, the next first
 	Stuck     []inspect.StuckCommand     `json:"stuck,omitempty"`     // what of it waits for an operator, an undo too
 	// Effects are the commands whose effects would be undone, in that order: the newest first.
-	Effects []Bond   `json:"effects,omitempty"`
-	More    []string `json:"more,omitempty"` // the lists of these that have only their first hundred
+	Effects []CommandRef `json:"effects,omitempty"`
+	More    []string     `json:"more,omitempty"` // the lists of these that have only their first hundred
 }
 
 func viewOf(v *inspect.View) InstanceView {
@@ -32,7 +32,7 @@ func viewOf(v *inspect.View) InstanceView {
 		if len(out.Effects) == maxShown {
 			break
 		}
-		out.Effects = append(out.Effects, *bondOf(&e.Bond))
+		out.Effects = append(out.Effects, *refOf(&e.CommandRef))
 	}
 	for _, list := range []struct {
 		name string

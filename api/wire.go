@@ -20,7 +20,7 @@ type Instance struct {
 	State       workflow.State    `json:"state"`
 	Open        bool              `json:"open"` // not in a final state
 	Paused      bool              `json:"paused,omitzero"`
-	InFlight    *Bond             `json:"in_flight,omitempty"` // the command whose outcome takes it on
+	InFlight    *CommandRef       `json:"in_flight,omitempty"` // the command whose outcome takes it on
 	Version     int64             `json:"version"`
 	Data        jsontext.Value    `json:"data"`
 	Attributes  map[string]string `json:"attributes,omitempty"`
@@ -31,7 +31,7 @@ type Instance struct {
 func instanceOf(i *transitions.Instance) Instance {
 	return Instance{
 		ID: i.ID, Workflow: i.Workflow, Definition: i.Definition, BusinessKey: i.BusinessKey, State: i.State,
-		Open: i.Open, Paused: i.Paused, InFlight: bondOf(i.Links.InFlight), Version: i.Version, Data: raw(i.Data), Attributes: i.Attributes,
+		Open: i.Open, Paused: i.Paused, InFlight: refOf(i.Links.InFlight), Version: i.Version, Data: raw(i.Data), Attributes: i.Attributes,
 		CreatedAt: i.CreatedAt.UTC(), UpdatedAt: i.UpdatedAt.UTC(),
 	}
 }
@@ -60,18 +60,18 @@ func pastInstanceOf(p *inspect.Past) PastInstance {
 	}
 }
 
-// Bond names a command of an instance.
-type Bond struct {
+// CommandRef names a command of an instance.
+type CommandRef struct {
 	Transition string `json:"transition"`
 	Scope      string `json:"scope"`
 	Key        string `json:"key"`
 }
 
-func bondOf(b *transitions.Bond) *Bond {
+func refOf(b *transitions.CommandRef) *CommandRef {
 	if b == nil {
 		return nil
 	}
-	return &Bond{Transition: b.Transition, Scope: b.Scope, Key: b.Key}
+	return &CommandRef{Transition: b.Transition, Scope: b.Scope, Key: b.Key}
 }
 
 // InstancePage is a page of instances.

@@ -89,8 +89,8 @@ func TestAnInstanceStandsTheSameInSQL(t *testing.T) {
 	check("version = 4")
 	i.Attributes = map[string]string{"é": "ü \"", "b": "", "aa": "1", "€": "\\", "Z": "z"}
 	check(`attributes = '{"é": "ü \"", "b": "", "aa": "1", "€": "\\", "Z": "z"}'`)
-	i.Duties, i.Open, i.BusinessKey, i.Definition = nil, false, "K-1", 70000
-	check("duties = NULL, open = false, business_key = 'K-1', definition = 70000")
+	i.Actors, i.Open, i.BusinessKey, i.Definition = nil, false, "K-1", 70000
+	check("actors = NULL, open = false, business_key = 'K-1', definition = 70000")
 	i.Links.Effects, i.Attributes, i.Paused = nil, nil, true
 	check("links = NULL, attributes = '{}', paused = true")
 }

@@ -56,7 +56,7 @@ func (s *stored) read() (i *transitions.Instance, illegal string) {
 		name string
 		raw  []byte
 		into any
-	}{{"attributes", s.Attributes, &i.Attributes}, {"duties", s.Duties, &i.Duties}, {"links", s.Links, &i.Links}} {
+	}{{"attributes", s.Attributes, &i.Attributes}, {"actors", s.Duties, &i.Actors}, {"links", s.Links, &i.Links}} {
 		if column.raw != nil && json.Unmarshal(column.raw, column.into, json.RejectUnknownMembers(true)) != nil {
 			illegal = column.name
 		}
@@ -178,7 +178,7 @@ func (v *verifier) strayed() string {
 	case i.Paused != s.Paused:
 		return "column paused is"
 	case i.Rest() != s.Rest:
-		return "attributes, duties or effects (in links) are"
+		return "attributes, actors or effects (in links) are"
 	case !s.WaitsFor(i.Links.InFlight, v.id):
 		return "command in flight (in links) is"
 	case !i.CreatedAt.Equal(v.first):

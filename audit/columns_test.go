@@ -24,7 +24,7 @@ type tampering struct {
 const (
 	ofLife = "the row was changed, or the instance's definition, business key or parent was"
 	kept   = `the attributes of its event "order.move" in the outbox are not those of the event before it, and it has not changed them`
-	ofRest = "the instance's attributes, duties or effects (in links) are not what its rows say"
+	ofRest = "the instance's attributes, actors or effects (in links) are not what its rows say"
 )
 
 // each tries one change of every column of a table, on the rows that where names,
@@ -76,7 +76,7 @@ func TestAChangeOfAnyColumnOfAnInstanceIsNamed(t *testing.T) {
 		"version":      one("version = 5", "the instance is at version 5, but its last row is of version 4", 5),
 		"data":         one(`data = '{"total":41}'`, says("data is"), 4),
 		"attributes":   {{`attributes = '{"region":"south"}'`, ofRest, 4}, {"attributes = NULL", ofRest, 4}, {`attributes = '{"region":"north","x":"y"}'`, ofRest, 4}},
-		"duties":       {{"duties = NULL", ofRest, 4}, {`duties = '{"move":["bob"]}'`, ofRest, 4}, {"duties = '[1]'", says("column duties is"), 4}},
+		"actors":       {{"actors = NULL", ofRest, 4}, {`actors = '{"move":["bob"]}'`, ofRest, 4}, {"actors = '[1]'", says("column actors is"), 4}},
 		"open":         one("open = false", says("column open is"), 4),
 		"chain":        one("chain = sha256(chain)", "the instance does not hold the hash of its last row", 4),
 		"created_at":   one("created_at = created_at - interval '1 microsecond'", says("column created_at is"), 4),
@@ -118,7 +118,7 @@ func TestAChangeOfAnyColumnOfAnEventIsNamed(t *testing.T) {
 }
 
 // The chain covers the attributes of the instance, so those of its newest event.
-// Those of an event before it are covered as long as nothing of attributes, duties
+// Those of an event before it are covered as long as nothing of attributes, actors
 // and effects was changed in between. Where something was, it is known only that the
 // events from one such change to the next have the same.
 func TestAttributesOfEventsAreKnownBackToTheLastChange(t *testing.T) {
@@ -196,17 +196,17 @@ func TestAWeekThatRetentionDropsIsNotMissed(t *testing.T) {
 func TestAChangeThatTheNextTransitionCoversIsFound(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
-	// As the engine would, which decides on what it finds: the third had no duties.
+	// As the engine would, which decides on what it finds: the third had no actors.
 	tampered, after, e := instance(third, 3), instance(third, 4), entry(third, 4, 12)
-	tampered.Duties, after.Duties = nil, nil
+	tampered.Actors, after.Actors = nil, nil
 	was, is := tampered.Standing(), after.Standing()
 	e.Before, e.After, e.Rest = was.Digest(), is.Digest(), nil
 	e.Hash = audit.Link(b.entries[third][2].Hash, &e)
-	laundered := fmt.Sprintf(`UPDATE pawl.audit SET hash = '\x%x'%s; UPDATE pawl.instance SET duties = %%s, chain = '\x%x' WHERE id = '%s'`,
+	laundered := fmt.Sprintf(`UPDATE pawl.audit SET hash = '\x%x'%s; UPDATE pawl.instance SET actors = %%s, chain = '\x%x' WHERE id = '%s'`,
 		e.Hash, where(third, 4), e.Hash, third)
-	for _, duties := range []string{"NULL", "duties"} {
-		if got := b.verifyAfter(t, uuid.Nil, fmt.Sprintf(laundered, duties)); !slices.Equal(got.Broken, []inspect.Break{broken(third, 4, changed)}) {
-			t.Errorf("duties are %s afterwards: got %+v", duties, got.Broken)
+	for _, actors := range []string{"NULL", "actors"} {
+		if got := b.verifyAfter(t, uuid.Nil, fmt.Sprintf(laundered, actors)); !slices.Equal(got.Broken, []inspect.Break{broken(third, 4, changed)}) {
+			t.Errorf("actors are %s afterwards: got %+v", actors, got.Broken)
 		}
 	}
 }

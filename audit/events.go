@@ -70,7 +70,7 @@ type eventRow struct {
 	payload           []byte // of what an action emitted
 	redacted          bool   // the audit row was
 	digest            []byte
-	changes           bool // the transition changed attributes, duties or effects
+	changes           bool // the transition changed attributes, actors or effects
 	wrong             string
 	attributes        string  // as JSON; "" for none
 	has               *string // those that the instance has now, where this is its newest version

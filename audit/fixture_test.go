@@ -61,10 +61,10 @@ func instance(id uuid.UUID, version int64) *transitions.Instance {
 	i := &transitions.Instance{
 		Tenant: tenant, ID: id, Workflow: "order", Definition: 1, State: workflow.State(fmt.Sprint("s", version)), Version: version,
 		Data: fmt.Appendf(nil, `{"total":%d}`, version*10), Attributes: map[string]string{"region": "north"},
-		Duties: map[string][]string{"move": {"ann"}}, Open: true, CreatedAt: at(1), UpdatedAt: at(version),
+		Actors: map[string][]string{"move": {"ann"}}, Open: true, CreatedAt: at(1), UpdatedAt: at(version),
 	}
 	if version > 2 {
-		i.Links.Effects = []transitions.Effect{{Bond: transitions.Bond{Transition: "book", Scope: "s", Key: "k"}, Payload: []byte(`{}`)}}
+		i.Links.Effects = []transitions.Effect{{CommandRef: transitions.CommandRef{Transition: "book", Scope: "s", Key: "k"}, Payload: []byte(`{}`)}}
 	}
 	return i
 }
@@ -137,7 +137,7 @@ func (b *book) write(t testing.TB) {
 		if err := c.Send(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		b.exec(t, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, attributes, duties, links, open, chain, created_at, updated_at)
+		b.exec(t, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, attributes, actors, links, open, chain, created_at, updated_at)
 			VALUES ($1, $2, 'order', 1, 's4', 4, '{"total":40}', '{"region":"north"}', '{"move":["ann"]}', $3::text::json, true, $4, $5, $6)`,
 			tenant, id, links, prev[:], at(1), at(4))
 	}

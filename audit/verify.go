@@ -17,7 +17,7 @@ SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.v
 	coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
 	a.payload::text, a.data::text, a.payload_digest, a.data_digest, coalesce(a.scope, ''), coalesce(a.key, ''),
 	coalesce(a.cause, ''), coalesce(a.at, 'epoch'), a.hash, a.rest_digest, a.events_digest, ` + withFirst("i.workflow", "i.definition", "i.business_key", "i.state", "i.data::text",
-	"i.attributes::text", "i.duties::text", "i.links::text", "i.open", "i.paused", "i.created_at", "i.updated_at") + `
+	"i.attributes::text", "i.actors::text", "i.links::text", "i.open", "i.paused", "i.created_at", "i.updated_at") + `
 FROM (SELECT * FROM pawl.instance WHERE tenant = $1 AND ($2::uuid IS NULL OR id = $2)) i
 FULL JOIN (SELECT * FROM pawl.audit WHERE tenant = $1 AND ($2::uuid IS NULL OR instance = $2)) a ON a.instance = i.id
 ORDER BY 1, 4`

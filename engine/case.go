@@ -38,8 +38,8 @@ func (e *Engine) Case(ctx context.Context, tenant string, id uuid.UUID) (c inspe
 
 // inFlight reads the command whose outcome takes the instance on, and its undos.
 func (q *queries) inFlight(ctx context.Context, inst *transitions.Instance) (list []transitions.Record, err error) {
-	if bond := inst.Links.InFlight; bond != nil {
-		if list, err = q.records(ctx, inst.Tenant, []transitions.Ref{{Tenant: inst.Tenant, Scope: bond.Scope, Key: bond.Key}}); err != nil {
+	if ref := inst.Links.InFlight; ref != nil {
+		if list, err = q.records(ctx, inst.Tenant, []transitions.Ref{{Tenant: inst.Tenant, Scope: ref.Scope, Key: ref.Key}}); err != nil {
 			return nil, err
 		}
 		list = slices.DeleteFunc(list, func(r transitions.Record) bool { return !r.InFlight() }) // it has ended meanwhile

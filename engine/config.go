@@ -60,9 +60,9 @@ type Config struct {
 	// Default 20.
 	MaxDeliveries int
 
-	// Guest says that this engine takes part for a moment only, such as a program of
+	// Transient says that this engine takes part for a moment only, such as a program of
 	// an operator's: what its workflows say of horizons is not written down.
-	Guest bool
+	Transient bool
 
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger

@@ -62,7 +62,7 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		fresh, putErr := e.inbox.Put(ctx, m, m.About(e.takers[m.Consumer]), failure, e.now())
+		fresh, putErr := e.inbox.Put(ctx, m, m.About(e.routes[m.Consumer]), failure, e.now())
 		if putErr != nil {
 			return transitions.Receipt{}, transitions.FateLater, putErr
 		}
@@ -76,7 +76,7 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 
 // deliver brings the message's command through the pipeline.
 func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transitions.Receipt, error) {
-	p, err := transitions.PrepareMessage(m, e.takers[m.Consumer], newID)
+	p, err := transitions.PrepareMessage(m, e.routes[m.Consumer], newID)
 	switch {
 	case errors.Is(err, workflow.ErrIgnored):
 		return transitions.IgnoredMessage(), nil
@@ -123,4 +123,4 @@ func (e *Engine) receive(ctx context.Context, m transitions.Message) error {
 }
 
 // Consumers lists whose messages some workflow receives, by name.
-func (e *Engine) Consumers() []string { return slices.Sorted(maps.Keys(e.takers)) }
+func (e *Engine) Consumers() []string { return slices.Sorted(maps.Keys(e.routes)) }

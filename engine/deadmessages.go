@@ -82,7 +82,7 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		if _, err := e.inbox.Put(ctx, m, m.About(e.takers[m.Consumer]), failure, e.now()); err != nil {
+		if _, err := e.inbox.Put(ctx, m, m.About(e.routes[m.Consumer]), failure, e.now()); err != nil {
 			return transitions.Receipt{}, err
 		}
 	}

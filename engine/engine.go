@@ -12,11 +12,11 @@ import (
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/engine/internal/commit"
-	"github.com/pawlhq/pawl/engine/internal/hints"
 	"github.com/pawlhq/pawl/engine/internal/inflight"
 	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/engine/internal/watch"
 	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/internal/hints"
 	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/feed"
@@ -47,7 +47,7 @@ type Engine struct {
 	names     *names
 	polls     bool // behind a pooler, with nowhere to listen
 	inbox     *inbox.Table
-	takers    map[string][]transitions.Taker // of messages, by consumer
+	routes    map[string][]transitions.MessageRoute // of messages, by consumer
 	sources   *inbox.Runner
 	started   bool
 }
@@ -73,7 +73,7 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || e.polls})
-	e.takers = transitions.Takers(r.newest, func(name string) []*workflow.Workflow { return r.byName[name][1:] })
+	e.routes = transitions.MessageRoutes(r.newest, func(name string) []*workflow.Workflow { return r.byName[name][1:] })
 	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
 	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Announce: e.hints.Head})
 	e.watch = watch.New(watch.Config{Read: e.queries.records, Announce: e.hints.Changed, Now: e.now, Log: c.Log})
@@ -168,7 +168,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.registry.record(ctx, e.config.Pool, e.config.Schema); err != nil {
 		return err
 	}
-	if !e.config.Guest {
+	if !e.config.Transient {
 		if err := e.registry.recordHorizons(ctx, e.config); err != nil {
 			return err
 		}

@@ -58,11 +58,11 @@ func TestWhatIsWrittenDownOfHorizonsOnlyGrows(t *testing.T) {
 	}
 }
 
-func TestAGuestWritesNoHorizonsDown(t *testing.T) {
+func TestATransientEngineWritesNoHorizons(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	newEngine(t, pool, with(letters(1, hourly, nil)))
-	newEngine(t, pool, with(letters(1, workflow.Horizons{Tombstone: workflow.Forever}, nil)), func(c *engine.Config) { c.Guest = true })
+	newEngine(t, pool, with(letters(1, workflow.Horizons{Tombstone: workflow.Forever}, nil)), func(c *engine.Config) { c.Transient = true })
 	if got := horizonRow(t, pool); got != "01:00:00 02:00:00 false forever" {
 		t.Errorf("got %s", got)
 	}

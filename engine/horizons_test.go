@@ -91,7 +91,7 @@ func wantExpired(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transitio
 	_, err = e.Cancel(t.Context(), "", c.Scope, c.Key, "ann")
 	wantCode(t, err, workflow.KeyExpired)
 	_, err = e.Operate(t.Context(), transitions.Command{Key: "op", Scope: "ops"},
-		transitions.Operation{Action: transitions.Retry, Target: transitions.Bond{Scope: c.Scope, Key: c.Key}})
+		transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: c.Scope, Key: c.Key}})
 	wantCode(t, err, workflow.KeyExpired)
 	c.Actor = "somebody else"
 	_, err = e.Submit(t.Context(), c)

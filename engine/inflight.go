@@ -33,9 +33,9 @@ func (f flights) Reserve(w *workflow.Workflow, step *workflow.Step) bool {
 // Release implements commit.Flights.
 func (f flights) Release(w *workflow.Workflow, step *workflow.Step) { f.e.inflight.Release(w, step) }
 
-// Landed implements commit.Flights. Nobody watches a command yet that has just
+// FlightUpdate implements commit.Flights. Nobody watches a command yet that has just
 // been accepted.
-func (f flights) Landed(list []transitions.Landed) {
+func (f flights) FlightUpdate(list []transitions.FlightUpdate) {
 	var changed []transitions.Ref
 	for _, l := range list {
 		if l.Receipt != nil {
@@ -46,7 +46,7 @@ func (f flights) Landed(list []transitions.Landed) {
 			changed = append(changed, l.Ref)
 		}
 	}
-	f.e.inflight.Landed(list)
+	f.e.inflight.FlightUpdate(list)
 	if len(changed) > 0 {
 		f.e.watch.Changed(changed)
 	}

@@ -83,7 +83,7 @@ func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
 		c, err := e.Command(t.Context(), "", scope, "2")
 		return err == nil && c.Stuck == transitions.StuckUnknown
 	})
-	o := transitions.Operation{Action: transitions.Retry, Target: transitions.Bond{Scope: scope, Key: "2"}}
+	o := transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: scope, Key: "2"}}
 	if r, err := e.Operate(t.Context(), transitions.Command{Key: "op", Actor: "ann"}, o); err != nil || r.Refused() {
 		t.Fatalf("%+v, %v", r, err)
 	}

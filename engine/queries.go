@@ -30,7 +30,7 @@ type queries struct {
 
 const (
 	instanceColumns = `id, workflow, definition, coalesce(business_key, ''), state, version, data::text,
-	attributes, duties::text, links::text, paused, open, chain, created_at, updated_at`
+	attributes, actors::text, links::text, paused, open, chain, created_at, updated_at`
 
 	instanceSQL   = `SELECT ` + instanceColumns + ` FROM pawl.instance WHERE tenant = $1 AND id = $2`
 	workflowOfSQL = `SELECT workflow FROM pawl.instance WHERE tenant = $1 AND id = $2`
@@ -77,17 +77,17 @@ func (q *queries) workflowOf(ctx context.Context, by querier, tenant string, id 
 // scanInstance reads instanceColumns, and then more.
 func scanInstance(row pgx.CollectableRow, tenant string, more ...any) (transitions.Instance, error) {
 	i := transitions.Instance{Tenant: tenant}
-	var duties, links, chain []byte
+	var actors, links, chain []byte
 	columns := []any{&i.ID, &i.Workflow, &i.Definition, &i.BusinessKey, &i.State, &i.Version, &i.Data,
-		&i.Attributes, &duties, &links, &i.Paused, &i.Open, &chain, &i.CreatedAt, &i.UpdatedAt}
+		&i.Attributes, &actors, &links, &i.Paused, &i.Open, &chain, &i.CreatedAt, &i.UpdatedAt}
 	err := row.Scan(append(columns, more...)...)
 	if err != nil {
 		return i, err
 	}
 	copy(i.Chain[:], chain)
 	i.CreatedAt, i.UpdatedAt = i.CreatedAt.UTC(), i.UpdatedAt.UTC()
-	if duties != nil {
-		if err = json.Unmarshal(duties, &i.Duties); err != nil {
+	if actors != nil {
+		if err = json.Unmarshal(actors, &i.Actors); err != nil {
 			return i, err
 		}
 	}

@@ -120,8 +120,8 @@ func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor
 // KeyExpired past the key's horizon.
 func (e *Engine) Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
 	r, err := e.queries.record(ctx, tenantOr(tenant), scope, key)
-	if err == nil && transitions.Classify(&r, r.Fingerprint, e.now()) == transitions.ClaimExpired {
-		_, err = r.Answer(transitions.ClaimExpired)
+	if err == nil && transitions.Classify(&r, r.Fingerprint, e.now()) == transitions.KeyGone {
+		_, err = r.Answer(transitions.KeyGone)
 	}
 	return r, err
 }

@@ -24,7 +24,7 @@ func TestAnInstanceReadsAsItWasDecided(t *testing.T) {
 	want := transitions.Instance{
 		Tenant: "default", ID: loanID("L-1"), Workflow: "loan", Definition: 1, BusinessKey: "L-1", State: "open", Version: 2,
 		Data: []byte(`{"customer":"c-1","region":"north","owed":70}`), Attributes: map[string]string{"customer": "c-1", "region": "north"},
-		Duties: map[string][]string{"apply": {"ann"}}, Open: true, CreatedAt: at, UpdatedAt: at,
+		Actors: map[string][]string{"apply": {"ann"}}, Open: true, CreatedAt: at, UpdatedAt: at,
 	}
 	history, err := e.History(t.Context(), "", want.ID, 0, 10)
 	if err != nil || len(history) != 2 {
@@ -129,7 +129,7 @@ func TestACommandReadsAsItWasAnswered(t *testing.T) {
 	if got.ExpiresAt.Sub(got.FinishedAt) != time.Hour || !got.CreatedAt.Equal(got.FinishedAt) || !got.LockedUntil.IsZero() {
 		t.Errorf("got %s, %s, %s", got.CreatedAt, got.FinishedAt, got.ExpiresAt)
 	}
-	if replay, err := got.Answer(transitions.ClaimReplay); err != nil || string(replay.Body) != string(first.Body) {
+	if replay, err := got.Answer(transitions.KeyReplay); err != nil || string(replay.Body) != string(first.Body) {
 		t.Errorf("it would be replayed as %s, %v; it was %s", replay.Body, err, first.Body)
 	}
 	r, err := e.Submit(t.Context(), on("pay", "L-1", "too much", 101, ""))

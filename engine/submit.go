@@ -155,7 +155,7 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 	}
 	now := e.now()
 	d := transitions.Decide(p, w, inst, now)
-	d.Bear(func(name string) *workflow.Workflow { return e.registry.find(name, 0) }, now)
+	d.StartChildren(func(name string) *workflow.Workflow { return e.registry.find(name, 0) }, now)
 	if !d.Stored {
 		return transitions.Receipt{}, d.Err
 	}
@@ -200,7 +200,7 @@ func (e *Engine) doneBefore(ctx context.Context, q querier, c transitions.Comman
 		}
 		c.Workflow = name
 	}
-	for _, p := range transitions.Earlier(c) {
+	for _, p := range transitions.EarlierReadings(c) {
 		r, err := e.queries.recordBy(ctx, q, p.Tenant, p.Scope, p.Key)
 		switch {
 		case workflow.CodeOf(err) == workflow.CommandNotFound:

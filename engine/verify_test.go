@@ -39,14 +39,14 @@ func TestDutiesThatWereTakenAwayAreFoundBeforeAndAfterSomebodyMadeUseOfIt(t *tes
 			}
 		}
 	}
-	exec(t, pool, "UPDATE pawl.instance SET duties = NULL WHERE id = $1", loanID("L-1"))
-	check("before", 1, "attributes, duties or effects (in links) are not what its rows say")
+	exec(t, pool, "UPDATE pawl.instance SET actors = NULL WHERE id = $1", loanID("L-1"))
+	check("before", 1, "attributes, actors or effects (in links) are not what its rows say")
 	if r := submit(t, e, forgive); r.Refused() {
 		t.Fatal(string(r.Body))
 	}
 	check("after", 2, "the instance before this transition")
-	exec(t, pool, `UPDATE pawl.instance SET duties = '{"apply":["ann"]}' WHERE id = $1`, loanID("L-1"))
-	check("with the duties put back", 2, "the instance before this transition")
+	exec(t, pool, `UPDATE pawl.instance SET actors = '{"apply":["ann"]}' WHERE id = $1`, loanID("L-1"))
+	check("with the actors put back", 2, "the instance before this transition")
 }
 
 // What an instance waits for is in no hash of its own: its rows tell it.

@@ -100,15 +100,15 @@ func (s *ScopeCount) Rate() float64 {
 }
 
 // Add counts attempts that amounted to a claim.
-func (s *ScopeCount) Add(c transitions.Claim, n int64) {
+func (s *ScopeCount) Add(c transitions.KeyVerdict, n int64) {
 	switch c {
-	case transitions.ClaimReplay, transitions.ClaimFinalFailure:
+	case transitions.KeyReplay, transitions.KeyRefused:
 		s.Replayed += n
-	case transitions.ClaimActive, transitions.ClaimStale, transitions.ClaimRetryable:
+	case transitions.KeyActive, transitions.KeyStale, transitions.KeyRetryable:
 		s.Active += n
-	case transitions.ClaimMismatch:
+	case transitions.KeyMismatch:
 		s.Mismatched += n
-	case transitions.ClaimExpired:
+	case transitions.KeyGone:
 		s.Expired += n
 	default:
 		s.New += n

@@ -61,8 +61,8 @@ type Explanation struct {
 func (x *Explanation) Blocked(v *View) {
 	x.Stuck = v.Stuck
 	for _, s := range v.Stuck {
-		bond := v.Links.InFlight
-		if bond == nil || bond.Scope != s.Scope || bond.Key != s.Key {
+		ref := v.Links.InFlight
+		if ref == nil || ref.Scope != s.Scope || ref.Key != s.Key {
 			continue
 		}
 		for i := range x.Transitions {

@@ -41,7 +41,7 @@ func (s *Sim) commit(p *transitions.Prepared) (transitions.Receipt, error) {
 		}
 	}
 	d := transitions.Decide(s.aimed(p), w, inst, s.now)
-	d.Bear(func(name string) *workflow.Workflow { return s.version(name, 0) }, s.now)
+	d.StartChildren(func(name string) *workflow.Workflow { return s.version(name, 0) }, s.now)
 	if !d.Stored {
 		return transitions.Receipt{}, d.Err
 	}

@@ -265,7 +265,7 @@ func TestARunDoesWhatAnEngineDoes(t *testing.T) {
 	w.submit(on("F", "carry", "carry", "late"))
 	for range 2 {
 		w.operate(transitions.Command{Key: "op", Actor: "eve"}, transitions.Operation{Action: transitions.Resolve, Reason: "seen",
-			Target: transitions.Bond{Scope: "move:" + idOf("F").String(), Key: "carry"}, Result: []byte(`{"text":"by hand"}`)})
+			Target: transitions.CommandRef{Scope: "move:" + idOf("F").String(), Key: "carry"}, Result: []byte(`{"text":"by hand"}`)})
 	}
 	w.skip(time.Second)
 

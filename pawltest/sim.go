@@ -190,8 +190,8 @@ func (s *Sim) Command(tenant, scope, key string) (transitions.Record, error) {
 	if c == nil {
 		return transitions.Record{}, errNoCommand()
 	}
-	if transitions.Classify(&c.Record, c.Fingerprint, s.now) == transitions.ClaimExpired {
-		_, err := c.Answer(transitions.ClaimExpired)
+	if transitions.Classify(&c.Record, c.Fingerprint, s.now) == transitions.KeyGone {
+		_, err := c.Answer(transitions.KeyGone)
 		return transitions.Record{}, err
 	}
 	return c.Record, nil

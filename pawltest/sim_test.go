@@ -106,7 +106,7 @@ func TestMalformedCommandsGetTheErrorsOfAnEngine(t *testing.T) {
 	wantCode(t, err, workflow.CommandNotFound)
 	_, err = s.Cancel("", "s", "k", "ann")
 	wantCode(t, err, workflow.CommandNotFound)
-	_, err = s.Operate(transitions.Command{Key: "k"}, transitions.Operation{Action: transitions.Retry, Target: transitions.Bond{Scope: "s", Key: "k"}})
+	_, err = s.Operate(transitions.Command{Key: "k"}, transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: "s", Key: "k"}})
 	wantCode(t, err, workflow.CommandNotFound)
 	_, err = s.Operate(transitions.Command{Key: "k", Instance: uuid.Max}, transitions.Operation{Action: transitions.Pause})
 	wantCode(t, err, workflow.InstanceNotFound)

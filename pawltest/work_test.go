@@ -219,7 +219,7 @@ func TestWhatMustNotHappenTwiceWaitsForAPerson(t *testing.T) {
 				t.Fatalf("stuck are %+v after %d attempts, in %s", stuck, *n, c.State())
 			}
 			o := tt.operation
-			o.Target = transitions.Bond{Scope: stuck[0].Scope, Key: stuck[0].Key}
+			o.Target = transitions.CommandRef{Scope: stuck[0].Scope, Key: stuck[0].Key}
 			command := transitions.Command{Key: "op", Actor: "eve"}
 			for range 2 {
 				if r, err := s.Operate(command, o); err != nil || r.Status != 200 {

@@ -50,9 +50,9 @@ var validRows = map[string]row{
 		"updated_at": "now()"},
 	"command_history": {"tenant": "'t'", "scope": "'s'", "key": "'k'", "workflow": "'w'", "transition": "'t'", "instance": "gen_random_uuid()",
 		"actor": "''", "status": "'succeeded'", "code": "200", "body": "'{}'", "created_at": "now()", "finished_at": "now()", "expired_at": "'2026-11-20'"},
-	"duty":    {"name": "'d'"},
-	"paused":  {"tenant": "'t'", "workflow": "'w'", "actor": "''", "at": "now()"},
-	"horizon": {"workflow": "'w'", "replay": "'1 day'"},
+	"leadership": {"name": "'d'"},
+	"paused":     {"tenant": "'t'", "workflow": "'w'", "actor": "''", "at": "now()"},
+	"horizon":    {"workflow": "'w'", "replay": "'1 day'"},
 	"inbox_dead": {"tenant": "'t'", "consumer": "'c'", "message": "'m'", "hash": hash32, "type": "''", "size": "0", "body": "''", "status": "'waiting'",
 		"code": "'invalid_payload'", "failure": "''", "deliveries": "1", "created_at": "now()", "updated_at": "now()"},
 }
@@ -165,10 +165,10 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"outbox", row{"payload": "'{}'"}}, // the audit row has it
 		{"outbox", row{"attributes": "'[]'"}},
 		{"outbox", row{"attributes": `'{"n": 1}'`}},
-		{"duty", row{"name": "''"}},
-		{"duty", row{"name": repeat("65")}},
-		{"duty", row{"token": "-1"}},
-		{"duty", row{"claimed_by": "'n'"}}, // for ever
+		{"leadership", row{"name": "''"}},
+		{"leadership", row{"name": repeat("65")}},
+		{"leadership", row{"token": "-1"}},
+		{"leadership", row{"claimed_by": "'n'"}}, // for ever
 		{"command_history", row{"status": "'expired'"}},
 		{"outbox_sink", row{"name": "''"}},
 		{"outbox_sink", row{"name": repeat("65")}},

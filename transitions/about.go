@@ -14,16 +14,16 @@ type About struct {
 	Instance    uuid.UUID
 }
 
-// About asks the takers what the message is for, once more: for the list of those
+// About asks the routes what the message is for, once more: for the list of those
 // that were not consumed.
-func (m Message) About(takers []Taker) About {
+func (m Message) About(routes []MessageRoute) About {
 	if m.Check() != nil {
 		return About{}
 	}
-	if p, err := PrepareMessage(m, takers, func() uuid.UUID { return uuid.Nil }); err == nil {
+	if p, err := PrepareMessage(m, routes, func() uuid.UUID { return uuid.Nil }); err == nil {
 		return About{p.Workflow, p.BusinessKey, p.Instance}
 	}
-	_, c, err := m.command(takers)
+	_, c, err := m.command(routes)
 	if err != nil {
 		return About{}
 	}

@@ -15,8 +15,8 @@ func TestAnAcceptPutsTheCommandInFlight(t *testing.T) {
 	if d.Err != nil || !d.Stored || d.Status != Pending || d.Code != 202 || d.Body != nil {
 		t.Fatalf("got %+v", d)
 	}
-	bond := Bond{Transition: "book", Scope: p.Scope, Key: p.Key}
-	if a := d.After; a.State != booking || a.Version != 2 || !a.Open || !reflect.DeepEqual(a.Links, Links{InFlight: &bond}) {
+	ref := CommandRef{Transition: "book", Scope: p.Scope, Key: p.Key}
+	if a := d.After; a.State != booking || a.Version != 2 || !a.Open || !reflect.DeepEqual(a.Links, Links{InFlight: &ref}) {
 		t.Errorf("the instance became %+v", a)
 	}
 	wantLog(t, d.After, "plan ", "book Rome")
@@ -45,7 +45,7 @@ func TestTheRecordOfAnAcceptedCommandIsWhatItsCallerAndItsWorkerSee(t *testing.T
 	if !reflect.DeepEqual(r, want) || !r.InFlight() {
 		t.Errorf("got %+v\nwant %+v", r, want)
 	}
-	if got := Classify(r, p.Fingerprint, noon); got != ClaimActive {
+	if got := Classify(r, p.Fingerprint, noon); got != KeyActive {
 		t.Errorf("a duplicate is %s", got)
 	}
 	f := r.Flight("default")
@@ -94,11 +94,11 @@ func TestLeavingTheInBetweenStateCancelsTheCommandInFlight(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	f := l.accept("book", `{}`)
-	bond := &Bond{Transition: "book", Scope: f.Scope, Key: f.Key}
-	if d := l.do("edit", `{}`); d.Cancelled != nil || !reflect.DeepEqual(l.inst.Links.InFlight, bond) {
+	ref := &CommandRef{Transition: "book", Scope: f.Scope, Key: f.Key}
+	if d := l.do("edit", `{}`); d.Cancelled != nil || !reflect.DeepEqual(l.inst.Links.InFlight, ref) {
 		t.Errorf("staying: cancelled %+v, in flight %+v", d.Cancelled, l.inst.Links.InFlight)
 	}
-	if d := l.do("end", `{}`); !reflect.DeepEqual(d.Cancelled, bond) || l.inst.Links.InFlight != nil {
+	if d := l.do("end", `{}`); !reflect.DeepEqual(d.Cancelled, ref) || l.inst.Links.InFlight != nil {
 		t.Errorf("leaving: cancelled %+v, in flight %+v", d.Cancelled, l.inst.Links.InFlight)
 	}
 }

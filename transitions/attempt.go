@@ -302,7 +302,7 @@ func (f *InFlight) AfterDue(err error) Verdict {
 		return f.NotHere()
 	case code == workflow.ShuttingDown:
 		return Later(0)
-	case Passes(code):
+	case IsTransient(code):
 		return again(undecided.Ceiling(f.Failures+1), messageOf(err))
 	case f.Failures+1 >= undecided.Attempts:
 		return Undecidable(err)
@@ -310,9 +310,9 @@ func (f *InFlight) AfterDue(err error) Verdict {
 	return again(undecided.Ceiling(f.Failures+1), messageOf(err))
 }
 
-// Passes reports whether an error of the pipeline has nothing to do with the
+// IsTransient reports whether an error of the pipeline has nothing to do with the
 // command.
-func Passes(code workflow.Code) bool { return code.Info().Retry && code != workflow.Internal }
+func IsTransient(code workflow.Code) bool { return code.Info().Retry && code != workflow.Internal }
 
 // maxFailure bounds the message of a failure, in bytes.
 const maxFailure = 1000

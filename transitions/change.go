@@ -50,7 +50,7 @@ func (c *change) decide() Decision {
 	after.State, after.Version, after.Data, after.Attributes = c.out.To, c.inst.Version+1, c.out.Data, attrs
 	after.Open, after.UpdatedAt = !c.w.IsFinal(c.out.To), c.now
 	if c.step != nil && c.w.Watched(c.step.Name) {
-		after.Duties = did(c.inst.Duties, c.step.Name, c.p.Actor)
+		after.Actors = did(c.inst.Actors, c.step.Name, c.p.Actor)
 	}
 	d := Decision{Stored: true, Status: Succeeded, Code: 200, Answer: c.out.KeepAnswer, Step: c.step, After: &after, spawns: c.out.Spawns}
 	if left := c.inst.Links.InFlight; left != nil && after.State != c.inst.State {

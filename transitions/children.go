@@ -9,8 +9,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Birth is the start of a child in the transaction of its parent's transition.
-type Birth struct {
+// ChildStart is the start of a child in the transaction of its parent's transition.
+type ChildStart struct {
 	Prepared *Prepared
 	Decision Decision
 }
@@ -18,24 +18,24 @@ type Birth struct {
 // maxBirths bounds what one command starts, children of children included.
 const maxBirths = 100
 
-// Bear decides the children that the decision asks for, and theirs. newest finds
+// StartChildren decides the children that the decision asks for, and theirs. newest finds
 // the newest version of a workflow, nil for none. If a child cannot be started
 // nothing is: that is a defect of the workflow, and the decision becomes one.
-func (d *Decision) Bear(newest func(name string) *workflow.Workflow, now time.Time) {
+func (d *Decision) StartChildren(newest func(name string) *workflow.Workflow, now time.Time) {
 	left := maxBirths
-	if err := d.bear(newest, now, &left); err != nil {
+	if err := d.startChildren(newest, now, &left); err != nil {
 		*d = failed(err)
 	}
 }
 
-func (d *Decision) bear(newest func(name string) *workflow.Workflow, now time.Time, left *int) *workflow.Error {
+func (d *Decision) startChildren(newest func(name string) *workflow.Workflow, now time.Time, left *int) *workflow.Error {
 	for n, s := range d.spawns {
 		if *left--; *left < 0 {
 			return defect("%s.%s starts more than %d children", d.Entry.Workflow, d.Entry.Transition, maxBirths)
 		}
-		b, err := birth(d, n, s, newest(s.Workflow), now)
+		b, err := startChild(d, n, s, newest(s.Workflow), now)
 		if err == nil {
-			err = b.Decision.bear(newest, now, left)
+			err = b.Decision.startChildren(newest, now, left)
 		}
 		if err != nil {
 			return err
@@ -45,27 +45,27 @@ func (d *Decision) bear(newest func(name string) *workflow.Workflow, now time.Ti
 	return nil
 }
 
-func birth(d *Decision, ordinal int, s workflow.Spawned, w *workflow.Workflow, now time.Time) (Birth, *workflow.Error) {
+func startChild(d *Decision, ordinal int, s workflow.Spawned, w *workflow.Workflow, now time.Time) (ChildStart, *workflow.Error) {
 	parent := d.After
 	what := fmt.Sprintf("%s.%s starts a child by %s.%s", parent.Workflow, d.Entry.Transition, s.Workflow, s.Transition)
 	if w == nil {
-		return Birth{}, defect("%s: this node knows no such workflow", what)
+		return ChildStart{}, defect("%s: this node knows no such workflow", what)
 	}
 	steps := w.Named(s.Transition)
 	if len(steps) == 0 || !steps[0].Start || steps[0].Keyed {
-		return Birth{}, defect("%s: that is not a start without a business key", what)
+		return ChildStart{}, defect("%s: that is not a start without a business key", what)
 	}
 	p, err := prepare(Command{
 		Tenant: parent.Tenant, Scope: childScope(parent.ID), Key: fmt.Sprintf("%d-%d", parent.Version, ordinal),
 		Workflow: s.Workflow, Transition: s.Transition, Payload: s.Payload, Actor: d.Entry.Actor, Roles: []string{AnyRole},
 	}, w, func() uuid.UUID { return childID(parent, ordinal) })
 	if err != nil {
-		return Birth{}, defect("%s: %w", what, err)
+		return ChildStart{}, defect("%s: %w", what, err)
 	}
 	p.parent = &Parent{Workflow: parent.Workflow, Instance: parent.ID, End: s.End}
-	b := Birth{Prepared: p, Decision: Decide(p, w, nil, now)}
+	b := ChildStart{Prepared: p, Decision: Decide(p, w, nil, now)}
 	if b.Decision.Err != nil {
-		return Birth{}, defect("%s: %w", what, b.Decision.Err)
+		return ChildStart{}, defect("%s: %w", what, b.Decision.Err)
 	}
 	return b, nil
 }

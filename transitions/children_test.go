@@ -11,11 +11,11 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// bear decides a command and the children that it asks for.
-func (l *life) bear(transition, payload string) Decision {
+// startChildren decides a command and the children that it asks for.
+func (l *life) startChildren(transition, payload string) Decision {
 	l.t.Helper()
 	_, d := l.decide(l.command(transition, payload))
-	d.Bear(l.newest, l.now)
+	d.StartChildren(l.newest, l.now)
 	return d
 }
 
@@ -29,7 +29,7 @@ func (l *life) newest(name string) *workflow.Workflow {
 func TestChildrenAreBornWithTheTransitionOfTheirParent(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
-	d := l.bear("edit", `{"do":"spawn","n":2,"text":"bob"}`)
+	d := l.startChildren("edit", `{"do":"spawn","n":2,"text":"bob"}`)
 	if d.Err != nil || len(d.Children) != 2 {
 		t.Fatalf("got %+v", d)
 	}
@@ -52,11 +52,11 @@ func TestChildrenAreBornWithTheTransitionOfTheirParent(t *testing.T) {
 		}
 	}
 	// A decision is made again when its transaction is, and on another version.
-	again := l.bear("edit", `{"do":"spawn","n":2,"text":"bob"}`)
+	again := l.startChildren("edit", `{"do":"spawn","n":2,"text":"bob"}`)
 	later := l.inst.clone()
 	later.Version++
 	l.inst = later
-	other := l.bear("edit", `{"do":"spawn"}`)
+	other := l.startChildren("edit", `{"do":"spawn"}`)
 	if again.Children[1].Prepared.Instance != d.Children[1].Prepared.Instance || seen[other.Children[0].Prepared.Instance] {
 		t.Error("the children's ids do not follow from the parent's id, version and their number")
 	}
@@ -80,7 +80,7 @@ func TestChildrenAreBoundedAndTheirDefectsTheirParents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLife(t)
-			d := l.bear("edit", tt.payload)
+			d := l.startChildren("edit", tt.payload)
 			switch tt.cause {
 			case "":
 				if d.Err != nil || len(d.Children) != 100 {
@@ -105,7 +105,7 @@ func TestTheEndOfAChildTellsItsParent(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	parent := l.inst
-	d := l.bear("edit", `{"do":"spawn","text":"bob"}`)
+	d := l.startChildren("edit", `{"do":"spawn","text":"bob"}`)
 	l.inst = d.Children[0].Decision.After
 	child := l.inst.ID
 	d = l.do("count", `{}`)

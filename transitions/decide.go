@@ -25,16 +25,16 @@ type Decision struct {
 
 	// Of a command that changes the instance:
 	Step     *workflow.Step
-	After    *Instance // nil: the instance does not change
-	Entry    Entry     // without Position and Hash
-	Events   []Event   // without Position
-	Children []Birth   // filled by Bear
+	After    *Instance    // nil: the instance does not change
+	Entry    Entry        // without Position and Hash
+	Events   []Event      // without Position
+	Children []ChildStart // filled by StartChildren
 
 	// What becomes of other commands:
-	Commands  []Planned // that begin in flight
-	Disarmed  []string  // scopes whose commands in flight are void
-	Cancelled *Bond     // the instance leaves the state that this one would take it on from
-	Target    *Target   // the one that an operation is about
+	Commands  []Planned   // that begin in flight
+	Disarmed  []string    // scopes whose commands in flight are void
+	Cancelled *CommandRef // the instance leaves the state that this one would take it on from
+	Target    *Target     // the one that an operation is about
 
 	spawns []workflow.Spawned
 }
@@ -61,7 +61,7 @@ type Planned struct {
 // Target is what an operation makes of a command in flight, if that is still as
 // it was seen.
 type Target struct {
-	Bond
+	CommandRef
 	Attempt int    // as it was seen
 	Was     Status // as it was seen
 	Status  Status
@@ -214,7 +214,7 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *Instance,
 	case d.After == nil:
 		return d
 	case step.Work != nil:
-		d.After.Links.InFlight = &Bond{Transition: step.Name, Scope: p.Scope, Key: p.Key}
+		d.After.Links.InFlight = &CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
 		d.Status, d.Code = Pending, 202
 		d.Flight = &Flight{Phase: Working, RunAt: now, Request: Request{Payload: p.Canonical, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone)}.encode()}
 		return d
@@ -276,7 +276,7 @@ func authorize(step *workflow.Step, p *Prepared, inst *Instance) *workflow.Error
 		return nil
 	}
 	for _, other := range step.NotBy {
-		if slices.Contains(inst.Duties[other], p.Actor) {
+		if slices.Contains(inst.Actors[other], p.Actor) {
 			return workflow.Errorf(workflow.SeparationOfDuties, "%q must be done by somebody else than who did %q", step.Name, other)
 		}
 	}

@@ -140,7 +140,7 @@ func checkDecision(t *testing.T, p *Prepared, w *workflow.Workflow, inst *Instan
 		t.Fatalf("the first event is %s", d.Events[0].Type)
 	}
 	for _, other := range d.Step.NotBy {
-		if slices.Contains(before.Duties[other], p.Actor) {
+		if slices.Contains(before.Actors[other], p.Actor) {
 			t.Fatalf("%s did %s after %s", p.Actor, p.Transition, other)
 		}
 	}

@@ -15,7 +15,7 @@ func TestDecideYieldsEveryRefusalOfTheTable(t *testing.T) {
 	t.Parallel()
 	w := built(t, definition(1))
 	approvedByBob := expenseIn(approved, 3, "120")
-	approvedByBob.Duties["decide"] = []string{"bob"}
+	approvedByBob.Actors["decide"] = []string{"bob"}
 	seen := map[workflow.Code]bool{}
 	for _, tt := range []struct {
 		name    string
@@ -144,7 +144,7 @@ func TestDecideChangesTheInstanceAndSaysHow(t *testing.T) {
 	wantAfter := inst.clone()
 	wantAfter.Version, wantAfter.UpdatedAt = 4, noon
 	wantAfter.Data = []byte(`{"filer":"ann","number":"E-1","total":125,"lines":[20,5]}`)
-	wantAfter.Duties = map[string][]string{"file": {"ann"}, "add": {"bob"}}
+	wantAfter.Actors = map[string][]string{"file": {"ann"}, "add": {"bob"}}
 	if !reflect.DeepEqual(d.After, wantAfter) {
 		t.Errorf("after: got %+v\nwant %+v", d.After, wantAfter)
 	}
@@ -178,7 +178,7 @@ func TestDecideCreates(t *testing.T) {
 	}
 	want := &Instance{Tenant: "default", ID: InstanceID("default", "expense", "E-1"), Workflow: "expense", Definition: 7, BusinessKey: "E-1",
 		State: open, Version: 1, Data: []byte(`{"filer":"ann","number":"E-1","total":5}`), Attributes: map[string]string{"filer": "ann"},
-		Duties: map[string][]string{"file": {"ann"}}, Open: true, CreatedAt: noon, UpdatedAt: noon}
+		Actors: map[string][]string{"file": {"ann"}}, Open: true, CreatedAt: noon, UpdatedAt: noon}
 	if !reflect.DeepEqual(d.After, want) {
 		t.Errorf("got %+v\nwant %+v", d.After, want)
 	}
@@ -186,7 +186,7 @@ func TestDecideCreates(t *testing.T) {
 		t.Errorf("got %d, %+v", d.Code, d.Entry)
 	}
 	d = Decide(prepared(t, w, Command{Transition: "draft"}), w, nil, noon)
-	if d.After == nil || d.After.ID != madeUp || d.After.BusinessKey != "" || d.After.Duties != nil || len(d.After.Attributes) != 0 {
+	if d.After == nil || d.After.ID != madeUp || d.After.BusinessKey != "" || d.After.Actors != nil || len(d.After.Attributes) != 0 {
 		t.Errorf("without a business key: got %+v", d.After)
 	}
 }
@@ -262,8 +262,8 @@ func TestDutiesRememberEveryActorOnce(t *testing.T) {
 		inst = d.After
 	}
 	want := map[string][]string{"file": {"ann"}, "add": {"bob", "eve"}}
-	if !reflect.DeepEqual(inst.Duties, want) {
-		t.Errorf("got %v, want %v", inst.Duties, want)
+	if !reflect.DeepEqual(inst.Actors, want) {
+		t.Errorf("got %v, want %v", inst.Actors, want)
 	}
 	d := Decide(prepared(t, w, onE1("drop", "", "eve")), w, inst, noon)
 	if d.Err != nil {

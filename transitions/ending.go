@@ -50,7 +50,7 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *Instance, now time.Ti
 	d.Body = c.body(&d)
 	if w.UndoneByOthers(step.Name) {
 		d.After.Links.Effects = append(slices.Clip(d.After.Links.Effects), Effect{
-			Bond: Bond{Transition: step.Name, Scope: p.Scope, Key: p.Key}, Payload: p.Canonical, Result: outcome.Result})
+			CommandRef: CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, Payload: p.Canonical, Result: outcome.Result})
 	}
 	return d
 }
@@ -99,7 +99,7 @@ func codeOf(kind workflow.FailureKind) workflow.Code {
 // undo plans the undo of the command's effect, if the activity has one.
 func (d *Decision) undo(p *Prepared, step *workflow.Step, result []byte, now time.Time) {
 	if step.Work.Undoable {
-		d.Commands = append(d.Commands, undoOf(p.Command, Bond{step.Name, p.Scope, p.Key}, p.Canonical, result, now))
+		d.Commands = append(d.Commands, undoOf(p.Command, CommandRef{step.Name, p.Scope, p.Key}, p.Canonical, result, now))
 	}
 }
 
@@ -115,14 +115,14 @@ func (d *Decision) undoEarlier(step *workflow.Step, now time.Time) {
 	on := Command{Tenant: d.After.Tenant, Workflow: d.After.Workflow, Instance: d.After.ID}
 	for _, e := range slices.Backward(d.After.Links.Effects) {
 		if slices.Contains(step.Work.Undoes, e.Transition) {
-			d.Commands = append(d.Commands, undoOf(on, e.Bond, e.Payload, e.Result, now))
+			d.Commands = append(d.Commands, undoOf(on, e.CommandRef, e.Payload, e.Result, now))
 		}
 	}
 	d.After.Links.Effects = kept
 }
 
 // undoOf is a command that undoes an effect on an instance.
-func undoOf(on Command, done Bond, payload, result jsontext.Value, now time.Time) Planned {
+func undoOf(on Command, done CommandRef, payload, result jsontext.Value, now time.Time) Planned {
 	effect := EffectKey(Ref{on.Tenant, done.Scope, done.Key})
 	on.Scope, on.Key, on.Transition, on.Actor = UndoScope(on.Instance), effect, done.Transition, Reserved+"undo"
 	p := plan(on, payload, now)

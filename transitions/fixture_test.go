@@ -154,7 +154,7 @@ func expenseIn(s workflow.State, version int64, total string) *Instance {
 	return &Instance{
 		Tenant: "default", ID: InstanceID("default", "expense", "E-1"), Workflow: "expense", Definition: 1, BusinessKey: "E-1",
 		State: s, Version: version, Data: []byte(`{"filer":"ann","number":"E-1","total":` + total + `}`),
-		Attributes: map[string]string{"filer": "ann"}, Duties: map[string][]string{"file": {"ann"}},
+		Attributes: map[string]string{"filer": "ann"}, Actors: map[string][]string{"file": {"ann"}},
 		Open: s != paid && s != dropped, CreatedAt: noon.Add(-time.Hour), UpdatedAt: noon.Add(-time.Minute),
 	}
 }
@@ -167,14 +167,14 @@ func onE1(transition, payload, actor string, roles ...string) Command {
 func (i *Instance) clone() *Instance {
 	c := *i
 	c.Data = slices.Clone(i.Data)
-	c.Attributes, c.Duties = maps.Clone(i.Attributes), maps.Clone(i.Duties)
-	for k, v := range c.Duties {
-		c.Duties[k] = slices.Clone(v)
+	c.Attributes, c.Actors = maps.Clone(i.Attributes), maps.Clone(i.Actors)
+	for k, v := range c.Actors {
+		c.Actors[k] = slices.Clone(v)
 	}
 	c.Links.Effects = slices.Clone(i.Links.Effects)
 	if i.Links.InFlight != nil {
-		bond := *i.Links.InFlight
-		c.Links.InFlight = &bond
+		ref := *i.Links.InFlight
+		c.Links.InFlight = &ref
 	}
 	return &c
 }

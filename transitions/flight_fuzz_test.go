@@ -107,7 +107,7 @@ func (p *player) operate(refs []Ref) {
 		}
 		r := *p.flights[refs[p.tape.below(len(refs))]]
 		r.Stuck = pick(&p.tape, "undecidable", "")
-		o.Stuck, o.Target = &r, Bond{Scope: r.Scope, Key: r.Key}
+		o.Stuck, o.Target = &r, CommandRef{Scope: r.Scope, Key: r.Key}
 		if o.Action == Resolve {
 			o.Result = []byte(p.wish())
 		}
@@ -146,7 +146,7 @@ func (p *player) play(ready *Prepared) {
 
 func (p *player) decideAndBear(ready *Prepared) Decision {
 	d := Decide(ready, p.w, p.inst, p.now)
-	d.Bear(p.newest, p.now)
+	d.StartChildren(p.newest, p.now)
 	return d
 }
 
@@ -229,13 +229,13 @@ func (p *player) checkChange(d *Decision) {
 // checkFlights holds what is in flight against the instance.
 func (p *player) checkFlights() {
 	p.t.Helper()
-	bond := p.inst.Links.InFlight
+	ref := p.inst.Links.InFlight
 	between := slices.Contains([]workflow.State{booking, "insuring", charging}, p.inst.State)
-	if (bond != nil) != between {
-		p.t.Fatalf("in %s with %+v in flight", p.inst.State, bond)
+	if (ref != nil) != between {
+		p.t.Fatalf("in %s with %+v in flight", p.inst.State, ref)
 	}
-	if bond != nil {
-		if r := p.flights[Ref{"default", bond.Scope, bond.Key}]; r == nil || r.Phase != Working || r.Transition != bond.Transition {
+	if ref != nil {
+		if r := p.flights[Ref{"default", ref.Scope, ref.Key}]; r == nil || r.Phase != Working || r.Transition != ref.Transition {
 			p.t.Fatalf("nobody takes the instance on: %+v", r)
 		}
 	}

@@ -44,10 +44,10 @@ func (c Command) CheckKeep(h workflow.Horizons) error {
 // again takes the instance to the activity's failure state, and does nothing else.
 const LateScope = Reserved + "late:"
 
-// lateBond is that command of an instance, where the version that the activity's
+// lateRef is that command of an instance, where the version that the activity's
 // transition made says which one it was.
-func lateBond(transition string, instance uuid.UUID, version int64) Bond {
-	return Bond{Transition: transition, Scope: LateScope + instance.String(), Key: strconv.FormatInt(version, 10)}
+func lateRef(transition string, instance uuid.UUID, version int64) CommandRef {
+	return CommandRef{Transition: transition, Scope: LateScope + instance.String(), Key: strconv.FormatInt(version, 10)}
 }
 
 // AbandonedAnswer is the answer to such a command.

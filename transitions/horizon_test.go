@@ -122,7 +122,7 @@ func TestNobodyOperatesOnATombstone(t *testing.T) {
 		"a tombstone for good": {Status: transitions.Expired},
 	} {
 		p, err := transitions.Operate(transitions.Command{Key: "op", Workflow: "trip", Instance: r.Instance},
-			transitions.Operation{Action: transitions.Retry, Target: transitions.Bond{Scope: "s", Key: "k"}})
+			transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: "s", Key: "k"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,8 +103,8 @@ type InFlight struct {
 	Data       []byte
 }
 
-// Landed is a command in flight that a commit has begun, changed or ended.
-type Landed struct {
+// FlightUpdate is a command in flight that a commit has begun, changed or ended.
+type FlightUpdate struct {
 	InFlight // Definition and Data only where Leased
 	Status   Status
 	Leased   bool      // a worker of this node was reserved, and holds the lease
@@ -220,7 +220,7 @@ func (p *Prepared) Begun(d *Decision, now time.Time) *Record {
 type Links struct {
 	// InFlight is the command that brought the instance into an in-between state,
 	// and whose outcome takes it on.
-	InFlight *Bond `json:"in_flight,omitempty"`
+	InFlight *CommandRef `json:"in_flight,omitempty"`
 	// Effects are what a later failure undoes, in the order of their completion. With
 	// MaxEffects of them, or once their payloads and results have MaxEffectBytes, no
 	// other activity is begun whose effect would be one.
@@ -228,8 +228,8 @@ type Links struct {
 	Parent  *Parent  `json:"parent,omitempty"`
 }
 
-// Bond is a command of the instance.
-type Bond struct {
+// CommandRef is a command of the instance.
+type CommandRef struct {
 	Transition string `json:"transition"`
 	Scope      string `json:"scope"`
 	Key        string `json:"key"`
@@ -256,7 +256,7 @@ func (l *Links) full() *workflow.Error {
 
 // Effect is an activity that was done and can be undone.
 type Effect struct {
-	Bond
+	CommandRef
 	Payload jsontext.Value `json:"payload,omitzero"`
 	Result  jsontext.Value `json:"result,omitzero"`
 }

@@ -20,7 +20,7 @@ type Instance struct {
 	Version     int64 // counts its transitions
 	Data        []byte
 	Attributes  map[string]string
-	Duties      map[string][]string // who did the transitions that others exclude the actors of
+	Actors      map[string][]string // who did the transitions that others exclude the actors of
 	Links       Links               // what ties it to others
 	Paused      bool                // nothing new is begun on it
 	Open        bool                // not in a final state
@@ -29,14 +29,14 @@ type Instance struct {
 	UpdatedAt   time.Time
 }
 
-// did returns the duties after actor did the transition. The map that it was
+// did returns the actors after actor did the transition. The map that it was
 // given is not changed: an earlier decision may be made again.
-func did(duties map[string][]string, transition, actor string) map[string][]string {
-	if slices.Contains(duties[transition], actor) {
-		return duties
+func did(actors map[string][]string, transition, actor string) map[string][]string {
+	if slices.Contains(actors[transition], actor) {
+		return actors
 	}
-	out := make(map[string][]string, len(duties)+1)
-	for k, v := range duties {
+	out := make(map[string][]string, len(actors)+1)
+	for k, v := range actors {
 		out[k] = v
 	}
 	out[transition] = append(slices.Clip(out[transition]), actor)

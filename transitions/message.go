@@ -82,31 +82,31 @@ func (m Message) Check() error {
 // Hash tells two messages apart that have one id: SHA-256 of the body.
 func (m Message) Hash() [32]byte { return sha256.Sum256(m.Body) }
 
-// Taker is a step that receives messages from a consumer.
-type Taker struct {
+// MessageRoute is a step that receives messages from a consumer.
+type MessageRoute struct {
 	Workflow  *workflow.Workflow // the newest version
 	Older     []*workflow.Workflow
 	Step      *workflow.Step
 	Reception *workflow.Reception
 }
 
-// Takers lists what receives messages from each consumer, in the order in which
+// MessageRoutes lists what receives messages from each consumer, in the order in which
 // they are asked. newest is the newest version of every workflow, by name; older
 // gives the others of one, the newest of them first.
-func Takers(newest []*workflow.Workflow, older func(name string) []*workflow.Workflow) map[string][]Taker {
-	takers := map[string][]Taker{}
+func MessageRoutes(newest []*workflow.Workflow, older func(name string) []*workflow.Workflow) map[string][]MessageRoute {
+	routes := map[string][]MessageRoute{}
 	for _, w := range newest {
 		for _, s := range w.Steps {
 			for _, r := range s.Receives {
-				takers[r.Consumer] = append(takers[r.Consumer], Taker{w, older(w.Name), s, r})
+				routes[r.Consumer] = append(routes[r.Consumer], MessageRoute{w, older(w.Name), s, r})
 			}
 		}
 	}
-	return takers
+	return routes
 }
 
 // PrepareMessage makes the command ready that a message asks for: that of the
-// first taker that takes it. newID is as in Prepare. Which instance and payload
+// first route that takes it. newID is as in Prepare. Which instance and payload
 // the command has may change with the code; by its key and fingerprint it is
 // still the same command. Its tombstone stays for 30 days at least, also where the
 // workflow's bound is less.
@@ -114,18 +114,18 @@ func Takers(newest []*workflow.Workflow, older func(name string) []*workflow.Wor
 // Errors: workflow.ErrIgnored where there is nothing to be done about it;
 // MessageNotTaken; InvalidPayload, Internal and others of Prepare, which say that
 // it has been taken and cannot become a command.
-func PrepareMessage(m Message, takers []Taker, newID func() uuid.UUID) (*Prepared, error) {
+func PrepareMessage(m Message, routes []MessageRoute, newID func() uuid.UUID) (*Prepared, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
 	}
-	taker, c, err := m.command(takers)
+	route, c, err := m.command(routes)
 	if err != nil {
 		return nil, err
 	}
-	if asked := taker.Workflow.Horizons.Tombstone; asked != 0 && asked < messageTombstone {
+	if asked := route.Workflow.Horizons.Tombstone; asked != 0 && asked < messageTombstone {
 		c.Tombstone = messageTombstone
 	}
-	p, err := prepare(c, taker.Workflow, newID, taker.Older...)
+	p, err := prepare(c, route.Workflow, newID, route.Older...)
 	if err != nil {
 		return nil, err
 	}
@@ -134,24 +134,24 @@ func PrepareMessage(m Message, takers []Taker, newID func() uuid.UUID) (*Prepare
 }
 
 // command is what the message asks for.
-func (m Message) command(takers []Taker) (taker Taker, c Command, err error) {
+func (m Message) command(routes []MessageRoute) (route MessageRoute, c Command, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
 				Cause: fmt.Errorf("panic in what %s.%s makes of a message of %q: %v\n%s",
-					taker.Workflow.Name, taker.Step.Name, m.Consumer, v, debug.Stack())}
+					route.Workflow.Name, route.Step.Name, m.Consumer, v, debug.Stack())}
 		}
 	}()
 	seen := workflow.Message{Tenant: m.Tenant, Consumer: m.Consumer, ID: m.ID, Type: m.Type, Body: m.Body}
 	var unread *workflow.Error
 	var ignored bool
-	for _, taker = range takers {
-		address, payload, err := taker.Reception.Take(seen)
+	for _, route = range routes {
+		address, payload, err := route.Reception.Take(seen)
 		switch {
 		case err == nil:
 			scope := InboxScope(m.Consumer)
-			return taker, Command{Tenant: m.Tenant, Scope: scope, Key: m.ID, Actor: scope, Roles: []string{AnyRole},
-				Workflow: taker.Workflow.Name, Transition: taker.Step.Name,
+			return route, Command{Tenant: m.Tenant, Scope: scope, Key: m.ID, Actor: scope, Roles: []string{AnyRole},
+				Workflow: route.Workflow.Name, Transition: route.Step.Name,
 				Instance: address.Instance, BusinessKey: address.BusinessKey, Payload: payload}, nil
 		case errors.Is(err, workflow.ErrIgnored):
 			ignored = true
@@ -160,16 +160,16 @@ func (m Message) command(takers []Taker) (taker Taker, c Command, err error) {
 				unread = e
 			}
 		default:
-			return taker, c, err
+			return route, c, err
 		}
 	}
 	switch {
 	case ignored:
-		return taker, c, workflow.ErrIgnored
+		return route, c, workflow.ErrIgnored
 	case unread != nil:
-		return taker, c, &workflow.Error{Code: unread.Code, Message: "the message cannot be read", Fields: unread.Fields, Cause: unread.Cause}
+		return route, c, &workflow.Error{Code: unread.Code, Message: "the message cannot be read", Fields: unread.Fields, Cause: unread.Cause}
 	}
-	return taker, c, workflow.Errorf(workflow.MessageNotTaken, "no transition takes this message of consumer %q, type %q", m.Consumer, m.Type)
+	return route, c, workflow.Errorf(workflow.MessageNotTaken, "no transition takes this message of consumer %q, type %q", m.Consumer, m.Type)
 }
 
 // MessageRef names a message: two with one id are two messages.

@@ -55,18 +55,18 @@ func post(kind, body string) Message {
 func TestTheFirstTakerTakesTheMessage(t *testing.T) {
 	newest := []*workflow.Workflow{hears(t, "a", 2, "lost", "found"), hears(t, "b", 1, "found", "weighed")}
 	old := hears(t, "a", 1, "burnt")
-	takers := Takers(newest, func(name string) []*workflow.Workflow {
+	routes := MessageRoutes(newest, func(name string) []*workflow.Workflow {
 		if name == "a" {
 			return []*workflow.Workflow{old}
 		}
 		return nil
 	})
-	if len(takers) != 1 || len(takers["post"]) != 4 {
-		t.Fatalf("takers are %v", takers)
+	if len(routes) != 1 || len(routes["post"]) != 4 {
+		t.Fatalf("routes are %v", routes)
 	}
 	for kind, want := range map[string]string{"found": "a found", "weighed": "b weighed"} {
 		m := post(kind, `{"parcel":"p-1"}`)
-		p, err := PrepareMessage(m, takers["post"], uuid.New)
+		p, err := PrepareMessage(m, routes["post"], uuid.New)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestTheFirstTakerTakesTheMessage(t *testing.T) {
 		{"found", `{"parcel":"` + strings.Repeat("x", 300) + `"}`, nil, workflow.InvalidRequest},
 		{"\x00", `{"parcel":"p"}`, nil, workflow.InvalidRequest},
 	} {
-		_, err := PrepareMessage(post(tt.kind, tt.body), takers["post"], uuid.New)
+		_, err := PrepareMessage(post(tt.kind, tt.body), routes["post"], uuid.New)
 		if tt.want != nil && !errors.Is(err, tt.want) || tt.want == nil && workflow.CodeOf(err) != tt.code {
 			t.Errorf("%q %.40s: %v", tt.kind, tt.body, err)
 		}
@@ -98,14 +98,14 @@ func TestTheFirstTakerTakesTheMessage(t *testing.T) {
 		}
 	}
 	if _, err := PrepareMessage(post("found", `{"parcel":"p"}`), nil, uuid.New); workflow.CodeOf(err) != workflow.MessageNotTaken {
-		t.Errorf("without a taker: %v", err)
+		t.Errorf("without a route: %v", err)
 	}
 }
 
 // Whatever comes in, the same message always becomes the same command, or the same
 // refusal.
 func FuzzPrepareMessage(f *testing.F) {
-	takers := Takers([]*workflow.Workflow{hears(f, "a", 1, "lost", "found")}, func(string) []*workflow.Workflow { return nil })["post"]
+	routes := MessageRoutes([]*workflow.Workflow{hears(f, "a", 1, "lost", "found")}, func(string) []*workflow.Workflow { return nil })["post"]
 	f.Add("lost", []byte(`{"parcel":"p-1"}`))
 	f.Add("ignored by found", []byte(`{"parcel":"p-1"}`))
 	f.Add("panic", []byte(`{"parcel":"p-1"}`))
@@ -113,8 +113,8 @@ func FuzzPrepareMessage(f *testing.F) {
 	f.Add("", []byte(`[`))
 	f.Fuzz(func(t *testing.T, kind string, body []byte) {
 		m := post(kind, string(body))
-		p, err := PrepareMessage(m, takers, uuid.New)
-		again, errAgain := PrepareMessage(m, takers, uuid.New)
+		p, err := PrepareMessage(m, routes, uuid.New)
+		again, errAgain := PrepareMessage(m, routes, uuid.New)
 		if err != nil {
 			if errAgain == nil || workflow.CodeOf(err) != workflow.CodeOf(errAgain) {
 				t.Errorf("%v, and then %v", err, errAgain)

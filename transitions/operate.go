@@ -27,7 +27,7 @@ const (
 type Operation struct {
 	Action Action
 	Reason string
-	Target Bond           // of retry, resolve and abandon: the stuck command
+	Target CommandRef     // of retry, resolve and abandon: the stuck command
 	Result jsontext.Value // of resolve: what the activity would have returned
 
 	// Stuck is the target as it was found, nil for none. Whoever
@@ -50,7 +50,7 @@ func Operate(c Command, o Operation) (*Prepared, error) {
 	c.Transition = string(o.Action)
 	switch o.Action {
 	case Pause, Resume:
-		if o.Target != (Bond{}) {
+		if o.Target != (CommandRef{}) {
 			return nil, workflow.Errorf(workflow.InvalidRequest, "%q is about an instance, not a command", o.Action)
 		}
 	case Retry, Resolve, Abandon:
@@ -119,7 +119,7 @@ func decideOperation(p *Prepared, w *workflow.Workflow, inst *Instance, now time
 	if o.Stuck == nil || o.Stuck.Instance != p.Instance {
 		return failed(workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key"))
 	}
-	if claim := Classify(o.Stuck, o.Stuck.Fingerprint, now); claim == ClaimExpired {
+	if claim := Classify(o.Stuck, o.Stuck.Fingerprint, now); claim == KeyGone {
 		_, err := o.Stuck.Answer(claim)
 		return failed(asError(err))
 	}
@@ -263,7 +263,7 @@ func fits(stuck *Record, w *workflow.Workflow, result []byte) *workflow.Error {
 // target is the stuck command, guarded as it was found.
 func (p *Prepared) target() *Target {
 	stuck := p.Operation.Stuck
-	t := &Target{Bond: Bond{Transition: stuck.Transition, Scope: stuck.Scope, Key: stuck.Key}, Attempt: stuck.Attempt, Was: stuck.Status,
+	t := &Target{CommandRef: CommandRef{Transition: stuck.Transition, Scope: stuck.Scope, Key: stuck.Key}, Attempt: stuck.Attempt, Was: stuck.Status,
 		Workflow: stuck.Workflow}
 	if asked, err := stuck.Flight(p.Tenant).Asked(); err == nil { // a request that cannot be read asked for nothing
 		t.Keep = Keep{Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)}

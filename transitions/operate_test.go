@@ -34,7 +34,7 @@ func (l *life) operation(o Operation) *Prepared {
 // operate decides an operation on a command.
 func (l *life) operate(a Action, r *Record) Decision {
 	l.t.Helper()
-	o := Operation{Action: a, Reason: "I looked", Target: Bond{Scope: r.Scope, Key: r.Key}, Stuck: r}
+	o := Operation{Action: a, Reason: "I looked", Target: CommandRef{Scope: r.Scope, Key: r.Key}, Stuck: r}
 	if a == Resolve && r.Phase == Working {
 		o.Result = []byte(`{"text":"by hand"}`)
 	}
@@ -92,7 +92,7 @@ func TestAPausedInstanceBeginsNothingAndFinishesWhatIsInFlight(t *testing.T) {
 
 func TestOperateRefuses(t *testing.T) {
 	t.Parallel()
-	target := Bond{Scope: "s", Key: "k"}
+	target := CommandRef{Scope: "s", Key: "k"}
 	for _, tt := range []struct {
 		name    string
 		change  func(*Command)
@@ -103,7 +103,7 @@ func TestOperateRefuses(t *testing.T) {
 		{"what does not exist", nil, Operation{Action: "burn"}, workflow.InvalidRequest, `no operation "burn"`},
 		{"a pause of a command", nil, Operation{Action: Pause, Target: target}, workflow.InvalidRequest, "about an instance"},
 		{"a retry of nothing", nil, Operation{Action: Retry}, workflow.InvalidRequest, "needs the scope and the key"},
-		{"a retry without a key", nil, Operation{Action: Retry, Target: Bond{Scope: "s"}}, workflow.InvalidRequest, "needs the scope"},
+		{"a retry without a key", nil, Operation{Action: Retry, Target: CommandRef{Scope: "s"}}, workflow.InvalidRequest, "needs the scope"},
 		{"an abandon with a result", nil, Operation{Action: Abandon, Target: target, Result: []byte(`1`)}, workflow.InvalidRequest, "takes a result"},
 		{"a result that is no JSON", nil, Operation{Action: Resolve, Target: target, Result: []byte(`{`)}, workflow.InvalidPayload, ""},
 		{"a result that says more", nil, Operation{Action: Resolve, Target: target, Result: []byte(`1,"w":2`)}, workflow.InvalidPayload, ""},
@@ -113,7 +113,7 @@ func TestOperateRefuses(t *testing.T) {
 		{"no key", func(c *Command) { c.Key = "" }, Operation{Action: Pause}, workflow.KeyMissing, ""},
 		{"a scope of Pawl's", func(c *Command) { c.Scope = "pawl:x" }, Operation{Action: Pause}, workflow.ScopeInvalid, "Pawl's own"},
 		{"an actor of Pawl's", func(c *Command) { c.Actor = "pawl:undo" }, Operation{Action: Pause}, workflow.InvalidRequest, "Pawl's own"},
-		{"a target that is not text", nil, Operation{Action: Retry, Target: Bond{Scope: "\xff", Key: "k"}}, workflow.InvalidRequest, ""},
+		{"a target that is not text", nil, Operation{Action: Retry, Target: CommandRef{Scope: "\xff", Key: "k"}}, workflow.InvalidRequest, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := Command{Key: "op", Instance: madeUp}
@@ -132,7 +132,7 @@ func TestOperateRefuses(t *testing.T) {
 func TestAnOperationIsACommandOfItsOwn(t *testing.T) {
 	t.Parallel()
 	base := func() (Command, Operation) {
-		return Command{Key: "op", Instance: madeUp}, Operation{Action: Resolve, Target: Bond{Scope: "s", Key: "k"}, Result: []byte(`{"b":1,"a":[2]}`)}
+		return Command{Key: "op", Instance: madeUp}, Operation{Action: Resolve, Target: CommandRef{Scope: "s", Key: "k"}, Result: []byte(`{"b":1,"a":[2]}`)}
 	}
 	c, o := base()
 	p, err := Operate(c, o)
@@ -238,7 +238,7 @@ func TestOperationsOnAStuckCommand(t *testing.T) {
 func checkTarget(t *testing.T, d Decision, stuck *Record, status Status, code int) {
 	t.Helper()
 	x := d.Target
-	if x == nil || x.Bond != (Bond{stuck.Transition, stuck.Scope, stuck.Key}) || x.Attempt != 3 || x.Was != FailedRetryable ||
+	if x == nil || x.CommandRef != (CommandRef{stuck.Transition, stuck.Scope, stuck.Key}) || x.Attempt != 3 || x.Was != FailedRetryable ||
 		x.Status != status || x.Code != code || status != Pending && stuck.Phase != Scheduled && x.Version != d.Entry.Version {
 		t.Fatalf("the command becomes %+v", x)
 	}
@@ -270,7 +270,7 @@ func TestAnOperationOnWhatDoesNotWaitForAPersonIsRefused(t *testing.T) {
 				t.Errorf("%s of a %s one: %+v", a, status, d)
 			}
 		}
-		p := l.operation(Operation{Action: a, Target: Bond{Scope: "s", Key: "k"}})
+		p := l.operation(Operation{Action: a, Target: CommandRef{Scope: "s", Key: "k"}})
 		d := Decide(p, l.w, l.inst, noon)
 		wantCode(t, d.Err, workflow.CommandNotFound)
 		checkRefusal(t, d, nil)
@@ -289,7 +289,7 @@ func TestAPersonsResultMustFit(t *testing.T) {
 	} {
 		l := newLife(t)
 		stuck := recordOf(l.accept("book", `{}`), FailedRetryable, "unknown_outcome")
-		o := Operation{Action: Resolve, Target: Bond{Scope: stuck.Scope, Key: stuck.Key}, Stuck: stuck}
+		o := Operation{Action: Resolve, Target: CommandRef{Scope: stuck.Scope, Key: stuck.Key}, Stuck: stuck}
 		if result != "" {
 			o.Result = []byte(result)
 		}

@@ -160,10 +160,10 @@ func (p *Prepared) settleScope() {
 	}
 }
 
-// Earlier lists as what a command may be stored that Prepare refuses now, and did
+// EarlierReadings lists as what a command may be stored that Prepare refuses now, and did
 // not when the workflow said something else: under which scope and key, and with
 // which fingerprint. Nothing else of them is set. The workflow must be named.
-func Earlier(c Command) (list []*Prepared) {
+func EarlierReadings(c Command) (list []*Prepared) {
 	c = c.WithDefaults()
 	if c.checkReserved() != nil || c.Check() != nil {
 		return nil

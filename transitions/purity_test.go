@@ -52,7 +52,7 @@ func TestLaterDecisionsDoNotChangeEarlierOnes(t *testing.T) {
 	t.Parallel()
 	w := built(t, definition(1))
 	inst := expenseIn(open, 1, "0")
-	inst.Duties["add"] = append(make([]string, 0, 8), "zoe") // room to append in place
+	inst.Actors["add"] = append(make([]string, 0, 8), "zoe") // room to append in place
 	var all, copies []*Instance
 	for _, futures := range [][]string{{"a", "b"}, {"c", "d"}, {"e", "f"}} {
 		for _, actor := range futures { // two of one past

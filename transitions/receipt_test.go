@@ -77,7 +77,7 @@ func TestAReplayIsByteForByteTheFirstAnswer(t *testing.T) {
 	first := WithPosition(d.Body, 42)
 	r := &Record{Status: d.Status, Code: d.Code, Body: bytes.Clone(d.Body), Position: 42, Version: 2, Instance: d.After.ID}
 	for range 3 {
-		again, err := r.Answer(ClaimReplay)
+		again, err := r.Answer(KeyReplay)
 		if err != nil || !bytes.Equal(again.Body, first) || again.Status != d.Code || !again.Replayed {
 			t.Errorf("got %+v, %v, want %s", again, err, first)
 		}

@@ -26,9 +26,9 @@ type Standing struct {
 	Parent      *Parent
 
 	State        workflow.State
-	Data         [32]byte // its SHA-256
-	Rest         [32]byte // see Instance.Rest
-	Working      *Bond    // the command whose activity is in flight; its transition is in the digest
+	Data         [32]byte    // its SHA-256
+	Rest         [32]byte    // see Instance.Rest
+	Working      *CommandRef // the command whose activity is in flight; its transition is in the digest
 	Open, Paused bool
 
 	accepted int64 // the version that its transition made, where known
@@ -45,7 +45,7 @@ func (i *Instance) Standing() Standing {
 // is open: that stays.
 func (s *Standing) Follow(e *Entry, data [32]byte) {
 	if name, begins := strings.CutSuffix(e.Transition, accepted); begins {
-		s.Working, s.accepted = &Bond{Transition: name, Scope: e.Scope, Key: e.Key}, e.Version
+		s.Working, s.accepted = &CommandRef{Transition: name, Scope: e.Scope, Key: e.Key}, e.Version
 	} else if e.To != e.From {
 		s.Working = nil
 	}
@@ -64,11 +64,11 @@ func (s *Standing) Follow(e *Entry, data [32]byte) {
 // WaitsFor reports whether the command, nil for none, is the one that an instance
 // which stands like this waits for, or the one by which retention has taken its
 // place.
-func (s *Standing) WaitsFor(b *Bond, instance uuid.UUID) bool {
+func (s *Standing) WaitsFor(b *CommandRef, instance uuid.UUID) bool {
 	if b == nil || s.Working == nil {
 		return b == s.Working
 	}
-	return *b == *s.Working || *b == lateBond(s.Working.Transition, instance, s.accepted)
+	return *b == *s.Working || *b == lateRef(s.Working.Transition, instance, s.accepted)
 }
 
 // Digest is the SHA-256 of the standing. pawl.standing in SQL computes the same.
@@ -99,32 +99,32 @@ func flag(is bool) byte {
 	return 0
 }
 
-// NoRest is the Rest of an instance without attributes, duties and effects.
+// NoRest is the Rest of an instance without attributes, actors and effects.
 var NoRest = restOf(nil, nil, nil)
 
-// Rest is the SHA-256 of the instance's attributes, duties and effects. pawl.rest
-// in SQL computes the same of the columns; so duties and effects enter as the JSON
+// Rest is the SHA-256 of the instance's attributes, actors and effects. pawl.rest
+// in SQL computes the same of the columns; so actors and effects enter as the JSON
 // that is stored.
 func (i *Instance) Rest() [32]byte {
-	if len(i.Attributes) == 0 && len(i.Duties) == 0 && len(i.Links.Effects) == 0 {
+	if len(i.Attributes) == 0 && len(i.Actors) == 0 && len(i.Links.Effects) == 0 {
 		return NoRest
 	}
-	var attributes, duties, effects []byte
+	var attributes, actors, effects []byte
 	for _, name := range slices.Sorted(maps.Keys(i.Attributes)) {
 		attributes = appendField(appendField(attributes, name), i.Attributes[name])
 	}
-	if len(i.Duties) > 0 {
-		duties = asStored(i.Duties)
+	if len(i.Actors) > 0 {
+		actors = asStored(i.Actors)
 	}
 	if len(i.Links.Effects) > 0 {
 		effects = asStored(i.Links.Effects)
 	}
-	return restOf(attributes, duties, effects)
+	return restOf(attributes, actors, effects)
 }
 
-func restOf(attributes, duties, effects []byte) [32]byte {
+func restOf(attributes, actors, effects []byte) [32]byte {
 	var b []byte
-	for _, part := range [...][]byte{attributes, duties, effects} {
+	for _, part := range [...][]byte{attributes, actors, effects} {
 		b = appendField(b, string(part))
 	}
 	return sha256.Sum256(b)

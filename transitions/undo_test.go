@@ -154,7 +154,7 @@ func TestTheEndOfAnUndoIsNotedWhateverTheState(t *testing.T) {
 	}
 	l := newLife(t)
 	l.accept("book", `{}`)
-	undo := undoOf(Command{Tenant: "default", Workflow: "trip", Instance: l.inst.ID}, Bond{"book", "s", "k"}, nil, nil, noon)
+	undo := undoOf(Command{Tenant: "default", Workflow: "trip", Instance: l.inst.ID}, CommandRef{"book", "s", "k"}, nil, nil, noon)
 	l.inst = nil
 	wantCode(t, l.end(undo.flight(), Outcome{}).Err, workflow.InstanceNotFound)
 	if !strings.HasPrefix(undo.Scope, Reserved) {

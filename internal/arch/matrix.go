@@ -61,11 +61,10 @@ var Matrix = []Room{
 	{"inbox", ours("inspect", "transitions", "workflow"), mods(pgx)},
 
 	{"engine/internal/commit", ours("audit", "inspect", "internal/pause", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"engine/internal/hints", ours("internal/pause"), mods(pgx)},
 	{"engine/internal/inflight", ours("internal/pause", "transitions", "workflow"), mods(pgx)},
 	{"engine/internal/retention", ours("inspect", "transitions"), mods(pgx)},
 	{"engine/internal/watch", ours("internal/pause", "transitions", "workflow"), nil},
-	{"engine", ours("audit", "engine/internal/commit", "outbox/feed", "engine/internal/hints", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/pooler", "outbox", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine", ours("audit", "engine/internal/commit", "outbox/feed", "internal/hints", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/pooler", "outbox", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 
 	{"metrics", ours("engine", "inspect", "outbox/relay", "transitions"), mods(prometheus)},
 
@@ -79,6 +78,7 @@ var Matrix = []Room{
 	{"internal/await", nil, nil},
 	{"internal/cli", nil, mods(cobra, uuid)},
 	{"internal/faults", nil, nil},
+	{"internal/hints", ours("internal/pause"), mods(pgx)},
 	{"internal/localpg", nil, mods(embedded, pgx)},
 	{"internal/ops", ours("api", "engine", "inspect", "internal/cli", "transitions", "workflow"), mods(cobra, uuid)},
 	{"internal/pause", nil, nil},

@@ -86,19 +86,19 @@ takes part as a node for the moment, which commits it and works on nothing.`,
 
 // stuckOne is the command that is named by scope and key, or else the one that is
 // stuck of an instance.
-func stuckOne(ctx context.Context, e *engine.Engine, f inspect.StuckFilter, args []string) (transitions.Bond, error) {
+func stuckOne(ctx context.Context, e *engine.Engine, f inspect.StuckFilter, args []string) (transitions.CommandRef, error) {
 	if len(args) > 0 {
-		return transitions.Bond{Scope: args[0], Key: args[1]}, nil
+		return transitions.CommandRef{Scope: args[0], Key: args[1]}, nil
 	}
 	list, more, err := e.Stuck(ctx, f)
 	switch {
 	case err != nil:
-		return transitions.Bond{}, err
+		return transitions.CommandRef{}, err
 	case len(list) == 0:
-		return transitions.Bond{}, workflow.Errorf(workflow.CommandNotFound, "no command on this instance waits for a person")
+		return transitions.CommandRef{}, workflow.Errorf(workflow.CommandNotFound, "no command on this instance waits for a person")
 	case len(list) > 1 || more:
-		return transitions.Bond{}, cli.Usagef(
+		return transitions.CommandRef{}, cli.Usagef(
 			"%d commands on this instance wait for a person: name one by SCOPE and KEY, as stuck lists them", len(list))
 	}
-	return transitions.Bond{Scope: list[0].Scope, Key: list[0].Key}, nil
+	return transitions.CommandRef{Scope: list[0].Scope, Key: list[0].Key}, nil
 }

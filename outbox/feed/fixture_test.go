@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pawlhq/pawl/engine/internal/hints"
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/hints"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/outbox"

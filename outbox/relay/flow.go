@@ -40,7 +40,7 @@ type flow struct {
 	suspects []*item
 	tired    []tired // to be let go, when their tenure gets to it
 	circuit  circuit
-	news     news
+	news     pendingStore
 
 	seq       int64           // of the item that came last
 	lastOut   int64           // of those that were ever in a call, the last

@@ -22,7 +22,7 @@ type note struct {
 const always = math.MaxInt64
 
 // news is what a flow has to store, beside what its stretches have.
-type news struct {
+type pendingStore struct {
 	delivered, failed int64
 	failure           string // the newest
 	stretches         []*stretch
@@ -81,7 +81,7 @@ func (f *flow) letter() *letter {
 			l.parks = s.passed(l.parks)
 		}
 	}
-	f.news = news{stretches: n.stretches[:0]}
+	f.news = pendingStore{stretches: n.stretches[:0]}
 	for _, p := range l.parks {
 		if p.item.lane.unwritten--; p.item.lane.unwritten == 0 && p.item.lane.at == unwritten {
 			f.ask(p.item.lane)

@@ -21,7 +21,7 @@ CREATE TABLE pawl.instance (
 	version      bigint NOT NULL CHECK (version >= 1),
 	data         json NOT NULL,
 	attributes   jsonb,
-	duties       json,
+	actors       json,
 	open         boolean NOT NULL,
 	chain        bytea NOT NULL CHECK (octet_length(chain) = 32),
 	created_at   timestamptz NOT NULL,
@@ -43,7 +43,7 @@ COMMENT ON COLUMN pawl.instance.state IS 'The state it is in.';
 COMMENT ON COLUMN pawl.instance.version IS 'Counts its transitions; guards every update.';
 COMMENT ON COLUMN pawl.instance.data IS 'The workflow''s data after the last transition.';
 COMMENT ON COLUMN pawl.instance.attributes IS 'The declared attributes by which it can be found.';
-COMMENT ON COLUMN pawl.instance.duties IS 'Who did the transitions whose actors others exclude: {"transition": ["actor"]}.';
+COMMENT ON COLUMN pawl.instance.actors IS 'Who did the transitions whose actors others exclude: {"transition": ["actor"]}.';
 COMMENT ON COLUMN pawl.instance.open IS 'False in a final state.';
 COMMENT ON COLUMN pawl.instance.chain IS 'The hash of its last audit row.';
 COMMENT ON COLUMN pawl.instance.created_at IS 'The time of its first transition.';
@@ -250,7 +250,7 @@ COMMENT ON COLUMN pawl.audit.at IS 'The time of the decision.';
 COMMENT ON COLUMN pawl.audit.payload_digest IS 'SHA-256 of a redacted payload, so that the chain still verifies.';
 COMMENT ON COLUMN pawl.audit.data_digest IS 'SHA-256 of redacted data.';
 COMMENT ON COLUMN pawl.audit.hash IS 'SHA-256 over this row, how the instance stood before and after it, and the hash of the instance''s previous row.';
-COMMENT ON COLUMN pawl.audit.rest_digest IS 'SHA-256 of the instance''s attributes, duties and effects after the transition; NULL when they are as the row before left them.';
+COMMENT ON COLUMN pawl.audit.rest_digest IS 'SHA-256 of the instance''s attributes, actors and effects after the transition; NULL when they are as the row before left them.';
 COMMENT ON COLUMN pawl.audit.events_digest IS 'SHA-256 of the events that the transition emitted beside its own; NULL for none.';
 
 -- By week, so that old events go as a whole. A position is not part of the

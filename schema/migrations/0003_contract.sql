@@ -290,18 +290,18 @@ CREATE FUNCTION pawl.fields(VARIADIC list text[]) RETURNS bytea LANGUAGE sql IMM
 $$;
 COMMENT ON FUNCTION pawl.fields IS 'Internal: texts as they enter a hash, each after its length in bytes; NULL as "".';
 
-CREATE FUNCTION pawl.rest(attributes jsonb, duties json, links json) RETURNS bytea
+CREATE FUNCTION pawl.rest(attributes jsonb, actors json, links json) RETURNS bytea
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT sha256(int4send(octet_length(a.fields)) || a.fields || pawl.fields(duties::text, (links -> 'effects')::text))
+	SELECT sha256(int4send(octet_length(a.fields)) || a.fields || pawl.fields(actors::text, (links -> 'effects')::text))
 	FROM (SELECT coalesce(string_agg(pawl.fields(x.key, x.value), '' ORDER BY x.key COLLATE "C"), '') AS fields
 		FROM jsonb_each_text(CASE jsonb_typeof(attributes) WHEN 'object' THEN attributes END) AS x) AS a -- the table refuses another
 $$;
-COMMENT ON FUNCTION pawl.rest IS 'Internal: the hash of an instance''s attributes, duties and effects.';
+COMMENT ON FUNCTION pawl.rest IS 'Internal: the hash of an instance''s attributes, actors and effects.';
 
 -- What ties an instance to others has no part in it: who is tied is refused.
 CREATE FUNCTION pawl.standing(i pawl.instance) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT sha256(int4send(i.definition) || CASE WHEN i.open THEN '\x01' ELSE '\x00' END::bytea || CASE WHEN i.paused THEN '\x01' ELSE '\x00' END::bytea
-		|| sha256(convert_to(i.data::text, 'UTF8')) || pawl.rest(i.attributes, i.duties, i.links) || pawl.fields(i.business_key, i.state, '', '', '', ''))
+		|| sha256(convert_to(i.data::text, 'UTF8')) || pawl.rest(i.attributes, i.actors, i.links) || pawl.fields(i.business_key, i.state, '', '', '', ''))
 $$;
 COMMENT ON FUNCTION pawl.standing IS 'Internal: the hash of all of an instance that decides what can be done with it.';
 
@@ -442,7 +442,7 @@ BEGIN
 		rest_digest, events_digest)
 	VALUES (transition.tenant, i.id, transition.version + 1, place, c.workflow, c.transition, was.state, transition.state, c.actor,
 		transition.reason, transition.payload, transition.data, transition.scope, transition.key, moment, i.chain,
-		nullif(pawl.rest(i.attributes, i.duties, i.links), pawl.rest(was.attributes, was.duties, was.links)), emitted);
+		nullif(pawl.rest(i.attributes, i.actors, i.links), pawl.rest(was.attributes, was.actors, was.links)), emitted);
 	RETURN body;
 END $$;
 COMMENT ON FUNCTION pawl.transition IS 'Ends a claimed command with a transition that its caller has decided: the instance, its audit row, its events and the answer. The version is the one that was decided on, 0 to create an instance. Returns the answer.';

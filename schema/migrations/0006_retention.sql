@@ -1,21 +1,21 @@
 -- Retention: what becomes of keys after their answers expire.
 -- docs/decisions/0010-retention.md says why it is so.
 
-CREATE TABLE pawl.duty (
+CREATE TABLE pawl.leadership (
 	name         text COLLATE "C" PRIMARY KEY CHECK (octet_length(name) BETWEEN 1 AND 64),
 	token        bigint NOT NULL DEFAULT 0 CHECK (token >= 0),
 	claimed_by   text COLLATE "C",
 	claimed_at   timestamptz,
 	locked_until timestamptz,
-	CONSTRAINT duty_lease CHECK ((claimed_by IS NULL) = (locked_until IS NULL) AND (claimed_by IS NULL) = (claimed_at IS NULL))
+	CONSTRAINT leadership_lease CHECK ((claimed_by IS NULL) = (locked_until IS NULL) AND (claimed_by IS NULL) = (claimed_at IS NULL))
 ) WITH (fillfactor = 10);
-COMMENT ON TABLE pawl.duty IS 'What one node does for all: who it is.';
-COMMENT ON COLUMN pawl.duty.name IS 'What it does.';
-COMMENT ON COLUMN pawl.duty.token IS 'The fencing token: counts the claims. What the node does names it.';
-COMMENT ON COLUMN pawl.duty.claimed_by IS 'The node; NULL: none.';
-COMMENT ON COLUMN pawl.duty.claimed_at IS 'Since when.';
-COMMENT ON COLUMN pawl.duty.locked_until IS 'Until when its lease lasts unless it is renewed. After it any node takes over.';
-INSERT INTO pawl.duty (name) VALUES ('retention');
+COMMENT ON TABLE pawl.leadership IS 'What one node does for all: who it is.';
+COMMENT ON COLUMN pawl.leadership.name IS 'What it does.';
+COMMENT ON COLUMN pawl.leadership.token IS 'The fencing token: counts the claims. What the node does names it.';
+COMMENT ON COLUMN pawl.leadership.claimed_by IS 'The node; NULL: none.';
+COMMENT ON COLUMN pawl.leadership.claimed_at IS 'Since when.';
+COMMENT ON COLUMN pawl.leadership.locked_until IS 'Until when its lease lasts unless it is renewed. After it any node takes over.';
+INSERT INTO pawl.leadership (name) VALUES ('retention');
 
 -- It takes no lock on a row that it waits for, and so needs no order of them.
 -- Without jit = off the plans, whose other ways are made dear, would be compiled,

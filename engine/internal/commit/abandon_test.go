@@ -24,7 +24,7 @@ func TestWhoAwaitsAnAbandonedScheduledCommandGetsTheBytesOfItsReplays(t *testing
 		t.Fatal(err)
 	}
 	abandon, err := transitions.Operate(transitions.Command{Key: "abandon", Workflow: "deal", Instance: id},
-		transitions.Operation{Action: transitions.Abandon, Target: transitions.Bond{Scope: later.Scope, Key: later.Key}})
+		transitions.Operation{Action: transitions.Abandon, Target: transitions.CommandRef{Scope: later.Scope, Key: later.Key}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,13 +14,13 @@ var (
 	createdColumns = []rows.Column{
 		rows.Of("id", rows.UUID), rows.Of("workflow", rows.Text), rows.Of("definition", rows.Int4),
 		rows.Of("business_key", rows.Text), rows.Of("state", rows.Text), rows.Of("version", rows.Int8),
-		rows.Of("data", rows.JSON), rows.Of("attributes", rows.JSONB), rows.Of("duties", rows.JSON),
+		rows.Of("data", rows.JSON), rows.Of("attributes", rows.JSONB), rows.Of("actors", rows.JSON),
 		rows.Of("links", rows.JSON), rows.Of("paused", rows.Bool), rows.Of("open", rows.Bool), rows.Of("chain", rows.Bytea),
 		rows.Of("created_at", rows.Timestamptz), rows.Of("updated_at", rows.Timestamptz),
 	}
 	changedColumns = []rows.Column{
 		rows.Of("row", rows.TID), rows.Of("id", rows.UUID), rows.Of("before", rows.Int8), rows.Of("state", rows.Text), rows.Of("version", rows.Int8),
-		rows.Of("data", rows.JSON), rows.Of("attributes", rows.JSONB), rows.Of("duties", rows.JSON),
+		rows.Of("data", rows.JSON), rows.Of("attributes", rows.JSONB), rows.Of("actors", rows.JSON),
 		rows.Of("links", rows.JSON), rows.Of("paused", rows.Bool), rows.Of("open", rows.Bool), rows.Of("chain", rows.Bytea), rows.Of("updated_at", rows.Timestamptz),
 	}
 )
@@ -56,7 +56,7 @@ func addState(s *rows.Set, i *transitions.Instance) error {
 	if err != nil {
 		return err
 	}
-	duties, err := mapJSON(i.Duties)
+	actors, err := mapJSON(i.Actors)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func addState(s *rows.Set, i *transitions.Instance) error {
 	s.Int8(i.Version)
 	s.Bytes(i.Data)
 	s.JSONB(attributes)
-	s.Bytes(duties)
+	s.Bytes(actors)
 	s.Bytes(links)
 	s.Bool(i.Paused)
 	s.Bool(i.Open)
@@ -101,7 +101,7 @@ func linksJSON(l *transitions.Links) ([]byte, error) {
 }
 
 // instanceSelect are the columns that readInstance reads, of a row named i.
-const instanceSelect = `i.id, i.workflow, i.definition, i.business_key, i.state, i.version, i.data, i.attributes, i.duties,
+const instanceSelect = `i.id, i.workflow, i.definition, i.business_key, i.state, i.version, i.data, i.attributes, i.actors,
 	i.links, i.paused, i.open, i.chain, i.created_at, i.updated_at`
 
 const instanceColumns = 15
@@ -114,7 +114,7 @@ func readInstance(r *rows.Row, tenant string) (*transitions.Instance, error) {
 	}
 	i := &transitions.Instance{Tenant: tenant, ID: r.UUID(), Workflow: r.Text(), Definition: r.Int4(), BusinessKey: r.Text(),
 		State: workflow.State(r.Text()), Version: r.Int8(), Data: r.Bytes()}
-	attributes, duties, links := r.JSONB(), r.Bytes(), r.Bytes()
+	attributes, actors, links := r.JSONB(), r.Bytes(), r.Bytes()
 	i.Paused = r.Bool()
 	i.Open, i.Chain, i.CreatedAt, i.UpdatedAt = r.Bool(), r.Hash(), r.Time(), r.Time()
 	if err := r.Err(); err != nil {
@@ -125,8 +125,8 @@ func readInstance(r *rows.Row, tenant string) (*transitions.Instance, error) {
 			return nil, err
 		}
 	}
-	if duties != nil {
-		if err := json.Unmarshal(duties, &i.Duties); err != nil {
+	if actors != nil {
+		if err := json.Unmarshal(actors, &i.Actors); err != nil {
 			return nil, err
 		}
 	}

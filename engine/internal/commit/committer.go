@@ -65,16 +65,16 @@ func (c *committer) commit(ctx context.Context, ops []*op) {
 func (c *committer) commitNow(ctx context.Context, ops []*op) {
 	held, reaction, err := c.r.run(ctx, ops, false, false)
 	switch {
-	case reaction == fine:
+	case reaction == failureNone:
 		c.p.lane.push(held...)
 	case reaction == blocked:
 		c.p.lane.push(ops...)
-	case reaction == behind:
+	case reaction == headLocked:
 		tenant := c.p.lane.setHeld(err)
 		theirs := func(o *op) bool { return o.p.Tenant == tenant }
 		c.p.lane.push(slices.DeleteFunc(slices.Clone(ops), func(o *op) bool { return !theirs(o) })...)
 		c.commit(ctx, slices.DeleteFunc(ops, theirs))
-	case (reaction == poison || reaction == again) && len(ops) > 1:
+	case (reaction == badCommand || reaction == retryGroup) && len(ops) > 1:
 		// Whose fault is it, or who keeps losing? Each half tells.
 		c.p.stats.splits.Add(1)
 		c.commit(ctx, ops[:len(ops)/2])

@@ -15,14 +15,14 @@ import (
 type reaction int
 
 const (
-	fine    reaction = iota
-	again            // run it again: another transaction won, and is visible now
-	blocked          // somebody holds a lock; only those who need it should wait
-	behind           // somebody holds the head of a tenant's log; only that tenant should wait
-	lost             // the connection is gone, and perhaps the commit was made: ask again by key
-	full             // the database has no room; the callers may retry
-	unmade           // the events are the first of their week, whose partition nobody has made
-	poison           // one of the commands cannot be done
+	failureNone reaction = iota
+	retryGroup           // run it again: another transaction won, and is visible now
+	blocked              // somebody holds a lock; only those who need it should wait
+	headLocked           // somebody holds the head of a tenant's log; only that tenant should wait
+	lost                 // the connection is gone, and perhaps the commit was made: ask again by key
+	full                 // the database has no room; the callers may retry
+	noPartition          // the events are the first of their week, whose partition nobody has made
+	badCommand           // one of the commands cannot be done
 )
 
 // headError is a group that could not move a tenant's log in time.
@@ -42,12 +42,12 @@ var contested = []string{"command_pkey", "instance_pkey", "audit_pkey"}
 // connection's.
 func (p *Pipeline) react(err error) reaction {
 	if err == nil {
-		return fine
+		return failureNone
 	}
 	_, ours := errors.AsType[*workflow.Error](err) // whatever its cause is
 	_, value := errors.AsType[*rows.ValueError](err)
 	if ours || value {
-		return poison
+		return badCommand
 	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -55,14 +55,14 @@ func (p *Pipeline) react(err error) reaction {
 	}
 	switch {
 	case e.Code == "40001" || e.Code == "40P01":
-		return again
+		return retryGroup
 	case e.Code == "23505" && e.SchemaName == p.config.Schema && slices.Contains(contested, e.ConstraintName):
-		return again
+		return retryGroup
 	case e.Code == "23514" && e.SchemaName == p.config.Schema && e.TableName == "outbox" && e.ConstraintName == "":
-		return unmade
+		return noPartition
 	case e.Code == "55P03" || e.Code == "57014":
 		if _, ok := errors.AsType[*headError](err); ok {
-			return behind
+			return headLocked
 		}
 		return blocked
 	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "57P"), e.Code == "25P03", e.Code == "25006":
@@ -70,7 +70,7 @@ func (p *Pipeline) react(err error) reaction {
 	case strings.HasPrefix(e.Code, "53"):
 		return full
 	}
-	return poison
+	return badCommand
 }
 
 // answerTo is what the caller of a command gets that failed alone.
@@ -80,9 +80,9 @@ func answerTo(err error, r reaction) error {
 	}
 	e := &workflow.Error{Cause: err}
 	switch r {
-	case again, unmade:
+	case retryGroup, noPartition:
 		e.Code, e.Message = workflow.Unavailable, "other transactions kept winning; try again with the same key"
-	case blocked, behind:
+	case blocked, headLocked:
 		e.Code, e.Message = workflow.Locked, "another transaction holds the instance or the key; try again with the same key"
 	case lost:
 		e.Code, e.Message = workflow.Unavailable, "the database cannot be reached; ask again with the same key"

@@ -14,8 +14,8 @@ type Flights interface {
 	Reserve(w *workflow.Workflow, step *workflow.Step) bool
 	// Release gives back a worker whose command was not accepted after all.
 	Release(w *workflow.Workflow, step *workflow.Step)
-	// Landed tells what a commit made of commands in flight. It must not block.
-	Landed(list []transitions.Landed)
+	// FlightUpdate tells what a commit made of commands in flight. It must not block.
+	FlightUpdate(list []transitions.FlightUpdate)
 }
 
 // begins reports whether the command begins something, and does not only go on
@@ -151,14 +151,14 @@ func (g *group) doubt() {
 
 // unbegun lists the attempts that an earlier run has leased after all. Its workers
 // were given back, so that nobody has begun them: others may have them.
-func (g *group) unbegun() (list []transitions.Landed) {
+func (g *group) unbegun() (list []transitions.FlightUpdate) {
 	for _, o := range g.ops {
 		r := o.record
 		if o.unheard == 0 || r == nil || r.Status != transitions.Processing || r.Attempt != o.unheard || r.ClaimedBy != g.node {
 			continue
 		}
 		o.unheard = 0
-		list = append(list, transitions.Landed{Unbegun: true, InFlight: transitions.InFlight{
+		list = append(list, transitions.FlightUpdate{Unbegun: true, InFlight: transitions.InFlight{
 			Ref: transitions.Ref{Tenant: o.p.Tenant, Scope: o.p.Scope, Key: o.p.Key}, Phase: r.Phase, Attempt: r.Attempt,
 			Workflow: r.Workflow, Transition: r.Transition, Instance: r.Instance, CancelledBy: r.CancelledBy}})
 	}
@@ -191,7 +191,7 @@ func (g *group) recordOf(o *op) *transitions.Record {
 }
 
 // landed lists what the group made of commands in flight.
-func (g *group) landed() (list []transitions.Landed) {
+func (g *group) landed() (list []transitions.FlightUpdate) {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			if o.decision.Flight != nil || o.decision.Target != nil || o.p.Resumed != nil {
@@ -199,20 +199,20 @@ func (g *group) landed() (list []transitions.Landed) {
 			}
 		}
 		for _, c := range t.planned {
-			list = append(list, transitions.Landed{Status: transitions.Pending, InFlight: transitions.InFlight{
+			list = append(list, transitions.FlightUpdate{Status: transitions.Pending, InFlight: transitions.InFlight{
 				Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}, Phase: c.Flight.Phase, RunAt: c.Flight.RunAt,
 				Workflow: c.Workflow, Transition: c.Transition, Instance: c.Instance}})
 		}
 		for _, c := range t.cancelled {
-			list = append(list, transitions.Landed{Stop: true, InFlight: transitions.InFlight{Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}}})
+			list = append(list, transitions.FlightUpdate{Stop: true, InFlight: transitions.InFlight{Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}}})
 		}
 	}
 	return list
 }
 
-func (g *group) land(list []transitions.Landed, t *part, o *op) []transitions.Landed {
+func (g *group) land(list []transitions.FlightUpdate, t *part, o *op) []transitions.FlightUpdate {
 	d := &o.decision
-	l := transitions.Landed{Status: d.Status, Leased: o.leased, InFlight: transitions.InFlight{
+	l := transitions.FlightUpdate{Status: d.Status, Leased: o.leased, InFlight: transitions.InFlight{
 		Ref: transitions.Ref{Tenant: t.tenant, Scope: o.p.Scope, Key: o.p.Key}, Fingerprint: o.p.Fingerprint,
 		Workflow: o.p.Workflow, Transition: o.p.Transition, Instance: o.p.Instance, Actor: o.p.Actor}}
 	switch {
@@ -229,7 +229,7 @@ func (g *group) land(list []transitions.Landed, t *part, o *op) []transitions.La
 		list = append(list, l)
 	}
 	if target := d.Target; target != nil {
-		l := transitions.Landed{Status: target.Status, InFlight: transitions.InFlight{
+		l := transitions.FlightUpdate{Status: target.Status, InFlight: transitions.InFlight{
 			Ref: transitions.Ref{Tenant: t.tenant, Scope: target.Scope, Key: target.Key}, Attempt: target.Attempt}}
 		if target.Flight != nil {
 			l.Phase, l.RunAt = target.Flight.Phase, target.Flight.RunAt

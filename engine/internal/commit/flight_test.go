@@ -80,7 +80,7 @@ func dealWorkflow(t *testing.T) *workflow.Workflow {
 type worker struct {
 	mu   sync.Mutex
 	free int
-	list []transitions.Landed
+	list []transitions.FlightUpdate
 }
 
 func (w *worker) Reserve(*workflow.Workflow, *workflow.Step) bool {
@@ -100,14 +100,14 @@ func (w *worker) Release(*workflow.Workflow, *workflow.Step) {
 	w.free++
 }
 
-func (w *worker) Landed(list []transitions.Landed) {
+func (w *worker) FlightUpdate(list []transitions.FlightUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.list = append(w.list, list...)
 }
 
 // landed returns what has landed of a command, newest last.
-func (w *worker) landed(key string) (list []transitions.Landed) {
+func (w *worker) landed(key string) (list []transitions.FlightUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range w.list {
@@ -588,7 +588,7 @@ func TestOperationsOnAStuckCommandAreAuditedAndReplayed(t *testing.T) {
 			id := b.opened()
 			b.one(b.command("pay", "p1", id))
 			b.stick("p1")
-			o := transitions.Operation{Action: test.action, Reason: "I looked", Target: transitions.Bond{Scope: "deal:" + id.String(), Key: "p1"}}
+			o := transitions.Operation{Action: test.action, Reason: "I looked", Target: transitions.CommandRef{Scope: "deal:" + id.String(), Key: "p1"}}
 			if test.result != "" {
 				o.Result = []byte(test.result)
 			}
@@ -614,7 +614,7 @@ func TestTwoOperationsOnOneCommandInOneGroup(t *testing.T) {
 	id := b.opened()
 	b.one(b.command("pay", "p1", id))
 	b.stick("p1")
-	o := transitions.Operation{Action: transitions.Abandon, Target: transitions.Bond{Scope: "deal:" + id.String(), Key: "p1"}}
+	o := transitions.Operation{Action: transitions.Abandon, Target: transitions.CommandRef{Scope: "deal:" + id.String(), Key: "p1"}}
 	replies := b.do(b.operation(id, "op1", o), b.operation(id, "op2", o))
 	if replies[0].Err != nil || replies[0].Receipt.Refused() {
 		t.Errorf("%+v", replies[0])

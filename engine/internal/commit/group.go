@@ -56,7 +56,7 @@ type part struct {
 
 // cancellation asks a command in flight to stop.
 type cancellation struct {
-	transitions.Bond
+	transitions.CommandRef
 	by string
 }
 
@@ -122,7 +122,7 @@ func (p *part) existing(ops []*op, blind bool) []uuid.UUID {
 func compareID(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
 
 // found takes an instance that the database has.
-func (p *part) found(inst *transitions.Instance) {
+func (p *part) loaded(inst *transitions.Instance) {
 	s := p.slots[inst.ID]
 	s.inst, s.before = inst, inst.Version
 }
@@ -194,10 +194,10 @@ func (g *group) decideOne(t *part, o *op) {
 			return
 		}
 	case c.leader != nil:
-		o.follow(c.leader)
+		o.copyAnswerOf(c.leader)
 		return
 	default:
-		if o.claim = transitions.Classify(c.record, o.p.Fingerprint, g.now); o.claim != transitions.ClaimNew {
+		if o.claim = transitions.Classify(c.record, o.p.Fingerprint, g.now); o.claim != transitions.KeyNew {
 			o.record = c.record
 			o.receipt, o.err = c.record.Answer(o.claim)
 			return
@@ -222,23 +222,23 @@ func (g *group) decideOne(t *part, o *op) {
 		return
 	}
 	d := transitions.Decide(p, w, s.inst, g.now)
-	d.Bear(func(name string) *workflow.Workflow { return g.definition(name, 0) }, g.now)
+	d.StartChildren(func(name string) *workflow.Workflow { return g.definition(name, 0) }, g.now)
 	g.take(t, s, c, o, d)
 }
 
 // follow makes the op a duplicate of one that this group decided.
-func (o *op) follow(leader *op) {
+func (o *op) copyAnswerOf(leader *op) {
 	switch {
 	case leader.p.Fingerprint != o.p.Fingerprint:
-		o.claim = transitions.ClaimMismatch
+		o.claim = transitions.KeyMismatch
 		_, o.err = (*transitions.Record)(nil).Answer(o.claim)
 		return
 	case leader.decision.Flight != nil:
-		o.claim = transitions.ClaimActive
+		o.claim = transitions.KeyActive
 	case leader.decision.Status == transitions.FailedFinal:
-		o.claim = transitions.ClaimFinalFailure
+		o.claim = transitions.KeyRefused
 	default:
-		o.claim = transitions.ClaimReplay
+		o.claim = transitions.KeyReplay
 	}
 	o.leader = leader
 }

@@ -37,7 +37,7 @@ func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
 			slot.held, slot.row = row.Bool(), row.TID()
 			inst, err := readInstance(row, t.tenant)
 			if inst != nil {
-				t.found(inst)
+				t.loaded(inst)
 			}
 			return err
 		})
@@ -68,7 +68,7 @@ func (g *group) answered() bool {
 		}
 		record := g.part(o.p.Tenant).claims[o.key()].record
 		switch transitions.Classify(record, o.p.Fingerprint, g.now) {
-		case transitions.ClaimReplay, transitions.ClaimFinalFailure, transitions.ClaimMismatch, transitions.ClaimExpired:
+		case transitions.KeyReplay, transitions.KeyRefused, transitions.KeyMismatch, transitions.KeyGone:
 		default:
 			return false
 		}
@@ -81,7 +81,7 @@ func (g *group) answered() bool {
 // each that found no instance to be there writes that.
 func (g *group) settledByKeys() bool {
 	for _, o := range g.ops {
-		if o.leader != nil || o.claim != transitions.ClaimNew {
+		if o.leader != nil || o.claim != transitions.KeyNew {
 			continue
 		}
 		unseen := o.p.Creates && o.p.BusinessKey != "" && g.part(o.p.Tenant).slots[o.p.Instance].inst == nil

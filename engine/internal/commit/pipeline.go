@@ -62,7 +62,7 @@ type Pipeline struct {
 	scopes scopes
 
 	committers []*committer
-	lane       *lane
+	lane       *retryLane
 	clock      atomic.Pointer[clock]
 
 	stop   context.CancelFunc // gives up on what is under way
@@ -75,7 +75,7 @@ type Pipeline struct {
 // New makes a pipeline. Start begins its work.
 func New(c Config) *Pipeline {
 	p := &Pipeline{config: c, stmts: c.Statements, log: c.Log, ended: make(chan struct{})}
-	p.lane = newLane(p)
+	p.lane = newRetryLane(p)
 	for i := range c.Committers {
 		p.committers = append(p.committers, &committer{p: p, queue: newQueue(c.QueueSize, c.QueueBytes),
 			r: p.newRunner(fmt.Sprintf("committer %d", i+1), committerLockTimeout)})
@@ -225,7 +225,7 @@ func (p *Pipeline) finish(g *group) {
 	}
 	if p.config.Flights != nil {
 		if list := append(g.landed(), g.unbegun()...); len(list) > 0 {
-			p.config.Flights.Landed(list)
+			p.config.Flights.FlightUpdate(list)
 		}
 	}
 	for _, o := range g.ops {

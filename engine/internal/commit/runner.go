@@ -62,20 +62,20 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 		if err != nil {
 			g.unreserve()
 		}
-		if reaction == unmade {
+		if reaction == noPartition {
 			if missed { // it is there, and this session has not heard of it; see TestASessionThatDoesNotHearOfAPartitionIsReplaced
 				r.drop()
-				reaction = again
+				reaction = retryGroup
 			} else {
 				reaction, err = r.makePartition(ctx, g.now, err)
-				missed = reaction == again
+				missed = reaction == retryGroup
 			}
 		}
 		switch reaction {
-		case fine:
+		case failureNone:
 			r.p.finish(g)
 			r.end()
-			return held, fine, nil
+			return held, failureNone, nil
 		case lost:
 			r.drop()
 			r.p.stats.lost.Add(1)
@@ -89,11 +89,11 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 			if time.Since(begun) > r.p.config.Outage || !pause.For(ctx, backoff(try)) {
 				return nil, lost, err
 			}
-		case again:
+		case retryGroup:
 			r.end()
 			r.p.stats.again.Add(1)
 			if try >= maxTries || try > 1 && !pause.For(ctx, backoff(try)) {
-				return nil, again, err
+				return nil, retryGroup, err
 			}
 		default:
 			if r.pg.IsClosed() {
@@ -121,7 +121,7 @@ func (r *runner) makePartition(ctx context.Context, at time.Time, missed error) 
 	if err != nil {
 		return r.p.react(err), fmt.Errorf("make a partition of the outbox: %w", err)
 	}
-	return again, missed
+	return retryGroup, missed
 }
 
 // attempt runs a group once. On its first run it may do without what only
@@ -174,7 +174,7 @@ func readOne(t *part, row *rows.Row) error {
 		return err
 	}
 	if inst != nil {
-		t.found(inst)
+		t.loaded(inst)
 	}
 	if record := readRecord(row); record != nil {
 		t.known(record)
@@ -306,7 +306,7 @@ func (r *runner) giveUp(begun bool, cause error) error {
 
 // careful takes note of a key that was there already.
 func (r *runner) careful(err error) error {
-	if r.p.react(err) == again {
+	if r.p.react(err) == retryGroup {
 		r.caution = cautious
 	}
 	return err

@@ -153,7 +153,7 @@ func insertInstances(b *rows.Builder, array bool) {
 		Add(", ", names, " FROM ").Source(createdColumns, array)
 }
 
-const changeSet = `state = u.state, version = u.version, data = u.data, attributes = u.attributes, duties = u.duties, links = u.links, paused = u.paused,
+const changeSet = `state = u.state, version = u.version, data = u.data, attributes = u.attributes, actors = u.actors, links = u.links, paused = u.paused,
 	open = u.open, chain = u.chain, updated_at = u.updated_at`
 
 // changeMany updates locked instances, which it finds where the lock saw them: a

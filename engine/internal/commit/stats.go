@@ -8,7 +8,7 @@ import (
 )
 
 type stats struct {
-	claims  [transitions.Claims]atomic.Int64
+	claims  [transitions.KeyVerdicts]atomic.Int64
 	groups  atomic.Int64
 	again   atomic.Int64
 	lost    atomic.Int64
@@ -42,8 +42,8 @@ type Stats struct {
 func (p *Pipeline) Stats() Stats {
 	s := Stats{Claims: map[string]int64{}, Groups: p.stats.groups.Load(), Again: p.stats.again.Load(), Lost: p.stats.lost.Load(),
 		Splits: p.stats.splits.Load(), Aside: p.stats.aside.Load(), Refused: p.stats.refused.Load(), Working: time.Duration(p.stats.working.Load())}
-	for c := range transitions.Claims {
-		s.Claims[transitions.Claim(c).String()] = p.stats.claims[c].Load()
+	for c := range transitions.KeyVerdicts {
+		s.Claims[transitions.KeyVerdict(c).String()] = p.stats.claims[c].Load()
 	}
 	for _, c := range p.committers {
 		s.Waiting += c.queue.depth()

@@ -30,7 +30,7 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	r.stained = true
-	held, err = r.p.inTx(ctx, tx, r.conn, g, whose{waiting: waiting, settings: &r.local, identity: r.identity})
+	held, err = r.p.inTx(ctx, tx, r.conn, g, txMode{waiting: waiting, settings: &r.local, identity: r.identity})
 	if err == nil && len(held) == 0 {
 		if err = tx.Commit(ctx); err == nil {
 			return nil, nil
@@ -70,7 +70,7 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 			return transitions.Receipt{}, unusable(err)
 		}
 		g := p.newGroup([]*op{o})
-		_, err = p.inTx(ctx, point, conn, g, whose{waiting: true})
+		_, err = p.inTx(ctx, point, conn, g, txMode{waiting: true})
 		if err == nil {
 			err = point.Commit(ctx)
 		}
@@ -82,14 +82,14 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 		}
 		rollbackTx(ctx, point)
 		r := p.react(err)
-		if r == unmade {
+		if r == noPartition {
 			// Here, because the caller's transaction may have a lock already with
 			// which it would not hear of what others make.
 			makeErr := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) error {
 				_, err := point.Exec(ctx, p.stmts.Partition, pgx.QueryExecModeExec, g.now, false)
 				return err
 			})
-			if r = again; makeErr != nil {
+			if r = retryGroup; makeErr != nil {
 				r, err = p.react(makeErr), fmt.Errorf("make a partition of the outbox: %w", makeErr)
 			}
 			if r == blocked {
@@ -97,7 +97,7 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 					Message: "another transaction makes room for this week's events until it ends; try again with the same key"}
 			}
 		}
-		if r != again || try >= 3 {
+		if r != retryGroup || try >= 3 {
 			return transitions.Receipt{}, answerTo(err, r)
 		}
 	}
@@ -113,21 +113,21 @@ func unusable(err error) error {
 }
 
 // whose says whose transaction it is.
-type whose struct {
+type txMode struct {
 	waiting  bool            // wait for the instance, instead of returning the command as held
 	settings *rows.Statement // ours, which a hook must not be bound to; nil: it is the caller's own, whose settings and end are not ours
 	identity [][]byte        // the session's user and role, which a hook may change; nil as settings
 }
 
 // set queues our settings for what follows.
-func (w whose) set(conn *rows.Conn) {
+func (w txMode) set(conn *rows.Conn) {
 	if w.settings != nil {
 		conn.Queue(w.settings, nil, nil)
 	}
 }
 
 // inTx does the steps of a group of one in an open transaction.
-func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, w whose) (held []*op, err error) {
+func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, w txMode) (held []*op, err error) {
 	defer g.release()
 	w.set(conn)
 	loading{waiting: w.waiting}.queue(conn, p.stmts, g)
@@ -161,7 +161,7 @@ func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *grou
 
 // runHook runs the user's SQL behind a savepoint, and makes a refusal of the
 // decision when it refuses.
-func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w whose) error {
+func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w txMode) error {
 	o, t := g.ops[0], g.parts[0]
 	if o.decision.Step == nil || o.decision.Step.Hook == nil {
 		return nil

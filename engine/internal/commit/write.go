@@ -71,7 +71,7 @@ func (g *group) fillCommands(t *part) {
 	var settled []settlement
 	for _, o := range t.stored {
 		d := &o.decision
-		own := transitions.Target{Bond: transitions.Bond{Scope: o.p.Scope, Key: o.p.Key}, Status: d.Status, Code: d.Code, Body: d.Body,
+		own := transitions.Target{CommandRef: transitions.CommandRef{Scope: o.p.Scope, Key: o.p.Key}, Status: d.Status, Code: d.Code, Body: d.Body,
 			Version: d.Entry.Version, Flight: d.Flight, Workflow: o.p.Workflow,
 			Keep: transitions.Keep{Replay: o.p.Replay, Tombstone: o.p.Tombstone, Answer: d.Answer}}
 		if o.leased {

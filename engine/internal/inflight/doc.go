@@ -26,7 +26,7 @@
 //
 // A command goes through these hands:
 //
-//	accepted here, with a free worker → Landed ──────┐
+//	accepted here, with a free worker → FlightUpdate ──────┐
 //	due, or its lease has run out → look → claim ────┴→ launch → attempt ─┬→ end: its outcome is submitted
 //	                                                                      └→ giveBack: for later, or for a person
 //

@@ -31,9 +31,9 @@ func (f *flight) attrs(more ...any) []any {
 		"attempt", f.Attempt}, more...)
 }
 
-// Landed takes notice of a commit: it begins to work on what this node has
+// FlightUpdate takes notice of a commit: it begins to work on what this node has
 // leased, and looks for the rest when it is due.
-func (r *Runner) Landed(list []transitions.Landed) {
+func (r *Runner) FlightUpdate(list []transitions.FlightUpdate) {
 	hint := false
 	for i := range list {
 		switch l := &list[i]; {
@@ -54,7 +54,7 @@ func (r *Runner) Landed(list []transitions.Landed) {
 
 // expect notes when a command is due that waits. It reports whether it is due
 // and this node has nobody for it.
-func (r *Runner) expect(l *transitions.Landed) (hint bool) {
+func (r *Runner) expect(l *transitions.FlightUpdate) (hint bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {

@@ -24,7 +24,7 @@ func TestWorkThatIsLeasedAtItsAcceptAsksTheDatabaseNothing(t *testing.T) {
 	r := due("a", leased(n.name, time.Minute))
 	for range 1000 {
 		eventually(t, "a worker is free", func() bool { return n.Reserve(w, w.Named("run")[0]) })
-		n.Landed([]transitions.Landed{r.landed(w)})
+		n.FlightUpdate([]transitions.FlightUpdate{r.landed(w)})
 	}
 	eventually(t, "all are done", func() bool { return n.Stats().Succeeded == 1000 })
 	if asked, looked := n.asked.Count(""), n.asked.Count(lookText); asked != looked {
@@ -71,7 +71,7 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	await.Receive(t, "it runs", g.begun)
 	waits := due("waits")
 	insert(t, pool, waits)
-	n.Landed([]transitions.Landed{{InFlight: *waits.Flight(waits.Tenant), Status: transitions.Pending}})
+	n.FlightUpdate([]transitions.FlightUpdate{{InFlight: *waits.Flight(waits.Tenant), Status: transitions.Pending}})
 	n.mu.Lock()
 	hints := n.hints
 	n.mu.Unlock()
@@ -104,7 +104,7 @@ func TestAnAttemptThatIsNotWantedAnyMoreIsStopped(t *testing.T) {
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", g.begun)
-	n.Landed([]transitions.Landed{{InFlight: transitions.InFlight{Ref: ref}, Stop: true}})
+	n.FlightUpdate([]transitions.FlightUpdate{{InFlight: transitions.InFlight{Ref: ref}, Stop: true}})
 	if got := n.failure(t); got.Kind != workflow.FailureCancelled || !got.Unknown || got.Message != "cancelled: the instance went on without it" {
 		t.Errorf("it failed as %+v", got)
 	}

@@ -258,7 +258,7 @@ func TestACommandWhoseCommitOutlastedItsLeaseIsBegunOnlyByWhoHoldsIt(t *testing.
 			}
 			l := r.landed(w)
 			l.Since = time.Now().Add(-n.config.Lease - time.Second)
-			n.Landed([]transitions.Landed{l})
+			n.FlightUpdate([]transitions.FlightUpdate{l})
 			n.atRest(t)
 			if len(g.begun) != tt.runs {
 				t.Errorf("it was begun %d times", len(g.begun))
@@ -286,7 +286,7 @@ func TestANodeThatStopsGivesBackWhatItHasNotBegun(t *testing.T) {
 	unlock := lock(t, pool, r.ref())
 	l := r.landed(w)
 	l.Since = time.Now().Add(-n.config.Lease)
-	n.Landed([]transitions.Landed{l})
+	n.FlightUpdate([]transitions.FlightUpdate{l})
 	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count("SELECT 1 FROM pawl.command x") > 0 })
 	unlock()
 	n.Stop(t.Context())
@@ -460,7 +460,7 @@ func TestWorkIsNotBegunByALeaseThatTookTooLongToStore(t *testing.T) {
 	insert(t, pool, r)
 	l := r.landed(w)
 	l.Since = time.Now().Add(-n.config.Lease)
-	n.Landed([]transitions.Landed{l})
+	n.FlightUpdate([]transitions.FlightUpdate{l})
 	if got := await.Receive(t, "it is begun", heartbeats); got < 2 {
 		t.Errorf("begun after %d heartbeats, the first of which took too long", got)
 	}

@@ -114,15 +114,15 @@ func (n *node) accept(t testing.TB, w *workflow.Workflow, key string) transition
 	}
 	r := due(key, leased(n.name, n.config.Lease))
 	insert(t, n.pool, r)
-	n.Landed([]transitions.Landed{r.landed(w)})
+	n.FlightUpdate([]transitions.FlightUpdate{r.landed(w)})
 	return r.ref()
 }
 
 // landed is the word of a row that its node has leased.
-func (r row) landed(w *workflow.Workflow) transitions.Landed {
+func (r row) landed(w *workflow.Workflow) transitions.FlightUpdate {
 	f := r.Flight(r.Tenant)
 	f.Definition, f.Data = w.Version, []byte(`{"text":"data"}`)
-	return transitions.Landed{InFlight: *f, Status: r.Status, Leased: true, Since: time.Now()}
+	return transitions.FlightUpdate{InFlight: *f, Status: r.Status, Leased: true, Since: time.Now()}
 }
 
 func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {

@@ -72,7 +72,7 @@ func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 	}
 	r := due("a", leased(n.name, time.Minute))
 	insert(t, pool, r)
-	n.Landed([]transitions.Landed{r.landed(w)})
+	n.FlightUpdate([]transitions.FlightUpdate{r.landed(w)})
 	select {
 	case <-stopped:
 		t.Fatal("stopped while a worker was reserved")

@@ -36,7 +36,7 @@ func (r *Runner) end(ctx context.Context, f *flight, o transitions.Outcome) tran
 			return transitions.Verdict{}
 		case code == workflow.WorkflowNotFound:
 			return f.NotHere() // it was cancelled before it was begun: nothing is lost
-		case !transitions.Passes(code):
+		case !transitions.IsTransient(code):
 			return r.undecidable(f, err)
 		}
 		// Should this node stop meanwhile, the lease runs out, and whoever takes

@@ -3,7 +3,7 @@
 // nobody goes on with fail, and old partitions of the outbox and of the history
 // of commands are dropped. It also makes partitions ahead of time.
 //
-// One node does it, under a lease in the table duty; the others look now and then
+// One node does it, under a lease in the table leadership; the others look now and then
 // whether it still does. The lease saves work and is not what makes it right: two
 // that work at once take different rows, and every step is one transaction, or one
 // that the next runner finishes.

@@ -31,7 +31,7 @@ func TestANodeThatWakesAfterItsLeaseLeavesTheWorkToTheOther(t *testing.T) {
 	if s := frozen.Stats(); s.Batches != 0 || s.Failures != 0 {
 		t.Errorf("the one that was frozen did %+v", s)
 	}
-	if who := ask[string](t, pool, "SELECT claimed_by || ' ' || token FROM pawl.duty"); who != "other 2" {
+	if who := ask[string](t, pool, "SELECT claimed_by || ' ' || token FROM pawl.leadership"); who != "other 2" {
 		t.Errorf("the lease is %s's", who)
 	}
 }

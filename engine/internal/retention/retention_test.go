@@ -137,7 +137,7 @@ func TestOneNodeWorksAndAnotherTakesOver(t *testing.T) {
 			eventually(t, "the first works", func() bool { return nodes[0].Stats().Batches > 0 })
 		}
 	}
-	first := ask[int64](t, pool, "SELECT token FROM pawl.duty")
+	first := ask[int64](t, pool, "SELECT token FROM pawl.leadership")
 	before, looked := nodes[0].Stats().Batches, looks.asked.Load()
 	woken(t, "the first goes on, and the others look", func() bool {
 		return nodes[0].Stats().Batches > before+3 && looks.asked.Load() > looked+6
@@ -146,15 +146,15 @@ func TestOneNodeWorksAndAnotherTakesOver(t *testing.T) {
 		t.Errorf("the others have done %d batches", n)
 	}
 	own.Close() // it dies, and gives nothing back
-	if left := ask[time.Duration](t, pool, "SELECT locked_until - clock_timestamp() FROM pawl.duty"); left <= time.Hour || left > 3*time.Hour {
+	if left := ask[time.Duration](t, pool, "SELECT locked_until - clock_timestamp() FROM pawl.leadership"); left <= time.Hour || left > 3*time.Hour {
 		t.Errorf("its lease lasts for %s", left)
 	}
-	exec(t, pool, "UPDATE pawl.duty SET locked_until = clock_timestamp()")
+	exec(t, pool, "UPDATE pawl.leadership SET locked_until = clock_timestamp()")
 	woken(t, "another works", func() bool { return nodes[1].Stats().Batches+nodes[2].Stats().Batches > 1 }, nodes[1:]...)
 	if nodes[1].Stats().Batches > 0 == (nodes[2].Stats().Batches > 0) {
 		t.Error("both others work")
 	}
-	if ask[int64](t, pool, "SELECT token FROM pawl.duty") != first+1 {
+	if ask[int64](t, pool, "SELECT token FROM pawl.leadership") != first+1 {
 		t.Error("the fencing token does not count")
 	}
 	// A node that stops gives it back at once.
@@ -345,7 +345,7 @@ func TestANodeWhoseLeaseIsLostDoesNothing(t *testing.T) {
 	i := &intruder{do: func() {}}
 	r := runner(t, another(t, pool, i), "a", c)
 	eventually(t, "it works", func() bool { return r.Stats().Batches > 0 })
-	exec(t, pool, "UPDATE pawl.duty SET token = token + 1, claimed_by = 'b', locked_until = 'infinity'")
+	exec(t, pool, "UPDATE pawl.leadership SET token = token + 1, claimed_by = 'b', locked_until = 'infinity'")
 	traffic(t, pool, c.now(), 10)
 	c.skip(2 * day)
 	asked := i.asked.Load()
@@ -353,7 +353,7 @@ func TestANodeWhoseLeaseIsLostDoesNothing(t *testing.T) {
 	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'expired'"); n != 0 || r.Stats().Failures != 0 {
 		t.Errorf("%d rows were changed by a node without a lease: %+v", n, r.Stats())
 	}
-	exec(t, pool, "UPDATE pawl.duty SET locked_until = now()")
+	exec(t, pool, "UPDATE pawl.leadership SET locked_until = now()")
 	eventually(t, "it takes over again", func() bool { return r.Stats().Expired == 20 })
 }
 

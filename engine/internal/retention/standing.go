@@ -54,7 +54,7 @@ func (r *Runner) Stats() (now Stats) {
 // started runner.
 func (r *Runner) Standing(ctx context.Context) (inspect.Retention, error) {
 	s := inspect.Retention{KeepEvents: int64(r.config.Outbox / time.Second)}
-	err := r.config.Pool.QueryRow(ctx, r.sql.duty, pgx.QueryExecModeExec).Scan(&s.Node, &s.Since, &s.Until)
+	err := r.config.Pool.QueryRow(ctx, r.sql.leader, pgx.QueryExecModeExec).Scan(&s.Node, &s.Since, &s.Until)
 	if err != nil {
 		return s, fmt.Errorf("read who does retention: %w", err)
 	}

@@ -2,32 +2,32 @@ package retention
 
 // statements are the statements of a runner, for one schema.
 type statements struct {
-	in                                                                                                  func(sql string) string
-	claim, keep, release, purge, giveUp, ahead, list, kept, drop, back, letters, messages, duty, oldest string
+	in                                                                                                    func(sql string) string
+	claim, keep, release, purge, giveUp, ahead, list, kept, drop, back, letters, messages, leader, oldest string
 }
 
 func newStatements(in func(sql string) string) statements {
 	return statements{in: in, claim: in(claimSQL), keep: in(keepSQL), release: in(releaseSQL), purge: in(purgeSQL), giveUp: in(giveUpSQL), ahead: in(aheadSQL), list: in(listSQL),
-		kept: in(keptSQL), drop: in(dropSQL), back: in(backSQL), letters: in(lettersSQL), messages: in(messagesSQL), duty: in(dutySQL), oldest: in(oldestSQL)}
+		kept: in(keptSQL), drop: in(dropSQL), back: in(backSQL), letters: in(lettersSQL), messages: in(messagesSQL), leader: in(leaderSQL), oldest: in(oldestSQL)}
 }
 
 // claimSQL takes the lease, if nobody has it. It returns who has not given it
 // back. Parameters: node, length of the lease in microseconds.
 const claimSQL = `
-UPDATE pawl.duty AS d SET token = d.token + 1, claimed_by = $1, claimed_at = clock_timestamp(),
+UPDATE pawl.leadership AS d SET token = d.token + 1, claimed_by = $1, claimed_at = clock_timestamp(),
 	locked_until = clock_timestamp() + $2::bigint * interval '1 microsecond'
-FROM (SELECT x.ctid AS row, x.claimed_by AS taken FROM pawl.duty x
+FROM (SELECT x.ctid AS row, x.claimed_by AS taken FROM pawl.leadership x
 	WHERE x.name = 'retention' AND (x.locked_until IS NULL OR x.locked_until < clock_timestamp()) FOR NO KEY UPDATE SKIP LOCKED) AS found
 WHERE d.ctid = found.row
 RETURNING d.token, coalesce(found.taken, '')`
 
 // keepSQL prolongs the lease. Parameters: token, length in microseconds.
 const keepSQL = `
-UPDATE pawl.duty SET locked_until = clock_timestamp() + $2::bigint * interval '1 microsecond' WHERE name = 'retention' AND token = $1`
+UPDATE pawl.leadership SET locked_until = clock_timestamp() + $2::bigint * interval '1 microsecond' WHERE name = 'retention' AND token = $1`
 
 // releaseSQL gives the lease back. Parameter: token.
 const releaseSQL = `
-UPDATE pawl.duty SET claimed_by = NULL, claimed_at = NULL, locked_until = NULL WHERE name = 'retention' AND token = $1`
+UPDATE pawl.leadership SET claimed_by = NULL, claimed_at = NULL, locked_until = NULL WHERE name = 'retention' AND token = $1`
 
 // purgeSQL prolongs the lease and purges, or returns no row. The last column is
 // when the next key is due, as it was before. Parameters: token, length of the
@@ -115,5 +115,5 @@ const messagesSQL = `
 DELETE FROM pawl.inbox_dead WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM pawl.inbox_dead AS d
 	WHERE d.status <> 'waiting' AND d.updated_at < $1 ORDER BY d.updated_at LIMIT $2 FOR UPDATE SKIP LOCKED))`
 
-// dutySQL is who has the lease.
-const dutySQL = `SELECT coalesce(claimed_by, ''), claimed_at, locked_until FROM pawl.duty WHERE name = 'retention'`
+// leaderSQL is who has the lease.
+const leaderSQL = `SELECT coalesce(claimed_by, ''), claimed_at, locked_until FROM pawl.leadership WHERE name = 'retention'`

@@ -48,8 +48,8 @@ func (c *command) found(r *transitions.Record, err error, now time.Time) {
 	case err != nil:
 	case r == nil:
 		err = workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key")
-	case transitions.Classify(r, r.Fingerprint, now) == transitions.ClaimExpired:
-		_, err = r.Answer(transitions.ClaimExpired)
+	case transitions.Classify(r, r.Fingerprint, now) == transitions.KeyGone:
+		_, err = r.Answer(transitions.KeyGone)
 	default:
 		c.record = *r
 	}

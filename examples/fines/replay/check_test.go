@@ -47,7 +47,7 @@ func TestCheckFindsWhatWasTamperedWith(t *testing.T) {
 		{"a sum", `UPDATE pawl.instance SET data = '{"amount_cents":1}' WHERE ` + aCase, "has the sums"},
 		{"a version", `UPDATE pawl.instance SET version = version + 1 WHERE ` + aCase, "at version"},
 		{"a case too many", `INSERT INTO pawl.instance SELECT tenant, gen_random_uuid(), workflow, definition, 'G999999', state, version, data,
-			attributes, duties, open, chain, created_at, updated_at FROM pawl.instance WHERE ` + aCase, "cases in the database"},
+			attributes, actors, open, chain, created_at, updated_at FROM pawl.instance WHERE ` + aCase, "cases in the database"},
 		{"an answer", `UPDATE pawl.command SET code = 409, body = '{"code":"guard_refused","detail":"no"}', status = 'failed_final', version = NULL
 			WHERE key = 'G000003-1'`, "event 1"},
 		{"a lost answer", `DELETE FROM pawl.command WHERE key = 'G000003-1'`, "event 1"},

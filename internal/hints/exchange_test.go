@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/engine/internal/hints"
+	"github.com/pawlhq/pawl/internal/hints"
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 

@@ -11,7 +11,7 @@ import (
 func init() { budget = time.Minute }
 
 func FuzzParse(f *testing.F) {
-	for _, p := range (news{heads: map[string]int64{"acme corp": 7, "": -1}, commands: []uint64{1, 1 << 63}, due: true, sinks: true}).payloads("node") {
+	for _, p := range (pendingHints{heads: map[string]int64{"acme corp": 7, "": -1}, commands: []uint64{1, 1 << 63}, due: true, sinks: true}).payloads("node") {
 		f.Add(p)
 	}
 	f.Add("x c !")
@@ -21,11 +21,11 @@ func FuzzParse(f *testing.F) {
 		if !ok {
 			return
 		}
-		n := news{commands: slices.Clone(h.commands), due: h.topic == dueTopic, sinks: h.topic == sinksTopic}
+		n := pendingHints{commands: slices.Clone(h.commands), due: h.topic == dueTopic, sinks: h.topic == sinksTopic}
 		if h.topic == headTopic {
 			n.heads = map[string]int64{h.tenant: h.head}
 		}
-		again := news{heads: map[string]int64{}}
+		again := pendingHints{heads: map[string]int64{}}
 		for _, p := range n.payloads(h.node) {
 			if len(h.commands) <= pieceSize && len(p) > len(payload)+20 {
 				t.Errorf("%q became %q", payload, p)
@@ -47,7 +47,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestAPayloadIsShorterThanPostgreSQLTakes(t *testing.T) {
-	n := news{commands: make([]uint64, 3*pieceSize+1)}
+	n := pendingHints{commands: make([]uint64, 3*pieceSize+1)}
 	for i := range n.commands {
 		n.commands[i] = ^uint64(0) - uint64(i)
 	}

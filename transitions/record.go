@@ -76,73 +76,73 @@ func (r *Record) Effect(tenant string) string {
 	return EffectKey(Ref{tenant, r.Scope, r.Key})
 }
 
-// Claim is what an attempt with a key amounts to.
-type Claim int
+// KeyVerdict is what an attempt with a key amounts to.
+type KeyVerdict int
 
-// The claims.
+// The verdicts on a key.
 const (
-	ClaimNew          Claim = iota // nobody used the key: decide
-	ClaimReplay                    // it succeeded: answer as then
-	ClaimActive                    // it is being worked on
-	ClaimStale                     // it was being worked on by somebody whose lease ran out
-	ClaimRetryable                 // it failed and may be tried again
-	ClaimFinalFailure              // it was refused: answer as then
-	ClaimMismatch                  // the key was used with another request
-	ClaimExpired                   // its answer is gone, and it must not run again
-	claims
+	KeyNew       KeyVerdict = iota // nobody used the key: decide
+	KeyReplay                      // it succeeded: answer as then
+	KeyActive                      // it is being worked on
+	KeyStale                       // it was being worked on by somebody whose lease ran out
+	KeyRetryable                   // it failed and may be tried again
+	KeyRefused                     // it was refused: answer as then
+	KeyMismatch                    // the key was used with another request
+	KeyGone                        // its answer is gone, and it must not run again
+	keyVerdicts
 )
 
-// Claims is how many claims there are.
-const Claims = int(claims)
+// KeyVerdicts is how many verdicts there are.
+const KeyVerdicts = int(keyVerdicts)
 
-var claimNames = [Claims]string{"new", "replayed", "active", "stale", "retryable", "final", "mismatched", "expired"}
+var keyVerdictNames = [KeyVerdicts]string{"new", "replayed", "active", "stale", "retryable", "final", "mismatched", "expired"}
 
-// String names the claim as the metrics do.
-func (c Claim) String() string { return claimNames[c] }
+// String names the verdict as the metrics do.
+func (c KeyVerdict) String() string { return keyVerdictNames[c] }
 
 // Classify says what an attempt with this fingerprint amounts to, given what is
 // stored under its key (nil: nothing).
-func Classify(r *Record, fingerprint [32]byte, now time.Time) Claim {
+func Classify(r *Record, fingerprint [32]byte, now time.Time) KeyVerdict {
 	switch {
 	case r == nil:
-		return ClaimNew
+		return KeyNew
 	case r.Fingerprint != fingerprint:
-		return ClaimMismatch
+		return KeyMismatch
 	case r.Status == Expired:
-		return ClaimExpired
+		return KeyGone
 	}
 	expired := !r.ExpiresAt.IsZero() && !now.Before(r.ExpiresAt)
 	switch r.Status {
 	case Succeeded:
 		if expired {
-			return ClaimExpired
+			return KeyGone
 		}
-		return ClaimReplay
+		return KeyReplay
 	case FailedFinal:
 		if expired {
-			return ClaimExpired
+			return KeyGone
 		}
-		return ClaimFinalFailure
+		return KeyRefused
 	case FailedRetryable:
-		return ClaimRetryable
+		return KeyRetryable
 	case Processing:
 		if !now.Before(r.LockedUntil) {
-			return ClaimStale
+			return KeyStale
 		}
 	}
-	return ClaimActive
+	return KeyActive
 }
 
 // Answer is what the caller of a settled claim gets: the replay, where the
 // command stands while it is in flight, or the error that says why there is
 // neither.
-func (r *Record) Answer(c Claim) (Receipt, error) {
+func (r *Record) Answer(c KeyVerdict) (Receipt, error) {
 	switch c {
-	case ClaimReplay, ClaimFinalFailure:
+	case KeyReplay, KeyRefused:
 		return r.receipt(), nil
-	case ClaimActive, ClaimStale, ClaimRetryable:
+	case KeyActive, KeyStale, KeyRetryable:
 		return r.standing(), nil
-	case ClaimMismatch:
+	case KeyMismatch:
 		return Receipt{}, workflow.Errorf(workflow.KeyReused, "this idempotency key was used with another request: another workflow, transition, instance, payload, expected version, time or actor; a new intent needs a new key")
 	default:
 		return Receipt{}, workflow.Errorf(workflow.KeyExpired, "this idempotency key is past its horizon; it will not run again")

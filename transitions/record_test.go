@@ -40,31 +40,31 @@ func TestClassify(t *testing.T) {
 			}
 		}
 	}
-	if got := Classify(nil, [32]byte{1}, noon); got != ClaimNew {
+	if got := Classify(nil, [32]byte{1}, noon); got != KeyNew {
 		t.Errorf("nothing stored: got %s, want new", got)
 	}
 }
 
 // wantClaim says it in the words of the requirements.
-func wantClaim(status Status, expired, unleased, same bool) Claim {
+func wantClaim(status Status, expired, unleased, same bool) KeyVerdict {
 	if !same {
-		return ClaimMismatch // before anything else: an expired key does not become another's
+		return KeyMismatch // before anything else: an expired key does not become another's
 	}
 	switch {
 	case status == Expired:
-		return ClaimExpired
+		return KeyGone
 	case status == Succeeded && expired, status == FailedFinal && expired:
-		return ClaimExpired
+		return KeyGone
 	case status == Succeeded:
-		return ClaimReplay
+		return KeyReplay
 	case status == FailedFinal:
-		return ClaimFinalFailure
+		return KeyRefused
 	case status == FailedRetryable:
-		return ClaimRetryable
+		return KeyRetryable
 	case status == Processing && unleased:
-		return ClaimStale
+		return KeyStale
 	}
-	return ClaimActive
+	return KeyActive
 }
 
 func TestAnswerOfEveryClaim(t *testing.T) {
@@ -72,30 +72,30 @@ func TestAnswerOfEveryClaim(t *testing.T) {
 	r := &Record{Code: 201, Instance: madeUp, Version: 3, Position: 17, Body: []byte(`{"state":"open"}`)}
 	standing := Receipt{Status: 202, Replayed: true, Instance: madeUp, Version: 3, Position: 17, Record: r}
 	want := Receipt{Status: 201, Replayed: true, Instance: madeUp, Version: 3, Position: 17, Body: []byte(`{"state":"open","position":17}`)}
-	for claim := range Claims {
-		got, err := r.Answer(Claim(claim))
-		switch Claim(claim) {
-		case ClaimReplay, ClaimFinalFailure:
+	for claim := range KeyVerdicts {
+		got, err := r.Answer(KeyVerdict(claim))
+		switch KeyVerdict(claim) {
+		case KeyReplay, KeyRefused:
 			if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Errorf("%s: got %+v, %v", Claim(claim), got, err)
+				t.Errorf("%s: got %+v, %v", KeyVerdict(claim), got, err)
 			}
-		case ClaimActive, ClaimStale, ClaimRetryable:
+		case KeyActive, KeyStale, KeyRetryable:
 			if err != nil || !reflect.DeepEqual(got, standing) || !got.InFlight() {
-				t.Errorf("%s: got %+v, %v", Claim(claim), got, err)
+				t.Errorf("%s: got %+v, %v", KeyVerdict(claim), got, err)
 			}
-		case ClaimMismatch:
+		case KeyMismatch:
 			wantCode(t, err, workflow.KeyReused)
 			if strings.Contains(err.Error(), "open") {
 				t.Errorf("a mismatch tells about the other request: %v", err)
 			}
-		case ClaimExpired:
+		case KeyGone:
 			wantCode(t, err, workflow.KeyExpired)
-		case ClaimNew: // it is decided, not answered
+		case KeyNew: // it is decided, not answered
 		default:
-			t.Errorf("%s: nobody says what its answer is", Claim(claim))
+			t.Errorf("%s: nobody says what its answer is", KeyVerdict(claim))
 		}
 		if err != nil && got.Body != nil {
-			t.Errorf("%s: a body with an error", Claim(claim))
+			t.Errorf("%s: a body with an error", KeyVerdict(claim))
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestAnswerOfEveryClaim(t *testing.T) {
 func TestAReplayNeverShowsAProvisionalPosition(t *testing.T) {
 	t.Parallel()
 	r := &Record{Code: 200, Position: -5, Body: []byte(`{"state":"open"}`)}
-	got, err := r.Answer(ClaimReplay)
+	got, err := r.Answer(KeyReplay)
 	if err != nil || got.Position != 0 || string(got.Body) != `{"state":"open"}` {
 		t.Errorf("got %d %s, %v", got.Position, got.Body, err)
 	}
@@ -112,8 +112,8 @@ func TestAReplayNeverShowsAProvisionalPosition(t *testing.T) {
 func TestEveryClaimHasItsOwnName(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for c := range Claims {
-		name := Claim(c).String()
+	for c := range KeyVerdicts {
+		name := KeyVerdict(c).String()
 		if name == "" || seen[name] {
 			t.Errorf("claim %d has the name %q", c, name)
 		}

@@ -51,12 +51,12 @@ type Exchange struct {
 	work   sync.WaitGroup
 
 	mu     sync.Mutex
-	unsaid news
+	unsaid pendingHints
 	some   chan struct{} // one token, when there is something to send
 }
 
 // news is what others have not been told of.
-type news struct {
+type pendingHints struct {
 	heads    map[string]int64
 	commands []uint64 // with repetitions
 	due      bool
@@ -90,7 +90,7 @@ func (x *Exchange) Stop() {
 // Head tells others that a tenant's log has grown to head. Like the other
 // announcements it only takes notice, and never blocks.
 func (x *Exchange) Head(tenant string, head int64) {
-	x.announce(func(n *news) {
+	x.announce(func(n *pendingHints) {
 		if n.heads == nil {
 			n.heads = map[string]int64{}
 		}
@@ -100,17 +100,19 @@ func (x *Exchange) Head(tenant string, head int64) {
 
 // Changed tells others that commands have changed, by the hashes of their names.
 func (x *Exchange) Changed(commands []uint64) {
-	x.announce(func(n *news) { n.commands = append(n.commands, commands[:min(len(commands), most-len(n.commands))]...) })
+	x.announce(func(n *pendingHints) {
+		n.commands = append(n.commands, commands[:min(len(commands), most-len(n.commands))]...)
+	})
 }
 
 // Due tells others that there is work which this node cannot take.
-func (x *Exchange) Due() { x.announce(func(n *news) { n.due = true }) }
+func (x *Exchange) Due() { x.announce(func(n *pendingHints) { n.due = true }) }
 
 // Sinks tells others that a sink has been given back, or that an operation has
 // changed one.
-func (x *Exchange) Sinks() { x.announce(func(n *news) { n.sinks = true }) }
+func (x *Exchange) Sinks() { x.announce(func(n *pendingHints) { n.sinks = true }) }
 
-func (x *Exchange) announce(note func(*news)) {
+func (x *Exchange) announce(note func(*pendingHints)) {
 	if x.config.Off {
 		return
 	}
@@ -124,10 +126,10 @@ func (x *Exchange) announce(note func(*news)) {
 }
 
 // take returns what others have not been told of, and forgets it.
-func (x *Exchange) take() news {
+func (x *Exchange) take() pendingHints {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	n := x.unsaid
-	x.unsaid = news{}
+	x.unsaid = pendingHints{}
 	return n
 }

@@ -30,7 +30,7 @@ const (
 )
 
 // payloads renders the news.
-func (n news) payloads(node string) []string {
+func (n pendingHints) payloads(node string) []string {
 	var list []string
 	add := func(topic, text string) { list = append(list, node+" "+topic+" "+text) }
 	for tenant, head := range n.heads {

@@ -17,28 +17,28 @@ import (
 // and a growing pause, so that a thousand of them cost no more than one. Two
 // things need more: an uncommitted key, which cannot be seen that way, and an
 // instance that others stand in line for, which is never free at the moment of a
-// look. So a group that is blocked is taken apart, and a siding that was held
+// look. So a group that is blocked is taken apart, and a queue that was held
 // for many tries gets a turn: its first command is tried alone, waiting inside
 // of the database for as long as lock_timeout allows. One worker always stays
 // free of that.
-type lane struct {
+type retryLane struct {
 	p    *Pipeline
 	work chan struct{} // one token: there may be something to do
 
-	mu      sync.Mutex
-	sidings map[uint64]*siding // all, also those being worked on
-	ready   []*siding          // to be worked on, in order
-	later   []*siding          // to be tried again at their time
-	alone   int                // sidings being tried alone
-	turns   int                // sidings that are to be tried alone, those included
-	held    map[string]bool    // tenants whose log's head somebody holds
-	closed  bool
-	idle    chan struct{} // closed when the lane is closed and empty
+	mu     sync.Mutex
+	queues map[uint64]*routeQueue // all, also those being worked on
+	ready  []*routeQueue          // to be worked on, in order
+	later  []*routeQueue          // to be tried again at their time
+	alone  int                    // queues being tried alone
+	turns  int                    // queues that are to be tried alone, those included
+	held   map[string]bool        // tenants whose log's head somebody holds
+	closed bool
+	idle   chan struct{} // closed when the lane is closed and empty
 }
 
-// siding is one route's queue. It exists for as long as the route has commands
+// queue is one route's queue. It exists for as long as the route has commands
 // here, waiting or running.
-type siding struct {
+type routeQueue struct {
 	route uint64
 	ops   []*op
 	tries int       // in vain, since something was done
@@ -47,14 +47,14 @@ type siding struct {
 }
 
 // tenant is whose commands these are; a route is of one tenant.
-func (s *siding) tenant() string { return s.ops[0].p.Tenant }
+func (s *routeQueue) tenant() string { return s.ops[0].p.Tenant }
 
 // hooked reports whether the next command runs the user's SQL.
-func (s *siding) hooked() bool { return s.ops[0].p.Hook }
+func (s *routeQueue) hooked() bool { return s.ops[0].p.Hook }
 
 // part takes commands off the front: one that is to be alone or has a hook, else
 // as many without as fit.
-func (s *siding) part(limit int) []*op {
+func (s *routeQueue) part(limit int) []*op {
 	n := 1
 	for !s.alone && !s.hooked() && n < min(len(s.ops), limit) && !s.ops[n].p.Hook {
 		n++
@@ -64,21 +64,21 @@ func (s *siding) part(limit int) []*op {
 	return ops
 }
 
-func newLane(p *Pipeline) *lane {
-	return &lane{p: p, sidings: map[uint64]*siding{}, held: map[string]bool{}, work: make(chan struct{}, 1), idle: make(chan struct{})}
+func newRetryLane(p *Pipeline) *retryLane {
+	return &retryLane{p: p, queues: map[uint64]*routeQueue{}, held: map[string]bool{}, work: make(chan struct{}, 1), idle: make(chan struct{})}
 }
 
 // takes reports whether a command belongs here: others of its route are here, or
 // its tenant's log cannot be written.
-func (l *lane) takes(o *op) bool {
+func (l *retryLane) takes(o *op) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.sidings[o.route] != nil || l.held[o.p.Tenant]
+	return l.queues[o.route] != nil || l.held[o.p.Tenant]
 }
 
 // setHeld notes that the log that the error names cannot be written for now. All
 // commands of that tenant come here, and of no other.
-func (l *lane) setHeld(err error) (tenant string) {
+func (l *retryLane) setHeld(err error) (tenant string) {
 	head, ok := errors.AsType[*headError](err)
 	if !ok {
 		return ""
@@ -90,14 +90,14 @@ func (l *lane) setHeld(err error) (tenant string) {
 }
 
 // free notes that the tenant's log was written.
-func (l *lane) free(tenant string) {
+func (l *retryLane) free(tenant string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.held, tenant)
 }
 
 // push adds commands, behind those of the same route.
-func (l *lane) push(ops ...*op) {
+func (l *retryLane) push(ops ...*op) {
 	if len(ops) == 0 {
 		return
 	}
@@ -106,10 +106,10 @@ func (l *lane) push(ops ...*op) {
 	defer l.mu.Unlock()
 	for _, o := range ops {
 		o.deadline = deadline
-		s := l.sidings[o.route]
+		s := l.queues[o.route]
 		if s == nil {
-			s = &siding{route: o.route}
-			l.sidings[o.route] = s
+			s = &routeQueue{route: o.route}
+			l.queues[o.route] = s
 			l.ready = append(l.ready, s)
 		}
 		s.ops = append(s.ops, o)
@@ -118,19 +118,19 @@ func (l *lane) push(ops ...*op) {
 	signal(l.work)
 }
 
-// job is what a worker does at once: commands of one siding that have to run
+// job is what a worker does at once: commands of one queue that have to run
 // alone, or of several.
 type job struct {
-	sidings []*siding
-	parts   [][]*op // of each siding
-	alone   bool
+	queues []*routeQueue
+	parts  [][]*op // of each queue
+	alone  bool
 }
 
 func (j *job) ops() []*op { return slices.Concat(j.parts...) }
 
 // next waits for something to do. It returns nil when the lane is closed and
 // empty. When ctx has ended everything is due, to be given up.
-func (l *lane) next(ctx context.Context) *job {
+func (l *retryLane) next(ctx context.Context) *job {
 	for {
 		l.mu.Lock()
 		wait := l.wakeDue(ctx)
@@ -141,7 +141,7 @@ func (l *lane) next(ctx context.Context) *job {
 			l.mu.Unlock()
 			return j
 		}
-		ended := l.closed && len(l.sidings) == 0
+		ended := l.closed && len(l.queues) == 0
 		l.mu.Unlock()
 		if ended {
 			return nil
@@ -157,10 +157,10 @@ func (l *lane) next(ctx context.Context) *job {
 }
 
 // wakeDue makes ready what is due, and says how long nothing else will be.
-func (l *lane) wakeDue(ctx context.Context) time.Duration {
+func (l *retryLane) wakeDue(ctx context.Context) time.Duration {
 	wait := time.Minute
 	now := time.Now()
-	l.later = slices.DeleteFunc(l.later, func(s *siding) bool {
+	l.later = slices.DeleteFunc(l.later, func(s *routeQueue) bool {
 		left := s.due.Sub(now)
 		if left <= 0 || ctx.Err() != nil {
 			l.ready = append(l.ready, s)
@@ -172,7 +172,7 @@ func (l *lane) wakeDue(ctx context.Context) time.Duration {
 	return wait
 }
 
-func (l *lane) pick() *job {
+func (l *retryLane) pick() *job {
 	for i, s := range l.ready {
 		if s.alone && l.alone >= l.waiters() {
 			continue
@@ -182,7 +182,7 @@ func (l *lane) pick() *job {
 			if s.alone {
 				l.alone++
 			}
-			return &job{sidings: []*siding{s}, parts: [][]*op{s.part(1)}, alone: s.alone}
+			return &job{queues: []*routeQueue{s}, parts: [][]*op{s.part(1)}, alone: s.alone}
 		}
 		return l.gather(s.tenant())
 	}
@@ -190,10 +190,10 @@ func (l *lane) pick() *job {
 }
 
 // waiters is how many workers may wait inside of the database.
-func (l *lane) waiters() int { return max(l.p.config.Lanes-1, 1) }
+func (l *retryLane) waiters() int { return max(l.p.config.Lanes-1, 1) }
 
-// setAlone keeps count of the sidings that are to be tried alone.
-func (l *lane) setAlone(s *siding, alone bool) {
+// setAlone keeps count of the queues that are to be tried alone.
+func (l *retryLane) setAlone(s *routeQueue, alone bool) {
 	if s.alone != alone {
 		s.alone = alone
 		if alone {
@@ -204,35 +204,35 @@ func (l *lane) setAlone(s *siding, alone bool) {
 	}
 }
 
-// gather makes one group of all sidings of a tenant that can go together. One
+// gather makes one group of all queues of a tenant that can go together. One
 // tenant's trouble is no other's.
-func (l *lane) gather(tenant string) *job {
+func (l *retryLane) gather(tenant string) *job {
 	j := &job{}
 	room := l.p.config.GroupSize
-	l.ready = slices.DeleteFunc(l.ready, func(s *siding) bool {
+	l.ready = slices.DeleteFunc(l.ready, func(s *routeQueue) bool {
 		if room == 0 || s.tenant() != tenant || s.alone || s.hooked() {
 			return false
 		}
 		part := s.part(room)
 		room -= len(part)
-		j.sidings, j.parts = append(j.sidings, s), append(j.parts, part)
+		j.queues, j.parts = append(j.queues, s), append(j.parts, part)
 		return true
 	})
 	return j
 }
 
-// turnAfter is how many tries in vain earn a siding a turn alone.
+// turnAfter is how many tries in vain earn a queue a turn alone.
 const turnAfter = 8
 
-// done gives the sidings of a job back. again are the commands that were not
+// done gives the queues of a job back. again are the commands that were not
 // settled; apart says that their group failed because of one of them.
-func (l *lane) done(j *job, again []*op, apart bool) {
+func (l *retryLane) done(j *job, again []*op, apart bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if j.alone {
 		l.alone--
 	}
-	for i, s := range j.sidings {
+	for i, s := range j.queues {
 		rest := slices.DeleteFunc(j.parts[i], func(o *op) bool { return !slices.Contains(again, o) })
 		s.ops = append(rest[:len(rest):len(rest)], s.ops...)
 		if len(rest) == 0 {
@@ -244,7 +244,7 @@ func (l *lane) done(j *job, again []*op, apart bool) {
 		l.setAlone(s, len(rest) > 0 && (apart || turn))
 		switch {
 		case len(s.ops) == 0:
-			delete(l.sidings, s.route)
+			delete(l.queues, s.route)
 		case s.tries == 0 || s.alone && !j.alone:
 			l.ready = append(l.ready, s)
 		default:
@@ -252,7 +252,7 @@ func (l *lane) done(j *job, again []*op, apart bool) {
 			l.later = append(l.later, s)
 		}
 	}
-	if l.closed && len(l.sidings) == 0 {
+	if l.closed && len(l.queues) == 0 {
 		close(l.idle)
 	}
 	signal(l.work)
@@ -260,20 +260,20 @@ func (l *lane) done(j *job, again []*op, apart bool) {
 
 // close lets the workers end once everything here is settled. Nothing may be
 // pushed any more.
-func (l *lane) close() {
+func (l *retryLane) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return
 	}
 	l.closed = true
-	if len(l.sidings) == 0 {
+	if len(l.queues) == 0 {
 		close(l.idle)
 	}
 }
 
 // loop does one job after the other.
-func (l *lane) loop(ctx context.Context, r *runner) {
+func (l *retryLane) loop(ctx context.Context, r *runner) {
 	defer r.drop()
 	defer context.AfterFunc(ctx, func() { signal(l.work) })()
 	for {
@@ -285,7 +285,7 @@ func (l *lane) loop(ctx context.Context, r *runner) {
 	}
 }
 
-func (l *lane) do(ctx context.Context, r *runner, j *job) {
+func (l *retryLane) do(ctx context.Context, r *runner, j *job) {
 	ops := l.p.unbroken(j.ops())
 	if len(ops) == 0 {
 		l.done(j, nil, false)
@@ -293,14 +293,14 @@ func (l *lane) do(ctx context.Context, r *runner, j *job) {
 	}
 	held, reaction, err := r.run(ctx, ops, true, j.alone)
 	switch {
-	case reaction == fine:
+	case reaction == failureNone:
 		l.done(j, l.waiting(held, nil), false)
 	case reaction == blocked && ctx.Err() == nil:
 		l.done(j, l.waiting(ops, err), true)
-	case reaction == behind && ctx.Err() == nil:
+	case reaction == headLocked && ctx.Err() == nil:
 		l.setHeld(err)
 		l.done(j, l.waiting(ops, err), false)
-	case (reaction == poison || reaction == again) && len(ops) > 1:
+	case (reaction == badCommand || reaction == retryGroup) && len(ops) > 1:
 		l.p.stats.splits.Add(1)
 		l.done(j, ops, true)
 	default:
@@ -311,7 +311,7 @@ func (l *lane) do(ctx context.Context, r *runner, j *job) {
 
 // waiting refuses the commands that have waited long enough, and returns the
 // others.
-func (l *lane) waiting(ops []*op, err error) []*op {
+func (l *retryLane) waiting(ops []*op, err error) []*op {
 	now := time.Now()
 	return slices.DeleteFunc(slices.Clone(ops), func(o *op) bool {
 		if !o.gone() && now.Before(o.deadline) {
