@@ -14,9 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/examples/fines/eventlog"
-	"github.com/pawlhq/pawl/examples/fines/fold"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/replay/eventlog"
+	"github.com/pawlhq/pawl/internal/replay/fold"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -112,7 +112,6 @@ func Check(ctx context.Context, report *Report, e Evidence) error {
 		c.found.differ("the durable trace has the digest %s; the fold's has %s", c.found.Digest, totals.Digest)
 	}
 	report.Durable = c.found
-	report.Memory = peakMemory()
 	return err
 }
 

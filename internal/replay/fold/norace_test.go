@@ -1,5 +1,5 @@
 //go:build !race
 
-package fines_test
+package fold_test
 
 const raceDetector = false

@@ -37,7 +37,6 @@ func (r *Report) String() string {
 	}
 	line("  %s executed twice, %s answered differently to the two callers, %s otherwise than the fold says",
 		number(r.Twice), number(r.Unequal), number(r.Wrong))
-	line("  peak memory of this process %s MiB", number(int64(r.Memory>>20)))
 	if r.Durable != nil {
 		r.Durable.write(line)
 	}

@@ -1,4 +1,4 @@
-package fines_test
+package fold_test
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/examples/fines/eventlog"
-	"github.com/pawlhq/pawl/examples/fines/fold"
+	"github.com/pawlhq/pawl/internal/replay/eventlog"
+	"github.com/pawlhq/pawl/internal/replay/fold"
 )
 
 // comparison plays a log through the workflow, case by case beside the fold.

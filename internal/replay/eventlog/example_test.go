@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/pawlhq/pawl/examples/fines/eventlog"
+	"github.com/pawlhq/pawl/internal/replay/eventlog"
 )
 
 // Each event of a log is a command, whether the log is read or made up.

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/audit"
-	"github.com/pawlhq/pawl/examples/fines/replay"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/replay"
 )
 
 // chains verifies within a transaction.

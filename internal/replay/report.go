@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlhq/pawl/examples/fines/fold"
+	"github.com/pawlhq/pawl/internal/replay/fold"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -16,7 +16,6 @@ type Report struct {
 	Cases   int64
 	Events  int64         // that both callers have an answer for
 	Elapsed time.Duration // of the submissions
-	Memory  uint64        // the most that this process has had, in bytes
 
 	// Events by what became of them.
 	Accepted  int64
@@ -56,7 +55,7 @@ func newReport(l Log) *Report {
 }
 
 func (r *Report) finish() {
-	r.Elapsed, r.Memory = time.Since(r.began), peakMemory()
+	r.Elapsed = time.Since(r.began)
 }
 
 // add counts the answers to a batch.

@@ -6,8 +6,8 @@ import (
 	"io"
 	"iter"
 
-	"github.com/pawlhq/pawl/examples/fines/eventlog"
-	"github.com/pawlhq/pawl/examples/fines/fold"
+	"github.com/pawlhq/pawl/internal/replay/eventlog"
+	"github.com/pawlhq/pawl/internal/replay/fold"
 )
 
 // Log is a log of fines that can be read again and again, as events for Pawl and
@@ -55,6 +55,20 @@ func (l Log) First(events int) Log {
 	l.name = fmt.Sprintf("the first %d events of %s", events, l.name)
 	l.limit = events
 	return l
+}
+
+// count is how many events the log has, about.
+func (l Log) count() (events int64, err error) {
+	if l.limit > 0 {
+		return int64(l.limit), nil
+	}
+	for c, err := range l.cases() {
+		if err != nil {
+			return 0, fmt.Errorf("count the events of the log: %w", err)
+		}
+		events += int64(len(c.Events))
+	}
+	return events, nil
 }
 
 // String says where the log comes from.

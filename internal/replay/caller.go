@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -43,7 +44,7 @@ func (c *caller) submit(ctx context.Context, cs []transitions.Command) {
 			c.err = fmt.Errorf("replay: no answer to %d events for %v: %w", len(open), c.patience, last)
 			return
 		}
-		if !pause(ctx, backoff(try)) {
+		if !pause.For(ctx, backoff(try)) {
 			c.err = context.Cause(ctx)
 			return
 		}
@@ -86,16 +87,4 @@ func (c *caller) ask(ctx context.Context, cs []transitions.Command, open []int) 
 func backoff(try int) time.Duration {
 	limit := 10 * time.Millisecond << min(try, 8)
 	return min(limit, 2*time.Second)/2 + rand.N(limit/2)
-}
-
-// pause waits, and reports false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -1,4 +1,4 @@
-package fines_test
+package fold_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/examples/fines/eventlog"
+	"github.com/pawlhq/pawl/internal/replay/eventlog"
 )
 
 // Each rule that can refuse an entry does so with its own words; the entries

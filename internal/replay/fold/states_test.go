@@ -1,10 +1,10 @@
-package fines_test
+package fold_test
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/pawlhq/pawl/examples/fines/fold"
+	"github.com/pawlhq/pawl/internal/replay/fold"
 )
 
 // In every state, every transition does what the fold says: it is accepted,

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/examples/fines/fold"
+	"github.com/pawlhq/pawl/internal/replay/fold"
 )
 
 const head = "case,activity,time,resource,amount,article,vehicle_class,points,dismissal,expense,payment_amount,total_payment_amount,notification_type,last_sent\n"

@@ -1,11 +1,11 @@
-package fines_test
+package fold_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/examples/fines/eventlog"
+	"github.com/pawlhq/pawl/internal/replay/eventlog"
 )
 
 var transitionNames = []string{

@@ -1,4 +1,4 @@
-package fines_test
+package fold_test
 
 import (
 	"sync"
@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/examples/fines/eventlog"
-	"github.com/pawlhq/pawl/examples/fines/fold"
+	"github.com/pawlhq/pawl/internal/replay/eventlog"
+	"github.com/pawlhq/pawl/internal/replay/fold"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -21,12 +21,12 @@ type player struct {
 	fine     *transitions.Instance // nil until its creation is accepted
 }
 
-// build builds the workflow once for all tests; it is immutable.
-var build = sync.OnceValues(fines.Workflow.Build)
+// built builds the workflow once for all tests; it is immutable.
+var built = sync.OnceValues(fines.Workflow.Build)
 
 func newPlayer(t testing.TB) *player {
 	t.Helper()
-	w, err := build()
+	w, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}

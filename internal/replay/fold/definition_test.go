@@ -1,4 +1,4 @@
-package fines_test
+package fold_test
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package play
+package replay
 
 import (
 	"os"
@@ -6,14 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/examples/fines/eventlog"
+	"github.com/pawlhq/pawl/internal/replay/eventlog"
 )
 
 func TestLogIsMadeUpWhereThereIsNone(t *testing.T) {
 	for _, folder := range []string{"", t.TempDir()} {
 		log, err := Find(folder, 1000)
-		if err != nil || log.Events != 1000 || !strings.Contains(log.String(), "the first 1000 events of made up") {
-			t.Errorf("%q: %v, %d, %v", folder, log, log.Events, err)
+		events, countErr := log.count()
+		if err != nil || countErr != nil || events != 1000 || !strings.Contains(log.String(), "the first 1000 events of made up") {
+			t.Errorf("%q: %v, %d, %v", folder, log, events, err)
 		}
 	}
 }
@@ -35,13 +36,16 @@ func TestLogOfTheFolderIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	log, err := Find(folder, 0)
-	if err != nil || log.Events != events || log.String() != f.Name() {
-		t.Errorf("%v has %d events, want %d: %v", log, log.Events, events, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := log.count(); err != nil || got != events || log.String() != f.Name() {
+		t.Errorf("%v has %d events, want %d: %v", log, got, events, err)
 	}
 	if err := os.WriteFile(f.Name(), []byte("not,a,log\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Find(folder, 0); err == nil {
+	if _, err := log.count(); err == nil {
 		t.Error("no error for a file that is no log")
 	}
 }

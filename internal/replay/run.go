@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlhq/pawl/examples/fines/eventlog"
-	"github.com/pawlhq/pawl/examples/fines/fold"
+	"github.com/pawlhq/pawl/internal/replay/eventlog"
+	"github.com/pawlhq/pawl/internal/replay/fold"
 	"github.com/pawlhq/pawl/transitions"
 )
 
