@@ -33,7 +33,7 @@ type Config struct {
 
 	// Large is with how many commands tables are loaded before, in a schema of their
 	// own, to measure on full tables beside empty ones, instead of all else. 0: none
-	// are. See [Load] for what is loaded.
+	// are. [past] says what is loaded.
 	Large int
 
 	// NATS is the URL of a server with JetStream, for the scenarios that need one,
@@ -111,7 +111,7 @@ func run(ctx context.Context, c Config, list []*scenario, out io.Writer) (err er
 	defer func() { err = errors.Join(err, e.db.close(ctx)) }()
 	full := e
 	if c.Large > 0 {
-		if full, err = openFull(ctx, c, e, out); err != nil {
+		if full, err = openFull(ctx, e, out); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, full.db.close(ctx)) }()
@@ -137,12 +137,6 @@ func run(ctx context.Context, c Config, list []*scenario, out io.Writer) (err er
 	return (&report{config: c, about: e.db.about, results: results, took: time.Since(begun), checkpoints: e.db.checkpoint}).write(out)
 }
 
-// result is what a scenario has come to, round by round.
-type result struct {
-	scenario *scenario
-	samples  []*sample
-}
-
 func selected(c Config, list []*scenario) (results []*result) {
 	for _, s := range list {
 		if c.Only == nil || c.Only.MatchString(s.name) {
@@ -152,18 +146,17 @@ func selected(c Config, list []*scenario) (results []*result) {
 	return results
 }
 
-func newEnv(ctx context.Context, c Config) (*env, error) {
-	e := &env{pipeline: c.Pipeline, nats: c.NATS, rounds: c.Rounds, phases: phases{warm: c.Duration / 5, timed: c.Duration}}
+func newEnv(ctx context.Context, c Config) (_ *env, err error) {
+	e := &env{Config: c}
 	for i := range c.orders {
 		e.orders = append(e.orders, orderAt(i))
 	}
-	var err error
 	if e.flip, err = newSpecimen(flipping); err != nil {
 		return nil, err
 	}
 	if e.note, err = newSpecimen(noting); err != nil {
 		return nil, err
 	}
-	e.db, err = openDatabase(ctx, c.URL)
+	e.db, err = openDatabase(ctx, c.URL, benchSchema)
 	return e, err
 }

@@ -42,7 +42,7 @@ func FuzzFramesAreTakenApartWhereverTheyAreCut(f *testing.F) {
 func TestASubscriberCountsWhatIsMissingAndOutOfOrder(t *testing.T) {
 	var measured atomic.Int64
 	measured.Store(12)
-	s := &subscriber{every: 2, measured: &measured, latency: newHistogram()}
+	s := &subscriber{every: 2, measured: &measured}
 	s.last.Store(10)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	event := func(position string) []byte {
@@ -55,7 +55,7 @@ func TestASubscriberCountsWhatIsMissingAndOutOfOrder(t *testing.T) {
 	if s.lost != 3 || s.disordered != 2 || s.delivered != 3 || s.last.Load() != 18 {
 		t.Errorf("lost %d, out of order %d, delivered %d, last %d", s.lost, s.disordered, s.delivered, s.last.Load())
 	}
-	if got := s.latency.quantile(0.5); s.latency.n != 2 || got < 990*time.Millisecond || got > 1010*time.Millisecond {
-		t.Errorf("%d latencies, median %v", s.latency.n, got)
+	if l := latencyOf(s.latencies); l.n != 2 || l.p50 < 990*time.Millisecond || l.p50 > 1010*time.Millisecond {
+		t.Errorf("%d latencies, median %v", l.n, l.p50)
 	}
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -76,6 +77,29 @@ var definition = workflow.Define(workflowName, 1,
 	}).OrElse(statePlaced, func(*workflow.Call, *orderData, workflow.Failure) error { return nil }),
 	workflow.On("close", workflow.From(statePlaced, stateHeld), stateClosed, func(*workflow.Call, *orderData, workflow.None) error { return nil }),
 ).Final(stateClosed)
+
+// desk is the consumer whose messages flip orders.
+const desk = "desk"
+
+// fromDesk makes a flip of a message.
+var fromDesk = workflow.JSON(func(_ workflow.Message, m heldMessage) (workflow.Address, changePayload, error) {
+	return workflow.Address{BusinessKey: m.Order}, m.changePayload, nil
+})
+
+// heldMessage is the body of a message to the desk.
+type heldMessage struct {
+	Order string `json:"order" validate:"required"`
+	changePayload
+}
+
+// askNothing is an activity that does nothing outside.
+func askNothing(context.Context, *workflow.Attempt, orderData, changePayload) (askResult, error) {
+	return askResult{Answer: "yes"}, nil
+}
+
+type askResult struct {
+	Answer string `json:"answer"`
+}
 
 func flipped(s workflow.State) workflow.State {
 	if s == statePlaced {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -59,39 +58,5 @@ server meanwhile.`,
 	flags.Lookup("large").NoOptDefVal = "10000000"
 	flags.StringVar(&config.NATS, "nats", os.Getenv("NATS_URL"), "a server with JetStream, for what needs one; default is NATS_URL, or else it is left out")
 	flags.StringVar(&only, "only", "", "a regular expression for the names of the scenarios to run")
-	c.AddCommand(loadCommand())
-	return c
-}
-
-func loadCommand() *cobra.Command {
-	var config bench.LoadConfig
-	c := &cobra.Command{
-		Use:   "load",
-		Short: "Fill new tables with millions of finished commands",
-		Long: `Fill new tables with millions of finished commands, on as many instances as are
-named, with their audit rows, events, chains and positions, as an engine would
-have written them. The schema must not exist yet, and stays. --database is needed:
-a private server would end with this command.`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			config.URL, config.Schema = pawl.ConfigOf(c).Database, pawl.ConfigOf(c).Schema
-			if config.URL == "" {
-				return &pawl.UsageError{Err: errors.New("--database: say where; a private server would end with this command")}
-			}
-			for _, name := range []string{"commands", "instances", "tenants"} {
-				// 0 is the default in Go alone.
-				if f := c.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
-					return &pawl.UsageError{Err: fmt.Errorf("--%s 0: nothing would be loaded", name)}
-				}
-			}
-			config.Progress = func(line string) { c.PrintErrln(line) }
-			return bench.Load(c.Context(), config, c.OutOrStdout())
-		},
-	}
-	flags := c.Flags()
-	flags.IntVar(&config.Commands, "commands", 0, "how many commands (default 10000000)")
-	flags.IntVar(&config.Instances, "instances", 0, "how many instances (default a tenth of the commands)")
-	flags.IntVar(&config.Tenants, "tenants", 0, "how many tenants (default 4)")
-	flags.IntVar(&config.Due, "due", 0, "how many of the commands have expired")
 	return c
 }
