@@ -137,7 +137,7 @@ func (r *report) table(b *strings.Builder) {
 		beside, notes = "same", largeNotes
 	}
 	fmt.Fprintf(w, "\trate/s\tleast–most\tp50\tp99\tstmts\ttx\tWAL B\t× %s\t× ceiling\t\n", beside)
-	var last section
+	last := r.results[0].scenario.section
 	for _, line := range r.results {
 		s := line.scenario
 		if s.section == theStreams {
