@@ -1,14 +1,13 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"time"
-
-	"github.com/pawlhq/pawl/engine"
 )
 
 // Config says what to run. Only URL is required.
@@ -27,10 +26,6 @@ type Config struct {
 	// of a fifth of it. Default 3 s.
 	Duration time.Duration
 
-	// Quick is for a first impression: 1 round of 1 s, where Rounds and Duration
-	// say nothing else.
-	Quick bool
-
 	// Large is with how many commands tables are loaded before, in a schema of their
 	// own, to measure on full tables beside empty ones, instead of all else. 0: none
 	// are. [past] says what is loaded.
@@ -45,9 +40,6 @@ type Config struct {
 	// the floor and the ceiling too.
 	Only *regexp.Regexp
 
-	// Pipeline tunes the engine. The zero value is what a program gets by default.
-	Pipeline engine.PipelineConfig
-
 	// Progress is told of every scenario when it has been run. Nil means nobody.
 	Progress func(line string)
 
@@ -59,19 +51,7 @@ type Config struct {
 const defaultOrders = 10_240
 
 func (c Config) withDefaults() (Config, error) {
-	rounds, duration := 3, 3*time.Second
-	if c.Quick {
-		rounds, duration = 1, time.Second
-	}
-	if c.Rounds == 0 {
-		c.Rounds = rounds
-	}
-	if c.Duration == 0 {
-		c.Duration = duration
-	}
-	if c.orders == 0 {
-		c.orders = defaultOrders
-	}
+	c.Rounds, c.Duration, c.orders = cmp.Or(c.Rounds, 3), cmp.Or(c.Duration, 3*time.Second), cmp.Or(c.orders, defaultOrders)
 	if c.Progress == nil {
 		c.Progress = func(string) {}
 	}

@@ -225,24 +225,6 @@ func TestBadConfigsAreRefused(t *testing.T) {
 	}
 }
 
-func TestQuickIsOneRoundOfOneSecond(t *testing.T) {
-	for _, c := range []struct {
-		Config
-		rounds   int
-		duration time.Duration
-	}{
-		{Config{}, 3, 3 * time.Second},
-		{Config{Quick: true}, 1, time.Second},
-		{Config{Quick: true, Rounds: 2}, 2, time.Second},
-		{Config{Duration: time.Minute}, 3, time.Minute},
-	} {
-		c.URL = "postgres://"
-		if got, err := c.withDefaults(); err != nil || got.Rounds != c.rounds || got.Duration != c.duration {
-			t.Errorf("got %d × %v (%v), want %d × %v", got.Rounds, got.Duration, err, c.rounds, c.duration)
-		}
-	}
-}
-
 // The floor is known to be eight statements and one transaction for each
 // command, so it tells whether the counters can be trusted.
 func TestTheServersCountersAreThoseOfTheScenario(t *testing.T) {

@@ -269,13 +269,14 @@ func (d *database) findStatements(ctx context.Context) (query string) {
 	return query
 }
 
-// How long the server may take to end the connections that were closed, and to
-// make their figures visible.
+// How long the server may take to end the connections that were closed.
 const quietLimit = 30 * time.Second
 
 // count reads the counters. A backend reports its figures at its own pace, but
-// at the latest when it ends: so no connection but the admin's may be open.
+// at the latest when it ends: so no connection but the admin's may be open. (Up to
+// PostgreSQL 14 another process gathers them, and transactions may be missing.)
 func (d *database) count(ctx context.Context) (counters, error) {
+	c := counters{statements: -1}
 	err := poll(ctx, 10*time.Millisecond, quietLimit, "a Pawl engine is using this database; the counters would count its work too",
 		func() (bool, error) {
 			var open int
@@ -284,25 +285,9 @@ func (d *database) count(ctx context.Context) (counters, error) {
 			return open == 0, err
 		})
 	if err != nil {
-		return counters{}, err
+		return c, err
 	}
-	if d.about.version[:2] >= "15" {
-		return d.read(ctx)
-	}
-	var last counters
-	// Up to PostgreSQL 14 a collector process gathers them, which takes a moment.
-	err = poll(ctx, 600*time.Millisecond, quietLimit, "the server's counters do not come to rest", func() (bool, error) {
-		next, err := d.read(ctx)
-		rest := next.transactions-last.transactions <= 2
-		last = next
-		return rest, err
-	})
-	return last, err
-}
-
-func (d *database) read(ctx context.Context) (counters, error) {
-	c := counters{statements: -1}
-	err := d.admin.QueryRow(ctx, `SELECT xact_commit + xact_rollback, (pg_current_wal_lsn() - '0/0')::bigint
+	err = d.admin.QueryRow(ctx, `SELECT xact_commit + xact_rollback, (pg_current_wal_lsn() - '0/0')::bigint
 		FROM pg_stat_database WHERE datname = current_database()`).Scan(&c.transactions, &c.wal)
 	if err == nil && d.statements != "" {
 		err = d.admin.QueryRow(ctx, d.statements).Scan(&c.statements)

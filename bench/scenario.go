@@ -77,7 +77,7 @@ func (e *env) engine(ctx context.Context, c engine.Config, purging bool) (*engin
 		return nil, err
 	}
 	e.later(func() error { pool.Close(); return nil })
-	c.Pool, c.Schema, c.Workflows, c.Pipeline = pool, e.db.schema, []workflow.Source{definition}, e.Pipeline
+	c.Pool, c.Schema, c.Workflows = pool, e.db.schema, []workflow.Source{definition}
 	c.Retention.Off = !purging            // what is purged, and when, is for the scenario to say
 	c.Log = slog.New(slog.DiscardHandler) // what goes wrong is an error of the round
 	eng, err := engine.New(c)

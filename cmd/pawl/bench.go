@@ -51,7 +51,6 @@ server meanwhile.`,
 		},
 	}
 	flags := c.Flags()
-	flags.BoolVar(&config.Quick, "quick", false, "one short round, for a first impression")
 	flags.IntVar(&config.Rounds, "rounds", 0, "how often each scenario is run (default 3)")
 	flags.DurationVar(&config.Duration, "duration", 0, "how long each scenario is measured in a round (default 3s)")
 	flags.IntVar(&config.Large, "large", 0, "measure on full tables beside empty ones, instead of all else; the number is how many commands are loaded")
