@@ -31,6 +31,11 @@
 // that a reader could miss. Where events are not there any more that a sink has
 // not got, it stops for that tenant, and says so.
 //
+// A sink's Filter says which events it gets, and Wants does where that cannot; the
+// cursor goes over the others. A filter that names what no event can have, a workflow
+// that is not known or an attribute that nobody declares, is refused before the relay
+// starts.
+//
 // # What fails
 //
 // Nothing of an instance is delivered before what comes earlier. An event that
