@@ -67,6 +67,7 @@ type call struct {
 	items           []*item
 	events          []transitions.Logged
 	probe           bool
+	first           bool  // a probe, and the event was never tried, though others like it were
 	over, abandoned bool  // it has ended, or did not in time
 	accepted        int64 // by the receiver, before it began
 }
