@@ -103,7 +103,7 @@ func (f *flow) judge(c *call, whole *sink.Failure, took bool, now time.Time) {
 		k.farewell = cmp.Or(sink.Printable(whole.Message, sink.MaxMessage), "it did not say why")
 	case whole != nil && !k.open && whole.RetryAfter == 0 && (f.accepted > c.accepted || !whole.Kind.Whole()):
 		k.open, k.retry, k.sooner = true, now, now
-	case whole != nil && c.first && k.failures > 0:
+	case whole != nil && c.first && k.failures > 0 && !whole.Kind.Whole(): // it says little more of the receiver
 		k.sooner = now.Add(f.soon(whole.RetryAfter))
 		k.retry = later(k.retry, now.Add(whole.RetryAfter))
 	case whole != nil && (c.probe || !k.open):

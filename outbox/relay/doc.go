@@ -61,8 +61,8 @@
 //
 // A receiver may take nothing of one tenant, or of one type, alone. So an event of a
 // tenant and type of which none has failed in the outage is tried soon, though the wait
-// of the others has grown to a minute; so is an event that was never tried, and when it
-// fails that makes nobody else wait longer; and where the window is full of what the
+// of the others has grown to a minute. So is an event that was never tried; when it fails
+// as an event that makes nobody else wait longer. And where the window is full of what the
 // receiver does not take, without the sink calling it the receiver's failure, a window of
 // that is put aside for each attempt that fails, to see what is behind it. When one
 // arrives the circuit closes: an event that fails while others arrive counts.
