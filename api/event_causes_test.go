@@ -124,7 +124,7 @@ func hook(t *testing.T, name string, wants *transitions.EventFilter) (relay.Sink
 	}
 	s := relay.Sink{Name: name, To: to}
 	if wants != nil {
-		s.Wants = wants.Takes
+		s.Filter = *wants
 	}
 	return s, r
 }

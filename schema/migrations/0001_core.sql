@@ -171,9 +171,9 @@ COMMENT ON COLUMN pawl.command.forget_at IS 'Until when the tombstone stays, whe
 
 -- What is due, over all tenants.
 CREATE INDEX command_due ON pawl.command (run_at) WHERE run_at IS NOT NULL;
--- The same of work alone, by tenant, so that each has its turn. What a free worker
+-- The same of work alone, by tenant and activity, so that each tenant has its turn. What a free worker
 -- takes at its accept is never in it.
-CREATE INDEX command_turn ON pawl.command (tenant, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
+CREATE INDEX command_turn ON pawl.command (tenant, workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
 -- Whose lease has run out.
 CREATE INDEX command_leased ON pawl.command (locked_until) WHERE locked_until IS NOT NULL;
 -- Whatever waits in a scope to be decided: the timers of a state that is left.
