@@ -200,7 +200,7 @@ func (l *lister) sourceOf(ctx context.Context, f *transitions.Filter, attributes
 	if f.Order == transitions.ByID && !ofKind && !inTime {
 		return whole, nil
 	}
-	kinds, err := l.kinds(ctx, kindsOf(f))
+	kinds, _, err := l.kinds(ctx, kindsOf(f), everyKind)
 	if err != nil || len(kinds) == 0 {
 		return nil, err
 	}

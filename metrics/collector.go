@@ -77,7 +77,7 @@ func New(e Engine, c Config) *Collector {
 		keys: reading[transitions.Keys]{config: c, what: "keys",
 			read: func(ctx context.Context) (transitions.Keys, error) { return e.Keys(ctx, "") }},
 		counts: reading[transitions.Counts]{config: c, what: "counts",
-			read: func(ctx context.Context) (transitions.Counts, error) { return e.Counts(ctx, transitions.CountFilter{}) }},
+			read: remembered(func(ctx context.Context) (transitions.Counts, error) { return e.Counts(ctx, transitions.CountFilter{}) })},
 		sinks: reading[[]transitions.SinkInfo]{config: c, what: "sinks",
 			read: func(ctx context.Context) ([]transitions.SinkInfo, error) { return e.Sinks(ctx, "") }},
 		retention: reading[transitions.Retention]{config: slow, what: "retention", read: e.Retention},
