@@ -202,7 +202,7 @@ func TestVerifyOfWhatIsNotThereFails(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := (&verification{out: &out, tenant: "t"}).report(transitions.Verification{}); err != nil || out.String() != "intact: 0 rows of 0 instances of tenant t\n" {
+	if err := (&verification{out: &out, tenant: "t"}).report(transitions.Verification{}); err == nil || !strings.Contains(err.Error(), "no such tenant") || out.Len() > 0 {
 		t.Errorf("an empty tenant: %v, %q", err, out.String())
 	}
 }
