@@ -39,9 +39,6 @@ var week = regexp.MustCompile(`_\d{4}w\d\d`)
 // each time; what they must not do is to read a full table of events.
 func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
 	pool := pgtest.Pool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	t.Run("empty", func(t *testing.T) { explainLetter(t, pool) })
 	execAll(t, pool, "VACUUM ANALYZE")
 	t.Run("empty and vacuumed", func(t *testing.T) { explainLetter(t, pool) })
