@@ -17,6 +17,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -64,16 +65,6 @@ func request(t *testing.T, method, url, body string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// eventually waits until something holds. Its limit is for what never does.
-func eventually(t *testing.T, holds func() bool) {
-	t.Helper()
-	for begun := time.Now(); !holds(); time.Sleep(5 * time.Millisecond) { // between two looks
-		if time.Since(begun) > time.Minute {
-			t.Fatal("it did not happen within a minute")
-		}
-	}
-}
-
 const cart = `{"customer":"c-1","cart":"k-9","total":129900,"currency":"EUR"}`
 
 // A program adds an address of its own, which works with the engine.
@@ -105,9 +96,10 @@ func TestServiceServesRoutesOfTheProgram(t *testing.T) {
 	}
 }
 
+// What an empty database has not, Start makes.
 func TestServiceServesItsWorkflows(t *testing.T) {
-	s := service(t)
-	eventually(t, func() bool { code, _ := request(t, "GET", s.URL()+"/readyz", ""); return code == 200 })
+	s := service(t, func(c *Config) { c.Database = pgtest.EmptyURL(t) })
+	await.Eventually(t, "the service is ready", func() bool { code, _ := request(t, "GET", s.URL()+"/readyz", ""); return code == 200 })
 	if code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart); code != 201 {
 		t.Fatal(code, body)
 	}
@@ -130,7 +122,7 @@ func TestServiceIsMeasured(t *testing.T) {
 		}
 	}
 	var body string
-	eventually(t, func() bool { // what is in the database is looked for now and then, for a moment
+	await.Eventually(t, "the keys are measured", func() bool { // what is in the database is looked for now and then, for a moment
 		var code int
 		if code, body = request(t, "GET", s.URL()+"/metrics", ""); code != 200 {
 			t.Fatal(code, body)

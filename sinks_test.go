@@ -18,6 +18,7 @@ import (
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/inbox/signature"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
@@ -114,15 +115,10 @@ func TestServeDeliversToTheSinksOfItsFlags(t *testing.T) {
 	if m, err := published.NextMsg(time.Minute); err != nil || !strings.Contains(string(m.Data), `"type":"order.place"`) {
 		t.Errorf("published %+v, %v", m, err)
 	}
-	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) { // between two looks
+	await.Eventually(t, "the file has an event", func() bool {
 		events, err := os.ReadFile(path)
-		if strings.Count(string(events), "\n") > 0 {
-			break
-		}
-		if time.Since(begun) > time.Minute {
-			t.Fatalf("the file has %q, %v", events, err)
-		}
-	}
+		return err == nil && strings.Contains(string(events), "\n")
+	})
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

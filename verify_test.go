@@ -12,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
@@ -144,15 +145,10 @@ func TestVerifyNeedsNothingThatRetentionRemoves(t *testing.T) {
 		t.Fatalf("%d commands", got)
 	}
 	onOrders(t, url, short, func(e *engine.Engine) {
-		limit, tick := time.After(time.Minute), time.NewTicker(5*time.Millisecond)
-		defer tick.Stop()
-		for s := e.RetentionStats(); s.Dropped == 0 || s.Archived < 2*n || s.Forgotten < 2*n; s = e.RetentionStats() {
-			select {
-			case <-tick.C:
-			case <-limit:
-				t.Fatalf("retention has not removed what is past its time: %+v", s)
-			}
-		}
+		await.Eventually(t, "retention has removed what is past its time", func() bool {
+			s := e.RetentionStats()
+			return s.Dropped > 0 && s.Archived >= 2*n && s.Forgotten >= 2*n
+		})
 		cancelled(t, e, n, n+1) // the chain of the log goes on
 	})
 	if outbox, commands, history := count("pawl.outbox"), count("pawl.command"), count("pawl.command_history"); outbox != 2 || commands != 2 || history != 2*n {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -131,11 +132,7 @@ func TestAnActivityThatATimerBeganIsNotVoidedWithTheTimer(t *testing.T) {
 	submit(t, e, transitions.Command{Workflow: "auto", Transition: "back", Key: "2", Instance: r.Instance})
 	submit(t, e, transitions.Command{Workflow: "auto", Transition: "cash", Key: "3", Instance: r.Instance})
 	close(finish)
-	select {
-	case <-undone:
-	case <-time.After(time.Minute):
-		t.Error("the charge happened, and nobody undid it")
-	}
+	await.Receive(t, "the charge happened, and is undone", undone)
 }
 
 // A reminder and an expiry are overdue together, as after a downtime: one fires

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -90,13 +91,8 @@ func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
 	if end, err := e.Await(t.Context(), "", scope, "2"); err != nil || end.Status != 409 {
 		t.Errorf("%+v, %v", end, err)
 	}
-	select {
-	case key := <-undone:
-		if key != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: scope, Key: "2"}) {
-			t.Errorf("undone is %s", key)
-		}
-	case <-time.After(time.Minute):
-		t.Error("it is not undone")
+	if key := await.Receive(t, "it is undone", undone); key != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: scope, Key: "2"}) {
+		t.Errorf("undone is %s", key)
 	}
 	if n := attempts.Load(); n != 2 {
 		t.Errorf("%d attempts", n)

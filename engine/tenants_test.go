@@ -97,7 +97,7 @@ func TestHeadOfOneTenantsLogIsHeldAndOtherTenantsGoOn(t *testing.T) {
 	}
 }
 
-func TestTransitionInATransactionWithImmediateConstraintsKeepsItsEvent(t *testing.T) {
+func TestTransitionUnderImmediateConstraintsKeepsItsEvent(t *testing.T) {
 	pool := database(t)
 	e := newEngine(t, pool)
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {

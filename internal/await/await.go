@@ -24,6 +24,15 @@ func Eventually(t testing.TB, what string, met func() bool) {
 	}
 }
 
+// Pass lets time go by, and says what for. It is for tests of what happens while nothing happens, and for work that takes
+// time by itself; it never stands for the wait for something, which is Eventually's and Receive's.
+func Pass(what string, d time.Duration) {
+	if what == "" {
+		panic("await: time goes by for nothing")
+	}
+	time.Sleep(d)
+}
+
 // Receive returns the next value of a channel. The test fails when its patience ends.
 func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
