@@ -59,6 +59,7 @@ func sound(t *testing.T, e *engine.Engine, pool *pgxpool.Pool) {
 }
 
 func TestChildrenInACallersTransaction(t *testing.T) {
+	t.Parallel()
 	for n := range 3 {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			pool := database(t)
@@ -83,6 +84,7 @@ func TestChildrenInACallersTransaction(t *testing.T) {
 }
 
 func TestARefusingHookLeavesNoChildren(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	refusing := func(context.Context, pgx.Tx, struct{}, workflow.None) error { return workflow.Refuse("no") }
 	e := newEngine(t, pool, flows(kid, mother(engine.InTx(mum(2), refusing))))
@@ -107,6 +109,7 @@ func (s *skipping) config(c *engine.Config) {
 // The row of a timer becomes that of the activity that it begins. Leaving the
 // timer's states must not take it away then: its effect has to be undone.
 func TestAnActivityThatATimerBeganIsNotVoidedWithTheTimer(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	clock := &skipping{}
 	running, finish := make(chan bool), make(chan bool)
@@ -139,6 +142,7 @@ func TestAnActivityThatATimerBeganIsNotVoidedWithTheTimer(t *testing.T) {
 // without leaving, the other leaves, in one group, and nobody else's commands are
 // the worse for it.
 func TestOverdueTimersOfOneInstanceFireInOneGroup(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	clock := &skipping{}
 	w := workflow.Define("rem", 1, workflow.Start("open", "waiting", keep),
@@ -163,6 +167,7 @@ func TestOverdueTimersOfOneInstanceFireInOneGroup(t *testing.T) {
 }
 
 func TestADuplicateOfACancelledCommandGetsTheAwaitedAnswer(t *testing.T) {
+	t.Parallel()
 	release := make(chan bool)
 	e := newEngine(t, database(t), with(workflow.Define("parcel", 1,
 		workflow.Start("pack", "packed", func(*workflow.Call, *parcel, workflow.None) error { return nil }),

@@ -33,6 +33,7 @@ func tracedPool(t *testing.T, pool *pgxpool.Pool) (*pgxpool.Pool, *pgtest.Querie
 // The pipeline's own statements go past the tracer; the server says when each of
 // its sessions began the newest.
 func TestAnIdleNodeAsksTheDatabaseOnceASecond(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	traced, queries := tracedPool(t, pool)
 	e := newEngine(t, traced, with(parcels(func(context.Context, *workflow.Attempt) (track, error) { return track{}, nil })))
@@ -66,6 +67,7 @@ func idles(t *testing.T, pool *pgxpool.Pool, queries *pgtest.Queries, quiet time
 // A node that delivers to sinks looks for work and how they stand, each half as
 // often.
 func TestAnIdleNodeWithSinksAsksTheDatabaseOnceASecond(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	traced, queries := tracedPool(t, pool)
 	one, two := &receiver{}, &receiver{}
@@ -96,6 +98,7 @@ func newestOfPipeline(t *testing.T, pool *pgxpool.Pool) string {
 }
 
 func TestAWorkflowIsPausedOnEveryNode(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	var nodes []*engine.Engine
 	for range 2 {

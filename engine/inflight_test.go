@@ -100,6 +100,7 @@ func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
 }
 
 func TestAnActivityIsDoneAndItsEndAwaited(t *testing.T) {
+	t.Parallel()
 	var attempts atomic.Int64
 	e := newEngine(t, database(t), with(parcels(func(_ context.Context, a *workflow.Attempt) (track, error) {
 		if attempts.Add(1) == 1 {
@@ -133,6 +134,7 @@ func TestAnActivityIsDoneAndItsEndAwaited(t *testing.T) {
 // The lease is long, so that no heartbeat comes in time: the hint does. One may be
 // lost, where nobody listens yet or the machine is busy.
 func TestACancelOnAnotherNodeStopsTheAttemptAtOnce(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	begun := make(chan bool, 10)
 	send := func(ctx context.Context, _ *workflow.Attempt) (track, error) {
@@ -166,6 +168,7 @@ func TestACancelOnAnotherNodeStopsTheAttemptAtOnce(t *testing.T) {
 // that another node has just changed is an error, whatever the database's
 // defaults are.
 func TestWhatIsWrittenOutsideOfThePipelineNeedsNoDefaults(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	exec(t, pool, `DO $$ BEGIN
 		EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database());

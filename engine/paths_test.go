@@ -97,6 +97,7 @@ var paths = map[string]path{
 }
 
 func TestEveryPathGivesTheSameOutcomeReplayAndRows(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{machines()} })
 	cases := []struct {

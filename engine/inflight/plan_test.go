@@ -26,6 +26,7 @@ var probed = map[string][]string{
 // So the statements that write have one plan, in both. The look is planned each
 // time; what it must not do is to read a full table.
 func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	t.Run("empty", func(t *testing.T) { explainProbes(t, pool) })
 
