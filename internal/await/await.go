@@ -7,7 +7,7 @@ import (
 )
 
 // Patience is for what never happens; a slow machine is no failure.
-const Patience = time.Minute
+const Patience = 2 * time.Minute
 
 // Eventually waits until the condition is met, which it asks from the test's goroutine every few milliseconds. The test
 // fails when its patience ends.
