@@ -83,7 +83,7 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 }
 
 func TestFailuresExitWith1AndOneLine(t *testing.T) {
-	empty := pgtest.URL(t) // not migrated
+	empty := pgtest.EmptyURL(t)
 	for _, tt := range []struct{ args, want string }{
 		{"serve --address 127.0.0.1:0 --database postgres://127.0.0.1:1/x", "shop: connect to the database: "},
 		{"migrate --database postgres://127.0.0.1:1/x", "shop: connect to the database: "},

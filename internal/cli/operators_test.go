@@ -8,7 +8,7 @@ import (
 )
 
 func TestOpsWorksOnTheDatabaseOfTheFlags(t *testing.T) {
-	url := pgtest.URL(t)
+	url := pgtest.EmptyURL(t)
 	if code, _, stderr := run(t.Context(), "migrate", "--database", url, "--schema", "shop"); code != 0 {
 		t.Fatal(stderr)
 	}
@@ -22,7 +22,7 @@ func TestOpsWorksOnTheDatabaseOfTheFlags(t *testing.T) {
 
 // Another binary than the nodes' may be the one at hand.
 func TestOpsThatTakesPartWritesNoHorizonsDown(t *testing.T) {
-	pool := pgtest.Pool(t)
+	pool := pgtest.EmptyPool(t)
 	url := pool.Config().ConnString()
 	if code, _, stderr := run(t.Context(), "migrate", "--database", url); code != 0 {
 		t.Fatal(stderr)

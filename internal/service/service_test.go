@@ -95,9 +95,10 @@ func TestServiceServesRoutesOfTheProgram(t *testing.T) {
 	}
 }
 
+// What an empty database has not, Start makes.
 func TestServiceServesItsWorkflows(t *testing.T) {
-	s := service(t)
-	await.Eventually(t, "the node is ready", func() bool { code, _ := request(t, "GET", s.URL()+"/readyz", ""); return code == 200 })
+	s := service(t, func(c *Config) { c.Database = pgtest.EmptyURL(t) })
+	await.Eventually(t, "the service is ready", func() bool { code, _ := request(t, "GET", s.URL()+"/readyz", ""); return code == 200 })
 	if code, body := request(t, "POST", s.URL()+"/v1/workflows/order/place", cart); code != 201 {
 		t.Fatal(code, body)
 	}
@@ -120,7 +121,7 @@ func TestServiceIsMeasured(t *testing.T) {
 		}
 	}
 	var body string
-	await.Eventually(t, "the keys are counted", func() bool { // what is in the database is looked for now and then, for a moment
+	await.Eventually(t, "the keys are measured", func() bool { // what is in the database is looked for now and then, for a moment
 		var code int
 		if code, body = request(t, "GET", s.URL()+"/metrics", ""); code != 200 {
 			t.Fatal(code, body)

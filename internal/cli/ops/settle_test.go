@@ -5,10 +5,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -49,16 +49,13 @@ func TestOpsSettlesStuckCommandsWithoutANode(t *testing.T) {
 			submit(t, e, write(number))
 			submit(t, e, transitions.Command{Workflow: "bill", Transition: "pay", BusinessKey: number, Scope: "till", Key: number})
 		}
-		for {
+		await.Eventually(t, "three commands are stuck", func() bool {
 			list, _, err := e.Stuck(t.Context(), inspect.StuckFilter{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(list) == 3 {
-				return
-			}
-			time.Sleep(10 * time.Millisecond) // between two looks
-		}
+			return len(list) == 3
+		})
 	})
 	for _, step := range []struct {
 		args []string
