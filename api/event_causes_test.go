@@ -392,7 +392,7 @@ func named(t *testing.T, all []jsontext.Value) string {
 }
 
 // A workflow that is not there is the caller's mistake wherever one is named.
-func TestFiltersOfEventsByAnUnknownWorkflowAreRefusedAsThoseOfListsAre(t *testing.T) {
+func TestEventsOfAnUnknownWorkflowAreRefusedAsListsAre(t *testing.T) {
 	s := newServerOf(t, []workflow.Source{jobs()}, nil)
 	want := s.get("/v1/instances?workflow=jbo").wantProblem(t, 404, workflow.WorkflowNotFound).Detail
 	for _, accept := range []string{"application/json", "text/event-stream"} {
