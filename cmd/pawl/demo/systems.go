@@ -76,7 +76,7 @@ func startBookkeeping(ctx context.Context) (b *bookkeeping, err error) {
 func (b *bookkeeping) sink() (relay.Sink, error) {
 	to, err := webhook.New(webhook.Config{URL: b.url + "/orders", Secrets: []signature.Secret{b.secret}, PlainHTTP: true,
 		Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-	return relay.Sink{Name: "books", To: to, Batch: 4, Calls: 32, Wants: func(e *transitions.Event) bool { return e.Workflow == "order" }}, err
+	return relay.Sink{Name: "books", To: to, Batch: 4, Calls: 32, Filter: transitions.EventFilter{Workflow: "order"}}, err
 }
 
 func (b *bookkeeping) ServeHTTP(w http.ResponseWriter, r *http.Request) {
