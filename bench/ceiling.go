@@ -50,18 +50,20 @@ var ceilingStatements = []struct {
 }
 
 func ceilingScenario(name string, connections int) *scenario {
-	return &scenario{name: name, section: theCeiling, floor: floorMany, ceiling: true, open: func(ctx context.Context, e *env) ([]caller, error) {
-		position := new(atomic.Int64)
-		position.Store(int64(len(e.orders)))
-		return e.connections(ctx, connections, func(conn *pgx.Conn, i int) (caller, error) {
-			// As in the engine: whatever the statistics say, only indexes are probed.
-			_, err := conn.Exec(ctx, `SET plan_cache_mode = force_generic_plan; SET jit = off;
+	return &scenario{name: name, section: theCeiling, floor: floorMany, ceiling: true,
+		open: func(ctx context.Context, e *env) ([]caller, error) {
+			position := new(atomic.Int64)
+			position.Store(int64(len(e.orders)))
+			return e.connections(ctx, connections, func(conn *pgx.Conn, i int) (caller, error) {
+				// As in the engine: whatever the statistics say, only indexes are probed.
+				_, err := conn.Exec(ctx, `SET plan_cache_mode = force_generic_plan; SET jit = off;
 				SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off`)
-			own := share(e.orders, i, connections)
-			c := &ceiling{in: e.db.in, conn: conn, number: i + 1, specimen: e.flip, orders: own, versions: make([]int64, len(own)), position: position}
-			return c.call, err
-		})
-	}}
+				own := share(e.orders, i, connections)
+				c := &ceiling{in: e.db.in, conn: conn, number: i + 1, specimen: e.flip, orders: own, versions: make([]int64, len(own)),
+					position: position}
+				return c.call, err
+			})
+		}}
 }
 
 // ceiling is one connection's caller.

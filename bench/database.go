@@ -213,7 +213,8 @@ WHERE o.tenant = $1 AND o.position > $2`
 func (d *database) verify(ctx context.Context, base, n int64, headed bool) error {
 	type stored struct{ events, positions, entries, commands, last, head int64 }
 	var s stored
-	if err := d.admin.QueryRow(ctx, d.in(storedSQL), tenant, base).Scan(&s.events, &s.positions, &s.entries, &s.commands, &s.last); err != nil {
+	if err := d.admin.QueryRow(ctx, d.in(storedSQL), tenant, base).Scan(&s.events, &s.positions, &s.entries, &s.commands,
+		&s.last); err != nil {
 		return fmt.Errorf("count the rows: %w", err)
 	}
 	want := stored{n, n, n, n, base + n, base + n}

@@ -121,7 +121,8 @@ func (f *floor) command(ctx context.Context, o *order, key string) (err error) {
 		s.payload, s.data, scope, key, now, filler(f.n)).Scan(&position); err != nil {
 		return err
 	}
-	if _, err = tx.Exec(ctx, "emit", tenant, position, s.eventType, workflowName, o.id, version, f.transition, string(to), now, o.key); err != nil {
+	if _, err = tx.Exec(ctx, "emit", tenant, position, s.eventType, workflowName, o.id, version, f.transition, string(to), now,
+		o.key); err != nil {
 		return err
 	}
 	if _, err = tx.Exec(ctx, "finish", tenant, scope, key, version, string(s.body), now, now.Add(24*time.Hour)); err != nil {

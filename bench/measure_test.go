@@ -54,7 +54,7 @@ func TestAtARateLatencyCountsFromWhenACallWasDue(t *testing.T) {
 		slow := func(context.Context) (int, error) {
 			if first {
 				first = false
-				time.Sleep(100 * time.Millisecond)
+				<-time.After(100 * time.Millisecond)
 			}
 			return 1, nil
 		}
@@ -104,7 +104,8 @@ func TestAMissedGoalIsWrittenDown(t *testing.T) {
 	r.goals(&b)
 	for i, line := range strings.Split(strings.TrimSpace(b.String()), "\n")[1:] {
 		want := "not run"
-		if measured := []string{"missed", "missed", "reached", "not run", "reached", "missed", "not run", "missed", "reached"}; i < len(measured) {
+		if measured := []string{"missed", "missed", "reached", "not run", "reached", "missed", "not run", "missed",
+			"reached"}; i < len(measured) {
 			want = measured[i]
 		}
 		if !strings.HasPrefix(strings.TrimSpace(line), want) {

@@ -90,7 +90,10 @@ func (p *plans) have(begin string) bool {
 }
 
 func begins(by map[string]map[string]bool, begin string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(by)), func(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), begin) })
+	return slices.ContainsFunc(slices.Collect(maps.Keys(by)), func(text string) bool {
+		return strings.HasPrefix(strings.TrimSpace(text),
+			begin)
+	})
 }
 
 // explained is a pool whose connections, and those that the engine makes like
@@ -121,7 +124,8 @@ func hotStatements(t *testing.T, url, schemaName string, first int) map[string]m
 	t.Helper()
 	ctx := t.Context()
 	pool, seen := explained(t, url, schemaName)
-	eng, err := engine.New(engine.Config{Pool: pool, Schema: schemaName, Workflows: []workflow.Source{definition}, Log: slog.New(slog.DiscardHandler),
+	eng, err := engine.New(engine.Config{Pool: pool, Schema: schemaName, Workflows: []workflow.Source{definition},
+		Log:       slog.New(slog.DiscardHandler),
 		Retention: engine.RetentionConfig{Off: true}})
 	if err == nil {
 		err = eng.Start(ctx)
@@ -233,7 +237,8 @@ func TestTheEnginesStatementsPlanAlikeOnEmptyAndOnFullTables(t *testing.T) {
 	}
 	l := load(t, commands)
 	var there bool
-	if err := l.pool.QueryRow(t.Context(), "SELECT count(*) > 0 FROM pg_available_extension_versions WHERE name = 'pg_stat_statements'").Scan(&there); err != nil {
+	const modules = "SELECT count(*) > 0 FROM pg_available_extension_versions WHERE name = 'pg_stat_statements'"
+	if err := l.pool.QueryRow(t.Context(), modules).Scan(&there); err != nil {
 		t.Fatal(err)
 	}
 	if !there {
@@ -251,7 +256,8 @@ func TestTheEnginesStatementsPlanAlikeOnEmptyAndOnFullTables(t *testing.T) {
 	}
 	empty := hotStatements(t, l.url, schema.Default, 0)
 	full := hotStatements(t, l.url, l.schema, l.past.instances)
-	for _, begin := range []string{"INSERT INTO pawl.instance", "INSERT INTO pawl.command", "INSERT INTO pawl.audit", "INSERT INTO pawl.outbox",
+	for _, begin := range []string{"INSERT INTO pawl.instance", "INSERT INTO pawl.command", "INSERT INTO pawl.audit",
+		"INSERT INTO pawl.outbox",
 		"INSERT INTO pawl.log", "WITH i AS (INSERT", "WITH i AS (UPDATE", "WITH changed AS", "WITH settled AS", "SELECT u.id, i.id IS NULL",
 		"WITH past AS MATERIALIZED", "SELECT c.scope", "SELECT i.id", "SELECT c.request", lookBegins} {
 		if !begins(full, begin) {

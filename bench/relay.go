@@ -132,7 +132,8 @@ const drainLimit = time.Minute
 
 // await waits until the sink has taken so many events.
 func (t *tap) await(ctx context.Context, n int64) error {
-	return poll(ctx, time.Millisecond, drainLimit, fmt.Sprintf("a sink did not get %d events", n), func() (bool, error) { return t.taken() >= n, nil })
+	return poll(ctx, time.Millisecond, drainLimit, fmt.Sprintf("a sink did not get %d events", n),
+		func() (bool, error) { return t.taken() >= n, nil })
 }
 
 // caughtUp waits until the sinks that are not dead have everything so far, and
@@ -211,24 +212,25 @@ const backlog = 7
 // draining is a scenario that delivers what is there when the engine starts, and
 // nothing else. Its commands are events.
 func draining(name string, to opener) *scenario {
-	return &scenario{name: name, section: theRelay, floor: submitMost, replays: true, flips: backlog, run: func(ctx context.Context, e *env) (*sample, error) {
-		head, err := e.db.head(ctx)
-		if err != nil {
-			return nil, err
-		}
-		begun := time.Now()
-		_, taps, err := e.following(ctx, false, []opener{to})
-		if err == nil {
-			err = taps[0].await(ctx, head)
-		}
-		if err != nil {
-			return nil, err
-		}
-		took := time.Since(begun)
-		taps[0].mu.Lock()
-		defer taps[0].mu.Unlock()
-		return &sample{all: head, commands: head, took: took, latency: latencyOf(taps[0].delivery)}, nil
-	}}
+	return &scenario{name: name, section: theRelay, floor: submitMost, replays: true, flips: backlog,
+		run: func(ctx context.Context, e *env) (*sample, error) {
+			head, err := e.db.head(ctx)
+			if err != nil {
+				return nil, err
+			}
+			begun := time.Now()
+			_, taps, err := e.following(ctx, false, []opener{to})
+			if err == nil {
+				err = taps[0].await(ctx, head)
+			}
+			if err != nil {
+				return nil, err
+			}
+			took := time.Since(begun)
+			taps[0].mu.Lock()
+			defer taps[0].mu.Unlock()
+			return &sample{all: head, commands: head, took: took, latency: latencyOf(taps[0].delivery)}, nil
+		}}
 }
 
 // purgeTimes is how much longer a scenario with a purge is measured: it has many

@@ -118,9 +118,10 @@ func (r *report) write(out io.Writer) error {
 
 func (r *report) header(b *strings.Builder) {
 	a := r.about
-	fmt.Fprintf(b, "PostgreSQL %s, fsync %s, synchronous_commit %s, full_page_writes %s, shared_buffers %s; %s, %d cores for everything; %s.\n",
+	fmt.Fprintf(b, "PostgreSQL %s, fsync %s, synchronous_commit %s, full_page_writes %s, shared_buffers %s; %s, %d cores for everything; "+
+		"%d rounds of %v, %v in all.\n",
 		a.version, a.fsync, a.synchronous, a.fullPages, a.buffers, runtime.Version(), runtime.NumCPU(),
-		fmt.Sprintf("rounds of %v: %d, %v in all", r.config.Duration, r.config.Rounds, r.took.Round(time.Second)))
+		r.config.Rounds, r.config.Duration, r.took.Round(time.Second))
 	if a.fsync != "on" || a.synchronous == "off" {
 		b.WriteString("These commits are not durable, and the figures say nothing about those that are.\n")
 	}

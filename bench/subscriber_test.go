@@ -46,7 +46,8 @@ func TestASubscriberCountsWhatIsMissingAndOutOfOrder(t *testing.T) {
 	s.last.Store(10)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	event := func(position string) []byte {
-		return []byte(`{"op":"event","id":"a","position":` + position + `,"event":{"time":"` + at.Format(time.RFC3339Nano) + `","position":` + position + `}}`)
+		return []byte(`{"op":"event","id":"a","position":` + position +
+			`,"event":{"time":"` + at.Format(time.RFC3339Nano) + `","position":` + position + `}}`)
 	}
 	s.take([]byte(`{"op":"caught_up","id":"a","position":99}`), at)
 	for _, position := range []string{"11", "12", "13", "16", "16", "15", "18"} {

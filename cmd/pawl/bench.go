@@ -53,9 +53,11 @@ server meanwhile.`,
 	flags := c.Flags()
 	flags.IntVar(&config.Rounds, "rounds", 0, "how often each scenario is run (default 3)")
 	flags.DurationVar(&config.Duration, "duration", 0, "how long each scenario is measured in a round (default 3s)")
-	flags.IntVar(&config.Large, "large", 0, "measure on full tables beside empty ones, instead of all else; the number is how many commands are loaded")
+	flags.IntVar(&config.Large, "large", 0,
+		"measure on full tables beside empty ones, instead of all else; the number is how many commands are loaded")
 	flags.Lookup("large").NoOptDefVal = "10000000"
-	flags.StringVar(&config.NATS, "nats", os.Getenv("NATS_URL"), "a server with JetStream, for what needs one; default is NATS_URL, or else it is left out")
+	flags.StringVar(&config.NATS, "nats", os.Getenv("NATS_URL"),
+		"a server with JetStream, for what needs one; default is NATS_URL, or else it is left out")
 	flags.StringVar(&only, "only", "", "a regular expression for the names of the scenarios to run")
 	return c
 }

@@ -61,7 +61,8 @@ func TestHTTPAnswersAsTheEngineDoes(t *testing.T) {
 		}
 		if workflow.CodeOf(g.Err) != workflow.CodeOf(w.Err) || g.Receipt.Status != w.Receipt.Status ||
 			string(g.Receipt.Body) != string(w.Receipt.Body) || g.Receipt.Version != w.Receipt.Version || g.Receipt.Position != w.Receipt.Position {
-			t.Errorf("%d %s:\n got %+v %s %v\nwant %+v %s %v", i, cs[i].Transition, g.Receipt, g.Receipt.Body, g.Err, w.Receipt, w.Receipt.Body, w.Err)
+			t.Errorf("%d %s:\n got %+v %s %v\nwant %+v %s %v", i, cs[i].Transition, g.Receipt, g.Receipt.Body, g.Err, w.Receipt, w.Receipt.Body,
+				w.Err)
 		}
 		if !g.Receipt.Refused() && g.Receipt.Instance != w.Receipt.Instance {
 			t.Errorf("%d: instance %s", i, g.Receipt.Instance)

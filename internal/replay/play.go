@@ -68,7 +68,8 @@ func Play(ctx context.Context, o Options) (*Report, error) {
 		return report, err
 	}
 	meter = progress.New(o.Progress, "compare", "events", events)
-	err = Check(ctx, report, Evidence{Log: o.Log, Database: o.Pool, Verifier: o.Engine, Schema: o.Schema, Tenant: o.Tenant, Progress: meter.Set})
+	err = Check(ctx, report, Evidence{Log: o.Log, Database: o.Pool, Verifier: o.Engine, Schema: o.Schema, Tenant: o.Tenant,
+		Progress: meter.Set})
 	meter.Stop()
 	if err != nil {
 		return report, err

@@ -240,11 +240,13 @@ func TestRunEnds(t *testing.T) {
 		config replay.Config
 		want   string
 	}{
-		"when patience ends":           {t.Context(), replay.Config{Log: log, Targets: []replay.Target{gone}, Patience: time.Millisecond}, "gone"},
-		"when ctx ends":                {ended, replay.Config{Log: log, Targets: []replay.Target{gone}}, "enough"},
-		"when answers are missing":     {t.Context(), replay.Config{Log: log, Targets: []replay.Target{short}}, "0 answers"},
-		"when nobody knows a fine":     {t.Context(), replay.Config{Log: log, Targets: []replay.Target{elsewhere}}, "no fines here"},
-		"when there is no log":         {t.Context(), replay.Config{Log: replay.File("nowhere.csv"), Targets: []replay.Target{gone}}, "nowhere.csv"},
+		"when patience ends": {t.Context(), replay.Config{Log: log, Targets: []replay.Target{gone}, Patience: time.Millisecond},
+			"gone"},
+		"when ctx ends":            {ended, replay.Config{Log: log, Targets: []replay.Target{gone}}, "enough"},
+		"when answers are missing": {t.Context(), replay.Config{Log: log, Targets: []replay.Target{short}}, "0 answers"},
+		"when nobody knows a fine": {t.Context(), replay.Config{Log: log, Targets: []replay.Target{elsewhere}}, "no fines here"},
+		"when there is no log": {t.Context(), replay.Config{Log: replay.File("nowhere.csv"), Targets: []replay.Target{gone}},
+			"nowhere.csv"},
 		"at once without a target":     {t.Context(), replay.Config{Log: log}, "Targets"},
 		"at once without a log at all": {t.Context(), replay.Config{Targets: []replay.Target{gone}}, "Log"},
 	} {

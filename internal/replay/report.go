@@ -132,7 +132,7 @@ func (r *Report) example(o *fold.Outcome, format string, args ...any) {
 // callers got the same answer, and all of it is what the fold says.
 func (r *Report) Err() error {
 	if n := r.Twice + r.Unequal + r.Wrong; n > 0 {
-		return fmt.Errorf("replay: %d events executed twice, %d answered differently to the two callers, %d answered otherwise than the fold says",
+		return fmt.Errorf("replay: %d events executed twice, %d answered differently to the two callers, %d otherwise than the fold says",
 			r.Twice, r.Unequal, r.Wrong)
 	}
 	if r.Durable != nil {

@@ -114,7 +114,8 @@ func Run(ctx context.Context, c Config) (err error) {
 
 // serve starts the service. The usual port may be taken, by a service in real
 // use for instance; then another will do, unless this one was asked for.
-func serve(ctx context.Context, c Config, st *stage, bank *shop.Provider, books *bookkeeping, secret signature.Secret) (*pawl.Service, error) {
+func serve(ctx context.Context, c Config, st *stage, bank *shop.Provider, books *bookkeeping, secret signature.Secret) (*pawl.Service,
+	error) {
 	sink, err := books.sink()
 	if err != nil {
 		return nil, err

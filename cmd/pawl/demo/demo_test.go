@@ -105,7 +105,8 @@ func TestDemoStaysUpUntilItsContextEnds(t *testing.T) {
 	for asked := false; ; {
 		n, err := r.Read(buf)
 		out.Write(buf[:n])
-		if _, rest, up := strings.Cut(out.String(), "stays up until"); up && !asked && strings.Contains(rest, " ops inbox list --schema pawl_demo") {
+		if _, rest, up := strings.Cut(out.String(), "stays up until"); up && !asked && strings.Contains(rest,
+			" ops inbox list --schema pawl_demo") {
 			asked = true
 			_, at, _ := strings.Cut(rest, "curl ")
 			resp, err := http.Get(strings.Fields(at)[0])

@@ -30,7 +30,8 @@ func (s *story) fine(ctx context.Context) {
 	screen := s.subscribe(ctx, `"start"`)
 	defer screen.cut()
 	s.ask(ctx, "The violation is recorded.", post(createFine, "V2031-1",
-		`{"case":"V2031","on":"2025-03-01","amount_cents":4000,"article":157,"vehicle_class":"A","officer":561}`), 201, first, has("state", "issued", ""))
+		`{"case":"V2031","on":"2025-03-01","amount_cents":4000,"article":157,"vehicle_class":"A","officer":561}`), 201,
+		first, has("state", "issued", ""))
 	screen.readUntil("event")
 	s.ask(ctx, "The notice is posted.", post(theFine+"/send_fine", "V2031-2", `{"on":"2025-03-20","expense_cents":1500}`), 200,
 		first, has("state", "sent", ""))
@@ -39,7 +40,8 @@ func (s *story) fine(ctx context.Context) {
 	screen.cut()
 	s.held("the screen has seen everything up to position %d", screen.last)
 	s.ask(ctx, "Meanwhile the notice is served: 60 days to pay or to appeal begin.",
-		post(theFine+"/insert_fine_notification", "V2031-3", `{"on":"2025-04-01","notification_type":"P"}`), 200, first, has("state", "notified", ""))
+		post(theFine+"/insert_fine_notification", "V2031-3", `{"on":"2025-04-01","notification_type":"P"}`), 200, first, has("state",
+			"notified", ""))
 	s.ask(ctx, "Raising the sum before they are over is refused in the words of the workflow.\nA refusal changes nothing, so it is no event.",
 		post(theFine+"/add_penalty", "V2031-4", `{"on":"2025-05-30","amount_cents":8000}`), 409, has("code", "guard_refused", ""))
 	s.narrate(fmt.Sprintf("The screen is back and asks for what comes after position %d.", screen.last))
@@ -188,7 +190,8 @@ func (s *story) audit(ctx context.Context) {
 
 // rewrite changes the actor of an audit row behind Pawl's back.
 func (s *story) rewrite(ctx context.Context, instance, actor string) {
-	sql := fmt.Sprintf("UPDATE %s SET actor = '%s' WHERE instance = '%s' AND version = 2", pgx.Identifier{name, "audit"}.Sanitize(), actor, instance)
+	sql := fmt.Sprintf("UPDATE %s SET actor = '%s' WHERE instance = '%s' AND version = 2", pgx.Identifier{name, "audit"}.Sanitize(), actor,
+		instance)
 	s.sent("%s", sql)
 	if s.err != nil {
 		return

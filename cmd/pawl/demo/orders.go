@@ -106,7 +106,8 @@ func books(reference string, charges, refunds int, says string) check {
 			}
 			keys++
 			if e.Charges != charges || e.Refunds != refunds {
-				return fmt.Errorf("%s was charged %d times and refunded %d times, and should be %d and %d", reference, e.Charges, e.Refunds, charges, refunds)
+				return fmt.Errorf("%s was charged %d times and refunded %d times, and should be %d and %d", reference, e.Charges, e.Refunds, charges,
+					refunds)
 			}
 		}
 		if keys != 1 {

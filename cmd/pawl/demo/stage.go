@@ -81,7 +81,8 @@ func (st *stage) clear(ctx context.Context) (err error) {
 	if foreign {
 		return fmt.Errorf("the schema %s was not made by this demo, which would drop it: drop it yourself, or name another database", name)
 	}
-	for _, sql := range []string{"DROP SCHEMA IF EXISTS " + name + " CASCADE", "CREATE SCHEMA " + name, "COMMENT ON SCHEMA " + name + " IS '" + mark + "'"} {
+	for _, sql := range []string{"DROP SCHEMA IF EXISTS " + name + " CASCADE", "CREATE SCHEMA " + name,
+		"COMMENT ON SCHEMA " + name + " IS '" + mark + "'"} {
 		if _, err := st.pool.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("make the schema %s anew: %w", name, err)
 		}

@@ -158,7 +158,8 @@ func (s *story) showRequest(r request) {
 
 func (s *story) showAnswer(a answer) {
 	s.received("%d %s", a.status, http.StatusText(a.status))
-	for _, name := range []string{"Location", "ETag", "Pawl-Position", "Idempotent-Replayed", "Pawl-Dry-Run", "Retry-After", "Preference-Applied"} {
+	for _, name := range []string{"Location", "ETag", "Pawl-Position", "Idempotent-Replayed", "Pawl-Dry-Run", "Retry-After",
+		"Preference-Applied"} {
 		if value := a.header.Get(name); value != "" {
 			s.received("%s: %s", name, value)
 		}

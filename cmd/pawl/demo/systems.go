@@ -126,7 +126,8 @@ func (s *story) delivery(ctx context.Context) {
 		get(sink+"/dead"), 200, has("dead.#", 1, "one event waits for an operator"))
 	s.books.refuse("")
 	s.ask(ctx, "The bookkeeping is mended, and an operator lets the event be delivered again.",
-		request{method: http.MethodPost, path: sink + "/redrive", body: `{"all":true,"reason":"the account is there now"}`}, 200, has("changed", 1, ""))
+		request{method: http.MethodPost, path: sink + "/redrive", body: `{"all":true,"reason":"the account is there now"}`}, 200, has("changed",
+			1, ""))
 	s.until(ctx, "the event arrives", func() bool {
 		s.books.mu.Lock()
 		defer s.books.mu.Unlock()

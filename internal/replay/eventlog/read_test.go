@@ -15,7 +15,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-const head = "case,activity,time,resource,amount,article,vehicle_class,points,dismissal,expense,payment_amount,total_payment_amount,notification_type,last_sent\n"
+const head = "case,activity,time,resource,amount,article,vehicle_class,points,dismissal,expense," +
+	"payment_amount,total_payment_amount,notification_type,last_sent\n"
 
 const sample = head +
 	"A1,Create Fine,2006-07-24T00:00:00+02:00,561,35.0,157,A,0,NIL,,,0.0,,\n" +
@@ -83,9 +84,11 @@ func TestReadNamesTheLineOfAMalformedRow(t *testing.T) {
 		{"other columns", "case,activity\n", "columns"},
 		{"half a gzip", "\x1f\x8b\x08", "unpacked"},
 		{"too few columns", head + "A1,Create Fine\n", "line 2: wrong number of fields"},
-		{"unknown activity", head + created + "A1,Tow Car,2006-12-05T00:00:00+01:00,,,,,,,,,,,\n", `line 3 of the log: unknown activity "Tow Car"`},
+		{"unknown activity", head + created + "A1,Tow Car,2006-12-05T00:00:00+01:00,,,,,,,,,,,\n",
+			`line 3 of the log: unknown activity "Tow Car"`},
 		{"missing value", head + created + "A1,Send Fine,2006-12-05T00:00:00+01:00,,,,,,,,,,,\n", "line 3 of the log: Send Fine without expense"},
-		{"value out of place", head + created + "A1,Send Fine,2006-12-05T00:00:00+01:00,,,157,,,,11.0,,,,\n", `Send Fine has no article, but here is "157"`},
+		{"value out of place", head + created + "A1,Send Fine,2006-12-05T00:00:00+01:00,,,157,,,,11.0,,,,\n",
+			`Send Fine has no article, but here is "157"`},
 		{"no day", head + strings.Replace(created, "2006-07-24T00:00:00+02:00", "24.7.2006", 1), "is not a time"},
 		{"time of day", head + strings.Replace(created, "T00:00:00", "T10:00:00", 1), "is not a midnight"},
 		{"no number", head + strings.Replace(created, "561", "x", 1), "resource: \"x\" is not a whole number"},

@@ -13,7 +13,8 @@ import (
 	"github.com/pawlhq/pawl/internal/replay/fold"
 )
 
-const head = "case,activity,time,resource,amount,article,vehicle_class,points,dismissal,expense,payment_amount,total_payment_amount,notification_type,last_sent\n"
+const head = "case,activity,time,resource,amount,article,vehicle_class,points,dismissal,expense," +
+	"payment_amount,total_payment_amount,notification_type,last_sent\n"
 
 const sample = head +
 	"A1,Create Fine,2006-07-24T00:00:00+02:00,561,35.0,157,A,0,NIL,,,0.0,,\n" +

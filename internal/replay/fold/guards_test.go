@@ -33,8 +33,10 @@ func TestGuardsRefuseInTheClerksWords(t *testing.T) {
 		{"the sum was raised before", []string{created, sent, served, raised, appealed, "add_penalty 2010-05-03 8200"}},
 		{"the 60 days to pay are not over", []string{created, sent, served, "add_penalty 2010-04-29 8200"}},
 		{"the raised sum is not above the fine", []string{created, sent, served, "add_penalty 2010-04-30 4000"}},
-		{"there is no enforceable title: neither raised nor ordered", []string{created, sent, "appeal_to_judge 2010-05-02", "send_for_credit_collection 2011-03-30"}},
-		{"nothing is owed", []string{"create_fine 2010-01-10 0", "send_fine 2010-02-01 0", appealed, upheld, ordered, "send_for_credit_collection 2011-03-30"}},
+		{"there is no enforceable title: neither raised nor ordered",
+			[]string{created, sent, "appeal_to_judge 2010-05-02", "send_for_credit_collection 2011-03-30"}},
+		{"nothing is owed", []string{"create_fine 2010-01-10 0", "send_fine 2010-02-01 0", appealed, upheld, ordered,
+			"send_for_credit_collection 2011-03-30"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {

@@ -176,7 +176,8 @@ func TestGeneratedLogEndsAsTheFoldSays(t *testing.T) {
 		}
 	}
 	ends := slices.Sorted(maps.Keys(totals.Ends))
-	for _, state := range []fold.State{fold.Paid, fold.Dismissed, fold.Collection, fold.Sent, fold.Forwarded, fold.OrderServed, fold.BeforeJudge} {
+	for _, state := range []fold.State{fold.Paid, fold.Dismissed, fold.Collection, fold.Sent, fold.Forwarded, fold.OrderServed,
+		fold.BeforeJudge} {
 		if !slices.Contains(ends, state) {
 			t.Errorf("no case of the generated log ends %s", state)
 		}
