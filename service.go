@@ -65,7 +65,7 @@ type Config struct {
 
 	// Routes are served beside those of Pawl, by pattern as [http.ServeMux] has it; see
 	// api.Config. It is asked once, when the engine runs and before the first request.
-	// Nobody is authenticated for them, and their Host is not checked: see there. Start refuses what clashes with Pawl's own.
+	// Nobody is authenticated for them; only loopback hosts are served, as with Pawl's own. Start refuses what clashes with those.
 	Routes func(s *Service) map[string]http.Handler
 
 	// Log takes what operators should know. Default: slog.Default().

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/inbox/signature"
@@ -124,7 +125,7 @@ func hook(t *testing.T, name string, wants *transitions.EventFilter) (relay.Sink
 	}
 	s := relay.Sink{Name: name, To: to}
 	if wants != nil {
-		s.Wants = wants.Takes
+		s.Filter = *wants
 	}
 	return s, r
 }
@@ -339,7 +340,6 @@ func TestEventsAreFilteredByBusinessKeyAndAttribute(t *testing.T) {
 		"attr.team=blue&attr.heavy=yes":          {`{"attributes":{"team":"blue","heavy":"yes"}}`, ""},
 		"attr.heavy=yes":                         {`{"attributes":{"heavy":"yes"}}`, "pack"},
 		"attr.nobody%20has=it":                   {`{"attributes":{"nobody has":"it"}}`, ""},
-		"workflow=elsewhere&attr.x=it":           {`{"workflow":"elsewhere","attributes":{"x":"it"}}`, ""},
 		"workflow=job&attr.team=blue":            {`{"workflow":"job","attributes":{"team":"blue"}}`, "J-1:move J-1:moved J-2:open J-2:move J-2:moved J/3 é:move J/3 é:moved"},
 		"workflow=job&business_key=J/3%20%C3%A9": {`{"workflow":"job","business_key":"J/3 é"}`, "J/3 é:open J/3 é:move J/3 é:moved"},
 	} {
@@ -388,6 +388,57 @@ func named(t *testing.T, all []jsontext.Value) string {
 		}
 	}
 	return strings.Join(names, " ")
+}
+
+// A workflow that is not there is the caller's mistake wherever one is named.
+func TestFiltersOfEventsByAnUnknownWorkflowAreRefusedAsThoseOfListsAre(t *testing.T) {
+	s := newServerOf(t, []workflow.Source{jobs()}, nil)
+	want := s.get("/v1/instances?workflow=jbo").wantProblem(t, 404, workflow.WorkflowNotFound).Detail
+	for _, accept := range []string{"application/json", "text/event-stream"} {
+		if p := s.get("/v1/events?workflow=jbo", "Accept", accept).wantProblem(t, 404, workflow.WorkflowNotFound); p.Detail != want {
+			t.Errorf("%s: %s", accept, p.Detail)
+		}
+	}
+	c := s.dial()
+	c.send(`{"op":"subscribe","id":"a","after":"start","filter":{"workflow":"jbo"}}`)
+	if m := c.next(); m.Op != "error" || m.ID != "a" || m.Code != workflow.WorkflowNotFound || m.Detail != want {
+		t.Errorf("%+v", m)
+	}
+}
+
+// An empty value of a filter is none, in a query and in a subscription; only that of
+// an attribute is a value.
+func TestAnEmptyValueOfAFilterIsNone(t *testing.T) {
+	s := newServer(t)
+	s.packed("1")
+	events := s.get("/v1/events")
+	if got := s.get("/v1/events?workflow=&instance=&business_key=&type=&state=&after=&limit="); got.status != 200 || string(got.body) != string(events.body) {
+		t.Errorf("events: %d %s", got.status, got.body)
+	}
+	if p := read[api.Events](t, s.get("/v1/events?workflow=parcel&attr.to=")); len(p.Events) != 0 {
+		t.Errorf("to nobody: %d", len(p.Events))
+	}
+	list := s.get("/v1/instances")
+	for path, want := range map[string]string{
+		"/v1/instances?workflow=&definition=&state=&open=&business_key=&created_after=&created_before=&updated_after=&updated_before=&order=&limit=&cursor=": string(list.body),
+		"/v1/ops/stuck?workflow=&business_key=&instance=&limit=&cursor=":                                                                                     string(s.get("/v1/ops/stuck").body),
+		"/v1/ops/inbox?consumer=&status=&workflow=&business_key=&limit=&cursor=":                                                                             string(s.get("/v1/ops/inbox").body),
+	} {
+		if got := s.get(path); got.status != 200 || string(got.body) != want {
+			t.Errorf("%s: %d %s, want %s", path, got.status, got.body, want)
+		}
+	}
+	s.get("/v1/counts?workflow=&definition=&state=&open=").want(t, 200)
+	c := s.dial()
+	c.subscribe("a", `"start"`, `{"workflow":"","instance":"","business_key":"","types":[""],"states":[""]}`)
+	if m := c.next(); m.Op != "event" || m.ID != "a" {
+		t.Errorf("a subscription: %+v", m)
+	}
+	c.send(`{"op":"subscribe","id":"b","after":"start","filter":{"types":["","parcel.pack"]}}`)
+	if !websocket.IsCloseError(c.closed(), 4400) {
+		t.Error("an empty type among others is taken")
+	}
+	s.post("/v1/workflows/parcel/pack?dry_run=", "2", `{"to":"Wien"}`).wantProblem(t, 400, workflow.InvalidRequest) // no filter
 }
 
 func TestFiltersOfEventsThatMeanNothingAreRefused(t *testing.T) {

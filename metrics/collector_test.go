@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -34,7 +35,7 @@ func notes() workflow.Source {
 }
 
 // started is an engine at work.
-func started(t *testing.T) *engine.Engine {
+func started(t *testing.T, more ...workflow.Source) *engine.Engine {
 	t.Helper()
 	pool := pgtest.Pool(t)
 	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
@@ -46,7 +47,7 @@ func started(t *testing.T) *engine.Engine {
 			t.Fatal(err)
 		}
 	}
-	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{notes()}, Log: slog.New(slog.DiscardHandler)})
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: append(more, notes()), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,9 +72,40 @@ func TestInstancesAreCountedByKind(t *testing.T) {
 	write(t, e, "a", "", "1")
 	write(t, e, "b", "", "1")
 	want := `
-# HELP pawl_instances Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are counted, fewer where tenants are many; what is more is an estimate of the planner's.
+# HELP pawl_instances Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are counted, fewer where tenants are many; what is more is an estimate of the planner's. A kind that this process has seen stays, with 0, when no instance is of it any more.
 # TYPE pawl_instances gauge
 pawl_instances{definition="1",open="false",state="written",workflow="note"} 2
+# HELP pawl_instances_estimated How many of the values of pawl_instances are estimates.
+# TYPE pawl_instances_estimated gauge
+pawl_instances_estimated 0
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_instances", "pawl_instances_estimated"); err != nil {
+		t.Error(err)
+	}
+}
+
+// What falls to 0 is 0, and not missing, which sums and alerts would take for its last
+// value.
+func TestAKindThatWasSeenStaysWithZero(t *testing.T) {
+	none := func(*workflow.Call, *note, workflow.None) error { return nil }
+	e := started(t, workflow.Define("draft", 1, workflow.Start("begin", "begun", none), workflow.On("send", workflow.From("begun"), "sent", none)).Final("sent"))
+	c := metrics.New(e, metrics.Config{Every: time.Nanosecond, Timeout: time.Minute})
+	do := func(transition string, instance uuid.UUID) uuid.UUID {
+		t.Helper()
+		r, err := e.Submit(t.Context(), transitions.Command{Workflow: "draft", Transition: transition, Key: transition, Instance: instance})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Instance
+	}
+	draft := do("begin", uuid.Nil)
+	testutil.CollectAndCount(c)
+	do("send", draft)
+	want := `
+# HELP pawl_instances Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are counted, fewer where tenants are many; what is more is an estimate of the planner's. A kind that this process has seen stays, with 0, when no instance is of it any more.
+# TYPE pawl_instances gauge
+pawl_instances{definition="1",open="true",state="begun",workflow="draft"} 0
+pawl_instances{definition="1",open="false",state="sent",workflow="draft"} 1
 # HELP pawl_instances_estimated How many of the values of pawl_instances are estimates.
 # TYPE pawl_instances_estimated gauge
 pawl_instances_estimated 0

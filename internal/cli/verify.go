@@ -26,7 +26,8 @@ func verifyCommand(workflows []workflow.Source) *cobra.Command {
 		Long: `Check the audit chains: recompute the hash of every audit row of a tenant,
 whether each instance and its events in the outbox are as its rows say, and
 whether the log has a gap; or only the chain of one instance. Each broken chain
-is named with its first broken row, and the exit code is 1. Who owns the
+is named with its first broken row, and the exit code is 1, also for a tenant
+that has no rows. Who owns the
 database and computes every hash anew is not found.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
@@ -75,8 +76,12 @@ func (v *verification) check(ctx context.Context, e *engine.Engine) (inspect.Ver
 	return e.VerifyWithProgress(ctx, v.tenant, v.instance, meter.Set)
 }
 
-// report prints what was found. Its error says what is broken first.
+// report prints what was found. Its error says what is broken first, or that there is
+// nothing that could be: a name that was mistyped is not intact.
 func (v *verification) report(found inspect.Verification) error {
+	if len(found.Broken) == 0 && found.Entries == 0 {
+		return fmt.Errorf("no such tenant: nothing to verify: tenant %q has no transitions in this database", v.tenant)
+	}
 	if len(found.Broken) == 0 {
 		_, err := fmt.Fprintf(v.out, "intact: %d rows of %d instances of tenant %s\n", found.Entries, found.Instances, v.tenant)
 		return err
