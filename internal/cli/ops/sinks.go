@@ -193,7 +193,8 @@ a reason. Position 0 is the beginning of the log.`,
 			if !c.Flags().Changed("to") {
 				return usage.Errorf("--to is missing")
 			}
-			return o.changeSink(c, args[0], fmt.Sprintf("moved to %d in the log of %s", to, tenant), func(ctx context.Context, e *engine.Engine) error {
+			done := fmt.Sprintf("moved to %d in the log of %s", to, tenant)
+			return o.changeSink(c, args[0], done, func(ctx context.Context, e *engine.Engine) error {
 				return e.MoveSink(ctx, args[0], tenant, to, a.by, a.reason)
 			})
 		},
