@@ -13,7 +13,7 @@ func attempt(tenant, scope, transition string, c decide.KeyVerdict) *op {
 	return &op{claim: c, p: &decide.Prepared{Command: transitions.Command{Tenant: tenant, Scope: scope, Workflow: "order", Transition: transition}}}
 }
 
-func TestAttemptsAreCountedByTransitionOrByTheScopeThatTheCallerNamed(t *testing.T) {
+func TestAttemptsAreCountedByTransitionOrByTheCallersScope(t *testing.T) {
 	p := &Pipeline{}
 	p.scopes.count([]*op{
 		attempt("a", "order:17e70c5b", "pay", decide.KeyNew),
