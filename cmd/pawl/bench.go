@@ -2,16 +2,15 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"os"
 	"regexp"
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bench"
 	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/usage"
 )
 
 // measured is a private server of its own, as durable as a real one, that counts
@@ -34,7 +33,7 @@ server meanwhile.`,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if only != "" {
 				if config.Only, err = regexp.Compile(only); err != nil {
-					return &pawl.UsageError{Err: fmt.Errorf("--only: %w", err)}
+					return usage.Errorf("--only: %w", err)
 				}
 			}
 			config.Progress = func(line string) { c.PrintErrln(line) }
