@@ -40,7 +40,7 @@ var sinkKinds = []kind{
 }
 
 func sendRelay(ch chan<- prometheus.Metric, s relay.Stats) {
-	send(ch, relayLooks, s.Looks)
+	send(ch, relayLooks, s.Polls)
 	send(ch, relayClaimed, s.Claimed)
 	send(ch, relayTakenOver, s.TakenOver)
 	send(ch, relayLost, s.Lost)

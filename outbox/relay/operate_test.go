@@ -103,7 +103,7 @@ func TestDeadLetterHoldsItsInstance(t *testing.T) {
 			mustEqual(t, "waits", deadLetters(t, table, inspect.DeadFilter{Sink: "main"}), []string{"2-0"})
 			mustEqual(t, "queued", deadLetters(t, table, inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued}), []string{"3-0", "5-0", "5-1", "6-0", "7-0"})
 
-			// Another node, another tenure: it holds all the same.
+			// Another node: it holds all the same.
 			n.stop()
 			n = startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted = relay.HoldInstance }))
 			head = publish(t, n.pool, tenant, "ab", n)
@@ -290,7 +290,7 @@ func TestPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
 }
 
 // Whatever its sink says about that, or does not.
-// A receiver may ask to be left alone for a day. A person who knows better pauses and
+// A receiver may ask to be left alone for a day. An operator who knows better pauses and
 // resumes, and it is tried at once, whether or not anybody has noticed the pause.
 func TestResumeEndsTheWaitThatAReceiverAsksFor(t *testing.T) {
 	t.Parallel()

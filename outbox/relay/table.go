@@ -92,7 +92,7 @@ func (t *Table) Move(ctx context.Context, sink, tenant string, position int64, b
 			return err
 		}
 		var from, head int64
-		if err := tx.QueryRow(ctx, t.sql.place, sink, tenant).Scan(&from, &head); err != nil {
+		if err := tx.QueryRow(ctx, t.sql.position, sink, tenant).Scan(&from, &head); err != nil {
 			return err
 		}
 		switch {
