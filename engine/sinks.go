@@ -8,8 +8,8 @@ import (
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// letterConns are enough for the relay's looks and for the letters of the sinks,
-// of which each sends one at a time.
+// relayConns are enough for the relay's polls and for what it stores of the sinks, of
+// which each stores one batch at a time.
 const relayConns = 2
 
 func (e *Engine) newRelay(log *outbox.Table, node string) (*relay.Relay, error) {

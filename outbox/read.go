@@ -51,13 +51,14 @@ ORDER BY o.position, o.ordinal`
 // Details are the columns that Scan reads, of an event o and its audit row a.
 // Where there are no such rows they are empty.
 const Details = `coalesce(o.workflow, ''), coalesce(o.version, 0), coalesce(o.transition, ''), coalesce(o.state, ''),
-	coalesce(o.business_key, ''), o.attributes, coalesce(a.cause, ''), coalesce(a.from_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
-	coalesce(a.scope, ''), coalesce(a.key, ''), CASE o.ordinal WHEN 0 THEN a.data ELSE o.payload END::text`
+	coalesce(o.business_key, ''), o.attributes, coalesce(a.cause, ''), coalesce(a.from_state, ''), coalesce(a.actor, ''),
+	coalesce(a.reason, ''), coalesce(a.scope, ''), coalesce(a.key, ''), CASE o.ordinal WHEN 0 THEN a.data ELSE o.payload END::text`
 
 // audited joins the audit row a of an event o of the tenant $1, which can only be
 // a probe of the primary key.
 const audited = `
-LEFT JOIN LATERAL (SELECT * FROM pawl.audit x WHERE x.tenant = $1 AND x.instance = o.instance AND x.version = o.version LIMIT 1) AS a ON true`
+LEFT JOIN LATERAL (
+	SELECT * FROM pawl.audit x WHERE x.tenant = $1 AND x.instance = o.instance AND x.version = o.version LIMIT 1) AS a ON true`
 
 // JoinEvent joins the event o of the tenant $1 that has the position and the type of a
 // row d, and its audit row a; their columns are NULL where retention has removed it.
@@ -90,7 +91,7 @@ func Scan(row pgx.CollectableRow, e *transitions.Event, columns ...any) error {
 }
 
 // settings keep that statement to its index probes, also with a plan that the
-// connection made for empty tables, and the server from compiling a plan that looks
+// connection made for empty tables, and the server from compiling a plan that seems
 // dear only where nobody knows how little is asked for. They end with the message.
 const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)`

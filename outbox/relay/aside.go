@@ -140,7 +140,8 @@ func (f *flow) reloadAside(list []asideInstance, full map[string]bool, now time.
 	}
 	f.aside.unknown, f.aside.full, f.aside.freed = false, full, false
 	if len(full) > 0 {
-		f.pending.failure = fmt.Sprintf("too many instances of %d tenants have events aside, such as %q: what is new of them waits until there are fewer",
+		f.pending.failure = fmt.Sprintf(
+			"too many instances of %d tenants have events aside, such as %q: what is new of them waits until there are fewer",
 			len(full), slices.Min(slices.Collect(maps.Keys(full))))
 	}
 }

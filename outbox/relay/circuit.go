@@ -129,7 +129,9 @@ func (f *flow) updateCircuit(c *call, whole *sink.Failure, took bool, now time.T
 		k.open, k.retry, k.retryUntried = true, now, now
 	case whole != nil && c.untried && k.failures > 0 && !whole.Kind.Whole(): // it says little more of the receiver
 		k.retryUntried = now.Add(f.untriedWait(whole.RetryAfter))
-		k.retry = later(k.retry, now.Add(whole.RetryAfter))
+		if at := now.Add(whole.RetryAfter); at.After(k.retry) {
+			k.retry = at
+		}
 	case whole != nil && (c.probe || !k.open):
 		f.openCircuit(now, whole.RetryAfter)
 	case whole != nil: // a call that was under way when the circuit opened
@@ -154,13 +156,6 @@ func (f *flow) openCircuit(now time.Time, atLeast time.Duration) {
 // untriedWait is how long what was never tried waits.
 func (f *flow) untriedWait(atLeast time.Duration) time.Duration {
 	return max(min(f.policy.backoff(1), probeMax), atLeast)
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // searchAfter is how many failures in a row it takes until the receiver is tried with
@@ -218,7 +213,7 @@ func (f *flow) probe(now time.Time) *call {
 	f.ready.each(func(q *instanceQueue) {
 		it := q.first()
 		r := f.rank(it)
-		if best == nil || cmp.Or(cmp.Compare(r, rank), cmp.Compare(it.receiverFailures, best.receiverFailures), cmp.Compare(it.seq, best.seq)) < 0 {
+		if best == nil || cmp.Or(r-rank, it.receiverFailures-best.receiverFailures, cmp.Compare(it.seq, best.seq)) < 0 {
 			best, rank = it, r
 		}
 	})

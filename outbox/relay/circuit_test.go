@@ -21,7 +21,7 @@ type outage struct {
 	given   int // up
 }
 
-// newOutage begins with a tenant's log. Nothing is put aside. An attempt takes no time; a wait is a second
+// newOutage begins with a tenant's log. Nothing is set aside. An attempt takes no time; a wait is a second
 // for each failure.
 func newOutage(t *testing.T, log []transitions.Logged) *outage {
 	f := newFlow(policy{attempts: 3, batch: 2, calls: 3, window: 1000, backoff: func(n int) time.Duration { return time.Duration(n) * time.Second }})
@@ -243,7 +243,7 @@ func TestWhatIsTakenIsFoundBehindAFullWindow(t *testing.T) {
 	}
 }
 
-// Where the sink itself says that it is the receiver nothing is put aside for that.
+// Where the sink itself says that it is the receiver nothing is set aside for that.
 func TestOutageThatTheSinkKnowsOfPutsNothingAside(t *testing.T) {
 	o := newOutage(t, logOf("abcdefgh"))
 	o.policy.window = 8

@@ -45,18 +45,14 @@ type Config struct {
 	Sinks []Sink
 }
 
-// Feed reads logs.
+// Feed reads a tenant's log after a position, as it grows.
 type Feed interface {
-	// Follow reads a tenant's log after a position, as it grows.
 	Follow(tenant string, after int64) transitions.Follower
 }
 
-// Peers are told what other nodes need to know.
-type Peers interface {
-	// Sinks tells that a sink can be taken over, so that each node calls its Wake. It must
-	// not block.
-	Sinks()
-}
+// Peers are told that a sink can be taken over, so that each calls its Wake. Sinks must
+// not block.
+type Peers interface{ Sinks() }
 
 // Sink is a receiver and how it is to be served. The name and the sink are
 // required.
@@ -183,7 +179,7 @@ func (c Config) withDefaults() (Config, error) {
 			add("there are two sinks %q", s.Name)
 		case s.To == nil:
 			add("sink %q has no receiver", s.Name)
-		case s.Batch < 0 || s.Calls < 0 || s.Timeout < 0 || s.Window < 0 || s.Retry.Attempts < 0 || s.Retry.First < 0 || s.Retry.Max < s.Retry.First:
+		case min(s.Batch, s.Calls, s.Window, s.Retry.Attempts) < 0 || min(s.Timeout, s.Retry.First) < 0 || s.Retry.Max < s.Retry.First:
 			add("sink %q has a negative number, or a Retry.Max that is less than its First", s.Name)
 		case s.Exhausted < Park || s.Exhausted > Block:
 			add("sink %q has an unknown Exhausted", s.Name)

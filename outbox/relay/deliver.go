@@ -104,8 +104,9 @@ func (h *holder) abandon(late []*call, now time.Time) {
 			continue
 		}
 		h.flow.abandon(c, now)
-		h.relay.config.Log.Warn("a sink ignores that its call took too long; nothing else of these instances is delivered before it ends, or the sink is paused",
-			"sink", h.sink.Name, "events", len(c.events), "timeout", h.sink.Timeout, "calls", h.flow.calls.abandoned)
+		h.relay.config.Log.Warn("a sink ignores that its call took too long; "+
+			"nothing else of these instances is delivered before it ends, or the sink is paused", "sink", h.sink.Name, "events", len(c.events),
+			"timeout", h.sink.Timeout, "calls", h.flow.calls.abandoned)
 	}
 }
 

@@ -1,46 +1,33 @@
 package relay
 
-// tenantQueue is a queue of a tenant's instance queues that are in one state. It may
-// hold some that have left the state; these are skipped.
+// fifo is a queue.
+type fifo[T any] struct {
+	list []T
+	head int
+}
+
+func (q *fifo[T]) rest() []T { return q.list[q.head:] }
+
+func (q *fifo[T]) push(v T) {
+	if q.head > len(q.list)/2 && q.head > 64 {
+		n := copy(q.list, q.rest())
+		clear(q.list[n:])
+		q.list, q.head = q.list[:n], 0
+	}
+	q.list = append(q.list, v)
+}
+
+func (q *fifo[T]) pop() (v T) {
+	q.list[q.head], v = v, q.list[q.head]
+	q.head++
+	return v
+}
+
+// tenantQueue has a tenant's instance queues that are in one state. It may have some
+// that have left the state; these are skipped.
 type tenantQueue struct {
 	tenant string
-	state  queueState
-	list   []*instanceQueue
-	head   int
-}
-
-func (t *tenantQueue) len() int { return len(t.list) - t.head }
-
-// push appends a queue, unless it is there already.
-func (t *tenantQueue) push(q *instanceQueue) bool {
-	if q.inQueues&(1<<t.state) != 0 {
-		return false
-	}
-	q.inQueues |= 1 << t.state
-	if t.head > len(t.list)/2 && t.head > 64 {
-		n := copy(t.list, t.list[t.head:])
-		clear(t.list[n:])
-		t.list, t.head = t.list[:n], 0
-	}
-	t.list = append(t.list, q)
-	return true
-}
-
-// pop takes the first queue.
-func (t *tenantQueue) pop() *instanceQueue {
-	q := t.list[t.head]
-	q.inQueues &^= 1 << t.state
-	t.list[t.head] = nil
-	t.head++
-	return q
-}
-
-// has reports whether a queue is in the state, and drops those before it that are not.
-func (t *tenantQueue) has() bool {
-	for t.head < len(t.list) && t.list[t.head].state != t.state {
-		t.pop()
-	}
-	return t.head < len(t.list)
+	fifo[*instanceQueue]
 }
 
 // fairQueue is a queue of the instance queues that are in one state, in which the
@@ -49,34 +36,26 @@ func (t *tenantQueue) has() bool {
 type fairQueue struct {
 	state   queueState
 	tenants map[string]*tenantQueue
-	order   []*tenantQueue // whose turn is next
-	head    int
-	count   int // of queues, with those that have left the state
+	order   fifo[*tenantQueue] // whose turn is next
+	count   int                // of queues, with those that have left the state
 }
 
+// push appends a queue, unless it is there already.
 func (f *fairQueue) push(q *instanceQueue) {
 	t := f.tenants[q.tenant]
 	if t == nil {
 		if f.tenants == nil {
 			f.tenants = map[string]*tenantQueue{}
 		}
-		t = &tenantQueue{tenant: q.tenant, state: f.state}
+		t = &tenantQueue{tenant: q.tenant}
 		f.tenants[q.tenant] = t
-		f.enqueue(t)
+		f.order.push(t)
 	}
-	if t.push(q) {
+	if q.inQueues&(1<<f.state) == 0 {
+		q.inQueues |= 1 << f.state
+		t.push(q)
 		f.count++
 	}
-}
-
-// enqueue lets a tenant wait for its turn.
-func (f *fairQueue) enqueue(t *tenantQueue) {
-	if f.head > len(f.order)/2 && f.head > 64 {
-		n := copy(f.order, f.order[f.head:])
-		clear(f.order[n:])
-		f.order, f.head = f.order[:n], 0
-	}
-	f.order = append(f.order, t)
 }
 
 // pop takes the first queue in the state of the tenant whose turn it is; nil: there is
@@ -85,36 +64,39 @@ func (f *fairQueue) pop() *instanceQueue {
 	if !f.has() {
 		return nil
 	}
-	t := f.order[f.head]
-	f.order[f.head] = nil
-	f.head++
+	t := f.order.pop()
+	f.order.push(t)
+	return f.remove(t)
+}
+
+// remove takes the first queue of a tenant.
+func (f *fairQueue) remove(t *tenantQueue) *instanceQueue {
 	q := t.pop()
+	q.inQueues &^= 1 << f.state
 	f.count--
-	f.enqueue(t)
 	return q
 }
 
 // has reports whether a queue is in the state, and drops those before it that are not.
 func (f *fairQueue) has() bool {
-	for f.head < len(f.order) {
-		t := f.order[f.head]
-		before := t.len()
-		has := t.has()
-		f.count -= before - t.len()
-		if has {
-			return true
+	for len(f.order.rest()) > 0 {
+		t := f.order.rest()[0]
+		for len(t.rest()) > 0 {
+			if t.rest()[0].state == f.state {
+				return true
+			}
+			f.remove(t)
 		}
 		delete(f.tenants, t.tenant)
-		f.order[f.head] = nil
-		f.head++
+		f.order.pop()
 	}
 	return false
 }
 
 // each does something with every queue that is in the state.
 func (f *fairQueue) each(do func(*instanceQueue)) {
-	for _, t := range f.order[f.head:] {
-		for _, q := range t.list[t.head:] {
+	for _, t := range f.order.rest() {
+		for _, q := range t.rest() {
 			if q.state == f.state {
 				do(q)
 			}

@@ -13,7 +13,7 @@ import (
 
 var policies = map[string]Exhausted{"park": Park, "hold": HoldInstance, "block": Block}
 
-// Whatever happens, a cursor passes nothing that is not delivered or put aside,
+// Whatever happens, a cursor passes nothing that is not delivered or set aside,
 // every instance's events arrive in order, and in the end everything has arrived
 // that nobody has skipped.
 func TestEverythingArrivesInOrderWhateverHappens(t *testing.T) {

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,6 +34,14 @@ type holder struct {
 	store   storeLoop
 	signals *signalBox
 	polled  bool // a poll has told of the tenants; only the poller uses it
+}
+
+// sinkLease is a node's lease of a sink.
+type sinkLease struct {
+	token    int64       // the fencing token: whoever has the newest holds the lease
+	until    time.Time   // it lasts at least so long
+	lost     atomic.Bool // another node may have it
+	released bool        // it was given back
 }
 
 func newHolder(r *Relay, s *Sink, token, revision int64, until time.Time) *holder {
@@ -103,7 +112,7 @@ func (h *holder) act(now time.Time) {
 	if at, ok := h.storeDue(); ok && !now.Before(at) {
 		h.startStore(now)
 	}
-	h.logs.hasRoom.Store(len(h.logs.queue) < 32*maxReaders)
+	h.logs.hasRoom.Store(len(h.logs.queue.rest()) < 32*maxReaders)
 }
 
 // untilNext is how long nothing can be done unless something arrives.
@@ -141,7 +150,8 @@ func (h *holder) handleSignals() {
 		h.drain()
 	}
 	if s.stop && !h.calls.stopping {
-		h.breakOff()
+		h.drain()
+		h.calls.breakOff()
 	}
 	if s.revision > h.store.revision {
 		h.store.reloadSoon(time.Now())
@@ -169,12 +179,6 @@ func (h *holder) handleSignals() {
 func (h *holder) drain() {
 	h.logs.stop()
 	h.flow.drain(time.Now())
-}
-
-// breakOff ends what is under way.
-func (h *holder) breakOff() {
-	h.drain()
-	h.calls.breakOff()
 }
 
 // lose ends the work for the sink without another statement to the database.

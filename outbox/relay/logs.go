@@ -23,7 +23,7 @@ type logReaders struct {
 	signals *signalBox
 
 	of      map[string]*tenantLog // by tenant
-	queue   []*tenantLog          // that wait for a reader
+	queue   fifo[*tenantLog]      // that wait for a reader
 	kept    []piece               // that wait for room
 	reading int                   // readers at work
 
@@ -143,7 +143,7 @@ func (r *logReaders) resume(list []*tenantLog) {
 }
 
 // waiting reports whether logs wait for a reader.
-func (r *logReaders) waiting() bool { return len(r.queue) > 0 }
+func (r *logReaders) waiting() bool { return len(r.queue.rest()) > 0 }
 
 // start lets a reader read a log if there is something to read, at once or in its
 // turn.
@@ -153,7 +153,7 @@ func (r *logReaders) start(l *tenantLog) {
 	}
 	if r.reading >= maxReaders {
 		l.queued = true
-		r.queue = append(r.queue, l)
+		r.queue.push(l)
 		r.contended.Store(true)
 		return
 	}
@@ -172,9 +172,7 @@ func (r *logReaders) start(l *tenantLog) {
 // startQueued lets the logs be read that wait for a reader.
 func (r *logReaders) startQueued() {
 	for r.waiting() && r.reading < maxReaders {
-		next := r.queue[0]
-		r.queue[0] = nil
-		r.queue = r.queue[1:]
+		next := r.queue.pop()
 		next.queued = false
 		r.start(next)
 	}

@@ -184,9 +184,8 @@ func (r *reader) gap(ctx context.Context) error {
 	if err != nil {
 		return &workflow.Error{Code: workflow.Unavailable, Message: "the log could not be read", Cause: err}
 	}
-	return workflow.Errorf(workflow.NotFound,
-		"the events after position %d are no longer in the outbox; the next that is there has position %d: move the cursor to %d to go on without them",
-		r.last, next, next-1)
+	return workflow.Errorf(workflow.NotFound, "the events after position %d are no longer in the outbox; "+
+		"the next that is there has position %d: move the cursor to %d to go on without them", r.last, next, next-1)
 }
 
 // filter asks the sink's filters about each event; nil: all are wanted.

@@ -5,7 +5,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 const pollGap = 20 * time.Millisecond // between two polls, at least
@@ -35,7 +38,8 @@ func New(c Config) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{config: c, sql: newStatements(c.Events.In), woken: make(chan struct{}, 1), holders: map[string]*holder{}, idle: make(chan struct{})}
+	r := &Relay{config: c, sql: newStatements(c.Events.In), holders: map[string]*holder{},
+		woken: make(chan struct{}, 1), idle: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -60,10 +64,37 @@ func (r *Relay) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop lets the deliveries that are under way come to their end, stores how far
-// the sinks are, gives them to other nodes, and closes them. When ctx ends first
-// it breaks the deliveries off; their events are delivered again. It may be
-// called twice.
+// register makes a sink known to the database, with the cursors that it begins at if it
+// is new.
+func (r *Relay) register(ctx context.Context, s *Sink) error {
+	var cut int64
+	err := pgx.BeginFunc(ctx, r.config.Pool, func(tx pgx.Tx) error {
+		made, err := tx.Exec(ctx, r.sql.register, s.Name, s.Tenants)
+		switch {
+		case err != nil:
+		case made.RowsAffected() == 0:
+			_, err = tx.Exec(ctx, r.sql.restrict, s.Name, s.Tenants)
+		case s.FromNow:
+			_, err = tx.Exec(ctx, r.sql.fromNow, s.Name)
+		default:
+			made, err = tx.Exec(ctx, r.sql.fromOldest, s.Name, s.Tenants)
+			cut = made.RowsAffected()
+		}
+		return err
+	})
+	if err != nil {
+		return &workflow.Error{Code: workflow.Unavailable, Message: "the sinks could not be registered; try again", Cause: err}
+	}
+	if cut > 0 {
+		r.config.Log.Warn("a new sink does not get the events that retention has removed; it begins with the oldest that are there",
+			"sink", s.Name, "tenants", cut)
+	}
+	return nil
+}
+
+// Stop lets the deliveries that are under way come to their end, stores how far the
+// sinks are, gives their leases back, and closes them. When ctx ends first it breaks
+// the deliveries off; their events are delivered again. It may be called twice.
 func (r *Relay) Stop(ctx context.Context) {
 	r.mu.Lock()
 	r.ending = true
@@ -85,8 +116,8 @@ func (r *Relay) Stop(ctx context.Context) {
 	r.close(ctx)
 }
 
-// close closes the sinks. One that does not come back is left alone: a call may
-// never have ended, and Close wait for it.
+// close closes the sinks. One whose Close does not return is left alone: it may wait
+// for a call that never ends.
 func (r *Relay) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 	defer cancel()

@@ -65,11 +65,7 @@ func (b *signalBox) noteHead(tenant string, head int64) {
 func (b *signalBox) setReading(tenant string, reads bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if reads {
-		b.reading[tenant] = true
-	} else {
-		delete(b.reading, tenant)
-	}
+	b.reading[tenant] = reads
 }
 
 // take takes everything that was told.

@@ -105,7 +105,8 @@ const unmoved = `NOT EXISTS (SELECT FROM pawl.outbox_cursor c WHERE c.tenant = $
 // sink, token, revision, positions, types, ordinals, workflows, instances, statuses, kinds, failures,
 // attempts.
 const insertDeadSQL = `
-INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
+INSERT INTO pawl.outbox_dead
+	(tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
 SELECT $1, $2, u.*, clock_timestamp(), clock_timestamp() FROM ` + lease + `,
 	unnest($5::bigint[], $6::text[], $7::int[], $8::text[], $9::text[]::uuid[], $10::text[], $11::text[], $12::text[], $13::int[]) AS u
 WHERE ` + unmoved + `
@@ -118,10 +119,12 @@ ON CONFLICT (tenant, sink, position, type) DO NOTHING`
 const updateDeadSQL = `
 WITH found AS MATERIALIZED (
 	SELECT r.row, r.done, u.* FROM ` + lease + `,
-		unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[], $10::bigint[]) AS u(position, type, status, kind, failure, attempts, revision)
+		unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[], $10::bigint[])
+			AS u(position, type, status, kind, failure, attempts, revision)
 	CROSS JOIN LATERAL (
 		SELECT d.ctid AS row, u.status = 'redriven' AND d.changed_by IS NULL AS done FROM pawl.outbox_dead d
-		WHERE d.tenant = $1 AND d.sink = $2 AND d.position = u.position AND d.type = u.type AND d.status = 'queued' AND lease.revision <= u.revision
+		WHERE d.tenant = $1 AND d.sink = $2 AND d.position = u.position AND d.type = u.type AND d.status = 'queued'
+			AND lease.revision <= u.revision
 		LIMIT 1 FOR UPDATE) AS r),
 dropped AS (
 	DELETE FROM pawl.outbox_dead AS d USING found WHERE d.ctid = found.row AND found.done AND d.tenant IS NOT DISTINCT FROM $1)

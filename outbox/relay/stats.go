@@ -9,11 +9,11 @@ type stats struct {
 
 // Stats are counters since the start, over all sinks that this node delivers to.
 type Stats struct {
-	Polls     int64 // at how the sinks stand
+	Polls     int64 // of how the sinks stand
 	Claimed   int64 // leases
 	TakenOver int64 // of those, from nodes that had not given them back
 	Lost      int64 // leases that were taken away, or could not be prolonged
-	Stored    int64 // letters to the database: cursors, dead letters, leases
+	Stored    int64 // batches: cursors, dead letters, leases
 	Delivered int64 // events, as far as it is stored
 	Failed    int64 // attempts
 	Parked    int64 // events given up

@@ -9,9 +9,10 @@ type tableStatements struct {
 }
 
 func newTableStatements(in func(sql string) string) tableStatements {
-	return tableStatements{known: in(knownSQL), lock: in(lockSQL), pause: in(pauseSQL), resume: in(resumeSQL), holder: in(holderSQL), revise: in(reviseSQL),
-		position: in(positionSQL), move: in(moveSQL), dropPast: in(dropPastSQL), status: in(statusSQL), tenants: in(tenantsSQL), infos: in(infosSQL),
-		cursors: in(cursorsSQL), dead: in(deadSQL), dropDead: in(dropDeadSQL), dropCursors: in(dropCursorsSQL), dropSink: in(dropSinkSQL)}
+	return tableStatements{known: in(knownSQL), lock: in(lockSQL), pause: in(pauseSQL), resume: in(resumeSQL), holder: in(holderSQL),
+		revise: in(reviseSQL), position: in(positionSQL), move: in(moveSQL), dropPast: in(dropPastSQL), status: in(statusSQL),
+		tenants: in(tenantsSQL), infos: in(infosSQL), cursors: in(cursorsSQL), dead: in(deadSQL),
+		dropDead: in(dropDeadSQL), dropCursors: in(dropCursorsSQL), dropSink: in(dropSinkSQL)}
 }
 
 // knownSQL asks whether there is a sink, and for the time. Parameter: sink.
@@ -61,8 +62,9 @@ SELECT coalesce((SELECT position FROM pawl.outbox_cursor WHERE tenant = $2 AND s
 const moveSQL = `
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, revision, updated_at, moved_from, moved_at, moved_by, moved_reason)
 SELECT $1, $2, $3, s.revision, clock_timestamp(), $4, clock_timestamp(), $5, nullif($6, '') FROM pawl.outbox_sink s WHERE s.name = $2
-ON CONFLICT (tenant, sink) DO UPDATE SET position = excluded.position, revision = excluded.revision, failure = NULL, updated_at = excluded.updated_at,
-	moved_from = excluded.moved_from, moved_at = excluded.moved_at, moved_by = excluded.moved_by, moved_reason = excluded.moved_reason`
+ON CONFLICT (tenant, sink) DO UPDATE SET position = excluded.position, revision = excluded.revision, failure = NULL,
+	updated_at = excluded.updated_at, moved_from = excluded.moved_from, moved_at = excluded.moved_at,
+	moved_by = excluded.moved_by, moved_reason = excluded.moved_reason`
 
 // dropPastSQL drops what a cursor that went back has no longer passed.
 // Parameters: tenant, sink, position.
@@ -130,8 +132,8 @@ ORDER BY s.name`
 // cursorsSQL is a page of a sink's cursors. Parameters: sink, a tenant, or "", the
 // last tenant of the page before, how many.
 var cursorsSQL = `
-SELECT s.name, l.tenant, coalesce(c.position, 0), l.head, greatest(l.head - coalesce(c.position, 0), 0), first.at, coalesce(` + failing + `, ''),
-	c.updated_at, c.moved_from, c.moved_at, coalesce(c.moved_by, ''), coalesce(c.moved_reason, '')
+SELECT s.name, l.tenant, coalesce(c.position, 0), l.head, greatest(l.head - coalesce(c.position, 0), 0), first.at,
+	coalesce(` + failing + `, ''), c.updated_at, c.moved_from, c.moved_at, coalesce(c.moved_by, ''), coalesce(c.moved_reason, '')
 FROM pawl.outbox_sink s
 JOIN ` + outbox.Logs + ` l ON l.tenant > $3 AND ($2 = '' OR l.tenant = $2) AND (s.tenants IS NULL OR l.tenant = ANY (s.tenants))
 LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name ` + oldest + `

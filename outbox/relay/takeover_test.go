@@ -243,7 +243,7 @@ func TestStopHandsOverWhatIsRetried(t *testing.T) {
 	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
 		if e.Position == 2 {
 			f := sink.Fail(sink.Temporary, nil, "not now")
-			f.RetryAfter = 900 * time.Millisecond // so short that it is not put aside for that
+			f.RetryAfter = 900 * time.Millisecond // so short that it is not set aside for that
 			return f
 		}
 		return nil
