@@ -35,6 +35,11 @@ func New(q Querier, in func(sql string) string) *Table {
 		events: in(eventsSQL), eventsOfOne: in(eventsOfOneSQL), weeks: in(weeksSQL)}
 }
 
+// Position joins the audit row a of the version that a command c of the tenant $1 has
+// made, which can only be a probe of the primary key. It has a position alone.
+const Position = ` LEFT JOIN LATERAL (SELECT a.position FROM pawl.audit a
+	WHERE a.tenant = $1 AND a.instance = c.instance AND a.version = c.version LIMIT 1) a ON true`
+
 const (
 	entryColumns = `version, position, workflow, transition, coalesce(from_state, ''), to_state, actor, coalesce(reason, ''),
 	payload::text, data::text, scope, key, coalesce(cause, ''), at, hash`

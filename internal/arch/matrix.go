@@ -43,6 +43,7 @@ var Matrix = []Room{
 	{"schema", ours("internal/pooler"), mods(pgx)},
 	{"internal/rows", nil, mods(pgx, uuid)},
 	{"audit", ours("inspect", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"internal/store", ours("audit", "inspect", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 
 	{"outbox/feed", ours("outbox", "transitions", "workflow"), nil},
@@ -60,7 +61,7 @@ var Matrix = []Room{
 
 	{"inbox", ours("inspect", "transitions", "workflow"), mods(pgx)},
 
-	{"engine/internal/commit", ours("audit", "inspect", "internal/pause", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine/internal/commit", ours("audit", "inspect", "internal/pause", "internal/rows", "internal/store", "outbox", "transitions", "workflow"), mods(pgx, uuid)},
 	{"engine/internal/inflight", ours("internal/pause", "transitions", "workflow"), mods(pgx)},
 	{"engine/internal/retention", ours("inspect", "transitions"), mods(pgx)},
 	{"engine/internal/watch", ours("internal/pause", "transitions", "workflow"), nil},
