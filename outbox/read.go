@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -35,7 +36,7 @@ func New(q Querier, in func(sql string) string, source string) *Table {
 
 // The limit counts positions, not rows, so that a batch never ends between two
 // events of one transition.
-const afterSQL = `
+var afterSQL = `
 SELECT o.position, o.type, o.ordinal, o.instance, o.at, ` + Details + `
 FROM pawl.outbox o` + Audited + `
 WHERE o.tenant = $1 AND o.position > $2 AND o.position <= $3
@@ -47,10 +48,8 @@ const Details = `coalesce(o.workflow, ''), coalesce(o.version, 0), coalesce(o.tr
 	coalesce(o.business_key, ''), o.attributes, coalesce(a.cause, ''), coalesce(a.from_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
 	coalesce(a.scope, ''), coalesce(a.key, ''), CASE o.ordinal WHEN 0 THEN a.data ELSE o.payload END::text`
 
-// Audited joins the audit row a of an event o of the tenant $1, which can only be
-// a probe of the primary key.
-const Audited = `
-LEFT JOIN LATERAL (SELECT * FROM pawl.audit x WHERE x.tenant = $1 AND x.instance = o.instance AND x.version = o.version LIMIT 1) AS a ON true`
+// Audited joins the audit row a of an event o of the tenant $1.
+var Audited = audit.RowOf("$1", "o.instance", "o.version")
 
 // Scan reads a row of some columns, and then Details into an event.
 func Scan(row pgx.CollectableRow, e *transitions.Event, columns ...any) error {
@@ -95,9 +94,8 @@ func (t *Table) After(ctx context.Context, tenant string, position int64, limit 
 
 // firstSQL finds the first position after another that is still there; if there
 // is none, the one after the head. Parameters: tenant, position.
-const firstSQL = `
-SELECT coalesce((SELECT position FROM pawl.outbox WHERE tenant = $1 AND position > $2 ORDER BY position LIMIT 1),
-	(SELECT head FROM pawl.log WHERE tenant = $1) + 1, 1)`
+var firstSQL = `
+SELECT coalesce((SELECT f.position FROM (` + FirstAfter("$1", "$2") + `) AS f), ` + HeadOf("$1") + ` + 1)`
 
 // First is the first position after another whose events are still there, or may
 // be one day: if there is none, the one after the head. Where it is not the next

@@ -25,7 +25,17 @@ import (
 //   - every package has a room.
 func Check(fsys fs.FS, module string, rooms []Room) ([]string, error) {
 	var violations []string
-	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
+	err := walk(fsys, func(name string, source []byte) error {
+		found, err := checkFile(name, source, module, rooms)
+		violations = append(violations, found...)
+		return err
+	})
+	return violations, err
+}
+
+// walk reads the Go files of a module, in order.
+func walk(fsys fs.FS, file func(name string, source []byte) error) error {
+	return fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch base := path.Base(name); {
 		case err != nil:
 			return err
@@ -34,18 +44,15 @@ func Check(fsys fs.FS, module string, rooms []Room) ([]string, error) {
 		case entry.IsDir() || path.Ext(name) != ".go":
 			return nil
 		}
-		found, err := checkFile(fsys, name, module, rooms)
-		violations = append(violations, found...)
-		return err
+		source, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		return file(name, source)
 	})
-	return violations, err
 }
 
-func checkFile(fsys fs.FS, name, module string, rooms []Room) ([]string, error) {
-	source, err := fs.ReadFile(fsys, name)
-	if err != nil {
-		return nil, err
-	}
+func checkFile(name string, source []byte, module string, rooms []Room) ([]string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
 	if err != nil {
 		return nil, err

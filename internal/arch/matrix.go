@@ -42,12 +42,13 @@ var Matrix = []Room{
 	{"internal/pooler", nil, mods(pgx)},
 	{"schema", ours("internal/pooler"), mods(pgx)},
 	{"internal/rows", nil, mods(pgx, uuid)},
-	{"audit", ours("inspect", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"audit", ours("internal/rows", "transitions"), mods(pgx, uuid)},
+	{"audit/verify", ours("audit", "inspect", "internal/store", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"internal/store", ours("audit", "inspect", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"outbox", ours("audit", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 
 	{"outbox/feed", ours("outbox", "transitions", "workflow"), nil},
-	{"outbox/relay", ours("inspect", "internal/pause", "outbox", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},
+	{"outbox/relay", ours("inspect", "internal/pause", "internal/store", "outbox", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},
 	{"outbox/sink", ours("transitions"), mods(uuid)},
 	{"outbox/sink/file", ours("outbox/sink", "transitions"), nil},
 	{"outbox/sink/jetstream", ours("outbox/sink", "transitions"), mods(nats)},
@@ -59,13 +60,13 @@ var Matrix = []Room{
 	{"inbox/signature", nil, nil},
 	{"inbox/jetstream", ours("transitions", "workflow"), mods(nats)},
 
-	{"inbox", ours("inspect", "transitions", "workflow"), mods(pgx)},
+	{"inbox", ours("inspect", "internal/store", "transitions", "workflow"), mods(pgx)},
 
 	{"engine/internal/commit", ours("audit", "inspect", "internal/pause", "internal/rows", "internal/store", "outbox", "transitions", "workflow"), mods(pgx, uuid)},
-	{"engine/internal/inflight", ours("internal/pause", "transitions", "workflow"), mods(pgx)},
-	{"engine/internal/retention", ours("inspect", "transitions"), mods(pgx)},
+	{"engine/internal/inflight", ours("internal/pause", "internal/store", "transitions", "workflow"), mods(pgx)},
+	{"engine/internal/retention", ours("inbox", "inspect", "internal/store", "outbox/relay", "transitions"), mods(pgx)},
 	{"engine/internal/watch", ours("internal/pause", "transitions", "workflow"), nil},
-	{"engine", ours("audit", "engine/internal/commit", "outbox/feed", "internal/hints", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/pooler", "outbox", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine", ours("audit", "audit/verify", "engine/internal/commit", "outbox/feed", "internal/hints", "internal/store", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/pooler", "outbox", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 
 	{"metrics", ours("engine", "inspect", "outbox/relay", "transitions"), mods(prometheus)},
 

@@ -100,7 +100,6 @@ func explainOthers(t *testing.T, pool *pgxpool.Pool) {
 		"oldest":                   {oldestSQL, []any{"s4", []string(nil)}, few},
 		"look":                     {lookSQL, []any{names, tokens, reads, int64(5e6)}, few},
 		"claim":                    {claimSQL, []any{"n", names, tokens, int64(5e6)}, few},
-		"first":                    {firstSQL, []any{"t1", 20}, nil},
 		"infos":                    {infosSQL, []any{""}, few},
 		"infos of a tenant":        {infosSQL, []any{"t7"}, few},
 		"cursor of a tenant":       {cursorsSQL, []any{"s1", "t7", "", 100}, few},

@@ -201,8 +201,8 @@ func gapless(events []transitions.Logged, last int64) bool {
 
 // gap says that events are gone which the sink has not got.
 func (r *reader) gap(ctx context.Context) error {
-	var next int64
-	if err := r.t.relay.config.Pool.QueryRow(ctx, r.t.relay.sql.first, r.log.tenant, r.last).Scan(&next); err != nil {
+	next, err := r.t.relay.log.First(ctx, r.log.tenant, r.last)
+	if err != nil {
 		return &workflow.Error{Code: workflow.Unavailable, Message: "the log could not be read", Cause: err}
 	}
 	return workflow.Errorf(workflow.NotFound,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/outbox"
 )
 
 const lookGap = 20 * time.Millisecond // between two looks, at least
@@ -15,6 +16,7 @@ const lookGap = 20 * time.Millisecond // between two looks, at least
 type Relay struct {
 	config   Config
 	sql      statements
+	log      *outbox.Table
 	stats    stats
 	woken    chan struct{} // one token: look now
 	readNext time.Time     // the next look may ask for all tenants then
@@ -35,7 +37,7 @@ func New(c Config) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{config: c, sql: newStatements(c.In), woken: make(chan struct{}, 1), tenures: map[string]*tenure{}, idle: make(chan struct{})}
+	r := &Relay{config: c, sql: newStatements(c.In), log: outbox.New(c.Pool, c.In, c.Source), woken: make(chan struct{}, 1), tenures: map[string]*tenure{}, idle: make(chan struct{})}
 	r.looks, r.endLook = context.WithCancel(context.Background())
 	return r, nil
 }

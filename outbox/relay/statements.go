@@ -4,13 +4,13 @@ import "github.com/pawlhq/pawl/outbox"
 
 // statements are the statements of a relay, for one schema.
 type statements struct {
-	register, restrict, begin, oldest, look, claim, keep, park, change, cursor, moved, aside, rows, first string
+	register, restrict, begin, oldest, look, claim, keep, park, change, cursor, moved, aside, rows string
 }
 
 func newStatements(in func(sql string) string) statements {
 	return statements{register: in(registerSQL), restrict: in(restrictSQL), begin: in(beginSQL), oldest: in(oldestSQL),
 		look: in(lookSQL), claim: in(claimSQL), keep: in(keepSQL), park: in(parkSQL),
-		change: in(changeSQL), cursor: in(cursorSQL), moved: in(movedSQL), aside: in(asideSQL), rows: in(rowsSQL), first: in(firstSQL)}
+		change: in(changeSQL), cursor: in(cursorSQL), moved: in(movedSQL), aside: in(asideSQL), rows: in(rowsSQL)}
 }
 
 // registerSQL makes a sink known, if it is not. Parameters: sink, tenants.
@@ -23,17 +23,16 @@ const restrictSQL = `UPDATE pawl.outbox_sink SET tenants = $2 WHERE name = $1 AN
 // there is: also for those that it may get later. Parameter: sink.
 const beginSQL = `
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at)
-SELECT l.tenant, $1, l.head, clock_timestamp() FROM pawl.log l
+SELECT l.tenant, $1, l.head, clock_timestamp() FROM ` + outbox.Logs + `
 ON CONFLICT (tenant, sink) DO NOTHING`
 
 // oldestSQL lets a new sink begin with the oldest event that is there of each log
 // whose first ones are gone; if none is there, after the head. Parameters: sink,
 // tenants.
-const oldestSQL = `
+var oldestSQL = `
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at)
 SELECT l.tenant, $1, coalesce(o.position - 1, l.head), clock_timestamp()
-FROM pawl.log l LEFT JOIN LATERAL (
-	SELECT x.position FROM pawl.outbox x WHERE x.tenant = l.tenant AND x.position > 0 ORDER BY x.position LIMIT 1) AS o ON true
+FROM ` + outbox.Logs + ` LEFT JOIN LATERAL (` + outbox.FirstAfter("l.tenant", "0") + `) AS o ON true
 WHERE ($2::text[] IS NULL OR l.tenant = ANY ($2::text[])) AND coalesce(o.position - 1, l.head) > 0
 ON CONFLICT (tenant, sink) DO NOTHING`
 
@@ -60,7 +59,7 @@ FROM unnest($1::text[], $2::bigint[], $3::boolean[]) AS u(name, token, reads)
 JOIN pawl.outbox_sink s ON s.name = u.name
 LEFT JOIN LATERAL (
 	SELECT l.tenant, coalesce(c.position, 0) AS position, l.head
-	FROM pawl.log l LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name
+	FROM ` + outbox.Logs + ` LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name
 	WHERE u.reads AND s.token = u.token AND l.head > coalesce(c.position, 0) OFFSET 0) AS behind
 ON s.tenants IS NULL OR behind.tenant = ANY (s.tenants)`
 
@@ -170,7 +169,7 @@ SELECT tenant, '00000000-0000-0000-0000-000000000000', false, true FROM sizes WH
 // has none it returns one row without a position. The last column tells whether
 // one waits for a person. Parameters: tenant, sink, instances, whether they hold
 // their instance, how many of each.
-const rowsSQL = `
+var rowsSQL = `
 SELECT u.instance, coalesce(d.position, 0), coalesce(d.type, ''), coalesce(d.ordinal, 0), coalesce(d.attempts, 0), coalesce(d.kind, ''),
 	coalesce(d.failure, ''), o.position IS NOT NULL, o.at, w.position IS NOT NULL, ` + outbox.Details + `
 FROM unnest($3::text[]::uuid[]) AS u(instance)
@@ -183,12 +182,5 @@ LEFT JOIN LATERAL (
 	WHERE x.sink = $2 AND x.status = 'queued' AND x.tenant = $1 AND x.instance = u.instance
 		AND (w.position IS NULL OR (x.position, x.ordinal) < (w.position, w.ordinal))
 	ORDER BY x.position, x.ordinal LIMIT $5) AS d ON true
-LEFT JOIN LATERAL (
-	SELECT x.* FROM pawl.outbox x WHERE x.tenant = $1 AND x.position = d.position AND x.type = d.type LIMIT 1) AS o ON true` + outbox.Audited + `
+LEFT JOIN LATERAL (` + outbox.EventOf("$1", "d.position", "d.type") + `) AS o ON true` + outbox.Audited + `
 ORDER BY u.instance, d.position, d.ordinal`
-
-// firstSQL finds the first position of a log after another that is still there; if
-// there is none, the one after the head. Parameters: tenant, position.
-const firstSQL = `
-SELECT coalesce((SELECT position FROM pawl.outbox WHERE tenant = $1 AND position > $2 ORDER BY position LIMIT 1),
-	(SELECT head FROM pawl.log WHERE tenant = $1) + 1, 1)`

@@ -1,5 +1,10 @@
 package relay
 
+import (
+	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/outbox"
+)
+
 // tableStatements are the statements of a table, for one schema.
 type tableStatements struct {
 	known, lock, pause, resume, holder, revise, place, move, dropPast, status, tenants, infos, cursors, dead,
@@ -49,9 +54,9 @@ const reviseSQL = `UPDATE pawl.outbox_sink SET revision = revision + 1 WHERE nam
 
 // placeSQL is where a cursor is, and how far it could go. Parameters: sink,
 // tenant.
-const placeSQL = `
+var placeSQL = `
 SELECT coalesce((SELECT position FROM pawl.outbox_cursor WHERE tenant = $2 AND sink = $1), 0),
-	coalesce((SELECT head FROM pawl.log WHERE tenant = $2), 0)`
+	` + outbox.HeadOf("$2")
 
 // moveSQL moves a cursor of a sink that was revised for it. Parameters: tenant,
 // sink, position, position before, who, why.
@@ -91,19 +96,17 @@ SELECT tenant FROM each WHERE tenant IS NOT NULL`
 
 // deadSQL is a page of dead letters. Parameters: those of filter, tenant,
 // instance, position and ordinal of the last of the page before, how many.
-const deadSQL = `
+var deadSQL = `
 SELECT d.sink, d.tenant, d.position, d.type, d.ordinal, d.workflow, d.instance, coalesce(i.business_key, ''), d.status, d.kind, d.failure,
 	d.attempts, d.created_at, d.updated_at, coalesce(d.changed_by, ''), coalesce(d.reason, '')
 FROM (SELECT * FROM pawl.outbox_dead d
 	WHERE ` + filter + ` AND (d.tenant, d.instance, d.position, d.ordinal) > ($8, $9, $10, $11)
-	ORDER BY d.tenant, d.instance, d.position, d.ordinal LIMIT $12) AS d
-LEFT JOIN LATERAL (SELECT i.business_key FROM pawl.instance i WHERE i.tenant = d.tenant AND i.id = d.instance LIMIT 1) AS i ON true
+	ORDER BY d.tenant, d.instance, d.position, d.ordinal LIMIT $12) AS d` + store.BusinessKey("d.tenant", "d.instance") + `
 ORDER BY d.tenant, d.instance, d.position, d.ordinal`
 
 // oldest is the time of the first event after the cursor c in the log l.
-const oldest = `LEFT JOIN LATERAL (
-	SELECT x.at FROM pawl.outbox x WHERE x.tenant = l.tenant AND x.position > coalesce(c.position, 0) AND l.head > coalesce(c.position, 0)
-	ORDER BY x.position LIMIT 1) AS first ON true`
+var oldest = `LEFT JOIN LATERAL (
+	SELECT f.at FROM (` + outbox.FirstAfter("l.tenant", "coalesce(c.position, 0)") + `) AS f WHERE l.head > coalesce(c.position, 0)) AS first ON true`
 
 // failing is why the cursor c does not go on in the log l. The relay itself takes a
 // cursor past the head for one that has everything: it asks only where there is more.
@@ -111,7 +114,7 @@ const failing = `CASE WHEN c.position > l.head
 	THEN 'the cursor is past the end of the log, which has lost some of it: move it back to where it is right' ELSE c.failure END`
 
 // infosSQL tells how the sinks stand. Parameter: a tenant, or ”.
-const infosSQL = `
+var infosSQL = `
 SELECT s.name, s.tenants, coalesce(s.claimed_by, ''), s.claimed_at, s.locked_until, s.paused_at, coalesce(s.paused_by, ''),
 	coalesce(s.pause_reason, ''), s.failures, coalesce(s.failure, ''), s.failed_at, s.delivered, s.failed, s.parked,
 	logs.behind, logs.lag, logs.oldest, logs.stuck,
@@ -120,18 +123,18 @@ SELECT s.name, s.tenants, coalesce(s.claimed_by, ''), s.claimed_at, s.locked_unt
 FROM pawl.outbox_sink s CROSS JOIN LATERAL (
 	SELECT count(*) FILTER (WHERE l.head > coalesce(c.position, 0)) AS behind,
 		coalesce(sum(greatest(l.head - coalesce(c.position, 0), 0)), 0)::bigint AS lag, min(first.at) AS oldest, count(` + failing + `) AS stuck
-	FROM pawl.log l LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name ` + oldest + `
+	FROM ` + outbox.Logs + ` LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name ` + oldest + `
 	WHERE (s.tenants IS NULL OR l.tenant = ANY (s.tenants)) AND ($1 = '' OR l.tenant = $1)) AS logs
 WHERE $1 = '' OR s.tenants IS NULL OR $1 = ANY (s.tenants)
 ORDER BY s.name`
 
 // cursorsSQL is a page of a sink's cursors. Parameters: sink, a tenant, or ”, the
 // last tenant of the page before, how many.
-const cursorsSQL = `
+var cursorsSQL = `
 SELECT s.name, l.tenant, coalesce(c.position, 0), l.head, greatest(l.head - coalesce(c.position, 0), 0), first.at, coalesce(` + failing + `, ''),
 	c.updated_at, c.moved_from, c.moved_at, coalesce(c.moved_by, ''), coalesce(c.moved_reason, '')
 FROM pawl.outbox_sink s
-JOIN pawl.log l ON l.tenant > $3 AND ($2 = '' OR l.tenant = $2) AND (s.tenants IS NULL OR l.tenant = ANY (s.tenants))
+JOIN ` + outbox.Logs + ` ON l.tenant > $3 AND ($2 = '' OR l.tenant = $2) AND (s.tenants IS NULL OR l.tenant = ANY (s.tenants))
 LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name ` + oldest + `
 WHERE s.name = $1
 ORDER BY l.tenant LIMIT $4`

@@ -1,8 +1,9 @@
-package engine
+package store
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -11,13 +12,19 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// kind is what instances have in common that stand together in the index of lists.
+// Kind is what instances have in common that stand together in the index of lists.
 // There are few of them beside the instances.
-type kind struct {
-	tenant, workflow string
-	definition       int
-	state            workflow.State
-	open             bool
+type Kind struct {
+	Tenant, Workflow string
+	Definition       int
+	State            workflow.State
+	Open             bool
+}
+
+// Selected reports whether a filter selects such instances of a tenant.
+func (k Kind) Selected(f *inspect.CountFilter) bool {
+	return (f.Workflow == "" || f.Workflow == k.Workflow) && (f.Definition == 0 || f.Definition == k.Definition) &&
+		(len(f.States) == 0 || slices.Contains(f.States, k.State)) && (f.Open == nil || *f.Open == k.Open)
 }
 
 // kindColumns are the first columns of the index instance_list.
@@ -89,15 +96,15 @@ func (s *query) ofKind(f *inspect.CountFilter) {
 }
 
 // kinds lists the kinds that a filter selects.
-func (l *lister) kinds(ctx context.Context, f *inspect.CountFilter) ([]kind, error) {
+func (l *lister) kinds(ctx context.Context, f *inspect.CountFilter) ([]Kind, error) {
 	var s query
 	s.withKinds(f).WriteString(") SELECT * FROM kinds")
 	found, err := l.query(ctx, &s)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(found, func(row pgx.CollectableRow) (k kind, err error) {
-		err = row.Scan(&k.tenant, &k.workflow, &k.definition, &k.state, &k.open)
+	return pgx.CollectRows(found, func(row pgx.CollectableRow) (k Kind, err error) {
+		err = row.Scan(&k.Tenant, &k.Workflow, &k.Definition, &k.State, &k.Open)
 		return k, err
 	})
 }
