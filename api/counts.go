@@ -9,7 +9,7 @@ import (
 // counts tells how many instances there are of each workflow, version and state,
 // of the caller's tenant or of all: GET /v1/counts.
 func (a *API) counts(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "workflow", "definition", "state*", "open", "all_tenants")
+	q, err := filtersOf(r, "workflow", "definition", "state*", "open", "all_tenants")
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func DeadMessageOf(m *inspect.DeadMessage) DeadMessage {
 
 // deadMessages lists messages that were not consumed: GET /v1/ops/inbox.
 func (a *API) deadMessages(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "consumer", "status", "workflow", "business_key", "limit", "cursor")
+	q, err := filtersOf(r, "consumer", "status", "workflow", "business_key", "limit", "cursor")
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ const maxScan = 10_000
 
 // events reads the log: GET /v1/events, as JSON or as an event stream.
 func (a *API) events(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "after", "limit", "workflow", "instance", "business_key", "type", "state", attributePrefix)
+	q, err := filtersOf(r, "after", "limit", "workflow", "instance", "business_key", "type", "state", attributePrefix)
 	if err != nil {
 		return err
 	}

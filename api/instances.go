@@ -35,7 +35,7 @@ func (a *API) instances(w http.ResponseWriter, r *http.Request, c Caller) error 
 
 func filterOf(r *http.Request, tenant string) (inspect.Filter, error) {
 	f := inspect.Filter{Tenant: tenant}
-	q, err := queryOf(r, "workflow", "definition", "state*", "open", "business_key", "created_after", "created_before",
+	q, err := filtersOf(r, "workflow", "definition", "state*", "open", "business_key", "created_after", "created_before",
 		"updated_after", "updated_before", "order", "limit", "cursor", attributePrefix)
 	if err != nil {
 		return f, err
@@ -88,15 +88,12 @@ const maxStates = 100
 
 // statesOf returns the states of the query, any of which is selected.
 func statesOf(r *http.Request) (list []workflow.State, err error) {
-	given := r.URL.Query()["state"]
-	if len(given) == 1 && given[0] == "" {
-		return nil, nil
-	}
-	if len(given) > maxStates {
+	names := given(r.URL.Query()["state"])
+	if len(names) > maxStates {
 		return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given %d times; %d are the most",
-			len(given), maxStates)
+			len(names), maxStates)
 	}
-	for _, name := range given {
+	for _, name := range names {
 		state := workflow.State(name)
 		if state == "" || slices.Contains(list, state) {
 			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given several times, and %q is empty or there twice",
@@ -179,7 +176,7 @@ func (a *API) history(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
-	q, err := queryOf(r, "after", "limit")
+	q, err := filtersOf(r, "after", "limit")
 	if err != nil {
 		return err
 	}

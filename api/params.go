@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -84,9 +85,6 @@ func queryOf(r *http.Request, known ...string) (query, error) {
 		}
 		limit := maxText
 		if name == "cursor" {
-			if vs[0] == "" { // of the first page, as "next" is after the last
-				continue
-			}
 			limit = maxCursor
 		}
 		for _, v := range vs {
@@ -97,6 +95,15 @@ func queryOf(r *http.Request, known ...string) (query, error) {
 		q[name] = vs[0]
 	}
 	return q, nil
+}
+
+// filtersOf reads the parameters of a list as queryOf does, in which an empty value is
+// none: an empty cursor is that of the first page, as "next" is after the last. Only
+// an attribute may be asked for by an empty value, which it can have.
+func filtersOf(r *http.Request, known ...string) (query, error) {
+	q, err := queryOf(r, known...)
+	maps.DeleteFunc(q, func(name, value string) bool { return value == "" && !strings.HasPrefix(name, attributePrefix) })
+	return q, err
 }
 
 // shown is a caller's text as it may stand in a message.

@@ -47,13 +47,17 @@ func (a *API) selectionOf(q query) (selection, error) {
 	if state := q["state"]; state != "" {
 		s.States = []workflow.State{workflow.State(state)}
 	}
-	return s, s.Check(a.versions(s.Workflow))
+	return s, a.checkSelection(&s)
 }
 
-// versions are those of a workflow that this node knows, if it does.
-func (a *API) versions(name string) []*workflow.Workflow {
-	if name == "" {
-		return nil
+// checkSelection refuses what no event can have, and, as lists do, a workflow that this
+// node does not know. Errors: InvalidRequest, WorkflowNotFound.
+func (a *API) checkSelection(s *selection) error {
+	if s.Workflow == "" {
+		return s.Check(nil)
 	}
-	return a.engine.Versions(name)
+	if _, err := a.engine.Workflow(s.Workflow, 0); err != nil {
+		return err
+	}
+	return s.Check(a.engine.Versions(s.Workflow))
 }

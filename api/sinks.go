@@ -24,7 +24,7 @@ type SinkMove struct {
 
 // sinks lists the sinks: GET /v1/ops/sinks.
 func (a *API) sinks(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "all_tenants")
+	q, err := filtersOf(r, "all_tenants")
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (a *API) sinks(w http.ResponseWriter, r *http.Request, c Caller) error {
 
 // sink tells how a sink stands, and how far it is: GET /v1/ops/sinks/{sink}.
 func (a *API) sink(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "all_tenants", "limit", "cursor")
+	q, err := filtersOf(r, "all_tenants", "limit", "cursor")
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (a *API) sink(w http.ResponseWriter, r *http.Request, c Caller) error {
 
 // deadLetters lists what a sink has not got: GET /v1/ops/sinks/{sink}/dead.
 func (a *API) deadLetters(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "all_tenants", "status", "workflow", "type", "instance", "business_key", "limit", "cursor")
+	q, err := filtersOf(r, "all_tenants", "status", "workflow", "type", "instance", "business_key", "limit", "cursor")
 	if err != nil {
 		return err
 	}

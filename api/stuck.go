@@ -9,7 +9,7 @@ import (
 
 // stuck lists the commands that wait for a person: GET /v1/ops/stuck.
 func (a *API) stuck(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "workflow", "business_key", "instance", "limit", "cursor")
+	q, err := filtersOf(r, "workflow", "business_key", "instance", "limit", "cursor")
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/schema"
 )
 
 // What reads an instance's entries looks at these alone, in the order of the
@@ -17,9 +16,6 @@ import (
 func TestEntriesAreReadByTheirKeyOnEmptyAndOnFullTables(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t) // prepared statements are a session's
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	conn, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

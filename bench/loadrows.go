@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-
 	"fmt"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -32,8 +32,8 @@ func newDeciders() (deciders, error) {
 
 // decided is one transition of a past: what was asked and what came of it.
 type decided struct {
-	asked    *transitions.Prepared
-	decision transitions.Decision
+	asked    *decide.Prepared
+	decision decide.Decision
 	position int64
 }
 
@@ -71,11 +71,11 @@ func (by deciders) cohort(p *past, n int, first int64) (*cohortRows, error) {
 // decide decides a command as the engine does, and links it to the chain.
 func (by deciders) decide(c transitions.Command, inst *transitions.Instance, now time.Time) (decided, error) {
 	w := by[c.Workflow]
-	p, err := transitions.Prepare(c, w, uuid.New)
+	p, err := decide.Prepare(c, w, uuid.New)
 	if err != nil {
 		return decided{}, err
 	}
-	d := transitions.Decide(p, w, inst, now)
+	d := decide.Decide(p, w, inst, now)
 	if d.Err != nil {
 		return decided{}, d.Err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -128,24 +129,24 @@ func newSpecimen(transition string) (*specimen, error) {
 		return nil, err
 	}
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	born, err := decide(placeAt(1), w, nil, now)
+	born, err := decideAt(placeAt(1), w, nil, now)
 	if err != nil {
 		return nil, err
 	}
 	o := orderAt(1)
-	d, err := decide(change(transition, &o, commandKey(1, 1)), w, born.After, now)
+	d, err := decideAt(change(transition, &o, commandKey(1, 1)), w, born.After, now)
 	if err != nil {
 		return nil, err
 	}
 	return &specimen{payload: d.Entry.Payload, data: d.Entry.Data, body: d.Body, eventType: d.Events[0].Type}, nil
 }
 
-func decide(c transitions.Command, w *workflow.Workflow, inst *transitions.Instance, now time.Time) (transitions.Decision, error) {
-	p, err := transitions.Prepare(c, w, uuid.New)
+func decideAt(c transitions.Command, w *workflow.Workflow, inst *transitions.Instance, now time.Time) (decide.Decision, error) {
+	p, err := decide.Prepare(c, w, uuid.New)
 	if err != nil {
-		return transitions.Decision{}, err
+		return decide.Decision{}, err
 	}
-	d := transitions.Decide(p, w, inst, now)
+	d := decide.Decide(p, w, inst, now)
 	if d.Err != nil {
 		return d, d.Err
 	}

@@ -13,8 +13,9 @@ import (
 // is cheap on large tables: up to 10,000 of a kind are counted, fewer where there are
 // more than five kinds (50,000 together), and what is more is estimated by the
 // planner. It says of each which it is. Of all tenants ("") everything is an estimate
-// where they have more than 1,000 kinds together: of the workflows that this engine
-// has, and of what the first of the tenants have.
+// where a filter selects more than 1,000 kinds of theirs, or they have more than 10,000
+// that it would have to look at: of the workflows that this engine has, and of what
+// the first of the tenants have. The kinds of others are left out then.
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable, TimedOut.
 func (e *Engine) Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/engine/internal/watch"
 	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/hints"
 	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/internal/store"
@@ -24,7 +25,6 @@ import (
 	"github.com/pawlhq/pawl/outbox/feed"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
-	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -50,7 +50,7 @@ type Engine struct {
 	names     *names
 	polls     bool // behind a pooler, with nowhere to listen
 	inbox     *inbox.Table
-	routes    map[string][]transitions.MessageRoute // of messages, by consumer
+	routes    map[string][]decide.MessageRoute // of messages, by consumer
 	sources   *inbox.Runner
 	started   bool
 }
@@ -76,7 +76,7 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || e.polls})
-	e.routes = transitions.MessageRoutes(r.newest, func(name string) []*workflow.Workflow { return r.byName[name][1:] })
+	e.routes = decide.MessageRoutes(r.newest, func(name string) []*workflow.Workflow { return r.byName[name][1:] })
 	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
 	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Announce: e.hints.Head})
 	e.watch = watch.New(watch.Config{Read: e.reader.Records, Announce: e.hints.Changed, Now: e.now, Log: c.Log})
@@ -208,8 +208,8 @@ func (e *Engine) Start(ctx context.Context) error {
 // Stop takes no more commands, answers those that wait, ends every Follower,
 // Watcher and Await, lets other nodes deliver to the sinks and closes them, and
 // returns when all is done. When ctx ends first it gives up on what is under way.
-// Activities that are not done by half of ctx's time are told to end, and what
-// they leave goes to another node at once. Sources that have not ended by then are
+// Activities that are not done shortly before half of ctx's time are told to end, and
+// what they leave goes to another node at once, by that half. Sources that have not ended by then are
 // left behind, and the pipeline has half of the rest, so that whoever does not end
 // takes no more than his share. It may be called twice.
 func (e *Engine) Stop(ctx context.Context) {

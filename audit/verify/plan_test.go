@@ -9,19 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/internal/tables"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { tables.Main(m) }
 
 // Verifying a tenant is not quadratic in its rows: also where the planner takes
 // the tenant for one that has nothing, nothing is joined row by row.
 func TestATenantIsVerifiedByHashOrMergeJoins(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	fill := func(tenant string) string {
 		return fmt.Sprintf(`
 		INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)

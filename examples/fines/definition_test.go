@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -52,7 +52,7 @@ func TestGuardsAreExplainedWithoutAPayload(t *testing.T) {
 		p.event(t, e)
 	}
 	var got []string
-	for _, o := range transitions.Explain(p.workflow, p.fine, "ann", nil, p.fine.UpdatedAt) {
+	for _, o := range decide.Explain(p.workflow, p.fine, "ann", nil, p.fine.UpdatedAt) {
 		for _, r := range o.Reasons {
 			if r.Code == workflow.GuardRefused {
 				got = append(got, o.Transition+": "+r.Message)

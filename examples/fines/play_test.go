@@ -10,6 +10,7 @@ import (
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/examples/fines/eventlog"
 	"github.com/pawlhq/pawl/examples/fines/fold"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -35,12 +36,12 @@ func newPlayer(t testing.TB) *player {
 
 // command decides one command. The error is that of a command of which an
 // engine would store nothing.
-func (p *player) command(c transitions.Command) (transitions.Decision, error) {
-	prepared, err := transitions.Prepare(c, p.workflow, uuid.New)
+func (p *player) command(c transitions.Command) (decide.Decision, error) {
+	prepared, err := decide.Prepare(c, p.workflow, uuid.New)
 	if err != nil {
-		return transitions.Decision{}, err
+		return decide.Decision{}, err
 	}
-	d := transitions.Decide(prepared, p.workflow, p.fine, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
+	d := decide.Decide(prepared, p.workflow, p.fine, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
 	if d.Err != nil && !d.Stored {
 		return d, d.Err
 	}

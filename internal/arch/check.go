@@ -25,34 +25,19 @@ import (
 //   - every package has a room.
 func Check(fsys fs.FS, module string, rooms []Room) ([]string, error) {
 	var violations []string
-	err := walk(fsys, func(name string, source []byte) error {
-		found, err := checkFile(name, source, module, rooms)
+	err := walk(fsys, func(name string) error {
+		found, err := checkFile(fsys, name, module, rooms)
 		violations = append(violations, found...)
 		return err
 	})
 	return violations, err
 }
 
-// walk reads the Go files of a module, in order.
-func walk(fsys fs.FS, file func(name string, source []byte) error) error {
-	return fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
-		switch base := path.Base(name); {
-		case err != nil:
-			return err
-		case entry.IsDir() && name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_'):
-			return fs.SkipDir // as the go command does
-		case entry.IsDir() || path.Ext(name) != ".go":
-			return nil
-		}
-		source, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return err
-		}
-		return file(name, source)
-	})
-}
-
-func checkFile(name string, source []byte, module string, rooms []Room) ([]string, error) {
+func checkFile(fsys fs.FS, name, module string, rooms []Room) ([]string, error) {
+	source, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, err
+	}
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
 	if err != nil {
 		return nil, err

@@ -8,26 +8,14 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/rows"
-	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
-
-func same(sql string) string { return sql }
-
-func migrated(t testing.TB) *pgxpool.Pool {
-	t.Helper()
-	pool := pgtest.DirectPool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
-	return pool
-}
+func TestMain(m *testing.M) { tables.Main(m) }
 
 // byStatements are the columns that no row of the pipeline has: statements write
 // them where they belong.
@@ -39,7 +27,7 @@ var byStatements = map[string][]string{
 // A column that a migration adds must be decided about here, and has the type that
 // the table says.
 func TestEveryColumnOfTheTablesIsKnownWithItsType(t *testing.T) {
-	pool := migrated(t)
+	pool := pgtest.DirectPool(t)
 	known := map[string]map[string]string{"instance": typesOf(createdColumns), "command": typesOf(slices.Concat(acceptedColumns, columnsOf(recordFields)))}
 	for table, columns := range known {
 		found, err := pool.Query(t.Context(), `SELECT attname, format_type(atttypid, NULL) FROM pg_attribute
@@ -118,7 +106,7 @@ func fill(v reflect.Value, n *int) {
 
 // What is written is what is read, field by field.
 func TestWhatIsWrittenIsRead(t *testing.T) {
-	pool := migrated(t)
+	pool := pgtest.DirectPool(t)
 	pg, err := pgx.Connect(t.Context(), pool.Config().ConnString())
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -15,7 +16,7 @@ import (
 // yet; with ClaimedBy its lease begins as the row is written.
 type Command struct {
 	transitions.Record
-	Keep transitions.Keep // what is said of its tombstone
+	Keep decide.Keep // what is said of its tombstone
 
 	// What it was, where it is there already.
 	Seen int

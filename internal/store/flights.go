@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -84,7 +85,7 @@ func (k *Keys) Add(ref transitions.Ref, attempt int) {
 
 // Claim queues the claim of commands, each as its attempt was seen. got is called
 // for every one that was claimed.
-func (f *Flights) Claim(b *pgx.Batch, tenant, node string, lease time.Duration, now time.Time, k *Keys, got func(transitions.InFlight)) {
+func (f *Flights) Claim(b *pgx.Batch, tenant, node string, lease time.Duration, now time.Time, k *Keys, got func(decide.InFlight)) {
 	b.Queue(f.claim, tenant, node, lease.Microseconds(), now, k.scopes, k.keys, k.attempts).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			claimed, err := ScanClaim(rows, tenant)
@@ -98,8 +99,8 @@ func (f *Flights) Claim(b *pgx.Batch, tenant, node string, lease time.Duration, 
 }
 
 // ScanClaim reads what ClaimSQL returns.
-func ScanClaim(row pgx.CollectableRow, tenant string) (transitions.InFlight, error) {
-	f := transitions.InFlight{Ref: transitions.Ref{Tenant: tenant}}
+func ScanClaim(row pgx.CollectableRow, tenant string) (decide.InFlight, error) {
+	f := decide.InFlight{Ref: transitions.Ref{Tenant: tenant}}
 	var fingerprint []byte
 	var due *time.Time
 	err := row.Scan(&f.Scope, &f.Key, &fingerprint, &f.Phase, &f.Workflow, &f.Transition, &f.Instance, &f.Actor, &f.Request,
@@ -114,10 +115,10 @@ func ScanClaim(row pgx.CollectableRow, tenant string) (transitions.InFlight, err
 
 // Note is what becomes of a lease: it goes on, or the command is given back.
 type Note struct {
-	*transitions.InFlight
-	Progress string            // the newest report, JSON; "" none
-	Back     *transitions.Back // nil: it goes on
-	At       time.Time         // when one that is given back is due; zero where it is stuck
+	*decide.InFlight
+	Progress string       // the newest report, JSON; "" none
+	Back     *decide.Back // nil: it goes on
+	At       time.Time    // when one that is given back is due; zero where it is stuck
 }
 
 // Keep queues what becomes of leases. written is called for every one that was

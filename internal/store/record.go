@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -110,7 +111,7 @@ func (q *Reader) InFlight(ctx context.Context, inst *transitions.Instance, most 
 		}
 		list = slices.DeleteFunc(list, func(r transitions.Record) bool { return !r.InFlight() }) // it has ended meanwhile
 	}
-	undos, err := recordsOf(ctx, q.pool, "undos", briefFields, q.in(undoingSQL), inst.Tenant, transitions.UndoScope(inst.ID), most)
+	undos, err := recordsOf(ctx, q.pool, "undos", briefFields, q.in(undoingSQL), inst.Tenant, decide.UndoScope(inst.ID), most)
 	return append(list, undos...), err
 }
 

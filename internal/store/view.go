@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // viewSQL reads an instance with what waits on it: its timers by the scopes that
@@ -34,7 +34,7 @@ FROM pawl.instance i WHERE i.tenant = $1 AND i.id = $2`
 // View reads an instance with its timers, with what is scheduled on it and with what
 // of it is stuck. Error: InstanceNotFound.
 func (q *Reader) View(ctx context.Context, tenant string, id uuid.UUID) (inspect.View, error) {
-	first := transitions.TimerScope(id, "")
+	first := decide.TimerScope(id, "")
 	after := strings.TrimSuffix(first, ":") + ";" // the character after ":"
 	return oneInstance(ctx, q.pool, id, func(r *rows.Row) (inspect.View, error) { return readView(r, tenant) },
 		q.in(viewSQL), tenant, id, first, after, inspect.MaxWaiting+1)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -18,7 +19,7 @@ import (
 // an *workflow.Error with code GuardRefused refuses the command: what the hook
 // wrote is undone, and the refusal is stored. Any other error fails the command.
 type Hook interface {
-	RunTx(ctx context.Context, tx pgx.Tx, p *transitions.Prepared, d *transitions.Decision) error
+	RunTx(ctx context.Context, tx pgx.Tx, p *decide.Prepared, d *decide.Decision) error
 }
 
 // hooked commits one command whose transition has a hook.
@@ -29,14 +30,17 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	r.stained = true
 	held, err = r.p.inTx(ctx, tx, r.conn, g, txMode{waiting: waiting, settings: &r.local, identity: r.identity})
+	r.stained = r.stained || g.hooked
 	if err == nil && len(held) == 0 {
 		if err = tx.Commit(ctx); err == nil {
 			return nil, nil
 		}
-		if !r.pg.IsClosed() { // what the user's SQL has put off to the commit
+		switch { // by what the user's SQL has put off to the commit
+		case !r.pg.IsClosed():
 			err = hookFailure(ctx, r.pg, g.ops[0], err)
+		case g.hooked:
+			err = &hookLostError{err: err, committing: true, late: ctx.Err() != nil}
 		}
 		err = fmt.Errorf("commit: %w", err)
 	}
@@ -61,7 +65,7 @@ func rollbackTx(ctx context.Context, tx pgx.Tx) {
 // transaction may take its time without holding anybody but those who want the
 // same instance or key. It waits for their locks as long as ctx and the
 // transaction's own lock_timeout allow.
-func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared) (transitions.Receipt, error) {
+func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *decide.Prepared) (transitions.Receipt, error) {
 	o := &op{p: c}
 	conn := rows.NewUnnamedConn(tx.Conn().PgConn())
 	for try := 0; ; try++ {
@@ -180,6 +184,7 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w txMode) e
 	if err != nil {
 		return fmt.Errorf("savepoint: %w", err)
 	}
+	g.hooked = true
 	if err = call(ctx, hook, point, o); err == nil {
 		if err = point.Commit(ctx); errors.Is(err, pgx.ErrTxClosed) {
 			return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
@@ -199,7 +204,7 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w txMode) e
 	}
 	own := *refusal // a copy: the hook may return one value many times
 	own.State = o.decision.Entry.From
-	g.unstep(t, o, transitions.Refuse(&own))
+	g.unstep(t, o, decide.Refuse(&own))
 	return nil
 }
 
@@ -219,10 +224,32 @@ func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
 }
 
 // hookLostError is the end of a connection while it ran the user's SQL.
-type hookLostError struct{ err error }
+type hookLostError struct {
+	err        error
+	committing bool // what that SQL has put off to the commit, which may have been made
+	late       bool // its time was over
+}
+
+// bound is how often a command is tried that ends so. The end of a connection in a
+// commit may as well be that of the server, which is not the command's fault.
+func (e *hookLostError) bound() int {
+	if e.committing && !e.late {
+		return maxTries
+	}
+	return maxLostInHook
+}
 
 func (e *hookLostError) Error() string {
 	return "the connection ended in the transition's own SQL: " + e.err.Error()
+}
+
+// answer is what the caller gets when that happened too often.
+func (e *hookLostError) answer() *workflow.Error {
+	message := "the connection to the database ended each time the transition's own SQL ran; nothing was done"
+	if e.committing {
+		message = "the connection to the database ended, or the time of the transition's own SQL was over, each time it was committed; ask again with the same key"
+	}
+	return &workflow.Error{Code: workflow.Unavailable, Message: message, Cause: e}
 }
 
 // hookFailure says what an error of the user's SQL means. Its SQLSTATE may be that
@@ -239,7 +266,7 @@ func hookFailure(ctx context.Context, pg *pgx.Conn, o *op, err error) error {
 	case ctx.Err() != nil:
 		return &workflow.Error{Code: workflow.TimedOut, Message: "the transition's own SQL took too long; nothing was done", Cause: where}
 	case pg.IsClosed() || failed != nil && failed.Code == "25006" && pg.PgConn().ParameterStatus("in_hot_standby") == "on":
-		return &hookLostError{where}
+		return &hookLostError{err: where}
 	case failed != nil && (failed.Code == "40001" || failed.Code == "40P01"):
 		return err
 	case failed != nil && failed.Code == "57014":
@@ -251,7 +278,7 @@ func hookFailure(ctx context.Context, pg *pgx.Conn, o *op, err error) error {
 }
 
 // unstep replaces an accepted decision by a refusal, in a group of one.
-func (g *group) unstep(t *part, o *op, d transitions.Decision) {
+func (g *group) unstep(t *part, o *op, d decide.Decision) {
 	for _, s := range t.slots { // its children's too
 		s.inst, s.changed = nil, false
 	}

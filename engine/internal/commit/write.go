@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/outbox"
@@ -136,7 +137,7 @@ func (g *group) ended(o *op) store.Command {
 func (g *group) decided(c *store.Command, o *op) {
 	d := &o.decision
 	c.Status, c.Version = d.Status, d.Entry.Version
-	c.Keep = transitions.Keep{Replay: o.p.Replay, Tombstone: o.p.Tombstone, Answer: d.Answer}
+	c.Keep = decide.Keep{Replay: o.p.Replay, Tombstone: o.p.Tombstone, Answer: d.Answer}
 	g.put(c, d.Flight, d.Code, d.Body)
 	if o.leased {
 		c.Status, c.Attempt, c.ClaimedBy, c.RunAt = transitions.Processing, c.Attempt+1, g.node, time.Time{}
@@ -144,7 +145,7 @@ func (g *group) decided(c *store.Command, o *op) {
 }
 
 // aimedAt is what an operation makes of another command's row.
-func (g *group) aimedAt(t *transitions.Target) store.Command {
+func (g *group) aimedAt(t *decide.Target) store.Command {
 	c := store.Command{Seen: t.Attempt, Was: t.Was, Keep: t.Keep, Record: transitions.Record{Scope: t.Scope, Key: t.Key, Workflow: t.Workflow,
 		Status: t.Status, Version: t.Version, Attempt: t.Attempt}}
 	g.put(&c, t.Flight, t.Code, t.Body)
@@ -152,7 +153,7 @@ func (g *group) aimedAt(t *transitions.Target) store.Command {
 }
 
 // planned is the row of a command that begins in flight by itself.
-func (g *group) planned(p *transitions.Planned) store.Command {
+func (g *group) planned(p *decide.Planned) store.Command {
 	c := store.Command{Record: transitions.Record{Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint, Workflow: p.Workflow,
 		Transition: p.Transition, Instance: p.Instance, Actor: p.Actor, CreatedAt: g.now, Status: transitions.Pending}}
 	g.put(&c, &p.Flight, 0, nil)
@@ -160,7 +161,7 @@ func (g *group) planned(p *transitions.Planned) store.Command {
 }
 
 // put puts a row in flight, or gives it its answer.
-func (g *group) put(c *store.Command, f *transitions.Flight, code int, body []byte) {
+func (g *group) put(c *store.Command, f *decide.Flight, code int, body []byte) {
 	c.UpdatedAt = g.now
 	if f != nil {
 		c.Phase, c.RunAt, c.Request = f.Phase, f.RunAt, f.Request

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -29,7 +30,7 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 	var flights []*flight
 	err = r.send(ctx, func(b *pgx.Batch) {
 		for tenant, k := range tenants {
-			r.sql.Claim(b, tenant, r.config.Node, r.config.Lease, r.config.Now(), k, func(claimed transitions.InFlight) {
+			r.sql.Claim(b, tenant, r.config.Node, r.config.Lease, r.config.Now(), k, func(claimed decide.InFlight) {
 				flights = append(flights, &flight{InFlight: claimed})
 			})
 		}
@@ -68,7 +69,7 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 func (r *Runner) unheard(ctx context.Context, chosen []candidate) {
 	tenants := map[string][]*note{}
 	for _, c := range chosen {
-		f := &flight{InFlight: transitions.InFlight{Ref: c.Ref, Attempt: c.attempt + 1}}
+		f := &flight{InFlight: decide.InFlight{Ref: c.Ref, Attempt: c.attempt + 1}}
 		tenants[c.Tenant] = append(tenants[c.Tenant], &note{flight: f})
 	}
 	held, err := r.leased(ctx, tenants)

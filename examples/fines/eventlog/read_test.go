@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/internal/decide"
 )
 
 const head = "case,activity,time,resource,amount,article,vehicle_class,points,dismissal,expense,payment_amount,total_payment_amount,notification_type,last_sent\n"
@@ -132,7 +132,7 @@ func TestEveryActivityIsACommandOfTheWorkflow(t *testing.T) {
 		if c.Key != "A1-7" || c.BusinessKey != "A1" || c.Workflow != "fine" || c.Transition != a.transition {
 			t.Errorf("%s: %+v", a.name, c)
 		}
-		if _, err := transitions.Prepare(c, w, uuid.New); err != nil {
+		if _, err := decide.Prepare(c, w, uuid.New); err != nil {
 			t.Errorf("%s: %v", a.name, err)
 		}
 		used[a.transition] = true
