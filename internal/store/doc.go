@@ -1,5 +1,5 @@
-// Package store owns the tables instance, command and command_history, and what
-// says how they are treated: paused and horizon. Here are their columns, the one
+// Package store owns the tables instance and command, and what says how they are
+// treated: paused and horizon. Here are their columns, the one
 // writer of each kind of change, the one reader of a row, and the text of every
 // statement that touches them. Who needs one of them in a statement of his own, or
 // beside another table, gets a piece of SQL from here; nobody else names them
