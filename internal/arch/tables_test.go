@@ -24,8 +24,8 @@ var owner = map[string]string{
 // yardsticks name tables of everybody: what they do is to be told apart from what the
 // owners do.
 var yardsticks = []string{
-	"bench",                 // hand-written transactions to compare with, rows that are loaded, and what is left after a run
-	"examples/fines/replay", // reads the tables as an auditor would, who does not trust the engine
+	"bench",           // hand-written transactions to compare with, rows that are loaded, and what is left after a run
+	"internal/replay", // reads the tables as an auditor would, who does not trust the engine
 }
 
 func TestEachTableIsNamedByOnePackagesSQL(t *testing.T) {
