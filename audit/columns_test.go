@@ -185,7 +185,7 @@ func TestAWeekThatRetentionDropsIsNotMissed(t *testing.T) {
 	for _, sql := range []string{"ALTER TABLE pawl.outbox DETACH PARTITION pawl.outbox_2026w01 CONCURRENTLY", "SELECT pawl.drop_partition('outbox_2026w01')"} {
 		b.exec(t, sql)
 		for _, id := range []uuid.UUID{second, uuid.Nil} {
-			if got, err := b.table.Verify(t.Context(), tenant, id, nil); err != nil || len(got.Broken) > 0 {
+			if got, err := b.verify.Verify(t.Context(), tenant, id, nil); err != nil || len(got.Broken) > 0 {
 				t.Errorf("after %s: %+v, %v", sql, got, err)
 			}
 		}

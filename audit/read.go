@@ -18,21 +18,37 @@ type Querier interface {
 
 // Table reads the audit table of one schema.
 type Table struct {
-	q           Querier
-	history     string
-	at          string
-	asOf        string
-	chains      string
-	log         string
-	events      string
-	eventsOfOne string
-	weeks       string
+	q       Querier
+	history string
+	at      string
+	asOf    string
 }
 
 // New prepares to read with q. in puts the schema's name into a statement.
 func New(q Querier, in func(sql string) string) *Table {
-	return &Table{q: q, history: in(historySQL), at: in(atSQL), asOf: in(asOfSQL), chains: in(chainsSQL), log: in(logSQL),
-		events: in(eventsSQL), eventsOfOne: in(eventsOfOneSQL), weeks: in(weeksSQL)}
+	return &Table{q: q, history: in(historySQL), at: in(atSQL), asOf: in(asOfSQL)}
+}
+
+// Position joins the audit row a of the version that a command c of the tenant $1 has
+// made, which can only be a probe of the primary key. It has a position alone.
+const Position = ` LEFT JOIN LATERAL (SELECT a.position FROM pawl.audit a
+	WHERE a.tenant = $1 AND a.instance = c.instance AND a.version = c.version LIMIT 1) a ON true`
+
+// RowOf joins the audit row a of a version of an instance, which can only be a probe
+// of the primary key. All are SQL expressions.
+func RowOf(tenant, instance, version string) string {
+	return `
+LEFT JOIN LATERAL (SELECT * FROM pawl.audit x WHERE x.tenant = ` + tenant + ` AND x.instance = ` + instance + ` AND x.version = ` + version + ` LIMIT 1) AS a ON true`
+}
+
+// Rows are the audit rows of a tenant, or of one of its instances if that is not "".
+// Both are SQL expressions.
+func Rows(tenant, instance string) string {
+	all := "SELECT * FROM pawl.audit WHERE tenant = " + tenant
+	if instance == "" {
+		return all
+	}
+	return all + " AND instance = " + instance
 }
 
 const (

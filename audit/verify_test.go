@@ -20,13 +20,13 @@ func TestWhatWasWrittenIsIntact(t *testing.T) {
 	for id, want := range map[uuid.UUID]inspect.Verification{
 		uuid.Nil: {Instances: 3, Entries: 12}, second: {Instances: 1, Entries: 4},
 	} {
-		got, err := b.table.Verify(t.Context(), tenant, id, nil)
+		got, err := b.verify.Verify(t.Context(), tenant, id, nil)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, %v, want %+v", id, got, err, want)
 		}
 	}
 	for name, id := range map[string]uuid.UUID{"nobody": uuid.Nil, tenant: uuid.New()} {
-		got, err := b.table.Verify(t.Context(), name, id, nil)
+		got, err := b.verify.Verify(t.Context(), name, id, nil)
 		if err != nil || got.Instances != 0 || len(got.Broken) != 0 {
 			t.Errorf("%s, %s: got %+v, %v", name, id, got, err)
 		}
@@ -243,7 +243,7 @@ func TestVerifyFailsWithTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.exec(t, "ALTER TABLE pawl.audit RENAME TO elsewhere")
-	if _, err := b.table.Verify(t.Context(), tenant, uuid.Nil, nil); err == nil || !strings.Contains(err.Error(), "read audit chains") {
+	if _, err := b.verify.Verify(t.Context(), tenant, uuid.Nil, nil); err == nil || !strings.Contains(err.Error(), "read audit chains") {
 		t.Errorf("got %v", err)
 	}
 }

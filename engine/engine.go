@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/audit/verify"
 	"github.com/pawlhq/pawl/engine/internal/commit"
 	"github.com/pawlhq/pawl/engine/internal/inflight"
 	"github.com/pawlhq/pawl/engine/internal/retention"
@@ -19,6 +20,7 @@ import (
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/hints"
 	"github.com/pawlhq/pawl/internal/pooler"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/feed"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -31,7 +33,7 @@ import (
 type Engine struct {
 	config    Config
 	registry  *registry
-	queries   *queries
+	reader    *store.Reader
 	pipeline  *commit.Pipeline
 	inflight  *inflight.Runner
 	leases    *pgxpool.Pool // the runner's own
@@ -42,6 +44,7 @@ type Engine struct {
 	feed      *feed.Feed
 	watch     *watch.Hub
 	audit     *audit.Table
+	verify    *verify.Verifier
 	pauses    *pauses
 	retention *retention.Runner
 	names     *names
@@ -65,8 +68,8 @@ func New(c Config) (*Engine, error) {
 	}
 	in := func(sql string) string { return schema.In(c.Schema, sql) }
 	log := outbox.New(c.Pool, in, c.Source)
-	e := &Engine{config: c, registry: r, queries: newQueries(c.Pool, in), audit: audit.New(c.Pool, in), names: newNames(),
-		pauses: newPauses(c.Pool, in), sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
+	e := &Engine{config: c, registry: r, reader: store.NewReader(c.Pool, in), audit: audit.New(c.Pool, in), verify: verify.New(c.Pool, in), names: newNames(),
+		pauses: &pauses{rows: store.NewPauses(c.Pool, in)}, sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
 	e.polls = c.Listen == "" && pooler.Expected(c.Pool.Config().ConnConfig)
 	listen, err := e.listener()
 	if err != nil {
@@ -76,7 +79,7 @@ func New(c Config) (*Engine, error) {
 	e.routes = decide.MessageRoutes(r.newest, func(name string) []*workflow.Workflow { return r.byName[name][1:] })
 	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
 	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Peers: e.hints})
-	e.watch = watch.New(watch.Config{Read: e.queries.records, Announce: e.hints.Changed, Now: e.now, Log: c.Log})
+	e.watch = watch.New(watch.Config{Read: e.reader.Records, Announce: e.hints.Changed, Now: e.now, Log: c.Log})
 	node := nodeName()
 	e.pipeline = commit.New(commit.Config{
 		Connect: e.connect, Pooled: pooler.Expected(c.Pool.Config().ConnConfig), Schema: c.Schema, Statements: commit.NewStatements(in), Definition: r.find,

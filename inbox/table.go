@@ -149,6 +149,16 @@ func (t *Table) Forget(ctx context.Context, before time.Time, limit int) (int64,
 	return tag.RowsAffected(), unavailable("forget dead messages", err)
 }
 
+// Waiting counts the messages of a tenant that wait for an operator, or of everybody
+// for "", and tells since when the first one does. It counts up to most.
+func (t *Table) Waiting(ctx context.Context, tenant string, most int) (count int64, oldest time.Time, err error) {
+	var first *time.Time
+	if err = t.q.QueryRow(ctx, t.sql.waiting, plannedNow, tenant, most).Scan(&count, &first); first != nil {
+		oldest = first.UTC()
+	}
+	return count, oldest, unavailable("count dead messages", err)
+}
+
 func scan(row pgx.CollectableRow) (m inspect.DeadMessage, err error) {
 	var hash []byte
 	err = row.Scan(&m.Tenant, &m.Consumer, &m.ID, &hash, &m.Type, &m.Size, &m.Body, &m.Status, &m.Code, &m.Failure, &m.Deliveries,

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -17,24 +18,21 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 		return 0, nil
 	}
 	byRef := make(map[transitions.Ref]candidate, len(chosen))
-	tenants := map[string]*keys{}
+	tenants := map[string]*store.Keys{}
 	for _, c := range chosen {
 		byRef[c.Ref] = c
 		if tenants[c.Tenant] == nil {
-			tenants[c.Tenant] = &keys{}
+			tenants[c.Tenant] = &store.Keys{}
 		}
-		tenants[c.Tenant].add(c.Ref, c.attempt)
+		tenants[c.Tenant].Add(c.Ref, c.attempt)
 	}
 	kept := time.Now()
 	var flights []*flight
 	err = r.send(ctx, func(b *pgx.Batch) {
 		for tenant, k := range tenants {
-			b.Queue(r.sql.claim, tenant, r.config.Node, r.config.Lease.Microseconds(), r.config.Now(), k.scopes, k.keys, k.attempts).
-				Query(func(rows pgx.Rows) error {
-					list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*flight, error) { return scanFlight(row, tenant) })
-					flights = append(flights, list...)
-					return err
-				})
+			r.sql.Claim(b, tenant, r.config.Node, r.config.Lease, r.config.Now(), k, func(claimed decide.InFlight) {
+				flights = append(flights, &flight{InFlight: claimed})
+			})
 		}
 	})
 	if err != nil {
@@ -63,21 +61,6 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 		r.config.Changed(changed)
 	}
 	return len(flights), err
-}
-
-func scanFlight(row pgx.CollectableRow, tenant string) (*flight, error) {
-	f := &flight{}
-	f.Tenant = tenant
-	var fingerprint []byte
-	var due *time.Time
-	err := row.Scan(&f.Scope, &f.Key, &fingerprint, &f.Phase, &f.Workflow, &f.Transition, &f.Instance, &f.Actor, &f.Request,
-		&f.Attempt, &f.Failures, &f.CancelledBy, &f.CreatedAt, &f.TakenFrom, &f.Unsure, &f.Definition, &f.Data, &due, &f.Paused)
-	copy(f.Fingerprint[:], fingerprint)
-	f.CreatedAt = f.CreatedAt.UTC()
-	if due != nil {
-		f.RunAt = *due
-	}
-	return f, err
 }
 
 // unheard gives back what a claim has leased whose answer was lost: no attempt at it

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -50,7 +51,7 @@ const (
 // Runner works on commands in flight. It is safe for concurrent use.
 type Runner struct {
 	config Config
-	sql    statements
+	sql    *store.Flights
 	stats  stats
 
 	woken  chan struct{} // one token: the looker should think again
@@ -84,7 +85,7 @@ type Runner struct {
 
 // New makes a runner; Start begins its work.
 func New(c Config) *Runner {
-	return &Runner{config: c, sql: newStatements(c.In), woken: make(chan struct{}, 1), chores: make(chan struct{}, 1),
+	return &Runner{config: c, sql: store.NewFlights(c.In), woken: make(chan struct{}, 1), chores: make(chan struct{}, 1),
 		grace: stopGrace, lockWait: lockWait, stopping: make(chan struct{}), idle: make(chan struct{}), drained: make(chan struct{}), held: map[transitions.Ref]*flight{},
 		contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease},
 		slots:   slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}

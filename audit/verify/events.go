@@ -1,4 +1,4 @@
-package audit
+package verify
 
 import (
 	"bytes"
@@ -11,8 +11,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -21,7 +24,7 @@ import (
 // than its row or its instance; the row has no copy of what an action emitted. The
 // attributes of the instance come with the events of its newest row. A row without
 // any event is there with its week, if there may be a partition of that.
-const (
+var (
 	eventColumns = `
 SELECT coalesce(a.instance, o.instance), coalesce(a.version, o.version), coalesce(a.position, o.position), a.position IS NULL,
 	CASE WHEN o.position IS NULL THEN date_trunc('week', a.at, 'UTC') END, coalesce(o.ordinal, 0), coalesce(o.type, ''),
@@ -38,26 +41,20 @@ SELECT coalesce(a.instance, o.instance), coalesce(a.version, o.version), coalesc
 	// then read all instances for each row of the audit. eventsWhere drops
 	// instances that have none.
 	auditColumns = `(SELECT x.*, i.business_key, i.attributes, i.version = x.version AS newest FROM `
-	ofTenant     = auditColumns + `(SELECT * FROM pawl.audit WHERE tenant = $1) x
-	FULL JOIN (SELECT * FROM pawl.instance WHERE tenant = $1) i ON i.id = x.instance) a`
-	ofInstance = auditColumns + `(SELECT * FROM pawl.audit WHERE tenant = $1 AND instance = $2) x
-	FULL JOIN (SELECT * FROM pawl.instance WHERE tenant = $1 AND id = $2) i ON i.id = x.instance) a`
+	ofTenant     = auditColumns + `(` + audit.Rows("$1", "") + `) x FULL JOIN (` + store.Instances("$1") + `) i ON i.id = x.instance) a`
+	ofInstance   = auditColumns + `(` + audit.Rows("$1", "$2") + `) x FULL JOIN (` + store.Instances("$1") + ` AND id = $2) i ON i.id = x.instance) a`
 
 	eventsWhere = `
-WHERE o.position IS NOT NULL OR to_regclass('pawl.outbox' || to_char(a.at AT TIME ZONE 'UTC', '_IYYY"w"IW')) IS NOT NULL
+WHERE o.position IS NOT NULL OR ` + outbox.WeekOf("a.at") + ` IS NOT NULL
 ORDER BY 1, 3, 6`
 
 	eventsSQL = eventColumns + `
-FROM ` + ofTenant + ` FULL JOIN (SELECT * FROM pawl.outbox WHERE tenant = $1) o ON o.position = a.position` + eventsWhere
+FROM ` + ofTenant + ` FULL JOIN (` + outbox.Events("$1") + `) o ON o.position = a.position` + eventsWhere
 
 	eventsOfOneSQL = eventColumns + `
-FROM ` + ofInstance + ` LEFT JOIN pawl.outbox o ON o.tenant = $1 AND o.position = a.position` + eventsWhere
+FROM ` + ofInstance + ` LEFT JOIN (` + outbox.Events("$1") + `) o ON o.position = a.position` + eventsWhere
 
-	weeksSQL = `
-SELECT w FROM unnest($1::timestamptz[]) AS w
-WHERE EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = 'pawl.outbox'::regclass AND NOT i.inhdetachpending
-	AND i.inhrelid = to_regclass('pawl.outbox' || to_char(w AT TIME ZONE 'UTC', '_IYYY"w"IW')))
-ORDER BY w`
+	weeksSQL = `SELECT w FROM unnest($1::timestamptz[]) AS w WHERE ` + outbox.Attached(outbox.WeekOf("w")) + ` ORDER BY w`
 )
 
 // eventRow is an event with what matters of its audit row, or one of the two.
@@ -98,7 +95,7 @@ type gone struct {
 // verifyEvents adds what is wrong with the events of an instance, or of the tenant
 // for nil, to what is found: one for each instance of which nothing is known to be
 // wrong. Weeks that retention has dropped are not missed.
-func (t *Table) verifyEvents(ctx context.Context, out *inspect.Verification, tenant string, one *uuid.UUID) error {
+func (t *Verifier) verifyEvents(ctx context.Context, out *inspect.Verification, tenant string, one *uuid.UUID) error {
 	sql, args := t.events, []any{pgx.QueryExecModeCacheDescribe, tenant}
 	if one != nil {
 		sql, args = t.eventsOfOne, append(args, *one)
@@ -202,7 +199,7 @@ func (v *events) miss(r eventRow) {
 }
 
 // verifyWeeks reports what is missing of the weeks that are there still.
-func (t *Table) verifyWeeks(ctx context.Context, v *events) error {
+func (t *Verifier) verifyWeeks(ctx context.Context, v *events) error {
 	if len(v.gone) == 0 {
 		return nil
 	}
