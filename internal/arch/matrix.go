@@ -45,7 +45,7 @@ var Matrix = []Room{
 	{"audit", ours("inspect", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 
-	{"outbox/feed", ours("outbox", "transitions", "workflow"), nil},
+	{"outbox/feed", ours("internal/pause", "outbox", "transitions", "workflow"), nil},
 	{"outbox/relay", ours("inspect", "internal/pause", "outbox", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},
 	{"outbox/sink", ours("transitions"), mods(uuid)},
 	{"outbox/sink/file", ours("outbox/sink", "transitions"), nil},

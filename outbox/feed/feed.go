@@ -3,6 +3,8 @@ package feed
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,9 +158,5 @@ func (f *Feed) poll() {
 func (f *Feed) followed() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	tenants := make([]string, 0, len(f.tails))
-	for tenant := range f.tails {
-		tenants = append(tenants, tenant)
-	}
-	return tenants
+	return slices.Collect(maps.Keys(f.tails))
 }
