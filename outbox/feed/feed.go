@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -128,14 +129,7 @@ func (f *Feed) leave(t *tail) {
 
 // poll wakes the tails whose log has grown unnoticed.
 func (f *Feed) poll() {
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-f.ctx.Done():
-			return
-		}
+	for pause.For(f.ctx, pollEvery) {
 		tenants := f.followed()
 		if len(tenants) == 0 {
 			continue
