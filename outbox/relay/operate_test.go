@@ -118,7 +118,8 @@ func TestDeadLetterHoldsItsInstance(t *testing.T) {
 			if how == "redriven" {
 				act, want = table.Redrive, slices.Insert(want, 1, "2-0")
 			}
-			if count, err := act(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: tenant, Position: 2}, "ann", "known"); count != 1 || err != nil {
+			if count, err := act(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: tenant, Position: 2},
+				"ann", "known"); count != 1 || err != nil {
 				t.Fatal(count, err)
 			}
 			n.Wake()
@@ -502,7 +503,8 @@ func TestFiltersSelectDeadLetters(t *testing.T) {
 	}
 	mustEqual(t, "page by page", paged, []string{"1-0", "4-0", "2-0", "5-0", "5-1", "3-0", "1-0", "2-0"})
 
-	if count, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')}, "ann", "tests"); err != nil || count != 3 {
+	if count, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')},
+		"ann", "tests"); err != nil || count != 3 {
 		t.Errorf("%d were skipped, %v", count, err)
 	}
 	mustEqual(t, "the other sink's", deadLetters(t, table, inspect.DeadFilter{Sink: "other", Instance: instanceOf('a')}),
@@ -573,10 +575,12 @@ func TestErrorsOfOperations(t *testing.T) {
 			}
 		}
 	}
-	if _, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued}, "", ""); workflow.CodeOf(err) != workflow.InvalidRequest {
+	if _, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued},
+		"", ""); workflow.CodeOf(err) != workflow.InvalidRequest {
 		t.Errorf("redrive what is queued: %v", err)
 	}
-	if _, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadRedriven}, "", "known"); workflow.CodeOf(err) != workflow.InvalidRequest {
+	if _, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadRedriven},
+		"", "known"); workflow.CodeOf(err) != workflow.InvalidRequest {
 		t.Errorf("skip what was redriven: %v", err)
 	}
 }

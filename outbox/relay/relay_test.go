@@ -61,7 +61,8 @@ func TestPoolWithoutPreparedStatements(t *testing.T) {
 	cursorReaches(t, pool, "main", tenant, head)
 	to.mends()
 	table := relay.NewTable(pool, same)
-	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')}, "ann", ""); err != nil || count != 1 {
+	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')},
+		"ann", ""); err != nil || count != 1 {
 		t.Fatal(count, err)
 	}
 	n.Wake()
@@ -84,7 +85,8 @@ func TestPoolWithoutPreparedStatements(t *testing.T) {
 	if list, err := table.Sinks(t.Context(), ""); err != nil || len(list) != 1 || len(list[0].Tenants) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if list, _, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')}, inspect.DeadPage{}); err != nil || len(list) != 0 {
+	if list, _, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')},
+		inspect.DeadPage{}); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
