@@ -103,20 +103,19 @@ var firstSQL = "SELECT coalesce((" + FirstAfter("position", "$1", "$2", "true") 
 // be one day: if there is none, the one after the head. Where it is not the next
 // one, retention has removed what was in between.
 func (t *Table) First(ctx context.Context, tenant string, after int64) (int64, error) {
-	var first int64
-	if err := t.q.QueryRow(ctx, t.first, tenant, after).Scan(&first); err != nil {
-		return 0, fmt.Errorf("read log: %w", err)
-	}
-	return first, nil
+	return t.number(ctx, t.first, tenant, after)
 }
 
 // Head is the position of the tenant's newest transition, 0 for an empty log.
 func (t *Table) Head(ctx context.Context, tenant string) (int64, error) {
-	var head int64
-	if err := t.q.QueryRow(ctx, t.head, tenant).Scan(&head); err != nil {
-		return 0, fmt.Errorf("read log head: %w", err)
+	return t.number(ctx, t.head, tenant)
+}
+
+func (t *Table) number(ctx context.Context, sql string, args ...any) (n int64, err error) {
+	if err := t.q.QueryRow(ctx, sql, args...).Scan(&n); err != nil {
+		return 0, fmt.Errorf("read log: %w", err)
 	}
-	return head, nil
+	return n, nil
 }
 
 const headsSQL = `SELECT tenant, head FROM ` + Logs + ` WHERE tenant = ANY($1)`

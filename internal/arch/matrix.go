@@ -48,7 +48,7 @@ var Matrix = []Room{
 	{"internal/store", ours("audit", "inspect", "internal/decide", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"outbox", ours("audit", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 
-	{"outbox/feed", ours("outbox", "transitions", "workflow"), nil},
+	{"outbox/feed", ours("internal/pause", "outbox", "transitions", "workflow"), nil},
 	{"outbox/relay", ours("inspect", "internal/pause", "internal/store", "outbox", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},
 	{"outbox/sink", ours("transitions"), mods(uuid)},
 	{"outbox/sink/file", ours("outbox/sink", "transitions"), nil},
