@@ -13,11 +13,11 @@ import (
 
 // The instance's own columns come with its first row only.
 var chainsSQL = `
-SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.version, 0), coalesce(a.position, 0), coalesce(a.workflow, ''),
-	coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
+SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.version, 0), coalesce(a.position, 0),
+	coalesce(a.workflow, ''), coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
 	a.payload::text, a.data::text, a.payload_digest, a.data_digest, coalesce(a.scope, ''), coalesce(a.key, ''),
-	coalesce(a.cause, ''), coalesce(a.at, 'epoch'), a.hash, a.rest_digest, a.events_digest, ` + withFirst("i.workflow", "i.definition", "i.business_key", "i.state", "i.data::text",
-	"i.attributes::text", "i.actors::text", "i.links::text", "i.open", "i.paused", "i.created_at", "i.updated_at") + `
+	coalesce(a.cause, ''), coalesce(a.at, 'epoch'), a.hash, a.rest_digest, a.events_digest, ` + withFirst(
+	"i.workflow", "i.definition", "i.business_key", "i.state", "i.data::text", "i.attributes::text", "i.actors::text", "i.links::text", "i.open", "i.paused", "i.created_at", "i.updated_at") + `
 FROM (SELECT * FROM pawl.instance WHERE tenant = $1 AND ($2::uuid IS NULL OR id = $2)) i
 FULL JOIN (SELECT * FROM pawl.audit WHERE tenant = $1 AND ($2::uuid IS NULL OR instance = $2)) a ON a.instance = i.id
 ORDER BY 1, 4`
@@ -45,21 +45,21 @@ func (t *Table) Verify(ctx context.Context, tenant string, instance uuid.UUID, p
 	if instance != uuid.Nil {
 		one = &instance
 	}
-	found, err := t.q.Query(ctx, t.chains, tenant, one)
+	rows, err := t.q.Query(ctx, t.chains, tenant, one)
 	if err != nil {
 		return inspect.Verification{}, fmt.Errorf("read audit chains: %w", err)
 	}
 	v := verifier{tenant: tenant}
-	for found.Next() {
-		if err := v.read(found); err != nil {
-			found.Close()
+	for rows.Next() {
+		if err := v.read(rows); err != nil {
+			rows.Close()
 			return v.out, fmt.Errorf("read audit chains: %w", err)
 		}
 		if progress != nil && v.out.Entries%10_000 == 0 {
 			progress(v.out.Entries)
 		}
 	}
-	if err := found.Err(); err != nil {
+	if err := rows.Err(); err != nil {
 		return v.out, fmt.Errorf("read audit chains: %w", err)
 	}
 	v.finish()
@@ -75,12 +75,12 @@ func (t *Table) Verify(ctx context.Context, tenant string, instance uuid.UUID, p
 }
 
 func (t *Table) verifyLog(ctx context.Context, v *verifier) error {
-	found, err := t.q.Query(ctx, t.log, v.tenant)
+	rows, err := t.q.Query(ctx, t.log, v.tenant)
 	if err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
 	var head, count, distinct, first, last int64
-	_, err = pgx.ForEachRow(found, []any{&head, &count, &distinct, &first, &last}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&head, &count, &distinct, &first, &last}, func() error {
 		if count != head || distinct != head || last != head || (head > 0 && first != 1) {
 			v.out.Broken = append(v.out.Broken, inspect.Break{Reason: fmt.Sprintf(
 				"the log's head is %d, but there are %d rows with %d positions from %d to %d", head, count, distinct, first, last)})

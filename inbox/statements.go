@@ -2,12 +2,12 @@ package inbox
 
 // statements are the statements of a Table, for one schema.
 type statements struct {
-	put, done, get, list, listOf, reopen, retried, discard, found, forget string
+	put, done, get, list, listOf, reopen, retried, discard, doneElsewhere, forget string
 }
 
 func newStatements(in func(sql string) string) statements {
 	return statements{put: in(putSQL), done: in(doneSQL), get: in(getSQL), list: in(listSQL), listOf: in(listOfSQL), reopen: in(reopenSQL),
-		retried: in(retriedSQL), discard: in(discardSQL), found: in(foundSQL), forget: in(forgetSQL)}
+		retried: in(retriedSQL), discard: in(discardSQL), doneElsewhere: in(doneElsewhereSQL), forget: in(forgetSQL)}
 }
 
 const (
@@ -22,8 +22,8 @@ const (
 	selectEnd = ` ORDER BY consumer, created_at, message, hash LIMIT $7`
 )
 
-// The statements. Who needs both locks has the one of the list's row before that of
-// the command's.
+// The statements. One that locks both a row of the list and a command locks the row of
+// the list first.
 const (
 	putSQL = `INSERT INTO pawl.inbox_dead AS d (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries,
 			created_at, updated_at, workflow, business_key, instance)
@@ -42,7 +42,7 @@ const (
 
 	// A command that has failed and made a version of its instance was tried: its
 	// work may have had effects. One that made none was refused. Another message with
-	// this id that a person has discarded does not keep its key from this one.
+	// this id that an operator has discarded does not keep its key from this one.
 	reopenSQL = `WITH waiting AS (UPDATE pawl.inbox_dead AS d SET status = 'waiting', updated_at = $7` + byKey + ` RETURNING 1)
 		DELETE FROM pawl.command AS c WHERE c.tenant = $1 AND c.scope = $5 AND c.key = $3 AND c.version IS NULL AND CASE
 			WHEN c.fingerprint = $4 THEN c.status = 'failed_final' OR c.status = 'expired' AND $6
@@ -51,17 +51,19 @@ const (
 			END AND (SELECT count(*) FROM waiting) > 0`
 	retriedSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried', changed_by = $5, reason = nullif($6, ''), updated_at = $7` + byKey
 
-	discardSQL = `WITH discarded AS (UPDATE pawl.inbox_dead AS d SET status = 'discarded', changed_by = $5, reason = nullif($6, ''), updated_at = $7` +
+	discardSQL = `WITH discarded AS (UPDATE pawl.inbox_dead AS d SET status = 'discarded',
+		changed_by = $5, reason = nullif($6, ''), updated_at = $7` +
 		byKey + ` AND d.status = 'waiting' RETURNING 1)
 		INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body,
 			created_at, finished_at, expires_at)
 		SELECT $1, $9, $3, $4, 'failed_final', '', '', '00000000-0000-0000-0000-000000000000', $5, $10, $11, $7, $7, $8 FROM discarded
 		ON CONFLICT DO NOTHING`
 
-	// A message that was done elsewhere was not discarded. It is a statement of its
-	// own, which also sees what the one before has waited for.
-	foundSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried'` + byKey + ` AND d.status = 'discarded'
-		AND EXISTS (SELECT FROM pawl.command AS c WHERE c.tenant = $1 AND c.scope = $5 AND c.key = $3 AND c.fingerprint = $4 AND c.status = 'succeeded')`
+	// A message that was done elsewhere was not discarded. This is a second statement,
+	// so that it sees what the first one has waited for.
+	doneElsewhereSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried'` + byKey + ` AND d.status = 'discarded'
+		AND EXISTS (SELECT FROM pawl.command AS c WHERE c.tenant = $1 AND c.scope = $5 AND c.key = $3
+			AND c.fingerprint = $4 AND c.status = 'succeeded')`
 
 	forgetSQL = `DELETE FROM pawl.inbox_dead WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM pawl.inbox_dead AS d
 		WHERE d.status <> 'waiting' AND d.updated_at < $1 ORDER BY d.updated_at LIMIT $2 FOR UPDATE SKIP LOCKED))`

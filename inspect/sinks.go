@@ -24,8 +24,8 @@ type SinkInfo struct {
 	Delivered   int64      `json:"delivered"`       // events, with repetitions
 	Failed      int64      `json:"failed"`          // attempts
 	Parked      int64      `json:"parked"`          // events that became dead letters
-	DeadLetters int64      `json:"dead_letters"`    // those that wait for a person
-	Aside       int64      `json:"aside"`           // events that are tried again, or wait behind those that are
+	DeadLetters int64      `json:"dead_letters"`    // those that wait for an operator
+	Aside       int64      `json:"aside"`           // events that are retried, or wait behind a retried one of their instance
 }
 
 // SinkPause is why a sink gets nothing.
@@ -48,7 +48,7 @@ type SinkCursor struct {
 	Moved    *CursorMove `json:"moved,omitempty"`
 }
 
-// CursorMove is how a person moved a cursor last.
+// CursorMove is how an operator moved a cursor last.
 type CursorMove struct {
 	From   int64     `json:"from"`
 	At     time.Time `json:"at"`
@@ -70,14 +70,14 @@ type DeadStatus string
 
 // The statuses.
 const (
-	// DeadWaiting is a dead letter: it was given up, and a person has to see to it.
+	// DeadWaiting is a dead letter: it was given up, and an operator has to see to it.
 	DeadWaiting DeadStatus = "waiting"
 	// DeadQueued is delivered by the relay in its turn: it is tried again, was
 	// redriven, or comes after such an event of its instance.
 	DeadQueued DeadStatus = "queued"
-	// DeadRedriven was delivered after a person had asked for it.
+	// DeadRedriven was delivered after an operator had asked for it.
 	DeadRedriven DeadStatus = "redriven"
-	// DeadSkipped is never delivered: a person said so.
+	// DeadSkipped is never delivered: an operator said so.
 	DeadSkipped DeadStatus = "skipped"
 )
 
@@ -93,7 +93,7 @@ type DeadLetter struct {
 	Instance    uuid.UUID  `json:"instance"`
 	BusinessKey string     `json:"business_key,omitempty"` // of the instance
 	Status      DeadStatus `json:"status"`
-	Kind        string     `json:"kind"`     // of the newest failure, a sink.Kind; held: it is behind another and was never tried
+	Kind        string     `json:"kind"`     // of the newest failure, a sink.Kind; held: it waits behind another and was never tried
 	Failure     string     `json:"failure"`  // its message
 	Attempts    int        `json:"attempts"` // that failed, since it was first tried or redriven
 	Created     time.Time  `json:"created"`

@@ -123,7 +123,7 @@ func TestTheEndOfAChildTellsItsParent(t *testing.T) {
 	if got := decoded[workflow.Ended[trip]](t, asked.Payload); err != nil || got.Child != child || got.State != over || got.Workflow != "trip" {
 		t.Errorf("it tells %+v, %v", got, err)
 	}
-	// A person pauses what has ended: that is no second end.
+	// An operator pauses what has ended: that is no second end.
 	if d := Decide(l.operation(transitions.Operation{Action: transitions.Pause}), l.w, l.inst, noon); d.After == nil || len(d.Commands) > 0 {
 		t.Errorf("it ended again: %+v", d)
 	}

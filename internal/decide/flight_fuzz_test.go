@@ -263,7 +263,7 @@ func (p *player) checkStanding(d *Decision) {
 	if p.inst == nil {
 		before, p.stands = [32]byte{}, Standing{Definition: d.After.Definition, BusinessKey: d.After.BusinessKey, Parent: d.After.Links.Parent, Rest: NoRest}
 	}
-	p.stands.Follow(&d.Entry, sha256.Sum256(d.Entry.Data))
+	p.stands.Apply(&d.Entry, sha256.Sum256(d.Entry.Data))
 	p.stands.Open = d.After.Open
 	if d.Entry.Before != before || d.Entry.After != p.stands.Digest() || p.stands.Rest != Rest(d.After) ||
 		!p.stands.WaitsFor(d.After.Links.InFlight, d.After.ID) {

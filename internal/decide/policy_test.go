@@ -48,9 +48,9 @@ func describe(v Verdict) string {
 var policies = map[string]*workflow.Work{
 	"":      {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}},
 	"once":  {Retry: workflow.Retry{Attempts: 1, First: time.Second, Max: time.Minute}},
-	"asks":  {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, AskPerson: true},
+	"asks":  {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, AskOperator: true},
 	"check": {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, Checkable: true},
-	"both":  {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, Checkable: true, AskPerson: true},
+	"both":  {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, Checkable: true, AskOperator: true},
 }
 
 func TestBeforeAnAttempt(t *testing.T) {
@@ -68,7 +68,7 @@ func TestBeforeAnAttempt(t *testing.T) {
 		{"without a retry", "once", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "abandoned after 1, unknown"},
 		{"not to be repeated", "asks", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "failed_retryable unknown_outcome"},
 		{"not to be repeated, though another node had it meanwhile", "asks", InFlight{Attempt: 3, Failures: 1, Unsure: true}, "failed_retryable unknown_outcome"},
-		{"not to be repeated, but a person had it tried again", "asks", InFlight{Attempt: 3, Request: []byte(`{"tried":true}`)}, "go on"},
+		{"not to be repeated, but an operator had it tried again", "asks", InFlight{Attempt: 3, Request: []byte(`{"tried":true}`)}, "go on"},
 		{"not to be repeated, but never begun", "asks", InFlight{Attempt: 3}, "go on"},
 		{"not to be repeated, the last", "asks", InFlight{Attempt: 4, Failures: 3, TakenFrom: "n"}, "failed_retryable unknown_outcome"},
 		{"to be checked", "check", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
@@ -125,8 +125,8 @@ func TestAfterAnAttempt(t *testing.T) {
 		{"a final error after a failure", "", InFlight{Attempt: 2, Failures: 1}, Try{Err: broken, Final: true}, "failed after 2, unknown"},
 		{"a final error after a lost worker", "", InFlight{Attempt: 2, TakenFrom: "n"}, Try{Err: broken, Final: true}, "failed after 2, unknown"},
 		{"a final error after an attempt that was stopped", "", InFlight{Attempt: 2, Unsure: true}, Try{Err: broken, Final: true}, "failed after 2, unknown"},
-		{"a final error after a person had it tried again", "", InFlight{Attempt: 2, Request: []byte(`{"tried":true}`)}, Try{Err: broken, Final: true}, "failed after 2, unknown"},
-		{"cancelled at a final error after a person had it tried again", "", InFlight{Attempt: 2, Request: []byte(`{"tried":true}`)}, Try{Err: broken, Final: true, Cause: bob}, "cancelled after 2, unknown"},
+		{"a final error after an operator had it tried again", "", InFlight{Attempt: 2, Request: []byte(`{"tried":true}`)}, Try{Err: broken, Final: true}, "failed after 2, unknown"},
+		{"cancelled at a final error after an operator had it tried again", "", InFlight{Attempt: 2, Request: []byte(`{"tried":true}`)}, Try{Err: broken, Final: true, Cause: bob}, "cancelled after 2, unknown"},
 		{"a final error of the first attempt, though not of the first claim", "", InFlight{Attempt: 2}, Try{Err: broken, Final: true}, "failed after 2"},
 		{"a result that cannot be encoded", "", first, Try{Err: unsaid}, "failed_retryable undecidable, counted"},
 		{"a result that cannot be encoded, and a check", "check", first, Try{Err: unsaid}, "failed_retryable undecidable, counted"},
@@ -227,7 +227,7 @@ func FuzzMessagesCanBeStored(f *testing.F) {
 	})
 }
 
-// Whatever a command has been through, it ends or it is due or a person has it,
+// Whatever a command has been through, it ends or it is due or an operator has it,
 // and the numbers make sense.
 func FuzzVerdicts(f *testing.F) {
 	f.Add(uint8(0), uint8(1), uint8(0), uint8(0), uint8(0))
