@@ -71,9 +71,9 @@ var Matrix = []Room{
 
 	{"api", ours("inspect", "internal/pause", "transitions", "workflow", "workflow/diagram"), mods(json, rate, uuid, websocket)},
 
-	{"examples/...", ours("api", "audit", "engine", "examples/...", "inspect", "outbox", "schema", "transitions", "workflow", "workflow/diagram"), mods(json, pgx, uuid)},
+	{"examples/...", ours("api", "engine", "examples/...", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"pawltest", ours("engine", "inspect", "internal/decide", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"bench", ours("api", "audit", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "internal/rows", "outbox/relay", "outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
+	{"bench", ours("api", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "outbox/relay", "outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
 
 	{"internal/arch", nil, nil},
 	{"internal/await", nil, nil},
@@ -84,6 +84,9 @@ var Matrix = []Room{
 	{"internal/pgtest", ours("internal/localpg"), mods(pgx)},
 	{"internal/progress", nil, nil},
 	{"internal/tables", ours("internal/pgtest", "schema"), mods(pgx)},
+	{"internal/replay", ours("api", "engine", "examples/fines", "inspect", "internal/pause", "internal/progress", "internal/replay/eventlog", "internal/replay/fold", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"internal/replay/eventlog", ours("examples/fines", "transitions"), nil},
+	{"internal/replay/fold", nil, nil},
 	{"internal/testlog", nil, nil},
 	{"internal/usage", nil, nil},
 	{"internal/withnats", ours("outbox/sink/natstest"), nil},

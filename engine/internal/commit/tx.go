@@ -40,7 +40,7 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 		case !r.pg.IsClosed():
 			err = hookFailure(ctx, r.pg, g.ops[0], err)
 		case g.hooked:
-			err = &hookLostError{err: err, committing: true}
+			err = &hookLostError{err: err, committing: true, late: ctx.Err() != nil}
 		}
 		err = fmt.Errorf("commit: %w", err)
 	}
@@ -227,6 +227,16 @@ func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
 type hookLostError struct {
 	err        error
 	committing bool // what that SQL has put off to the commit, which may have been made
+	late       bool // its time was over
+}
+
+// bound is how often a command is tried that ends so. The end of a connection in a
+// commit may as well be that of the server, which is not the command's fault.
+func (e *hookLostError) bound() int {
+	if e.committing && !e.late {
+		return maxTries
+	}
+	return maxLostInHook
 }
 
 func (e *hookLostError) Error() string {
