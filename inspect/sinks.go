@@ -17,7 +17,7 @@ type SinkInfo struct {
 	Failures    int        `json:"failures"` // attempts in a row that failed for the receiver as a whole
 	Failure     string     `json:"failure,omitempty"`
 	FailedAt    time.Time  `json:"failed_at,omitzero"`
-	Behind      int64      `json:"behind"`          // tenants whose logs it has not all of
+	Behind      int64      `json:"behind"`          // tenants whose logs it has not got all of
 	Lag         int64      `json:"lag"`             // transitions that it has not got, over these tenants
 	Oldest      time.Time  `json:"oldest,omitzero"` // the time of the oldest of them
 	Stuck       int64      `json:"stuck"`           // tenants whose cursor cannot go on
@@ -25,7 +25,7 @@ type SinkInfo struct {
 	Failed      int64      `json:"failed"`          // attempts
 	Parked      int64      `json:"parked"`          // events that became dead letters
 	DeadLetters int64      `json:"dead_letters"`    // those that wait for an operator
-	Aside       int64      `json:"aside"`           // events that are retried, or wait behind a retried one of their instance
+	Aside       int64      `json:"aside"`           // events set aside: they are tried again, or wait behind one that is
 }
 
 // SinkPause is why a sink gets nothing.
@@ -70,7 +70,7 @@ type DeadStatus string
 
 // The statuses.
 const (
-	// DeadWaiting is a dead letter: it was given up, and an operator has to see to it.
+	// DeadWaiting is a dead letter: it was given up, and waits for an operator.
 	DeadWaiting DeadStatus = "waiting"
 	// DeadQueued is delivered by the relay in its turn: it is tried again, was
 	// redriven, or comes after such an event of its instance.
