@@ -64,7 +64,8 @@ func instance(id uuid.UUID, version int64) *transitions.Instance {
 		Actors: map[string][]string{"move": {"ann"}}, Open: true, CreatedAt: at(1), UpdatedAt: at(version),
 	}
 	if version > 2 {
-		i.Links.Effects = []transitions.Effect{{CommandRef: transitions.CommandRef{Transition: "book", Scope: "s", Key: "k"}, Payload: []byte(`{}`)}}
+		i.Links.Effects = []transitions.Effect{{CommandRef: transitions.CommandRef{Transition: "book", Scope: "s", Key: "k"},
+			Payload: []byte(`{}`)}}
 	}
 	return i
 }

@@ -42,7 +42,8 @@ func TestEntriesAreReadByTheirKeyOnEmptyAndOnFullTables(t *testing.T) {
 				if steps[0].Type == "Limit" {
 					steps = steps[1:]
 				}
-				if p := steps[0]; p.Type != "Index Scan" || p.Index != "audit_pkey" || !strings.Contains(p.Cond, "tenant = ") || !strings.Contains(p.Cond, "instance = ") {
+				if p := steps[0]; p.Type != "Index Scan" || p.Index != "audit_pkey" || !strings.Contains(p.Cond, "tenant = ") ||
+					!strings.Contains(p.Cond, "instance = ") {
 					t.Errorf("%s, %s: %+v", name, mode, steps)
 				}
 			}

@@ -96,11 +96,11 @@ func (t *Table) AsOf(ctx context.Context, tenant string, instance uuid.UUID, at 
 func (t *Table) entries(ctx context.Context, tenant string, instance uuid.UUID, sql string, args ...any) ([]transitions.Entry, error) {
 	// Planned whenever it runs: a plan that was made while the table was all but
 	// empty, and kept, would scan it when it is full.
-	found, err := t.q.Query(ctx, sql, append([]any{pgx.QueryExecModeCacheDescribe, tenant, instance}, args...)...)
+	rows, err := t.q.Query(ctx, sql, append([]any{pgx.QueryExecModeCacheDescribe, tenant, instance}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
-	entries, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (transitions.Entry, error) {
+	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (transitions.Entry, error) {
 		e := transitions.Entry{Tenant: tenant, Instance: instance}
 		var hash []byte
 		err := row.Scan(&e.Version, &e.Position, &e.Workflow, &e.Transition, &e.From, &e.To, &e.Actor, &e.Reason,

@@ -4,12 +4,12 @@ import "github.com/pawlhq/pawl/internal/store"
 
 // statements are the statements of a Table, for one schema.
 type statements struct {
-	put, done, get, list, listOf, reopen, retried, discard, found, forget, waiting string
+	put, done, get, list, listOf, reopen, retried, discard, doneElsewhere, forget, waiting string
 }
 
 func newStatements(in func(sql string) string) statements {
 	return statements{put: in(putSQL), done: in(doneSQL), get: in(getSQL), list: in(listSQL), listOf: in(listOfSQL), reopen: in(reopenSQL),
-		retried: in(retriedSQL), discard: in(discardSQL), found: in(foundSQL), forget: in(forgetSQL),
+		retried: in(retriedSQL), discard: in(discardSQL), doneElsewhere: in(doneElsewhereSQL), forget: in(forgetSQL),
 		waiting: in(waitingSQL)}
 }
 
@@ -25,8 +25,8 @@ const (
 	selectEnd = ` ORDER BY consumer, created_at, message, hash LIMIT $7`
 )
 
-// The statements. Who needs both locks has the one of the list's row before that of
-// the command's.
+// The statements. One that locks both a row of the list and a command locks the row of
+// the list first.
 const (
 	putSQL = `INSERT INTO pawl.inbox_dead AS d (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries,
 			created_at, updated_at, workflow, business_key, instance)
@@ -66,7 +66,7 @@ var (
 
 	// A message that was done elsewhere was not discarded. It is a statement of its
 	// own, which also sees what the one before has waited for.
-	foundSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried'` + byKey + ` AND d.status = 'discarded' AND ` +
+	doneElsewhereSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried'` + byKey + ` AND d.status = 'discarded' AND ` +
 		store.Succeeded(store.Refusal{Tenant: "$1", Scope: "$5", Key: "$3", Fingerprint: "$4"})
 )
 

@@ -77,7 +77,8 @@ func (v *walk) read(row pgx.Rows) error {
 	)
 	err := row.Scan(&id, &version, &chain, &e.Version, &e.Position, &e.Workflow, &e.Transition, &from, &to, &e.Actor, &e.Reason,
 		&e.Payload, &e.Data, &payloadDigest, &dataDigest, &e.Scope, &e.Key, &e.Cause, &e.At, &hash, &e.Rest, &e.Emitted,
-		&s.Workflow, &s.Definition, &s.BusinessKey, &s.State, &s.Data, &s.Attributes, &s.Duties, &s.Links, &s.Open, &s.Paused, &s.CreatedAt, &s.UpdatedAt)
+		&s.Workflow, &s.Definition, &s.BusinessKey, &s.State, &s.Data, &s.Attributes, &s.Duties, &s.Links,
+		&s.Open, &s.Paused, &s.CreatedAt, &s.UpdatedAt)
 	if err != nil {
 		return err
 	}
@@ -120,12 +121,12 @@ func (v *walk) check(e *transitions.Entry, payload, data [32]byte, hash []byte) 
 	if v.broken {
 		return
 	}
-	v.stands.Follow(e, data)
-	follows := v.follows(e, payload, hash)
+	v.stands.Apply(e, data)
+	linked := v.linked(e, payload, hash)
 	switch {
-	case !follows && v.seen == 1:
+	case !linked && v.seen == 1:
 		v.report(1, "the row was changed, or the instance's definition, business key or parent was")
-	case !follows:
+	case !linked:
 		v.report(v.seen, "the row was changed, or the one before it, or the instance before this transition")
 	case e.Position <= v.last.Position:
 		v.report(v.seen, fmt.Sprintf("the row's position is %d, but the one before it has %d", e.Position, v.last.Position))
@@ -133,10 +134,10 @@ func (v *walk) check(e *transitions.Entry, payload, data [32]byte, hash []byte) 
 	v.last = *e
 }
 
-// follows reports whether the row has the hash that it should have. Whether the
+// linked reports whether the row has the hash that it should have. Whether the
 // instance was open after it is not in the row, but in the hash: it is what makes
 // the hash right.
-func (v *walk) follows(e *transitions.Entry, payload [32]byte, hash []byte) bool {
+func (v *walk) linked(e *transitions.Entry, payload [32]byte, hash []byte) bool {
 	for _, v.stands.Open = range [...]bool{true, false} {
 		e.Before, e.After = v.before, v.stands.Digest()
 		if want := audit.LinkTo(v.prev, e, payload); bytes.Equal(want[:], hash) {

@@ -36,10 +36,9 @@ SELECT coalesce(a.instance, o.instance), coalesce(a.version, o.version), coalesc
 		WHEN o.business_key IS DISTINCT FROM a.business_key THEN 'business key' ELSE '' END,
 	coalesce(nullif(o.attributes, '{}')::text, ''), CASE WHEN a.newest THEN coalesce(nullif(a.attributes, '{}')::text, '') END`
 
-	// A full join is a hash or a merge join, whatever the planner believes. Of a
-	// tenant that it knows nothing of it believes that it has one row, and would
-	// then read all instances for each row of the audit. eventsWhere drops
-	// instances that have none.
+	// A full join is always a hash or a merge join. For a tenant without statistics
+	// the planner expects one row, and with another join it would read all instances
+	// for each row of the audit. eventsWhere drops instances that have no row.
 	auditColumns = `(SELECT x.*, i.business_key, i.attributes, i.version = x.version AS newest FROM `
 	ofTenant     = auditColumns + `(` + audit.Rows("$1", "") + `) x FULL JOIN (` + store.Instances("$1") + `) i ON i.id = x.instance) a`
 	ofInstance   = auditColumns + `(` + audit.Rows("$1", "$2") + `) x FULL JOIN (` + store.Instances("$1") + ` AND id = $2) i ON i.id = x.instance) a`
@@ -100,7 +99,7 @@ func (t *Verifier) verifyEvents(ctx context.Context, out *inspect.Verification, 
 	if one != nil {
 		sql, args = t.eventsOfOne, append(args, *one)
 	}
-	found, err := t.q.Query(ctx, sql, args...)
+	rows, err := t.q.Query(ctx, sql, args...)
 	if err != nil {
 		return fmt.Errorf("read events: %w", err)
 	}
@@ -109,7 +108,7 @@ func (t *Verifier) verifyEvents(ctx context.Context, out *inspect.Verification, 
 		v.known[b.Instance] = true
 	}
 	var r eventRow
-	_, err = pgx.ForEachRow(found, []any{&r.instance, &r.version, &r.position, &r.alone, &r.gone, &r.ordinal, &r.kind, &r.payload,
+	_, err = pgx.ForEachRow(rows, []any{&r.instance, &r.version, &r.position, &r.alone, &r.gone, &r.ordinal, &r.kind, &r.payload,
 		&r.redacted, &r.digest, &r.changes, &r.wrong, &r.attributes, &r.has}, func() error {
 		v.check(r)
 		r = eventRow{}
@@ -149,15 +148,16 @@ func (v *events) checkOne(r eventRow) {
 	case r.has != nil && *r.has != r.attributes:
 		v.report(r, fmt.Sprintf("the attributes of its event %q in the outbox are not its own", r.kind))
 	case !v.keeps(r):
-		v.report(r, fmt.Sprintf("the attributes of its event %q in the outbox are not those of the event before it, and it has not changed them", r.kind))
+		v.report(r, fmt.Sprintf("the attributes of its event %q in the outbox are not those of the event before it,"+
+			" and it has not changed them", r.kind))
 	case r.ordinal > 0 && r.payload == nil && r.redacted:
-		v.ok = false // erased with its row; nothing tells what it was
+		v.ok = false // erased with its row; its digest cannot be checked
 	}
 }
 
-// keeps reports whether an event has the attributes of the one before it, as far as
-// it must: that one is of the same transition, or of the one before, and the
-// transition has not changed any. Before its first one an instance has none.
+// keeps reports whether an event has the attributes that it must have: those of the
+// transition's first event, or, where the transition has not changed any, those of the
+// version before. Before version 1 an instance has none.
 func (v *events) keeps(r eventRow) bool {
 	switch {
 	case r.ordinal > 0:
@@ -167,8 +167,8 @@ func (v *events) keeps(r eventRow) bool {
 	case r.version == 1:
 		return r.attributes == ""
 	}
-	follows := v.before.instance == r.instance && v.before.version == r.version-1
-	return !follows || r.attributes == v.before.attributes
+	next := v.before.instance == r.instance && v.before.version == r.version-1
+	return !next || r.attributes == v.before.attributes
 }
 
 // finish ends a position.
@@ -203,12 +203,12 @@ func (t *Verifier) verifyWeeks(ctx context.Context, v *events) error {
 	if len(v.gone) == 0 {
 		return nil
 	}
-	found, err := t.q.Query(ctx, t.weeks, pgx.QueryExecModeCacheDescribe, slices.Collect(maps.Keys(v.gone)))
+	rows, err := t.q.Query(ctx, t.weeks, pgx.QueryExecModeCacheDescribe, slices.Collect(maps.Keys(v.gone)))
 	if err != nil {
 		return fmt.Errorf("read events: %w", err)
 	}
 	var week time.Time
-	_, err = pgx.ForEachRow(found, []any{&week}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&week}, func() error {
 		g := v.gone[week.UTC()]
 		g.Reason = "its events are missing from the outbox"
 		if g.others > 0 {

@@ -32,8 +32,8 @@ func New(q Querier, in func(sql string) string) *Verifier {
 
 // The instance's own columns come with its first row only.
 var chainsSQL = `
-SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.version, 0), coalesce(a.position, 0), coalesce(a.workflow, ''),
-	coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
+SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.version, 0), coalesce(a.position, 0),
+	coalesce(a.workflow, ''), coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
 	a.payload::text, a.data::text, a.payload_digest, a.data_digest, coalesce(a.scope, ''), coalesce(a.key, ''),
 	coalesce(a.cause, ''), coalesce(a.at, 'epoch'), a.hash, a.rest_digest, a.events_digest, ` + withFirst("i.workflow", "i.definition", "i.business_key", "i.state", "i.data::text",
 	"i.attributes::text", "i.actors::text", "i.links::text", "i.open", "i.paused", "i.created_at", "i.updated_at") + `
@@ -64,21 +64,21 @@ func (t *Verifier) Verify(ctx context.Context, tenant string, instance uuid.UUID
 	if instance != uuid.Nil {
 		one = &instance
 	}
-	found, err := t.q.Query(ctx, t.chains, tenant, one)
+	rows, err := t.q.Query(ctx, t.chains, tenant, one)
 	if err != nil {
 		return inspect.Verification{}, fmt.Errorf("read audit chains: %w", err)
 	}
 	v := walk{tenant: tenant}
-	for found.Next() {
-		if err := v.read(found); err != nil {
-			found.Close()
+	for rows.Next() {
+		if err := v.read(rows); err != nil {
+			rows.Close()
 			return v.out, fmt.Errorf("read audit chains: %w", err)
 		}
 		if progress != nil && v.out.Entries%10_000 == 0 {
 			progress(v.out.Entries)
 		}
 	}
-	if err := found.Err(); err != nil {
+	if err := rows.Err(); err != nil {
 		return v.out, fmt.Errorf("read audit chains: %w", err)
 	}
 	v.finish()
@@ -94,12 +94,12 @@ func (t *Verifier) Verify(ctx context.Context, tenant string, instance uuid.UUID
 }
 
 func (t *Verifier) verifyLog(ctx context.Context, v *walk) error {
-	found, err := t.q.Query(ctx, t.log, v.tenant)
+	rows, err := t.q.Query(ctx, t.log, v.tenant)
 	if err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
 	var head, count, distinct, first, last int64
-	_, err = pgx.ForEachRow(found, []any{&head, &count, &distinct, &first, &last}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&head, &count, &distinct, &first, &last}, func() error {
 		if count != head || distinct != head || last != head || (head > 0 && first != 1) {
 			v.out.Broken = append(v.out.Broken, inspect.Break{Reason: fmt.Sprintf(
 				"the log's head is %d, but there are %d rows with %d positions from %d to %d", head, count, distinct, first, last)})
