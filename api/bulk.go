@@ -44,43 +44,28 @@ type BulkResult struct {
 // answer has an item for each, in order, also for those that are malformed.
 // Only where the items cannot be told apart is the whole request refused, and
 // then nothing of it was submitted.
-func (a *API) bulk(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "dry_run")
-	if err != nil {
-		return err
-	}
-	dryRun, err := q.flag("dry_run")
-	if err != nil {
-		return err
-	}
-	if err := unwanted(r, ofCommands...); err != nil {
-		return err // each command has its own
-	}
-	media, err := contentType(r, mediaJSON, mediaNDJSON)
-	if err != nil {
-		return err
-	}
-	body, err := readBody(w, r, a.cfg.Limits.BulkBody)
+func (a *API) bulk(w http.ResponseWriter, r *request) error {
+	body, err := a.body(w, r)
 	if err != nil {
 		return err
 	}
 	split := splitArray
-	if media == mediaNDJSON {
+	if _, err := contentType(r.Request, mediaNDJSON); err == nil {
 		split = splitLines
 	}
-	b := &batch{caller: c}
+	b := &batch{request: r}
 	if err := split(body, a.cfg.Limits.BulkItems, b.add); err != nil {
 		return err
 	}
-	if err := a.admit(w, c, len(b.replies)); err != nil {
+	if err := a.admit(w, r.tenant(), len(b.replies)); err != nil {
 		return err
 	}
-	if dryRun {
+	if r.boolean("dry_run") {
 		w.Header().Set(headerDryRun, "true")
 		a.dryRunMany(r.Context(), b)
 	} else {
 		b.answer(a.engine.SubmitMany(r.Context(), b.commands))
-		a.settle(w, r, c.Tenant, b.receipts()...)
+		a.settle(w, r, b.receipts()...)
 	}
 	send(w, http.StatusOK, mediaJSON, a.renderBulk(r.Context(), b.replies))
 	return nil
@@ -89,7 +74,7 @@ func (a *API) bulk(w http.ResponseWriter, r *http.Request, c Caller) error {
 // batch is a bulk request: a reply for each item, and the commands of those
 // that could be read, with where their replies belong.
 type batch struct {
-	caller   Caller
+	request  *request
 	replies  []transitions.Reply
 	commands []transitions.Command
 	places   []int
@@ -102,7 +87,7 @@ func (b *batch) add(item []byte) {
 	if err != nil {
 		return
 	}
-	cmd.Tenant, cmd.Actor, cmd.Roles = b.caller.Tenant, b.caller.Actor, b.caller.Roles
+	b.request.by(&cmd)
 	b.commands = append(b.commands, cmd)
 	b.places = append(b.places, len(b.replies)-1)
 }

@@ -15,47 +15,32 @@ import (
 const maxScan = 10_000
 
 // events reads the log: GET /v1/events, as JSON or as an event stream.
-func (a *API) events(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "after", "limit", "workflow", "instance", "business_key", "type", "state", attributePrefix)
+func (a *API) events(w http.ResponseWriter, r *request) error {
+	selected, err := a.selectionOf(r)
 	if err != nil {
 		return err
 	}
-	selected, err := a.selectionOf(q)
-	if err != nil {
+	media, err := r.accepted()
+	switch {
+	case err != nil:
 		return err
-	}
-	limit, err := q.limit()
-	if err != nil {
-		return err
-	}
-	start, ok := startingPoint{oldest: true}, true
-	if s, given := q["after"]; given {
-		start, ok = parseStart(s)
-	}
-	if !ok {
-		return workflow.Errorf(workflow.InvalidRequest, `query parameter "after" is not a position, "start" or "now"`)
-	}
-	switch media := accepted(r, mediaJSON, mediaEventStream); {
-	case media == "":
-		return workflow.Errorf(workflow.NotAcceptable, "events are %s or %s", mediaJSON, mediaEventStream)
 	case media == mediaJSON || r.Method == http.MethodHead:
-		return a.eventPage(w, r, c, start, selected, limit)
-	}
-	if _, given := q["limit"]; given {
+		return a.eventPage(w, r, selected)
+	case r.given("limit"):
 		return workflow.Errorf(workflow.InvalidRequest, `an event stream takes no query parameter "limit"`)
 	}
-	return a.eventStream(w, r, c, start, selected)
+	return a.eventStream(w, r, selected)
 }
 
 // eventPage answers with a piece of the log. With "Prefer: wait=N" it waits for
 // a first event.
-func (a *API) eventPage(w http.ResponseWriter, r *http.Request, c Caller, start startingPoint, selected selection, limit int) error {
-	begin, err := a.from(r.Context(), c.Tenant, start)
+func (a *API) eventPage(w http.ResponseWriter, r *request, selected selection) error {
+	begin, err := a.from(r.Context(), r.tenant(), r.start("after"))
 	if err != nil {
 		return err
 	}
-	p := &page{selected: selected, limit: limit, last: begin.after, head: begin.head}
-	t := a.newTail(c.Tenant, begin)
+	p := &page{selected: selected, limit: r.limit(), last: begin.after, head: begin.head}
+	t := a.newTail(r.tenant(), begin)
 	defer t.close()
 	for !p.full() && !t.caughtUp() {
 		b, err := t.next(r.Context())
@@ -64,9 +49,9 @@ func (a *API) eventPage(w http.ResponseWriter, r *http.Request, c Caller, start 
 		}
 		p.add(b)
 	}
-	if wait := preferredWait(r); wait > 0 && len(p.events) == 0 && !p.full() {
-		w.Header().Set("Preference-Applied", "wait")
-		if err := a.waitForEvent(r, t, p, wait); err != nil {
+	if wait := preferredWait(r.with(headerPrefer)); wait > 0 && len(p.events) == 0 && !p.full() {
+		w.Header().Set(headerApplied, "wait")
+		if err := a.waitForEvent(r.Request, t, p, wait); err != nil {
 			return err
 		}
 	}

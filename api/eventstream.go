@@ -11,8 +11,9 @@ import (
 )
 
 // eventStream answers with the log as an endless stream of server-sent events.
-func (a *API) eventStream(w http.ResponseWriter, r *http.Request, c Caller, start startingPoint, selected selection) error {
-	id, err := single(r, headerLastEventID)
+func (a *API) eventStream(w http.ResponseWriter, r *request, selected selection) error {
+	start := r.start("after")
+	id, err := single(r.with(headerLastEventID), headerLastEventID)
 	if err != nil {
 		return err
 	}
@@ -22,12 +23,12 @@ func (a *API) eventStream(w http.ResponseWriter, r *http.Request, c Caller, star
 			return workflow.Errorf(workflow.InvalidRequest, "Last-Event-ID is not a position")
 		}
 	}
-	begin, err := a.from(r.Context(), c.Tenant, start)
+	begin, err := a.from(r.Context(), r.tenant(), start)
 	if err != nil {
 		return err
 	}
-	return a.serveSSE(w, r, true, func(ctx context.Context, s *sse) error {
-		t := a.newTail(c.Tenant, begin)
+	return a.serveSSE(w, r.Request, true, func(ctx context.Context, s *sse) error {
+		t := a.newTail(r.tenant(), begin)
 		defer t.close()
 		return a.streamLog(ctx, s, t, selected, begin.after)
 	})

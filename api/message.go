@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -119,6 +120,10 @@ func (m *message) subscribe(in *wireMessage) error {
 		return fmt.Errorf(`/after: must be a position, "start" or "now"`)
 	}
 	f := &in.Filter
+	f.Types, f.States = given(f.Types), given(f.States)
+	if slices.Contains(f.Types, "") || slices.Contains(f.States, "") {
+		return fmt.Errorf("/filter: an empty type or state is among others")
+	}
 	m.selected = selection{transitions.EventFilter{Workflow: f.Workflow, BusinessKey: f.BusinessKey, Attributes: f.Attributes,
 		Types: f.Types, States: f.States}}
 	if f.Instance != "" {
@@ -131,6 +136,14 @@ func (m *message) subscribe(in *wireMessage) error {
 		return fmt.Errorf("/filter: more than %d types, states or attributes", maxChoices)
 	}
 	return nil
+}
+
+// given are the values that a filter names: one that is empty is none.
+func given[T ~string](list []T) []T {
+	if len(list) == 1 && list[0] == "" {
+		return nil
+	}
+	return list
 }
 
 func (f *wireFilter) empty() bool {

@@ -4,7 +4,6 @@ import (
 	"iter"
 
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // selection is what a reader of the log wants to see.
@@ -33,27 +32,20 @@ func (s *selection) from(events []transitions.Logged) iter.Seq2[*transitions.Log
 }
 
 // selectionOf reads a selection from the query of /v1/events.
-func (a *API) selectionOf(q query) (selection, error) {
-	s := selection{transitions.EventFilter{Workflow: q["workflow"], BusinessKey: q["business_key"], Attributes: q.attributes()}}
-	if id, given := q["instance"]; given {
-		var err error
-		if s.Instance, err = parseID(id); err != nil {
-			return s, err
-		}
-	}
-	if t := q["type"]; t != "" {
-		s.Types = []string{t}
-	}
-	if state := q["state"]; state != "" {
-		s.States = []workflow.State{workflow.State(state)}
-	}
-	return s, s.Check(a.versions(s.Workflow))
+func (a *API) selectionOf(r *request) (selection, error) {
+	s := selection{transitions.EventFilter{Workflow: r.text("workflow"), Instance: r.id("instance"), BusinessKey: r.text("business_key"),
+		Attributes: r.attributes(), Types: r.texts("type"), States: r.states()}}
+	return s, a.checkSelection(&s)
 }
 
-// versions are those of a workflow that this node knows, if it does.
-func (a *API) versions(name string) []*workflow.Workflow {
-	if name == "" {
-		return nil
+// checkSelection refuses what no event can have, and, as lists do, a workflow that this
+// node does not know. Errors: InvalidRequest, WorkflowNotFound.
+func (a *API) checkSelection(s *selection) error {
+	if s.Workflow == "" {
+		return s.Check(nil)
 	}
-	return a.engine.Versions(name)
+	if _, err := a.engine.Workflow(s.Workflow, 0); err != nil {
+		return err
+	}
+	return s.Check(a.engine.Versions(s.Workflow))
 }

@@ -81,7 +81,7 @@ func newServerOf(t testing.TB, more []workflow.Source, sinks []relay.Sink, confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener := httptest.NewUnstartedServer(s.api.Handler())
+	listener := httptest.NewUnstartedServer(declared(t, s.api.Handler()))
 	listener.Listener = api.SmallListener{Listener: listener.Listener}
 	listener.Start()
 	s.url = listener.URL

@@ -13,8 +13,8 @@ import (
 // statusStream answers with a command's statuses as server-sent events, up to
 // the final one. A client that has seen that one, and so connects again after
 // the end, is told to stay away (204).
-func (a *API) statusStream(w http.ResponseWriter, r *http.Request, ref transitions.Ref) error {
-	seen, err := lastRevision(r)
+func (a *API) statusStream(w http.ResponseWriter, r *request, ref transitions.Ref) error {
+	seen, err := lastRevision(r.with(headerLastEventID))
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (a *API) statusStream(w http.ResponseWriter, r *http.Request, ref transitio
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return a.serveSSE(w, r, false, func(ctx context.Context, s *sse) error {
+	return a.serveSSE(w, r.Request, false, func(ctx context.Context, s *sse) error {
 		return a.streamStatus(ctx, s, ref, record, seen)
 	})
 }

@@ -16,11 +16,8 @@ import (
 const Subprotocol = "pawl.v1"
 
 // stream follows the log and commands over WebSocket: GET /v1/stream.
-func (a *API) stream(w http.ResponseWriter, r *http.Request, caller Caller) error {
-	if _, err := queryOf(r); err != nil {
-		return err
-	}
-	if offers := websocket.Subprotocols(r); len(offers) > 0 && !slices.Contains(offers, Subprotocol) {
+func (a *API) stream(w http.ResponseWriter, r *request) error {
+	if offers := websocket.Subprotocols(r.Request); len(offers) > 0 && !slices.Contains(offers, Subprotocol) {
 		return workflow.Errorf(workflow.InvalidRequest, "the WebSocket subprotocol is %s", Subprotocol)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -31,14 +28,14 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, caller Caller) erro
 	}
 	defer a.streams.remove(x)
 
-	ws, err := a.upgrader().Upgrade(w, r, nil)
+	ws, err := a.upgrader().Upgrade(w, r.Request, nil)
 	if err != nil {
 		return nil // it was answered
 	}
 	socket := ws.NetConn()
 	a.streams.arm(x, func() { _ = socket.Close() })
 	c := &conn{
-		api: a, tenant: caller.Tenant, ws: ws, cancel: cancel,
+		api: a, tenant: r.tenant(), ws: ws, cancel: cancel,
 		out: make(chan outgoing), tasks: map[string]*task{},
 	}
 	c.serve(ctx, newWriter(c, socket))

@@ -66,7 +66,7 @@ func (c *conn) subscribe(ctx context.Context, m message) error {
 	if err := c.free(m.id); err != nil {
 		return err
 	}
-	if err := m.selected.Check(c.api.versions(m.selected.Workflow)); err != nil {
+	if err := c.api.checkSelection(&m.selected); err != nil {
 		return err
 	}
 	begin, err := c.api.from(ctx, c.tenant, m.after)

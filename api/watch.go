@@ -44,10 +44,10 @@ func (w *watch) next(ctx context.Context) (transitions.Record, error) {
 // changedStatus returns a command as it stands. A caller who knows that already
 // and prefers to wait gets it when it has changed, or the time is over, or the
 // node stops.
-func (a *API) changedStatus(w http.ResponseWriter, r *http.Request, ref transitions.Ref) (transitions.Record, error) {
+func (a *API) changedStatus(w http.ResponseWriter, r *request, ref transitions.Ref) (transitions.Record, error) {
 	record, err := a.engine.Command(r.Context(), ref.Tenant, ref.Scope, ref.Key)
-	wait := preferredWait(r)
-	if err != nil || wait == 0 || !record.InFlight() || !notModified(r, statusTag(&record)) {
+	wait := preferredWait(r.with(headerPrefer))
+	if err != nil || wait == 0 || !record.InFlight() || !notModified(r.Request, statusTag(&record)) {
 		return record, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
