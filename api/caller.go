@@ -49,8 +49,7 @@ const (
 // from another site.
 func Loopback(r *http.Request) (Caller, error) {
 	if !isLoopback(r.Host) {
-		return Caller{}, workflow.Errorf(workflow.Forbidden,
-			"without authentication only loopback hosts are served: ask for localhost, or configure authentication")
+		return Caller{}, errNotLoopback
 	}
 	if err := crossOrigin.Check(r); err != nil {
 		return Caller{}, workflow.Errorf(workflow.Forbidden, "the request comes from another origin")
@@ -68,6 +67,9 @@ func Loopback(r *http.Request) (Caller, error) {
 	}
 	return c, err
 }
+
+var errNotLoopback = workflow.Errorf(workflow.Forbidden,
+	"without authentication only loopback hosts are served: ask for localhost, or configure authentication")
 
 var crossOrigin = http.NewCrossOriginProtection()
 

@@ -23,9 +23,9 @@ type Config struct {
 	// Routes are served beside those of the API, by pattern as [http.ServeMux] has it.
 	// Pawl's own are /v1 and what is under it, /healthz, /readyz and /metrics: New
 	// refuses a pattern for one of them, and one that matches them among others is not
-	// asked for them. Identify is not asked for these routes, so that nothing of what
-	// [Loopback] keeps out is kept out of them, DNS rebinding neither: a web page can reach
-	// them through the user's browser unless they check Host and Origin. None.
+	// asked for them. Identify is not asked for these routes. Where it is left at Loopback
+	// they too are served for loopback hosts only, which stops DNS rebinding; requests of
+	// pages of other origins reach them unless they check Origin. None.
 	Routes map[string]http.Handler
 
 	// Metrics serves GET /metrics to every [OperatorOfAll]. nil is no such address.

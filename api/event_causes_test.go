@@ -17,9 +17,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/inbox/signature"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink/webhook"
 	"github.com/pawlhq/pawl/transitions"
@@ -124,7 +126,7 @@ func hook(t *testing.T, name string, wants *transitions.EventFilter) (relay.Sink
 	}
 	s := relay.Sink{Name: name, To: to}
 	if wants != nil {
-		s.Wants = wants.Takes
+		s.Filter = *wants
 	}
 	return s, r
 }
@@ -157,7 +159,7 @@ func (s *server) allEvents(query string) []jsontext.Value {
 func (s *server) settle(action, more string) transitions.Ref {
 	s.t.Helper()
 	var page api.StuckPage
-	eventually(s.t, func() bool {
+	await.Eventually(s.t, "a command is stuck", func() bool {
 		page = read[api.StuckPage](s.t, s.get("/v1/ops/stuck"))
 		return len(page.Commands) == 1
 	})
@@ -197,7 +199,7 @@ func (s *server) soon() string { return time.Now().Add(2 * time.Second).UTC().Fo
 // happened waits until there are events of these types.
 func (s *server) happened(types ...string) {
 	s.t.Helper()
-	eventually(s.t, func() bool {
+	await.Eventually(s.t, "the events are there", func() bool {
 		seen := toldBy(s.t, s.allEvents(""))
 		return !slices.ContainsFunc(types, func(kind string) bool { return seen[kind] == nil })
 	})
@@ -268,7 +270,7 @@ func TestAnEventTellsWhatItComesFrom(t *testing.T) {
 	}
 
 	// The same text, whoever reads it.
-	eventually(t, func() bool { return got.has(all) })
+	await.Eventually(t, "the webhook has every event", func() bool { return got.has(all) })
 	c := s.dial()
 	c.subscribe("a", `"start"`, `{}`)
 	for _, want := range all {
@@ -330,7 +332,7 @@ func TestEventsAreFilteredByBusinessKeyAndAttribute(t *testing.T) {
 		s.post(path+"move", "m", `{"team":"blue"}`).want(t, 200)
 	}
 	s.packed("200")
-	eventually(t, func() bool { return len(s.allEvents("&type=job.hurry")) == 3 }) // from here on nothing happens
+	await.Eventually(t, "three jobs hurry", func() bool { return len(s.allEvents("&type=job.hurry")) == 3 }) // from here on nothing happens
 	for query, tt := range map[string]struct{ filter, want string }{
 		"workflow=job&business_key=J-1":          {`{"workflow":"job","business_key":"J-1"}`, "J-1:open J-1:move J-1:moved"},
 		"workflow=job&business_key=J-9":          {`{"workflow":"job","business_key":"J-9"}`, ""},
@@ -339,7 +341,6 @@ func TestEventsAreFilteredByBusinessKeyAndAttribute(t *testing.T) {
 		"attr.team=blue&attr.heavy=yes":          {`{"attributes":{"team":"blue","heavy":"yes"}}`, ""},
 		"attr.heavy=yes":                         {`{"attributes":{"heavy":"yes"}}`, "pack"},
 		"attr.nobody%20has=it":                   {`{"attributes":{"nobody has":"it"}}`, ""},
-		"workflow=elsewhere&attr.x=it":           {`{"workflow":"elsewhere","attributes":{"x":"it"}}`, ""},
 		"workflow=job&attr.team=blue":            {`{"workflow":"job","attributes":{"team":"blue"}}`, "J-1:move J-1:moved J-2:open J-2:move J-2:moved J/3 é:move J/3 é:moved"},
 		"workflow=job&business_key=J/3%20%C3%A9": {`{"workflow":"job","business_key":"J/3 é"}`, "J/3 é:open J/3 é:move J/3 é:moved"},
 	} {
@@ -364,7 +365,7 @@ func TestEventsAreFilteredByBusinessKeyAndAttribute(t *testing.T) {
 			t.Errorf("%s over WebSocket: then %+v", tt.filter, m)
 		}
 	}
-	eventually(t, func() bool { return got.has(s.allEvents("&workflow=job&attr.team=blue")) })
+	await.Eventually(t, "the webhook has the blue team's events", func() bool { return got.has(s.allEvents("&workflow=job&attr.team=blue")) })
 	got.mu.Lock()
 	defer got.mu.Unlock()
 	for _, text := range got.got {
@@ -388,6 +389,57 @@ func named(t *testing.T, all []jsontext.Value) string {
 		}
 	}
 	return strings.Join(names, " ")
+}
+
+// A workflow that is not there is the caller's mistake wherever one is named.
+func TestEventsOfAnUnknownWorkflowAreRefusedAsListsAre(t *testing.T) {
+	s := newServerOf(t, []workflow.Source{jobs()}, nil)
+	want := s.get("/v1/instances?workflow=jbo").wantProblem(t, 404, workflow.WorkflowNotFound).Detail
+	for _, accept := range []string{"application/json", "text/event-stream"} {
+		if p := s.get("/v1/events?workflow=jbo", "Accept", accept).wantProblem(t, 404, workflow.WorkflowNotFound); p.Detail != want {
+			t.Errorf("%s: %s", accept, p.Detail)
+		}
+	}
+	c := s.dial()
+	c.send(`{"op":"subscribe","id":"a","after":"start","filter":{"workflow":"jbo"}}`)
+	if m := c.next(); m.Op != "error" || m.ID != "a" || m.Code != workflow.WorkflowNotFound || m.Detail != want {
+		t.Errorf("%+v", m)
+	}
+}
+
+// An empty value of a filter is none, in a query and in a subscription; only that of
+// an attribute is a value.
+func TestAnEmptyValueOfAFilterIsNone(t *testing.T) {
+	s := newServer(t)
+	s.packed("1")
+	events := s.get("/v1/events")
+	if got := s.get("/v1/events?workflow=&instance=&business_key=&type=&state=&after=&limit="); got.status != 200 || string(got.body) != string(events.body) {
+		t.Errorf("events: %d %s", got.status, got.body)
+	}
+	if p := read[api.Events](t, s.get("/v1/events?workflow=parcel&attr.to=")); len(p.Events) != 0 {
+		t.Errorf("to nobody: %d", len(p.Events))
+	}
+	list := s.get("/v1/instances")
+	for path, want := range map[string]string{
+		"/v1/instances?workflow=&definition=&state=&open=&business_key=&created_after=&created_before=&updated_after=&updated_before=&order=&limit=&cursor=": string(list.body),
+		"/v1/ops/stuck?workflow=&business_key=&instance=&limit=&cursor=":                                                                                     string(s.get("/v1/ops/stuck").body),
+		"/v1/ops/inbox?consumer=&status=&workflow=&business_key=&limit=&cursor=":                                                                             string(s.get("/v1/ops/inbox").body),
+	} {
+		if got := s.get(path); got.status != 200 || string(got.body) != want {
+			t.Errorf("%s: %d %s, want %s", path, got.status, got.body, want)
+		}
+	}
+	s.get("/v1/counts?workflow=&definition=&state=&open=").want(t, 200)
+	c := s.dial()
+	c.subscribe("a", `"start"`, `{"workflow":"","instance":"","business_key":"","types":[""],"states":[""]}`)
+	if m := c.next(); m.Op != "event" || m.ID != "a" {
+		t.Errorf("a subscription: %+v", m)
+	}
+	c.send(`{"op":"subscribe","id":"b","after":"start","filter":{"types":["","parcel.pack"]}}`)
+	if !websocket.IsCloseError(c.closed(), 4400) {
+		t.Error("an empty type among others is taken")
+	}
+	s.post("/v1/workflows/parcel/pack?dry_run=", "2", `{"to":"Wien"}`).wantProblem(t, 400, workflow.InvalidRequest) // no filter
 }
 
 func TestFiltersOfEventsThatMeanNothingAreRefused(t *testing.T) {

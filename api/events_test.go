@@ -88,7 +88,7 @@ func TestTheLogIsFiltered(t *testing.T) {
 	s.post("/v1/instances/"+second.String()+"/send", "k", `{}`).want(t, 200)
 	for query, want := range map[string][]string{
 		"?workflow=parcel&limit=2":                              {"1-0", "2-0"},
-		"?workflow=other":                                       {},
+		"?type=other.pack":                                      {},
 		"?instance=" + second.String():                          {"2-0", "5-0"},
 		"?type=parcel.priced":                                   {"3-2", "4-2"},
 		"?state=sent":                                           {"5-0"},

@@ -47,7 +47,10 @@ func TestOperatorsSeeHowKeysAndRetentionStand(t *testing.T) {
 func TestMetricsAreForOperatorsOfAllTenants(t *testing.T) {
 	newServer(t).get("/metrics").wantProblem(t, 404, workflow.NotFound) // none are configured
 	s := newServer(t, func(c *api.Config) {
-		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "pawl_up 1\n") })
+		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+			_, _ = io.WriteString(w, "pawl_up 1\n")
+		})
 	})
 	a := s.get("/metrics")
 	a.want(t, 200)

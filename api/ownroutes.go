@@ -17,21 +17,22 @@ func pawls(path string) bool {
 
 // ownRoutes is what serves the routes of the program; nil for none. Its error names
 // those that can not be.
-func ownRoutes(routes map[string]http.Handler) (_ *http.ServeMux, err error) {
+func (a *API) ownRoutes() (*http.ServeMux, error) {
+	routes := a.cfg.Routes
 	if len(routes) == 0 {
 		return nil, nil
 	}
 	mux := http.NewServeMux()
 	for _, pattern := range slices.Sorted(maps.Keys(routes)) {
-		if err := mount(mux, pattern, routes[pattern]); err != nil {
+		if err := a.mount(mux, pattern, routes[pattern]); err != nil {
 			return nil, fmt.Errorf("api: Config.Routes[%q]: %w", pattern, err)
 		}
 	}
 	return mux, nil
 }
 
-// mount takes a route. The mux panics with what is wrong with it.
-func mount(mux *http.ServeMux, pattern string, h http.Handler) (err error) {
+// mount takes a route. Without authentication it is for loopback hosts, as Pawl's are. The mux panics with what is wrong with it.
+func (a *API) mount(mux *http.ServeMux, pattern string, h http.Handler) (err error) {
 	if h == nil {
 		return errors.New("there is no handler")
 	}
@@ -44,6 +45,13 @@ func mount(mux *http.ServeMux, pattern string, h http.Handler) (err error) {
 			err = fmt.Errorf("%v", mistake)
 		}
 	}()
-	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(routed(w), r) })
+	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		w = routed(w)
+		if a.local && !isLoopback(r.Host) {
+			a.fail(w, r, errNotLoopback)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 	return nil
 }

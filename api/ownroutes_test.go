@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -32,6 +33,29 @@ func TestRoutesOfTheProgramAreServedBesidePawls(t *testing.T) {
 	s.get("/v1/workflows").want(t, 200)
 	s.get("/v1/nothing").wantProblem(t, 404, workflow.NotFound)
 	s.post("/healthz", "k", `{}`).wantProblem(t, 405, workflow.MethodNotAllowed)
+}
+
+// A name that an attacker lets point to this machine is none of a program's own
+// address either, unless the program says who calls.
+func TestRoutesOfTheProgramAreForLoopbackHosts(t *testing.T) {
+	s := newServer(t, func(c *api.Config) { c.Routes = map[string]http.Handler{"/shop/{x}": says("shop")} })
+	rebound := httptest.NewRequest("GET", "http://evil.example/shop/7", nil)
+	for identify, want := range map[string]int{"": 403, "its own": 200} {
+		c := api.Config{Routes: map[string]http.Handler{"/shop/{x}": says("shop")}}
+		if identify != "" {
+			c.Identify = func(*http.Request) (api.Caller, error) { return api.Caller{}, nil }
+		}
+		a, err := api.New(s.engine, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, rebound)
+		if w.Code != want || want == 403 && !strings.Contains(w.Body.String(), `"code":"forbidden"`) {
+			t.Errorf("Identify %q: %d %s", identify, w.Code, w.Body)
+		}
+	}
+	s.get("/shop/7").want(t, 200)
 }
 
 func TestWhatNoRouteOfTheProgramTakesIsAProblem(t *testing.T) {

@@ -12,12 +12,12 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/rows"
-	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { tables.Main(m) }
 
 const tenant = "acme"
 
@@ -41,9 +41,6 @@ func same(sql string) string { return sql }
 func newBook(t testing.TB) *book {
 	t.Helper()
 	b := &book{pool: pgtest.Pool(t), entries: map[uuid.UUID][]transitions.Entry{}}
-	if _, err := schema.Migrate(t.Context(), b.pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	b.table = audit.New(b.pool, same)
 	position := int64(0)
 	for version := int64(1); version <= 4; version++ {

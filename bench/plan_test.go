@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -172,9 +172,7 @@ func hotStatements(t *testing.T, url, schemaName string, first int) map[string]m
 		must(check(r, err, r.Replayed)) // Await replays
 		read(t, eng, pool, schemaName, &o)
 	}
-	for !seen.have(lookBegins) { // which nobody asks for
-		time.Sleep(10 * time.Millisecond) // between two looks
-	}
+	await.Eventually(t, "the node polls, which nobody asks for", func() bool { return seen.have(lookBegins) })
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	if len(seen.wrong) > 0 {
@@ -227,7 +225,7 @@ func read(t *testing.T, eng *engine.Engine, pool *pgxpool.Pool, schemaName strin
 // reads a full table as a whole. These are the plans that the server has really
 // used; what statements may do at all is tested where they are. PAWL_FULL=1 takes
 // larger tables.
-func TestTheEnginesStatementsHaveTheSamePlansOnEmptyAndOnFullTables(t *testing.T) {
+func TestTheEnginesStatementsPlanAlikeOnEmptyAndOnFullTables(t *testing.T) {
 	t.Parallel()
 	commands := 30_000
 	if os.Getenv("PAWL_FULL") != "" {

@@ -16,15 +16,18 @@ import (
 const (
 	maxCounted    = 10_000
 	maxCountedAll = 50_000
-	maxKinds      = 1000 // of all tenants together; then fifty of each are counted
+	maxKinds      = 1000              // of all tenants together; then fifty of each are counted
+	maxWalked     = 10_000            // of all tenants, selected or not: each is a probe of an index
+	everyKind     = math.MaxInt32 - 1 // of a tenant: the planner's guesses are of everybody's
 )
 
 // Counts tells how many instances there are of each workflow, version and state. It
 // is cheap on large tables: up to 10,000 of a kind are counted, fewer where there are
 // more than five kinds (50,000 together), and what is more is estimated by the
 // planner. It says of each which it is. Of all tenants ("") everything is an estimate
-// where they have more than 1,000 kinds together: of the workflows that this engine
-// has, and of what the first of the tenants have.
+// where a filter selects more than 1,000 kinds of theirs, or they have more than 10,000
+// that it would have to look at: of the workflows that this engine has, and of what
+// the first of the tenants have. The kinds of others are left out then.
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable, TimedOut.
 func (e *Engine) Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error) {
@@ -39,10 +42,14 @@ func (e *Engine) Counts(ctx context.Context, f inspect.CountFilter) (inspect.Cou
 	}
 	var list []inspect.InstanceCount
 	err := e.queries.listing(ctx, func(l *lister) (err error) {
-		var some []kind
-		if list, some, err = l.counted(ctx, &f); some != nil && err == nil {
-			c.Exact = false
-			list, err = l.guessed(ctx, append(some, e.registry.kinds(&f)...))
+		kinds, whole, err := l.kinds(ctx, &f, walked(&f))
+		if err != nil {
+			return err
+		}
+		if c.Exact = whole && (f.Tenant != "" || len(kinds) <= maxKinds); c.Exact {
+			list, err = l.counted(ctx, kinds)
+		} else {
+			list, err = l.guessed(ctx, append(kinds[:min(len(kinds), maxKinds)], e.registry.kinds(&f)...))
 		}
 		return err
 	})
@@ -58,51 +65,59 @@ func (e *Engine) Counts(ctx context.Context, f inspect.CountFilter) (inspect.Cou
 	return c, nil
 }
 
-// counted counts the kinds that a filter selects, each of a tenant by itself,
-// unless they are too many: then it returns the first of them.
-func (l *lister) counted(ctx context.Context, f *inspect.CountFilter) (list []inspect.InstanceCount, some []kind, err error) {
-	bound := maxKinds
-	if f.Tenant != "" { // the planner's guesses are of everybody's
-		bound = math.MaxInt32 - 1
+// walked is how many kinds are looked at for those that a filter selects.
+func walked(f *inspect.CountFilter) int {
+	switch {
+	case f.Tenant != "":
+		return everyKind
+	case f.Workflow == "" && f.Definition == 0 && len(f.States) == 0 && f.Open == nil: // all of them are
+		return maxKinds
 	}
-	var s query
-	s.withKinds(f)
-	s.add(" LIMIT %s), most AS MATERIALIZED (SELECT least(%s::bigint, %s::bigint / greatest(count(*), 1)) AS n FROM kinds) ",
-		bound+1, maxCounted, maxCountedAll)
-	s.add(`SELECT k.*, (SELECT n FROM most), CASE WHEN (SELECT count(*) FROM kinds) <= %s THEN
-	(SELECT count(*) FROM (SELECT FROM pawl.instance i WHERE i.tenant = k.tenant AND i.workflow = k.workflow AND i.definition = k.definition
-		AND i.state = k.state AND i.open = k.open ORDER BY i.updated_at, i.id LIMIT (SELECT n + 1 FROM most)) AS x) ELSE 0 END FROM kinds AS k`, bound)
-	found, err := l.query(ctx, &s)
+	return maxWalked
+}
+
+// counted counts the instances of kinds, each of a tenant by itself.
+func (l *lister) counted(ctx context.Context, kinds []kind) ([]inspect.InstanceCount, error) {
+	most := min(maxCounted, int64(maxCountedAll/max(len(kinds), 1)))
+	found, err := l.query(ctx, countOf(kinds, most+1))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	var kinds []kind
-	var counts []int64
-	var most int64
-	var k kind
-	var n int64
-	_, err = pgx.ForEachRow(found, []any{&k.tenant, &k.workflow, &k.definition, &k.state, &k.open, &most, &n}, func() error {
-		kinds, counts = append(kinds, k), append(counts, n)
-		return nil
-	})
-	if err != nil {
-		return nil, nil, err
+	counts := make([]int64, len(kinds))
+	var at, n int64
+	if _, err = pgx.ForEachRow(found, []any{&at, &n}, func() error { counts[at-1] = n; return nil }); err != nil {
+		return nil, err
 	}
-	if len(kinds) > bound {
-		return nil, kinds, nil
-	}
+	list := make([]inspect.InstanceCount, len(kinds))
 	for i, k := range kinds {
 		c := k.counted(counts[i])
 		if c.Exact = c.Count <= most; !c.Exact {
 			guess, err := l.expectedOf(ctx, k)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			c.Count = max(c.Count, guess)
 		}
-		list = append(list, c)
+		list[i] = c
 	}
-	return list, nil, nil
+	return list, nil
+}
+
+// countOf is the statement that counts up to limit instances of each kind.
+func countOf(kinds []kind, limit int64) *query {
+	var tenants, workflows, states []string
+	var definitions []int
+	var open []bool
+	for _, k := range kinds {
+		tenants, workflows, states = append(tenants, k.tenant), append(workflows, k.workflow), append(states, string(k.state))
+		definitions, open = append(definitions, k.definition), append(open, k.open)
+	}
+	s := &query{}
+	s.add(`SELECT kinds.n, (SELECT count(*) FROM (SELECT FROM pawl.instance i WHERE i.tenant = kinds.tenant AND i.workflow = kinds.workflow
+	AND i.definition = kinds.definition AND i.state = kinds.state AND i.open = kinds.open ORDER BY i.updated_at, i.id LIMIT %s) AS x)`, limit)
+	return s.add(` FROM unnest(%s::text[], %s::text[], %s::integer[], %s::text[], %s::boolean[])
+	WITH ORDINALITY AS kinds (tenant, workflow, definition, state, open, n)`,
+		tenants, workflows, definitions, states, open)
 }
 
 // guessed estimates kinds of all tenants together, whosever they are. The planner
@@ -155,9 +170,4 @@ func (r *registry) kinds(f *inspect.CountFilter) (list []kind) {
 		}
 	}
 	return list
-}
-
-func (k kind) selected(f *inspect.CountFilter) bool {
-	return (f.Workflow == "" || f.Workflow == k.workflow) && (f.Definition == 0 || f.Definition == k.definition) &&
-		(len(f.States) == 0 || slices.Contains(f.States, k.state)) && (f.Open == nil || *f.Open == k.open)
 }

@@ -114,6 +114,39 @@ func TestCountsOfVeryManyTenantsAreEstimates(t *testing.T) {
 	}
 }
 
+// A filter that selects few or none of very many kinds looks at the first of them, and
+// says that its answer is an estimate.
+func TestCountsOfAllTenantsLookAtABoundedNumberOfKinds(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := lists(t, pool)
+	exec(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+		SELECT 't' || lpad(i::text, 6, '0'), gen_random_uuid(), CASE WHEN i < 10100 THEN 'unknown here' ELSE 'loan' END, 1, 'open', 1, '{}', true,
+			sha256('x'), now(), now() FROM generate_series(0, 10199) i`)
+	exec(t, pool, "ANALYZE pawl.instance")
+	no := false
+	for name, tt := range map[string]struct {
+		filter    inspect.CountFilter
+		low, high int64
+	}{
+		"a state that none is in":     {inspect.CountFilter{States: []workflow.State{"lost"}}, 0, 0},
+		"what none is":                {inspect.CountFilter{Open: &no}, 0, 0},
+		"behind the first, known":     {inspect.CountFilter{Workflow: "loan"}, 50, 150},
+		"among the first, unknown":    {inspect.CountFilter{States: []workflow.State{"open"}}, 10_100, 10_300},
+		"a definition that none has":  {inspect.CountFilter{Definition: 7}, 0, 0},
+		"everything, without filters": {inspect.CountFilter{}, 10_100, 10_300},
+	} {
+		c, err := e.Counts(t.Context(), tt.filter)
+		if err != nil || c.Exact || c.Total < tt.low || c.Total > tt.high {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
+	c, err := e.Counts(t.Context(), inspect.CountFilter{Tenant: "t010150", States: []workflow.State{"open"}})
+	if err != nil || !c.Exact || c.Total != 1 {
+		t.Errorf("of one of them: %+v, %v", c, err)
+	}
+}
+
 // A tenant with more kinds than are counted of everybody is told his own, and a list
 // of so many kinds in the order of updates is refused; in that of ids it is not.
 func TestATenantWithVeryManyKindsIsToldHisOwn(t *testing.T) {

@@ -73,9 +73,9 @@ func TestACallersTransactionWithACommandIsDurable(t *testing.T) {
 	}
 }
 
-// Many commands of one transaction hold the heads of their logs for no longer than
-// one: each head moves once, in the order of the tenants, and the positions are in
-// the order of the commands.
+// Many commands of one transaction hold the heads of their logs for hardly longer
+// than one: each head moves once, in the order of the tenants, then all rows of a
+// tenant do, and the positions are in the order of the commands.
 func TestManyCommandsOfOneTransactionAreNumberedAtOnce(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
@@ -83,7 +83,11 @@ func TestManyCommandsOfOneTransactionAreNumberedAtOnce(t *testing.T) {
 	exec(t, pool, `CREATE TABLE public.moves (n int GENERATED ALWAYS AS IDENTITY, tenant text, head bigint);
 		CREATE FUNCTION moved() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.moves (tenant, head) VALUES (NEW.tenant, NEW.head); RETURN NULL; END $$`)
 	submit(t, e, applied("L-0", 1000))
-	exec(t, pool, `CREATE TRIGGER moved AFTER INSERT OR UPDATE ON pawl.log FOR EACH ROW EXECUTE FUNCTION moved()`)
+	exec(t, pool, `CREATE TRIGGER moved AFTER INSERT OR UPDATE ON pawl.log FOR EACH ROW EXECUTE FUNCTION moved();
+		CREATE TABLE public.updates (of text);
+		CREATE FUNCTION updated() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.updates VALUES (TG_TABLE_NAME); RETURN NULL; END $$;
+		CREATE TRIGGER updated AFTER UPDATE ON pawl.audit EXECUTE FUNCTION updated();
+		CREATE TRIGGER updated AFTER UPDATE ON pawl.outbox EXECUTE FUNCTION updated()`)
 	tx := begin(t, pool)
 	var want []string
 	for i := range 40 {
@@ -140,6 +144,9 @@ func TestManyCommandsOfOneTransactionAreNumberedAtOnce(t *testing.T) {
 	}
 	if got := query[[]string](t, pool, "SELECT array_agg(tenant || ' ' || head ORDER BY n) FROM public.moves"); !slices.Equal(got, moves) {
 		t.Errorf("the heads moved: %v\nwant %v", got, moves)
+	}
+	if got := query[[]string](t, pool, "SELECT array_agg(of || ' ' || n ORDER BY of) FROM (SELECT of, count(*) AS n FROM public.updates GROUP BY of) AS u"); !slices.Equal(got, []string{"audit 3", "outbox 3"}) {
+		t.Errorf("statements that number rows: %v, want one for each table and tenant", got)
 	}
 	if n := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE position < 0"); n != 0 {
 		t.Errorf("%d transitions have no position", n)

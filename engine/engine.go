@@ -205,8 +205,8 @@ func (e *Engine) Start(ctx context.Context) error {
 // Stop takes no more commands, answers those that wait, ends every Follower,
 // Watcher and Await, lets other nodes deliver to the sinks and closes them, and
 // returns when all is done. When ctx ends first it gives up on what is under way.
-// Activities that are not done by half of ctx's time are told to end, and what
-// they leave goes to another node at once. Sources that have not ended by then are
+// Activities that are not done shortly before half of ctx's time are told to end, and
+// what they leave goes to another node at once, by that half. Sources that have not ended by then are
 // left behind, and the pipeline has half of the rest, so that whoever does not end
 // takes no more than his share. It may be called twice.
 func (e *Engine) Stop(ctx context.Context) {

@@ -94,6 +94,41 @@ func TestAnErrorOfTheUsersSQLIsItsCommandsAlone(t *testing.T) {
 	}
 }
 
+// What the user's SQL has put off to the commit is its own too, also where it outlasts
+// its time or ends its connection: nobody knows whether the commit was made, so it
+// is asked for by key, and run again no more often than other SQL that does so.
+func TestWhatTheUsersSQLPutsOffRunsOnlySoOften(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	exec(t, pool, `CREATE TABLE put_off (what text);
+		CREATE FUNCTION later() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE NEW.what; RETURN NULL; END $$;
+		CREATE CONSTRAINT TRIGGER later AFTER INSERT ON put_off DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION later()`)
+	var ran atomic.Int64
+	e := newEngine(t, pool, withHook(func(ctx context.Context, tx pgx.Tx, _ loan, p payment) error {
+		ran.Add(1)
+		_, err := tx.Exec(ctx, "INSERT INTO put_off VALUES ($1)", p.Do)
+		return err
+	}), func(c *engine.Config) { c.Pipeline.HookTimeout = 500 * time.Millisecond })
+	for name, sql := range map[string]string{"slow": "SELECT pg_sleep(60)", "ends": "SELECT pg_terminate_backend(pg_backend_pid())"} {
+		t.Run(name, func(t *testing.T) {
+			submit(t, e, applied(name, 100))
+			before := rowCounts(t, pool)
+			eventually(t, "it is given up in its commit, which a busy machine may not come to in time", func() bool {
+				ran.Store(0)
+				_, err := e.Submit(t.Context(), on("hook", name, "h", 1, sql))
+				if n := ran.Load(); n > 3 {
+					t.Errorf("it ran %d times", n)
+				}
+				if code := workflow.CodeOf(err); code != workflow.TimedOut {
+					wantCode(t, err, workflow.Unavailable)
+				}
+				return workflow.CodeOf(err) == workflow.Unavailable
+			})
+			wantMore(t, pool, before, nil)
+		})
+	}
+}
+
 // The same in a caller's transaction, which goes on.
 func TestAnErrorOfTheUsersSQLLeavesTheCallersTransactionUsable(t *testing.T) {
 	t.Parallel()

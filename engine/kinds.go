@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -40,10 +41,30 @@ func (s *query) add(format string, args ...any) *query {
 	return s
 }
 
-// withKinds begins a statement with the kinds that a filter selects, as "kinds".
+// kinds lists the kinds that a filter selects, of the first that are there: limit of
+// them, selected or not. whole says that there are no others.
+//
 // They are found from one to the next, by a probe of the index each, however many
 // instances there are.
-func (s *query) withKinds(f *inspect.CountFilter) *query {
+func (l *lister) kinds(ctx context.Context, f *inspect.CountFilter, limit int) (list []kind, whole bool, err error) {
+	var s query
+	s.walk(f)
+	s.add(" LIMIT %s", limit+1)
+	found, err := l.query(ctx, &s)
+	if err != nil {
+		return nil, false, err
+	}
+	list, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (k kind, err error) {
+		err = row.Scan(&k.tenant, &k.workflow, &k.definition, &k.state, &k.open)
+		return k, err
+	})
+	whole = len(list) <= limit
+	return slices.DeleteFunc(list, func(k kind) bool { return !k.selected(f) }), whole, err
+}
+
+// walk writes the statement that goes from kind to kind: from all of a workflow or a
+// tenant where the filter names them, or else from everybody's.
+func (s *query) walk(f *inspect.CountFilter) {
 	// What is fixed is a condition of its own: of a comparison of rows the index
 	// takes only what begins with the first column that is not.
 	fixed := 0
@@ -67,9 +88,12 @@ func (s *query) withKinds(f *inspect.CountFilter) *query {
 	UNION ALL
 	SELECT following.* FROM each CROSS JOIN LATERAL (SELECT %[1]s FROM pawl.instance i WHERE %[2]s
 		AND (i.%[3]s) > (each.%[4]s) ORDER BY %[1]s LIMIT 1) AS following
-), kinds AS MATERIALIZED (SELECT * FROM each WHERE true`, all, within.String(), strings.Join(rest, ", i."), strings.Join(rest, ", each."))
-	s.ofKind(f)
-	return s
+) SELECT * FROM each AS kinds`, all, within.String(), strings.Join(rest, ", i."), strings.Join(rest, ", each."))
+}
+
+func (k kind) selected(f *inspect.CountFilter) bool {
+	return (f.Workflow == "" || f.Workflow == k.workflow) && (f.Definition == 0 || f.Definition == k.definition) &&
+		(len(f.States) == 0 || slices.Contains(f.States, k.state)) && (f.Open == nil || *f.Open == k.open)
 }
 
 // ofKind writes the conditions of a filter on the kind of an instance, each after an AND.
@@ -86,20 +110,6 @@ func (s *query) ofKind(f *inspect.CountFilter) {
 	if f.Open != nil {
 		s.add(" AND open = %s", *f.Open)
 	}
-}
-
-// kinds lists the kinds that a filter selects.
-func (l *lister) kinds(ctx context.Context, f *inspect.CountFilter) ([]kind, error) {
-	var s query
-	s.withKinds(f).WriteString(") SELECT * FROM kinds")
-	found, err := l.query(ctx, &s)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(found, func(row pgx.CollectableRow) (k kind, err error) {
-		err = row.Scan(&k.tenant, &k.workflow, &k.definition, &k.state, &k.open)
-		return k, err
-	})
 }
 
 func texts(states []workflow.State) []string {

@@ -201,7 +201,7 @@ func (l *lister) sourceOf(ctx context.Context, f *inspect.Filter, attributes str
 	if f.Order == inspect.ByID && !ofKind && !inTime {
 		return whole, nil
 	}
-	kinds, err := l.kinds(ctx, kindsOf(f))
+	kinds, _, err := l.kinds(ctx, kindsOf(f), everyKind)
 	if err != nil || len(kinds) == 0 {
 		return nil, err
 	}

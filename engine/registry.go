@@ -60,6 +60,15 @@ func (r *registry) find(name string, version int) *workflow.Workflow {
 	return nil
 }
 
+// all are the versions of all workflows.
+func (r *registry) all() []*workflow.Workflow {
+	all := []*workflow.Workflow{}
+	for _, w := range r.newest {
+		all = append(all, r.byName[w.Name]...)
+	}
+	return all
+}
+
 // record writes new definitions down and refuses one that has changed under a
 // version that ran here before.
 func (r *registry) record(ctx context.Context, pool *pgxpool.Pool, schemaName string) error {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -144,7 +145,7 @@ func TestNodesThatStartAtOnceRecordOneDefinition(t *testing.T) {
 			}
 		})
 	}
-	waitBlocked(t, pool, "INSERT INTO pawl.definition", 2)
+	pgtest.WaitBlockedTimes(t, pool, "INSERT INTO pawl.definition", 2)
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

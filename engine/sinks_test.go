@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -242,4 +243,33 @@ func TestOperatorsSeeToSinksFromAnEngineThatIsNotStarted(t *testing.T) {
 	eventually(t, "everything is delivered again", func() bool { return len(to.got()) == 5 })
 	_, _, err = desk.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "nothing"}, inspect.DeadPage{})
 	wantCode(t, err, workflow.NotFound)
+}
+
+// What no event can be is a mistake of the configuration, and found before anything is
+// passed over.
+func TestAFilterOfASinkThatNothingCanPassIsRefused(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	with := func(f transitions.EventFilter) error {
+		_, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1)}, Sinks: []relay.Sink{{Name: "hook", To: &receiver{}, Filter: f}}})
+		return err
+	}
+	for want, f := range map[string]transitions.EventFilter{
+		`filter of sink "hook": invalid_request: there is no workflow "lone" here`: {Workflow: "lone"},
+		`workflow "loan" declares no attribute "costumer"`:                         {Workflow: "loan", Attributes: map[string]string{"costumer": "c"}},
+		`no workflow declares an attribute "costumer"`:                             {Attributes: map[string]string{"customer": "c", "costumer": "c"}},
+		`no workflow that is selected has a state "opened"`:                        {States: []workflow.State{"open", "opened"}},
+		`a filter by business key needs the workflow`:                              {BusinessKey: "L-1"},
+		`the value of attribute "customer" is longer than 255 bytes`:               {Attributes: map[string]string{"customer": strings.Repeat("c", 256)}},
+		`filter of sink "hook": a type or a state of it is empty`:                  {Types: []string{""}},
+	} {
+		if err := with(f); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, not %s", f, err, want)
+		}
+	}
+	good := transitions.EventFilter{Workflow: "loan", BusinessKey: "L-1", Attributes: map[string]string{"customer": "c"},
+		States: []workflow.State{"settled"}, Types: []string{"loan.pay", "whatever an action emits"}}
+	if err := with(good); err != nil {
+		t.Error(err)
+	}
 }

@@ -130,7 +130,7 @@ func (e *Engine) SubmitTx(ctx context.Context, tx pgx.Tx, c transitions.Command)
 }
 
 // DryRun says what a command would answer now, and does nothing. It needs no
-// key, and looks at none.
+// key, and looks at none; so its refusals are not final.
 func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions.Receipt, error) {
 	if c.Key == "" {
 		c.Key = "dry-run"
@@ -162,6 +162,9 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 	receipt := transitions.Receipt{Status: d.Code, Instance: p.Instance, Version: d.Entry.Version, Body: d.Body}
 	if d.Flight != nil {
 		receipt.Record = p.Begun(&d, now)
+	}
+	if receipt.Refused() {
+		receipt.Body = transitions.ProblemOf(receipt.Err()).Unkept().JSON()
 	}
 	return receipt, nil
 }

@@ -75,7 +75,7 @@ func New(e Engine, c Config) *Collector {
 		keys: reading[inspect.Keys]{config: c, what: "keys",
 			read: func(ctx context.Context) (inspect.Keys, error) { return e.Keys(ctx, "") }},
 		counts: reading[inspect.Counts]{config: c, what: "counts",
-			read: func(ctx context.Context) (inspect.Counts, error) { return e.Counts(ctx, inspect.CountFilter{}) }},
+			read: remembered(func(ctx context.Context) (inspect.Counts, error) { return e.Counts(ctx, inspect.CountFilter{}) })},
 		sinks: reading[[]inspect.SinkInfo]{config: c, what: "sinks",
 			read: func(ctx context.Context) ([]inspect.SinkInfo, error) { return e.Sinks(ctx, "") }},
 		retention: reading[inspect.Retention]{config: slow, what: "retention", read: e.Retention},

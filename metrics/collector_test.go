@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -21,7 +22,6 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/metrics"
-	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -34,19 +34,16 @@ func notes() workflow.Source {
 }
 
 // started is an engine at work.
-func started(t *testing.T) *engine.Engine {
+func started(t *testing.T, more ...workflow.Source) *engine.Engine {
 	t.Helper()
 	pool := pgtest.Pool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	for _, sql := range []string{`INSERT INTO pawl.outbox_sink (name, failures) VALUES ('crm', 3)`,
 		`SELECT pawl.claim('report', '1', sha256('1'), lease => '1 microsecond')`} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
-	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{notes()}, Log: slog.New(slog.DiscardHandler)})
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: append(more, notes()), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,9 +68,40 @@ func TestInstancesAreCountedByKind(t *testing.T) {
 	write(t, e, "a", "", "1")
 	write(t, e, "b", "", "1")
 	want := `
-# HELP pawl_instances Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are counted, fewer where tenants are many; what is more is an estimate of the planner's.
+# HELP pawl_instances Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are counted, fewer where tenants are many; what is more is an estimate of the planner's. A kind that this process has seen stays, with 0, when no instance is of it any more.
 # TYPE pawl_instances gauge
 pawl_instances{definition="1",open="false",state="written",workflow="note"} 2
+# HELP pawl_instances_estimated How many of the values of pawl_instances are estimates.
+# TYPE pawl_instances_estimated gauge
+pawl_instances_estimated 0
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_instances", "pawl_instances_estimated"); err != nil {
+		t.Error(err)
+	}
+}
+
+// What falls to 0 is 0, and not missing, which sums and alerts would take for its last
+// value.
+func TestAKindThatWasSeenStaysWithZero(t *testing.T) {
+	none := func(*workflow.Call, *note, workflow.None) error { return nil }
+	e := started(t, workflow.Define("draft", 1, workflow.Start("begin", "begun", none), workflow.On("send", workflow.From("begun"), "sent", none)).Final("sent"))
+	c := metrics.New(e, metrics.Config{Every: time.Nanosecond, Timeout: time.Minute})
+	do := func(transition string, instance uuid.UUID) uuid.UUID {
+		t.Helper()
+		r, err := e.Submit(t.Context(), transitions.Command{Workflow: "draft", Transition: transition, Key: transition, Instance: instance})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Instance
+	}
+	draft := do("begin", uuid.Nil)
+	testutil.CollectAndCount(c)
+	do("send", draft)
+	want := `
+# HELP pawl_instances Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are counted, fewer where tenants are many; what is more is an estimate of the planner's. A kind that this process has seen stays, with 0, when no instance is of it any more.
+# TYPE pawl_instances gauge
+pawl_instances{definition="1",open="true",state="begun",workflow="draft"} 0
+pawl_instances{definition="1",open="false",state="sent",workflow="draft"} 1
 # HELP pawl_instances_estimated How many of the values of pawl_instances are estimates.
 # TYPE pawl_instances_estimated gauge
 pawl_instances_estimated 0

@@ -35,7 +35,7 @@ func TestAnAcceptPutsTheCommandInFlight(t *testing.T) {
 	}
 }
 
-func TestTheRecordOfAnAcceptedCommandIsWhatItsCallerAndItsWorkerSee(t *testing.T) {
+func TestCallerAndWorkerSeeTheRecordOfAnAcceptedCommand(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	p, d := l.decide(l.command("book", `{"text":"Rome"}`))
@@ -105,7 +105,7 @@ func TestLeavingTheInBetweenStateCancelsTheCommandInFlight(t *testing.T) {
 
 // In an in-between state nothing may be possible, and much be possible again after it:
 // the answer is for good, and must not say that the instance is at its end.
-func TestARefusalInAnOpenStateDoesNotSayThatNothingCanBeDoneAnyMore(t *testing.T) {
+func TestARefusalInAnOpenStateDoesNotSayThatItIsFinal(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.worked("book", `{}`)

@@ -131,7 +131,7 @@ func TestAfterAnAttemptNoCodeOfTheUserIsCalled(t *testing.T) {
 	}
 }
 
-func TestAResultThatCannotBeEncodedIsNotFinalWhateverThePolicySays(t *testing.T) {
+func TestAResultThatCannotBeEncodedIsNeverFinal(t *testing.T) {
 	w := &workflow.Work{Retry: workflow.Retry{Attempts: 3, First: 1, Max: 1, Final: func(error) bool { return true }}}
 	f := &transitions.InFlight{Phase: transitions.Working, Attempt: 1}
 	v := f.After(w, tryOf(f, w, false, nil, &workflow.Error{Code: workflow.Internal, Message: "no", Cause: workflow.ErrResult}))

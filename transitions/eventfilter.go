@@ -20,8 +20,12 @@ type EventFilter struct {
 	States      []workflow.State  // after the transition; one of them
 }
 
-// Takes reports whether the reader wants the event. It has the form of a relay's
-// Sink.Wants.
+// All reports whether the filter selects every event.
+func (f *EventFilter) All() bool {
+	return f.Workflow == "" && f.Instance == uuid.Nil && f.BusinessKey == "" && len(f.Attributes) == 0 && len(f.Types) == 0 && len(f.States) == 0
+}
+
+// Takes reports whether the reader wants the event.
 func (f *EventFilter) Takes(e *Event) bool {
 	return (f.Workflow == "" || f.Workflow == e.Workflow) &&
 		(f.Instance == uuid.Nil || f.Instance == e.Instance) &&
@@ -53,6 +57,26 @@ func (f *EventFilter) Check(versions []*workflow.Workflow) error {
 	return CheckAttributes(f.Workflow, f.Attributes, versions)
 }
 
+// CheckKnown refuses what Check does, and a workflow or a state that is not among those
+// that are known, of which these are all versions. Types cannot be checked: actions name
+// those of the events that they emit. Error: InvalidRequest.
+func (f *EventFilter) CheckKnown(known []*workflow.Workflow) error {
+	versions := known
+	if f.Workflow != "" {
+		others := func(w *workflow.Workflow) bool { return w.Name != f.Workflow }
+		if versions = slices.DeleteFunc(slices.Clone(known), others); len(versions) == 0 {
+			return workflow.Errorf(workflow.InvalidRequest, "there is no workflow %q here", f.Workflow)
+		}
+	}
+	for _, state := range f.States {
+		has := func(w *workflow.Workflow) bool { return slices.Contains(w.States, state) }
+		if !slices.ContainsFunc(versions, has) {
+			return workflow.Errorf(workflow.InvalidRequest, "no workflow that is selected has a state %q", state)
+		}
+	}
+	return f.Check(versions)
+}
+
 // CheckAttributes refuses what no attribute of a workflow can be: values that cannot be stored, and, where there
 // are versions, names that none of them declares. Error: InvalidRequest.
 func CheckAttributes(name string, attributes map[string]string, versions []*workflow.Workflow) error {
@@ -62,6 +86,9 @@ func CheckAttributes(name string, attributes map[string]string, versions []*work
 			return workflow.Errorf(workflow.InvalidRequest, "the value of attribute %q %s", attribute, problem)
 		}
 		if len(versions) > 0 && !slices.ContainsFunc(versions, declares) {
+			if name == "" {
+				return workflow.Errorf(workflow.InvalidRequest, "no workflow declares an attribute %q", attribute)
+			}
 			return workflow.Errorf(workflow.InvalidRequest, "workflow %q declares no attribute %q", name, attribute)
 		}
 	}

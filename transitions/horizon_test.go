@@ -22,7 +22,7 @@ func untaken(change func(*transitions.InFlight)) *transitions.InFlight {
 	return f
 }
 
-func TestACommandIsGivenUpThatNobodyTookForLongerThanItsAnswerWouldBeReplayed(t *testing.T) {
+func TestACommandThatNobodyTookPastItsReplayHorizonIsGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*transitions.InFlight)

@@ -49,6 +49,14 @@ func problemOf(e *workflow.Error, final bool) Problem {
 	return p
 }
 
+// Unkept is the document where no key has it for an answer, as after a dry run.
+func (p Problem) Unkept() Problem {
+	if p.Final {
+		p.Final, p.Detail = false, trimFinalHint(p.Detail)
+	}
+	return p
+}
+
 // JSON renders the document. What is not UTF-8 in a message is replaced.
 func (p Problem) JSON() []byte {
 	raw, err := json.Marshal(p, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))

@@ -53,7 +53,7 @@ func TestATimerRunsOnFromOneOfItsStatesToAnother(t *testing.T) {
 	wantTimers(t, l, l.must(nil, d), nil, []string{"nagging"})
 }
 
-func TestATimerIsDisarmedOnLeavingAllItsStatesAndArmedAnewOnReturning(t *testing.T) {
+func TestATimerIsDisarmedOnLeavingItsStatesAndArmedOnReturning(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	f := l.accept("book", `{}`)

@@ -72,7 +72,7 @@ func JSON[M, P any](to func(m Message, body M) (Address, P, error)) Mapping[P] {
 		to: func(m Message) (a Address, p P, err error) {
 			var body M
 			if err := json.Unmarshal(m.Body, &body, jsonData); err != nil {
-				return a, p, unreadable{decodeError(err)}
+				return a, p, unreadable{unreadableFields(m.Body, reflect.TypeFor[M](), jsonData, err)}
 			}
 			if isStruct {
 				if err := validateStruct(body); err != nil {

@@ -88,6 +88,27 @@ func TestAMessageThatIsNotTaken(t *testing.T) {
 	}
 }
 
+func TestEveryFieldOfAMessageThatCannotBeReadIsNamed(t *testing.T) {
+	type notice struct {
+		Order  string `json:"order" validate:"required"`
+		Amount int    `json:"amount"`
+		At     string `json:"at"`
+	}
+	r := reception(JSON(func(Message, notice) (Address, letter, error) { return Address{}, letter{}, ErrIgnored }))
+	_, _, err := r.Take(Message{Body: []byte(`{"order":"","amount":"much","at":7,"theirs":true}`)})
+	e, ok := errors.AsType[*Error](err)
+	if !ok || !errors.Is(err, ErrNotMine) {
+		t.Fatalf("got %v", err)
+	}
+	var pointers []string
+	for _, f := range e.Fields {
+		pointers = append(pointers, f.Pointer)
+	}
+	if want := []string{"/amount", "/at", "/order"}; !slices.Equal(pointers, want) {
+		t.Errorf("it names %v, want %v", pointers, want)
+	}
+}
+
 func TestBuildFindsMistakesInWhatIsReceived(t *testing.T) {
 	type wrongRule struct {
 		A string `json:"a" validate:"no-such-rule"`

@@ -7,9 +7,10 @@ import (
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/tables"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { tables.Main(m) }
 
 func run(args ...string) (code int, stdout, stderr string) {
 	root := command()

@@ -23,7 +23,8 @@ func UserDir(name string) (string, error) {
 		if !filepath.IsAbs(home) { // a second server would begin in each folder that programs start in
 			return "", fmt.Errorf("%s is %q: it has to be the absolute path of a folder", EnvHome, home)
 		}
-		return filepath.Join(home, name), nil
+		dir := filepath.Join(home, name)
+		return dir, checkHome(home, dir)
 	}
 	if os.Geteuid() == 0 {
 		return filepath.Join("/var/lib/pawl", name), nil
@@ -39,6 +40,34 @@ func UserDir(name string) (string, error) {
 	}
 	return filepath.Join(base, name), nil
 }
+
+// checkHome refuses a PAWL_HOME in which dir is not and cannot be created: rather one that is mistyped than a new server
+// there. Only its own folder is created, not those above it.
+func checkHome(home, dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	for _, into := range []string{home, filepath.Dir(home)} {
+		info, err := os.Stat(into)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && into == home:
+			continue
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%s is %q: the folder %s, in which to create it, does not exist", EnvHome, home, into)
+		case err != nil:
+			return fmt.Errorf("%s is %q: %w", EnvHome, home, err)
+		case !info.IsDir():
+			return fmt.Errorf("%s is %q: %s is not a folder", EnvHome, home, into)
+		case syscall.Access(into, writable) != nil:
+			return fmt.Errorf("%s is %q: this user may not write to %s", EnvHome, home, into)
+		}
+		return nil
+	}
+	return nil
+}
+
+// writable asks access(2) for the rights to create something in a folder: W_OK and X_OK.
+const writable = 2 | 1
 
 // tempBase returns this user's own folder among the temporary files, creating it when it is missing. That place is
 // open to everybody, so a folder that somebody else put there in advance is refused.

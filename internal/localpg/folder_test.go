@@ -1,6 +1,7 @@
 package localpg
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,6 +22,33 @@ func TestUserDirIsInTheNamedFolder(t *testing.T) {
 		if dir, err := UserDir("binaries"); err == nil || !strings.Contains(err.Error(), "PAWL_HOME is") {
 			t.Errorf("%s: got %s, %v", home, dir, err)
 		}
+	}
+}
+
+// A mistyped PAWL_HOME is told, and nothing is created in its place.
+func TestUserDirIsNotInAFolderThatCannotBe(t *testing.T) {
+	top := t.TempDir()
+	file, shut := filepath.Join(top, "file"), filepath.Join(top, "shut")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(shut, 0o500)); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]string{filepath.Join(top, "srv", "pawl"): "does not exist", file: "is not a folder", filepath.Join(file, "pawl"): "not a"}
+	if os.Geteuid() != 0 { // who may write everywhere
+		cases[shut], cases[filepath.Join(shut, "pawl")] = "may not write", "may not write"
+	}
+	for home, want := range cases {
+		t.Setenv(EnvHome, home)
+		_, err := Start(t.Context(), Options{})
+		if err == nil || !strings.Contains(err.Error(), "PAWL_HOME is") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want that it %s", home, err, want)
+		}
+	}
+	if found, err := os.ReadDir(top); err != nil || len(found) != 2 {
+		t.Errorf("created: %v, %v", found, err)
+	}
+	t.Setenv(EnvHome, filepath.Join(top, "pawl"))
+	if dir, err := UserDir("postgres"); err != nil || dir != filepath.Join(top, "pawl", "postgres") {
+		t.Errorf("a folder that is to be created: %s, %v", dir, err)
 	}
 }
 

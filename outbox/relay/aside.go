@@ -88,6 +88,7 @@ func (f *flow) fetched(l *lane, rows []row, barred bool, now time.Time) {
 	}
 	if len(rows) == 0 && l.unwritten == 0 {
 		l.barred = barred
+		f.freed = f.freed || barred
 		f.markAside(l, barred)
 	}
 	f.put(l, now)
@@ -137,7 +138,7 @@ func (f *flow) reload(list []held, full map[string]bool, now time.Time) {
 			f.put(l, now)
 		}
 	}
-	f.closed, f.full = false, full
+	f.closed, f.full, f.freed = false, full, false
 	if len(full) > 0 {
 		f.news.failure = fmt.Sprintf("too many instances of %d tenants have events aside, such as %q: what is new of them waits until there are fewer",
 			len(full), slices.Min(slices.Collect(maps.Keys(full))))
@@ -168,7 +169,7 @@ func (f *flow) markAside(l *lane, aside bool) {
 		l.aside = aside
 		n := 1
 		if !aside {
-			n = -1
+			n, f.freed = -1, true
 		}
 		f.aside += n
 		if f.asideOf[l.tenant] += n; f.asideOf[l.tenant] == 0 {

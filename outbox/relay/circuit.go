@@ -14,7 +14,7 @@ type circuit struct {
 	probing  bool
 	failures int       // in a row; 0 while it is only doubted
 	retry    time.Time // the next event is tried
-	sooner   time.Time // one of a group that is not among the tried is tried
+	sooner   time.Time // what was never tried is tried, or one of a group that is not among the tried
 	said     bool      // by the sink, that it is the receiver
 	searched int       // the failures at which room was made last, to see what else there is
 	farewell string    // the receiver wants no more events, and this is what it said
@@ -103,6 +103,9 @@ func (f *flow) judge(c *call, whole *sink.Failure, took bool, now time.Time) {
 		k.farewell = cmp.Or(sink.Printable(whole.Message, sink.MaxMessage), "it did not say why")
 	case whole != nil && !k.open && whole.RetryAfter == 0 && (f.accepted > c.accepted || !whole.Kind.Whole()):
 		k.open, k.retry, k.sooner = true, now, now
+	case whole != nil && c.first && k.failures > 0 && !whole.Kind.Whole(): // it says little more of the receiver
+		k.sooner = now.Add(f.soon(whole.RetryAfter))
+		k.retry = later(k.retry, now.Add(whole.RetryAfter))
 	case whole != nil && (c.probe || !k.open):
 		f.wait(now, whole.RetryAfter)
 	case whole != nil: // one that was under way when another found out
@@ -114,14 +117,26 @@ func (f *flow) judge(c *call, whole *sink.Failure, took bool, now time.Time) {
 	}
 }
 
-// wait opens the circuit until another event is tried. One of a group that was not tried
-// yet comes soon: the receiver may take nothing of one tenant, or of one type, alone.
+// wait opens the circuit until another event is tried. What was never tried comes soon:
+// the receiver may take nothing of one tenant, of one type, or of a few instances alone.
 func (f *flow) wait(now time.Time, atLeast time.Duration) {
 	k := &f.circuit
 	k.open = true
 	k.failures++
 	k.retry = now.Add(max(min(f.policy.backoff(k.failures), probeMax), atLeast))
-	k.sooner = now.Add(max(min(f.policy.backoff(1), probeMax), atLeast))
+	k.sooner = now.Add(f.soon(atLeast))
+}
+
+// soon is how long what was never tried waits.
+func (f *flow) soon(atLeast time.Duration) time.Duration {
+	return max(min(f.policy.backoff(1), probeMax), atLeast)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // searchAfter is how many failures in a row it takes until the receiver is tried with
@@ -147,8 +162,26 @@ func (f *flow) search(now time.Time) {
 	}
 }
 
+// The ranks of what a probe may try: the lowest goes first. Only what was tried before
+// waits for longer after each failure.
+const (
+	ofNewGroup = iota // nothing of its tenant and type was tried in the outage
+	neverTried
+	triedBefore
+)
+
+func (f *flow) rank(it *item) int {
+	switch {
+	case !f.circuit.tried[groupOf(it)]:
+		return ofNewGroup
+	case it.spared == 0 && it.attempts == 0 && (it.failure == "" || it.kind == sink.Held):
+		return neverTried
+	}
+	return triedBefore
+}
+
 // probe is a call of one event, to see whether the receiver is back: of all that
-// could be delivered one of a group that was not tried yet, or else the one that was
+// could be delivered the one with the lowest rank, and of these the one that was
 // tried least often since. So an event that makes the receiver fall over does not keep
 // everything from it.
 func (f *flow) probe(now time.Time) *call {
@@ -157,20 +190,20 @@ func (f *flow) probe(now time.Time) *call {
 		return nil
 	}
 	var best *item
-	known := false
+	rank := triedBefore
 	f.ready.each(func(l *lane) {
 		it := l.first()
-		tried := k.tried[groupOf(it)]
-		if best == nil || known && !tried || known == tried && (it.spared < best.spared || it.spared == best.spared && it.seq < best.seq) {
-			best, known = it, tried
+		r := f.rank(it)
+		if best == nil || cmp.Or(cmp.Compare(r, rank), cmp.Compare(it.spared, best.spared), cmp.Compare(it.seq, best.seq)) < 0 {
+			best, rank = it, r
 		}
 	})
-	if best == nil || known && now.Before(k.retry) {
+	if best == nil || rank == triedBefore && now.Before(k.retry) {
 		return nil
 	}
 	k.probing = true
 	c := f.begin([]*item{best})
-	c.probe = true
+	c.probe, c.first = true, rank == neverTried
 	return c
 }
 

@@ -81,6 +81,7 @@ func (o *outage) goOn(d time.Duration) {
 // accepted, it is the receiver: one event at a time is tried, of each instance in turn,
 // and none is given up however long that lasts.
 func TestWhatFailsWhileNothingIsAcceptedIsNotGivenUp(t *testing.T) {
+	t.Parallel()
 	o := newOutage(t, logOf("abcdefghij"))
 	o.call()
 	if !o.circuit.open {
@@ -128,6 +129,60 @@ func TestSingleInstanceThatFailsIsGivenUp(t *testing.T) {
 	o.goOn(time.Hour)
 	if o.given != 3 {
 		t.Errorf("%d are given up", o.given)
+	}
+}
+
+// Two instances that nothing of is ever taken are not the receiver: what is new is tried
+// soon, also of their tenant and type, though the wait of the two has grown to a minute.
+func TestWhatIsNewDoesNotWaitForWhatAlwaysFails(t *testing.T) {
+	for name, kind := range map[string]sink.Kind{"as events": sink.Temporary, "as the receiver": sink.Unavailable} {
+		t.Run(name, func(t *testing.T) {
+			o := newOutage(t, logOf("ab"))
+			o.policy.backoff = func(n int) time.Duration { return time.Second << min(n, 10) / 2 }
+			o.fail = func() *sink.Failure { return sink.Fail(kind, nil, "no") }
+			o.accepts = func(e *transitions.Event) bool { return e.Instance[0] > 'b' }
+			o.goOn(time.Hour)
+			if !o.circuit.open || o.accepted > 0 {
+				t.Fatalf("%d were accepted, %+v", o.accepted, o.circuit)
+			}
+			for n := range 20 {
+				log := logOf("c")
+				log[0].Instance[1] = byte(n)
+				o.add(log)
+				before := o.accepted
+				o.goOn(3 * time.Second)
+				if o.accepted == before {
+					t.Fatalf("event %d waits: %+v", n, o.circuit)
+				}
+				o.goOn(2 * time.Minute)
+			}
+		})
+	}
+}
+
+// In an outage what is new is tried once, one event at a time, and makes no more of the
+// outage than there is.
+func TestFirstAttemptsInAnOutageDoNotCount(t *testing.T) {
+	o := newOutage(t, logOf("ab"))
+	o.goOn(time.Minute)
+	failures, given := o.circuit.failures, o.given
+	for n := range 100 {
+		log := logOf("c")
+		log[0].Instance[1] = byte(n)
+		o.add(log)
+	}
+	o.tried = nil
+	begun := o.now
+	for ; len(o.tried) < 100; o.now = o.now.Add(time.Second) {
+		if made := o.call(); made > 1 {
+			t.Fatalf("%d calls at once", made)
+		}
+		if o.now.Sub(begun) > 10*time.Minute {
+			t.Fatalf("%d are tried", len(o.tried))
+		}
+	}
+	if more := o.circuit.failures - failures; more > 10 || o.given != given {
+		t.Errorf("%d failures more in %s, %d events given up", more, o.now.Sub(begun), o.given)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -22,6 +23,10 @@ type Config struct {
 	Node   string                  // who holds the leases: no other relay's, also not an earlier one's
 	Follow func(tenant string, after int64) transitions.Follower
 	Source string // of the events, as Follow has it: what was put aside is read without it. May be ""
+
+	// Workflows are all versions of those that are known here: the filters of the sinks
+	// are checked against them. nil: they are not.
+	Workflows []*workflow.Workflow
 
 	// Released tells other nodes that they can take over a sink, so that their Wake
 	// is called. It must not block. nil: they find out when they look.
@@ -54,8 +59,14 @@ type Sink struct {
 	// put aside of one that is no longer among them stays there, undelivered.
 	Tenants []string
 
-	// Wants says which events it gets; nil: all. The others are passed over for
-	// good. It is called from several goroutines.
+	// Filter says which events it gets, such as those of a workflow, a business key or
+	// the values of declared attributes; empty: all. The others are passed over for good.
+	// What it names must be known to the node: to one that does not know the workflow it
+	// is a mistake of the configuration.
+	Filter transitions.EventFilter
+
+	// Wants says which of these it gets, where Filter cannot; nil: all of them. It is
+	// called from several goroutines.
 	Wants func(*transitions.Event) bool
 
 	// FromNow lets a sink that the database does not know yet get only what is
@@ -167,6 +178,9 @@ func (c Config) withDefaults() (Config, error) {
 		case s.Exhausted < Park || s.Exhausted > Block:
 			add("sink %q has an unknown Exhausted", s.Name)
 		}
+		if err := s.checkFilter(c.Workflows); err != nil {
+			add("the filter of sink %q: %w", s.Name, err)
+		}
 		for _, tenant := range s.Tenants {
 			if err := transitions.CheckTenant(tenant); err != nil || tenant == "" {
 				add("sink %q is for a tenant %q, which cannot be", s.Name, tenant)
@@ -175,6 +189,17 @@ func (c Config) withDefaults() (Config, error) {
 		names[s.Name] = true
 	}
 	return c, errors.Join(wrong...)
+}
+
+// checkFilter refuses a filter that no event can pass.
+func (s *Sink) checkFilter(known []*workflow.Workflow) error {
+	if slices.Contains(s.Filter.Types, "") || slices.Contains(s.Filter.States, "") {
+		return errors.New("a type or a state of it is empty")
+	}
+	if known == nil {
+		return s.Filter.Check(nil)
+	}
+	return s.Filter.CheckKnown(known)
 }
 
 // policy is how a flow serves the sink.

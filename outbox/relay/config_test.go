@@ -18,12 +18,15 @@ func TestConfigIsRefusedWithAllItsMistakes(t *testing.T) {
 		{Name: "Main", To: &receiver{}}, {Name: "a"}, {Name: "a", To: &receiver{}},
 		{Name: "b", To: &receiver{}, Batch: -1}, {Name: "c", To: &receiver{}, Retry: workflow.Retry{First: time.Minute, Max: time.Second}},
 		{Name: "d", To: &receiver{}, Tenants: []string{""}}, {Name: "e", To: &receiver{}, Exhausted: 7},
+		{Name: "f", To: &receiver{}, Filter: transitions.EventFilter{BusinessKey: "1"}},
+		{Name: "g", To: &receiver{}, Filter: transitions.EventFilter{Types: []string{""}}},
 	}})
 	if err == nil {
 		t.Fatal("it is accepted")
 	}
 	for _, want := range []string{"are required", "Lease", `"Main"`, `sink "a" has no receiver`, `two sinks "a"`, `"b" has a negative`, `"c" has a negative`,
-		`sink "d" is for a tenant ""`, `"e" has an unknown`} {
+		`sink "d" is for a tenant ""`, `"e" has an unknown`,
+		`filter of sink "f": invalid_request: a filter by business key needs the workflow`, `filter of sink "g": a type or a state`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("it does not say %s: %v", want, err)
 		}

@@ -31,6 +31,11 @@
 // that a reader could miss. Where events are not there any more that a sink has
 // not got, it stops for that tenant, and says so.
 //
+// A sink's Filter says which events it gets, and Wants does where that cannot; the
+// cursor goes over the others. A filter that names what no event can have, a workflow
+// that is not known or an attribute that nobody declares, is refused before the relay
+// starts.
+//
 // # What fails
 //
 // Nothing of an instance is delivered before what comes earlier. An event that
@@ -56,7 +61,8 @@
 //
 // A receiver may take nothing of one tenant, or of one type, alone. So an event of a
 // tenant and type of which none has failed in the outage is tried soon, though the wait
-// of the others has grown to a minute; and where the window is full of what the
+// of the others has grown to a minute. So is an event that was never tried; when it fails
+// as an event that makes nobody else wait longer. And where the window is full of what the
 // receiver does not take, without the sink calling it the receiver's failure, a window of
 // that is put aside for each attempt that fails, to see what is behind it. When one
 // arrives the circuit closes: an event that fails while others arrive counts.

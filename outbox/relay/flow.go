@@ -55,6 +55,7 @@ type flow struct {
 	asideOf   map[string]int  // of each tenant
 	closed    bool            // nothing is taken in: it is not known which instances are aside
 	full      map[string]bool // tenants of which that is not known: they have too many
+	freed     bool            // since that was read, some are no longer aside, or have begun to wait for a person
 	drains    bool            // nothing new is begun
 }
 
@@ -67,6 +68,7 @@ type call struct {
 	items           []*item
 	events          []transitions.Logged
 	probe           bool
+	first           bool  // a probe, and the event was never tried, though others like it were
 	over, abandoned bool  // it has ended, or did not in time
 	accepted        int64 // by the receiver, before it began
 }

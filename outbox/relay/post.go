@@ -66,8 +66,8 @@ func (t *tenure) takeReply(r *reply, now time.Time) {
 		}
 		t.revision = r.revision
 		f.reload(r.aside, r.full, now)
-		if len(r.full) > 0 { // some may be delivered
-			t.reloads, t.loadNext = true, now.Add(10*reloadEvery)
+		if len(r.full) > 0 {
+			t.loadNext = now.Add(10 * reloadEvery)
 		}
 		for _, l := range t.logs {
 			t.startReading(l)
@@ -78,6 +78,9 @@ func (t *tenure) takeReply(r *reply, now time.Time) {
 	}
 	for _, lane := range l.hungry {
 		f.fetched(lane, r.rows[lane], r.barred[lane], now)
+	}
+	if len(f.full) > 0 && f.freed { // there may be room for more of them; nothing but that and a person makes any
+		t.reloads = true
 	}
 	t.takeInKept(now)
 }

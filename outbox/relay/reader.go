@@ -210,9 +210,10 @@ func (r *reader) gap(ctx context.Context) error {
 		r.last, next, next-1)
 }
 
-// wanted asks the filter for each event; nil: all are wanted.
+// wanted asks the filters for each event; nil: all are wanted.
 func (t *tenure) wanted(events []transitions.Logged) (wanted []bool, err error) {
-	if t.sink.Wants == nil {
+	s := t.sink
+	if s.Wants == nil && s.Filter.All() {
 		return nil, nil
 	}
 	defer func() {
@@ -223,7 +224,8 @@ func (t *tenure) wanted(events []transitions.Logged) (wanted []bool, err error) 
 	}()
 	wanted = make([]bool, len(events))
 	for i := range events {
-		wanted[i] = t.sink.Wants(&events[i].Event)
+		e := &events[i].Event
+		wanted[i] = s.Filter.Takes(e) && (s.Wants == nil || s.Wants(e))
 	}
 	return wanted, nil
 }

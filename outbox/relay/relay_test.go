@@ -145,16 +145,29 @@ func TestOrderHoldsUnderFailures(t *testing.T) {
 func TestFilterPassesOverTheRest(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	one, some := &receiver{}, &receiver{}
+	one, some, declared, both := &receiver{}, &receiver{}, &receiver{}, &receiver{}
+	ofB := func(s *relay.Sink) { s.Filter = transitions.EventFilter{Instance: instanceOf('b')} }
 	n := startNode(t, url,
 		quick("one", one, func(s *relay.Sink) { s.Tenants = []string{"other"} }),
 		quick("some", some, func(s *relay.Sink) {
 			s.Wants = func(e *transitions.Event) bool { return e.Instance == instanceOf('b') && e.Ordinal == 0 }
-		}))
+		}),
+		quick("declared", declared, ofB),
+		quick("both", both, ofB, func(s *relay.Sink) { s.Wants = func(e *transitions.Event) bool { return e.Ordinal == 0 } }))
 	head := publish(t, n.pool, tenant, strings.Repeat("ab", 500), n)
 	publish(t, n.pool, "other", "ccc", n)
 	cursorReaches(t, n.pool, "some", tenant, head)
 	cursorReaches(t, n.pool, "one", "other", 3)
+	cursorReaches(t, n.pool, "declared", tenant, head)
+	cursorReaches(t, n.pool, "both", tenant, head)
+	for _, e := range append(declared.got(), both.got()...) {
+		if e.Instance != instanceOf('b') {
+			t.Fatalf("an event of another instance passed: %+v", e)
+		}
+	}
+	if all, firsts := len(declared.got()), len(both.got()); all <= 500 || firsts != 500 {
+		t.Errorf("%d events passed the declared filter, %d both", all, firsts)
+	}
 	if got := len(some.got()); got != 500 {
 		t.Errorf("%d events passed the filter, not 500", got)
 	}

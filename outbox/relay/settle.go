@@ -125,6 +125,7 @@ func (f *flow) park(it *item) {
 	if f.policy.exhausted == HoldInstance {
 		f.markAside(l, true)
 		l.barred = !l.stale // a person may have removed the row; it is read again
+		f.freed = f.freed || l.barred
 	}
 }
 

@@ -145,8 +145,8 @@ const movedSQL = `SELECT tenant, position, revision FROM pawl.outbox_cursor WHER
 // asideSQL finds the instances whose events have to be delivered from
 // outbox_dead first, among the tenants that the sink is for. Where there are too many, the
 // tenants with the most of them are told, with the last column true, and of theirs only
-// as many as may be known, of those that do not wait for a person: once they are
-// delivered, the next are found.
+// as many as may be known, of those that do not wait for a person, in turns of the tenants
+// and in the order of the index: once they are delivered, the next are found.
 // Parameters: sink, whether those that wait for a person hold their instance, how many,
 // tenants.
 const asideSQL = `
@@ -161,7 +161,8 @@ sizes AS MATERIALIZED (
 	SELECT tenant, sum(count(*)) OVER (ORDER BY count(*), tenant) > $3 AS full FROM held GROUP BY tenant)
 SELECT h.tenant, h.instance, h.waits, false FROM held h JOIN sizes s ON s.tenant = h.tenant WHERE NOT s.full
 UNION ALL
-(SELECT h.tenant, h.instance, false, false FROM held h JOIN sizes s ON s.tenant = h.tenant WHERE s.full AND NOT h.waits LIMIT $3::bigint)
+(SELECT h.tenant, h.instance, false, false FROM held h JOIN sizes s ON s.tenant = h.tenant WHERE s.full AND NOT h.waits
+	ORDER BY row_number() OVER (PARTITION BY h.tenant ORDER BY h.instance), h.tenant LIMIT $3::bigint)
 UNION ALL
 SELECT tenant, '00000000-0000-0000-0000-000000000000', false, true FROM sizes WHERE sizes.full`
 

@@ -171,9 +171,9 @@ COMMENT ON COLUMN pawl.command.forget_at IS 'Until when the tombstone stays, whe
 
 -- What is due, over all tenants.
 CREATE INDEX command_due ON pawl.command (run_at) WHERE run_at IS NOT NULL;
--- The same of work alone, by tenant, so that each has its turn. What a free worker
+-- The same of work alone, by tenant and activity, so that each tenant has its turn. What a free worker
 -- takes at its accept is never in it.
-CREATE INDEX command_turn ON pawl.command (tenant, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
+CREATE INDEX command_turn ON pawl.command (tenant, workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
 -- Whose lease has run out.
 CREATE INDEX command_leased ON pawl.command (locked_until) WHERE locked_until IS NOT NULL;
 -- Whatever waits in a scope to be decided: the timers of a state that is left.
@@ -357,38 +357,42 @@ CREATE SEQUENCE pawl.provisional AS bigint INCREMENT 1048576 MINVALUE -922337203
 COMMENT ON SEQUENCE pawl.provisional IS 'Positions of transitions whose transaction has not reached its commit yet.';
 CREATE INDEX audit_provisional ON pawl.audit (position) WHERE position < 0;
 
--- The first call numbers all that the transaction has written, so that the head of
--- each log moves once, in the order of the tenants; the other calls find nothing
--- left. Nobody sees another's provisional rows.
+-- The first call numbers all that the transaction has written: the head of each log
+-- moves once, in the order of the tenants, and then its rows do, all at once; the
+-- other calls find nothing left. Nobody sees another's provisional rows.
+-- A transition's place is how many of its tenant's provisional positions are not after
+-- its own. They are sought in a sorted array, so no statement joins, and none can be
+-- planned badly.
 -- Plans that were made while the tables were empty stay in use while they fill. So
--- every function that reads them does it by index.
-CREATE FUNCTION pawl.assign_position() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$
+-- every function that reads them does it by index. Of how many rows a range has the
+-- planner guesses too many here: it must not compile for them, nor plan each time.
+CREATE FUNCTION pawl.assign_position() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off
+SET plan_cache_mode = force_generic_plan SET jit = off SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-	step record;
+	moved record;
 	base bigint;
+	numbered bigint;
 BEGIN
-	IF NOT EXISTS (SELECT FROM pawl.audit AS a WHERE a.tenant = NEW.tenant AND a.instance = NEW.instance AND a.version = NEW.version
-			AND a.position IS NOT DISTINCT FROM NEW.position) THEN
+	IF NOT EXISTS (SELECT FROM pawl.audit AS a WHERE a.position = NEW.position AND a.position < 0) THEN
 		RETURN NULL;
 	END IF;
 	PERFORM pawl.durable(); -- it may have been turned off since
-	FOR step IN SELECT a.tenant, a.instance, a.version, a.position, a.at, count(*) OVER (PARTITION BY a.tenant) AS steps,
-			row_number() OVER (PARTITION BY a.tenant ORDER BY a.position) AS place
-			FROM pawl.audit AS a WHERE a.position >= NEW.position AND a.position < 0 ORDER BY a.tenant, a.position LOOP
-		IF step.place = 1 THEN
-			INSERT INTO pawl.log AS l (tenant, head) VALUES (step.tenant, step.steps)
-				ON CONFLICT (tenant) DO UPDATE SET head = l.head + step.steps
-				RETURNING head - step.steps INTO base;
-		END IF;
-		UPDATE pawl.audit SET position = base + step.place
-			WHERE tenant = step.tenant AND instance = step.instance AND version = step.version;
-		UPDATE pawl.outbox SET position = base + step.place
-			WHERE tenant = step.tenant AND position = step.position AND at = step.at;
+	FOR moved IN SELECT a.tenant, array_agg(a.position ORDER BY a.position) AS places, count(*) AS steps, min(a.at) AS since, max(a.at) AS until
+			FROM pawl.audit AS a WHERE a.position >= NEW.position AND a.position < 0 GROUP BY a.tenant ORDER BY a.tenant LOOP
+		INSERT INTO pawl.log AS l (tenant, head) VALUES (moved.tenant, moved.steps)
+			ON CONFLICT (tenant) DO UPDATE SET head = l.head + moved.steps
+			RETURNING head - moved.steps INTO base;
+		WITH o AS (UPDATE pawl.outbox AS o SET position = base + width_bucket(o.position, moved.places)
+			WHERE o.tenant = moved.tenant AND o.position BETWEEN moved.places[1] AND -1 AND o.at BETWEEN moved.since AND moved.until
+			RETURNING o.position)
+		SELECT count(DISTINCT o.position) INTO numbered FROM o;
 		-- A partition that is being detached is not in sight any more.
-		IF NOT FOUND THEN
+		IF numbered < moved.steps THEN
 			RAISE EXCEPTION 'the transaction was open until its events were past their age'
 				USING ERRCODE = '40001', HINT = 'Begin another transaction, and decide again.';
 		END IF;
+		UPDATE pawl.audit AS a SET position = base + width_bucket(a.position, moved.places)
+			WHERE a.position = ANY (moved.places) AND a.position < 0;
 	END LOOP;
 	RETURN NULL;
 END $$;

@@ -62,7 +62,7 @@ func (b *bookkeeping) sink() (relay.Sink, error) {
 	if err != nil {
 		return relay.Sink{}, err
 	}
-	return relay.Sink{Name: "books", To: to, Batch: 4, Calls: 32, Wants: func(e *transitions.Event) bool { return e.Workflow == "order" }}, nil
+	return relay.Sink{Name: "books", To: to, Batch: 4, Calls: 32, Filter: transitions.EventFilter{Workflow: "order"}}, nil
 }
 
 // ServeHTTP takes one event. One that came before is taken once.

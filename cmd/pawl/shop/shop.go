@@ -18,11 +18,11 @@ import (
 	"github.com/pawlhq/pawl/examples/order/provider"
 )
 
-// Command is [pawl.Command] over the example workflows. Its command serve has
+// Command is [pawl.CommandLine] over the example workflows. Its command serve has
 // the flag --payments, which names the payment provider.
 func Command() *cobra.Command {
 	client := &provider.Client{} // its URL is known when serve runs
-	root := pawl.Command(order.Workflow(client), fines.Workflow)
+	root := pawl.CommandLine(order.Workflow(client), fines.Workflow)
 	for _, c := range root.Commands() {
 		if c.Name() == "serve" {
 			payAt(c, client)

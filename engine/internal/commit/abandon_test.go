@@ -10,7 +10,7 @@ import (
 
 // The operation has a place in the log; the scheduled command that it gives up has
 // none. Who awaits that gets the bytes of its replays.
-func TestWhoAwaitsAnAbandonedScheduledCommandGetsTheBytesOfItsReplays(t *testing.T) {
+func TestWhoAwaitsAnAbandonedCommandGetsTheBytesOfItsReplays(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	id := b.opened()

@@ -150,11 +150,12 @@ func (g *group) doubt() {
 }
 
 // unbegun lists the attempts that an earlier run has leased after all. Its workers
-// were given back, so that nobody has begun them: others may have them.
+// were given back, so that nobody has begun them: others may have them. What another
+// command with the same key has leased since is its own.
 func (g *group) unbegun() (list []transitions.FlightUpdate) {
 	for _, o := range g.ops {
 		r := o.record
-		if o.unheard == 0 || r == nil || r.Status != transitions.Processing || r.Attempt != o.unheard || r.ClaimedBy != g.node {
+		if o.unheard == 0 || o.claim == transitions.KeyMismatch || r == nil || r.Status != transitions.Processing || r.Attempt != o.unheard || r.ClaimedBy != g.node {
 			continue
 		}
 		o.unheard = 0

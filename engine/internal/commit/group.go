@@ -30,6 +30,7 @@ type group struct {
 	blind      bool      // the keys were not looked up
 	leased     time.Time // when workers were reserved: leases last from then, or a little later
 	broken     map[before]error
+	hooked     bool // the user's SQL has run
 }
 
 // before names what comes before a command: its caller's earlier ones of the same

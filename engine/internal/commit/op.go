@@ -36,6 +36,8 @@ type op struct {
 	// answered: nobody works on it. 0: none.
 	unheard int
 
+	lostInHook int // how often its own SQL has ended the connection
+
 	settled atomic.Bool
 	batch   *batch
 }

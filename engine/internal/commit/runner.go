@@ -12,7 +12,6 @@ import (
 
 	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/internal/rows"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // runner runs groups on a connection of its own. It is for one goroutine.
@@ -48,7 +47,6 @@ const maxLostInHook = 3
 // an instance.
 func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held []*op, reaction reaction, err error) {
 	begun, missed := time.Now(), false
-	lostInHook := 0
 	for try := 0; ; try++ {
 		if err = r.connect(ctx, begun); err != nil {
 			return nil, lost, err
@@ -79,12 +77,10 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 		case lost:
 			r.drop()
 			r.p.stats.lost.Add(1)
-			if _, ok := errors.AsType[*hookLostError](err); ok {
-				lostInHook++
-			}
-			if lostInHook >= maxLostInHook {
-				return nil, lost, &workflow.Error{Code: workflow.Unavailable, Cause: err,
-					Message: "the connection to the database ended each time the transition's own SQL ran; nothing was done"}
+			if e, ok := errors.AsType[*hookLostError](err); ok {
+				if ops[0].lostInHook++; ops[0].lostInHook >= maxLostInHook {
+					return nil, lost, e.answer()
+				}
 			}
 			if time.Since(begun) > r.p.config.Outage || !pause.For(ctx, backoff(try)) {
 				return nil, lost, err

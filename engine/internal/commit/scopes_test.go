@@ -12,7 +12,7 @@ func attempt(tenant, scope, transition string, c transitions.KeyVerdict) *op {
 	return &op{claim: c, p: &transitions.Prepared{Command: transitions.Command{Tenant: tenant, Scope: scope, Workflow: "order", Transition: transition}}}
 }
 
-func TestAttemptsAreCountedByTransitionOrByTheScopeThatTheCallerNamed(t *testing.T) {
+func TestAttemptsAreCountedByTransitionOrByTheCallersScope(t *testing.T) {
 	p := &Pipeline{}
 	p.scopes.count([]*op{
 		attempt("a", "order:17e70c5b", "pay", transitions.KeyNew),

@@ -29,14 +29,17 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	r.stained = true
 	held, err = r.p.inTx(ctx, tx, r.conn, g, txMode{waiting: waiting, settings: &r.local, identity: r.identity})
+	r.stained = r.stained || g.hooked
 	if err == nil && len(held) == 0 {
 		if err = tx.Commit(ctx); err == nil {
 			return nil, nil
 		}
-		if !r.pg.IsClosed() { // what the user's SQL has put off to the commit
+		switch { // by what the user's SQL has put off to the commit
+		case !r.pg.IsClosed():
 			err = hookFailure(ctx, r.pg, g.ops[0], err)
+		case g.hooked:
+			err = &hookLostError{err: err, committing: true}
 		}
 		err = fmt.Errorf("commit: %w", err)
 	}
@@ -180,6 +183,7 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w txMode) e
 	if err != nil {
 		return fmt.Errorf("savepoint: %w", err)
 	}
+	g.hooked = true
 	if err = call(ctx, hook, point, o); err == nil {
 		if err = point.Commit(ctx); errors.Is(err, pgx.ErrTxClosed) {
 			return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
@@ -219,10 +223,22 @@ func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
 }
 
 // hookLostError is the end of a connection while it ran the user's SQL.
-type hookLostError struct{ err error }
+type hookLostError struct {
+	err        error
+	committing bool // what that SQL has put off to the commit, which may have been made
+}
 
 func (e *hookLostError) Error() string {
 	return "the connection ended in the transition's own SQL: " + e.err.Error()
+}
+
+// answer is what the caller gets when that happened too often.
+func (e *hookLostError) answer() *workflow.Error {
+	message := "the connection to the database ended each time the transition's own SQL ran; nothing was done"
+	if e.committing {
+		message = "the connection to the database ended, or the time of the transition's own SQL was over, each time it was committed; ask again with the same key"
+	}
+	return &workflow.Error{Code: workflow.Unavailable, Message: message, Cause: e}
 }
 
 // hookFailure says what an error of the user's SQL means. Its SQLSTATE may be that
@@ -239,7 +255,7 @@ func hookFailure(ctx context.Context, pg *pgx.Conn, o *op, err error) error {
 	case ctx.Err() != nil:
 		return &workflow.Error{Code: workflow.TimedOut, Message: "the transition's own SQL took too long; nothing was done", Cause: where}
 	case pg.IsClosed() || failed != nil && failed.Code == "25006" && pg.PgConn().ParameterStatus("in_hot_standby") == "on":
-		return &hookLostError{where}
+		return &hookLostError{err: where}
 	case failed != nil && (failed.Code == "40001" || failed.Code == "40P01"):
 		return err
 	case failed != nil && failed.Code == "57014":

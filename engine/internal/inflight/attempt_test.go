@@ -217,7 +217,7 @@ func TestWhatMustNotRunTwiceWaitsForAPerson(t *testing.T) {
 
 // Whoever takes over may be stopped, or not know the version, before it has begun:
 // the next one must not think that nothing has happened.
-func TestThatAWorkerWasLostIsNotForgottenByAGiveBackWithoutAnAttempt(t *testing.T) {
+func TestAGiveBackWithoutAnAttemptForgetsNoLostWorker(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {

@@ -176,6 +176,37 @@ func TestTakeoversComeBeforeWhatIsDue(t *testing.T) {
 	eventually(t, "all are done", func() bool { return len(n.ended()) == 21 })
 }
 
+// Nor is it behind its own tenant's, of which none can be taken: those are of an activity
+// that has all the workers that it may have, or of a workflow that is known elsewhere.
+func TestATurnGoesPastWhatCannotBeTaken(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	for _, r := range []struct {
+		tenant, workflow, transition string
+		count                        int
+	}{{"b", "job", "run", 2000}, {"c", "elsewhere", "run", 300}, {"c", "job", "busy", 300}, {"c", "job", "run", 1}} {
+		exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request,
+				attempt, failures, revision, run_at, created_at, updated_at)
+			SELECT $1, $2 || ':' || n, $3, decode(repeat('00', 32), 'hex'), 'pending', 'working', $2, $3, gen_random_uuid(), 'a',
+				'{"payload":{},"roles":["*"]}', 0, 0, 0, now() - interval '1 hour' + count(*) OVER () * interval '-1 second', now(), now()
+			FROM generate_series(1, $4::int) n`, r.tenant, r.workflow, r.transition, r.count)
+	}
+	n := newNode(t, pool, job(t, atOnce))
+	found, err := n.find(t.Context(), question{now: time.Now(), works: 5, full: []string{"job busy"}, turns: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := map[string]candidate{}
+	for _, c := range found {
+		if c.turn {
+			turns[c.Tenant] = c
+		}
+	}
+	if len(turns) != 2 || turns["b"].slot.transition != "run" || turns["c"].slot != (activity{"job", "run"}) {
+		t.Errorf("the turns are %+v", turns)
+	}
+}
+
 // A tenant's single command is not behind the thousands of another, which have been
 // due for longer.
 func TestTenantsHaveTheirTurns(t *testing.T) {

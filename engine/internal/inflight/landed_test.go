@@ -172,7 +172,7 @@ func TestABusyNodeAsksOncePerSecond(t *testing.T) {
 	await.Receive(t, "one runs", g.begun)
 	await.Receive(t, "both run", g.begun)
 	before, since := n.asked.Count(""), time.Now()
-	time.Sleep(2500 * time.Millisecond)
+	await.Pass("all workers are busy", 2500*time.Millisecond)
 	got := n.asked.Count("") - before
 	if busy := time.Since(since); got > 2*(2+int(busy/lookEvery)) {
 		t.Errorf("%d queries in %s: %q", got, busy, n.asked.List())
@@ -193,7 +193,7 @@ func TestWhatSomebodyHasLockedIsNotAskedForAgainAndAgain(t *testing.T) {
 	n := startNode(t, pool, job(t, atOnce), workers(1)) // so that one candidate is as many as it asks for
 	eventually(t, "it has tried", func() bool { return n.asked.Count("WITH claimed") > 0 })
 	before, since := n.Stats().Looks, time.Now()
-	time.Sleep(1500 * time.Millisecond)
+	await.Pass("the row is locked", 1500*time.Millisecond)
 	got := n.Stats().Looks - before
 	if locked := time.Since(since); got > 16+4*int64(locked/time.Second) {
 		t.Errorf("%d looks in %s", got, locked)

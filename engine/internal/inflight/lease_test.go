@@ -230,7 +230,7 @@ func TestAWorkerThatCannotProlongItsLeaseIsToldWhenItIsOver(t *testing.T) {
 
 // The database may stop a commit for longer than a lease: another node may have
 // the command when the commit is known.
-func TestACommandWhoseCommitOutlastedItsLeaseIsBegunOnlyByWhoHoldsIt(t *testing.T) {
+func TestACommitThatOutlastedItsLeaseIsBegunOnlyByItsHolder(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		meanwhile string

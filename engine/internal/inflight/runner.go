@@ -104,10 +104,11 @@ func (r *Runner) Start() {
 	r.work.Go(func() { r.keep(keeper) })
 }
 
-// Stop takes no new work and waits for what is under way. When ctx ends first it
-// cancels the attempts, and gives back what they did not finish. It returns when
-// all is written; an attempt that ignores its context is left alone, and its
-// lease will run out. It may be called twice.
+// Stop takes no new work and waits for what is under way. What is not done shortly
+// before ctx's deadline is cancelled, and given back; that is done by the deadline.
+// Without one it begins when ctx ends. Stop returns when all is written; an attempt
+// that ignores its context is left alone, and its lease will run out. It may be
+// called twice.
 func (r *Runner) Stop(ctx context.Context) {
 	r.mu.Lock()
 	if !r.started {
@@ -126,34 +127,56 @@ func (r *Runner) Stop(ctx context.Context) {
 		r.drop(f)
 	}
 
+	grace, waits, cancel := r.share(ctx)
+	defer cancel()
 	select {
 	case <-r.idle:
-	case <-ctx.Done():
-		r.interrupt()
+	case <-waits.Done():
+		r.interrupt(grace)
 	}
 	r.endLook()
 	r.drain.Do(func() { close(r.drained) })
-	enough := time.AfterFunc(r.grace, r.endKeep)
+	enough := time.AfterFunc(grace, r.endKeep)
 	r.work.Wait()
 	enough.Stop()
 	r.endKeep()
 	r.config.Hint() // of what was given back
 }
 
+// share is how the time of Stop is used: until waits ends for what is under way, then
+// a grace for it to end, a quarter for the commits that it waits for, and a grace for
+// the last give-backs. These take no more than half of the time until a deadline.
+func (r *Runner) share(ctx context.Context) (grace time.Duration, waits context.Context, cancel context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		waits, cancel = context.WithCancel(ctx)
+		return r.grace, waits, cancel
+	}
+	grace = gracesOf(r.grace, time.Until(deadline))
+	waits, cancel = context.WithDeadline(ctx, deadline.Add(-allGraces(grace)))
+	return grace, waits, cancel
+}
+
+// gracesOf is the grace that there is time for.
+func gracesOf(most, left time.Duration) time.Duration { return min(most, max(left, 0)/2*4/9) }
+
+// allGraces is what Stop takes after it has waited.
+func allGraces(grace time.Duration) time.Duration { return grace + grace/4 + grace }
+
 // interrupt ends what is under way: first the attempts, then, a moment later,
 // also the commits of outcomes that it waits for.
-func (r *Runner) interrupt() {
+func (r *Runner) interrupt(grace time.Duration) {
 	r.endLook()
 	for _, f := range r.flights() {
 		f.stop(transitions.ErrStopping)
 	}
-	if r.becomesIdle(r.grace) {
+	if r.becomesIdle(grace) {
 		return
 	}
 	for _, f := range r.flights() {
 		f.quit()
 	}
-	if !r.becomesIdle(r.grace / 4) {
+	if !r.becomesIdle(grace / 4) {
 		for _, f := range r.flights() {
 			r.config.Log.Warn("an attempt ignores that it was told to end; its lease will run out", f.attrs()...)
 		}

@@ -18,8 +18,10 @@ func newStatements(in func(sql string) string) statements {
 //
 // Work comes in the order in which it is due. Where there is more than workers, the
 // next tenants have their turns before: one command of each, or a row without one
-// where nothing of the tenant's next is due that can be taken. The walk goes from
-// tenant to tenant with a probe of the index, whatever they have waiting.
+// where nothing of the tenant's is due that can be taken. The walk goes from tenant to
+// tenant, and within one from activity to activity, with a probe of the index each,
+// whatever they have waiting. Scheduled commands have no turns: they come in the order in
+// which they are due, and are only decided.
 //
 // Scheduled commands of a paused workflow stay where they are, and a look after
 // the pause finds them; but not those that were asked to stop, which can end.
@@ -47,14 +49,22 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 			AND (cancelled_by IS NOT NULL OR (tenant, workflow) NOT IN (SELECT tenant, workflow FROM pawl.paused)) LIMIT $2::bigint)
 	UNION ALL
 	(WITH RECURSIVE each AS (
-			(SELECT tenant, 1 AS n FROM pawl.command WHERE ` + waits + ` AND tenant > (SELECT $7::text) ORDER BY tenant, run_at LIMIT 1)
+			(SELECT tenant, 1 AS n FROM pawl.command WHERE ` + waits + ` AND tenant > (SELECT $7::text) ORDER BY ` + turn + ` LIMIT 1)
 			UNION ALL
 			(SELECT next.tenant, each.n + 1 FROM each CROSS JOIN LATERAL (SELECT tenant FROM pawl.command
-				WHERE ` + waits + ` AND tenant > each.tenant ORDER BY tenant, run_at LIMIT 1) AS next WHERE each.n < $8::bigint))
+				WHERE ` + waits + ` AND tenant > each.tenant ORDER BY ` + turn + ` LIMIT 1) AS next WHERE each.n < $8::bigint))
 		SELECT 'turn', each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition FROM each LEFT JOIN LATERAL (
-			SELECT * FROM (SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
-				WHERE ` + waits + ` AND tenant = each.tenant AND run_at <= (SELECT $1::timestamptz) ORDER BY run_at LIMIT 100) AS first
-			WHERE known AND workflow || ' ' || transition <> ALL ($4::text[]) LIMIT 1) AS one ON true
+			WITH RECURSIVE kinds AS (
+				(SELECT workflow, transition FROM pawl.command WHERE ` + waits + ` AND tenant = each.tenant ORDER BY ` + turn + ` LIMIT 1)
+				UNION ALL
+				(SELECT next.workflow, next.transition FROM kinds CROSS JOIN LATERAL (SELECT workflow, transition FROM pawl.command
+					WHERE ` + waits + ` AND tenant = each.tenant AND (workflow, transition) > (kinds.workflow, kinds.transition)
+					ORDER BY ` + turn + ` LIMIT 1) AS next))
+			SELECT first.* FROM kinds CROSS JOIN LATERAL (SELECT * FROM pawl.command
+				WHERE ` + waits + ` AND tenant = each.tenant AND workflow = kinds.workflow AND transition = kinds.transition
+					AND run_at <= (SELECT $1::timestamptz) ORDER BY ` + turn + ` LIMIT 1) AS first
+			WHERE kinds.workflow = ANY ($6::text[]) AND kinds.workflow || ' ' || kinds.transition <> ALL ($4::text[])
+			ORDER BY first.run_at LIMIT 1) AS one ON true
 		LIMIT $8::bigint)
 	UNION ALL
 	(SELECT 'work', tenant, scope, key, attempt, phase, workflow, transition FROM (
@@ -65,6 +75,9 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 
 // waits finds work that waits for its time or for a worker, by the index command_turn.
 const waits = `run_at IS NOT NULL AND phase <> 'scheduled'`
+
+// turn is the order of that index.
+const turn = `tenant, workflow, transition, run_at`
 
 // claimSQL leases the candidates that are still as they were seen, and that
 // nobody has locked. They are found by key, with one probe each, and updated

@@ -115,6 +115,35 @@ func TestStopWhoseTimeIsOverEndsAttemptsAndGivesThemBack(t *testing.T) {
 	}
 }
 
+// Attempts are told to end while there is time left to give them back.
+func TestStopKeepsToItsShareOfTheTime(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w)
+	ref := n.accept(t, w, "a")
+	await.Receive(t, "it runs", g.begun)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+	defer cancel()
+	n.Stop(ctx)
+	if err := ctx.Err(); err != nil {
+		t.Errorf("it has used up its time: %v", err)
+	}
+	if cause := await.Receive(t, "its context is done", g.cause); cause != transitions.ErrStopping {
+		t.Errorf("its context is done because %v", cause)
+	}
+	if got := read(t, pool, ref); got.Status != transitions.Pending || got.Failures != 0 {
+		t.Errorf("the command is %+v", got.Record)
+	}
+	for _, left := range []time.Duration{-time.Second, 0, time.Second, 8 * time.Second, time.Hour} {
+		grace := gracesOf(stopGrace, left)
+		if all := allGraces(grace); grace < 0 || all > max(left, 0)/2 || left > 9*time.Second && grace != stopGrace {
+			t.Errorf("of %s it takes %s, with graces of %s", left, all, grace)
+		}
+	}
+}
+
 func TestStopDoesNotWaitForAFunctionThatIgnoresIt(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)

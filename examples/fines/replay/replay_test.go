@@ -15,12 +15,12 @@ import (
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/examples/fines/replay"
 	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { tables.Main(m) }
 
 // log is small, and has refusals.
 var log = replay.Made(7, 600)
@@ -28,9 +28,6 @@ var log = replay.Made(7, 600)
 func start(t testing.TB) (*engine.Engine, *pgxpool.Pool) {
 	t.Helper()
 	pool := pgtest.Pool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{fines.Workflow}})
 	if err != nil {
 		t.Fatal(err)
