@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -13,6 +11,7 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bench"
 	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/usage"
 )
 
 // measured is a private server of its own, as durable as a real one, that counts
@@ -35,7 +34,7 @@ server meanwhile.`,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if only != "" {
 				if config.Only, err = regexp.Compile(only); err != nil {
-					return &pawl.UsageError{Err: fmt.Errorf("--only: %w", err)}
+					return usage.Errorf("--only: %w", err)
 				}
 			}
 			config.Progress = func(line string) { c.PrintErrln(line) }
@@ -55,9 +54,11 @@ server meanwhile.`,
 	flags.BoolVar(&config.Quick, "quick", false, "one short round, for a first impression")
 	flags.IntVar(&config.Rounds, "rounds", 0, "how often each scenario is run (default 3)")
 	flags.DurationVar(&config.Duration, "duration", 0, "how long each scenario is measured in a round (default 3s)")
-	flags.IntVar(&config.Large, "large", 0, "measure on full tables beside empty ones, instead of all else; the number is how many commands are loaded")
+	flags.IntVar(&config.Large, "large", 0,
+		"measure on full tables beside empty ones, instead of all else; the number is how many commands are loaded")
 	flags.Lookup("large").NoOptDefVal = "10000000"
-	flags.StringVar(&config.NATS, "nats", os.Getenv("NATS_URL"), "a server with JetStream, for what needs one; default is NATS_URL, or else it is left out")
+	flags.StringVar(&config.NATS, "nats", os.Getenv("NATS_URL"),
+		"a server with JetStream, for what needs one; default is NATS_URL, or else it is left out")
 	flags.StringVar(&only, "only", "", "a regular expression for the names of the scenarios to run")
 	c.AddCommand(loadCommand())
 	return c
@@ -76,12 +77,12 @@ a private server would end with this command.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config.URL, config.Schema = pawl.ConfigOf(c).Database, pawl.ConfigOf(c).Schema
 			if config.URL == "" {
-				return &pawl.UsageError{Err: errors.New("--database: say where; a private server would end with this command")}
+				return usage.Errorf("--database: say where; a private server would end with this command")
 			}
 			for _, name := range []string{"commands", "instances", "tenants"} {
 				// 0 is the default in Go alone.
 				if f := c.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
-					return &pawl.UsageError{Err: fmt.Errorf("--%s 0: nothing would be loaded", name)}
+					return usage.Errorf("--%s 0: nothing would be loaded", name)
 				}
 			}
 			config.Progress = func(line string) { c.PrintErrln(line) }

@@ -87,10 +87,19 @@ var Matrix = []Room{
 	{"internal/usage", nil, nil},
 	{"internal/withnats", ours("outbox/sink/natstest"), nil},
 
-	{"internal/service", ours("api", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/usage", "metrics", "outbox/relay", "schema", "transitions", "workflow"), mods(pgx)},
+	{"internal/service", ours(
+		"api", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/usage", "metrics", "outbox/relay", "schema",
+		"transitions", "workflow",
+	), mods(pgx)},
 	{"internal/cli/flags", ours("internal/usage", "transitions"), mods(cobra, uuid)},
-	{"internal/cli/ops", ours("api", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow"), mods(cobra, uuid)},
-	{"internal/cli", ours("engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service", "internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow", "workflow/diagram"), mods(cobra, uuid)},
+	{"internal/cli/ops", ours(
+		"api", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow",
+	), mods(cobra, uuid)},
+	{"internal/cli", ours(
+		"engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
+		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
+		"workflow", "workflow/diagram",
+	), mods(cobra, uuid)},
 
 	{".", ours("engine", "inbox", "internal/cli", "internal/service", "internal/usage", "outbox/relay", "transitions", "workflow"), mods(cobra)},
 	{"cmd/...", ours(All), mods(cobra, json, pgx, uuid, websocket)},

@@ -14,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/ops"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/schema"
@@ -113,4 +115,12 @@ func ConfigOf(c *cobra.Command, workflows ...workflow.Source) service.Config {
 		Database:  c.Flag(flagDatabase).Value.String(),
 		Schema:    c.Flag(flagSchema).Value.String(),
 	}
+}
+
+func opsCommand(workflows []workflow.Source) *cobra.Command {
+	return ops.Command(func(c *cobra.Command, do func(context.Context, *engine.Engine) error, change ...func(*engine.Config)) error {
+		config := ConfigOf(c, workflows...)
+		config.Log = logOf(c, slog.LevelWarn) // how it connects is nothing to tell
+		return service.WithEngine(c.Context(), config, do, change...)
+	})
 }

@@ -12,25 +12,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// How long events are kept: unless somebody says it, and at least.
-const (
-	defaultKeepEvents = 30 * 24 * time.Hour
-	minKeepEvents     = 24 * time.Hour
-)
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	config                               service.Config
+	receivers, private, fromNow, inboxes []string
+}
 
 func serveCommand(workflows []workflow.Source) *cobra.Command {
-	var address, listen, source string
-	var workers int
-	var lease, keepEvents time.Duration
-	var rate float64
-	var receivers, private, fromNow []string
-	var consumers []string
+	var f serveFlags
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the workflows over HTTP and WebSocket",
@@ -61,61 +57,75 @@ replaced there are two with a blank between, the newest first. In the names of
 the variables, what is no letter or digit is "_", and letters are capital.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			config := ConfigOf(c, workflows...)
-			config.Address, config.Listen, config.Source = address, listen, source
-			config.Log = logOf(c, slog.LevelInfo)
-			var err error
-			if err = transitions.CheckSource(source); err != nil {
-				return usage.Errorf("--source: %v", err)
-			}
-			if config.InFlight, err = inFlight(workers, lease); err != nil {
-				return err
-			}
-			if keepEvents < minKeepEvents {
-				return usage.Errorf("--keep-events %s is less than a day: who was away overnight would find them gone", keepEvents)
-			}
-			config.Retention.Outbox = keepEvents
-			if rate < 0 {
-				return usage.Errorf("--rate is negative")
-			}
-			config.Rate = rate
-			if config.Inbox, err = inboxOf(consumers); err != nil {
-				return err
-			}
-			if config.Sinks, err = sinks(receivers, private, os.Getenv, c.OutOrStdout(), config.Log); err != nil {
-				return err
-			}
-			if err = beginNow(config.Sinks, fromNow); err != nil {
+			config, err := f.read(c, workflows)
+			if err != nil {
 				return err
 			}
 			return serve(c.Context(), config)
 		},
 	}
-	c.Flags().StringVar(&address, "address", service.DefaultAddress, "loopback host and port to listen on")
-	c.Flags().StringVar(&listen, "listen", "", "connection string past a pooler, to hear other nodes' notifications; without it nodes behind one poll")
-	c.Flags().IntVar(&workers, "workers", 100, "how many activities, timers and scheduled commands to work on at once; 0 leaves them to other nodes")
-	c.Flags().DurationVar(&lease, "lease", 30*time.Second, "how long after the death of this node another one takes over what it was working on")
-	c.Flags().DurationVar(&keepEvents, "keep-events", defaultKeepEvents, "how old an event is at least when it is removed from the log, at least 24h; what a sink has not got stays for longer")
-	c.Flags().StringArrayVar(&receivers, "sink", nil, "deliver every event to a receiver, as NAME=URL; may be given several times")
-	c.Flags().StringVar(&source, "source", transitions.DefaultSource, "what the source of the events begins with; to be set, for good, where several installations feed one receiver or stream")
-	c.Flags().StringSliceVar(&fromNow, "sink-from-now", nil, "names of sinks that begin with what happens from now on, if they are new; others go on where they are")
-	c.Flags().StringSliceVar(&private, "sink-private", nil, "networks that webhooks may call although they are not public, such as 10.0.0.0/8")
-	c.Flags().Float64Var(&rate, "rate", 0, "how many commands a second this node takes from each tenant; 0 is no limit")
-	c.Flags().StringArrayVar(&consumers, "inbox", nil, "take signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; its secrets are in PAWL_INBOX_CONSUMER_SECRET; may be given several times")
+	f.add(c)
 	return c
 }
 
-// inFlight is what the flags ask for.
-func inFlight(workers int, lease time.Duration) (engine.InFlightConfig, error) {
-	switch {
-	case workers < 0:
-		return engine.InFlightConfig{}, usage.Errorf("--workers is negative")
-	case lease < time.Second:
-		return engine.InFlightConfig{}, usage.Errorf("--lease %s is less than a second: a node that is only slow would lose its work", lease)
-	case workers == 0:
-		workers = -1 // as the engine has it
+func (f *serveFlags) add(c *cobra.Command) {
+	own, config := c.Flags(), &f.config
+	own.StringVar(&config.Address, "address", service.DefaultAddress, "loopback host and port to listen on")
+	own.StringVar(&config.Listen, "listen", "",
+		"connection string past a pooler, to hear other nodes' notifications; without it nodes behind one poll")
+	own.IntVar(&config.InFlight.Workers, "workers", 100,
+		"how many activities, timers and scheduled commands to work on at once; 0 leaves them to other nodes")
+	own.DurationVar(&config.InFlight.Lease, "lease", 30*time.Second,
+		"how long after the death of this node another one takes over what it was working on")
+	flags.KeepEvents(c, &config.Retention.Outbox,
+		"how old an event is at least when it is removed from the log, at least 24h; what a sink has not got stays for longer")
+	own.StringArrayVar(&f.receivers, "sink", nil, "deliver every event to a receiver, as NAME=URL; may be given several times")
+	own.StringVar(&config.Source, "source", transitions.DefaultSource,
+		"what the source of the events begins with; to be set, for good, where several installations feed one receiver or stream")
+	own.StringSliceVar(&f.fromNow, "sink-from-now", nil,
+		"names of sinks that begin with what happens from now on, if they are new; others go on where they are")
+	own.StringSliceVar(&f.private, "sink-private", nil,
+		"networks that webhooks may call although they are not public, such as 10.0.0.0/8")
+	own.Float64Var(&config.Rate, "rate", 0, "how many commands a second this node takes from each tenant; 0 is no limit")
+	own.StringArrayVar(&f.inboxes, "inbox", nil,
+		"take signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; "+
+			"its secrets are in PAWL_INBOX_CONSUMER_SECRET; may be given several times")
+}
+
+// read is the configuration that the flags ask for.
+func (f *serveFlags) read(c *cobra.Command, workflows []workflow.Source) (config service.Config, err error) {
+	config = f.config
+	all := ConfigOf(c, workflows...)
+	config.Workflows, config.Database, config.Schema, config.Log = all.Workflows, all.Database, all.Schema, logOf(c, slog.LevelInfo)
+	if err := transitions.CheckSource(config.Source); err != nil {
+		return config, usage.Errorf("--source: %v", err)
 	}
-	return engine.InFlightConfig{Workers: workers, Lease: lease}, nil
+	if config.InFlight, err = inFlight(config.InFlight); err != nil {
+		return config, err
+	}
+	if config.Rate < 0 {
+		return config, usage.Errorf("--rate is negative")
+	}
+	if config.Inbox, err = inboxOf(f.inboxes); err != nil {
+		return config, err
+	}
+	if config.Sinks, err = sinks(f.receivers, f.private, os.Getenv, c.OutOrStdout(), config.Log); err != nil {
+		return config, err
+	}
+	return config, beginNow(config.Sinks, f.fromNow)
+}
+
+// inFlight is how the engine has what the flags say.
+func inFlight(c engine.InFlightConfig) (engine.InFlightConfig, error) {
+	switch {
+	case c.Workers < 0:
+		return c, usage.Errorf("--workers is negative")
+	case c.Lease < time.Second:
+		return c, usage.Errorf("--lease %s is less than a second: a node that is only slow would lose its work", c.Lease)
+	case c.Workers == 0:
+		c.Workers = -1
+	}
+	return c, nil
 }
 
 // serve runs a service until ctx ends.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/pgtest"
@@ -90,7 +91,7 @@ func TestServeStopsInOrderOnSIGTERM(t *testing.T) {
 
 // Without workers it leaves what it accepts to other nodes.
 func TestServeWithoutWorkersWorksOnNothing(t *testing.T) {
-	if c, err := inFlight(0, time.Minute); err != nil || c.Workers != -1 || c.Lease != time.Minute {
+	if c, err := inFlight(engine.InFlightConfig{Lease: time.Minute}); err != nil || c.Workers != -1 || c.Lease != time.Minute {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

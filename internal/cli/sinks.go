@@ -77,7 +77,8 @@ func beginNow(list []relay.Sink, names []string) error {
 const sinkSecrets = "SINK"
 
 // sinkAt makes the sink of a URL, and says how it is best served.
-func sinkAt(name, address string, private []netip.Prefix, getenv func(string) string, stdout io.Writer, log *slog.Logger) (s relay.Sink, err error) {
+func sinkAt(name, address string, private []netip.Prefix, getenv func(string) string, stdout io.Writer, log *slog.Logger) (
+	s relay.Sink, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return s, errors.New("the URL cannot be parsed")

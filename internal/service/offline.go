@@ -33,7 +33,7 @@ func Migrate(ctx context.Context, c Config) (applied int, err error) {
 
 // WithEngine does something with an engine that is not started. Should it be, it
 // works on nothing that waits.
-func WithEngine(ctx context.Context, c Config, do func(ctx context.Context, e *engine.Engine) error, change ...func(*engine.Config)) (err error) {
+func WithEngine(ctx context.Context, c Config, do func(context.Context, *engine.Engine) error, change ...func(*engine.Config)) (err error) {
 	if c, err = c.withDefaults(); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -76,6 +77,17 @@ func Tenant(c *cobra.Command, tenant *string, value, usageText string) {
 	Before(c, func() error {
 		if err := transitions.CheckTenant(*tenant); err != nil {
 			return usage.Errorf("--tenant: %w", err)
+		}
+		return nil
+	})
+}
+
+// KeepEvents is the flag --keep-events, how long the nodes keep events.
+func KeepEvents(c *cobra.Command, keep *time.Duration, usageText string) {
+	c.Flags().DurationVar(keep, "keep-events", 30*24*time.Hour, usageText)
+	Before(c, func() error {
+		if *keep < 24*time.Hour {
+			return usage.Errorf("--keep-events %s is less than a day: who was away overnight would find them gone", *keep)
 		}
 		return nil
 	})

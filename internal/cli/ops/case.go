@@ -13,7 +13,8 @@ import (
 // have.
 func printCase(w io.Writer, c *inspect.Case) error {
 	for _, part := range []func(io.Writer, *inspect.Case) error{
-		printInstance, printStuck, printInFlight, printTimers, printScheduled, printEffects, printTimeline, printChain} {
+		printInstance, printStuck, printInFlight, printTimers, printScheduled, printEffects, printTimeline, printChain,
+	} {
 		if err := part(w, c); err != nil {
 			return err
 		}
@@ -30,16 +31,12 @@ func printInstance(w io.Writer, c *inspect.Case) error {
 		stands += ", paused"
 	}
 	lines := [][2]string{
-		{"instance", c.ID.String()}, {"workflow", fmt.Sprintf("%s, version %d", c.Workflow, c.Definition)}, {"business key", orNone(c.BusinessKey)},
+		{"instance", c.ID.String()}, {"workflow", fmt.Sprintf("%s, version %d", c.Workflow, c.Definition)},
+		{"business key", orNone(c.BusinessKey)},
 		{"state", fmt.Sprintf("%s (%s), version %d", c.State, stands, c.Version)},
 		{"created", moment(c.CreatedAt)}, {"updated", moment(c.UpdatedAt)}, {"data", orNone(string(c.Data))},
 	}
-	for _, l := range lines {
-		if _, err := fmt.Fprintf(w, "%-14s%s\n", l[0], l[1]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printLines(w, 14, lines)
 }
 
 // printPart prints a table under a title, unless it is empty.
@@ -105,7 +102,8 @@ func printTimeline(w io.Writer, c *inspect.Case) error {
 	}
 	return printPart(w, title, false, []string{"at", ">version", "transition", "from", "to", "actor", "key", "reason"}, c.Timeline,
 		func(e *transitions.Entry) []string {
-			return []string{moment(e.At), fmt.Sprint(e.Version), e.Transition, orNone(string(e.From)), string(e.To), e.Actor, e.Key, orNone(e.Reason)}
+			return []string{moment(e.At), fmt.Sprint(e.Version), e.Transition, orNone(string(e.From)), string(e.To), e.Actor, e.Key,
+				orNone(e.Reason)}
 		})
 }
 

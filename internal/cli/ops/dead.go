@@ -19,7 +19,8 @@ type deadFlags struct {
 }
 
 func (d *deadFlags) flags(c *cobra.Command) {
-	c.Flags().StringVar((*string)(&d.filter.Status), "status", string(inspect.DeadWaiting), "waiting (for a person), queued, redriven or skipped")
+	c.Flags().StringVar((*string)(&d.filter.Status), "status", string(inspect.DeadWaiting),
+		"waiting (for an operator), queued, redriven or skipped")
 	flags.Tenant(c, &d.filter.Tenant, "", "whose events; default is everybody's")
 	caseFlags(c, &d.filter.Workflow, &d.filter.BusinessKey, &d.filter.Instance, "only events of")
 	c.Flags().StringVar(&d.filter.Type, "type", "", "only events of this type")
@@ -53,16 +54,12 @@ func (o *ops) deadCommand() *cobra.Command {
 		Args:  flags.Operands("SINK"),
 		RunE: func(c *cobra.Command, args []string) error {
 			d.filter.Sink = args[0]
-			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				list, more, err := e.DeadLetters(ctx, d.filter, inspect.DeadPage{Limit: limit})
-				if err != nil {
-					return err
-				}
-				header := []string{"since", "tenant", ">position", "type", "business key", "instance", "status", "kind", ">attempts", "failure"}
-				return printList(o, c, list, more, header, func(l *inspect.DeadLetter) []string {
-					return []string{moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, orNone(l.BusinessKey), l.Instance.String(),
-						string(l.Status), l.Kind, fmt.Sprint(l.Attempts), orNone(l.Failure)}
-				})
+			header := []string{"since", "tenant", ">position", "type", "business key", "instance", "status", "kind", ">attempts", "failure"}
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]inspect.DeadLetter, bool, error) {
+				return e.DeadLetters(ctx, d.filter, inspect.DeadPage{Limit: limit})
+			}, func(l *inspect.DeadLetter) []string {
+				return []string{moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, orNone(l.BusinessKey), l.Instance.String(),
+					string(l.Status), l.Kind, fmt.Sprint(l.Attempts), orNone(l.Failure)}
 			})
 		},
 	}

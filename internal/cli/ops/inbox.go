@@ -25,20 +25,16 @@ func (o *ops) inboxListCommand() *cobra.Command {
 		Short: "List messages that were not consumed",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
+			header := []string{"since", "consumer", "id", "type", "workflow", "business key", "status", "code", ">deliveries", "failure"}
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (dead []api.DeadMessage, more bool, err error) {
 				found, more, err := e.DeadMessages(ctx, f)
-				if err != nil {
-					return err
-				}
-				list := make([]api.DeadMessage, len(found))
 				for i := range found {
-					list[i] = api.DeadMessageOf(&found[i])
+					dead = append(dead, api.DeadMessageOf(&found[i]))
 				}
-				header := []string{"since", "consumer", "id", "type", "workflow", "business key", "status", "code", ">deliveries", "failure"}
-				return printList(o, c, list, more, header, func(m *api.DeadMessage) []string {
-					return []string{moment(m.CreatedAt), m.Consumer, m.Message, orNone(m.Type), orNone(m.Workflow), orNone(m.BusinessKey),
-						string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), orNone(m.Failure)}
-				})
+				return dead, more, err
+			}, func(m *api.DeadMessage) []string {
+				return []string{moment(m.CreatedAt), m.Consumer, m.Message, orNone(m.Type), orNone(m.Workflow), orNone(m.BusinessKey),
+					string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), orNone(m.Failure)}
 			})
 		},
 	}
@@ -46,7 +42,8 @@ func (o *ops) inboxListCommand() *cobra.Command {
 	c.Flags().StringVar(&f.Consumer, "consumer", "", "only those of this consumer")
 	c.Flags().StringVar(&f.Workflow, "workflow", "", "only those that this workflow takes")
 	c.Flags().StringVar(&f.BusinessKey, "business-key", "", "only those for the instance with this business key, with --workflow")
-	c.Flags().StringVar((*string)(&f.Status), "status", string(inspect.MessageWaiting), "waiting (for a person), retried or discarded")
+	c.Flags().StringVar((*string)(&f.Status), "status", string(inspect.MessageWaiting),
+		"waiting (for an operator), retried or discarded")
 	limitFlag(c, &f.Limit)
 	return c
 }

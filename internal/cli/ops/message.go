@@ -15,7 +15,8 @@ import (
 )
 
 // messageCommand makes of c a command about one message.
-func (o *ops) messageCommand(c *cobra.Command, do func(ctx context.Context, e *engine.Engine, ref transitions.MessageRef) error) *cobra.Command {
+func (o *ops) messageCommand(c *cobra.Command,
+	do func(ctx context.Context, e *engine.Engine, ref transitions.MessageRef) error) *cobra.Command {
 	var ref transitions.MessageRef
 	var hash string
 	c.Args = flags.Operands("CONSUMER", "ID")
@@ -61,7 +62,8 @@ func find(ctx context.Context, e *engine.Engine, ref transitions.MessageRef) (tr
 }
 
 // sameID lists the messages with the same id and this status.
-func sameID(ctx context.Context, e *engine.Engine, ref transitions.MessageRef, status inspect.MessageStatus) (found []transitions.MessageRef, err error) {
+func sameID(ctx context.Context, e *engine.Engine, ref transitions.MessageRef, status inspect.MessageStatus) (
+	found []transitions.MessageRef, err error) {
 	f := inspect.DeadMessageFilter{Tenant: ref.Tenant, Consumer: ref.Consumer, Status: status, Limit: 1000}
 	for more := true; more; {
 		var list []inspect.DeadMessage

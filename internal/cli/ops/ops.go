@@ -56,16 +56,33 @@ func (o *ops) say(c *cobra.Command, v any, format string, args ...any) error {
 	})
 }
 
-// printList shows what was found, with a row of a table for each, and says so
-// where that is not all.
-func printList[T any](o *ops, c *cobra.Command, found []T, more bool, header []string, row func(*T) []string) error {
-	if found == nil {
-		found = []T{} // in JSON a list too
-	}
-	return o.print(c, found, func(w io.Writer) error {
-		if err := printTable(w, header, found, row); err != nil {
+// list shows what is found, with a row of a table for each, and says so where that
+// is not all.
+func list[T any](o *ops, c *cobra.Command, header []string,
+	find func(ctx context.Context, e *engine.Engine) (found []T, more bool, err error), row func(*T) []string) error {
+	return o.run(c, func(ctx context.Context, e *engine.Engine) error {
+		found, more, err := find(ctx, e)
+		if err != nil {
 			return err
 		}
-		return sayMore(c, more)
+		if found == nil {
+			found = []T{} // in JSON a list too
+		}
+		return o.print(c, found, func(w io.Writer) error {
+			if err := printTable(w, header, found, row); err != nil {
+				return err
+			}
+			return sayMore(c, more)
+		})
+	})
+}
+
+// change changes something, and says what is done: as JSON, or in a line.
+func (o *ops) change(c *cobra.Command, done any, line string, do func(ctx context.Context, e *engine.Engine) error) error {
+	return o.run(c, func(ctx context.Context, e *engine.Engine) error {
+		if err := do(ctx, e); err != nil {
+			return err
+		}
+		return o.say(c, done, "%s", line)
 	})
 }

@@ -57,12 +57,7 @@ type pauseChange struct {
 
 // changePause pauses a workflow or resumes it, and says so.
 func (o *ops) changePause(c *cobra.Command, tenant, name, done string, do func(ctx context.Context, e *engine.Engine) error) error {
-	return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-		if err := do(ctx, e); err != nil {
-			return err
-		}
-		return o.say(c, pauseChange{Tenant: tenant, Workflow: name, Done: done}, "%s: %s", name, done)
-	})
+	return o.change(c, pauseChange{Tenant: tenant, Workflow: name, Done: done}, name+": "+done, do)
 }
 
 func (o *ops) pausedCommand() *cobra.Command {
@@ -72,14 +67,12 @@ func (o *ops) pausedCommand() *cobra.Command {
 		Short: "List the workflows that are paused",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				list, err := e.PausedWorkflows(ctx, tenant)
-				if err != nil {
-					return err
-				}
-				return printList(o, c, list, false, []string{"since", "workflow", "by", "reason"}, func(w *inspect.PausedWorkflow) []string {
-					return []string{moment(w.At), w.Workflow, w.Actor, orNone(w.Reason)}
-				})
+			header := []string{"since", "workflow", "by", "reason"}
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]inspect.PausedWorkflow, bool, error) {
+				found, err := e.PausedWorkflows(ctx, tenant)
+				return found, false, err
+			}, func(w *inspect.PausedWorkflow) []string {
+				return []string{moment(w.At), w.Workflow, w.Actor, orNone(w.Reason)}
 			})
 		},
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/usage"
+	"github.com/pawlhq/pawl/internal/cli/flags"
 )
 
 func (o *ops) retentionCommand() *cobra.Command {
@@ -25,9 +25,6 @@ database: where it is not the default, say it here as well.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			assumed := !c.Flags().Changed("keep-events")
-			if !assumed && keepEvents < 24*time.Hour {
-				return usage.Errorf("--keep-events %s is less than a day, which no node has", keepEvents)
-			}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
 				r, err := e.Retention(ctx)
 				if err != nil {
@@ -37,7 +34,7 @@ database: where it is not the default, say it here as well.`,
 			}, func(config *engine.Config) { config.Retention.Outbox = keepEvents })
 		},
 	}
-	c.Flags().DurationVar(&keepEvents, "keep-events", 0, "for how long the nodes keep events, as serve was told (default 720h0m0s)")
+	flags.KeepEvents(c, &keepEvents, "for how long the nodes keep events, as serve was told")
 	return c
 }
 
@@ -52,9 +49,9 @@ func printRetention(w io.Writer, r *inspect.Retention, assumed bool) error {
 	if assumed {
 		guess = ", it is assumed; --keep-events where the nodes have another"
 	}
-	_, err := fmt.Fprintf(w, "node   %s\nsince  %s\nuntil  %s\nnext   %s\nkeeps  events for %s%s\n\n",
-		orNone(r.Node), maybe(r.Since), until, next, time.Duration(r.KeepEvents)*time.Second, guess)
-	if err != nil {
+	lines := [][2]string{{"node", orNone(r.Node)}, {"since", maybe(r.Since)}, {"until", until}, {"next", next},
+		{"keeps", fmt.Sprintf("events for %s%s", time.Duration(r.KeepEvents)*time.Second, guess)}, {}}
+	if err := printLines(w, 7, lines); err != nil {
 		return err
 	}
 	header := []string{"partition", "from", "to", ">rows", ">MiB", "state"}

@@ -96,10 +96,10 @@ func stuckOne(ctx context.Context, e *engine.Engine, f inspect.StuckFilter, args
 	case err != nil:
 		return transitions.CommandRef{}, err
 	case len(list) == 0:
-		return transitions.CommandRef{}, workflow.Errorf(workflow.CommandNotFound, "no command on this instance waits for a person")
+		return transitions.CommandRef{}, workflow.Errorf(workflow.CommandNotFound, "no command on this instance waits for an operator")
 	case len(list) > 1 || more:
 		return transitions.CommandRef{}, usage.Errorf(
-			"%d commands on this instance wait for a person: name one by SCOPE and KEY, as stuck lists them", len(list))
+			"%d commands on this instance wait for an operator: name one by SCOPE and KEY, as stuck lists them", len(list))
 	}
 	return transitions.CommandRef{Scope: list[0].Scope, Key: list[0].Key}, nil
 }

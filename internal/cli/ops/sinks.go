@@ -29,20 +29,18 @@ func (o *ops) sinksListCommand() *cobra.Command {
 		Short: "List the sinks: who delivers, how far behind, what failed",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-				list, err := e.Sinks(ctx, tenant)
-				if err != nil {
-					return err
+			var now time.Time
+			header := []string{"sink", "state", ">lag", ">tenants", ">dead", ">aside", ">delivered", ">failed", ">parked", "age", "failure"}
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]inspect.SinkInfo, bool, error) {
+				found, err := e.Sinks(ctx, tenant)
+				now = time.Now()
+				return found, false, err
+			}, func(i *inspect.SinkInfo) []string {
+				row := []string{i.Name, stateOf(i, now)}
+				for _, v := range []int64{i.Lag, i.Behind, i.DeadLetters, i.Aside, i.Delivered, i.Failed, i.Parked} {
+					row = append(row, fmt.Sprint(v))
 				}
-				now := time.Now()
-				header := []string{"sink", "state", ">lag", ">tenants", ">dead", ">aside", ">delivered", ">failed", ">parked", "age", "failure"}
-				return printList(o, c, list, false, header, func(i *inspect.SinkInfo) []string {
-					row := []string{i.Name, stateOf(i, now)}
-					for _, v := range []int64{i.Lag, i.Behind, i.DeadLetters, i.Aside, i.Delivered, i.Failed, i.Parked} {
-						row = append(row, fmt.Sprint(v))
-					}
-					return append(row, since(now, i.Oldest), orNone(i.Failure))
-				})
+				return append(row, since(now, i.Oldest), orNone(i.Failure))
 			})
 		},
 	}
@@ -105,12 +103,7 @@ func (s *sinkShown) print(w io.Writer, now time.Time) error {
 	if i.Failure != "" {
 		lines = append(lines, [2]string{"failure", fmt.Sprintf("%s %s", moment(i.FailedAt), orNone(i.Failure))})
 	}
-	for _, l := range lines {
-		if _, err := fmt.Fprintf(w, "%-8s  %s\n", l[0], l[1]); err != nil {
-			return err
-		}
-	}
-	if _, err := fmt.Fprintln(w); err != nil {
+	if err := printLines(w, 10, append(lines, [2]string{})); err != nil {
 		return err
 	}
 	header := []string{"tenant", ">position", ">head", ">lag", "age", "failure", "moved"}
@@ -147,7 +140,7 @@ func (o *ops) sinkPauseCommand() *cobra.Command {
 		Short: "Let nothing more be delivered to a sink; what is under way ends",
 		Args:  flags.Operands("SINK"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.change(c, args[0], "paused", func(ctx context.Context, e *engine.Engine) error {
+			return o.changeSink(c, args[0], "paused", func(ctx context.Context, e *engine.Engine) error {
 				return e.PauseSink(ctx, args[0], a.by, a.reason)
 			})
 		},
@@ -162,7 +155,7 @@ func (o *ops) sinkResumeCommand() *cobra.Command {
 		Short: "End the pause of a sink",
 		Args:  flags.Operands("SINK"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.change(c, args[0], "resumed", func(ctx context.Context, e *engine.Engine) error {
+			return o.changeSink(c, args[0], "resumed", func(ctx context.Context, e *engine.Engine) error {
 				return e.ResumeSink(ctx, args[0])
 			})
 		},
@@ -178,7 +171,7 @@ waits for it no longer. Take it out of the configuration of every node first: a
 node that has it makes it known again, and it begins anew.`,
 		Args: flags.Operands("SINK"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.change(c, args[0], "forgotten", func(ctx context.Context, e *engine.Engine) error {
+			return o.changeSink(c, args[0], "forgotten", func(ctx context.Context, e *engine.Engine) error {
 				return e.ForgetSink(ctx, args[0])
 			})
 		},
@@ -200,7 +193,8 @@ a reason. Position 0 is the beginning of the log.`,
 			if !c.Flags().Changed("to") {
 				return usage.Errorf("--to is missing")
 			}
-			return o.change(c, args[0], fmt.Sprintf("moved to %d in the log of %s", to, tenant), func(ctx context.Context, e *engine.Engine) error {
+			done := fmt.Sprintf("moved to %d in the log of %s", to, tenant)
+			return o.changeSink(c, args[0], done, func(ctx context.Context, e *engine.Engine) error {
 				return e.MoveSink(ctx, args[0], tenant, to, a.by, a.reason)
 			})
 		},
@@ -218,12 +212,7 @@ type sinkChange struct {
 	Count int64  `json:"count,omitempty"` // dead letters
 }
 
-// change does something to a sink, and says so.
-func (o *ops) change(c *cobra.Command, sink, done string, do func(ctx context.Context, e *engine.Engine) error) error {
-	return o.run(c, func(ctx context.Context, e *engine.Engine) error {
-		if err := do(ctx, e); err != nil {
-			return err
-		}
-		return o.say(c, sinkChange{Sink: sink, Done: done}, "%s: %s", sink, done)
-	})
+// changeSink does something to a sink, and says so.
+func (o *ops) changeSink(c *cobra.Command, sink, done string, do func(ctx context.Context, e *engine.Engine) error) error {
+	return o.change(c, sinkChange{Sink: sink, Done: done}, sink+": "+done, do)
 }

@@ -18,26 +18,22 @@ func (o *ops) stuckCommand() *cobra.Command {
 	var f inspect.StuckFilter
 	c := &cobra.Command{
 		Use:   "stuck",
-		Short: "List the commands that wait for a person",
-		Long: `List the commands that wait for a person, the longest waiting first: what may
+		Short: "List the commands that wait for an operator",
+		Long: `List the commands that wait for an operator, the longest waiting first: what may
 have happened outside and nobody can ask about, and what cannot be undone. See
 retry, resolve and abandon.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
+			header := []string{"since", "workflow", "business key", "transition", "scope", "key", "why", ">failures", "failure"}
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (stuck []stuckCommand, more bool, err error) {
 				found, more, err := e.Stuck(ctx, f)
-				if err != nil {
-					return err
-				}
-				list := make([]stuckCommand, len(found))
 				for i := range found {
-					list[i] = stuckOf(f.Tenant, &found[i])
+					stuck = append(stuck, stuckOf(f.Tenant, &found[i]))
 				}
-				header := []string{"since", "workflow", "business key", "transition", "scope", "key", "why", ">failures", "failure"}
-				return printList(o, c, list, more, header, func(s *stuckCommand) []string {
-					return []string{moment(s.UpdatedAt), s.Workflow, orNone(s.BusinessKey), orUndo(s.Transition, s.Undo), s.Scope, s.Key, s.Stuck,
-						fmt.Sprint(s.Failures), orNone(s.Failure)}
-				})
+				return stuck, more, err
+			}, func(s *stuckCommand) []string {
+				return []string{moment(s.UpdatedAt), s.Workflow, orNone(s.BusinessKey), orUndo(s.Transition, s.Undo), s.Scope, s.Key, s.Stuck,
+					fmt.Sprint(s.Failures), orNone(s.Failure)}
 			})
 		},
 	}
@@ -68,8 +64,8 @@ type stuckCommand struct {
 }
 
 func stuckOf(tenant string, r *transitions.Record) stuckCommand {
-	return stuckCommand{Effect: r.Effect(tenant), Scope: r.Scope, Key: r.Key, Status: r.Status, Workflow: r.Workflow, BusinessKey: r.BusinessKey,
-		Transition: r.Transition, Undo: r.Phase == transitions.Undoing, Instance: r.Instance, Stuck: r.Stuck,
+	return stuckCommand{Effect: r.Effect(tenant), Scope: r.Scope, Key: r.Key, Status: r.Status, Workflow: r.Workflow,
+		BusinessKey: r.BusinessKey, Transition: r.Transition, Undo: r.Phase == transitions.Undoing, Instance: r.Instance, Stuck: r.Stuck,
 		Attempt: r.Attempt, Failures: r.Failures, Failure: r.Failure, Actor: r.Actor, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC()}
 }
 

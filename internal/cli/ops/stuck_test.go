@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-func TestOpsStuckListsWhatWaitsForAPerson(t *testing.T) {
+func TestOpsStuckListsWhatWaitsForAnOperator(t *testing.T) {
 	p := trouble(t)
 	wantTable(t, p.run("stuck"), `
 since                 workflow  business key  transition  scope                                       key    why         failures  failure

@@ -47,6 +47,17 @@ func printTable[T any](w io.Writer, header []string, list []T, row func(*T) []st
 	return t.Flush()
 }
 
+// printLines prints what something is called and what it is, which begins in the
+// column width. A pair of nothing is an empty line.
+func printLines(w io.Writer, width int, lines [][2]string) error {
+	for _, l := range lines {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-*s%s", width, l[0], l[1]), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // moment is a time as a table shows it.
 func moment(t time.Time) string {
 	if t.IsZero() {
