@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawlhq/pawl/api/internal/parse"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -62,7 +63,7 @@ func readJSON[T any](a *API, w http.ResponseWriter, r *request) (v T, err error)
 	}
 	if err := json.Unmarshal(body, &v, json.RejectUnknownMembers(true)); err != nil {
 		return v, &workflow.Error{Code: workflow.InvalidRequest, Message: "the body is not well-formed",
-			Fields: []workflow.FieldError{jsonProblem(err)}}
+			Fields: []workflow.FieldError{parse.JSON(err)}}
 	}
 	return v, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawlhq/pawl/api/internal/parse"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -121,7 +122,7 @@ func commandOf(item []byte) (transitions.Command, error) {
 	var in BulkCommand
 	if err := json.Unmarshal(item, &in, json.RejectUnknownMembers(true)); err != nil {
 		return transitions.Command{}, &workflow.Error{Code: workflow.InvalidRequest, Message: "the command is not well-formed",
-			Fields: []workflow.FieldError{jsonProblem(err)}}
+			Fields: []workflow.FieldError{parse.JSON(err)}}
 	}
 	if in.Workflow == "" && in.Instance == "" {
 		return transitions.Command{}, workflow.Errorf(workflow.InvalidRequest, "the command names neither a workflow nor an instance")
@@ -150,7 +151,7 @@ func commandOf(item []byte) (transitions.Command, error) {
 		return cmd, err
 	}
 	if in.Instance != "" {
-		id, err := parseID(in.Instance)
+		id, err := parse.ID(in.Instance)
 		if err != nil {
 			return cmd, err
 		}
@@ -194,7 +195,7 @@ func splitArray(body []byte, limit int, add func([]byte)) error {
 
 func brokenArray(err error) error {
 	return &workflow.Error{Code: workflow.InvalidRequest, Message: "the body is not a JSON array of commands; nothing of it was submitted",
-		Fields: []workflow.FieldError{jsonProblem(err)}}
+		Fields: []workflow.FieldError{parse.JSON(err)}}
 }
 
 // splitLines calls add with each line that is not blank.

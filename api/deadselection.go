@@ -1,6 +1,7 @@
 package api
 
 import (
+	"github.com/pawlhq/pawl/api/internal/parse"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -44,7 +45,7 @@ func (s *DeadSelection) filter(r *request) (f inspect.DeadFilter, err error) {
 		}
 	}
 	if s.Instance != nil {
-		if f.Instance, err = parseID(*s.Instance); err != nil {
+		if f.Instance, err = parse.ID(*s.Instance); err != nil {
 			return f, err
 		}
 	}

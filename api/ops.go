@@ -27,7 +27,7 @@ const readyTimeout = 2 * time.Second
 
 // ready says whether the node can take requests: GET /readyz.
 func (a *API) ready(w http.ResponseWriter, r *request) error {
-	if err := a.streams.refusing(); err != nil {
+	if err := a.streams.Refusing(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/pawlhq/pawl/api/internal/parse"
+	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -80,10 +80,10 @@ func (p *Param) check(name, value string) (err error) {
 	case Key:
 		return transitions.CheckKey(value)
 	case UUID:
-		_, err = parseID(value)
+		_, err = parse.ID(value)
 		return err
 	}
-	what := "query parameter " + strconv.Quote(shown(name))
+	what := "query parameter " + strconv.Quote(parse.Shown(name))
 	if p.In == InPath {
 		what = "the " + spoken(name) + " in the path"
 	}
@@ -114,7 +114,7 @@ func (p *Param) check(name, value string) (err error) {
 			return errNoTime(name)
 		}
 	case Position:
-		if _, ok := parseStart(value); !ok {
+		if _, ok := stream.ParseStart(value); !ok {
 			return workflow.Errorf(workflow.InvalidRequest, `%s is not a position, "start" or "now"`, what)
 		}
 	}
@@ -136,15 +136,6 @@ func errNoTime(name string) error {
 		`query parameter %q is not a time such as 2030-01-31T12:00:00Z (RFC 3339; a "+" in it is written %%2B)`, name)
 }
 
-// parseID accepts the one form in which ids are written: 36 characters.
-func parseID(s string) (uuid.UUID, error) {
-	id, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 || id == uuid.Nil {
-		return uuid.Nil, workflow.Errorf(workflow.InvalidRequest, "the instance's id is not a UUID")
-	}
-	return id, nil
-}
-
 func spoken(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
 // orList says "a, b or c".
@@ -154,14 +145,4 @@ func orList(names []string) string {
 		return strings.Join(names, "")
 	}
 	return strings.Join(names[:n], ", ") + " or " + names[n]
-}
-
-// shown is a caller's text as it may stand in a message.
-func shown(s string) string {
-	const limit = 64
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return s
 }

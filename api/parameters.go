@@ -27,8 +27,9 @@ var pathParams = map[string]Param{
 
 // What several routes are asked with.
 var (
-	dryRun     = Param{Name: "dry_run", In: InQuery, Kind: Boolean, Doc: "decide, and write nothing"}
-	pageLimit  = Param{Name: "limit", In: InQuery, Kind: Integer, Min: 1, Max: maxLimit, Default: defaultLimit, Doc: "how many entries at most"}
+	dryRun    = Param{Name: "dry_run", In: InQuery, Kind: Boolean, Doc: "decide, and write nothing"}
+	pageLimit = Param{Name: "limit", In: InQuery, Kind: Integer, Min: 1, Max: maxLimit, Default: defaultLimit,
+		Doc: "how many entries at most"}
 	pageCursor = Param{Name: "cursor", In: InQuery, Kind: Text, Max: maxCursor, Doc: "`next` of the page before; an empty one is the first"}
 	forAll     = Param{Name: "all_tenants", In: InQuery, Kind: Boolean, Grant: OperateAll, Doc: "of all tenants"}
 	ofFlow     = Param{Name: "workflow", In: InQuery, Kind: Text, Doc: "a workflow"}
@@ -40,13 +41,15 @@ var (
 	ofStates   = Param{Name: "state", In: InQuery, Kind: Text, Many: maxStates, Doc: "a state; given several times, any of them (100 at most)"}
 	ofState    = Param{Name: "state", In: InQuery, Kind: Text, Doc: "the state after the transition"}
 	ofOpen     = Param{Name: "open", In: InQuery, Kind: Boolean, Doc: "`true`: in no final state; `false`: in one"}
-	attributes = Param{Name: "attr.", In: InQuery, Kind: Text, Doc: "a declared attribute; one that the named workflow does not declare is refused"}
-	inOrder    = Param{Name: "order", In: InQuery, Kind: Text, Values: []string{"id", "updated"}, Default: "id",
+	attributes = Param{Name: "attr.", In: InQuery, Kind: Text,
+		Doc: "a declared attribute; one that the named workflow does not declare is refused"}
+	inOrder = Param{Name: "order", In: InQuery, Kind: Text, Values: []string{"id", "updated"}, Default: "id",
 		Doc: "`updated`: what was updated last comes first"}
 	aVersion = Param{Name: "version", In: InQuery, Kind: Integer, Min: 1, Max: math.MaxInt32,
 		Doc: "of the definition; without it the newest"}
-	aFormat = Param{Name: "format", In: InQuery, Kind: Text, Values: []string{"svg", "mermaid", "dot"}, Doc: "without it, what `Accept` asks for"}
-	asOf    = []Param{
+	aFormat = Param{Name: "format", In: InQuery, Kind: Text, Values: []string{"svg", "mermaid", "dot"},
+		Doc: "without it, what `Accept` asks for"}
+	asOf = []Param{
 		{Name: "version", In: InQuery, Kind: Integer, Min: 1, Max: maxPosition, Doc: "the instance as it was at this version"},
 		{Name: "at", In: InQuery, Kind: Time, Doc: "the instance as it was then"},
 	}
@@ -54,7 +57,8 @@ var (
 	afterVersion  = Param{Name: "after", In: InQuery, Kind: Integer, Max: maxPosition, Default: "0", Doc: "entries with a later version"}
 	ofConsumer    = Param{Name: "consumer", In: InQuery, Kind: Text, Doc: "who consumes the messages"}
 	messageStatus = Param{Name: "status", In: InQuery, Kind: Text, Default: string(inspect.MessageWaiting),
-		Values: []string{string(inspect.MessageWaiting), string(inspect.MessageRetried), string(inspect.MessageDiscarded)}, Doc: "how the messages stand"}
+		Values: []string{string(inspect.MessageWaiting), string(inspect.MessageRetried), string(inspect.MessageDiscarded)},
+		Doc:    "how the messages stand"}
 	deadStatus = Param{Name: "status", In: InQuery, Kind: Text, Default: string(inspect.DeadWaiting),
 		Values: []string{string(inspect.DeadWaiting), string(inspect.DeadQueued), string(inspect.DeadRedriven), string(inspect.DeadSkipped)},
 		Doc:    "how the dead letters stand"}
@@ -88,8 +92,9 @@ var (
 			Doc: "for how many seconds the key is refused after that, such as `86400`; or `forever`"},
 		preferEnd,
 	)
-	preferEnd = Param{Name: headerPrefer, In: InHeader, Kind: Text, Doc: "`wait=N`: where the command takes time, wait up to N seconds (60 at most) " +
-		"for its end; `respond-async`: do not, which is what happens without any preference"}
+	preferEnd = Param{Name: headerPrefer, In: InHeader, Kind: Text,
+		Doc: "`wait=N`: where the command takes time, wait up to N seconds (60 at most) " +
+			"for its end; `respond-async`: do not, which is what happens without any preference"}
 	preferWait  = Param{Name: headerPrefer, In: InHeader, Kind: Text, Doc: "`wait=N`: wait up to N seconds (60 at most) for something new"}
 	noneMatch   = Param{Name: headerNoneMatch, In: InHeader, Kind: Text, Doc: "the `ETag` that the caller has: 304 while it is the same"}
 	lastEventID = Param{Name: headerLastEventID, In: InHeader, Kind: Text, Doc: "of an event stream: go on after this id"}

@@ -57,20 +57,6 @@ func FuzzCursorHasOneForm(f *testing.F) {
 	})
 }
 
-func TestIDsHaveOneForm(t *testing.T) {
-	const id = "01936b0e-7a6c-7000-8000-000000000001"
-	if got, err := parseID(id); err != nil || got.String() != id {
-		t.Errorf("%s: %s, %v", id, got, err)
-	}
-	for _, s := range []string{
-		"", "x", uuid.Nil.String(), "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), id + "0", id[:35],
-	} {
-		if got, err := parseID(s); err == nil {
-			t.Errorf("%q was taken for %s", s, got)
-		}
-	}
-}
-
 // asked is a request for a route with these parameters.
 func asked(raw string, declared ...Param) *request {
 	return &request{Request: &http.Request{URL: &url.URL{RawQuery: raw}}, route: &Route{Params: declared, EmptyIsNone: true}}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/api/internal/parse"
+	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -88,10 +90,10 @@ func (r *request) readQuery() error {
 func (r *request) checkQuery(name string, given []string) error {
 	p := r.route.param(name)
 	if p == nil || p.In != InQuery {
-		return workflow.Errorf(workflow.InvalidRequest, "unknown query parameter %q", shown(name))
+		return workflow.Errorf(workflow.InvalidRequest, "unknown query parameter %q", parse.Shown(name))
 	}
-	if n := len(given); n > max(p.Many, 1) {
-		return workflow.Errorf(workflow.InvalidRequest, "query parameter %q is given %d times; %d are the most", shown(name), n, max(p.Many, 1))
+	if n, most := len(given), max(p.Many, 1); n > most {
+		return workflow.Errorf(workflow.InvalidRequest, "query parameter %q is given %d times; %d are the most", parse.Shown(name), n, most)
 	}
 	if problem := transitions.TextProblem(name, maxText); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the name of a query parameter %s", problem)
@@ -103,7 +105,7 @@ func (r *request) checkQuery(name string, given []string) error {
 	for i, value := range given {
 		if p.Many > 0 && (value == "" || slices.Contains(given[:i], value)) {
 			return workflow.Errorf(workflow.InvalidRequest, "query parameter %q is given several times, and %q is empty or there twice",
-				name, shown(value))
+				name, parse.Shown(value))
 		}
 		if err := p.check(name, value); err != nil {
 			return err
@@ -203,13 +205,13 @@ func (r *request) time(name string) time.Time {
 // id is that of an instance, zero where none is given.
 func (r *request) id(name string) uuid.UUID {
 	s, _ := r.value(name, UUID)
-	id, _ := parseID(s)
+	id, _ := parse.ID(s)
 	return id
 }
 
-func (r *request) start(name string) startingPoint {
+func (r *request) start(name string) stream.Start {
 	s, _ := r.value(name, Position)
-	p, _ := parseStart(s)
+	p, _ := stream.ParseStart(s)
 	return p
 }
 

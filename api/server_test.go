@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/internal/streamtest"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
@@ -84,7 +85,7 @@ func newServerOf(t testing.TB, more []workflow.Source, sinks []relay.Sink, confi
 		t.Fatal(err)
 	}
 	listener := httptest.NewUnstartedServer(declared(t, s.api.Handler()))
-	listener.Listener = api.SmallListener{Listener: listener.Listener}
+	listener.Listener = streamtest.Listener{Listener: listener.Listener}
 	listener.Start()
 	s.url = listener.URL
 	t.Cleanup(func() {

@@ -34,13 +34,11 @@ func (a *API) settle(w http.ResponseWriter, r *request, receipts ...*transitions
 
 // waitForEnds reports whether it waited: not on a node that stops.
 func (a *API) waitForEnds(ctx context.Context, wait time.Duration, tenant string, open []*transitions.Receipt) bool {
-	limited, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	x := &stream{end: cancel}
-	if err := a.streams.add(x); err != nil {
+	limited, done, err := a.streams.Wait(ctx, wait)
+	if err != nil {
 		return false
 	}
-	defer a.streams.remove(x)
+	defer done()
 	var all sync.WaitGroup
 	for _, receipt := range open {
 		all.Go(func() {

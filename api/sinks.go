@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/pawlhq/pawl/api/internal/parse"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -62,8 +63,8 @@ func (a *API) sink(w http.ResponseWriter, r *request) error {
 
 // deadLetters lists what a sink has not got: GET /v1/ops/sinks/{sink}/dead.
 func (a *API) deadLetters(w http.ResponseWriter, r *request) error {
-	f := inspect.DeadFilter{Tenant: r.tenant(), Status: inspect.DeadStatus(r.text("status")), Workflow: r.text("workflow"), Type: r.text("type"),
-		Instance: r.id("instance"), BusinessKey: r.text("business_key")}
+	f := inspect.DeadFilter{Tenant: r.tenant(), Status: inspect.DeadStatus(r.text("status")), Workflow: r.text("workflow"),
+		Type: r.text("type"), Instance: r.id("instance"), BusinessKey: r.text("business_key")}
 	p := inspect.DeadPage{Limit: r.limit()}
 	var err error
 	if p.After, err = after(r, decodeDeadCursor); err != nil {
@@ -176,7 +177,7 @@ func (a *API) sinkOf(r *request, tenant string) (inspect.SinkInfo, error) {
 	}
 	i := slices.IndexFunc(list, func(s inspect.SinkInfo) bool { return s.Name == name })
 	if i < 0 {
-		return inspect.SinkInfo{}, workflow.Errorf(workflow.NotFound, "there is no sink %q", shown(name))
+		return inspect.SinkInfo{}, workflow.Errorf(workflow.NotFound, "there is no sink %q", parse.Shown(name))
 	}
 	return list[i], nil
 }

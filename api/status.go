@@ -24,7 +24,11 @@ func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if media == mediaEventStream && r.Method != http.MethodHead {
-		return a.statusStream(w, r, ref)
+		seen, err := lastRevision(r.with(headerLastEventID))
+		if err != nil {
+			return err
+		}
+		return a.streams.Status(w, r.Request, ref, seen)
 	}
 	record, err := a.changedStatus(w, r, ref)
 	if err != nil {
@@ -38,6 +42,22 @@ func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
+// changedStatus returns a command as it stands. A caller who knows that already
+// and prefers to wait gets it when it has changed, or the time is over, or the
+// node stops.
+func (a *API) changedStatus(w http.ResponseWriter, r *request, ref transitions.Ref) (transitions.Record, error) {
+	record, err := a.engine.Command(r.Context(), ref.Tenant, ref.Scope, ref.Key)
+	wait := preferredWait(r.with(headerPrefer))
+	if err != nil || wait == 0 || !record.InFlight() || !notModified(r.Request, statusTag(&record)) {
+		return record, err
+	}
+	record, waited, err := a.streams.Changed(r.Context(), ref, record, wait)
+	if waited {
+		w.Header().Set(headerApplied, "wait")
+	}
+	return record, err
+}
+
 // cancelCommand asks a command in flight to stop: DELETE
 // /v1/commands/{scope}/{key...}. It answers with the status, 202 while the
 // command has not ended. Pawl's own, such as timers, are not the caller's to
@@ -45,7 +65,8 @@ func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 func (a *API) cancelCommand(w http.ResponseWriter, r *request) error {
 	ref := commandRef(r)
 	if strings.HasPrefix(ref.Scope, transitions.Reserved) {
-		return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own; their commands cannot be cancelled", transitions.Reserved)
+		return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own; their commands cannot be cancelled",
+			transitions.Reserved)
 	}
 	if err := a.mayCancel(r.Context(), ref, r.caller); err != nil {
 		return err
@@ -175,4 +196,17 @@ func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c Caller) erro
 
 func holds(c Caller, role string) bool {
 	return slices.Contains(c.Roles, transitions.AnyRole) || slices.Contains(c.Roles, role)
+}
+
+// lastRevision is the id of the last event that the caller has, -1 for none.
+func lastRevision(r *http.Request) (int, error) {
+	id, err := single(r, headerLastEventID)
+	if err != nil || id == "" {
+		return -1, err
+	}
+	n, err := strconv.ParseUint(id, 10, 31)
+	if err != nil || strconv.FormatUint(n, 10) != id {
+		return 0, workflow.Errorf(workflow.InvalidRequest, "Last-Event-ID is not the id of a status")
+	}
+	return int(n), nil
 }

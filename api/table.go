@@ -12,7 +12,8 @@ import (
 // Routes is the table of routes: every address of Pawl, once.
 func Routes() []Route {
 	var all []Route
-	for _, part := range [][]Route{commandRoutes, readingRoutes, logRoutes, inboxRoutes, nodeRoutes, caseRoutes, deadMessageRoutes, sinkRoutes} {
+	for _, part := range [][]Route{commandRoutes, readingRoutes, logRoutes, inboxRoutes,
+		nodeRoutes, caseRoutes, deadMessageRoutes, sinkRoutes} {
 		for _, r := range part {
 			all = append(all, r.complete())
 		}
@@ -90,7 +91,8 @@ var logRoutes = []Route{
 		Params:  params(afterPosition, pageLimit, ofFlow, ofOne, ofKey, attributes, ofType, ofState, preferWait, lastEventID),
 		Answers: []Answer{answer[Events](200), {200, mediaEventStream, nil}},
 		Codes:   []workflow.Code{workflow.EventsGone, workflow.ShuttingDown, workflow.WorkflowNotFound}},
-	{Section: ofLog, Method: "GET", Path: "/v1/stream", Grant: Streaming, handle: (*API).stream, Doc: "a WebSocket: the log and commands, as they go on",
+	{Section: ofLog, Method: "GET", Path: "/v1/stream", Grant: Streaming, handle: (*API).webSocket,
+		Doc:     "a WebSocket: the log and commands, as they go on",
 		Answers: []Answer{{101, "", nil}}, Codes: []workflow.Code{workflow.ShuttingDown}},
 }
 
@@ -151,7 +153,8 @@ var deadMessageRoutes = []Route{
 			"the oldest of each consumer first", Params: params(ofConsumer, messageStatus, ofFlow, ofKey, pageLimit, pageCursor),
 		Answers: []Answer{answer[DeadMessagePage](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/inbox/body", Grant: Operate, handle: (*API).deadMessageBody, Params: params(aMessage),
-		Doc: "one of them as it was sent", Answers: []Answer{{200, mediaBytes, nil}}, Codes: []workflow.Code{workflow.NotFound, workflow.TooLarge}},
+		Doc: "one of them as it was sent", Answers: []Answer{{200, mediaBytes, nil}},
+		Codes: []workflow.Code{workflow.NotFound, workflow.TooLarge}},
 	{Section: ofOperator, Method: "POST", Path: ops + "/inbox/retry", Grant: Operate, handle: (*API).retryMessage, NoKey: true,
 		Doc:  "consume it again: a refusal is withdrawn, and the answer is that of the message",
 		Body: bodyOfOperation[MessageOperation](), Answers: receipts,
@@ -163,7 +166,8 @@ var deadMessageRoutes = []Route{
 
 var sinkRoutes = []Route{
 	{Section: ofOperator, Method: "GET", Path: ops + "/sinks", Grant: Operate, handle: (*API).sinks, EmptyIsNone: true, Params: params(forAll),
-		Doc: "the sinks: who delivers, pause, failures, lag, age of the oldest event that is missing, dead letters", Answers: []Answer{answer[SinkList](200)}},
+		Doc:     "the sinks: who delivers, pause, failures, lag, age of the oldest event that is missing, dead letters",
+		Answers: []Answer{answer[SinkList](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/sinks/{sink}", Grant: Operate, handle: (*API).sink, EmptyIsNone: true,
 		Doc: "one of them, with its cursor in the log", Params: params(forAll, pageLimit, pageCursor),
 		Answers: []Answer{answer[SinkPage](200)}, Codes: []workflow.Code{workflow.NotFound}},
@@ -174,8 +178,10 @@ var sinkRoutes = []Route{
 	changeDead("skip", (*API).skipDead, "never deliver them"),
 	change[SinkMove]("POST", ops+"/sinks/{sink}/move", Operate, (*API).moveSink,
 		"put the cursor to another position: back, to deliver again, or forward, with a reason; 204", workflow.NotFound),
-	change[Reason]("POST", ops+"/sinks/{sink}/pause", OperateAll, (*API).pauseSink, "deliver nothing; 204, also where it was so before", workflow.NotFound),
-	change[Reason]("POST", ops+"/sinks/{sink}/resume", OperateAll, (*API).resumeSink, "go on; 204, also where it was so before", workflow.NotFound),
+	change[Reason]("POST", ops+"/sinks/{sink}/pause", OperateAll, (*API).pauseSink,
+		"deliver nothing; 204, also where it was so before", workflow.NotFound),
+	change[Reason]("POST", ops+"/sinks/{sink}/resume", OperateAll, (*API).resumeSink,
+		"go on; 204, also where it was so before", workflow.NotFound),
 	change[Reason]("POST", ops+"/sinks/{sink}/forget", OperateAll, (*API).forgetSink,
 		"give up a sink that no node has any more, with its cursors and dead letters; 204", workflow.NotFound),
 }
@@ -205,8 +211,8 @@ var (
 	// decidedCodes are what may become of what is to be decided.
 	decidedCodes = []workflow.Code{workflow.InvalidPayload, workflow.WorkflowNotFound, workflow.TransitionNotFound, workflow.InstanceNotFound,
 		workflow.CommandAbandoned, workflow.IllegalTransition, workflow.GuardRefused, workflow.AlreadyExists, workflow.ActivityFailed,
-		workflow.CommandCancelled, workflow.TooManyEffects, workflow.KeyExpired, workflow.VersionConflict, workflow.KeyReused, workflow.RateLimited,
-		workflow.RoleRequired, workflow.SeparationOfDuties, workflow.InProgress, workflow.Overloaded, workflow.Paused, workflow.Locked,
+		workflow.CommandCancelled, workflow.TooManyEffects, workflow.KeyExpired, workflow.VersionConflict, workflow.KeyReused,
+		workflow.RateLimited, workflow.RoleRequired, workflow.SeparationOfDuties, workflow.InProgress, workflow.Overloaded, workflow.Paused, workflow.Locked,
 		workflow.ShuttingDown}
 )
 

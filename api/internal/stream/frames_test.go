@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gorilla/websocket"
 
+	"github.com/pawlhq/pawl/api/internal/streamtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -38,13 +39,13 @@ func socketPair(t testing.TB) (net.Conn, *websocket.Conn) {
 		<-release
 		_ = ws.Close()
 	}))
-	server.Listener = SmallListener{server.Listener}
+	server.Listener = streamtest.Listener{Listener: server.Listener}
 	server.Start()
 	t.Cleanup(func() {
 		close(release)
 		server.Close()
 	})
-	client, _, err := (&websocket.Dialer{NetDialContext: SmallDial}).Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
+	client, _, err := (&websocket.Dialer{NetDialContext: streamtest.Dial}).Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func TestWriterMendsABrokenFrameBeforeItCloses(t *testing.T) {
 	w, ctx := newTestWriter(server, 100*time.Millisecond)
 	p := newPump(message{id: "a"})
 	b := transitions.Batch{}
-	const events = 4 * SocketsHold / 1000
+	const events = 4 * streamtest.SocketsHold / 1000
 	for i := range events {
 		b.Events = append(b.Events, transitions.Logged{
 			Event: transitions.Event{Position: int64(i) + 1}, CloudEvent: []byte(`"` + strings.Repeat("x", 1000) + `"`),

@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"iter"
@@ -31,21 +31,14 @@ func (s *selection) from(events []transitions.Logged) iter.Seq2[*transitions.Log
 	}
 }
 
-// selectionOf reads a selection from the query of /v1/events.
-func (a *API) selectionOf(r *request) (selection, error) {
-	s := selection{transitions.EventFilter{Workflow: r.text("workflow"), Instance: r.id("instance"), BusinessKey: r.text("business_key"),
-		Attributes: r.attributes(), Types: r.texts("type"), States: r.states()}}
-	return s, a.checkSelection(&s)
-}
-
-// checkSelection refuses what no event can have, and, as lists do, a workflow that this
+// Check refuses what no event can have, and, as lists do, a workflow that this
 // node does not know. Errors: InvalidRequest, WorkflowNotFound.
-func (a *API) checkSelection(s *selection) error {
-	if s.Workflow == "" {
-		return s.Check(nil)
+func (srv *Server) Check(f *transitions.EventFilter) error {
+	if f.Workflow == "" {
+		return f.Check(nil)
 	}
-	if _, err := a.engine.Workflow(s.Workflow, 0); err != nil {
+	if _, err := srv.engine.Workflow(f.Workflow, 0); err != nil {
 		return err
 	}
-	return s.Check(a.engine.Versions(s.Workflow))
+	return f.Check(srv.engine.Versions(f.Workflow))
 }

@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"context"
@@ -18,7 +18,7 @@ type span struct {
 // tail reads a tenant's log for one reader, through interruptions of the
 // database. It is for one goroutine.
 type tail struct {
-	api      *API
+	server   *Server
 	tenant   string
 	follower transitions.Follower
 	last     int64 // everything up to here was returned
@@ -27,8 +27,9 @@ type tail struct {
 	near     bool  // it was near the head once
 }
 
-func (a *API) newTail(tenant string, s span) *tail {
-	return &tail{api: a, tenant: tenant, follower: a.engine.Follow(tenant, s.after), last: s.after, before: s.after, head: s.head, near: s.after == s.head}
+func (srv *Server) newTail(tenant string, s span) *tail {
+	return &tail{server: srv, tenant: tenant, follower: srv.engine.Follow(tenant, s.after),
+		last: s.after, before: s.after, head: s.head, near: s.after == s.head}
 }
 
 func (t *tail) close() { t.follower.Close() }
@@ -41,9 +42,9 @@ func (t *tail) caughtUp() bool { return t.last >= t.head }
 // reached it waits and then goes on where it was. Its error is the context's, or
 // an *workflow.Error.
 func (t *tail) next(ctx context.Context) (transitions.Batch, error) {
-	b, err := persistently(ctx, t.api.log, func() (transitions.Batch, error) { return t.follower.Next(ctx) }, func() {
+	b, err := persistently(ctx, t.server.log, func() (transitions.Batch, error) { return t.follower.Next(ctx) }, func() {
 		t.follower.Close()
-		t.follower = t.api.engine.Follow(t.tenant, t.last)
+		t.follower = t.server.engine.Follow(t.tenant, t.last)
 	})
 	if err == nil {
 		t.before, t.last = t.last, b.Last
@@ -62,32 +63,32 @@ func (t *tail) fellBehind(b transitions.Batch, limit int64) bool {
 	return false
 }
 
-// startingPoint is where a reader of the log begins: after a position, before the
+// Start is where a reader of the log begins: after a position, before the
 // oldest event that is there, or after the newest.
-type startingPoint struct {
+type Start struct {
 	oldest, now bool
 	position    int64 // 0 is before the first event that there ever was
 }
 
-// parseStart reads "start", "now" or a position, and reports whether it is one
+// ParseStart reads "start", "now" or a position, and reports whether it is one
 // of them.
-func parseStart(s string) (startingPoint, bool) {
+func ParseStart(s string) (Start, bool) {
 	switch s {
 	case "start":
-		return startingPoint{oldest: true}, true
+		return Start{oldest: true}, true
 	case "now":
-		return startingPoint{now: true}, true
+		return Start{now: true}, true
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
-	return startingPoint{position: n}, err == nil && n >= 0 && strconv.FormatInt(n, 10) == s
+	return Start{position: n}, err == nil && n >= 0 && strconv.FormatInt(n, 10) == s
 }
 
 // from returns where a reader begins. A position that the log has not reached is
 // refused: whoever asks for it takes this log for another one, and would miss
 // everything up to there; and so is one after which events were removed, but not the
 // oldest that is there.
-func (a *API) from(ctx context.Context, tenant string, p startingPoint) (span, error) {
-	head, err := a.engine.Head(ctx, tenant)
+func (srv *Server) from(ctx context.Context, tenant string, p Start) (span, error) {
+	head, err := srv.engine.Head(ctx, tenant)
 	switch {
 	case err != nil:
 		return span{}, err
@@ -96,7 +97,7 @@ func (a *API) from(ctx context.Context, tenant string, p startingPoint) (span, e
 	case p.position > head:
 		return span{}, workflow.Errorf(workflow.InvalidRequest, "the log ends at position %d, before %d", head, p.position)
 	}
-	err = a.engine.Readable(ctx, tenant, p.position)
+	err = srv.engine.Readable(ctx, tenant, p.position)
 	if e, ok := errors.AsType[*workflow.Error](err); p.oldest && ok && e.Code == workflow.EventsGone {
 		p.position, err = e.Position-1, nil
 	}

@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"bytes"
@@ -45,7 +45,7 @@ type writer struct {
 func newWriter(c *conn, socket net.Conn) *writer {
 	return &writer{
 		socket: socket, out: c.out, cancel: c.cancel, written: map[*pump]int64{},
-		timeout: c.api.cfg.Stream.WriteTimeout, ping: c.api.cfg.Stream.PingEvery,
+		timeout: c.server.config.WriteTimeout, ping: c.server.config.PingEvery,
 	}
 }
 

@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type outgoing struct {
 func newPump(m message) *pump { return &pump{id: m.id, head: eventHead(m.id), selected: m.selected} }
 
 // run returns why the connection must end, nil when only the pump has to.
-func (p *pump) run(ctx context.Context, a *API, t *tail, out chan<- outgoing) *closing {
+func (p *pump) run(ctx context.Context, srv *Server, t *tail, out chan<- outgoing) *closing {
 	for {
 		caughtUp := t.caughtUp()
 		b, err := t.next(ctx)
@@ -34,8 +34,8 @@ func (p *pump) run(ctx context.Context, a *API, t *tail, out chan<- outgoing) *c
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			return closingOf(a.judged(ctx, err))
-		case t.fellBehind(b, a.cfg.Stream.MaxLag):
+			return closingOf(srv.judge(ctx, err))
+		case t.fellBehind(b, srv.config.MaxLag):
 			return tooSlow
 		}
 		select {
@@ -47,7 +47,7 @@ func (p *pump) run(ctx context.Context, a *API, t *tail, out chan<- outgoing) *c
 			continue
 		}
 		// What comes in meanwhile is written together.
-		if !pause.For(ctx, a.streams.pace(a.cfg.Stream.WritesPerSecond)) {
+		if !pause.For(ctx, srv.streams.pace(srv.config.WritesPerSecond)) {
 			return nil
 		}
 	}

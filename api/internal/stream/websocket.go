@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"context"
@@ -15,27 +15,28 @@ import (
 // that offers none is taken to mean it.
 const Subprotocol = "pawl.v1"
 
-// stream follows the log and commands over WebSocket: GET /v1/stream.
-func (a *API) stream(w http.ResponseWriter, r *request) error {
-	if offers := websocket.Subprotocols(r.Request); len(offers) > 0 && !slices.Contains(offers, Subprotocol) {
+// WebSocket follows the log and commands over WebSocket. What is wrong with a
+// handshake is answered by refuse.
+func (srv *Server) WebSocket(w http.ResponseWriter, r *http.Request, tenant string, refuse func(error)) error {
+	if offers := websocket.Subprotocols(r); len(offers) > 0 && !slices.Contains(offers, Subprotocol) {
 		return workflow.Errorf(workflow.InvalidRequest, "the WebSocket subprotocol is %s", Subprotocol)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	x := &stream{end: func() { cancel(goingAway) }, reads: true}
-	if err := a.streams.add(x); err != nil {
+	if err := srv.streams.add(x); err != nil {
 		return err
 	}
-	defer a.streams.remove(x)
+	defer srv.streams.remove(x)
 
-	ws, err := a.upgrader().Upgrade(w, r.Request, nil)
+	ws, err := upgrader(refuse).Upgrade(w, r, nil)
 	if err != nil {
 		return nil // it was answered
 	}
 	socket := ws.NetConn()
-	a.streams.arm(x, func() { _ = socket.Close() })
+	srv.streams.arm(x, func() { _ = socket.Close() })
 	c := &conn{
-		api: a, tenant: r.tenant(), ws: ws, cancel: cancel,
+		server: srv, tenant: tenant, ws: ws, cancel: cancel,
 		out: make(chan outgoing), tasks: map[string]*task{},
 	}
 	c.serve(ctx, newWriter(c, socket))
@@ -44,11 +45,11 @@ func (a *API) stream(w http.ResponseWriter, r *request) error {
 
 // upgrader refuses another origin than the server's own, as gorilla does by
 // default, with problem documents.
-func (a *API) upgrader() *websocket.Upgrader {
+func upgrader(refuse func(error)) *websocket.Upgrader {
 	return &websocket.Upgrader{
 		Subprotocols:    []string{Subprotocol},
 		WriteBufferPool: &unusedBuffers,
-		Error: func(w http.ResponseWriter, r *http.Request, status int, reason error) {
+		Error: func(_ http.ResponseWriter, _ *http.Request, status int, reason error) {
 			code := workflow.InvalidRequest
 			switch status {
 			case http.StatusForbidden:
@@ -56,7 +57,7 @@ func (a *API) upgrader() *websocket.Upgrader {
 			case http.StatusInternalServerError:
 				code = workflow.Internal
 			}
-			a.fail(w, r, &workflow.Error{Code: code, Message: reason.Error()})
+			refuse(&workflow.Error{Code: code, Message: reason.Error()})
 		},
 	}
 }

@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"slices"
@@ -67,18 +67,18 @@ func TestPagesHoldWholeTransitions(t *testing.T) {
 		events int
 		last   int64
 	}{1: {1, 1}, 2: {4, 2}, 3: {4, 2}, 4: {4, 2}, 5: {5, 9}, 100: {5, 9}} {
-		p := &page{limit: limit}
+		p := &Page{limit: limit}
 		p.add(transitions.Batch{Events: someLog(), Last: 9, Head: 9})
-		if len(p.events) != want.events || p.last != want.last {
-			t.Errorf("limit %d: %d events up to %d, want %+v", limit, len(p.events), p.last, want)
+		if len(p.Events) != want.events || p.Last != want.last {
+			t.Errorf("limit %d: %d events up to %d, want %+v", limit, len(p.Events), p.Last, want)
 		}
-		if p.full() != (p.last < 9 || len(p.events) >= limit) {
+		if p.full() != (p.Last < 9 || len(p.Events) >= limit) {
 			t.Errorf("limit %d: full is %t", limit, p.full())
 		}
 	}
-	p := &page{limit: 1, selected: selection{transitions.EventFilter{Workflow: "none"}}}
+	p := &Page{limit: 1, selected: selection{transitions.EventFilter{Workflow: "none"}}}
 	p.add(transitions.Batch{Events: someLog(), Last: 9, Head: 9})
-	if len(p.events) != 0 || p.last != 9 || p.full() {
+	if len(p.Events) != 0 || p.Last != 9 || p.full() {
 		t.Errorf("a filter that selects nothing: %+v", p)
 	}
 }

@@ -1,4 +1,6 @@
-package api
+// Package parse reads what callers send in more than one place, and says what is wrong
+// with it.
+package parse
 
 import (
 	"errors"
@@ -9,9 +11,9 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// jsonProblem says where a JSON text is not what it should be and why, without
+// JSON says where a JSON text is not what it should be and why, without
 // repeating the text or naming Go's types.
-func jsonProblem(err error) workflow.FieldError {
+func JSON(err error) workflow.FieldError {
 	if e, ok := errors.AsType[*json.SemanticError](err); ok {
 		message := "has the wrong type"
 		if errors.Is(err, json.ErrUnknownName) {
@@ -30,4 +32,4 @@ func jsonProblem(err error) workflow.FieldError {
 }
 
 // shownPointer bounds a pointer, which may be as long and as deep as the text.
-func shownPointer(p jsontext.Pointer) string { return shown(string(p)) }
+func shownPointer(p jsontext.Pointer) string { return Shown(string(p)) }

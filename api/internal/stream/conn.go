@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // conn is a WebSocket connection as its reader sees it. Only the reader's
 // goroutine touches it.
 type conn struct {
-	api    *API
+	server *Server
 	tenant string
 	ws     *websocket.Conn         // for reading only
 	cancel context.CancelCauseFunc // ends the connection; the cause is a *closing
@@ -61,7 +61,7 @@ func (c *conn) read(ctx context.Context) {
 		if ctx.Err() != nil {
 			continue
 		}
-		limit := c.api.cfg.Stream.MessageSize
+		limit := c.server.config.MessageSize
 		text, err := io.ReadAll(io.LimitReader(in, limit+1))
 		switch {
 		case err != nil:
@@ -78,7 +78,7 @@ func (c *conn) read(ctx context.Context) {
 
 // alive gives the peer time until it must be heard of again.
 func (c *conn) alive() error {
-	return c.ws.SetReadDeadline(time.Now().Add(3 * c.api.cfg.Stream.PingEvery))
+	return c.ws.SetReadDeadline(time.Now().Add(3 * c.server.config.PingEvery))
 }
 
 // send hands something to the writer, unless the connection is closing.
@@ -105,6 +105,6 @@ func (c *conn) handle(ctx context.Context, text []byte) {
 		err = c.unsubscribe(ctx, m.id)
 	}
 	if err != nil && ctx.Err() == nil {
-		c.send(ctx, outgoing{frame: errorFrame(m.id, transitions.ProblemOf(c.api.judged(ctx, err)))})
+		c.send(ctx, outgoing{frame: errorFrame(m.id, transitions.ProblemOf(c.server.judge(ctx, err)))})
 	}
 }

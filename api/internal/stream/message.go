@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawlhq/pawl/api/internal/parse"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -16,10 +17,10 @@ import (
 type message struct {
 	op       string
 	id       string
-	after    startingPoint // of subscribe
-	selected selection     // of subscribe
-	scope    string        // of watch
-	key      string        // of watch
+	after    Start     // of subscribe
+	selected selection // of subscribe
+	scope    string    // of watch
+	key      string    // of watch
 }
 
 // The operations of a client.
@@ -57,7 +58,7 @@ type wireFilter struct {
 func parseMessage(text []byte) (message, error) {
 	var in wireMessage
 	if err := json.Unmarshal(text, &in, json.RejectUnknownMembers(true)); err != nil {
-		problem := jsonProblem(err)
+		problem := parse.JSON(err)
 		if problem.Pointer == "" {
 			return message{}, fmt.Errorf("the message %s", problem.Message)
 		}
@@ -116,7 +117,7 @@ func (m *message) subscribe(in *wireMessage) error {
 		}
 	}
 	var ok bool
-	if m.after, ok = parseStart(text); !ok {
+	if m.after, ok = ParseStart(text); !ok {
 		return fmt.Errorf(`/after: must be a position, "start" or "now"`)
 	}
 	f := &in.Filter
@@ -128,7 +129,7 @@ func (m *message) subscribe(in *wireMessage) error {
 		Types: f.Types, States: f.States}}
 	if f.Instance != "" {
 		var err error
-		if m.selected.Instance, err = parseID(f.Instance); err != nil {
+		if m.selected.Instance, err = parse.ID(f.Instance); err != nil {
 			return fmt.Errorf("/filter/instance: must be a UUID")
 		}
 	}

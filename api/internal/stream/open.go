@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"context"
@@ -26,6 +26,18 @@ type stream struct {
 	end   func() // asks it to end
 	cut   func() // ends it by force; nil where end is enough
 	reads bool   // it goes on reading the log
+}
+
+// Wait returns a context that ends after a time, or when the node stops. The caller
+// must call done. Error: ShuttingDown.
+func (srv *Server) Wait(ctx context.Context, d time.Duration) (limited context.Context, done func(), err error) {
+	limited, cancel := context.WithTimeout(ctx, d)
+	x := &stream{end: cancel}
+	if err := srv.streams.add(x); err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	return limited, func() { srv.streams.remove(x); cancel() }, nil
 }
 
 // add makes a stream known. The caller must remove it when the last of its

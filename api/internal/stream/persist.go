@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func persistently[T any](ctx context.Context, log *slog.Logger, next func() (T, 
 		if workflow.CodeOf(err) != workflow.Unavailable {
 			return got, err
 		}
-		log.DebugContext(ctx, "api: a reader waits for the database", "error", err)
+		log.DebugContext(ctx, "stream: a reader waits for the database", "error", err)
 		if !pause.For(ctx, backoff/2+rand.N(backoff/2)) {
 			return got, ctx.Err()
 		}

@@ -1,4 +1,6 @@
-package api
+// Package streamtest has what tests of streams share: sockets of a fixed size, and what is
+// no message of a client.
+package streamtest
 
 import (
 	"context"
@@ -15,10 +17,10 @@ const (
 	SocketsHold = 1 << 20
 )
 
-// SmallListener accepts sockets that hold little of what is written to them.
-type SmallListener struct{ net.Listener }
+// Listener accepts sockets that hold little of what is written to them.
+type Listener struct{ net.Listener }
 
-func (l SmallListener) Accept() (net.Conn, error) {
+func (l Listener) Accept() (net.Conn, error) {
 	socket, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -26,8 +28,8 @@ func (l SmallListener) Accept() (net.Conn, error) {
 	return socket, socket.(*net.TCPConn).SetWriteBuffer(socketBuffer)
 }
 
-// SmallDial opens a socket that holds little of what is not read from it.
-func SmallDial(ctx context.Context, network, address string) (net.Conn, error) {
+// Dial opens a socket that holds little of what is not read from it.
+func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	socket, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err

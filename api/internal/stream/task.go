@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"context"
@@ -55,7 +55,7 @@ func (c *conn) free(id string) error {
 	if c.tasks[id] != nil {
 		return workflow.Errorf(workflow.InvalidRequest, "subscription %q exists; unsubscribe it first", id)
 	}
-	if limit := c.api.cfg.Stream.Subscriptions; len(c.tasks) >= limit {
+	if limit := c.server.config.Subscriptions; len(c.tasks) >= limit {
 		return workflow.Errorf(workflow.InvalidRequest, "the connection has %d subscriptions already; open another one", limit)
 	}
 	return nil
@@ -66,10 +66,10 @@ func (c *conn) subscribe(ctx context.Context, m message) error {
 	if err := c.free(m.id); err != nil {
 		return err
 	}
-	if err := c.api.checkSelection(&m.selected); err != nil {
+	if err := c.server.Check(&m.selected.EventFilter); err != nil {
 		return err
 	}
-	begin, err := c.api.from(ctx, c.tenant, m.after)
+	begin, err := c.server.from(ctx, c.tenant, m.after)
 	if err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func (c *conn) subscribe(ctx context.Context, m message) error {
 		pump:  p, batch: transitions.Batch{Last: begin.after}, caughtUp: begin.after == begin.head,
 	})
 	c.begin(ctx, m.id, p, func(ctx context.Context, _ *task) *closing {
-		t := c.api.newTail(c.tenant, begin)
+		t := c.server.newTail(c.tenant, begin)
 		defer t.close()
-		return p.run(ctx, c.api, t, c.out)
+		return p.run(ctx, c.server, t, c.out)
 	})
 	return nil
 }
@@ -92,7 +92,7 @@ func (c *conn) watch(ctx context.Context, m message) error {
 		return err
 	}
 	c.begin(ctx, m.id, nil, func(ctx context.Context, t *task) *closing {
-		w := c.api.newWatch(transitions.Ref{Tenant: c.tenant, Scope: m.scope, Key: m.key}, -1)
+		w := c.server.newWatch(transitions.Ref{Tenant: c.tenant, Scope: m.scope, Key: m.key}, -1)
 		defer w.close()
 		return c.tell(ctx, t, m.id, w)
 	})
@@ -108,10 +108,10 @@ func (c *conn) tell(ctx context.Context, t *task, id string, w *watch) *closing 
 		}
 		var body []byte
 		if err == nil {
-			body, err = render(statusOf(&record))
+			body, err = c.server.status(&record)
 		}
 		if err != nil {
-			err = c.api.judged(ctx, err)
+			err = c.server.judge(ctx, err)
 			if code := workflow.CodeOf(err); code != workflow.CommandNotFound && code != workflow.KeyExpired {
 				return closingOf(err)
 			}

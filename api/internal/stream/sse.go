@@ -1,4 +1,4 @@
-package api
+package stream
 
 import (
 	"bytes"
@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"time"
 )
+
+// MediaType is that of server-sent events.
+const MediaType = "text/event-stream"
 
 // sse writes an event stream, in the form of the HTML standard, section 9.2.
 type sse struct {
@@ -18,27 +21,27 @@ type sse struct {
 // serveSSE answers with an event stream that run writes, until run returns. The
 // context that it gets ends when the caller is gone or the node stops. What run
 // returns can no longer be answered, and is logged.
-func (a *API) serveSSE(w http.ResponseWriter, r *http.Request, readsLog bool, run func(context.Context, *sse) error) error {
+func (srv *Server) serveSSE(w http.ResponseWriter, r *http.Request, readsLog bool, run func(context.Context, *sse) error) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	s := &sse{w: w, control: http.NewResponseController(w), timeout: a.cfg.Stream.WriteTimeout}
+	s := &sse{w: w, control: http.NewResponseController(w), timeout: srv.config.WriteTimeout}
 	x := &stream{end: cancel, cut: func() { _ = s.control.SetWriteDeadline(time.Now()) }, reads: readsLog}
-	if err := a.streams.add(x); err != nil {
+	if err := srv.streams.add(x); err != nil {
 		return err
 	}
-	defer a.streams.remove(x)
+	defer srv.streams.remove(x)
 	if err := s.begin(); err != nil {
 		return nil // the caller is gone
 	}
 	if err := run(ctx, s); err != nil {
-		_ = a.judged(ctx, err)
+		_ = srv.judge(ctx, err)
 	}
 	return nil
 }
 
 func (s *sse) begin() error {
 	h := s.w.Header()
-	h.Set("Content-Type", mediaEventStream)
+	h.Set("Content-Type", MediaType)
 	h.Set("Cache-Control", "no-store")
 	h.Set("Vary", "Accept")
 	h.Set("X-Content-Type-Options", "nosniff")
