@@ -11,14 +11,16 @@ import (
 
 // Engine is what is followed. Its errors are *workflow.Error.
 type Engine interface {
-	// Command returns what is stored under a key, and Watch follows it. Errors:
-	// CommandNotFound, KeyExpired.
+	// Command returns what is stored under a key, its body as it was answered.
+	// Errors: CommandNotFound, KeyExpired.
 	Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error)
+	// Watch returns a watcher of a command.
 	Watch(tenant, scope, key string) transitions.Watcher
 
-	// Workflow returns the newest version of one for 0, Versions all that the node knows.
-	// Error: WorkflowNotFound.
+	// Workflow returns a workflow; version 0 is the newest. Error: WorkflowNotFound.
 	Workflow(name string, version int) (*workflow.Workflow, error)
+	// Versions returns the versions of a workflow that the node knows, the newest
+	// first.
 	Versions(name string) []*workflow.Workflow
 
 	// Head returns the newest position of the tenant's log, 0 for an empty one.
