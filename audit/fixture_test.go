@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/internal/tables"
@@ -75,7 +76,7 @@ func at(version int64) time.Time {
 // entry is the row of a version. That of the second emits an event.
 func entry(id uuid.UUID, version, position int64) transitions.Entry {
 	i := instance(id, version)
-	after, rest := i.Standing(), i.Rest()
+	after, rest := decide.StandingOf(i), decide.Rest(i)
 	e := transitions.Entry{
 		Tenant: tenant, Instance: id, Version: version, Position: position, Workflow: "order", Transition: "move",
 		From: workflow.State(fmt.Sprint("s", version-1)), To: i.State, Actor: "ann", Reason: "because",
@@ -85,12 +86,12 @@ func entry(id uuid.UUID, version, position int64) transitions.Entry {
 	if version == 1 {
 		e.From, e.Reason = "", ""
 	} else {
-		before := instance(id, version-1).Standing()
+		before := decide.StandingOf(instance(id, version-1))
 		e.Before = before.Digest()
 	}
 	if version == 2 {
 		e.Cause = transitions.CausedByOperator
-		e.Emitted = transitions.EmittedDigest([]transitions.Event{{}, {Type: "noted", Payload: []byte(`{"v": 2}`)}})
+		e.Emitted = decide.EmittedDigest([]transitions.Event{{}, {Type: "noted", Payload: []byte(`{"v": 2}`)}})
 	}
 	if version == 1 || version == 3 {
 		e.Rest = rest[:]

@@ -16,13 +16,13 @@ import (
 	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/engine/internal/watch"
 	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/hints"
 	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/feed"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
-	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -47,7 +47,7 @@ type Engine struct {
 	names     *names
 	polls     bool // behind a pooler, with nowhere to listen
 	inbox     *inbox.Table
-	routes    map[string][]transitions.MessageRoute // of messages, by consumer
+	routes    map[string][]decide.MessageRoute // of messages, by consumer
 	sources   *inbox.Runner
 	started   bool
 }
@@ -73,7 +73,7 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || e.polls})
-	e.routes = transitions.MessageRoutes(r.newest, func(name string) []*workflow.Workflow { return r.byName[name][1:] })
+	e.routes = decide.MessageRoutes(r.newest, func(name string) []*workflow.Workflow { return r.byName[name][1:] })
 	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
 	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Announce: e.hints.Head})
 	e.watch = watch.New(watch.Config{Read: e.queries.records, Announce: e.hints.Changed, Now: e.now, Log: c.Log})

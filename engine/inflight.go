@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine/internal/commit"
 	"github.com/pawlhq/pawl/engine/internal/inflight"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -35,7 +36,7 @@ func (f flights) Release(w *workflow.Workflow, step *workflow.Step) { f.e.inflig
 
 // FlightUpdate implements commit.Flights. Nobody watches a command yet that has just
 // been accepted.
-func (f flights) FlightUpdate(list []transitions.FlightUpdate) {
+func (f flights) FlightUpdate(list []decide.FlightUpdate) {
 	var changed []transitions.Ref
 	for _, l := range list {
 		if l.Receipt != nil {
@@ -87,9 +88,9 @@ func (e *Engine) newInflight(in func(string) string, node string) (*inflight.Run
 
 // submitWaiting is submit, and waits for room in the queue: what goes on was
 // accepted long ago.
-func (e *Engine) submitWaiting(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error) {
+func (e *Engine) submitWaiting(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error) {
 	ticket := e.pipeline.Ticket()
-	ticket.SubmitMany(ctx, []*transitions.Prepared{p})
+	ticket.SubmitMany(ctx, []*decide.Prepared{p})
 	reply := ticket.Wait(ctx)[0]
 	return reply.Receipt, reply.Err
 }

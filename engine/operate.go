@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -28,7 +29,7 @@ func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitio
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	p, err := transitions.Operate(c, o)
+	p, err := decide.Operate(c, o)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
@@ -36,7 +37,7 @@ func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitio
 }
 
 // submit brings a prepared command through the pipeline.
-func (e *Engine) submit(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error) {
+func (e *Engine) submit(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error) {
 	ticket := e.pipeline.Ticket()
 	if err := ticket.Submit(ctx, p); err != nil {
 		return transitions.Receipt{}, err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
@@ -218,7 +219,7 @@ func TestTwoVersionsSideBySide(t *testing.T) {
 	wantCode(t, err, workflow.WorkflowNotFound)
 }
 
-func hasOption(options []transitions.Option, transition string) bool {
+func hasOption(options []inspect.Option, transition string) bool {
 	for _, o := range options {
 		if o.Transition == transition {
 			return true

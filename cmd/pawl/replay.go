@@ -11,11 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl"
-	"github.com/pawlhq/pawl/cmd/pawl/play"
 	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/examples/fines/replay"
 	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/replay"
 	"github.com/pawlhq/pawl/internal/usage"
 )
 
@@ -51,14 +50,14 @@ changes nothing.`,
 	}
 	flags.Tenant(c, &r.tenant, "register", "whose fines they are; it must hold nothing else")
 	c.Flags().StringVar(&r.data, "data", os.Getenv("PAWL_DATA"),
-		"folder of the log "+play.FileName+"; default is PAWL_DATA, or else a log is made up")
+		"folder of the log "+replay.FileName+"; default is PAWL_DATA, or else a log is made up")
 	c.Flags().Int64Var(&r.events, "events", 0, "how many events of it (default all)")
 	c.Flags().StringVar(&r.via, "via", "both", "how they are submitted: http, go, or both: one caller of each")
 	return c
 }
 
 func (r *replaying) run(ctx context.Context, c *cobra.Command, url string) (err error) {
-	log, err := play.Find(r.data, r.events)
+	log, err := replay.Find(r.data, r.events)
 	if err != nil {
 		return err
 	}
@@ -81,7 +80,7 @@ func (r *replaying) run(ctx context.Context, c *cobra.Command, url string) (err 
 	if r.via != "http" {
 		targets = append(targets, service.Engine())
 	}
-	report, err := play.Run(ctx, play.Options{
+	report, err := replay.Play(ctx, replay.Options{
 		Log: log, Targets: targets, Engine: service.Engine(), Pool: service.Pool(),
 		Schema: config.Schema, Tenant: r.tenant, Progress: c.ErrOrStderr(),
 	})

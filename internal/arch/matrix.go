@@ -38,11 +38,12 @@ var Matrix = []Room{
 	{"workflow/diagram", ours("workflow"), nil},
 	{"transitions", ours("workflow"), mods(json, uuid)},
 	{"inspect", ours("transitions", "workflow"), mods(uuid)},
+	{"internal/decide", ours("inspect", "transitions", "workflow"), mods(json, uuid)},
 
 	{"internal/pooler", nil, mods(pgx)},
 	{"schema", ours("internal/pooler"), mods(pgx)},
 	{"internal/rows", nil, mods(pgx, uuid)},
-	{"audit", ours("inspect", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"audit", ours("inspect", "internal/decide", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 
 	{"outbox/feed", ours("outbox", "transitions", "workflow"), nil},
@@ -60,11 +61,11 @@ var Matrix = []Room{
 
 	{"inbox", ours("inspect", "transitions", "workflow"), mods(pgx)},
 
-	{"engine/internal/commit", ours("audit", "inspect", "internal/pause", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"engine/internal/inflight", ours("internal/pause", "transitions", "workflow"), mods(pgx)},
-	{"engine/internal/retention", ours("inspect", "transitions"), mods(pgx)},
-	{"engine/internal/watch", ours("internal/pause", "transitions", "workflow"), nil},
-	{"engine", ours("audit", "engine/internal/commit", "outbox/feed", "internal/hints", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/pooler", "outbox", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine/internal/commit", ours("audit", "inspect", "internal/decide", "internal/pause", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "transitions", "workflow"), mods(pgx)},
+	{"engine/internal/retention", ours("inspect", "internal/decide"), mods(pgx)},
+	{"engine/internal/watch", ours("internal/decide", "internal/pause", "transitions", "workflow"), nil},
+	{"engine", ours("audit", "engine/internal/commit", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/decide", "internal/hints", "internal/pooler", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 
 	{"metrics", ours("engine", "inspect", "outbox/relay", "transitions"), mods(prometheus)},
 
@@ -73,9 +74,9 @@ var Matrix = []Room{
 	{"api/internal/streamtest", nil, nil},
 	{"api", ours("api/internal/parse", "api/internal/stream", "inspect", "transitions", "workflow", "workflow/diagram"), mods(json, rate, uuid)},
 
-	{"examples/...", ours("api", "audit", "engine", "examples/...", "inspect", "outbox", "schema", "transitions", "workflow", "workflow/diagram"), mods(json, pgx, uuid)},
-	{"pawltest", ours("engine", "inspect", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"bench", ours("api", "audit", "engine", "inbox/signature", "internal/localpg", "internal/pause", "internal/rows", "outbox/relay", "outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
+	{"examples/...", ours("api", "engine", "examples/...", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"pawltest", ours("engine", "inspect", "internal/decide", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"bench", ours("api", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "outbox/relay", "outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
 
 	{"internal/arch", nil, nil},
 	{"internal/await", nil, nil},
@@ -86,6 +87,9 @@ var Matrix = []Room{
 	{"internal/pgtest", ours("internal/localpg"), mods(pgx)},
 	{"internal/progress", nil, nil},
 	{"internal/tables", ours("internal/pgtest", "schema"), mods(pgx)},
+	{"internal/replay", ours("api", "engine", "examples/fines", "inspect", "internal/pause", "internal/progress", "internal/replay/eventlog", "internal/replay/fold", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"internal/replay/eventlog", ours("examples/fines", "transitions"), nil},
+	{"internal/replay/fold", nil, nil},
 	{"internal/testlog", nil, nil},
 	{"internal/usage", nil, nil},
 	{"internal/withnats", ours("outbox/sink/natstest"), nil},

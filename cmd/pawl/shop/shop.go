@@ -59,7 +59,8 @@ func withProvider(c *cobra.Command, do func(p *Provider) error) error {
 	if err != nil {
 		return err
 	}
-	slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)).Info("payments go to a provider in this process, which forgets them when it ends", "url", p.URL())
+	slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)).Info("payments go to a provider in this process, which forgets them when it ends",
+		"url", p.URL())
 	return errors.Join(do(p), p.Stop())
 }
 

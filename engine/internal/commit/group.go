@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/transitions"
@@ -50,8 +51,8 @@ type part struct {
 	stored []*op // the commands whose outcome is stored, the starts of children among them
 	head   int64 // the log's head after the group
 
-	planned   []transitions.Planned // commands that begin in flight by themselves
-	disarmed  map[string]string     // scopes whose commands in flight are void, but for the key
+	planned   []decide.Planned  // commands that begin in flight by themselves
+	disarmed  map[string]string // scopes whose commands in flight are void, but for the key
 	cancelled []cancellation
 }
 
@@ -198,9 +199,9 @@ func (g *group) decideOne(t *part, o *op) {
 		o.copyAnswerOf(c.leader)
 		return
 	default:
-		if o.claim = transitions.Classify(c.record, o.p.Fingerprint, g.now); o.claim != transitions.KeyNew {
+		if o.claim = decide.Classify(c.record, o.p.Fingerprint, g.now); o.claim != decide.KeyNew {
 			o.record = c.record
-			o.receipt, o.err = c.record.Answer(o.claim)
+			o.receipt, o.err = o.claim.Answer(c.record)
 			return
 		}
 	}
@@ -222,7 +223,7 @@ func (g *group) decideOne(t *part, o *op) {
 		o.err = err
 		return
 	}
-	d := transitions.Decide(p, w, s.inst, g.now)
+	d := decide.Decide(p, w, s.inst, g.now)
 	d.StartChildren(func(name string) *workflow.Workflow { return g.definition(name, 0) }, g.now)
 	g.take(t, s, c, o, d)
 }
@@ -231,21 +232,21 @@ func (g *group) decideOne(t *part, o *op) {
 func (o *op) copyAnswerOf(leader *op) {
 	switch {
 	case leader.p.Fingerprint != o.p.Fingerprint:
-		o.claim = transitions.KeyMismatch
-		_, o.err = (*transitions.Record)(nil).Answer(o.claim)
+		o.claim = decide.KeyMismatch
+		_, o.err = o.claim.Answer(nil)
 		return
 	case leader.decision.Flight != nil:
-		o.claim = transitions.KeyActive
+		o.claim = decide.KeyActive
 	case leader.decision.Status == transitions.FailedFinal:
-		o.claim = transitions.KeyRefused
+		o.claim = decide.KeyRefused
 	default:
-		o.claim = transitions.KeyReplay
+		o.claim = decide.KeyReplay
 	}
 	o.leader = leader
 }
 
 // take makes a decision part of the group.
-func (g *group) take(t *part, s *slot, c *claim, o *op, d transitions.Decision) {
+func (g *group) take(t *part, s *slot, c *claim, o *op, d decide.Decision) {
 	o.decision = d
 	if !d.Stored {
 		o.err = d.Err

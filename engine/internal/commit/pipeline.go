@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -146,8 +147,8 @@ func (p *Pipeline) Ticket() *Ticket { return &Ticket{p: p, batch: newBatch()} }
 
 // Submit queues a command and fails at once with Overloaded when there is no
 // room for it, or with ShuttingDown.
-func (t *Ticket) Submit(ctx context.Context, c *transitions.Prepared) error {
-	ops := t.add(ctx, []*transitions.Prepared{c})
+func (t *Ticket) Submit(ctx context.Context, c *decide.Prepared) error {
+	ops := t.add(ctx, []*decide.Prepared{c})
 	taken, closed := t.p.committerOf(ops[0]).queue.push(ops)
 	switch {
 	case closed:
@@ -161,7 +162,7 @@ func (t *Ticket) Submit(ctx context.Context, c *transitions.Prepared) error {
 
 // SubmitMany queues commands in order, waiting for room. Those that cannot be
 // queued before ctx ends are settled with an error.
-func (t *Ticket) SubmitMany(ctx context.Context, cs []*transitions.Prepared) {
+func (t *Ticket) SubmitMany(ctx context.Context, cs []*decide.Prepared) {
 	byCommitter := make([][]*op, len(t.p.committers))
 	for _, o := range t.add(ctx, cs) {
 		i := o.route % uint64(len(t.p.committers))
@@ -182,7 +183,7 @@ func errStopping() error {
 	return workflow.Errorf(workflow.ShuttingDown, "this node is stopping; ask another with the same key")
 }
 
-func (t *Ticket) add(ctx context.Context, cs []*transitions.Prepared) []*op {
+func (t *Ticket) add(ctx context.Context, cs []*decide.Prepared) []*op {
 	first := len(t.ops)
 	block := make([]op, len(cs))
 	for i, c := range cs {

@@ -4,13 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // flight is a command whose lease this node holds.
 type flight struct {
-	transitions.InFlight
+	decide.InFlight
 	slot activity
 	stop context.CancelCauseFunc // ends the attempt
 	quit context.CancelFunc      // ends also the wait for the commit of its outcome
@@ -33,7 +34,7 @@ func (f *flight) attrs(more ...any) []any {
 
 // FlightUpdate takes notice of a commit: it begins to work on what this node has
 // leased, and looks for the rest when it is due.
-func (r *Runner) FlightUpdate(list []transitions.FlightUpdate) {
+func (r *Runner) FlightUpdate(list []decide.FlightUpdate) {
 	hint := false
 	for i := range list {
 		switch l := &list[i]; {
@@ -42,7 +43,7 @@ func (r *Runner) FlightUpdate(list []transitions.FlightUpdate) {
 		case l.Leased:
 			r.launch(&flight{InFlight: l.InFlight, slot: activity{l.Workflow, l.Transition}, kept: l.Since})
 		case l.Stop:
-			r.stopAttempt(l.Ref, &transitions.CancelledError{By: l.CancelledBy})
+			r.stopAttempt(l.Ref, &decide.CancelledError{By: l.CancelledBy})
 		case l.Receipt == nil && l.Status != transitions.Processing:
 			hint = r.expect(l) || hint
 		}
@@ -54,7 +55,7 @@ func (r *Runner) FlightUpdate(list []transitions.FlightUpdate) {
 
 // expect notes when a command is due that waits. It reports whether it is due
 // and this node has nobody for it.
-func (r *Runner) expect(l *transitions.FlightUpdate) (hint bool) {
+func (r *Runner) expect(l *decide.FlightUpdate) (hint bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -95,7 +96,7 @@ func (r *Runner) launch(f *flight) {
 	before := r.held[f.Ref]
 	unbegun := before != nil && before.begin != nil
 	if before != nil && !before.submitted {
-		before.stop(transitions.ErrLost) // it did not end in time, and this is the next attempt
+		before.stop(decide.ErrLost) // it did not end in time, and this is the next attempt
 		before.begin = nil
 		r.stats.lost.Add(1)
 	}
@@ -128,7 +129,7 @@ func (r *Runner) beginOrDoubt(f *flight) {
 
 // drop gives back a command that was not begun.
 func (r *Runner) drop(f *flight) {
-	r.giveBack(f, transitions.Later(0).Back)
+	r.giveBack(f, decide.Later(0).Back)
 	r.finish(f)
 }
 
@@ -147,7 +148,7 @@ func (r *Runner) expire(f *flight) {
 	if !f.keeps(time.Now()) {
 		return // its context is done already
 	}
-	f.stop(transitions.ErrLapsed)
+	f.stop(decide.ErrLapsed)
 	r.config.Log.Warn("an attempt is told to end: its lease could not be prolonged in time", f.attrs()...)
 }
 
@@ -155,7 +156,7 @@ func (r *Runner) expire(f *flight) {
 // as that of a node that is gone.
 func (r *Runner) run(ctx, attempt context.Context, f *flight) {
 	defer r.finish(f)
-	var v transitions.Verdict
+	var v decide.Verdict
 	if f.Phase == transitions.Scheduled {
 		v = r.decide(ctx, f)
 	} else if v = r.attempt(attempt, f); v.Outcome != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -17,14 +18,14 @@ func TestWorkThatIsLeasedAtItsAcceptAsksTheDatabaseNothing(t *testing.T) {
 	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
 	n := startAfterLook(t, pool, w, seldom, func(c *Config) {
-		c.Submit = func(context.Context, *transitions.Prepared) (transitions.Receipt, error) {
+		c.Submit = func(context.Context, *decide.Prepared) (transitions.Receipt, error) {
 			return transitions.Receipt{Status: 200}, nil
 		}
 	})
 	r := due("a", leased(n.name, time.Minute))
 	for range 1000 {
 		eventually(t, "a worker is free", func() bool { return n.Reserve(w, w.Named("run")[0]) })
-		n.FlightUpdate([]transitions.FlightUpdate{r.landed(w)})
+		n.FlightUpdate([]decide.FlightUpdate{r.landed(w)})
 	}
 	eventually(t, "all are done", func() bool { return n.Stats().Succeeded == 1000 })
 	if asked, looked := n.asked.Count(""), n.asked.Count(lookText); asked != looked {
@@ -71,7 +72,7 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	await.Receive(t, "it runs", g.begun)
 	waits := due("waits")
 	insert(t, pool, waits)
-	n.FlightUpdate([]transitions.FlightUpdate{{InFlight: *waits.Flight(waits.Tenant), Status: transitions.Pending}})
+	n.FlightUpdate([]decide.FlightUpdate{{InFlight: *decide.FlightOf(&waits.Record, waits.Tenant), Status: transitions.Pending}})
 	n.mu.Lock()
 	hints := n.hints
 	n.mu.Unlock()
@@ -104,7 +105,7 @@ func TestAnAttemptThatIsNotWantedAnyMoreIsStopped(t *testing.T) {
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", g.begun)
-	n.FlightUpdate([]transitions.FlightUpdate{{InFlight: transitions.InFlight{Ref: ref}, Stop: true}})
+	n.FlightUpdate([]decide.FlightUpdate{{InFlight: decide.InFlight{Ref: ref}, Stop: true}})
 	if got := n.failure(t); got.Kind != workflow.FailureCancelled || !got.Unknown || got.Message != "cancelled: the instance went on without it" {
 		t.Errorf("it failed as %+v", got)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -21,7 +22,7 @@ type Config struct {
 	Versions  func(workflow string) []*workflow.Workflow // the newest first; nil: it is not known here
 	Workflows []string                                   // the names of those that are known here: others' commands are left alone
 	Replay    func(workflow string) time.Duration        // how long its answers are replayed
-	Submit    func(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error)
+	Submit    func(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error)
 	Changed   func(refs []transitions.Ref)           // rows that changed other than by Submit. It must not block
 	Hint      func()                                 // there is due work that another node could take. It must not block
 	Polled    func(theirs, sent, received time.Time) // the database's clock, as a look saw it
@@ -168,7 +169,7 @@ func allGraces(grace time.Duration) time.Duration { return grace + grace/4 + gra
 func (r *Runner) interrupt(grace time.Duration) {
 	r.endLook()
 	for _, f := range r.flights() {
-		f.stop(transitions.ErrStopping)
+		f.stop(decide.ErrStopping)
 	}
 	if r.becomesIdle(grace) {
 		return

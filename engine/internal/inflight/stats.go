@@ -3,6 +3,7 @@ package inflight
 import (
 	"sync/atomic"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -30,7 +31,7 @@ func (s *stats) ended(phase transitions.Phase, failure *workflow.Failure) {
 }
 
 // givenBack counts a command that is on its way back.
-func (s *stats) givenBack(b *transitions.Back) {
+func (s *stats) givenBack(b *decide.Back) {
 	switch {
 	case b.Stuck != "":
 		s.stuck.Add(1)

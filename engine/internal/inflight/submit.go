@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -18,7 +19,7 @@ const (
 
 // end submits the outcome of an attempt, for as long as its lease is held: what
 // it did is known here alone.
-func (r *Runner) end(ctx context.Context, f *flight, o transitions.Outcome) transitions.Verdict {
+func (r *Runner) end(ctx context.Context, f *flight, o decide.Outcome) decide.Verdict {
 	p, err := f.Ending(o)
 	if err != nil {
 		return r.undecidable(f, err)
@@ -30,26 +31,26 @@ func (r *Runner) end(ctx context.Context, f *flight, o transitions.Outcome) tran
 		switch {
 		case err == nil:
 			r.stats.ended(f.Phase, o.Failure)
-			return transitions.Verdict{}
+			return decide.Verdict{}
 		case code == workflow.LeaseLost:
 			r.lost(f)
-			return transitions.Verdict{}
+			return decide.Verdict{}
 		case code == workflow.WorkflowNotFound:
 			return f.NotHere() // it was cancelled before it was begun: nothing is lost
-		case !transitions.IsTransient(code):
+		case !decide.IsTransient(code):
 			return r.undecidable(f, err)
 		}
 		// Should this node stop meanwhile, the lease runs out, and whoever takes
 		// over finds out what has happened.
 		if !pause.For(ctx, wait/2+rand.N(wait/2)) || !r.holds(f) {
-			return transitions.Verdict{}
+			return decide.Verdict{}
 		}
 	}
 }
 
 // decide submits a scheduled command whose time has come, or the end of one that
 // was cancelled before, or that nobody took in time.
-func (r *Runner) decide(ctx context.Context, f *flight) transitions.Verdict {
+func (r *Runner) decide(ctx context.Context, f *flight) decide.Verdict {
 	if v, decided := f.BeforeDue(r.config.Replay(f.Workflow), r.config.Now()); decided {
 		if v.Outcome == nil {
 			return v
@@ -118,7 +119,7 @@ func (r *Runner) lost(f *flight) {
 	if !held {
 		return
 	}
-	f.stop(transitions.ErrLost)
+	f.stop(decide.ErrLost)
 	if unbegun {
 		r.finish(f)
 	}
