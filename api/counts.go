@@ -15,5 +15,5 @@ func (a *API) counts(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(w, http.StatusOK, counts)
+	return sendJSON(w, http.StatusOK, CountsOf(&counts))
 }

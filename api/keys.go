@@ -9,7 +9,7 @@ func (a *API) keys(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(w, http.StatusOK, k)
+	return sendJSON(w, http.StatusOK, KeysOf(&k))
 }
 
 // metrics serves what is measured, of all tenants: GET /metrics.

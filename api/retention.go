@@ -9,5 +9,5 @@ func (a *API) retention(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return sendJSON(w, http.StatusOK, s)
+	return sendJSON(w, http.StatusOK, RetentionOf(&s))
 }

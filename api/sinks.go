@@ -29,10 +29,7 @@ func (a *API) sinks(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if list == nil {
-		list = []inspect.SinkInfo{}
-	}
-	return sendJSON(w, http.StatusOK, SinkList{Sinks: list})
+	return sendJSON(w, http.StatusOK, SinkList{Sinks: SinksOf(list)})
 }
 
 // sink tells how a sink stands, and how far it is: GET /v1/ops/sinks/{sink}.
@@ -51,10 +48,7 @@ func (a *API) sink(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	out := SinkPage{Sink: info, Cursors: list}
-	if out.Cursors == nil {
-		out.Cursors = []inspect.SinkCursor{}
-	}
+	out := SinkPage{Sink: sinkOf(info), Cursors: CursorsOf(list)}
 	if more {
 		out.Next = encodeSinkCursor(&list[len(list)-1])
 	}
@@ -79,10 +73,7 @@ func (a *API) deadLetters(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	out := DeadPage{Dead: list}
-	if out.Dead == nil {
-		out.Dead = []inspect.DeadLetter{}
-	}
+	out := DeadPage{Dead: DeadLettersOf(list)}
 	if more {
 		out.Next = encodeDeadCursor(&list[len(list)-1])
 	}

@@ -37,10 +37,7 @@ func (a *API) paused(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if list == nil {
-		list = []inspect.PausedWorkflow{}
-	}
-	return sendJSON(w, http.StatusOK, PausedList{Workflows: list})
+	return sendJSON(w, http.StatusOK, PausedList{Workflows: PausedOf(list)})
 }
 
 // pauseWorkflow lets a workflow begin nothing new:

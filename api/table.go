@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -74,7 +73,7 @@ var readingRoutes = both(
 		Answers: []Answer{answer[InstancePage](200)}, Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	Route{Section: ofReading, Method: "GET", Path: "/v1/counts", Grant: Read, handle: (*API).counts, EmptyIsNone: true,
 		Doc:    "how many instances there are of each workflow, version and state, see [counts](#counts)",
-		Params: params(ofFlow, ofVersion, ofStates, ofOpen, forAll), Answers: []Answer{answer[inspect.Counts](200)},
+		Params: params(ofFlow, ofVersion, ofStates, ofOpen, forAll), Answers: []Answer{answer[Counts](200)},
 		Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	Route{Section: ofReading, Method: "GET", Path: "/v1/workflows", Grant: Read, handle: (*API).workflows,
 		Doc: "the workflows, by name", Answers: []Answer{answer[WorkflowList](200)}},
@@ -118,10 +117,10 @@ var nodeRoutes = []Route{
 		Answers: []Answer{answer[Verification](200)}, Codes: []workflow.Code{workflow.InstanceNotFound}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/keys", Grant: Operate, handle: (*API).keys, Params: params(forAll),
 		Doc:     "keys by status; what is due, stale, lapsed, stuck or past its horizon; how many duplicates this node has suppressed, by scope",
-		Answers: []Answer{answer[inspect.Keys](200)}},
+		Answers: []Answer{answer[Keys](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/retention", Grant: OperateAll, handle: (*API).retention,
 		Doc: "which node removes what has expired, and the partitions, with who still needs those that are past their age: `keep_events`, " +
-			"in seconds, as the node is configured that answers", Answers: []Answer{answer[inspect.Retention](200)}},
+			"in seconds, as the node is configured that answers", Answers: []Answer{answer[Retention](200)}},
 }
 
 var caseRoutes = append(both(
