@@ -36,7 +36,7 @@ type Engine struct {
 	inflight  *inflight.Runner
 	leases    *pgxpool.Pool // the runner's own
 	relay     *relay.Relay
-	letters   *pgxpool.Pool // the relay's own
+	relayPool *pgxpool.Pool // the relay's own
 	sinks     *relay.Table
 	hints     *hints.Exchange
 	feed      *feed.Feed
@@ -75,7 +75,7 @@ func New(c Config) (*Engine, error) {
 	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || e.polls})
 	e.routes = decide.MessageRoutes(r.newest, func(name string) []*workflow.Workflow { return r.byName[name][1:] })
 	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
-	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Announce: e.hints.Head})
+	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Peers: e.hints})
 	e.watch = watch.New(watch.Config{Read: e.queries.records, Announce: e.hints.Changed, Now: e.now, Log: c.Log})
 	node := nodeName()
 	e.pipeline = commit.New(commit.Config{
@@ -90,7 +90,7 @@ func New(c Config) (*Engine, error) {
 	if e.inflight, err = e.newInflight(in, node); err != nil {
 		return nil, err
 	}
-	if e.relay, err = e.newRelay(in, node); err != nil {
+	if e.relay, err = e.newRelay(log, node); err != nil {
 		e.leases.Close()
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (e *Engine) Start(ctx context.Context) error {
 // takes no more than his share. It may be called twice.
 func (e *Engine) Stop(ctx context.Context) {
 	defer e.leases.Close()
-	defer e.letters.Close()
+	defer e.relayPool.Close()
 	if !e.started {
 		e.relay.Stop(ctx)
 		return

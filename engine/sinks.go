@@ -4,40 +4,41 @@ import (
 	"context"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// letterConns are enough for the relay's looks and for the letters of the sinks,
-// of which each sends one at a time.
-const letterConns = 2
+// relayConns are enough for the relay's polls and for what it stores of the sinks, of
+// which each stores one batch at a time.
+const relayConns = 2
 
-func (e *Engine) newRelay(in func(string) string, node string) (*relay.Relay, error) {
-	pool, err := e.leasePool("pawl relay", letterConns+len(e.config.Sinks))
+func (e *Engine) newRelay(log *outbox.Table, node string) (*relay.Relay, error) {
+	pool, err := e.leasePool("pawl relay", relayConns+len(e.config.Sinks))
 	if err != nil {
 		return nil, err
 	}
 	r, err := relay.New(relay.Config{
-		Pool: pool, In: in, Node: node, Follow: e.feed.Follow, Source: e.config.Source, Workflows: e.registry.all(), Released: e.hints.Sinks, Log: e.config.Log,
+		Pool: pool, Events: log, Feed: e.feed, Node: node, Workflows: e.registry.all(), Peers: e.hints, Log: e.config.Log,
 		Every: min(e.config.pace(), e.config.SinkLease/looks), Lease: e.config.SinkLease, Sinks: e.config.Sinks,
 	})
 	if err != nil {
 		pool.Close()
 		return nil, err
 	}
-	e.letters = pool
+	e.relayPool = pool
 	return r, nil
 }
 
-// committed takes notice of a commit of this node.
+// committed takes in a commit of this node.
 func (e *Engine) committed(tenant string, head int64) {
 	e.feed.Committed(tenant, head)
-	e.relay.Heard(tenant, head)
+	e.relay.NoteHead(tenant, head)
 }
 
-// headHeard takes notice of another node's commit.
+// headHeard takes in another node's commit.
 func (e *Engine) headHeard(tenant string, head int64) {
-	e.feed.Heard(tenant, head)
-	e.relay.Heard(tenant, head)
+	e.feed.NoteHead(tenant, head)
+	e.relay.NoteHead(tenant, head)
 }
 
 // SinkStats are the counters of this node's deliveries to sinks.
@@ -70,7 +71,7 @@ func (e *Engine) DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspec
 
 // Redrive lets dead letters be delivered again, with the ids that they have, in
 // the order of the log for each instance. It returns how many. Of a filter without
-// a status these are the ones that wait for a person; those that were skipped or
+// a status these are the ones that wait for an operator; those that were skipped or
 // redriven can be named by their status.
 func (e *Engine) Redrive(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
 	n, err := e.sinks.Redrive(ctx, f, by, reason)
@@ -79,7 +80,7 @@ func (e *Engine) Redrive(ctx context.Context, f inspect.DeadFilter, by, reason s
 }
 
 // SkipDead says of dead letters that they are never to be delivered. It returns how
-// many. Of a filter without a status these are the ones that wait for a person;
+// many. Of a filter without a status these are the ones that wait for an operator;
 // those that are tried again can be named by theirs, and one that is under way may
 // arrive all the same. A reason is required.
 func (e *Engine) SkipDead(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
@@ -119,7 +120,7 @@ func (e *Engine) MoveSink(ctx context.Context, sink, tenant string, position int
 	return e.sinks.Move(ctx, sink, tenant, position, by, reason)
 }
 
-// sinksChanged lets all nodes look how the sinks stand.
+// sinksChanged makes all nodes poll how the sinks stand.
 func (e *Engine) sinksChanged() {
 	e.relay.Wake()
 	e.hints.Sinks()
