@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
@@ -186,6 +187,12 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// unheard reports whether there is nowhere to listen, because the pool leads
+// through a pooler.
+func (c *Config) unheard() bool {
+	return c.Listen == "" && pooler.Expected(c.Pool.Config().ConnConfig)
 }
 
 // pace is how often a node looks for what nobody has told it of, for its commands

@@ -62,7 +62,7 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		fresh, putErr := e.inbox.Put(ctx, m, m.About(e.routes[m.Consumer]), failure, e.now())
+		fresh, putErr := e.inbox.Put(ctx, m, m.About(e.registry.routes[m.Consumer]), failure, e.clock.Now())
 		if putErr != nil {
 			return transitions.Receipt{}, transitions.FateLater, putErr
 		}
@@ -76,14 +76,14 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 
 // deliver brings the message's command through the pipeline.
 func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transitions.Receipt, error) {
-	p, err := transitions.PrepareMessage(m, e.routes[m.Consumer], newID)
+	p, err := transitions.PrepareMessage(m, e.registry.routes[m.Consumer], newID)
 	switch {
 	case errors.Is(err, workflow.ErrIgnored):
 		return transitions.IgnoredMessage(), nil
 	case err != nil:
 		return e.consumedBefore(ctx, m, err)
 	}
-	receipt, err := e.submit(ctx, p)
+	receipt, err := e.pipeline.Do(ctx, p)
 	e.remember(p, transitions.Reply{Receipt: receipt, Err: err})
 	switch {
 	case workflow.CodeOf(err) == workflow.KeyReused:
@@ -106,7 +106,7 @@ func (e *Engine) consumedBefore(ctx context.Context, m transitions.Message, fail
 	case err != nil:
 		return transitions.Receipt{}, err
 	}
-	return m.AnswerOf(&r, e.now())
+	return m.AnswerOf(&r, e.clock.Now())
 }
 
 // receive is Consume for a source.
@@ -123,4 +123,4 @@ func (e *Engine) receive(ctx context.Context, m transitions.Message) error {
 }
 
 // Consumers lists whose messages some workflow receives, by name.
-func (e *Engine) Consumers() []string { return slices.Sorted(maps.Keys(e.routes)) }
+func (e *Engine) Consumers() []string { return slices.Sorted(maps.Keys(e.registry.routes)) }

@@ -31,7 +31,7 @@ const (
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable, TimedOut.
 func (e *Engine) Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error) {
-	c := inspect.Counts{At: e.now().UTC(), Tenant: f.Tenant, Exact: true, Counts: []inspect.InstanceCount{}}
+	c := inspect.Counts{At: e.clock.Now().UTC(), Tenant: f.Tenant, Exact: true, Counts: []inspect.InstanceCount{}}
 	if err := f.Check(); err != nil {
 		return c, err
 	}

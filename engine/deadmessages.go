@@ -68,7 +68,7 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 		return transitions.Receipt{}, err
 	}
 	if d.Status != inspect.MessageRetried {
-		if err := e.inbox.Reopen(ctx, d, e.now()); err != nil {
+		if err := e.inbox.Reopen(ctx, d, e.clock.Now()); err != nil {
 			return transitions.Receipt{}, err
 		}
 	}
@@ -76,13 +76,13 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 	receipt, err := e.deliver(ctx, m)
 	switch m.Fate(receipt, err, 0) {
 	case transitions.FateDone:
-		return receipt, e.inbox.Retried(ctx, d.MessageRef, by, reason, e.now())
+		return receipt, e.inbox.Retried(ctx, d.MessageRef, by, reason, e.clock.Now())
 	case transitions.FateDead:
 		failure := err
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		if _, err := e.inbox.Put(ctx, m, m.About(e.routes[m.Consumer]), failure, e.now()); err != nil {
+		if _, err := e.inbox.Put(ctx, m, m.About(e.registry.routes[m.Consumer]), failure, e.clock.Now()); err != nil {
 			return transitions.Receipt{}, err
 		}
 	}
@@ -103,7 +103,7 @@ func (e *Engine) DiscardMessage(ctx context.Context, ref transitions.MessageRef,
 		return inspect.DeadMessage{}, err
 	}
 	ref.Tenant = tenantOr(ref.Tenant)
-	now := e.now()
+	now := e.clock.Now()
 	if err := e.inbox.Discard(ctx, ref, by, reason, now, now.Add(e.config.Replay)); err != nil {
 		return inspect.DeadMessage{}, err
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/engine/internal/watch"
 	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/internal/hints"
 	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/feed"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
-	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -31,12 +31,11 @@ import (
 type Engine struct {
 	config    Config
 	registry  *registry
+	clock     *clock.Clock
 	queries   *queries
 	pipeline  *commit.Pipeline
 	inflight  *inflight.Runner
-	leases    *pgxpool.Pool // the runner's own
 	relay     *relay.Relay
-	letters   *pgxpool.Pool // the relay's own
 	sinks     *relay.Table
 	hints     *hints.Exchange
 	feed      *feed.Feed
@@ -45,10 +44,9 @@ type Engine struct {
 	pauses    *pauses
 	retention *retention.Runner
 	names     *names
-	polls     bool // behind a pooler, with nowhere to listen
 	inbox     *inbox.Table
-	routes    map[string][]transitions.MessageRoute // of messages, by consumer
 	sources   *inbox.Runner
+	pools     []*pgxpool.Pool // of who holds leases
 	started   bool
 }
 
@@ -65,33 +63,28 @@ func New(c Config) (*Engine, error) {
 	}
 	in := func(sql string) string { return schema.In(c.Schema, sql) }
 	log := outbox.New(c.Pool, in, c.Source)
-	e := &Engine{config: c, registry: r, queries: newQueries(c.Pool, in), audit: audit.New(c.Pool, in), names: newNames(),
+	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), queries: newQueries(c.Pool, in), audit: audit.New(c.Pool, in), names: newNames(),
 		pauses: newPauses(c.Pool, in), sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
-	e.polls = c.Listen == "" && pooler.Expected(c.Pool.Config().ConnConfig)
 	listen, err := e.listener()
 	if err != nil {
 		return nil, err
 	}
-	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || e.polls})
-	e.routes = transitions.MessageRoutes(r.newest, func(name string) []*workflow.Workflow { return r.byName[name][1:] })
+	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || c.unheard()})
 	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
 	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Announce: e.hints.Head})
-	e.watch = watch.New(watch.Config{Read: e.queries.records, Announce: e.hints.Changed, Now: e.now, Log: c.Log})
+	e.watch = watch.New(watch.Config{Read: e.queries.records, Announce: e.hints.Changed, Clock: e.clock, Log: c.Log})
 	node := nodeName()
-	e.pipeline = commit.New(commit.Config{
-		Connect: e.connect, Pooled: pooler.Expected(c.Pool.Config().ConnConfig), Schema: c.Schema, Statements: commit.NewStatements(in), Definition: r.find,
-		Committed: e.committed, Paused: e.pauses.has, Now: c.Now, Log: c.Log,
-		Flights: flights{e}, Node: node, Lease: c.InFlight.Lease,
-		Committers: c.Pipeline.Committers, Lanes: c.Pipeline.Lanes, QueueSize: c.Pipeline.QueueSize, QueueBytes: c.Pipeline.QueueBytes,
-		GroupSize: c.Pipeline.GroupSize, GroupBytes: c.Pipeline.GroupBytes, LockWait: c.Pipeline.LockWait,
-		Outage: c.Pipeline.Outage, HookTimeout: c.Pipeline.HookTimeout, Horizons: r.horizons,
-	})
-	e.retention = e.newRetention(in, node)
 	if e.inflight, err = e.newInflight(in, node); err != nil {
 		return nil, err
 	}
+	e.pipeline = commit.New(commit.Config{
+		Limits: commit.Limits(c.Pipeline), Connect: e.connect, Pooled: pooler.Expected(c.Pool.Config().ConnConfig), Schema: c.Schema,
+		Statements: commit.NewStatements(in), Definitions: r, Clock: e.clock, Committed: e.committed, Paused: e.pauses.has,
+		Flights: e.inflight, Node: node, Lease: c.InFlight.Lease, Log: c.Log,
+	})
+	e.retention = e.newRetention(in, node)
 	if e.relay, err = e.newRelay(in, node); err != nil {
-		e.leases.Close()
+		e.closePools()
 		return nil, err
 	}
 	return e, nil
@@ -187,11 +180,11 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	e.feed.Start()
 	e.watch.Start()
-	if e.polls && !e.config.PollOnly {
+	if e.config.unheard() && !e.config.PollOnly {
 		e.config.Log.Info("connecting as through a pooler: nodes hear of each other by polling, until Config.Listen leads past it")
 	}
 	e.hints.Start(hints.Listener{Head: e.headHeard, Changed: e.heard, Due: e.inflight.Wake, Sinks: e.relay.Wake})
-	e.inflight.Start()
+	e.inflight.Start(e.pipeline)
 	e.sources.Start()
 	e.retention.Start()
 	e.started = true
@@ -210,8 +203,7 @@ func (e *Engine) Start(ctx context.Context) error {
 // left behind, and the pipeline has half of the rest, so that whoever does not end
 // takes no more than his share. It may be called twice.
 func (e *Engine) Stop(ctx context.Context) {
-	defer e.leases.Close()
-	defer e.letters.Close()
+	defer e.closePools()
 	if !e.started {
 		e.relay.Stop(ctx)
 		return
@@ -244,10 +236,10 @@ func (e *Engine) Versions(name string) []*workflow.Workflow { return e.registry.
 
 // Workflow finds a version of a workflow; 0 is the newest.
 func (e *Engine) Workflow(name string, version int) (*workflow.Workflow, error) {
-	if w := e.registry.find(name, version); w != nil {
+	if w := e.registry.Find(name, version); w != nil {
 		return w, nil
 	}
-	if version != 0 && e.registry.find(name, 0) != nil {
+	if version != 0 && e.registry.Find(name, 0) != nil {
 		return nil, workflow.Errorf(workflow.WorkflowNotFound, "this node does not know version %d of workflow %q", version, name)
 	}
 	return nil, errNoWorkflow(name)
@@ -266,6 +258,3 @@ func newID() uuid.UUID {
 	}
 	return id
 }
-
-// now is the time of what is decided outside of the pipeline.
-func (e *Engine) now() time.Time { return e.pipeline.Now() }

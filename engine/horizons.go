@@ -11,11 +11,11 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// horizons are how long the keys of a workflow are good for, as its newest
+// Horizons are how long the keys of a workflow are good for, as its newest
 // version here says.
-func (r *registry) horizons(name string) workflow.Horizons {
+func (r *registry) Horizons(name string) workflow.Horizons {
 	var declared workflow.Horizons
-	if w := r.find(name, 0); w != nil {
+	if w := r.Find(name, 0); w != nil {
 		declared = w.Horizons
 	}
 	return declared.Resolve(r.replay)
@@ -52,7 +52,7 @@ func (r *registry) recordHorizons(ctx context.Context, c Config) error {
 	names, own := make([]string, len(r.newest)), map[string]workflow.Horizons{}
 	replays, tombstones, histories := make([]int64, len(r.newest)), make([]*int64, len(r.newest)), make([]*int64, len(r.newest))
 	for i, w := range r.newest {
-		h := r.horizons(w.Name)
+		h := r.Horizons(w.Name)
 		names[i], replays[i], tombstones[i], histories[i] = w.Name, h.Replay.Microseconds(), microseconds(h.Tombstone), microseconds(h.History)
 		own[w.Name] = workflow.Horizons{Replay: durationOf(&replays[i]), Tombstone: durationOf(tombstones[i]), History: durationOf(histories[i])}
 	}

@@ -174,7 +174,7 @@ func (e *Engine) PauseWorkflow(ctx context.Context, tenant, name, actor, reason 
 	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
 	}
-	if _, err := e.config.Pool.Exec(ctx, e.pauses.add, tenant, name, actor, reason, e.now()); err != nil {
+	if _, err := e.config.Pool.Exec(ctx, e.pauses.add, tenant, name, actor, reason, e.clock.Now()); err != nil {
 		return pauseError(err)
 	}
 	return e.pauses.load(ctx)
@@ -190,7 +190,7 @@ func (e *Engine) ResumeWorkflow(ctx context.Context, tenant, name string) error 
 	if err != nil {
 		return err
 	}
-	if err := e.pauses.endPause(ctx, tenant, name, e.now(), e.config.Pipeline.LockWait); err != nil {
+	if err := e.pauses.endPause(ctx, tenant, name, e.clock.Now(), e.config.Pipeline.LockWait); err != nil {
 		return pauseError(err)
 	}
 	return e.pauses.load(ctx)
@@ -208,7 +208,7 @@ func (e *Engine) pausable(tenant, name string) (string, error) {
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return "", err
 	}
-	if e.registry.find(name, 0) == nil {
+	if e.registry.Find(name, 0) == nil {
 		return "", errNoWorkflow(name)
 	}
 	return tenantOr(tenant), nil

@@ -111,7 +111,7 @@ func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor
 	if err != nil {
 		return inspect.Explanation{}, err
 	}
-	x := inspect.Explanation{Transitions: transitions.Explain(w, &v.Instance, actor, roles, e.now())}
+	x := inspect.Explanation{Transitions: transitions.Explain(w, &v.Instance, actor, roles, e.clock.Now())}
 	x.Blocked(&v)
 	return x, nil
 }
@@ -120,7 +120,7 @@ func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor
 // KeyExpired past the key's horizon.
 func (e *Engine) Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
 	r, err := e.queries.record(ctx, tenantOr(tenant), scope, key)
-	if err == nil && transitions.Classify(&r, r.Fingerprint, e.now()) == transitions.KeyGone {
+	if err == nil && transitions.Classify(&r, r.Fingerprint, e.clock.Now()) == transitions.KeyGone {
 		_, err = r.Answer(transitions.KeyGone)
 	}
 	return r, err

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -20,7 +21,8 @@ import (
 type registry struct {
 	newest []*workflow.Workflow // of each name, by name
 	byName map[string][]*workflow.Workflow
-	replay time.Duration // how long answers are replayed where a workflow does not say it
+	routes map[string][]transitions.MessageRoute // of messages, by consumer
+	replay time.Duration                         // how long answers are replayed where a workflow does not say it
 }
 
 // newRegistry builds every definition and reports the mistakes of all.
@@ -33,7 +35,7 @@ func newRegistry(sources []workflow.Source, replay time.Duration) (*registry, er
 			mistakes = append(mistakes, err)
 			continue
 		}
-		if r.find(w.Name, w.Version) != nil {
+		if r.Find(w.Name, w.Version) != nil {
 			mistakes = append(mistakes, fmt.Errorf("workflow %q version %d is given twice", w.Name, w.Version))
 			continue
 		}
@@ -47,17 +49,30 @@ func newRegistry(sources []workflow.Source, replay time.Duration) (*registry, er
 		r.newest = append(r.newest, versions[0])
 	}
 	slices.SortFunc(r.newest, func(a, b *workflow.Workflow) int { return strings.Compare(a.Name, b.Name) })
+	r.routes = transitions.MessageRoutes(r.newest, func(name string) []*workflow.Workflow { return r.byName[name][1:] })
 	return r, nil
 }
 
-// find returns a version of a workflow, the newest for version 0, or nil.
-func (r *registry) find(name string, version int) *workflow.Workflow {
+// Find returns a version of a workflow, the newest for version 0, or nil.
+func (r *registry) Find(name string, version int) *workflow.Workflow {
 	for _, w := range r.byName[name] {
 		if version == 0 || w.Version == version {
 			return w
 		}
 	}
 	return nil
+}
+
+// Versions are those of a workflow, the newest first; none: it is not known.
+func (r *registry) Versions(name string) []*workflow.Workflow { return r.byName[name] }
+
+// names are those of all workflows.
+func (r *registry) names() []string {
+	names := make([]string, len(r.newest))
+	for i, w := range r.newest {
+		names[i] = w.Name
+	}
+	return names
 }
 
 // all are the versions of all workflows.
@@ -108,7 +123,7 @@ func (r *registry) warn(ctx context.Context, c Config) error {
 	var name string
 	var version int
 	_, err = pgx.ForEachRow(found, []any{&name, &version}, func() error {
-		if r.find(name, 0) != nil && r.find(name, version) == nil {
+		if r.Find(name, 0) != nil && r.Find(name, version) == nil {
 			c.Log.Warn("a version of a workflow ran here before and is not given; instances that began with it cannot be changed by this node",
 				"workflow", name, "version", version)
 		}

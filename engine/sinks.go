@@ -16,16 +16,10 @@ func (e *Engine) newRelay(in func(string) string, node string) (*relay.Relay, er
 	if err != nil {
 		return nil, err
 	}
-	r, err := relay.New(relay.Config{
+	return relay.New(relay.Config{
 		Pool: pool, In: in, Node: node, Follow: e.feed.Follow, Source: e.config.Source, Workflows: e.registry.all(), Released: e.hints.Sinks, Log: e.config.Log,
 		Every: min(e.config.pace(), e.config.SinkLease/looks), Lease: e.config.SinkLease, Sinks: e.config.Sinks,
 	})
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	e.letters = pool
-	return r, nil
 }
 
 // committed takes notice of a commit of this node.

@@ -34,7 +34,7 @@ func (e *Engine) Stuck(ctx context.Context, f inspect.StuckFilter) (list []trans
 	if err := transitions.CheckTenant(f.Tenant); err != nil {
 		return nil, false, err
 	}
-	if f.Workflow != "" && e.registry.find(f.Workflow, 0) == nil {
+	if f.Workflow != "" && e.registry.Find(f.Workflow, 0) == nil {
 		return nil, false, errNoWorkflow(f.Workflow)
 	}
 	if f.BusinessKey != "" {

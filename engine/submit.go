@@ -28,13 +28,9 @@ func (e *Engine) Submit(ctx context.Context, c transitions.Command) (transitions
 	if err != nil {
 		return e.doneBefore(ctx, e.config.Pool, c, err)
 	}
-	ticket := e.pipeline.Ticket()
-	if err := ticket.Submit(ctx, p); err != nil {
-		return transitions.Receipt{}, err
-	}
-	reply := ticket.Wait(ctx)[0]
-	e.remember(p, reply)
-	return reply.Receipt, reply.Err
+	receipt, err := e.pipeline.Do(ctx, p)
+	e.remember(p, transitions.Reply{Receipt: receipt, Err: err})
+	return receipt, err
 }
 
 // manyChunk is how many commands of SubmitMany are prepared before they are
@@ -153,9 +149,9 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 			return transitions.Receipt{}, err
 		}
 	}
-	now := e.now()
+	now := e.clock.Now()
 	d := transitions.Decide(p, w, inst, now)
-	d.StartChildren(func(name string) *workflow.Workflow { return e.registry.find(name, 0) }, now)
+	d.StartChildren(func(name string) *workflow.Workflow { return e.registry.Find(name, 0) }, now)
 	if !d.Stored {
 		return transitions.Receipt{}, d.Err
 	}
@@ -186,7 +182,7 @@ func (e *Engine) prepare(ctx context.Context, q querier, c transitions.Command) 
 	if len(versions) == 0 {
 		return nil, errNoWorkflow(c.Workflow)
 	}
-	if err := c.CheckKeep(e.registry.horizons(c.Workflow)); err != nil {
+	if err := c.CheckKeep(e.registry.Horizons(c.Workflow)); err != nil {
 		return nil, err
 	}
 	return transitions.Prepare(c, versions[0], newID, versions[1:]...)
@@ -210,7 +206,7 @@ func (e *Engine) doneBefore(ctx context.Context, q querier, c transitions.Comman
 		case err != nil:
 			return transitions.Receipt{}, err
 		case r.Fingerprint == p.Fingerprint:
-			return r.Answer(transitions.Classify(&r, p.Fingerprint, e.now()))
+			return r.Answer(transitions.Classify(&r, p.Fingerprint, e.clock.Now()))
 		}
 	}
 	return transitions.Receipt{}, failure

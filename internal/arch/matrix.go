@@ -41,6 +41,7 @@ var Matrix = []Room{
 
 	{"internal/pooler", nil, mods(pgx)},
 	{"schema", ours("internal/pooler"), mods(pgx)},
+	{"internal/clock", nil, mods(pgx)},
 	{"internal/rows", nil, mods(pgx, uuid)},
 	{"audit", ours("inspect", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
@@ -60,11 +61,11 @@ var Matrix = []Room{
 
 	{"inbox", ours("inspect", "transitions", "workflow"), mods(pgx)},
 
-	{"engine/internal/commit", ours("audit", "inspect", "internal/pause", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine/internal/commit", ours("audit", "internal/clock", "inspect", "internal/pause", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"engine/internal/inflight", ours("internal/pause", "transitions", "workflow"), mods(pgx)},
-	{"engine/internal/retention", ours("inspect", "transitions"), mods(pgx)},
-	{"engine/internal/watch", ours("internal/pause", "transitions", "workflow"), nil},
-	{"engine", ours("audit", "engine/internal/commit", "outbox/feed", "internal/hints", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/pooler", "outbox", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine/internal/retention", ours("internal/clock", "inspect", "transitions"), mods(pgx)},
+	{"engine/internal/watch", ours("internal/clock", "internal/pause", "transitions", "workflow"), nil},
+	{"engine", ours("audit", "internal/clock", "engine/internal/commit", "outbox/feed", "internal/hints", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/pooler", "outbox", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 
 	{"metrics", ours("engine", "inspect", "outbox/relay", "transitions"), mods(prometheus)},
 

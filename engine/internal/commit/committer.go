@@ -17,9 +17,9 @@ type committer struct {
 
 func (c *committer) loop(ctx context.Context) {
 	defer c.r.drop()
-	buf := make([]*op, 0, c.p.config.GroupSize)
+	buf := make([]*op, 0, c.p.config.Limits.GroupSize)
 	for {
-		ops := c.queue.take(buf[:0], c.p.config.GroupSize, c.p.config.GroupBytes)
+		ops := c.queue.take(buf[:0], c.p.config.Limits.GroupSize, c.p.config.Limits.GroupBytes)
 		if ops == nil {
 			return
 		}

@@ -11,11 +11,11 @@ import (
 type Flights interface {
 	// Reserve takes a free worker for an activity that is about to be accepted.
 	// false: none is free, and whoever has one takes the command when it is due.
-	Reserve(w *workflow.Workflow, step *workflow.Step) bool
+	Reserve(workflow string, step *workflow.Step) bool
 	// Release gives back a worker whose command was not accepted after all.
-	Release(w *workflow.Workflow, step *workflow.Step)
-	// FlightUpdate tells what a commit made of commands in flight. It must not block.
-	FlightUpdate(list []transitions.FlightUpdate)
+	Release(workflow string, step *workflow.Step)
+	// Updated tells what a commit made of commands in flight. It must not block.
+	Updated(list []transitions.FlightUpdate)
 }
 
 // begins reports whether the command begins something, and does not only go on
@@ -112,14 +112,14 @@ func (p *part) disarm(scope string) {
 
 // reserve takes workers for the activities that the group accepts.
 func (g *group) reserve() {
-	if g.flights == nil {
+	if g.config.Flights == nil {
 		return
 	}
 	g.leased = time.Now()
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			if o.working() && !o.stopped {
-				o.leased = g.flights.Reserve(g.definition(o.decision.After.Workflow, o.decision.After.Definition), o.decision.Step)
+				o.leased = g.config.Flights.Reserve(o.decision.After.Workflow, o.decision.Step)
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func (g *group) unreserve() {
 		for _, o := range t.stored {
 			if o.leased {
 				o.leased = false
-				g.flights.Release(g.definition(o.decision.After.Workflow, o.decision.After.Definition), o.decision.Step)
+				g.config.Flights.Release(o.decision.After.Workflow, o.decision.Step)
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func (g *group) doubt() {
 func (g *group) unbegun() (list []transitions.FlightUpdate) {
 	for _, o := range g.ops {
 		r := o.record
-		if o.unheard == 0 || o.claim == transitions.KeyMismatch || r == nil || r.Status != transitions.Processing || r.Attempt != o.unheard || r.ClaimedBy != g.node {
+		if o.unheard == 0 || o.claim == transitions.KeyMismatch || r == nil || r.Status != transitions.Processing || r.Attempt != o.unheard || r.ClaimedBy != g.config.Node {
 			continue
 		}
 		o.unheard = 0
@@ -186,17 +186,17 @@ func (g *group) recordOf(o *op) *transitions.Record {
 	r.Position = o.receipt.Position
 	if o.leased {
 		r.Status, r.Attempt, r.RunAt = transitions.Processing, attemptOf(o)+1, time.Time{}
-		r.ClaimedBy, r.ClaimedAt, r.LockedUntil = g.node, g.now, g.now.Add(g.lease)
+		r.ClaimedBy, r.ClaimedAt, r.LockedUntil = g.config.Node, g.now, g.now.Add(g.config.Lease)
 	}
 	return r
 }
 
-// landed lists what the group made of commands in flight.
-func (g *group) landed() (list []transitions.FlightUpdate) {
+// flightUpdates lists what the group made of commands in flight.
+func (g *group) flightUpdates() (list []transitions.FlightUpdate) {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			if o.decision.Flight != nil || o.decision.Target != nil || o.p.Resumed != nil {
-				list = g.land(list, t, o)
+				list = g.updatesOf(list, t, o)
 			}
 		}
 		for _, c := range t.planned {
@@ -211,7 +211,7 @@ func (g *group) landed() (list []transitions.FlightUpdate) {
 	return list
 }
 
-func (g *group) land(list []transitions.FlightUpdate, t *part, o *op) []transitions.FlightUpdate {
+func (g *group) updatesOf(list []transitions.FlightUpdate, t *part, o *op) []transitions.FlightUpdate {
 	d := &o.decision
 	l := transitions.FlightUpdate{Status: d.Status, Leased: o.leased, InFlight: transitions.InFlight{
 		Ref: transitions.Ref{Tenant: t.tenant, Scope: o.p.Scope, Key: o.p.Key}, Fingerprint: o.p.Fingerprint,

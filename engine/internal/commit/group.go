@@ -18,19 +18,14 @@ import (
 
 // group is the commands of one transaction while they are decided.
 type group struct {
-	definition func(name string, version int) *workflow.Workflow
-	horizons   func(workflow string) workflow.Horizons
-	paused     func(tenant, workflow string) bool
-	flights    Flights
-	node       string
-	lease      time.Duration
-	now        time.Time
-	ops        []*op
-	parts      []*part   // by tenant, in order
-	blind      bool      // the keys were not looked up
-	leased     time.Time // when workers were reserved: leases last from then, or a little later
-	broken     map[before]error
-	hooked     bool // the user's SQL has run
+	config *Config // of its pipeline
+	now    time.Time
+	ops    []*op
+	parts  []*part   // by tenant, in order
+	blind  bool      // the keys were not looked up
+	leased time.Time // when workers were reserved: leases last from then, or a little later
+	broken map[before]error
+	hooked bool // the user's SQL has run
 }
 
 // before names what comes before a command: its caller's earlier ones of the same
@@ -71,8 +66,7 @@ type claim struct {
 
 // newGroup sorts the ops by tenant.
 func (p *Pipeline) newGroup(ops []*op) *group {
-	g := &group{definition: p.config.Definition, horizons: p.config.Horizons, paused: p.config.Paused, flights: p.config.Flights,
-		node: p.config.Node, lease: p.config.Lease, now: p.Now(), ops: ops}
+	g := &group{config: &p.config, now: p.config.Clock.Now(), ops: ops}
 	for _, o := range ops {
 		o.reset()
 		t := g.part(o.p.Tenant)
@@ -207,13 +201,13 @@ func (g *group) decideOne(t *part, o *op) {
 	s := t.slots[o.p.Instance]
 	w := o.p.Definition
 	if s.inst != nil {
-		if w = g.definition(s.inst.Workflow, s.inst.Definition); w == nil {
+		if w = g.config.Definitions.Find(s.inst.Workflow, s.inst.Definition); w == nil {
 			o.err = workflow.Errorf(workflow.WorkflowNotFound,
 				"this node does not know version %d of workflow %q, which the instance began with", s.inst.Definition, s.inst.Workflow)
 			return
 		}
 	}
-	if o.begins() && g.paused != nil && g.paused(t.tenant, o.p.Workflow) {
+	if o.begins() && g.config.Paused != nil && g.config.Paused(t.tenant, o.p.Workflow) {
 		o.err = workflow.Errorf(workflow.Paused, "workflow %q is paused; try again with the same key when it is resumed", o.p.Workflow)
 		return
 	}
@@ -223,7 +217,7 @@ func (g *group) decideOne(t *part, o *op) {
 		return
 	}
 	d := transitions.Decide(p, w, s.inst, g.now)
-	d.StartChildren(func(name string) *workflow.Workflow { return g.definition(name, 0) }, g.now)
+	d.StartChildren(func(name string) *workflow.Workflow { return g.config.Definitions.Find(name, 0) }, g.now)
 	g.take(t, s, c, o, d)
 }
 

@@ -6,32 +6,43 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Config is what a pipeline needs. Every field must be set; the engine has the
-// defaults.
+// Config is what a pipeline needs. Every field must be set but those that say
+// otherwise; the engine has the defaults.
 type Config struct {
-	Connect    func(ctx context.Context, name string) (*pgx.Conn, error) // a new connection; name is for pg_stat_activity
-	Pooled     bool                                                      // a pooler hands the database's sessions from transaction to transaction
-	Schema     string                                                    // of Pawl's tables
-	Statements *Statements
-	Definition func(name string, version int) *workflow.Workflow // nil when it is not known
-	Committed  func(tenant string, head int64)                   // called after every commit that moved a log
-	Now        func() time.Time                                  // nil: the engine's clock, corrected to the database's
-	Horizons   func(workflow string) workflow.Horizons           // resolved
-	Paused     func(tenant, workflow string) bool                // whether nothing new is to be begun; nil: never
-	Flights    Flights                                           // who works on commands in flight; nil: nobody here
-	Node       string                                            // whose leases are taken at the accept
-	Lease      time.Duration                                     // how long such a lease is
-	Log        *slog.Logger
+	Limits      Limits
+	Connect     func(ctx context.Context, name string) (*pgx.Conn, error) // a new connection; name is for pg_stat_activity
+	Pooled      bool                                                      // a pooler hands the database's sessions from transaction to transaction
+	Schema      string                                                    // of Pawl's tables
+	Statements  *Statements
+	Definitions Definitions
+	Clock       *clock.Clock
+	Committed   func(tenant string, head int64)    // called after every commit that moved a log; it must not block
+	Paused      func(tenant, workflow string) bool // whether nothing new is to be begun; nil: never
+	Flights     Flights                            // who works on commands in flight; nil: nobody here
+	Node        string                             // whose leases are taken at the accept
+	Lease       time.Duration                      // how long such a lease is
+	Log         *slog.Logger
+}
 
+// Definitions are the workflows that this node knows.
+type Definitions interface {
+	// Find returns a version of a workflow, the newest for 0; nil: it is not known.
+	Find(name string, version int) *workflow.Workflow
+	// Horizons are how long the keys of a workflow are good for, resolved.
+	Horizons(name string) workflow.Horizons
+}
+
+// Limits say how large a pipeline is, and how long things may take in it.
+type Limits struct {
 	Committers  int
 	Lanes       int
 	QueueSize   int           // commands, for each committer
@@ -63,7 +74,6 @@ type Pipeline struct {
 
 	committers []*committer
 	lane       *retryLane
-	clock      atomic.Pointer[clock]
 
 	stop   context.CancelFunc // gives up on what is under way
 	feeds  sync.WaitGroup     // committers
@@ -76,8 +86,8 @@ type Pipeline struct {
 func New(c Config) *Pipeline {
 	p := &Pipeline{config: c, stmts: c.Statements, log: c.Log, ended: make(chan struct{})}
 	p.lane = newRetryLane(p)
-	for i := range c.Committers {
-		p.committers = append(p.committers, &committer{p: p, queue: newQueue(c.QueueSize, c.QueueBytes),
+	for i := range c.Limits.Committers {
+		p.committers = append(p.committers, &committer{p: p, queue: newQueue(c.Limits.QueueSize, c.Limits.QueueBytes),
 			r: p.newRunner(fmt.Sprintf("committer %d", i+1), committerLockTimeout)})
 	}
 	return p
@@ -102,7 +112,7 @@ func (p *Pipeline) Start(ctx context.Context) error {
 	for _, c := range p.committers {
 		p.feeds.Go(func() { c.loop(work) })
 	}
-	for i := range p.config.Lanes {
+	for i := range p.config.Limits.Lanes {
 		r := p.newRunner(fmt.Sprintf("lane %d", i+1), laneLockTimeout)
 		p.sides.Go(func() { p.lane.loop(work, r) })
 	}
@@ -198,6 +208,25 @@ func (p *Pipeline) committerOf(o *op) *committer {
 	return p.committers[o.route%uint64(len(p.committers))]
 }
 
+// Do does one command: it fails at once when there is no room for it, and else
+// returns when the outcome is durable or ctx ends.
+func (p *Pipeline) Do(ctx context.Context, c *transitions.Prepared) (transitions.Receipt, error) {
+	t := p.Ticket()
+	if err := t.Submit(ctx, c); err != nil {
+		return transitions.Receipt{}, err
+	}
+	reply := t.Wait(ctx)[0]
+	return reply.Receipt, reply.Err
+}
+
+// Continue is Do, and waits for room: what goes on was accepted long ago.
+func (p *Pipeline) Continue(ctx context.Context, c *transitions.Prepared) (transitions.Receipt, error) {
+	t := p.Ticket()
+	t.SubmitMany(ctx, []*transitions.Prepared{c})
+	reply := t.Wait(ctx)[0]
+	return reply.Receipt, reply.Err
+}
+
 // Wait returns the answers in the order of the commands, when all are there or
 // ctx ends. A command without an answer by then has a TimedOut error and may
 // still be done. Nothing can be submitted after it.
@@ -224,8 +253,8 @@ func (p *Pipeline) finish(g *group) {
 		p.logFailure(o)
 	}
 	if p.config.Flights != nil {
-		if list := append(g.landed(), g.unbegun()...); len(list) > 0 {
-			p.config.Flights.FlightUpdate(list)
+		if list := append(g.flightUpdates(), g.unbegun()...); len(list) > 0 {
+			p.config.Flights.Updated(list)
 		}
 	}
 	for _, o := range g.ops {
@@ -266,44 +295,4 @@ func (p *Pipeline) logFailure(o *op) {
 		p.log.Error("command failed", "tenant", o.p.Tenant, "scope", o.p.Scope, "key", o.p.Key,
 			"workflow", o.p.Workflow, "transition", o.p.Transition, "code", e.Code, "error", e.Cause)
 	}
-}
-
-// clock is what is known of the database's clock.
-type clock struct {
-	theirs time.Time
-	at     time.Time // on ours, which goes on evenly from there whatever is done to the wall clock
-}
-
-// Now is the time of decisions, to the microsecond that the database keeps: the
-// database's clock, as it was read last and has gone on since.
-func (p *Pipeline) Now() time.Time {
-	now := time.Now()
-	if p.config.Now != nil {
-		now = p.config.Now()
-	} else if c := p.clock.Load(); c != nil {
-		now = c.theirs.Add(time.Since(c.at))
-	}
-	return now.UTC().Truncate(time.Microsecond)
-}
-
-// SetClock takes note of what the database's clock said between two times on
-// ours. What is known already stays where the two agree.
-func (p *Pipeline) SetClock(theirs, sent, received time.Time) {
-	trip := received.Sub(sent)
-	c := &clock{theirs: theirs, at: sent.Add(trip / 2)}
-	if old := p.clock.Load(); old != nil && old.theirs.Add(c.at.Sub(old.at)).Sub(theirs).Abs() <= trip+time.Millisecond {
-		return
-	}
-	p.clock.Store(c)
-}
-
-// readClock asks the database for the time.
-func (p *Pipeline) readClock(ctx context.Context, pg *pgx.Conn) error {
-	var theirs time.Time
-	sent := time.Now()
-	if err := pg.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&theirs); err != nil {
-		return err
-	}
-	p.SetClock(theirs, sent, time.Now())
-	return nil
 }

@@ -101,7 +101,7 @@ func (l *retryLane) push(ops ...*op) {
 	if len(ops) == 0 {
 		return
 	}
-	deadline := time.Now().Add(l.p.config.LockWait)
+	deadline := time.Now().Add(l.p.config.Limits.LockWait)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range ops {
@@ -190,7 +190,7 @@ func (l *retryLane) pick() *job {
 }
 
 // waiters is how many workers may wait inside of the database.
-func (l *retryLane) waiters() int { return max(l.p.config.Lanes-1, 1) }
+func (l *retryLane) waiters() int { return max(l.p.config.Limits.Lanes-1, 1) }
 
 // setAlone keeps count of the queues that are to be tried alone.
 func (l *retryLane) setAlone(s *routeQueue, alone bool) {
@@ -208,7 +208,7 @@ func (l *retryLane) setAlone(s *routeQueue, alone bool) {
 // tenant's trouble is no other's.
 func (l *retryLane) gather(tenant string) *job {
 	j := &job{}
-	room := l.p.config.GroupSize
+	room := l.p.config.Limits.GroupSize
 	l.ready = slices.DeleteFunc(l.ready, func(s *routeQueue) bool {
 		if room == 0 || s.tenant() != tenant || s.alone || s.hooked() {
 			return false

@@ -82,7 +82,7 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 					return nil, lost, e.answer()
 				}
 			}
-			if time.Since(begun) > r.p.config.Outage || !pause.For(ctx, backoff(try)) {
+			if time.Since(begun) > r.p.config.Limits.Outage || !pause.For(ctx, backoff(try)) {
 				return nil, lost, err
 			}
 		case retryGroup:
@@ -347,7 +347,7 @@ func (r *runner) connect(ctx context.Context, since time.Time) error {
 			return nil
 		}
 		r.p.log.Warn("cannot connect", "runner", r.name, "error", err)
-		if time.Since(since) > r.p.config.Outage || !pause.For(ctx, backoff(try+3)) {
+		if time.Since(since) > r.p.config.Limits.Outage || !pause.For(ctx, backoff(try+3)) {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ func (r *runner) dial(work context.Context) error {
 		_, err = pg.Exec(ctx, r.settings(false))
 	}
 	if err == nil {
-		err = r.p.readClock(ctx, pg)
+		err = r.p.config.Clock.Read(ctx, pg)
 	}
 	if err == nil {
 		r.identity = make([][]byte, 2)
@@ -53,7 +53,7 @@ func (r *runner) settings(local bool) string {
 	('idle_in_transaction_session_timeout', '%d'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'),
 	('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('default_transaction_isolation', 'read committed'),
 	('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END)
-	) AS s (name, value)`, local, r.lockTimeout.Milliseconds(), r.p.config.HookTimeout.Milliseconds())
+	) AS s (name, value)`, local, r.lockTimeout.Milliseconds(), r.p.config.Limits.HookTimeout.Milliseconds())
 }
 
 // roleSettings give the user's own SQL the settings that it would have without

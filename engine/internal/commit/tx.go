@@ -23,7 +23,7 @@ type Hook interface {
 
 // hooked commits one command whose transition has a hook.
 func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op, err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.p.config.HookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.p.config.Limits.HookTimeout)
 	defer cancel()
 	tx, err := r.pg.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {

@@ -94,14 +94,14 @@ func (g *group) fillCommands(t *part) {
 	wide := slices.ContainsFunc(created, func(c commandRow) bool { return c.wide() })
 	for i := range created {
 		if wide {
-			created[i].addFlight(t.sets.accepted, g.now, g.node)
+			created[i].addFlight(t.sets.accepted, g.now, g.config.Node)
 		} else {
 			created[i].add(t.sets.commands, g.now)
 		}
 	}
 	slices.SortFunc(settled, func(a, b settlement) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
 	for i := range settled {
-		addSettled(t.sets.settled, &settled[i].Target, settled[i].leased, g.now, g.expires(&settled[i].Target), g.node)
+		addSettled(t.sets.settled, &settled[i].Target, settled[i].leased, g.now, g.expires(&settled[i].Target), g.config.Node)
 	}
 	slices.SortFunc(t.cancelled, func(a, b cancellation) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
 	for _, c := range t.cancelled {
@@ -118,7 +118,7 @@ func (g *group) fillCommands(t *part) {
 
 // expires is until when an answer is replayed that the group gives.
 func (g *group) expires(t *transitions.Target) time.Time {
-	return t.Keep.Until(g.horizons(t.Workflow), g.now)
+	return t.Keep.Until(g.config.Definitions.Horizons(t.Workflow), g.now)
 }
 
 // settlement is what becomes of the row of a command in flight.
@@ -191,7 +191,7 @@ func queueStates(conn *rows.Conn, s *Statements, g *group) {
 			queue(t, []byte(t.tenant))
 		}
 	}
-	lease := int8Param(int(g.lease.Microseconds()))
+	lease := int8Param(int(g.config.Lease.Microseconds()))
 	each(func(t *part, tenant []byte) {
 		if t.sets.created.Len() > 0 {
 			conn.Queue(&s.Create, params([][]byte{tenant}, t.sets.created.Params(true)), nil)

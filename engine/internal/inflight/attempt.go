@@ -16,7 +16,7 @@ func (r *Runner) attempt(ctx context.Context, f *flight) transitions.Verdict {
 		return f.NotHere()
 	}
 	work := step.Work
-	if v, decided := f.Before(work, r.config.Replay(f.Workflow), r.config.Now()); decided {
+	if v, decided := f.Before(work, r.config.Definitions.Horizons(f.Workflow).Replay, r.config.Clock.Now()); decided {
 		return v
 	}
 	asked, err := f.Asked()

@@ -33,7 +33,7 @@ func (r *Runner) Cancel(ctx context.Context, ref transitions.Ref, by string) err
 		if _, err := tx.Exec(ctx, cancelSettings, fmt.Sprint(r.lockWait.Milliseconds())); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, r.sql.cancel, ref.Tenant, ref.Scope, ref.Key, by, r.config.Now()).Scan(&phase, &asked)
+		return tx.QueryRow(ctx, r.sql.cancel, ref.Tenant, ref.Scope, ref.Key, by, r.config.Clock.Now()).Scan(&phase, &asked)
 	})
 	refused, _ := errors.AsType[*pgconn.PgError](err)
 	switch {
@@ -51,7 +51,7 @@ func (r *Runner) Cancel(ctx context.Context, ref transitions.Ref, by string) err
 	if asked {
 		r.stopAttempt(ref, &transitions.CancelledError{By: by})
 		r.Wake()
-		r.config.Changed([]transitions.Ref{ref})
+		r.config.Watchers.Changed([]transitions.Ref{ref})
 	}
 	return nil
 }

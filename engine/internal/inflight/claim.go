@@ -28,7 +28,7 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 	var flights []*flight
 	err = r.send(ctx, func(b *pgx.Batch) {
 		for tenant, k := range tenants {
-			b.Queue(r.sql.claim, tenant, r.config.Node, r.config.Lease.Microseconds(), r.config.Now(), k.scopes, k.keys, k.attempts).
+			b.Queue(r.sql.claim, tenant, r.config.Node, r.config.Lease.Microseconds(), r.config.Clock.Now(), k.scopes, k.keys, k.attempts).
 				Query(func(rows pgx.Rows) error {
 					list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*flight, error) { return scanFlight(row, tenant) })
 					flights = append(flights, list...)
@@ -59,7 +59,7 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 	r.checkIdle()
 	r.mu.Unlock()
 	if len(changed) > 0 {
-		r.config.Changed(changed)
+		r.config.Watchers.Changed(changed)
 	}
 	return len(flights), err
 }

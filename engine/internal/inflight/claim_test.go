@@ -125,11 +125,11 @@ func TestALeaseThatRunsOutIsTakenOverWithinTwoLooks(t *testing.T) {
 	var mu sync.Mutex
 	var looks []time.Time // by the database's clock
 	n := startNode(t, pool, job(t, atOnce), func(c *Config) {
-		c.Polled = func(theirs, _, _ time.Time) {
+		c.Clock = clock{c.Clock.Now, func(theirs, _, _ time.Time) {
 			mu.Lock()
 			defer mu.Unlock()
 			looks = append(looks, theirs)
-		}
+		}}
 	})
 	eventually(t, "it has ended", func() bool { return len(n.ended()) == 1 })
 	n.atRest(t)
@@ -310,7 +310,7 @@ func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
 	becomes(t, pool, other.ref(), "the scheduled command behind them is decided", func(r row) bool { return r.Status == transitions.Succeeded })
 	becomes(t, pool, undo.ref(), "the other work behind them is seen to", func(r row) bool { return r.Attempt > 0 })
 	eventually(t, "two run", func() bool { mu.Lock(); defer mu.Unlock(); return running == 2 })
-	if n.Reserve(w, w.Named("run")[0]) {
+	if n.Reserve(w.Name, w.Named("run")[0]) {
 		t.Error("a third worker was reserved")
 	}
 	close(gate)

@@ -90,7 +90,7 @@ func TestATimerFiresOnTime(t *testing.T) {
 		timer := due(fmt.Sprint("told ", told), scheduled, func(r *row) { r.RunAt = time.Now().Add(lookEvery) })
 		insert(t, pool, timer)
 		if told {
-			n.FlightUpdate([]transitions.FlightUpdate{{InFlight: *timer.Flight(timer.Tenant), Status: transitions.Pending}})
+			n.Updated([]transitions.FlightUpdate{{InFlight: *timer.Flight(timer.Tenant), Status: transitions.Pending}})
 		} else {
 			n.Wake()
 		}

@@ -31,10 +31,20 @@ func (f *flight) attrs(more ...any) []any {
 		"attempt", f.Attempt}, more...)
 }
 
-// FlightUpdate takes notice of a commit: it begins to work on what this node has
-// leased, and looks for the rest when it is due.
-func (r *Runner) FlightUpdate(list []transitions.FlightUpdate) {
+// Updated takes notice of a commit: it begins to work on what this node has
+// leased, polls for the rest when it is due, and tells those who watch. Nobody
+// watches a command yet that has just been accepted.
+func (r *Runner) Updated(list []transitions.FlightUpdate) {
 	hint := false
+	var changed []transitions.Ref
+	for i := range list {
+		if l := &list[i]; l.Receipt != nil {
+			r.config.Watchers.Ended(l.Ref, *l.Receipt)
+		}
+		if l := &list[i]; l.Receipt != nil || l.Stop || l.Attempt > 1 || l.Attempt == 1 && !l.Leased {
+			changed = append(changed, l.Ref)
+		}
+	}
 	for i := range list {
 		switch l := &list[i]; {
 		case l.Unbegun:
@@ -50,6 +60,9 @@ func (r *Runner) FlightUpdate(list []transitions.FlightUpdate) {
 	if hint {
 		r.config.Hint()
 	}
+	if len(changed) > 0 {
+		r.config.Watchers.Changed(changed)
+	}
 }
 
 // expect notes when a command is due that waits. It reports whether it is due
@@ -59,7 +72,7 @@ func (r *Runner) expect(l *transitions.FlightUpdate) (hint bool) {
 	defer r.mu.Unlock()
 	switch {
 	case l.RunAt.IsZero(): // it waits for a person
-	case l.RunAt.After(r.config.Now()):
+	case l.RunAt.After(r.config.Clock.Now()):
 		r.wantAt(l.RunAt)
 	case !r.started || r.ended:
 		return true
@@ -194,7 +207,7 @@ func (r *Runner) stopAttempt(ref transitions.Ref, cause error) {
 // step finds the activity of the version that the command's instance has. nil:
 // this node does not know that version.
 func (r *Runner) step(f *flight) *workflow.Step {
-	for _, w := range r.config.Versions(f.Workflow) {
+	for _, w := range r.config.Definitions.Versions(f.Workflow) {
 		if w.Version == f.Definition {
 			return w.Activity(f.Transition)
 		}

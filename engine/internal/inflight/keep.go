@@ -28,7 +28,7 @@ func (r *Runner) giveBack(f *flight, b *transitions.Back) {
 		if b.Most > b.Least {
 			wait += rand.N(b.Most - b.Least)
 		}
-		n.runAt = r.config.Now().Add(wait)
+		n.runAt = r.config.Clock.Now().Add(wait)
 	}
 	if !r.giveUp(f, n) {
 		return // another attempt has begun
@@ -59,7 +59,7 @@ func (r *Runner) giveUp(f *flight, n *note) bool {
 // giveBackUnbegun lets others have an attempt that this node has leased and never
 // began. It is due at once, and nobody has failed at it.
 func (r *Runner) giveBackUnbegun(f *flight) {
-	n := &note{flight: f, back: transitions.Later(0).Back, runAt: r.config.Now()}
+	n := &note{flight: f, back: transitions.Later(0).Back, runAt: r.config.Clock.Now()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if held := r.held[f.Ref]; held != nil && held.Attempt == f.Attempt {

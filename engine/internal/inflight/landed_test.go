@@ -16,20 +16,26 @@ func TestWorkThatIsLeasedAtItsAcceptAsksTheDatabaseNothing(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
-	n := startAfterLook(t, pool, w, seldom, func(c *Config) {
-		c.Submit = func(context.Context, *transitions.Prepared) (transitions.Receipt, error) {
-			return transitions.Receipt{Status: 200}, nil
-		}
-	})
+	n := startAfterLook(t, pool, w, seldom)
+	n.Runner.mu.Lock()
+	n.pipeline = silent{}
+	n.Runner.mu.Unlock()
 	r := due("a", leased(n.name, time.Minute))
 	for range 1000 {
-		eventually(t, "a worker is free", func() bool { return n.Reserve(w, w.Named("run")[0]) })
-		n.FlightUpdate([]transitions.FlightUpdate{r.landed(w)})
+		eventually(t, "a worker is free", func() bool { return n.Reserve(w.Name, w.Named("run")[0]) })
+		n.Updated([]transitions.FlightUpdate{r.landed(w)})
 	}
 	eventually(t, "all are done", func() bool { return n.Stats().Succeeded == 1000 })
 	if asked, looked := n.asked.Count(""), n.asked.Count(lookText); asked != looked {
 		t.Errorf("%d queries beside the %d looks: %q", asked-looked, looked, n.asked.List())
 	}
+}
+
+// silent is a pipeline that ends every command without a database.
+type silent struct{}
+
+func (silent) Continue(context.Context, *transitions.Prepared) (transitions.Receipt, error) {
+	return transitions.Receipt{Status: 200}, nil
 }
 
 func TestWorkersAreReservedAndReleased(t *testing.T) {
@@ -39,20 +45,19 @@ func TestWorkersAreReservedAndReleased(t *testing.T) {
 	other := job(t, atOnce)
 	step := w.Named("run")[0]
 	n := startNode(t, pool, w, workers(3))
-	if !n.Reserve(w, step) || !n.Reserve(w, step) || n.Reserve(w, step) {
+	if !n.Reserve(w.Name, step) || !n.Reserve(w.Name, step) || n.Reserve(w.Name, step) {
 		t.Error("an activity with a limit of 2 did not get 2 workers")
 	}
-	n.Release(w, step)
-	if !n.Reserve(w, step) {
+	n.Release(w.Name, step)
+	if !n.Reserve(w.Name, step) {
 		t.Error("a worker was not given back")
 	}
-	free := &workflow.Workflow{Name: "free"}
-	if !n.Reserve(free, other.Named("run")[0]) || n.Reserve(free, other.Named("run")[0]) {
+	if !n.Reserve("free", other.Named("run")[0]) || n.Reserve("free", other.Named("run")[0]) {
 		t.Error("another activity did not get the third worker of three")
 	}
-	n.Release(w, step)
-	n.Release(w, step)
-	n.Release(free, other.Named("run")[0])
+	n.Release(w.Name, step)
+	n.Release(w.Name, step)
+	n.Release("free", other.Named("run")[0])
 	if s := n.Stats(); s.Busy != 0 {
 		t.Errorf("%d are busy", s.Busy)
 	}
@@ -71,7 +76,7 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	await.Receive(t, "it runs", g.begun)
 	waits := due("waits")
 	insert(t, pool, waits)
-	n.FlightUpdate([]transitions.FlightUpdate{{InFlight: *waits.Flight(waits.Tenant), Status: transitions.Pending}})
+	n.Updated([]transitions.FlightUpdate{{InFlight: *waits.Flight(waits.Tenant), Status: transitions.Pending}})
 	n.mu.Lock()
 	hints := n.hints
 	n.mu.Unlock()
@@ -81,7 +86,7 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	n.Runner.mu.Lock() // the worker becomes free, and nobody has looked yet
 	n.slots.give(activity{"job", "run"})
 	n.Runner.mu.Unlock()
-	if n.Reserve(w, step) {
+	if n.Reserve(w.Name, step) {
 		t.Error("new work got the worker")
 	}
 	n.Runner.mu.Lock()
@@ -91,8 +96,8 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	await.Receive(t, "the one that waited runs", g.begun)
 	g.tell <- ""
 	eventually(t, "both are done", func() bool { return len(n.ended()) == 2 })
-	eventually(t, "workers can be reserved again", func() bool { return n.Reserve(w, step) })
-	n.Release(w, step)
+	eventually(t, "workers can be reserved again", func() bool { return n.Reserve(w.Name, step) })
+	n.Release(w.Name, step)
 }
 
 // The instance left the in-between state by another command.
@@ -104,7 +109,7 @@ func TestAnAttemptThatIsNotWantedAnyMoreIsStopped(t *testing.T) {
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", g.begun)
-	n.FlightUpdate([]transitions.FlightUpdate{{InFlight: transitions.InFlight{Ref: ref}, Stop: true}})
+	n.Updated([]transitions.FlightUpdate{{InFlight: transitions.InFlight{Ref: ref}, Stop: true}})
 	if got := n.failure(t); got.Kind != workflow.FailureCancelled || !got.Unknown || got.Message != "cancelled: the instance went on without it" {
 		t.Errorf("it failed as %+v", got)
 	}
@@ -135,12 +140,12 @@ func TestAnIdleNodeAsksOncePerSecond(t *testing.T) {
 	polled := make(chan time.Time, 1000)
 	begun := time.Now()
 	n := startNode(t, pool, job(t, atOnce), func(c *Config) {
-		c.Polled = func(theirs, sent, received time.Time) {
+		c.Clock = clock{c.Clock.Now, func(theirs, sent, received time.Time) {
 			if d := theirs.Sub(sent); d < -time.Minute || d > time.Minute || received.Before(sent) {
 				t.Errorf("the database says %s at %s to %s", theirs, sent, received)
 			}
 			polled <- sent
-		}
+		}}
 	})
 	last := await.Receive(t, "the first look", polled)
 	for looks, prompt := 1, false; looks < 4 || !prompt; looks++ { // a busy machine may be late, but not always

@@ -95,7 +95,7 @@ func (r *Runner) watch(ctx context.Context) {
 func (r *Runner) question(tick bool) (question, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, w := r.config.Now(), r.wanted
+	now, w := r.config.Clock.Now(), r.wanted
 	if !w.at.IsZero() && !w.at.After(now) {
 		w.work, w.due = true, true
 	}
@@ -130,7 +130,7 @@ func (r *Runner) pause(most time.Duration) time.Duration {
 	if r.wanted.at.IsZero() {
 		return most
 	}
-	return min(most, max(r.wanted.at.Sub(r.config.Now()), dueGap))
+	return min(most, max(r.wanted.at.Sub(r.config.Clock.Now()), dueGap))
 }
 
 // look finds due work, claims it and begins to work on it.
@@ -178,7 +178,7 @@ func (r *Runner) look(ctx context.Context, q question) error {
 	case claimed == 0: // others were quicker, or somebody has locked them
 		wait := dueGap << min(r.vain, 7)
 		r.vain++
-		r.wantAt(r.config.Now().Add(wait + rand.N(wait)))
+		r.wantAt(r.config.Clock.Now().Add(wait + rand.N(wait)))
 	case s.more && s.workers > 0 || s.moreDue && s.deciding >= dueBatch:
 		r.want(s.moreDue)
 	}
@@ -221,7 +221,7 @@ func (r *Runner) find(ctx context.Context, q question) ([]candidate, error) {
 		return nil, err
 	}
 	received := time.Now()
-	r.config.Polled(theirs, sent, received)
+	r.config.Clock.Set(theirs, sent, received)
 	if gap, again := r.contact.made(theirs, sent, received); again {
 		r.config.Log.Info("the database was out of sight, or its clock has jumped: leases that ran out meanwhile are left to their holders for a while",
 			"gap", gap, "for", r.contact.wait)
@@ -267,7 +267,7 @@ func (r *Runner) choose(found []candidate) (chosen []candidate, shadowed bool) {
 // limit is how many attempts of an activity may run at once, as its newest
 // version says.
 func (r *Runner) limit(a activity) int {
-	for _, w := range r.config.Versions(a.workflow) {
+	for _, w := range r.config.Definitions.Versions(a.workflow) {
 		if s := w.Activity(a.transition); s != nil {
 			return s.Work.Concurrency
 		}

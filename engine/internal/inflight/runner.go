@@ -14,23 +14,44 @@ import (
 
 // Config is what a runner needs. All of it is required.
 type Config struct {
-	Pool      *pgxpool.Pool                              // for looks and leases, which must not wait for others
-	Callers   *pgxpool.Pool                              // for a caller who may have to wait for a lock
-	In        func(sql string) string                    // puts the schema's name into a statement
-	Node      string                                     // who holds the leases: no other runner's, also not an earlier one's
-	Versions  func(workflow string) []*workflow.Workflow // the newest first; nil: it is not known here
-	Workflows []string                                   // the names of those that are known here: others' commands are left alone
-	Replay    func(workflow string) time.Duration        // how long its answers are replayed
-	Submit    func(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error)
-	Changed   func(refs []transitions.Ref)           // rows that changed other than by Submit. It must not block
-	Hint      func()                                 // there is due work that another node could take. It must not block
-	Polled    func(theirs, sent, received time.Time) // the database's clock, as a look saw it
-	Paused    func(all [][2]string, asked time.Time) // the workflows that are paused, each with its tenant before it. It must not block
-	Now       func() time.Time                       // by which commands are due
-	Log       *slog.Logger
-	Workers   int           // attempts at once
-	Lease     time.Duration // how long a lease lasts without a heartbeat
-	Every     time.Duration // between two looks that are made anyway
+	Pool        *pgxpool.Pool           // for polls and leases, which must not wait for others
+	Callers     *pgxpool.Pool           // for a caller who may have to wait for a lock
+	In          func(sql string) string // puts the schema's name into a statement
+	Node        string                  // who holds the leases: no other runner's, also not an earlier one's
+	Definitions Definitions
+	Workflows   []string // the names of those that are known here: others' commands are left alone
+	Watchers    Watchers
+	Clock       Clock                                  // by which commands are due
+	Hint        func()                                 // there is due work that another node could take. It must not block
+	Paused      func(all [][2]string, asked time.Time) // the workflows that are paused, each with its tenant before it. It must not block
+	Log         *slog.Logger
+	Workers     int           // attempts at once
+	Lease       time.Duration // how long a lease lasts without a heartbeat
+	Every       time.Duration // between two regular polls
+}
+
+// Definitions are the workflows that this node knows.
+type Definitions interface {
+	Versions(name string) []*workflow.Workflow // the newest first; nil: it is not known
+	Horizons(name string) workflow.Horizons    // of its keys, resolved
+}
+
+// Pipeline commits what attempts came to.
+type Pipeline interface {
+	// Continue takes a command on that is in flight, and waits for room.
+	Continue(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error)
+}
+
+// Watchers are told of commands that have changed. They must not block.
+type Watchers interface {
+	Changed(refs []transitions.Ref)
+	Ended(ref transitions.Ref, answer transitions.Receipt)
+}
+
+// Clock is the database's, as this node follows it.
+type Clock interface {
+	Now() time.Time
+	Set(theirs, sent, received time.Time) // what the database said between two times on this node's
 }
 
 const (
@@ -48,9 +69,10 @@ const (
 
 // Runner works on commands in flight. It is safe for concurrent use.
 type Runner struct {
-	config Config
-	sql    statements
-	stats  stats
+	config   Config
+	pipeline Pipeline // once it is started
+	sql      statements
+	stats    stats
 
 	woken  chan struct{} // one token: the looker should think again
 	chores chan struct{} // one token: the keeper should think again
@@ -89,14 +111,14 @@ func New(c Config) *Runner {
 		slots:   slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
 }
 
-// Start begins to look for work.
-func (r *Runner) Start() {
+// Start begins to poll for work. What comes of it goes to the pipeline.
+func (r *Runner) Start(p Pipeline) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.started || r.ended {
 		return
 	}
-	r.started, r.looking = true, true
+	r.pipeline, r.started, r.looking = p, true, true
 	var looker, keeper context.Context
 	looker, r.endLook = context.WithCancel(context.Background())
 	keeper, r.endKeep = context.WithCancel(context.Background())

@@ -103,13 +103,14 @@ func (s *slots) asked() {
 	}
 }
 
-// Reserve takes a free worker for an activity that is about to be accepted.
+// Reserve takes a free worker for an activity of a workflow that is about to be
+// accepted.
 // false: none is free, or others have waited for longer; the command will be
 // worked on when it is due.
-func (r *Runner) Reserve(w *workflow.Workflow, step *workflow.Step) bool {
+func (r *Runner) Reserve(name string, step *workflow.Step) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a := activity{w.Name, step.Name}
+	a := activity{name, step.Name}
 	if !r.started || r.ended || r.slots.more || r.slots.of(a, step.Work.Concurrency).waiting {
 		return false
 	}
@@ -118,10 +119,10 @@ func (r *Runner) Reserve(w *workflow.Workflow, step *workflow.Step) bool {
 
 // Release gives back a worker that was reserved for a command that was not
 // accepted after all.
-func (r *Runner) Release(w *workflow.Workflow, step *workflow.Step) {
+func (r *Runner) Release(name string, step *workflow.Step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.vacate(activity{w.Name, step.Name})
+	r.vacate(activity{name, step.Name})
 }
 
 // vacate gives a slot back to whoever waits for it. r.mu is held.

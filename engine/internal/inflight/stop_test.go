@@ -26,7 +26,7 @@ func TestStopLetsAttemptsFinish(t *testing.T) {
 		n.Stop(t.Context())
 	}()
 	eventually(t, "it takes no more", n.stops)
-	if n.Reserve(w, w.Named("run")[0]) {
+	if n.Reserve(w.Name, w.Named("run")[0]) {
 		t.Error("a worker was reserved")
 	}
 	insert(t, pool, waits)
@@ -58,7 +58,7 @@ func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 		return "", nil
 	})
 	n := startNode(t, pool, w)
-	if !n.Reserve(w, w.Named("run")[0]) || !n.Reserve(w, w.Named("run")[0]) {
+	if !n.Reserve(w.Name, w.Named("run")[0]) || !n.Reserve(w.Name, w.Named("run")[0]) {
 		t.Fatal("no worker is free")
 	}
 	stopped := make(chan struct{})
@@ -67,18 +67,18 @@ func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 		n.Stop(t.Context())
 	}()
 	eventually(t, "it takes no more", n.stops)
-	if n.Reserve(w, w.Named("run")[0]) {
+	if n.Reserve(w.Name, w.Named("run")[0]) {
 		t.Error("a worker was reserved")
 	}
 	r := due("a", leased(n.name, time.Minute))
 	insert(t, pool, r)
-	n.FlightUpdate([]transitions.FlightUpdate{r.landed(w)})
+	n.Updated([]transitions.FlightUpdate{r.landed(w)})
 	select {
 	case <-stopped:
 		t.Fatal("stopped while a worker was reserved")
 	default:
 	}
-	n.Release(w, w.Named("run")[0])
+	n.Release(w.Name, w.Named("run")[0])
 	await.Receive(t, "it stops", stopped)
 	got := read(t, pool, r.ref())
 	if got.Status != transitions.Pending || got.Attempt != 1 || got.Failures != 0 || got.RunAt.After(time.Now()) || !got.LockedUntil.IsZero() {
@@ -178,7 +178,7 @@ func TestStopBeforeStart(t *testing.T) {
 	n := newNode(t, pool, w)
 	n.Stop(t.Context())
 	n.Start()
-	if n.Reserve(w, w.Named("run")[0]) || n.asked.Count("") != 0 {
+	if n.Reserve(w.Name, w.Named("run")[0]) || n.asked.Count("") != 0 {
 		t.Error("it works")
 	}
 }

@@ -25,7 +25,7 @@ func (r *Runner) end(ctx context.Context, f *flight, o transitions.Outcome) tran
 	}
 	r.setSubmitted(f)
 	for wait := submitFirst; ; wait = min(2*wait, submitMax) {
-		_, err := r.config.Submit(ctx, p)
+		_, err := r.pipeline.Continue(ctx, p)
 		code := workflow.CodeOf(err)
 		switch {
 		case err == nil:
@@ -50,20 +50,20 @@ func (r *Runner) end(ctx context.Context, f *flight, o transitions.Outcome) tran
 // decide submits a scheduled command whose time has come, or the end of one that
 // was cancelled before, or that nobody took in time.
 func (r *Runner) decide(ctx context.Context, f *flight) transitions.Verdict {
-	if v, decided := f.BeforeDue(r.config.Replay(f.Workflow), r.config.Now()); decided {
+	if v, decided := f.BeforeDue(r.config.Definitions.Horizons(f.Workflow).Replay, r.config.Clock.Now()); decided {
 		if v.Outcome == nil {
 			return v
 		}
 		return r.end(ctx, f, *v.Outcome)
 	}
-	versions := r.config.Versions(f.Workflow)
+	versions := r.config.Definitions.Versions(f.Workflow)
 	if len(versions) == 0 {
 		return f.NotHere()
 	}
 	p, err := f.Due(versions[0], versions[1:]...)
 	if err == nil {
 		r.setSubmitted(f)
-		_, err = r.config.Submit(ctx, p)
+		_, err = r.pipeline.Continue(ctx, p)
 	}
 	switch v := f.AfterDue(err); {
 	case err == nil:

@@ -50,7 +50,7 @@ func (r *Runner) write(ctx context.Context, notes map[string][]*note) bool {
 		}
 	}
 	if len(changed) > 0 {
-		r.config.Changed(changed)
+		r.config.Watchers.Changed(changed)
 	}
 	return len(missing) == 0 || r.miss(ctx, missing)
 }
@@ -140,7 +140,7 @@ func (r *Runner) columns(tenant string, list []*note) []any {
 			dues[i] = &n.RunAt
 		}
 	}
-	return []any{tenant, r.config.Node, k.scopes, k.keys, k.attempts, r.config.Now(), r.config.Lease.Microseconds(),
+	return []any{tenant, r.config.Node, k.scopes, k.keys, k.attempts, r.config.Clock.Now(), r.config.Lease.Microseconds(),
 		reports, statuses, times, failures, messages, reasons, knew, unsure, untried, dues}
 }
 

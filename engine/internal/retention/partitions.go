@@ -38,7 +38,7 @@ func (p *partition) needless() bool { return p.Over && p.Held == "" }
 // depend on the other, but a partition that is half removed is in the way of its
 // like.
 func (r *Runner) tend(ctx context.Context) error {
-	now := r.config.Now()
+	now := r.config.Clock.Now()
 	removed := r.removeOld(ctx, now)
 	if errors.Is(removed, errLost) {
 		return removed

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawlhq/pawl/internal/clock"
 )
 
 // Querier is what a runner works with; a pool.
@@ -21,18 +23,18 @@ type Querier interface {
 // Config is what a runner needs. Every field must be set but those that say
 // otherwise.
 type Config struct {
-	Pool    Querier
-	In      func(sql string) string // puts the schema's name into a statement
-	Node    string                  // who holds the lease
-	Now     func() time.Time        // the engine's clock, by which keys expire
-	Busy    func() float64          // how busy the commit pipeline was since it was asked last, from 0 to 1
-	Decided []string                // the workflows that this node knows, whose commands it ends itself
-	Replay  time.Duration           // how long an answer is replayed where no workflow says it
-	Outbox  time.Duration           // how old an event is at least when it is removed
-	Batch   int                     // rows in one transaction, at most
-	Off     bool                    // this node only tells how it stands
-	Every   time.Duration           // between looks when there is nothing to do; 0: 30 s
-	Log     *slog.Logger
+	Pool      Querier
+	In        func(sql string) string // puts the schema's name into a statement
+	Node      string                  // who holds the lease
+	Clock     *clock.Clock            // by which keys expire
+	Busy      func() float64          // how busy the commit pipeline was since it was asked last, from 0 to 1
+	Workflows []string                // the workflows that this node knows, whose commands it ends itself
+	Replay    time.Duration           // how long an answer is replayed where no workflow says it
+	Outbox    time.Duration           // how old an event is at least when it is removed
+	Batch     int                     // rows in one transaction, at most
+	Off       bool                    // this node only tells how it stands
+	Every     time.Duration           // between looks when there is nothing to do; 0: 30 s
+	Log       *slog.Logger
 }
 
 const (
@@ -152,7 +154,7 @@ func (r *Runner) turn(ctx context.Context) (time.Duration, error) {
 // keeps it from being detached for as long, and each attempt takes its time. So
 // the next one comes no sooner than if it had been done.
 func (r *Runner) workOnce(ctx context.Context) (time.Duration, error) {
-	now := r.config.Now()
+	now := r.config.Clock.Now()
 	tends := now.Sub(r.tended).Abs() >= tendEvery
 	if tends {
 		r.tended, r.since = now, time.Time{}

@@ -63,7 +63,7 @@ func (r *Runner) Standing(ctx context.Context) (inspect.Retention, error) {
 	}
 	list, err := r.partitions(ctx)
 	if err == nil {
-		err = r.judge(ctx, list, r.config.Now())
+		err = r.judge(ctx, list, r.config.Clock.Now())
 	}
 	for i := range list {
 		s.Partitions = append(s.Partitions, list[i].Partition)

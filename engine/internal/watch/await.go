@@ -31,7 +31,7 @@ func (h *Hub) Await(ctx context.Context, ref transitions.Ref) (transitions.Recei
 	defer look.Stop()
 	for {
 		h.mu.Lock()
-		reply, known := c.outcome(after, h.config.Now())
+		reply, known := c.outcome(after, h.config.Clock.Now())
 		changed := c.changed
 		h.mu.Unlock()
 		if known {

@@ -82,7 +82,7 @@ func (h *Hub) look(tenant string, batch []*command) {
 	for i := range records {
 		found[transitions.Ref{Tenant: tenant, Scope: records[i].Scope, Key: records[i].Key}] = &records[i]
 	}
-	now := h.config.Now()
+	now := h.config.Clock.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range batch {
