@@ -135,27 +135,26 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	w := p.Definition
 	var inst *transitions.Instance
 	if !p.Creates || p.BusinessKey != "" {
 		found, err := e.queries.instance(ctx, p.Tenant, p.Instance)
 		switch {
 		case err == nil:
 			inst = &found
-			if w, err = e.Workflow(found.Workflow, found.Definition); err != nil {
-				return transitions.Receipt{}, err
-			}
 		case workflow.CodeOf(err) != workflow.InstanceNotFound:
 			return transitions.Receipt{}, err
 		}
 	}
 	now := e.clock.Now()
-	d := transitions.Decide(p, w, inst, now)
-	d.StartChildren(func(name string) *workflow.Workflow { return e.registry.Find(name, 0) }, now)
+	w, err := transitions.VersionFor(p, inst, e.registry.Find)
+	if err != nil {
+		return transitions.Receipt{}, err
+	}
+	d := transitions.DecideAll(p, w, inst, e.registry.Find, now)
 	if !d.Stored {
 		return transitions.Receipt{}, d.Err
 	}
-	receipt := transitions.Receipt{Status: d.Code, Instance: p.Instance, Version: d.Entry.Version, Body: d.Body}
+	receipt := transitions.ReceiptOf(p, &d, 0)
 	if d.Flight != nil {
 		receipt.Record = p.Begun(&d, now)
 	}

@@ -26,22 +26,19 @@ func (s *Sim) commit(p *transitions.Prepared) (transitions.Receipt, error) {
 	ref := transitions.Ref{Tenant: p.Tenant, Scope: p.Scope, Key: p.Key}
 	c := s.commands[ref]
 	if p.Resumed != nil {
-		if c == nil || c.Status != transitions.Processing || c.Attempt != p.Resumed.Attempt {
-			return transitions.Receipt{}, workflow.Errorf(workflow.LeaseLost, "the command is not, or no longer, held by this attempt")
+		if c == nil || !transitions.HeldBy(&c.Record, p.Resumed) {
+			return transitions.Receipt{}, transitions.ErrNotHeld()
 		}
 	} else if c != nil {
 		record := c.Record
 		return record.Answer(transitions.Classify(&record, p.Fingerprint, s.now))
 	}
 	inst := s.instances[address{p.Tenant, p.Instance}]
-	w := p.Definition
-	if inst != nil {
-		if w = s.version(inst.Workflow, inst.Definition); w == nil {
-			return transitions.Receipt{}, workflow.Errorf(workflow.WorkflowNotFound, "this run does not know version %d of workflow %q", inst.Definition, inst.Workflow)
-		}
+	w, err := transitions.VersionFor(p, inst, s.version)
+	if err != nil {
+		return transitions.Receipt{}, err
 	}
-	d := transitions.Decide(s.aimed(p), w, inst, s.now)
-	d.StartChildren(func(name string) *workflow.Workflow { return s.version(name, 0) }, s.now)
+	d := transitions.DecideAll(s.aimed(p), w, inst, s.version, s.now)
 	if !d.Stored {
 		return transitions.Receipt{}, d.Err
 	}
@@ -64,15 +61,15 @@ func (s *Sim) aimed(p *transitions.Prepared) *transitions.Prepared {
 
 // take makes a decision part of the run, and returns the answer.
 func (s *Sim) take(p *transitions.Prepared, d *transitions.Decision) transitions.Receipt {
-	receipt := transitions.Receipt{Status: d.Code, Instance: p.Instance, Version: d.Entry.Version, Body: d.Body}
+	var position int64
 	if d.After != nil {
-		receipt.Position = s.log(d)
-		receipt.Body = transitions.WithPosition(d.Body, receipt.Position)
+		position = s.log(d)
 	}
+	receipt := transitions.ReceiptOf(p, d, position)
 	c := s.own(p)
 	s.settle(c, &transitions.Target{Status: d.Status, Code: d.Code, Body: d.Body, Version: d.Entry.Version, Flight: d.Flight,
-		Workflow: p.Workflow, Keep: transitions.Keep{Replay: p.Replay, Tombstone: p.Tombstone, Answer: d.Answer}}, receipt.Position)
-	s.follow(p, d, receipt.Position)
+		Workflow: p.Workflow, Keep: transitions.Keep{Replay: p.Replay, Tombstone: p.Tombstone, Answer: d.Answer}}, position)
+	s.follow(p, d, position)
 	for _, child := range d.Children {
 		s.take(child.Prepared, &child.Decision)
 	}

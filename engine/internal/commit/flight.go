@@ -58,7 +58,7 @@ func (g *group) holds(t *part, c *claim, o *op) bool {
 		return false
 	}
 	o.record = c.record
-	return g.blind || c.record != nil && c.record.Status == transitions.Processing && c.record.Attempt == o.p.Resumed.Attempt
+	return g.blind || transitions.HeldBy(c.record, o.p.Resumed)
 }
 
 // follow notes what a decision makes of other commands.

@@ -185,7 +185,7 @@ func (g *group) decideOne(t *part, o *op) {
 	switch {
 	case o.p.Resumed != nil:
 		if !g.holds(t, c, o) {
-			o.err = workflow.Errorf(workflow.LeaseLost, "the command is not, or no longer, held by this attempt")
+			o.err = transitions.ErrNotHeld()
 			return
 		}
 	case c.leader != nil:
@@ -199,13 +199,11 @@ func (g *group) decideOne(t *part, o *op) {
 		}
 	}
 	s := t.slots[o.p.Instance]
-	w := o.p.Definition
-	if s.inst != nil {
-		if w = g.config.Definitions.Find(s.inst.Workflow, s.inst.Definition); w == nil {
-			o.err = workflow.Errorf(workflow.WorkflowNotFound,
-				"this node does not know version %d of workflow %q, which the instance began with", s.inst.Definition, s.inst.Workflow)
-			return
-		}
+	find := g.config.Definitions.Find
+	w, err := transitions.VersionFor(o.p, s.inst, find)
+	if err != nil {
+		o.err = err
+		return
 	}
 	if o.begins() && g.config.Paused != nil && g.config.Paused(t.tenant, o.p.Workflow) {
 		o.err = workflow.Errorf(workflow.Paused, "workflow %q is paused; try again with the same key when it is resumed", o.p.Workflow)
@@ -216,9 +214,7 @@ func (g *group) decideOne(t *part, o *op) {
 		o.err = err
 		return
 	}
-	d := transitions.Decide(p, w, s.inst, g.now)
-	d.StartChildren(func(name string) *workflow.Workflow { return g.config.Definitions.Find(name, 0) }, g.now)
-	g.take(t, s, c, o, d)
+	g.take(t, s, c, o, transitions.DecideAll(p, w, s.inst, find, g.now))
 }
 
 // follow makes the op a duplicate of one that this group decided.
@@ -306,13 +302,12 @@ func (s *sets) reset() {
 func (g *group) answers() {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
-			d := &o.decision
-			o.receipt = transitions.Receipt{Status: d.Code, Instance: o.p.Instance, Version: d.Entry.Version}
+			var position int64
 			if o.step > 0 && t.head > 0 {
-				o.receipt.Position = t.head - int64(len(t.steps)) + int64(o.step)
+				position = t.head - int64(len(t.steps)) + int64(o.step)
 			}
-			o.receipt.Body = transitions.WithPosition(d.Body, o.receipt.Position)
-			if d.Flight != nil {
+			o.receipt = transitions.ReceiptOf(o.p, &o.decision, position)
+			if o.decision.Flight != nil {
 				o.receipt.Record = g.recordOf(o)
 			}
 		}
