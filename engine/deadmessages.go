@@ -48,14 +48,14 @@ func (e *Engine) DeadMessage(ctx context.Context, r transitions.MessageRef) (ins
 	return e.inbox.Get(ctx, r)
 }
 
-// RetryMessage consumes a dead message again, as it was sent, because a person asks
+// RetryMessage consumes a dead message again, as it was sent, because an operator asks
 // for it. A refusal that is its answer so far is withdrawn; work that was tried and
 // failed is not repeated. When the message is done it is on the list as retried, and
 // else as waiting. Another message with its id that was discarded is not in its way.
 //
 // Errors: NotFound; TooLarge for one whose body was not kept; those of Consume.
 func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (transitions.Receipt, error) {
-	by, err := person(by, reason)
+	by, err := operator(by, reason)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
@@ -95,7 +95,7 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 //
 // Errors: NotFound, InvalidRequest, Unavailable.
 func (e *Engine) DiscardMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (inspect.DeadMessage, error) {
-	by, err := person(by, reason)
+	by, err := operator(by, reason)
 	if err != nil {
 		return inspect.DeadMessage{}, err
 	}
@@ -118,8 +118,8 @@ func (e *Engine) ForgetMessages(ctx context.Context, before time.Time, limit int
 	return e.inbox.Forget(ctx, before, limit)
 }
 
-// person checks who asks for something, and why.
-func person(by, reason string) (string, error) {
+// operator checks who asks for something, and why.
+func operator(by, reason string) (string, error) {
 	setDefault(&by, transitions.DefaultActor)
 	if problem := transitions.TextProblem(by, transitions.MaxActor); problem != "" {
 		return by, workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)

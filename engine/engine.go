@@ -73,12 +73,12 @@ func New(c Config) (*Engine, error) {
 	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
 	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Announce: e.hints.Head})
 	e.watch = watch.New(watch.Config{Read: e.queries.records, Announce: e.hints.Changed, Clock: e.clock, Log: c.Log})
-	node := nodeName()
+	node, pool := nodeName(), c.Pool.Config().ConnConfig
 	if e.inflight, err = e.newInflight(in, node); err != nil {
 		return nil, err
 	}
 	e.pipeline = commit.New(commit.Config{
-		Limits: commit.Limits(c.Pipeline), Connect: e.connect, Pooled: pooler.Expected(c.Pool.Config().ConnConfig), Schema: c.Schema,
+		Limits: commit.Limits(c.Pipeline), Connect: connector(pool), Pooled: pooler.Expected(pool), Schema: c.Schema,
 		Statements: commit.NewStatements(in), Definitions: r, Clock: e.clock, Committed: e.committed, Paused: e.pauses.has,
 		Flights: e.inflight, Node: node, Lease: c.InFlight.Lease, Log: c.Log,
 	})
@@ -90,13 +90,8 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
-// connect opens a connection with the pool's parameters.
-func (e *Engine) connect(ctx context.Context, name string) (*pgx.Conn, error) {
-	return connector(e.config.Pool.Config().ConnConfig)(ctx, name)
-}
-
 // connector opens connections with the parameters of c, and a name of their own.
-func connector(c *pgx.ConnConfig) func(ctx context.Context, name string) (*pgx.Conn, error) {
+func connector(c *pgx.ConnConfig) commit.Connect {
 	return func(ctx context.Context, name string) (*pgx.Conn, error) {
 		named := c.Copy()
 		named.RuntimeParams["application_name"] = name
@@ -105,9 +100,9 @@ func connector(c *pgx.ConnConfig) func(ctx context.Context, name string) (*pgx.C
 }
 
 // listener returns how to connect to hear other nodes.
-func (e *Engine) listener() (func(ctx context.Context, name string) (*pgx.Conn, error), error) {
+func (e *Engine) listener() (commit.Connect, error) {
 	if e.config.Listen == "" {
-		return e.connect, nil
+		return connector(e.config.Pool.Config().ConnConfig), nil
 	}
 	config, err := pgx.ParseConfig(e.config.Listen)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// leaseConns are enough for the looks and the heartbeats of a node, which
+// leaseConns are enough for the polls and the heartbeats of a node, which
 // must not wait for whoever else uses the user's pool: a lease would be lost.
 const leaseConns = 2
 

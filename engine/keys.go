@@ -47,7 +47,7 @@ FROM (SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE 
 	(SELECT count(*) FILTER (WHERE status <> 'expired'), count(*) FILTER (WHERE status = 'expired'), min(expires_at)
 	FROM expired WHERE $1 = '' OR tenant = $1) AS x`
 
-// deadMessagesSQL counts messages that wait for a person, tenant by tenant, by the
+// deadMessagesSQL counts messages that wait for an operator, tenant by tenant, by the
 // index that lists them. Parameters: tenant or "", how many.
 const deadMessagesSQL = `
 WITH RECURSIVE each AS (

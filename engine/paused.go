@@ -17,7 +17,7 @@ import (
 )
 
 // pauses is which workflows begin nothing new, as this node knows it. Other
-// nodes' changes are known when it looks for due work.
+// nodes' changes are known when it polls for due work.
 type pauses struct {
 	pool              *pgxpool.Pool
 	list, exists, add string
@@ -125,7 +125,7 @@ func (p *pauses) load(ctx context.Context) error {
 	return nil
 }
 
-// heard takes the list that came with the node's look for due work.
+// heard takes the list that came with the node's poll for due work.
 func (p *pauses) heard(all [][2]string, asked time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

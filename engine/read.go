@@ -117,7 +117,7 @@ func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor
 }
 
 // Command reads what is stored under a key. Errors: CommandNotFound, and
-// KeyExpired past the key's horizon.
+// KeyExpired past the key's retention time.
 func (e *Engine) Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
 	r, err := e.queries.record(ctx, tenantOr(tenant), scope, key)
 	if err == nil && transitions.Classify(&r, r.Fingerprint, e.clock.Now()) == transitions.KeyGone {

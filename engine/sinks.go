@@ -7,7 +7,7 @@ import (
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// letterConns are enough for the relay's looks and for the letters of the sinks,
+// letterConns are enough for the relay's polls and for the letters of the sinks,
 // of which each sends one at a time.
 const letterConns = 2
 
@@ -18,7 +18,7 @@ func (e *Engine) newRelay(in func(string) string, node string) (*relay.Relay, er
 	}
 	return relay.New(relay.Config{
 		Pool: pool, In: in, Node: node, Follow: e.feed.Follow, Source: e.config.Source, Workflows: e.registry.all(), Released: e.hints.Sinks, Log: e.config.Log,
-		Every: min(e.config.pace(), e.config.SinkLease/looks), Lease: e.config.SinkLease, Sinks: e.config.Sinks,
+		Every: min(e.config.pace(), e.config.SinkLease/pollsPerLease), Lease: e.config.SinkLease, Sinks: e.config.Sinks,
 	})
 }
 
@@ -64,7 +64,7 @@ func (e *Engine) DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspec
 
 // Redrive lets dead letters be delivered again, with the ids that they have, in
 // the order of the log for each instance. It returns how many. Of a filter without
-// a status these are the ones that wait for a person; those that were skipped or
+// a status these are the ones that wait for an operator; those that were skipped or
 // redriven can be named by their status.
 func (e *Engine) Redrive(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
 	n, err := e.sinks.Redrive(ctx, f, by, reason)
@@ -73,7 +73,7 @@ func (e *Engine) Redrive(ctx context.Context, f inspect.DeadFilter, by, reason s
 }
 
 // SkipDead says of dead letters that they are never to be delivered. It returns how
-// many. Of a filter without a status these are the ones that wait for a person;
+// many. Of a filter without a status these are the ones that wait for an operator;
 // those that are tried again can be named by theirs, and one that is under way may
 // arrive all the same. A reason is required.
 func (e *Engine) SkipDead(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error) {
@@ -113,7 +113,7 @@ func (e *Engine) MoveSink(ctx context.Context, sink, tenant string, position int
 	return e.sinks.Move(ctx, sink, tenant, position, by, reason)
 }
 
-// sinksChanged lets all nodes look how the sinks stand.
+// sinksChanged lets all nodes poll how the sinks stand.
 func (e *Engine) sinksChanged() {
 	e.relay.Wake()
 	e.hints.Sinks()

@@ -14,7 +14,7 @@ import (
 // errKeyAlone refuses a business key that may be that of several workflows.
 var errKeyAlone = workflow.Errorf(workflow.InvalidRequest, "a filter by business key needs the workflow")
 
-// stuckSQL is a page of the commands that wait for a person, without their
+// stuckSQL is a page of the commands that wait for an operator, without their
 // requests, in the order of the index that holds only those, or those of an instance
 // by the index for that. The instance of a creation is not there yet.
 const stuckSQL = `SELECT NULL::text, ` + recordColumns + `, coalesce(i.business_key, c.request->>'business_key', '')
@@ -25,7 +25,7 @@ FROM (SELECT * FROM pawl.command s
 	LEFT JOIN LATERAL (SELECT i.business_key FROM pawl.instance i WHERE i.tenant = $1 AND i.id = c.instance LIMIT 1) i ON true
 ORDER BY c.updated_at, c.scope, c.key`
 
-// Stuck lists the commands that wait for a person, the longest waiting first,
+// Stuck lists the commands that wait for an operator, the longest waiting first,
 // with the business keys of their instances, and says whether there are more.
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable.

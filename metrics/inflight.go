@@ -25,7 +25,7 @@ var inFlightKinds = []kind{
 }
 
 func sendInFlight(ch chan<- prometheus.Metric, s engine.InFlightStats) {
-	send(ch, looks, s.Looks)
+	send(ch, looks, s.Polls)
 	send(ch, claimed, s.Claimed)
 	send(ch, takenOver, s.TakenOver)
 	for outcome, n := range map[string]int64{"decided": s.Decided, "succeeded": s.Succeeded, "failed": s.Failed, "cancelled": s.Cancelled,

@@ -69,7 +69,7 @@ func (s *Sim) take(p *transitions.Prepared, d *transitions.Decision) transitions
 	c := s.own(p)
 	s.settle(c, &transitions.Target{Status: d.Status, Code: d.Code, Body: d.Body, Version: d.Entry.Version, Flight: d.Flight,
 		Workflow: p.Workflow, Keep: transitions.Keep{Replay: p.Replay, Tombstone: p.Tombstone, Answer: d.Answer}}, position)
-	s.follow(p, d, position)
+	s.changeOthers(p, d, position)
 	for _, child := range d.Children {
 		s.take(child.Prepared, &child.Decision)
 	}
@@ -123,8 +123,8 @@ func (s *Sim) settle(c *command, t *transitions.Target, position int64) {
 	c.Phase, c.Request, c.Code, c.Body, c.FinishedAt, c.ExpiresAt = "", nil, t.Code, t.Body, s.now, t.Keep.Until(s.horizons(t.Workflow), s.now)
 }
 
-// follow does what a decision makes of other commands.
-func (s *Sim) follow(p *transitions.Prepared, d *transitions.Decision, position int64) {
+// changeOthers does what a decision makes of other commands.
+func (s *Sim) changeOthers(p *transitions.Prepared, d *transitions.Decision, position int64) {
 	for _, scope := range d.Disarmed {
 		s.disarm(p, scope)
 	}

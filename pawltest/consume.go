@@ -100,7 +100,7 @@ type deadMessage struct {
 	number int
 }
 
-// DeadMessages are the messages that were not done and wait for a person, or to be
+// DeadMessages are the messages that were not done and wait for an operator, or to be
 // sent again, in the order in which they failed first.
 func (s *Sim) DeadMessages() (list []inspect.DeadMessage) {
 	for _, d := range slices.SortedFunc(maps.Values(s.dead), func(a, b *deadMessage) int { return cmp.Compare(a.number, b.number) }) {

@@ -68,10 +68,8 @@ func FakeUndo[D, P, R any](s *Sim, workflowName, transition string, undo func(ct
 func (s *Sim) faked(workflowName, transition string) (fake, *workflow.Work) {
 	s.t.Helper()
 	for _, w := range s.workflows[workflowName] {
-		for _, step := range w.Named(transition) {
-			if step.Work != nil {
-				return s.fakes[activity{workflowName, transition}], step.Work
-			}
+		if step := w.Activity(transition); step != nil {
+			return s.fakes[activity{workflowName, transition}], step.Work
 		}
 	}
 	s.t.Fatalf("pawltest: workflow %q has no activity %q", workflowName, transition)

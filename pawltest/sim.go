@@ -209,7 +209,7 @@ func (s *Sim) InFlight() []transitions.Record {
 	return s.list(func(*command) bool { return true })
 }
 
-// Stuck lists the commands that wait for a person, in the order of their arrival.
+// Stuck lists the commands that wait for an operator, in the order of their arrival.
 func (s *Sim) Stuck() []transitions.Record {
 	return s.list(func(c *command) bool { return c.Stuck != "" })
 }

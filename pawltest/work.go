@@ -52,7 +52,7 @@ func (s *Sim) Skip(d time.Duration) {
 }
 
 // Await moves the clock on until the command of the receipt is finished, and
-// returns its answer. It fails the test where the command waits for a person.
+// returns its answer. It fails the test where the command waits for an operator.
 func (s *Sim) Await(r transitions.Receipt) transitions.Receipt {
 	s.t.Helper()
 	if r.Record == nil {
@@ -73,7 +73,7 @@ func (s *Sim) Await(r transitions.Receipt) transitions.Receipt {
 			return answer(of)
 		}
 		if of.Stuck != "" {
-			s.t.Fatalf("pawltest: command %s waits for a person (%s): %s", of.Key, of.Stuck, of.Failure)
+			s.t.Fatalf("pawltest: command %s waits for an operator (%s): %s", of.Key, of.Stuck, of.Failure)
 		}
 		next := s.due()
 		if next == nil {
@@ -228,19 +228,15 @@ func (s *Sim) attempt(c *command, f *transitions.InFlight) (v transitions.Verdic
 
 // activity is what the version of the command's instance declares.
 func (s *Sim) activity(f *transitions.InFlight) *workflow.Work {
-	w := s.version(f.Workflow, f.Definition)
-	if w == nil {
-		return nil
-	}
-	for _, step := range w.Named(f.Transition) {
-		if step.Work != nil {
+	if w := s.version(f.Workflow, f.Definition); w != nil {
+		if step := w.Activity(f.Transition); step != nil {
 			return step.Work
 		}
 	}
 	return nil
 }
 
-// giveBack lets somebody else have the command, or a person. The wait is the
+// giveBack lets somebody else have the command, or an operator. The wait is the
 // longest that the policy allows, so that a run is the same every time. knew says
 // that it was asked to stop before its claim; one that was asked since is due at
 // once, to end.

@@ -132,8 +132,8 @@ func TestTheEngineLeavesAloneWhatSQLHolds(t *testing.T) {
 		SELECT pawl.claim('s', 'given back', sha256('x'), 'order', 'pay'); SELECT pawl.fail('s', 'given back', 1, 'later')`)
 	const rows = "SELECT string_agg(c::text, '; ' ORDER BY key) FROM pawl.command c WHERE scope = 's'"
 	before := ask[string](t, pool, rows)
-	looks := e.InFlightStats().Looks
-	for tick := time.NewTicker(10 * time.Millisecond); e.InFlightStats().Looks < looks+2; { // of which one has begun since
+	looks := e.InFlightStats().Polls
+	for tick := time.NewTicker(10 * time.Millisecond); e.InFlightStats().Polls < looks+2; { // of which one has begun since
 		select {
 		case <-tick.C:
 		case <-t.Context().Done():

@@ -127,7 +127,7 @@ func TestSplitGroupKeepsTheOrderOfAnInstance(t *testing.T) {
 	pool := database(t)
 	e := start(t, pool, func(c *engine.Config) {
 		c.Workflows = []workflow.Source{counterWith(func() { once.Do(func() { close(entered) }); <-gate })}
-		c.Pipeline.Committers, c.Pipeline.Lanes, c.Pipeline.LockWait = 1, 1, 4*patience
+		c.Pipeline.Committers, c.Pipeline.RetryWorkers, c.Pipeline.LockWait = 1, 1, 4*patience
 	})
 	x := must(t, e, opening("x")).Instance
 	z := must(t, e, opening("z")).Instance

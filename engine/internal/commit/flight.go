@@ -38,7 +38,7 @@ func (p *part) aimed(o *op) (*transitions.Prepared, error) {
 	if !ok {
 		return o.p, nil
 	}
-	claim := p.claims[key]
+	claim := p.keyStates[key]
 	if claim.moved {
 		return nil, workflow.Errorf(workflow.Locked, "another operation changed the command; try again with the same key")
 	}
@@ -52,7 +52,7 @@ func (p *part) aimed(o *op) (*transitions.Prepared, error) {
 
 // holds reports whether a command that goes on is still held by its attempt. A
 // group that did not look up the keys believes it: the write would tell.
-func (g *group) holds(t *part, c *claim, o *op) bool {
+func (g *group) holds(t *part, c *keyState, o *op) bool {
 	spare, void := t.disarmed[o.p.Scope]
 	if void && spare != o.p.Key && o.p.Resumed.Phase == transitions.Scheduled || c.leader != nil || c.moved {
 		return false
@@ -61,8 +61,8 @@ func (g *group) holds(t *part, c *claim, o *op) bool {
 	return g.blind || transitions.HeldBy(c.record, o.p.Resumed)
 }
 
-// follow notes what a decision makes of other commands.
-func (p *part) follow(o *op) {
+// noteOthers notes what a decision makes of other commands.
+func (p *part) noteOthers(o *op) {
 	d := &o.decision
 	for _, scope := range d.Disarmed {
 		p.disarm(scope)
@@ -70,12 +70,12 @@ func (p *part) follow(o *op) {
 	p.planned = append(p.planned, d.Commands...)
 	if d.Cancelled != nil {
 		p.cancelled = append(p.cancelled, cancellation{*d.Cancelled, o.p.Actor})
-		if c := p.claims[commandKey{d.Cancelled.Scope, d.Cancelled.Key}]; c != nil && c.leader != nil {
+		if c := p.keyStates[commandKey{d.Cancelled.Scope, d.Cancelled.Key}]; c != nil && c.leader != nil {
 			c.leader.stopped = true
 		}
 	}
 	if d.Target != nil {
-		p.claims[commandKey{d.Target.Scope, d.Target.Key}].moved = true
+		p.keyStates[commandKey{d.Target.Scope, d.Target.Key}].moved = true
 	}
 }
 
@@ -137,9 +137,9 @@ func (g *group) unreserve() {
 	}
 }
 
-// doubt takes note of the attempts that the group has leased, if it was committed:
-// its connection was lost.
-func (g *group) doubt() {
+// markUnheard takes note of the attempts that the group has leased if it was committed,
+// which nobody knows: its connection was lost.
+func (g *group) markUnheard() {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			if o.leased {
@@ -155,7 +155,8 @@ func (g *group) doubt() {
 func (g *group) unbegun() (list []transitions.FlightUpdate) {
 	for _, o := range g.ops {
 		r := o.record
-		if o.unheard == 0 || o.claim == transitions.KeyMismatch || r == nil || r.Status != transitions.Processing || r.Attempt != o.unheard || r.ClaimedBy != g.config.Node {
+		if o.unheard == 0 || o.verdict == transitions.KeyMismatch || r == nil ||
+			r.Status != transitions.Processing || r.Attempt != o.unheard || r.ClaimedBy != g.config.Node {
 			continue
 		}
 		o.unheard = 0

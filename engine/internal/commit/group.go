@@ -37,13 +37,13 @@ type before struct {
 
 // part is what a group has of one tenant.
 type part struct {
-	tenant string
-	slots  map[uuid.UUID]*slot
-	claims map[commandKey]*claim
-	sets   *sets // the rows to write
-	steps  []*op // the commands that made a transition, in log order
-	stored []*op // the commands whose outcome is stored, the starts of children among them
-	head   int64 // the log's head after the group
+	tenant    string
+	slots     map[uuid.UUID]*slot
+	keyStates map[commandKey]*keyState
+	sets      *sets // the rows to write
+	steps     []*op // the commands that made a transition, in log order
+	stored    []*op // the commands whose outcome is stored, the starts of children among them
+	head      int64 // the log's head after the group
 
 	planned   []transitions.Planned // commands that begin in flight by themselves
 	disarmed  map[string]string     // scopes whose commands in flight are void, but for the key
@@ -56,9 +56,9 @@ type cancellation struct {
 	by string
 }
 
-// claim is what is known of a key: what the database has, or who in this group
+// keyState is what is known of a key: what the database has, or who in this group
 // decided it.
-type claim struct {
+type keyState struct {
 	record *transitions.Record
 	leader *op
 	moved  bool // an operation of this group changed it
@@ -83,8 +83,8 @@ func (p *Pipeline) newGroup(ops []*op) *group {
 
 // expect makes room for what is known of a key.
 func (p *part) expect(key commandKey) {
-	if p.claims[key] == nil {
-		p.claims[key] = &claim{}
+	if p.keyStates[key] == nil {
+		p.keyStates[key] = &keyState{}
 	}
 }
 
@@ -92,7 +92,7 @@ func (g *group) part(tenant string) *part {
 	i, found := slices.BinarySearchFunc(g.parts, tenant, func(p *part, t string) int { return strings.Compare(p.tenant, t) })
 	if !found {
 		g.parts = slices.Insert(g.parts, i, &part{tenant: tenant, slots: make(map[uuid.UUID]*slot, len(g.ops)),
-			claims: make(map[commandKey]*claim, len(g.ops))})
+			keyStates: make(map[commandKey]*keyState, len(g.ops))})
 	}
 	return g.parts[i]
 }
@@ -116,7 +116,7 @@ func (p *part) existing(ops []*op, blind bool) []uuid.UUID {
 
 func compareID(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
 
-// found takes an instance that the database has.
+// loaded takes an instance that the database has.
 func (p *part) loaded(inst *transitions.Instance) {
 	s := p.slots[inst.ID]
 	s.inst, s.before = inst, inst.Version
@@ -124,7 +124,7 @@ func (p *part) loaded(inst *transitions.Instance) {
 
 // known takes a command that the database has.
 func (p *part) known(r *transitions.Record) {
-	if c := p.claims[commandKey{r.Scope, r.Key}]; c != nil {
+	if c := p.keyStates[commandKey{r.Scope, r.Key}]; c != nil {
 		c.record = r
 	}
 }
@@ -134,7 +134,7 @@ func (p *part) known(r *transitions.Record) {
 // its own: then a command is known that made a later version than we hold.
 func (g *group) outdated() bool {
 	for _, t := range g.parts {
-		for _, c := range t.claims {
+		for _, c := range t.keyStates {
 			if c.record == nil {
 				continue
 			}
@@ -181,7 +181,7 @@ func (g *group) breakOff(o *op) {
 }
 
 func (g *group) decideOne(t *part, o *op) {
-	c := t.claims[o.key()]
+	c := t.keyStates[o.key()]
 	switch {
 	case o.p.Resumed != nil:
 		if !g.holds(t, c, o) {
@@ -192,9 +192,9 @@ func (g *group) decideOne(t *part, o *op) {
 		o.copyAnswerOf(c.leader)
 		return
 	default:
-		if o.claim = transitions.Classify(c.record, o.p.Fingerprint, g.now); o.claim != transitions.KeyNew {
+		if o.verdict = transitions.Classify(c.record, o.p.Fingerprint, g.now); o.verdict != transitions.KeyNew {
 			o.record = c.record
-			o.receipt, o.err = c.record.Answer(o.claim)
+			o.receipt, o.err = c.record.Answer(o.verdict)
 			return
 		}
 	}
@@ -217,25 +217,25 @@ func (g *group) decideOne(t *part, o *op) {
 	g.take(t, s, c, o, transitions.DecideAll(p, w, s.inst, find, g.now))
 }
 
-// follow makes the op a duplicate of one that this group decided.
+// copyAnswerOf makes the op a duplicate of one that this group decided.
 func (o *op) copyAnswerOf(leader *op) {
 	switch {
 	case leader.p.Fingerprint != o.p.Fingerprint:
-		o.claim = transitions.KeyMismatch
-		_, o.err = (*transitions.Record)(nil).Answer(o.claim)
+		o.verdict = transitions.KeyMismatch
+		_, o.err = (*transitions.Record)(nil).Answer(o.verdict)
 		return
 	case leader.decision.Flight != nil:
-		o.claim = transitions.KeyActive
+		o.verdict = transitions.KeyActive
 	case leader.decision.Status == transitions.FailedFinal:
-		o.claim = transitions.KeyRefused
+		o.verdict = transitions.KeyRefused
 	default:
-		o.claim = transitions.KeyReplay
+		o.verdict = transitions.KeyReplay
 	}
 	o.leader = leader
 }
 
 // take makes a decision part of the group.
-func (g *group) take(t *part, s *slot, c *claim, o *op, d transitions.Decision) {
+func (g *group) take(t *part, s *slot, c *keyState, o *op, d transitions.Decision) {
 	o.decision = d
 	if !d.Stored {
 		o.err = d.Err
@@ -243,7 +243,7 @@ func (g *group) take(t *part, s *slot, c *claim, o *op, d transitions.Decision) 
 	}
 	c.leader = o
 	t.stored = append(t.stored, o)
-	t.follow(o)
+	t.noteOthers(o)
 	if d.After == nil {
 		return
 	}
@@ -260,7 +260,7 @@ func (g *group) take(t *part, s *slot, c *claim, o *op, d transitions.Decision) 
 		born := &op{p: child.Prepared}
 		s := &slot{id: born.p.Instance}
 		t.slots[s.id] = s
-		g.take(t, s, &claim{}, born, child.Decision)
+		g.take(t, s, &keyState{}, born, child.Decision)
 	}
 }
 

@@ -34,7 +34,7 @@ func testPipeline(pool *pgxpool.Pool, ws ...*workflow.Workflow) *Pipeline {
 		Clock:     clock.New(nil),
 		Committed: func(string, int64) {},
 		Log:       slog.New(slog.DiscardHandler),
-		Limits: Limits{Committers: 2, Lanes: 2, QueueSize: 64, QueueBytes: 1 << 20, GroupSize: 16, GroupBytes: 1 << 20,
+		Limits: Limits{Committers: 2, RetryWorkers: 2, QueueSize: 64, QueueBytes: 1 << 20, GroupSize: 16, GroupBytes: 1 << 20,
 			LockWait: time.Minute, Outage: time.Minute, HookTimeout: time.Minute},
 	})
 }

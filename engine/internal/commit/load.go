@@ -66,7 +66,7 @@ func (g *group) answered() bool {
 		if o.p.Resumed != nil || o.p.Operation != nil {
 			return false
 		}
-		record := g.part(o.p.Tenant).claims[o.key()].record
+		record := g.part(o.p.Tenant).keyStates[o.key()].record
 		switch transitions.Classify(record, o.p.Fingerprint, g.now) {
 		case transitions.KeyReplay, transitions.KeyRefused, transitions.KeyMismatch, transitions.KeyGone:
 		default:
@@ -81,7 +81,7 @@ func (g *group) answered() bool {
 // each that found no instance to be there writes that.
 func (g *group) settledByKeys() bool {
 	for _, o := range g.ops {
-		if o.leader != nil || o.claim != transitions.KeyNew {
+		if o.leader != nil || o.verdict != transitions.KeyNew {
 			continue
 		}
 		unseen := o.p.Creates && o.p.BusinessKey != "" && g.part(o.p.Tenant).slots[o.p.Instance].inst == nil

@@ -19,9 +19,9 @@ import (
 // otherwise; the engine has the defaults.
 type Config struct {
 	Limits      Limits
-	Connect     func(ctx context.Context, name string) (*pgx.Conn, error) // a new connection; name is for pg_stat_activity
-	Pooled      bool                                                      // a pooler hands the database's sessions from transaction to transaction
-	Schema      string                                                    // of Pawl's tables
+	Connect     Connect
+	Pooled      bool   // a pooler hands the database's sessions from transaction to transaction
+	Schema      string // of Pawl's tables
 	Statements  *Statements
 	Definitions Definitions
 	Clock       *clock.Clock
@@ -33,6 +33,9 @@ type Config struct {
 	Log         *slog.Logger
 }
 
+// Connect opens a connection, with a name for pg_stat_activity.
+type Connect func(ctx context.Context, name string) (*pgx.Conn, error)
+
 // Definitions are the workflows that this node knows.
 type Definitions interface {
 	// Find returns a version of a workflow, the newest for 0; nil: it is not known.
@@ -43,22 +46,22 @@ type Definitions interface {
 
 // Limits say how large a pipeline is, and how long things may take in it.
 type Limits struct {
-	Committers  int
-	Lanes       int
-	QueueSize   int           // commands, for each committer
-	QueueBytes  int           // about, for each committer
-	GroupSize   int           // commands
-	GroupBytes  int           // about
-	LockWait    time.Duration // how long a command waits for a lock before it is refused
-	Outage      time.Duration // how long commands wait for a database that is gone
-	HookTimeout time.Duration // how long the user's SQL may take
+	Committers   int
+	RetryWorkers int
+	QueueSize    int           // commands, for each committer
+	QueueBytes   int           // about, for each committer
+	GroupSize    int           // commands
+	GroupBytes   int           // about
+	LockWait     time.Duration // how long a command waits for a lock before it is refused
+	Outage       time.Duration // how long commands wait for a database that is gone
+	HookTimeout  time.Duration // how long the user's SQL may take
 }
 
 const (
 	// How long a statement waits for a lock: a committer only gives a passing
-	// conflict the time to pass; the side lane can stand in line for a while.
+	// conflict the time to pass; the retry lane can stand in line for a while.
 	committerLockTimeout = 100 * time.Millisecond
-	laneLockTimeout      = 500 * time.Millisecond
+	retryLockTimeout     = 500 * time.Millisecond
 	headLockTimeout      = time.Second // a commit may take that long
 	// rollbackTimeout bounds a rollback after the context has ended.
 	rollbackTimeout = 5 * time.Second
@@ -73,19 +76,19 @@ type Pipeline struct {
 	scopes scopes
 
 	committers []*committer
-	lane       *retryLane
+	retry      *retryLane
 
-	stop   context.CancelFunc // gives up on what is under way
-	feeds  sync.WaitGroup     // committers
-	sides  sync.WaitGroup     // lane workers
-	ending sync.Once
-	ended  chan struct{}
+	stop       context.CancelFunc // gives up on what is under way
+	committing sync.WaitGroup     // committers
+	retrying   sync.WaitGroup     // workers of the retry lane
+	ending     sync.Once
+	ended      chan struct{}
 }
 
 // New makes a pipeline. Start begins its work.
 func New(c Config) *Pipeline {
 	p := &Pipeline{config: c, stmts: c.Statements, log: c.Log, ended: make(chan struct{})}
-	p.lane = newRetryLane(p)
+	p.retry = newRetryLane(p)
 	for i := range c.Limits.Committers {
 		p.committers = append(p.committers, &committer{p: p, queue: newQueue(c.Limits.QueueSize, c.Limits.QueueBytes),
 			r: p.newRunner(fmt.Sprintf("committer %d", i+1), committerLockTimeout)})
@@ -110,11 +113,11 @@ func (p *Pipeline) Start(ctx context.Context) error {
 		return err
 	}
 	for _, c := range p.committers {
-		p.feeds.Go(func() { c.loop(work) })
+		p.committing.Go(func() { c.loop(work) })
 	}
-	for i := range p.config.Limits.Lanes {
-		r := p.newRunner(fmt.Sprintf("lane %d", i+1), laneLockTimeout)
-		p.sides.Go(func() { p.lane.loop(work, r) })
+	for i := range p.config.Limits.RetryWorkers {
+		r := p.newRunner(fmt.Sprintf("retry lane %d", i+1), retryLockTimeout)
+		p.retrying.Go(func() { p.retry.loop(work, r) })
 	}
 	return nil
 }
@@ -130,9 +133,9 @@ func (p *Pipeline) Stop(ctx context.Context) {
 			for _, c := range p.committers {
 				c.queue.close()
 			}
-			p.feeds.Wait()
-			p.lane.close()
-			p.sides.Wait()
+			p.committing.Wait()
+			p.retry.close()
+			p.retrying.Wait()
 		}()
 	})
 	select {
@@ -158,7 +161,7 @@ func (p *Pipeline) Ticket() *Ticket { return &Ticket{p: p, batch: newBatch()} }
 // room for it, or with ShuttingDown.
 func (t *Ticket) Submit(ctx context.Context, c *transitions.Prepared) error {
 	ops := t.add(ctx, []*transitions.Prepared{c})
-	taken, closed := t.p.committerOf(ops[0]).queue.push(ops)
+	taken, closed := t.p.committers[ops[0].route%uint64(len(t.p.committers))].queue.push(ops)
 	switch {
 	case closed:
 		return errStopping()
@@ -202,10 +205,6 @@ func (t *Ticket) add(ctx context.Context, cs []*transitions.Prepared) []*op {
 	}
 	t.batch.left.Add(int64(len(cs)))
 	return t.ops[first:]
-}
-
-func (p *Pipeline) committerOf(o *op) *committer {
-	return p.committers[o.route%uint64(len(p.committers))]
 }
 
 // Do does one command: it fails at once when there is no room for it, and else
@@ -262,7 +261,7 @@ func (p *Pipeline) finish(g *group) {
 	}
 	for _, t := range g.parts {
 		if t.head > 0 {
-			p.lane.free(t.tenant)
+			p.retry.headFree(t.tenant)
 			p.config.Committed(t.tenant, t.head)
 		}
 	}

@@ -70,7 +70,7 @@ func (s *scopes) count(ops []*op) {
 		if k := keyOfScope(o.p); c == nil || k != last {
 			last, c = k, s.of(k)
 		}
-		c.Add(o.claim, 1)
+		c.Add(o.verdict, 1)
 	}
 }
 

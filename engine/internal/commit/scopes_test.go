@@ -9,7 +9,7 @@ import (
 )
 
 func attempt(tenant, scope, transition string, c transitions.KeyVerdict) *op {
-	return &op{claim: c, p: &transitions.Prepared{Command: transitions.Command{Tenant: tenant, Scope: scope, Workflow: "order", Transition: transition}}}
+	return &op{verdict: c, p: &transitions.Prepared{Command: transitions.Command{Tenant: tenant, Scope: scope, Workflow: "order", Transition: transition}}}
 }
 
 func TestAttemptsAreCountedByTransitionOrByTheScopeThatTheCallerNamed(t *testing.T) {

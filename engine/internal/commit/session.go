@@ -35,7 +35,7 @@ func (r *runner) dial(work context.Context) error {
 	if r.p.config.Pooled {
 		kind = rows.NewUnnamedConn
 	}
-	r.pg, r.conn, r.open, r.stained = pg, kind(pg.PgConn()), false, false
+	r.pg, r.conn, r.open, r.usedByHook = pg, kind(pg.PgConn()), false, false
 	// Giving up must end a message that is under way.
 	socket := pg.PgConn().Conn()
 	r.unwatch = context.AfterFunc(work, func() { _ = socket.Close() })

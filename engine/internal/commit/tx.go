@@ -30,7 +30,7 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	held, err = r.p.inTx(ctx, tx, r.conn, g, txMode{waiting: waiting, settings: &r.local, identity: r.identity})
-	r.stained = r.stained || g.hooked
+	r.usedByHook = r.usedByHook || g.hooked
 	if err == nil && len(held) == 0 {
 		if err = tx.Commit(ctx); err == nil {
 			return nil, nil
@@ -115,25 +115,25 @@ func unusable(err error) error {
 	return answerTo(fmt.Errorf("savepoint: %w", err), lost)
 }
 
-// whose says whose transaction it is.
+// txMode says how a command runs in a transaction, by whose that is.
 type txMode struct {
 	waiting  bool            // wait for the instance, instead of returning the command as held
-	settings *rows.Statement // ours, which a hook must not be bound to; nil: it is the caller's own, whose settings and end are not ours
+	settings *rows.Statement // ours, to which a hook must not be bound; nil: it is the caller's own transaction
 	identity [][]byte        // the session's user and role, which a hook may change; nil as settings
 }
 
 // set queues our settings for what follows.
-func (w txMode) set(conn *rows.Conn) {
-	if w.settings != nil {
-		conn.Queue(w.settings, nil, nil)
+func (m txMode) set(conn *rows.Conn) {
+	if m.settings != nil {
+		conn.Queue(m.settings, nil, nil)
 	}
 }
 
 // inTx does the steps of a group of one in an open transaction.
-func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, w txMode) (held []*op, err error) {
+func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, m txMode) (held []*op, err error) {
 	defer g.release()
-	w.set(conn)
-	loading{waiting: w.waiting}.queue(conn, p.stmts, g)
+	m.set(conn)
+	loading{waiting: m.waiting}.queue(conn, p.stmts, g)
 	if err := conn.Send(ctx); err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *grou
 	if held = g.decide(); len(held) > 0 {
 		return held, nil
 	}
-	if err := p.runHook(ctx, tx, g, w); err != nil {
+	if err := p.runHook(ctx, tx, g, m); err != nil {
 		return nil, err
 	}
 	if !g.writes() {
@@ -152,11 +152,11 @@ func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *grou
 	if err := g.fill(); err != nil {
 		return nil, err
 	}
-	if w.settings == nil {
+	if m.settings == nil {
 		queueProvisional(conn, p.stmts, g)
 	} else {
-		conn.Queue(&identify, w.identity, nil)
-		w.set(conn)
+		conn.Queue(&identify, m.identity, nil)
+		m.set(conn)
 		queueWrites(conn, p.stmts, g)
 	}
 	return nil, conn.Send(ctx)
@@ -164,7 +164,7 @@ func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *grou
 
 // runHook runs the user's SQL behind a savepoint, and makes a refusal of the
 // decision when it refuses.
-func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w txMode) error {
+func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, m txMode) error {
 	o, t := g.ops[0], g.parts[0]
 	if o.decision.Step == nil || o.decision.Step.Hook == nil {
 		return nil
@@ -174,7 +174,7 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w txMode) e
 		return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
 			Cause: fmt.Errorf("the hook of %s.%s is a %T", o.p.Workflow, o.p.Transition, o.decision.Step.Hook)}
 	}
-	if w.settings != nil {
+	if m.settings != nil {
 		if _, err := tx.Exec(ctx, roleSettings); err != nil {
 			return fmt.Errorf("settings of the hook: %w", err)
 		}

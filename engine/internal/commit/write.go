@@ -235,8 +235,8 @@ func (g *group) count() (n int) {
 
 // keys are the distinct keys of a part, in lock order.
 func (p *part) keys() (scopes, keys []string) {
-	list := make([]commandKey, 0, len(p.claims))
-	for k := range p.claims {
+	list := make([]commandKey, 0, len(p.keyStates))
+	for k := range p.keyStates {
 		list = append(list, k)
 	}
 	slices.SortFunc(list, func(a, b commandKey) int { return compareKey(a.scope, a.key, b.scope, b.key) })

@@ -112,7 +112,7 @@ func newNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...f
 		f(&c)
 	}
 	n.Runner = New(c)
-	n.grace, n.lockWait, n.contact.wait = patience, patience, 0
+	n.stop.grace, n.lockWait, n.poller.contact.wait = patience, patience, 0
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

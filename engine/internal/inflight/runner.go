@@ -55,8 +55,8 @@ type Clock interface {
 }
 
 const (
-	dueGap      = 5 * time.Millisecond  // between two looks for what is due next
-	lateness    = 2 * time.Second       // of a command that becomes due before others see it; later ones wait for the next tick
+	dueGap      = 5 * time.Millisecond  // between two polls for what is due next
+	lateness    = 2 * time.Second       // of a command that becomes due before others see it; later ones wait for the next regular poll
 	dueBatch    = 500                   // scheduled commands in one claim
 	dueAtOnce   = 2 * dueBatch          // scheduled commands being decided: the next are claimed meanwhile
 	reportGap   = 50 * time.Millisecond // how long a report of progress waits for others
@@ -72,43 +72,62 @@ type Runner struct {
 	config   Config
 	pipeline Pipeline // once it is started
 	sql      statements
-	stats    stats
+	stats    counters
 
-	woken  chan struct{} // one token: the looker should think again
-	chores chan struct{} // one token: the keeper should think again
+	work     sync.WaitGroup // the poller and the keeper
+	stop     stop
+	lockWait time.Duration // of a cancel; tests have more patience
 
-	work     sync.WaitGroup // the looker and the keeper
-	endLook  context.CancelFunc
-	endKeep  context.CancelFunc
-	stopping chan struct{} // closed when Stop begins
-	idle     chan struct{} // closed when nobody works any more, after that
-	drain    sync.Once
-	grace    time.Duration // stopGrace; tests have more patience
-	contact  contact       // of the looker
-	turns    turns         // of the looker
-	lockWait time.Duration // of a cancel; likewise
-	drained  chan struct{} // closed when the keeper should write what is left, and end
+	mu      sync.Mutex
+	started bool
+	ended   bool // Stop has begun
+	slots   slots
+	held    map[transitions.Ref]*flight
+	poller  poller
+	keeper  keeper
+}
 
-	mu       sync.Mutex
-	started  bool
-	ended    bool // Stop has begun
-	looking  bool // the looker is there
-	slots    slots
-	held     map[transitions.Ref]*flight
-	wanted   wanted
-	vain     int       // claims in a row that got nothing
-	seen     time.Time // scheduled commands due before it have been found, but for late ones
-	reported []*flight // with progress to be stored
-	reportAt time.Time // when it is
-	backs    []*note   // to be given back
+// poller is of the one goroutine that polls for due work and claims it.
+type poller struct {
+	woken   chan struct{} // one token: it should think again
+	end     context.CancelFunc
+	contact contact
+	turns   turns
+
+	// Guarded by Runner.mu:
+	running     bool
+	wanted      wanted
+	emptyClaims int       // claims in a row that got nothing
+	foundUntil  time.Time // scheduled commands due before it have been found, but for those that became visible late
+}
+
+// keeper is of the one goroutine that prolongs leases and gives commands back.
+type keeper struct {
+	woken   chan struct{} // one token: it should think again
+	end     context.CancelFunc
+	drain   sync.Once
+	drained chan struct{} // closed when it should write what is left, and end
+
+	// Guarded by Runner.mu:
+	reported []*flight      // with progress to be stored
+	reportAt time.Time      // when it is
+	returns  []*leaseUpdate // to be given back
+}
+
+// stop is how a runner ends.
+type stop struct {
+	begun chan struct{} // closed when Stop begins
+	idle  chan struct{} // closed when nobody works any more, after that
+	grace time.Duration // stopGrace; tests have more patience
 }
 
 // New makes a runner; Start begins its work.
 func New(c Config) *Runner {
-	return &Runner{config: c, sql: newStatements(c.In), woken: make(chan struct{}, 1), chores: make(chan struct{}, 1),
-		grace: stopGrace, lockWait: lockWait, stopping: make(chan struct{}), idle: make(chan struct{}), drained: make(chan struct{}), held: map[transitions.Ref]*flight{},
-		contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease},
-		slots:   slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
+	return &Runner{config: c, sql: newStatements(c.In), lockWait: lockWait, held: map[transitions.Ref]*flight{},
+		stop:   stop{begun: make(chan struct{}), idle: make(chan struct{}), grace: stopGrace},
+		poller: poller{woken: make(chan struct{}, 1), contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease}},
+		keeper: keeper{woken: make(chan struct{}, 1), drained: make(chan struct{})},
+		slots:  slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
 }
 
 // Start begins to poll for work. What comes of it goes to the pipeline.
@@ -118,11 +137,11 @@ func (r *Runner) Start(p Pipeline) {
 	if r.started || r.ended {
 		return
 	}
-	r.pipeline, r.started, r.looking = p, true, true
-	var looker, keeper context.Context
-	looker, r.endLook = context.WithCancel(context.Background())
-	keeper, r.endKeep = context.WithCancel(context.Background())
-	r.work.Go(func() { r.watch(looker) })
+	r.pipeline, r.started, r.poller.running = p, true, true
+	var poller, keeper context.Context
+	poller, r.poller.end = context.WithCancel(context.Background())
+	keeper, r.keeper.end = context.WithCancel(context.Background())
+	r.work.Go(func() { r.pollLoop(poller) })
 	r.work.Go(func() { r.keep(keeper) })
 }
 
@@ -140,28 +159,28 @@ func (r *Runner) Stop(ctx context.Context) {
 	}
 	if !r.ended {
 		r.ended = true
-		close(r.stopping)
+		close(r.stop.begun)
 		r.checkIdle()
 	}
 	unbegun := r.unbegun()
 	r.mu.Unlock()
 	for _, f := range unbegun {
-		r.drop(f)
+		r.returnUnbegun(f)
 	}
 
 	grace, waits, cancel := r.share(ctx)
 	defer cancel()
 	select {
-	case <-r.idle:
+	case <-r.stop.idle:
 	case <-waits.Done():
 		r.interrupt(grace)
 	}
-	r.endLook()
-	r.drain.Do(func() { close(r.drained) })
-	enough := time.AfterFunc(grace, r.endKeep)
+	r.poller.end()
+	r.keeper.drain.Do(func() { close(r.keeper.drained) })
+	enough := time.AfterFunc(grace, r.keeper.end)
 	r.work.Wait()
 	enough.Stop()
-	r.endKeep()
+	r.keeper.end()
 	r.config.Hint() // of what was given back
 }
 
@@ -172,9 +191,9 @@ func (r *Runner) share(ctx context.Context) (grace time.Duration, waits context.
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		waits, cancel = context.WithCancel(ctx)
-		return r.grace, waits, cancel
+		return r.stop.grace, waits, cancel
 	}
-	grace = gracesOf(r.grace, time.Until(deadline))
+	grace = gracesOf(r.stop.grace, time.Until(deadline))
 	waits, cancel = context.WithDeadline(ctx, deadline.Add(-allGraces(grace)))
 	return grace, waits, cancel
 }
@@ -188,7 +207,7 @@ func allGraces(grace time.Duration) time.Duration { return grace + grace/4 + gra
 // interrupt ends what is under way: first the attempts, then, a moment later,
 // also the commits of outcomes that it waits for.
 func (r *Runner) interrupt(grace time.Duration) {
-	r.endLook()
+	r.poller.end()
 	for _, f := range r.flights() {
 		f.stop(transitions.ErrStopping)
 	}
@@ -209,7 +228,7 @@ func (r *Runner) becomesIdle(within time.Duration) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
-	case <-r.idle:
+	case <-r.stop.idle:
 		return true
 	case <-timer.C:
 		return false
@@ -218,13 +237,13 @@ func (r *Runner) becomesIdle(within time.Duration) bool {
 
 // checkIdle tells Stop when nobody works any more. r.mu is held.
 func (r *Runner) checkIdle() {
-	if !r.ended || r.looking || r.slots.busy > 0 {
+	if !r.ended || r.poller.running || r.slots.busy > 0 {
 		return
 	}
 	select {
-	case <-r.idle:
+	case <-r.stop.idle:
 	default:
-		close(r.idle)
+		close(r.stop.idle)
 	}
 }
 

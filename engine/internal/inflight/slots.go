@@ -26,8 +26,8 @@ type load struct {
 
 func (l *load) full() bool { return l.limit > 0 && l.running >= l.limit }
 
-// of finds the load of an activity. It keeps the limit that was seen last.
-func (s *slots) of(a activity, limit int) *load {
+// loadOf finds the load of an activity. It keeps the limit that was seen last.
+func (s *slots) loadOf(a activity, limit int) *load {
 	l := s.loads[a]
 	if l == nil {
 		l = &load{}
@@ -47,7 +47,7 @@ func (s *slots) take(a activity, limit int) bool {
 		s.busy++
 		return true
 	}
-	l := s.of(a, limit)
+	l := s.loadOf(a, limit)
 	if s.workers == 0 || l.full() {
 		return false
 	}
@@ -57,8 +57,8 @@ func (s *slots) take(a activity, limit int) bool {
 	return true
 }
 
-// give gives a slot back. It reports whether somebody may be waiting for it.
-func (s *slots) give(a activity) (wanted bool) {
+// vacate gives a slot back. It reports whether somebody may be waiting for it.
+func (s *slots) vacate(a activity) (wanted bool) {
 	s.busy--
 	if a == (activity{}) {
 		s.deciding++
@@ -81,7 +81,7 @@ func (s *slots) wait(a activity) bool {
 	return true
 }
 
-// full lists the activities of which nothing can be taken now, as the look wants
+// full lists the activities of which nothing can be taken now, as the poll wants
 // them.
 func (s *slots) full() []string {
 	names := []string{}
@@ -93,8 +93,8 @@ func (s *slots) full() []string {
 	return names
 }
 
-// asked notes that a look is under way which will see who waits.
-func (s *slots) asked() {
+// polled notes that a poll is under way, which will see who waits.
+func (s *slots) polled() {
 	s.more = false
 	for _, l := range s.loads {
 		if !l.full() {
@@ -111,7 +111,7 @@ func (r *Runner) Reserve(name string, step *workflow.Step) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := activity{name, step.Name}
-	if !r.started || r.ended || r.slots.more || r.slots.of(a, step.Work.Concurrency).waiting {
+	if !r.started || r.ended || r.slots.more || r.slots.loadOf(a, step.Work.Concurrency).waiting {
 		return false
 	}
 	return r.slots.take(a, step.Work.Concurrency)
@@ -127,7 +127,7 @@ func (r *Runner) Release(name string, step *workflow.Step) {
 
 // vacate gives a slot back to whoever waits for it. r.mu is held.
 func (r *Runner) vacate(a activity) {
-	if r.slots.give(a) {
+	if r.slots.vacate(a) {
 		r.want(a == activity{})
 	}
 	r.checkIdle()

@@ -154,7 +154,7 @@ func TestStopDoesNotWaitForAFunctionThatIgnoresIt(t *testing.T) {
 		return "", nil
 	})
 	n := startNode(t, pool, w)
-	n.grace = 100 * time.Millisecond
+	n.stop.grace = 100 * time.Millisecond
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", begun)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 )
 
-// settledFor is how long dead letters and messages are kept that a person has
+// settledFor is how long dead letters and messages are kept that an operator has
 // settled.
 const settledFor = 30 * 24 * time.Hour
 

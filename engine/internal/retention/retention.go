@@ -33,16 +33,16 @@ type Config struct {
 	Outbox    time.Duration           // how old an event is at least when it is removed
 	Batch     int                     // rows in one transaction, at most
 	Off       bool                    // this node only tells how it stands
-	Every     time.Duration           // between looks when there is nothing to do; 0: 30 s
+	Every     time.Duration           // between polls when there is nothing to do; 0: 30 s
 	Log       *slog.Logger
 }
 
 const (
 	every     = 30 * time.Second
-	lull      = 2 * time.Second  // between looks while there is always something
-	tendEvery = 10 * time.Minute // between looks at the partitions, and for work that nobody knows
+	lull      = 2 * time.Second  // between polls while there is always something
+	tendEvery = 10 * time.Minute // between visits to the partitions, and for work that nobody knows
 	budget    = 30 * time.Second // of one statement
-	leases    = 3                // looks that may fail before another node takes over
+	leases    = 3                // polls that may fail before another node takes over
 )
 
 // Runner does the work of one node. It is safe for concurrent use.
@@ -58,10 +58,10 @@ type Runner struct {
 	token   int64 // of the lease; 0: it is another's
 	batch   int
 	behind  time.Time // since when every batch was full; zero: the last was not
-	passed  *string   // where the last look at scheduled commands stopped; nil: at the end
+	passed  *string   // where the last batch of scheduled commands stopped; nil: at the end
 	since   time.Time // no key is due before, as far as is known
 	tended  time.Time
-	reached *time.Time // where the last look for work that nobody knows stopped; nil: at the end
+	reached *time.Time // where the last batch of work that nobody knows stopped; nil: at the end
 }
 
 // New makes a runner; Start begins its work.
@@ -90,7 +90,7 @@ func (r *Runner) Stop() {
 	r.work.Wait()
 }
 
-// Wake lets the runner look at once.
+// Wake lets the runner poll at once.
 func (r *Runner) Wake() {
 	select {
 	case r.woken <- struct{}{}:
@@ -98,7 +98,7 @@ func (r *Runner) Wake() {
 	}
 }
 
-// run looks, works and waits, until ctx ends.
+// run polls, works and waits, until ctx ends.
 func (r *Runner) run(ctx context.Context) {
 	defer r.release(context.WithoutCancel(ctx))
 	for {
@@ -133,7 +133,7 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// turn does what there is to do now, and says when to look again.
+// turn does what there is to do now, and says when to poll again.
 func (r *Runner) turn(ctx context.Context) (time.Duration, error) {
 	if r.token == 0 {
 		if err := r.claim(ctx); err != nil || r.token == 0 {
@@ -170,7 +170,7 @@ func (r *Runner) workOnce(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	wait, err := r.purge(ctx)
-	if r.reached != nil { // it has not looked at all that is due
+	if r.reached != nil { // there is more that is due
 		wait = min(wait, lull)
 	}
 	return wait, err

@@ -42,7 +42,7 @@ func (w *watcher) Next(ctx context.Context) (transitions.Record, error) {
 		if w.h.ctx.Err() != nil {
 			return transitions.Record{}, errStopping()
 		}
-		seen, news, changed := w.look()
+		seen, news, changed := w.unseen()
 		if news {
 			return seen.record, seen.err
 		}
@@ -61,9 +61,9 @@ type view struct {
 	err    error
 }
 
-// look is what the caller has not seen yet. If there is nothing, changed tells
+// unseen is what the caller has not seen yet. If there is nothing, changed tells
 // of the next.
-func (w *watcher) look() (seen view, news bool, changed <-chan struct{}) {
+func (w *watcher) unseen() (seen view, news bool, changed <-chan struct{}) {
 	w.h.mu.Lock()
 	defer w.h.mu.Unlock()
 	c := w.c

@@ -84,7 +84,7 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 		t.Errorf("others were told %d times of work that waits", hints)
 	}
 	n.Runner.mu.Lock() // the worker becomes free, and nobody has looked yet
-	n.slots.give(activity{"job", "run"})
+	n.slots.vacate(activity{"job", "run"})
 	n.Runner.mu.Unlock()
 	if n.Reserve(w.Name, step) {
 		t.Error("new work got the worker")
@@ -197,9 +197,9 @@ func TestWhatSomebodyHasLockedIsNotAskedForAgainAndAgain(t *testing.T) {
 	unlock := lock(t, pool, r.ref())
 	n := startNode(t, pool, job(t, atOnce), workers(1)) // so that one candidate is as many as it asks for
 	eventually(t, "it has tried", func() bool { return n.asked.Count("WITH claimed") > 0 })
-	before, since := n.Stats().Looks, time.Now()
+	before, since := n.Stats().Polls, time.Now()
 	time.Sleep(1500 * time.Millisecond)
-	got := n.Stats().Looks - before
+	got := n.Stats().Polls - before
 	if locked := time.Since(since); got > 16+4*int64(locked/time.Second) {
 		t.Errorf("%d looks in %s", got, locked)
 	}
