@@ -159,13 +159,11 @@ func (k kind) counted(n int64) inspect.InstanceCount {
 // kinds are those that a filter selects of the definitions that this node knows, of
 // no tenant.
 func (r *registry) kinds(f *inspect.CountFilter) (list []kind) {
-	for _, versions := range r.byName {
-		for _, w := range versions {
-			for _, state := range w.States {
-				k := kind{workflow: w.Name, definition: w.Version, state: state, open: !w.IsFinal(state)}
-				if k.selected(f) {
-					list = append(list, k)
-				}
+	for _, w := range r.All() {
+		for _, state := range w.States {
+			k := kind{workflow: w.Name, definition: w.Version, state: state, open: !w.IsFinal(state)}
+			if k.selected(f) {
+				list = append(list, k)
 			}
 		}
 	}

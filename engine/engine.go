@@ -17,6 +17,7 @@ import (
 	"github.com/pawlhq/pawl/engine/internal/watch"
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/internal/clock"
+	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/internal/hints"
 	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/outbox"
@@ -57,14 +58,15 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := newRegistry(c.Workflows, c.Replay)
+	known, err := definitions.Build(c.Workflows, c.Replay)
 	if err != nil {
 		return nil, err
 	}
+	r := &registry{known, known.Routes()}
 	in := func(sql string) string { return schema.In(c.Schema, sql) }
 	log := outbox.New(c.Pool, in, c.Source)
-	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), queries: newQueries(c.Pool, in), audit: audit.New(c.Pool, in), names: newNames(),
-		pauses: newPauses(c.Pool, in), sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
+	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), queries: newQueries(c.Pool, in), names: newNames(),
+		audit: audit.New(c.Pool, in), pauses: newPauses(c.Pool, in), sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
 	listen, err := e.listener()
 	if err != nil {
 		return nil, err
@@ -224,10 +226,10 @@ func (e *Engine) Ready(ctx context.Context) error {
 func (e *Engine) Stats() commit.Stats { return e.pipeline.Stats() }
 
 // Workflows lists the newest version of each workflow, by name.
-func (e *Engine) Workflows() []*workflow.Workflow { return e.registry.newest }
+func (e *Engine) Workflows() []*workflow.Workflow { return e.registry.Newest() }
 
 // Versions lists the versions of a workflow that this node knows, the newest first.
-func (e *Engine) Versions(name string) []*workflow.Workflow { return e.registry.byName[name] }
+func (e *Engine) Versions(name string) []*workflow.Workflow { return e.registry.Versions(name) }
 
 // Workflow finds a version of a workflow; 0 is the newest.
 func (e *Engine) Workflow(name string, version int) (*workflow.Workflow, error) {
@@ -237,11 +239,7 @@ func (e *Engine) Workflow(name string, version int) (*workflow.Workflow, error) 
 	if version != 0 && e.registry.Find(name, 0) != nil {
 		return nil, workflow.Errorf(workflow.WorkflowNotFound, "this node does not know version %d of workflow %q", version, name)
 	}
-	return nil, errNoWorkflow(name)
-}
-
-func errNoWorkflow(name string) error {
-	return workflow.Errorf(workflow.WorkflowNotFound, "there is no workflow %q", name)
+	return nil, definitions.NotFound(name)
 }
 
 // newID is the id of an instance without a business key. Version 7 ids grow

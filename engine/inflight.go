@@ -46,7 +46,7 @@ func (e *Engine) newInflight(in func(string) string, node string) (*inflight.Run
 	}
 	return inflight.New(inflight.Config{
 		Pool: pool, Callers: e.config.Pool, In: in, Node: node,
-		Definitions: e.registry, Workflows: e.registry.names(), Watchers: e.watch, Clock: e.clock,
+		Definitions: e.registry, Workflows: e.registry.Names(), Watchers: e.watch, Clock: e.clock,
 		Hint: e.hints.Due, Paused: e.pauses.heard, Log: e.config.Log,
 		Workers: e.config.InFlight.Workers, Lease: e.config.InFlight.Lease, Every: e.config.pace(),
 	}), nil

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -209,7 +210,7 @@ func (e *Engine) pausable(tenant, name string) (string, error) {
 		return "", err
 	}
 	if e.registry.Find(name, 0) == nil {
-		return "", errNoWorkflow(name)
+		return "", definitions.NotFound(name)
 	}
 	return tenantOr(tenant), nil
 }

@@ -13,7 +13,7 @@ import (
 func (e *Engine) newRetention(in func(string) string, node string) *retention.Runner {
 	c := e.config
 	return retention.New(retention.Config{
-		Pool: c.Pool, In: in, Node: node, Clock: e.clock, Busy: e.utilization(), Workflows: e.registry.names(), Replay: c.Replay,
+		Pool: c.Pool, In: in, Node: node, Clock: e.clock, Busy: e.utilization(), Workflows: e.registry.Names(), Replay: c.Replay,
 		Outbox: c.Retention.Outbox, Batch: c.Retention.Batch, Off: c.Retention.Off, Log: c.Log,
 	})
 }

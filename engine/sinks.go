@@ -17,7 +17,7 @@ func (e *Engine) newRelay(in func(string) string, node string) (*relay.Relay, er
 		return nil, err
 	}
 	return relay.New(relay.Config{
-		Pool: pool, In: in, Node: node, Follow: e.feed.Follow, Source: e.config.Source, Workflows: e.registry.all(), Released: e.hints.Sinks, Log: e.config.Log,
+		Pool: pool, In: in, Node: node, Follow: e.feed.Follow, Source: e.config.Source, Workflows: e.registry.All(), Released: e.hints.Sinks, Log: e.config.Log,
 		Every: min(e.config.pace(), e.config.SinkLease/pollsPerLease), Lease: e.config.SinkLease, Sinks: e.config.Sinks,
 	})
 }

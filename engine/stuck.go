@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -35,7 +36,7 @@ func (e *Engine) Stuck(ctx context.Context, f inspect.StuckFilter) (list []trans
 		return nil, false, err
 	}
 	if f.Workflow != "" && e.registry.Find(f.Workflow, 0) == nil {
-		return nil, false, errNoWorkflow(f.Workflow)
+		return nil, false, definitions.NotFound(f.Workflow)
 	}
 	if f.BusinessKey != "" {
 		if f.Workflow == "" {

@@ -177,14 +177,7 @@ func (e *Engine) prepare(ctx context.Context, q querier, c transitions.Command) 
 		}
 		c.Workflow = name
 	}
-	versions := e.registry.byName[c.Workflow]
-	if len(versions) == 0 {
-		return nil, errNoWorkflow(c.Workflow)
-	}
-	if err := c.CheckKeep(e.registry.Horizons(c.Workflow)); err != nil {
-		return nil, err
-	}
-	return transitions.Prepare(c, versions[0], newID, versions[1:]...)
+	return e.registry.Prepare(c, newID)
 }
 
 // doneBefore answers a command that cannot be prepared now, for the reason of the

@@ -4,21 +4,11 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // replay is how long an answer is replayed where its workflow does not say it, as
 // engines do unless told otherwise.
 const replay = 24 * time.Hour
-
-// horizons are how long the keys of a workflow are good for.
-func (s *Sim) horizons(name string) workflow.Horizons {
-	var declared workflow.Horizons
-	if w := s.version(name, 0); w != nil {
-		declared = w.Horizons
-	}
-	return declared.Resolve(replay)
-}
 
 // commit decides a command and takes over what it decides, as the pipeline of an
 // engine does in a transaction.
@@ -34,11 +24,11 @@ func (s *Sim) commit(p *transitions.Prepared) (transitions.Receipt, error) {
 		return record.Answer(transitions.Classify(&record, p.Fingerprint, s.now))
 	}
 	inst := s.instances[address{p.Tenant, p.Instance}]
-	w, err := transitions.VersionFor(p, inst, s.version)
+	w, err := transitions.VersionFor(p, inst, s.workflows.Find)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	d := transitions.DecideAll(s.aimed(p), w, inst, s.version, s.now)
+	d := transitions.DecideAll(s.aimed(p), w, inst, s.workflows.Find, s.now)
 	if !d.Stored {
 		return transitions.Receipt{}, d.Err
 	}
@@ -120,7 +110,8 @@ func (s *Sim) settle(c *command, t *transitions.Target, position int64) {
 		return
 	}
 	delete(s.flying, c.ref())
-	c.Phase, c.Request, c.Code, c.Body, c.FinishedAt, c.ExpiresAt = "", nil, t.Code, t.Body, s.now, t.Keep.Until(s.horizons(t.Workflow), s.now)
+	c.Phase, c.Request, c.Code, c.Body = "", nil, t.Code, t.Body
+	c.FinishedAt, c.ExpiresAt = s.now, t.Keep.Until(s.workflows.Horizons(t.Workflow), s.now)
 }
 
 // changeOthers does what a decision makes of other commands.

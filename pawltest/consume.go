@@ -45,7 +45,7 @@ func (s *Sim) Consume(m transitions.Message) (transitions.Receipt, error) {
 
 // deliver commits the command that the message asks for.
 func (s *Sim) deliver(m transitions.Message) (transitions.Receipt, error) {
-	p, err := transitions.PrepareMessage(m, s.routes()[m.Consumer], s.newID)
+	p, err := transitions.PrepareMessage(m, s.workflows.Routes()[m.Consumer], s.newID)
 	switch {
 	case errors.Is(err, workflow.ErrIgnored):
 		return transitions.IgnoredMessage(), nil
@@ -62,15 +62,6 @@ func (s *Sim) deliver(m transitions.Message) (transitions.Receipt, error) {
 	return receipt, err
 }
 
-// routes are who receives messages, asked in the order of an engine.
-func (s *Sim) routes() map[string][]transitions.MessageRoute {
-	var newest []*workflow.Workflow
-	for _, name := range slices.Sorted(maps.Keys(s.workflows)) {
-		newest = append(newest, s.workflows[name][0])
-	}
-	return transitions.MessageRoutes(newest, func(name string) []*workflow.Workflow { return s.workflows[name][1:] })
-}
-
 // bury puts a message on the list of dead ones.
 func (s *Sim) bury(m transitions.Message, failure error) {
 	d := s.dead[m.Ref()]
@@ -81,7 +72,7 @@ func (s *Sim) bury(m transitions.Message, failure error) {
 		}
 		s.dead[m.Ref()] = d
 	}
-	d.About = m.About(s.routes()[m.Consumer])
+	d.About = m.About(s.workflows.Routes()[m.Consumer])
 	d.Type, d.Status, d.Code, d.Failure = m.Type, inspect.MessageWaiting, workflow.CodeOf(failure), failureOf(failure)
 	d.Deliveries, d.UpdatedAt = max(d.Deliveries+1, m.Delivery), s.now
 }

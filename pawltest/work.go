@@ -146,7 +146,8 @@ func (s *Sim) claim(c *command) *transitions.InFlight {
 		c.Failures++
 		c.Failure = "the worker was lost: the lease of " + taken + " ran out"
 	}
-	c.Status, c.ClaimedBy, c.ClaimedAt, c.LockedUntil, c.RunAt, c.UpdatedAt = transitions.Processing, "pawltest", s.now, s.now.Add(lease), time.Time{}, s.now
+	c.Status, c.ClaimedBy, c.RunAt = transitions.Processing, "pawltest", time.Time{}
+	c.ClaimedAt, c.LockedUntil, c.UpdatedAt = s.now, s.now.Add(lease), s.now
 	c.Attempt++
 	c.Revision++
 	f := c.Flight(c.tenant)
@@ -159,10 +160,10 @@ func (s *Sim) claim(c *command) *transitions.InFlight {
 
 // decide decides a scheduled command.
 func (s *Sim) decide(c *command, f *transitions.InFlight) transitions.Verdict {
-	if v, decided := f.BeforeDue(s.horizons(f.Workflow).Replay, s.now); decided {
+	if v, decided := f.BeforeDue(s.workflows.Horizons(f.Workflow).Replay, s.now); decided {
 		return v
 	}
-	versions := s.workflows[c.Workflow]
+	versions := s.workflows.Versions(c.Workflow)
 	if len(versions) == 0 {
 		return f.NotHere()
 	}
@@ -192,7 +193,7 @@ func (s *Sim) attempt(c *command, f *transitions.InFlight) (v transitions.Verdic
 	if work == nil {
 		return f.NotHere(), false
 	}
-	if v, decided := f.Before(work, s.horizons(f.Workflow).Replay, s.now); decided {
+	if v, decided := f.Before(work, s.workflows.Horizons(f.Workflow).Replay, s.now); decided {
 		return v, false
 	}
 	asked, err := f.Asked()
@@ -228,7 +229,7 @@ func (s *Sim) attempt(c *command, f *transitions.InFlight) (v transitions.Verdic
 
 // activity is what the version of the command's instance declares.
 func (s *Sim) activity(f *transitions.InFlight) *workflow.Work {
-	if w := s.version(f.Workflow, f.Definition); w != nil {
+	if w := s.workflows.Find(f.Workflow, f.Definition); w != nil {
 		if step := w.Activity(f.Transition); step != nil {
 			return step.Work
 		}

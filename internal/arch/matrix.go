@@ -42,6 +42,7 @@ var Matrix = []Room{
 	{"internal/pooler", nil, mods(pgx)},
 	{"schema", ours("internal/pooler"), mods(pgx)},
 	{"internal/clock", nil, mods(pgx)},
+	{"internal/definitions", ours("transitions", "workflow"), mods(uuid)},
 	{"internal/rows", nil, mods(pgx, uuid)},
 	{"audit", ours("inspect", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
@@ -65,14 +66,14 @@ var Matrix = []Room{
 	{"engine/internal/inflight", ours("internal/pause", "transitions", "workflow"), mods(pgx)},
 	{"engine/internal/retention", ours("internal/clock", "inspect", "transitions"), mods(pgx)},
 	{"engine/internal/watch", ours("internal/clock", "internal/pause", "transitions", "workflow"), nil},
-	{"engine", ours("audit", "internal/clock", "engine/internal/commit", "outbox/feed", "internal/hints", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/pooler", "outbox", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine", ours("audit", "internal/clock", "engine/internal/commit", "outbox/feed", "internal/definitions", "internal/hints", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/pooler", "outbox", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 
 	{"metrics", ours("engine", "inspect", "outbox/relay", "transitions"), mods(prometheus)},
 
 	{"api", ours("inspect", "internal/pause", "transitions", "workflow", "workflow/diagram"), mods(json, rate, uuid, websocket)},
 
 	{"examples/...", ours("api", "audit", "engine", "examples/...", "inspect", "outbox", "schema", "transitions", "workflow", "workflow/diagram"), mods(json, pgx, uuid)},
-	{"pawltest", ours("engine", "inspect", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"pawltest", ours("engine", "inspect", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"bench", ours("api", "audit", "engine", "inbox/signature", "internal/localpg", "internal/pause", "internal/rows", "outbox/relay", "outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
 
 	{"internal/arch", nil, nil},

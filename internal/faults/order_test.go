@@ -134,7 +134,7 @@ func TestSplitGroupKeepsTheOrderOfAnInstance(t *testing.T) {
 	must(t, e, opening("y"))
 	ctx := bounded(t)
 	aside := wentAside(e)
-	// Keeps the side lane busy.
+	// Keeps the retry lane busy.
 	releaseZ := hold(t, pool, holdInstance, z)
 	busy := submit(ctx, e, onCounter("z", "add", "busy", `{"by":1}`))
 	waitUntil(t, "the lane is busy", func() bool { return aside() > 0 })

@@ -206,7 +206,8 @@ func (g *group) flightUpdates() (list []transitions.FlightUpdate) {
 				Workflow: c.Workflow, Transition: c.Transition, Instance: c.Instance}})
 		}
 		for _, c := range t.cancelled {
-			list = append(list, transitions.FlightUpdate{Stop: true, InFlight: transitions.InFlight{Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}}})
+			list = append(list, transitions.FlightUpdate{Stop: true, InFlight: transitions.InFlight{
+				Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}}})
 		}
 	}
 	return list

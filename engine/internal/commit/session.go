@@ -63,11 +63,13 @@ const roleSettings = `SET LOCAL lock_timeout TO DEFAULT; SET LOCAL statement_tim
 
 // identify gives the transaction the user and the role back that a hook may have
 // changed. Parameters: both, as the connection began.
-var identify = rows.Statement{SQL: "SELECT set_config('session_authorization', $1, true), set_config('role', $2, true)", OIDs: []uint32{25, 25}}
+var identify = rows.Statement{SQL: "SELECT set_config('session_authorization', $1, true), set_config('role', $2, true)",
+	OIDs: []uint32{25, 25}}
 
 // restoreSQL undoes what the user's SQL may have left in the session. It spares
 // the prepared statements of the protocol, which are ours and pgx's.
-const restoreSQL = `CLOSE ALL; RESET ALL; RESET SESSION AUTHORIZATION; RESET ROLE; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES; `
+const restoreSQL = `CLOSE ALL; RESET ALL; RESET SESSION AUTHORIZATION; RESET ROLE; UNLISTEN *; SELECT pg_advisory_unlock_all();
+	DISCARD TEMP; DISCARD SEQUENCES; `
 
 // preparedSQL lists what the user's SQL has prepared.
 const preparedSQL = `; SELECT name FROM pg_prepared_statements WHERE from_sql`

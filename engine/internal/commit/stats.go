@@ -41,7 +41,8 @@ type Stats struct {
 // Stats reads the counters.
 func (p *Pipeline) Stats() Stats {
 	s := Stats{Claims: map[string]int64{}, Groups: p.stats.groups.Load(), Again: p.stats.again.Load(), Lost: p.stats.lost.Load(),
-		Splits: p.stats.splits.Load(), Aside: p.stats.toRetryLane.Load(), Refused: p.stats.refused.Load(), Working: time.Duration(p.stats.working.Load())}
+		Splits: p.stats.splits.Load(), Aside: p.stats.toRetryLane.Load(), Refused: p.stats.refused.Load(),
+		Working: time.Duration(p.stats.working.Load())}
 	for c := range transitions.KeyVerdicts {
 		s.Claims[transitions.KeyVerdict(c).String()] = p.stats.verdicts[c].Load()
 	}

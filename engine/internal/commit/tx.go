@@ -110,7 +110,8 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared
 func unusable(err error) error {
 	failed, ok := errors.AsType[*pgconn.PgError](err)
 	if errors.Is(err, pgx.ErrTxClosed) || ok && failed.Code == "25P02" {
-		return &workflow.Error{Code: workflow.InvalidRequest, Message: "the caller's transaction has ended or failed; begin another one", Cause: err}
+		return &workflow.Error{Code: workflow.InvalidRequest, Cause: err,
+			Message: "the caller's transaction has ended or failed; begin another one"}
 	}
 	return answerTo(fmt.Errorf("savepoint: %w", err), lost)
 }
@@ -236,7 +237,8 @@ func (e *hookLostError) Error() string {
 func (e *hookLostError) answer() *workflow.Error {
 	message := "the connection to the database ended each time the transition's own SQL ran; nothing was done"
 	if e.committing {
-		message = "the connection to the database ended, or the time of the transition's own SQL was over, each time it was committed; ask again with the same key"
+		message = "the connection to the database ended, or the time of the transition's own SQL was over, each time it was committed; " +
+			"ask again with the same key"
 	}
 	return &workflow.Error{Code: workflow.Unavailable, Message: message, Cause: e}
 }
@@ -259,7 +261,8 @@ func hookFailure(ctx context.Context, pg *pgx.Conn, o *op, err error) error {
 	case failed != nil && (failed.Code == "40001" || failed.Code == "40P01"):
 		return err
 	case failed != nil && failed.Code == "57014":
-		return &workflow.Error{Code: workflow.TimedOut, Message: "the transition's own SQL was cancelled, or ran into a timeout; nothing was done", Cause: where}
+		return &workflow.Error{Code: workflow.TimedOut, Cause: where,
+			Message: "the transition's own SQL was cancelled, or ran into a timeout; nothing was done"}
 	case failed != nil && failed.Code == "55P03":
 		return &workflow.Error{Code: workflow.Locked, Message: "the transition's own SQL could not have a lock; nothing was done", Cause: where}
 	}

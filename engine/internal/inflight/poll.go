@@ -223,7 +223,8 @@ func (r *Runner) findDue(ctx context.Context, q pollRequest) ([]candidate, error
 	received := time.Now()
 	r.config.Clock.Set(theirs, sent, received)
 	if gap, again := r.poller.contact.succeeded(theirs, sent, received); again {
-		r.config.Log.Info("the database was out of sight, or its clock has jumped: leases that ran out meanwhile are left to their holders for a while",
+		r.config.Log.Info("the database was out of sight, or its clock has jumped: "+
+			"leases that ran out meanwhile are left to their holders for a while",
 			"gap", gap, "for", r.poller.contact.wait)
 	}
 	r.config.Paused(paused, sent)

@@ -3,6 +3,8 @@ package inflight
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -261,11 +263,7 @@ func (r *Runner) unbegun() (list []*flight) {
 func (r *Runner) flights() []*flight {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := make([]*flight, 0, len(r.held))
-	for _, f := range r.held {
-		list = append(list, f)
-	}
-	return list
+	return slices.Collect(maps.Values(r.held))
 }
 
 // poke leaves a token in a channel that holds one.

@@ -26,7 +26,8 @@ func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
 	var passed *string
 	var next *time.Time
 	now, begun := r.config.Clock.Now(), time.Now()
-	err := r.config.Pool.QueryRow(ctx, r.sql.purge, pgx.QueryExecModeExec, r.token, r.lease(), r.batch, now, r.config.Replay.Microseconds(), r.config.Workflows, r.passed, r.since).
+	err := r.config.Pool.QueryRow(ctx, r.sql.purge, pgx.QueryExecModeExec, r.token, r.lease(), r.batch, now,
+		r.config.Replay.Microseconds(), r.config.Workflows, r.passed, r.since).
 		Scan(&expired, &forgotten, &abandoned, &archived, &passed, &next)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, errLost

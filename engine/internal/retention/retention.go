@@ -9,21 +9,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/clock"
 )
 
-// Querier is what a runner works with; a pool.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}
-
 // Config is what a runner needs. Every field must be set but those that say
 // otherwise.
 type Config struct {
-	Pool      Querier
+	Pool      *pgxpool.Pool
 	In        func(sql string) string // puts the schema's name into a statement
 	Node      string                  // who holds the lease
 	Clock     *clock.Clock            // by which keys expire
