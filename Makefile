@@ -8,6 +8,14 @@ RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
 # Most tests wait for a database or a clock: two packages to a core keep it busy.
 JOBS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
+# Most of the time goes into these: they begin first, so that none of them ends long after the others.
+LONG := ./internal/faults ./outbox/relay ./engine/... ./schema ./api ./bench ./cmd/pawl/demo ./internal/localpg
+
+# A test's program has no symbols for a debugger (its stack traces and data races have names and lines all the same), and
+# at its end it waits shorter than a second for races that goroutines may still report: there are fifty such programs, and
+# each of them starts others.
+TESTFLAGS := $(RACE) -ldflags=-w -p $(JOBS) -parallel $(JOBS)
+
 # Where there is no PostgreSQL it may be installed from the system's packages, as root.
 export PAWL_PG_INSTALL := 1
 
@@ -22,7 +30,7 @@ demo: ## show what Pawl does, and stay up to be explored (ONCE=1 ends after the 
 
 test: ## run all tests on a real PostgreSQL (PAWL_DATA names the folder of the event logs)
 	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector"
-	$(GO) test $(RACE) -p $(JOBS) ./...
+	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test $(TESTFLAGS) $(LONG) ./...
 
 # The rooms whose tests have a database.
 SQL_ROOMS = ./internal/pgtest $(shell grep -rlE --include='*_test.go' 'pgtest\.(URL|Pool)\>' . | xargs -n1 dirname | sort -u)

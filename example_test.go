@@ -16,9 +16,9 @@ import (
 )
 
 // A service with a command of its own.
-func ExampleCommand() {
+func ExampleCommandLine() {
 	orders := order.Workflow(&provider.Client{URL: os.Getenv("PAYMENTS")})
-	root := pawl.Command(orders)
+	root := pawl.CommandLine(orders)
 	root.AddCommand(&cobra.Command{
 		Use: "import <file>", Short: "Import last year's orders", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

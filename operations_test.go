@@ -110,7 +110,7 @@ func TestCommandsOfOperatorsAreThere(t *testing.T) {
 	}
 	for _, call := range calls {
 		words, flags, _ := strings.Cut(call[1], "--")
-		found, rest, err := Command().Find(strings.Fields(words))
+		found, rest, err := CommandLine().Find(strings.Fields(words))
 		if err != nil || len(rest) > 0 {
 			t.Errorf("there is no command %q: %v", call[1], err)
 			continue
@@ -157,23 +157,15 @@ var large = regexp.MustCompile(`Seq Scan on (command|instance|audit|outbox)(_\w*
 // Operators paste these into a session when something is wrong, which is no time
 // for a query that fails or reads everything.
 func TestQueriesOfOperatorsRunOnEmptyAndOnFullTablesByIndex(t *testing.T) {
-	url := pgtest.URL(t)
-	conn, err := pgx.Connect(t.Context(), url)
+	pool := pgtest.Pool(t)
+	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), pool.Config().ConnString())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(t.Context()) }()
-	d, err := openDatabase(t.Context(), url, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = schema.Migrate(t.Context(), d.pool, schema.Default)
-	if err := d.close(); err != nil {
-		t.Fatal(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	queries := blocks(t, operations(t), "sql")
 	for _, q := range queries {
 		if _, err := rowsOf(t, conn, q); err != nil {

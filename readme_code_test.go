@@ -18,7 +18,7 @@ func TestREADMECodeRuns(t *testing.T) {
 	program := build(t, dir)
 	t.Run("from Go", func(t *testing.T) {
 		c := exec.CommandContext(t.Context(), program)
-		c.Env = append(os.Environ(), "DATABASE_URL="+pgtest.URL(t))
+		c.Env = append(os.Environ(), "DATABASE_URL="+pgtest.EmptyURL(t))
 		c.WaitDelay = time.Minute // also for what it has written to be read
 		out, err := c.Output()
 		const want = "requested 1 false\nrequested 1 true\ndays left: 22\napproved 3 \"P-18\" asked twice with one key: true\n"
@@ -31,7 +31,7 @@ func TestREADMECodeRuns(t *testing.T) {
 		converse(t, program, section)
 	})
 	t.Run("its tests", func(t *testing.T) {
-		out, err := exec.CommandContext(t.Context(), "go", "test", "-v", "./"+dir).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "go", "test", "-ldflags=-w", "-v", "./"+dir).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "--- PASS: TestUndecidedRequestIsRejected") {
 			t.Errorf("%v\n%s", err, out)
 		}

@@ -73,7 +73,7 @@ func folder(t *testing.T, files map[string]string) string {
 func build(t *testing.T, dir string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "leave")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./"+dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", program, "./"+dir).CombinedOutput(); err != nil {
 		t.Fatalf("the README does not compile: %v\n%s", err, out)
 	}
 	return program
@@ -112,7 +112,7 @@ func converse(t *testing.T, program, text string) {
 // serveREADME runs the program until the test ends.
 func serveREADME(t *testing.T, program string) (address string) {
 	t.Helper()
-	c := exec.Command(program, "serve", "--address", "127.0.0.1:0", "--database", pgtest.URL(t))
+	c := exec.Command(program, "serve", "--address", "127.0.0.1:0", "--database", pgtest.EmptyURL(t))
 	stderr, err := c.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -188,7 +189,7 @@ func TestBadInputAboutCommandsInFlightLeavesNoTrace(t *testing.T) {
 		t.Errorf("the commands were %s and are %s", commands, after)
 	}
 	v.signed("Ida")
-	eventually(t, func() bool { return read[api.CommandStatus](t, s.get(address)).Status == transitions.Succeeded })
+	await.Eventually(t, "the command has succeeded", func() bool { return read[api.CommandStatus](t, s.get(address)).Status == transitions.Succeeded })
 }
 
 func TestCallersTimesAreNotTakenForOthers(t *testing.T) {

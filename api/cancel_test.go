@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -25,7 +26,7 @@ func TestCancellingStopsTheWorkAndIsARequest(t *testing.T) {
 	}
 	<-v.ctx.Done()
 	v.failed(context.Canceled)
-	eventually(t, func() bool { return read[api.CommandStatus](t, s.get(address)).Status == transitions.FailedFinal })
+	await.Eventually(t, "its failure is shown", func() bool { return read[api.CommandStatus](t, s.get(address)).Status == transitions.FailedFinal })
 	a = s.do(http.MethodDelete, address, nil)
 	a.want(t, http.StatusOK)
 	status := read[api.CommandStatus](t, a)
@@ -54,7 +55,7 @@ func TestAScheduledCommandThatIsCancelledIsNotDone(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	eventually(t, func() bool {
+	await.Eventually(t, "the command has a problem", func() bool {
 		return s.get(address).status == 200 && read[api.CommandStatus](t, s.get(address)).Problem != nil
 	})
 	if i := read[api.Instance](t, s.get("/v1/instances/"+id)); i.Version != 1 {

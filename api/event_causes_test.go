@@ -21,6 +21,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/inbox/signature"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink/webhook"
 	"github.com/pawlhq/pawl/transitions"
@@ -158,7 +159,7 @@ func (s *server) allEvents(query string) []jsontext.Value {
 func (s *server) settle(action, more string) transitions.Ref {
 	s.t.Helper()
 	var page api.StuckPage
-	eventually(s.t, func() bool {
+	await.Eventually(s.t, "a command is stuck", func() bool {
 		page = read[api.StuckPage](s.t, s.get("/v1/ops/stuck"))
 		return len(page.Commands) == 1
 	})
@@ -198,7 +199,7 @@ func (s *server) soon() string { return time.Now().Add(2 * time.Second).UTC().Fo
 // happened waits until there are events of these types.
 func (s *server) happened(types ...string) {
 	s.t.Helper()
-	eventually(s.t, func() bool {
+	await.Eventually(s.t, "the events are there", func() bool {
 		seen := toldBy(s.t, s.allEvents(""))
 		return !slices.ContainsFunc(types, func(kind string) bool { return seen[kind] == nil })
 	})
@@ -269,7 +270,7 @@ func TestAnEventTellsWhatItComesFrom(t *testing.T) {
 	}
 
 	// The same text, whoever reads it.
-	eventually(t, func() bool { return got.has(all) })
+	await.Eventually(t, "the webhook has every event", func() bool { return got.has(all) })
 	c := s.dial()
 	c.subscribe("a", `"start"`, `{}`)
 	for _, want := range all {
@@ -331,7 +332,7 @@ func TestEventsAreFilteredByBusinessKeyAndAttribute(t *testing.T) {
 		s.post(path+"move", "m", `{"team":"blue"}`).want(t, 200)
 	}
 	s.packed("200")
-	eventually(t, func() bool { return len(s.allEvents("&type=job.hurry")) == 3 }) // from here on nothing happens
+	await.Eventually(t, "three jobs hurry", func() bool { return len(s.allEvents("&type=job.hurry")) == 3 }) // from here on nothing happens
 	for query, tt := range map[string]struct{ filter, want string }{
 		"workflow=job&business_key=J-1":          {`{"workflow":"job","business_key":"J-1"}`, "J-1:open J-1:move J-1:moved"},
 		"workflow=job&business_key=J-9":          {`{"workflow":"job","business_key":"J-9"}`, ""},
@@ -364,7 +365,7 @@ func TestEventsAreFilteredByBusinessKeyAndAttribute(t *testing.T) {
 			t.Errorf("%s over WebSocket: then %+v", tt.filter, m)
 		}
 	}
-	eventually(t, func() bool { return got.has(s.allEvents("&workflow=job&attr.team=blue")) })
+	await.Eventually(t, "the webhook has the blue team's events", func() bool { return got.has(s.allEvents("&workflow=job&attr.team=blue")) })
 	got.mu.Lock()
 	defer got.mu.Unlock()
 	for _, text := range got.got {
@@ -391,7 +392,7 @@ func named(t *testing.T, all []jsontext.Value) string {
 }
 
 // A workflow that is not there is the caller's mistake wherever one is named.
-func TestFiltersOfEventsByAnUnknownWorkflowAreRefusedAsThoseOfListsAre(t *testing.T) {
+func TestEventsOfAnUnknownWorkflowAreRefusedAsListsAre(t *testing.T) {
 	s := newServerOf(t, []workflow.Source{jobs()}, nil)
 	want := s.get("/v1/instances?workflow=jbo").wantProblem(t, 404, workflow.WorkflowNotFound).Detail
 	for _, accept := range []string{"application/json", "text/event-stream"} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -102,7 +103,7 @@ func TestALatePollerSeesThatACommandWasGivenUp(t *testing.T) {
 	s.post(path, "k", body, "Pawl-Not-Before", due).want(t, http.StatusAccepted)
 	s.exec("UPDATE pawl.command SET run_at = now() - interval '25 hours' WHERE key = 'k'") // as if no node had been there
 	var status api.CommandStatus
-	eventually(t, func() bool {
+	await.Eventually(t, "the command is given up", func() bool {
 		status = read[api.CommandStatus](t, s.get("/v1/commands/parcel:pack/k"))
 		return status.Status == transitions.FailedFinal
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -32,7 +33,7 @@ func (s *server) accepted(key string) (api.CommandStatus, string) {
 // answer that does.
 func (s *server) eventuallyProgress(address, progress string) (shown answer) {
 	s.t.Helper()
-	eventually(s.t, func() bool {
+	await.Eventually(s.t, "the progress is shown", func() bool {
 		shown = s.get(address)
 		return string(read[api.CommandStatus](s.t, shown).Progress) == progress
 	})
@@ -63,7 +64,7 @@ func TestACommandInFlightIsAnsweredWithWhereItsStatusIs(t *testing.T) {
 		t.Errorf("%v", h)
 	}
 	s.visit().signed("Ida")
-	eventually(t, func() bool {
+	await.Eventually(t, "the command has succeeded", func() bool {
 		a = s.get(h.Get("Location"))
 		a.want(t, 200)
 		status = read[api.CommandStatus](t, a)
@@ -196,7 +197,7 @@ func TestBulkWaitsOnceForAllOfItsCommands(t *testing.T) {
 		}
 	}
 	for _, id := range []uuid.UUID{first, second} {
-		eventually(t, func() bool {
+		await.Eventually(t, "the parcel is delivered", func() bool {
 			return read[api.Instance](t, s.get("/v1/instances/"+id.String())).State == delivered
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 )
 
-func TestListsFilterByAgeOpennessAndSeveralStatesInTheOrderOfUpdates(t *testing.T) {
+func TestListsFilterByAgeOpennessAndStatesInOrderOfUpdates(t *testing.T) {
 	s := newServer(t)
 	var between time.Time
 	var ids []uuid.UUID

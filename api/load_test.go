@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -136,7 +137,7 @@ func (l load) submit(s *server, submitted []time.Time) error {
 	for done := 0; done < l.total; {
 		due := min(int(time.Since(began).Seconds()*float64(l.rate))+1, l.total)
 		if due == done {
-			time.Sleep(time.Second / time.Duration(l.rate))
+			await.Pass("the rate of the load", time.Second/time.Duration(l.rate))
 			continue
 		}
 		var commands []transitions.Command

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -24,7 +25,7 @@ func (s *server) stuck(key string, headers ...string) api.CommandStatus {
 	a.want(s.t, 202)
 	s.visit().failed(context.DeadlineExceeded) // nobody knows what it has done
 	var status api.CommandStatus
-	eventually(s.t, func() bool {
+	await.Eventually(s.t, "the command is stuck", func() bool {
 		status = read[api.CommandStatus](s.t, s.get(a.header.Get("Location"), headers...))
 		return status.Stuck != ""
 	})
@@ -94,7 +95,7 @@ func TestAnOperatorSettlesStuckCommands(t *testing.T) {
 			first.want(t, 200)
 			c.settle()
 			var end api.CommandStatus
-			eventually(t, func() bool {
+			await.Eventually(t, "the command has an answer", func() bool {
 				end = read[api.CommandStatus](t, s.get("/v1/commands/"+about.Scope+"/"+action))
 				return end.Code != 0
 			})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -167,7 +168,7 @@ func TestOptionsSayWhatCanBeDoneAndWhyNot(t *testing.T) {
 	for roles, want := range map[string]workflow.Code{"porter": workflow.RoleRequired, "clerk": workflow.GuardRefused} {
 		a := s.get(path, "Pawl-Roles", roles)
 		a.want(t, 200)
-		allowed := map[string]transitions.Option{}
+		allowed := map[string]inspect.Option{}
 		for _, o := range read[api.Options](t, a).Transitions {
 			allowed[o.Transition] = o
 		}

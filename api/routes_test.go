@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -115,7 +116,7 @@ func TestAPanicIsAProblemAndTheServerGoesOn(t *testing.T) {
 func TestHealthAndReadiness(t *testing.T) {
 	s := newServer(t)
 	s.get("/healthz").want(t, 200)
-	eventually(t, func() bool { return s.get("/readyz").status == 200 }) // which waits for the database for a moment only
+	await.Eventually(t, "the node is ready", func() bool { return s.get("/readyz").status == 200 }) // which waits for the database for a moment only
 	if err := s.api.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
@@ -243,7 +245,7 @@ func (s *server) rows() map[string]int {
 // waitForStreams waits until the server has that many streams.
 func (s *server) waitForStreams(n int) {
 	s.t.Helper()
-	eventually(s.t, func() bool { return s.api.OpenStreams() == n })
+	await.Eventually(s.t, fmt.Sprintf("there are %d streams", n), func() bool { return s.api.OpenStreams() == n })
 }
 
 // later runs f in a goroutine of its own. The channel is closed without a value
@@ -255,21 +257,4 @@ func later[T any](f func() T) <-chan T {
 		out <- f()
 	}()
 	return out
-}
-
-// eventually waits until the condition holds. Its limit is for what never
-// happens; a slow machine is no failure.
-func eventually(t testing.TB, condition func() bool) {
-	t.Helper()
-	limit := time.NewTimer(time.Minute)
-	defer limit.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatal("it did not happen within a minute")
-		}
-	}
 }

@@ -72,14 +72,7 @@ func (a *API) refresh(ctx context.Context, tenant string, receipt *transitions.R
 	if err != nil {
 		return err
 	}
-	claim := transitions.KeyReplay
-	if record.InFlight() {
-		claim = transitions.KeyActive
-	}
-	now, err := record.Answer(claim)
-	if err != nil {
-		return err
-	}
+	now := record.Receipt()
 	now.Replayed = receipt.Replayed
 	*receipt = now
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
@@ -73,7 +74,7 @@ func withSinks(t *testing.T) (s *server, main *shelf) {
 	for range 2 {
 		s.post("/v1/instances/"+id+"/stamp", uuid.NewString(), `{}`, "Pawl-Tenant", "other").want(t, 200)
 	}
-	eventually(t, func() bool {
+	await.Eventually(t, "both sinks have everything", func() bool {
 		list := read[api.SinkList](t, s.get("/v1/ops/sinks?all_tenants=true")).Sinks
 		return len(list) == 2 && list[0].Lag == 0 && list[1].Lag == 0
 	})
@@ -182,8 +183,8 @@ func TestDeadLettersAreRedrivenAndSkipped(t *testing.T) {
 	changed(2, s.operateSink("redrive", `{"all":true,"all_tenants":true}`))
 	changed(1, s.operateSink("redrive", `{"all":true,"status":"skipped"}`))
 	want := []string{"default 1-0", "default 2-0", "default 3-0", "other 1-0", "other 2-0", "other 3-0"}
-	eventually(t, func() bool { return slices.Equal(main.got(), want) })
-	eventually(t, func() bool { return len(s.deadLetters("&status=redriven&all_tenants=true")) == 4 })
+	await.Eventually(t, "the sink has all in order", func() bool { return slices.Equal(main.got(), want) })
+	await.Eventually(t, "four letters are redriven", func() bool { return len(s.deadLetters("&status=redriven&all_tenants=true")) == 4 })
 }
 
 func TestASinkIsPausedAndItsCursorMoved(t *testing.T) {
@@ -194,7 +195,7 @@ func TestASinkIsPausedAndItsCursorMoved(t *testing.T) {
 	s.operateSink("pause", "").want(t, 204) // twice is no mistake
 	s.operateSink("forget", `{}`, "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
 	var info inspect.SinkInfo
-	eventually(t, func() bool { // its node lets go of it
+	await.Eventually(t, "its node lets go of the sink", func() bool {
 		info = read[api.SinkPage](t, s.get("/v1/ops/sinks/main")).Sink
 		return info.Node == ""
 	})
@@ -214,7 +215,7 @@ func TestASinkIsPausedAndItsCursorMoved(t *testing.T) {
 	s.operateSink("resume", "").want(t, 204)
 	s.operateSink("resume", "").want(t, 204)
 	want := []string{"default 1-0", "default 2-0", "default 3-0", "default 4-0", "other 1-0"}
-	eventually(t, func() bool { return slices.Equal(main.got(), want) })
+	await.Eventually(t, "the sink has all in order", func() bool { return slices.Equal(main.got(), want) })
 	s.operateSink("forget", `{}`).wantProblem(t, 400, workflow.InvalidRequest) // its node delivers
 	if got := s.deadLetters("&all_tenants=true"); !slices.Equal(got, []string{"other 2-0", "other 3-0"}) {
 		t.Errorf("dead are %q", got)

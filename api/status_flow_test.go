@@ -48,7 +48,7 @@ func TestALongPollOfACommandEndsWithTheNextChange(t *testing.T) {
 	}
 }
 
-func TestALongPollOfACommandEndsWith304WhenTheTimeIsOverOrTheNodeStops(t *testing.T) {
+func TestALongPollEndsWith304WhenItsTimeIsOverOrTheNodeStops(t *testing.T) {
 	s := newServer(t)
 	_, address := s.accepted("k")
 	defer s.visit().signed("Ida")

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/await"
 )
 
 // smallWindow is a dialer whose sockets take little that is not read.
@@ -151,11 +152,13 @@ func TestASubscriptionOutlivesAnOutageOfTheDatabase(t *testing.T) {
 	if m := refused.next(); m.Op != "error" || m.Code != "database_unavailable" {
 		t.Errorf("during the outage subscribing was answered with %+v", m)
 	}
-	restored := make(chan bool, 1)
+	restored, waiting := make(chan bool, 1), s.log.says("waits for the database")
 	go func() {
 		waits := false
-		for begun := time.Now(); !waits && time.Since(begun) < time.Minute; time.Sleep(time.Millisecond) {
-			waits = strings.Contains(s.log.String(), "waits for the database")
+		select {
+		case <-waiting:
+			waits = true
+		case <-time.After(await.Patience):
 		}
 		restore()
 		restored <- waits
@@ -193,7 +196,7 @@ func (s *server) outage() (restore func()) {
 	}
 	alter := "ALTER DATABASE " + pgx.Identifier{name}.Sanitize() + " ALLOW_CONNECTIONS "
 	run(alter + "false")
-	eventually(s.t, func() bool { // who was connecting at that moment has a lock on the database, until it can be seen
+	await.Eventually(s.t, "nobody is connecting", func() bool { // who was connecting at that moment has a lock on the database, until it can be seen
 		var coming bool
 		if err := admin.QueryRow(s.t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND classid = 'pg_database'::regclass
 			AND objid = (SELECT oid FROM pg_database WHERE datname = $1))`, name).Scan(&coming); err != nil {

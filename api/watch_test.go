@@ -8,6 +8,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -81,7 +82,7 @@ func TestAWatchEndsWhenTheClientSaysSo(t *testing.T) {
 		}
 	}
 	v.signed("Ida")
-	eventually(t, func() bool {
+	await.Eventually(t, "the command has succeeded", func() bool {
 		return read[api.CommandStatus](t, s.get("/v1/commands/"+status.Scope+"/k")).Status == transitions.Succeeded
 	})
 	if m := c.watch("x", status.Scope, "k"); !m.Final { // nothing of w came before it
@@ -172,7 +173,7 @@ func TestAWatchOutlivesAnOutageOfTheDatabase(t *testing.T) {
 	c.watch("w", status.Scope, "k")
 	restore := s.outage()
 	c.send(fmt.Sprintf(`{"op":"watch","id":"x","scope":%q,"key":"k"}`, status.Scope)) // begun during the outage
-	eventually(t, func() bool { return s.get("/readyz").status == 503 })
+	await.Eventually(t, "the node is not ready", func() bool { return s.get("/readyz").status == 503 })
 	restore()
 	v.signed("Ida")
 	final := map[string]bool{}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -29,7 +30,7 @@ type verifier struct {
 	prev    [32]byte
 	last    transitions.Entry     // the newest row
 	first   time.Time             // the time of the first
-	stands  transitions.Standing  // as the rows so far say
+	stands  decide.Standing       // as the rows so far say
 	before  [32]byte              // its digest
 	is      *transitions.Instance // as its own row has it; known with the first row
 	illegal string                // a column of that which cannot be read
@@ -108,7 +109,7 @@ func (v *verifier) read(row pgx.Rows) error {
 func (v *verifier) begin(e *transitions.Entry, s *stored) {
 	v.is, v.illegal = s.read()
 	v.first = e.At
-	v.stands = transitions.Standing{Definition: v.is.Definition, BusinessKey: v.is.BusinessKey, Parent: v.is.Links.Parent, Rest: transitions.NoRest}
+	v.stands = decide.Standing{Definition: v.is.Definition, BusinessKey: v.is.BusinessKey, Parent: v.is.Links.Parent, Rest: decide.NoRest}
 	if key := v.is.BusinessKey; key != "" && transitions.InstanceID(v.tenant, v.is.Workflow, key) != v.id {
 		v.report(1, "the instance's id is not that of its workflow and its business key")
 	}
@@ -177,7 +178,7 @@ func (v *verifier) strayed() string {
 		return "column open is"
 	case i.Paused != s.Paused:
 		return "column paused is"
-	case i.Rest() != s.Rest:
+	case decide.Rest(i) != s.Rest:
 		return "attributes, actors or effects (in links) are"
 	case !s.WaitsFor(i.Links.InFlight, v.id):
 		return "command in flight (in links) is"

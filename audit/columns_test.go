@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 )
 
 // tampering is a change of one column of a table, what is said of it, and of which
@@ -199,7 +200,7 @@ func TestAChangeThatTheNextTransitionCoversIsFound(t *testing.T) {
 	// As the engine would, which decides on what it finds: the third had no actors.
 	tampered, after, e := instance(third, 3), instance(third, 4), entry(third, 4, 12)
 	tampered.Actors, after.Actors = nil, nil
-	was, is := tampered.Standing(), after.Standing()
+	was, is := decide.StandingOf(tampered), decide.StandingOf(after)
 	e.Before, e.After, e.Rest = was.Digest(), is.Digest(), nil
 	e.Hash = audit.Link(b.entries[third][2].Hash, &e)
 	laundered := fmt.Sprintf(`UPDATE pawl.audit SET hash = '\x%x'%s; UPDATE pawl.instance SET actors = %%s, chain = '\x%x' WHERE id = '%s'`,

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -175,7 +176,7 @@ func (v *events) keeps(r eventRow) bool {
 
 // finish ends a position.
 func (v *events) finish() {
-	if v.ok && !bytes.Equal(transitions.EmittedDigest(v.of), v.newest.digest) {
+	if v.ok && !bytes.Equal(decide.EmittedDigest(v.of), v.newest.digest) {
 		v.report(v.newest, "the outbox does not have the events that it emitted: one was changed, added or removed")
 	}
 }

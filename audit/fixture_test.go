@@ -10,14 +10,15 @@ import (
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/rows"
-	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { tables.Main(m) }
 
 const tenant = "acme"
 
@@ -41,9 +42,6 @@ func same(sql string) string { return sql }
 func newBook(t testing.TB) *book {
 	t.Helper()
 	b := &book{pool: pgtest.Pool(t), entries: map[uuid.UUID][]transitions.Entry{}}
-	if _, err := schema.Migrate(t.Context(), b.pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	b.table = audit.New(b.pool, same)
 	position := int64(0)
 	for version := int64(1); version <= 4; version++ {
@@ -78,7 +76,7 @@ func at(version int64) time.Time {
 // entry is the row of a version. That of the second emits an event.
 func entry(id uuid.UUID, version, position int64) transitions.Entry {
 	i := instance(id, version)
-	after, rest := i.Standing(), i.Rest()
+	after, rest := decide.StandingOf(i), decide.Rest(i)
 	e := transitions.Entry{
 		Tenant: tenant, Instance: id, Version: version, Position: position, Workflow: "order", Transition: "move",
 		From: workflow.State(fmt.Sprint("s", version-1)), To: i.State, Actor: "ann", Reason: "because",
@@ -88,12 +86,12 @@ func entry(id uuid.UUID, version, position int64) transitions.Entry {
 	if version == 1 {
 		e.From, e.Reason = "", ""
 	} else {
-		before := instance(id, version-1).Standing()
+		before := decide.StandingOf(instance(id, version-1))
 		e.Before = before.Digest()
 	}
 	if version == 2 {
 		e.Cause = transitions.CausedByOperator
-		e.Emitted = transitions.EmittedDigest([]transitions.Event{{}, {Type: "noted", Payload: []byte(`{"v": 2}`)}})
+		e.Emitted = decide.EmittedDigest([]transitions.Event{{}, {Type: "noted", Payload: []byte(`{"v": 2}`)}})
 	}
 	if version == 1 || version == 3 {
 		e.Rest = rest[:]

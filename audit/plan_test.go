@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/schema"
 )
 
 // What reads an instance's entries looks at these alone, in the order of the
@@ -18,9 +17,6 @@ import (
 func TestEntriesAreReadByTheirKeyOnEmptyAndOnFullTables(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t) // prepared statements are a session's
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	conn, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -70,9 +66,6 @@ func TestEntriesAreReadByTheirKeyOnEmptyAndOnFullTables(t *testing.T) {
 func TestATenantIsVerifiedByHashOrMergeJoins(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectPool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	fill := func(tenant string) string {
 		return fmt.Sprintf(`
 		INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)

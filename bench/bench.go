@@ -1,14 +1,13 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"time"
-
-	"github.com/pawlhq/pawl/engine"
 )
 
 // Config says what to run. Only URL is required.
@@ -27,13 +26,9 @@ type Config struct {
 	// of a fifth of it. Default 3 s.
 	Duration time.Duration
 
-	// Quick is for a first impression: 1 round of 1 s, where Rounds and Duration
-	// say nothing else.
-	Quick bool
-
 	// Large is with how many commands tables are loaded before, in a schema of their
 	// own, to measure on full tables beside empty ones, instead of all else. 0: none
-	// are. See [Load] for what is loaded.
+	// are. [past] says what is loaded.
 	Large int
 
 	// NATS is the URL of a server with JetStream, for the scenarios that need one,
@@ -44,9 +39,6 @@ type Config struct {
 	// Only selects the scenarios by name; nil selects all. Ratios and goals need
 	// the floor and the ceiling too.
 	Only *regexp.Regexp
-
-	// Pipeline tunes the engine. The zero value is what a program gets by default.
-	Pipeline engine.PipelineConfig
 
 	// Progress is told of every scenario when it has been run. Nil means nobody.
 	Progress func(line string)
@@ -59,19 +51,7 @@ type Config struct {
 const defaultOrders = 10_240
 
 func (c Config) withDefaults() (Config, error) {
-	rounds, duration := 3, 3*time.Second
-	if c.Quick {
-		rounds, duration = 1, time.Second
-	}
-	if c.Rounds == 0 {
-		c.Rounds = rounds
-	}
-	if c.Duration == 0 {
-		c.Duration = duration
-	}
-	if c.orders == 0 {
-		c.orders = defaultOrders
-	}
+	c.Rounds, c.Duration, c.orders = cmp.Or(c.Rounds, 3), cmp.Or(c.Duration, 3*time.Second), cmp.Or(c.orders, defaultOrders)
 	if c.Progress == nil {
 		c.Progress = func(string) {}
 	}
@@ -111,7 +91,7 @@ func run(ctx context.Context, c Config, list []*scenario, out io.Writer) (err er
 	defer func() { err = errors.Join(err, e.db.close(ctx)) }()
 	full := e
 	if c.Large > 0 {
-		if full, err = openFull(ctx, c, e, out); err != nil {
+		if full, err = openFull(ctx, e, out); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, full.db.close(ctx)) }()
@@ -137,12 +117,6 @@ func run(ctx context.Context, c Config, list []*scenario, out io.Writer) (err er
 	return (&report{config: c, about: e.db.about, results: results, took: time.Since(begun), checkpoints: e.db.checkpoint}).write(out)
 }
 
-// result is what a scenario has come to, round by round.
-type result struct {
-	scenario *scenario
-	samples  []*sample
-}
-
 func selected(c Config, list []*scenario) (results []*result) {
 	for _, s := range list {
 		if c.Only == nil || c.Only.MatchString(s.name) {
@@ -152,18 +126,17 @@ func selected(c Config, list []*scenario) (results []*result) {
 	return results
 }
 
-func newEnv(ctx context.Context, c Config) (*env, error) {
-	e := &env{pipeline: c.Pipeline, nats: c.NATS, rounds: c.Rounds, phases: phases{warm: c.Duration / 5, timed: c.Duration}}
+func newEnv(ctx context.Context, c Config) (_ *env, err error) {
+	e := &env{Config: c}
 	for i := range c.orders {
 		e.orders = append(e.orders, orderAt(i))
 	}
-	var err error
 	if e.flip, err = newSpecimen(flipping); err != nil {
 		return nil, err
 	}
 	if e.note, err = newSpecimen(noting); err != nil {
 		return nil, err
 	}
-	e.db, err = openDatabase(ctx, c.URL)
+	e.db, err = openDatabase(ctx, c.URL, benchSchema)
 	return e, err
 }

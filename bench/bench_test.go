@@ -29,26 +29,43 @@ func smallConfig(t *testing.T) Config {
 // smallCrowd follows the larger stream in tests.
 const smallCrowd = 10
 
+// measured has a scenario's sample seen, or changed.
+func measured(s *scenario, see func(*sample)) {
+	run, open := s.run, s.open
+	s.run = func(ctx context.Context, e *env) (m *sample, err error) {
+		if run != nil {
+			m, err = run(ctx, e)
+		} else {
+			var callers []caller
+			if callers, err = open(ctx, e); err == nil {
+				m, err = e.drive(ctx, callers)
+			}
+		}
+		if err == nil {
+			see(m)
+		}
+		return m, err
+	}
+}
+
 // Run itself counts the rows after every round, and fails if they are not as
 // many as were claimed; see the next test.
 func TestEveryScenarioCommitsWhatItClaims(t *testing.T) {
 	nats := natstest.Start(t)
 	list := scenarios(smallCrowd, true)
 	for _, s := range list {
-		run := s.run
-		s.run = func(ctx context.Context, e *env) (*sample, error) {
-			m, err := run(ctx, e)
-			if err == nil && (m.commands == 0 || m.latency.n == 0) {
+		s.beside /= 100
+		measured(s, func(m *sample) {
+			if m.commands == 0 || m.latency.n == 0 {
 				t.Errorf("%s: %d commands and %d latencies were measured", s.name, m.commands, m.latency.n)
 			}
-			if err == nil && m.relayed != nil && m.relayed.lag.n == 0 {
+			if m.relayed != nil && m.relayed.lag.n == 0 {
 				t.Errorf("%s: nothing was delivered", s.name)
 			}
-			if err == nil && m.stream != nil && (m.stream.lost != 0 || m.stream.disordered != 0 || m.stream.cut != 0 || m.stream.delivered == 0) {
+			if m.stream != nil && (m.stream.lost != 0 || m.stream.disordered != 0 || m.stream.cut != 0 || m.stream.delivered == 0) {
 				t.Errorf("%s: %+v", s.name, *m.stream)
 			}
-			return m, err
-		}
+		})
 	}
 	var out strings.Builder
 	c := smallConfig(t)
@@ -67,19 +84,12 @@ func TestEveryScenarioCommitsWhatItClaims(t *testing.T) {
 }
 
 func TestARunThatClaimsACommandTooManyFails(t *testing.T) {
-	for _, name := range []string{floorOne, "ceiling: 2 connections", submitOne} {
+	for _, name := range []string{floorOne, ceilingFirst, submitOne} {
 		c := smallConfig(t)
 		c.Only = regexp.MustCompile("^" + name + "$")
 		list := scenarios(smallCrowd, false)
 		for _, s := range list {
-			honest := s.run
-			s.run = func(ctx context.Context, e *env) (*sample, error) {
-				m, err := honest(ctx, e)
-				if err == nil {
-					m.all++
-				}
-				return m, err
-			}
+			measured(s, func(m *sample) { m.all++ })
 		}
 		err := run(t.Context(), c, list, &strings.Builder{})
 		if err == nil || !strings.Contains(err.Error(), "do not hold what was claimed") {
@@ -95,7 +105,8 @@ func TestEveryScenarioOnFullTablesCommitsWhatItClaims(t *testing.T) {
 	if err := Run(t.Context(), c, &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{fullMost, fullAny, fullReplays, nothingDue, halfPurging, "the engine itself purged", "Loaded 20,000 commands"} {
+	for _, want := range []string{fullMost, fullAny, fullReplays, nothingDue, halfPurging, "the engine itself purged",
+		"Loaded 20,000 commands"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in the report", want)
 		}
@@ -121,7 +132,7 @@ func TestFloorAndCeilingWriteRowsOfTheEnginesSize(t *testing.T) {
 	}()
 	sizes := map[string][4]float64{}
 	for _, s := range scenarios(smallCrowd, false) {
-		if s.name != floorOne && s.name != "ceiling: 2 connections" && s.name != submitOne {
+		if s.name != floorOne && s.name != ceilingFirst && s.name != submitOne {
 			continue
 		}
 		if _, err := e.round(t.Context(), s); err != nil {
@@ -130,7 +141,7 @@ func TestFloorAndCeilingWriteRowsOfTheEnginesSize(t *testing.T) {
 		var size [4]float64
 		for i, from := range []string{"command x WHERE transition = 'flip'", "audit x WHERE transition = 'flip'",
 			"outbox x WHERE transition = 'flip'", "instance x WHERE version > 1"} {
-			if err := e.db.admin.QueryRow(t.Context(), in("SELECT avg(pg_column_size(x.*)) FROM pawl."+from)).Scan(&size[i]); err != nil {
+			if err := e.db.admin.QueryRow(t.Context(), e.db.in("SELECT avg(pg_column_size(x.*)) FROM pawl."+from)).Scan(&size[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -160,7 +171,7 @@ func TestNothingIsLeftInTheDatabase(t *testing.T) {
 	}
 	noSchema(t, c.URL)
 
-	d, err := openDatabase(t.Context(), c.URL)
+	d, err := openDatabase(t.Context(), c.URL, benchSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +199,7 @@ func noSchema(t *testing.T, url string) {
 
 func TestTwoRunsInOneDatabaseAreRefused(t *testing.T) {
 	c := smallConfig(t)
-	d, err := openDatabase(t.Context(), c.URL)
+	d, err := openDatabase(t.Context(), c.URL, benchSchema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,24 +222,6 @@ func TestBadConfigsAreRefused(t *testing.T) {
 	} {
 		if err := Run(t.Context(), c, &strings.Builder{}); err == nil || !strings.HasPrefix(err.Error(), "bench: Config.") {
 			t.Errorf("%+v: got %v", c, err)
-		}
-	}
-}
-
-func TestQuickIsOneRoundOfOneSecond(t *testing.T) {
-	for _, c := range []struct {
-		Config
-		rounds   int
-		duration time.Duration
-	}{
-		{Config{}, 3, 3 * time.Second},
-		{Config{Quick: true}, 1, time.Second},
-		{Config{Quick: true, Rounds: 2}, 2, time.Second},
-		{Config{Duration: time.Minute}, 3, time.Minute},
-	} {
-		c.URL = "postgres://"
-		if got, err := c.withDefaults(); err != nil || got.Rounds != c.rounds || got.Duration != c.duration {
-			t.Errorf("got %d × %v (%v), want %d × %v", got.Rounds, got.Duration, err, c.rounds, c.duration)
 		}
 	}
 }

@@ -2,14 +2,12 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
-	"github.com/pawlhq/pawl/internal/rows"
-	"github.com/pawlhq/pawl/workflow"
+	"github.com/jackc/pgx/v5"
 )
 
 // ceilingGroup is how many commands the ceiling commits at once.
@@ -22,170 +20,108 @@ const ceilingGroup = 100
 // number their transitions in the program; the log's head is written all the
 // same, since the engine writes it.
 //
-// With reading it also does what cannot be left out of a correct program: it
-// first locks the instances and looks the keys up, in a message of their own.
-func ceilingScenario(name string, connections int, reading bool) *scenario {
-	return &scenario{name: name, section: theCeiling, floor: floorMany, ceiling: !reading,
-		run: closedLoop(func(ctx context.Context, e *env) ([]caller, func(), error) {
-			conns, end, err := e.connections(ctx, connections)
-			if err != nil {
-				return nil, nil, err
-			}
+// Of each command u has the instance, its version, position, scope, key, business
+// key and states; the rest is the same for all.
+const ceilingSource = ` FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
+	AS u(id, version, position, scope, key, business_key, "from", "to") `
+
+var ceilingStatements = []struct {
+	sql  string
+	rest func(c *ceiling, now time.Time) []any // parameters from $10 on
+}{
+	{`UPDATE pawl.instance i SET state = u.to, version = u.version, data = $10, chain = $11, updated_at = $12` + ceilingSource +
+		`WHERE i.tenant = $1 AND i.id = u.id`,
+		func(c *ceiling, now time.Time) []any { return []any{c.specimen.data, filler(c.n), now} }},
+	{`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, body,
+			created_at, finished_at, expires_at)
+		SELECT $1, u.scope, u.key, $10, 'succeeded', 'order', 'flip', u.id, u.version, $11, 200, $12, $13, $13, $14` + ceilingSource,
+		func(c *ceiling, now time.Time) []any {
+			return []any{filler(c.n), actor, string(c.specimen.body), now, now.Add(replayFor)}
+		}},
+	{`INSERT INTO pawl.audit (tenant, position, workflow, transition, instance, version, from_state, to_state, actor, payload, data,
+			scope, key, at, hash)
+		SELECT $1, u.position, 'order', 'flip', u.id, u.version, u.from, u.to, $10, $11, $12, u.scope, u.key, $13, $14` + ceilingSource,
+		func(c *ceiling, now time.Time) []any {
+			return []any{actor, c.specimen.payload, c.specimen.data, now, filler(c.n)}
+		}},
+	{`INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, transition, instance, version, state, at, business_key)
+		SELECT $1, u.position, $10, 0, 'order', 'flip', u.id, u.version, u.to, $11, u.business_key` + ceilingSource,
+		func(c *ceiling, now time.Time) []any { return []any{c.specimen.eventType, now} }},
+}
+
+func ceilingScenario(name string, connections int) *scenario {
+	return &scenario{name: name, section: theCeiling, floor: floorMany, ceiling: true,
+		open: func(ctx context.Context, e *env) ([]caller, error) {
 			position := new(atomic.Int64)
 			position.Store(int64(len(e.orders)))
-			callers := make([]caller, connections)
-			for i, conn := range conns {
+			return e.connections(ctx, connections, func(conn *pgx.Conn, i int) (caller, error) {
 				// As in the engine: whatever the statistics say, only indexes are probed.
-				if _, err := conn.Exec(ctx, `SET plan_cache_mode = force_generic_plan; SET jit = off;
-					SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off`); err != nil {
-					end()
-					return nil, nil, err
-				}
-				callers[i] = newCeiling(rows.NewConn(conn.PgConn()), i+1, e.flip, share(e.orders, i, connections), position, reading).call
-			}
-			return callers, end, nil
-		})}
+				_, err := conn.Exec(ctx, `SET plan_cache_mode = force_generic_plan; SET jit = off;
+				SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off`)
+				own := share(e.orders, i, connections)
+				c := &ceiling{in: e.db.in, conn: conn, number: i + 1, specimen: e.flip, orders: own, versions: make([]int64, len(own)),
+					position: position}
+				return c.call, err
+			})
+		}}
 }
 
 // ceiling is one connection's caller.
 type ceiling struct {
-	conn       *rows.Conn
-	statements *ceilingStatements
-	number     int
-	specimen   *specimen
-	orders     []order
-	versions   []int64
-	position   *atomic.Int64
-	reading    bool
-	n          int
-
-	ids, keys, instances, commands, audit, events *rows.Set
-}
-
-func newCeiling(conn *rows.Conn, number int, s *specimen, orders []order, position *atomic.Int64, reading bool) *ceiling {
-	c := &ceiling{conn: conn, statements: newCeilingStatements(), number: number, specimen: s, orders: orders,
-		versions: make([]int64, len(orders)), position: position, reading: reading,
-		ids: rows.NewSet(idColumns), keys: rows.NewSet(keyColumns), instances: rows.NewSet(instanceColumns),
-		commands: rows.NewSet(commandColumns), audit: rows.NewSet(auditColumns), events: rows.NewSet(eventColumns)}
-	for i := range c.versions {
-		c.versions[i] = 1
-	}
-	return c
+	in       func(sql string) string
+	conn     *pgx.Conn
+	number   int
+	specimen *specimen
+	orders   []order
+	versions []int64 // less one
+	position *atomic.Int64
+	n        int
 }
 
 // call commits one group.
-func (c *ceiling) call(context.Context) (int, error) {
+func (c *ceiling) call(ctx context.Context) (int, error) {
 	group := min(ceilingGroup, len(c.orders))
-	c.gather(group)
-	s := c.statements
-	c.conn.Queue(&s.begin, nil, nil)
-	if c.reading {
-		if err := c.read(group); err != nil {
-			return 0, err
+	now, columns := time.Now(), c.gather(group)
+	var b pgx.Batch
+	b.Queue("BEGIN")
+	for i, s := range ceilingStatements {
+		if i == 2 { // where the engine does
+			b.Queue(c.in("UPDATE pawl.log SET head = head + $2 WHERE tenant = $1"), tenant, group)
 		}
+		b.Queue(c.in(s.sql), append(columns, s.rest(c, now)...)...)
 	}
-	one := [][]byte{[]byte(tenant)}
-	c.conn.Queue(&s.update, append(one, c.instances.Params(true)...), nil)
-	c.conn.Queue(&s.command, append(one, c.commands.Params(true)...), nil)
-	c.conn.Queue(&s.head, append(one, int8Param(int64(group))), nil)
-	c.conn.Queue(&s.audit, append(one, c.audit.Params(true)...), nil)
-	c.conn.Queue(&s.emit, append(one, c.events.Params(true)...), nil)
-	c.conn.Queue(&s.commit, nil, nil)
-	if err := c.conn.Send(context.Background()); err != nil {
+	b.Queue("COMMIT")
+	results := c.conn.SendBatch(context.WithoutCancel(ctx), &b)
+	var err error
+	for range b.Len() {
+		_, one := results.Exec()
+		err = errors.Join(err, one)
+	}
+	if err = errors.Join(err, results.Close()); err != nil {
 		return 0, fmt.Errorf("ceiling: %w", err)
 	}
 	return group, nil
 }
 
-// read locks the group's instances and looks up its keys.
-func (c *ceiling) read(group int) error {
-	found, known := 0, 0
-	one := [][]byte{[]byte(tenant)}
-	c.conn.Queue(&c.statements.lock, append(one, c.ids.Params(true)...), func(*rows.Row) error { found++; return nil })
-	c.conn.Queue(&c.statements.lookup, append(one, c.keys.Params(true)...), func(*rows.Row) error { known++; return nil })
-	if err := c.conn.Send(context.Background()); err != nil {
-		return fmt.Errorf("ceiling: %w", err)
-	}
-	if found != group || known != 0 {
-		return fmt.Errorf("ceiling: found %d of %d instances and %d keys", found, group, known)
-	}
-	return nil
-}
-
-// gather makes the rows of the next group.
-func (c *ceiling) gather(group int) {
-	now := time.Now()
-	for _, s := range []*rows.Set{c.ids, c.keys, c.instances, c.commands, c.audit, c.events} {
-		s.Reset()
-	}
+// gather makes the parameters $1 to $9 of the next group.
+func (c *ceiling) gather(group int) []any {
+	ids := make([][16]byte, group)
+	versions, positions := make([]int64, group), make([]int64, group)
+	var texts [5][]string // scope, key, business key, from, to
 	first := c.position.Add(int64(group)) - int64(group) + 1
 	for i := range group {
 		at := c.n % len(c.orders)
 		c.n++
 		c.versions[at]++
-		c.add(&c.orders[at], c.versions[at], first+int64(i), now)
+		o := &c.orders[at]
+		ids[i], versions[i], positions[i] = o.id, c.versions[at]+1, first+int64(i)
+		from, to := statePlaced, stateHeld
+		if versions[i]%2 == 1 {
+			from, to = to, from
+		}
+		for k, text := range []string{workflowName + ":" + o.id.String(), commandKey(c.number, c.n), o.key, string(from), string(to)} {
+			texts[k] = append(texts[k], text)
+		}
 	}
-}
-
-func (c *ceiling) add(o *order, version, position int64, now time.Time) {
-	s, id := c.specimen, o.id
-	from, to := statePlaced, stateHeld
-	if version%2 == 1 {
-		from, to = to, from
-	}
-	scope, key, hash := workflowName+":"+id.String(), commandKey(c.number, c.n), filler(c.n)
-	c.ids.UUID(id)
-	c.keys.Text(scope)
-	c.keys.Text(key)
-
-	c.instances.UUID(id)
-	c.instances.Text(string(to))
-	c.instances.Int8(version)
-	c.instances.Bytes(s.data)
-	c.instances.Bytes(hash)
-	c.instances.Time(now)
-
-	c.commands.Text(scope)
-	c.commands.Text(key)
-	c.commands.Bytes(hash)
-	c.commands.Text("succeeded")
-	addChange(c.commands, id, version)
-	c.commands.Text(actor)
-	c.commands.Int2(200)
-	c.commands.Bytes(s.body)
-	c.commands.Time(now)
-	c.commands.Time(now)
-	c.commands.Time(now.Add(24 * time.Hour))
-
-	c.audit.Int8(position)
-	addChange(c.audit, id, version)
-	addStates(c.audit, from, to)
-	c.audit.Text(actor)
-	c.audit.Bytes(s.payload)
-	c.audit.Bytes(s.data)
-	c.audit.Text(scope)
-	c.audit.Text(key)
-	c.audit.Time(now)
-	c.audit.Bytes(hash)
-
-	c.events.Int8(position)
-	c.events.Text(s.eventType)
-	c.events.Int4(0)
-	addChange(c.events, id, version)
-	c.events.Text(string(to))
-	c.events.Time(now)
-	c.events.Text(o.key)
-}
-
-// addChange adds what three tables say of a transition in the same order.
-func addChange(s *rows.Set, id uuid.UUID, version int64) {
-	s.Text(workflowName)
-	s.Text(flipping)
-	s.UUID(id)
-	s.Int8(version)
-}
-
-func addStates(s *rows.Set, from, to workflow.State) {
-	s.Text(string(from))
-	s.Text(string(to))
+	return []any{tenant, ids, versions, positions, texts[0], texts[1], texts[2], texts[3], texts[4]}
 }

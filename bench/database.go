@@ -10,20 +10,26 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/schema"
 )
 
-// benchSchema holds everything that a run creates. It is dropped at the end,
+// Schemas that hold everything that a run creates. They are dropped at the end,
 // and at the beginning, should an earlier run have been killed.
-const benchSchema = "pawl_bench"
+const (
+	benchSchema = "pawl_bench"
+	fullSchema  = benchSchema + "_full"
+)
 
 // sequence numbers the floor's transitions.
 const sequence = "pawl.floor_position"
 
-func in(sql string) string { return schema.In(benchSchema, sql) }
-
-// in puts the schema's name into a statement.
-func (d *database) in(sql string) string { return schema.In(d.schema, sql) }
+// Application names. The engine names its connections after what they are for, all
+// beginning with "pawl"; the admin's does not.
+const (
+	poolName  = "pawl bench"
+	adminName = "bench"
+)
 
 // database is the server as the bench sees it: one connection that prepares,
 // cleans and counts, and is idle while something is measured.
@@ -42,46 +48,40 @@ type about struct {
 	version, fsync, synchronous, fullPages, buffers string
 }
 
-func openDatabase(ctx context.Context, url string) (*database, error) {
-	d, err := connectDatabase(ctx, url, benchSchema)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.create(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("bench: prepare the database: %w", err), d.admin.Close(ctx))
-	}
-	return d, nil
+// in puts the schema's name into a statement.
+func (d *database) in(sql string) string { return schema.In(d.schema, sql) }
+
+func (d *database) exec(ctx context.Context, sql string, args ...any) error {
+	_, err := d.admin.Exec(ctx, d.in(sql), args...)
+	return err
 }
 
-// connectDatabase connects to the server and sees to it that no other bench uses
-// the schema.
-func connectDatabase(ctx context.Context, url, schemaName string) (_ *database, err error) {
+// openDatabase makes the schema anew, and sees to it that no other bench uses it.
+func openDatabase(ctx context.Context, url, schemaName string) (_ *database, err error) {
 	d := &database{url: url, schema: schemaName, checkpoint: true}
 	if d.admin, err = d.connectAs(ctx, adminName); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	err = d.occupy(ctx)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("bench: prepare the database: %w", err), d.admin.Close(ctx))
+	for _, step := range []func(context.Context) error{d.occupy, d.create, d.ready} {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("bench: prepare the database: %w", err), d.admin.Close(ctx))
+		}
 	}
+	d.statements = d.findStatements(ctx)
 	return d, nil
 }
 
 // occupy keeps others out of the schema. The session of a bench that has just ended
 // may hold it for a moment longer.
 func (d *database) occupy(ctx context.Context) error {
-	if _, err := d.admin.Exec(ctx, "SET lock_timeout = '5s'"); err != nil {
+	if err := d.exec(ctx, "SET lock_timeout = '5s'"); err != nil {
 		return err
 	}
-	_, err := d.admin.Exec(ctx, "SELECT pg_advisory_lock(hashtextextended($1, 0))", d.schema)
+	err := d.exec(ctx, "SELECT pg_advisory_lock(hashtextextended($1, 0))", d.schema)
 	if failed, ok := errors.AsType[*pgconn.PgError](err); ok && failed.Code == "55P03" {
 		return errors.New("another bench is running in it")
 	}
-	if err != nil {
-		return err
-	}
-	_, err = d.admin.Exec(ctx, "RESET lock_timeout")
-	return err
+	return errors.Join(err, d.exec(ctx, "RESET lock_timeout"))
 }
 
 func (d *database) create(ctx context.Context) error {
@@ -93,38 +93,25 @@ func (d *database) create(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	if _, err := schema.Migrate(ctx, pool, d.schema); err != nil {
-		return err
-	}
-	return d.ready(ctx)
+	_, err = schema.Migrate(ctx, pool, d.schema)
+	return err
 }
 
-// ready readies the tables, whoever made them, and finds out about the server.
+// ready readies the tables and finds out about the server. What is written by hand
+// claims a command within its transaction, and is in no phase then; that should
+// not cost the floor a write to more indexes.
 func (d *database) ready(ctx context.Context) error {
-	// What is written by hand claims a command within its transaction, and is in no
-	// phase then; that should not cost the floor a write to more indexes.
-	if _, err := d.admin.Exec(ctx, d.in("ALTER TABLE pawl.command DROP CONSTRAINT command_phase, DROP CONSTRAINT command_lease")); err != nil {
-		return err
-	}
-	if _, err := d.admin.Exec(ctx, d.in("CREATE SEQUENCE "+sequence)); err != nil {
-		return err
-	}
-	// Autovacuum would come at its own time, to some scenarios and not to others.
-	if _, err := d.admin.Exec(ctx, withoutAutovacuum(d.schema)); err != nil {
-		return err
-	}
 	const tables = `SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
 		WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = $1::regnamespace AND relname NOT IN ('migration', 'definition')`
-	if err := d.admin.QueryRow(ctx, tables, d.schema).Scan(&d.tables); err != nil {
-		return err
-	}
 	const settings = `SELECT current_setting('server_version'), current_setting('fsync'),
 		current_setting('synchronous_commit'), current_setting('full_page_writes'), current_setting('shared_buffers')`
-	if err := d.admin.QueryRow(ctx, settings).Scan(&d.about.version, &d.about.fsync, &d.about.synchronous, &d.about.fullPages, &d.about.buffers); err != nil {
-		return err
-	}
-	d.statements = d.findStatements(ctx)
-	return nil
+	a := &d.about
+	return errors.Join(
+		d.exec(ctx, "ALTER TABLE pawl.command DROP CONSTRAINT command_phase, DROP CONSTRAINT command_lease"),
+		d.exec(ctx, "CREATE SEQUENCE "+sequence),
+		d.exec(ctx, withoutAutovacuum(d.schema)), // it would come to some scenarios and not to others
+		d.admin.QueryRow(ctx, tables, d.schema).Scan(&d.tables),
+		d.admin.QueryRow(ctx, settings).Scan(&a.version, &a.fsync, &a.synchronous, &a.fullPages, &a.buffers))
 }
 
 // withoutAutovacuum is a statement that keeps autovacuum away from the tables of a
@@ -137,8 +124,7 @@ func withoutAutovacuum(schemaName string) string {
 }
 
 func (d *database) drop(ctx context.Context) error {
-	_, err := d.admin.Exec(ctx, "DROP SCHEMA IF EXISTS "+d.schema+" CASCADE")
-	return err
+	return d.exec(ctx, "DROP SCHEMA IF EXISTS "+d.schema+" CASCADE")
 }
 
 // close drops what the run created, also when ctx has ended.
@@ -182,7 +168,7 @@ func (d *database) check(ctx context.Context) error {
 	if !d.checkpoint {
 		return nil
 	}
-	_, err := d.admin.Exec(ctx, "CHECKPOINT")
+	err := d.exec(ctx, "CHECKPOINT")
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42501" {
 		d.checkpoint, err = false, nil // it takes a superuser
 	}
@@ -191,25 +177,136 @@ func (d *database) check(ctx context.Context) error {
 
 // prewarm reads what a replay reads into PostgreSQL's memory.
 func (d *database) prewarm(ctx context.Context) error {
-	if _, err := d.admin.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_prewarm"); err != nil {
+	if err := d.exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_prewarm"); err != nil {
 		return err
 	}
-	_, err := d.admin.Exec(ctx, "SELECT pg_prewarm(oid::regclass) FROM pg_class WHERE relnamespace = $1::regnamespace AND relname = ANY ($2)",
+	return d.exec(ctx, "SELECT pg_prewarm(oid::regclass) FROM pg_class WHERE relnamespace = $1::regnamespace AND relname = ANY ($2)",
 		d.schema, []string{"command", "command_pkey", "audit_pkey"})
-	return err
 }
 
-func (d *database) empty(ctx context.Context) error {
-	_, err := d.admin.Exec(ctx, "TRUNCATE "+d.tables)
-	return err
-}
+func (d *database) empty(ctx context.Context) error { return d.exec(ctx, "TRUNCATE "+d.tables) }
 
 // settle makes the tables what they are after a while: visible to all, with
 // statistics.
 func (d *database) settle(ctx context.Context, head int64) error {
-	if _, err := d.admin.Exec(ctx, "VACUUM (ANALYZE) "+d.tables); err != nil {
+	return errors.Join(d.exec(ctx, "VACUUM (ANALYZE) "+d.tables), d.exec(ctx, "SELECT setval('"+sequence+"', $1)", max(head, 1)))
+}
+
+// head is how far the log of the tenant is that all scenarios write to.
+func (d *database) head(ctx context.Context) (n int64, err error) {
+	err = d.admin.QueryRow(ctx, d.in("SELECT coalesce((SELECT head FROM pawl.log WHERE tenant = $1), 0)"), tenant).Scan(&n)
+	return n, err
+}
+
+// Every position after a base, with what belongs to it.
+const storedSQL = `SELECT count(*), count(DISTINCT o.position), count(a.hash), count(c.key), coalesce(max(o.position), $2)
+FROM pawl.outbox AS o
+LEFT JOIN LATERAL (SELECT * FROM pawl.audit AS a WHERE a.tenant = o.tenant AND a.instance = o.instance AND a.version = o.version
+	AND a.position = o.position LIMIT 1) AS a ON true
+LEFT JOIN LATERAL (SELECT * FROM pawl.command AS c WHERE c.tenant = a.tenant AND c.scope = a.scope AND c.key = a.key
+	AND c.status = 'succeeded' LIMIT 1) AS c ON true
+WHERE o.tenant = $1 AND o.position > $2`
+
+// verify checks that n transitions have been committed since the log was at base,
+// each with its event, its audit row, its command and a position of its own; and
+// that the log's head says so too, where it is moved.
+func (d *database) verify(ctx context.Context, base, n int64, headed bool) error {
+	type stored struct{ events, positions, entries, commands, last, head int64 }
+	var s stored
+	if err := d.admin.QueryRow(ctx, d.in(storedSQL), tenant, base).Scan(&s.events, &s.positions, &s.entries, &s.commands,
+		&s.last); err != nil {
+		return fmt.Errorf("count the rows: %w", err)
+	}
+	want := stored{n, n, n, n, base + n, base + n}
+	var err error
+	if s.head, err = d.head(ctx); err != nil {
 		return err
 	}
-	_, err := d.admin.Exec(ctx, d.in("SELECT setval('"+sequence+"', $1)"), max(head, 1))
-	return err
+	if !headed {
+		want.head = s.head
+	}
+	if s != want {
+		return fmt.Errorf("the tables do not hold what was claimed to be committed: %d transitions since %d, but found %+v", n, base, s)
+	}
+	return nil
+}
+
+// counters are the server's since some beginning, or what something took from it.
+type counters struct {
+	statements   int64 // -1: not counted
+	transactions int64
+	wal          int64 // bytes
+}
+
+func (c counters) since(before counters) counters {
+	d := counters{c.statements - before.statements, c.transactions - before.transactions, c.wal - before.wal}
+	if c.statements < 0 || before.statements < 0 {
+		d.statements = -1
+	}
+	return d
+}
+
+// findStatements returns the query that counts the statements of this database,
+// "" where the extension is missing, is not loaded, or is not for our eyes.
+func (d *database) findStatements(ctx context.Context) (query string) {
+	// In a transaction, because an attempt may fail. Where it is not installed yet
+	// it goes into our schema, and away with it.
+	err := pgx.BeginFunc(ctx, d.admin, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements WITH SCHEMA "+d.schema); err != nil {
+			return err
+		}
+		const where = `SELECT format('SELECT coalesce(sum(calls), 0)::bigint FROM %I.pg_stat_statements
+				WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())', nspname)
+			FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'pg_stat_statements'`
+		if err := tx.QueryRow(ctx, where).Scan(&query); err != nil {
+			return err
+		}
+		var n int64
+		return tx.QueryRow(ctx, query).Scan(&n)
+	})
+	if err != nil {
+		return ""
+	}
+	return query
+}
+
+// How long the server may take to end the connections that were closed.
+const quietLimit = 30 * time.Second
+
+// count reads the counters. A backend reports its figures at its own pace, but
+// at the latest when it ends: so no connection but the admin's may be open. (Up to
+// PostgreSQL 14 another process gathers them, and transactions may be missing.)
+func (d *database) count(ctx context.Context) (counters, error) {
+	c := counters{statements: -1}
+	err := poll(ctx, 10*time.Millisecond, quietLimit, "a Pawl engine is using this database; the counters would count its work too",
+		func() (bool, error) {
+			var open int
+			err := d.admin.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
+				WHERE datname = current_database() AND application_name LIKE 'pawl%'`).Scan(&open)
+			return open == 0, err
+		})
+	if err != nil {
+		return c, err
+	}
+	err = d.admin.QueryRow(ctx, `SELECT xact_commit + xact_rollback, (pg_current_wal_lsn() - '0/0')::bigint
+		FROM pg_stat_database WHERE datname = current_database()`).Scan(&c.transactions, &c.wal)
+	if err == nil && d.statements != "" {
+		err = d.admin.QueryRow(ctx, d.statements).Scan(&c.statements)
+	}
+	return c, err
+}
+
+// poll asks until something is so, or for so long.
+func poll(ctx context.Context, every, limit time.Duration, what string, met func() (bool, error)) error {
+	for begun := time.Now(); ; {
+		if ok, err := met(); ok || err != nil {
+			return err
+		}
+		if time.Since(begun) > limit {
+			return fmt.Errorf("%s (for %v)", what, limit)
+		}
+		if !pause.For(ctx, every) {
+			return ctx.Err()
+		}
+	}
 }

@@ -23,8 +23,8 @@
 // by the commands of warm-up and measurement together, and so has a trace of
 // the set-up of connections in it.
 //
-// In the end the rows are counted. A scenario that did not commit what it claims
-// fails the run.
+// In the end the rows are counted: each transition with its event, its audit row and
+// its command. A scenario that did not commit what it claims fails the run.
 //
 // # The work
 //
@@ -46,8 +46,9 @@
 //
 // # Full tables
 //
-// With Config.Large a run loads tables with that many commands ([Load]), and does
-// the same on these and on empty ones in turns. Each time callers get orders that
+// With Config.Large a run first has an engine do that many commands, by a clock that
+// goes through the last two days, and then does the same on these tables and on
+// empty ones in turns. Each time callers get orders that
 // are new to the full tables. So both write to pages that were changed since the
 // checkpoint, and what is compared is the size of the tables; the lines for any
 // instance and old keys say what it costs to go anywhere in them.

@@ -36,44 +36,36 @@ var floorStatements = map[string]string{"claim": floorClaim, "lock": floorLock, 
 	"audit": floorAudit, "emit": floorEmit, "finish": floorFinish}
 
 func floorScenario(name string, connections int, oneRow bool) *scenario {
-	return &scenario{name: name, section: theFloor, offLog: true,
-		run: closedLoop(func(ctx context.Context, e *env) ([]caller, func(), error) {
-			conns, end, err := e.connections(ctx, connections)
-			if err != nil {
-				return nil, nil, err
+	return &scenario{name: name, section: theFloor, offLog: true, open: func(ctx context.Context, e *env) ([]caller, error) {
+		return e.connections(ctx, connections, func(conn *pgx.Conn, i int) (caller, error) {
+			f := &floor{conn: conn, number: i + 1, transition: flipping, specimen: e.flip, orders: share(e.orders, i, connections)}
+			if oneRow {
+				f.transition, f.specimen, f.orders = noting, e.note, e.orders[:1]
 			}
-			callers := make([]caller, connections)
-			for i, conn := range conns {
-				f := &floor{conn: conn, number: i + 1, transition: flipping, specimen: e.flip, orders: share(e.orders, i, connections)}
-				if oneRow {
-					f.transition, f.specimen, f.orders = noting, e.note, e.orders[:1]
+			for name, sql := range floorStatements {
+				if _, err := conn.Prepare(ctx, name, e.db.in(sql)); err != nil {
+					return nil, fmt.Errorf("prepare %s: %w", name, err)
 				}
-				if err := f.prepare(ctx); err != nil {
-					end()
-					return nil, nil, err
-				}
-				callers[i] = f.call
 			}
-			return callers, end, nil
-		})}
+			return f.call, nil
+		})
+	}}
 }
 
-// connections opens connections that are closed by end.
-func (e *env) connections(ctx context.Context, n int) (conns []*pgx.Conn, end func(), err error) {
-	end = func() {
-		for _, c := range conns {
-			_ = c.Close(context.Background()) // nothing is under way on it
-		}
-	}
-	for range n {
-		c, err := e.db.connectAs(ctx, poolName)
+// connections makes callers with a connection each, until the round ends.
+func (e *env) connections(ctx context.Context, n int, of func(conn *pgx.Conn, i int) (caller, error)) ([]caller, error) {
+	list := make([]caller, n)
+	for i := range list {
+		conn, err := e.db.connectAs(ctx, poolName)
 		if err != nil {
-			end()
-			return nil, nil, err
+			return nil, err
 		}
-		conns = append(conns, c)
+		e.later(func() error { return conn.Close(context.Background()) })
+		if list[i], err = of(conn, i); err != nil {
+			return nil, err
+		}
 	}
-	return conns, end, nil
+	return list, nil
 }
 
 // floor is one connection's caller.
@@ -84,15 +76,6 @@ type floor struct {
 	specimen   *specimen
 	orders     []order
 	n          int
-}
-
-func (f *floor) prepare(ctx context.Context) error {
-	for name, sql := range floorStatements {
-		if _, err := f.conn.Prepare(ctx, name, in(sql)); err != nil {
-			return fmt.Errorf("prepare %s: %w", name, err)
-		}
-	}
-	return nil
 }
 
 // call does one command. Watching a context for its end costs pgx a little for
@@ -138,7 +121,8 @@ func (f *floor) command(ctx context.Context, o *order, key string) (err error) {
 		s.payload, s.data, scope, key, now, filler(f.n)).Scan(&position); err != nil {
 		return err
 	}
-	if _, err = tx.Exec(ctx, "emit", tenant, position, s.eventType, workflowName, o.id, version, f.transition, string(to), now, o.key); err != nil {
+	if _, err = tx.Exec(ctx, "emit", tenant, position, s.eventType, workflowName, o.id, version, f.transition, string(to), now,
+		o.key); err != nil {
 		return err
 	}
 	if _, err = tx.Exec(ctx, "finish", tenant, scope, key, version, string(s.body), now, now.Add(24*time.Hour)); err != nil {

@@ -3,42 +3,22 @@ package bench
 import (
 	"context"
 	"errors"
-	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-func TestAQuantileIsOffByLessThanOnePercent(t *testing.T) {
-	for d := time.Duration(1); d < 10*time.Minute; d += d/3 + 1 {
-		h := newHistogram()
-		h.add(d)
-		if got := h.quantile(0.5); math.Abs(float64(got-d)) > 0.01*float64(d) {
-			t.Errorf("%v is remembered as %v", d, got)
-		}
-	}
-	for i := range bucketCount {
-		if got := bucketOf(middleOf(i)); got != i {
-			t.Fatalf("the middle of bucket %d is in bucket %d", i, got)
-		}
-	}
-}
-
 func TestQuantilesOfManyAreInOrder(t *testing.T) {
-	a, b := newHistogram(), newHistogram()
-	for i := range 1000 {
-		[]*histogram{a, b}[i%2].add(time.Duration(i+1) * time.Millisecond)
+	var list []time.Duration
+	for i := range 101 {
+		list = append(list, time.Duration(100-i)*time.Millisecond)
 	}
-	a.add(-time.Second) // a clock that was set back
-	a.add(24 * time.Hour)
-	a.merge(b)
-	for q, want := range map[float64]time.Duration{0: 0, 0.5: 500 * time.Millisecond, 0.99: 990 * time.Millisecond} {
-		if got := a.quantile(q); math.Abs(float64(got-want)) > 0.01*float64(want) {
-			t.Errorf("quantile %v is %v, want %v", q, got, want)
-		}
+	if got := latencyOf(list); got != (latency{101, 50 * time.Millisecond, 99 * time.Millisecond}) {
+		t.Errorf("got %+v", got)
 	}
-	if got := newHistogram().quantile(0.5); got != 0 {
-		t.Errorf("the median of nothing is %v", got)
+	if got := latencyOf(nil); got != (latency{}) {
+		t.Errorf("of nothing it is %+v", got)
 	}
 }
 
@@ -46,14 +26,14 @@ func TestTheMeasuredTimeEndsWithTheLastCall(t *testing.T) {
 	const long = 50 * time.Millisecond
 	slow := func(context.Context) (int, error) { <-time.After(long); return 7, nil }
 	quick := func(context.Context) (int, error) { return 1, nil }
-	s, err := phase(t.Context(), []caller{slow, quick}, time.Millisecond)
+	s, err := phase(t.Context(), []caller{slow, quick}, 0, time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.took < long {
 		t.Errorf("a call of %v was cut off at %v", long, s.took)
 	}
-	if s.commands != s.latency.n+6 {
+	if s.commands != int64(s.latency.n)+6 {
 		t.Errorf("%d commands in %d calls, one of which did seven", s.commands, s.latency.n)
 	}
 }
@@ -62,9 +42,27 @@ func TestOneCallersErrorEndsTheRound(t *testing.T) {
 	boom := errors.New("boom")
 	patient := func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil }
 	failing := func(context.Context) (int, error) { return 0, boom }
-	if _, err := drive(t.Context(), []caller{patient, failing}, phases{time.Hour, time.Hour}); !errors.Is(err, boom) {
+	if _, err := phase(t.Context(), []caller{patient, failing}, 0, time.Hour); !errors.Is(err, boom) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A caller that was held up makes up for it, and those who waited are not forgotten.
+func TestAtARateLatencyCountsFromWhenACallWasDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := true
+		slow := func(context.Context) (int, error) {
+			if first {
+				first = false
+				<-time.After(100 * time.Millisecond)
+			}
+			return 1, nil
+		}
+		s, err := phase(t.Context(), []caller{slow}, 1000, 150*time.Millisecond)
+		if want := (latency{151, 25 * time.Millisecond, 98 * time.Millisecond}); err != nil || s.latency != want {
+			t.Errorf("%+v, want %+v (%v)", s, want, err)
+		}
+	})
 }
 
 func TestRatiosAreTakenRoundByRound(t *testing.T) {
@@ -90,9 +88,8 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 }
 
 func TestAMissedGoalIsWrittenDown(t *testing.T) {
-	of := func(name string, rate int64, latency time.Duration, ceiling bool) *result {
-		s := &sample{all: rate, commands: rate, took: time.Second, latency: newHistogram(), cost: cost{statements: -1}}
-		s.latency.add(latency)
+	of := func(name string, rate int64, took time.Duration, ceiling bool) *result {
+		s := &sample{all: rate, commands: rate, took: time.Second, cost: counters{statements: -1}, latency: latencyOf([]time.Duration{took})}
 		return &result{scenario: &scenario{name: name, ceiling: ceiling}, samples: []*sample{s}}
 	}
 	r := &report{results: []*result{
@@ -107,7 +104,8 @@ func TestAMissedGoalIsWrittenDown(t *testing.T) {
 	r.goals(&b)
 	for i, line := range strings.Split(strings.TrimSpace(b.String()), "\n")[1:] {
 		want := "not run"
-		if measured := []string{"missed", "missed", "reached", "not run", "reached", "missed", "not run", "missed", "reached"}; i < len(measured) {
+		if measured := []string{"missed", "missed", "reached", "not run", "reached", "missed", "not run", "missed",
+			"reached"}; i < len(measured) {
 			want = measured[i]
 		}
 		if !strings.HasPrefix(strings.TrimSpace(line), want) {

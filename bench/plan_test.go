@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -90,7 +90,10 @@ func (p *plans) have(begin string) bool {
 }
 
 func begins(by map[string]map[string]bool, begin string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(by)), func(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), begin) })
+	return slices.ContainsFunc(slices.Collect(maps.Keys(by)), func(text string) bool {
+		return strings.HasPrefix(strings.TrimSpace(text),
+			begin)
+	})
 }
 
 // explained is a pool whose connections, and those that the engine makes like
@@ -121,7 +124,8 @@ func hotStatements(t *testing.T, url, schemaName string, first int) map[string]m
 	t.Helper()
 	ctx := t.Context()
 	pool, seen := explained(t, url, schemaName)
-	eng, err := engine.New(engine.Config{Pool: pool, Schema: schemaName, Workflows: loadedWorkflows, Log: slog.New(slog.DiscardHandler),
+	eng, err := engine.New(engine.Config{Pool: pool, Schema: schemaName, Workflows: []workflow.Source{definition},
+		Log:       slog.New(slog.DiscardHandler),
 		Retention: engine.RetentionConfig{Off: true}})
 	if err == nil {
 		err = eng.Start(ctx)
@@ -172,9 +176,7 @@ func hotStatements(t *testing.T, url, schemaName string, first int) map[string]m
 		must(check(r, err, r.Replayed)) // Await replays
 		read(t, eng, pool, schemaName, &o)
 	}
-	for !seen.have(lookBegins) { // which nobody asks for
-		time.Sleep(10 * time.Millisecond) // between two looks
-	}
+	await.Eventually(t, "the node polls, which nobody asks for", func() bool { return seen.have(lookBegins) })
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	if len(seen.wrong) > 0 {
@@ -227,15 +229,16 @@ func read(t *testing.T, eng *engine.Engine, pool *pgxpool.Pool, schemaName strin
 // reads a full table as a whole. These are the plans that the server has really
 // used; what statements may do at all is tested where they are. PAWL_FULL=1 takes
 // larger tables.
-func TestTheEnginesStatementsHaveTheSamePlansOnEmptyAndOnFullTables(t *testing.T) {
+func TestTheEnginesStatementsPlanAlikeOnEmptyAndOnFullTables(t *testing.T) {
 	t.Parallel()
 	commands := 30_000
 	if os.Getenv("PAWL_FULL") != "" {
 		commands = 100_000
 	}
-	l := load(t, LoadConfig{Commands: commands, Due: 1000})
+	l := load(t, commands)
 	var there bool
-	if err := l.pool.QueryRow(t.Context(), "SELECT count(*) > 0 FROM pg_available_extension_versions WHERE name = 'pg_stat_statements'").Scan(&there); err != nil {
+	const modules = "SELECT count(*) > 0 FROM pg_available_extension_versions WHERE name = 'pg_stat_statements'"
+	if err := l.pool.QueryRow(t.Context(), modules).Scan(&there); err != nil {
 		t.Fatal(err)
 	}
 	if !there {
@@ -246,14 +249,15 @@ func TestTheEnginesStatementsHaveTheSamePlansOnEmptyAndOnFullTables(t *testing.T
 	}
 	// What autovacuum finds out while the statements run is about tables that are
 	// neither empty nor full.
-	for _, name := range []string{schema.Default, l.config.Schema} {
+	for _, name := range []string{schema.Default, l.schema} {
 		if _, err := l.pool.Exec(t.Context(), withoutAutovacuum(name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	empty := hotStatements(t, l.config.URL, schema.Default, 0)
-	full := hotStatements(t, l.config.URL, l.config.Schema, l.past.instances)
-	for _, begin := range []string{"INSERT INTO pawl.instance", "INSERT INTO pawl.command", "INSERT INTO pawl.audit", "INSERT INTO pawl.outbox",
+	empty := hotStatements(t, l.url, schema.Default, 0)
+	full := hotStatements(t, l.url, l.schema, l.past.instances)
+	for _, begin := range []string{"INSERT INTO pawl.instance", "INSERT INTO pawl.command", "INSERT INTO pawl.audit",
+		"INSERT INTO pawl.outbox",
 		"INSERT INTO pawl.log", "WITH i AS (INSERT", "WITH i AS (UPDATE", "WITH changed AS", "WITH settled AS", "SELECT u.id, i.id IS NULL",
 		"WITH past AS MATERIALIZED", "SELECT c.scope", "SELECT i.id", "SELECT c.request", lookBegins} {
 		if !begins(full, begin) {

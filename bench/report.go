@@ -11,6 +11,59 @@ import (
 	"unicode/utf8"
 )
 
+// result is what a scenario has come to, round by round.
+type result struct {
+	scenario *scenario
+	samples  []*sample
+}
+
+// over is a figure of every round.
+func (r *result) over(value func(*sample) float64) []float64 {
+	out := make([]float64, len(r.samples))
+	for i, s := range r.samples {
+		out[i] = value(s)
+	}
+	return out
+}
+
+// of is the median of a figure.
+func (r *result) of(value func(*sample) float64) float64 { return median(r.over(value)) }
+
+// perCommand is the median of a cost for each command; false where it was not
+// counted.
+func (r *result) perCommand(of func(counters) int64) (float64, bool) {
+	for _, s := range r.samples {
+		if of(s.cost) < 0 || s.all == 0 {
+			return 0, false
+		}
+	}
+	return r.of(func(s *sample) float64 { return float64(of(s.cost)) / float64(s.all) }), true
+}
+
+// median of an odd number is the one in the middle, of an even number the mean
+// of the two. There must be at least one.
+func median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// compare is the median, over the rounds, of the ratio of two values that were
+// measured in the same round. One that runs once does so in the first.
+func compare(a, b *result, value func(*sample) float64) (float64, bool) {
+	if a == nil || b == nil {
+		return 0, false
+	}
+	x, y := a.over(value), b.over(value)
+	ratios := make([]float64, min(len(x), len(y)))
+	for i := range ratios {
+		if y[i] == 0 {
+			return 0, false
+		}
+		ratios[i] = x[i] / y[i]
+	}
+	return median(ratios), true
+}
+
 // report is what a run has come to.
 type report struct {
 	config      Config
@@ -53,7 +106,6 @@ func (r *report) write(out io.Writer) error {
 	var b strings.Builder
 	r.header(&b)
 	r.table(&b)
-	r.purges(&b)
 	r.sinks(&b)
 	r.streams(&b)
 	r.goals(&b)
@@ -66,9 +118,10 @@ func (r *report) write(out io.Writer) error {
 
 func (r *report) header(b *strings.Builder) {
 	a := r.about
-	fmt.Fprintf(b, "PostgreSQL %s, fsync %s, synchronous_commit %s, full_page_writes %s, shared_buffers %s; %s, %d cores for everything; %s.\n",
+	fmt.Fprintf(b, "PostgreSQL %s, fsync %s, synchronous_commit %s, full_page_writes %s, shared_buffers %s; %s, %d cores for everything; "+
+		"%d rounds of %v, %v in all.\n",
 		a.version, a.fsync, a.synchronous, a.fullPages, a.buffers, runtime.Version(), runtime.NumCPU(),
-		counted(r.config.Rounds, "round")+" of "+r.config.Duration.String()+", "+r.took.Round(time.Second).String()+" in all")
+		r.config.Rounds, r.config.Duration, r.took.Round(time.Second))
 	if a.fsync != "on" || a.synchronous == "off" {
 		b.WriteString("These commits are not durable, and the figures say nothing about those that are.\n")
 	}
@@ -78,138 +131,140 @@ func (r *report) header(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
-
-// of are the results of the sections from first to last.
-func (r *report) of(first, last section) (some []*result, width int) {
-	for _, line := range r.results {
-		if s := line.scenario; s.section >= first && s.section <= last {
-			some = append(some, line)
-			width = max(width, utf8.RuneCountInString(s.name))
-		}
-	}
-	return some, width
-}
-
 func (r *report) table(b *strings.Builder) {
-	lines, width := r.of(theFloor, theAPI)
-	if len(lines) == 0 {
-		return
-	}
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	beside, notes := "floor\t× ceiling", tableNotes
+	beside, notes := "floor", tableNotes
 	if r.config.Large > 0 {
-		beside, notes = "same\t× ceiling", largeNotes
+		beside, notes = "same", largeNotes
 	}
-	fmt.Fprintf(w, "\trate/s\tleast–most\tp50\tp99\tstmts\ttx\tWAL B\t× %s\t\n", beside)
-	ceiling := r.ceiling()
-	last := lines[0].scenario.section
-	for _, line := range lines {
+	fmt.Fprintf(w, "\trate/s\tleast–most\tp50\tp99\tstmts\ttx\tWAL B\t× %s\t× ceiling\t\n", beside)
+	last := r.results[0].scenario.section
+	for _, line := range r.results {
 		s := line.scenario
+		if s.section == theStreams {
+			continue
+		}
 		if s.section != last {
 			fmt.Fprintln(w, strings.Repeat("\t", 10))
 			last = s.section
 		}
-		rates := line.rates()
-		fmt.Fprintf(w, "%-*s\t%s\t%s–%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", width, s.name,
-			whole(median(rates)), whole(slices.Min(rates)), whole(slices.Max(rates)),
-			brief(line.quantile(0.50)), brief(line.quantile(0.99)),
-			orDash("%.2f")(line.perCommand(func(c cost) int64 { return c.statements })),
-			orDash("%.2f")(line.perCommand(func(c cost) int64 { return c.transactions })),
-			orDash("%.0f")(line.perCommand(func(c cost) int64 { return c.wal })),
+		rates := line.over((*sample).rate)
+		fmt.Fprintf(w, "%s\t%s\t%s–%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.padded(s.name),
+			whole(median(rates)), whole(slices.Min(rates)), whole(slices.Max(rates)), brief(line.of(p50)), brief(line.of(p99)),
+			orDash("%.2f")(line.perCommand(func(c counters) int64 { return c.statements })),
+			orDash("%.2f")(line.perCommand(func(c counters) int64 { return c.transactions })),
+			orDash("%.0f")(line.perCommand(func(c counters) int64 { return c.wal })),
 			orDash("%.2f")(compare(line, r.named(s.floor), (*sample).rate)),
-			orDash("%.2f")(compare(line, ceiling, (*sample).rate)))
+			orDash("%.2f")(compare(line, r.named(theBest), (*sample).rate)))
 	}
 	_ = w.Flush() // into memory
 	b.WriteString(notes)
-}
-
-// purges says how fast was purged beside the scenarios that did.
-func (r *report) purges(b *strings.Builder) {
 	for _, line := range r.results {
-		var rates []float64
-		for _, s := range line.samples {
-			if s.purged > 0 {
-				rates = append(rates, s.purged)
-			}
-		}
-		if len(rates) > 0 {
-			fmt.Fprintf(b, "%s: the engine itself purged %s a second.\n", line.scenario.name, whole(median(rates)))
+		if purged := line.of(func(s *sample) float64 { return s.purged }); purged > 0 {
+			fmt.Fprintf(b, "%s: the engine itself purged %s a second.\n", line.scenario.name, whole(purged))
 		}
 	}
 }
 
-func (r *report) streams(b *strings.Builder) {
-	lines, width := r.of(theStreams, theStreams)
-	if len(lines) == 0 {
-		return
+// padded makes names as long as the longest, and so aligns them to the left.
+func (r *report) padded(name string) string {
+	width := 0
+	for _, line := range r.results {
+		width = max(width, utf8.RuneCountInString(line.scenario.name))
 	}
-	b.WriteString("\n")
+	return fmt.Sprintf("%-*s", width, name)
+}
+
+// lines writes a line for each result that has something to say, under a heading,
+// and explains them.
+func (r *report) lines(b *strings.Builder, heading, notes string, of func(*result) string) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\ttransitions/s\tdeliveries/s\tp50\tp99\tlost\tout of order\tcut off\t")
-	for _, line := range lines {
-		delivered := line.over(func(s *sample) float64 { return float64(s.stream.delivered) / s.took.Seconds() })
-		fmt.Fprintf(w, "%-*s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t\n", width, line.scenario.name,
-			whole(median(line.rates())), whole(median(delivered)), brief(line.quantile(0.50)), brief(line.quantile(0.99)),
-			line.total(func(d *delivery) int64 { return d.lost }), line.total(func(d *delivery) int64 { return d.disordered }),
-			line.total(func(d *delivery) int64 { return d.cut }))
+	said := false
+	for _, line := range r.results {
+		text := of(line)
+		if text == "" {
+			continue
+		}
+		if !said {
+			fmt.Fprintf(w, "\n%s\t\n", heading)
+			said = true
+		}
+		fmt.Fprintf(w, "%s\t%s\t\n", r.padded(line.scenario.name), text)
 	}
 	_ = w.Flush() // into memory
-	b.WriteString(streamNotes)
+	if said {
+		b.WriteString(notes)
+	}
 }
 
 // sinks says how far behind the sinks were that followed.
 func (r *report) sinks(b *strings.Builder) {
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	head := "\nSinks\tlag p50\tp99\tbehind in the end\t\n"
-	for _, line := range r.results {
-		if len(line.samples) == 0 || line.samples[0].relayed == nil {
-			continue
+	const notes = "lag: from the decision of a transition (so with its commit) to the end of its delivery. A dead sink is not counted.\n"
+	r.lines(b, "Sinks\tlag p50\tp99\tbehind in the end", notes, func(line *result) string {
+		if line.samples[0].relayed == nil {
+			return ""
 		}
-		fmt.Fprint(w, head)
-		head = ""
-		behind := line.over(func(s *sample) float64 { return float64(s.relayed.behind) })
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", line.scenario.name, brief(line.lag(0.50)), brief(line.lag(0.99)), whole(median(behind)))
+		p50 := line.of(func(s *sample) float64 { return float64(s.relayed.lag.p50) / 1e6 })
+		behind := line.of(func(s *sample) float64 { return float64(s.relayed.behind) })
+		return brief(p50) + "\t" + brief(line.of(lag)) + "\t" + whole(behind)
+	})
+}
+
+func (r *report) streams(b *strings.Builder) {
+	r.lines(b, "\ttransitions/s\tdeliveries/s\tp50\tp99\tlost\tout of order\tcut off", streamNotes, func(line *result) string {
+		if line.scenario.section != theStreams {
+			return ""
+		}
+		var all delivery
+		for _, s := range line.samples {
+			all.lost, all.disordered, all.cut = all.lost+s.stream.lost, all.disordered+s.stream.disordered, all.cut+s.stream.cut
+		}
+		delivered := line.of(func(s *sample) float64 { return float64(s.stream.delivered) / s.took.Seconds() })
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%d", whole(line.of((*sample).rate)), whole(delivered),
+			brief(line.of(p50)), brief(line.of(p99)), all.lost, all.disordered, all.cut)
+	})
+}
+
+func (r *report) goals(b *strings.Builder) {
+	b.WriteString("\nGoals\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	list := goals
+	if r.config.Large > 0 {
+		list = largeGoals
+	}
+	for _, g := range list {
+		v, ok := r.measured(g)
+		verdict := "missed"
+		switch {
+		case !ok:
+			verdict = "not run"
+		case g.atMost && v <= g.limit || !g.atMost && v >= g.limit:
+			verdict = "reached"
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", verdict, g.text, orDash("%.2f")(v, ok))
 	}
 	_ = w.Flush() // into memory
-	if head == "" {
-		b.WriteString("lag: from the decision of a transition (so with its commit) to the end of its delivery. A dead sink is not counted.\n")
+}
+
+func (r *report) measured(g goal) (float64, bool) {
+	line := r.named(g.name)
+	if g.than != "" {
+		return compare(line, r.named(g.than), g.value)
 	}
-}
-
-// lag is how long after its decision an event was delivered, as the median of the
-// rounds.
-func (r *result) lag(q float64) time.Duration {
-	return time.Duration(median(r.over(func(s *sample) float64 { return float64(s.relayed.lag.quantile(q)) })))
-}
-
-// total sums a figure of the deliveries of all rounds.
-func (r *result) total(of func(*delivery) int64) (n int64) {
-	for _, s := range r.samples {
-		n += of(s.stream)
+	if line == nil {
+		return 0, false
 	}
-	return n
+	return line.of(g.value), true
 }
 
-// named finds a scenario's result; nil when it was not run.
-func (r *report) named(name string) *result {
+// named finds a scenario's result, or that of the best ceiling; nil when it was not
+// run.
+func (r *report) named(name string) (best *result) {
 	for _, line := range r.results {
 		if line.scenario.name == name {
 			return line
 		}
-	}
-	return nil
-}
-
-// ceiling is the best of the ceilings; nil when none was run.
-func (r *report) ceiling() (best *result) {
-	for _, line := range r.results {
-		if line.scenario.ceiling && (best == nil || median(line.rates()) > median(best.rates())) {
+		if name == theBest && line.scenario.ceiling && (best == nil || line.of((*sample).rate) > best.of((*sample).rate)) {
 			best = line
 		}
 	}
@@ -235,14 +290,7 @@ func whole(v float64) string {
 	return s
 }
 
-// brief renders a duration with three digits.
-func brief(d time.Duration) string {
-	switch ms := float64(d) / float64(time.Millisecond); {
-	case ms < 10:
-		return fmt.Sprintf("%.2f ms", ms)
-	case ms < 100:
-		return fmt.Sprintf("%.1f ms", ms)
-	default:
-		return fmt.Sprintf("%.0f ms", ms)
-	}
+// brief renders milliseconds with three digits.
+func brief(ms float64) string {
+	return fmt.Sprintf("%.*f ms", max(0, 2-len(fmt.Sprintf("%.0f", ms))+1), ms)
 }

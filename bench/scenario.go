@@ -2,13 +2,19 @@ package bench
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"runtime"
+	"slices"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
-// scenario is one line of the table.
+// scenario is one line of the table. One of open and run says what is done: open
+// returns callers that call again as soon as they are answered.
 type scenario struct {
 	name    string
 	section section
@@ -17,10 +23,13 @@ type scenario struct {
 	ceiling bool   // others are compared with it
 	offLog  bool   // it does not move the log's head
 	flips   int    // how often each order is flipped before; 0 is never, or once for replays
-	full    bool   // it runs on full tables
+	steps   int64  // transitions of one command; 0 is 1
+	beside  int    // commands of another tenant that are in flight meanwhile
+	pooled  bool   // it is run behind PgBouncer
+	full    bool   // it is run on full tables
 	once    bool   // it is run in the first round only: no other finds what that found
 	warm    bool   // what replays read is in PostgreSQL's memory before
-	steps   int64  // transitions of one command; 0 is 1
+	open    func(ctx context.Context, e *env) ([]caller, error)
 	run     func(ctx context.Context, e *env) (*sample, error)
 }
 
@@ -37,36 +46,46 @@ const (
 
 // env is what a scenario's round is run with.
 type env struct {
-	db       *database
-	pipeline engine.PipelineConfig
-	first    int     // the number of the first order
-	orders   []order // they exist, at version 1
-	phases   phases
-	nats     string
-	past     *past   // what was loaded; nil: nothing, and every round begins with empty tables
-	rounds   int     // that are run of every scenario
-	half     float64 // of the rate that was reached last, commands a second
-	flip     *specimen
-	note     *specimen
+	Config
+	db     *database
+	first  int     // the number of the first order
+	orders []order // they exist, at version 1
+	past   *past   // what was loaded; nil: nothing, and every round begins with empty tables
+	half   float64 // of the rate that was reached last, commands a second
+	flip   *specimen
+	note   *specimen
+	ends   []func() error // of what the round has opened
 }
 
-// closedLoop is a scenario's run by callers that call again as soon as they are
-// answered. open returns them, and how to end what it opened.
-func closedLoop(open func(ctx context.Context, e *env) (callers []caller, end func(), err error)) func(context.Context, *env) (*sample, error) {
-	return func(ctx context.Context, e *env) (*sample, error) {
-		callers, end, err := open(ctx, e)
-		if err != nil {
-			return nil, err
-		}
-		defer end()
-		runtime.GC()
-		return drive(ctx, callers, e.phases)
+// later has something done at the end of the round, before what was opened earlier
+// is ended.
+func (e *env) later(end func() error) { e.ends = append(e.ends, end) }
+
+func (e *env) end() (err error) {
+	for _, end := range slices.Backward(e.ends) {
+		err = errors.Join(err, end())
 	}
+	e.ends = nil
+	return err
 }
 
-// share is the orders that the i-th of n callers has for itself.
-func share(orders []order, i, n int) []order {
-	return orders[i*len(orders)/n : (i+1)*len(orders)/n]
+// engine starts an engine as a program would, until the round ends; purging says
+// whether it does what is due, too.
+func (e *env) engine(ctx context.Context, c engine.Config, purging bool) (*engine.Engine, error) {
+	pool, err := e.db.pool(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.later(func() error { pool.Close(); return nil })
+	c.Pool, c.Schema, c.Workflows = pool, e.db.schema, []workflow.Source{definition}
+	c.Retention.Off = !purging            // what is purged, and when, is for the scenario to say
+	c.Log = slog.New(slog.DiscardHandler) // what goes wrong is an error of the round
+	eng, err := engine.New(c)
+	if err != nil {
+		return nil, err
+	}
+	e.later(func() error { eng.Stop(context.Background()); return nil })
+	return eng, eng.Start(ctx)
 }
 
 // prepare fills empty tables with the orders, each placed through the engine,
@@ -92,25 +111,31 @@ func (e *env) prepare(ctx context.Context, s *scenario) (n int64, err error) {
 	if turns == 0 && (s.replays || e.past != nil) {
 		turns = 1
 	}
-	commands := make([]transitions.Command, 0, (1+turns)*len(e.orders))
+	var commands []transitions.Command
 	for i := range e.orders {
 		commands = append(commands, placeAt(e.first+i))
 	}
 	for n := range turns * len(e.orders) {
 		commands = append(commands, change(flipping, &e.orders[n%len(e.orders)], commandKey(1, n)))
 	}
-	eng, end, err := e.engine(ctx, engine.Config{}, false)
-	if err != nil {
+	n = int64(len(commands))
+	for i := range s.beside {
+		commands = append(commands, scheduled(i))
+	}
+	if err := e.submit(ctx, engine.Config{}, commands); err != nil {
 		return 0, err
 	}
-	defer end()
-	for _, reply := range eng.SubmitMany(ctx, commands) {
-		if err := check(reply.Receipt, reply.Err, false); err != nil {
-			return 0, err
-		}
-	}
-	n = int64(len(commands))
 	return n, e.db.settle(ctx, n)
+}
+
+// submit has an engine of its own do the commands, all for the first time.
+func (e *env) submit(ctx context.Context, c engine.Config, commands []transitions.Command) (err error) {
+	eng, err := e.engine(ctx, c, false)
+	defer func() { err = errors.Join(err, e.end()) }()
+	if err == nil {
+		err = many(ctx, eng, commands, false)
+	}
+	return err
 }
 
 // renew takes other orders, with numbers that no order has had.
@@ -124,14 +149,14 @@ func (e *env) renew() {
 // round measures a scenario once, and checks that what it claims to have
 // committed is there.
 func (e *env) round(ctx context.Context, s *scenario) (*sample, error) {
-	var base int64 // transitions that full tables hold before
-	if e.past != nil {
-		var err error
-		if base, err = e.db.head(ctx); err != nil {
-			return nil, err
-		}
+	base, err := e.db.head(ctx)
+	if err != nil {
+		return nil, err
 	}
-	prepared, err := e.prepare(ctx, s)
+	if e.past == nil {
+		base = 0 // the tables are emptied
+	}
+	n, err := e.prepare(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +164,8 @@ func (e *env) round(ctx context.Context, s *scenario) (*sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.run(ctx, e)
-	if err != nil {
+	m, err := e.measure(ctx, s)
+	if err = errors.Join(err, e.end()); err != nil {
 		return nil, err
 	}
 	after, err := e.db.count(ctx)
@@ -148,12 +173,33 @@ func (e *env) round(ctx context.Context, s *scenario) (*sample, error) {
 		return nil, err
 	}
 	m.cost = after.since(before)
-	var all int64
 	if !s.replays {
-		all = m.all
+		n += m.all * max(s.steps, 1)
 	}
-	if e.past != nil {
-		return m, e.db.verifySince(ctx, base, prepared+all)
-	}
-	return m, e.db.verify(ctx, prepared+all, prepared+all*max(s.steps, 1), !s.offLog)
+	return m, e.db.verify(ctx, base, n, !s.offLog)
 }
+
+func (e *env) measure(ctx context.Context, s *scenario) (*sample, error) {
+	if s.pooled {
+		b, err := localpg.StartBouncer(ctx, e.db.url, bouncerSessions)
+		if err != nil {
+			return nil, err
+		}
+		direct := e.db.url
+		e.db.url = b.Through(direct)
+		e.later(func() error { e.db.url = direct; return b.Stop() })
+	}
+	if s.run != nil {
+		return s.run(ctx, e)
+	}
+	callers, err := s.open(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	runtime.GC()
+	return e.drive(ctx, callers)
+}
+
+// bouncerSessions is how many sessions of the server PgBouncer has for the
+// engine, as by its default.
+const bouncerSessions = 20

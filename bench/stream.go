@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/internal/pause"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // delivery is what reached the subscribers of one round.
@@ -37,33 +35,29 @@ const deliveryLimit = time.Minute
 func streaming(name string, subscribers, rate int) *scenario {
 	return &scenario{name: name, section: theStreams, run: func(ctx context.Context, e *env) (*sample, error) {
 		// The decisions take their time from the clock that the subscribers read.
-		eng, address, stop, err := e.serve(ctx, engine.Config{Now: time.Now})
+		eng, address, err := e.serve(ctx, engine.Config{Now: time.Now})
 		if err != nil {
 			return nil, err
 		}
-		defer stop()
 		head, err := eng.Head(ctx, tenant)
 		if err != nil {
 			return nil, err
 		}
 		c := &crowd{every: max(int64(subscribers*rate/sampled), 1)}
-		defer c.leave()
+		e.later(func() error { c.leave(); return nil })
 		for range subscribers {
 			if err := c.join(ctx, address, head); err != nil {
 				return nil, err
 			}
 		}
 		runtime.GC()
-		callers := make([]caller, pacedCallers)
-		for i := range callers {
-			callers[i] = paced(flips(e, firstCaller+i, pacedCallers), eng, i, rate)
-		}
-		warm, err := phase(ctx, callers, e.phases.warm)
+		callers := submitters(e, eng, pacedCallers)
+		warm, err := phase(ctx, callers, float64(rate), e.Duration/5)
 		if err != nil {
 			return nil, err
 		}
 		c.measured.Store(head + warm.all)
-		s, err := phase(ctx, callers, e.phases.timed)
+		s, err := phase(ctx, callers, float64(rate), e.Duration)
 		if err != nil {
 			return nil, err
 		}
@@ -74,21 +68,6 @@ func streaming(name string, subscribers, rate int) *scenario {
 		s.latency, s.stream = c.result(head + s.all)
 		return s, nil
 	}}
-}
-
-// paced submits at its share of the rate. One that has fallen behind submits at
-// once until it has caught up.
-func paced(next func() transitions.Command, eng *engine.Engine, i, rate int) caller {
-	gap := time.Second * pacedCallers / time.Duration(rate)
-	due := time.Now().Add(gap * time.Duration(i) / pacedCallers)
-	return func(ctx context.Context) (int, error) {
-		if !pause.For(ctx, time.Until(due)) {
-			return 0, ctx.Err()
-		}
-		due = due.Add(gap)
-		r, err := eng.Submit(ctx, next())
-		return 1, check(r, err, false)
-	}
 }
 
 // crowd is all subscribers of a round.
@@ -106,43 +85,42 @@ func (c *crowd) join(ctx context.Context, address string, head int64) error {
 	}
 	s.every, s.measured = c.every, &c.measured
 	c.members = append(c.members, s)
-	s.start()
+	s.reading.Go(s.read)
 	return nil
 }
 
 // await returns when everybody has everything up to the position, or has had
-// the time for it.
+// the time for it: what is lost then is counted.
 func (c *crowd) await(ctx context.Context, position int64) error {
-	for begun := time.Now(); time.Since(begun) < deliveryLimit; {
-		if !pause.For(ctx, 10*time.Millisecond) {
-			return ctx.Err()
-		}
-		waiting := false
+	_ = poll(ctx, 10*time.Millisecond, deliveryLimit, "lost", func() (bool, error) {
 		for _, s := range c.members {
-			waiting = waiting || s.last.Load() < position && !s.cut.Load()
+			if s.last.Load() < position && !s.cut.Load() {
+				return false, nil
+			}
 		}
-		if !waiting {
-			return nil
-		}
-	}
-	return nil
+		return true, nil
+	})
+	return ctx.Err()
 }
 
 // leave ends every subscription and waits for its reader. It may be called
 // twice.
 func (c *crowd) leave() {
 	for _, s := range c.members {
-		s.leave()
+		s.leaving.Store(true)
+		_ = s.ws.NetConn().Close() // nobody waits for more
+		s.reading.Wait()
 	}
 }
 
 // result ends the subscriptions and sums up what came of everything up to the
 // position.
-func (c *crowd) result(position int64) (*histogram, *delivery) {
+func (c *crowd) result(position int64) (latency, *delivery) {
 	c.leave()
-	latency, d := newHistogram(), &delivery{}
+	var latencies []time.Duration
+	d := &delivery{}
 	for _, s := range c.members {
-		latency.merge(s.latency)
+		latencies = append(latencies, s.latencies...)
 		d.delivered += s.delivered
 		d.disordered += s.disordered
 		d.lost += s.lost + max(position-s.last.Load(), 0)
@@ -150,5 +128,5 @@ func (c *crowd) result(position int64) (*histogram, *delivery) {
 			d.cut++
 		}
 	}
-	return latency, d
+	return latencyOf(latencies), d
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -20,8 +19,7 @@ import (
 // the socket itself: a thousand subscribers share the processor with the server
 // that they measure, and must cost less than it does.
 type subscriber struct {
-	ws       *websocket.Conn // for writing
-	socket   net.Conn        // for reading
+	ws       *websocket.Conn // its socket is read by ourselves
 	every    int64
 	measured *atomic.Int64
 
@@ -32,7 +30,7 @@ type subscriber struct {
 	delivered  int64
 	lost       int64
 	disordered int64
-	latency    *histogram
+	latencies  []time.Duration
 }
 
 // subscribe connects and subscribes to everything that comes after head.
@@ -47,22 +45,14 @@ func subscribe(ctx context.Context, address string, head int64) (*subscriber, er
 	}
 	// The server speaks only when it is spoken to, so that gorilla has read
 	// nothing from the socket that it keeps for itself.
-	s := &subscriber{ws: ws, socket: ws.NetConn(), latency: newHistogram()}
+	s := &subscriber{ws: ws}
 	s.last.Store(head)
 	message := `{"op":"subscribe","id":"a","after":` + strconv.FormatInt(head, 10) + `}`
 	if err := ws.WriteMessage(websocket.TextMessage, []byte(message)); err != nil {
-		_ = s.socket.Close() // it is given up
+		_ = ws.NetConn().Close() // it is given up
 		return nil, err
 	}
 	return s, nil
-}
-
-func (s *subscriber) start() { s.reading.Go(s.read) }
-
-func (s *subscriber) leave() {
-	s.leaving.Store(true)
-	_ = s.socket.Close() // nobody waits for more
-	s.reading.Wait()
 }
 
 // read takes frames until the socket ends.
@@ -74,7 +64,7 @@ func (s *subscriber) read() {
 	}()
 	buf := make([]byte, 32<<10)
 	for kept := 0; ; {
-		n, err := s.socket.Read(buf[kept:])
+		n, err := s.ws.NetConn().Read(buf[kept:])
 		if err != nil {
 			return
 		}
@@ -130,6 +120,7 @@ var (
 	eventPrefix = []byte(`{"op":"event",`)
 	positionIs  = []byte(`"position":`)
 	timeIs      = []byte(`"time":"`)
+	quote       = []byte(`"`)
 )
 
 // take notes an event. Every transition of the measured workflow has one.
@@ -151,34 +142,22 @@ func (s *subscriber) take(message []byte, now time.Time) {
 	}
 	s.delivered++
 	if position%s.every == 0 {
-		if at, ok := timeAfter(message, timeIs); ok {
-			s.latency.add(now.Sub(at))
+		_, text, _ := bytes.Cut(message, timeIs)
+		text, _, _ = bytes.Cut(text, quote)
+		if at, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
+			s.latencies = append(s.latencies, now.Sub(at))
 		}
 	}
 }
 
 // numberAfter reads the number that follows a name, 0 where there is none.
 func numberAfter(b, name []byte) (n int64) {
-	i := bytes.Index(b, name)
-	if i < 0 {
-		return 0
-	}
-	for _, c := range b[i+len(name):] {
+	_, digits, _ := bytes.Cut(b, name)
+	for _, c := range digits {
 		if c < '0' || c > '9' {
 			break
 		}
 		n = 10*n + int64(c-'0')
 	}
 	return n
-}
-
-// timeAfter reads the time that follows a name.
-func timeAfter(b, name []byte) (time.Time, bool) {
-	i := bytes.Index(b, name)
-	if i < 0 {
-		return time.Time{}, false
-	}
-	text, _, _ := bytes.Cut(b[i+len(name):], []byte(`"`))
-	at, err := time.Parse(time.RFC3339Nano, string(text))
-	return at, err == nil
 }

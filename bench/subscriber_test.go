@@ -42,11 +42,12 @@ func FuzzFramesAreTakenApartWhereverTheyAreCut(f *testing.F) {
 func TestASubscriberCountsWhatIsMissingAndOutOfOrder(t *testing.T) {
 	var measured atomic.Int64
 	measured.Store(12)
-	s := &subscriber{every: 2, measured: &measured, latency: newHistogram()}
+	s := &subscriber{every: 2, measured: &measured}
 	s.last.Store(10)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	event := func(position string) []byte {
-		return []byte(`{"op":"event","id":"a","position":` + position + `,"event":{"time":"` + at.Format(time.RFC3339Nano) + `","position":` + position + `}}`)
+		return []byte(`{"op":"event","id":"a","position":` + position +
+			`,"event":{"time":"` + at.Format(time.RFC3339Nano) + `","position":` + position + `}}`)
 	}
 	s.take([]byte(`{"op":"caught_up","id":"a","position":99}`), at)
 	for _, position := range []string{"11", "12", "13", "16", "16", "15", "18"} {
@@ -55,7 +56,7 @@ func TestASubscriberCountsWhatIsMissingAndOutOfOrder(t *testing.T) {
 	if s.lost != 3 || s.disordered != 2 || s.delivered != 3 || s.last.Load() != 18 {
 		t.Errorf("lost %d, out of order %d, delivered %d, last %d", s.lost, s.disordered, s.delivered, s.last.Load())
 	}
-	if got := s.latency.quantile(0.5); s.latency.n != 2 || got < 990*time.Millisecond || got > 1010*time.Millisecond {
-		t.Errorf("%d latencies, median %v", s.latency.n, got)
+	if l := latencyOf(s.latencies); l.n != 2 || l.p50 < 990*time.Millisecond || l.p50 > 1010*time.Millisecond {
+		t.Errorf("%d latencies, median %v", l.n, l.p50)
 	}
 }

@@ -1,11 +1,13 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -70,12 +72,37 @@ var definition = workflow.Define(workflowName, 1,
 		o.Note, o.By = p.Note, p.By
 		return nil
 	}),
-	workflow.Do(asking, workflow.From(statePlaced, stateHeld), stateAsking, stateHeld, askNothing, func(_ *workflow.Call, o *orderData, r askResult) error {
-		o.Note = r.Answer
-		return nil
-	}).OrElse(statePlaced, func(*workflow.Call, *orderData, workflow.Failure) error { return nil }),
-	workflow.On("close", workflow.From(statePlaced, stateHeld), stateClosed, func(*workflow.Call, *orderData, workflow.None) error { return nil }),
+	workflow.Do(asking, workflow.From(statePlaced, stateHeld), stateAsking, stateHeld, askNothing,
+		func(_ *workflow.Call, o *orderData, r askResult) error {
+			o.Note = r.Answer
+			return nil
+		}).OrElse(statePlaced, func(*workflow.Call, *orderData, workflow.Failure) error { return nil }),
+	workflow.On("close", workflow.From(statePlaced, stateHeld), stateClosed,
+		func(*workflow.Call, *orderData, workflow.None) error { return nil }),
 ).Final(stateClosed)
+
+// desk is the consumer whose messages flip orders.
+const desk = "desk"
+
+// fromDesk makes a flip of a message.
+var fromDesk = workflow.JSON(func(_ workflow.Message, m heldMessage) (workflow.Address, changePayload, error) {
+	return workflow.Address{BusinessKey: m.Order}, m.changePayload, nil
+})
+
+// heldMessage is the body of a message to the desk.
+type heldMessage struct {
+	Order string `json:"order" validate:"required"`
+	changePayload
+}
+
+// askNothing is an activity that does nothing outside.
+func askNothing(context.Context, *workflow.Attempt, orderData, changePayload) (askResult, error) {
+	return askResult{Answer: "yes"}, nil
+}
+
+type askResult struct {
+	Answer string `json:"answer"`
+}
 
 func flipped(s workflow.State) workflow.State {
 	if s == statePlaced {
@@ -84,7 +111,8 @@ func flipped(s workflow.State) workflow.State {
 	return statePlaced
 }
 
-const changeJSON = `{"by":"` + actor + `","desk":42,"note":"the customer asked on the phone to have it delivered a week later, to the neighbours on the left hand"}`
+const changeJSON = `{"by":"` + actor + `","desk":42,"note":"the customer asked on the phone to have it ` +
+	`delivered a week later, to the neighbours on the left hand"}`
 
 // order is an instance as the callers know it.
 type order struct {
@@ -102,11 +130,13 @@ func orderAt(n int) order {
 // placeAt is the command that creates the n-th order.
 func placeAt(n int) transitions.Command {
 	return transitions.Command{Workflow: workflowName, Transition: placing, Key: commandKey(0, n), Actor: actor,
-		Payload: fmt.Appendf(nil, `{"address":"221b Baker Street, London NW1 6XE","cart":"k-%010d","currency":"EUR","customer":"c-%010d","total":129900}`, n, n/3)}
+		Payload: fmt.Appendf(nil, `{"address":"221b Baker Street, London NW1 6XE","cart":"k-%010d",`+
+			`"currency":"EUR","customer":"c-%010d","total":129900}`, n, n/3)}
 }
 
 func change(transition string, o *order, key string) transitions.Command {
-	return transitions.Command{Workflow: workflowName, Transition: transition, Instance: o.id, Key: key, Actor: actor, Payload: []byte(changeJSON)}
+	return transitions.Command{Workflow: workflowName, Transition: transition, Instance: o.id, Key: key, Actor: actor,
+		Payload: []byte(changeJSON)}
 }
 
 // commandKey is an idempotency key of a UUID's length. No two callers, and no
@@ -128,24 +158,24 @@ func newSpecimen(transition string) (*specimen, error) {
 		return nil, err
 	}
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	born, err := decide(placeAt(1), w, nil, now)
+	born, err := decideAt(placeAt(1), w, nil, now)
 	if err != nil {
 		return nil, err
 	}
 	o := orderAt(1)
-	d, err := decide(change(transition, &o, commandKey(1, 1)), w, born.After, now)
+	d, err := decideAt(change(transition, &o, commandKey(1, 1)), w, born.After, now)
 	if err != nil {
 		return nil, err
 	}
 	return &specimen{payload: d.Entry.Payload, data: d.Entry.Data, body: d.Body, eventType: d.Events[0].Type}, nil
 }
 
-func decide(c transitions.Command, w *workflow.Workflow, inst *transitions.Instance, now time.Time) (transitions.Decision, error) {
-	p, err := transitions.Prepare(c, w, uuid.New)
+func decideAt(c transitions.Command, w *workflow.Workflow, inst *transitions.Instance, now time.Time) (decide.Decision, error) {
+	p, err := decide.Prepare(c, w, uuid.New)
 	if err != nil {
-		return transitions.Decision{}, err
+		return decide.Decision{}, err
 	}
-	d := transitions.Decide(p, w, inst, now)
+	d := decide.Decide(p, w, inst, now)
 	if d.Err != nil {
 		return d, d.Err
 	}

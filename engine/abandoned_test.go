@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -88,7 +89,7 @@ func TestWhatNobodyTookInTimeIsGivenUpAndALatePollerSeesIt(t *testing.T) {
 	}
 
 	// A timer is late, and fires all the same.
-	r, err := works.Await(ctx, "", transitions.TimerScope(ids["timed"].Instance, "reminder"), "1")
+	r, err := works.Await(ctx, "", decide.TimerScope(ids["timed"].Instance, "reminder"), "1")
 	if err != nil || r.Err() != nil {
 		t.Errorf("the timer: %+v, %v", r, err)
 	}
@@ -236,7 +237,7 @@ func TestWorkOfAWorkflowThatNobodyKnowsIsGivenUp(t *testing.T) {
 	}
 	intact(t, accepts) // the instance waits for another command now
 	works := newEngine(t, pool, with(w), clock.set)
-	if r, err := works.Await(ctx, "", transitions.LateScope+ids["late"].Instance.String(), "2"); err != nil || r.Status != 408 {
+	if r, err := works.Await(ctx, "", decide.LateScope+ids["late"].Instance.String(), "2"); err != nil || r.Status != 408 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	inst, err := works.Instance(t.Context(), "", ids["late"].Instance)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -44,7 +45,7 @@ func (q *queries) inFlight(ctx context.Context, inst *transitions.Instance) (lis
 		}
 		list = slices.DeleteFunc(list, func(r transitions.Record) bool { return !r.InFlight() }) // it has ended meanwhile
 	}
-	found, err := q.pool.Query(ctx, q.in(undoingSQL), plannedNow, inst.Tenant, transitions.UndoScope(inst.ID), inspect.MaxWaiting)
+	found, err := q.pool.Query(ctx, q.in(undoingSQL), plannedNow, inst.Tenant, decide.UndoScope(inst.ID), inspect.MaxWaiting)
 	if err != nil {
 		return nil, readError("undos", err)
 	}

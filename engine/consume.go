@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -37,34 +38,34 @@ func (e *Engine) Consume(ctx context.Context, m transitions.Message) (transition
 	return receipt, err
 }
 
-func (e *Engine) consume(ctx context.Context, m transitions.Message) (transitions.Receipt, transitions.Fate, error) {
+func (e *Engine) consume(ctx context.Context, m transitions.Message) (transitions.Receipt, decide.Fate, error) {
 	m = m.WithDefaults()
 	if err := m.Check(); err != nil && workflow.CodeOf(err) != workflow.TooLarge {
-		return transitions.Receipt{}, transitions.FateOver, err
+		return transitions.Receipt{}, decide.FateOver, err
 	}
 	receipt, err := e.deliver(ctx, m)
-	fate := m.Fate(receipt, err, e.config.MaxDeliveries)
+	fate := decide.FateOf(m, receipt, err, e.config.MaxDeliveries)
 	switch fate {
-	case transitions.FateDone:
+	case decide.FateDone:
 		if m.Delivery == 1 && !m.Earlier {
 			break // there is no earlier failure of it
 		}
 		err := e.inbox.Done(ctx, m.Ref())
 		if err != nil && m.Delivery > 0 { // it comes again, has its answer, and is taken off then
-			return receipt, transitions.FateLater, err
+			return receipt, decide.FateLater, err
 		}
 		if err != nil {
 			e.config.Log.WarnContext(ctx, "a message that is done stays on the list of dead ones; retry it there",
 				"consumer", m.Consumer, "message", m.ID, "error", err)
 		}
-	case transitions.FateDead:
+	case decide.FateDead:
 		failure := err
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		fresh, putErr := e.inbox.Put(ctx, m, m.About(e.registry.routes[m.Consumer]), failure, e.clock.Now())
+		fresh, putErr := e.inbox.Put(ctx, m, decide.AboutMessage(m, e.registry.routes[m.Consumer]), failure, e.clock.Now())
 		if putErr != nil {
-			return transitions.Receipt{}, transitions.FateLater, putErr
+			return transitions.Receipt{}, decide.FateLater, putErr
 		}
 		if fresh {
 			e.config.Log.WarnContext(ctx, "a message is on the list of dead ones", "tenant", m.Tenant, "consumer", m.Consumer,
@@ -76,10 +77,10 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 
 // deliver brings the message's command through the pipeline.
 func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transitions.Receipt, error) {
-	p, err := transitions.PrepareMessage(m, e.registry.routes[m.Consumer], newID)
+	p, err := decide.PrepareMessage(m, e.registry.routes[m.Consumer], newID)
 	switch {
 	case errors.Is(err, workflow.ErrIgnored):
-		return transitions.IgnoredMessage(), nil
+		return decide.IgnoredMessage(), nil
 	case err != nil:
 		return e.consumedBefore(ctx, m, err)
 	}
@@ -87,7 +88,7 @@ func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transition
 	e.remember(p, transitions.Reply{Receipt: receipt, Err: err})
 	switch {
 	case workflow.CodeOf(err) == workflow.KeyReused:
-		return receipt, m.Reused()
+		return receipt, decide.MessageReused()
 	case err == nil && receipt.InFlight() && receipt.Record.Phase == transitions.InSQL:
 		// Who holds it may roll back.
 		return transitions.Receipt{}, workflow.Errorf(workflow.InProgress, "the message is being worked on; deliver it again later")
@@ -106,16 +107,16 @@ func (e *Engine) consumedBefore(ctx context.Context, m transitions.Message, fail
 	case err != nil:
 		return transitions.Receipt{}, err
 	}
-	return m.AnswerOf(&r, e.clock.Now())
+	return decide.AnswerMessage(m, &r, e.clock.Now())
 }
 
 // receive is Consume for a source.
 func (e *Engine) receive(ctx context.Context, m transitions.Message) error {
 	_, fate, err := e.consume(ctx, m)
 	switch {
-	case fate == transitions.FateLater:
+	case fate == decide.FateLater:
 		return err
-	case fate == transitions.FateOver && workflow.CodeOf(err) != workflow.KeyExpired:
+	case fate == decide.FateOver && workflow.CodeOf(err) != workflow.KeyExpired:
 		e.config.Log.ErrorContext(ctx, "a message cannot be stored, and is dropped", "tenant", m.Tenant, "consumer", m.Consumer,
 			"message", m.ID, "bytes", len(m.Body), "error", err)
 	}

@@ -463,7 +463,7 @@ func TestALateDuplicatePastTheHorizonIsNoDeadMessage(t *testing.T) {
 }
 
 // Who sends a message again does not know for how long the workflow keeps its keys.
-func TestAMessageIsRememberedForThirtyDaysHoweverShortTheWorkflowsKeep(t *testing.T) {
+func TestAMessageIsRememberedForThirtyDaysAtLeast(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	brief := workflow.Horizons{Replay: 2 * time.Second, Tombstone: 4 * time.Second, MaxTombstone: time.Minute}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -74,15 +75,15 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 	}
 	m := transitions.Message{Tenant: d.Tenant, Consumer: d.Consumer, ID: d.ID, Type: d.Type, Body: body}
 	receipt, err := e.deliver(ctx, m)
-	switch m.Fate(receipt, err, 0) {
-	case transitions.FateDone:
+	switch decide.FateOf(m, receipt, err, 0) {
+	case decide.FateDone:
 		return receipt, e.inbox.Retried(ctx, d.MessageRef, by, reason, e.clock.Now())
-	case transitions.FateDead:
+	case decide.FateDead:
 		failure := err
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		if _, err := e.inbox.Put(ctx, m, m.About(e.registry.routes[m.Consumer]), failure, e.clock.Now()); err != nil {
+		if _, err := e.inbox.Put(ctx, m, decide.AboutMessage(m, e.registry.routes[m.Consumer]), failure, e.clock.Now()); err != nil {
 			return transitions.Receipt{}, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -335,7 +336,7 @@ func TestAMessageThatCannotBeTakenOffTheListComesAgain(t *testing.T) {
 		_, err := e.Consume(ctx, m)
 		blocked <- err
 	}()
-	waitBlocked(t, pool, "inbox_dead", 1)
+	pgtest.WaitBlocked(t, pool, "inbox_dead")
 	cancel()
 	wantCode(t, <-blocked, workflow.TimedOut)
 	rollback(t, tx)

@@ -66,7 +66,7 @@ func askedAgain(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transition
 
 // What may be asked of a command is asked of new ones: a definition or a bound that
 // is stricter now takes nobody's answer away.
-func TestWhatWasDoneBeforeTheWorkflowBecameStricterIsAnsweredAsThen(t *testing.T) {
+func TestWhatWasDoneUnderALaxerVersionIsAnsweredAsThen(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	wide := workflow.Horizons{Replay: time.Hour, MaxReplay: 10 * time.Hour, Tombstone: 50 * time.Hour, MaxTombstone: 100 * time.Hour}

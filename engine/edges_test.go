@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -58,6 +59,7 @@ func sound(t *testing.T, e *engine.Engine, pool *pgxpool.Pool) {
 }
 
 func TestChildrenInACallersTransaction(t *testing.T) {
+	t.Parallel()
 	for n := range 3 {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			pool := database(t)
@@ -82,6 +84,7 @@ func TestChildrenInACallersTransaction(t *testing.T) {
 }
 
 func TestARefusingHookLeavesNoChildren(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	refusing := func(context.Context, pgx.Tx, struct{}, workflow.None) error { return workflow.Refuse("no") }
 	e := newEngine(t, pool, flows(kid, mother(engine.InTx(mum(2), refusing))))
@@ -106,6 +109,7 @@ func (s *skipping) config(c *engine.Config) {
 // The row of a timer becomes that of the activity that it begins. Leaving the
 // timer's states must not take it away then: its effect has to be undone.
 func TestAnActivityThatATimerBeganIsNotVoidedWithTheTimer(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	clock := &skipping{}
 	running, finish := make(chan bool), make(chan bool)
@@ -131,17 +135,14 @@ func TestAnActivityThatATimerBeganIsNotVoidedWithTheTimer(t *testing.T) {
 	submit(t, e, transitions.Command{Workflow: "auto", Transition: "back", Key: "2", Instance: r.Instance})
 	submit(t, e, transitions.Command{Workflow: "auto", Transition: "cash", Key: "3", Instance: r.Instance})
 	close(finish)
-	select {
-	case <-undone:
-	case <-time.After(time.Minute):
-		t.Error("the charge happened, and nobody undid it")
-	}
+	await.Receive(t, "the charge happened, and is undone", undone)
 }
 
 // A reminder and an expiry are overdue together, as after a downtime: one fires
 // without leaving, the other leaves, in one group, and nobody else's commands are
 // the worse for it.
 func TestOverdueTimersOfOneInstanceFireInOneGroup(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	clock := &skipping{}
 	w := workflow.Define("rem", 1, workflow.Start("open", "waiting", keep),
@@ -166,6 +167,7 @@ func TestOverdueTimersOfOneInstanceFireInOneGroup(t *testing.T) {
 }
 
 func TestADuplicateOfACancelledCommandGetsTheAwaitedAnswer(t *testing.T) {
+	t.Parallel()
 	release := make(chan bool)
 	e := newEngine(t, database(t), with(workflow.Define("parcel", 1,
 		workflow.Start("pack", "packed", func(*workflow.Call, *parcel, workflow.None) error { return nil }),

@@ -223,17 +223,3 @@ func rollback(t testing.TB, tx pgx.Tx) {
 		t.Error(err)
 	}
 }
-
-// waitBlocked waits until so many backends wait for a lock in a statement with
-// the text.
-func waitBlocked(t testing.TB, pool *pgxpool.Pool, text string, backends int) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for query[int](t, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-		AND strpos(query, $1) > 0 AND pid <> pg_backend_pid()`, text) < backends {
-		if time.Now().After(deadline) {
-			t.Fatalf("not %d statements with %q wait for a lock", backends, text)
-		}
-		time.Sleep(5 * time.Millisecond) // between two looks
-	}
-}

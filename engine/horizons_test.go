@@ -101,7 +101,7 @@ func wantExpired(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transitio
 	}
 }
 
-func TestAnAnswerIsReplayedUntilItsHorizonAndThenItsKeyIsRefusedUntilItIsForgotten(t *testing.T) {
+func TestAKeyIsReplayedThenRefusedThenForgotten(t *testing.T) {
 	t.Parallel()
 	pool, clock := database(t), newStill()
 	here, there := newEngine(t, pool, with(letters(1, hourly, nil)), clock.set), newEngine(t, pool, with(letters(1, hourly, nil)), clock.set)

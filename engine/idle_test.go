@@ -33,6 +33,7 @@ func tracedPool(t *testing.T, pool *pgxpool.Pool) (*pgxpool.Pool, *pgtest.Querie
 // The pipeline's own statements go past the tracer; the server says when each of
 // its sessions began the newest.
 func TestAnIdleNodeAsksTheDatabaseOnceASecond(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	traced, queries := tracedPool(t, pool)
 	e := newEngine(t, traced, with(parcels(func(context.Context, *workflow.Attempt) (track, error) { return track{}, nil })))
@@ -41,7 +42,7 @@ func TestAnIdleNodeAsksTheDatabaseOnceASecond(t *testing.T) {
 	if _, err := e.Await(t.Context(), "", accepted.Record.Scope, "2"); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(1500 * time.Millisecond) // what was announced is announced; from here on, nothing happens
+	await.Pass("what was announced is announced; from here on, nothing happens", 1500*time.Millisecond)
 	idles(t, pool, queries, 4*time.Second)
 }
 
@@ -52,7 +53,7 @@ func idles(t *testing.T, pool *pgxpool.Pool, queries *pgtest.Queries, quiet time
 	t.Helper()
 	for range 4 {
 		pipeline, settled, begun := newestOfPipeline(t, pool), queries.Count(""), time.Now()
-		time.Sleep(quiet)
+		await.Pass("nothing happens", quiet)
 		asked, took, after := queries.List()[settled:], time.Since(begun), newestOfPipeline(t, pool)
 		n := len(asked)
 		if n > 0 && n <= int(took/time.Second)+1 && after == pipeline {
@@ -66,13 +67,14 @@ func idles(t *testing.T, pool *pgxpool.Pool, queries *pgtest.Queries, quiet time
 // A node that delivers to sinks looks for work and how they stand, each half as
 // often.
 func TestAnIdleNodeWithSinksAsksTheDatabaseOnceASecond(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	traced, queries := tracedPool(t, pool)
 	one, two := &receiver{}, &receiver{}
 	e := newEngine(t, traced, with(loans(1)), sinks(relay.Sink{Name: "one", To: one}, relay.Sink{Name: "two", To: two}))
 	submit(t, e, applied("1", 100))
 	delivered(t, e, "one", "two")
-	time.Sleep(8 * time.Second) // until the log is followed no longer; from here on, nothing happens
+	await.Pass("the log is followed no longer; from here on, nothing happens", 8*time.Second)
 	idles(t, pool, queries, 8400*time.Millisecond)
 	if stats := e.SinkStats(); stats.Claimed != 2 || stats.Lost != 0 || stats.TakenOver != 0 {
 		t.Errorf("the leases did not last: %+v", stats)
@@ -96,6 +98,7 @@ func newestOfPipeline(t *testing.T, pool *pgxpool.Pool) string {
 }
 
 func TestAWorkflowIsPausedOnEveryNode(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	var nodes []*engine.Engine
 	for range 2 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -90,13 +91,8 @@ func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
 	if end, err := e.Await(t.Context(), "", scope, "2"); err != nil || end.Status != 409 {
 		t.Errorf("%+v, %v", end, err)
 	}
-	select {
-	case key := <-undone:
-		if key != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: scope, Key: "2"}) {
-			t.Errorf("undone is %s", key)
-		}
-	case <-time.After(time.Minute):
-		t.Error("it is not undone")
+	if key := await.Receive(t, "it is undone", undone); key != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: scope, Key: "2"}) {
+		t.Errorf("undone is %s", key)
 	}
 	if n := attempts.Load(); n != 2 {
 		t.Errorf("%d attempts", n)
@@ -104,6 +100,7 @@ func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
 }
 
 func TestAnActivityIsDoneAndItsEndAwaited(t *testing.T) {
+	t.Parallel()
 	var attempts atomic.Int64
 	e := newEngine(t, database(t), with(parcels(func(_ context.Context, a *workflow.Attempt) (track, error) {
 		if attempts.Add(1) == 1 {
@@ -137,6 +134,7 @@ func TestAnActivityIsDoneAndItsEndAwaited(t *testing.T) {
 // The lease is long, so that no heartbeat comes in time: the hint does. One may be
 // lost, where nobody listens yet or the machine is busy.
 func TestACancelOnAnotherNodeStopsTheAttemptAtOnce(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	begun := make(chan bool, 10)
 	send := func(ctx context.Context, _ *workflow.Attempt) (track, error) {
@@ -170,6 +168,7 @@ func TestACancelOnAnotherNodeStopsTheAttemptAtOnce(t *testing.T) {
 // that another node has just changed is an error, whatever the database's
 // defaults are.
 func TestWhatIsWrittenOutsideOfThePipelineNeedsNoDefaults(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	exec(t, pool, `DO $$ BEGIN
 		EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database());

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/engine/internal/commit"
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -40,7 +40,7 @@ type hook[D, P any] struct {
 var _ commit.Hook = hook[int, int]{}
 
 // RunTx implements commit.Hook.
-func (h hook[D, P]) RunTx(ctx context.Context, tx pgx.Tx, p *transitions.Prepared, d *transitions.Decision) error {
+func (h hook[D, P]) RunTx(ctx context.Context, tx pgx.Tx, p *decide.Prepared, d *decide.Decision) error {
 	decoded, err := d.Step.Decode(p.Canonical) // by the version of the instance, not by the newest
 	if err != nil {
 		return err

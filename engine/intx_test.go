@@ -86,7 +86,7 @@ func TestARefusalOfTheUsersSQLUndoesItAndIsStored(t *testing.T) {
 	}
 }
 
-func TestAnyOtherFailureOfTheUsersSQLUndoesEverythingAndStoresNothing(t *testing.T) {
+func TestAnyOtherFailureOfTheUsersSQLUndoesAndStoresNothing(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.LockWait, c.Pipeline.Outage = time.Hour, time.Hour })

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -160,18 +161,13 @@ func TestAWriterWithAPositionHoldsBackWhoComesAfter(t *testing.T) {
 		}
 		after <- r.Position
 	}()
-	waitBlocked(t, pool, "pawl.log", 1)
+	pgtest.WaitBlocked(t, pool, "pawl.log")
 	if head, err := e.Head(t.Context(), ""); err != nil || head != 2 {
 		t.Errorf("the head is %d, %v", head, err)
 	}
 	commitTx(t, tx)
-	select {
-	case position := <-after:
-		if position != 4 {
-			t.Errorf("the second one has position %d", position)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("the second one is still held back")
+	if position := await.Receive(t, "the second one is answered", after); position != 4 {
+		t.Errorf("the second one has position %d", position)
 	}
 	read := readTo(t, reader, 4)
 	if len(read) != 4 || read[2].Instance != loanID("L-1") || read[3].Instance != loanID("L-2") {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -28,7 +29,7 @@ func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitio
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	p, err := transitions.Operate(c, o)
+	p, err := decide.Operate(c, o)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}

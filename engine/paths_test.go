@@ -96,7 +96,8 @@ var paths = map[string]path{
 	},
 }
 
-func TestEveryPathGivesEveryOutcomeAndItsReplayAndLeavesTheSameRows(t *testing.T) {
+func TestEveryPathGivesTheSameOutcomeReplayAndRows(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{machines()} })
 	cases := []struct {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -111,7 +112,7 @@ func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor
 	if err != nil {
 		return inspect.Explanation{}, err
 	}
-	x := inspect.Explanation{Transitions: transitions.Explain(w, &v.Instance, actor, roles, e.clock.Now())}
+	x := inspect.Explanation{Transitions: decide.Explain(w, &v.Instance, actor, roles, e.clock.Now())}
 	x.Blocked(&v)
 	return x, nil
 }
@@ -120,8 +121,8 @@ func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor
 // KeyExpired past the key's retention time.
 func (e *Engine) Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
 	r, err := e.queries.record(ctx, tenantOr(tenant), scope, key)
-	if err == nil && transitions.Classify(&r, r.Fingerprint, e.clock.Now()) == transitions.KeyGone {
-		_, err = r.Answer(transitions.KeyGone)
+	if err == nil && decide.Classify(&r, r.Fingerprint, e.clock.Now()) == decide.KeyGone {
+		_, err = decide.KeyGone.Answer(&r)
 	}
 	return r, err
 }

@@ -129,7 +129,7 @@ func TestACommandReadsAsItWasAnswered(t *testing.T) {
 	if got.ExpiresAt.Sub(got.FinishedAt) != time.Hour || !got.CreatedAt.Equal(got.FinishedAt) || !got.LockedUntil.IsZero() {
 		t.Errorf("got %s, %s, %s", got.CreatedAt, got.FinishedAt, got.ExpiresAt)
 	}
-	if replay, err := got.Answer(transitions.KeyReplay); err != nil || string(replay.Body) != string(first.Body) {
+	if replay, err := got.Receipt(), error(nil); err != nil || string(replay.Body) != string(first.Body) {
 		t.Errorf("it would be replayed as %s, %v; it was %s", replay.Body, err, first.Body)
 	}
 	r, err := e.Submit(t.Context(), on("pay", "L-1", "too much", 101, ""))

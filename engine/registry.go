@@ -9,16 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/schema"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // registry is the definitions that this node knows, with what the database is told
 // of them.
 type registry struct {
 	*definitions.Set
-	routes map[string][]transitions.MessageRoute // of messages, by consumer
+	routes map[string][]decide.MessageRoute // of messages, by consumer
 }
 
 // record writes new definitions down and refuses one that has changed under a

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -144,7 +146,7 @@ func TestNodesThatStartAtOnceRecordOneDefinition(t *testing.T) {
 			}
 		})
 	}
-	waitBlocked(t, pool, "INSERT INTO pawl.definition", 2)
+	pgtest.WaitBlockedTimes(t, pool, "INSERT INTO pawl.definition", 2)
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +219,7 @@ func TestTwoVersionsSideBySide(t *testing.T) {
 	wantCode(t, err, workflow.WorkflowNotFound)
 }
 
-func hasOption(options []transitions.Option, transition string) bool {
+func hasOption(options []inspect.Option, transition string) bool {
 	for _, o := range options {
 		if o.Transition == transition {
 			return true

@@ -17,6 +17,7 @@ import (
 // the first answer or learns that the key is past its horizon; it never runs
 // again.
 func TestDuplicatesNeverRunAgainWhileRetentionWorks(t *testing.T) {
+	t.Parallel()
 	pool, clock := database(t), newStill() // else no answer is replayed for longer than a second
 	nodes := make([]*engine.Engine, 2)
 	for i := range nodes {
@@ -77,6 +78,7 @@ func TestDuplicatesNeverRunAgainWhileRetentionWorks(t *testing.T) {
 
 // An engine does retention by itself, and tells how it stands.
 func TestAnEngineDoesRetention(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	off := newEngine(t, pool, func(c *engine.Config) { c.Retention.Off = true })
 	if s, err := off.Retention(t.Context()); err != nil || s.Node != "" {

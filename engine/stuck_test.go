@@ -13,6 +13,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -118,7 +119,7 @@ func TestAnInstanceSaysWhatOfItWaitsForAnOperator(t *testing.T) {
 	if err != nil || len(v.Stuck) != 1 || v.MoreStuck {
 		t.Fatalf("%+v, %v", v.Stuck, err)
 	}
-	if s := v.Stuck[0]; !s.Undo || s.Transition != "charge" || s.Scope != transitions.UndoScope(id) ||
+	if s := v.Stuck[0]; !s.Undo || s.Transition != "charge" || s.Scope != decide.UndoScope(id) ||
 		s.Failures != 1 || s.Since.Location() != time.UTC || s.Message != undo {
 		t.Errorf("%+v", s)
 	}
@@ -140,7 +141,7 @@ func TestAnInstanceSaysWhatOfItWaitsForAnOperator(t *testing.T) {
 	}
 	const claim = `"claim" waits for an operator, who can retry, resolve or abandon it: nobody knows whether it has happened; no answer`
 	for _, o := range x.Transitions {
-		if o.Allowed || len(o.Reasons) != 2 || o.Reasons[1] != (transitions.Reason{Code: workflow.IllegalTransition, Message: claim}) {
+		if o.Allowed || len(o.Reasons) != 2 || o.Reasons[1] != (inspect.Reason{Code: workflow.IllegalTransition, Message: claim}) {
 			t.Errorf("%+v", o)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/engine/internal/commit"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -47,7 +48,7 @@ const manyChunk = 256
 func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []transitions.Reply {
 	replies := make([]transitions.Reply, len(cs))
 	ticket := e.pipeline.Ticket()
-	var submitted []*transitions.Prepared
+	var submitted []*decide.Prepared
 	var places []int // of their replies
 	var failed error // nothing after it can be prepared
 	broken := map[address]error{}
@@ -146,15 +147,15 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 		}
 	}
 	now := e.clock.Now()
-	w, err := transitions.VersionFor(p, inst, e.registry.Find)
+	w, err := decide.VersionFor(p, inst, e.registry.Find)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	d := transitions.DecideAll(p, w, inst, e.registry.Find, now)
+	d := decide.DecideAll(p, w, inst, e.registry.Find, now)
 	if !d.Stored {
 		return transitions.Receipt{}, d.Err
 	}
-	receipt := transitions.ReceiptOf(p, &d, 0)
+	receipt := decide.ReceiptOf(p, &d, 0)
 	if d.Flight != nil {
 		receipt.Record = p.Begun(&d, now)
 	}
@@ -165,10 +166,10 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 }
 
 // prepare finds the workflow and makes the command ready.
-func (e *Engine) prepare(ctx context.Context, q querier, c transitions.Command) (*transitions.Prepared, error) {
+func (e *Engine) prepare(ctx context.Context, q querier, c transitions.Command) (*decide.Prepared, error) {
 	if c.Workflow == "" && c.Instance != uuid.Nil {
 		c = c.WithDefaults()
-		if err := c.Check(); err != nil {
+		if err := decide.CheckCommand(c); err != nil {
 			return nil, err
 		}
 		name, err := e.workflowOf(ctx, q, c.Tenant, c.Instance)
@@ -184,21 +185,21 @@ func (e *Engine) prepare(ctx context.Context, q querier, c transitions.Command) 
 // failure. It may have been done, or begun, before the workflow said what it says
 // now: then it has the answer that it had.
 func (e *Engine) doneBefore(ctx context.Context, q querier, c transitions.Command, failure error) (transitions.Receipt, error) {
-	if c = c.WithDefaults(); c.Workflow == "" && c.Instance != uuid.Nil && c.Check() == nil {
+	if c = c.WithDefaults(); c.Workflow == "" && c.Instance != uuid.Nil && decide.CheckCommand(c) == nil {
 		name, err := e.workflowOf(ctx, q, c.Tenant, c.Instance)
 		if err != nil {
 			return transitions.Receipt{}, err
 		}
 		c.Workflow = name
 	}
-	for _, p := range transitions.EarlierReadings(c) {
+	for _, p := range decide.EarlierReadings(c) {
 		r, err := e.queries.recordBy(ctx, q, p.Tenant, p.Scope, p.Key)
 		switch {
 		case workflow.CodeOf(err) == workflow.CommandNotFound:
 		case err != nil:
 			return transitions.Receipt{}, err
 		case r.Fingerprint == p.Fingerprint:
-			return r.Answer(transitions.Classify(&r, p.Fingerprint, e.clock.Now()))
+			return decide.Classify(&r, p.Fingerprint, e.clock.Now()).Answer(&r)
 		}
 	}
 	return transitions.Receipt{}, failure
@@ -218,7 +219,7 @@ func (e *Engine) workflowOf(ctx context.Context, q querier, tenant string, id uu
 }
 
 // remember keeps what an instance made here is.
-func (e *Engine) remember(p *transitions.Prepared, r transitions.Reply) {
+func (e *Engine) remember(p *decide.Prepared, r transitions.Reply) {
 	if r.Err == nil && p.Creates && !r.Receipt.Refused() {
 		e.names.put(p.Tenant, r.Receipt.Instance, p.Workflow)
 	}

@@ -15,6 +15,7 @@ import (
 )
 
 func TestCommandsOfManyTenantsInOneGroupAreAllDurable(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool)
 	const tenants = 200
@@ -43,6 +44,7 @@ func TestCommandsOfManyTenantsInOneGroupAreAllDurable(t *testing.T) {
 }
 
 func TestHeadOfOneTenantsLogIsHeldAndOtherTenantsGoOn(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = time.Hour })
 	apply := func(tenant string, n int) transitions.Command {
@@ -97,7 +99,8 @@ func TestHeadOfOneTenantsLogIsHeldAndOtherTenantsGoOn(t *testing.T) {
 	}
 }
 
-func TestTransitionInATransactionWithImmediateConstraintsKeepsItsEvent(t *testing.T) {
+func TestTransitionUnderImmediateConstraintsKeepsItsEvent(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	e := newEngine(t, pool)
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
@@ -121,6 +124,7 @@ func TestTransitionInATransactionWithImmediateConstraintsKeepsItsEvent(t *testin
 
 // The pipeline's own settings would make the user's queries slow or fail.
 func TestHookRunsWithTheRolesOwnSettings(t *testing.T) {
+	t.Parallel()
 	pool := database(t)
 	names := []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "plan_cache_mode", "lock_timeout", "statement_timeout"}
 	want, got := map[string]string{}, map[string]string{}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -52,7 +53,7 @@ func TestALoneCommandKeepsTheTieThatRetentionHasChanged(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if got := query[string](t, pool, tie, id); got != transitions.LateScope+id.String() {
+	if got := query[string](t, pool, tie, id); got != decide.LateScope+id.String() {
 		t.Errorf("the instance is tied to a command in scope %q", got)
 	}
 	works := newEngine(t, pool, with(w), clock.set)

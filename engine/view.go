@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/internal/decide"
 )
 
 // viewSQL reads an instance with what waits on it: its timers by the scopes that
@@ -50,7 +50,7 @@ func (e *Engine) ViewByKey(ctx context.Context, tenant, workflowName, businessKe
 }
 
 func (q *queries) view(ctx context.Context, tenant string, id uuid.UUID) (v inspect.View, err error) {
-	first := transitions.TimerScope(id, "")
+	first := decide.TimerScope(id, "")
 	after := strings.TrimSuffix(first, ":") + ";" // the character after ":"
 	found, err := q.pool.Query(ctx, q.in(viewSQL), plannedNow, tenant, id, first, after, inspect.MaxWaiting+1)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -118,7 +119,7 @@ func TestAViewIsBoundedAndProbesIndexes(t *testing.T) {
 			revision, request, updated_at, run_at)
 		SELECT 'default', k || i, 'k', sha256('x'), 'pending', 'loan', 'pay', CASE WHEN i <= 150 THEN $1 ELSE gen_random_uuid() END, 'ann', now(), 'scheduled', 0, 0, 0, '{}', now(),
 			now() + interval '1 day' + i * interval '1 second'
-		FROM generate_series(1, 8000) i, (VALUES ('desk '), ($2)) AS s(k) WHERE i <= 150 OR k = 'desk '`, id, transitions.TimerScope(id, "t"))
+		FROM generate_series(1, 8000) i, (VALUES ('desk '), ($2)) AS s(k) WHERE i <= 150 OR k = 'desk '`, id, decide.TimerScope(id, "t"))
 	for range 2 {
 		v, err := e.View(t.Context(), "", id)
 		if err != nil || len(v.Timers) != inspect.MaxWaiting || !v.MoreTimers || len(v.Scheduled) != inspect.MaxWaiting || !v.MoreScheduled {

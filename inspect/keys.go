@@ -99,22 +99,6 @@ func (s *ScopeCount) Rate() float64 {
 	return 0
 }
 
-// Add counts attempts that amounted to a claim.
-func (s *ScopeCount) Add(c transitions.KeyVerdict, n int64) {
-	switch c {
-	case transitions.KeyReplay, transitions.KeyRefused:
-		s.Replayed += n
-	case transitions.KeyActive, transitions.KeyStale, transitions.KeyRetryable:
-		s.Active += n
-	case transitions.KeyMismatch:
-		s.Mismatched += n
-	case transitions.KeyGone:
-		s.Expired += n
-	default:
-		s.New += n
-	}
-}
-
 // Merge adds the counts of another scope.
 func (s *ScopeCount) Merge(o *ScopeCount) {
 	s.New += o.New

@@ -51,8 +51,8 @@ func (s *StuckCommand) reason() string {
 
 // Explanation is what an actor can do with an instance now, and why not.
 type Explanation struct {
-	Transitions []transitions.Option `json:"transitions"`
-	Stuck       []StuckCommand       `json:"stuck,omitempty"` // what an operator has to act on
+	Transitions []Option       `json:"transitions"`
+	Stuck       []StuckCommand `json:"stuck,omitempty"` // what an operator has to act on
 }
 
 // Blocked adds what is stuck to an explanation. Where the state excludes a
@@ -67,7 +67,7 @@ func (x *Explanation) Blocked(v *View) {
 		}
 		for i := range x.Transitions {
 			if o := &x.Transitions[i]; len(o.Reasons) > 0 && o.Reasons[0].Code == workflow.IllegalTransition {
-				o.Reasons = append(o.Reasons, transitions.Reason{Code: workflow.IllegalTransition, Message: s.Message})
+				o.Reasons = append(o.Reasons, Reason{Code: workflow.IllegalTransition, Message: s.Message})
 			}
 		}
 	}

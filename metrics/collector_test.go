@@ -22,7 +22,6 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/metrics"
-	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -38,9 +37,6 @@ func notes() workflow.Source {
 func started(t *testing.T, more ...workflow.Source) *engine.Engine {
 	t.Helper()
 	pool := pgtest.Pool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	for _, sql := range []string{`INSERT INTO pawl.outbox_sink (name, failures) VALUES ('crm', 3)`,
 		`SELECT pawl.claim('report', '1', sha256('1'), lease => '1 microsecond')`} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {

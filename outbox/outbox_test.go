@@ -15,12 +15,12 @@ import (
 
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/outbox"
-	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { tables.Main(m) }
 
 const tenant = "acme"
 
@@ -38,9 +38,6 @@ func migrated(t testing.TB) *pgxpool.Pool {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	return pool
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/schema"
 )
 
 var week = regexp.MustCompile(`_\d{4}w\d\d`)
@@ -19,9 +18,6 @@ var week = regexp.MustCompile(`_\d{4}w\d\d`)
 func TestReadingTheLogStaysOnItsIndexes(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	exec := func(sql string) {
 		t.Helper()
 		if _, err := pool.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -22,7 +23,7 @@ func TestACancelledEffectIsUndone(t *testing.T) {
 			var undone []string
 			pawltest.Fake(s, "move", "call", func(ctx context.Context, a *workflow.Attempt, _ move, _ note) (note, error) {
 				c.As("ann").Do("leave", nil)
-				cancelled, is := errors.AsType[*transitions.CancelledError](context.Cause(ctx))
+				cancelled, is := errors.AsType[*decide.CancelledError](context.Cause(ctx))
 				if !is || cancelled.By != "ann" || ctx.Err() == nil {
 					t.Errorf("the attempt is told %v", context.Cause(ctx))
 				}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -99,6 +101,14 @@ func (c *Case) Instance() transitions.Instance {
 func (c *Case) State() workflow.State {
 	c.sim.t.Helper()
 	return c.Instance().State
+}
+
+// Explain says what the actor can do with the instance now, and why not: every
+// transition of its workflow but the starts.
+func (c *Case) Explain() []inspect.Option {
+	c.sim.t.Helper()
+	inst := c.Instance()
+	return decide.Explain(c.sim.workflows.Find(inst.Workflow, inst.Definition), &inst, c.actor, c.roles, c.sim.now)
 }
 
 // History are its transitions so far, oldest first.

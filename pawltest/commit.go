@@ -3,6 +3,7 @@ package pawltest
 import (
 	"time"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -12,23 +13,23 @@ const replay = 24 * time.Hour
 
 // commit decides a command and takes over what it decides, as the pipeline of an
 // engine does in a transaction.
-func (s *Sim) commit(p *transitions.Prepared) (transitions.Receipt, error) {
+func (s *Sim) commit(p *decide.Prepared) (transitions.Receipt, error) {
 	ref := transitions.Ref{Tenant: p.Tenant, Scope: p.Scope, Key: p.Key}
 	c := s.commands[ref]
 	if p.Resumed != nil {
-		if c == nil || !transitions.HeldBy(&c.Record, p.Resumed) {
-			return transitions.Receipt{}, transitions.ErrNotHeld()
+		if c == nil || !decide.HeldBy(&c.Record, p.Resumed) {
+			return transitions.Receipt{}, decide.ErrNotHeld()
 		}
 	} else if c != nil {
 		record := c.Record
-		return record.Answer(transitions.Classify(&record, p.Fingerprint, s.now))
+		return decide.Classify(&record, p.Fingerprint, s.now).Answer(&record)
 	}
 	inst := s.instances[address{p.Tenant, p.Instance}]
-	w, err := transitions.VersionFor(p, inst, s.workflows.Find)
+	w, err := decide.VersionFor(p, inst, s.workflows.Find)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	d := transitions.DecideAll(s.aimed(p), w, inst, s.workflows.Find, s.now)
+	d := decide.DecideAll(s.aimed(p), w, inst, s.workflows.Find, s.now)
 	if !d.Stored {
 		return transitions.Receipt{}, d.Err
 	}
@@ -36,29 +37,28 @@ func (s *Sim) commit(p *transitions.Prepared) (transitions.Receipt, error) {
 }
 
 // aimed is an operation with what it is about.
-func (s *Sim) aimed(p *transitions.Prepared) *transitions.Prepared {
+func (s *Sim) aimed(p *decide.Prepared) *decide.Prepared {
 	if p.Operation == nil || p.Operation.Target.Scope == "" {
 		return p
 	}
-	aimed, operation := *p, *p.Operation
-	if c := s.commands[transitions.Ref{Tenant: p.Tenant, Scope: operation.Target.Scope, Key: operation.Target.Key}]; c != nil {
+	aimed := *p
+	if c := s.commands[transitions.Ref{Tenant: p.Tenant, Scope: p.Operation.Target.Scope, Key: p.Operation.Target.Key}]; c != nil {
 		record := c.Record
-		operation.Stuck = &record
+		aimed.Stuck = &record
 	}
-	aimed.Operation = &operation
 	return &aimed
 }
 
 // take makes a decision part of the run, and returns the answer.
-func (s *Sim) take(p *transitions.Prepared, d *transitions.Decision) transitions.Receipt {
+func (s *Sim) take(p *decide.Prepared, d *decide.Decision) transitions.Receipt {
 	var position int64
 	if d.After != nil {
 		position = s.log(d)
 	}
-	receipt := transitions.ReceiptOf(p, d, position)
+	receipt := decide.ReceiptOf(p, d, position)
 	c := s.own(p)
-	s.settle(c, &transitions.Target{Status: d.Status, Code: d.Code, Body: d.Body, Version: d.Entry.Version, Flight: d.Flight,
-		Workflow: p.Workflow, Keep: transitions.Keep{Replay: p.Replay, Tombstone: p.Tombstone, Answer: d.Answer}}, position)
+	s.settle(c, &decide.Target{Status: d.Status, Code: d.Code, Body: d.Body, Version: d.Entry.Version, Flight: d.Flight,
+		Workflow: p.Workflow, Keep: decide.Keep{Replay: p.Replay, Tombstone: p.Tombstone, Answer: d.Answer}}, position)
 	s.changeOthers(p, d, position)
 	for _, child := range d.Children {
 		s.take(child.Prepared, &child.Decision)
@@ -71,7 +71,7 @@ func (s *Sim) take(p *transitions.Prepared, d *transitions.Decision) transitions
 }
 
 // log appends what a transition did, and returns its position.
-func (s *Sim) log(d *transitions.Decision) int64 {
+func (s *Sim) log(d *decide.Decision) int64 {
 	tenant := d.Entry.Tenant
 	s.heads[tenant]++
 	d.Entry.Position = s.heads[tenant]
@@ -86,7 +86,7 @@ func (s *Sim) log(d *transitions.Decision) int64 {
 }
 
 // own is the command itself, new where it is not known.
-func (s *Sim) own(p *transitions.Prepared) *command {
+func (s *Sim) own(p *decide.Prepared) *command {
 	ref := transitions.Ref{Tenant: p.Tenant, Scope: p.Scope, Key: p.Key}
 	if c := s.commands[ref]; c != nil {
 		return c
@@ -98,7 +98,7 @@ func (s *Sim) own(p *transitions.Prepared) *command {
 }
 
 // settle writes what becomes of a command.
-func (s *Sim) settle(c *command, t *transitions.Target, position int64) {
+func (s *Sim) settle(c *command, t *decide.Target, position int64) {
 	c.Status, c.UpdatedAt, c.Stuck, c.LockedUntil, c.RunAt = t.Status, s.now, "", time.Time{}, time.Time{}
 	c.Revision++
 	if t.Version > c.Version {
@@ -115,7 +115,7 @@ func (s *Sim) settle(c *command, t *transitions.Target, position int64) {
 }
 
 // changeOthers does what a decision makes of other commands.
-func (s *Sim) changeOthers(p *transitions.Prepared, d *transitions.Decision, position int64) {
+func (s *Sim) changeOthers(p *decide.Prepared, d *decide.Decision, position int64) {
 	for _, scope := range d.Disarmed {
 		s.disarm(p, scope)
 	}
@@ -134,7 +134,7 @@ func (s *Sim) changeOthers(p *transitions.Prepared, d *transitions.Decision, pos
 
 // disarm voids the commands in flight of a scope, but for the one that is
 // decided just now: a timer that fires.
-func (s *Sim) disarm(p *transitions.Prepared, scope string) {
+func (s *Sim) disarm(p *decide.Prepared, scope string) {
 	for ref := range s.flying {
 		if ref.Tenant == p.Tenant && ref.Scope == scope && (p.Scope != scope || p.Key != ref.Key) {
 			delete(s.flying, ref)
@@ -144,7 +144,7 @@ func (s *Sim) disarm(p *transitions.Prepared, scope string) {
 }
 
 // plan takes a command that a decision makes.
-func (s *Sim) plan(tenant string, planned transitions.Planned) {
+func (s *Sim) plan(tenant string, planned decide.Planned) {
 	ref := transitions.Ref{Tenant: tenant, Scope: planned.Scope, Key: planned.Key}
 	if s.commands[ref] != nil {
 		s.t.Fatalf("pawltest: the command %s %s is made twice, which an engine's tables refuse: a defect of Pawl", ref.Scope, ref.Key)
@@ -164,6 +164,6 @@ func (s *Sim) cancel(c *command, by string) {
 		c.RunAt = s.now
 	}
 	if c.stop != nil {
-		c.stop(&transitions.CancelledError{By: by})
+		c.stop(&decide.CancelledError{By: by})
 	}
 }

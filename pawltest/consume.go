@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -28,12 +29,12 @@ func (s *Sim) Consume(m transitions.Message) (transitions.Receipt, error) {
 		return transitions.Receipt{}, err
 	}
 	receipt, err := s.deliver(m)
-	switch m.Fate(receipt, err, maxDeliveries) {
-	case transitions.FateDone:
+	switch decide.FateOf(m, receipt, err, maxDeliveries) {
+	case decide.FateDone:
 		if m.Delivery != 1 || m.Earlier {
 			delete(s.dead, m.Ref())
 		}
-	case transitions.FateDead:
+	case decide.FateDead:
 		failure := err
 		if failure == nil {
 			failure = receipt.Err()
@@ -45,19 +46,19 @@ func (s *Sim) Consume(m transitions.Message) (transitions.Receipt, error) {
 
 // deliver commits the command that the message asks for.
 func (s *Sim) deliver(m transitions.Message) (transitions.Receipt, error) {
-	p, err := transitions.PrepareMessage(m, s.workflows.Routes()[m.Consumer], s.newID)
+	p, err := decide.PrepareMessage(m, s.workflows.Routes()[m.Consumer], s.newID)
 	switch {
 	case errors.Is(err, workflow.ErrIgnored):
-		return transitions.IgnoredMessage(), nil
+		return decide.IgnoredMessage(), nil
 	case err != nil: // it may have become a command before
 		if c := s.commands[transitions.Ref{Tenant: m.Tenant, Scope: transitions.InboxScope(m.Consumer), Key: m.ID}]; c != nil {
-			return m.AnswerOf(&c.Record, s.now)
+			return decide.AnswerMessage(m, &c.Record, s.now)
 		}
 		return transitions.Receipt{}, err
 	}
 	receipt, err := s.commit(p)
 	if workflow.CodeOf(err) == workflow.KeyReused {
-		return receipt, m.Reused()
+		return receipt, decide.MessageReused()
 	}
 	return receipt, err
 }
@@ -72,7 +73,7 @@ func (s *Sim) bury(m transitions.Message, failure error) {
 		}
 		s.dead[m.Ref()] = d
 	}
-	d.About = m.About(s.workflows.Routes()[m.Consumer])
+	d.About = decide.AboutMessage(m, s.workflows.Routes()[m.Consumer])
 	d.Type, d.Status, d.Code, d.Failure = m.Type, inspect.MessageWaiting, workflow.CodeOf(failure), failureOf(failure)
 	d.Deliveries, d.UpdatedAt = max(d.Deliveries+1, m.Delivery), s.now
 }

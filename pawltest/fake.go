@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -91,8 +91,8 @@ func (s *Sim) fitting(work *workflow.Work, result any) []byte {
 }
 
 // code is what an attempt runs: the declared functions, or those in their place.
-func (s *Sim) code(ctx context.Context, a *workflow.Attempt, f *transitions.InFlight, work *workflow.Work,
-	asked transitions.Request) transitions.Code {
+func (s *Sim) code(ctx context.Context, a *workflow.Attempt, f *decide.InFlight, work *workflow.Work,
+	asked decide.Request) decide.Code {
 	use := s.fakes[activity{f.Workflow, f.Transition}]
 	if use.do == nil {
 		use.do = work.Do
@@ -103,7 +103,7 @@ func (s *Sim) code(ctx context.Context, a *workflow.Attempt, f *transitions.InFl
 	if use.undo == nil {
 		use.undo = work.Undo
 	}
-	return transitions.Code{
+	return decide.Code{
 		Do:    func() ([]byte, error) { return use.do(ctx, a, f.Data, asked.Payload) },
 		Check: func() ([]byte, bool, error) { return use.check(ctx, a, f.Data, asked.Payload) },
 		Undo:  func() error { return use.undo(ctx, a, f.Data, asked.Payload, asked.Result) },

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -112,7 +113,7 @@ func (s *Sim) next() int {
 // The errors are those of an engine. A Hook's SQL is not run.
 func (s *Sim) Submit(c transitions.Command) (transitions.Receipt, error) {
 	if c.Workflow == "" && c.Instance != uuid.Nil {
-		if err := c.WithDefaults().Check(); err != nil {
+		if err := decide.CheckCommand(c.WithDefaults()); err != nil {
 			return transitions.Receipt{}, err
 		}
 		inst, err := s.Instance(c.Tenant, c.Instance)
@@ -141,7 +142,7 @@ func (s *Sim) Operate(c transitions.Command, o transitions.Operation) (transitio
 	} else if inst := s.instances[address{c.Tenant, c.Instance}]; inst != nil {
 		c.Workflow = inst.Workflow
 	}
-	p, err := transitions.Operate(c, o)
+	p, err := decide.Operate(c, o)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
@@ -167,8 +168,8 @@ func (s *Sim) Command(tenant, scope, key string) (transitions.Record, error) {
 	if c == nil {
 		return transitions.Record{}, errNoCommand()
 	}
-	if transitions.Classify(&c.Record, c.Fingerprint, s.now) == transitions.KeyGone {
-		_, err := c.Answer(transitions.KeyGone)
+	if decide.Classify(&c.Record, c.Fingerprint, s.now) == decide.KeyGone {
+		_, err := decide.KeyGone.Answer(&c.Record)
 		return transitions.Record{}, err
 	}
 	return c.Record, nil
@@ -236,7 +237,7 @@ func (s *Sim) Timers(tenant string, id uuid.UUID) (armed []Timer) {
 		if c.tenant != tenantOr(tenant) || c.Instance != id {
 			continue
 		}
-		if name, is := strings.CutPrefix(c.Scope, transitions.TimerScope(id, "")); is {
+		if name, is := strings.CutPrefix(c.Scope, decide.TimerScope(id, "")); is {
 			armed = append(armed, Timer{Name: name, Do: c.Transition, At: c.RunAt})
 		}
 	}

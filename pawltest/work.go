@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -120,7 +121,7 @@ func (c *command) dueAt() time.Time {
 // work claims a command and does what there is to do.
 func (s *Sim) work(c *command) {
 	f := s.claim(c)
-	var v transitions.Verdict
+	var v decide.Verdict
 	lost := false
 	if f.Phase == transitions.Scheduled {
 		v = s.decide(c, f)
@@ -139,7 +140,7 @@ func (s *Sim) work(c *command) {
 }
 
 // claim takes the lease of a command.
-func (s *Sim) claim(c *command) *transitions.InFlight {
+func (s *Sim) claim(c *command) *decide.InFlight {
 	taken, due := "", c.RunAt
 	if c.Status == transitions.Processing {
 		taken = c.ClaimedBy
@@ -150,7 +151,7 @@ func (s *Sim) claim(c *command) *transitions.InFlight {
 	c.ClaimedAt, c.LockedUntil, c.UpdatedAt = s.now, s.now.Add(lease), s.now
 	c.Attempt++
 	c.Revision++
-	f := c.Flight(c.tenant)
+	f := decide.FlightOf(&c.Record, c.tenant)
 	f.TakenFrom, f.RunAt = taken, due
 	if inst := s.instances[address{c.tenant, c.Instance}]; inst != nil {
 		f.Definition, f.Data, f.Paused = inst.Definition, inst.Data, inst.Paused
@@ -159,7 +160,7 @@ func (s *Sim) claim(c *command) *transitions.InFlight {
 }
 
 // decide decides a scheduled command.
-func (s *Sim) decide(c *command, f *transitions.InFlight) transitions.Verdict {
+func (s *Sim) decide(c *command, f *decide.InFlight) decide.Verdict {
 	if v, decided := f.BeforeDue(s.workflows.Horizons(f.Workflow).Replay, s.now); decided {
 		return v
 	}
@@ -175,20 +176,20 @@ func (s *Sim) decide(c *command, f *transitions.InFlight) transitions.Verdict {
 }
 
 // end decides the outcome of a command.
-func (s *Sim) end(f *transitions.InFlight, o transitions.Outcome) transitions.Verdict {
+func (s *Sim) end(f *decide.InFlight, o decide.Outcome) decide.Verdict {
 	p, err := f.Ending(o)
 	if err == nil {
 		_, err = s.commit(p)
 	}
 	if err == nil || workflow.CodeOf(err) == workflow.LeaseLost {
-		return transitions.Verdict{}
+		return decide.Verdict{}
 	}
 	s.t.Logf("pawltest: %s.%s cannot be decided: %v", f.Workflow, f.Transition, err)
-	return transitions.Undecidable(err)
+	return decide.Undecidable(err)
 }
 
 // attempt runs an activity or an undo, once. lost: nobody learns what it came to.
-func (s *Sim) attempt(c *command, f *transitions.InFlight) (v transitions.Verdict, lost bool) {
+func (s *Sim) attempt(c *command, f *decide.InFlight) (v decide.Verdict, lost bool) {
 	work := s.activity(f)
 	if work == nil {
 		return f.NotHere(), false
@@ -198,13 +199,13 @@ func (s *Sim) attempt(c *command, f *transitions.InFlight) (v transitions.Verdic
 	}
 	asked, err := f.Asked()
 	if err != nil {
-		return transitions.Undecidable(err), false
+		return decide.Undecidable(err), false
 	}
 	key, err := f.EffectKey()
 	if err != nil {
-		return transitions.Undecidable(err), false
+		return decide.Undecidable(err), false
 	}
-	ctx, cancel := context.WithTimeoutCause(s.t.Context(), work.Timeout, transitions.ErrTimeout)
+	ctx, cancel := context.WithTimeoutCause(s.t.Context(), work.Timeout, decide.ErrTimeout)
 	defer cancel()
 	ctx, c.stop = context.WithCancelCause(ctx)
 	defer func() {
@@ -228,7 +229,7 @@ func (s *Sim) attempt(c *command, f *transitions.InFlight) (v transitions.Verdic
 }
 
 // activity is what the version of the command's instance declares.
-func (s *Sim) activity(f *transitions.InFlight) *workflow.Work {
+func (s *Sim) activity(f *decide.InFlight) *workflow.Work {
 	if w := s.workflows.Find(f.Workflow, f.Definition); w != nil {
 		if step := w.Activity(f.Transition); step != nil {
 			return step.Work
@@ -241,7 +242,7 @@ func (s *Sim) activity(f *transitions.InFlight) *workflow.Work {
 // longest that the policy allows, so that a run is the same every time. knew says
 // that it was asked to stop before its claim; one that was asked since is due at
 // once, to end.
-func (s *Sim) giveBack(c *command, b *transitions.Back, knew bool) {
+func (s *Sim) giveBack(c *command, b *decide.Back, knew bool) {
 	c.Status, c.LockedUntil, c.Stuck, c.UpdatedAt = b.Status, time.Time{}, b.Stuck, s.now
 	c.Revision++
 	if b.Failed {

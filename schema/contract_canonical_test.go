@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -31,7 +32,7 @@ func TestSQLWritesTheCanonicalFormOfTheEngine(t *testing.T) {
 		documents = append(documents, string(document))
 	}
 	for _, document := range documents {
-		want, err := transitions.Canonical([]byte(document))
+		want, err := decide.Canonical([]byte(document))
 		if err != nil {
 			t.Fatal(document, err)
 		}
@@ -112,7 +113,7 @@ func TestSQLTakesTheFingerprintOfTheEngine(t *testing.T) {
 			`'order', 'ship', '{"parcel":"p"}', pawl.instance_id('order', 'c:k'), if_version => 3`, nil},
 	} {
 		tt.command.Workflow, tt.command.Key = "order", "k"
-		p, err := transitions.Prepare(tt.command, w, uuid.New)
+		p, err := decide.Prepare(tt.command, w, uuid.New)
 		if err != nil {
 			t.Fatal(err)
 		}

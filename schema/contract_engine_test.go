@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -133,13 +134,7 @@ func TestTheEngineLeavesAloneWhatSQLHolds(t *testing.T) {
 	const rows = "SELECT string_agg(c::text, '; ' ORDER BY key) FROM pawl.command c WHERE scope = 's'"
 	before := ask[string](t, pool, rows)
 	looks := e.InFlightStats().Polls
-	for tick := time.NewTicker(10 * time.Millisecond); e.InFlightStats().Polls < looks+2; { // of which one has begun since
-		select {
-		case <-tick.C:
-		case <-t.Context().Done():
-			t.Fatal("nobody looks")
-		}
-	}
+	await.Eventually(t, "a poll that has begun since ends", func() bool { return e.InFlightStats().Polls >= looks+2 })
 	if after := ask[string](t, pool, rows); after != before {
 		t.Errorf("they became %s, and were %s", after, before)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
-	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -31,11 +30,7 @@ type querier interface {
 // contract is a database with the functions.
 func contract(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool := pgtest.Pool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
-	return pool
+	return pgtest.Pool(t)
 }
 
 func exec(t testing.TB, q querier, sql string, args ...any) {

@@ -9,12 +9,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -122,18 +122,13 @@ func TestTheExamplesOfThePageDoWhatItSays(t *testing.T) {
 // upToDate waits until the engine's sink has everything.
 func upToDate(t testing.TB, e *engine.Engine) {
 	t.Helper()
-	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) { // between two looks
+	await.Eventually(t, "the sink has everything", func() bool {
 		list, err := e.Sinks(t.Context(), "")
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%+v, %v", list, err)
 		}
-		if list[0].Lag == 0 {
-			return
-		}
-		if time.Since(begun) > time.Minute {
-			t.Fatalf("the sink stands so: %+v", list[0])
-		}
-	}
+		return list[0].Lag == 0
+	})
 }
 
 // One key from psql and from Go, in turns.

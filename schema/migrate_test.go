@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,11 +17,17 @@ import (
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	pgtest.MainWith(m, func(ctx context.Context, pool *pgxpool.Pool) error {
+		_, err := Migrate(ctx, pool, Default)
+		return err
+	})
+}
 
+// migrated migrates an empty database.
 func migrated(t testing.TB, name string) *pgxpool.Pool {
 	t.Helper()
-	pool := pgtest.Pool(t)
+	pool := pgtest.EmptyPool(t)
 	if n, err := Migrate(t.Context(), pool, name); err != nil || n != len(Migrations) {
 		t.Fatalf("applied %d: %v", n, err)
 	}
@@ -53,7 +60,7 @@ func TestMigrateAppliesEverythingOnceAndThenNothing(t *testing.T) {
 
 func TestEightNodesMayMigrateAtOnce(t *testing.T) {
 	t.Parallel()
-	url := pgtest.URL(t)
+	url := pgtest.EmptyURL(t)
 	var nodes sync.WaitGroup
 	var applied atomic.Int64
 	start := make(chan struct{})
@@ -107,7 +114,7 @@ func TestADatabaseOfANewerProgramIsLeftAlone(t *testing.T) {
 
 func TestCheckSaysBehindOfAnythingLess(t *testing.T) {
 	t.Parallel()
-	pool := pgtest.Pool(t)
+	pool := pgtest.EmptyPool(t)
 	for _, sql := range []string{
 		"SELECT 'nothing is there'",
 		"CREATE SCHEMA pawl",
@@ -124,7 +131,7 @@ func TestCheckSaysBehindOfAnythingLess(t *testing.T) {
 
 func TestCheckTellsADatabaseThatIsGoneFromOneThatIsBehind(t *testing.T) {
 	t.Parallel()
-	pool := pgtest.Pool(t)
+	pool := pgtest.EmptyPool(t)
 	pool.Close()
 	if err := Check(t.Context(), pool, Default); err == nil || errors.Is(err, ErrBehind) || errors.Is(err, ErrNewer) {
 		t.Errorf("got %v", err)
@@ -238,7 +245,7 @@ func TestAServerIsRefusedByItsVersionAlone(t *testing.T) {
 		"90600": "PostgreSQL 14 or newer is needed, this is 9", "130012": "PostgreSQL 14 or newer is needed, this is 13",
 		"140000": "", "180001": "", "990000": "",
 	} {
-		pool := pgtest.DirectPool(t) // the search path is the session's
+		pool := pgtest.DirectTo(t, pgtest.EmptyPool(t)) // the search path is the session's
 		_, err := pool.Exec(t.Context(), `CREATE SCHEMA pretend;
 			CREATE FUNCTION pretend.current_setting(text) RETURNS text LANGUAGE sql AS $$ SELECT '`+version+`' $$`)
 		if err != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
 // row is a row in SQL, by column.
@@ -63,7 +65,7 @@ var partitionOf = map[string]string{"outbox": "_2026w47", "command_history": "_2
 // partitioned has the partitions that the good rows need.
 func partitioned(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool := migrated(t, Default)
+	pool := pgtest.Pool(t)
 	query[int](t, pool, "SELECT pawl.make_partitions('2026-11-20')")
 	return pool
 }
@@ -248,7 +250,7 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 // The CHECKs are no narrower than they say.
 func TestACommandIsStoredInEveryStatus(t *testing.T) {
 	t.Parallel()
-	pool := migrated(t, Default)
+	pool := pgtest.Pool(t)
 	for i, change := range []row{
 		{}, {"status": "'failed_final'", "code": "409"}, {"version": "NULL"}, // accepted once, and failed; changed nothing
 		{"status": "'expired'", "body": "NULL", "code": "NULL"},
@@ -286,7 +288,7 @@ func TestEveryTableTakesAGoodRowAndOnlyOnce(t *testing.T) {
 
 func TestEveryTableAndColumnHasAComment(t *testing.T) {
 	t.Parallel()
-	pool := migrated(t, Default)
+	pool := pgtest.Pool(t)
 	found, err := pool.Query(t.Context(), `
 		SELECT c.relname || coalesce('.' || a.attname, '')
 		FROM pg_class c
@@ -313,7 +315,7 @@ func TestEveryTableAndColumnHasAComment(t *testing.T) {
 
 func TestEveryPrimaryKeyOfATenantsRowsBeginsWithTheTenant(t *testing.T) {
 	t.Parallel()
-	pool := migrated(t, Default)
+	pool := pgtest.Pool(t)
 	found, err := pool.Query(t.Context(), `
 		SELECT c.relname || ' (' || pg_get_indexdef(i.indexrelid) || ')'
 		FROM pg_index i
@@ -334,7 +336,7 @@ func TestEveryPrimaryKeyOfATenantsRowsBeginsWithTheTenant(t *testing.T) {
 
 func TestExpectFailsAsASerializationFailure(t *testing.T) {
 	t.Parallel()
-	pool := migrated(t, Default)
+	pool := pgtest.Pool(t)
 	if got := query[int64](t, pool, "SELECT pawl.expect(3, 3)"); got != 3 {
 		t.Errorf("got %d", got)
 	}

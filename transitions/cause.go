@@ -47,12 +47,3 @@ func CauseOf(stored Cause, scope, key string) (cause Cause, by string) {
 	}
 	return CausedByCaller, ""
 }
-
-// storedCause is the cause of what the command does where its scope does not tell,
-// or "".
-func (p *Prepared) storedCause() Cause {
-	if p.Operation != nil || p.settled {
-		return CausedByOperator
-	}
-	return ""
-}

@@ -21,9 +21,6 @@ const (
 	MaxPayload = 1 << 20
 )
 
-// maxYear bounds times to what every format says, PostgreSQL's and JSON's.
-const maxYear = 9999
-
 // AnyRole among a command's roles stands for every role.
 const AnyRole = "*"
 
@@ -66,50 +63,6 @@ func (c Command) WithDefaults() Command {
 		c.Actor = DefaultActor
 	}
 	return c
-}
-
-// Check refuses what cannot be stored or means nothing. It does not look at the
-// payload or the workflow.
-func (c Command) Check() error {
-	if err := CheckKey(c.Key); err != nil {
-		return err
-	}
-	if c.Scope != "" {
-		if err := CheckScope(c.Scope); err != nil {
-			return err
-		}
-	}
-	if err := CheckTenant(c.Tenant); err != nil {
-		return err
-	}
-	if problem := TextProblem(c.Actor, MaxActor); problem != "" {
-		return workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
-	}
-	if problem := TextProblem(c.BusinessKey, workflow.MaxBusinessKey); problem != "" {
-		return workflow.Errorf(workflow.InvalidRequest, "the business key %s", problem)
-	}
-	if c.Instance != uuid.Nil && c.BusinessKey != "" {
-		return workflow.Errorf(workflow.InvalidRequest, "give the instance or the business key, not both")
-	}
-	if c.BusinessKey != "" && c.Workflow == "" {
-		return workflow.Errorf(workflow.InvalidRequest, "a business key needs its workflow")
-	}
-	if c.Transition == "" {
-		return workflow.Errorf(workflow.InvalidRequest, "the transition is missing")
-	}
-	if c.IfVersion < 0 {
-		return workflow.Errorf(workflow.InvalidRequest, "the expected version is negative")
-	}
-	if c.NotBefore.UTC().Year() > maxYear {
-		return workflow.Errorf(workflow.InvalidRequest, "the command is for after the year %d", maxYear)
-	}
-	if c.Replay < 0 || c.Tombstone < 0 {
-		return workflow.Errorf(workflow.InvalidRequest, "the time for which the key is to be good is negative")
-	}
-	if len(c.Payload) > MaxPayload {
-		return workflow.Errorf(workflow.TooLarge, "the payload is larger than %d bytes", MaxPayload)
-	}
-	return nil
 }
 
 // CheckKey refuses an idempotency key that is empty or cannot be stored.

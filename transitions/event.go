@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/workflow"
@@ -38,29 +39,6 @@ type Event struct {
 	CausedBy    string         // which one of these it was, where it has a name; see [Cause]
 	At          time.Time
 	Payload     []byte // JSON; nil: it was erased
-}
-
-// eventsOf are the events of a transition.
-func eventsOf(e *Entry, after *Instance, emitted []workflow.Emitted) ([]Event, *workflow.Error) {
-	event := Event{
-		Tenant: e.Tenant, Type: e.Workflow + "." + e.Transition, Workflow: e.Workflow, Instance: e.Instance,
-		BusinessKey: after.BusinessKey, Attributes: after.Attributes, Version: e.Version, Transition: e.Transition, From: e.From,
-		State: e.To, Actor: e.Actor, Reason: e.Reason, Scope: e.Scope, Key: e.Key, At: e.At, Payload: e.Data,
-	}
-	event.Cause, event.CausedBy = CauseOf(e.Cause, e.Scope, e.Key)
-	if len(emitted) == 0 {
-		return []Event{event}, nil
-	}
-	events := make([]Event, 1, 1+len(emitted))
-	events[0] = event
-	for i, x := range emitted {
-		if x.Type == events[0].Type {
-			return nil, defect("transition %q emits an event of type %q, which is that of every such transition", e.Transition, x.Type)
-		}
-		event.Ordinal, event.Type, event.Payload = i+1, x.Type, x.Payload
-		events = append(events, event)
-	}
-	return events, nil
 }
 
 // ID is the event's stable id, unique within its source.
@@ -146,11 +124,11 @@ func (e *Event) AppendCloudEvent(b []byte) []byte {
 	b = append(b, '-')
 	b = strconv.AppendInt(b, int64(e.Ordinal), 10)
 	b = append(b, `","source":`...)
-	b = appendQuoted(b, e.CloudSource())
+	b, _ = jsontext.AppendQuote(b, e.CloudSource())
 	b = append(b, `,"type":`...)
-	b = appendQuoted(b, e.Type)
+	b, _ = jsontext.AppendQuote(b, e.Type)
 	b = append(b, `,"subject":`...)
-	b = appendQuoted(b, e.Subject())
+	b, _ = jsontext.AppendQuote(b, e.Subject())
 	b = append(b, `,"time":"`...)
 	b = e.At.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","position":"`...)
@@ -160,14 +138,14 @@ func (e *Event) AppendCloudEvent(b []byte) []byte {
 	b = append(b, `","version":`...)
 	b = strconv.AppendInt(b, e.Version, 10)
 	b = append(b, `,"workflow":`...)
-	b = appendQuoted(b, e.Workflow)
+	b, _ = jsontext.AppendQuote(b, e.Workflow)
 	b = append(b, `,"transition":`...)
-	b = appendQuoted(b, e.Transition)
+	b, _ = jsontext.AppendQuote(b, e.Transition)
 	b = append(b, `,"state":`...)
-	b = appendQuoted(b, string(e.State))
+	b, _ = jsontext.AppendQuote(b, string(e.State))
 	for name, text := range e.Told() {
 		b = append(append(append(b, `,"`...), name...), `":`...)
-		b = appendQuoted(b, text)
+		b, _ = jsontext.AppendQuote(b, text)
 	}
 	if e.Payload == nil {
 		return append(b, `,"redacted":true}`...)

@@ -1,9 +1,9 @@
 package transitions
 
 import (
-	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/workflow"
@@ -29,20 +29,6 @@ type Instance struct {
 	UpdatedAt   time.Time
 }
 
-// did returns the actors after actor did the transition. The map that it was
-// given is not changed: an earlier decision may be made again.
-func did(actors map[string][]string, transition, actor string) map[string][]string {
-	if slices.Contains(actors[transition], actor) {
-		return actors
-	}
-	out := make(map[string][]string, len(actors)+1)
-	for k, v := range actors {
-		out[k] = v
-	}
-	out[transition] = append(slices.Clip(out[transition]), actor)
-	return out
-}
-
 // Entry is an audit row: one transition of one instance.
 type Entry struct {
 	Tenant     string
@@ -65,4 +51,37 @@ type Entry struct {
 	Before, After [32]byte // the digest of the instance's Standing; Before is zero for a creation
 	Rest          []byte   // the SHA-256 of the instance's Rest, nil where that is as before
 	Emitted       []byte   // see EmittedDigest
+}
+
+// Links are what ties an instance to others, as part of its row.
+type Links struct {
+	// InFlight is the command that brought the instance into an in-between state,
+	// and whose outcome takes it on.
+	InFlight *CommandRef `json:"in_flight,omitempty"`
+	// Effects are what a later failure undoes, in the order of their completion. With
+	// MaxEffects of them, or once their payloads and results have MaxEffectBytes, no
+	// other activity is begun whose effect would be one.
+	Effects []Effect `json:"effects,omitempty"`
+	Parent  *Parent  `json:"parent,omitempty"`
+}
+
+// CommandRef is a command of the instance.
+type CommandRef struct {
+	Transition string `json:"transition"`
+	Scope      string `json:"scope"`
+	Key        string `json:"key"`
+}
+
+// Effect is an activity that was done and can be undone.
+type Effect struct {
+	CommandRef
+	Payload jsontext.Value `json:"payload,omitzero"`
+	Result  jsontext.Value `json:"result,omitzero"`
+}
+
+// Parent is who started a child, and what the child's end causes there.
+type Parent struct {
+	Workflow string    `json:"workflow"`
+	Instance uuid.UUID `json:"instance"`
+	End      string    `json:"end,omitempty"` // a transition of the parent
 }

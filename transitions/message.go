@@ -1,12 +1,12 @@
 package transitions
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
-	"fmt"
-	"runtime/debug"
-	"time"
+	"io"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/workflow"
@@ -32,10 +32,6 @@ type Message struct {
 // A message is a command. Its scope is this and the consumer, its key is the id,
 // its fingerprint the hash of the body.
 const inboxScope = "inbox:"
-
-// messageTombstone is how long a message is remembered at least when its answer has
-// expired, whatever its workflow says: who sends it again does not know that.
-const messageTombstone = 30 * 24 * time.Hour
 
 // InboxScope is the scope of the commands that a consumer's messages become. It is
 // their actor as well.
@@ -82,96 +78,6 @@ func (m Message) Check() error {
 // Hash tells two messages apart that have one id: SHA-256 of the body.
 func (m Message) Hash() [32]byte { return sha256.Sum256(m.Body) }
 
-// MessageRoute is a step that receives messages from a consumer.
-type MessageRoute struct {
-	Workflow  *workflow.Workflow // the newest version
-	Older     []*workflow.Workflow
-	Step      *workflow.Step
-	Reception *workflow.Reception
-}
-
-// MessageRoutes lists what receives messages from each consumer, in the order in which
-// they are asked. newest is the newest version of every workflow, by name; older
-// gives the others of one, the newest of them first.
-func MessageRoutes(newest []*workflow.Workflow, older func(name string) []*workflow.Workflow) map[string][]MessageRoute {
-	routes := map[string][]MessageRoute{}
-	for _, w := range newest {
-		for _, s := range w.Steps {
-			for _, r := range s.Receives {
-				routes[r.Consumer] = append(routes[r.Consumer], MessageRoute{w, older(w.Name), s, r})
-			}
-		}
-	}
-	return routes
-}
-
-// PrepareMessage makes the command ready that a message asks for: that of the
-// first route that takes it. newID is as in Prepare. Which instance and payload
-// the command has may change with the code; by its key and fingerprint it is
-// still the same command. Its tombstone stays for 30 days at least, also where the
-// workflow's bound is less.
-//
-// Errors: workflow.ErrIgnored where there is nothing to be done about it;
-// MessageNotTaken; InvalidPayload, Internal and others of Prepare, which say that
-// it has been taken and cannot become a command.
-func PrepareMessage(m Message, routes []MessageRoute, newID func() uuid.UUID) (*Prepared, error) {
-	if err := m.Check(); err != nil {
-		return nil, err
-	}
-	route, c, err := m.command(routes)
-	if err != nil {
-		return nil, err
-	}
-	if asked := route.Workflow.Horizons.Tombstone; asked != 0 && asked < messageTombstone {
-		c.Tombstone = messageTombstone
-	}
-	p, err := prepare(c, route.Workflow, newID, route.Older...)
-	if err != nil {
-		return nil, err
-	}
-	p.Fingerprint = m.Hash()
-	return p, nil
-}
-
-// command is what the message asks for.
-func (m Message) command(routes []MessageRoute) (route MessageRoute, c Command, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
-				Cause: fmt.Errorf("panic in what %s.%s makes of a message of %q: %v\n%s",
-					route.Workflow.Name, route.Step.Name, m.Consumer, v, debug.Stack())}
-		}
-	}()
-	seen := workflow.Message{Tenant: m.Tenant, Consumer: m.Consumer, ID: m.ID, Type: m.Type, Body: m.Body}
-	var unread *workflow.Error
-	var ignored bool
-	for _, route = range routes {
-		address, payload, err := route.Reception.Take(seen)
-		switch {
-		case err == nil:
-			scope := InboxScope(m.Consumer)
-			return route, Command{Tenant: m.Tenant, Scope: scope, Key: m.ID, Actor: scope, Roles: []string{AnyRole},
-				Workflow: route.Workflow.Name, Transition: route.Step.Name,
-				Instance: address.Instance, BusinessKey: address.BusinessKey, Payload: payload}, nil
-		case errors.Is(err, workflow.ErrIgnored):
-			ignored = true
-		case errors.Is(err, workflow.ErrNotMine):
-			if e, ok := errors.AsType[*workflow.Error](err); ok && unread == nil {
-				unread = e
-			}
-		default:
-			return route, c, err
-		}
-	}
-	switch {
-	case ignored:
-		return route, c, workflow.ErrIgnored
-	case unread != nil:
-		return route, c, &workflow.Error{Code: unread.Code, Message: "the message cannot be read", Fields: unread.Fields, Cause: unread.Cause}
-	}
-	return route, c, workflow.Errorf(workflow.MessageNotTaken, "no transition takes this message of consumer %q, type %q", m.Consumer, m.Type)
-}
-
 // MessageRef names a message: two with one id are two messages.
 type MessageRef struct {
 	Tenant   string
@@ -182,3 +88,38 @@ type MessageRef struct {
 
 // Ref is the name of the message.
 func (m Message) Ref() MessageRef { return MessageRef{m.Tenant, m.Consumer, m.ID, m.Hash()} }
+
+// About is what a message is for, as far as it can be read. The instance need not be
+// there.
+type About struct {
+	Workflow    string // that takes it; "": none does
+	BusinessKey string
+	Instance    uuid.UUID
+}
+
+// typeOf is what a sender calls a message: the member "type" of its body, as in
+// Standard Webhooks and CloudEvents. "" where there is none, or none that can be
+// stored.
+func typeOf(body []byte) string {
+	d := jsontext.NewDecoder(bytes.NewReader(body))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return ""
+	}
+	for {
+		name, err := d.ReadToken()
+		if err != nil || name.Kind() != '"' {
+			return ""
+		}
+		if name.String() != "type" {
+			if err := d.SkipValue(); err != nil {
+				return ""
+			}
+			continue
+		}
+		value, err := d.ReadToken()
+		if err != nil && !errors.Is(err, io.EOF) || value.Kind() != '"' || TextProblem(value.String(), MaxKey) != "" {
+			return ""
+		}
+		return value.String()
+	}
+}

@@ -32,19 +32,22 @@ const finalHint = " This answer is final for this key; another try needs a new k
 // ProblemOf describes an error to a caller. An error that is not an
 // *workflow.Error, and the cause of one, is not shown.
 func ProblemOf(err error) Problem {
-	e := asError(err)
-	return problemOf(e, e.Code.Info().Final)
-}
-
-// problemOf is ProblemOf an error that may be the answer of its key for good.
-func problemOf(e *workflow.Error, final bool) Problem {
+	e := workflow.AsError(err)
 	info := e.Code.Info()
 	p := Problem{
 		Type: problemTypes + string(info.Code), Title: info.Meaning, Status: info.Status, Code: info.Code,
-		Detail: e.Message, Final: final, State: e.State, Allowed: e.Allowed, Errors: e.Fields, Position: e.Position,
+		Detail: e.Message, State: e.State, Allowed: e.Allowed, Errors: e.Fields, Position: e.Position,
 	}
-	if p.Final {
-		p.Detail = e.Message + "." + finalHint
+	if info.Final {
+		return p.Kept()
+	}
+	return p
+}
+
+// Kept is the document where it is the answer of its key for good.
+func (p Problem) Kept() Problem {
+	if !p.Final {
+		p.Final, p.Detail = true, p.Detail+"."+finalHint
 	}
 	return p
 }

@@ -72,33 +72,6 @@ type Result struct {
 	Position   int64          `json:"position,omitzero"`
 }
 
-// stored renders the result as it is stored: without the position, which the
-// database gives while the row is being written. WithPosition adds it.
-func (r Result) stored() []byte {
-	b := make([]byte, 0, 256)
-	b = append(b, `{"instance":"`...)
-	b = append(b, r.Instance.String()...)
-	b = append(b, `","workflow":`...)
-	b = appendQuoted(b, r.Workflow)
-	b = append(b, `,"transition":`...)
-	b = appendQuoted(b, r.Transition)
-	b = append(b, `,"state":`...)
-	b = appendQuoted(b, string(r.State))
-	b = append(b, `,"version":`...)
-	b = strconv.AppendInt(b, r.Version, 10)
-	b = append(b, `,"at":"`...)
-	b = r.At.UTC().AppendFormat(b, time.RFC3339Nano)
-	b = append(b, '"')
-	if r.Existing {
-		b = append(b, `,"existing":true`...)
-	}
-	if len(r.Result) > 0 {
-		b = append(b, `,"result":`...)
-		b = append(b, r.Result...)
-	}
-	return append(b, '}')
-}
-
 // WithPosition returns a stored body with the position in it. The position is
 // the last member, so that the stored bytes are a prefix of the answer's and
 // every replay is byte-identical. Position 0 adds nothing. Several callers may

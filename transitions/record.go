@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // Status is where a stored command stands.
@@ -19,6 +17,27 @@ const (
 	FailedRetryable Status = "failed_retryable"
 	FailedFinal     Status = "failed_final"
 	Expired         Status = "expired"
+)
+
+// Statuses are the statuses of a command, in the order of its life.
+var Statuses = []Status{Pending, Processing, FailedRetryable, Succeeded, FailedFinal, Expired}
+
+// Phase is what a command in flight waits for.
+type Phase string
+
+// The phases.
+const (
+	Scheduled Phase = "scheduled" // its time, to be decided then
+	Working   Phase = "working"   // the outcome of its activity
+	Undoing   Phase = "undoing"   // the outcome of an undo
+	InSQL     Phase = "sql"       // whoever claimed it by the functions in SQL
+)
+
+// Why a command in flight waits for a person.
+const (
+	StuckUnknown     = "unknown_outcome" // nobody knows whether the effect happened, and it must not happen twice
+	StuckUndo        = "undo_failed"
+	StuckUndecidable = "undecidable" // what it came to, or the command itself, cannot be decided
 )
 
 // Record is what the store knows of a (tenant, scope, key).
@@ -60,13 +79,6 @@ type Record struct {
 // InFlight reports whether the command is accepted and not finished.
 func (r *Record) InFlight() bool { return r.Phase != "" }
 
-// Flight is the record as its next attempt would see it.
-func (r *Record) Flight(tenant string) *InFlight {
-	return &InFlight{Ref: Ref{tenant, r.Scope, r.Key}, Fingerprint: r.Fingerprint, Phase: r.Phase, Workflow: r.Workflow,
-		Transition: r.Transition, Instance: r.Instance, Actor: r.Actor, Request: r.Request, Attempt: r.Attempt,
-		Failures: r.Failures, RunAt: r.RunAt, CancelledBy: r.CancelledBy, CreatedAt: r.CreatedAt}
-}
-
 // Effect is the key that the command's activity sends along. An undo has it for its
 // own key.
 func (r *Record) Effect(tenant string) string {
@@ -76,89 +88,14 @@ func (r *Record) Effect(tenant string) string {
 	return EffectKey(Ref{tenant, r.Scope, r.Key})
 }
 
-// KeyVerdict is what an attempt with a key amounts to.
-type KeyVerdict int
-
-// The verdicts on a key.
-const (
-	KeyNew       KeyVerdict = iota // nobody used the key: decide
-	KeyReplay                      // it succeeded: answer as then
-	KeyActive                      // it is being worked on
-	KeyStale                       // it was being worked on by somebody whose lease ran out
-	KeyRetryable                   // it failed and may be tried again
-	KeyRefused                     // it was refused: answer as then
-	KeyMismatch                    // the key was used with another request
-	KeyGone                        // its answer is gone, and it must not run again
-	keyVerdicts
-)
-
-// KeyVerdicts is how many verdicts there are.
-const KeyVerdicts = int(keyVerdicts)
-
-var keyVerdictNames = [KeyVerdicts]string{"new", "replayed", "active", "stale", "retryable", "final", "mismatched", "expired"}
-
-// String names the verdict as the metrics do.
-func (c KeyVerdict) String() string { return keyVerdictNames[c] }
-
-// Classify says what an attempt with this fingerprint amounts to, given what is
-// stored under its key (nil: nothing).
-func Classify(r *Record, fingerprint [32]byte, now time.Time) KeyVerdict {
-	switch {
-	case r == nil:
-		return KeyNew
-	case r.Fingerprint != fingerprint:
-		return KeyMismatch
-	case r.Status == Expired:
-		return KeyGone
+// Receipt is the answer of the command as it stands: the stored one, or that it is in
+// flight.
+func (r *Record) Receipt() Receipt {
+	receipt := Receipt{Status: 202, Replayed: true, Instance: r.Instance, Version: r.Version, Position: max(r.Position, 0)} // a provisional one is nobody's business
+	if r.Status == Succeeded || r.Status == FailedFinal {
+		receipt.Status, receipt.Body = r.Code, WithPosition(r.Body, receipt.Position)
+	} else {
+		receipt.Record = r
 	}
-	expired := !r.ExpiresAt.IsZero() && !now.Before(r.ExpiresAt)
-	switch r.Status {
-	case Succeeded:
-		if expired {
-			return KeyGone
-		}
-		return KeyReplay
-	case FailedFinal:
-		if expired {
-			return KeyGone
-		}
-		return KeyRefused
-	case FailedRetryable:
-		return KeyRetryable
-	case Processing:
-		if !now.Before(r.LockedUntil) {
-			return KeyStale
-		}
-	}
-	return KeyActive
+	return receipt
 }
-
-// Answer is what the caller of a settled claim gets: the replay, where the
-// command stands while it is in flight, or the error that says why there is
-// neither.
-func (r *Record) Answer(c KeyVerdict) (Receipt, error) {
-	switch c {
-	case KeyReplay, KeyRefused:
-		return r.receipt(), nil
-	case KeyActive, KeyStale, KeyRetryable:
-		return r.standing(), nil
-	case KeyMismatch:
-		return Receipt{}, workflow.Errorf(workflow.KeyReused, "this idempotency key was used with another request: another workflow, transition, instance, payload, expected version, time or actor; a new intent needs a new key")
-	default:
-		return Receipt{}, workflow.Errorf(workflow.KeyExpired, "this idempotency key is past its horizon; it will not run again")
-	}
-}
-
-// standing is the answer while the command is in flight.
-func (r *Record) standing() Receipt {
-	return Receipt{Status: 202, Replayed: true, Instance: r.Instance, Version: r.Version, Position: max(r.Position, 0), Record: r}
-}
-
-func (r *Record) receipt() Receipt {
-	position := max(r.Position, 0) // a provisional one is nobody's business
-	return Receipt{Status: r.Code, Replayed: true, Instance: r.Instance, Version: r.Version,
-		Position: position, Body: WithPosition(r.Body, position)}
-}
-
-// Statuses are the statuses of a command, in the order of its life.
-var Statuses = []Status{Pending, Processing, FailedRetryable, Succeeded, FailedFinal, Expired}

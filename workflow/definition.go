@@ -1,14 +1,9 @@
 package workflow
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"reflect"
 	"slices"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/workflow/internal/schemagen"
 )
@@ -101,16 +96,9 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	if len(m.List) > 0 {
 		return nil, m
 	}
-	raw, err := json.Marshal(w.Describe().hashed(), jsonOut)
-	if err != nil {
+	if err := w.takeHash(); err != nil {
 		return nil, fmt.Errorf("workflow %q: describe: %w", d.name, err)
 	}
-	canonical := jsontext.Value(raw) // so that the order of a schema's keywords does not count
-	if err := canonical.Canonicalize(); err != nil {
-		return nil, fmt.Errorf("workflow %q: describe: %w", d.name, err)
-	}
-	sum := sha256.Sum256(canonical)
-	w.Hash = hex.EncodeToString(sum[:])
 	return w, nil
 }
 

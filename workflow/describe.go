@@ -103,15 +103,6 @@ func (s *Step) consumers() []string {
 	return list
 }
 
-// hashed is the part of the description that instances depend on.
-func (d Description) hashed() Description {
-	d.Transitions = slices.Clone(d.Transitions)
-	for i := range d.Transitions {
-		d.Transitions[i].Receives = nil
-	}
-	return d
-}
-
 func (w *Work) describe() *ActivityDescription {
 	if w == nil {
 		return nil

@@ -131,16 +131,21 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
+// AsError returns err as an *Error: what it wraps, or Internal with err as the cause.
+func AsError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Code: Internal, Message: "something failed here that is not yours", Cause: err}
+}
+
 // CodeOf returns the code of err, Internal for an error that has none, and ""
 // for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""
 	}
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Code
-	}
-	return Internal
+	return AsError(err).Code
 }
 
 // Refuse is what a guard or an action returns to refuse a command for a reason

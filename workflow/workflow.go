@@ -7,7 +7,7 @@ import "slices"
 type Workflow struct {
 	Name       string
 	Version    int
-	Hash       string // hex SHA-256 of Describe without Receives: what the definition says, not how it is coded
+	Hash       string // hex SHA-256 of what the definition says, not of how it is coded; see docs/decisions/0005
 	Steps      []*Step
 	States     []State // in order of first mention
 	Finals     []State

@@ -2,17 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"regexp"
 
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bench"
 	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/usage"
 )
 
 // measured is a private server of its own, as durable as a real one, that counts
@@ -35,7 +33,7 @@ server meanwhile.`,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if only != "" {
 				if config.Only, err = regexp.Compile(only); err != nil {
-					return &pawl.UsageError{Err: fmt.Errorf("--only: %w", err)}
+					return usage.Errorf("--only: %w", err)
 				}
 			}
 			config.Progress = func(line string) { c.PrintErrln(line) }
@@ -52,46 +50,13 @@ server meanwhile.`,
 		},
 	}
 	flags := c.Flags()
-	flags.BoolVar(&config.Quick, "quick", false, "one short round, for a first impression")
 	flags.IntVar(&config.Rounds, "rounds", 0, "how often each scenario is run (default 3)")
 	flags.DurationVar(&config.Duration, "duration", 0, "how long each scenario is measured in a round (default 3s)")
-	flags.IntVar(&config.Large, "large", 0, "measure on full tables beside empty ones, instead of all else; the number is how many commands are loaded")
+	flags.IntVar(&config.Large, "large", 0,
+		"measure on full tables beside empty ones, instead of all else; the number is how many commands are loaded")
 	flags.Lookup("large").NoOptDefVal = "10000000"
-	flags.StringVar(&config.NATS, "nats", os.Getenv("NATS_URL"), "a server with JetStream, for what needs one; default is NATS_URL, or else it is left out")
+	flags.StringVar(&config.NATS, "nats", os.Getenv("NATS_URL"),
+		"a server with JetStream, for what needs one; default is NATS_URL, or else it is left out")
 	flags.StringVar(&only, "only", "", "a regular expression for the names of the scenarios to run")
-	c.AddCommand(loadCommand())
-	return c
-}
-
-func loadCommand() *cobra.Command {
-	var config bench.LoadConfig
-	c := &cobra.Command{
-		Use:   "load",
-		Short: "Fill new tables with millions of finished commands",
-		Long: `Fill new tables with millions of finished commands, on as many instances as are
-named, with their audit rows, events, chains and positions, as an engine would
-have written them. The schema must not exist yet, and stays. --database is needed:
-a private server would end with this command.`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			config.URL, config.Schema = pawl.ConfigOf(c).Database, pawl.ConfigOf(c).Schema
-			if config.URL == "" {
-				return &pawl.UsageError{Err: errors.New("--database: say where; a private server would end with this command")}
-			}
-			for _, name := range []string{"commands", "instances", "tenants"} {
-				// 0 is the default in Go alone.
-				if f := c.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
-					return &pawl.UsageError{Err: fmt.Errorf("--%s 0: nothing would be loaded", name)}
-				}
-			}
-			config.Progress = func(line string) { c.PrintErrln(line) }
-			return bench.Load(c.Context(), config, c.OutOrStdout())
-		},
-	}
-	flags := c.Flags()
-	flags.IntVar(&config.Commands, "commands", 0, "how many commands (default 10000000)")
-	flags.IntVar(&config.Instances, "instances", 0, "how many instances (default a tenth of the commands)")
-	flags.IntVar(&config.Tenants, "tenants", 0, "how many tenants (default 4)")
-	flags.IntVar(&config.Due, "due", 0, "how many of the commands have expired")
 	return c
 }

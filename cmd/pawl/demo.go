@@ -30,10 +30,12 @@ or in the schema pawl_demo of the database that was named.`,
 			return demo.Run(c.Context(), config)
 		},
 	}
-	c.Flags().StringVar(&config.Address, "address", "", "loopback host and port to listen on (default "+pawl.DefaultAddress+", or a free port)")
+	c.Flags().StringVar(&config.Address, "address", "",
+		"loopback host and port to listen on (default "+pawl.DefaultAddress+", or a free port)")
 	c.Flags().StringVar(&config.Data, "data", os.Getenv("PAWL_DATA"),
 		"folder of the log road_traffic_fines.csv.gz; default is PAWL_DATA, or else a log is made up")
 	c.Flags().Int64Var(&config.Events, "events", demo.DefaultEvents, "how many events of it to replay, about")
-	c.Flags().BoolVar(&config.Once, "once", os.Getenv("ONCE") != "" && os.Getenv("ONCE") != "0", "end after the story; default is whether ONCE is set")
+	c.Flags().BoolVar(&config.Once, "once", os.Getenv("ONCE") != "" && os.Getenv("ONCE") != "0",
+		"end after the story; default is whether ONCE is set")
 	return c
 }

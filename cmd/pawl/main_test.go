@@ -7,9 +7,10 @@ import (
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/tables"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { tables.Main(m) }
 
 func run(args ...string) (code int, stdout, stderr string) {
 	root := command()
@@ -30,9 +31,6 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		"replay --events -1":        "--events is negative",
 		"bench --only [":            "--only: error parsing regexp",
 		"bench --rounds many":       "invalid argument",
-		"bench load --commands 0":   "--commands 0: nothing would be loaded",
-		"bench load --tenants 0":    "--tenants 0: nothing would be loaded",
-		"bench load --instances 0":  "--instances 0: nothing would be loaded",
 	} {
 		code, stdout, stderr := run(append(strings.Fields(args), "--database", pgtest.URL(t))...)
 		if code != 2 || !strings.HasPrefix(stderr, "pawl: ") || !strings.Contains(stderr, want) {

@@ -8,15 +8,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl"
-	"github.com/pawlhq/pawl/cmd/pawl/play"
 	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/examples/fines/replay"
+	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/localpg"
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/internal/replay"
+	"github.com/pawlhq/pawl/internal/usage"
 )
 
 // replaying is one run of the command replay.
@@ -42,27 +41,23 @@ changes nothing.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case r.via != "both" && r.via != "http" && r.via != "go":
-				return &pawl.UsageError{Err: fmt.Errorf("--via %s is not both, http or go", r.via)}
+				return usage.Errorf("--via %s is not both, http or go", r.via)
 			case r.events < 0:
-				return &pawl.UsageError{Err: errors.New("--events is negative")}
-			}
-			if err := transitions.CheckTenant(r.tenant); err != nil {
-				return &pawl.UsageError{Err: fmt.Errorf("--tenant: %w", err)}
+				return usage.Errorf("--events is negative")
 			}
 			return withDatabase(c, localpg.Options{}, func(ctx context.Context, url string) error { return r.run(ctx, c, url) })
 		},
 	}
-	flags := c.Flags()
-	flags.StringVar(&r.data, "data", os.Getenv("PAWL_DATA"),
-		"folder of the log "+play.FileName+"; default is PAWL_DATA, or else a log is made up")
-	flags.Int64Var(&r.events, "events", 0, "how many events of it (default all)")
-	flags.StringVar(&r.tenant, "tenant", "register", "whose fines they are; it must hold nothing else")
-	flags.StringVar(&r.via, "via", "both", "how they are submitted: http, go, or both: one caller of each")
+	flags.Tenant(c, &r.tenant, "register", "whose fines they are; it must hold nothing else")
+	c.Flags().StringVar(&r.data, "data", os.Getenv("PAWL_DATA"),
+		"folder of the log "+replay.FileName+"; default is PAWL_DATA, or else a log is made up")
+	c.Flags().Int64Var(&r.events, "events", 0, "how many events of it (default all)")
+	c.Flags().StringVar(&r.via, "via", "both", "how they are submitted: http, go, or both: one caller of each")
 	return c
 }
 
 func (r *replaying) run(ctx context.Context, c *cobra.Command, url string) (err error) {
-	log, err := play.Find(r.data, r.events)
+	log, err := replay.Find(r.data, r.events)
 	if err != nil {
 		return err
 	}
@@ -78,11 +73,6 @@ func (r *replaying) run(ctx context.Context, c *cobra.Command, url string) (err 
 		defer cancel()
 		err = errors.Join(err, service.Stop(stopping))
 	}()
-	pool, err := pgxpool.New(ctx, url)
-	if err != nil {
-		return fmt.Errorf("connect to the database: %w", err)
-	}
-	defer pool.Close()
 	var targets []replay.Target
 	if r.via != "go" {
 		targets = append(targets, replay.HTTP(service.URL(), nil))
@@ -90,8 +80,8 @@ func (r *replaying) run(ctx context.Context, c *cobra.Command, url string) (err 
 	if r.via != "http" {
 		targets = append(targets, service.Engine())
 	}
-	report, err := play.Run(ctx, play.Options{
-		Log: log, Targets: targets, Engine: service.Engine(), Pool: pool,
+	report, err := replay.Play(ctx, replay.Options{
+		Log: log, Targets: targets, Engine: service.Engine(), Pool: service.Pool(),
 		Schema: config.Schema, Tenant: r.tenant, Progress: c.ErrOrStderr(),
 	})
 	if report != nil {

@@ -17,7 +17,4 @@
 //
 // The model is no legal advice. Comments cite the articles that were read while
 // it was written, and describe the rest.
-//
-// Package eventlog reads such a log, or makes one up; package fold is the same
-// model written a second time, without Pawl, to compare with.
 package fines

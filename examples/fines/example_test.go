@@ -1,25 +1,20 @@
 package fines_test
 
 import (
+	"errors"
 	"fmt"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // A fine is sent, served and raised. The offender pays the reduced sum too late
 // and then the rest; the collector is not needed any more.
 func Example() {
-	w, err := fines.Workflow.Build()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var fine *transitions.Instance
+	sim := pawltest.Run(pawltest.Example, fines.Workflow)
 	for i, entry := range []struct{ transition, payload string }{
 		{"create_fine", `{"case":"A1","on":"2006-07-24","amount_cents":3500,"article":157,"vehicle_class":"A","officer":561}`},
 		{"send_fine", `{"on":"2006-12-05","expense_cents":1100}`},
@@ -30,20 +25,17 @@ func Example() {
 		{"payment", `{"on":"2007-05-02","amount_cents":3650}`},
 		{"send_for_credit_collection", `{"on":"2009-03-30"}`},
 	} {
-		p, err := transitions.Prepare(transitions.Command{
+		r, err := sim.Submit(transitions.Command{
 			Key: fmt.Sprint("A1-", i+1), Workflow: "fine", Transition: entry.transition, BusinessKey: "A1", Payload: []byte(entry.payload),
-		}, w, uuid.New)
-		if err != nil {
-			fmt.Println(err)
-			return
+		})
+		if err == nil {
+			err = r.Err()
 		}
-		d := transitions.Decide(p, w, fine, time.Now())
-		if d.Err != nil {
-			fmt.Println(entry.transition, "is refused:", d.Err.Message)
+		if refusal, is := errors.AsType[*workflow.Error](err); is {
+			fmt.Println(entry.transition, "is refused:", refusal.Message)
 			continue
 		}
-		fine = d.After
-		fmt.Println(entry.transition, "->", fine.State)
+		fmt.Println(entry.transition, "->", sim.Case(r.Instance).State())
 	}
 
 	// Output:

@@ -129,13 +129,7 @@ func Example_placedTwice() {
 // What can be done now, and why not, is known without trying.
 func Example_explained() {
 	ann := newCustomer()
-	w, err := order.Workflow(nil).Build()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	placed := ann.order.Instance()
-	for _, o := range transitions.Explain(w, &placed, "ann", nil, ann.sim.Now()) {
+	for _, o := range ann.order.Explain() {
 		fmt.Println(o.Transition, "allowed:", o.Allowed)
 		for _, r := range o.Reasons {
 			fmt.Println("  because:", r.Message)

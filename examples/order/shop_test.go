@@ -5,11 +5,11 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -56,12 +56,7 @@ func TestEveryOrderIsPaidOnceOrNotAtAll(t *testing.T) {
 			t.Errorf("order %d is %s", n, inst.State)
 		}
 		// What is taken back is taken back after the order has gone on.
-		for tries := 0; money(p, n) != want; tries++ {
-			if tries == 6000 {
-				t.Fatalf("order %d is %s and %d times paid: %+v", n, inst.State, money(p, n), p.Ledger())
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		await.Eventually(t, fmt.Sprintf("order %d, which is %s, is %d times paid", n, inst.State, want), func() bool { return money(p, n) == want })
 	}
 	if paid == 0 || paid == orders {
 		t.Errorf("%d of %d orders are paid: this proves nothing", paid, orders)

@@ -12,6 +12,7 @@ import (
 	upstream "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawlhq/pawl/inbox/jetstream"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -22,18 +23,6 @@ func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// within receives what should come soon.
-func within[T any](t *testing.T, from <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(limit):
-		t.Fatal("it does not come")
-		panic("unreachable")
-	}
 }
 
 // stream is the stream PAYMENTS, as its publisher has it.
@@ -81,7 +70,7 @@ func (s *stream) publishIDs(t *testing.T, n int) {
 // stream.
 func (s *stream) reconnected(t *testing.T) {
 	t.Helper()
-	await(t, "the publisher is connected", func() bool {
+	await.Eventually(t, "the publisher is connected", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := s.stream.Info(ctx)
@@ -93,7 +82,7 @@ func (s *stream) reconnected(t *testing.T) {
 // deliver.
 func (s *stream) wantAllAcknowledged(t *testing.T) {
 	t.Helper()
-	await(t, "all is acknowledged", func() bool {
+	await.Eventually(t, "all is acknowledged", func() bool {
 		c, err := s.stream.Consumer(bounded(t), "pawl-payments")
 		if err != nil {
 			return false // not made yet
@@ -101,19 +90,6 @@ func (s *stream) wantAllAcknowledged(t *testing.T) {
 		i := c.CachedInfo()
 		return i.NumPending == 0 && i.NumAckPending == 0
 	})
-}
-
-func await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for ctx := bounded(t); !is(); {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
 }
 
 // node is a source that runs.
@@ -173,7 +149,7 @@ func (n *node) stop(t *testing.T) {
 
 func (n *node) wait(t *testing.T) {
 	t.Helper()
-	within(t, n.ended)
+	await.Receive(t, "it ends", n.ended)
 }
 
 func (n *node) count() int {
@@ -184,7 +160,7 @@ func (n *node) count() int {
 
 func (n *node) atLeast(t *testing.T, count int) {
 	t.Helper()
-	await(t, fmt.Sprint("there are messages: ", count), func() bool { return n.count() >= count })
+	await.Eventually(t, fmt.Sprint("there are messages: ", count), func() bool { return n.count() >= count })
 }
 
 // first waits for a message and returns the first.
@@ -211,7 +187,7 @@ func (n *node) messages(t *testing.T, count int) []transitions.Message {
 // distinct waits until that many different messages came.
 func (n *node) distinct(t *testing.T, count int) {
 	t.Helper()
-	await(t, fmt.Sprint("there are different messages: ", count), func() bool {
+	await.Eventually(t, fmt.Sprint("there are different messages: ", count), func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		ids := map[string]bool{}

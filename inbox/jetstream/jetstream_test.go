@@ -16,6 +16,7 @@ import (
 	upstream "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawlhq/pawl/inbox/jetstream"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -190,7 +191,7 @@ func TestLongWorkIsNotGivenToAnother(t *testing.T) {
 	// Where this machine stalls for longer than the server waits it is given to another.
 	for ctx, before := bounded(t), 0; ; {
 		s.publishIDs(t, 1)
-		await(t, "it is given", func() bool { return a.count()+b.count() > before })
+		await.Eventually(t, "it is given", func() bool { return a.count()+b.count() > before })
 		s.wantAllAcknowledged(t)
 		times := a.count() + b.count() - before
 		if times == 1 {
@@ -224,7 +225,7 @@ func TestNodesShareTheWork(t *testing.T) {
 	}
 	a, b := run(t, c, at("a")), run(t, c, at("b"))
 	s.publishIDs(t, 100)
-	for seen := map[string]bool{}; len(seen) < 2; seen[within(t, arrived)] = true {
+	for seen := map[string]bool{}; len(seen) < 2; seen[await.Receive(t, "a message arrives", arrived)] = true {
 	}
 	close(both)
 	s.wantAllAcknowledged(t)
@@ -247,7 +248,7 @@ func TestNoMoreMessagesAtOnceThanConfigured(t *testing.T) {
 		default:
 			t.Error("a fifth")
 		}
-		time.Sleep(time.Millisecond) // the work
+		await.Pass("the work", time.Millisecond)
 		<-hands
 		return nil
 	})
@@ -287,7 +288,7 @@ func TestStopWaitsForWhatIsInHand(t *testing.T) {
 		<-finish
 		return nil
 	})
-	within(t, begun)
+	await.Receive(t, "the work begins", begun)
 	n.cancel()
 	select {
 	case <-n.ended:
@@ -339,12 +340,12 @@ func TestDeletedConsumerEndsTheRunAndIsMadeAnew(t *testing.T) {
 			return nil
 		})
 	}()
-	within(t, got)
+	await.Receive(t, "the message is given", got)
 	s.wantAllAcknowledged(t)
 	if err := s.stream.DeleteConsumer(t.Context(), "pawl-payments"); err != nil {
 		t.Fatal(err)
 	}
-	if err := within(t, errs); !errors.Is(err, upstream.ErrConsumerNotFound) {
+	if err := await.Receive(t, "it says what is wrong", errs); !errors.Is(err, upstream.ErrConsumerNotFound) {
 		t.Errorf("ended with %v", err)
 	}
 	run(t, quick(server.URL()), done).distinct(t, 1)
@@ -362,9 +363,9 @@ func TestMessageOlderThanTheConsumerMayHaveBeenDelivered(t *testing.T) {
 		deliveries <- fmt.Sprint(m.ID, " ", m.Delivery, m.Earlier)
 		return nil
 	})
-	first := within(t, deliveries)
+	first := await.Receive(t, "a message is given", deliveries)
 	s.publishIDs(t, 1)
-	if second := within(t, deliveries); first != "m-1 1 true" || second != "m-2 1 false" {
+	if second := await.Receive(t, "a message is given", deliveries); first != "m-1 1 true" || second != "m-2 1 false" {
 		t.Errorf("got %q, %q", first, second)
 	}
 	n.stop(t)

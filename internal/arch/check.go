@@ -25,15 +25,7 @@ import (
 //   - every package has a room.
 func Check(fsys fs.FS, module string, rooms []Room) ([]string, error) {
 	var violations []string
-	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
-		switch base := path.Base(name); {
-		case err != nil:
-			return err
-		case entry.IsDir() && name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_'):
-			return fs.SkipDir // as the go command does
-		case entry.IsDir() || path.Ext(name) != ".go":
-			return nil
-		}
+	err := walk(fsys, func(name string) error {
 		found, err := checkFile(fsys, name, module, rooms)
 		violations = append(violations, found...)
 		return err

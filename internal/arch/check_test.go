@@ -56,6 +56,19 @@ func TestRoomsOfTheEngineNeverMeet(t *testing.T) {
 	}
 }
 
+// What puts everything together is nobody's but the front door's.
+func TestOnlyTheFrontDoorComposes(t *testing.T) {
+	front := []string{".", "cmd/...", "internal/cli"}
+	for _, r := range arch.Matrix {
+		for _, imported := range r.Ours {
+			if (imported == "internal/service" || strings.HasPrefix(imported, "internal/cli")) &&
+				!slices.Contains(front, r.Path) && !strings.HasPrefix(r.Path, "internal/cli/") {
+				t.Errorf("room %s may import %s", r.Path, imported)
+			}
+		}
+	}
+}
+
 // The check has to be able to fail.
 func TestUnlistedImportsAreFound(t *testing.T) {
 	rooms := []arch.Room{
@@ -117,25 +130,31 @@ var update = flag.Bool("update", false, "write the matrix into its document")
 
 // The document shows the matrix as it is.
 func TestDocumentShowsTheMatrix(t *testing.T) {
-	const document, begin, end = root + "/docs/decisions/0001-import-matrix.md", "<!-- matrix -->\n", "<!-- end of matrix -->\n"
-	text, err := os.ReadFile(document)
+	inDocument(t, "docs/decisions/0001-import-matrix.md", "matrix", table())
+}
+
+// inDocument checks the part of a document that is generated, or writes it.
+func inDocument(t *testing.T, document, part, want string) {
+	t.Helper()
+	begin, end := "<!-- "+part+" -->\n", "<!-- end of "+part+" -->\n"
+	text, err := os.ReadFile(root + "/" + document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, ok := strings.Cut(string(text), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the matrix", document)
+		t.Fatalf("%s has no place for the %s", document, part)
 	}
-	want := before + begin + table() + end + after
+	want = before + begin + want + end + after
 	if *update {
-		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(root+"/"+document, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if string(text) != want {
-		t.Errorf("%s does not show the matrix; run go test ./internal/arch -update", document)
+		t.Errorf("%s does not show what is so; run go test ./internal/arch -update", document)
 	}
 }
 

@@ -38,13 +38,14 @@ var Matrix = []Room{
 	{"workflow/diagram", ours("workflow"), nil},
 	{"transitions", ours("workflow"), mods(json, uuid)},
 	{"inspect", ours("transitions", "workflow"), mods(uuid)},
+	{"internal/decide", ours("inspect", "transitions", "workflow"), mods(json, uuid)},
 
 	{"internal/pooler", nil, mods(pgx)},
 	{"schema", ours("internal/pooler"), mods(pgx)},
 	{"internal/clock", nil, mods(pgx)},
-	{"internal/definitions", ours("transitions", "workflow"), mods(uuid)},
+	{"internal/definitions", ours("internal/decide", "transitions", "workflow"), mods(uuid)},
 	{"internal/rows", nil, mods(pgx, uuid)},
-	{"audit", ours("inspect", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"audit", ours("inspect", "internal/decide", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 
 	{"outbox/feed", ours("outbox", "transitions", "workflow"), nil},
@@ -62,35 +63,51 @@ var Matrix = []Room{
 
 	{"inbox", ours("inspect", "transitions", "workflow"), mods(pgx)},
 
-	{"engine/internal/commit", ours("audit", "internal/clock", "inspect", "internal/pause", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"engine/internal/inflight", ours("internal/pause", "transitions", "workflow"), mods(pgx)},
-	{"engine/internal/retention", ours("internal/clock", "inspect", "transitions"), mods(pgx)},
-	{"engine/internal/watch", ours("internal/clock", "internal/pause", "transitions", "workflow"), nil},
-	{"engine", ours("audit", "internal/clock", "engine/internal/commit", "outbox/feed", "internal/definitions", "internal/hints", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/pooler", "outbox", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine/internal/commit", ours("audit", "inspect", "internal/clock", "internal/decide", "internal/pause", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "transitions", "workflow"), mods(pgx)},
+	{"engine/internal/retention", ours("inspect", "internal/clock", "internal/decide"), mods(pgx)},
+	{"engine/internal/watch", ours("internal/clock", "internal/decide", "internal/pause", "transitions", "workflow"), nil},
+	{"engine", ours("audit", "engine/internal/commit", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/clock", "internal/decide", "internal/definitions", "internal/hints", "internal/pooler", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 
 	{"metrics", ours("engine", "inspect", "outbox/relay", "transitions"), mods(prometheus)},
 
 	{"api", ours("inspect", "internal/pause", "transitions", "workflow", "workflow/diagram"), mods(json, rate, uuid, websocket)},
 
-	{"examples/...", ours("api", "audit", "engine", "examples/...", "inspect", "outbox", "schema", "transitions", "workflow", "workflow/diagram"), mods(json, pgx, uuid)},
-	{"pawltest", ours("engine", "inspect", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"bench", ours("api", "audit", "engine", "inbox/signature", "internal/localpg", "internal/pause", "internal/rows", "outbox/relay", "outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
+	{"examples/...", ours("api", "engine", "examples/...", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"pawltest", ours("engine", "inspect", "internal/decide", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"bench", ours("api", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "outbox/relay", "outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
 
 	{"internal/arch", nil, nil},
 	{"internal/await", nil, nil},
-	{"internal/cli", nil, mods(cobra, uuid)},
 	{"internal/faults", nil, nil},
 	{"internal/hints", ours("internal/pause"), mods(pgx)},
 	{"internal/localpg", nil, mods(embedded, pgx)},
-	{"internal/ops", ours("api", "engine", "inspect", "internal/cli", "transitions", "workflow"), mods(cobra, uuid)},
 	{"internal/pause", nil, nil},
 	{"internal/pgtest", ours("internal/localpg"), mods(pgx)},
 	{"internal/progress", nil, nil},
 	{"internal/tables", ours("internal/pgtest", "schema"), mods(pgx)},
+	{"internal/replay", ours("api", "engine", "examples/fines", "inspect", "internal/pause", "internal/progress", "internal/replay/eventlog", "internal/replay/fold", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"internal/replay/eventlog", ours("examples/fines", "transitions"), nil},
+	{"internal/replay/fold", nil, nil},
 	{"internal/testlog", nil, nil},
+	{"internal/usage", nil, nil},
 	{"internal/withnats", ours("outbox/sink/natstest"), nil},
 
-	{".", ours(All), mods(cobra, pgx, uuid)},
+	{"internal/service", ours(
+		"api", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/usage", "metrics", "outbox/relay", "schema",
+		"transitions", "workflow",
+	), mods(pgx)},
+	{"internal/cli/flags", ours("internal/usage", "transitions"), mods(cobra, uuid)},
+	{"internal/cli/ops", ours(
+		"api", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow",
+	), mods(cobra, uuid)},
+	{"internal/cli", ours(
+		"engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
+		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
+		"workflow", "workflow/diagram",
+	), mods(cobra, uuid)},
+
+	{".", ours("engine", "inbox", "internal/cli", "internal/service", "internal/usage", "outbox/relay", "transitions", "workflow"), mods(cobra)},
 	{"cmd/...", ours(All), mods(cobra, json, pgx, uuid, websocket)},
 }
 

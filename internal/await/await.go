@@ -7,7 +7,7 @@ import (
 )
 
 // Patience is for what never happens; a slow machine is no failure.
-const Patience = time.Minute
+const Patience = 2 * time.Minute
 
 // Eventually waits until the condition is met, which it asks from the test's goroutine every few milliseconds. The test
 // fails when its patience ends.
@@ -22,6 +22,15 @@ func Eventually(t testing.TB, what string, met func() bool) {
 		}
 		<-tick.C
 	}
+}
+
+// Pass lets time go by, and says what for. It is for tests of what happens while nothing happens, and for work that takes
+// time by itself; it never stands for the wait for something, which is Eventually's and Receive's.
+func Pass(what string, d time.Duration) {
+	if what == "" {
+		panic("await: time goes by for nothing")
+	}
+	time.Sleep(d)
 }
 
 // Receive returns the next value of a channel. The test fails when its patience ends.

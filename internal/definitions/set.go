@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -85,21 +86,21 @@ func (s *Set) Horizons(name string) workflow.Horizons {
 }
 
 // Routes are who takes messages, by consumer.
-func (s *Set) Routes() map[string][]transitions.MessageRoute {
-	return transitions.MessageRoutes(s.Newest(), func(name string) []*workflow.Workflow { return s.byName[name][1:] })
+func (s *Set) Routes() map[string][]decide.MessageRoute {
+	return decide.MessageRoutes(s.Newest(), func(name string) []*workflow.Workflow { return s.byName[name][1:] })
 }
 
-// Prepare makes a command ready to be decided; see transitions.Prepare. Error:
+// Prepare makes a command ready to be decided; see decide.Prepare. Error:
 // WorkflowNotFound, too.
-func (s *Set) Prepare(c transitions.Command, newID func() uuid.UUID) (*transitions.Prepared, error) {
+func (s *Set) Prepare(c transitions.Command, newID func() uuid.UUID) (*decide.Prepared, error) {
 	versions := s.byName[c.Workflow]
 	if len(versions) == 0 {
 		return nil, NotFound(c.Workflow)
 	}
-	if err := c.CheckKeep(s.Horizons(c.Workflow)); err != nil {
+	if err := decide.CheckKeep(c, s.Horizons(c.Workflow)); err != nil {
 		return nil, err
 	}
-	return transitions.Prepare(c, versions[0], newID, versions[1:]...)
+	return decide.Prepare(c, versions[0], newID, versions[1:]...)
 }
 
 // NotFound says that there is no workflow of a name.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/examples/fines/replay"
+	"github.com/pawlhq/pawl/internal/replay"
 	"github.com/pawlhq/pawl/transitions"
 )
 

@@ -58,7 +58,7 @@ func TestRefusalOfTheUsersSQLIsStoredAndUndoesWhatItWrote(t *testing.T) {
 }
 
 // The same in a caller's transaction, which goes on.
-func TestFailureOfTheUsersSQLInACallersTransactionLeavesThatUsable(t *testing.T) {
+func TestFailureOfTheUsersSQLLeavesACallersTransactionUsable(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {

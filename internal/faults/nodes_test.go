@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/pawlhq/pawl/examples/fines/replay"
+	"github.com/pawlhq/pawl/internal/replay"
 	"github.com/pawlhq/pawl/transitions"
 )
 

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/inbox/signature"
+	"github.com/pawlhq/pawl/internal/await"
 )
 
 // stall is how long a receiver that stalls keeps a request, and twice as long as a
@@ -61,12 +62,12 @@ func (m *moody) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case mood < 53:
 		m.fails("stalled before", nil, 0)
-		time.Sleep(stall) // is what is wrong with it
+		await.Pass("to stall is what is wrong with it", stall)
 		m.process(id, body)
 	case mood < 56:
 		m.process(id, body)
 		m.fails("stalled after", nil, 0)
-		time.Sleep(stall)
+		await.Pass("to stall is what is wrong with it", stall)
 	case mood < 57:
 		m.fails("overloaded", w, http.StatusServiceUnavailable)
 		return

@@ -11,9 +11,9 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/examples/fines/fold"
-	"github.com/pawlhq/pawl/examples/fines/replay"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/replay"
+	"github.com/pawlhq/pawl/internal/replay/fold"
 	"github.com/pawlhq/pawl/workflow"
 )
 

@@ -4,23 +4,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/pawlhq/pawl/internal/await"
 )
 
-// waitUntil asks until the answer is yes.
-func waitUntil(t testing.TB, what string, yes func() bool) {
-	t.Helper()
-	tick, limit := time.NewTicker(time.Millisecond), time.NewTimer(2*patience)
-	defer tick.Stop()
-	defer limit.Stop()
-	for !yes() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
+var waitUntil = await.Eventually
 
 // waitParked waits until at least n goroutines are in the named function and
 // cannot go on.

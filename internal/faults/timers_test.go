@@ -61,8 +61,7 @@ func TestEveryTimerFiresOnceOnThreeNodes(t *testing.T) {
 	}
 	clock.skip(time.Hour)
 	begun := time.Now()
-	for fired() < timers && ctx.Err() == nil {
-		time.Sleep(20 * time.Millisecond) // between two looks
+	for tick := time.NewTicker(20 * time.Millisecond); fired() < timers && ctx.Err() == nil; <-tick.C {
 	}
 	t.Logf("%d timers fired in %s", fired(), time.Since(begun))
 	for _, jump := range []time.Duration{-time.Hour, time.Hour, time.Hour, -2 * time.Hour, 2 * time.Hour} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/hints"
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
@@ -144,7 +145,7 @@ func TestIdleExchangesAskNothing(t *testing.T) {
 	n := startNode(t, pgtest.URL(t))
 	eventually(t, "it listens", func() bool { return n.count("LISTEN") == 1 })
 	before := n.count("all")
-	time.Sleep(500 * time.Millisecond)
+	await.Pass("nothing happens", 500*time.Millisecond)
 	if got := n.count("all") - before; got != 0 {
 		t.Errorf("%d queries", got)
 	}

@@ -83,7 +83,7 @@ func TestServerOfAKilledProgramIsAdoptedAndStopped(t *testing.T) {
 	}
 }
 
-func TestThrowAwayServerOfAKilledProgramIsCleanedUpAndOthersAreNot(t *testing.T) {
+func TestOnlyTheThrowAwayServerOfAKilledProgramIsCleanedUp(t *testing.T) {
 	t.Parallel()
 	temp := "TMPDIR=" + openFolder(t) // of these programs alone: any start of a throw-away server cleans up
 	killed, busy := startOther(t, "-", temp), startOther(t, "-", temp)

@@ -67,7 +67,7 @@ func MainWith(m *testing.M, prepare Prepare) {
 // connected to it. The test fails if there is no server, or if its package does not call Main.
 func URL(t testing.TB) string {
 	t.Helper()
-	s, name := create(t)
+	s, name := create(t, (*server).create)
 	return s.urlFor(name)
 }
 
@@ -75,14 +75,14 @@ func URL(t testing.TB) string {
 // prepared statements, process numbers.
 func DirectURL(t testing.TB) string {
 	t.Helper()
-	s, name := create(t)
+	s, name := create(t, (*server).create)
 	return s.directURLFor(name)
 }
 
 // BouncerURL is URL, and always leads through PgBouncer. The test is skipped where there is none.
 func BouncerURL(t testing.TB) string {
 	t.Helper()
-	s, name := create(t)
+	s, name := create(t, (*server).create)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	b, err := s.bouncer(ctx)
@@ -115,7 +115,20 @@ func DirectTo(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
 	return open(t, Direct(t, pool.Config().ConnString()))
 }
 
-func create(t testing.TB) (*server, string) {
+// EmptyPool is Pool on a database that begins empty also where the package's others do not.
+func EmptyPool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return open(t, EmptyURL(t))
+}
+
+// EmptyURL is URL of a database that begins empty also where the package's others do not.
+func EmptyURL(t testing.TB) string {
+	t.Helper()
+	s, name := create(t, (*server).createEmpty)
+	return s.urlFor(name)
+}
+
+func create(t testing.TB, make func(*server, context.Context) (string, error)) (*server, string) {
 	t.Helper()
 	s, err := connect()
 	if err != nil {
@@ -123,7 +136,7 @@ func create(t testing.TB) (*server, string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	name, err := s.create(ctx)
+	name, err := make(s, ctx)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}

@@ -110,7 +110,7 @@ func TestWaitBlockedSeesAStatementThatWaitsForALock(t *testing.T) {
 
 func expectNone[T string | uint32](t *testing.T, pool *pgxpool.Pool, condition string, arg T) {
 	t.Helper()
-	pid, err := waitBlocked(t.Context(), pool, 50*time.Millisecond, condition, arg)
+	pid, err := waitBlocked(t.Context(), pool, 50*time.Millisecond, 1, condition, arg)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%s with %v: backend %d, %v; want none in time", condition, arg, pid, err)
 	}

@@ -114,13 +114,17 @@ func (s *server) close() (err error) {
 // create makes a database for a test.
 func (s *server) create(ctx context.Context) (name string, err error) {
 	if s.prepare == nil {
-		return s.copyOf(ctx, "template0")
+		return s.createEmpty(ctx)
 	}
 	s.once.Do(func() { s.template, s.err = s.prepared(ctx) })
 	if s.err != nil {
 		return "", s.err
 	}
 	return s.copyOf(ctx, s.template)
+}
+
+func (s *server) createEmpty(ctx context.Context) (name string, err error) {
+	return s.copyOf(ctx, "template0")
 }
 
 // copyOf copies a database that nobody is connected to, so that tests never hinder each other.
@@ -135,7 +139,7 @@ func (s *server) copyOf(ctx context.Context, template string) (name string, err 
 
 // prepared makes the database that those of the tests are copies of.
 func (s *server) prepared(ctx context.Context) (name string, err error) {
-	if name, err = s.copyOf(ctx, "template0"); err != nil {
+	if name, err = s.createEmpty(ctx); err != nil {
 		return "", err
 	}
 	pool, err := pgxpool.New(ctx, s.directURLFor(name))

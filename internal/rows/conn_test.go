@@ -134,7 +134,7 @@ func TestAnErrorOfTheReaderIsReportedAndEverythingWasDone(t *testing.T) {
 	})
 }
 
-func TestAStatementIsPreparedOnceAndAnUnnamedConnectionPreparesNothing(t *testing.T) {
+func TestAStatementIsPreparedOnceAndNeverWithoutAName(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, pg *pgx.Conn, c *Conn) {
 		for n := range byte(5) {

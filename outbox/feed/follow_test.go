@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestFollowersFromAnywhereGetEverythingOnceWhileThousandsAreCommitted(t *testing.T) {
+func TestFollowersGetEverythingOnceWhileThousandsAreCommitted(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), false)
 	const before, total = 1000, 4000

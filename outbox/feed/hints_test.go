@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
@@ -73,7 +74,7 @@ func TestAHintThatIsWrongCostsOneRead(t *testing.T) {
 	reads := n.Count(logRead)
 	n.Heard(tenant, 1_000_000)
 	eventually(t, "the tail looks", func() bool { return n.Count(logRead) > reads })
-	time.Sleep(200 * time.Millisecond)            // to see what it does when left alone
+	await.Pass("what it does when left alone", 200*time.Millisecond)
 	if got := n.Count(logRead) - reads; got > 5 { // two, and what was under way or asked for before
 		t.Errorf("%d reads because of one wrong hint", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -22,7 +23,7 @@ func quietly(t testing.TB, n *node, most func(time.Duration) int) {
 	t.Helper()
 	for range 3 {
 		before, begun := n.Count(all), time.Now()
-		time.Sleep(quietTime)
+		await.Pass("nothing happens", quietTime)
 		got, took := n.Count(all)-before, time.Since(begun)
 		if got <= most(took) {
 			return

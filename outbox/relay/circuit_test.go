@@ -81,6 +81,7 @@ func (o *outage) goOn(d time.Duration) {
 // accepted, it is the receiver: one event at a time is tried, of each instance in turn,
 // and none is given up however long that lasts.
 func TestWhatFailsWhileNothingIsAcceptedIsNotGivenUp(t *testing.T) {
+	t.Parallel()
 	o := newOutage(t, logOf("abcdefghij"))
 	o.call()
 	if !o.circuit.open {

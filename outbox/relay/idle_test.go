@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink"
@@ -19,7 +20,7 @@ func TestNodeWithoutSinksAsksNothing(t *testing.T) {
 	n := startNode(t, pgtest.URL(t))
 	n.Wake()
 	n.committed(tenant, 1)
-	time.Sleep(1500 * time.Millisecond)
+	await.Pass("nothing happens", 1500*time.Millisecond)
 	if got := n.asked.Count(""); got != 0 {
 		t.Errorf("%d queries", got)
 	}
@@ -69,7 +70,7 @@ func TestIdleSinksCostOneQueryASecond(t *testing.T) {
 	deadline := time.Now().Add(patience)
 	for {
 		begun, before, looks := time.Now(), n.asked.Count(""), n.Stats().Looks
-		time.Sleep(3500 * time.Millisecond)
+		await.Pass("nothing happens", 3500*time.Millisecond)
 		got, looked, took := n.asked.Count("")-before, n.Stats().Looks-looks, time.Since(begun)
 		if got <= int(took/time.Second)+1 && looked > 0 {
 			return
@@ -87,6 +88,6 @@ func TestIdleSinkDeliversWhatItHearsOf(t *testing.T) {
 	n := newNode(t, pgtest.URL(t), func(c *relay.Config) { c.Every, c.Lease = time.Hour, 3*time.Hour }, quick("main", to))
 	n.start(t)
 	cursorReaches(t, n.pool, "main", tenant, publish(t, n.pool, tenant, "abc", n))
-	time.Sleep(7 * time.Second) // until the log is followed no longer
+	await.Pass("the log is followed no longer", 7*time.Second)
 	cursorReaches(t, n.pool, "main", tenant, publish(t, n.pool, tenant, "abc", n))
 }

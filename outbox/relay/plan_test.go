@@ -38,10 +38,8 @@ var week = regexp.MustCompile(`_\d{4}w\d\d`)
 // So the statements of a letter have one plan, in both. The others are planned
 // each time; what they must not do is to read a full table of events.
 func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
-	if _, err := schema.Migrate(t.Context(), pool, schema.Default); err != nil {
-		t.Fatal(err)
-	}
 	t.Run("empty", func(t *testing.T) { explainLetter(t, pool) })
 	execAll(t, pool, "VACUUM ANALYZE")
 	t.Run("empty and vacuumed", func(t *testing.T) { explainLetter(t, pool) })

@@ -13,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"syscall"
 	"time"
@@ -30,8 +31,7 @@ import (
 // Config says how the story is told.
 type Config struct {
 	// Database is the connection string of a server where the schema pawl_demo
-	// is made anew. "" uses the private server, where the database pawl_demo is
-	// made anew.
+	// is made anew. "" starts a private server, which ends with the demo.
 	Database string
 
 	// Address is where the story takes place and, unless Once is set, where the
@@ -94,18 +94,19 @@ func Run(ctx context.Context, c Config) (err error) {
 	p.aside("serving at %s, with a payment provider at %s", service.URL(), bank.URL())
 	p.aside("> is sent, < is received, = was checked")
 
-	s := newStory(service, st, bank, books, secret, p)
-	for _, chapter := range []func(context.Context) error{
+	s := &story{printer: p, url: service.URL(), engine: service.Engine(), stage: st, bank: bank, books: books, secret: secret,
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: crowd}}}
+	for _, chapter := range []func(context.Context){
 		s.order, s.payment, s.cancellation, s.notice, s.death, s.delivery, s.reservation, s.fine, s.crowd, s.audit,
-		func(ctx context.Context) error { return s.log(ctx, c.Data, cmp.Or(c.Events, DefaultEvents)) },
+		func(ctx context.Context) { s.log(ctx, c.Data, cmp.Or(c.Events, DefaultEvents)) },
 	} {
-		if err := chapter(ctx); err != nil {
-			return err
+		if s.err == nil {
+			chapter(ctx)
 		}
 	}
-	p.title("All %d steps were as told", s.steps)
-	if c.Once || p.err != nil {
-		return p.err
+	s.title("All %d steps were as told", s.steps)
+	if c.Once || s.err != nil {
+		return s.err
 	}
 	p.explore(service.URL(), bank.URL(), st.operators())
 	return errors.Join(p.err, service.Wait(ctx))
@@ -113,7 +114,8 @@ func Run(ctx context.Context, c Config) (err error) {
 
 // serve starts the service. The usual port may be taken, by a service in real
 // use for instance; then another will do, unless this one was asked for.
-func serve(ctx context.Context, c Config, st *stage, bank *shop.Provider, books *bookkeeping, secret signature.Secret) (*pawl.Service, error) {
+func serve(ctx context.Context, c Config, st *stage, bank *shop.Provider, books *bookkeeping, secret signature.Secret) (*pawl.Service,
+	error) {
 	sink, err := books.sink()
 	if err != nil {
 		return nil, err
@@ -121,7 +123,7 @@ func serve(ctx context.Context, c Config, st *stage, bank *shop.Provider, books 
 	config := pawl.Config{
 		Workflows: []workflow.Source{order.Workflow(&provider.Client{URL: bank.URL()}), fines.Workflow, reservations},
 		Database:  st.url,
-		Schema:    st.schema,
+		Schema:    name,
 		Address:   c.Address,
 		Sinks:     []relay.Sink{sink},
 		Inbox:     map[string]pawl.InboxConsumer{order.PaymentNotices: {Secrets: []signature.Secret{secret}}},

@@ -15,7 +15,8 @@ const (
 	blue  = "34"
 )
 
-// printer writes the story. It keeps the first error of writing.
+// printer writes the story. It keeps the first error, and
+// then says nothing more.
 type printer struct {
 	out   io.Writer
 	color bool
@@ -54,9 +55,7 @@ func (p *printer) sent(format string, args ...any) {
 }
 
 func (p *printer) received(format string, args ...any) {
-	for _, line := range wrap(fmt.Sprintf(format, args...)) {
-		p.printf("     %s %s\n", p.paint(green, "<"), line)
-	}
+	p.printf("     %s %s\n", p.paint(green, "<"), fmt.Sprintf(format, args...))
 }
 
 // held is what was checked and is so.

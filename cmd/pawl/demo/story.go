@@ -7,42 +7,56 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
-	"github.com/pawlhq/pawl"
+	"github.com/go-json-experiment/json"
+
 	"github.com/pawlhq/pawl/cmd/pawl/shop"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inbox/signature"
+	"github.com/pawlhq/pawl/internal/pause"
 )
 
-// story is what has been told so far.
+// story is what has been told so far. What is not as told, or cannot be written,
+// is its error, after which nothing is done or told any more.
 type story struct {
 	*printer
-	url     string // of the service
-	engine  *engine.Engine
-	stage   *stage
-	bank    *shop.Provider   // where orders are paid
-	books   *bookkeeping     // which is told of them
-	secret  signature.Secret // what the bank signs its notices with
-	client  *http.Client
-	steps   int               // counts what was told
-	answers map[string]answer // that later exchanges are compared with
+	url    string // of the service
+	engine *engine.Engine
+	stage  *stage
+	bank   *shop.Provider   // where orders are paid
+	books  *bookkeeping     // which is told of them
+	secret signature.Secret // what the bank signs its notices with
+	client *http.Client
+	steps  int // counts what was told
 }
 
-func newStory(service *pawl.Service, st *stage, bank *shop.Provider, books *bookkeeping, secret signature.Secret, p *printer) *story {
-	return &story{
-		printer: p, url: service.URL(), engine: service.Engine(), stage: st, bank: bank, books: books, secret: secret, answers: map[string]answer{},
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: crowd}},
+// patience bounds every wait.
+const patience = time.Minute
+
+// fail ends the story.
+func (s *story) fail(err error) {
+	if err != nil && s.err == nil {
+		s.err = fmt.Errorf("step %d is not as told: %w", s.steps, err)
 	}
 }
 
-// exchange is one request of the story and the answer that it must get.
-type exchange struct {
-	tell    string
-	request request
-	status  int
-	as      string // the name by which later exchanges refer to the answer, or ""
-	checks  []check
+func (s *story) narrate(text string) {
+	s.steps++
+	s.tell(s.steps, text)
+}
+
+// until waits for something that nobody tells of, and bounds that.
+func (s *story) until(ctx context.Context, what string, met func() bool) {
+	for begun := time.Now(); s.err == nil && !met(); {
+		if time.Since(begun) > patience {
+			s.fail(fmt.Errorf("%s: not within %v", what, patience))
+		} else if !pause.For(ctx, 5*time.Millisecond) {
+			s.fail(ctx.Err())
+		}
+	}
 }
 
 // request is an HTTP request. Its header lines are in the order in which they
@@ -54,13 +68,6 @@ type request struct {
 	body         string
 }
 
-// answer is a whole HTTP answer.
-type answer struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
 func get(path string) request { return request{method: http.MethodGet, path: path} }
 
 // post is a command with an idempotency key.
@@ -68,9 +75,9 @@ func post(path, key, body string) request {
 	return request{method: http.MethodPost, path: path, header: []string{"Idempotency-Key", key}, body: body}
 }
 
-// with adds a header line.
-func (r request) with(name, value string) request {
-	r.header = append(append([]string{}, r.header...), name, value)
+// with adds header lines: name, value, name, value.
+func (r request) with(lines ...string) request {
+	r.header = append(append([]string{}, r.header...), lines...)
 	return r
 }
 
@@ -80,71 +87,48 @@ func (r request) to(host string) request {
 	return r
 }
 
-// play tells exchanges one after the other.
-func (s *story) play(ctx context.Context, exchanges []exchange) error {
-	for _, x := range exchanges {
-		s.narrate(x.tell)
-		s.showRequest(x.request)
-		if s.err != nil {
-			return s.err // nobody listens any more
-		}
-		a, err := s.send(ctx, x.request)
-		if err != nil {
-			return s.failed(err)
-		}
-		s.showAnswer(a)
-		if a.status != x.status {
-			return s.failed(fmt.Errorf("the answer is %d, and should be %d: %s", a.status, x.status, a.body))
-		}
-		if err := s.check(a, x.checks); err != nil {
-			return s.failed(err)
-		}
-		if x.as != "" {
-			s.answers[x.as] = a
-		}
+// answer is a whole HTTP answer.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// check is something that must hold of an answer.
+type check struct {
+	says  string // told when it holds, "" where the answer says it itself
+	holds func(answer) error
+}
+
+// ask tells a step: a request, and the answer that it must get.
+func (s *story) ask(ctx context.Context, tell string, r request, status int, checks ...check) answer {
+	s.narrate(tell)
+	s.showRequest(r)
+	a := s.send(ctx, r)
+	if s.err != nil {
+		return a
 	}
-	return nil
-}
-
-func (s *story) narrate(text string) {
-	s.steps++
-	s.tell(s.steps, text)
-}
-
-func (s *story) failed(err error) error {
-	return fmt.Errorf("step %d is not as told: %w", s.steps, err)
-}
-
-func (s *story) check(a answer, checks []check) error {
+	s.showAnswer(a)
+	if a.status != status {
+		s.fail(fmt.Errorf("the answer is %d, and should be %d: %s", a.status, status, a.body))
+	}
 	for _, c := range checks {
-		if err := c.holds(s, a); err != nil {
-			return err
-		}
-		if c.says != "" {
+		if s.fail(c.holds(a)); c.says != "" {
 			s.held("%s", c.says)
 		}
 	}
-	return nil
+	return a
 }
 
 // send sends a request and reads the answer to its end.
-func (s *story) send(ctx context.Context, r request) (a answer, err error) {
-	resp, err := s.begin(ctx, r)
-	if err != nil {
-		return answer{}, err
+func (s *story) send(ctx context.Context, r request) (a answer) {
+	if s.err != nil {
+		return answer{}
 	}
-	body, err := io.ReadAll(resp.Body)
-	if closeErr := resp.Body.Close(); err == nil {
-		err = closeErr
-	}
-	return answer{status: resp.StatusCode, header: resp.Header, body: body}, err
-}
-
-// begin sends a request and leaves the answer to be read.
-func (s *story) begin(ctx context.Context, r request) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, r.method, cmp.Or(r.host, s.url)+r.path, strings.NewReader(r.body))
 	if err != nil {
-		return nil, err
+		s.fail(err)
+		return answer{}
 	}
 	if r.method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
@@ -152,7 +136,14 @@ func (s *story) begin(ctx context.Context, r request) (*http.Response, error) {
 	for i := 0; i < len(r.header); i += 2 {
 		req.Header.Set(r.header[i], r.header[i+1])
 	}
-	return s.client.Do(req)
+	resp, err := s.client.Do(req)
+	if err != nil {
+		s.fail(err)
+		return answer{}
+	}
+	body, err := io.ReadAll(resp.Body)
+	s.fail(cmp.Or(err, resp.Body.Close()))
+	return answer{resp.StatusCode, resp.Header, body}
 }
 
 func (s *story) showRequest(r request) {
@@ -165,15 +156,80 @@ func (s *story) showRequest(r request) {
 	}
 }
 
-// shown are the header lines of an answer that the story is about.
-var shown = []string{"Location", "ETag", "Pawl-Position", "Idempotent-Replayed", "Pawl-Dry-Run", "Retry-After", "Preference-Applied"}
-
 func (s *story) showAnswer(a answer) {
 	s.received("%d %s", a.status, http.StatusText(a.status))
-	for _, name := range shown {
+	for _, name := range []string{"Location", "ETag", "Pawl-Position", "Idempotent-Replayed", "Pawl-Dry-Run", "Retry-After",
+		"Preference-Applied"} {
 		if value := a.header.Get(name); value != "" {
 			s.received("%s: %s", name, value)
 		}
 	}
 	s.received("%s", bytes.TrimSpace(a.body))
+}
+
+// first asks that the answer is not a replay.
+var first = header("Idempotent-Replayed", "", "done now, for the first time")
+
+// replayOf asks for a stored answer, byte for byte.
+func replayOf(stored answer) check {
+	return check{"a replay: the stored answer, byte for byte", func(a answer) error {
+		if err := header("Idempotent-Replayed", "true", "").holds(a); err != nil {
+			return err
+		}
+		if a.status != stored.status || !bytes.Equal(a.body, stored.body) {
+			return fmt.Errorf("the replay is %d %s, and was %d %s", a.status, a.body, stored.status, stored.body)
+		}
+		return nil
+	}}
+}
+
+// header asks for a header line.
+func header(name, want, says string) check {
+	return check{says, func(a answer) error {
+		if got := a.header.Get(name); got != want {
+			return fmt.Errorf("the header %s is %q, and should be %q", name, got, want)
+		}
+		return nil
+	}}
+}
+
+// has asks for what is at a path of the answer's JSON, such as "events.0.id";
+// "events.#" is how many there are.
+func has(path string, want any, says string) check {
+	return check{says, func(a answer) error {
+		if got := a.at(path); got != fmt.Sprint(want) {
+			return fmt.Errorf("%q is %v, and should be %v: %s", path, got, want, a.body)
+		}
+		return nil
+	}}
+}
+
+// at is the text of what is at a path of the answer's JSON, "" where nothing is.
+func (a answer) at(path string) string {
+	var v any
+	if err := json.Unmarshal(a.body, &v); err != nil {
+		return ""
+	}
+	for name := range strings.SplitSeq(path, ".") {
+		switch in := v.(type) {
+		case map[string]any:
+			v = in[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			switch {
+			case name == "#":
+				v = len(in)
+			case err == nil && i < len(in):
+				v = in[i]
+			default:
+				return ""
+			}
+		default:
+			return ""
+		}
+	}
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/pawlhq/pawl/examples/order/provider"
 )
 
-// Command is [pawl.Command] over the example workflows. Its command serve has
+// Command is [pawl.CommandLine] over the example workflows. Its command serve has
 // the flag --payments, which names the payment provider.
 func Command() *cobra.Command {
 	client := &provider.Client{} // its URL is known when serve runs
-	root := pawl.Command(order.Workflow(client), fines.Workflow)
+	root := pawl.CommandLine(order.Workflow(client), fines.Workflow)
 	for _, c := range root.Commands() {
 		if c.Name() == "serve" {
 			payAt(c, client)
@@ -59,7 +59,8 @@ func withProvider(c *cobra.Command, do func(p *Provider) error) error {
 	if err != nil {
 		return err
 	}
-	slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)).Info("payments go to a provider in this process, which forgets them when it ends", "url", p.URL())
+	slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)).Info("payments go to a provider in this process, which forgets them when it ends",
+		"url", p.URL())
 	return errors.Join(do(p), p.Stop())
 }
 

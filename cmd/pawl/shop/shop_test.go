@@ -12,9 +12,10 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/tables"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { tables.Main(m) }
 
 // serve runs the command serve until the test ends. It returns what it logged
 // before it served, and where it serves.

@@ -5,16 +5,18 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 )
 
 // The operation has a place in the log; the scheduled command that it gives up has
 // none. Who awaits that gets the bytes of its replays.
-func TestWhoAwaitsAnAbandonedScheduledCommandGetsTheBytesOfItsReplays(t *testing.T) {
+func TestWhoAwaitsAnAbandonedCommandGetsTheBytesOfItsReplays(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	id := b.opened()
-	later, err := transitions.Prepare(transitions.Command{Key: "later", Workflow: "deal", Transition: "cancel", Instance: id,
+	later, err := decide.Prepare(transitions.Command{Key: "later", Workflow: "deal", Transition: "cancel", Instance: id,
 		Payload: []byte(`{"text":"later"}`), NotBefore: b.now.Add(time.Hour)}, b.w, uuid.New)
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +25,7 @@ func TestWhoAwaitsAnAbandonedScheduledCommandGetsTheBytesOfItsReplays(t *testing
 	if _, err := b.pool.Exec(t.Context(), `UPDATE pawl.command SET status = 'failed_retryable', run_at = NULL, stuck = 'undecidable' WHERE key = 'later'`); err != nil {
 		t.Fatal(err)
 	}
-	abandon, err := transitions.Operate(transitions.Command{Key: "abandon", Workflow: "deal", Instance: id},
+	abandon, err := decide.Operate(transitions.Command{Key: "abandon", Workflow: "deal", Instance: id},
 		transitions.Operation{Action: transitions.Abandon, Target: transitions.CommandRef{Scope: later.Scope, Key: later.Key}})
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package commit
 import (
 	"time"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -39,14 +40,14 @@ var (
 
 // commandRow is the row of a new command.
 type commandRow struct {
-	transitions.Planned
+	decide.Planned
 	status  transitions.Status
 	version int64
 	code    int
 	body    []byte
 	flying  bool // it has a Flight, and no answer yet
 	leased  bool // this node's lease begins with the row
-	keep    transitions.Keep
+	keep    decide.Keep
 	expires time.Time // until when the answer is replayed; not of one that is flying
 }
 
@@ -105,7 +106,7 @@ func (c *commandRow) addFlight(s *rows.Set, now time.Time, node string) {
 
 // addForget adds when a tombstone is forgotten, where somebody has said it: so
 // long after the answer has expired.
-func addForget(s *rows.Set, k transitions.Keep, expires time.Time) {
+func addForget(s *rows.Set, k decide.Keep, expires time.Time) {
 	switch k.Tombstone {
 	case 0:
 		s.Null()
@@ -118,7 +119,7 @@ func addForget(s *rows.Set, k transitions.Keep, expires time.Time) {
 
 // addSettled adds what becomes of a row that is in flight. expires is until when
 // the answer is replayed, if there is one.
-func addSettled(s *rows.Set, t *transitions.Target, leased bool, now, expires time.Time, node string) {
+func addSettled(s *rows.Set, t *decide.Target, leased bool, now, expires time.Time, node string) {
 	s.Text(t.Scope)
 	s.Text(t.Key)
 	s.Int4(t.Attempt)

@@ -35,7 +35,7 @@
 //
 // How a key is claimed: [Pipeline.Do] puts its command into the queue of a committer,
 // whose runner.run takes the group through runner.attempt to runner.many, or
-// runner.one; there group.decideOne asks transitions.Classify what the key amounts to,
+// runner.one; there group.decideOne asks decide.Classify what the key amounts to,
 // and queueStates writes it. queueStates and queueWrites are also where the lock order
 // is kept.
 //

@@ -3,6 +3,7 @@ package commit
 import (
 	"time"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -15,7 +16,7 @@ type Flights interface {
 	// Release gives back a worker whose command was not accepted after all.
 	Release(workflow string, step *workflow.Step)
 	// Updated tells what a commit made of commands in flight. It must not block.
-	Updated(list []transitions.FlightUpdate)
+	Updated(list []decide.FlightUpdate)
 }
 
 // begins reports whether the command begins something, and does not only go on
@@ -33,7 +34,7 @@ func (o *op) target() (commandKey, bool) {
 }
 
 // aimed is the command with what its operation is about.
-func (p *part) aimed(o *op) (*transitions.Prepared, error) {
+func (p *part) aimed(o *op) (*decide.Prepared, error) {
 	key, ok := o.target()
 	if !ok {
 		return o.p, nil
@@ -42,11 +43,10 @@ func (p *part) aimed(o *op) (*transitions.Prepared, error) {
 	if claim.moved {
 		return nil, workflow.Errorf(workflow.Locked, "another operation changed the command; try again with the same key")
 	}
-	aimed, operation := *o.p, *o.p.Operation
+	aimed := *o.p
 	if _, void := p.disarmed[key.scope]; !void {
-		operation.Stuck = claim.record
+		aimed.Stuck = claim.record
 	}
-	aimed.Operation = &operation
 	return &aimed, nil
 }
 
@@ -58,7 +58,7 @@ func (g *group) holds(t *part, c *keyState, o *op) bool {
 		return false
 	}
 	o.record = c.record
-	return g.blind || transitions.HeldBy(c.record, o.p.Resumed)
+	return g.blind || decide.HeldBy(c.record, o.p.Resumed)
 }
 
 // noteOthers notes what a decision makes of other commands.
@@ -152,15 +152,15 @@ func (g *group) markUnheard() {
 // unbegun lists the attempts that an earlier run has leased after all. Its workers
 // were given back, so that nobody has begun them: others may have them. What another
 // command with the same key has leased since is its own.
-func (g *group) unbegun() (list []transitions.FlightUpdate) {
+func (g *group) unbegun() (list []decide.FlightUpdate) {
 	for _, o := range g.ops {
 		r := o.record
-		if o.unheard == 0 || o.verdict == transitions.KeyMismatch || r == nil ||
+		if o.unheard == 0 || o.verdict == decide.KeyMismatch || r == nil ||
 			r.Status != transitions.Processing || r.Attempt != o.unheard || r.ClaimedBy != g.config.Node {
 			continue
 		}
 		o.unheard = 0
-		list = append(list, transitions.FlightUpdate{Unbegun: true, InFlight: transitions.InFlight{
+		list = append(list, decide.FlightUpdate{Unbegun: true, InFlight: decide.InFlight{
 			Ref: transitions.Ref{Tenant: o.p.Tenant, Scope: o.p.Scope, Key: o.p.Key}, Phase: r.Phase, Attempt: r.Attempt,
 			Workflow: r.Workflow, Transition: r.Transition, Instance: r.Instance, CancelledBy: r.CancelledBy}})
 	}
@@ -193,7 +193,7 @@ func (g *group) recordOf(o *op) *transitions.Record {
 }
 
 // flightUpdates lists what the group made of commands in flight.
-func (g *group) flightUpdates() (list []transitions.FlightUpdate) {
+func (g *group) flightUpdates() (list []decide.FlightUpdate) {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			if o.decision.Flight != nil || o.decision.Target != nil || o.p.Resumed != nil {
@@ -201,21 +201,21 @@ func (g *group) flightUpdates() (list []transitions.FlightUpdate) {
 			}
 		}
 		for _, c := range t.planned {
-			list = append(list, transitions.FlightUpdate{Status: transitions.Pending, InFlight: transitions.InFlight{
+			list = append(list, decide.FlightUpdate{Status: transitions.Pending, InFlight: decide.InFlight{
 				Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}, Phase: c.Flight.Phase, RunAt: c.Flight.RunAt,
 				Workflow: c.Workflow, Transition: c.Transition, Instance: c.Instance}})
 		}
 		for _, c := range t.cancelled {
-			list = append(list, transitions.FlightUpdate{Stop: true, InFlight: transitions.InFlight{
+			list = append(list, decide.FlightUpdate{Stop: true, InFlight: decide.InFlight{
 				Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}}})
 		}
 	}
 	return list
 }
 
-func (g *group) updatesOf(list []transitions.FlightUpdate, t *part, o *op) []transitions.FlightUpdate {
+func (g *group) updatesOf(list []decide.FlightUpdate, t *part, o *op) []decide.FlightUpdate {
 	d := &o.decision
-	l := transitions.FlightUpdate{Status: d.Status, Leased: o.leased, InFlight: transitions.InFlight{
+	l := decide.FlightUpdate{Status: d.Status, Leased: o.leased, InFlight: decide.InFlight{
 		Ref: transitions.Ref{Tenant: t.tenant, Scope: o.p.Scope, Key: o.p.Key}, Fingerprint: o.p.Fingerprint,
 		Workflow: o.p.Workflow, Transition: o.p.Transition, Instance: o.p.Instance, Actor: o.p.Actor}}
 	switch {
@@ -232,7 +232,7 @@ func (g *group) updatesOf(list []transitions.FlightUpdate, t *part, o *op) []tra
 		list = append(list, l)
 	}
 	if target := d.Target; target != nil {
-		l := transitions.FlightUpdate{Status: target.Status, InFlight: transitions.InFlight{
+		l := decide.FlightUpdate{Status: target.Status, InFlight: decide.InFlight{
 			Ref: transitions.Ref{Tenant: t.tenant, Scope: target.Scope, Key: target.Key}, Attempt: target.Attempt}}
 		if target.Flight != nil {
 			l.Phase, l.RunAt = target.Flight.Phase, target.Flight.RunAt

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/clock"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -81,7 +82,7 @@ func dealWorkflow(t *testing.T) *workflow.Workflow {
 type worker struct {
 	mu   sync.Mutex
 	free int
-	list []transitions.FlightUpdate
+	list []decide.FlightUpdate
 }
 
 func (w *worker) Reserve(string, *workflow.Step) bool {
@@ -101,14 +102,14 @@ func (w *worker) Release(string, *workflow.Step) {
 	w.free++
 }
 
-func (w *worker) Updated(list []transitions.FlightUpdate) {
+func (w *worker) Updated(list []decide.FlightUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.list = append(w.list, list...)
 }
 
 // landed returns what has landed of a command, newest last.
-func (w *worker) landed(key string) (list []transitions.FlightUpdate) {
+func (w *worker) landed(key string) (list []decide.FlightUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range w.list {
@@ -151,14 +152,14 @@ func newBench(t *testing.T) *bench {
 
 // do submits commands together, so that they make one group where they are of
 // one instance.
-func (b *bench) do(ps ...*transitions.Prepared) []transitions.Reply {
+func (b *bench) do(ps ...*decide.Prepared) []transitions.Reply {
 	b.t.Helper()
 	ticket := b.p.Ticket()
 	ticket.SubmitMany(b.t.Context(), ps)
 	return ticket.Wait(b.t.Context())
 }
 
-func (b *bench) one(p *transitions.Prepared) transitions.Receipt {
+func (b *bench) one(p *decide.Prepared) transitions.Receipt {
 	b.t.Helper()
 	r := b.do(p)[0]
 	if r.Err != nil {
@@ -167,9 +168,9 @@ func (b *bench) one(p *transitions.Prepared) transitions.Receipt {
 	return r.Receipt
 }
 
-func (b *bench) command(transition, key string, instance uuid.UUID) *transitions.Prepared {
+func (b *bench) command(transition, key string, instance uuid.UUID) *decide.Prepared {
 	b.t.Helper()
-	p, err := transitions.Prepare(transitions.Command{Key: key, Workflow: "deal", Transition: transition, Instance: instance,
+	p, err := decide.Prepare(transitions.Command{Key: key, Workflow: "deal", Transition: transition, Instance: instance,
 		Payload: []byte(`{"text":"` + key + `"}`)}, b.w, uuid.New)
 	if err != nil {
 		b.t.Fatal(err)
@@ -183,7 +184,7 @@ func (b *bench) opened() uuid.UUID {
 }
 
 // ending is the outcome of the newest attempt that landed with the key.
-func (b *bench) ending(key string, o transitions.Outcome) *transitions.Prepared {
+func (b *bench) ending(key string, o decide.Outcome) *decide.Prepared {
 	b.t.Helper()
 	list := b.worker.landed(key)
 	if len(list) == 0 {
@@ -198,9 +199,9 @@ func (b *bench) ending(key string, o transitions.Outcome) *transitions.Prepared 
 }
 
 // claim takes the lease of a row that waits, as a worker does.
-func (b *bench) claim(scope string) *transitions.InFlight {
+func (b *bench) claim(scope string) *decide.InFlight {
 	b.t.Helper()
-	f := &transitions.InFlight{Ref: transitions.Ref{Tenant: "default", Scope: scope}, Workflow: "deal"}
+	f := &decide.InFlight{Ref: transitions.Ref{Tenant: "default", Scope: scope}, Workflow: "deal"}
 	err := b.pool.QueryRow(b.t.Context(), `UPDATE pawl.command SET status = 'processing', attempt = attempt + 1, claimed_by = 'node-b',
 		claimed_at = now(), locked_until = now() + interval '1 minute', run_at = NULL WHERE scope = $1 AND phase IS NOT NULL
 		RETURNING key, phase, transition, instance, actor, request, attempt, fingerprint`, scope).
@@ -218,7 +219,7 @@ func (b *bytes32) ScanBytes(v []byte) error {
 	return nil
 }
 
-func (b *bench) due(scope string) *transitions.Prepared {
+func (b *bench) due(scope string) *decide.Prepared {
 	b.t.Helper()
 	p, err := b.claim(scope).Due(b.w)
 	if err != nil {
@@ -274,12 +275,12 @@ func (b *bench) timers(id uuid.UUID) string {
 	return text
 }
 
-func succeeded(text string) transitions.Outcome {
-	return transitions.Outcome{Result: []byte(`{"text":"` + text + `"}`)}
+func succeeded(text string) decide.Outcome {
+	return decide.Outcome{Result: []byte(`{"text":"` + text + `"}`)}
 }
 
-func failure(unknown bool) transitions.Outcome {
-	return transitions.Outcome{Failure: &workflow.Failure{Kind: workflow.FailureError, Message: "declined", Attempts: 1, Unknown: unknown}}
+func failure(unknown bool) decide.Outcome {
+	return decide.Outcome{Failure: &workflow.Failure{Kind: workflow.FailureError, Message: "declined", Attempts: 1, Unknown: unknown}}
 }
 
 func codeOf(err error) workflow.Code {
@@ -392,7 +393,7 @@ func TestWhatMayHaveHappenedIsUndone(t *testing.T) {
 			if key, err := f.EffectKey(); err != nil || key != transitions.EffectKey(transitions.Ref{Tenant: "default", Scope: "deal:" + id.String(), Key: "p1"}) {
 				t.Errorf("the undo is of effect %q, %v", key, err)
 			}
-			p, err := f.Ending(transitions.Outcome{})
+			p, err := f.Ending(decide.Outcome{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -563,9 +564,9 @@ func (b *bench) stick(key string) {
 	}
 }
 
-func (b *bench) operation(id uuid.UUID, key string, o transitions.Operation) *transitions.Prepared {
+func (b *bench) operation(id uuid.UUID, key string, o transitions.Operation) *decide.Prepared {
 	b.t.Helper()
-	p, err := transitions.Operate(transitions.Command{Key: key, Workflow: "deal", Instance: id, Actor: "ann"}, o)
+	p, err := decide.Operate(transitions.Command{Key: key, Workflow: "deal", Instance: id, Actor: "ann"}, o)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -642,16 +643,16 @@ func TestAPausedInstanceBeginsNothingAndFinishesWhatIsInFlight(t *testing.T) {
 // The key was used with another request: what that has leased is its own worker's.
 func TestWhatAnotherRequestHasLeasedIsNotGivenBack(t *testing.T) {
 	t.Parallel()
-	unheard := func(c transitions.KeyVerdict) *op {
+	unheard := func(c decide.KeyVerdict) *op {
 		o := attempt("a", "till 7", "pay", c)
 		o.unheard, o.record = 1, &transitions.Record{Status: transitions.Processing, Attempt: 1, ClaimedBy: "node-a"}
 		return o
 	}
-	g := &group{config: &Config{Node: "node-a"}, ops: []*op{unheard(transitions.KeyMismatch)}}
+	g := &group{config: &Config{Node: "node-a"}, ops: []*op{unheard(decide.KeyMismatch)}}
 	if list := g.unbegun(); len(list) != 0 {
 		t.Errorf("given back: %+v", list)
 	}
-	g.ops[0] = unheard(transitions.KeyActive)
+	g.ops[0] = unheard(decide.KeyActive)
 	if list := g.unbegun(); len(list) != 1 {
 		t.Errorf("its own is not given back: %+v", list)
 	}

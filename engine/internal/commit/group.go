@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/transitions"
@@ -45,8 +46,8 @@ type part struct {
 	stored    []*op // the commands whose outcome is stored, the starts of children among them
 	head      int64 // the log's head after the group
 
-	planned   []transitions.Planned // commands that begin in flight by themselves
-	disarmed  map[string]string     // scopes whose commands in flight are void, but for the key
+	planned   []decide.Planned  // commands that begin in flight by themselves
+	disarmed  map[string]string // scopes whose commands in flight are void, but for the key
 	cancelled []cancellation
 }
 
@@ -185,22 +186,22 @@ func (g *group) decideOne(t *part, o *op) {
 	switch {
 	case o.p.Resumed != nil:
 		if !g.holds(t, c, o) {
-			o.err = transitions.ErrNotHeld()
+			o.err = decide.ErrNotHeld()
 			return
 		}
 	case c.leader != nil:
 		o.copyAnswerOf(c.leader)
 		return
 	default:
-		if o.verdict = transitions.Classify(c.record, o.p.Fingerprint, g.now); o.verdict != transitions.KeyNew {
+		if o.verdict = decide.Classify(c.record, o.p.Fingerprint, g.now); o.verdict != decide.KeyNew {
 			o.record = c.record
-			o.receipt, o.err = c.record.Answer(o.verdict)
+			o.receipt, o.err = o.verdict.Answer(c.record)
 			return
 		}
 	}
 	s := t.slots[o.p.Instance]
 	find := g.config.Definitions.Find
-	w, err := transitions.VersionFor(o.p, s.inst, find)
+	w, err := decide.VersionFor(o.p, s.inst, find)
 	if err != nil {
 		o.err = err
 		return
@@ -214,28 +215,28 @@ func (g *group) decideOne(t *part, o *op) {
 		o.err = err
 		return
 	}
-	g.take(t, s, c, o, transitions.DecideAll(p, w, s.inst, find, g.now))
+	g.take(t, s, c, o, decide.DecideAll(p, w, s.inst, find, g.now))
 }
 
 // copyAnswerOf makes the op a duplicate of one that this group decided.
 func (o *op) copyAnswerOf(leader *op) {
 	switch {
 	case leader.p.Fingerprint != o.p.Fingerprint:
-		o.verdict = transitions.KeyMismatch
-		_, o.err = (*transitions.Record)(nil).Answer(o.verdict)
+		o.verdict = decide.KeyMismatch
+		_, o.err = o.verdict.Answer(nil)
 		return
 	case leader.decision.Flight != nil:
-		o.verdict = transitions.KeyActive
+		o.verdict = decide.KeyActive
 	case leader.decision.Status == transitions.FailedFinal:
-		o.verdict = transitions.KeyRefused
+		o.verdict = decide.KeyRefused
 	default:
-		o.verdict = transitions.KeyReplay
+		o.verdict = decide.KeyReplay
 	}
 	o.leader = leader
 }
 
 // take makes a decision part of the group.
-func (g *group) take(t *part, s *slot, c *keyState, o *op, d transitions.Decision) {
+func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 	o.decision = d
 	if !d.Stored {
 		o.err = d.Err
@@ -306,7 +307,7 @@ func (g *group) answers() {
 			if o.step > 0 && t.head > 0 {
 				position = t.head - int64(len(t.steps)) + int64(o.step)
 			}
-			o.receipt = transitions.ReceiptOf(o.p, &o.decision, position)
+			o.receipt = decide.ReceiptOf(o.p, &o.decision, position)
 			if o.decision.Flight != nil {
 				o.receipt.Record = g.recordOf(o)
 			}

@@ -3,8 +3,8 @@ package commit
 import (
 	"slices"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // loading is how a group gets what it decides on.
@@ -67,8 +67,8 @@ func (g *group) answered() bool {
 			return false
 		}
 		record := g.part(o.p.Tenant).keyStates[o.key()].record
-		switch transitions.Classify(record, o.p.Fingerprint, g.now) {
-		case transitions.KeyReplay, transitions.KeyRefused, transitions.KeyMismatch, transitions.KeyGone:
+		switch decide.Classify(record, o.p.Fingerprint, g.now) {
+		case decide.KeyReplay, decide.KeyRefused, decide.KeyMismatch, decide.KeyGone:
 		default:
 			return false
 		}
@@ -81,7 +81,7 @@ func (g *group) answered() bool {
 // each that found no instance to be there writes that.
 func (g *group) settledByKeys() bool {
 	for _, o := range g.ops {
-		if o.leader != nil || o.verdict != transitions.KeyNew {
+		if o.leader != nil || o.verdict != decide.KeyNew {
 			continue
 		}
 		unseen := o.p.Creates && o.p.BusinessKey != "" && g.part(o.p.Tenant).slots[o.p.Instance].inst == nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -16,15 +17,15 @@ import (
 // op is one attempt of a command on its way through the pipeline. Whoever holds
 // it may change it; it is settled once.
 type op struct {
-	p        *transitions.Prepared
+	p        *decide.Prepared
 	route    uint64
 	canceled <-chan struct{} // the caller's context; a command not yet begun is dropped
 	deadline time.Time       // until when the retry lane waits for locks; set there
 
 	// What the current run of its group made of it.
-	verdict  transitions.KeyVerdict
+	verdict  decide.KeyVerdict
 	record   *transitions.Record // what is stored under its key
-	decision transitions.Decision
+	decision decide.Decision
 	step     int  // its place among the group's transitions of its tenant, from 1; 0: none
 	leader   *op  // the earlier attempt with the same key in the same group
 	leased   bool // a worker is reserved for its activity
@@ -120,7 +121,7 @@ func (o *op) answer() {
 
 // reset forgets an earlier run.
 func (o *op) reset() {
-	o.verdict, o.record, o.decision, o.step, o.leader, o.err = transitions.KeyNew, nil, transitions.Decision{}, 0, nil, nil
+	o.verdict, o.record, o.decision, o.step, o.leader, o.err = decide.KeyNew, nil, decide.Decision{}, 0, nil, nil
 	o.receipt, o.leased, o.stopped = transitions.Receipt{}, false, false
 }
 
@@ -147,7 +148,7 @@ var seed = maphash.MakeSeed()
 
 // routeOf says which committer serves a command: the one of its instance, or of
 // its key where the instance's id was made up for this very attempt.
-func routeOf(p *transitions.Prepared) uint64 {
+func routeOf(p *decide.Prepared) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	h.WriteString(p.Tenant)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/internal/clock"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -159,8 +160,8 @@ func (p *Pipeline) Ticket() *Ticket { return &Ticket{p: p, batch: newBatch()} }
 
 // Submit queues a command and fails at once with Overloaded when there is no
 // room for it, or with ShuttingDown.
-func (t *Ticket) Submit(ctx context.Context, c *transitions.Prepared) error {
-	ops := t.add(ctx, []*transitions.Prepared{c})
+func (t *Ticket) Submit(ctx context.Context, c *decide.Prepared) error {
+	ops := t.add(ctx, []*decide.Prepared{c})
 	taken, closed := t.p.committers[ops[0].route%uint64(len(t.p.committers))].queue.push(ops)
 	switch {
 	case closed:
@@ -174,7 +175,7 @@ func (t *Ticket) Submit(ctx context.Context, c *transitions.Prepared) error {
 
 // SubmitMany queues commands in order, waiting for room. Those that cannot be
 // queued before ctx ends are settled with an error.
-func (t *Ticket) SubmitMany(ctx context.Context, cs []*transitions.Prepared) {
+func (t *Ticket) SubmitMany(ctx context.Context, cs []*decide.Prepared) {
 	byCommitter := make([][]*op, len(t.p.committers))
 	for _, o := range t.add(ctx, cs) {
 		i := o.route % uint64(len(t.p.committers))
@@ -195,7 +196,7 @@ func errStopping() error {
 	return workflow.Errorf(workflow.ShuttingDown, "this node is stopping; ask another with the same key")
 }
 
-func (t *Ticket) add(ctx context.Context, cs []*transitions.Prepared) []*op {
+func (t *Ticket) add(ctx context.Context, cs []*decide.Prepared) []*op {
 	first := len(t.ops)
 	block := make([]op, len(cs))
 	for i, c := range cs {
@@ -209,7 +210,7 @@ func (t *Ticket) add(ctx context.Context, cs []*transitions.Prepared) []*op {
 
 // Do does one command: it fails at once when there is no room for it, and else
 // returns when the outcome is durable or ctx ends.
-func (p *Pipeline) Do(ctx context.Context, c *transitions.Prepared) (transitions.Receipt, error) {
+func (p *Pipeline) Do(ctx context.Context, c *decide.Prepared) (transitions.Receipt, error) {
 	t := p.Ticket()
 	if err := t.Submit(ctx, c); err != nil {
 		return transitions.Receipt{}, err
@@ -219,9 +220,9 @@ func (p *Pipeline) Do(ctx context.Context, c *transitions.Prepared) (transitions
 }
 
 // Continue is Do, and waits for room: what goes on was accepted long ago.
-func (p *Pipeline) Continue(ctx context.Context, c *transitions.Prepared) (transitions.Receipt, error) {
+func (p *Pipeline) Continue(ctx context.Context, c *decide.Prepared) (transitions.Receipt, error) {
 	t := p.Ticket()
-	t.SubmitMany(ctx, []*transitions.Prepared{c})
+	t.SubmitMany(ctx, []*decide.Prepared{c})
 	reply := t.Wait(ctx)[0]
 	return reply.Receipt, reply.Err
 }

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/internal/decide"
 )
 
 func testOps(n, payload int) []*op {
 	ops := make([]*op, n)
 	for i := range ops {
-		ops[i] = &op{p: &transitions.Prepared{Canonical: make([]byte, payload)}}
+		ops[i] = &op{p: &decide.Prepared{Canonical: make([]byte, payload)}}
 	}
 	return ops
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -21,7 +22,7 @@ type scopeKey struct{ tenant, workflow, transition, named string }
 
 // keyOfScope takes every scope that begins with the workflow's name for the
 // default one.
-func keyOfScope(p *transitions.Prepared) scopeKey {
+func keyOfScope(p *decide.Prepared) scopeKey {
 	if rest, ok := strings.CutPrefix(p.Scope, p.Workflow); ok && strings.HasPrefix(rest, ":") {
 		return scopeKey{tenant: p.Tenant, workflow: p.Workflow, transition: p.Transition}
 	}
@@ -70,7 +71,7 @@ func (s *scopes) count(ops []*op) {
 		if k := keyOfScope(o.p); c == nil || k != last {
 			last, c = k, s.of(k)
 		}
-		c.Add(o.verdict, 1)
+		countVerdict(c, o.verdict)
 	}
 }
 
@@ -127,4 +128,20 @@ func (p *Pipeline) Scopes(tenant string) []inspect.ScopeCount {
 		return cmp.Or(cmp.Compare(b.Attempts(), a.Attempts()), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Scope, b.Scope))
 	})
 	return list
+}
+
+// countVerdict counts an attempt with this verdict.
+func countVerdict(s *inspect.ScopeCount, c decide.KeyVerdict) {
+	switch c {
+	case decide.KeyReplay, decide.KeyRefused:
+		s.Replayed++
+	case decide.KeyActive, decide.KeyStale, decide.KeyRetryable:
+		s.Active++
+	case decide.KeyMismatch:
+		s.Mismatched++
+	case decide.KeyGone:
+		s.Expired++
+	default:
+		s.New++
+	}
 }

@@ -5,22 +5,23 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-func attempt(tenant, scope, transition string, c transitions.KeyVerdict) *op {
-	return &op{verdict: c, p: &transitions.Prepared{Command: transitions.Command{Tenant: tenant, Scope: scope, Workflow: "order", Transition: transition}}}
+func attempt(tenant, scope, transition string, c decide.KeyVerdict) *op {
+	return &op{verdict: c, p: &decide.Prepared{Command: transitions.Command{Tenant: tenant, Scope: scope, Workflow: "order", Transition: transition}}}
 }
 
-func TestAttemptsAreCountedByTransitionOrByTheScopeThatTheCallerNamed(t *testing.T) {
+func TestAttemptsAreCountedByTransitionOrByTheCallersScope(t *testing.T) {
 	p := &Pipeline{}
 	p.scopes.count([]*op{
-		attempt("a", "order:17e70c5b", "pay", transitions.KeyNew),
-		attempt("a", "order:27e70c5b", "pay", transitions.KeyReplay),
-		attempt("a", "till 7", "pay", transitions.KeyMismatch),
-		attempt("a", "inbox:bank", "pay", transitions.KeyNew),
-		attempt("b", "order:17e70c5b", "pay", transitions.KeyActive),
-		{p: &transitions.Prepared{Resumed: &transitions.Resumed{}}}, // a worker's, not a caller's
+		attempt("a", "order:17e70c5b", "pay", decide.KeyNew),
+		attempt("a", "order:27e70c5b", "pay", decide.KeyReplay),
+		attempt("a", "till 7", "pay", decide.KeyMismatch),
+		attempt("a", "inbox:bank", "pay", decide.KeyNew),
+		attempt("b", "order:17e70c5b", "pay", decide.KeyActive),
+		{p: &decide.Prepared{Resumed: &decide.Resumed{}}}, // a worker's, not a caller's
 	})
 	got := fmt.Sprintf("%+v", p.Scopes("a"))
 	want := fmt.Sprintf("%+v", []inspect.ScopeCount{
@@ -42,9 +43,9 @@ func TestScopesWithoutEndAreCountedTogether(t *testing.T) {
 	const made = 10 * maxScopes
 	for i := range made {
 		p.scopes.count([]*op{
-			attempt("a", fmt.Sprint("made up ", i), "pay", transitions.KeyNew),
-			attempt("a", "till 7", "pay", transitions.KeyReplay),
-			attempt(fmt.Sprint("tenant ", i), "order:x", "pay", transitions.KeyNew),
+			attempt("a", fmt.Sprint("made up ", i), "pay", decide.KeyNew),
+			attempt("a", "till 7", "pay", decide.KeyReplay),
+			attempt(fmt.Sprint("tenant ", i), "order:x", "pay", decide.KeyNew),
 		})
 	}
 	list := p.Scopes("")
@@ -74,7 +75,7 @@ func BenchmarkScopesOfAGroup(b *testing.B) {
 	p := &Pipeline{}
 	ops := make([]*op, 256)
 	for i := range ops {
-		ops[i] = attempt("a", "order:17e70c5b-9797-8684-8bb4-6295cab59944", []string{"pay", "ship"}[i%2], transitions.KeyNew)
+		ops[i] = attempt("a", "order:17e70c5b-9797-8684-8bb4-6295cab59944", []string{"pay", "ship"}[i%2], decide.KeyNew)
 	}
 	for b.Loop() {
 		p.scopes.count(ops)

@@ -4,11 +4,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/internal/decide"
 )
 
 type stats struct {
-	verdicts    [transitions.KeyVerdicts]atomic.Int64
+	verdicts    [decide.KeyVerdicts]atomic.Int64
 	groups      atomic.Int64
 	again       atomic.Int64
 	lost        atomic.Int64
@@ -43,8 +43,8 @@ func (p *Pipeline) Stats() Stats {
 	s := Stats{Claims: map[string]int64{}, Groups: p.stats.groups.Load(), Again: p.stats.again.Load(), Lost: p.stats.lost.Load(),
 		Splits: p.stats.splits.Load(), Aside: p.stats.toRetryLane.Load(), Refused: p.stats.refused.Load(),
 		Working: time.Duration(p.stats.working.Load())}
-	for c := range transitions.KeyVerdicts {
-		s.Claims[transitions.KeyVerdict(c).String()] = p.stats.verdicts[c].Load()
+	for c := range decide.KeyVerdicts {
+		s.Claims[decide.KeyVerdict(c).String()] = p.stats.verdicts[c].Load()
 	}
 	for _, c := range p.committers {
 		s.Waiting += c.queue.depth()

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -18,7 +19,7 @@ import (
 // an *workflow.Error with code GuardRefused refuses the command: what the hook
 // wrote is undone, and the refusal is stored. Any other error fails the command.
 type Hook interface {
-	RunTx(ctx context.Context, tx pgx.Tx, p *transitions.Prepared, d *transitions.Decision) error
+	RunTx(ctx context.Context, tx pgx.Tx, p *decide.Prepared, d *decide.Decision) error
 }
 
 // hooked commits one command whose transition has a hook.
@@ -39,7 +40,7 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 		case !r.pg.IsClosed():
 			err = hookFailure(ctx, r.pg, g.ops[0], err)
 		case g.hooked:
-			err = &hookLostError{err: err, committing: true}
+			err = &hookLostError{err: err, committing: true, late: ctx.Err() != nil}
 		}
 		err = fmt.Errorf("commit: %w", err)
 	}
@@ -64,7 +65,7 @@ func rollbackTx(ctx context.Context, tx pgx.Tx) {
 // transaction may take its time without holding anybody but those who want the
 // same instance or key. It waits for their locks as long as ctx and the
 // transaction's own lock_timeout allow.
-func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *transitions.Prepared) (transitions.Receipt, error) {
+func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *decide.Prepared) (transitions.Receipt, error) {
 	o := &op{p: c}
 	conn := rows.NewUnnamedConn(tx.Conn().PgConn())
 	for try := 0; ; try++ {
@@ -204,7 +205,7 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, m txMode) e
 	}
 	own := *refusal // a copy: the hook may return one value many times
 	own.State = o.decision.Entry.From
-	g.unstep(t, o, transitions.Refuse(&own))
+	g.unstep(t, o, decide.Refuse(&own))
 	return nil
 }
 
@@ -227,6 +228,16 @@ func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
 type hookLostError struct {
 	err        error
 	committing bool // what that SQL has put off to the commit, which may have been made
+	late       bool // its time was over
+}
+
+// bound is how often a command is tried that ends so. The end of a connection in a
+// commit may as well be that of the server, which is not the command's fault.
+func (e *hookLostError) bound() int {
+	if e.committing && !e.late {
+		return maxTries
+	}
+	return maxLostInHook
 }
 
 func (e *hookLostError) Error() string {
@@ -270,7 +281,7 @@ func hookFailure(ctx context.Context, pg *pgx.Conn, o *op, err error) error {
 }
 
 // unstep replaces an accepted decision by a refusal, in a group of one.
-func (g *group) unstep(t *part, o *op, d transitions.Decision) {
+func (g *group) unstep(t *part, o *op, d decide.Decision) {
 	for _, s := range t.slots { // its children's too
 		s.inst, s.changed = nil, false
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/transitions"
@@ -71,9 +72,9 @@ func (g *group) fillCommands(t *part) {
 	var settled []settlement
 	for _, o := range t.stored {
 		d := &o.decision
-		own := transitions.Target{CommandRef: transitions.CommandRef{Scope: o.p.Scope, Key: o.p.Key}, Status: d.Status, Code: d.Code, Body: d.Body,
+		own := decide.Target{CommandRef: transitions.CommandRef{Scope: o.p.Scope, Key: o.p.Key}, Status: d.Status, Code: d.Code, Body: d.Body,
 			Version: d.Entry.Version, Flight: d.Flight, Workflow: o.p.Workflow,
-			Keep: transitions.Keep{Replay: o.p.Replay, Tombstone: o.p.Tombstone, Answer: d.Answer}}
+			Keep: decide.Keep{Replay: o.p.Replay, Tombstone: o.p.Tombstone, Answer: d.Answer}}
 		if o.leased {
 			own.Status = transitions.Processing
 		}
@@ -117,20 +118,20 @@ func (g *group) fillCommands(t *part) {
 }
 
 // expires is until when an answer is replayed that the group gives.
-func (g *group) expires(t *transitions.Target) time.Time {
+func (g *group) expires(t *decide.Target) time.Time {
 	return t.Keep.Until(g.config.Definitions.Horizons(t.Workflow), g.now)
 }
 
 // settlement is what becomes of the row of a command in flight.
 type settlement struct {
-	transitions.Target
+	decide.Target
 	leased bool
 }
 
 // newCommand is the row of a command that was decided just now.
-func (g *group) newCommand(o *op, own *transitions.Target) commandRow {
+func (g *group) newCommand(o *op, own *decide.Target) commandRow {
 	row := commandRow{keep: own.Keep, expires: g.expires(own), status: own.Status, version: own.Version, code: own.Code, body: own.Body, leased: o.leased, flying: own.Flight != nil,
-		Planned: transitions.Planned{Scope: own.Scope, Key: own.Key, Fingerprint: o.p.Fingerprint, Workflow: o.p.Workflow,
+		Planned: decide.Planned{Scope: own.Scope, Key: own.Key, Fingerprint: o.p.Fingerprint, Workflow: o.p.Workflow,
 			Transition: o.p.Transition, Instance: o.p.Instance, Actor: o.p.Actor}}
 	if own.Flight != nil {
 		row.Flight = *own.Flight

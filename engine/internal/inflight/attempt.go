@@ -5,12 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // attempt runs the activity of a command, or its undo, once.
-func (r *Runner) attempt(ctx context.Context, f *flight) transitions.Verdict {
+func (r *Runner) attempt(ctx context.Context, f *flight) decide.Verdict {
 	step := r.step(f)
 	if step == nil {
 		return f.NotHere()
@@ -28,11 +28,11 @@ func (r *Runner) attempt(ctx context.Context, f *flight) transitions.Verdict {
 		return r.undecidable(f, err)
 	}
 	r.setDeadline(f, time.Now().Add(work.Timeout))
-	ctx, cancel := context.WithTimeoutCause(ctx, work.Timeout, transitions.ErrTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, work.Timeout, decide.ErrTimeout)
 	defer cancel()
 	a := workflow.NewAttempt(workflow.Attempt{Key: key, Number: f.Attempt, Tenant: f.Tenant, Instance: f.Instance, Actor: f.Actor},
 		func(progress []byte) { r.report(f, progress) })
-	t := f.Try(work, transitions.Code{
+	t := f.Try(work, decide.Code{
 		Do: func() ([]byte, error) {
 			result, err := work.Do(ctx, a, f.Data, asked.Payload)
 			return result, r.logUnencodable(f, err)
@@ -87,7 +87,7 @@ func (r *Runner) report(f *flight, progress []byte) {
 }
 
 // undecidable gives a command back that cannot be decided as it is.
-func (r *Runner) undecidable(f *flight, err error) transitions.Verdict {
+func (r *Runner) undecidable(f *flight, err error) decide.Verdict {
 	r.config.Log.Error("a command in flight cannot be decided", f.attrs("error", err)...)
-	return transitions.Undecidable(err)
+	return decide.Undecidable(err)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -101,7 +102,7 @@ func TestAnAttemptHasItsTime(t *testing.T) {
 	if got := n.failure(t); got.Message != "no result within 50ms: context deadline exceeded" || !got.Unknown {
 		t.Errorf("it failed as %+v", got)
 	}
-	if cause := await.Receive(t, "its context is done", g.cause); cause != transitions.ErrTimeout {
+	if cause := await.Receive(t, "its context is done", g.cause); cause != decide.ErrTimeout {
 		t.Errorf("its context is done because %v", cause)
 	}
 }
@@ -217,7 +218,7 @@ func TestWhatMustNotRunTwiceWaitsForAPerson(t *testing.T) {
 
 // Whoever takes over may be stopped, or not know the version, before it has begun:
 // the next one must not think that nothing has happened.
-func TestThatAWorkerWasLostIsNotForgottenByAGiveBackWithoutAnAttempt(t *testing.T) {
+func TestAGiveBackWithoutAnAttemptForgetsNoLostWorker(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
@@ -339,7 +340,7 @@ func TestAnOutcomeIsKeptUntilItCanBeCommitted(t *testing.T) {
 	n := startNode(t, pool, w, lease(600*time.Millisecond), workers(1)) // it has nobody to take over from itself
 	n.set(func(n *node) {
 		until := time.Now().Add(200 * time.Millisecond) // when the attempt's own time is over
-		n.refuse = func(*transitions.Prepared) error {
+		n.refuse = func(*decide.Prepared) error {
 			if tries.Add(1) < 3 || n.Stats().Heartbeats < 2 || time.Now().Before(until) {
 				return workflow.Errorf(workflow.Unavailable, "no database")
 			}
@@ -361,7 +362,7 @@ func TestAnOutcomeThatCannotBeDecidedWaitsForAPerson(t *testing.T) {
 	pool := pgtest.Pool(t)
 	n := startNode(t, pool, job(t, atOnce))
 	n.set(func(n *node) {
-		n.refuse = func(*transitions.Prepared) error {
+		n.refuse = func(*decide.Prepared) error {
 			return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed", Cause: errors.New("a secret")}
 		}
 	})

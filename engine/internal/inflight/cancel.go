@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -49,7 +50,7 @@ func (r *Runner) Cancel(ctx context.Context, ref transitions.Ref, by string) err
 		return workflow.Errorf(workflow.InvalidRequest, "an undo cannot be cancelled; when it is stuck it can be abandoned")
 	}
 	if asked {
-		r.stopAttempt(ref, &transitions.CancelledError{By: by})
+		r.stopAttempt(ref, &decide.CancelledError{By: by})
 		r.Wake()
 		r.config.Watchers.Changed([]transitions.Ref{ref})
 	}

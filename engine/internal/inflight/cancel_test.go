@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -69,7 +70,7 @@ func TestAnAttemptThatSucceedsAllTheSameIsASuccess(t *testing.T) {
 	f := n.flights()[0]
 	g.tell <- "done"
 	close(done)
-	f.stop(&transitions.CancelledError{By: "bob"})
+	f.stop(&decide.CancelledError{By: "bob"})
 	<-done
 	eventually(t, "it has ended", func() bool { return len(n.ended()) == 1 })
 	got := read(t, pool, ref)
@@ -127,10 +128,10 @@ func TestAGiveBackOfACancelledCommandIsDueAtOnce(t *testing.T) {
 	r := due("a", leased("dead", time.Hour), func(r *row) { r.CancelledBy = "bob" })
 	insert(t, pool, r)
 	n := newNode(t, pool, job(t, atOnce), func(c *Config) { c.Node = "dead" })
-	f := &flight{InFlight: *r.Flight(r.Tenant), kept: time.Now()}
+	f := &flight{InFlight: *decide.FlightOf(&r.Record, r.Tenant), kept: time.Now()}
 	f.CancelledBy = "" // at its claim
 	n.held[f.Ref] = f
-	n.giveBack(f, transitions.Undecidable(errors.New("no")).Back)
+	n.giveBack(f, decide.Undecidable(errors.New("no")).Back)
 	if !n.write(t.Context(), n.gather(time.Now(), false)) {
 		t.Fatal("it was not written")
 	}
@@ -151,7 +152,7 @@ func TestACancelledCommandThatCannotBeEndedIsNotTriedInALoop(t *testing.T) {
 		w := job(t, g.work)
 		n := startNode(t, pool, w)
 		n.set(func(n *node) {
-			n.refuse = func(*transitions.Prepared) error {
+			n.refuse = func(*decide.Prepared) error {
 				return workflow.Errorf(workflow.Internal, "the workflow's code failed")
 			}
 		})
@@ -174,7 +175,7 @@ func TestACancelledCommandThatCannotBeEndedIsNotTriedInALoop(t *testing.T) {
 			exec(t, pool, "UPDATE pawl.instance SET definition = 2")
 			n := newNode(t, pool, job(t, atOnce))
 			n.set(func(n *node) {
-				n.refuse = func(*transitions.Prepared) error { return workflow.Errorf(workflow.WorkflowNotFound, "not here") }
+				n.refuse = func(*decide.Prepared) error { return workflow.Errorf(workflow.WorkflowNotFound, "not here") }
 			})
 			n.Start()
 			got := becomes(t, pool, c.ref(), "it is given back", func(r row) bool { return r.Attempt > 0 && r.Status == transitions.Pending })

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -86,7 +87,7 @@ func scanFlight(row pgx.CollectableRow, tenant string) (*flight, error) {
 func (r *Runner) returnUnheard(ctx context.Context, chosen []candidate) {
 	tenants := map[string][]*leaseUpdate{}
 	for _, c := range chosen {
-		f := &flight{InFlight: transitions.InFlight{Ref: c.Ref, Attempt: c.attempt + 1}}
+		f := &flight{InFlight: decide.InFlight{Ref: c.Ref, Attempt: c.attempt + 1}}
 		tenants[c.Tenant] = append(tenants[c.Tenant], &leaseUpdate{flight: f})
 	}
 	held, err := r.leased(ctx, tenants)

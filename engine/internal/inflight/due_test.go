@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -90,7 +91,7 @@ func TestATimerFiresOnTime(t *testing.T) {
 		timer := due(fmt.Sprint("told ", told), scheduled, func(r *row) { r.RunAt = time.Now().Add(lookEvery) })
 		insert(t, pool, timer)
 		if told {
-			n.Updated([]transitions.FlightUpdate{{InFlight: *timer.Flight(timer.Tenant), Status: transitions.Pending}})
+			n.Updated([]decide.FlightUpdate{{InFlight: *decide.FlightOf(&timer.Record, timer.Tenant), Status: transitions.Pending}})
 		} else {
 			n.Wake()
 		}
@@ -127,7 +128,7 @@ func TestAScheduledCommandIsTriedAgainOrLeftToAPerson(t *testing.T) {
 		insert(t, pool, rows[name])
 	}
 	n := newNode(t, pool, w, newStill().set) // none is due a second time
-	n.refuse = func(p *transitions.Prepared) error {
+	n.refuse = func(p *decide.Prepared) error {
 		return map[string]error{
 			"paused":      workflow.Errorf(workflow.Paused, "paused"),
 			"no database": workflow.Errorf(workflow.Unavailable, "no database"),
@@ -158,7 +159,7 @@ func TestAScheduledCommandThatWasTakenOverIsForgotten(t *testing.T) {
 	insert(t, pool, timer)
 	slow := newNode(t, pool, w, seldom) // so that it does not take over from itself
 	reached, proceed := make(chan struct{}), make(chan struct{})
-	slow.refuse = func(*transitions.Prepared) error {
+	slow.refuse = func(*decide.Prepared) error {
 		close(reached)
 		<-proceed
 		return nil

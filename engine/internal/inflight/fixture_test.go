@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/tables"
 	"github.com/pawlhq/pawl/internal/testlog"
@@ -73,11 +74,11 @@ type node struct {
 	log   *testlog.Log
 
 	mu      sync.Mutex
-	submits []*transitions.Prepared // that ended their command
+	submits []*decide.Prepared // that ended their command
 	changed []transitions.Ref
 	hints   int
-	refuse  func(p *transitions.Prepared) error // what Continue answers instead; nil: nothing
-	skew    time.Duration                       // of the engine's clock
+	refuse  func(p *decide.Prepared) error // what Continue answers instead; nil: nothing
+	skew    time.Duration                  // of the engine's clock
 }
 
 // newNode makes a runner that is not started. change, where given, edits its
@@ -202,7 +203,7 @@ func (n *node) Changed(refs []transitions.Ref) {
 }
 
 // Continue implements Pipeline.
-func (n *node) Continue(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error) {
+func (n *node) Continue(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error) {
 	n.mu.Lock()
 	refuse := n.refuse
 	n.mu.Unlock()
@@ -232,7 +233,7 @@ func (n *node) Continue(ctx context.Context, p *transitions.Prepared) (transitio
 }
 
 // ended are the commands that this node has ended, in order.
-func (n *node) ended() []*transitions.Prepared {
+func (n *node) ended() []*decide.Prepared {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.submits)

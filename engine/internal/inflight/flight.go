@@ -4,13 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // flight is a command whose lease this node holds.
 type flight struct {
-	transitions.InFlight
+	decide.InFlight
 	slot activity
 	stop context.CancelCauseFunc // ends the attempt
 	quit context.CancelFunc      // ends also the wait for the commit of its outcome
@@ -34,7 +35,7 @@ func (f *flight) attrs(more ...any) []any {
 // Updated takes notice of a commit: it begins to work on what this node has
 // leased, polls for the rest when it is due, and tells those who watch. Nobody
 // watches a command yet that has just been accepted.
-func (r *Runner) Updated(list []transitions.FlightUpdate) {
+func (r *Runner) Updated(list []decide.FlightUpdate) {
 	hint := false
 	var changed []transitions.Ref
 	for i := range list {
@@ -50,7 +51,7 @@ func (r *Runner) Updated(list []transitions.FlightUpdate) {
 		case l.Leased:
 			r.launch(&flight{InFlight: l.InFlight, slot: activity{l.Workflow, l.Transition}, kept: l.Since})
 		case l.Stop:
-			r.stopAttempt(l.Ref, &transitions.CancelledError{By: l.CancelledBy})
+			r.stopAttempt(l.Ref, &decide.CancelledError{By: l.CancelledBy})
 		case l.Status != transitions.Processing:
 			hint = r.expect(l) || hint
 		}
@@ -65,7 +66,7 @@ func (r *Runner) Updated(list []transitions.FlightUpdate) {
 
 // expect notes when a command is due that waits. It reports whether it is due
 // and this node has nobody for it.
-func (r *Runner) expect(l *transitions.FlightUpdate) (hint bool) {
+func (r *Runner) expect(l *decide.FlightUpdate) (hint bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -106,7 +107,7 @@ func (r *Runner) launch(f *flight) {
 	before := r.held[f.Ref]
 	unbegun := before != nil && before.begin != nil
 	if before != nil && !before.submitted {
-		before.stop(transitions.ErrLost) // it did not end in time, and this is the next attempt
+		before.stop(decide.ErrLost) // it did not end in time, and this is the next attempt
 		before.begin = nil
 		r.stats.count(func(s *Stats) { s.Lost++ })
 	}
@@ -139,7 +140,7 @@ func (r *Runner) beginOrRenew(f *flight) {
 
 // returnUnbegun gives back a command that was not begun.
 func (r *Runner) returnUnbegun(f *flight) {
-	r.giveBack(f, transitions.Later(0).Back)
+	r.giveBack(f, decide.Later(0).Back)
 	r.finish(f)
 }
 
@@ -158,7 +159,7 @@ func (r *Runner) expire(f *flight) {
 	if !f.keeps(time.Now()) {
 		return // its context is done already
 	}
-	f.stop(transitions.ErrLapsed)
+	f.stop(decide.ErrLapsed)
 	r.config.Log.Warn("an attempt is told to end: its lease could not be prolonged in time", f.attrs()...)
 }
 
@@ -166,7 +167,7 @@ func (r *Runner) expire(f *flight) {
 // as that of a node that is gone.
 func (r *Runner) run(ctx, attempt context.Context, f *flight) {
 	defer r.finish(f)
-	var v transitions.Verdict
+	var v decide.Verdict
 	if f.Phase == transitions.Scheduled {
 		v = r.submitDue(ctx, f)
 	} else if v = r.attempt(attempt, f); v.Outcome != nil {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -12,8 +13,8 @@ import (
 // given back.
 type leaseUpdate struct {
 	*flight
-	progress string            // the newest report, JSON; "" none
-	back     *transitions.Back // nil: its lease goes on
+	progress string       // the newest report, JSON; "" none
+	back     *decide.Back // nil: its lease goes on
 
 	// Of one that is given back:
 	runAt time.Time // by the engine's clock; zero where it is stuck
@@ -21,7 +22,7 @@ type leaseUpdate struct {
 }
 
 // giveBack lets others have a command. The keeper writes it, with others.
-func (r *Runner) giveBack(f *flight, b *transitions.Back) {
+func (r *Runner) giveBack(f *flight, b *decide.Back) {
 	n := &leaseUpdate{flight: f, back: b}
 	if b.Stuck == "" {
 		wait := b.Least
@@ -59,7 +60,7 @@ func (r *Runner) giveUp(f *flight, n *leaseUpdate) bool {
 // giveBackUnbegun lets others have an attempt that this node has leased and never
 // began. It is due at once, and nobody has failed at it.
 func (r *Runner) giveBackUnbegun(f *flight) {
-	n := &leaseUpdate{flight: f, back: transitions.Later(0).Back, runAt: r.config.Clock.Now()}
+	n := &leaseUpdate{flight: f, back: decide.Later(0).Back, runAt: r.config.Clock.Now()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if held := r.held[f.Ref]; held != nil && held.Attempt == f.Attempt {
@@ -206,7 +207,7 @@ func (r *Runner) written(n *leaseUpdate, sent time.Time, by string) {
 			n.CancelledBy = by
 			r.beginOrRenew(n.flight)
 		} else if by != "" && n.Phase == transitions.Working {
-			n.stop(&transitions.CancelledError{By: by})
+			n.stop(&decide.CancelledError{By: by})
 		}
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -147,7 +148,7 @@ func TestAZombieChangesNothing(t *testing.T) {
 			if after := read(t, pool, ref); after.Revision != before.Revision || after.ClaimedBy != other.name || after.Attempt != 2 {
 				t.Errorf("the zombie changed the row: %+v", after.Record)
 			}
-			if name == "by its heartbeat" && await.Receive(t, "its context is done", mine.cause) != transitions.ErrLost {
+			if name == "by its heartbeat" && await.Receive(t, "its context is done", mine.cause) != decide.ErrLost {
 				t.Error("its context ended for another reason")
 			}
 			eventually(t, "it says so", func() bool { return zombie.log.Count("the lease of a command is gone") == 1 })
@@ -218,7 +219,7 @@ func TestAWorkerThatCannotProlongItsLeaseIsToldWhenItIsOver(t *testing.T) {
 			await.Receive(t, "it runs", g.begun)
 			end := prevent(t, n, ref)
 			defer end()
-			if cause := await.Receive(t, "its context is done", g.cause); cause != transitions.ErrLapsed {
+			if cause := await.Receive(t, "its context is done", g.cause); cause != decide.ErrLapsed {
 				t.Errorf("its context is done: %v", cause)
 			}
 			end()
@@ -230,7 +231,7 @@ func TestAWorkerThatCannotProlongItsLeaseIsToldWhenItIsOver(t *testing.T) {
 
 // The database may stop a commit for longer than a lease: another node may have
 // the command when the commit is known.
-func TestACommandWhoseCommitOutlastedItsLeaseIsBegunOnlyByWhoHoldsIt(t *testing.T) {
+func TestACommitThatOutlastedItsLeaseIsBegunOnlyByItsHolder(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		meanwhile string
@@ -258,7 +259,7 @@ func TestACommandWhoseCommitOutlastedItsLeaseIsBegunOnlyByWhoHoldsIt(t *testing.
 			}
 			l := r.landed(w)
 			l.Since = time.Now().Add(-n.config.Lease - time.Second)
-			n.Updated([]transitions.FlightUpdate{l})
+			n.Updated([]decide.FlightUpdate{l})
 			n.atRest(t)
 			if len(g.begun) != tt.runs {
 				t.Errorf("it was begun %d times", len(g.begun))
@@ -286,7 +287,7 @@ func TestANodeThatStopsGivesBackWhatItHasNotBegun(t *testing.T) {
 	unlock := lock(t, pool, r.ref())
 	l := r.landed(w)
 	l.Since = time.Now().Add(-n.config.Lease)
-	n.Updated([]transitions.FlightUpdate{l})
+	n.Updated([]decide.FlightUpdate{l})
 	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count("SELECT 1 FROM pawl.command x") > 0 })
 	unlock()
 	n.Stop(t.Context())
@@ -413,7 +414,7 @@ func TestWithAReportThatCannotBeStoredTheOthersLeasesAreProlonged(t *testing.T) 
 	for _, key := range []string{"bad", "good", "back"} {
 		r := due(key, leased(n.name, n.config.Lease))
 		insert(t, pool, r)
-		f := &flight{InFlight: *r.Flight(r.Tenant)}
+		f := &flight{InFlight: *decide.FlightOf(&r.Record, r.Tenant)}
 		n.held[f.Ref] = f
 		flights = append(flights, f)
 	}
@@ -422,7 +423,7 @@ func TestWithAReportThatCannotBeStoredTheOthersLeasesAreProlonged(t *testing.T) 
 	for i := range 3 {
 		bad.progress = []byte(strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000))
 		if i == 2 {
-			n.giveBack(back, transitions.Later(0).Back)
+			n.giveBack(back, decide.Later(0).Back)
 		}
 		if !n.write(t.Context(), n.gather(time.Now().Add(n.config.Lease/2), true)) {
 			t.Fatal("it was not written")
@@ -460,7 +461,7 @@ func TestWorkIsNotBegunByALeaseThatTookTooLongToStore(t *testing.T) {
 	insert(t, pool, r)
 	l := r.landed(w)
 	l.Since = time.Now().Add(-n.config.Lease)
-	n.Updated([]transitions.FlightUpdate{l})
+	n.Updated([]decide.FlightUpdate{l})
 	if got := await.Receive(t, "it is begun", heartbeats); got < 2 {
 		t.Errorf("begun after %d heartbeats, the first of which took too long", got)
 	}

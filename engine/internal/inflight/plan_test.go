@@ -26,6 +26,7 @@ var probed = map[string][]string{
 // So the statements that write have one plan, in both. The look is planned each
 // time; what it must not do is to read a full table.
 func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
+	t.Parallel()
 	pool := pgtest.Pool(t)
 	t.Run("empty", func(t *testing.T) { explainProbes(t, pool) })
 
@@ -50,7 +51,7 @@ FROM (SELECT *, row_number() OVER () AS n, CASE WHEN row_number() OVER () % 3 = 
 	})
 
 	execAll(t, pool, "UPDATE pawl.command SET run_at = now() - random() * interval '1 hour' WHERE run_at IS NOT NULL")
-	t.Run("full, and all is due, with the statistics of the empty ones", func(t *testing.T) { explainLook(t, pool) })
+	t.Run("full and due, with the statistics of the empty ones", func(t *testing.T) { explainLook(t, pool) })
 
 	execAll(t, pool, "ANALYZE")
 	t.Run("full, and all is due", func(t *testing.T) { explainLook(t, pool) })

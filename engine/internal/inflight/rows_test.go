@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -114,15 +115,15 @@ func (n *node) accept(t testing.TB, w *workflow.Workflow, key string) transition
 	}
 	r := due(key, leased(n.name, n.config.Lease))
 	insert(t, n.pool, r)
-	n.Updated([]transitions.FlightUpdate{r.landed(w)})
+	n.Updated([]decide.FlightUpdate{r.landed(w)})
 	return r.ref()
 }
 
 // landed is the word of a row that its node has leased.
-func (r row) landed(w *workflow.Workflow) transitions.FlightUpdate {
-	f := r.Flight(r.Tenant)
+func (r row) landed(w *workflow.Workflow) decide.FlightUpdate {
+	f := decide.FlightOf(&r.Record, r.Tenant)
 	f.Definition, f.Data = w.Version, []byte(`{"text":"data"}`)
-	return transitions.FlightUpdate{InFlight: *f, Status: r.Status, Leased: true, Since: time.Now()}
+	return decide.FlightUpdate{InFlight: *f, Status: r.Status, Leased: true, Since: time.Now()}
 }
 
 func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {

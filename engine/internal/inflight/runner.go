@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -41,7 +42,7 @@ type Definitions interface {
 // Pipeline commits what attempts came to.
 type Pipeline interface {
 	// Continue takes a command on that is in flight, and waits for room.
-	Continue(ctx context.Context, p *transitions.Prepared) (transitions.Receipt, error)
+	Continue(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error)
 }
 
 // Watchers are told of commands that have changed. They must not block.
@@ -211,7 +212,7 @@ func allGraces(grace time.Duration) time.Duration { return grace + grace/4 + gra
 func (r *Runner) interrupt(grace time.Duration) {
 	r.poller.end()
 	for _, f := range r.flights() {
-		f.stop(transitions.ErrStopping)
+		f.stop(decide.ErrStopping)
 	}
 	if r.becomesIdle(grace) {
 		return

@@ -3,6 +3,7 @@ package inflight
 import (
 	"sync"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -36,7 +37,7 @@ func (s *Stats) ended(phase transitions.Phase, failure *workflow.Failure) {
 }
 
 // givenBack counts a command that is on its way back.
-func (s *Stats) givenBack(b *transitions.Back) {
+func (s *Stats) givenBack(b *decide.Back) {
 	switch {
 	case b.Stuck != "":
 		s.Stuck++

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -72,7 +73,7 @@ func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 	}
 	r := due("a", leased(n.name, time.Minute))
 	insert(t, pool, r)
-	n.Updated([]transitions.FlightUpdate{r.landed(w)})
+	n.Updated([]decide.FlightUpdate{r.landed(w)})
 	select {
 	case <-stopped:
 		t.Fatal("stopped while a worker was reserved")
@@ -102,7 +103,7 @@ func TestStopWhoseTimeIsOverEndsAttemptsAndGivesThemBack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n.Stop(ctx)
-	if cause := await.Receive(t, "its context is done", g.cause); cause != transitions.ErrStopping {
+	if cause := await.Receive(t, "its context is done", g.cause); cause != decide.ErrStopping {
 		t.Errorf("its context is done because %v", cause)
 	}
 	got := read(t, pool, ref)
@@ -130,7 +131,7 @@ func TestStopKeepsToItsShareOfTheTime(t *testing.T) {
 	if err := ctx.Err(); err != nil {
 		t.Errorf("it has used up its time: %v", err)
 	}
-	if cause := await.Receive(t, "its context is done", g.cause); cause != transitions.ErrStopping {
+	if cause := await.Receive(t, "its context is done", g.cause); cause != decide.ErrStopping {
 		t.Errorf("its context is done because %v", cause)
 	}
 	if got := read(t, pool, ref); got.Status != transitions.Pending || got.Failures != 0 {

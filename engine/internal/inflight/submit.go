@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -18,7 +19,7 @@ const (
 
 // submitOutcome has the pipeline decide the outcome of an attempt. It tries again for
 // as long as the lease is held: nobody else knows what the attempt did.
-func (r *Runner) submitOutcome(ctx context.Context, f *flight, o transitions.Outcome) transitions.Verdict {
+func (r *Runner) submitOutcome(ctx context.Context, f *flight, o decide.Outcome) decide.Verdict {
 	p, err := f.Ending(o)
 	if err != nil {
 		return r.undecidable(f, err)
@@ -30,26 +31,26 @@ func (r *Runner) submitOutcome(ctx context.Context, f *flight, o transitions.Out
 		switch {
 		case err == nil:
 			r.stats.count(func(s *Stats) { s.ended(f.Phase, o.Failure) })
-			return transitions.Verdict{}
+			return decide.Verdict{}
 		case code == workflow.LeaseLost:
 			r.lost(f)
-			return transitions.Verdict{}
+			return decide.Verdict{}
 		case code == workflow.WorkflowNotFound:
 			return f.NotHere() // it was cancelled before it was begun: nothing is lost
-		case !transitions.IsTransient(code):
+		case !decide.IsTransient(code):
 			return r.undecidable(f, err)
 		}
 		// Should this node stop meanwhile, the lease runs out, and whoever takes
 		// over finds out what has happened.
 		if !pause.For(ctx, wait/2+rand.N(wait/2)) || !r.holds(f) {
-			return transitions.Verdict{}
+			return decide.Verdict{}
 		}
 	}
 }
 
 // submitDue submits a scheduled command whose time has come, or the end of one that
 // was cancelled before, or that nobody took in time.
-func (r *Runner) submitDue(ctx context.Context, f *flight) transitions.Verdict {
+func (r *Runner) submitDue(ctx context.Context, f *flight) decide.Verdict {
 	if v, decided := f.BeforeDue(r.config.Definitions.Horizons(f.Workflow).Replay, r.config.Clock.Now()); decided {
 		if v.Outcome == nil {
 			return v
@@ -118,7 +119,7 @@ func (r *Runner) lost(f *flight) {
 	if !held {
 		return
 	}
-	f.stop(transitions.ErrLost)
+	f.stop(decide.ErrLost)
 	if unbegun {
 		r.finish(f)
 	}

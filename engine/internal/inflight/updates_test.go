@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -23,7 +24,7 @@ func TestWorkThatIsLeasedAtItsAcceptAsksTheDatabaseNothing(t *testing.T) {
 	r := due("a", leased(n.name, time.Minute))
 	for range 1000 {
 		eventually(t, "a worker is free", func() bool { return n.Reserve(w.Name, w.Named("run")[0]) })
-		n.Updated([]transitions.FlightUpdate{r.landed(w)})
+		n.Updated([]decide.FlightUpdate{r.landed(w)})
 	}
 	eventually(t, "all are done", func() bool { return n.Stats().Succeeded == 1000 })
 	if asked, looked := n.asked.Count(""), n.asked.Count(lookText); asked != looked {
@@ -34,7 +35,7 @@ func TestWorkThatIsLeasedAtItsAcceptAsksTheDatabaseNothing(t *testing.T) {
 // silent is a pipeline that ends every command without a database.
 type silent struct{}
 
-func (silent) Continue(context.Context, *transitions.Prepared) (transitions.Receipt, error) {
+func (silent) Continue(context.Context, *decide.Prepared) (transitions.Receipt, error) {
 	return transitions.Receipt{Status: 200}, nil
 }
 
@@ -76,7 +77,7 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	await.Receive(t, "it runs", g.begun)
 	waits := due("waits")
 	insert(t, pool, waits)
-	n.Updated([]transitions.FlightUpdate{{InFlight: *waits.Flight(waits.Tenant), Status: transitions.Pending}})
+	n.Updated([]decide.FlightUpdate{{InFlight: *decide.FlightOf(&waits.Record, waits.Tenant), Status: transitions.Pending}})
 	n.mu.Lock()
 	hints := n.hints
 	n.mu.Unlock()
@@ -109,7 +110,7 @@ func TestAnAttemptThatIsNotWantedAnyMoreIsStopped(t *testing.T) {
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", g.begun)
-	n.Updated([]transitions.FlightUpdate{{InFlight: transitions.InFlight{Ref: ref}, Stop: true}})
+	n.Updated([]decide.FlightUpdate{{InFlight: decide.InFlight{Ref: ref}, Stop: true}})
 	if got := n.failure(t); got.Kind != workflow.FailureCancelled || !got.Unknown || got.Message != "cancelled: the instance went on without it" {
 		t.Errorf("it failed as %+v", got)
 	}
@@ -177,7 +178,7 @@ func TestABusyNodeAsksOncePerSecond(t *testing.T) {
 	await.Receive(t, "one runs", g.begun)
 	await.Receive(t, "both run", g.begun)
 	before, since := n.asked.Count(""), time.Now()
-	time.Sleep(2500 * time.Millisecond)
+	await.Pass("all workers are busy", 2500*time.Millisecond)
 	got := n.asked.Count("") - before
 	if busy := time.Since(since); got > 2*(2+int(busy/lookEvery)) {
 		t.Errorf("%d queries in %s: %q", got, busy, n.asked.List())
@@ -198,7 +199,7 @@ func TestWhatSomebodyHasLockedIsNotAskedForAgainAndAgain(t *testing.T) {
 	n := startNode(t, pool, job(t, atOnce), workers(1)) // so that one candidate is as many as it asks for
 	eventually(t, "it has tried", func() bool { return n.asked.Count("WITH claimed") > 0 })
 	before, since := n.Stats().Polls, time.Now()
-	time.Sleep(1500 * time.Millisecond)
+	await.Pass("the row is locked", 1500*time.Millisecond)
 	got := n.Stats().Polls - before
 	if locked := time.Since(since); got > 16+4*int64(locked/time.Second) {
 		t.Errorf("%d looks in %s", got, locked)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/internal/decide"
 )
 
 // giveUpSQL ends work with a failure that nobody has taken for as long as its answer
@@ -74,7 +74,7 @@ func (r *Runner) giveUp(ctx context.Context) error {
 	r.reached = nil // should it fail, the next look begins anew
 	var ended int64
 	err := r.config.Pool.QueryRow(ctx, r.sql.giveUp, pgx.QueryExecModeExec, r.config.Clock.Now(), r.config.Replay.Microseconds(), r.config.Workflows, after,
-		r.batch, string(transitions.AbandonedAnswer()), transitions.LateScope).Scan(&r.reached, &ended)
+		r.batch, string(decide.AbandonedAnswer()), decide.LateScope).Scan(&r.reached, &ended)
 	if err != nil {
 		return fmt.Errorf("give up work: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine/internal/retention"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
@@ -495,7 +496,7 @@ func TestAnIdleRunnerAsksOnceAPeriod(t *testing.T) {
 	r := runner(t, another(t, pool, i), "a", c, func(c *retention.Config) { c.Every = period })
 	eventually(t, "it is at rest", func() bool { return r.Stats().Batches > 1 })
 	before, begun := i.asked.Load(), time.Now()
-	time.Sleep(4 * period)
+	await.Pass("nothing happens", 4*period)
 	n := i.asked.Load() - before
 	if took := time.Since(begun); n > int64(took/period)+1 {
 		t.Errorf("%d queries in %s", n, took)

@@ -3,6 +3,7 @@ package watch
 import (
 	"time"
 
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -48,8 +49,8 @@ func (c *command) update(r *transitions.Record, err error, now time.Time) {
 	case err != nil:
 	case r == nil:
 		err = workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key")
-	case transitions.Classify(r, r.Fingerprint, now) == transitions.KeyGone:
-		_, err = r.Answer(transitions.KeyGone)
+	case decide.Classify(r, r.Fingerprint, now) == decide.KeyGone:
+		_, err = decide.KeyGone.Answer(r)
 	default:
 		c.record = *r
 	}
@@ -75,7 +76,7 @@ func (c *command) outcome(after int, now time.Time) (reply transitions.Reply, kn
 	case c.answer != nil:
 		reply.Receipt = *c.answer
 	case c.err == nil && c.finished():
-		reply.Receipt, reply.Err = c.record.Answer(transitions.Classify(&c.record, c.record.Fingerprint, now))
+		reply.Receipt, reply.Err = decide.Classify(&c.record, c.record.Fingerprint, now).Answer(&c.record)
 	case c.err != nil && c.read > after && !c.failed():
 		reply.Err = c.err
 	default:

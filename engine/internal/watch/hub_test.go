@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -135,16 +136,11 @@ func TestAReaderEndsWhenNothingIsWanted(t *testing.T) {
 	if _, err := w.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(time.Minute)
-	for left := 1; left > 0; {
+	await.Eventually(t, "the reader ends", func() bool {
 		h.mu.Lock()
-		left = len(h.wanted)
-		h.mu.Unlock()
-		if time.Now().After(deadline) {
-			t.Fatal("the reader does not end")
-		}
-		time.Sleep(time.Millisecond) // between two looks
-	}
+		defer h.mu.Unlock()
+		return len(h.wanted) == 0
+	})
 }
 
 // Two commands whose names have one hash are still two.

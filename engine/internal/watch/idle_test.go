@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -29,7 +30,7 @@ func TestNobodyWatchesAndNothingIsRead(t *testing.T) {
 	for range 2 { // a read that was under way may end in the first quiet time
 		before, _ := n.readsSoFar()
 		n.Changed([]transitions.Ref{ref("k")})
-		time.Sleep(quietTime)
+		await.Pass("nothing happens", quietTime)
 		after, _ := n.readsSoFar()
 		if after == before {
 			return
@@ -54,7 +55,7 @@ func TestThousandsWhoOnlyWatchCostAReadASecondForEachTenant(t *testing.T) {
 	}
 	reads, commands := n.readsSoFar()
 	begun := time.Now()
-	time.Sleep(quietTime)
+	await.Pass("nothing happens", quietTime)
 	eventually(t, "they are read", func() bool { now, _ := n.readsSoFar(); return now > reads })
 	moreReads, moreCommands := n.readsSoFar()
 	most := polls(begun)

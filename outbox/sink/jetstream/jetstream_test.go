@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	upstream "github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/outbox/sink/jetstream"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
@@ -131,27 +132,15 @@ func TestServerMayComeUpAfterTheSink(t *testing.T) {
 	if err := server.Up(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, s, batch)
+	delivers(t, s, batch)
 }
 
-// eventually delivers within the limit.
-func eventually(t *testing.T, s sink.Sink, events []transitions.Logged) {
+// delivers has the sink try until it has delivered.
+func delivers(t *testing.T, s sink.Sink, events []transitions.Logged) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for {
-		failures := s.Deliver(ctx, events)
-		if failures == nil {
-			return
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			t.Fatalf("not delivered: %v", failures[0])
-		}
-	}
+	await.Eventually(t, "the events are delivered", func() bool { return s.Deliver(ctx, events) == nil })
 }
 
 func TestDeletedStreamIsMadeAgain(t *testing.T) {
@@ -209,7 +198,7 @@ func TestLostAcknowledgementMakesNoSecondMessage(t *testing.T) {
 		t.Fatalf("without the acknowledgement: %v", failures)
 	}
 	proxy.Resume()
-	eventually(t, s, batch[1:])
+	delivers(t, s, batch[1:])
 	if got := received(t, server.URL()); len(got) != 3 || got[2].ID != "acme:3-0" {
 		t.Errorf("the stream has %d messages", len(got))
 	}

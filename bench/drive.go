@@ -1,0 +1,130 @@
+package bench
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/pause"
+)
+
+// A caller is one of those who do a scenario's work, one call after the other.
+// Each call returns how many commands it has done.
+type caller func(ctx context.Context) (commands int, err error)
+
+// sample is one round of one scenario.
+type sample struct {
+	all      int64         // commands done, warm-up included
+	commands int64         // commands done in the measured time
+	took     time.Duration // the measured time
+	latency  latency       // of the calls in the measured time
+	cost     counters      // of all commands
+	stream   *delivery     // of a scenario with subscribers
+	relayed  *relayed      // of a scenario with sinks
+	purged   float64       // commands a second that were purged beside it
+}
+
+func (s *sample) rate() float64 { return float64(s.commands) / s.took.Seconds() }
+
+// latency is what is kept of many durations.
+type latency struct {
+	n        int
+	p50, p99 time.Duration
+}
+
+func latencyOf(list []time.Duration) latency {
+	if len(list) == 0 {
+		return latency{}
+	}
+	slices.Sort(list)
+	at := func(q float64) time.Duration { return list[int(q*float64(len(list)-1))] }
+	return latency{len(list), at(0.50), at(0.99)}
+}
+
+// drive lets all callers call as fast as they are answered, first for a fifth of
+// the time to warm up.
+func (e *env) drive(ctx context.Context, callers []caller) (*sample, error) {
+	warm, err := phase(ctx, callers, 0, e.Duration/5)
+	if err != nil {
+		return nil, err
+	}
+	s, err := phase(ctx, callers, 0, e.Duration)
+	if err != nil {
+		return nil, err
+	}
+	s.all += warm.all
+	return s, nil
+}
+
+// phase lets all callers call for so long. Every caller calls at least once and
+// finishes the call that it has begun, and the measured time ends with the last
+// one. The first error ends it.
+//
+// Together they call so many times a second, evenly, or for 0 as fast as they are
+// answered. At a rate, a call's latency counts from when it was due: a caller
+// that is late because of the call before makes up for it at once, and who waits
+// for a slow answer is not forgotten.
+func phase(ctx context.Context, callers []caller, rate float64, d time.Duration) (*sample, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var apart time.Duration
+	if rate > 0 {
+		apart = time.Duration(float64(time.Second) / rate)
+	}
+	tallies := make([]tally, len(callers))
+	var work sync.WaitGroup
+	begin := time.Now()
+	for i, call := range callers {
+		t := &tallies[i]
+		t.due, t.every = begin.Add(time.Duration(i)*apart), time.Duration(len(callers))*apart
+		work.Go(func() {
+			if err := t.run(ctx, call, begin.Add(d)); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	work.Wait()
+	s := &sample{took: time.Since(begin)}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	var latencies []time.Duration
+	for _, t := range tallies {
+		s.commands += t.commands
+		latencies = append(latencies, t.latencies...)
+	}
+	s.all, s.latency = s.commands, latencyOf(latencies)
+	return s, nil
+}
+
+// tally is what one caller did in one phase.
+type tally struct {
+	due       time.Time
+	every     time.Duration // 0: at once
+	commands  int64
+	latencies []time.Duration
+}
+
+func (t *tally) run(ctx context.Context, call caller, until time.Time) error {
+	for ctx.Err() == nil {
+		from := time.Now()
+		if t.every > 0 {
+			if !pause.For(ctx, t.due.Sub(from)) {
+				return nil
+			}
+			from, t.due = t.due, t.due.Add(t.every)
+		}
+		n, err := call(ctx)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		t.latencies = append(t.latencies, now.Sub(from))
+		t.commands += int64(n)
+		if !now.Before(until) {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package fines_test
-
-const raceDetector = false

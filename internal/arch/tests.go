@@ -1,0 +1,95 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// MaxTestName is the longest name of a test, in bytes.
+const MaxTestName = 60
+
+// CheckTests parses the tests of a module and returns what is not as it should be, in the order of the files: a name of a
+// test, or one written out of a subtest, that is longer than [MaxTestName], and a call of time.Sleep, because a sleep that
+// stands for a signal is too short on a busy machine and too long on every other. What waits uses package await.
+func CheckTests(fsys fs.FS) (violations []string, err error) {
+	err = walk(fsys, func(name string) error {
+		if !strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		source, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if what := testViolation(n); what != "" {
+				violations = append(violations, fmt.Sprintf("%s: %s", files.Position(n.Pos()), what))
+			}
+			return true
+		})
+		return nil
+	})
+	return violations, err
+}
+
+func testViolation(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		if n.Recv == nil && isTest(n.Name.Name) {
+			return nameViolation(n.Name.Name)
+		}
+	case *ast.CallExpr:
+		called, ok := n.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return ""
+		}
+		if of, ok := called.X.(*ast.Ident); ok && of.Name == "time" && called.Sel.Name == "Sleep" {
+			return "time.Sleep: use package await"
+		}
+		if called.Sel.Name != "Run" || len(n.Args) != 2 {
+			return ""
+		}
+		if text, ok := n.Args[0].(*ast.BasicLit); ok && text.Kind == token.STRING {
+			if name, err := strconv.Unquote(text.Value); err == nil {
+				return nameViolation(name)
+			}
+		}
+	}
+	return ""
+}
+
+func isTest(name string) bool {
+	return strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") || strings.HasPrefix(name, "Benchmark")
+}
+
+func nameViolation(name string) string {
+	if len(name) <= MaxTestName {
+		return ""
+	}
+	return fmt.Sprintf("the name %q has %d characters, more than %d", name, len(name), MaxTestName)
+}
+
+// walk visits the Go files of a module, by their paths, as the go command does.
+func walk(fsys fs.FS, visit func(name string) error) error {
+	return fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch base := path.Base(name); {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_'):
+			return fs.SkipDir
+		case entry.IsDir() || path.Ext(name) != ".go":
+			return nil
+		}
+		return visit(name)
+	})
+}

@@ -1,0 +1,126 @@
+// Package cli is the command line of a program: what it is called with, and the
+// commands that every program has. The commands for operators are in ops.
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/ops"
+	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/internal/usage"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Exit codes of [Execute].
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// Flags that every command has.
+const (
+	flagDatabase = "database"
+	flagSchema   = "schema"
+)
+
+// CommandLine is the command with all the others; see pawl.CommandLine.
+func CommandLine(workflows ...workflow.Source) *cobra.Command {
+	root := flags.Group(filepath.Base(os.Args[0]),
+		"A workflow engine on PostgreSQL: one intent, one durable effect, the same answer on every retry.",
+		serveCommand(workflows), migrateCommand(), verifyCommand(workflows), opsCommand(workflows), diagramCommand(workflows), versionCommand())
+	root.SuggestionsMinimumDistance = 2 // typing mistakes
+	root.CompletionOptions.HiddenDefaultCmd = true
+	all := root.PersistentFlags()
+	all.String(flagDatabase, os.Getenv("DATABASE_URL"),
+		"connection string of PostgreSQL; default is DATABASE_URL, or else a private server that is started for it")
+	all.Lookup(flagDatabase).DefValue = "" // a help text must not show a password
+	all.String(flagSchema, schema.Default, "PostgreSQL schema of the tables")
+	return root
+}
+
+// Execute runs the command that the process's arguments name, prints a failure
+// to standard error, and returns the exit code. SIGINT and SIGTERM cancel the
+// command's context; a second one ends the process at once.
+func Execute(root *cobra.Command) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	// Where the output goes to a program that ends, writing fails and the command
+	// stops in order, instead of the process being killed.
+	signal.Ignore(syscall.SIGPIPE)
+	if os.Getenv("GOGC") == "" {
+		// What is alive is small, and what passes through is much: it pays to
+		// collect garbage less often than by default.
+		debug.SetGCPercent(400)
+	}
+	return execute(ctx, root)
+}
+
+func execute(ctx context.Context, root *cobra.Command) int {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usage.Error{Err: err} })
+	markUsage(root)
+	ran, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if _, ok := errors.AsType[*usage.Error](err); ok {
+		root.PrintErrf("%s: %v (see %q)\n", root.Name(), err, ran.CommandPath()+" --help")
+		return exitUsage
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	root.PrintErrf("%s: %v\n", root.Name(), err)
+	return exitFailure
+}
+
+// markUsage makes usage errors of what the commands say about their arguments.
+func markUsage(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return &usage.Error{Err: err}
+			}
+			return nil
+		}
+	}
+	for _, child := range c.Commands() {
+		markUsage(child)
+	}
+}
+
+// logOf writes lines of this level and above to a command's standard error.
+func logOf(c *cobra.Command, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+}
+
+// ConfigOf is the configuration that the flags of all commands ask for.
+func ConfigOf(c *cobra.Command, workflows ...workflow.Source) service.Config {
+	return service.Config{
+		Workflows: workflows,
+		Database:  c.Flag(flagDatabase).Value.String(),
+		Schema:    c.Flag(flagSchema).Value.String(),
+	}
+}
+
+func opsCommand(workflows []workflow.Source) *cobra.Command {
+	return ops.Command(func(c *cobra.Command, do func(context.Context, *engine.Engine) error, change ...func(*engine.Config)) error {
+		config := ConfigOf(c, workflows...)
+		config.Log = logOf(c, slog.LevelWarn) // how it connects is nothing to tell
+		return service.WithEngine(c.Context(), config, do, change...)
+	})
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+)
+
+func TestOpsWorksOnTheDatabaseOfTheFlags(t *testing.T) {
+	url := pgtest.EmptyURL(t)
+	if code, _, stderr := run(t.Context(), "migrate", "--database", url, "--schema", "shop"); code != 0 {
+		t.Fatal(stderr)
+	}
+	if code, stdout, stderr := run(t.Context(), "ops", "stuck", "--json", "--database", url, "--schema", "shop"); code != 0 || stdout != "[]\n" || stderr != "" {
+		t.Errorf("exit %d, %s%s", code, stdout, stderr)
+	}
+	if code, _, stderr := run(t.Context(), "ops", "stuck", "--database", url); code != 1 || !strings.Contains(stderr, "schema pawl has no tables of Pawl") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+// Another binary than the nodes' may be the one at hand.
+func TestOpsThatTakesPartWritesNoHorizonsDown(t *testing.T) {
+	pool := pgtest.EmptyPool(t)
+	url := pool.Config().ConnString()
+	if code, _, stderr := run(t.Context(), "migrate", "--database", url); code != 0 {
+		t.Fatal(stderr)
+	}
+	if code, _, stderr := run(t.Context(), "ops", "abandon", "scope", "key", "--database", url); code != 1 || !strings.Contains(stderr, "command_not_found") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	var definitions, horizons int
+	if err := pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pawl.definition), (SELECT count(*) FROM pawl.horizon)").Scan(&definitions, &horizons); err != nil {
+		t.Fatal(err)
+	}
+	if definitions == 0 || horizons != 0 {
+		t.Errorf("it wrote %d definitions and %d horizons", definitions, horizons)
+	}
+}
+
+// A node knows besides what it has answered.
+func TestOpsKeysOfANodeShowsTheSuppressionRate(t *testing.T) {
+	s := serving(t)
+	for range 4 {
+		if code, body := place(t, s.URL()); code != 201 {
+			t.Fatal(code, body)
+		}
+	}
+	code, stdout, stderr := run(t.Context(), "ops", "keys", "--node", s.URL()+"/")
+	want := "\nscope        tenant   attempts  new  replayed  active  mismatched  expired  suppressed\n" +
+		"order:place  default         4    1         3       0           0        0      75.0 %\n"
+	if code != 0 || !strings.HasSuffix(stdout, want) {
+		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)
+	}
+	code, _, stderr = run(t.Context(), "ops", "keys", "--node", s.URL()+"/elsewhere")
+	if code != 1 || stderr != "shop: the node answered 404 Not Found: there is nothing at this address\n" {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}

@@ -1,0 +1,117 @@
+package ops
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// printCase prints the whole of an instance, without the parts that it does not
+// have.
+func printCase(w io.Writer, c *inspect.Case) error {
+	for _, part := range []func(io.Writer, *inspect.Case) error{
+		printInstance, printStuck, printInFlight, printTimers, printScheduled, printEffects, printTimeline, printChain,
+	} {
+		if err := part(w, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printInstance(w io.Writer, c *inspect.Case) error {
+	stands := "open"
+	if !c.Open {
+		stands = "closed"
+	}
+	if c.Paused {
+		stands += ", paused"
+	}
+	lines := [][2]string{
+		{"instance", c.ID.String()}, {"workflow", fmt.Sprintf("%s, version %d", c.Workflow, c.Definition)},
+		{"business key", orNone(c.BusinessKey)},
+		{"state", fmt.Sprintf("%s (%s), version %d", c.State, stands, c.Version)},
+		{"created", moment(c.CreatedAt)}, {"updated", moment(c.UpdatedAt)}, {"data", orNone(string(c.Data))},
+	}
+	return printLines(w, 14, lines)
+}
+
+// printPart prints a table under a title, unless it is empty.
+func printPart[T any](w io.Writer, title string, more bool, header []string, list []T, row func(*T) []string) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if more {
+		title += ", the first of more"
+	}
+	if _, err := fmt.Fprintf(w, "\n%s\n", title); err != nil {
+		return err
+	}
+	return printTable(w, header, list, row)
+}
+
+func printStuck(w io.Writer, c *inspect.Case) error {
+	return printPart(w, "stuck: an operator has to retry, resolve or abandon", c.MoreStuck,
+		[]string{"since", "transition", "scope", "key", "why", ">failures", "failure"}, c.Stuck, func(s *inspect.StuckCommand) []string {
+			return []string{moment(s.Since), orUndo(s.Transition, s.Undo), s.Scope, s.Key, s.Stuck, fmt.Sprint(s.Failures), orNone(s.Failure)}
+		})
+}
+
+func printInFlight(w io.Writer, c *inspect.Case) error {
+	return printPart(w, "in flight", false,
+		[]string{"since", "transition", "scope", "key", "status", ">attempt", ">failures", "due", "lease ends", "node", "progress"},
+		c.InFlight, func(r *transitions.Record) []string {
+			node := ""
+			if r.Status == transitions.Processing { // and not who had it last
+				node = r.ClaimedBy
+			}
+			return []string{moment(r.CreatedAt), orUndo(r.Transition, r.Phase == transitions.Undoing), r.Scope, r.Key, string(r.Status),
+				fmt.Sprint(r.Attempt), fmt.Sprint(r.Failures), moment(r.RunAt), moment(r.LockedUntil), orNone(node), orNone(string(r.Progress))}
+		})
+}
+
+func printTimers(w io.Writer, c *inspect.Case) error {
+	return printPart(w, "timers", c.MoreTimers, []string{"due", "timer", "transition"}, c.Timers, func(t *inspect.Timer) []string {
+		return []string{moment(t.Due), t.Name, t.Transition}
+	})
+}
+
+func printScheduled(w io.Writer, c *inspect.Case) error {
+	return printPart(w, "scheduled", c.MoreScheduled, []string{"due", "transition", "scope", "key", "actor"}, c.Scheduled,
+		func(s *inspect.ScheduledCommand) []string {
+			return []string{moment(s.Due), s.Transition, s.Scope, s.Key, s.Actor}
+		})
+}
+
+func printEffects(w io.Writer, c *inspect.Case) error {
+	effects := slices.Clone(c.Links.Effects)
+	slices.Reverse(effects)
+	return printPart(w, "what a later failure would undo", false, []string{"transition", "scope", "key"}, effects,
+		func(e *transitions.Effect) []string {
+			return []string{e.Transition, e.Scope, e.Key}
+		})
+}
+
+func printTimeline(w io.Writer, c *inspect.Case) error {
+	title := "timeline"
+	if c.Earlier > 0 {
+		title = fmt.Sprintf("timeline, after %d earlier transitions", c.Earlier)
+	}
+	return printPart(w, title, false, []string{"at", ">version", "transition", "from", "to", "actor", "key", "reason"}, c.Timeline,
+		func(e *transitions.Entry) []string {
+			return []string{moment(e.At), fmt.Sprint(e.Version), e.Transition, orNone(string(e.From)), string(e.To), e.Actor, e.Key,
+				orNone(e.Reason)}
+		})
+}
+
+func printChain(w io.Writer, c *inspect.Case) error {
+	says := fmt.Sprintf("intact, %d entries", c.Chain.Entries)
+	for _, b := range c.Chain.Broken {
+		says = fmt.Sprintf("broken at version %d: %s", b.Version, b.Reason)
+	}
+	_, err := fmt.Fprintf(w, "\naudit chain: %s\n", says)
+	return err
+}

@@ -1,0 +1,58 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/usage"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// caseFlags are the ways to name one instance, or a workflow alone; what is only for
+// the help.
+func caseFlags(c *cobra.Command, name, businessKey *string, instance *uuid.UUID, what string) {
+	c.Flags().StringVar(name, "workflow", "", what+" this workflow")
+	c.Flags().StringVar(businessKey, "business-key", "", what+" the instance with this business key, with --workflow")
+	c.Flags().String("instance", "", what+" the instance with this id")
+	flags.Before(c, func() (err error) {
+		if err := flags.NotEmpty(c, "workflow", "business-key"); err != nil {
+			return err
+		}
+		if *businessKey != "" && (*name == "" || c.Flags().Changed("instance")) {
+			return usage.Errorf("--business-key needs --workflow, and no --instance")
+		}
+		*instance, err = flags.Instance(c)
+		return err
+	})
+}
+
+// limitFlag is how many entries a list may have.
+func limitFlag(c *cobra.Command, limit *int) {
+	c.Flags().IntVar(limit, "limit", 100, "list so many at most, 1 to 1000")
+	flags.Before(c, func() error {
+		if *limit < 1 || *limit > 1000 {
+			return usage.Errorf("--limit %d is not 1 to 1000", *limit)
+		}
+		return nil
+	})
+}
+
+// sayMore tells that a list was cut short.
+func sayMore(c *cobra.Command, more bool) error {
+	if !more {
+		return nil
+	}
+	_, err := fmt.Fprintln(c.ErrOrStderr(), "there are more: see --limit")
+	return err
+}
+
+// author is who changes something, and why.
+type author struct{ by, reason string }
+
+func (a *author) flags(c *cobra.Command) {
+	c.Flags().StringVar(&a.by, "by", transitions.DefaultActor, "who does it, for the record")
+	c.Flags().StringVar(&a.reason, "reason", "", "why, for the record")
+}

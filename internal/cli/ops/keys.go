@@ -1,0 +1,138 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/usage"
+)
+
+func (o *ops) keysCommand() *cobra.Command {
+	var tenant, node string
+	c := &cobra.Command{
+		Use:   "keys",
+		Short: "Count keys by status: in flight, finished, expired",
+		Long: `Count keys by status, with what is due, stale, stuck or past its horizon. On a
+large table what is finished is an estimate, marked with "~", and what is in
+flight is counted up to a bound.
+
+How many duplicates were suppressed, by scope, is counted by each node since its
+start, because a replay writes nothing: --node asks a node for everything.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			show := func(k inspect.Keys) error {
+				return o.print(c, k, func(w io.Writer) error { return printKeys(w, &k) })
+			}
+			if node != "" {
+				k, err := keysOf(c.Context(), node, tenant)
+				if err != nil {
+					return err
+				}
+				return show(k)
+			}
+			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
+				k, err := e.Keys(ctx, tenant)
+				if err != nil {
+					return err
+				}
+				return show(k)
+			})
+		},
+	}
+	flags.Tenant(c, &tenant, "", "whose keys; default is everybody's")
+	c.Flags().StringVar(&node, "node", "", "address of a node to ask, such as http://127.0.0.1:8080, instead of the database")
+	return c
+}
+
+// nodeTimeout bounds how long a node may take to answer.
+const nodeTimeout = 10 * time.Second
+
+// keysOf asks a node.
+func keysOf(ctx context.Context, node, tenant string) (k inspect.Keys, err error) {
+	address, err := url.Parse(node)
+	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
+		return k, usage.Errorf("--node is not the address of a node, such as http://127.0.0.1:8080")
+	}
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
+	defer cancel()
+	address = address.JoinPath("v1/ops/keys")
+	if tenant == "" {
+		address.RawQuery = "all_tenants=true"
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	if err != nil {
+		return k, err
+	}
+	if tenant != "" {
+		r.Header.Set("Pawl-Tenant", tenant)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return k, fmt.Errorf("ask the node: %w", err)
+	}
+	defer func() { err = errors.Join(err, answer.Body.Close()) }()
+	if answer.StatusCode != http.StatusOK {
+		var problem struct{ Detail string }
+		_ = json.NewDecoder(answer.Body).Decode(&problem) // the status says enough
+		return k, fmt.Errorf("the node answered %s: %s", answer.Status, problem.Detail)
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&k); err != nil {
+		return k, fmt.Errorf("the answer of the node: %w", err)
+	}
+	return k, nil
+}
+
+func printKeys(w io.Writer, k *inspect.Keys) error {
+	type line struct {
+		what   string
+		count  string
+		oldest time.Time
+	}
+	var lines []line
+	for _, s := range k.Statuses {
+		lines = append(lines, line{what: string(s.Status), count: count(s.Count, s.Estimate)})
+	}
+	lines = append(lines,
+		line{"of those in flight:", "", k.OldestInFlight},
+		line{"  scheduled", count(k.Scheduled, false), time.Time{}},
+		line{"  due", count(k.Due, false), k.OldestDue},
+		line{"  stale", count(k.Stale, false), k.OldestStale},
+		line{"  lapsed", count(k.Lapsed, false), k.OldestLapsed},
+		line{"  stuck", count(k.Stuck, false), time.Time{}},
+		line{fmt.Sprintf("  %d attempts or more", inspect.ManyAttempts), count(k.Attempts, false), time.Time{}},
+		line{"waiting for retention:", "", k.OldestExpired},
+		line{"  expired", count(k.Expired, false), time.Time{}},
+		line{"  forgotten", count(k.Forgotten, false), time.Time{}},
+		line{"dead messages", count(k.DeadMessages, false), k.OldestDeadMessage})
+	if k.AtLeast {
+		lines = append(lines, line{what: "there is more in flight than is counted here"})
+	}
+	err := printTable(w, []string{"keys", ">count", "oldest", "age"}, lines, func(l *line) []string {
+		return []string{l.what, l.count, moment(l.oldest), since(k.At, l.oldest)}
+	})
+	if err != nil || len(k.Scopes) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	header := []string{"scope", "tenant", ">attempts", ">new", ">replayed", ">active", ">mismatched", ">expired", ">suppressed"}
+	return printTable(w, header, k.Scopes, func(s *inspect.ScopeCount) []string {
+		row := []string{orNone(s.Scope), orNone(s.Tenant)}
+		for _, n := range []int64{s.Attempts(), s.New, s.Replayed, s.Active, s.Mismatched, s.Expired} {
+			row = append(row, fmt.Sprint(n))
+		}
+		return append(row, fmt.Sprintf("%.1f %%", 100*s.Rate()))
+	})
+}

@@ -1,0 +1,36 @@
+package ops_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+func TestOpsStuckListsWhatWaitsForAnOperator(t *testing.T) {
+	p := trouble(t)
+	wantTable(t, p.run("stuck"), `
+since                 workflow  business key  transition  scope                                       key    why         failures  failure
+(a time in UTC)       order     c:0           pay         order:(its id)                              asked  ask_person         6  nobody knows whether it was charged`)
+	var list []struct {
+		Scope, Key, Effect string
+		Status             transitions.Status
+	}
+	if err := json.Unmarshal([]byte(p.run("stuck --json --workflow order")), &list); err != nil || len(list) != 1 || list[0].Key != "asked" || list[0].Status != transitions.FailedRetryable ||
+		list[0].Effect != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: list[0].Scope, Key: "asked"}) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if got := p.run("stuck --json --tenant other"); got != "[]\n" {
+		t.Error(got)
+	}
+	if got := p.run("stuck --workflow order --business-key c:0"); !strings.Contains(got, " asked ") {
+		t.Error(got)
+	}
+	if got := p.run("stuck --json --workflow order --business-key c:1"); got != "[]\n" {
+		t.Error(got)
+	}
+	p.fails("stuck --business-key c:0", "--business-key needs --workflow")
+	p.fails("stuck --instance c:0", "--instance is not a UUID")
+	p.fails("stuck --workflow ordre", "workflow_not_found")
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/internal/usage"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	config                               service.Config
+	receivers, private, fromNow, inboxes []string
+}
+
+func serveCommand(workflows []workflow.Source) *cobra.Command {
+	var f serveFlags
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the workflows over HTTP and WebSocket",
+		Long: `Serve the workflows over HTTP and WebSocket.
+
+The database is migrated first. SIGINT or SIGTERM stops in order: no new
+requests, every stream closed with the word to resume elsewhere, what is under
+way answered, and what takes longer given back for other nodes. A second signal
+ends the process at once; other nodes then take over when its leases run out.
+
+--sink NAME=URL delivers every event to a receiver; of all nodes that have a sink
+one delivers to it. The name is the sink's for good. The URL is one of
+  https://host/path    a webhook (Standard Webhooks; http:// is without TLS).
+                       PAWL_SINK_NAME_SECRET has its secret
+  nats://host:4222/?stream=PAWL&subject=pawl.{tenant}.{workflow}.{type}
+                       a stream of NATS JetStream (tls:// is with TLS). It drops
+                       what is sent twice within 20 minutes if Pawl has made it;
+                       after a longer outage some events may be in it twice, with
+                       one Nats-Msg-Id
+  file:///path         a file, one CloudEvent to a line; file:- is the standard output
+A sink that the database does not know yet gets the oldest events that are there
+first; with --sink-from-now NAME it begins with what happens from then on.
+
+--inbox CONSUMER takes webhooks that are signed as Standard Webhooks says.
+PAWL_INBOX_CONSUMER_SECRET has the secret. Secrets are "whsec_" and the base64 of
+24 to 64 bytes, such as "whsec_$(openssl rand -base64 32)". Where one is being
+replaced there are two with a blank between, the newest first. In the names of
+the variables, what is no letter or digit is "_", and letters are capital.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			config, err := f.read(c, workflows)
+			if err != nil {
+				return err
+			}
+			return serve(c.Context(), config)
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func (f *serveFlags) add(c *cobra.Command) {
+	own, config := c.Flags(), &f.config
+	own.StringVar(&config.Address, "address", service.DefaultAddress, "loopback host and port to listen on")
+	own.StringVar(&config.Listen, "listen", "",
+		"connection string past a pooler, to hear other nodes' notifications; without it nodes behind one poll")
+	own.IntVar(&config.InFlight.Workers, "workers", 100,
+		"how many activities, timers and scheduled commands to work on at once; 0 leaves them to other nodes")
+	own.DurationVar(&config.InFlight.Lease, "lease", 30*time.Second,
+		"how long after the death of this node another one takes over what it was working on")
+	flags.KeepEvents(c, &config.Retention.Outbox,
+		"how old an event is at least when it is removed from the log, at least 24h; what a sink has not got stays for longer")
+	own.StringArrayVar(&f.receivers, "sink", nil, "deliver every event to a receiver, as NAME=URL; may be given several times")
+	own.StringVar(&config.Source, "source", transitions.DefaultSource,
+		"what the source of the events begins with; to be set, for good, where several installations feed one receiver or stream")
+	own.StringSliceVar(&f.fromNow, "sink-from-now", nil,
+		"names of sinks that begin with what happens from now on, if they are new; others go on where they are")
+	own.StringSliceVar(&f.private, "sink-private", nil,
+		"networks that webhooks may call although they are not public, such as 10.0.0.0/8")
+	own.Float64Var(&config.Rate, "rate", 0, "how many commands a second this node takes from each tenant; 0 is no limit")
+	own.StringArrayVar(&f.inboxes, "inbox", nil,
+		"take signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; "+
+			"its secrets are in PAWL_INBOX_CONSUMER_SECRET; may be given several times")
+}
+
+// read is the configuration that the flags ask for.
+func (f *serveFlags) read(c *cobra.Command, workflows []workflow.Source) (config service.Config, err error) {
+	config = f.config
+	all := ConfigOf(c, workflows...)
+	config.Workflows, config.Database, config.Schema, config.Log = all.Workflows, all.Database, all.Schema, logOf(c, slog.LevelInfo)
+	if err := transitions.CheckSource(config.Source); err != nil {
+		return config, usage.Errorf("--source: %v", err)
+	}
+	if config.InFlight, err = inFlight(config.InFlight); err != nil {
+		return config, err
+	}
+	if config.Rate < 0 {
+		return config, usage.Errorf("--rate is negative")
+	}
+	if config.Inbox, err = inboxOf(f.inboxes); err != nil {
+		return config, err
+	}
+	if config.Sinks, err = sinks(f.receivers, f.private, os.Getenv, c.OutOrStdout(), config.Log); err != nil {
+		return config, err
+	}
+	return config, beginNow(config.Sinks, f.fromNow)
+}
+
+// inFlight is how the engine has what the flags say.
+func inFlight(c engine.InFlightConfig) (engine.InFlightConfig, error) {
+	switch {
+	case c.Workers < 0:
+		return c, usage.Errorf("--workers is negative")
+	case c.Lease < time.Second:
+		return c, usage.Errorf("--lease %s is less than a second: a node that is only slow would lose its work", c.Lease)
+	case c.Workers == 0:
+		c.Workers = -1
+	}
+	return c, nil
+}
+
+// serve runs a service until ctx ends.
+func serve(ctx context.Context, c service.Config) error {
+	s, err := service.Start(ctx, c)
+	if err != nil {
+		return err
+	}
+	c.Log.Info("serving", "url", s.URL(), "workflows", workflowList(s.Engine()))
+	failed := s.Wait(ctx)
+	c.Log.Info("stopping")
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), service.StopTimeout)
+	defer cancel()
+	return errors.Join(failed, s.Stop(stopping))
+}
+
+func workflowList(e *engine.Engine) string {
+	var names []string
+	for _, newest := range e.Workflows() {
+		name := newest.Name
+		for _, w := range e.Versions(newest.Name) {
+			name += fmt.Sprintf(" v%d", w.Version)
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,144 @@
+package decide
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestAnAcceptPutsTheCommandInFlight(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	before := clone(l.inst)
+	p, d := l.decide(l.command("book", `{"text":"Rome"}`))
+	if d.Err != nil || !d.Stored || d.Status != transitions.Pending || d.Code != 202 || d.Body != nil {
+		t.Fatalf("got %+v", d)
+	}
+	ref := transitions.CommandRef{Transition: "book", Scope: p.Scope, Key: p.Key}
+	if a := d.After; a.State != booking || a.Version != 2 || !a.Open || !reflect.DeepEqual(a.Links, transitions.Links{InFlight: &ref}) {
+		t.Errorf("the instance became %+v", a)
+	}
+	wantLog(t, d.After, "plan ", "book Rome")
+	want := Flight{Phase: transitions.Working, RunAt: noon, Request: []byte(`{"payload":{"text":"Rome"}}`)}
+	if !reflect.DeepEqual(*d.Flight, want) {
+		t.Errorf("in flight as %+v %s", d.Flight, d.Flight.Request)
+	}
+	if e := d.Entry; e.Transition != "book.accepted" || e.From != planned || e.To != booking || string(e.Payload) != `{"text":"Rome"}` {
+		t.Errorf("the entry is %+v", e)
+	}
+	if len(d.Events) != 1 || d.Events[0].Type != "trip.book.accepted" {
+		t.Errorf("the events are %+v", d.Events)
+	}
+	if !reflect.DeepEqual(l.inst, before) {
+		t.Errorf("the instance that was passed in became %+v", l.inst)
+	}
+}
+
+func TestCallerAndWorkerSeeTheRecordOfAnAcceptedCommand(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	p, d := l.decide(l.command("book", `{"text":"Rome"}`))
+	r := p.Begun(&d, l.now)
+	want := &transitions.Record{Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint, Status: transitions.Pending, Workflow: "trip", Transition: "book",
+		Instance: l.inst.ID, Version: 2, Actor: "ann", CreatedAt: noon, UpdatedAt: noon, Phase: transitions.Working, RunAt: noon, Request: d.Flight.Request}
+	if !reflect.DeepEqual(r, want) || !r.InFlight() {
+		t.Errorf("got %+v\nwant %+v", r, want)
+	}
+	if got := Classify(r, p.Fingerprint, noon); got != KeyActive {
+		t.Errorf("a duplicate is %s", got)
+	}
+	f := FlightOf(r, "default")
+	asked, err := f.Asked()
+	if err != nil || string(asked.Payload) != `{"text":"Rome"}` || f.Ref != (transitions.Ref{Tenant: "default", Scope: p.Scope, Key: p.Key}) || f.Phase != transitions.Working || f.Actor != "ann" {
+		t.Errorf("the worker gets %+v, %+v, %v", f, asked, err)
+	}
+	f.Request = []byte(`{`)
+	_, err = f.Asked()
+	wantCode(t, err, workflow.Internal)
+}
+
+func TestAnAcceptCanBeRefused(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		payload string
+		roles   []string
+		inst    *transitions.Instance
+		want    workflow.Code
+	}{
+		{"by its action", `{"do":"refuse"}`, []string{"traveller"}, anyTrip(planned, `{}`), workflow.GuardRefused},
+		{"for want of a role", `{}`, nil, anyTrip(planned, `{}`), workflow.RoleRequired},
+		{"in its own in-between state", `{}`, []string{"traveller"}, anyTrip(booking, `{}`), workflow.IllegalTransition},
+		{"where its action panics", `{"do":"panic"}`, []string{"traveller"}, anyTrip(planned, `{}`), workflow.Internal},
+		{"where its action chooses a target", `{"do":"goto","text":"waiting"}`, []string{"traveller"}, anyTrip(planned, `{}`), workflow.Internal},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLife(t)
+			l.inst = tt.inst
+			c := l.command("book", tt.payload)
+			c.Roles = tt.roles
+			_, d := l.decide(c)
+			wantCode(t, d.Err, tt.want)
+			checkRefusal(t, d, tt.inst)
+			if d.Flight != nil || len(d.Commands) > 0 {
+				t.Errorf("something is in flight: %+v", d)
+			}
+		})
+	}
+}
+
+// What leaves the in-between state takes the command in flight off the instance,
+// and says so; what stays in it does not.
+func TestLeavingTheInBetweenStateCancelsTheCommandInFlight(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	f := l.accept("book", `{}`)
+	ref := &transitions.CommandRef{Transition: "book", Scope: f.Scope, Key: f.Key}
+	if d := l.do("edit", `{}`); d.Cancelled != nil || !reflect.DeepEqual(l.inst.Links.InFlight, ref) {
+		t.Errorf("staying: cancelled %+v, in flight %+v", d.Cancelled, l.inst.Links.InFlight)
+	}
+	if d := l.do("end", `{}`); !reflect.DeepEqual(d.Cancelled, ref) || l.inst.Links.InFlight != nil {
+		t.Errorf("leaving: cancelled %+v, in flight %+v", d.Cancelled, l.inst.Links.InFlight)
+	}
+}
+
+// In an in-between state nothing may be possible, and much be possible again after it:
+// the answer is for good, and must not say that the instance is at its end.
+func TestARefusalInAnOpenStateDoesNotSayThatItIsFinal(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.worked("book", `{}`)
+	l.accept("insure", `{}`)
+	_, d := l.decide(l.command("leave", `{}`))
+	want := `"leave" is not possible in state "insuring"; nothing can be done as long as "insure" is in flight`
+	if d.Err == nil || d.Err.Code != workflow.IllegalTransition || d.Err.Message != want {
+		t.Errorf("got %v, want %s", d.Err, want)
+	}
+	l.inst.Links.InFlight = nil // an undo, say, takes it on
+	want = `"leave" is not possible in state "insuring"; nothing can be done in it by a command`
+	if _, d := l.decide(l.command("leave", `{}`)); d.Err == nil || d.Err.Message != want {
+		t.Errorf("got %v, want %s", d.Err, want)
+	}
+}
+
+func TestTheEffectKeyNamesTheCommand(t *testing.T) {
+	t.Parallel()
+	f := &InFlight{Ref: transitions.Ref{Tenant: "default", Scope: "order:1", Key: "pay-1"}, Phase: transitions.Working, Attempt: 1}
+	first, err := f.EffectKey()
+	if err != nil || first != "4bc5ea527718bd326deba326ca4eddaa27482930" {
+		t.Errorf("got %s, %v: providers know the effects of earlier releases by this key", first, err)
+	}
+	f.Attempt, f.Failures = 7, 3
+	if again, _ := f.EffectKey(); again != first {
+		t.Errorf("another attempt has the key %s", again)
+	}
+	seen := map[string]transitions.Ref{}
+	for _, r := range []transitions.Ref{f.Ref, {Tenant: "default", Scope: "order:1", Key: "pay-2"}, {Tenant: "default", Scope: "order:", Key: "1pay-1"}, {Tenant: "defaul", Scope: "torder:1", Key: "pay-1"}, {Tenant: "other", Scope: "order:1", Key: "pay-1"}} {
+		if other, taken := seen[transitions.EffectKey(r)]; taken {
+			t.Errorf("%v and %v have one key", r, other)
+		}
+		seen[transitions.EffectKey(r)] = r
+	}
+}

@@ -1,0 +1,322 @@
+package decide
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Here is the policy of attempts: what becomes of a command in flight before,
+// during and after one. Whoever works on commands, an engine or a simulation of
+// it, follows the same.
+
+// Verdict is what becomes of a command after an attempt. Neither: nothing is left
+// to do.
+type Verdict struct {
+	Outcome *Outcome // it has ended
+	Back    *Back    // it is given back
+}
+
+// Back is how a command is given back.
+type Back struct {
+	Status      transitions.Status
+	Least, Most time.Duration // it is due after a random time between them
+	Failed      bool          // one failure more
+	Failure     string        // its message; "" leaves the one before
+	Stuck       string        // why a person has to see to it; "": it is due
+	Unsure      bool          // the attempt was stopped, and it is not known what it has done
+}
+
+// Why the context of an attempt is done; see also [CancelledError].
+var (
+	ErrStopping = errors.New("this node is stopping")
+	ErrLost     = errors.New("the lease was lost: another attempt has begun")
+	ErrLapsed   = errors.New("the lease was lost: it ran out before it could be prolonged")
+	ErrTimeout  = errors.New("the attempt took too long")
+)
+
+// CancelledError is the cause where somebody asked the command to stop.
+type CancelledError struct {
+	By string // "": the instance went on without it
+}
+
+// Error says who asked.
+func (e *CancelledError) Error() string {
+	if e.By == "" {
+		return "cancelled: the instance went on without it"
+	}
+	return "cancelled by " + e.By
+}
+
+var (
+	errNotDone = errors.New("it was found not to have happened, and there are no attempts left")
+	errPanic   = errors.New("the activity panicked; the log says where")
+)
+
+var (
+	// undecided is how often a scheduled command is tried that fails for a reason
+	// that may pass: another node may be newer.
+	undecided = workflow.Retry{Attempts: 5, First: time.Second, Max: time.Minute}
+	// notNow is how long a command waits that cannot be worked on here and now:
+	// its workflow is paused, or unknown to this node.
+	notNow = workflow.Retry{First: time.Second, Max: 30 * time.Second}
+)
+
+func ended(o Outcome) Verdict { return Verdict{Outcome: &o} }
+
+func failedFor(kind workflow.FailureKind, message string, attempts int, unknown bool) Verdict {
+	return ended(Outcome{Failure: &workflow.Failure{Kind: kind, Message: message, Attempts: attempts, Unknown: unknown}})
+}
+
+// Later gives a command back that nobody has failed at.
+func Later(wait time.Duration) Verdict {
+	return Verdict{Back: &Back{Status: transitions.Pending, Least: wait / 2, Most: wait}}
+}
+
+// NotHere gives a command back that this node cannot work on now.
+func (f *InFlight) NotHere() Verdict { return Later(notNow.Ceiling(f.Attempt)) }
+
+// again gives it back to be tried again: "full jitter".
+func again(most time.Duration, failure string) Verdict {
+	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Most: most, Failed: true, Failure: failure}}
+}
+
+// ask gives it back to a person.
+func ask(why, failure string) Verdict {
+	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Failed: true, Failure: failure, Stuck: why}}
+}
+
+// askAbout is ask where the claim has counted the failure.
+func askAbout(why, failure string) Verdict {
+	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Failure: failure, Stuck: why}}
+}
+
+// Undecidable gives a command to a person that cannot be decided as it is.
+func Undecidable(err error) Verdict { return ask(transitions.StuckUndecidable, messageOf(err)) }
+
+// Cancelled is the outcome of a command that was asked to stop before it was
+// begun again. What was claimed and given back without an attempt has done nothing.
+func (f *InFlight) Cancelled() Verdict {
+	return failedFor(workflow.FailureCancelled, (&CancelledError{f.CancelledBy}).Error(), f.Attempt-1, f.Phase == transitions.Working && f.earlier())
+}
+
+// BeforeDue decides what becomes of a scheduled command without deciding it, if
+// that can be said. replay is the workflow's horizon.
+func (f *InFlight) BeforeDue(replay time.Duration, now time.Time) (v Verdict, decided bool) {
+	if f.CancelledBy != "" {
+		return f.Cancelled(), true
+	}
+	return f.abandoned(replay, now)
+}
+
+// Before decides what becomes of a command without an attempt, if that can be
+// said. replay is the workflow's horizon.
+func (f *InFlight) Before(w *workflow.Work, replay time.Duration, now time.Time) (v Verdict, decided bool) {
+	exhausted := f.Failures >= w.Retry.Attempts // only by lost leases: the last failure of another kind ends it
+	lost := fmt.Sprintf("its worker was lost %d times", f.Failures)
+	switch {
+	case strings.HasPrefix(f.Scope, LateScope):
+	case f.Phase == transitions.Undoing:
+		if exhausted {
+			return askAbout(transitions.StuckUndo, lost), true
+		}
+	case f.CancelledBy != "":
+		return f.Cancelled(), true
+	case f.checksFirst(w) && f.Failures < checks*w.Retry.Attempts:
+	case f.doubtful() && w.AskPerson:
+		return askAbout(transitions.StuckUnknown, "the worker was lost; nobody knows what it has done"), true
+	case exhausted:
+		return failedFor(workflow.FailureAbandoned, lost, f.Attempt-1, true), true
+	}
+	return f.abandoned(replay, now)
+}
+
+// doubtful reports whether it is not known what an attempt before this one has
+// done, and nobody has seen to it.
+func (f *InFlight) doubtful() bool { return f.Unsure || f.TakenFrom != "" }
+
+// earlier reports whether an attempt before this one may have had its effect. A
+// claim that was given back without an attempt has none.
+func (f *InFlight) earlier() bool {
+	if f.Failures > 0 || f.doubtful() {
+		return true
+	}
+	asked, err := f.Asked()
+	return err == nil && asked.Tried
+}
+
+// checks is how many times its attempts a command has in all, where it is known
+// how to check: those past its attempts only ask whether it has happened.
+const checks = 2
+
+// checksFirst reports whether an attempt begins with the check of whether an
+// earlier one has had its effect. Whatever ended that one, it may have.
+func (f *InFlight) checksFirst(w *workflow.Work) bool {
+	return f.Phase == transitions.Working && w.Checkable && f.Attempt > 1
+}
+
+// Code is the code of an attempt, ready to be called.
+type Code struct {
+	Do    func() ([]byte, error)
+	Check func() (result []byte, happened bool, err error) // called only where the work is Checkable
+	Undo  func() error                                     // called only in the phase Undoing
+}
+
+// Try is what an attempt came to.
+type Try struct {
+	Result []byte
+	Err    error // of [InFlight.Try]: none of the user's, whose methods may panic
+	Cause  error // why its context was done, if it was
+	Final  bool  // no attempt can mend the error: this one has done nothing, and none will
+}
+
+// Try calls the code of an attempt: the check first, where an earlier attempt
+// may have had its effect. What it panics with goes to panicked, which must not
+// be nil.
+func (f *InFlight) Try(w *workflow.Work, c Code, panicked func(value any, stack []byte)) (t Try) {
+	defer func() {
+		if v := recover(); v != nil {
+			panicked(v, debug.Stack())
+			t = Try{Err: errPanic}
+		}
+	}()
+	if f.Phase == transitions.Undoing {
+		t.Err = c.Undo()
+	} else {
+		t.Result, t.Err = f.do(w, c)
+	}
+	if failure, ok := t.Err.(*checkError); ok {
+		t.Err = settled("check whether it has happened: ", failure.error) // it says nothing about what was done before
+		return t
+	}
+	if t.Err != nil {
+		t.Final = !errors.Is(t.Err, workflow.ErrResult) && (workflow.IsFinal(t.Err) || w.Retry.Final != nil && w.Retry.Final(t.Err))
+		t.Err = settled("", t.Err)
+	}
+	return t
+}
+
+// settledError is what is left of the error of an attempt: its text, and which of
+// those it was that matter afterwards.
+type settledError struct {
+	text string
+	was  error
+}
+
+func (e *settledError) Error() string { return e.text }
+
+// Unwrap returns one of this package's or of the standard library's, or nil.
+func (e *settledError) Unwrap() error { return e.was }
+
+// settled asks an error for all that it will ever be asked.
+func settled(about string, err error) error {
+	e := &settledError{text: about + messageOf(err)}
+	for _, which := range []error{errNotDone, workflow.ErrResult, context.DeadlineExceeded} {
+		if errors.Is(err, which) {
+			e.was = which
+			break
+		}
+	}
+	return e
+}
+
+func (f *InFlight) do(w *workflow.Work, c Code) ([]byte, error) {
+	if f.checksFirst(w) {
+		result, happened, err := c.Check()
+		switch {
+		case err != nil:
+			return nil, &checkError{err}
+		case happened:
+			return result, nil
+		case f.Failures >= w.Retry.Attempts:
+			return nil, errNotDone
+		}
+	}
+	return c.Do()
+}
+
+// checkError is the failure of a check.
+type checkError struct{ error }
+
+// After decides what becomes of a command after an attempt.
+func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
+	if t.Err == nil {
+		return ended(Outcome{Result: t.Result})
+	}
+	if t.Cause == ErrTimeout && errors.Is(t.Err, context.DeadlineExceeded) {
+		t.Err = fmt.Errorf("no result within %s: %w", w.Timeout, t.Err)
+	}
+	message, last := messageOf(t.Err), f.Failures+1 >= w.Retry.Attempts
+	cancelled, isCancelled := errors.AsType[*CancelledError](t.Cause)
+	undo, unsaid := f.Phase == transitions.Undoing, errors.Is(t.Err, workflow.ErrResult)
+	stopped := t.Cause == ErrStopping || t.Cause == ErrLapsed // by its node, and not for anything that it did
+	switch {
+	case t.Cause == ErrLost:
+		return Verdict{}
+	case undo && (t.Final || last) && !stopped:
+		return ask(transitions.StuckUndo, message)
+	case isCancelled:
+		return failedFor(workflow.FailureCancelled, cancelled.Error(), f.Attempt, !t.Final || f.earlier())
+	case errors.Is(t.Err, errNotDone):
+		// It may be on its way still: a check can say what was, and not what will be.
+		return failedFor(workflow.FailureAbandoned, message, f.Attempt-1, true)
+	case t.Final:
+		return failedFor(workflow.FailureError, message, f.Attempt, f.earlier())
+	case !undo && w.AskPerson && (unsaid || !w.Checkable):
+		// Whatever else the error says, it does not say that nothing has happened: an
+		// answer may be lost with its connection.
+		return ask(transitions.StuckUnknown, message)
+	case unsaid: // it would be so again, and would have happened again
+		return ask(transitions.StuckUndecidable, message)
+	case stopped:
+		v := Later(0)
+		v.Back.Unsure = !undo
+		return v
+	case last && (undo || !w.Checkable || f.Failures+1 >= checks*w.Retry.Attempts):
+		if w.AskPerson && w.Checkable { // the check could not tell
+			return ask(transitions.StuckUnknown, message)
+		}
+		return failedFor(workflow.FailureError, message, f.Attempt, true)
+	}
+	return again(w.Retry.Ceiling(f.Failures+1), message)
+}
+
+// AfterDue decides what becomes of a scheduled command after it was submitted.
+func (f *InFlight) AfterDue(err error) Verdict {
+	switch code := workflow.CodeOf(err); {
+	case err == nil || code == workflow.LeaseLost:
+		return Verdict{}
+	case code == workflow.Paused || code == workflow.WorkflowNotFound:
+		return f.NotHere()
+	case code == workflow.ShuttingDown:
+		return Later(0)
+	case IsTransient(code):
+		return again(undecided.Ceiling(f.Failures+1), messageOf(err))
+	case f.Failures+1 >= undecided.Attempts:
+		return Undecidable(err)
+	}
+	return again(undecided.Ceiling(f.Failures+1), messageOf(err))
+}
+
+// IsTransient reports whether an error of the pipeline has nothing to do with the
+// command.
+func IsTransient(code workflow.Code) bool { return code.Info().Retry && code != workflow.Internal }
+
+// maxFailure bounds the message of a failure, in bytes.
+const maxFailure = 1000
+
+// messageOf is the text of an error as it is stored and shown. The cause of an
+// error of Pawl's is for the log.
+func messageOf(err error) string {
+	text := err.Error()
+	if e, ok := err.(*workflow.Error); ok {
+		text = string(e.Code) + ": " + e.Message
+	}
+	return shortened(text, maxFailure)
+}

@@ -1,0 +1,116 @@
+package decide
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// MaxDepth is how deep a payload may nest. PostgreSQL parses JSON recursively;
+// this is far from its limit and far from any real payload.
+const MaxDepth = 64
+
+// Canonical returns the payload in the canonical form of RFC 8785, in memory of
+// its own. Two payloads that mean the same have the same bytes.
+//
+// It refuses, as InvalidPayload, what is not a JSON object, and what cannot be
+// stored or would make two payloads look alike that are not: duplicate names,
+// invalid UTF-8, a NUL in a string, a number that a double does not keep to its
+// last digit (see checkNumber; all integers up to 2^53 are kept), nesting deeper
+// than MaxDepth. What it returns is its own canonical form.
+func Canonical(payload []byte) ([]byte, error) {
+	if err := scan(payload); err != nil {
+		return nil, err
+	}
+	value := jsontext.Value(payload).Clone()
+	if len(value) == 0 {
+		return []byte("{}"), nil
+	}
+	if err := value.Canonicalize(); err != nil {
+		return nil, syntaxError(err)
+	}
+	if value[0] != '{' {
+		return nil, badPayload("", "must be a JSON object")
+	}
+	return value, nil
+}
+
+// scan walks the bytes once, outside and inside of strings, without judging the
+// syntax: that is left to the canonicalizer.
+func scan(payload []byte) error {
+	depth := 0
+	for i := 0; i < len(payload); i++ {
+		switch c := payload[i]; {
+		case c == '"':
+			end, nul := scanString(payload, i+1)
+			if nul {
+				return badAt(payload, i, "a string contains a NUL (\\u0000), which cannot be stored")
+			}
+			i = end
+		case c == '{' || c == '[':
+			if depth++; depth > MaxDepth {
+				return badPayload("", "nests deeper than "+strconv.Itoa(MaxDepth)+" levels")
+			}
+		case c == '}' || c == ']':
+			depth--
+		case c == '-' || c >= '0' && c <= '9':
+			end := i + 1
+			for end < len(payload) && strings.IndexByte("0123456789+-.eE", payload[end]) >= 0 {
+				end++
+			}
+			if complaint := checkNumber(string(payload[i:end])); complaint != "" {
+				return badAt(payload, i, complaint)
+			}
+			i = end - 1
+		}
+	}
+	return nil
+}
+
+// scanString returns the index of the closing quote, or the last index.
+func scanString(b []byte, i int) (end int, nul bool) {
+	for ; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			return i, nul
+		case '\\':
+			if i+5 < len(b) && string(b[i+1:i+6]) == "u0000" {
+				nul = true
+			}
+			i++
+		}
+	}
+	return len(b) - 1, nul
+}
+
+func syntaxError(err error) error {
+	e, ok := errors.AsType[*jsontext.SyntacticError](err)
+	switch {
+	case ok && errors.Is(err, jsontext.ErrDuplicateName):
+		return badPayload(string(e.JSONPointer), "a field occurs twice")
+	case ok && e.Err != nil && strings.HasPrefix(e.Err.Error(), "invalid surrogate pair"): // the text would quote what follows
+		return badPayload(string(e.JSONPointer), "is not valid JSON: a string has half a surrogate pair (\\uD800 to \\uDFFF)")
+	case ok && e.Err != nil:
+		return badPayload(string(e.JSONPointer), "is not valid JSON: "+strings.TrimPrefix(e.Err.Error(), "jsontext: "))
+	default:
+		return badPayload("", "is not valid JSON")
+	}
+}
+
+// badAt refuses the value with the byte at the offset.
+func badAt(payload []byte, offset int, message string) error {
+	at, err := pointerAt(payload, offset)
+	if err != nil {
+		return err
+	}
+	return badPayload(string(at), message)
+}
+
+func badPayload(pointer, message string) *workflow.Error {
+	return &workflow.Error{Code: workflow.InvalidPayload, Message: "the payload is not valid",
+		Fields: []workflow.FieldError{{Pointer: pointer, Message: message}}}
+}

@@ -1,0 +1,197 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// What a transition with an activity is called in the log beside its own name,
+// which stands for its success. No declared name has a dot.
+const (
+	accepted  = ".accepted"
+	gaveUp    = ".failed"
+	undone    = ".undone"
+	notUndone = ".not_undone"
+
+	pausedEntry  = "pawl.paused"
+	resumedEntry = "pawl.resumed"
+)
+
+// change is one transition of an instance, on its way to be a decision.
+type change struct {
+	p       *Prepared
+	w       *workflow.Workflow
+	step    *workflow.Step
+	inst    *transitions.Instance // before it
+	out     workflow.Outcome
+	name    string         // in the log
+	payload jsontext.Value // in the audit row
+	now     time.Time
+}
+
+// decide makes the instance after the change, its audit row, its events, and
+// what becomes of the timers and of the command in flight.
+func (c *change) decide() Decision {
+	if problem := transitions.TextProblem(c.out.Reason, transitions.MaxReason); problem != "" {
+		return failed(defect("the reason that %s.%s gives %s", c.p.Workflow, c.name, problem))
+	}
+	if c.p.because != "" { // a person's word counts more than the code's
+		c.out.Reason = c.p.because
+	}
+	attrs, err := c.w.AttributesOf(c.out.Data)
+	if err != nil {
+		return failed(workflow.AsError(err))
+	}
+	after := *c.inst
+	after.State, after.Version, after.Data, after.Attributes = c.out.To, c.inst.Version+1, c.out.Data, attrs
+	after.Open, after.UpdatedAt = !c.w.IsFinal(c.out.To), c.now
+	if c.step != nil && c.w.Watched(c.step.Name) {
+		after.Actors = did(c.inst.Actors, c.step.Name, c.p.Actor)
+	}
+	d := Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Answer: c.out.KeepAnswer, Step: c.step, After: &after, spawns: c.out.Spawns}
+	if left := c.inst.Links.InFlight; left != nil && after.State != c.inst.State {
+		after.Links.InFlight = nil
+		if left.Scope != c.p.Scope || left.Key != c.p.Key {
+			d.Cancelled = left
+		}
+	}
+	d.Entry = transitions.Entry{
+		Tenant: c.p.Tenant, Instance: after.ID, Version: after.Version, Workflow: after.Workflow,
+		Transition: c.name, From: c.inst.State, To: after.State, Actor: c.p.Actor, Reason: c.out.Reason,
+		Payload: c.payload, Data: after.Data, Scope: c.p.Scope, Key: c.p.Key, Cause: c.p.storedCause(),
+		At: c.now,
+	}
+	var e *workflow.Error
+	if d.Events, e = eventsOf(&d.Entry, &after, c.out.Events); e != nil {
+		return failed(e)
+	}
+	if err := c.setTimers(&d); err != nil {
+		return failed(workflow.AsError(err))
+	}
+	c.tellParent(&d)
+	return d
+}
+
+// body is the answer of a command that is done.
+func (c *change) body(d *Decision) []byte {
+	return storedResult(transitions.Result{Instance: d.After.ID, Workflow: d.After.Workflow, Transition: c.p.Transition, State: d.After.State,
+		Version: d.After.Version, At: c.now, Result: c.out.Result})
+}
+
+// setTimers arms and disarms the timers that depend on the state or the data.
+func (c *change) setTimers(d *Decision) error {
+	before, after := c.inst, d.After
+	for _, t := range c.w.Timers {
+		was, is := before.Version > 0 && t.Runs(before.State), t.Runs(after.State)
+		if !was && !is {
+			continue
+		}
+		var due time.Time
+		var err error
+		if is {
+			if due, err = t.Due(c.now, after.Data); err != nil {
+				return err
+			}
+			if due.UTC().Year() > maxYear {
+				return defect("timer %q of %s fires after the year %d", t.Name, c.w.Name, maxYear)
+			}
+		}
+		if was && is {
+			if !t.FromData() {
+				continue // it runs on
+			}
+			old, err := t.Due(c.now, before.Data)
+			if err != nil {
+				return err
+			}
+			if old.Equal(due) {
+				continue
+			}
+		}
+		scope := TimerScope(after.ID, t.Name)
+		if was {
+			d.Disarmed = append(d.Disarmed, scope)
+		}
+		if !due.IsZero() {
+			if due.Before(c.now) {
+				due = c.now
+			}
+			d.Commands = append(d.Commands, c.planned(after, scope, fmt.Sprint(after.Version), t.Do, transitions.Reserved+"timer", nil, due))
+		}
+	}
+	return nil
+}
+
+// planned is a command on an instance of this workflow's, to be decided at a
+// time by itself.
+func (c *change) planned(on *transitions.Instance, scope, key, transition, actor string, payload []byte, due time.Time) Planned {
+	return plan(transitions.Command{Tenant: on.Tenant, Scope: scope, Key: key, Workflow: on.Workflow, Transition: transition,
+		Instance: on.ID, Actor: actor}, payload, due.UTC().Truncate(time.Microsecond))
+}
+
+// plan makes a command that is Pawl's own.
+func plan(c transitions.Command, payload []byte, due time.Time) Planned {
+	if payload == nil {
+		payload = []byte("{}")
+	}
+	p := Prepared{Command: c, Canonical: payload}
+	return Planned{Scope: c.Scope, Key: c.Key, Fingerprint: p.fingerprint(), Workflow: c.Workflow, Transition: c.Transition,
+		Instance: c.Instance, Actor: c.Actor,
+		Flight: Flight{Phase: transitions.Scheduled, RunAt: due, Request: Request{Payload: payload, Roles: []string{transitions.AnyRole}}.encode()}}
+}
+
+func defect(format string, args ...any) *workflow.Error {
+	return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed", Cause: fmt.Errorf(format, args...)}
+}
+
+// did returns the actors after actor did the transition. The map that it was
+// given is not changed: an earlier decision may be made again.
+func did(actors map[string][]string, transition, actor string) map[string][]string {
+	if slices.Contains(actors[transition], actor) {
+		return actors
+	}
+	out := make(map[string][]string, len(actors)+1)
+	for k, v := range actors {
+		out[k] = v
+	}
+	out[transition] = append(slices.Clip(out[transition]), actor)
+	return out
+}
+
+// eventsOf are the events of a transition.
+func eventsOf(e *transitions.Entry, after *transitions.Instance, emitted []workflow.Emitted) ([]transitions.Event, *workflow.Error) {
+	event := transitions.Event{
+		Tenant: e.Tenant, Type: e.Workflow + "." + e.Transition, Workflow: e.Workflow, Instance: e.Instance,
+		BusinessKey: after.BusinessKey, Attributes: after.Attributes, Version: e.Version, Transition: e.Transition, From: e.From,
+		State: e.To, Actor: e.Actor, Reason: e.Reason, Scope: e.Scope, Key: e.Key, At: e.At, Payload: e.Data,
+	}
+	event.Cause, event.CausedBy = transitions.CauseOf(e.Cause, e.Scope, e.Key)
+	if len(emitted) == 0 {
+		return []transitions.Event{event}, nil
+	}
+	events := make([]transitions.Event, 1, 1+len(emitted))
+	events[0] = event
+	for i, x := range emitted {
+		if x.Type == events[0].Type {
+			return nil, defect("transition %q emits an event of type %q, which is that of every such transition", e.Transition, x.Type)
+		}
+		event.Ordinal, event.Type, event.Payload = i+1, x.Type, x.Payload
+		events = append(events, event)
+	}
+	return events, nil
+}
+
+// storedCause is the cause of what the command does where its scope does not tell,
+// or "".
+func (p *Prepared) storedCause() transitions.Cause {
+	if p.Operation != nil || p.settled {
+		return transitions.CausedByOperator
+	}
+	return ""
+}

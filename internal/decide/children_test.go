@@ -1,0 +1,159 @@
+package decide
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// startChildren decides a command and the children that it asks for.
+func (l *life) startChildren(transition, payload string) Decision {
+	l.t.Helper()
+	_, d := l.decide(l.command(transition, payload))
+	d.StartChildren(l.newest, l.now)
+	return d
+}
+
+func (l *life) newest(name string) *workflow.Workflow {
+	if name == "trip" {
+		return l.w
+	}
+	return nil
+}
+
+func TestChildrenAreBornWithTheTransitionOfTheirParent(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	d := l.startChildren("edit", `{"do":"spawn","n":2,"text":"bob"}`)
+	if d.Err != nil || len(d.Children) != 2 {
+		t.Fatalf("got %+v", d)
+	}
+	seen := map[uuid.UUID]bool{l.inst.ID: true}
+	for i, b := range d.Children {
+		c := b.Decision.After
+		if c == nil || c.ID != b.Prepared.Instance || seen[c.ID] || c.State != planned || c.Version != 1 || !b.Prepared.Creates {
+			t.Fatalf("child %d is %+v", i, c)
+		}
+		seen[c.ID] = true
+		wantLog(t, c, "plan bob")
+		if p := c.Links.Parent; p == nil || *p != (transitions.Parent{Workflow: "trip", Instance: l.inst.ID, End: "joined"}) {
+			t.Errorf("its parent is %+v", p)
+		}
+		if p := b.Prepared; p.Scope != "pawl:child:"+l.inst.ID.String() || p.Key != fmt.Sprintf("2-%d", i) || p.Actor != "ann" {
+			t.Errorf("it was started as %s %s by %s", p.Scope, p.Key, p.Actor)
+		}
+		if got := plans(b.Decision); len(got) != 2 {
+			t.Errorf("its timers are %q", got)
+		}
+	}
+	// A decision is made again when its transaction is, and on another version.
+	again := l.startChildren("edit", `{"do":"spawn","n":2,"text":"bob"}`)
+	later := clone(l.inst)
+	later.Version++
+	l.inst = later
+	other := l.startChildren("edit", `{"do":"spawn"}`)
+	if again.Children[1].Prepared.Instance != d.Children[1].Prepared.Instance || seen[other.Children[0].Prepared.Instance] {
+		t.Error("the children's ids do not follow from the parent's id, version and their number")
+	}
+}
+
+func TestChildrenAreBoundedAndTheirDefectsTheirParents(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		payload string
+		cause   string
+	}{
+		"as many as may be":       {`{"do":"spawn","n":100}`, ""},
+		"one too many":            {`{"do":"spawn","n":101}`, "more than 100 children"},
+		"without an end":          {`{"do":"spawn a family"}`, "more than 100 children"},
+		"of no workflow":          {`{"do":"spawn what is not there"}`, "knows no such workflow"},
+		"by no start":             {`{"do":"spawn by a step"}`, "not a start without a business key"},
+		"with a business key":     {`{"do":"spawn with a key"}`, "not a start without a business key"},
+		"with a payload amiss":    {`{"do":"spawn wrongly"}`, "invalid_payload"},
+		"that are refused":        {`{"do":"spawn the refused"}`, "guard_refused"},
+		"none, as it was refused": {`{"do":"refuse"}`, "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLife(t)
+			d := l.startChildren("edit", tt.payload)
+			switch tt.cause {
+			case "":
+				if d.Err != nil || len(d.Children) != 100 {
+					t.Errorf("got %d, %v", len(d.Children), d.Err)
+				}
+			case "-":
+				wantCode(t, d.Err, workflow.GuardRefused)
+			default:
+				wantCode(t, d.Err, workflow.Internal)
+				checkRefusal(t, d, nil)
+				if d.Children != nil || !strings.Contains(d.Err.Error(), tt.cause) {
+					t.Errorf("got %v", d.Err)
+				}
+			}
+		})
+	}
+}
+
+// The end of a child is a command to its parent, with the child's data as they
+// are.
+func TestTheEndOfAChildTellsItsParent(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	parent := l.inst
+	d := l.startChildren("edit", `{"do":"spawn","text":"bob"}`)
+	l.inst = d.Children[0].Decision.After
+	child := l.inst.ID
+	d = l.do("count", `{}`)
+	var told []Planned
+	for _, c := range d.Commands {
+		if c.Instance == parent.ID {
+			told = append(told, c)
+		}
+	}
+	if len(told) != 1 || told[0].Scope != "pawl:end:"+child.String() || told[0].Key != "ended" || told[0].Actor != "pawl:child" || told[0].Transition != "joined" {
+		t.Fatalf("it tells %+v", told)
+	}
+	asked, err := told[0].flight().Asked()
+	if got := decoded[workflow.Ended[trip]](t, asked.Payload); err != nil || got.Child != child || got.State != over || got.Workflow != "trip" {
+		t.Errorf("it tells %+v, %v", got, err)
+	}
+	// A person pauses what has ended: that is no second end.
+	if d := Decide(l.operation(transitions.Operation{Action: transitions.Pause}), l.w, l.inst, noon); d.After == nil || len(d.Commands) > 0 {
+		t.Errorf("it ended again: %+v", d)
+	}
+	l.inst = parent
+	p, err := told[0].flight().Due(l.w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d = Decide(p, l.w, parent, noon); d.Err != nil || d.After.State != planned {
+		t.Fatalf("the parent decides %+v", d)
+	}
+	wantLog(t, d.After, "plan ", "joined by over with [plan bob]")
+	if n := decoded[trip](t, d.After.Data).Number; n != 1<<53+1 {
+		t.Errorf("the parent learns the number %d", n)
+	}
+	if !jsontext.Value(d.Entry.Payload).IsValid() {
+		t.Errorf("audited as %s", d.Entry.Payload)
+	}
+}
+
+func TestAChildThatEndsAtItsBirthTellsItToo(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	p := l.prepare(transitions.Command{Workflow: "trip", Transition: "plan", Key: "k", Payload: []byte(`{"do":"goto","text":"over"}`)})
+	p.parent = &transitions.Parent{Workflow: "trip", Instance: l.inst.ID, End: "joined"}
+	if d := Decide(p, l.w, nil, noon); len(d.Commands) != 1 || d.Commands[0].Transition != "joined" {
+		t.Errorf("got %+v", d)
+	}
+	p.parent = &transitions.Parent{Workflow: "trip", Instance: l.inst.ID}
+	if d := Decide(p, l.w, nil, noon); d.After == nil || len(d.Commands) != 0 {
+		t.Errorf("nobody asked to be told: %+v", d)
+	}
+}

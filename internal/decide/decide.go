@@ -1,0 +1,324 @@
+package decide
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Decision is what a command does, as data.
+type Decision struct {
+	Err    *workflow.Error    // why the command is not done, or nil
+	Stored bool               // the outcome belongs to the key for good, refusals included
+	Status transitions.Status // of the command, where Stored
+	Code   int                // the HTTP status of the answer
+	Body   []byte             // the answer without its position; see WithPosition
+	Flight *Flight            // the command stays in flight; nil: it is finished
+	Answer time.Duration      // how long the answer is replayed at least
+
+	// Of a command that changes the instance:
+	Step     *workflow.Step
+	After    *transitions.Instance // nil: the instance does not change
+	Entry    transitions.Entry     // without Position and Hash
+	Events   []transitions.Event   // without Position
+	Children []ChildStart          // filled by StartChildren
+
+	// What becomes of other commands:
+	Commands  []Planned               // that begin in flight
+	Disarmed  []string                // scopes whose commands in flight are void
+	Cancelled *transitions.CommandRef // the instance leaves the state that this one would take it on from
+	Target    *Target                 // the one that an operation is about
+
+	spawns []workflow.Spawned
+}
+
+// Flight is how a command goes on in flight.
+type Flight struct {
+	Phase   transitions.Phase
+	RunAt   time.Time
+	Request []byte
+	Stuck   string // why it waits for a person, and not for RunAt
+}
+
+// Planned is a command that a decision makes, to go on by itself.
+type Planned struct {
+	Scope, Key  string
+	Fingerprint [32]byte
+	Workflow    string
+	Transition  string
+	Instance    uuid.UUID
+	Actor       string
+	Flight      Flight
+}
+
+// Target is what an operation makes of a command in flight, if that is still as
+// it was seen.
+type Target struct {
+	transitions.CommandRef
+	Attempt int                // as it was seen
+	Was     transitions.Status // as it was seen
+	Status  transitions.Status
+	Code    int
+	Body    []byte
+	Version int64
+	Flight  *Flight // nil: it is finished
+
+	Workflow string // whose horizons count where it is finished
+	Keep     Keep
+}
+
+// Decide is the pure heart: what does the command do to the instance (nil:
+// there is none) at this time? The same arguments always give the same
+// decision; nothing that is passed in is changed. A panic in the workflow's
+// code becomes an Internal error of this command.
+func Decide(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) (d Decision) {
+	defer func() {
+		if v := recover(); v != nil {
+			d = failed(&workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
+				Cause: fmt.Errorf("panic in %s.%s: %v\n%s", p.Workflow, p.Transition, v, debug.Stack())})
+		}
+	}()
+	d = decisionOf(p, w, inst, now)
+	d.stand(inst)
+	return d
+}
+
+func decisionOf(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
+	switch {
+	case p.Operation != nil:
+		return decideOperation(p, w, inst, now)
+	case p.Resumed != nil && p.Resumed.Phase == transitions.Undoing:
+		return decideUndone(p, w, inst, now)
+	case p.Resumed != nil && p.Resumed.Phase == transitions.Working:
+		return decideEnding(p, w, inst, now)
+	case p.Resumed != nil:
+		return decideDue(p, w, inst, now)
+	case p.NotBefore.After(now):
+		return schedule(p, inst)
+	default:
+		return decideNow(p, w, inst, now)
+	}
+}
+
+func decideNow(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
+	if p.Creates {
+		return decideCreation(p, w, inst, now)
+	}
+	return decideTransition(p, w, inst, now)
+}
+
+// belongs refuses an instance that is not there, or is of another workflow or
+// business key.
+func belongs(p *Prepared, inst *transitions.Instance) *workflow.Error {
+	if inst == nil || inst.Workflow != p.Workflow || (p.BusinessKey != "" && inst.BusinessKey != p.BusinessKey) {
+		return workflow.Errorf(workflow.InstanceNotFound, "workflow %q has no such instance", p.Workflow)
+	}
+	return nil
+}
+
+func decideCreation(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
+	step := p.Definition.Named(p.Transition)[0] // w may be older, and without it
+	if err := authorize(step, p, nil); err != nil {
+		return failed(err)
+	}
+	if inst != nil {
+		return decideExisting(p, step, inst)
+	}
+	if p.IfVersion != 0 {
+		return refused(workflow.Errorf(workflow.VersionConflict, "expected version %d of an instance that does not exist yet", p.IfVersion))
+	}
+	fresh := &transitions.Instance{
+		Tenant: p.Tenant, ID: p.Instance, Workflow: w.Name, Definition: w.Version,
+		BusinessKey: p.BusinessKey, CreatedAt: now, Links: transitions.Links{Parent: p.parent},
+	}
+	return run(p, w, step, fresh, p.Payload, now)
+}
+
+// decideExisting answers a second creation with the instance that the business
+// key has, at the state that it is in now.
+func decideExisting(p *Prepared, step *workflow.Step, inst *transitions.Instance) Decision {
+	if inst.Workflow != p.Workflow || inst.BusinessKey != p.BusinessKey {
+		return failed(&workflow.Error{Code: workflow.Internal, Message: "the instance's id belongs to another business key",
+			Cause: fmt.Errorf("id %s: stored %s/%q, asked %s/%q", inst.ID, inst.Workflow, inst.BusinessKey, p.Workflow, p.BusinessKey)})
+	}
+	if step.RefuseExisting {
+		return refused(&workflow.Error{Code: workflow.AlreadyExists, State: inst.State,
+			Message: fmt.Sprintf("the business key %q belongs to instance %s", inst.BusinessKey, inst.ID)})
+	}
+	body := transitions.Result{Instance: inst.ID, Workflow: inst.Workflow, Transition: p.Transition, State: inst.State,
+		Version: inst.Version, At: inst.UpdatedAt, Existing: true}
+	return Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Body: storedResult(body)}
+}
+
+func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
+	if err := belongs(p, inst); err != nil {
+		return failed(err)
+	}
+	if inst.Paused {
+		return failed(workflow.Errorf(workflow.Paused, "the instance is paused; try again with the same key when it is resumed"))
+	}
+	steps := w.Named(p.Transition)
+	if len(steps) == 0 {
+		return failed(workflow.Errorf(workflow.TransitionNotFound,
+			"version %d of workflow %q, which this instance began with, has no transition %q", w.Version, w.Name, p.Transition))
+	}
+	step := w.Leaving(p.Transition, inst.State)
+	if step == nil {
+		// Who may not do it anywhere learns nothing about the state.
+		if err := authorizeAny(steps, p, inst); err != nil {
+			return failed(err)
+		}
+		return refused(illegal(w, inst, p.Transition))
+	}
+	if err := authorize(step, p, inst); err != nil {
+		return failed(err)
+	}
+	if p.IfVersion != 0 && p.IfVersion != inst.Version {
+		return refused(&workflow.Error{Code: workflow.VersionConflict, State: inst.State,
+			Message: fmt.Sprintf("expected version %d, but the instance is at version %d", p.IfVersion, inst.Version)})
+	}
+	payload := p.Payload
+	if w != p.Definition {
+		var err error
+		if payload, err = step.Decode(p.Canonical); err != nil {
+			return failed(workflow.AsError(err))
+		}
+	}
+	return run(p, w, step, inst, payload, now)
+}
+
+// run decides by the workflow's own code.
+func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitions.Instance, payload workflow.Payload, now time.Time) Decision {
+	out, err := step.Run(factsOf(p, inst, now), inst.Data, payload)
+	if err != nil {
+		return unwilling(err, inst)
+	}
+	if step.Work != nil && w.UndoneByOthers(step.Name) {
+		if full := full(&inst.Links); full != nil {
+			return unwilling(full, inst)
+		}
+	}
+	c := change{p: p, w: w, step: step, inst: inst, out: out, name: step.Name, payload: p.Canonical, now: now}
+	if step.Work != nil {
+		c.name += accepted
+	}
+	d := c.decide()
+	switch {
+	case d.After == nil:
+		return d
+	case step.Work != nil:
+		d.After.Links.InFlight = &transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
+		d.Status, d.Code = transitions.Pending, 202
+		d.Flight = &Flight{Phase: transitions.Working, RunAt: now, Request: Request{Payload: p.Canonical, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone)}.encode()}
+		return d
+	case p.Creates:
+		d.Code = 201
+	}
+	d.Body = c.body(&d)
+	return d
+}
+
+func factsOf(p *Prepared, inst *transitions.Instance, now time.Time) workflow.Facts {
+	return workflow.Facts{Now: now, Tenant: p.Tenant, Actor: p.Actor, Instance: inst.ID, Version: inst.Version, State: inst.State}
+}
+
+// unwilling is the decision where the workflow's code gave an error.
+func unwilling(err error, inst *transitions.Instance) Decision {
+	e := *workflow.AsError(err) // a copy: the workflow may return one value many times
+	if !e.Code.Info().Final {
+		return failed(&e)
+	}
+	e.State = inst.State
+	return refused(&e)
+}
+
+// refused is an outcome of the business: it is stored and replayed.
+func refused(e *workflow.Error) Decision {
+	problem := transitions.ProblemOf(e).Kept()
+	return Decision{Err: e, Stored: true, Status: transitions.FailedFinal, Code: problem.Status, Body: problem.JSON()}
+}
+
+// Refuse is the decision that a Hook's refusal makes of an accepted one.
+func Refuse(e *workflow.Error) Decision { return refused(e) }
+
+// failed leaves no trace: the same key may be tried again.
+func failed(e *workflow.Error) Decision { return Decision{Err: e, Code: e.Code.Info().Status} }
+
+func illegal(w *workflow.Workflow, inst *transitions.Instance, transition string) *workflow.Error {
+	allowed := w.Allowed(inst.State)
+	can := "nothing can be done any more"
+	switch flight := inst.Links.InFlight; {
+	case len(allowed) > 0:
+		can = "allowed are: " + strings.Join(allowed, ", ")
+	case flight != nil:
+		can = fmt.Sprintf("nothing can be done as long as %q is in flight", flight.Transition)
+	case inst.Open:
+		can = "nothing can be done in it by a command"
+	}
+	return &workflow.Error{Code: workflow.IllegalTransition, State: inst.State, Allowed: allowed,
+		Message: fmt.Sprintf("%q is not possible in state %q; %s", transition, inst.State, can)}
+}
+
+// authorize checks roles and separation of duties. inst is nil for a creation.
+func authorize(step *workflow.Step, p *Prepared, inst *transitions.Instance) *workflow.Error {
+	if len(step.Roles) > 0 && !slices.Contains(p.Roles, transitions.AnyRole) &&
+		!slices.ContainsFunc(step.Roles, func(r string) bool { return slices.Contains(p.Roles, r) }) {
+		return workflow.Errorf(workflow.RoleRequired, "%q requires role %s", step.Name, strings.Join(step.Roles, " or "))
+	}
+	if inst == nil {
+		return nil
+	}
+	for _, other := range step.NotBy {
+		if slices.Contains(inst.Actors[other], p.Actor) {
+			return workflow.Errorf(workflow.SeparationOfDuties, "%q must be done by somebody else than who did %q", step.Name, other)
+		}
+	}
+	return nil
+}
+
+// authorizeAny passes an actor who may do at least one of the steps.
+func authorizeAny(steps []*workflow.Step, p *Prepared, inst *transitions.Instance) *workflow.Error {
+	var last *workflow.Error
+	for _, s := range steps {
+		if last = authorize(s, p, inst); last == nil {
+			return nil
+		}
+	}
+	return last
+}
+
+// storedResult renders a result as it is stored: without the position, which the
+// database gives while the row is being written. WithPosition adds it.
+func storedResult(r transitions.Result) []byte {
+	b := make([]byte, 0, 256)
+	b = append(b, `{"instance":"`...)
+	b = append(b, r.Instance.String()...)
+	b = append(b, `","workflow":`...)
+	b, _ = jsontext.AppendQuote(b, r.Workflow)
+	b = append(b, `,"transition":`...)
+	b, _ = jsontext.AppendQuote(b, r.Transition)
+	b = append(b, `,"state":`...)
+	b, _ = jsontext.AppendQuote(b, string(r.State))
+	b = append(b, `,"version":`...)
+	b = strconv.AppendInt(b, r.Version, 10)
+	b = append(b, `,"at":"`...)
+	b = r.At.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, '"')
+	if r.Existing {
+		b = append(b, `,"existing":true`...)
+	}
+	if len(r.Result) > 0 {
+		b = append(b, `,"result":`...)
+		b = append(b, r.Result...)
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,284 @@
+package decide
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestDecideYieldsEveryRefusalOfTheTable(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(1))
+	approvedByBob := expenseIn(approved, 3, "120")
+	approvedByBob.Actors["decide"] = []string{"bob"}
+	seen := map[workflow.Code]bool{}
+	for _, tt := range []struct {
+		name    string
+		command transitions.Command
+		inst    *transitions.Instance
+		want    workflow.Code
+		message string
+	}{
+		{"no such instance", onE1("drop", "", "bob"), nil, workflow.InstanceNotFound, "no such instance"},
+		{"an instance of another workflow", onE1("drop", "", "bob"), &transitions.Instance{Workflow: "order", BusinessKey: "E-1", State: open},
+			workflow.InstanceNotFound, ""},
+		{"an instance of another business key", onE1("drop", "", "bob"), &transitions.Instance{Workflow: "expense", BusinessKey: "E-2", State: open},
+			workflow.InstanceNotFound, ""},
+		{"no role", onE1("decide", `{"verdict":"yes"}`, "bob"), expenseIn(open, 1, "1"), workflow.RoleRequired, `"decide" requires role boss`},
+		{"the wrong role", onE1("pay", "", "eve", "clerk"), expenseIn(approved, 2, "1"), workflow.RoleRequired, "cashier or boss"},
+		{"a creation without its role", transitions.Command{Transition: "open-house"}, nil, workflow.RoleRequired, "requires role boss"},
+		{"who filed decides", onE1("decide", `{"verdict":"yes"}`, "ann", "boss"), expenseIn(open, 1, "1"),
+			workflow.SeparationOfDuties, `somebody else than who did "file"`},
+		{"who decided pays", onE1("pay", "", "bob", "cashier"), approvedByBob, workflow.SeparationOfDuties, `who did "decide"`},
+		{"every role does not lift the separation", onE1("pay", "", "bob", transitions.AnyRole), approvedByBob, workflow.SeparationOfDuties, ""},
+		{"not from this state", onE1("pay", "", "eve", "cashier"), expenseIn(open, 1, "1"), workflow.IllegalTransition,
+			`"pay" is not possible in state "open"; allowed are: add, decide, drop`},
+		{"not from a final state", onE1("drop", "", "bob", "boss"), expenseIn(paid, 4, "1"), workflow.IllegalTransition, "nothing can be done any more"},
+		{"not from this state, and no role for it", onE1("pay", "", "eve"), expenseIn(open, 1, "1"), workflow.RoleRequired, ""},
+		{"from no state that the actor may", onE1("drop", "", "ann"), expenseIn(paid, 4, "1"), workflow.RoleRequired, ""},
+		{"an old version", transitions.Command{Transition: "add", BusinessKey: "E-1", IfVersion: 3}, expenseIn(open, 4, "1"), workflow.VersionConflict,
+			"expected version 3, but the instance is at version 4"},
+		{"a version to come", transitions.Command{Transition: "add", BusinessKey: "E-1", IfVersion: 5}, expenseIn(open, 4, "1"), workflow.VersionConflict, ""},
+		{"a version of what is not there yet", transitions.Command{Transition: "draft", IfVersion: 1}, nil, workflow.VersionConflict, "does not exist yet"},
+		{"a guard", onE1("decide", `{"verdict":"yes"}`, "bob", "boss"), expenseIn(open, 1, "0"), workflow.GuardRefused, "nothing to decide"},
+		{"an action", onE1("add", `{"amounts":[1],"do":"refuse"}`, "bob"), expenseIn(open, 1, "1"), workflow.GuardRefused, "line 1 is not allowed"},
+		{"an action's plain error", onE1("add", `{"do":"fail plainly"}`, "bob"), expenseIn(open, 1, "1"), workflow.GuardRefused, "no receipt attached"},
+		{"a taken business key", transitions.Command{Transition: "register", Payload: []byte(`{"number":"E-1","total":1}`)}, expenseIn(paid, 4, "1"),
+			workflow.AlreadyExists, `the business key "E-1" belongs to instance ` + transitions.InstanceID("default", "expense", "E-1").String()},
+		{"an id that another key has", transitions.Command{Transition: "file", Payload: []byte(`{"number":"E-1","total":1}`)},
+			&transitions.Instance{Workflow: "expense", BusinessKey: "E-2"}, workflow.Internal, ""},
+		{"a panic", onE1("add", `{"do":"panic"}`, "bob"), expenseIn(open, 1, "1"), workflow.Internal, ""},
+		{"a stray target", onE1("add", `{"do":"stray"}`, "bob"), expenseIn(open, 1, "1"), workflow.Internal, ""},
+		{"an event twice", onE1("add", `{"do":"emit twice"}`, "bob"), expenseIn(open, 1, "1"), workflow.Internal, ""},
+		{"the transition's own event", onE1("add", `{"do":"emit its own"}`, "bob"), expenseIn(open, 1, "1"), workflow.Internal, ""},
+		{"data that does not fit", onE1("add", "", "bob"), expenseIn(open, 1, `"much"`), workflow.Internal, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := Decide(prepared(t, w, tt.command), w, tt.inst, noon)
+			if d.Err == nil {
+				t.Fatalf("it was done: %s", d.Body)
+			}
+			wantCode(t, d.Err, tt.want)
+			seen[d.Err.Code] = true
+			if !strings.Contains(d.Err.Message, tt.message) {
+				t.Errorf("got %q, want a message with %q", d.Err.Message, tt.message)
+			}
+			checkRefusal(t, d, tt.inst)
+		})
+	}
+	for code, d := range refusalsInFlight(t) {
+		wantCode(t, d.Err, code)
+		if !d.Stored || d.Status != transitions.FailedFinal || d.Code != code.Info().Status || workflow.CodeOf(transitions.Receipt{Status: d.Code, Body: d.Body}.Err()) != code {
+			t.Errorf("%s: got %+v, %s", code, d, d.Body)
+		}
+		seen[d.Err.Code] = true
+	}
+	for _, c := range workflow.Codes {
+		if c.Final && !seen[c.Code] {
+			t.Errorf("no decision here yields %s, which is final", c.Code)
+		}
+	}
+}
+
+// refusalsInFlight are those that no first attempt of a command can get.
+func refusalsInFlight(t testing.TB) map[workflow.Code]Decision {
+	t.Helper()
+	l := newLife(t)
+	rich := newLife(t)
+	rich.inst.Links.Effects = make([]transitions.Effect, MaxEffects)
+	_, full := rich.decide(rich.command("book", `{}`))
+	f := l.accept("book", `{}`)
+	return map[workflow.Code]Decision{
+		workflow.TooManyEffects:   full,
+		workflow.ActivityFailed:   l.end(f, failure(workflow.FailureError, "no seats", false)),
+		workflow.CommandCancelled: l.end(f, failure(workflow.FailureCancelled, "cancelled by ann", false)),
+		workflow.CommandAbandoned: l.end(f, failure(workflow.FailureUntaken, "nobody took it", false)),
+		workflow.NotStuck:         l.operate(transitions.Abandon, recordOf(f, transitions.Processing, "")),
+	}
+}
+
+// checkRefusal holds a refusal against the error table.
+func checkRefusal(t testing.TB, d Decision, inst *transitions.Instance) {
+	t.Helper()
+	info := d.Err.Code.Info()
+	if d.After != nil || d.Events != nil || d.Entry.Version != 0 {
+		t.Error("something changes all the same")
+	}
+	if d.Stored != info.Final || d.Code != info.Status {
+		t.Errorf("stored %v with %d, want %v with %d", d.Stored, d.Code, info.Final, info.Status)
+	}
+	if !d.Stored {
+		if d.Body != nil || d.Status != "" {
+			t.Errorf("an answer %q %s of what is not stored", d.Status, d.Body)
+		}
+		return
+	}
+	if d.Status != transitions.FailedFinal {
+		t.Errorf("status %s", d.Status)
+	}
+	again := transitions.Receipt{Status: d.Code, Body: d.Body}.Err()
+	if workflow.CodeOf(again) != d.Err.Code {
+		t.Errorf("its body says %v", again)
+	}
+	if inst != nil && d.Err.State != inst.State {
+		t.Errorf("it names state %q, but the instance is in %q", d.Err.State, inst.State)
+	}
+}
+
+func TestDecideChangesTheInstanceAndSaysHow(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(1))
+	inst := expenseIn(open, 3, "100")
+	c := onE1("add", `{"amounts":[20,5],"do":"emit"}`, "bob")
+	c.IfVersion = 3
+	p := prepared(t, w, c)
+	d := Decide(p, w, inst, noon)
+	if d.Err != nil {
+		t.Fatal(d.Err)
+	}
+	wantAfter := clone(inst)
+	wantAfter.Version, wantAfter.UpdatedAt = 4, noon
+	wantAfter.Data = []byte(`{"filer":"ann","number":"E-1","total":125,"lines":[20,5]}`)
+	wantAfter.Actors = map[string][]string{"file": {"ann"}, "add": {"bob"}}
+	if !reflect.DeepEqual(d.After, wantAfter) {
+		t.Errorf("after: got %+v\nwant %+v", d.After, wantAfter)
+	}
+	wantEntry := transitions.Entry{Tenant: "default", Instance: inst.ID, Version: 4, Workflow: "expense", Transition: "add", From: open, To: open,
+		Actor: "bob", Payload: []byte(`{"amounts":[20,5],"do":"emit"}`), Data: wantAfter.Data, Scope: "expense:" + inst.ID.String(), Key: "k-1", At: noon}
+	before, now, rest := StandingOf(inst), StandingOf(wantAfter), Rest(wantAfter)
+	wantEntry.Before, wantEntry.After, wantEntry.Rest, wantEntry.Emitted = before.Digest(), now.Digest(), rest[:], EmittedDigest(d.Events)
+	if !reflect.DeepEqual(d.Entry, wantEntry) {
+		t.Errorf("entry: got %+v\nwant %+v", d.Entry, wantEntry)
+	}
+	event := transitions.Event{Tenant: "default", Type: "expense.add", Workflow: "expense", Instance: inst.ID, Version: 4, Transition: "add",
+		BusinessKey: inst.BusinessKey, Attributes: wantAfter.Attributes, From: open, State: open, Actor: "bob",
+		Scope: "expense:" + inst.ID.String(), Key: "k-1", Cause: transitions.CausedByCaller, At: noon, Payload: wantAfter.Data}
+	grown, audit := event, event
+	grown.Ordinal, grown.Type, grown.Payload = 1, "expense.grown", []byte(`{"total":125}`)
+	audit.Ordinal, audit.Type, audit.Payload = 2, "expense.audit", []byte(`null`)
+	if want := []transitions.Event{event, grown, audit}; !reflect.DeepEqual(d.Events, want) {
+		t.Errorf("events: got %+v\nwant %+v", d.Events, want)
+	}
+	if !d.Stored || d.Status != transitions.Succeeded || d.Code != 200 || d.Step != w.Leaving("add", open) {
+		t.Errorf("got stored %v, %s, %d, %v", d.Stored, d.Status, d.Code, d.Step)
+	}
+}
+
+func TestDecideCreates(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(7))
+	d := Decide(prepared(t, w, transitions.Command{Transition: "file", Actor: "ann", Payload: []byte(`{"number":"E-1","total":5}`)}), w, nil, noon)
+	if d.Err != nil {
+		t.Fatal(d.Err)
+	}
+	want := &transitions.Instance{Tenant: "default", ID: transitions.InstanceID("default", "expense", "E-1"), Workflow: "expense", Definition: 7, BusinessKey: "E-1",
+		State: open, Version: 1, Data: []byte(`{"filer":"ann","number":"E-1","total":5}`), Attributes: map[string]string{"filer": "ann"},
+		Actors: map[string][]string{"file": {"ann"}}, Open: true, CreatedAt: noon, UpdatedAt: noon}
+	if !reflect.DeepEqual(d.After, want) {
+		t.Errorf("got %+v\nwant %+v", d.After, want)
+	}
+	if d.Code != 201 || d.Entry.From != "" || d.Entry.To != open || d.Entry.Version != 1 || d.Entry.Reason != "filed E-1" {
+		t.Errorf("got %d, %+v", d.Code, d.Entry)
+	}
+	d = Decide(prepared(t, w, transitions.Command{Transition: "draft"}), w, nil, noon)
+	if d.After == nil || d.After.ID != madeUp || d.After.BusinessKey != "" || d.After.Actors != nil || len(d.After.Attributes) != 0 {
+		t.Errorf("without a business key: got %+v", d.After)
+	}
+}
+
+func TestTheActionChoosesAmongTheTargets(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(1))
+	for verdict, want := range map[string]workflow.State{"yes": approved, "no": rejected, "wait": open} {
+		d := Decide(prepared(t, w, onE1("decide", `{"verdict":"`+verdict+`"}`, "bob", "boss")), w, expenseIn(open, 1, "1"), noon)
+		if d.After == nil || d.After.State != want || d.Entry.To != want || d.Events[0].State != want {
+			t.Errorf("%s: got %+v, want %s", verdict, d.After, want)
+		}
+	}
+	// Stay is wherever the instance is, and Open follows the state.
+	for _, from := range []workflow.State{open, rejected} {
+		d := Decide(prepared(t, w, onE1("add", "", "bob")), w, expenseIn(from, 1, "1"), noon)
+		if d.After == nil || d.After.State != from || !d.After.Open {
+			t.Errorf("from %s: got %+v", from, d.After)
+		}
+	}
+	d := Decide(prepared(t, w, onE1("pay", "", "eve", "cashier")), w, expenseIn(approved, 2, "1"), noon)
+	if d.After == nil || d.After.Open {
+		t.Errorf("in a final state: got %+v", d.After)
+	}
+}
+
+func TestASecondCreationIsAnsweredWithTheInstanceThatIsThere(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(1))
+	inst := expenseIn(paid, 4, "120")
+	d := Decide(prepared(t, w, transitions.Command{Transition: "file", Payload: []byte(`{"number":"E-1","total":999}`)}), w, inst, noon)
+	if d.Err != nil || d.After != nil || !d.Stored || d.Status != transitions.Succeeded || d.Code != 200 || d.Entry.Version != 0 {
+		t.Fatalf("got %+v", d)
+	}
+	got, err := transitions.Receipt{Status: d.Code, Body: d.Body}.Result()
+	want := transitions.Result{Instance: inst.ID, Workflow: "expense", Transition: "file", State: paid, Version: 4, At: inst.UpdatedAt, Existing: true}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestAnyRoleStandsForEveryRole(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(1))
+	d := Decide(prepared(t, w, onE1("pay", "", "eve", transitions.AnyRole)), w, expenseIn(approved, 2, "1"), noon)
+	if d.Err != nil {
+		t.Error(d.Err)
+	}
+}
+
+func TestWhoMayNotDoItAnywhereLearnsNothingOfTheState(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(1))
+	// drop is declared twice: for anybody but the filer, and for the boss.
+	d := Decide(prepared(t, w, onE1("drop", "", "bob")), w, expenseIn(paid, 4, "1"), noon)
+	wantCode(t, d.Err, workflow.IllegalTransition) // bob may do the first
+	d = Decide(prepared(t, w, onE1("drop", "", "ann")), w, expenseIn(paid, 4, "1"), noon)
+	wantCode(t, d.Err, workflow.RoleRequired) // ann neither
+	if d.Stored || d.Err.State != "" || strings.Contains(d.Err.Message, "paid") {
+		t.Errorf("got stored %v, %+v", d.Stored, d.Err)
+	}
+}
+
+func TestDutiesRememberEveryActorOnce(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(1))
+	inst := expenseIn(open, 1, "1")
+	for _, actor := range []string{"bob", "eve", "bob"} {
+		d := Decide(prepared(t, w, onE1("add", "", actor)), w, inst, noon)
+		if d.Err != nil {
+			t.Fatal(d.Err)
+		}
+		inst = d.After
+	}
+	want := map[string][]string{"file": {"ann"}, "add": {"bob", "eve"}}
+	if !reflect.DeepEqual(inst.Actors, want) {
+		t.Errorf("got %v, want %v", inst.Actors, want)
+	}
+	d := Decide(prepared(t, w, onE1("drop", "", "eve")), w, inst, noon)
+	if d.Err != nil {
+		t.Errorf("eve added, which does not exclude her from drop: %v", d.Err)
+	}
+}
+
+func TestTheTimeOfTheDecisionIsTheOneGiven(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(1))
+	for _, at := range []time.Time{time.Unix(0, 0).UTC(), noon, noon.AddDate(300, 0, 0)} {
+		d := Decide(prepared(t, w, transitions.Command{Transition: "draft", Instance: uuid.Nil}), w, nil, at)
+		if d.After == nil || d.After.CreatedAt != at || d.After.UpdatedAt != at || d.Entry.At != at || d.Events[0].At != at {
+			t.Errorf("%s: got %+v", at, d.After)
+		}
+	}
+}

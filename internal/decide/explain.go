@@ -1,0 +1,75 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Explain says what the actor can do with the instance now, and why not: every
+// transition of the workflow but the starts, with every reason against it. What
+// depends on a payload is not known here; see a dry run for that.
+func Explain(w *workflow.Workflow, inst *transitions.Instance, actor string, roles []string, now time.Time) []inspect.Option {
+	asker := &Prepared{Command: transitions.Command{Tenant: inst.Tenant, Actor: actor, Roles: roles}}
+	facts := workflow.Facts{Now: now, Tenant: inst.Tenant, Actor: actor, Instance: inst.ID, Version: inst.Version, State: inst.State}
+	var options []inspect.Option
+	listed := map[string]bool{}
+	for _, s := range w.Steps {
+		if s.Start || listed[s.Name] {
+			continue
+		}
+		listed[s.Name] = true
+		able := w.Named(s.Name)
+		step := w.Leaving(s.Name, inst.State)
+		if step != nil {
+			able = []*workflow.Step{step}
+		} else {
+			step = s
+		}
+		o := inspect.Option{Transition: s.Name, To: targets(step, inst.State)}
+		if !step.Leaves(inst.State) {
+			o.Reasons = append(o.Reasons, inspect.Reason{Code: workflow.IllegalTransition,
+				Message: fmt.Sprintf("not possible in state %q", inst.State)})
+		}
+		if err := authorizeAny(able, asker, inst); err != nil {
+			o.Reasons = append(o.Reasons, inspect.Reason{Code: err.Code, Message: err.Message})
+		}
+		if inst.Paused {
+			o.Reasons = append(o.Reasons, inspect.Reason{Code: workflow.Paused, Message: "the instance is paused"})
+		}
+		if len(o.Reasons) == 0 {
+			for _, err := range checkGuards(step, facts, inst.Data) {
+				o.Reasons = append(o.Reasons, inspect.Reason{Code: err.Code, Message: err.Message})
+			}
+		}
+		o.Allowed = len(o.Reasons) == 0
+		options = append(options, o)
+	}
+	return options
+}
+
+func targets(s *workflow.Step, from workflow.State) []workflow.State {
+	to := slices.Clone(s.To)
+	for i, t := range to {
+		if t == workflow.Stay {
+			to[i] = from
+		}
+	}
+	return to
+}
+
+func checkGuards(s *workflow.Step, f workflow.Facts, data []byte) (out []*workflow.Error) {
+	defer func() {
+		if v := recover(); v != nil {
+			out = []*workflow.Error{workflow.Errorf(workflow.Internal, "a guard failed")}
+		}
+	}()
+	for _, err := range s.Check(f, data) {
+		out = append(out, workflow.AsError(err))
+	}
+	return out
+}

@@ -1,0 +1,134 @@
+package decide
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+var dueAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// untaken is a caller's command that was due at dueAt and is claimed for the
+// first time.
+func untaken(change func(*InFlight)) *InFlight {
+	f := &InFlight{Ref: transitions.Ref{Tenant: "default", Scope: "order:1", Key: "k"}, Phase: transitions.Working,
+		Attempt: 1, RunAt: dueAt, Request: []byte(`{}`)}
+	if change != nil {
+		change(f)
+	}
+	return f
+}
+
+func TestACommandThatNobodyTookPastItsReplayHorizonIsGivenUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*InFlight)
+		after  time.Duration // since it was due
+		want   string
+	}{
+		"in time":                  {nil, time.Hour - 1, "go on"},
+		"too late":                 {nil, time.Hour, "untaken after 0"},
+		"its caller wanted longer": {func(f *InFlight) { f.Request = []byte(`{"replay_ns":7200000000000}`) }, 2*time.Hour - 1, "go on"},
+		"its caller wanted less":   {func(f *InFlight) { f.Request = []byte(`{"replay_ns":60000000000}`) }, time.Minute, "untaken after 0"},
+		"a lease ran out":          {func(f *InFlight) { f.RunAt, f.TakenFrom = time.Time{}, "n" }, 99 * time.Hour, "go on"},
+		"it was claimed before":    {func(f *InFlight) { f.Attempt = 2 }, 99 * time.Hour, "go on"},
+		"it was cancelled":         {func(f *InFlight) { f.CancelledBy = "bob" }, 99 * time.Hour, "cancelled after 0"},
+		"a pause":                  {func(f *InFlight) { f.Paused = true }, 99 * time.Hour, "go on"},
+		"Pawl's own":               {func(f *InFlight) { f.Scope = "pawl:timer:1:late" }, 99 * time.Hour, "go on"},
+		"a message asks for it":    {func(f *InFlight) { f.Scope = transitions.InboxScope("bank") }, 99 * time.Hour, "go on"},
+		"its request is unreadable": {func(f *InFlight) { f.Request = []byte(`{`) }, 99 * time.Hour,
+			"failed_retryable undecidable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := dueAt.Add(c.after)
+			v, decided := untaken(c.change).Before(&workflow.Work{Retry: workflow.Retry{Attempts: 3}}, time.Hour, now)
+			due := untaken(c.change)
+			due.Phase = transitions.Scheduled
+			vDue, decidedDue := due.BeforeDue(time.Hour, now)
+			got, gotDue := "go on", "go on"
+			if decided {
+				got = describe(v)
+			}
+			if decidedDue {
+				gotDue = describe(vDue)
+			}
+			if !strings.HasPrefix(got, c.want) || !strings.HasPrefix(gotDue, c.want) {
+				t.Errorf("an activity comes to %q, a scheduled command to %q, want %q", got, gotDue, c.want)
+			}
+		})
+	}
+	undo := untaken(func(f *InFlight) { f.Phase = transitions.Undoing })
+	if v, decided := undo.Before(&workflow.Work{Retry: workflow.Retry{Attempts: 3}}, time.Hour, dueAt.Add(99*time.Hour)); decided {
+		t.Errorf("an undo comes to %s", describe(v))
+	}
+}
+
+func TestUntilWhenAnAnswerIsReplayed(t *testing.T) {
+	t.Parallel()
+	h := workflow.Horizons{}.Resolve(time.Hour)
+	for name, c := range map[string]struct {
+		keep Keep
+		want time.Duration
+	}{
+		"as the workflow says":           {Keep{}, time.Hour},
+		"longer for the caller":          {Keep{Replay: 2 * time.Hour}, 2 * time.Hour},
+		"less for the caller":            {Keep{Replay: time.Minute}, time.Minute},
+		"longer for the action":          {Keep{Replay: time.Minute, Answer: 3 * time.Hour}, 3 * time.Hour},
+		"never shorter for the action":   {Keep{Answer: time.Minute}, time.Hour},
+		"a tombstone is another's":       {Keep{Tombstone: workflow.Forever}, time.Hour},
+		"a caller who wants two minutes": {Keep{Replay: 2 * time.Minute, Answer: time.Minute}, 2 * time.Minute},
+	} {
+		if got := c.keep.Until(h, dueAt).Sub(dueAt); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestACallerCanAskForNoMoreThanTheWorkflowAllows(t *testing.T) {
+	t.Parallel()
+	day := 24 * time.Hour
+	h := workflow.Horizons{MaxReplay: 2 * day, MaxTombstone: 90 * day}.Resolve(day)
+	for _, c := range []struct {
+		replay, tombstone time.Duration
+		says              string
+	}{
+		{0, 0, ""}, {2 * day, 90 * day, ""}, {time.Second, time.Second, ""},
+		{2*day + 1, 0, "48h0m0s"}, {0, 90*day + 1, "2160h0m0s"}, {0, workflow.Forever, "2160h0m0s"},
+	} {
+		err := CheckKeep(transitions.Command{Workflow: "order", Replay: c.replay, Tombstone: c.tombstone}, h)
+		if c.says == "" && err != nil || c.says != "" && (workflow.CodeOf(err) != workflow.InvalidRequest || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s, %s: got %v", c.replay, c.tombstone, err)
+		}
+	}
+	forever := workflow.Horizons{Tombstone: workflow.Forever}.Resolve(day)
+	if err := CheckKeep(transitions.Command{Tombstone: workflow.Forever}, forever); err != nil {
+		t.Errorf("what the workflow does itself: %v", err)
+	}
+	if err := CheckCommand(transitions.Command{Key: "k", Transition: "t", Replay: -1}); workflow.CodeOf(err) != workflow.InvalidRequest {
+		t.Errorf("a negative time: %v", err)
+	}
+}
+
+// For an operator too a command whose answer is gone is one that is gone.
+func TestNobodyOperatesOnATombstone(t *testing.T) {
+	t.Parallel()
+	past := time.Now().Add(-time.Hour)
+	for name, r := range map[string]*transitions.Record{
+		"expired":              {Status: transitions.FailedFinal, ExpiresAt: past},
+		"a tombstone":          {Status: transitions.Expired, ExpiresAt: past.Add(99 * time.Hour)},
+		"a tombstone for good": {Status: transitions.Expired},
+	} {
+		p, err := Operate(transitions.Command{Key: "op", Workflow: "trip", Instance: r.Instance},
+			transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: "s", Key: "k"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Stuck = r
+		if d := Decide(p, nil, nil, time.Now()); d.Stored || d.Err == nil || d.Err.Code != workflow.KeyExpired {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Request is what a command in flight was asked, as it is stored until it is
+// finished.
+type Request struct {
+	Payload     jsontext.Value `json:"payload,omitzero"`
+	Roles       []string       `json:"roles,omitempty"`
+	IfVersion   int64          `json:"if_version,omitzero"`
+	BusinessKey string         `json:"business_key,omitempty"`
+	Creates     bool           `json:"creates,omitzero"`
+
+	// How long the key is good for, in nanoseconds, as the caller asked.
+	Replay    int64 `json:"replay_ns,omitzero"`
+	Tombstone int64 `json:"tombstone_ns,omitzero"`
+
+	// Tried says that a person has it tried again, so that an attempt of before may
+	// have had its effect, although none is counted any more.
+	Tried bool `json:"tried,omitzero"`
+
+	// Of an undo: the effect's key, and its result where that is known.
+	Effect string         `json:"effect,omitempty"`
+	Result jsontext.Value `json:"result,omitzero"`
+}
+
+func (r Request) encode() []byte {
+	raw, err := json.Marshal(r, json.Deterministic(true))
+	if err != nil {
+		panic("transitions: a request has nothing that JSON cannot say: " + err.Error())
+	}
+	return raw
+}
+
+// InFlight is a command in flight, as whoever holds its lease sees it.
+type InFlight struct {
+	transitions.Ref
+	Fingerprint [32]byte
+	Phase       transitions.Phase
+	Workflow    string
+	Transition  string
+	Instance    uuid.UUID
+	Actor       string
+	Request     []byte    // see Request
+	Attempt     int       // the fencing token
+	Failures    int       // attempts that failed or were lost
+	RunAt       time.Time // when it is due, or was before it was claimed; zero where nobody waited for it
+	Paused      bool      // nothing new is begun on its instance, or in its workflow
+	CancelledBy string    // who asked it to stop; "" nobody
+	CreatedAt   time.Time
+
+	// TakenFrom is whose lease ran out before this claim, so that it is not known
+	// what the attempt before this one has done; "" where that is known.
+	TakenFrom string
+	Unsure    bool // it is not known what some attempt before this one has done, and nobody has seen to it
+
+	// Of the instance, as it was when the lease was taken; 0 and nil where there is
+	// none yet.
+	Definition int
+	Data       []byte
+}
+
+// FlightUpdate is a command in flight that a commit has begun, changed or ended.
+type FlightUpdate struct {
+	InFlight // Definition and Data only where Leased
+	Status   transitions.Status
+	Leased   bool                 // a worker of this node was reserved, and holds the lease
+	Since    time.Time            // where Leased: by the node's own clock, before the message was sent that took the lease
+	Unbegun  bool                 // this node holds the lease, and nobody works on it: nobody heard of the commit in time
+	Stop     bool                 // whoever works on it should stop; only Ref is set
+	Receipt  *transitions.Receipt // the answer, where it has ended
+}
+
+// Asked decodes the request.
+func (f *InFlight) Asked() (Request, error) {
+	var r Request
+	if err := json.Unmarshal(f.Request, &r); err != nil {
+		return r, &workflow.Error{Code: workflow.Internal, Message: "the stored request cannot be read", Cause: err}
+	}
+	return r, nil
+}
+
+// EffectKey names the effect of the command's activity: the same on every
+// attempt. Of an undo it is the key of what is undone.
+func (f *InFlight) EffectKey() (string, error) {
+	if f.Phase != transitions.Undoing {
+		return transitions.EffectKey(f.Ref), nil
+	}
+	r, err := f.Asked()
+	return r.Effect, err
+}
+
+// Outcome is what an attempt came to.
+type Outcome struct {
+	Result  []byte            // JSON, where it succeeded
+	Failure *workflow.Failure // nil: it succeeded
+}
+
+// Resumed says that a command goes on that is in flight already. It holds for as
+// long as the attempt is the newest and its lease is held.
+type Resumed struct {
+	Attempt int
+	Phase   transitions.Phase
+	Outcome *Outcome // of a Working or Undoing one
+}
+
+// Due makes a command ready to be decided whose time has come. Its versions are
+// those of Prepare. What was asked was checked when it was scheduled.
+func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (*Prepared, error) {
+	asked, err := f.Asked()
+	if err != nil {
+		return nil, err
+	}
+	c := transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
+		IfVersion: asked.IfVersion, Actor: f.Actor, Roles: asked.Roles,
+		Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)}
+	if asked.Creates { // whatever a newer version makes of the name
+		c.BusinessKey = asked.BusinessKey
+	} else {
+		c.Instance = f.Instance
+	}
+	p := &Prepared{Command: c, Canonical: asked.Payload, Fingerprint: f.Fingerprint,
+		Resumed: &Resumed{Attempt: f.Attempt, Phase: transitions.Scheduled}}
+	versions := append([]*workflow.Workflow{newest}, older...)
+	if !asked.Creates {
+		versions = slices.DeleteFunc(versions, func(w *workflow.Workflow) bool {
+			steps := w.Named(f.Transition)
+			return len(steps) > 0 && steps[0].Start
+		})
+	}
+	if len(versions) == 0 {
+		return nil, workflow.Errorf(workflow.TransitionNotFound, "workflow %q has no transition %q of an instance any more", f.Workflow, f.Transition)
+	}
+	if err := p.settle(versions[0], func() uuid.UUID { return f.Instance }, versions[1:]); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Ending makes the outcome of an attempt ready to be decided.
+func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
+	asked, err := f.Asked()
+	if err != nil {
+		return nil, err
+	}
+	return &Prepared{
+		Command: transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
+			Instance: f.Instance, Actor: f.Actor, Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)},
+		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect,
+		Resumed: &Resumed{Attempt: f.Attempt, Phase: f.Phase, Outcome: &o},
+	}, nil
+}
+
+// Begun is the record of a command that a decision puts in flight.
+func (p *Prepared) Begun(d *Decision, now time.Time) *transitions.Record {
+	return &transitions.Record{
+		Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint, Status: d.Status, Workflow: p.Workflow, Transition: p.Transition,
+		Instance: p.Instance, Version: d.Entry.Version, Actor: p.Actor, CreatedAt: now, UpdatedAt: now,
+		Phase: d.Flight.Phase, RunAt: d.Flight.RunAt, Request: d.Flight.Request,
+	}
+}
+
+// The bounds of Links.Effects.
+const (
+	MaxEffects     = 1000
+	MaxEffectBytes = 1 << 20
+)
+
+// full refuses to begin what would be one more effect to remember.
+func full(l *transitions.Links) *workflow.Error {
+	size := 0
+	for i := range l.Effects {
+		size += len(l.Effects[i].Payload) + len(l.Effects[i].Result)
+	}
+	if len(l.Effects) < MaxEffects && size < MaxEffectBytes {
+		return nil
+	}
+	return workflow.Errorf(workflow.TooManyEffects, "the instance keeps %d effects of %d bytes together, which a later failure would undo; %d, or %d bytes, are the most",
+		len(l.Effects), size, MaxEffects, MaxEffectBytes)
+}
+
+// TimerScope is the scope of the command that a timer of an instance causes.
+func TimerScope(instance uuid.UUID, timer string) string {
+	return transitions.Reserved + "timer:" + instance.String() + ":" + timer
+}
+
+// UndoScope is the scope of the undos of an instance.
+func UndoScope(instance uuid.UUID) string { return transitions.Reserved + "undo:" + instance.String() }
+
+func childScope(parent uuid.UUID) string { return transitions.Reserved + "child:" + parent.String() }
+
+func endScope(child uuid.UUID) string { return transitions.Reserved + "end:" + child.String() }
+
+// childID is the id of an instance that a decision starts: the same whenever the
+// decision is made again.
+func childID(parent *transitions.Instance, ordinal int) uuid.UUID {
+	return transitions.InstanceID(parent.Tenant, fmt.Sprintf("%s/%d", parent.ID, parent.Version), strconv.Itoa(ordinal))
+}
+
+// FlightOf is the record as its next attempt would see it.
+func FlightOf(r *transitions.Record, tenant string) *InFlight {
+	return &InFlight{Ref: transitions.Ref{Tenant: tenant, Scope: r.Scope, Key: r.Key}, Fingerprint: r.Fingerprint, Phase: r.Phase, Workflow: r.Workflow,
+		Transition: r.Transition, Instance: r.Instance, Actor: r.Actor, Request: r.Request, Attempt: r.Attempt,
+		Failures: r.Failures, RunAt: r.RunAt, CancelledBy: r.CancelledBy, CreatedAt: r.CreatedAt}
+}

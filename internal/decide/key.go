@@ -1,0 +1,79 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// KeyVerdict is what an attempt with a key amounts to.
+type KeyVerdict int
+
+// The verdicts on a key.
+const (
+	KeyNew       KeyVerdict = iota // nobody used the key: decide
+	KeyReplay                      // it succeeded: answer as then
+	KeyActive                      // it is being worked on
+	KeyStale                       // it was being worked on by somebody whose lease ran out
+	KeyRetryable                   // it failed and may be tried again
+	KeyRefused                     // it was refused: answer as then
+	KeyMismatch                    // the key was used with another request
+	KeyGone                        // its answer is gone, and it must not run again
+	keyVerdicts
+)
+
+// KeyVerdicts is how many verdicts there are.
+const KeyVerdicts = int(keyVerdicts)
+
+var keyVerdictNames = [KeyVerdicts]string{"new", "replayed", "active", "stale", "retryable", "final", "mismatched", "expired"}
+
+// String names the verdict as the metrics do.
+func (c KeyVerdict) String() string { return keyVerdictNames[c] }
+
+// Classify says what an attempt with this fingerprint amounts to, given what is
+// stored under its key (nil: nothing).
+func Classify(r *transitions.Record, fingerprint [32]byte, now time.Time) KeyVerdict {
+	switch {
+	case r == nil:
+		return KeyNew
+	case r.Fingerprint != fingerprint:
+		return KeyMismatch
+	case r.Status == transitions.Expired:
+		return KeyGone
+	}
+	expired := !r.ExpiresAt.IsZero() && !now.Before(r.ExpiresAt)
+	switch r.Status {
+	case transitions.Succeeded:
+		if expired {
+			return KeyGone
+		}
+		return KeyReplay
+	case transitions.FailedFinal:
+		if expired {
+			return KeyGone
+		}
+		return KeyRefused
+	case transitions.FailedRetryable:
+		return KeyRetryable
+	case transitions.Processing:
+		if !now.Before(r.LockedUntil) {
+			return KeyStale
+		}
+	}
+	return KeyActive
+}
+
+// Answer is what the caller gets of a key with this verdict, where the store knows r of
+// it: the replay, where the command stands while it is in flight, or the error that says
+// why there is neither.
+func (c KeyVerdict) Answer(r *transitions.Record) (transitions.Receipt, error) {
+	switch c {
+	case KeyMismatch:
+		return transitions.Receipt{}, workflow.Errorf(workflow.KeyReused, "this idempotency key was used with another request: another workflow, transition, instance, payload, expected version, time or actor; a new intent needs a new key")
+	case KeyGone:
+		return transitions.Receipt{}, workflow.Errorf(workflow.KeyExpired, "this idempotency key is past its horizon; it will not run again")
+	default:
+		return r.Receipt(), nil
+	}
+}

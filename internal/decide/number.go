@@ -1,0 +1,67 @@
+package decide
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// checkNumber says why a number cannot be kept, or "". A number is kept when its
+// canonical form, the shortest one that leads to the same double, has the same
+// value, to the last digit: 1.50 and 15e-1 do, 2^53+1 does not, however it is
+// written. What is no number at all passes: the canonicalizer says what is wrong.
+func checkNumber(s string) (complaint string) {
+	if len(s) <= 15 && !strings.ContainsAny(s, "eE") {
+		return "" // at most 15 digits: a double keeps them
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return outOfRange
+	case err != nil:
+		return ""
+	}
+	given, exponent := decimal(s)
+	kept, keptExponent := decimal(strconv.FormatFloat(f, 'e', -1, 64))
+	switch {
+	case given == kept && (exponent == keptExponent || given == ""):
+		return ""
+	case kept == "":
+		return outOfRange
+	default:
+		return "a number has more digits than a double keeps; send it as a string"
+	}
+}
+
+const outOfRange = "a number is out of the range of a double"
+
+// decimal is the value of a JSON number without its sign, 0.digits * 10^exponent,
+// and no zero begins or ends the digits, of which 0 has none. The exponent of what
+// no double can hold is of no use.
+func decimal(s string) (digits string, exponent int) {
+	mantissa, power, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(s, "-")), "e")
+	whole, rest, _ := strings.Cut(mantissa, ".")
+	exponent, _ = strconv.Atoi(power) // nothing is 0; what is out of range is also far out of a double's
+	digits = strings.TrimLeft(whole+rest, "0")
+	exponent += len(whole) - (len(whole+rest) - len(digits))
+	return strings.TrimRight(digits, "0"), exponent
+}
+
+// pointerAt is where in the payload the value is that has a byte at the offset, or
+// the object whose name has it. What is no JSON up to there is the error.
+func pointerAt(payload []byte, offset int) (jsontext.Pointer, error) {
+	tokens := jsontext.NewDecoder(bytes.NewReader(payload))
+	for tokens.InputOffset() <= int64(offset) {
+		if _, err := tokens.ReadToken(); err != nil {
+			return "", syntaxError(err)
+		}
+	}
+	at := tokens.StackPointer()
+	if kind, read := tokens.StackIndex(tokens.StackDepth()); kind == '{' && read%2 == 1 { // a name was the last
+		at = at.Parent()
+	}
+	return at, nil
+}

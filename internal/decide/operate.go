@@ -1,0 +1,264 @@
+package decide
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Operate makes an operation ready to be decided: on the instance that c names,
+// for c's actor, under c's key. The default scope is "ops:" and the instance.
+//
+// Errors: the codes of malformed requests.
+func Operate(c transitions.Command, o transitions.Operation) (*Prepared, error) {
+	c = c.WithDefaults()
+	if err := checkReserved(c); err != nil {
+		return nil, err
+	}
+	if problem := transitions.TextProblem(o.Reason, transitions.MaxReason); problem != "" {
+		return nil, workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
+	}
+	c.Transition = string(o.Action)
+	switch o.Action {
+	case transitions.Pause, transitions.Resume:
+		if o.Target != (transitions.CommandRef{}) {
+			return nil, workflow.Errorf(workflow.InvalidRequest, "%q is about an instance, not a command", o.Action)
+		}
+	case transitions.Retry, transitions.Resolve, transitions.Abandon:
+		if o.Target.Scope == "" || o.Target.Key == "" {
+			return nil, workflow.Errorf(workflow.InvalidRequest, "%q needs the scope and the key of a command", o.Action)
+		}
+	default:
+		return nil, workflow.Errorf(workflow.InvalidRequest, "there is no operation %q", o.Action)
+	}
+	if o.Result != nil {
+		if o.Action != transitions.Resolve {
+			return nil, workflow.Errorf(workflow.InvalidRequest, "only %q takes a result", transitions.Resolve)
+		}
+		canonical, err := canonicalValue(o.Result)
+		if err != nil {
+			return nil, err
+		}
+		o.Result = canonical
+	}
+	payload, err := json.Marshal(struct {
+		Scope  string         `json:"scope,omitempty"`
+		Key    string         `json:"key,omitempty"`
+		Reason string         `json:"reason,omitempty"`
+		Result jsontext.Value `json:"result,omitzero"`
+	}{o.Target.Scope, o.Target.Key, o.Reason, o.Result}, json.Deterministic(true))
+	if err != nil {
+		return nil, workflow.Errorf(workflow.InvalidRequest, "the operation cannot be encoded")
+	}
+	if c.Payload, err = Canonical(payload); err != nil {
+		return nil, err
+	}
+	if c.Scope == "" && c.Instance != uuid.Nil {
+		c.Scope = "ops:" + c.Instance.String()
+	} else if c.Scope == "" {
+		c.Scope = "ops"
+	}
+	if err := CheckCommand(c); err != nil {
+		return nil, err
+	}
+	p := &Prepared{Command: c, Canonical: c.Payload, Operation: &o}
+	p.Fingerprint = p.fingerprint()
+	return p, nil
+}
+
+// canonicalValue is any JSON value in canonical form.
+func canonicalValue(v jsontext.Value) (jsontext.Value, error) {
+	if !v.IsValid() {
+		return nil, badPayload("", "the result is not valid JSON")
+	}
+	object, err := Canonical(member("v", v))
+	if err != nil {
+		return nil, err
+	}
+	return jsontext.Value(object[len(`{"v":`) : len(object)-1]), nil
+}
+
+func decideOperation(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
+	o := p.Operation
+	switch o.Action {
+	case transitions.Pause, transitions.Resume:
+		if inst == nil {
+			return failed(workflow.Errorf(workflow.InstanceNotFound, "there is no such instance"))
+		}
+		return setPaused(p, w, inst, o.Action == transitions.Pause, now)
+	}
+	if p.Stuck == nil || p.Stuck.Instance != p.Instance {
+		return failed(workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key"))
+	}
+	if claim := Classify(p.Stuck, p.Stuck.Fingerprint, now); claim == KeyGone {
+		_, err := claim.Answer(p.Stuck)
+		return failed(workflow.AsError(err))
+	}
+	if p.Stuck.Stuck == "" {
+		return refused(workflow.Errorf(workflow.NotStuck, "the command does not wait for a person; its status is %s", p.Stuck.Status))
+	}
+	if o.Action == transitions.Retry {
+		return retry(p, w, inst, now)
+	}
+	return settle(p, w, inst, now)
+}
+
+// setPaused pauses or resumes an instance. Doing it twice is no mistake.
+func setPaused(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, paused bool, now time.Time) Decision {
+	name := pausedEntry
+	if !paused {
+		name = resumedEntry
+	}
+	d := p.note(w, inst, name, now)
+	if d.After != nil {
+		d.After.Paused = paused
+	}
+	return d
+}
+
+// note is a change of the version alone, for the audit row.
+func (p *Prepared) note(w *workflow.Workflow, inst *transitions.Instance, name string, now time.Time) Decision {
+	c := change{p: p, w: w, inst: inst, name: name, payload: p.Canonical, now: now,
+		out: workflow.Outcome{To: inst.State, Data: inst.Data, Reason: p.Operation.Reason}}
+	d := c.decide()
+	if d.After != nil {
+		d.Body = c.body(&d)
+	}
+	return d
+}
+
+// retry lets a stuck command begin again with all its attempts. That one of before
+// may have had its effect is kept in mind.
+func retry(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
+	stuck := p.Stuck
+	d := p.noteIfThere(w, inst, stuck.Transition+".retried", now)
+	if !d.Stored {
+		return d
+	}
+	d.Target = p.target()
+	d.Target.Status, d.Target.Version = transitions.Pending, stuck.Version
+	d.Target.Flight = &Flight{Phase: stuck.Phase, RunAt: now, Request: stuck.Request}
+	if asked, err := FlightOf(stuck, p.Tenant).Asked(); err == nil && stuck.Phase == transitions.Working {
+		asked.Tried = true
+		d.Target.Flight.Request = asked.encode()
+	}
+	return p.done(d, now)
+}
+
+// settle ends a stuck command as a person says.
+func settle(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
+	o := p.Operation
+	stuck := p.Stuck
+	failure := &workflow.Failure{Kind: workflow.FailureAbandoned, Message: "given up by " + p.Actor, Attempts: stuck.Attempt, Unknown: true}
+	if o.Reason != "" {
+		failure.Message += ": " + o.Reason
+	}
+	if stuck.Phase == transitions.Scheduled {
+		return dropScheduled(p, w, inst, failure.Message, now)
+	}
+	flight := InFlight{Ref: transitions.Ref{Tenant: p.Tenant, Scope: stuck.Scope, Key: stuck.Key}, Fingerprint: stuck.Fingerprint, Phase: stuck.Phase,
+		Workflow: stuck.Workflow, Transition: stuck.Transition, Instance: stuck.Instance, Actor: p.Actor,
+		Request: stuck.Request, Attempt: stuck.Attempt}
+	outcome := Outcome{Failure: failure}
+	if o.Action == transitions.Resolve {
+		outcome = Outcome{Result: o.Result}
+		if err := fits(stuck, w, o.Result); err != nil {
+			return failed(err)
+		}
+	}
+	ending, err := flight.Ending(outcome)
+	if err != nil {
+		return failed(workflow.AsError(err))
+	}
+	ending.settled, ending.because = true, o.Reason
+	d := Decide(ending, w, inst, now)
+	if !d.Stored {
+		return d
+	}
+	d.Target = p.target()
+	d.Target.Status, d.Target.Code, d.Target.Body, d.Target.Version = d.Status, d.Code, d.Body, d.Entry.Version
+	d.Target.Keep.Answer, d.Answer = d.Answer, 0
+	return p.done(d, now)
+}
+
+// dropScheduled gives up a command that nobody could decide.
+func dropScheduled(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, why string, now time.Time) Decision {
+	stuck := p.Stuck
+	if p.Operation.Action == transitions.Resolve {
+		return failed(workflow.Errorf(workflow.InvalidRequest, "a scheduled command has no result; retry or abandon it"))
+	}
+	d := p.noteIfThere(w, inst, stuck.Transition+".abandoned", now)
+	if !d.Stored {
+		return d
+	}
+	end := refused(workflow.Errorf(workflow.CommandCancelled, "%s", why))
+	d.Target = p.target()
+	d.Target.Status, d.Target.Code, d.Target.Body, d.Target.Version = end.Status, end.Code, end.Body, stuck.Version
+	return p.done(d, now)
+}
+
+// noteIfThere is note, where there is an instance: a scheduled creation has none
+// yet.
+func (p *Prepared) noteIfThere(w *workflow.Workflow, inst *transitions.Instance, name string, now time.Time) Decision {
+	if inst == nil {
+		return Decision{Stored: true}
+	}
+	return p.note(w, inst, name, now)
+}
+
+// done is the decision of an operation on a command.
+func (p *Prepared) done(d Decision, now time.Time) Decision {
+	d.Err, d.Status, d.Code, d.Body = nil, transitions.Succeeded, 200, p.answer(now)
+	return d
+}
+
+// fits refuses a result that the activity could not have had.
+func fits(stuck *transitions.Record, w *workflow.Workflow, result []byte) *workflow.Error {
+	if stuck.Phase != transitions.Working {
+		return nil
+	}
+	if result == nil {
+		return &workflow.Error{Code: workflow.InvalidPayload, Message: "to resolve a command, say with what result",
+			Fields: []workflow.FieldError{{Pointer: "/result", Message: "is missing"}}}
+	}
+	step, err := activityOf(&Prepared{Command: transitions.Command{Transition: stuck.Transition}}, w)
+	if err != nil {
+		return err
+	}
+	if err := step.Work.Fits(result); err != nil {
+		return workflow.AsError(err)
+	}
+	return nil
+}
+
+// target is the stuck command, guarded as it was found.
+func (p *Prepared) target() *Target {
+	stuck := p.Stuck
+	t := &Target{CommandRef: transitions.CommandRef{Transition: stuck.Transition, Scope: stuck.Scope, Key: stuck.Key}, Attempt: stuck.Attempt, Was: stuck.Status,
+		Workflow: stuck.Workflow}
+	if asked, err := FlightOf(stuck, p.Tenant).Asked(); err == nil { // a request that cannot be read asked for nothing
+		t.Keep = Keep{Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)}
+	}
+	return t
+}
+
+// answer is what an operation on a command says when it is done.
+func (p *Prepared) answer(now time.Time) []byte {
+	o := p.Operation
+	raw, err := json.Marshal(struct {
+		Operation transitions.Action `json:"operation"`
+		Scope     string             `json:"scope"`
+		Key       string             `json:"key"`
+		At        time.Time          `json:"at"`
+	}{o.Action, o.Target.Scope, o.Target.Key, now})
+	if err != nil {
+		panic(fmt.Sprintf("transitions: an operation's answer has nothing that JSON cannot say: %v", err))
+	}
+	return raw
+}

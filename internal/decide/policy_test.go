@@ -1,0 +1,272 @@
+package decide
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// describe says in a line what becomes of a command.
+func describe(v Verdict) string {
+	switch {
+	case v.Outcome != nil && v.Outcome.Failure != nil:
+		f := v.Outcome.Failure
+		text := fmt.Sprintf("%s after %d", f.Kind, f.Attempts)
+		if f.Unknown {
+			text += ", unknown"
+		}
+		return text
+	case v.Outcome != nil:
+		return "done " + string(v.Outcome.Result)
+	case v.Back == nil:
+		return "nothing"
+	}
+	text := string(v.Back.Status)
+	if v.Back.Stuck != "" {
+		text += " " + v.Back.Stuck
+	} else {
+		text += fmt.Sprintf(" in %s..%s", v.Back.Least, v.Back.Most)
+	}
+	if v.Back.Failed {
+		text += ", counted"
+	}
+	if v.Back.Unsure {
+		text += ", unsure"
+	}
+	return text
+}
+
+// policies are what an activity may declare.
+var policies = map[string]*workflow.Work{
+	"":      {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}},
+	"once":  {Retry: workflow.Retry{Attempts: 1, First: time.Second, Max: time.Minute}},
+	"asks":  {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, AskPerson: true},
+	"check": {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, Checkable: true},
+	"both":  {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, Checkable: true, AskPerson: true},
+}
+
+func TestBeforeAnAttempt(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		policy string
+		flight InFlight
+		want   string
+	}{
+		{"the first", "", InFlight{Attempt: 1}, "go on"},
+		{"a retry", "", InFlight{Attempt: 3, Failures: 2}, "go on"},
+		{"after a lost worker", "", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
+		{"checked too often", "check", InFlight{Attempt: 7, Failures: 6, TakenFrom: "n"}, "abandoned after 6, unknown"},
+		{"after too many", "", InFlight{Attempt: 4, Failures: 3, TakenFrom: "n"}, "abandoned after 3, unknown"},
+		{"without a retry", "once", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "abandoned after 1, unknown"},
+		{"not to be repeated", "asks", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "failed_retryable unknown_outcome"},
+		{"not to be repeated, though another node had it meanwhile", "asks", InFlight{Attempt: 3, Failures: 1, Unsure: true}, "failed_retryable unknown_outcome"},
+		{"not to be repeated, but a person had it tried again", "asks", InFlight{Attempt: 3, Request: []byte(`{"tried":true}`)}, "go on"},
+		{"not to be repeated, but never begun", "asks", InFlight{Attempt: 3}, "go on"},
+		{"not to be repeated, the last", "asks", InFlight{Attempt: 4, Failures: 3, TakenFrom: "n"}, "failed_retryable unknown_outcome"},
+		{"to be checked", "check", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
+		{"to be checked though there are none left", "check", InFlight{Attempt: 4, Failures: 3, TakenFrom: "n"}, "go on"},
+		{"to be checked first of all", "both", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
+		{"cancelled before the first", "", InFlight{Attempt: 1, CancelledBy: "bob"}, "cancelled after 0"},
+		{"cancelled between two", "check", InFlight{Attempt: 3, Failures: 2, CancelledBy: "bob"}, "cancelled after 2, unknown"},
+		{"an undo", "", InFlight{Phase: transitions.Undoing, Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
+		{"an undo that cannot be cancelled", "", InFlight{Phase: transitions.Undoing, Attempt: 1, CancelledBy: "bob"}, "go on"},
+		{"an undo after too many", "", InFlight{Phase: transitions.Undoing, Attempt: 4, Failures: 3, TakenFrom: "n"}, "failed_retryable undo_failed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.flight.Phase == "" {
+				c.flight.Phase = transitions.Working
+			}
+			v, decided := c.flight.Before(policies[c.policy], time.Hour, time.Time{})
+			got := "go on"
+			if decided {
+				got = describe(v)
+			}
+			if got != c.want {
+				t.Errorf("it comes to %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAfterAnAttempt(t *testing.T) {
+	broken := errors.New("broken")
+	work := &workflow.Work{Retry: workflow.Retry{Attempts: 3}, Checkable: true}
+	panicked := (&InFlight{Phase: transitions.Working, Attempt: 1}).Try(work,
+		Code{Do: func() ([]byte, error) { panic("no") }}, func(any, []byte) {})
+	notDone := (&InFlight{Phase: transitions.Working, Attempt: 4, Failures: 3}).Try(work,
+		Code{Check: func() ([]byte, bool, error) { return nil, false, nil }}, nil)
+	first, last := InFlight{Attempt: 1}, InFlight{Attempt: 3, Failures: 2}
+	undo, lastUndo := InFlight{Phase: transitions.Undoing, Attempt: 1}, InFlight{Phase: transitions.Undoing, Attempt: 3, Failures: 2}
+	bob := &CancelledError{By: "bob"}
+	unsaid := fmt.Errorf("encode: %w", workflow.ErrResult)
+	for _, c := range []struct {
+		name   string
+		policy string
+		flight InFlight
+		try    Try
+		want   string
+	}{
+		{"success", "", first, Try{Result: []byte("1")}, "done 1"},
+		{"success though it was cancelled", "", first, Try{Result: []byte("1"), Cause: bob}, "done 1"},
+		{"success while the node stops", "", first, Try{Result: []byte("1"), Cause: ErrStopping}, "done 1"},
+		{"an error", "", first, Try{Err: broken}, "failed_retryable in 0s..1s, counted"},
+		{"a second error", "", InFlight{Attempt: 2, Failures: 1}, Try{Err: broken}, "failed_retryable in 0s..2s, counted"},
+		{"the last error", "", last, Try{Err: broken}, "failed after 3, unknown"},
+		{"the only error", "once", first, Try{Err: broken}, "failed after 1, unknown"},
+		{"a final error", "", first, Try{Err: workflow.Final(broken), Final: true}, "failed after 1"},
+		{"a final error after a failure", "", InFlight{Attempt: 2, Failures: 1}, Try{Err: broken, Final: true}, "failed after 2, unknown"},
+		{"a final error after a lost worker", "", InFlight{Attempt: 2, TakenFrom: "n"}, Try{Err: broken, Final: true}, "failed after 2, unknown"},
+		{"a final error after an attempt that was stopped", "", InFlight{Attempt: 2, Unsure: true}, Try{Err: broken, Final: true}, "failed after 2, unknown"},
+		{"a final error after a person had it tried again", "", InFlight{Attempt: 2, Request: []byte(`{"tried":true}`)}, Try{Err: broken, Final: true}, "failed after 2, unknown"},
+		{"cancelled at a final error after a person had it tried again", "", InFlight{Attempt: 2, Request: []byte(`{"tried":true}`)}, Try{Err: broken, Final: true, Cause: bob}, "cancelled after 2, unknown"},
+		{"a final error of the first attempt, though not of the first claim", "", InFlight{Attempt: 2}, Try{Err: broken, Final: true}, "failed after 2"},
+		{"a result that cannot be encoded", "", first, Try{Err: unsaid}, "failed_retryable undecidable, counted"},
+		{"a result that cannot be encoded, and a check", "check", first, Try{Err: unsaid}, "failed_retryable undecidable, counted"},
+		{"a result that cannot be encoded, while the node stops", "", first, Try{Err: unsaid, Cause: ErrStopping}, "failed_retryable undecidable, counted"},
+		{"a result that cannot be encoded, of one that was cancelled", "", first, Try{Err: unsaid, Cause: bob}, "cancelled after 1, unknown"},
+		{"a timeout", "", first, Try{Err: context.DeadlineExceeded, Cause: ErrTimeout}, "failed_retryable in 0s..1s, counted"},
+		{"cancelled", "", first, Try{Err: context.Canceled, Cause: bob}, "cancelled after 1, unknown"},
+		{"cancelled at the last error", "", last, Try{Err: broken, Cause: bob}, "cancelled after 3, unknown"},
+		{"cancelled at a final error", "", first, Try{Err: broken, Final: true, Cause: bob}, "cancelled after 1"},
+		{"cancelled at a final error after a failure", "", InFlight{Attempt: 2, Failures: 1}, Try{Err: broken, Final: true, Cause: bob}, "cancelled after 2, unknown"},
+		{"the node stops", "", last, Try{Err: context.Canceled, Cause: ErrStopping}, "pending in 0s..0s, unsure"},
+		{"the lease has run out", "", last, Try{Err: context.Canceled, Cause: ErrLapsed}, "pending in 0s..0s, unsure"},
+		{"a final error when the lease has run out", "", first, Try{Err: broken, Final: true, Cause: ErrLapsed}, "failed after 1"},
+		{"the lease is lost", "", last, Try{Err: broken, Cause: ErrLost}, "nothing"},
+		{"a panic", "", first, panicked, "failed_retryable in 0s..1s, counted"},
+		{"checked in vain", "check", InFlight{Attempt: 4, Failures: 3}, notDone, "abandoned after 3, unknown"},
+
+		{"asks: an error", "asks", first, Try{Err: broken}, "failed_retryable unknown_outcome, counted"},
+		{"asks: a lost connection", "asks", first, Try{Err: fmt.Errorf("post: %w", io.EOF)}, "failed_retryable unknown_outcome, counted"},
+		{"asks: the last error", "asks", last, Try{Err: broken}, "failed_retryable unknown_outcome, counted"},
+		{"asks: a result that cannot be encoded", "asks", first, Try{Err: unsaid}, "failed_retryable unknown_outcome, counted"},
+		{"asks: a final error", "asks", first, Try{Err: broken, Final: true, Cause: ErrTimeout}, "failed after 1"},
+		{"asks: a timeout", "asks", first, Try{Err: broken, Cause: ErrTimeout}, "failed_retryable unknown_outcome, counted"},
+		{"asks: a panic", "asks", first, panicked, "failed_retryable unknown_outcome, counted"},
+		{"asks: the node stops", "asks", first, Try{Err: context.Canceled, Cause: ErrStopping}, "failed_retryable unknown_outcome, counted"},
+		{"asks: the lease has run out", "asks", first, Try{Err: context.Canceled, Cause: ErrLapsed}, "failed_retryable unknown_outcome, counted"},
+		{"asks: cancelled", "asks", first, Try{Err: context.Canceled, Cause: bob}, "cancelled after 1, unknown"},
+		{"asks, but can be checked: a timeout", "both", first, Try{Err: broken, Cause: ErrTimeout}, "failed_retryable in 0s..1s, counted"},
+		{"asks, but can be checked: an error", "both", first, Try{Err: io.EOF}, "failed_retryable in 0s..1s, counted"},
+		{"asks, but can be checked: a result that cannot be encoded", "both", first, Try{Err: unsaid}, "failed_retryable unknown_outcome, counted"},
+		{"asks, but can be checked: the node stops", "both", first, Try{Err: broken, Cause: ErrStopping}, "pending in 0s..0s, unsure"},
+
+		{"undo: success", "", undo, Try{}, "done "},
+		{"undo: an error", "asks", undo, Try{Err: context.DeadlineExceeded}, "failed_retryable in 0s..1s, counted"},
+		{"undo: the last error", "", lastUndo, Try{Err: broken}, "failed_retryable undo_failed, counted"},
+		{"undo: a final error", "", undo, Try{Err: broken, Final: true}, "failed_retryable undo_failed, counted"},
+		{"undo: the node stops", "", lastUndo, Try{Err: broken, Cause: ErrStopping}, "pending in 0s..0s"},
+		{"undo: the lease has run out", "", lastUndo, Try{Err: broken, Cause: ErrLapsed}, "pending in 0s..0s"},
+		{"undo: the lease is lost", "", lastUndo, Try{Err: broken, Cause: ErrLost}, "nothing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.flight.Phase == "" {
+				c.flight.Phase = transitions.Working
+			}
+			if got := describe(c.flight.After(policies[c.policy], c.try)); got != c.want {
+				t.Errorf("it comes to %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAfterAScheduledCommand(t *testing.T) {
+	failed := func(code workflow.Code) error { return workflow.Errorf(code, "no") }
+	for _, c := range []struct {
+		name              string
+		attempt, failures int
+		err               error
+		want              string
+	}{
+		{"decided", 1, 0, nil, "nothing"},
+		{"taken over by another", 1, 0, failed(workflow.LeaseLost), "nothing"},
+		{"paused", 1, 0, failed(workflow.Paused), "pending in 500ms..1s"},
+		{"paused for long", 50, 0, failed(workflow.Paused), "pending in 15s..30s"},
+		{"unknown here", 3, 0, failed(workflow.WorkflowNotFound), "pending in 2s..4s"},
+		{"the node stops", 1, 0, failed(workflow.ShuttingDown), "pending in 0s..0s"},
+		{"no database", 1, 0, failed(workflow.Unavailable), "failed_retryable in 0s..1s, counted"},
+		{"no database for long", 99, 98, failed(workflow.Unavailable), "failed_retryable in 0s..1m0s, counted"},
+		{"full", 9, 8, failed(workflow.Overloaded), "failed_retryable in 0s..1m0s, counted"},
+		{"a defect", 1, 0, failed(workflow.Internal), "failed_retryable in 0s..1s, counted"},
+		{"a defect that stays", 5, 4, failed(workflow.Internal), "failed_retryable undecidable, counted"},
+		{"a role", 5, 4, failed(workflow.RoleRequired), "failed_retryable undecidable, counted"},
+		{"no transition of that name", 5, 4, failed(workflow.TransitionNotFound), "failed_retryable undecidable, counted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := describe((&InFlight{Attempt: c.attempt, Failures: c.failures}).AfterDue(c.err)); got != c.want {
+				t.Errorf("it comes to %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// maxMessage is how many bytes of an error are stored.
+const maxMessage = 1000
+
+func FuzzMessagesCanBeStored(f *testing.F) {
+	for _, s := range []string{"", "plain", "nul\x00nul", "bad\xff\xfeutf8", strings.Repeat("ä", 600), strings.Repeat("x", 999) + "€", "\xe2\x82"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		one := InFlight{Phase: transitions.Working, Attempt: 1}
+		got := one.After(policies["once"], Try{Err: errors.New(s)}).Outcome.Failure.Message
+		if len(got) > maxMessage || !utf8.ValidString(got) || strings.Contains(got, "\x00") {
+			t.Errorf("%q", got)
+		}
+		if utf8.ValidString(s) && len(s) <= maxMessage && !strings.Contains(s, "\x00") && got != s {
+			t.Errorf("%q became %q", s, got)
+		}
+	})
+}
+
+// Whatever a command has been through, it ends or it is due or a person has it,
+// and the numbers make sense.
+func FuzzVerdicts(f *testing.F) {
+	f.Add(uint8(0), uint8(1), uint8(0), uint8(0), uint8(0))
+	f.Add(uint8(2), uint8(4), uint8(3), uint8(3), uint8(7))
+	f.Fuzz(func(t *testing.T, policy, attempt, failures, cause, bits uint8) {
+		w := []*workflow.Work{policies[""], policies["once"], policies["asks"], policies["check"], policies["both"]}[policy%5]
+		in := InFlight{Phase: transitions.Working, Attempt: 1 + int(attempt), Failures: int(failures)}
+		if bits&1 != 0 {
+			in.Phase = transitions.Undoing
+		}
+		if bits&2 != 0 {
+			in.TakenFrom = "n"
+		}
+		in.Unsure = bits&16 != 0
+		if bits&32 != 0 {
+			in.RunAt = time.Unix(int64(failures), 0)
+		}
+		v, decided := in.Before(w, time.Minute, time.Unix(int64(attempt), 0))
+		if !decided {
+			tried := Try{Cause: []error{nil, ErrStopping, ErrTimeout, &CancelledError{By: "bob"}}[cause%4], Final: bits&4 != 0, Err: errors.New("no")}
+			if bits&8 != 0 {
+				tried = Try{Result: []byte("1")}
+			}
+			v = in.After(w, tried)
+		}
+		switch {
+		case (v.Outcome == nil) == (v.Back == nil):
+			t.Fatalf("it comes to both or neither: %s", describe(v))
+		case v.Outcome != nil && v.Outcome.Failure != nil:
+			if n := v.Outcome.Failure.Attempts; n != in.Attempt && n != in.Attempt-1 {
+				t.Errorf("%d attempts were begun: %s", in.Attempt, describe(v))
+			}
+			if in.Phase == transitions.Undoing {
+				t.Errorf("an undo gave up by itself: %s", describe(v))
+			}
+		case v.Back != nil:
+			if v.Back.Least > v.Back.Most || v.Back.Most > w.Retry.Max || v.Back.Most < 0 {
+				t.Errorf("it waits %s to %s", v.Back.Least, v.Back.Most)
+			}
+		}
+	})
+}

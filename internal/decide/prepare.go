@@ -1,0 +1,221 @@
+package decide
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Prepared is a command that is ready to be decided: checked, its payload
+// decoded and canonical, its scope and instance settled, its fingerprint taken.
+type Prepared struct {
+	transitions.Command
+	Definition  *workflow.Workflow // the version by which the payload was decoded; of a creation, the newest
+	Payload     workflow.Payload
+	Canonical   []byte // the payload as RFC 8785 has it
+	Fingerprint [32]byte
+	Creates     bool
+	Hook        bool // some step of that name, of any version, has a Hook
+
+	Resumed   *Resumed               // a command that is in flight goes on; nil: an attempt of a caller
+	Operation *transitions.Operation // what an operator asks; nil: a transition
+	Stuck     *transitions.Record    // the target of the operation, nil for none; whoever decides reads it
+
+	effect string              // the key of the effect that an undo is about
+	parent *transitions.Parent // of a child
+
+	settled bool   // a person settles the command
+	because string // the reason of that person
+}
+
+// Prepare makes a command ready. w is the newest version of the workflow that
+// the command names; older are those that instances may still be on, the newest
+// of them first. newID gives the id of an instance that is created without a
+// business key.
+//
+// Errors: the codes of malformed requests, TransitionNotFound.
+func Prepare(c transitions.Command, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow) (*Prepared, error) {
+	c = c.WithDefaults()
+	if err := checkReserved(c); err != nil {
+		return nil, err
+	}
+	return prepare(c, w, newID, older...)
+}
+
+func prepare(c transitions.Command, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow) (*Prepared, error) {
+	if err := CheckCommand(c); err != nil {
+		return nil, err
+	}
+	p := &Prepared{Command: c}
+	if err := p.settle(w, newID, older); err != nil {
+		return nil, err
+	}
+	p.Fingerprint = p.fingerprint()
+	return p, nil
+}
+
+// settle decodes the payload and finds the instance.
+func (p *Prepared) settle(w *workflow.Workflow, newID func() uuid.UUID, older []*workflow.Workflow) (err error) {
+	defer func() {
+		if v := recover(); v != nil { // a payload's own decoding, or its business key
+			err = &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
+				Cause: fmt.Errorf("panic in the payload of %s.%s: %v\n%s", p.Workflow, p.Transition, v, debug.Stack())}
+		}
+	}()
+	if err := p.decode(w, older); err != nil {
+		return err
+	}
+	return p.settleInstance(newID)
+}
+
+// decode takes the newest version that has the transition and accepts the
+// payload, in canonical form where there is one already. Which version the instance is on is not known yet: Decide decodes
+// again where it is another.
+func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow) (err error) {
+	able := withTransition(p.Transition, newest, older)
+	if len(able) == 0 {
+		return workflow.Errorf(workflow.TransitionNotFound, "workflow %q has no transition %q", newest.Name, p.Transition)
+	}
+	if p.Canonical == nil {
+		if p.Canonical, err = Canonical(p.Command.Payload); err != nil {
+			return err
+		}
+	}
+	for _, w := range able {
+		steps := w.Named(p.Transition)
+		p.Hook = p.Hook || slices.ContainsFunc(steps, func(s *workflow.Step) bool { return s.Hook != nil })
+		if p.Definition != nil {
+			continue
+		}
+		payload, refusal := steps[0].Decode(p.Canonical)
+		if refusal == nil {
+			p.Definition, p.Payload, p.Creates = w, payload, steps[0].Start
+		} else if err == nil {
+			err = refusal // of the newest that has it
+		}
+	}
+	if p.Definition == nil {
+		return err
+	}
+	return nil
+}
+
+// withTransition lists the versions that have the transition, the newest first.
+// Only the newest version creates.
+func withTransition(name string, newest *workflow.Workflow, older []*workflow.Workflow) (able []*workflow.Workflow) {
+	if steps := newest.Named(name); len(steps) > 0 {
+		able = append(able, newest)
+		if steps[0].Start {
+			return able
+		}
+	}
+	for _, w := range older {
+		if steps := w.Named(name); len(steps) > 0 && !steps[0].Start {
+			able = append(able, w)
+		}
+	}
+	return able
+}
+
+func (p *Prepared) settleInstance(newID func() uuid.UUID) error {
+	c := &p.Command
+	addressed := c.Instance != uuid.Nil || c.BusinessKey != ""
+	switch {
+	case p.Creates && c.Instance != uuid.Nil:
+		return workflow.Errorf(workflow.InvalidRequest, "transition %q creates an instance; it cannot be applied to one", c.Transition)
+	case p.Creates && c.BusinessKey != "" && c.BusinessKey != p.Payload.BusinessKey():
+		return workflow.Errorf(workflow.InvalidRequest, "the business key is not the one that the payload names")
+	case !p.Creates && !addressed:
+		return workflow.Errorf(workflow.InvalidRequest, "transition %q needs an instance or a business key", c.Transition)
+	}
+	if p.Creates {
+		c.BusinessKey = p.Payload.BusinessKey()
+	}
+	p.settleScope()
+	switch {
+	case c.Instance != uuid.Nil:
+	case c.BusinessKey != "":
+		c.Instance = transitions.InstanceID(c.Tenant, c.Workflow, c.BusinessKey)
+	default:
+		c.Instance = newID()
+	}
+	return nil
+}
+
+// settleScope finds the scope, and the instance of what does not create one.
+func (p *Prepared) settleScope() {
+	c := &p.Command
+	if !p.Creates && c.Instance == uuid.Nil {
+		c.Instance = transitions.InstanceID(c.Tenant, c.Workflow, c.BusinessKey)
+	}
+	if c.Scope == "" {
+		c.Scope = transitions.DefaultScope(c.Workflow, c.Transition, c.Instance)
+	}
+}
+
+// EarlierReadings lists as what a command may be stored that Prepare refuses now, and did
+// not when the workflow said something else: under which scope and key, and with
+// which fingerprint. Nothing else of them is set. The workflow must be named.
+func EarlierReadings(c transitions.Command) (list []*Prepared) {
+	c = c.WithDefaults()
+	if checkReserved(c) != nil || CheckCommand(c) != nil {
+		return nil
+	}
+	canonical, err := Canonical(c.Payload)
+	if err != nil {
+		return nil
+	}
+	add := func(creates bool) {
+		p := &Prepared{Command: c, Canonical: canonical, Creates: creates}
+		p.settleScope()
+		p.Fingerprint = p.fingerprint()
+		list = append(list, p)
+	}
+	if c.Instance != uuid.Nil || c.BusinessKey != "" {
+		add(false)
+	}
+	if c.Instance == uuid.Nil {
+		add(true)
+	}
+	return list
+}
+
+// fingerprint is SHA-256 over the canonical request (RFC 8785): workflow,
+// transition, instance, payload, expected version, actor. The id of a created
+// instance is not the caller's and does not count. The members are written in
+// their canonical order, around a payload that is canonical already.
+func (p *Prepared) fingerprint() [32]byte {
+	b := make([]byte, 0, 256+len(p.Canonical))
+	b = append(b, `{"actor":`...)
+	b, _ = jsontext.AppendQuote(b, p.Actor)
+	b = append(b, `,"if_version":`...)
+	b = strconv.AppendInt(b, p.IfVersion, 10)
+	b = append(b, `,"instance":`...)
+	if p.Creates {
+		b = append(b, "null"...)
+	} else {
+		b, _ = jsontext.AppendQuote(b, p.Instance.String())
+	}
+	if !p.NotBefore.IsZero() {
+		b = append(b, `,"not_before":"`...)
+		b = p.NotBefore.UTC().AppendFormat(b, time.RFC3339Nano)
+		b = append(b, '"')
+	}
+	b = append(b, `,"payload":`...)
+	b = append(b, p.Canonical...)
+	b = append(b, `,"transition":`...)
+	b, _ = jsontext.AppendQuote(b, p.Transition)
+	b = append(b, `,"workflow":`...)
+	b, _ = jsontext.AppendQuote(b, p.Workflow)
+	b = append(b, '}')
+	return sha256.Sum256(b)
+}

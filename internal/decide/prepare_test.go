@@ -1,0 +1,129 @@
+package decide
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestPrepareSettlesTheInstanceAndTheScope(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(1))
+	e1 := transitions.InstanceID("default", "expense", "E-1")
+	acme := transitions.InstanceID("acme", "expense", "E-1")
+	for _, tt := range []struct {
+		name     string
+		command  transitions.Command
+		instance uuid.UUID
+		key      string // the business key
+		scope    string
+		creates  bool
+	}{
+		{"a creation without a business key", transitions.Command{Transition: "draft"}, madeUp, "", "expense:draft", true},
+		{"a creation with one", transitions.Command{Transition: "file", Payload: []byte(`{"number":"E-1","total":1}`)}, e1, "E-1", "expense:file", true},
+		{"one that repeats it", transitions.Command{Transition: "file", BusinessKey: "E-1", Payload: []byte(`{"number":"E-1","total":1}`)},
+			e1, "E-1", "expense:file", true},
+		{"of another tenant", transitions.Command{Tenant: "acme", Transition: "file", Payload: []byte(`{"number":"E-1","total":1}`)},
+			acme, "E-1", "expense:file", true},
+		{"a transition by id", transitions.Command{Transition: "drop", Instance: madeUp}, madeUp, "", "expense:" + madeUp.String(), false},
+		{"by business key", transitions.Command{Transition: "drop", BusinessKey: "E-1"}, e1, "E-1", "expense:" + e1.String(), false},
+		{"with a scope of its own", transitions.Command{Transition: "drop", BusinessKey: "E-1", Scope: "mine"}, e1, "E-1", "mine", false},
+		{"a creation with a scope of its own", transitions.Command{Transition: "draft", Scope: "mine"}, madeUp, "", "mine", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := prepared(t, w, tt.command)
+			if p.Instance != tt.instance || p.BusinessKey != tt.key || p.Scope != tt.scope || p.Creates != tt.creates {
+				t.Errorf("got %s %q %q %v, want %s %q %q %v", p.Instance, p.BusinessKey, p.Scope, p.Creates,
+					tt.instance, tt.key, tt.scope, tt.creates)
+			}
+			if p.Definition != w || p.Actor != transitions.DefaultActor || p.Tenant == "" {
+				t.Errorf("got definition %v, actor %q, tenant %q", p.Definition, p.Actor, p.Tenant)
+			}
+		})
+	}
+}
+
+func TestPrepareRefuses(t *testing.T) {
+	t.Parallel()
+	w := built(t, definition(1))
+	for _, tt := range []struct {
+		name    string
+		command transitions.Command
+		want    workflow.Code
+		message string
+	}{
+		{"a command without a key", transitions.Command{Transition: "draft", Key: "-"}, workflow.KeyMissing, ""},
+		{"an unknown transition", transitions.Command{Transition: "fly"}, workflow.TransitionNotFound, `has no transition "fly"`},
+		{"an unknown one before its payload", transitions.Command{Transition: "fly", Payload: []byte(`[`)}, workflow.TransitionNotFound, ""},
+		{"a creation of a given instance", transitions.Command{Transition: "draft", Instance: madeUp}, workflow.InvalidRequest, "creates an instance"},
+		{"a creation under another business key", transitions.Command{Transition: "file", BusinessKey: "E-2", Payload: []byte(`{"number":"E-1","total":1}`)},
+			workflow.InvalidRequest, "not the one that the payload names"},
+		{"a business key where there is none", transitions.Command{Transition: "draft", BusinessKey: "E-1"}, workflow.InvalidRequest, "not the one"},
+		{"a transition of nothing", transitions.Command{Transition: "drop"}, workflow.InvalidRequest, "needs an instance or a business key"},
+		{"a scope of Pawl's own", transitions.Command{Transition: "draft", Scope: "pawl:timer:x"}, workflow.ScopeInvalid, "Pawl's own"},
+		{"an actor of Pawl's own", transitions.Command{Transition: "draft", Actor: "pawl:timer"}, workflow.InvalidRequest, "Pawl's own"},
+		{"a payload that is no JSON", transitions.Command{Transition: "draft", Payload: []byte(`{`)}, workflow.InvalidPayload, ""},
+		{"a payload with an unknown field", transitions.Command{Transition: "draft", Payload: []byte(`{"x":1}`)}, workflow.InvalidPayload, ""},
+		{"a payload that fails its tags", transitions.Command{Transition: "file", Payload: []byte(`{"total":-1}`)}, workflow.InvalidPayload, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := tt.command
+			c.Workflow = "expense"
+			switch c.Key {
+			case "":
+				c.Key = "k"
+			case "-":
+				c.Key = ""
+			}
+			p, err := Prepare(c, w, fixedID)
+			wantCode(t, err, tt.want)
+			if err != nil && !strings.Contains(err.Error(), tt.message) {
+				t.Errorf("got %v, want a message with %q", err, tt.message)
+			}
+			if p != nil {
+				t.Error("got a prepared command with the error")
+			}
+		})
+	}
+}
+
+func TestPrepareNamesEveryFieldThatIsWrong(t *testing.T) {
+	t.Parallel()
+	_, err := Prepare(transitions.Command{Workflow: "expense", Transition: "file", Key: "k", Payload: []byte(`{"total":-1}`)},
+		built(t, definition(1)), fixedID)
+	e, ok := errors.AsType[*workflow.Error](err)
+	if !ok || len(e.Fields) != 2 || e.Fields[0].Pointer != "/number" || e.Fields[1].Pointer != "/total" {
+		t.Errorf("got %v, want /number and /total", reasons(err))
+	}
+}
+
+func TestAPanicInAPayloadsOwnCodeFailsItsCommandOnly(t *testing.T) {
+	t.Parallel()
+	w := built(t, workflow.Define("fragile", 1,
+		workflow.Start("begin", "done", func(*workflow.Call, *expense, filing) error { return nil }).
+			BusinessKey(func(filing) string { panic("secret of the house") })).Final("done"))
+	p, err := Prepare(transitions.Command{Workflow: "fragile", Transition: "begin", Key: "k", Payload: []byte(`{"number":"1","total":1}`)}, w, fixedID)
+	wantCode(t, err, workflow.Internal)
+	if p != nil {
+		t.Error("got a prepared command with the error")
+	}
+	if problem := string(transitions.ProblemOf(err).JSON()); strings.Contains(problem, "secret") {
+		t.Errorf("the caller is told %s", problem)
+	}
+}
+
+func TestPrepareCopiesThePayload(t *testing.T) {
+	t.Parallel()
+	payload := []byte(`{"amounts":[1],"do":""}`)
+	p := prepared(t, built(t, definition(1)), transitions.Command{Transition: "add", BusinessKey: "E-1", Payload: payload})
+	copy(payload, `{"amounts":[9]`)
+	d := Decide(p, p.Definition, expenseIn(open, 1, "0"), noon)
+	if d.After == nil || string(d.Entry.Payload) != `{"amounts":[1],"do":""}` || !strings.Contains(string(d.After.Data), `"total":1`) {
+		t.Errorf("the caller's buffer was used again, and the command became %s", d.Entry.Payload)
+	}
+}

@@ -1,0 +1,35 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// schedule keeps a command until its time, without looking at more of it than
+// whether there is what it is about.
+func schedule(p *Prepared, inst *transitions.Instance) Decision {
+	if !p.Creates {
+		if err := belongs(p, inst); err != nil {
+			return failed(err)
+		}
+	}
+	return Decision{Stored: true, Status: transitions.Pending, Code: 202, Flight: &Flight{Phase: transitions.Scheduled, RunAt: p.NotBefore,
+		Request: Request{Payload: p.Canonical, Roles: p.Roles, IfVersion: p.IfVersion, BusinessKey: p.BusinessKey, Creates: p.Creates,
+			Replay: int64(p.Replay), Tombstone: int64(p.Tombstone)}.encode()}}
+}
+
+// decideDue decides a scheduled command whose time has come, or that was asked
+// to stop before, or that nobody took in time. No caller waits to mend it: what cannot get better by itself is
+// its answer.
+func decideDue(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
+	if o := p.Resumed.Outcome; o != nil {
+		return refused(workflow.Errorf(codeOf(o.Failure.Kind), "%s", o.Failure.Message))
+	}
+	d := decideNow(p, w, inst, now)
+	if d.Err != nil && !d.Stored && !d.Err.Code.Info().Retry {
+		d = refused(d.Err)
+	}
+	return d
+}

@@ -1,0 +1,180 @@
+package decide
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Standing is all of an instance that decides what can be done with it, after one
+// of its transitions. Its digest enters the hash of two audit rows: of the one of
+// that transition, and of the next, for which it is taken anew of the instance as
+// that was decided on. So a change between the two breaks the chain, also when the
+// next transition has covered it up.
+type Standing struct {
+	// For the instance's life:
+	Definition  int
+	BusinessKey string
+	Parent      *transitions.Parent
+
+	State        workflow.State
+	Data         [32]byte                // its SHA-256
+	Rest         [32]byte                // see Rest
+	Working      *transitions.CommandRef // the command whose activity is in flight; its transition is in the digest
+	Open, Paused bool
+
+	accepted int64 // the version that its transition made, where known
+}
+
+// StandingOf is how the instance stands.
+func StandingOf(i *transitions.Instance) Standing {
+	return Standing{Definition: i.Definition, BusinessKey: i.BusinessKey, Parent: i.Links.Parent, State: i.State,
+		Data: sha256.Sum256(i.Data), Rest: Rest(i), Working: i.Links.InFlight, Open: i.Open, Paused: i.Paused}
+}
+
+// Follow takes the standing over a transition, as the audit row tells it. data is
+// the SHA-256 of the row's data. What the row does not tell is whether the instance
+// is open: that stays.
+func (s *Standing) Follow(e *transitions.Entry, data [32]byte) {
+	if name, begins := strings.CutSuffix(e.Transition, accepted); begins {
+		s.Working, s.accepted = &transitions.CommandRef{Transition: name, Scope: e.Scope, Key: e.Key}, e.Version
+	} else if e.To != e.From {
+		s.Working = nil
+	}
+	switch e.Transition {
+	case pausedEntry:
+		s.Paused = true
+	case resumedEntry:
+		s.Paused = false
+	}
+	if len(e.Rest) == 32 {
+		s.Rest = [32]byte(e.Rest)
+	}
+	s.State, s.Data = e.To, data
+}
+
+// WaitsFor reports whether the command, nil for none, is the one that an instance
+// which stands like this waits for, or the one by which retention has taken its
+// place.
+func (s *Standing) WaitsFor(b *transitions.CommandRef, instance uuid.UUID) bool {
+	if b == nil || s.Working == nil {
+		return b == s.Working
+	}
+	return *b == *s.Working || *b == lateRef(s.Working.Transition, instance, s.accepted)
+}
+
+// Digest is the SHA-256 of the standing. pawl.standing in SQL computes the same.
+func (s *Standing) Digest() [32]byte {
+	b := make([]byte, 0, 256)
+	b = binary.BigEndian.AppendUint32(b, uint32(s.Definition))
+	b = append(b, flag(s.Open), flag(s.Paused))
+	b = append(b, s.Data[:]...)
+	b = append(b, s.Rest[:]...)
+	var working string
+	if s.Working != nil {
+		working = s.Working.Transition
+	}
+	var parent [3]string
+	if s.Parent != nil {
+		parent = [...]string{s.Parent.Workflow, s.Parent.Instance.String(), s.Parent.End}
+	}
+	for _, field := range [...]string{s.BusinessKey, string(s.State), working, parent[0], parent[1], parent[2]} {
+		b = appendField(b, field)
+	}
+	return sha256.Sum256(b)
+}
+
+func flag(is bool) byte {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// NoRest is the Rest of an instance without attributes, actors and effects.
+var NoRest = restOf(nil, nil, nil)
+
+// Rest is the SHA-256 of the instance's attributes, actors and effects. pawl.rest
+// in SQL computes the same of the columns; so actors and effects enter as the JSON
+// that is stored.
+func Rest(i *transitions.Instance) [32]byte {
+	if len(i.Attributes) == 0 && len(i.Actors) == 0 && len(i.Links.Effects) == 0 {
+		return NoRest
+	}
+	var attributes, actors, effects []byte
+	for _, name := range slices.Sorted(maps.Keys(i.Attributes)) {
+		attributes = appendField(appendField(attributes, name), i.Attributes[name])
+	}
+	if len(i.Actors) > 0 {
+		actors = asStored(i.Actors)
+	}
+	if len(i.Links.Effects) > 0 {
+		effects = asStored(i.Links.Effects)
+	}
+	return restOf(attributes, actors, effects)
+}
+
+func restOf(attributes, actors, effects []byte) [32]byte {
+	var b []byte
+	for _, part := range [...][]byte{attributes, actors, effects} {
+		b = appendField(b, string(part))
+	}
+	return sha256.Sum256(b)
+}
+
+// asStored is the JSON of a part of an instance as the instance's row has it.
+func asStored(part any) []byte {
+	raw, err := json.Marshal(part, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		panic("transitions: an instance has nothing that JSON cannot say: " + err.Error())
+	}
+	return raw
+}
+
+func appendField(b []byte, s string) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
+}
+
+// EmittedDigest is the SHA-256 of the events that a transition's action emitted:
+// type and payload of each in their order. nil where it emitted none. events are
+// all of the transition's, the first of which is the transition's own.
+func EmittedDigest(events []transitions.Event) []byte {
+	if len(events) < 2 {
+		return nil
+	}
+	var b []byte
+	for i := range events[1:] {
+		e := &events[1+i]
+		b = appendField(appendField(b, e.Type), string(e.Payload))
+	}
+	sum := sha256.Sum256(b)
+	return sum[:]
+}
+
+// stand completes the audit row of a decision with how the instance stood before
+// it, and stands after it. before is nil for a creation.
+func (d *Decision) stand(before *transitions.Instance) {
+	if d.After == nil {
+		return
+	}
+	was, rest := [32]byte{}, NoRest
+	if before != nil {
+		s := StandingOf(before)
+		was, rest = s.Digest(), s.Rest
+	}
+	is := StandingOf(d.After)
+	d.Entry.Before, d.Entry.After, d.Entry.Rest = was, is.Digest(), nil
+	if is.Rest != rest {
+		d.Entry.Rest = is.Rest[:]
+	}
+	d.Entry.Emitted = EmittedDigest(d.Events)
+}

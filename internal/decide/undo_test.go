@@ -1,0 +1,164 @@
+package decide
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// A saga: what was done is undone when a later activity has failed, the newest
+// first.
+func TestAFailureUndoesTheEarlierActivitiesThatItNames(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.worked("book", `{"text":"seat 7"}`)
+	l.worked("insure", `{"text":"policy 8"}`)
+	if len(l.inst.Links.Effects) != 2 {
+		t.Fatalf("the effects are %+v", l.inst.Links.Effects)
+	}
+	pay := l.accept("pay", `{}`)
+	before := clone(l.inst)
+	d := l.end(pay, failure(workflow.FailureError, "no money", false))
+	if !reflect.DeepEqual(l.inst, before) {
+		t.Errorf("the instance that was passed in became %+v", l.inst)
+	}
+	var undone []string
+	for _, c := range d.Commands {
+		asked, err := c.flight().Asked()
+		if err != nil || c.Flight.Phase != transitions.Undoing || c.Instance != l.inst.ID {
+			t.Errorf("planned %+v, %v", c, err)
+		}
+		undone = append(undone, c.Transition+" "+string(asked.Result))
+	}
+	if want := []string{`insure {"text":"policy 8"}`, `book {"text":"seat 7"}`}; !reflect.DeepEqual(undone, want) {
+		t.Errorf("it undoes %q, want %q", undone, want)
+	}
+	if d.After.Links.Effects != nil || d.After.State != uncharged {
+		t.Errorf("the instance became %+v", d.After)
+	}
+}
+
+func TestASuccessUndoesNothingAndOnlyWhatOthersUndoIsRemembered(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.worked("book", `{}`)
+	d := l.worked("pay", `{"text":"paid"}`)
+	if len(d.Commands) > 0 {
+		t.Errorf("it plans %+v", plans(d))
+	}
+	if e := l.inst.Links.Effects; len(e) != 1 || e[0].Transition != "book" {
+		t.Errorf("the effects are %+v", e)
+	}
+}
+
+// What an instance keeps to be undone has a bound, which is asked before the effect
+// happens. What nothing undoes has none.
+func TestWhatIsKeptToBeUndoneIsBounded(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	begin := func(transition string, kept ...transitions.Effect) Decision {
+		l.inst.Links.Effects = kept
+		_, d := l.decide(l.command(transition, `{}`))
+		return d
+	}
+	kept := make([]transitions.Effect, MaxEffects)
+	half := func(less int) []byte { return []byte(`"` + strings.Repeat("x", MaxEffectBytes/2-2-less) + `"`) }
+	large, almost := transitions.Effect{Payload: half(0), Result: half(0)}, transitions.Effect{Payload: half(0), Result: half(1)}
+	for name, c := range map[string]struct {
+		kept []transitions.Effect
+		want workflow.Code
+	}{
+		"none": {nil, ""}, "almost all": {kept[1:], ""}, "all": {kept, workflow.TooManyEffects},
+		"almost too large": {[]transitions.Effect{almost}, ""}, "too large": {[]transitions.Effect{large}, workflow.TooManyEffects},
+	} {
+		d := begin("book", c.kept...)
+		if workflow.CodeOf(asErr(d.Err)) != c.want || (d.After == nil) != (c.want != "") {
+			t.Errorf("%s: %v", name, d.Err)
+		}
+		if c.want != "" && (!d.Stored || d.Code != 409 || d.Status != transitions.FailedFinal) {
+			t.Errorf("%s: it is answered %d, %s", name, d.Code, d.Body)
+		}
+	}
+	l.inst.Links.Effects = nil
+	l.worked("book", `{}`)
+	if d := begin("pay", kept...); d.Err != nil {
+		t.Errorf("what nothing undoes: %v", d.Err)
+	}
+}
+
+// asErr is an error that may be nil.
+func asErr(e *workflow.Error) error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
+// Two futures of one past must not write into the same memory.
+func TestTheEffectsOfAnEarlierDecisionStay(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.worked("book", `{}`)
+	l.inst.Links.Effects = append(make([]transitions.Effect, 0, 8), l.inst.Links.Effects...) // room to append in place
+	f := l.accept("insure", `{}`)
+	first := l.end(f, Outcome{Result: []byte(`{"text":"one"}`)})
+	kept := clone(first.After)
+	l.end(f, Outcome{Result: []byte(`{"text":"two"}`)})
+	if !reflect.DeepEqual(first.After, kept) {
+		t.Errorf("it became %+v", first.After.Links)
+	}
+}
+
+func TestTheEndOfAnUndoIsNotedWhateverTheState(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		outcome Outcome
+		entry   string
+		status  transitions.Status
+		code    int
+		reason  string
+	}{
+		"undone":   {Outcome{}, "book.undone", transitions.Succeeded, 200, ""},
+		"given up": {failure(workflow.FailureAbandoned, "given up by \xffeve", true), "book.not_undone", transitions.FailedFinal, 409, "given up by eve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLife(t)
+			f := l.accept("book", `{}`)
+			l.do("end", `{}`)
+			late := l.end(f, Outcome{Result: []byte(`{}`)})
+			undo := late.Commands[0].flight()
+			before := clone(l.inst)
+			d := l.end(undo, tt.outcome)
+			if !d.Stored || d.Status != tt.status || d.Code != tt.code || (d.Err == nil) != (tt.status == transitions.Succeeded) {
+				t.Fatalf("got %+v", d)
+			}
+			after := clone(before)
+			after.Version, after.UpdatedAt = before.Version+1, noon
+			if !reflect.DeepEqual(d.After, after) {
+				t.Errorf("the instance became %+v", d.After)
+			}
+			effect, _ := f.EffectKey()
+			if e := d.Entry; e.Transition != tt.entry || e.From != over || e.To != over || e.Actor != "pawl:undo" || e.Reason != tt.reason ||
+				string(e.Payload) != `{"effect":"`+effect+`"}` {
+				t.Errorf("the entry is %+v, %s", e, e.Payload)
+			}
+			if len(d.Commands)+len(d.Disarmed) > 0 || d.Cancelled != nil {
+				t.Errorf("it changes other commands: %+v", d)
+			}
+			if tt.status == transitions.FailedFinal {
+				wantCode(t, transitions.Receipt{Status: d.Code, Body: d.Body}.Err(), workflow.ActivityFailed)
+			}
+		})
+	}
+	l := newLife(t)
+	l.accept("book", `{}`)
+	undo := undoOf(transitions.Command{Tenant: "default", Workflow: "trip", Instance: l.inst.ID}, transitions.CommandRef{Transition: "book", Scope: "s", Key: "k"}, nil, nil, noon)
+	l.inst = nil
+	wantCode(t, l.end(undo.flight(), Outcome{}).Err, workflow.InstanceNotFound)
+	if !strings.HasPrefix(undo.Scope, transitions.Reserved) {
+		t.Errorf("its scope is %s", undo.Scope)
+	}
+}

@@ -1,0 +1,75 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/localpg"
+	"github.com/pawlhq/pawl/internal/usage"
+	"github.com/pawlhq/pawl/schema"
+)
+
+// StopTimeout bounds how long what is under way may take to end.
+const StopTimeout = 20 * time.Second
+
+// Migrate brings the tables up to date, and returns how many steps it took. It
+// needs only the database and the schema of c.
+//
+// Errors: a *usage.Error for a schema name that cannot be; those of package schema.
+func Migrate(ctx context.Context, c Config) (applied int, err error) {
+	if err := schema.CheckName(c.Schema); err != nil {
+		return 0, &usage.Error{Err: err}
+	}
+	d, err := openDatabase(ctx, c.Database, c.Log)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	return schema.Migrate(ctx, d.pool, c.Schema)
+}
+
+// WithEngine does something with an engine that is not started. Should it be, it
+// works on nothing that waits.
+func WithEngine(ctx context.Context, c Config, do func(context.Context, *engine.Engine) error, change ...func(*engine.Config)) (err error) {
+	if c, err = c.withDefaults(); err != nil {
+		return err
+	}
+	d, err := openDatabase(ctx, c.Database, c.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	if err := schema.Check(ctx, d.pool, c.Schema); err != nil {
+		if d.local != nil {
+			err = ofPrivate(err)
+		}
+		return err
+	}
+	config := engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log, Transient: true,
+		InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true}}
+	for _, f := range change {
+		f(&config)
+	}
+	e, err := engine.New(config)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), StopTimeout)
+		defer cancel()
+		e.Stop(stopping)
+	}()
+	return do(ctx, e)
+}
+
+// ofPrivate says of an error whose database nobody has named where that is.
+func ofPrivate(err error) error {
+	dir, notFound := localpg.UserDir("postgres")
+	if notFound != nil {
+		return err
+	}
+	return fmt.Errorf("%w; no database was named, so it is the private one in %s: %s names another folder", err, dir, localpg.EnvHome)
+}

@@ -1,0 +1,163 @@
+// Package service puts an engine, its HTTP interface, its metrics and its database
+// together into what runs: for package pawl and its command line alone.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/metrics"
+)
+
+// Service is a running engine with its HTTP interface and its database. It is
+// safe for concurrent use.
+type Service struct {
+	config   Config
+	listener net.Listener
+	database *database
+	engine   *engine.Engine
+	api      *api.API
+	server   *http.Server
+
+	served   chan struct{} // closed when server has returned
+	serveErr error         // set before served is closed
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Start connects to the database, migrates it, and serves. ctx bounds only the
+// start. Call Stop when done.
+//
+// Errors: a *usage.Error for an address or a schema name that cannot be; the
+// mistakes of the workflows; a route that cannot be; those of package schema,
+// engine.New and engine.Start.
+func Start(ctx context.Context, c Config) (*Service, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{config: c}
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+// Pool is the service's pool of connections, for tables of the program's own. It
+// is closed by Stop.
+func (s *Service) Pool() *pgxpool.Pool { return s.database.pool }
+
+func (s *Service) start(ctx context.Context) (err error) {
+	c := s.config
+	// First of all, so that a port that is taken is known at once.
+	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", c.Address); err != nil {
+		return fmt.Errorf("listen on %s: %w", c.Address, err)
+	}
+	if s.database, err = openDatabase(ctx, c.Database, c.Log); err != nil {
+		return err
+	}
+	if err := s.database.migrate(ctx, c.Schema, c.Log); err != nil {
+		return err
+	}
+	e, err := engine.New(engine.Config{Pool: s.database.pool, Listen: c.Listen, Workflows: c.Workflows, Schema: c.Schema,
+		InFlight: c.InFlight, Retention: c.Retention, Sources: c.Sources, Source: c.Source, Sinks: c.Sinks, Log: c.Log})
+	if err != nil {
+		return err
+	}
+	s.engine = e
+	if err := e.Start(ctx); err != nil {
+		return err
+	}
+	requests := metrics.NewRequests()
+	measured := metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests)
+	config := api.Config{Logger: c.Log, Limits: api.Limits{Rate: c.Rate}, Inbox: c.consumers(), Metrics: measured}
+	if c.Routes != nil {
+		config.Routes = c.Routes(s)
+	}
+	if s.api, err = api.New(e, config); err != nil {
+		return err
+	}
+	s.server = &http.Server{
+		Handler:           requests.Observe(s.api),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn),
+	}
+	s.served = make(chan struct{})
+	go func() {
+		defer close(s.served)
+		if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			s.serveErr = fmt.Errorf("serve: %w", err)
+		}
+	}()
+	return nil
+}
+
+// URL is the address to send requests to, such as "http://127.0.0.1:8080".
+func (s *Service) URL() string { return "http://" + s.listener.Addr().String() }
+
+// Engine is the engine behind the interface.
+func (s *Service) Engine() *engine.Engine { return s.engine }
+
+// Wait returns nil when ctx ends, and an error when the service has ended by
+// itself.
+func (s *Service) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.served:
+		return s.serveErr
+	}
+}
+
+// Stop takes no more requests, closes every stream with the word that the node
+// goes away, answers what is under way, and then stops the engine, the pool and
+// the private server. When ctx ends first, what is still under way is cut off.
+// Further calls return what the first did.
+func (s *Service) Stop(ctx context.Context) error {
+	s.stopOnce.Do(func() { s.stopErr = s.stop(ctx) })
+	return s.stopErr
+}
+
+func (s *Service) stop(ctx context.Context) error {
+	var errs []error
+	if s.served != nil {
+		errs = append(errs, s.stopServing(ctx))
+	} else if s.listener != nil {
+		errs = append(errs, s.listener.Close())
+	}
+	if s.engine != nil {
+		s.engine.Stop(ctx)
+	}
+	if s.database != nil {
+		errs = append(errs, s.database.close())
+	}
+	return errors.Join(errs...)
+}
+
+// stopServing closes the listener first. Requests and streams then end side by
+// side: Shutdown waits for event streams, which only the API can end.
+func (s *Service) stopServing(ctx context.Context) error {
+	shut := make(chan error, 1)
+	go func() { shut <- s.server.Shutdown(ctx) }()
+	streams := s.api.Stop(ctx)
+	requests := <-shut
+	if requests != nil {
+		requests = errors.Join(fmt.Errorf("requests were cut off: %w", requests), s.server.Close())
+	}
+	if streams != nil {
+		streams = fmt.Errorf("streams were cut off: %w", streams)
+	}
+	<-s.served
+	return errors.Join(requests, streams)
+}

@@ -1,0 +1,23 @@
+package transitions
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// Action is what an operator can do to an instance or a command in flight.
+type Action string
+
+// The actions. They are commands: named by a key, audited, replayed.
+const (
+	Pause   Action = "pause"   // begin nothing new on the instance; what is in flight finishes
+	Resume  Action = "resume"  // the end of that
+	Retry   Action = "retry"   // a stuck command: try again, with all its attempts
+	Resolve Action = "resolve" // a stuck command: it happened, with this result
+	Abandon Action = "abandon" // a stuck command: give it up
+)
+
+// Operation is an action with what it is about.
+type Operation struct {
+	Action Action
+	Reason string
+	Target CommandRef     // of retry, resolve and abandon: the stuck command
+	Result jsontext.Value // of resolve: what the activity would have returned
+}

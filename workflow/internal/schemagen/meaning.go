@@ -1,0 +1,103 @@
+package schemagen
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Meaning says what struct t is decoded from and checked for, in a form of our own
+// that changes with the type and never with how schemas are written: of each member,
+// in the order of the names, its name, its type, and its rules as the tag has them.
+// What a type accepts that decodes itself is its own secret. A field's description
+// and the names of Go types mean nothing. t must be one that Of accepts.
+func Meaning(t reflect.Type) string {
+	var b strings.Builder
+	meaning(&b, t)
+	return b.String()
+}
+
+func meaning(b *strings.Builder, t reflect.Type) {
+	for ; t.Kind() == reflect.Pointer; t = t.Elem() {
+		b.WriteByte('*')
+	}
+	switch formOf(t, false) {
+	case formObject:
+		structMeaning(b, t)
+	case formMap:
+		b.WriteString("map[")
+		meaning(b, t.Key())
+		b.WriteByte(']')
+		meaning(b, t.Elem())
+	case formArray:
+		b.WriteString(length(t))
+		meaning(b, t.Elem())
+	case formUnknown:
+		b.WriteString("custom")
+	case formText:
+		b.WriteString(textMeaning(t))
+	case formAny:
+		b.WriteString("any")
+	default:
+		b.WriteString(kindName(t.Kind()))
+	}
+}
+
+func structMeaning(b *strings.Builder, t reflect.Type) {
+	members, rest := fieldsOf(t)
+	slices.SortFunc(members, func(x, y field) int { return strings.Compare(x.name, y.name) })
+	b.WriteByte('{')
+	for _, f := range members {
+		fmt.Fprintf(b, "%q%s ", f.name, strings.Repeat("?", len(f.pointers)))
+		meaning(b, f.typ)
+		if f.quoted {
+			b.WriteString(" quoted")
+		}
+		if f.rules != "" && !f.skipped {
+			fmt.Fprintf(b, " rules %q", f.rules)
+		}
+		b.WriteByte(';')
+	}
+	if rest != nil {
+		b.WriteString("...")
+		meaning(b, rest)
+	}
+	b.WriteByte('}')
+}
+
+// length is "[]", or "[N]" of an array.
+func length(t reflect.Type) string {
+	if t.Kind() == reflect.Array {
+		return fmt.Sprintf("[%d]", t.Len())
+	}
+	return "[]"
+}
+
+func textMeaning(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return "time"
+	case t == reflect.TypeFor[uuid.UUID]():
+		return "uuid"
+	case implements[encoding.TextUnmarshaler](t):
+		return "text"
+	}
+	return length(t) + "byte"
+}
+
+// kindName is the kind's name, where int and uint are what they are on all platforms
+// that a server runs on.
+func kindName(k reflect.Kind) string {
+	switch k {
+	case reflect.Int:
+		k = reflect.Int64
+	case reflect.Uint, reflect.Uintptr:
+		k = reflect.Uint64
+	}
+	return k.String()
+}
