@@ -73,7 +73,7 @@ func New(c Config) (*Engine, error) {
 	}
 	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || c.unheard()})
 	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
-	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Announce: e.hints.Head})
+	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Peers: e.hints})
 	e.watch = watch.New(watch.Config{Read: e.queries.records, Announce: e.hints.Changed, Clock: e.clock, Log: c.Log})
 	node, pool := nodeName(), c.Pool.Config().ConnConfig
 	if e.inflight, err = e.newInflight(in, node); err != nil {
@@ -85,7 +85,7 @@ func New(c Config) (*Engine, error) {
 		Flights: e.inflight, Node: node, Lease: c.InFlight.Lease, Log: c.Log,
 	})
 	e.retention = e.newRetention(in, node)
-	if e.relay, err = e.newRelay(in, node); err != nil {
+	if e.relay, err = e.newRelay(log, node); err != nil {
 		e.closePools()
 		return nil, err
 	}

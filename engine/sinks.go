@@ -4,34 +4,35 @@ import (
 	"context"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// letterConns are enough for the relay's polls and for the letters of the sinks,
-// of which each sends one at a time.
-const letterConns = 2
+// relayConns are enough for the relay's polls and for what it stores of the sinks, of
+// which each stores one batch at a time.
+const relayConns = 2
 
-func (e *Engine) newRelay(in func(string) string, node string) (*relay.Relay, error) {
-	pool, err := e.leasePool("pawl relay", letterConns+len(e.config.Sinks))
+func (e *Engine) newRelay(log *outbox.Table, node string) (*relay.Relay, error) {
+	pool, err := e.leasePool("pawl relay", relayConns+len(e.config.Sinks))
 	if err != nil {
 		return nil, err
 	}
 	return relay.New(relay.Config{
-		Pool: pool, In: in, Node: node, Follow: e.feed.Follow, Source: e.config.Source, Workflows: e.registry.All(), Released: e.hints.Sinks, Log: e.config.Log,
+		Pool: pool, Events: log, Feed: e.feed, Node: node, Workflows: e.registry.All(), Peers: e.hints, Log: e.config.Log,
 		Every: min(e.config.pace(), e.config.SinkLease/pollsPerLease), Lease: e.config.SinkLease, Sinks: e.config.Sinks,
 	})
 }
 
-// committed takes notice of a commit of this node.
+// committed takes in a commit of this node.
 func (e *Engine) committed(tenant string, head int64) {
 	e.feed.Committed(tenant, head)
-	e.relay.Heard(tenant, head)
+	e.relay.NoteHead(tenant, head)
 }
 
-// headHeard takes notice of another node's commit.
+// headHeard takes in another node's commit.
 func (e *Engine) headHeard(tenant string, head int64) {
-	e.feed.Heard(tenant, head)
-	e.relay.Heard(tenant, head)
+	e.feed.NoteHead(tenant, head)
+	e.relay.NoteHead(tenant, head)
 }
 
 // SinkStats are the counters of this node's deliveries to sinks.
@@ -113,7 +114,7 @@ func (e *Engine) MoveSink(ctx context.Context, sink, tenant string, position int
 	return e.sinks.Move(ctx, sink, tenant, position, by, reason)
 }
 
-// sinksChanged lets all nodes poll how the sinks stand.
+// sinksChanged makes all nodes poll how the sinks stand.
 func (e *Engine) sinksChanged() {
 	e.relay.Wake()
 	e.hints.Sinks()

@@ -17,15 +17,15 @@ type SinkInfo struct {
 	Failures    int        `json:"failures"` // attempts in a row that failed for the receiver as a whole
 	Failure     string     `json:"failure,omitempty"`
 	FailedAt    time.Time  `json:"failed_at,omitzero"`
-	Behind      int64      `json:"behind"`          // tenants whose logs it has not all of
+	Behind      int64      `json:"behind"`          // tenants whose logs it has not got all of
 	Lag         int64      `json:"lag"`             // transitions that it has not got, over these tenants
 	Oldest      time.Time  `json:"oldest,omitzero"` // the time of the oldest of them
 	Stuck       int64      `json:"stuck"`           // tenants whose cursor cannot go on
 	Delivered   int64      `json:"delivered"`       // events, with repetitions
 	Failed      int64      `json:"failed"`          // attempts
 	Parked      int64      `json:"parked"`          // events that became dead letters
-	DeadLetters int64      `json:"dead_letters"`    // those that wait for a person
-	Aside       int64      `json:"aside"`           // events that are tried again, or wait behind those that are
+	DeadLetters int64      `json:"dead_letters"`    // those that wait for an operator
+	Aside       int64      `json:"aside"`           // events set aside: they are tried again, or wait behind one that is
 }
 
 // SinkPause is why a sink gets nothing.
@@ -48,7 +48,7 @@ type SinkCursor struct {
 	Moved    *CursorMove `json:"moved,omitempty"`
 }
 
-// CursorMove is how a person moved a cursor last.
+// CursorMove is how an operator moved a cursor last.
 type CursorMove struct {
 	From   int64     `json:"from"`
 	At     time.Time `json:"at"`
@@ -70,14 +70,14 @@ type DeadStatus string
 
 // The statuses.
 const (
-	// DeadWaiting is a dead letter: it was given up, and a person has to see to it.
+	// DeadWaiting is a dead letter: it was given up, and waits for an operator.
 	DeadWaiting DeadStatus = "waiting"
 	// DeadQueued is delivered by the relay in its turn: it is tried again, was
 	// redriven, or comes after such an event of its instance.
 	DeadQueued DeadStatus = "queued"
-	// DeadRedriven was delivered after a person had asked for it.
+	// DeadRedriven was delivered after an operator had asked for it.
 	DeadRedriven DeadStatus = "redriven"
-	// DeadSkipped is never delivered: a person said so.
+	// DeadSkipped is never delivered: an operator said so.
 	DeadSkipped DeadStatus = "skipped"
 )
 

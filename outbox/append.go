@@ -20,8 +20,8 @@ var Columns = []rows.Column{
 
 // Add adds an event of the step-th transition to a set with these columns. What the
 // transition's audit row has is not stored again: of its own event that is the
-// payload, of all events who, why, by which key and from what cause. Its error is that of attributes
-// that are no JSON.
+// payload, of all events who, why, by which key and from what cause. Its error is that
+// of attributes that are no JSON.
 func Add(s *rows.Set, step int, e *transitions.Event) error {
 	attributes, err := attributesOf(e)
 	if err != nil {
@@ -63,8 +63,8 @@ func attributesOf(e *transitions.Event) ([]byte, error) {
 // from, if that is not "".
 func Insert(b *rows.Builder, array bool, position, from string) {
 	names := rows.Names(Columns[1:])
-	b.Add("INSERT INTO pawl.outbox (tenant, position, ", names, ") SELECT ").Param(rows.Text, false).Add(", ", position, ", ", names, " FROM ").
-		Source(Columns, array)
+	b.Add("INSERT INTO pawl.outbox (tenant, position, ", names, ") SELECT ").Param(rows.Text, false).
+		Add(", ", position, ", ", names, " FROM ").Source(Columns, array)
 	if from != "" {
 		b.Add(", ", from)
 	}

@@ -20,6 +20,7 @@ type Querier interface {
 // Table reads the log of one schema.
 type Table struct {
 	q      Querier
+	in     func(sql string) string
 	source string
 	after  string
 	head   string
@@ -30,27 +31,56 @@ type Table struct {
 // New prepares to read with q. in puts the schema's name into a statement. source
 // is that of the events, see [transitions.Event].
 func New(q Querier, in func(sql string) string, source string) *Table {
-	return &Table{q: q, source: source, after: in(afterSQL), head: in(headSQL), heads: in(headsSQL), first: in(firstSQL)}
+	return &Table{q: q, in: in, source: source, after: in(afterSQL), head: in(headSQL), heads: in(headsSQL), first: in(firstSQL)}
 }
+
+// In puts the name of the table's schema into a statement.
+func (t *Table) In(sql string) string { return t.in(sql) }
+
+// Source is that of the events.
+func (t *Table) Source() string { return t.source }
 
 // The limit counts positions, not rows, so that a batch never ends between two
 // events of one transition.
 const afterSQL = `
 SELECT o.position, o.type, o.ordinal, o.instance, o.at, ` + Details + `
-FROM pawl.outbox o` + Audited + `
+FROM pawl.outbox o` + audited + `
 WHERE o.tenant = $1 AND o.position > $2 AND o.position <= $3
 ORDER BY o.position, o.ordinal`
 
 // Details are the columns that Scan reads, of an event o and its audit row a.
 // Where there are no such rows they are empty.
 const Details = `coalesce(o.workflow, ''), coalesce(o.version, 0), coalesce(o.transition, ''), coalesce(o.state, ''),
-	coalesce(o.business_key, ''), o.attributes, coalesce(a.cause, ''), coalesce(a.from_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
-	coalesce(a.scope, ''), coalesce(a.key, ''), CASE o.ordinal WHEN 0 THEN a.data ELSE o.payload END::text`
+	coalesce(o.business_key, ''), o.attributes, coalesce(a.cause, ''), coalesce(a.from_state, ''), coalesce(a.actor, ''),
+	coalesce(a.reason, ''), coalesce(a.scope, ''), coalesce(a.key, ''), CASE o.ordinal WHEN 0 THEN a.data ELSE o.payload END::text`
 
-// Audited joins the audit row a of an event o of the tenant $1, which can only be
+// audited joins the audit row a of an event o of the tenant $1, which can only be
 // a probe of the primary key.
-const Audited = `
-LEFT JOIN LATERAL (SELECT * FROM pawl.audit x WHERE x.tenant = $1 AND x.instance = o.instance AND x.version = o.version LIMIT 1) AS a ON true`
+const audited = `
+LEFT JOIN LATERAL (
+	SELECT * FROM pawl.audit x WHERE x.tenant = $1 AND x.instance = o.instance AND x.version = o.version LIMIT 1) AS a ON true`
+
+// JoinEvent joins the event o of the tenant $1 that has the position and the type of a
+// row d, and its audit row a; their columns are NULL where retention has removed it.
+const JoinEvent = `
+LEFT JOIN LATERAL (
+	SELECT x.* FROM pawl.outbox x WHERE x.tenant = $1 AND x.position = d.position AND x.type = d.type LIMIT 1) AS o ON true` + audited
+
+// Logs is the table of the logs, for the statements of other packages: the columns
+// tenant and head.
+const Logs = "pawl.log"
+
+// HeadOf is an expression: the position of a tenant's newest transition, 0 for none.
+func HeadOf(tenant string) string {
+	return "coalesce((SELECT head FROM " + Logs + " WHERE tenant = " + tenant + "), 0)"
+}
+
+// FirstAfter selects a column of a tenant's first event after a position that is still
+// there, if a condition holds. All are SQL expressions.
+func FirstAfter(column, tenant, position, condition string) string {
+	return "SELECT x." + column + " FROM pawl.outbox x WHERE x.tenant = " + tenant + " AND x.position > " + position +
+		" AND " + condition + " ORDER BY x.position LIMIT 1"
+}
 
 // Scan reads a row of some columns, and then Details into an event.
 func Scan(row pgx.CollectableRow, e *transitions.Event, columns ...any) error {
@@ -61,12 +91,12 @@ func Scan(row pgx.CollectableRow, e *transitions.Event, columns ...any) error {
 }
 
 // settings keep that statement to its index probes, also with a plan that the
-// connection made for empty tables, and the server from compiling a plan that looks
+// connection made for empty tables, and the server from compiling a plan that seems
 // dear only where nobody knows how little is asked for. They end with the message.
 const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true)`
 
-const headSQL = `SELECT coalesce((SELECT head FROM pawl.log WHERE tenant = $1), 0)`
+var headSQL = "SELECT " + HeadOf("$1")
 
 // After returns the events of the next transitions after a position, at most
 // limit transitions, in order.
@@ -95,9 +125,7 @@ func (t *Table) After(ctx context.Context, tenant string, position int64, limit 
 
 // firstSQL finds the first position after another that is still there; if there
 // is none, the one after the head. Parameters: tenant, position.
-const firstSQL = `
-SELECT coalesce((SELECT position FROM pawl.outbox WHERE tenant = $1 AND position > $2 ORDER BY position LIMIT 1),
-	(SELECT head FROM pawl.log WHERE tenant = $1) + 1, 1)`
+var firstSQL = "SELECT coalesce((" + FirstAfter("position", "$1", "$2", "true") + "), " + HeadOf("$1") + " + 1)"
 
 // First is the first position after another whose events are still there, or may
 // be one day: if there is none, the one after the head. Where it is not the next
@@ -119,18 +147,18 @@ func (t *Table) Head(ctx context.Context, tenant string) (int64, error) {
 	return head, nil
 }
 
-const headsSQL = `SELECT tenant, head FROM pawl.log WHERE tenant = ANY($1)`
+const headsSQL = `SELECT tenant, head FROM ` + Logs + ` WHERE tenant = ANY($1)`
 
 // Heads are the heads of several tenants' logs. An empty log has none.
 func (t *Table) Heads(ctx context.Context, tenants []string) (map[string]int64, error) {
-	found, err := t.q.Query(ctx, t.heads, tenants)
+	rows, err := t.q.Query(ctx, t.heads, tenants)
 	if err != nil {
 		return nil, fmt.Errorf("read log heads: %w", err)
 	}
 	heads := make(map[string]int64, len(tenants))
 	var tenant string
 	var head int64
-	if _, err := pgx.ForEachRow(found, []any{&tenant, &head}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&tenant, &head}, func() error {
 		heads[tenant] = head
 		return nil
 	}); err != nil {

@@ -7,7 +7,6 @@
 // follower slows nobody.
 //
 // A tail is woken by the commits of its own node, directly; by those of other
-// nodes when it hears of them; and, because a hint can be lost, by a poll: one
-// query a second for all tails of the node together, and none when there are no
-// followers.
+// nodes by hints; and, because a hint can be lost, by a poll: one query a second for
+// all tails of the node together, and none when there are no followers.
 package feed

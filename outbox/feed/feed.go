@@ -10,11 +10,18 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Config is what a feed needs. Every field must be set.
+// Config is what a feed needs.
 type Config struct {
-	Log      *outbox.Table
-	Logger   *slog.Logger
-	Announce func(tenant string, head int64) // tells other nodes, whose Heard is called; must not block
+	Log    *outbox.Table
+	Logger *slog.Logger
+	Peers  Peers // nil: other nodes find out when they poll
+}
+
+// Peers are the other nodes.
+type Peers interface {
+	// Head tells that a tenant's log has grown to head, so that each node calls its
+	// NoteHead. It must not block.
+	Head(tenant string, head int64)
 }
 
 const (
@@ -58,14 +65,16 @@ func (f *Feed) Stop() {
 	f.work.Wait()
 }
 
-// Committed takes notice of a commit of this node, and tells the others.
+// Committed takes in a commit of this node, and tells the others.
 func (f *Feed) Committed(tenant string, head int64) {
-	f.Heard(tenant, head)
-	f.config.Announce(tenant, head)
+	f.NoteHead(tenant, head)
+	if f.config.Peers != nil {
+		f.config.Peers.Head(tenant, head)
+	}
 }
 
-// Heard takes notice that a tenant's log has grown to head, as somebody says.
-func (f *Feed) Heard(tenant string, head int64) {
+// NoteHead takes in that a tenant's log has grown to head, as a commit or a hint says.
+func (f *Feed) NoteHead(tenant string, head int64) {
 	f.mu.Lock()
 	t := f.tails[tenant]
 	f.mu.Unlock()
@@ -139,7 +148,7 @@ func (f *Feed) poll() {
 			continue
 		}
 		for tenant, head := range heads {
-			f.Heard(tenant, head)
+			f.NoteHead(tenant, head)
 		}
 	}
 }

@@ -93,10 +93,10 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 			return pgx.ConnectConfig(ctx, c)
 		},
 	})
-	n.Feed = feed.New(feed.Config{Log: outbox.New(n.pool, func(sql string) string { return sql }, ""), Logger: log, Announce: exchange.Head})
+	n.Feed = feed.New(feed.Config{Log: outbox.New(n.pool, func(sql string) string { return sql }, ""), Logger: log, Peers: exchange})
 	n.Start()
 	t.Cleanup(n.Stop)
-	exchange.Start(hints.Listener{Head: n.Heard})
+	exchange.Start(hints.Listener{Head: n.NoteHead})
 	t.Cleanup(exchange.Stop)
 	return n
 }

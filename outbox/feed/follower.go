@@ -45,8 +45,8 @@ func (r *follower) Next(ctx context.Context) (transitions.Batch, error) {
 	}
 }
 
-// Poll implements transitions.Follower. At the end of the ring it looks into the
-// table, which may be ahead of what this node has heard.
+// Poll implements transitions.Follower. At the end of the ring it reads the table,
+// which may be ahead of what this node knows.
 func (r *follower) Poll(ctx context.Context) (transitions.Batch, error) {
 	batch, _, _ := r.t.read(r.last)
 	if len(batch.Events) > 0 {

@@ -26,16 +26,16 @@ func (p *pace) read(ctx context.Context, log *outbox.Table, tenant string, after
 	if err != nil {
 		return nil, err
 	}
-	found := len(events) > 0
+	some := len(events) > 0
 	if events = gapless(events, after); len(events) == 0 {
-		if !found && known <= after {
+		if !some && known <= after {
 			return nil, nil
 		}
 		first, err := log.First(ctx, tenant, after)
 		if err == nil && first > after+1 {
 			err = gone(after, first)
 		}
-		return nil, err // what has come since is found by the next read
+		return nil, err // what has come since is in the next read
 	}
 	size := 0
 	for i := range events {

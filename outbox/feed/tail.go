@@ -24,8 +24,8 @@ type tail struct {
 	begun   bool                 // first and last are known
 	first   int64                // the ring holds the transitions after first, up to last
 	last    int64                //
-	head    int64                // the newest position that we have heard of
-	told    int64                // likewise, since the last read began
+	head    int64                // the newest position that is known
+	noted   int64                // the newest that was noted since the last read began
 	ring    []transitions.Logged // shared with followers; only appended to
 	bytes   int                  // of the events in it
 	pace    pace
@@ -41,7 +41,7 @@ func newTail(f *Feed, tenant string) *tail {
 // wake notes that the log has grown to head.
 func (t *tail) wake(head int64) {
 	t.mu.Lock()
-	t.head, t.told = max(t.head, head), max(t.told, head)
+	t.head, t.noted = max(t.head, head), max(t.noted, head)
 	behind := t.begun && t.head > t.last
 	t.mu.Unlock()
 	if behind {
@@ -96,7 +96,7 @@ func (t *tail) advance() error {
 	defer cancel()
 	t.mu.Lock()
 	begun, last := t.begun, t.last
-	t.told = 0
+	t.noted = 0
 	t.mu.Unlock()
 	if !begun {
 		return t.begin(ctx)
@@ -109,9 +109,9 @@ func (t *tail) advance() error {
 		return err
 	}
 	if len(events) == 0 {
-		// Who told us of more was wrong, but for those who did during the read.
+		// The head that was noted before the read was wrong.
 		t.mu.Lock()
-		t.head = max(t.last, t.told)
+		t.head = max(t.last, t.noted)
 		t.mu.Unlock()
 		return nil
 	}
@@ -129,7 +129,7 @@ func (t *tail) begin(ctx context.Context) error {
 	defer t.mu.Unlock()
 	t.begun, t.first, t.last, t.head = true, head, head, max(head, t.head)
 	t.ring, t.bytes = nil, 0
-	t.announce()
+	t.notify()
 	return nil
 }
 
@@ -150,10 +150,10 @@ func (t *tail) grow(events []transitions.Logged) {
 	if t.last-t.first > 2*ringSize || t.bytes > 2*ringBytes {
 		t.trim()
 	}
-	t.announce()
+	t.notify()
 }
 
-// trim lets the older part of the ring go. It makes a new one: followers may
+// trim drops the older part of the ring. It makes a new one: followers may
 // still be reading the old one.
 func (t *tail) trim() {
 	keep := t.after(t.last - ringSize)
@@ -176,7 +176,7 @@ func sizeOf(events []transitions.Logged) (size int) {
 	return size
 }
 
-func (t *tail) announce() {
+func (t *tail) notify() {
 	close(t.changed)
 	t.changed = make(chan struct{})
 }

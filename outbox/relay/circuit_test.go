@@ -21,20 +21,20 @@ type outage struct {
 	given   int // up
 }
 
-// newOutage begins with a tenant's log. Nothing is put aside. An attempt takes no time; a wait is a second
+// newOutage begins with a tenant's log. Nothing is set aside. An attempt takes no time; a wait is a second
 // for each failure.
 func newOutage(t *testing.T, log []transitions.Logged) *outage {
-	f := newFlow(policy{attempts: 3, batch: 2, slots: 3, window: 1000, backoff: func(n int) time.Duration { return time.Duration(n) * time.Second }})
+	f := newFlow(policy{attempts: 3, batch: 2, calls: 3, window: 1000, backoff: func(n int) time.Duration { return time.Duration(n) * time.Second }})
 	o := &outage{flow: f, t: t, now: time.Unix(0, 0), accepts: func(*transitions.Event) bool { return false },
 		fail: func() *sink.Failure { return sink.Fail(sink.Temporary, nil, "500") }}
-	f.reload(nil, nil, o.now)
+	f.reloadAside(nil, nil, o.now)
 	o.add(log)
 	return o
 }
 
 // add takes in a log, as far as there is room.
-func (o *outage) add(log []transitions.Logged) (*stretch, int) {
-	s := &stretch{tenant: log[0].Tenant}
+func (o *outage) add(log []transitions.Logged) (*logWindow, int) {
+	s := &logWindow{tenant: log[0].Tenant}
 	return s, o.admit(s, log, nil, o.now)
 }
 
@@ -46,10 +46,10 @@ func (o *outage) call() (made int) {
 	}
 	for _, c := range calls {
 		failures := make([]*sink.Failure, len(c.events))
-		behind := map[key]bool{}
+		behind := map[instanceKey]bool{}
 		for i := range c.events {
 			e := &c.events[i].Event
-			switch at := (key{e.Tenant, e.Instance}); {
+			switch at := (instanceKey{e.Tenant, e.Instance}); {
 			case behind[at]:
 				failures[i] = sink.Fail(sink.Held, nil, "held")
 			case !o.accepts(e):
@@ -61,11 +61,11 @@ func (o *outage) call() (made int) {
 		}
 		o.settle(c, failures, o.now)
 	}
-	l := o.letter()
+	l := o.takeBatch()
 	o.given += int(l.parked)
-	o.stored(l)
-	for _, lane := range l.hungry {
-		o.fetched(lane, nil, false, o.now)
+	o.noteStored(l)
+	for _, q := range l.fetch {
+		o.addRows(q, nil, false, o.now)
 	}
 	return len(calls)
 }
@@ -103,7 +103,7 @@ func TestWhatFailsWhileNothingIsAcceptedIsNotGivenUp(t *testing.T) {
 	}
 	o.accepts = func(e *transitions.Event) bool { return e.Instance[0] != 'c' }
 	o.goOn(time.Hour)
-	if o.circuit.open || o.items != 0 || o.news.delivered != 0 || o.given != 1 {
+	if o.circuit.open || o.items != 0 || o.pending.delivered != 0 || o.given != 1 {
 		t.Errorf("an hour after it is back there are %d events left, %d are given up: %+v", o.items, o.given, o.circuit)
 	}
 }
@@ -117,7 +117,7 @@ func TestCallsThatDoNotEndAreTheReceivers(t *testing.T) {
 	if !o.circuit.open {
 		t.Fatalf("%+v", o.circuit)
 	}
-	if l := o.letter(); l.parked != 1 {
+	if l := o.takeBatch(); l.parked != 1 {
 		t.Errorf("%d are given up", l.parked)
 	}
 }
@@ -142,16 +142,16 @@ func TestWhatIsNewDoesNotWaitForWhatAlwaysFails(t *testing.T) {
 			o.fail = func() *sink.Failure { return sink.Fail(kind, nil, "no") }
 			o.accepts = func(e *transitions.Event) bool { return e.Instance[0] > 'b' }
 			o.goOn(time.Hour)
-			if !o.circuit.open || o.accepted > 0 {
-				t.Fatalf("%d were accepted, %+v", o.accepted, o.circuit)
+			if !o.circuit.open || o.calls.accepted > 0 {
+				t.Fatalf("%d were accepted, %+v", o.calls.accepted, o.circuit)
 			}
 			for n := range 20 {
 				log := logOf("c")
 				log[0].Instance[1] = byte(n)
 				o.add(log)
-				before := o.accepted
+				before := o.calls.accepted
 				o.goOn(3 * time.Second)
-				if o.accepted == before {
+				if o.calls.accepted == before {
 					t.Fatalf("event %d waits: %+v", n, o.circuit)
 				}
 				o.goOn(2 * time.Minute)
@@ -203,9 +203,9 @@ func TestWhatIsTakenIsFoundAmongWhatIsNot(t *testing.T) {
 			log[0].Type = "other"
 		}
 		o.add(log)
-		before := o.accepted
+		before := o.calls.accepted
 		o.goOn(2 * time.Second)
-		if o.accepted == before {
+		if o.calls.accepted == before {
 			t.Fatalf("event %d has to wait: %+v", i, o.circuit)
 		}
 	}
@@ -225,16 +225,16 @@ func TestWhatIsTakenIsFoundBehindAFullWindow(t *testing.T) {
 	}
 	log[299].Type = "other"
 	o := newOutage(t, log[:1])
-	o.policy.window, o.policy.lanes = 100, 1000
+	o.policy.window, o.policy.maxAside = 100, 1000
 	o.accepts = func(e *transitions.Event) bool { return e.Type == "other" }
 	s, taken := o.add(log[1:])
-	for step := 0; o.accepted == 0; step++ {
+	for step := 0; o.calls.accepted == 0; step++ {
 		if step > 3600 {
 			t.Fatalf("it is not found: %d events are taken in, %+v", taken, o.circuit)
 		}
 		o.call()
 		if o.stalled() {
-			o.relieve(false, o.now)
+			o.makeRoom(false, o.now)
 		}
 		taken += o.admit(s, log[1+taken:], nil, o.now)
 		o.now = o.now.Add(time.Second)
@@ -244,7 +244,7 @@ func TestWhatIsTakenIsFoundBehindAFullWindow(t *testing.T) {
 	}
 }
 
-// Where the sink itself says that it is the receiver nothing is put aside for that.
+// Where the sink itself says that it is the receiver nothing is set aside for that.
 func TestOutageThatTheSinkKnowsOfPutsNothingAside(t *testing.T) {
 	o := newOutage(t, logOf("abcdefgh"))
 	o.policy.window = 8
@@ -278,7 +278,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	}
 	var got []string
 	for range 5 {
-		o.calls-- // one that is under way ends
+		o.calls.open-- // one that is under way ends
 		for _, it := range o.next(o.now).items {
 			got = append(got, it.event.Tenant)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/sink"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -18,32 +19,40 @@ import (
 
 // Config is what a relay needs. All of it is required but what says otherwise.
 type Config struct {
-	Pool   *pgxpool.Pool           // must not be one that others can use up: leases are prolonged with it
-	In     func(sql string) string // puts the schema's name into a statement
-	Node   string                  // who holds the leases: no other relay's, also not an earlier one's
-	Follow func(tenant string, after int64) transitions.Follower
-	Source string // of the events, as Follow has it: what was put aside is read without it. May be ""
+	Pool   *pgxpool.Pool // must not be one that others can use up: leases are prolonged with it
+	Events *outbox.Table // the log and its events
+	Feed   Feed          // of the same log
+	Node   string        // who holds the leases: no other relay's, also not an earlier one's
 
 	// Workflows are all versions of those that are known here: the filters of the sinks
 	// are checked against them. nil: they are not.
 	Workflows []*workflow.Workflow
 
-	// Released tells other nodes that they can take over a sink, so that their Wake
-	// is called. It must not block. nil: they find out when they look.
-	Released func()
+	// Peers are the other nodes. nil: they find out at their next poll that they can take
+	// over a sink.
+	Peers Peers
 
 	Log *slog.Logger
 
-	// Every is how often the relay looks how its sinks stand when it has no other
-	// reason to. 0 is 1 s; at least 100 ms.
+	// Every is how often the relay polls how its sinks stand when it has no other reason
+	// to. 0 is 1 s; at least 100 ms.
 	Every time.Duration
 
-	// Lease is how long a sink is left alone after its node has died. Each look
+	// Lease is how long a sink is left alone after its node has died. Each poll
 	// prolongs it. 0 is three times Every, and at least 5 s; otherwise at least twice.
 	Lease time.Duration
 
 	Sinks []Sink
 }
+
+// Feed reads a tenant's log after a position, as it grows.
+type Feed interface {
+	Follow(tenant string, after int64) transitions.Follower
+}
+
+// Peers are told that a sink can be taken over, so that each calls its Wake. Sinks must
+// not block.
+type Peers interface{ Sinks() }
 
 // Sink is a receiver and how it is to be served. The name and the sink are
 // required.
@@ -56,7 +65,7 @@ type Sink struct {
 	To sink.Sink
 
 	// Tenants are those whose events it gets; nil: all, also those to come. What was
-	// put aside of one that is no longer among them stays there, undelivered.
+	// set aside of one that is no longer among them stays there, undelivered.
 	Tenants []string
 
 	// Filter says which events it gets, such as those of a workflow, a business key or
@@ -140,11 +149,8 @@ var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 func (c Config) withDefaults() (Config, error) {
 	var wrong []error
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf("relay: "+format, args...)) }
-	if c.Pool == nil || c.In == nil || c.Node == "" || c.Follow == nil || c.Log == nil {
-		add("Pool, In, Node, Follow and Log are required")
-	}
-	if c.Released == nil {
-		c.Released = func() {}
+	if c.Pool == nil || c.Events == nil || c.Feed == nil || c.Node == "" || c.Log == nil {
+		add("Pool, Events, Feed, Node and Log are required")
 	}
 	setDefault(&c.Every, time.Second)
 	if c.Every < 100*time.Millisecond {
@@ -152,7 +158,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	setDefault(&c.Lease, max(3*c.Every, 5*time.Second))
 	if c.Lease < 2*c.Every {
-		add("Lease is less than %s, which is two looks", 2*c.Every)
+		add("Lease is less than %s, which is two polls", 2*c.Every)
 	}
 	c.Sinks = append([]Sink(nil), c.Sinks...)
 	names := map[string]bool{}
@@ -173,7 +179,7 @@ func (c Config) withDefaults() (Config, error) {
 			add("there are two sinks %q", s.Name)
 		case s.To == nil:
 			add("sink %q has no receiver", s.Name)
-		case s.Batch < 0 || s.Calls < 0 || s.Timeout < 0 || s.Window < 0 || s.Retry.Attempts < 0 || s.Retry.First < 0 || s.Retry.Max < s.Retry.First:
+		case min(s.Batch, s.Calls, s.Window, s.Retry.Attempts) < 0 || min(s.Timeout, s.Retry.First) < 0 || s.Retry.Max < s.Retry.First:
 			add("sink %q has a negative number, or a Retry.Max that is less than its First", s.Name)
 		case s.Exhausted < Park || s.Exhausted > Block:
 			add("sink %q has an unknown Exhausted", s.Name)
@@ -202,10 +208,14 @@ func (s *Sink) checkFilter(known []*workflow.Workflow) error {
 	return s.Filter.CheckKnown(known)
 }
 
+// serves reports whether the sink gets a tenant's events.
+func (s *Sink) serves(tenant string) bool {
+	return s.Tenants == nil || slices.Contains(s.Tenants, tenant)
+}
+
 // policy is how a flow serves the sink.
 func (s *Sink) policy() policy {
-	return policy{
-		exhausted: s.Exhausted, attempts: s.Retry.Attempts, batch: s.Batch, slots: s.Calls, window: s.Window, lanes: maxAside,
+	return policy{exhausted: s.Exhausted, attempts: s.Retry.Attempts, batch: s.Batch, calls: s.Calls, window: s.Window, maxAside: maxAside,
 		backoff: func(failures int) time.Duration { return rand.N(s.ceiling(max(failures, 1)) + 1) },
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/outbox/feed"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -31,8 +33,8 @@ func TestConfigIsRefusedWithAllItsMistakes(t *testing.T) {
 			t.Errorf("it does not say %s: %v", want, err)
 		}
 	}
-	good := relay.Config{Pool: &pgxpool.Pool{}, In: same, Node: "n", Log: slog.New(slog.DiscardHandler),
-		Follow: func(string, int64) transitions.Follower { return nil }, Sinks: []relay.Sink{{Name: "a.b-c_1", To: &receiver{}}}}
+	good := relay.Config{Pool: &pgxpool.Pool{}, Events: outbox.New(nil, same, ""), Node: "n", Log: slog.New(slog.DiscardHandler),
+		Feed: &feed.Feed{}, Sinks: []relay.Sink{{Name: "a.b-c_1", To: &receiver{}}}}
 	if _, err := relay.New(good); err != nil {
 		t.Error(err)
 	}

@@ -2,51 +2,51 @@ package relay
 
 import "time"
 
-// discard gives up what is in memory of a tenant's log whose cursor a person has
-// moved: none of it is delivered from here or stored. What is in a call comes to
-// its end; until then nothing else of its instances is delivered, so that the
-// order holds. No letter is under way.
-func (f *flow) discard(s *stretch, now time.Time) {
-	s.void = true
-	f.events -= s.events
-	for _, m := range s.marks {
-		f.bytes -= m.bytes
+// discard drops what is in memory of a log whose cursor an operator has moved: nothing
+// of it is delivered from here or stored. What is in a call comes to its end; until
+// then nothing else of its instances is delivered, so that the order holds. No batch is
+// under way.
+func (f *flow) discard(w *logWindow, now time.Time) {
+	w.discarded = true
+	f.memory.events -= w.events
+	for _, p := range w.positions {
+		f.memory.bytes -= p.bytes
 	}
-	for _, p := range s.parks {
-		p.item.lane.unwritten--
+	for _, c := range w.newRows {
+		c.item.queue.unstored--
 	}
-	s.marks, s.parks, s.events, s.done = nil, nil, 0, 0
-	for _, l := range f.lanes {
-		if l.tenant != s.tenant {
+	w.positions, w.newRows, w.events, w.complete = nil, nil, 0, 0
+	for _, q := range f.queues {
+		if q.tenant != w.tenant {
 			continue
 		}
-		if l.at == busy {
-			l.stale = true
-			if !l.out {
-				f.drop(&l.live, 0)
+		if q.state == inCall {
+			q.stale = true
+			if !q.logInCall {
+				f.drop(&q.fromLog, 0)
 			}
 			continue
 		}
-		f.drop(&l.live, 0)
-		f.drop(&l.rows, 0)
-		if !l.aside && !l.hangs(now) {
-			l.until = time.Time{}
+		f.drop(&q.fromLog, 0)
+		f.drop(&q.fromDead, 0)
+		if !q.aside && !q.hangs(now) {
+			q.notBefore = time.Time{}
 		}
-		if l.at != reading && l.at != blocked {
-			l.at = nowhere
-			f.put(l, now)
+		if q.state != reading && q.state != onHold {
+			q.state = idle
+			f.reschedule(q, now)
 		}
 	}
 }
 
-// dropVoid drops what came of a log that is read anew from a lane that is in no
-// call any more.
-func (f *flow) dropVoid(l *lane) {
+// dropDiscarded drops the events of a discarded window from a queue that is in no call
+// any more.
+func (f *flow) dropDiscarded(q *instanceQueue) {
 	n := 0
-	for n < len(l.live) && l.live[n].mark.of.void {
+	for n < len(q.fromLog) && q.fromLog[n].pending.window.discarded {
 		n++
 	}
 	f.items -= n
-	clear(l.live[:n])
-	l.live = l.live[n:]
+	clear(q.fromLog[:n])
+	q.fromLog = q.fromLog[n:]
 }

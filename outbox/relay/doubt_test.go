@@ -16,7 +16,7 @@ func TestEventThatFailsForTheReceiverStopsTheOthersForOneProbe(t *testing.T) {
 	whole := []*sink.Failure{sink.Fail(sink.Unavailable, nil, "404 Not Found")}
 	taken := []*sink.Failure{nil}
 	f, _ := flowOf(logOf("abcdefgh"))
-	f.policy.slots, f.policy.batch = 2, 1
+	f.policy.calls, f.policy.batch = 2, 1
 
 	bad, good := f.next(at(0)), f.next(at(0))
 	culprit := bad.items[0]
@@ -55,7 +55,7 @@ func TestReceiverIsBelievedWhereNothingSpeaksAgainstIt(t *testing.T) {
 			return sink.Fail(sink.Unavailable, nil, "down")
 		},
 		"it asks for time": func(f *flow, events []transitions.Logged) *sink.Failure {
-			f.accepted++
+			f.calls.accepted++
 			failure := sink.Fail(sink.Unavailable, nil, "429 Too Many Requests")
 			failure.RetryAfter = time.Minute
 			return failure

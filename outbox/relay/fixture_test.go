@@ -93,8 +93,9 @@ func newNode(t testing.TB, url string, change func(*relay.Config), sinks ...rela
 	t.Helper()
 	n := &node{asked: &pgtest.Queries{}, log: &testlog.Log{}, name: "node-" + uuid.NewString()[:8]}
 	n.pool = poolOf(t, url, n.asked)
-	n.feed = feed.New(feed.Config{Log: outbox.New(n.pool, same, ""), Logger: slog.New(n.log), Announce: func(string, int64) {}})
-	c := relay.Config{Pool: n.pool, In: same, Node: n.name, Follow: n.feed.Follow, Log: slog.New(n.log), Sinks: sinks,
+	events := outbox.New(n.pool, same, "")
+	n.feed = feed.New(feed.Config{Log: events, Logger: slog.New(n.log)})
+	c := relay.Config{Pool: n.pool, Events: events, Feed: n.feed, Node: n.name, Log: slog.New(n.log), Sinks: sinks,
 		Lease: patience / 3} // no stall of this machine lets one run out, and one that was not given back is waited for
 	if change != nil {
 		change(&c)
@@ -126,7 +127,7 @@ func (n *node) stop() {
 // committed tells the node of a commit, as its pipeline does.
 func (n *node) committed(tenant string, head int64) {
 	n.feed.Committed(tenant, head)
-	n.Heard(tenant, head)
+	n.NoteHead(tenant, head)
 }
 
 // publish commits a transition for each letter, of the instance of that name, and

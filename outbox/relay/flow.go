@@ -6,241 +6,259 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// policy is what a flow goes by.
+// policy is how a flow delivers.
 type policy struct {
 	exhausted Exhausted
 	attempts  int
 	backoff   func(failures int) time.Duration // at random
 	batch     int                              // events in one call
-	slots     int                              // calls at once
+	calls     int                              // at once
 	window    int                              // events in memory
-	lanes     int                              // instances that may be aside
+	maxAside  int                              // instances that may be aside
 }
 
 const (
-	windowBytes = 32 << 20    // of events in memory
-	callBytes   = 4 << 20     // of events in one call
-	patience    = time.Second // a longer wait is waited out aside
+	windowBytes   = 32 << 20    // of events in memory
+	callBytes     = 4 << 20     // of events in one call
+	maxInlineWait = time.Second // an event that waits for longer is set aside
 )
 
-// flow has the events between the log and the sink, and decides what is
-// delivered when, and what becomes of it. It is for one goroutine, and knows
-// neither clock nor database nor sink.
+// flow has the events between the log and the sink. It decides what is delivered
+// when, and what becomes of it. It is for one goroutine, and knows neither clock nor
+// database nor sink.
 //
-// An event is in its lane until it is delivered or put aside. Within a lane they
-// go in order: nothing behind an event is delivered before it, and no lane is in
-// two calls.
+// An event is in the queue of its instance until it is delivered or set aside. Within
+// a queue the order is kept: nothing behind an event is delivered before it, and no
+// queue is in two calls.
 type flow struct {
-	policy policy
+	policy  policy
+	queues  map[instanceKey]*instanceQueue
+	ready   fairQueue   // queues with events that can be delivered now
+	unread  fairQueue   // queues whose rows of outbox_dead must be read
+	timers  retryTimers // of queues that wait for their next attempt
+	circuit circuit
+	calls   callCounts
+	memory  memoryUse
+	aside   asideCounts
+	pending pendingStore
 
-	lanes    map[key]*lane
-	ready    turns
-	hungry   turns
-	alarms   alarms
-	suspects []*item
-	tired    []tired // to be let go, when their tenure gets to it
-	circuit  circuit
-	news     pendingStore
+	unattributed []*item      // events or receiver: it is not known yet which has failed
+	unloadable   []unloadable // windows to be unloaded, when the holder gets to it
+	seq          int64        // of the item that came last
+	items        int          // in queues
+	draining     bool         // nothing new is begun
+}
 
-	seq       int64           // of the item that came last
-	lastOut   int64           // of those that were ever in a call, the last
-	items     int             // in lanes
-	out       int             // of them, in calls
-	calls     int             // under way
-	abandoned int             // of them, those that do not end
-	accepted  int64           // events that the receiver has taken
-	events    int             // in the window: after the stored cursors
-	bytes     int             // of them
-	aside     int             // lanes
-	asideOf   map[string]int  // of each tenant
-	closed    bool            // nothing is taken in: it is not known which instances are aside
-	full      map[string]bool // tenants of which that is not known: they have too many
-	freed     bool            // since that was read, some are no longer aside, or have begun to wait for a person
-	drains    bool            // nothing new is begun
+// callCounts are the calls that are under way, and what came of the others.
+type callCounts struct {
+	open      int   // calls that have not ended
+	abandoned int   // of them, those that have ignored their timeout
+	items     int   // in the others
+	lastSeq   int64 // of the items that were ever in a call, the last
+	accepted  int64 // events that the receiver has taken
+}
+
+// memoryUse is what is in memory of the events after the stored cursors.
+type memoryUse struct{ events, bytes int }
+
+func (m memoryUse) reaches(events, bytes int) bool { return m.events >= events || m.bytes >= bytes }
+
+// asideCounts are the instances that are aside.
+type asideCounts struct {
+	count    int
+	ofTenant map[string]int
+	unknown  bool            // it is not known yet which are: nothing is taken in
+	full     map[string]bool // tenants of which it is not known: they have too many
+	freed    bool            // since that was read, some are no longer aside, or have begun to wait for an operator
 }
 
 func newFlow(p policy) *flow {
-	return &flow{policy: p, lanes: map[key]*lane{}, asideOf: map[string]int{}, ready: turns{at: ready}, hungry: turns{at: hungry}, closed: true}
+	return &flow{policy: p, queues: map[instanceKey]*instanceQueue{}, ready: fairQueue{state: ready}, unread: fairQueue{state: unread},
+		aside: asideCounts{ofTenant: map[string]int{}, unknown: true}}
 }
 
 // call is what is handed to the sink at once.
 type call struct {
-	items           []*item
-	events          []transitions.Logged
-	probe           bool
-	first           bool  // a probe, and the event was never tried, though others like it were
-	over, abandoned bool  // it has ended, or did not in time
-	accepted        int64 // by the receiver, before it began
+	items     []*item
+	events    []transitions.Logged
+	probe     bool
+	untried   bool  // a probe whose event was never tried, though others like it were
+	ended     bool  // in time
+	abandoned bool  // it did not end in time
+	accepted  int64 // by the receiver, before it began
 }
 
-// room is how many events more there is room for in a stretch. Every tenant has
+// room is how many events more there is room for in a log's window. Every tenant has
 // some, however much the others take.
-func (f *flow) room(s *stretch) (n int) {
-	switch {
-	case f.closed || f.full[s.tenant] || f.drains:
-	case f.events < f.policy.window && f.bytes < windowBytes:
-		n = f.policy.window - f.events
-	case f.events < 2*f.policy.window && f.bytes < 2*windowBytes:
-		n = max(f.policy.window/32, 1) - s.events
-	case f.bytes < 3*windowBytes: // there may be more tenants than that is for
-		n = 1 - s.events
+func (f *flow) room(w *logWindow) (n int) {
+	most := f.policy.window
+	switch m := f.memory; {
+	case f.aside.unknown || f.aside.full[w.tenant] || f.draining:
+	case !m.reaches(most, windowBytes):
+		n = most - m.events
+	case !m.reaches(2*most, 2*windowBytes):
+		n = max(most/32, 1) - w.events
+	case m.bytes < 3*windowBytes: // there may be more tenants than that is for
+		n = 1 - w.events
 	}
-	if s.alone {
-		n = min(n, 1-s.events)
+	if w.headOnly {
+		n = min(n, 1-w.events)
 	}
 	return n
 }
 
-// admit takes in what there is room for of a piece of a tenant's log, which
-// follows what was taken in last. It returns how many events that was. wanted
+// admit takes in what there is room for of a piece of a tenant's log, which comes
+// directly after what was taken in last. It returns how many events that was. wanted
 // says which of them go to the sink; nil: all.
-func (f *flow) admit(s *stretch, events []transitions.Logged, wanted []bool, now time.Time) (taken int) {
+func (f *flow) admit(w *logWindow, events []transitions.Logged, wanted []bool, now time.Time) (taken int) {
 	for taken < len(events) {
-		n := min(f.room(s), len(events)-taken)
+		n := min(f.room(w), len(events)-taken)
 		if n <= 0 {
 			break
 		}
 		for n += taken; n < len(events) && events[n].Position == events[n-1].Position; n++ { // the events of a position go together
 		}
 		if wanted == nil {
-			f.take(s, events[taken:n], nil, now)
+			f.take(w, events[taken:n], nil, now)
 		} else {
-			f.take(s, events[taken:n], wanted[taken:n], now)
+			f.take(w, events[taken:n], wanted[taken:n], now)
 		}
 		taken = n
 	}
-	f.note(s)
+	f.markChanged(w)
 	return taken
 }
 
 // take takes in events.
-func (f *flow) take(s *stretch, events []transitions.Logged, wanted []bool, now time.Time) {
+func (f *flow) take(w *logWindow, events []transitions.Logged, wanted []bool, now time.Time) {
 	items := make([]item, len(events))
 	for i := range events {
 		e := &events[i]
 		if wanted != nil && !wanted[i] {
-			s.passOver(e.Position)
+			w.passOver(e.Position)
 			continue
 		}
-		m := s.markOf(e.Position)
+		p := w.positionOf(e.Position)
 		f.seq++
 		f.items++
-		f.events++
-		f.bytes += s.add(m, e)
-		l := f.lane(key{e.Tenant, e.Instance})
-		items[i] = item{event: e, lane: l, mark: m, seq: f.seq}
-		if p := &s.tried; p.position == e.Position && p.ordinal == e.Ordinal {
-			items[i].attempts, items[i].kind, items[i].failure = p.attempts, p.kind, p.failure
-			if s.failure != "" {
-				s.blocker = &items[i]
+		f.memory.events++
+		f.memory.bytes += w.add(p, e)
+		q := f.queue(instanceKey{e.Tenant, e.Instance})
+		it := &items[i]
+		*it = item{event: e, queue: q, pending: p, seq: f.seq}
+		if last := &w.resumed; last.position == e.Position && last.ordinal == e.Ordinal {
+			it.attempts, it.kind, it.failure = last.attempts, last.kind, last.failure
+			if w.failure != "" {
+				w.blocker = it
 			}
 		}
-		l.live = append(l.live, &items[i])
+		q.fromLog = append(q.fromLog, it)
 		switch {
-		case l.at == nowhere:
-			f.put(l, now)
-		case l.aside && (l.barred || l.until.Sub(now) > patience):
-			f.setAside(l)
+		case q.state == idle:
+			f.reschedule(q, now)
+		case q.aside && (q.onHold || q.notBefore.Sub(now) > maxInlineWait):
+			f.setAside(q)
 		}
 	}
-	s.advance()
+	w.advance()
 }
 
-// stalled reports whether there is no room in the window, and nothing to deliver
-// in it: what waits has to make room.
+// stalled reports whether there is no room in memory, and nothing there that could be
+// delivered: what waits has to make room.
 func (f *flow) stalled() bool {
-	full := f.events >= f.policy.window || f.bytes >= windowBytes
-	idle := !f.circuit.open && !f.ready.some() || f.circuit.searches()
-	return full && idle && f.calls < f.policy.slots && !f.drains
+	nothing := !f.circuit.open && !f.ready.has() || f.circuit.mustSearch()
+	return f.memory.reaches(f.policy.window, windowBytes) && nothing && f.calls.open < f.policy.calls && !f.draining
 }
 
-// lane finds or makes the lane of an instance.
-func (f *flow) lane(k key) *lane {
-	l := f.lanes[k]
-	if l == nil {
-		l = &lane{key: k}
-		f.lanes[k] = l
+// queue finds or makes the queue of an instance.
+func (f *flow) queue(k instanceKey) *instanceQueue {
+	q := f.queues[k]
+	if q == nil {
+		q = &instanceQueue{instanceKey: k}
+		f.queues[k] = q
 	}
-	return l
+	return q
 }
 
-// put puts a lane of which nothing is under way to where it belongs.
-func (f *flow) put(l *lane, now time.Time) {
+// reschedule gives a queue the state that it belongs in, unless its events are in a
+// call or its rows are being read.
+func (f *flow) reschedule(q *instanceQueue, now time.Time) {
 	switch {
-	case l.at == busy || l.at == reading:
+	case q.state == inCall || q.state == reading:
 		return
-	case l.barred:
-		l.at = blocked
-		f.setAside(l) // what came meanwhile
+	case q.onHold:
+		q.state = onHold
+		f.setAside(q) // what came meanwhile
 		return
-	case l.until.After(now):
-		l.at = waiting
-		f.alarms.set(l)
-		if l.until.Sub(now) > patience || f.drains {
-			f.setAside(l)
+	case q.notBefore.After(now):
+		q.state = backingOff
+		f.timers.set(q)
+		if q.notBefore.Sub(now) > maxInlineWait || f.draining {
+			f.setAside(q)
 		}
 		return
-	case l.first() == nil && !l.aside:
-		l.at = nowhere
-		delete(f.lanes, l.key)
+	case q.first() == nil && !q.aside:
+		q.state = idle
+		delete(f.queues, q.instanceKey)
 		return
-	case l.first() != nil:
-		if l.at != ready {
-			l.at = ready
-			f.ready.push(l)
+	case q.first() != nil:
+		if q.state != ready {
+			q.state = ready
+			f.ready.push(q)
 		}
-	case l.unwritten > 0:
-		l.at = unwritten
-		f.setAside(l) // one may be of a transition that the cursor has to pass before its rows are written
+	case q.unstored > 0:
+		q.state = unstored
+		f.setAside(q) // one may be of a transition that the cursor has to pass before its rows are stored
 	default:
-		f.ask(l)
+		f.requestRows(q)
 	}
 }
 
-// ask lets the rows of a lane be read.
-func (f *flow) ask(l *lane) {
-	l.at = hungry
-	f.hungry.push(l)
+// requestRows lets the rows of a queue be read.
+func (f *flow) requestRows(q *instanceQueue) {
+	q.state = unread
+	f.unread.push(q)
 }
 
-// drain lets what is under way come to its end, and what was taken in before it,
-// and begins nothing else.
+// drain lets what is under way come to its end, and what was taken in before it, and
+// begins nothing else.
 func (f *flow) drain(now time.Time) {
-	if f.drains {
+	if f.draining {
 		return
 	}
-	f.drains = true
-	for _, l := range f.lanes {
-		if l.at != busy {
-			f.drop(&l.rows, 0)
+	f.draining = true
+	for _, q := range f.queues {
+		if q.state != inCall {
+			f.drop(&q.fromDead, 0)
 		}
-		keep := len(l.live)
-		for keep > 0 && l.live[keep-1].seq > f.lastOut {
+		keep := len(q.fromLog)
+		for keep > 0 && q.fromLog[keep-1].seq > f.calls.lastSeq {
 			keep--
 		}
-		f.drop(&l.live, keep)
-		if l.at == ready || l.at == waiting {
-			f.put(l, now)
+		f.drop(&q.fromLog, keep)
+		if q.state == ready || q.state == backingOff {
+			f.reschedule(q, now)
 		}
 	}
 }
 
 // drained reports whether nothing is left of that.
 func (f *flow) drained() bool {
-	return f.calls == f.abandoned && (f.calls == f.policy.slots || f.circuit.open || f.circuit.farewell != "" || !f.ready.some())
+	none := f.calls.open == f.policy.calls || f.circuit.open || f.circuit.goneReason != "" || !f.ready.has()
+	return f.calls.open == f.calls.abandoned && none
 }
 
-// drop forgets what is behind the first n of a queue.
-func (f *flow) drop(q *[]*item, n int) {
-	f.items -= len(*q) - n
-	clear((*q)[n:])
-	*q = (*q)[:n]
+// drop forgets what is behind the first n items of a queue.
+func (f *flow) drop(items *[]*item, n int) {
+	f.items -= len(*items) - n
+	clear((*items)[n:])
+	*items = (*items)[:n]
 }
 
-// note remembers that a stretch has something to store.
-func (f *flow) note(s *stretch) {
-	if !s.listed && s.dirty() {
-		s.listed = true
-		f.news.stretches = append(f.news.stretches, s)
+// markChanged remembers that a window has something to store.
+func (f *flow) markChanged(w *logWindow) {
+	if !w.changed && w.dirty() {
+		w.changed = true
+		f.pending.windows = append(f.pending.windows, w)
 	}
 }

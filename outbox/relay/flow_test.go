@@ -13,22 +13,22 @@ import (
 
 var policies = map[string]Exhausted{"park": Park, "hold": HoldInstance, "block": Block}
 
-// Whatever happens, a cursor passes nothing that is not delivered or put aside,
+// Whatever happens, a cursor passes nothing that is not delivered or set aside,
 // every instance's events arrive in order, and in the end everything has arrived
 // that nobody has skipped.
 func TestEverythingArrivesInOrderWhateverHappens(t *testing.T) {
 	for name, exhausted := range policies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rested := 0
+			unloaded := 0
 			for seed := range uint64(400) {
-				rested += live(t, seed, exhausted, 600)
+				unloaded += live(t, seed, exhausted, 600)
 				if t.Failed() {
 					t.Fatalf("seed %d", seed)
 				}
 			}
-			if (exhausted == Block) != (rested > 0) {
-				t.Errorf("%d logs were let go", rested)
+			if (exhausted == Block) != (unloaded > 0) {
+				t.Errorf("%d logs were unloaded", unloaded)
 			}
 		})
 	}
@@ -40,8 +40,8 @@ func FuzzFlow(f *testing.F) {
 }
 
 // live lets a world go on for some steps, and then get well. It returns how many
-// logs were let go.
-func live(t testing.TB, seed uint64, exhausted Exhausted, steps int) (rested int) {
+// logs were unloaded.
+func live(t testing.TB, seed uint64, exhausted Exhausted, steps int) (unloaded int) {
 	w := newWorld(t, seed, exhausted)
 	defer func() {
 		if t.Failed() {
@@ -63,18 +63,18 @@ func live(t testing.TB, seed uint64, exhausted Exhausted, steps int) (rested int
 		w.now = w.now.Add(500 * time.Millisecond)
 		if w.complete() {
 			w.mustCount()
-			return w.rested
+			return w.unloaded
 		}
 	}
 	t.Fatalf("seed %d: it does not come to its end: cursors %v, %d rows, flow %+v", seed, w.cursors, len(w.dead), w.flow)
 	return 0
 }
 
-// flowOf makes a flow that has taken in a tenant's log, and its stretch.
-func flowOf(log []transitions.Logged) (*flow, *stretch) {
-	f := newFlow(policy{attempts: 3, batch: 10, slots: 1, window: 100, lanes: 10, backoff: func(int) time.Duration { return time.Millisecond }})
-	f.reload(nil, nil, time.Unix(0, 0))
-	s := &stretch{tenant: "t"}
+// flowOf makes a flow that has taken in a tenant's log, and its window.
+func flowOf(log []transitions.Logged) (*flow, *logWindow) {
+	f := newFlow(policy{attempts: 3, batch: 10, calls: 1, window: 100, maxAside: 10, backoff: func(int) time.Duration { return time.Millisecond }})
+	f.reloadAside(nil, nil, time.Unix(0, 0))
+	s := &logWindow{tenant: "t"}
 	f.admit(s, log, nil, time.Unix(0, 0))
 	return f, s
 }
@@ -93,8 +93,8 @@ func TestNothingBehindAFailureCounts(t *testing.T) {
 	f, s := flowOf(logOf("aaa"))
 	c := f.next(time.Unix(0, 0))
 	f.settle(c, []*sink.Failure{nil, sink.Fail(sink.Temporary, nil, "no"), nil}, time.Unix(0, 0))
-	if s.cursor() != 1 || f.news.delivered != 1 {
-		t.Errorf("the cursor is at %d, and %d events count as delivered", s.cursor(), f.news.delivered)
+	if s.cursor() != 1 || f.pending.delivered != 1 {
+		t.Errorf("the cursor is at %d, and %d events count as delivered", s.cursor(), f.pending.delivered)
 	}
 	if c = f.next(time.Unix(1, 0)); len(c.events) != 2 || c.events[0].Position != 2 || c.events[1].Position != 3 {
 		t.Errorf("delivered next: %+v", c.events)
@@ -106,7 +106,7 @@ func TestNothingBehindAFailureCounts(t *testing.T) {
 func TestReceiverThatIsDownIsProbed(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	f, _ := flowOf(logOf("abcd"))
-	f.policy.slots, f.policy.batch = 2, 1
+	f.policy.calls, f.policy.batch = 2, 1
 	one, two := f.next(at(0)), f.next(at(0))
 	down := sink.Fail(sink.Unavailable, nil, "down")
 	f.settle(one, []*sink.Failure{down}, at(0))
@@ -129,7 +129,7 @@ func TestReceiverThatIsDownIsProbed(t *testing.T) {
 		t.Fatalf("the next probe is %+v", probe)
 	}
 	f.settle(probe, []*sink.Failure{nil}, at(61_000))
-	if f.circuit.open || f.news.delivered != 1 {
+	if f.circuit.open || f.pending.delivered != 1 {
 		t.Errorf("after it came back: %+v", f.circuit)
 	}
 	for range 3 { // what met the failure may be why: it counts
@@ -141,7 +141,7 @@ func TestReceiverThatIsDownIsProbed(t *testing.T) {
 	}
 }
 
-// A person redrives an older event of an instance while one event of a transition
+// An operator redrives an older event of an instance while one event of a transition
 // of it is given up and not stored yet, and the other not delivered: it cannot be
 // stored before the cursor passes both.
 func TestTheRestOfATransitionDoesNotWaitForWhatWaitsForIt(t *testing.T) {
@@ -150,30 +150,30 @@ func TestTheRestOfATransitionDoesNotWaitForWhatWaitsForIt(t *testing.T) {
 	f, s := flowOf(log)
 	c := f.next(time.Unix(0, 0))
 	f.settle(c, []*sink.Failure{sink.Fail(sink.Permanent, nil, "no"), sink.Fail(sink.Held, nil, "not tried")}, time.Unix(0, 0))
-	f.reload([]held{{"t", log[0].Instance, false}}, nil, time.Unix(0, 0))
-	l := f.letter()
-	if s.cursor() != 1 || len(l.parks) != 2 || len(l.cursors) != 1 || len(l.hungry) != 1 {
-		t.Errorf("the cursor is at %d, the letter is %+v", s.cursor(), l)
+	f.reloadAside([]asideInstance{{"t", log[0].Instance, false}}, nil, time.Unix(0, 0))
+	l := f.takeBatch()
+	if s.cursor() != 1 || len(l.newRows) != 2 || len(l.cursors) != 1 || len(l.fetch) != 1 {
+		t.Errorf("the cursor is at %d, the batch is %+v", s.cursor(), l)
 	}
 }
 
-// What a letter has said that nobody answered is said again.
+// A batch whose reply is lost is sent again.
 func TestUnsentNewsAreSentAgain(t *testing.T) {
 	f, s := flowOf(logOf("ab"))
 	f.settle(f.next(time.Unix(0, 0)), []*sink.Failure{sink.Fail(sink.Permanent, nil, "no"), nil}, time.Unix(0, 0))
-	f.news.notes = append(f.news.notes, note{status: inspect.DeadRedriven})
-	first := f.letter()
-	f.unsent(first, time.Unix(0, 0))
-	again := f.letter()
-	if len(again.cursors) != 1 || again.cursors[0].position != 2 || len(again.parks) != 1 || len(again.notes) != 1 ||
+	f.pending.changes = append(f.pending.changes, rowChange{status: inspect.DeadRedriven})
+	first := f.takeBatch()
+	f.takeBack(first, time.Unix(0, 0))
+	again := f.takeBatch()
+	if len(again.cursors) != 1 || again.cursors[0].position != 2 || len(again.newRows) != 1 || len(again.changes) != 1 ||
 		again.delivered != 1 || again.failed != 1 || again.parked != 1 || again.failure != "no" {
 		t.Errorf("after the first was lost: %+v", again)
 	}
-	f.stored(again)
-	if s.dirty() || s.events != 0 || f.events != 0 {
+	f.noteStored(again)
+	if s.dirty() || s.events != 0 || f.memory.events != 0 {
 		t.Errorf("after it was stored: %+v", s)
 	}
-	if next := f.letter(); len(next.cursors)+len(next.parks)+len(next.notes) != 0 || next.delivered != 0 {
+	if next := f.takeBatch(); len(next.cursors)+len(next.newRows)+len(next.changes) != 0 || next.delivered != 0 {
 		t.Errorf("the news are told twice: %+v", next)
 	}
 }
@@ -211,18 +211,18 @@ func (w *world) step() {
 	}
 }
 
-// crash ends the tenure somewhere.
+// crash ends the lease somewhere.
 func (w *world) crash() {
 	for w.chance(50) {
 		w.answer(false)
 	}
-	if w.letter != nil && w.chance(50) {
-		w.store(w.letter)
+	if w.batch != nil && w.chance(50) {
+		w.store(w.batch)
 	}
 	w.start()
 }
 
-// rest ends the tenure with care.
+// rest ends the lease with care.
 func (w *world) rest() {
 	w.flow.drain(w.now)
 	for range 10_000 {
@@ -235,11 +235,11 @@ func (w *world) rest() {
 	if !w.flow.drained() {
 		w.t.Fatal("it does not come to rest")
 	}
-	if w.letter != nil {
-		w.store(w.letter)
-		w.flow.stored(w.letter)
+	if w.batch != nil {
+		w.store(w.batch)
+		w.flow.noteStored(w.batch)
 	}
-	w.store(w.flow.letter())
+	w.store(w.flow.takeBatch())
 	w.start()
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // An event that is tried again and again while its receiver is down, and that a
-// person skips, is not tried any more when the receiver is back.
+// operator skips, is not tried any more when the receiver is back.
 func TestSkippedEventIsNotDeliveredFromMemory(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// A tenant with more instances that wait for a person than can be known gets nothing
+// A tenant with more instances that wait for an operator than can be known gets nothing
 // new until there are fewer. The other tenants do.
 func TestInstancesThatWaitHoldUpNoOtherTenant(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestInstancesThatWaitHoldUpNoOtherTenant(t *testing.T) {
 	cursorReaches(t, pool, "main", "big", held+3)
 }
 
-// A node that begins delivers what a person has redriven, also of a tenant that has
+// A node that begins delivers what an operator has redriven, also of a tenant that has
 // more instances aside than can be known: so there are fewer, in the end.
 func TestWhatIsQueuedOfAFullTenantIsDeliveredAfterARestart(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func TestNodeWithoutSinksAsksNothing(t *testing.T) {
 }
 
 // While its receiver is down a sink wants no more tenants, and commits of new ones
-// do not make it look again and again. The log has a line when it goes away, and
+// do not make it poll again and again. The log has a line when it goes away, and
 // one when it comes back.
 func TestSinkThatIsDownDoesNotLookForNewTenants(t *testing.T) {
 	t.Parallel()
@@ -40,16 +40,16 @@ func TestSinkThatIsDownDoesNotLookForNewTenants(t *testing.T) {
 		list, err := table.Sinks(t.Context(), "")
 		return err == nil && len(list) == 1 && list[0].Failures > 0
 	})
-	before, begun := n.Stats().Looks, time.Now()
+	before, begun := n.Stats().Polls, time.Now()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for i := range 500 {
-		n.Heard(fmt.Sprint("new-", i), 1)
+		n.NoteHead(fmt.Sprint("new-", i), 1)
 		<-tick.C
 	}
-	looks, took := n.Stats().Looks-before, time.Since(begun)
-	if looks > 10+2*int64(took/time.Second) {
-		t.Errorf("it looked %d times in %s", looks, took)
+	polls, took := n.Stats().Polls-before, time.Since(begun)
+	if polls > 10+2*int64(took/time.Second) {
+		t.Errorf("it polled %d times in %s", polls, took)
 	}
 	to.set(func(r *receiver) { r.fail = nil })
 	cursorReaches(t, n.pool, "main", tenant, 1)
@@ -69,19 +69,19 @@ func TestIdleSinksCostOneQueryASecond(t *testing.T) {
 	}
 	deadline := time.Now().Add(patience)
 	for {
-		begun, before, looks := time.Now(), n.asked.Count(""), n.Stats().Looks
+		begun, before, polls := time.Now(), n.asked.Count(""), n.Stats().Polls
 		await.Pass("nothing happens", 3500*time.Millisecond)
-		got, looked, took := n.asked.Count("")-before, n.Stats().Looks-looks, time.Since(begun)
-		if got <= int(took/time.Second)+1 && looked > 0 {
+		got, polled, took := n.asked.Count("")-before, n.Stats().Polls-polls, time.Since(begun)
+		if got <= int(took/time.Second)+1 && polled > 0 {
 			return
 		}
 		if time.Now().After(deadline) { // the logs should not be followed any longer
-			t.Fatalf("%d queries and %d looks in %s", got, looked, took)
+			t.Fatalf("%d queries and %d polls in %s", got, polled, took)
 		}
 	}
 }
 
-// What an idle node hears of it delivers, without having to look for it.
+// What an idle node hears of it delivers, without a poll.
 func TestIdleSinkDeliversWhatItHearsOf(t *testing.T) {
 	t.Parallel()
 	to := &receiver{}

@@ -66,7 +66,8 @@ func (t *Table) Cursors(ctx context.Context, f inspect.CursorFilter) (list []ins
 
 // DeadLetters lists dead letters by tenant, instance and position, and says
 // whether there are more.
-func (t *Table) DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect.DeadPage) (list []inspect.DeadLetter, more bool, err error) {
+func (t *Table) DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect.DeadPage) (
+	list []inspect.DeadLetter, more bool, err error) {
 	limit, err := limitOf(p.Limit)
 	if err != nil {
 		return nil, false, err
@@ -138,7 +139,8 @@ func limitOf(limit int) (int, error) {
 }
 
 func readError(what string, err error) error {
-	return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be read; try again", Cause: fmt.Errorf("read %s: %w", what, err)}
+	cause := fmt.Errorf("read %s: %w", what, err)
+	return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be read; try again", Cause: cause}
 }
 
 func timeOf(t *time.Time) time.Time {

@@ -3,223 +3,243 @@ package relay
 import (
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// listen takes in what others have told.
-func (t *tenure) listen() {
-	t.mu.Lock()
-	n := t.tidy
-	t.tidy = tidings{}
-	t.mu.Unlock()
-	if n.until.After(t.until) {
-		t.until = n.until
-	}
-	if n.lost {
-		t.lose("another node has taken it over")
-	}
-	if n.drain {
-		t.drain()
-	}
-	if n.revision > t.revision {
-		t.reloadSoon(time.Now())
-	}
-	for _, b := range n.behind {
-		if t.logs[b.tenant] == nil && b.revision < t.moved {
-			t.relay.Wake() // the cursor may have been moved after the look
-		} else if t.takes(b.tenant) {
-			l := t.log(b)
-			l.head.Store(max(l.head.Load(), b.head))
-			t.startReading(l)
-		}
-	}
-	for _, l := range n.rested {
-		l.rests = false
-		t.startReading(l)
-	}
-	t.abandon(n.late, time.Now())
-	for tenant, head := range n.heard {
-		if l := t.logs[tenant]; l != nil {
-			l.heard = max(l.heard, head)
-			t.startReading(l)
-		} else if t.takes(tenant) && t.wants.Load() && !t.flow.circuit.open {
-			t.relay.Wake() // to find out where it stands; while the receiver is down the next look does
-		}
-	}
+const (
+	maxReaders = 32             // tenants that are read at once
+	maxKept    = 2 * maxReaders // pieces that may wait for room while others read
+)
+
+// logReaders reads the logs of a sink's tenants, some at a time, and gives the flow
+// what it has room for. Only the holder's goroutine uses it, but for what says
+// otherwise.
+type logReaders struct {
+	relay   *Relay
+	sink    *Sink
+	flow    *flow
+	signals *signalBox
+
+	of      map[string]*tenantLog // by tenant
+	queue   fifo[*tenantLog]      // that wait for a reader
+	kept    []piece               // that wait for room
+	reading int                   // readers at work
+
+	pieces  chan piece
+	reports chan report
+	ctx     context.Context // of the readers; it has ended when nothing more is to be read
+	stop    context.CancelFunc
+	work    sync.WaitGroup // the readers
+
+	contended atomic.Bool // logs wait for a reader; the readers ask
+	hasRoom   atomic.Bool // more logs could be read; the poller asks
 }
 
-// takes reports whether the sink gets a tenant's events.
-func (t *tenure) takes(tenant string) bool {
-	return t.sink.Tenants == nil || slices.Contains(t.sink.Tenants, tenant)
+func newLogReaders(h *holder) *logReaders {
+	r := &logReaders{relay: h.relay, sink: h.sink, flow: h.flow, signals: h.signals, of: map[string]*tenantLog{},
+		pieces: make(chan piece), reports: make(chan report)}
+	r.ctx, r.stop = context.WithCancel(context.Background())
+	r.hasRoom.Store(true)
+	return r
 }
 
-// log finds or makes what is known of a tenant's log. A new one begins at the
-// cursor.
-func (t *tenure) log(b behind) *log {
-	l := t.logs[b.tenant]
+// tenantLog is a tenant's log as it is read for a sink. The fields are the holder's,
+// but for those that say otherwise.
+type tenantLog struct {
+	*logWindow
+	head       atomic.Int64  // as the database said it: there is something up to there; readers ask
+	announced  int64         // the head as a commit or a hint says
+	reading    bool          // it has a reader
+	holdsSlot  bool          // which is one of maxReaders
+	stopReader func()        // nil: it never had one
+	queued     bool          // it waits for a reader
+	unloaded   bool          // until its next attempt is due
+	admitted   chan struct{} // tells the reader that its piece is taken in
+	failures   readFailures  // the readers', of which there is one at a time
+}
+
+func newTenantLog(w *logWindow) *tenantLog {
+	return &tenantLog{logWindow: w, admitted: make(chan struct{}, 1)}
+}
+
+// hasMore reports whether there is something to read.
+func (l *tenantLog) hasMore() bool { return max(l.head.Load(), l.announced) > l.read }
+
+// noteLag takes in that a log goes on after the cursor, and lets it be read. One that
+// was not known begins at the cursor.
+func (r *logReaders) noteLag(lag tenantLag) {
+	l := r.of[lag.tenant]
 	if l == nil {
-		l = newLog(&stretch{tenant: b.tenant, since: b.revision, stored: b.cursor, read: b.cursor})
-		t.logs[b.tenant] = l
+		l = newTenantLog(&logWindow{tenant: lag.tenant, revision: lag.revision, stored: lag.cursor, read: lag.cursor})
+		r.of[lag.tenant] = l
 	}
-	return l
+	l.head.Store(max(l.head.Load(), lag.head))
+	r.start(l)
 }
 
-// restart begins anew with the logs whose cursors a person has moved. No letter
+// rereadMoved begins anew with the logs whose cursors an operator has moved. No batch
 // is under way.
-func (t *tenure) restart(moved []behind, now time.Time) {
+func (r *logReaders) rereadMoved(moved []tenantLag, now time.Time) {
 	for _, m := range moved {
-		l := t.logs[m.tenant]
-		if l == nil || l.since >= m.revision {
+		l := r.of[m.tenant]
+		if l == nil || l.revision >= m.revision {
 			continue
 		}
-		t.flow.discard(l.stretch, now)
-		t.startReading(t.anew(l, &stretch{tenant: m.tenant, since: m.revision, stored: m.cursor, read: m.cursor}))
+		r.flow.discard(l.logWindow, now)
+		r.start(r.replace(l, &logWindow{tenant: m.tenant, revision: m.revision, stored: m.cursor, read: m.cursor}))
 	}
-	t.readOn()
+	r.startQueued()
 }
 
-// anew puts another log in the place of one whose stretch is void.
-func (t *tenure) anew(l *log, s *stretch) *log {
-	if l.halt != nil {
-		l.halt()
+// replace puts another log in the place of one whose window is discarded.
+func (r *logReaders) replace(l *tenantLog, w *logWindow) *tenantLog {
+	if l.stopReader != nil {
+		l.stopReader()
 	}
-	t.free(l)
-	t.resting(l)
-	t.kept = slices.DeleteFunc(t.kept, func(p piece) bool { return p.of == l })
-	next := newLog(s)
+	r.releaseSlot(l)
+	r.setReading(l, false)
+	r.kept = slices.DeleteFunc(r.kept, func(p piece) bool { return p.log == l })
+	next := newTenantLog(w)
 	next.head.Store(l.head.Load())
-	next.heard = l.heard
-	t.logs[s.tenant] = next
+	next.announced = l.announced
+	r.of[w.tenant] = next
 	return next
 }
 
-// letGo lets the logs go that do nothing but wait, until they have waited, and
-// reports whether that has made room.
-func (t *tenure) letGo(now time.Time) (some bool) {
-	list := t.flow.tired
-	t.flow.tired = nil
-	for _, tired := range list {
-		l := t.logs[tired.of.tenant]
-		if l == nil || l.stretch != tired.of || t.flow.drains {
+// unload takes the logs out of memory that do nothing but wait, until their next
+// attempt is due, and reports whether that has made room.
+func (r *logReaders) unload(now time.Time) (some bool) {
+	list := r.flow.unloadable
+	r.flow.unloadable = nil
+	for _, u := range list {
+		l := r.of[u.window.tenant]
+		if l == nil || l.logWindow != u.window || r.flow.draining {
 			continue
 		}
-		s, until := t.flow.letGo(tired, now)
-		if s == nil {
+		w, due := r.flow.unload(u, now)
+		if w == nil {
 			continue
 		}
 		some = true
-		next := t.anew(l, s)
-		next.rests = true
-		time.AfterFunc(until.Sub(now), func() { t.hear(func(n *tidings) { n.rested = append(n.rested, next) }) })
+		next := r.replace(l, w)
+		next.unloaded = true
+		time.AfterFunc(due.Sub(now), func() { r.signals.send(func(s *signals) { s.due = append(s.due, next) }) })
 	}
 	if some {
-		t.takeInKept(now)
-		t.readOn()
+		r.admitKept(now)
+		r.startQueued()
 	}
 	return some
 }
 
-// startReading lets a reader read a log if there is something to read, at once
-// or when it is its turn.
-func (t *tenure) startReading(l *log) {
-	if l.void || l.rests || l.reading || l.queued || t.flow.full[l.tenant] || !l.behind() || t.lost.Load() || t.flow.drains {
+// resume lets logs be read again that were unloaded.
+func (r *logReaders) resume(list []*tenantLog) {
+	for _, l := range list {
+		l.unloaded = false
+		r.start(l)
+	}
+}
+
+// waiting reports whether logs wait for a reader.
+func (r *logReaders) waiting() bool { return len(r.queue.rest()) > 0 }
+
+// start lets a reader read a log if there is something to read, at once or in its
+// turn.
+func (r *logReaders) start(l *tenantLog) {
+	if l.discarded || l.unloaded || l.reading || l.queued || r.flow.aside.full[l.tenant] || !l.hasMore() || r.ctx.Err() != nil {
 		return
 	}
-	if t.reading >= readers {
+	if r.reading >= maxReaders {
 		l.queued = true
-		t.queue = append(t.queue, l)
-		t.crowded.Store(true)
+		r.queue.push(l)
+		r.contended.Store(true)
 		return
 	}
-	t.reading++
-	l.reading, l.holds = true, true
-	t.mu.Lock()
-	t.read[l.tenant] = true
-	t.mu.Unlock()
+	r.reading++
+	l.holdsSlot = true
+	r.setReading(l, true)
 	after := l.read
-	ctx, halt := context.WithCancel(t.reads)
-	l.halt = halt
-	t.work.Go(func() {
-		defer halt()
-		t.follow(ctx, l, after)
+	ctx, stop := context.WithCancel(r.ctx)
+	l.stopReader = stop
+	r.work.Go(func() {
+		defer stop()
+		(&reader{logs: r, log: l, last: after}).run(ctx)
 	})
 }
 
-// hearReader takes in what a reader says of itself.
-func (t *tenure) hearReader(r report) {
-	l := r.of
-	if l.void {
+// startQueued lets the logs be read that wait for a reader.
+func (r *logReaders) startQueued() {
+	for r.waiting() && r.reading < maxReaders {
+		next := r.queue.pop()
+		next.queued = false
+		r.start(next)
+	}
+	r.contended.Store(r.waiting())
+}
+
+// handleReport takes in what a reader says of itself.
+func (r *logReaders) handleReport(p report) {
+	l := p.log
+	if l.discarded {
 		return
 	}
-	if (r.news == readerReads || r.news == readerFailed) && l.blocker == nil {
-		l.failure = r.failure
-		t.flow.note(l.stretch)
+	if (p.event == readerRecovered || p.event == readerFailed) && l.blocker == nil {
+		l.failure = p.failure
+		r.flow.markChanged(l.logWindow)
 	}
-	if r.news == readerFailed || r.news == readerEnded {
-		t.free(l)
+	if p.event == readerFailed || p.event == readerEnded {
+		r.releaseSlot(l)
 	}
-	if r.news == readerRested || r.news == readerEnded {
-		t.resting(l)
+	if p.event == readerWaited || p.event == readerEnded {
+		r.setReading(l, false)
 	}
-	t.readOn()
-	t.startReading(l)
+	r.startQueued()
+	r.start(l)
 }
 
-// free lets another log be read instead of this one.
-func (t *tenure) free(l *log) {
-	if l.holds {
-		l.holds = false
-		t.reading--
+// releaseSlot lets another log be read instead of this one.
+func (r *logReaders) releaseSlot(l *tenantLog) {
+	if l.holdsSlot {
+		l.holdsSlot = false
+		r.reading--
 	}
 }
 
-// resting notes that nobody reads a log.
-func (t *tenure) resting(l *log) {
-	l.reading = false
-	t.mu.Lock()
-	delete(t.read, l.tenant)
-	t.mu.Unlock()
+// setReading notes whether a log has a reader.
+func (r *logReaders) setReading(l *tenantLog, reads bool) {
+	l.reading = reads
+	r.signals.setReading(l.tenant, reads)
 }
 
-// readOn lets those be read that wait for a reader.
-func (t *tenure) readOn() {
-	for len(t.queue) > 0 && t.reading < readers {
-		next := t.queue[0]
-		t.queue[0] = nil
-		t.queue = t.queue[1:]
-		next.queued = false
-		t.startReading(next)
-	}
-	t.crowded.Store(len(t.queue) > 0)
-}
-
-// takeIn gives the flow what a reader has read, as far as there is room; it keeps
-// the rest until there is.
-func (t *tenure) takeIn(p piece, now time.Time) {
-	if p.of.void {
+// admit gives the flow what a reader has read, as far as there is room, and keeps the
+// rest until there is.
+func (r *logReaders) admit(p piece, now time.Time) {
+	if p.log.discarded {
 		return // its reader was told to end
 	}
-	n := t.flow.admit(p.of.stretch, p.events, p.wanted, now)
+	n := r.flow.admit(p.log.logWindow, p.events, p.wanted, now)
 	if n == len(p.events) {
-		p.of.taken <- struct{}{}
+		p.log.admitted <- struct{}{}
 		return
 	}
 	p.events = p.events[n:]
 	if p.wanted != nil {
 		p.wanted = p.wanted[n:]
 	}
-	t.kept = append(t.kept, p)
-	if len(t.kept) <= keeps { // it may be long until there is room
-		t.free(p.of)
-		t.readOn()
+	r.kept = append(r.kept, p)
+	if len(r.kept) <= maxKept { // it may be long until there is room
+		r.releaseSlot(p.log)
+		r.startQueued()
 	}
 }
 
-// takeInKept does so with all that had to wait.
-func (t *tenure) takeInKept(now time.Time) {
-	kept := t.kept
-	t.kept = nil
+// admitKept does so with everything that had to wait.
+func (r *logReaders) admitKept(now time.Time) {
+	kept := r.kept
+	r.kept = nil
 	for _, p := range kept {
-		t.takeIn(p, now)
+		r.admit(p, now)
 	}
 }

@@ -177,7 +177,7 @@ func TestMoveToTheHeadEndsABlock(t *testing.T) {
 	}
 }
 
-// While a receiver is down it is tried with what there is. When a person has taken
+// While a receiver is down it is tried with what there is. When an operator has taken
 // that away, the next event of any tenant finds out that it is back.
 func TestReceiverIsTriedWhenItsOnlyEventWasLeftOut(t *testing.T) {
 	t.Parallel()
@@ -198,10 +198,10 @@ func TestReceiverIsTriedWhenItsOnlyEventWasLeftOut(t *testing.T) {
 		to.set(func(r *receiver) { count = r.tries[tenant+":1-0"] })
 		return count
 	}
-	for last := -1; last != tries(); { // a look tells of the move
+	for last := -1; last != tries(); { // a poll tells of the move
 		last = tries()
-		looks := n.Stats().Looks
-		eventually(t, "it has looked twice", func() bool { return n.Stats().Looks >= looks+2 })
+		polls := n.Stats().Polls
+		eventually(t, "it has polled twice", func() bool { return n.Stats().Polls >= polls+2 })
 	}
 	to.mends()
 	head = publish(t, n.pool, "other", "b") // nobody tells

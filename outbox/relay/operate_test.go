@@ -103,7 +103,7 @@ func TestDeadLetterHoldsItsInstance(t *testing.T) {
 			mustEqual(t, "waits", deadLetters(t, table, inspect.DeadFilter{Sink: "main"}), []string{"2-0"})
 			mustEqual(t, "queued", deadLetters(t, table, inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued}), []string{"3-0", "5-0", "5-1", "6-0", "7-0"})
 
-			// Another node, another tenure: it holds all the same.
+			// Another node: it holds all the same.
 			n.stop()
 			n = startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted = relay.HoldInstance }))
 			head = publish(t, n.pool, tenant, "ab", n)
@@ -173,7 +173,10 @@ func TestBlockedTenantsStopNoOtherHoweverManyTheyAre(t *testing.T) {
 		}
 		return nil
 	}}
-	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted, s.Window = relay.Block, 64 }))
+	n := startNode(t, url, quick("main", to, func(s *relay.Sink) {
+		s.Exhausted, s.Window = relay.Block, 64
+		s.Retry.First, s.Retry.Max = 50*time.Millisecond, 200*time.Millisecond // not so often that the attempts keep the machine busy
+	}))
 	var head int64
 	for i := range blocked {
 		head = publish(t, n.pool, fmt.Sprint("blocked ", i), strings.Repeat("abcde", each/5), n)
@@ -182,8 +185,8 @@ func TestBlockedTenantsStopNoOtherHoweverManyTheyAre(t *testing.T) {
 		list, err := relay.NewTable(n.pool, same).Sinks(t.Context(), "")
 		return err == nil && list[0].Stuck == blocked
 	})
-	for range 3 {
-		cursorReaches(t, n.pool, "main", "healthy", publish(t, n.pool, "healthy", strings.Repeat("xyz", 30), n))
+	for range 3 { // together more than the window holds, a few at a time
+		cursorReaches(t, n.pool, "main", "healthy", publish(t, n.pool, "healthy", strings.Repeat("xyz", 8), n))
 	}
 	if passed := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE tenant <> 'healthy' AND position > 1"); passed != 0 {
 		t.Errorf("%d blocked tenants have gone on", passed)
@@ -193,11 +196,9 @@ func TestBlockedTenantsStopNoOtherHoweverManyTheyAre(t *testing.T) {
 		return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE tenant <> 'healthy' AND position = $1 AND failure IS NULL", head) == blocked
 	})
 	to.inOrder(t)
-	to.wants(t, blocked*events(head)+events(3*90))
+	to.wants(t, blocked*events(head)+events(3*24))
 }
 
-// An event that is retried for long keeps nothing from the others, nor the
-// cursor, and comes before the later ones of its instance.
 // What is aside of a tenant goes to a sink no more that is no longer for it.
 func TestTenantThatIsTakenAwayIsNotDeliveredFromAside(t *testing.T) {
 	t.Parallel()
@@ -226,6 +227,8 @@ func TestTenantThatIsTakenAwayIsNotDeliveredFromAside(t *testing.T) {
 	mustEqual(t, "delivered", to.ids('a'), []string{"1-0"})
 }
 
+// An event that is retried for long keeps nothing from the others, nor the cursor, and
+// comes before the later ones of its instance.
 func TestLongRetryIsWaitedOutAside(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -290,7 +293,7 @@ func TestPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
 }
 
 // Whatever its sink says about that, or does not.
-// A receiver may ask to be left alone for a day. A person who knows better pauses and
+// A receiver may ask to be left alone for a day. An operator who knows better pauses and
 // resumes, and it is tried at once, whether or not anybody has noticed the pause.
 func TestResumeEndsTheWaitThatAReceiverAsksFor(t *testing.T) {
 	t.Parallel()

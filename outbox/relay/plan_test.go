@@ -35,14 +35,14 @@ var probed = map[string][]string{
 var week = regexp.MustCompile(`_\d{4}w\d\d`)
 
 // A plan that a connection made for an empty table stays in use while it fills.
-// So the statements of a letter have one plan, in both. The others are planned
+// So the statements of a batch have one plan, in both. The others are planned
 // each time; what they must not do is to read a full table of events.
 func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
-	t.Run("empty", func(t *testing.T) { explainLetter(t, pool) })
+	t.Run("empty", func(t *testing.T) { explainBatch(t, pool) })
 	execAll(t, pool, "VACUUM ANALYZE")
-	t.Run("empty and vacuumed", func(t *testing.T) { explainLetter(t, pool) })
+	t.Run("empty and vacuumed", func(t *testing.T) { explainBatch(t, pool) })
 
 	// 2,000 tenants, of which three are behind, and dead letters of all kinds.
 	execAll(t, pool, `
@@ -59,22 +59,22 @@ INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, i
 SELECT o.tenant, s.name, o.position, o.type, o.ordinal, o.workflow, o.instance, (ARRAY['waiting', 'queued', 'redriven', 'skipped'])[1 + position % 4],
 	'temporary', 'no', 1, now(), now(), 'ann' FROM pawl.outbox o, pawl.outbox_sink s WHERE position > 30;`)
 	t.Run("full, with the statistics of the empty ones", func(t *testing.T) {
-		explainLetter(t, pool)
+		explainBatch(t, pool)
 	})
 	execAll(t, pool, "ANALYZE")
 	t.Run("full", func(t *testing.T) {
-		explainLetter(t, pool)
+		explainBatch(t, pool)
 		explainOthers(t, pool)
 	})
 }
 
-// explainLetter asks for the plans that a connection may keep, as they are made
-// in a letter.
-func explainLetter(t *testing.T, pool *pgxpool.Pool) {
+// explainBatch asks for the plans that a connection may keep, as they are made
+// in a batch.
+func explainBatch(t *testing.T, pool *pgxpool.Pool) {
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
-	}{"keep": {keepSQL, 10}, "park": {parkSQL, 13}, "change": {changeSQL, 10}, "cursor": {cursorSQL, 6}, "moved": {movedSQL, 2}, "rows": {rowsSQL, 5},
+	}{"keep": {renewSQL, 10}, "park": {insertDeadSQL, 13}, "change": {updateDeadSQL, 10}, "cursor": {cursorSQL, 6}, "moved": {movedSQL, 2}, "rows": {rowsSQL, 5},
 		"aside": {asideSQL, 4}} {
 		t.Run(name, func(t *testing.T) {
 			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {
@@ -84,7 +84,7 @@ func explainLetter(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// explainOthers executes the other statements and looks at what they read.
+// explainOthers executes the other statements and checks what they read.
 func explainOthers(t *testing.T, pool *pgxpool.Pool) {
 	names, tokens, reads := []string{"s1", "s2", "s3"}, []int64{1, 1, 1}, []bool{true, true, true}
 	one := inspect.DeadFilter{Sink: "s2", Status: inspect.DeadWaiting, Tenant: "t7"}
@@ -95,10 +95,9 @@ func explainOthers(t *testing.T, pool *pgxpool.Pool) {
 		args  []any
 		whole []string // tables that may be read as a whole
 	}{
-		"oldest":                   {oldestSQL, []any{"s4", []string(nil)}, few},
-		"look":                     {lookSQL, []any{names, tokens, reads, int64(5e6)}, few},
+		"oldest":                   {fromOldestSQL, []any{"s4", []string(nil)}, few},
+		"poll":                     {pollSQL, []any{names, tokens, reads, int64(5e6)}, few},
 		"claim":                    {claimSQL, []any{"n", names, tokens, int64(5e6)}, few},
-		"first":                    {firstSQL, []any{"t1", 20}, nil},
 		"infos":                    {infosSQL, []any{""}, few},
 		"infos of a tenant":        {infosSQL, []any{"t7"}, few},
 		"cursor of a tenant":       {cursorsSQL, []any{"s1", "t7", "", 100}, few},

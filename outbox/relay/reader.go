@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawlhq/pawl/internal/pause"
@@ -15,101 +14,82 @@ import (
 )
 
 const (
-	readers    = 32                     // tenants that are read at once
-	quietSteps = 5                      // seconds without news after which a reader ends
-	keeps      = 2 * readers            // pieces that may wait for room while others read
+	quietSteps = 5                      // seconds without an event after which a reader ends
 	fairPieces = 4                      // pieces that a reader takes in while others wait
 	retryRead  = 250 * time.Millisecond // doubled with each failure
 	retryMax   = 30 * time.Second
 )
 
-// log is a tenant's log as it is read for one tenure. The fields are the
-// tenure's, but for those that say otherwise.
-type log struct {
-	*stretch
-	head    atomic.Int64  // as the database said it: there is something up to there
-	heard   int64         // as somebody says
-	reading bool          // a reader is at work
-	holds   bool          // and is one of those that may be
-	halt    func()        // ends it; nil: there was none yet
-	queued  bool          // it waits for one
-	rests   bool          // it was let go, and its time has not come
-	taken   chan struct{} // tells the reader that its piece is taken in
-
-	// The readers', of which a log has one at a time.
-	failing bool          // the tenure knows that it cannot be read
-	wait    time.Duration // until it is tried again
+// readFailures is how the reading of a log fails.
+type readFailures struct {
+	known bool          // the holder knows that it cannot be read
+	wait  time.Duration // until it is tried again
 }
-
-func newLog(s *stretch) *log { return &log{stretch: s, taken: make(chan struct{}, 1)} }
-
-// behind reports whether there is something to read.
-func (l *log) behind() bool { return max(l.head.Load(), l.heard) > l.read }
 
 // piece is what a reader has read.
 type piece struct {
-	of     *log
+	log    *tenantLog
 	events []transitions.Logged
 	wanted []bool // nil: all
 }
 
 // report is what a reader says of itself.
 type report struct {
-	of      *log
-	news    readerNews
-	failure string // why it cannot go on
+	log     *tenantLog
+	event   readerEvent
+	failure string // why the log cannot be read
 }
 
-type readerNews int
+type readerEvent int
 
 const (
-	readerReads  readerNews = iota // it can go on, and could not before
-	readerFailed                   // it cannot; others may read while it waits
-	readerRested                   // it has waited, and is at its end
-	readerEnded                    // there is no more
+	readerRecovered readerEvent = iota // it can read, and could not before
+	readerFailed                       // it cannot; others may read while it waits
+	readerWaited                       // it has waited, and ends
+	readerEnded                        // there is nothing more to read
 )
 
 // reader reads a log. While a piece waits to be taken in it reads the next.
 type reader struct {
-	t       *tenure
-	log     *log
-	last    int64 // what was read
+	logs    *logReaders
+	log     *tenantLog
+	last    int64 // the last position that was read
 	waiting bool  // for a piece to be taken in
 }
 
-// follow reads a log after a position, until there is no more, or it cannot be
-// read: then it waits a while, without keeping others from reading.
-func (t *tenure) follow(ctx context.Context, l *log, after int64) {
-	r := &reader{t: t, log: l, last: after}
-	err := r.followOnce(ctx)
+// run reads until there is nothing more, or the log cannot be read: then it waits a
+// while, without keeping others from reading.
+func (r *reader) run(ctx context.Context) {
+	err := r.read(ctx)
 	if !r.settled(ctx) {
 		return
 	}
 	if err == nil {
-		r.reads(ctx)
-		r.report(ctx, report{of: l, news: readerEnded})
+		r.recovered(ctx)
+		r.report(ctx, readerEnded, "")
 		return
 	}
-	t.relay.config.Log.Warn("cannot read the log for a sink", "sink", t.sink.Name, "tenant", l.tenant, "after", r.last, "error", err)
-	l.failing, l.wait = true, min(max(2*l.wait, retryRead), retryMax)
-	r.report(ctx, report{of: l, news: readerFailed, failure: failureOf(err)})
-	if pause.For(ctx, l.wait) {
-		r.report(ctx, report{of: l, news: readerRested})
+	l := r.log
+	r.logs.relay.config.Log.Warn("cannot read the log for a sink", "sink", r.logs.sink.Name, "tenant", l.tenant, "after", r.last, "error", err)
+	l.failures.known, l.failures.wait = true, min(max(2*l.failures.wait, retryRead), retryMax)
+	r.report(ctx, readerFailed, failureOf(err))
+	if pause.For(ctx, l.failures.wait) {
+		r.report(ctx, readerWaited, "")
 	}
 }
 
-// reads notes that the log can be read.
-func (r *reader) reads(ctx context.Context) {
-	if r.log.failing {
-		r.log.failing, r.log.wait = false, 0
-		r.report(ctx, report{of: r.log, news: readerReads})
+// recovered notes that the log can be read.
+func (r *reader) recovered(ctx context.Context) {
+	if r.log.failures.known {
+		r.log.failures = readFailures{}
+		r.report(ctx, readerRecovered, "")
 	}
 }
 
-// report reports to the tenure.
-func (r *reader) report(ctx context.Context, s report) {
+// report reports to the holder.
+func (r *reader) report(ctx context.Context, event readerEvent, failure string) {
 	select {
-	case r.t.reports <- s:
+	case r.logs.reports <- report{r.log, event, failure}:
 	case <-ctx.Done():
 	}
 }
@@ -118,7 +98,7 @@ func (r *reader) report(ctx context.Context, s report) {
 func (r *reader) settled(ctx context.Context) bool {
 	if r.waiting {
 		select {
-		case <-r.log.taken:
+		case <-r.log.admitted:
 			r.waiting = false
 		case <-ctx.Done():
 		}
@@ -126,12 +106,11 @@ func (r *reader) settled(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// followOnce reads until there is nothing more, or somebody else's turn, or an
-// error.
-func (r *reader) followOnce(ctx context.Context) error {
-	f := r.t.relay.config.Follow(r.log.tenant, r.last)
+// read reads until there is nothing more, or it is another log's turn, or it fails.
+func (r *reader) read(ctx context.Context) error {
+	f := r.logs.relay.config.Feed.Follow(r.log.tenant, r.last)
 	defer f.Close()
-	for quiet, pieces := 0, 0; quiet < quietSteps && !r.yields(pieces, quiet); {
+	for quiet, pieces := 0, 0; quiet < quietSteps && !r.mustYield(pieces, quiet); {
 		batch, err := r.next(ctx, f)
 		if err != nil {
 			return err
@@ -140,7 +119,7 @@ func (r *reader) followOnce(ctx context.Context) error {
 			quiet++
 			continue
 		}
-		wanted, err := r.t.wanted(batch.Events)
+		wanted, err := r.logs.filter(batch.Events)
 		if err != nil {
 			return err
 		}
@@ -148,25 +127,25 @@ func (r *reader) followOnce(ctx context.Context) error {
 			return ctx.Err()
 		}
 		select {
-		case r.t.pieces <- piece{r.log, batch.Events, wanted}:
+		case r.logs.pieces <- piece{r.log, batch.Events, wanted}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		r.waiting, r.last, quiet = true, batch.Last, 0
 		pieces++
-		r.reads(ctx)
+		r.recovered(ctx)
 	}
 	return nil
 }
 
-// yields reports whether it is somebody else's turn: others wait, and enough was
-// read, or all that is known of.
-func (r *reader) yields(pieces, quiet int) bool {
-	return r.t.crowded.Load() && (pieces >= fairPieces || pieces+quiet > 0 && r.log.head.Load() <= r.last)
+// mustYield reports whether it is another log's turn: others wait, and enough was
+// read, or everything that is known of.
+func (r *reader) mustYield(pieces, quiet int) bool {
+	return r.logs.contended.Load() && (pieces >= fairPieces || pieces+quiet > 0 && r.log.head.Load() <= r.last)
 }
 
-// next waits for the next piece of the log for a while. When the database has
-// said that there is one it does not wait: if nothing is found then, it is gone.
+// next waits for the next piece of the log for a while. Where the database has said
+// that there is one it does not wait: if nothing is there then, events are gone.
 func (r *reader) next(ctx context.Context, f transitions.Follower) (batch transitions.Batch, err error) {
 	if r.log.head.Load() > r.last {
 		batch, err = f.Poll(ctx)
@@ -187,8 +166,8 @@ func (r *reader) next(ctx context.Context, f transitions.Follower) (batch transi
 	return batch, err
 }
 
-// gapless reports whether a piece of a log follows what was read last. The
-// positions of a log have no gaps, so if it does not, something was removed.
+// gapless reports whether a piece of a log comes directly after what was read last.
+// The positions of a log have no gaps: if it does not, something was removed.
 func gapless(events []transitions.Logged, last int64) bool {
 	for i := range events {
 		if p := events[i].Position; p != last+1 && (i == 0 || p != last) {
@@ -199,27 +178,26 @@ func gapless(events []transitions.Logged, last int64) bool {
 	return true
 }
 
-// gap says that events are gone which the sink has not got.
+// gap is the error that events are gone which the sink has not got.
 func (r *reader) gap(ctx context.Context) error {
-	var next int64
-	if err := r.t.relay.config.Pool.QueryRow(ctx, r.t.relay.sql.first, r.log.tenant, r.last).Scan(&next); err != nil {
+	next, err := r.logs.relay.config.Events.First(ctx, r.log.tenant, r.last)
+	if err != nil {
 		return &workflow.Error{Code: workflow.Unavailable, Message: "the log could not be read", Cause: err}
 	}
-	return workflow.Errorf(workflow.NotFound,
-		"the events after position %d are no longer in the outbox; the next that is there has position %d: move the cursor to %d to go on without them",
-		r.last, next, next-1)
+	return workflow.Errorf(workflow.NotFound, "the events after position %d are no longer in the outbox; "+
+		"the next that is there has position %d: move the cursor to %d to go on without them", r.last, next, next-1)
 }
 
-// wanted asks the filters for each event; nil: all are wanted.
-func (t *tenure) wanted(events []transitions.Logged) (wanted []bool, err error) {
-	s := t.sink
+// filter asks the sink's filters about each event; nil: all are wanted.
+func (r *logReaders) filter(events []transitions.Logged) (wanted []bool, err error) {
+	s := r.sink
 	if s.Wants == nil && s.Filter.All() {
 		return nil, nil
 	}
 	defer func() {
 		if v := recover(); v != nil {
 			err = workflow.Errorf(workflow.Internal, "the sink's filter panicked: %v", v)
-			t.relay.config.Log.Error("a sink's filter panicked", "sink", t.sink.Name, "panic", v, "stack", string(debug.Stack()))
+			r.relay.config.Log.Error("a sink's filter panicked", "sink", s.Name, "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
 	wanted = make([]bool, len(events))

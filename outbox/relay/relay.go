@@ -5,27 +5,30 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/workflow"
 )
 
-const lookGap = 20 * time.Millisecond // between two looks, at least
+const pollGap = 20 * time.Millisecond // between two polls, at least
 
 // Relay delivers to the sinks of a node, as far as no other node does. It is safe
 // for concurrent use.
 type Relay struct {
-	config   Config
-	sql      statements
-	stats    stats
-	woken    chan struct{} // one token: look now
-	readNext time.Time     // the next look may ask for all tenants then
-	looks    context.Context
-	endLook  context.CancelFunc
-	work     sync.WaitGroup // who looks, and the tenures
+	config       Config
+	sql          statements
+	stats        stats
+	woken        chan struct{} // one token: poll now
+	nextFullPoll time.Time     // the next poll may ask for all tenants then
+	ctx          context.Context
+	cancel       context.CancelFunc
+	work         sync.WaitGroup // the poller and the holders
 
 	mu      sync.Mutex
 	started bool
 	ending  bool
-	tenures map[string]*tenure // by sink
+	holders map[string]*holder // by sink
 	idle    chan struct{}      // closed when there are none, and there will be none
 }
 
@@ -35,8 +38,9 @@ func New(c Config) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{config: c, sql: newStatements(c.In), woken: make(chan struct{}, 1), tenures: map[string]*tenure{}, idle: make(chan struct{})}
-	r.looks, r.endLook = context.WithCancel(context.Background())
+	r := &Relay{config: c, sql: newStatements(c.Events.In), holders: map[string]*holder{},
+		woken: make(chan struct{}, 1), idle: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r, nil
 }
 
@@ -56,41 +60,64 @@ func (r *Relay) Start(ctx context.Context) error {
 		return nil
 	}
 	r.started = true
-	r.work.Go(r.watch)
+	r.work.Go(r.pollLoop)
 	return nil
 }
 
-// Stop lets the deliveries that are under way come to their end, stores how far
-// the sinks are, gives them to other nodes, and closes them. When ctx ends first
-// it breaks the deliveries off; their events are delivered again. It may be
-// called twice.
+// register makes a sink known to the database, with the cursors that it begins at if it
+// is new.
+func (r *Relay) register(ctx context.Context, s *Sink) error {
+	var cut int64
+	err := pgx.BeginFunc(ctx, r.config.Pool, func(tx pgx.Tx) error {
+		made, err := tx.Exec(ctx, r.sql.register, s.Name, s.Tenants)
+		switch {
+		case err != nil:
+		case made.RowsAffected() == 0:
+			_, err = tx.Exec(ctx, r.sql.restrict, s.Name, s.Tenants)
+		case s.FromNow:
+			_, err = tx.Exec(ctx, r.sql.fromNow, s.Name)
+		default:
+			made, err = tx.Exec(ctx, r.sql.fromOldest, s.Name, s.Tenants)
+			cut = made.RowsAffected()
+		}
+		return err
+	})
+	if err != nil {
+		return &workflow.Error{Code: workflow.Unavailable, Message: "the sinks could not be registered; try again", Cause: err}
+	}
+	if cut > 0 {
+		r.config.Log.Warn("a new sink does not get the events that retention has removed; it begins with the oldest that are there",
+			"sink", s.Name, "tenants", cut)
+	}
+	return nil
+}
+
+// Stop lets the deliveries that are under way come to their end, stores how far the
+// sinks are, gives their leases back, and closes them. When ctx ends first it breaks
+// the deliveries off; their events are delivered again. It may be called twice.
 func (r *Relay) Stop(ctx context.Context) {
 	r.mu.Lock()
 	r.ending = true
 	r.checkIdle()
-	list := make([]*tenure, 0, len(r.tenures))
-	for _, t := range r.tenures {
-		list = append(list, t)
+	for _, h := range r.holders {
+		h.signals.send(func(s *signals) { s.drain = true })
 	}
 	r.mu.Unlock()
-	for _, t := range list {
-		t.hear(func(n *tidings) { n.drain = true })
-	}
 	select {
 	case <-r.idle:
 	case <-ctx.Done():
-		for _, t := range list {
-			t.stop()
+		for _, h := range r.held() {
+			h.signals.send(func(s *signals) { s.stop = true })
 		}
 		<-r.idle
 	}
-	r.endLook()
+	r.cancel()
 	r.work.Wait()
 	r.close(ctx)
 }
 
-// close closes the sinks. One that does not come back is left alone: a call may
-// never have ended, and Close wait for it.
+// close closes the sinks. One whose Close does not return is left alone: it may wait
+// for a call that never ends.
 func (r *Relay) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 	defer cancel()
@@ -116,9 +143,9 @@ func (r *Relay) close(ctx context.Context) {
 	}
 }
 
-// checkIdle tells Stop when no tenure is left. r.mu is held.
+// checkIdle tells Stop when no holder is left. r.mu is held.
 func (r *Relay) checkIdle() {
-	if !r.ending || len(r.tenures) > 0 {
+	if !r.ending || len(r.holders) > 0 {
 		return
 	}
 	select {
@@ -128,64 +155,64 @@ func (r *Relay) checkIdle() {
 	}
 }
 
-// Wake looks how the sinks stand now: another node has given some back, or an
-// operation has changed something.
+// Wake makes the relay poll now: another node has given a sink back, or an operator has
+// changed something.
 func (r *Relay) Wake() { poke(r.woken) }
 
-// Heard takes notice that a tenant's log has grown to head, as somebody says. It
-// does not block.
-func (r *Relay) Heard(tenant string, head int64) {
+// NoteHead takes in that a tenant's log has grown to head, as a commit or a hint says.
+// It does not block.
+func (r *Relay) NoteHead(tenant string, head int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range r.tenures {
-		t.heard(tenant, head)
+	for _, h := range r.holders {
+		h.signals.noteHead(tenant, head)
 	}
 }
 
-// watch looks how the sinks stand: when there is reason to, and regularly.
-func (r *Relay) watch() {
+// pollLoop polls how the sinks stand: when there is reason to, and regularly.
+func (r *Relay) pollLoop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
 		case <-r.woken:
-		case <-r.looks.Done():
+		case <-r.ctx.Done():
 			return
 		}
-		if err := r.look(r.looks); err != nil && r.looks.Err() == nil {
-			r.config.Log.Warn("cannot look how the sinks stand", "error", err)
+		if err := r.poll(r.ctx); err != nil && r.ctx.Err() == nil {
+			r.config.Log.Warn("cannot poll how the sinks stand", "error", err)
 		}
-		if !pause.For(r.looks, lookGap) {
+		if !pause.For(r.ctx, pollGap) {
 			return
 		}
-		timer.Reset(r.config.Every - lookGap)
+		timer.Reset(r.config.Every - pollGap)
 	}
 }
 
-// begin begins a tenure.
-func (r *Relay) begin(s *Sink, token, revision int64, until time.Time) {
-	t := newTenure(r, s, token, revision, until)
+// startHolder begins to deliver to a sink whose lease this node has got.
+func (r *Relay) startHolder(s *Sink, token, revision int64, until time.Time) {
+	h := newHolder(r, s, token, revision, until)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tenures[s.Name] = t
+	r.holders[s.Name] = h
 	if r.ending { // nothing is begun, and the lease is given back
-		t.hear(func(n *tidings) { n.drain = true })
+		h.signals.send(func(s *signals) { s.drain = true })
 	}
 	r.work.Go(func() {
-		t.run()
-		r.end(t)
+		h.run()
+		r.holderEnded(h)
 	})
 }
 
-// end takes notice that a tenure has ended.
-func (r *Relay) end(t *tenure) {
+// holderEnded takes in that this node no longer delivers to a sink.
+func (r *Relay) holderEnded(h *holder) {
 	r.mu.Lock()
-	delete(r.tenures, t.sink.Name)
+	delete(r.holders, h.sink.Name)
 	r.checkIdle()
 	r.mu.Unlock()
-	if t.released {
-		r.config.Released()
+	if h.lease.released && r.config.Peers != nil {
+		r.config.Peers.Sinks()
 	}
 	r.Wake() // to take it again, unless it is paused
 }

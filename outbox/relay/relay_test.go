@@ -278,7 +278,7 @@ func TestDeadSinkSlowsNoOther(t *testing.T) {
 		}
 	}
 	if rows := number(t, n.pool, "SELECT count(*) FROM pawl.outbox_dead"); rows != 0 {
-		t.Errorf("%d events were put aside because their receivers were down", rows)
+		t.Errorf("%d events were set aside because their receivers were down", rows)
 	}
 	eventually(t, "the failures are known", func() bool {
 		list, err := relay.NewTable(n.pool, same).Sinks(t.Context(), "")

@@ -13,44 +13,43 @@ import (
 )
 
 // Which instances of a full tenant are aside is read again when there may be others to
-// know: one was delivered, or waits for a person. At rest it is not.
+// know: one was delivered, or waits for an operator. At rest it is not.
 func TestAFullTenantsInstancesAreReadAgainWhenThereMayBeOthers(t *testing.T) {
 	e := logOf("a")[0]
 	for name, tt := range map[string]struct {
 		exhausted Exhausted
 		says      *sink.Failure
 	}{
-		"delivered":                     {Park, nil},
-		"one that waits for a person":   {HoldInstance, sink.Fail(sink.Permanent, nil, "no")},
-		"one that is tried again later": {HoldInstance, sink.Fail(sink.Temporary, nil, "no")},
+		"delivered":                      {Park, nil},
+		"one that waits for an operator": {HoldInstance, sink.Fail(sink.Permanent, nil, "no")},
+		"one that is tried again later":  {HoldInstance, sink.Fail(sink.Temporary, nil, "no")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Unix(0, 0)
-			at := newTenure(&Relay{config: Config{Log: slog.New(slog.DiscardHandler)}}, &Sink{Exhausted: tt.exhausted}, 1, 0, now)
-			at.flow.policy.backoff = func(int) time.Duration { return time.Minute }
-			at.flow.policy.attempts, at.flow.policy.slots, at.flow.policy.batch = 3, 1, 10
-			exchange := func(l *letter) *letter {
-				at.sending = true
-				r := &reply{letter: l, sent: now, rows: map[*lane][]row{}, barred: map[*lane]bool{}, full: map[string]bool{}}
-				if l.reload {
-					at.reloads = false
-					r.aside, r.full["t"] = []held{{"t", e.Instance, false}}, true
+			h := newHolder(&Relay{config: Config{Log: slog.New(slog.DiscardHandler)}}, &Sink{Exhausted: tt.exhausted}, 1, 0, now)
+			h.flow.policy.backoff = func(int) time.Duration { return time.Minute }
+			h.flow.policy.attempts, h.flow.policy.calls, h.flow.policy.batch = 3, 1, 10
+			store := func(b *storeBatch) *storeBatch {
+				h.store.sending = true
+				r := &storeReply{batch: b, sent: now, rows: map[*instanceQueue][]queuedRow{}, onHold: map[*instanceQueue]bool{}, full: map[string]bool{}}
+				if b.reload {
+					h.store.reload = false
+					r.aside, r.full["t"] = []asideInstance{{"t", e.Instance, false}}, true
 				}
-				at.takeReply(r, now)
-				return at.flow.letter()
+				h.takeReply(r, now)
+				return h.flow.takeBatch()
 			}
-			l := exchange(&letter{reload: true})
-			if len(l.hungry) != 1 || at.reloads {
-				t.Fatalf("rows of %d instances are to be read; everything: %t", len(l.hungry), at.reloads)
+			b := store(&storeBatch{reload: true})
+			if len(b.fetch) != 1 || h.store.reload {
+				t.Fatalf("rows of %d instances are to be read; everything: %t", len(b.fetch), h.store.reload)
 			}
-			at.flow.fetched(l.hungry[0], []row{{event: e}}, false, now)
-			at.flow.settle(at.flow.next(now), []*sink.Failure{tt.says}, now)
+			h.flow.addRows(b.fetch[0], []queuedRow{{event: e}}, false, now)
+			h.flow.settle(h.flow.next(now), []*sink.Failure{tt.says}, now)
 			for range 3 {
-				l = exchange(at.flow.letter())
-				exchange(l)
+				store(store(h.flow.takeBatch()))
 			}
-			if changes := tt.says == nil || tt.says.Kind == sink.Permanent; at.reloads != changes {
-				t.Errorf("it is read again: %t", at.reloads)
+			if changes := tt.says == nil || tt.says.Kind == sink.Permanent; h.store.reload != changes {
+				t.Errorf("it is read again: %t", h.store.reload)
 			}
 		})
 	}

@@ -6,14 +6,15 @@ import (
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/sink"
 )
 
-// A letter arrives, its reply does not, and before it is sent again a person does
-// something about what it has put aside. That stands.
-func TestLetterThatIsSentAgainUndoesNothing(t *testing.T) {
+// A batch is stored, the reply to it is lost, and before it is sent again an operator
+// changes a row that it has stored. That stands.
+func TestBatchThatIsSentAgainUndoesNothing(t *testing.T) {
 	for name, tt := range map[string]struct {
-		status inspect.DeadStatus // of the row before the letter; "": the letter puts it there
+		status inspect.DeadStatus // of the row before the batch; "": the batch makes the row
 		says   *sink.Failure
 		change func(*Table) (int64, error)
 		want   inspect.DeadStatus
@@ -39,10 +40,12 @@ func TestLetterThatIsSentAgainUndoesNothing(t *testing.T) {
 			pool := pgtest.Pool(t)
 			same := func(sql string) string { return sql }
 			execAll(t, pool, `INSERT INTO pawl.outbox_sink (name, token, claimed_by, claimed_at, locked_until) VALUES ('main', 1, 'n', now(), now() + interval '1 hour')`)
-			tenure := &tenure{relay: &Relay{config: Config{Pool: pool, Lease: time.Hour}, sql: newStatements(same)}, sink: &Sink{Name: "main"}, token: 1}
+			h := &holder{relay: &Relay{config: Config{Pool: pool, Events: outbox.New(pool, same, ""), Lease: time.Hour}, sql: newStatements(same)},
+				sink: &Sink{Name: "main"}}
+			h.lease.token = 1
 			table := NewTable(pool, same)
-			exchange := func(l *letter) *reply {
-				r := tenure.exchange(l, time.Minute)
+			store := func(b *storeBatch) *storeReply {
+				r := h.storeBatch(b, time.Minute)
 				if r.err != nil || r.lost {
 					t.Fatal(r.err, r.lost)
 				}
@@ -50,28 +53,28 @@ func TestLetterThatIsSentAgainUndoesNothing(t *testing.T) {
 			}
 
 			f, _ := flowOf(logOf("a"))
-			if tt.status != "" { // it is a row that a person has redriven once
+			if tt.status != "" { // it is a row that an operator has redriven once
 				f.settle(f.next(now), []*sink.Failure{sink.Fail(sink.Permanent, nil, "no")}, now)
-				exchange(f.letter())
+				store(f.takeBatch())
 				if n, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "bob", ""); n != 1 || err != nil {
 					t.Fatal(n, err)
 				}
 				f, _ = flowOf(nil)
 				e := logOf("a")[0]
-				f.reload([]held{{"t", e.Instance, false}}, nil, now)
-				f.fetched(f.letter().hungry[0], []row{{event: e}}, false, now)
+				f.reloadAside([]asideInstance{{"t", e.Instance, false}}, nil, now)
+				f.addRows(f.takeBatch().fetch[0], []queuedRow{{event: e}}, false, now)
 			}
 			f.settle(f.next(now), []*sink.Failure{tt.says}, now)
-			l := f.letter()
-			l.moved = revision(t, tenure)
-			exchange(l)
-			f.unsent(l, now) // as far as is known
+			b := f.takeBatch()
+			b.knownMoves = revision(t, h)
+			store(b)
+			f.takeBack(b, now) // as far as is known
 			if tt.change != nil {
 				if n, err := tt.change(table); n != 1 || err != nil {
 					t.Fatal(n, err)
 				}
 			}
-			exchange(f.letter())
+			store(f.takeBatch())
 			list, _, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Status: tt.want}, inspect.DeadPage{})
 			if err != nil || len(list) != 1 {
 				t.Errorf("it is not %s any more: %+v, %v", tt.want, list, err)
@@ -81,9 +84,9 @@ func TestLetterThatIsSentAgainUndoesNothing(t *testing.T) {
 }
 
 // revision is the sink's.
-func revision(t *testing.T, tenure *tenure) int64 {
+func revision(t *testing.T, h *holder) int64 {
 	t.Helper()
-	r := tenure.exchange(&letter{}, time.Minute)
+	r := h.storeBatch(&storeBatch{}, time.Minute)
 	if r.err != nil {
 		t.Fatal(r.err)
 	}

@@ -10,144 +10,145 @@ import (
 // settle decides what becomes of the events of a call. failures is what the sink
 // answered.
 func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
-	f.calls--
-	f.out -= len(c.items)
-	took := f.accept(failures)
-	var halted map[*lane]bool // by their first failure
-	halt := func(l *lane) {
-		if halted == nil {
-			halted = map[*lane]bool{}
+	f.calls.open--
+	f.calls.items -= len(c.items)
+	took := f.countAccepted(failures)
+	var failed map[*instanceQueue]bool
+	fail := func(q *instanceQueue) {
+		if failed == nil {
+			failed = map[*instanceQueue]bool{}
 		}
-		halted[l] = true
+		failed[q] = true
 	}
 	var whole *sink.Failure
 	for i, it := range c.items {
 		failure := failures[i]
-		switch l := it.lane; {
-		case it.mark != nil && it.mark.of.void: // its log is read anew; only what it says of the receiver counts
+		switch q := it.queue; {
+		case it.pending != nil && it.pending.window.discarded: // its log is read anew; only what it says of the receiver counts
 			switch {
 			case failure == nil:
-				f.news.delivered++
+				f.pending.delivered++
 			case failure.Kind != sink.Held:
 				f.failed(it, failure)
 				if failure.Kind.Whole() && (whole == nil || failure.Kind == sink.Gone) {
 					whole = failure
 				}
 			}
-		case halted[l]: // nothing behind a failure counts, whatever the sink says
+		case failed[q]: // nothing behind a failure counts, whatever the sink says
 		case failure == nil:
 			f.delivered(it)
 		case failure.Kind == sink.Held:
-			halt(l)
-		case f.blames(c, it, failure):
-			halt(l)
+			fail(q)
+		case f.receiverFailed(c, it, failure):
+			fail(q)
 			f.failed(it, failure)
-			f.spare(it, failure)
+			f.postponeAttribution(it, failure)
 			if whole == nil || failure.Kind == sink.Gone {
 				whole = failure
 			}
 		default:
-			halt(l)
+			fail(q)
 			it.attempts++
 			f.failed(it, failure)
 			f.refused(it, failure, now)
 		}
 	}
 	for _, it := range c.items {
-		if l := it.lane; l.at == busy {
-			if l.stale {
-				f.drop(&l.rows, 0)
+		if q := it.queue; q.state == inCall {
+			if q.stale {
+				f.drop(&q.fromDead, 0)
 			}
-			f.dropVoid(l)
-			l.at, l.out, l.stale = nowhere, false, false
-			f.put(l, now)
+			f.dropDiscarded(q)
+			q.state, q.logInCall, q.stale = idle, false, false
+			f.reschedule(q, now)
 		}
 	}
-	f.judge(c, whole, took, now)
+	f.updateCircuit(c, whole, took, now)
 }
 
-// delivered ends an event's way.
+// delivered takes in that the receiver has an event.
 func (f *flow) delivered(it *item) {
-	it.suspect = false
-	f.news.delivered++
-	if it.mark == nil {
-		f.tell(it, inspect.DeadRedriven)
+	it.unattributed = false
+	f.pending.delivered++
+	if it.pending == nil {
+		f.setRow(it, inspect.DeadRedriven)
 	}
 	f.pass(it)
 }
 
-// failed takes notice of an attempt that failed.
+// failed takes in that an attempt has failed.
 func (f *flow) failed(it *item, failure *sink.Failure) {
 	it.kind, it.failure = kindOf(failure.Kind), sink.Printable(failure.Message, sink.MaxMessage)
-	f.news.failed++
-	f.news.failure = it.failure
+	f.pending.failed++
+	f.pending.failure = it.failure
 }
 
-// refused decides what becomes of an event that failed: another attempt later,
-// or none.
+// refused decides what becomes of an event that failed: another attempt later, or
+// none.
 func (f *flow) refused(it *item, failure *sink.Failure, now time.Time) {
-	l, exhausted := it.lane, failure.Kind == sink.Permanent || it.attempts >= f.policy.attempts
-	if exhausted && (it.mark == nil || f.policy.exhausted != Block) {
+	exhausted := failure.Kind == sink.Permanent || it.attempts >= f.policy.attempts
+	if exhausted && (it.pending == nil || f.policy.exhausted != Block) {
 		f.park(it)
 		return
 	}
 	if exhausted {
-		it.mark.of.blocker, it.mark.of.failure = it, "blocked by event "+it.event.ID()+": "+it.failure
-		f.note(it.mark.of)
+		w := it.pending.window
+		w.blocker, w.failure = it, "blocked by event "+it.event.ID()+": "+it.failure
+		f.markChanged(w)
 	}
-	if it.mark == nil {
-		f.tell(it, inspect.DeadQueued)
+	if it.pending == nil {
+		f.setRow(it, inspect.DeadQueued)
 	}
-	l.until = now.Add(max(f.policy.backoff(it.attempts), failure.RetryAfter))
-	if it.mark != nil && it.mark.of.alone {
-		f.tire(it)
+	it.queue.notBefore = now.Add(max(f.policy.backoff(it.attempts), failure.RetryAfter))
+	if it.pending != nil && it.pending.window.headOnly {
+		f.requestUnload(it)
 	}
 }
 
-// tell notes what becomes of an event that is, or now gets, a row. A new row is
-// written when the cursor passes its event, and not before: after a crash the
-// event comes from the log again.
-func (f *flow) tell(it *item, status inspect.DeadStatus) {
-	n := note{item: it, status: status, kind: it.kind, failure: it.failure, attempts: it.attempts, asOf: always}
-	if it.mark == nil {
-		f.news.notes = append(f.news.notes, n)
+// setRow notes the status of an event's row of outbox_dead. A new row is stored when
+// the cursor passes its event, and not before: after a crash the event comes from the
+// log again.
+func (f *flow) setRow(it *item, status inspect.DeadStatus) {
+	c := rowChange{item: it, status: status, kind: it.kind, failure: it.failure, attempts: it.attempts, asOf: anyRevision}
+	if it.pending == nil {
+		f.pending.changes = append(f.pending.changes, c)
 		return
 	}
-	it.mark.of.parks = append(it.mark.of.parks, n)
-	it.lane.unwritten++
+	it.pending.window.newRows = append(it.pending.window.newRows, c)
+	it.queue.unstored++
 }
 
-// park gives an event up: it waits for a person.
+// park gives an event up: it is a dead letter, and waits for an operator.
 func (f *flow) park(it *item) {
-	l := it.lane
-	f.tell(it, inspect.DeadWaiting)
+	q := it.queue
+	f.setRow(it, inspect.DeadWaiting)
 	f.pass(it)
 	if f.policy.exhausted == HoldInstance {
-		f.markAside(l, true)
-		l.barred = !l.stale // a person may have removed the row; it is read again
-		f.freed = f.freed || l.barred
+		f.markAside(q, true)
+		q.onHold = !q.stale // an operator may have removed the row; it is read again
+		f.aside.freed = f.aside.freed || q.onHold
 	}
 }
 
-// pass takes the first event out of its lane. The cursor can pass it.
+// pass takes the first event out of its queue. The cursor can pass it.
 func (f *flow) pass(it *item) {
-	q := &it.lane.rows
-	if it.mark != nil {
-		q = &it.lane.live
+	items := &it.queue.fromDead
+	if it.pending != nil {
+		items = &it.queue.fromLog
 	}
-	(*q)[0] = nil
-	*q = (*q)[1:]
+	(*items)[0] = nil
+	*items = (*items)[1:]
 	f.items--
-	if it.mark == nil {
+	if it.pending == nil {
 		return
 	}
-	s := it.mark.of
-	it.mark.open--
-	s.advance()
-	if s.blocker == it {
-		s.blocker, s.failure = nil, ""
+	w := it.pending.window
+	it.pending.undelivered--
+	w.advance()
+	if w.blocker == it {
+		w.blocker, w.failure = nil, ""
 	}
-	f.note(s)
+	f.markChanged(w)
 }
 
 // kindOf is a kind that can be stored, whatever a sink makes up.

@@ -4,13 +4,13 @@ import "github.com/pawlhq/pawl/outbox"
 
 // statements are the statements of a relay, for one schema.
 type statements struct {
-	register, restrict, begin, oldest, look, claim, keep, park, change, cursor, moved, aside, rows, first string
+	register, restrict, fromNow, fromOldest, poll, claim, renew, insertDead, updateDead, cursor, moved, aside, rows string
 }
 
 func newStatements(in func(sql string) string) statements {
-	return statements{register: in(registerSQL), restrict: in(restrictSQL), begin: in(beginSQL), oldest: in(oldestSQL),
-		look: in(lookSQL), claim: in(claimSQL), keep: in(keepSQL), park: in(parkSQL),
-		change: in(changeSQL), cursor: in(cursorSQL), moved: in(movedSQL), aside: in(asideSQL), rows: in(rowsSQL), first: in(firstSQL)}
+	return statements{register: in(registerSQL), restrict: in(restrictSQL), fromNow: in(fromNowSQL), fromOldest: in(fromOldestSQL),
+		poll: in(pollSQL), claim: in(claimSQL), renew: in(renewSQL), insertDead: in(insertDeadSQL),
+		updateDead: in(updateDeadSQL), cursor: in(cursorSQL), moved: in(movedSQL), aside: in(asideSQL), rows: in(rowsSQL)}
 }
 
 // registerSQL makes a sink known, if it is not. Parameters: sink, tenants.
@@ -19,33 +19,31 @@ const registerSQL = `INSERT INTO pawl.outbox_sink (name, tenants) VALUES ($1, $2
 // restrictSQL says which tenants a sink is for. Parameters: sink, tenants.
 const restrictSQL = `UPDATE pawl.outbox_sink SET tenants = $2 WHERE name = $1 AND tenants IS DISTINCT FROM $2`
 
-// beginSQL lets a new sink begin with what happens from now on, for every tenant that
+// fromNowSQL lets a new sink begin with what happens from now on, for every tenant that
 // there is: also for those that it may get later. Parameter: sink.
-const beginSQL = `
+const fromNowSQL = `
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at)
-SELECT l.tenant, $1, l.head, clock_timestamp() FROM pawl.log l
+SELECT l.tenant, $1, l.head, clock_timestamp() FROM ` + outbox.Logs + ` l
 ON CONFLICT (tenant, sink) DO NOTHING`
 
-// oldestSQL lets a new sink begin with the oldest event that is there of each log
+// fromOldestSQL lets a new sink begin with the oldest event that is there of each log
 // whose first ones are gone; if none is there, after the head. Parameters: sink,
 // tenants.
-const oldestSQL = `
+var fromOldestSQL = `
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at)
 SELECT l.tenant, $1, coalesce(o.position - 1, l.head), clock_timestamp()
-FROM pawl.log l LEFT JOIN LATERAL (
-	SELECT x.position FROM pawl.outbox x WHERE x.tenant = l.tenant AND x.position > 0 ORDER BY x.position LIMIT 1) AS o ON true
+FROM ` + outbox.Logs + ` l LEFT JOIN LATERAL (` + outbox.FirstAfter("position", "l.tenant", "0", "true") + `) AS o ON true
 WHERE ($2::text[] IS NULL OR l.tenant = ANY ($2::text[])) AND coalesce(o.position - 1, l.head) > 0
 ON CONFLICT (tenant, sink) DO NOTHING`
 
-// lookSQL prolongs the leases of a node that are not fresh, and tells how all its
-// sinks stand. For those of its sinks that want it, there is a row for each tenant
-// whose log goes on after the cursor. It waits for nobody: a sink that somebody
-// has locked is prolonged the next time. Which tenants a sink is for is asked
-// last (OFFSET 0), so that the planner does not expect few logs and look up
-// each one's cursor. Parameters: names of sinks, the tokens
-// under which this node holds them (0: it does not), whether to tell of their
-// tenants, length of a lease in microseconds.
-const lookSQL = `
+// pollSQL prolongs the leases of a node that end soon, and tells how all its sinks
+// stand. For those of its sinks that want it, there is a row for each tenant whose log
+// goes on after the cursor. It waits for no lock: the lease of a sink that is locked is
+// prolonged the next time. Which tenants a sink is for is asked last (OFFSET 0), so
+// that the planner does not expect few logs and probe for each one's cursor.
+// Parameters: names of sinks, the tokens under which this node holds them (0: it does
+// not), whether to tell of their tenants, length of a lease in microseconds.
+const pollSQL = `
 WITH kept AS (
 	UPDATE pawl.outbox_sink AS s SET locked_until = clock_timestamp() + $4::bigint * interval '1 microsecond'
 	FROM (SELECT found.* FROM unnest($1::text[], $2::bigint[]) AS u(name, token) CROSS JOIN LATERAL (
@@ -60,13 +58,13 @@ FROM unnest($1::text[], $2::bigint[], $3::boolean[]) AS u(name, token, reads)
 JOIN pawl.outbox_sink s ON s.name = u.name
 LEFT JOIN LATERAL (
 	SELECT l.tenant, coalesce(c.position, 0) AS position, l.head
-	FROM pawl.log l LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name
+	FROM ` + outbox.Logs + ` l LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name
 	WHERE u.reads AND s.token = u.token AND l.head > coalesce(c.position, 0) OFFSET 0) AS behind
 ON s.tenants IS NULL OR behind.tenant = ANY (s.tenants)`
 
-// claimSQL takes over sinks that nobody holds, as they were seen, unless somebody
-// has locked them. It returns who has not given them back. Parameters: node, names of
-// sinks, tokens seen, length of a lease in microseconds.
+// claimSQL takes over sinks that no node holds, unless they have changed since the poll
+// or are locked. It returns which node has not given them back. Parameters: node, names
+// of sinks, their tokens as of the poll, length of a lease in microseconds.
 const claimSQL = `
 UPDATE pawl.outbox_sink AS s SET token = s.token + 1, claimed_by = $1, claimed_at = clock_timestamp(),
 	locked_until = clock_timestamp() + $4::bigint * interval '1 microsecond'
@@ -77,13 +75,13 @@ FROM (SELECT found.* FROM unnest($2::text[], $3::bigint[]) AS u(name, token) CRO
 WHERE s.ctid = u.row
 RETURNING s.name, s.token, s.revision, coalesce(u.taken, '')`
 
-// keepSQL begins each letter: it locks the sink's row, so that nobody takes it
-// over or moves its cursors meanwhile, prolongs the lease, or gives it back, and
-// counts. Nothing of the letter is done unless the token is still the newest.
+// renewSQL begins each batch: it locks the sink's row, so that no node takes it over
+// and no operator moves its cursors meanwhile, prolongs the lease, or gives it back,
+// and counts. Nothing of the batch is done unless the token is still the newest.
 // Parameters: sink, token, length of a lease in microseconds, delivered, failed,
 // parked, failures of the receiver in a row, newest failure, whether the lease is
 // given back, why the sink is paused.
-const keepSQL = `
+const renewSQL = `
 UPDATE pawl.outbox_sink SET
 	locked_until = CASE WHEN NOT $9 THEN clock_timestamp() + $3::bigint * interval '1 microsecond' END,
 	claimed_by = CASE WHEN NOT $9 THEN claimed_by END, claimed_at = CASE WHEN NOT $9 THEN claimed_at END,
@@ -95,35 +93,38 @@ UPDATE pawl.outbox_sink SET
 WHERE name = $1 AND token = $2
 RETURNING revision`
 
-// lease has a row as long as the letter's first statement had one.
+// lease has a row if the batch's first statement had one.
 const lease = `(SELECT revision FROM pawl.outbox_sink WHERE name = $2 AND token = $3 LIMIT 1) AS lease`
 
-// unmoved holds unless a person has moved the tenant's cursor since the revision
-// that the writer knows. Who moves it locks the sink first, as the letter does.
+// unmoved holds unless an operator has moved the tenant's cursor since the revision
+// that the batch knows. Who moves it locks the sink first, as the batch does.
 const unmoved = `NOT EXISTS (SELECT FROM pawl.outbox_cursor c WHERE c.tenant = $1 AND c.sink = $2 AND c.revision > $4)`
 
-// parkSQL puts events into outbox_dead. Rows that are there are those of a letter that
-// is sent again, and a person may have changed them since. Parameters: tenant, sink, token, revision,
-// positions, types, ordinals, workflows, instances, statuses, kinds, failures,
+// insertDeadSQL puts events into outbox_dead. Rows that are there are those of a batch
+// that is sent again, and an operator may have changed them since. Parameters: tenant,
+// sink, token, revision, positions, types, ordinals, workflows, instances, statuses, kinds, failures,
 // attempts.
-const parkSQL = `
-INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
+const insertDeadSQL = `
+INSERT INTO pawl.outbox_dead
+	(tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
 SELECT $1, $2, u.*, clock_timestamp(), clock_timestamp() FROM ` + lease + `,
 	unnest($5::bigint[], $6::text[], $7::int[], $8::text[], $9::text[]::uuid[], $10::text[], $11::text[], $12::text[], $13::int[]) AS u
 WHERE ` + unmoved + `
 ON CONFLICT (tenant, sink, position, type) DO NOTHING`
 
-// changeSQL says what has become of rows that are queued. One that is delivered,
-// and that no person had to do with, is not kept. Parameters: tenant, sink, token,
+// updateDeadSQL says what has become of rows that are queued. One that is delivered,
+// and that no operator has changed, is not kept. Parameters: tenant, sink, token,
 // positions, types, statuses, kinds, failures, attempts, revisions of the sink as of
 // which they hold.
-const changeSQL = `
+const updateDeadSQL = `
 WITH found AS MATERIALIZED (
 	SELECT r.row, r.done, u.* FROM ` + lease + `,
-		unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[], $10::bigint[]) AS u(position, type, status, kind, failure, attempts, revision)
+		unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[], $10::bigint[])
+			AS u(position, type, status, kind, failure, attempts, revision)
 	CROSS JOIN LATERAL (
 		SELECT d.ctid AS row, u.status = 'redriven' AND d.changed_by IS NULL AS done FROM pawl.outbox_dead d
-		WHERE d.tenant = $1 AND d.sink = $2 AND d.position = u.position AND d.type = u.type AND d.status = 'queued' AND lease.revision <= u.revision
+		WHERE d.tenant = $1 AND d.sink = $2 AND d.position = u.position AND d.type = u.type AND d.status = 'queued'
+			AND lease.revision <= u.revision
 		LIMIT 1 FOR UPDATE) AS r),
 dropped AS (
 	DELETE FROM pawl.outbox_dead AS d USING found WHERE d.ctid = found.row AND found.done AND d.tenant IS NOT DISTINCT FROM $1)
@@ -138,16 +139,16 @@ INSERT INTO pawl.outbox_cursor (tenant, sink, position, failure, updated_at)
 SELECT $1, $2, $5, nullif($6, ''), clock_timestamp() FROM ` + lease + ` WHERE ` + unmoved + `
 ON CONFLICT (tenant, sink) DO UPDATE SET position = excluded.position, failure = excluded.failure, updated_at = excluded.updated_at`
 
-// movedSQL finds the cursors that a person has moved since a revision of the
+// movedSQL finds the cursors that an operator has moved since a revision of the
 // sink. Parameters: sink, revision.
 const movedSQL = `SELECT tenant, position, revision FROM pawl.outbox_cursor WHERE sink = $1 AND revision > $2 AND revision > 0`
 
 // asideSQL finds the instances whose events have to be delivered from
 // outbox_dead first, among the tenants that the sink is for. Where there are too many, the
 // tenants with the most of them are told, with the last column true, and of theirs only
-// as many as may be known, of those that do not wait for a person, in turns of the tenants
+// as many as may be known, of those that do not wait for an operator, in turns of the tenants
 // and in the order of the index: once they are delivered, the next are found.
-// Parameters: sink, whether those that wait for a person hold their instance, how many,
+// Parameters: sink, whether those that wait for an operator hold their instance, how many,
 // tenants.
 const asideSQL = `
 WITH held AS MATERIALIZED (
@@ -167,9 +168,9 @@ UNION ALL
 SELECT tenant, '00000000-0000-0000-0000-000000000000', false, true FROM sizes WHERE sizes.full`
 
 // rowsSQL reads the first queued events of each instance; where those that wait
-// for a person hold their instance, only what comes before. For an instance that
+// for an operator hold their instance, only what comes before. For an instance that
 // has none it returns one row without a position. The last column tells whether
-// one waits for a person. Parameters: tenant, sink, instances, whether they hold
+// one waits for an operator. Parameters: tenant, sink, instances, whether they hold
 // their instance, how many of each.
 const rowsSQL = `
 SELECT u.instance, coalesce(d.position, 0), coalesce(d.type, ''), coalesce(d.ordinal, 0), coalesce(d.attempts, 0), coalesce(d.kind, ''),
@@ -183,13 +184,5 @@ LEFT JOIN LATERAL (
 	SELECT x.* FROM pawl.outbox_dead x
 	WHERE x.sink = $2 AND x.status = 'queued' AND x.tenant = $1 AND x.instance = u.instance
 		AND (w.position IS NULL OR (x.position, x.ordinal) < (w.position, w.ordinal))
-	ORDER BY x.position, x.ordinal LIMIT $5) AS d ON true
-LEFT JOIN LATERAL (
-	SELECT x.* FROM pawl.outbox x WHERE x.tenant = $1 AND x.position = d.position AND x.type = d.type LIMIT 1) AS o ON true` + outbox.Audited + `
+	ORDER BY x.position, x.ordinal LIMIT $5) AS d ON true` + outbox.JoinEvent + `
 ORDER BY u.instance, d.position, d.ordinal`
-
-// firstSQL finds the first position of a log after another that is still there; if
-// there is none, the one after the head. Parameters: tenant, position.
-const firstSQL = `
-SELECT coalesce((SELECT position FROM pawl.outbox WHERE tenant = $1 AND position > $2 ORDER BY position LIMIT 1),
-	(SELECT head FROM pawl.log WHERE tenant = $1) + 1, 1)`

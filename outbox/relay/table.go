@@ -92,14 +92,15 @@ func (t *Table) Move(ctx context.Context, sink, tenant string, position int64, b
 			return err
 		}
 		var from, head int64
-		if err := tx.QueryRow(ctx, t.sql.place, sink, tenant).Scan(&from, &head); err != nil {
+		if err := tx.QueryRow(ctx, t.sql.position, sink, tenant).Scan(&from, &head); err != nil {
 			return err
 		}
 		switch {
 		case position < 0 || position > head:
 			return workflow.Errorf(workflow.InvalidRequest, "the position %d is not one of 0 to %d", position, head)
 		case position > from && reason == "":
-			return workflow.Errorf(workflow.InvalidRequest, "to go forward from %d to %d without the events in between needs a reason", from, position)
+			return workflow.Errorf(workflow.InvalidRequest, "to go forward from %d to %d without the events in between needs a reason",
+				from, position)
 		case position == from:
 			return nil
 		}
@@ -201,7 +202,8 @@ func (t *Table) setStatus(ctx context.Context, f inspect.DeadFilter, to inspect.
 // setStatusOfSome does so with some of one tenant that have not changed since. The
 // sink's row is locked first, as a relay does before it writes. The statement is
 // planned each time, for what the filter asks.
-func (t *Table) setStatusOfSome(ctx context.Context, f *inspect.DeadFilter, since time.Time, to inspect.DeadStatus, by, reason string) (n int64, err error) {
+func (t *Table) setStatusOfSome(ctx context.Context, f *inspect.DeadFilter, since time.Time, to inspect.DeadStatus, by, reason string) (
+	n int64, err error) {
 	err = pgx.BeginFunc(ctx, t.q, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, t.sql.revise, f.Sink); err != nil {
 			return err
@@ -310,5 +312,6 @@ func writeError(err error) error {
 	if _, ok := errors.AsType[*workflow.Error](err); ok || err == nil {
 		return err
 	}
-	return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be written; try again", Cause: fmt.Errorf("change a sink: %w", err)}
+	cause := fmt.Errorf("change a sink: %w", err)
+	return &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be written; try again", Cause: cause}
 }

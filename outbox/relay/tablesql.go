@@ -1,14 +1,18 @@
 package relay
 
+import "github.com/pawlhq/pawl/outbox"
+
 // tableStatements are the statements of a table, for one schema.
 type tableStatements struct {
-	known, lock, pause, resume, holder, revise, place, move, dropPast, status, tenants, infos, cursors, dead,
+	known, lock, pause, resume, holder, revise, position, move, dropPast, status, tenants, infos, cursors, dead,
 	dropDead, dropCursors, dropSink string
 }
 
 func newTableStatements(in func(sql string) string) tableStatements {
-	return tableStatements{known: in(knownSQL), lock: in(lockSQL), pause: in(pauseSQL), resume: in(resumeSQL), holder: in(holderSQL), revise: in(reviseSQL), place: in(placeSQL), move: in(moveSQL), dropPast: in(dropPastSQL), status: in(statusSQL), tenants: in(tenantsSQL), infos: in(infosSQL),
-		cursors: in(cursorsSQL), dead: in(deadSQL), dropDead: in(dropDeadSQL), dropCursors: in(dropCursorsSQL), dropSink: in(dropSinkSQL)}
+	return tableStatements{known: in(knownSQL), lock: in(lockSQL), pause: in(pauseSQL), resume: in(resumeSQL), holder: in(holderSQL),
+		revise: in(reviseSQL), position: in(positionSQL), move: in(moveSQL), dropPast: in(dropPastSQL), status: in(statusSQL),
+		tenants: in(tenantsSQL), infos: in(infosSQL), cursors: in(cursorsSQL), dead: in(deadSQL),
+		dropDead: in(dropDeadSQL), dropCursors: in(dropCursorsSQL), dropSink: in(dropSinkSQL)}
 }
 
 // knownSQL asks whether there is a sink, and for the time. Parameter: sink.
@@ -43,23 +47,24 @@ const (
 	dropSinkSQL    = `DELETE FROM pawl.outbox_sink WHERE name = $1`
 )
 
-// reviseSQL locks a sink, and lets its relay look at its dead letters, and at the
+// reviseSQL locks a sink, and lets its relay read again which events are aside, and the
 // cursors that were moved. Parameter: sink.
 const reviseSQL = `UPDATE pawl.outbox_sink SET revision = revision + 1 WHERE name = $1`
 
-// placeSQL is where a cursor is, and how far it could go. Parameters: sink,
+// positionSQL is where a cursor is, and how far it could go. Parameters: sink,
 // tenant.
-const placeSQL = `
+var positionSQL = `
 SELECT coalesce((SELECT position FROM pawl.outbox_cursor WHERE tenant = $2 AND sink = $1), 0),
-	coalesce((SELECT head FROM pawl.log WHERE tenant = $2), 0)`
+	` + outbox.HeadOf("$2")
 
 // moveSQL moves a cursor of a sink that was revised for it. Parameters: tenant,
 // sink, position, position before, who, why.
 const moveSQL = `
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, revision, updated_at, moved_from, moved_at, moved_by, moved_reason)
 SELECT $1, $2, $3, s.revision, clock_timestamp(), $4, clock_timestamp(), $5, nullif($6, '') FROM pawl.outbox_sink s WHERE s.name = $2
-ON CONFLICT (tenant, sink) DO UPDATE SET position = excluded.position, revision = excluded.revision, failure = NULL, updated_at = excluded.updated_at,
-	moved_from = excluded.moved_from, moved_at = excluded.moved_at, moved_by = excluded.moved_by, moved_reason = excluded.moved_reason`
+ON CONFLICT (tenant, sink) DO UPDATE SET position = excluded.position, revision = excluded.revision, failure = NULL,
+	updated_at = excluded.updated_at, moved_from = excluded.moved_from, moved_at = excluded.moved_at,
+	moved_by = excluded.moved_by, moved_reason = excluded.moved_reason`
 
 // dropPastSQL drops what a cursor that went back has no longer passed.
 // Parameters: tenant, sink, position.
@@ -101,17 +106,16 @@ LEFT JOIN LATERAL (SELECT i.business_key FROM pawl.instance i WHERE i.tenant = d
 ORDER BY d.tenant, d.instance, d.position, d.ordinal`
 
 // oldest is the time of the first event after the cursor c in the log l.
-const oldest = `LEFT JOIN LATERAL (
-	SELECT x.at FROM pawl.outbox x WHERE x.tenant = l.tenant AND x.position > coalesce(c.position, 0) AND l.head > coalesce(c.position, 0)
-	ORDER BY x.position LIMIT 1) AS first ON true`
+var oldest = `LEFT JOIN LATERAL (` +
+	outbox.FirstAfter("at", "l.tenant", "coalesce(c.position, 0)", "l.head > coalesce(c.position, 0)") + `) AS first ON true`
 
 // failing is why the cursor c does not go on in the log l. The relay itself takes a
 // cursor past the head for one that has everything: it asks only where there is more.
 const failing = `CASE WHEN c.position > l.head
 	THEN 'the cursor is past the end of the log, which has lost some of it: move it back to where it is right' ELSE c.failure END`
 
-// infosSQL tells how the sinks stand. Parameter: a tenant, or ”.
-const infosSQL = `
+// infosSQL tells how the sinks stand. Parameter: a tenant, or "".
+var infosSQL = `
 SELECT s.name, s.tenants, coalesce(s.claimed_by, ''), s.claimed_at, s.locked_until, s.paused_at, coalesce(s.paused_by, ''),
 	coalesce(s.pause_reason, ''), s.failures, coalesce(s.failure, ''), s.failed_at, s.delivered, s.failed, s.parked,
 	logs.behind, logs.lag, logs.oldest, logs.stuck,
@@ -120,18 +124,18 @@ SELECT s.name, s.tenants, coalesce(s.claimed_by, ''), s.claimed_at, s.locked_unt
 FROM pawl.outbox_sink s CROSS JOIN LATERAL (
 	SELECT count(*) FILTER (WHERE l.head > coalesce(c.position, 0)) AS behind,
 		coalesce(sum(greatest(l.head - coalesce(c.position, 0), 0)), 0)::bigint AS lag, min(first.at) AS oldest, count(` + failing + `) AS stuck
-	FROM pawl.log l LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name ` + oldest + `
+	FROM ` + outbox.Logs + ` l LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name ` + oldest + `
 	WHERE (s.tenants IS NULL OR l.tenant = ANY (s.tenants)) AND ($1 = '' OR l.tenant = $1)) AS logs
 WHERE $1 = '' OR s.tenants IS NULL OR $1 = ANY (s.tenants)
 ORDER BY s.name`
 
-// cursorsSQL is a page of a sink's cursors. Parameters: sink, a tenant, or ”, the
+// cursorsSQL is a page of a sink's cursors. Parameters: sink, a tenant, or "", the
 // last tenant of the page before, how many.
-const cursorsSQL = `
-SELECT s.name, l.tenant, coalesce(c.position, 0), l.head, greatest(l.head - coalesce(c.position, 0), 0), first.at, coalesce(` + failing + `, ''),
-	c.updated_at, c.moved_from, c.moved_at, coalesce(c.moved_by, ''), coalesce(c.moved_reason, '')
+var cursorsSQL = `
+SELECT s.name, l.tenant, coalesce(c.position, 0), l.head, greatest(l.head - coalesce(c.position, 0), 0), first.at,
+	coalesce(` + failing + `, ''), c.updated_at, c.moved_from, c.moved_at, coalesce(c.moved_by, ''), coalesce(c.moved_reason, '')
 FROM pawl.outbox_sink s
-JOIN pawl.log l ON l.tenant > $3 AND ($2 = '' OR l.tenant = $2) AND (s.tenants IS NULL OR l.tenant = ANY (s.tenants))
+JOIN ` + outbox.Logs + ` l ON l.tenant > $3 AND ($2 = '' OR l.tenant = $2) AND (s.tenants IS NULL OR l.tenant = ANY (s.tenants))
 LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name ` + oldest + `
 WHERE s.name = $1
 ORDER BY l.tenant LIMIT $4`

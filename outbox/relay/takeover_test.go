@@ -31,7 +31,7 @@ type frost struct {
 	mu   sync.Mutex
 	gate chan struct{} // closed when it thaws; nil: it is not frozen
 	held chan string   // what waits
-	done atomic.Int64  // letters that are answered
+	done atomic.Int64  // batches that are answered
 }
 
 func newFrost() *frost { return &frost{held: make(chan string, 1000)} }
@@ -95,8 +95,8 @@ func holder(t testing.TB, pool *pgxpool.Pool, name string) string {
 }
 
 // Whoever is frozen while it delivers is taken over when its lease has run out. When it
-// thaws its letter, which says how far it was, changes nothing.
-func TestFrozenNodeIsTakenOverAndItsLetterChangesNothing(t *testing.T) {
+// thaws its batch, which says how far it was, changes nothing.
+func TestFrozenNodeIsTakenOverAndItsBatchChangesNothing(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -129,9 +129,9 @@ func TestFrozenNodeIsTakenOverAndItsLetterChangesNothing(t *testing.T) {
 	to.inOrder(t)
 }
 
-// A letter that is on its way when its sink is taken over, and arrives late, does
+// A batch that is on its way when its sink is taken over, and arrives late, does
 // not change anything: neither cursor nor dead letters nor lease.
-func TestLateLetterOfAZombieChangesNothing(t *testing.T) {
+func TestLateBatchOfAZombieChangesNothing(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	pool := poolOf(t, url, nil)
@@ -154,8 +154,8 @@ func TestLateLetterOfAZombieChangesNothing(t *testing.T) {
 	await.Receive(t, "a delivery begins", inside)
 	frost.freeze()
 	close(goOn)
-	for sql := await.Receive(t, "its letter is on its way", frost.held); !strings.Contains(sql, "delivered = delivered"); {
-		sql = await.Receive(t, "its letter is on its way", frost.held)
+	for sql := await.Receive(t, "its batch is on its way", frost.held); !strings.Contains(sql, "delivered = delivered"); {
+		sql = await.Receive(t, "its batch is on its way", frost.held)
 	}
 	exec(t, pool, "UPDATE pawl.outbox_sink SET locked_until = now()") // its time is over, which it does not know
 	good := &receiver{}
@@ -169,13 +169,13 @@ func TestLateLetterOfAZombieChangesNothing(t *testing.T) {
 	before, answered := number(t, pool, "SELECT delivered FROM pawl.outbox_sink"), frost.done.Load()
 
 	frost.thaw()
-	eventually(t, "the late letter is answered", func() bool { return frost.done.Load() > answered })
+	eventually(t, "the late batch is answered", func() bool { return frost.done.Load() > answered })
 	eventually(t, "the first one knows", func() bool { return first.Stats().Lost == 1 })
 	if rows := number(t, pool, "SELECT count(*) FROM pawl.outbox_dead"); rows != 0 {
-		t.Errorf("the late letter parked %d events", rows)
+		t.Errorf("the late batch parked %d events", rows)
 	}
 	if after := number(t, pool, "SELECT delivered FROM pawl.outbox_sink"); after != before {
-		t.Errorf("the late letter counted %d deliveries", after-before)
+		t.Errorf("the late batch counted %d deliveries", after-before)
 	}
 	if got := holder(t, pool, "main"); got != second.name {
 		t.Errorf("the holder is %q", got)
@@ -243,7 +243,7 @@ func TestStopHandsOverWhatIsRetried(t *testing.T) {
 	to := &receiver{fail: func(e *transitions.Event, _ int) *sink.Failure {
 		if e.Position == 2 {
 			f := sink.Fail(sink.Temporary, nil, "not now")
-			f.RetryAfter = 900 * time.Millisecond // so short that it is not put aside for that
+			f.RetryAfter = 900 * time.Millisecond // so short that it is not set aside for that
 			return f
 		}
 		return nil
@@ -292,7 +292,7 @@ func TestStopThatMustNotWaitBreaksOff(t *testing.T) {
 	to.inOrder(t)
 }
 
-// Nodes come and go at any time, with and without a farewell: every event
+// Nodes come and go at any time, with and without giving their leases back: every event
 // arrives, in order.
 func TestRestartsAtAnyPoint(t *testing.T) {
 	t.Parallel()
@@ -468,8 +468,8 @@ func TestLostLeaseIsNotProlonged(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	looks := first.Stats().Looks
-	eventually(t, "it has looked twice", func() bool { return first.Stats().Looks >= looks+2 })
+	polls := first.Stats().Polls
+	eventually(t, "it has polled twice", func() bool { return first.Stats().Polls >= polls+2 })
 	second := newNode(t, url, short, quick("main", to))
 	second.start(t)
 	cursorReaches(t, second.pool, "main", tenant, head)

@@ -25,12 +25,12 @@ type world struct {
 	policy policy
 	now    time.Time
 
-	flow      *flow
-	stretches map[string]*stretch
-	calls     []*call
-	hung      []*call // that were abandoned
-	letter    *letter // under way
-	reload    bool    // the flow has to learn what operators have changed
+	flow    *flow
+	windows map[string]*logWindow
+	calls   []*call
+	hung    []*call     // that were abandoned
+	batch   *storeBatch // under way
+	reload  bool        // the flow has to learn what operators have changed
 
 	logs    map[string][]transitions.Logged
 	cursors map[string]int64
@@ -41,12 +41,12 @@ type world struct {
 	removed         map[address]bool // it is not in the outbox when it is redriven
 	trouble         map[address]trouble
 	failed          map[address]int
-	moved           map[string]int64 // the revision at which a person moved a tenant's cursor last
-	excused         map[address]bool // what a person had skipped before a cursor went back over it
+	moved           map[string]int64 // the revision at which an operator moved a tenant's cursor last
+	excused         map[address]bool // what an operator had skipped before a cursor went back over it
 	down, silent    bool             // the receiver, and it fails as if it were the events
-	revision, known int64            // of the sink, and what the tenure knows
+	revision, known int64            // of the sink, and what the holder knows
 	healthy         bool             // nothing fails any more
-	rested          int              // logs that were let go
+	unloaded        int              // logs that were unloaded
 }
 
 // address finds an event.
@@ -75,23 +75,23 @@ type deadRow struct {
 	attempts int
 	kind     sink.Kind
 	failure  string
-	by       bool // a person had to do with it
+	by       bool // an operator had to do with it
 }
 
 func newWorld(t testing.TB, seed uint64, exhausted Exhausted) *world {
 	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Unix(1e9, 0), cursors: map[string]int64{}, dead: map[address]*deadRow{},
 		logs: map[string][]transitions.Logged{}, got: map[address]int{}, gaveUp: map[address]bool{}, removed: map[address]bool{}, trouble: map[address]trouble{},
 		failed: map[address]int{}, moved: map[string]int64{}, excused: map[address]bool{}}
-	w.policy = policy{exhausted: exhausted, attempts: 1 + w.random.IntN(4), batch: 1 + w.random.IntN(8), slots: 1 + w.random.IntN(4),
-		window: 4 + w.random.IntN(40), lanes: 1 + w.random.IntN(12),
+	w.policy = policy{exhausted: exhausted, attempts: 1 + w.random.IntN(4), batch: 1 + w.random.IntN(8), calls: 1 + w.random.IntN(4),
+		window: 4 + w.random.IntN(40), maxAside: 1 + w.random.IntN(12),
 		backoff: func(n int) time.Duration { return time.Duration(w.random.IntN(800*n)+1) * time.Millisecond }}
 	w.start()
 	return w
 }
 
-// start begins a tenure: a flow that knows no more than the tables say.
+// start begins a lease: a flow that knows no more than the tables say.
 func (w *world) start() {
-	w.flow, w.stretches, w.calls, w.hung, w.letter, w.reload = newFlow(w.policy), map[string]*stretch{}, nil, nil, nil, true
+	w.flow, w.windows, w.calls, w.hung, w.batch, w.reload = newFlow(w.policy), map[string]*logWindow{}, nil, nil, nil, true
 	w.known = w.revision
 }
 
@@ -125,10 +125,10 @@ func (w *world) grow() {
 func (w *world) read() {
 	for _, tenant := range slices.Sorted(maps.Keys(w.logs)) {
 		log := w.logs[tenant]
-		s := w.stretches[tenant]
+		s := w.windows[tenant]
 		if s == nil {
-			s = &stretch{tenant: tenant, since: w.revision, stored: w.cursors[tenant], read: w.cursors[tenant]}
-			w.stretches[tenant] = s
+			s = &logWindow{tenant: tenant, revision: w.revision, stored: w.cursors[tenant], read: w.cursors[tenant]}
+			w.windows[tenant] = s
 		}
 		from, _ := slices.BinarySearchFunc(log, s.read+1, func(e transitions.Logged, p int64) int { return cmp.Compare(e.Position, p) })
 		to := min(from+1+w.random.IntN(10), len(log))
@@ -175,28 +175,28 @@ func (w *world) deliver() {
 		}
 		w.calls = append(w.calls, c)
 	}
-	if n := len(w.calls) + len(w.hung); n > w.policy.slots {
+	if n := len(w.calls) + len(w.hung); n > w.policy.calls {
 		w.t.Fatalf("%d calls at once", n)
 	}
 	if w.flow.stalled() {
-		w.flow.relieve(w.chance(20), w.now)
+		w.flow.makeRoom(w.chance(20), w.now)
 	}
-	w.letGo()
+	w.unload()
 }
 
-// letGo lets the logs go that do nothing but wait. Nobody keeps them from being
+// unload unloads the logs that do nothing but wait. Nobody keeps them from being
 // read again before their time.
-func (w *world) letGo() {
-	for _, t := range w.flow.tired {
-		if w.stretches[t.of.tenant] != t.of || w.flow.drains {
+func (w *world) unload() {
+	for _, t := range w.flow.unloadable {
+		if w.windows[t.window.tenant] != t.window || w.flow.draining {
 			continue
 		}
-		if next, _ := w.flow.letGo(t, w.now); next != nil {
-			w.stretches[t.of.tenant] = next
-			w.rested++
+		if next, _ := w.flow.unload(t, w.now); next != nil {
+			w.windows[t.window.tenant] = next
+			w.unloaded++
 		}
 	}
-	w.flow.tired = nil
+	w.flow.unloadable = nil
 }
 
 // hang lets a call not end in time.
@@ -206,10 +206,10 @@ func (w *world) hang() {
 	}
 	i := w.random.IntN(len(w.calls))
 	c := w.calls[i]
-	seen := map[key]bool{}
+	seen := map[instanceKey]bool{}
 	for _, it := range c.items {
-		if at := addressOf(&it.event.Event); !seen[it.lane.key] {
-			seen[it.lane.key] = true
+		if at := addressOf(&it.event.Event); !seen[it.queue.instanceKey] {
+			seen[it.queue.instanceKey] = true
 			w.failed[at]++
 			w.gaveUp[at] = w.gaveUp[at] || w.failed[at] >= w.policy.attempts
 		}
@@ -274,15 +274,15 @@ func (w *world) receive(e *transitions.Event) *sink.Failure {
 	}
 	w.failed[at] = 0
 	if w.got[at] == 0 {
-		w.mustFollow(e, at)
+		w.mustBeInOrder(e, at)
 	}
 	w.got[at]++
 	return nil
 }
 
-// mustFollow checks that what an instance had before an event is delivered before
+// mustBeInOrder checks that what an instance had before an event is delivered before
 // it, as far as it was to be delivered at all.
-func (w *world) mustFollow(e *transitions.Event, at address) {
+func (w *world) mustBeInOrder(e *transitions.Event, at address) {
 	for i := range w.logs[e.Tenant] {
 		o := &w.logs[e.Tenant][i].Event
 		earlier := addressOf(o)
@@ -297,49 +297,49 @@ func (w *world) mustFollow(e *transitions.Event, at address) {
 	}
 }
 
-// exchange sends a letter, or takes the reply to it in. Some get lost on one of
+// exchange sends a batch, or takes the reply to it in. Some get lost on one of
 // the two ways.
 func (w *world) exchange() {
-	if w.letter == nil {
-		w.letter = w.flow.letter()
-		w.letter.reload, w.letter.moved = w.reload, w.known
+	if w.batch == nil {
+		w.batch = w.flow.takeBatch()
+		w.batch.reload, w.batch.knownMoves = w.reload, w.known
 		w.reload = false
 		return
 	}
-	l := w.letter
-	w.letter = nil
+	b := w.batch
+	w.batch = nil
 	lost := !w.healthy && w.chance(10)
-	rows, barred := map[*lane][]row{}, map[*lane]bool{}
-	var list []held
+	rows, onHold := map[*instanceQueue][]queuedRow{}, map[*instanceQueue]bool{}
+	var list []asideInstance
 	if !lost || w.chance(50) {
-		w.store(l)
-		for _, lane := range l.hungry {
-			rows[lane], barred[lane] = w.rowsOf(lane)
+		w.store(b)
+		for _, q := range b.fetch {
+			rows[q], onHold[q] = w.rowsOf(q)
 		}
-		if l.reload {
+		if b.reload {
 			list = w.aside()
 		}
 	}
 	if lost {
-		w.reload = w.reload || l.reload
-		w.flow.unsent(l, w.now)
+		w.reload = w.reload || b.reload
+		w.flow.takeBack(b, w.now)
 		return
 	}
-	w.flow.stored(l)
-	w.readAnew(l)
-	if l.reload {
+	w.flow.noteStored(b)
+	w.readAnew(b)
+	if b.reload {
 		w.flow.reread(w.now)
-		w.flow.reload(list, nil, w.now)
+		w.flow.reloadAside(list, nil, w.now)
 	}
-	for _, lane := range l.hungry {
-		w.flow.fetched(lane, rows[lane], barred[lane], w.now)
+	for _, q := range b.fetch {
+		w.flow.addRows(q, rows[q], onHold[q], w.now)
 	}
 }
 
 // store does what the statements do.
-func (w *world) store(l *letter) {
-	for tenant, n := range byTenant(l.parks) {
-		if w.moved[tenant] > l.known(n.of) {
+func (w *world) store(b *storeBatch) {
+	for tenant, n := range byTenant(b.newRows) {
+		if w.moved[tenant] > b.movesKnown(n.window) {
 			continue
 		}
 		for i, position := range n.positions {
@@ -351,7 +351,7 @@ func (w *world) store(l *letter) {
 				attempts: int(n.attempts[i]), kind: sink.Kind(n.kinds[i]), failure: n.failures[i]}
 		}
 	}
-	for tenant, n := range byTenant(l.notes) {
+	for tenant, n := range byTenant(b.changes) {
 		for i, position := range n.positions {
 			at := address{tenant, position, int(n.ordinals[i])}
 			r := w.dead[at]
@@ -364,19 +364,19 @@ func (w *world) store(l *letter) {
 			}
 		}
 	}
-	for _, c := range l.cursors {
-		if w.moved[c.of.tenant] > l.known(c.of) {
+	for _, c := range b.cursors {
+		if w.moved[c.window.tenant] > b.movesKnown(c.window) {
 			continue
 		}
-		if c.position < w.cursors[c.of.tenant] {
-			w.t.Fatalf("the cursor goes back to %d from %d", c.position, w.cursors[c.of.tenant])
+		if c.position < w.cursors[c.window.tenant] {
+			w.t.Fatalf("the cursor goes back to %d from %d", c.position, w.cursors[c.window.tenant])
 		}
-		w.cursors[c.of.tenant] = c.position
+		w.cursors[c.window.tenant] = c.position
 	}
 	w.mustBeWhole()
 }
 
-// move lets a person move a cursor back.
+// move lets an operator move a cursor back.
 func (w *world) move() {
 	tenant := fmt.Sprint("t", w.random.IntN(2))
 	if w.cursors[tenant] == 0 {
@@ -393,13 +393,13 @@ func (w *world) move() {
 	w.reload = true
 }
 
-// readAnew lets the flow begin anew with what was moved, as the reply to a letter
+// readAnew lets the flow begin anew with what was moved, as the reply to a batch
 // says.
-func (w *world) readAnew(l *letter) {
+func (w *world) readAnew(b *storeBatch) {
 	for _, tenant := range slices.Sorted(maps.Keys(w.moved)) {
-		if s := w.stretches[tenant]; s != nil && w.moved[tenant] > l.known(s) {
+		if s := w.windows[tenant]; s != nil && w.moved[tenant] > b.movesKnown(s) {
 			w.flow.discard(s, w.now)
-			delete(w.stretches, tenant)
+			delete(w.windows, tenant)
 		}
 	}
 	w.known = w.revision
@@ -427,8 +427,8 @@ func (w *world) mustBeWhole() {
 	}
 }
 
-// rowsOf are the first queued rows of a lane.
-func (w *world) rowsOf(l *lane) (rows []row, barred bool) {
+// rowsOf are the first queued rows of a queue.
+func (w *world) rowsOf(l *instanceQueue) (rows []queuedRow, onHold bool) {
 	for i := range w.logs[l.tenant] {
 		e := &w.logs[l.tenant][i]
 		r := w.dead[addressOf(&e.Event)]
@@ -439,33 +439,33 @@ func (w *world) rowsOf(l *lane) (rows []row, barred bool) {
 			return rows, true
 		}
 		if r.status == inspect.DeadQueued && len(rows) < 3 {
-			rows = append(rows, row{event: *e, attempts: r.attempts, kind: r.kind, failure: r.failure, removed: w.removed[addressOf(&e.Event)] && !w.healthy})
+			rows = append(rows, queuedRow{event: *e, attempts: r.attempts, kind: r.kind, failure: r.failure, removed: w.removed[addressOf(&e.Event)] && !w.healthy})
 		}
 	}
 	return rows, false
 }
 
 // aside are the instances that have rows which come first.
-func (w *world) aside() (list []held) {
-	barred := map[key]bool{}
+func (w *world) aside() (list []asideInstance) {
+	onHold := map[instanceKey]bool{}
 	for at, r := range w.dead {
-		k := key{at.tenant, r.instance}
+		k := instanceKey{at.tenant, r.instance}
 		switch {
 		case r.status == inspect.DeadQueued:
-			barred[k] = false
+			onHold[k] = false
 		case r.status == inspect.DeadWaiting && w.policy.exhausted == HoldInstance:
-			if _, known := barred[k]; !known {
-				barred[k] = true
+			if _, known := onHold[k]; !known {
+				onHold[k] = true
 			}
 		}
 	}
-	for k, b := range barred {
-		list = append(list, held{k.tenant, k.instance, b})
+	for k, b := range onHold {
+		list = append(list, asideInstance{k.tenant, k.instance, b})
 	}
 	return list
 }
 
-// operate lets a person do something about a dead letter.
+// operate lets an operator do something about a dead letter.
 func (w *world) operate(redriveOnly bool) {
 	var waiting []address
 	for at, r := range w.dead {
@@ -497,37 +497,37 @@ func (w *world) operate(redriveOnly bool) {
 func (w *world) mustCount() {
 	f := w.flow
 	items, aside, out := 0, 0, 0
-	for k, l := range f.lanes {
-		items += len(l.live) + len(l.rows)
+	for k, l := range f.queues {
+		items += len(l.fromLog) + len(l.fromDead)
 		if l.aside {
 			aside++
 		}
-		if l.key != k || l.at == nowhere {
-			w.t.Fatalf("lane %+v of %v", l, k)
+		if l.instanceKey != k || l.state == idle {
+			w.t.Fatalf("queue %+v of %v", l, k)
 		}
 	}
 	for _, c := range w.calls {
 		out += len(c.items)
 	}
 	events, bytes := 0, 0
-	for _, s := range w.stretches {
-		for _, m := range s.marks {
+	for _, s := range w.windows {
+		for _, m := range s.positions {
 			events += m.events
 			bytes += m.bytes
 		}
 	}
-	if items != f.items || aside != f.aside || out != f.out || events != f.events || bytes != f.bytes || len(w.calls)+len(w.hung) != f.calls || len(w.hung) != f.abandoned {
+	if items != f.items || aside != f.aside.count || out != f.calls.items || events != f.memory.events || bytes != f.memory.bytes || len(w.calls)+len(w.hung) != f.calls.open || len(w.hung) != f.calls.abandoned {
 		w.t.Fatalf("counted items %d, aside %d, out %d, events %d, bytes %d, calls %d; the flow says %d, %d, %d, %d, %d, %d", items, aside, out,
-			events, bytes, len(w.calls), f.items, f.aside, f.out, f.events, f.bytes, f.calls)
+			events, bytes, len(w.calls), f.items, f.aside.count, f.calls.items, f.memory.events, f.memory.bytes, f.calls.open)
 	}
 	of := map[string]int{}
-	for _, l := range f.lanes {
+	for _, l := range f.queues {
 		if l.aside {
 			of[l.tenant]++
 		}
 	}
-	if !maps.Equal(of, f.asideOf) {
-		w.t.Fatalf("counted aside by tenant %v; the flow says %v", of, f.asideOf)
+	if !maps.Equal(of, f.aside.ofTenant) {
+		w.t.Fatalf("counted aside by tenant %v; the flow says %v", of, f.aside.ofTenant)
 	}
 	if most := 2*w.policy.window + 3; events > most {
 		w.t.Fatalf("%d events in a window of %d", events, w.policy.window)

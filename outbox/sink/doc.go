@@ -8,7 +8,7 @@
 // that the receiver has it. Events of one instance arrive in the order of the
 // log; a repetition can follow a later event, but it bears the id of the first
 // ([MessageID]), so that a receiver that remembers ids has each event once and
-// in order. The exception is what a person does: a dead letter that is redriven
+// in order. The exception is what an operator does: a dead letter that is redriven
 // comes after the later events of its instance, unless the sink is configured to
 // hold these, and a cursor that is moved forward leaves events out.
 //

@@ -26,7 +26,7 @@ const (
 	// fall over looks like this too.
 	Unavailable Kind = "unavailable"
 	// Gone is about the receiver: it wants no more events. Nothing is to be sent
-	// until a person says so.
+	// until an operator says so.
 	Gone Kind = "gone"
 	// Held is no failure of this event: it was not tried, because an earlier event
 	// of its instance, or the whole sink, failed. It does not count as an attempt.
@@ -43,7 +43,7 @@ const MaxMessage = 1000
 // Failure says why an event was not delivered.
 type Failure struct {
 	Kind Kind
-	// Message is for a person, and fit to be stored: it holds no secret, no
+	// Message is for an operator, and fit to be stored: it holds no secret, no
 	// control characters, and no more than [MaxMessage] bytes.
 	Message string
 	// RetryAfter is how long the receiver asks to be left alone; 0 when it does not

@@ -1,5 +1,5 @@
 // Package file delivers events to a file or a stream, one CloudEvent to a line
-// (NDJSON): to look at them while developing, or to feed a program that follows
+// (NDJSON): to see them while developing, or to feed a program that follows
 // a file.
 package file
 

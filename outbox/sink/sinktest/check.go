@@ -72,7 +72,8 @@ func checkReceived(events []transitions.Logged, received []Message) (arrived int
 		}
 		queue := queues[events[i].Instance]
 		if len(queue) == 0 || queue[0] != i {
-			return 0, fmt.Errorf("event %d (id %q) came when %v of its instance were to come: out of order, or again with another id", i, m.ID, queue)
+			return 0, fmt.Errorf("event %d (id %q) came when %v of its instance were to come: out of order, or again with another id",
+				i, m.ID, queue)
 		}
 		queues[events[i].Instance] = queue[1:]
 		ids[m.ID] = i

@@ -62,7 +62,7 @@ func New(c Config) (*Sink, error) {
 }
 
 // Deliver implements [sink.Sink]. The publisher finds ctx in the message; one
-// that does not look at it ends an attempt when it pleases, and Deliver waits:
+// that ignores it ends an attempt when it pleases, and Deliver waits:
 // otherwise a message could be published after those that follow it.
 func (s *Sink) Deliver(ctx context.Context, events []transitions.Logged) []*sink.Failure {
 	return sink.InOrder(ctx, events, s.publish)

@@ -1,0 +1,151 @@
+package relay
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// sinkState is how a sink stands, as of a poll.
+type sinkState struct {
+	name     string
+	token    int64
+	revision int64
+	paused   bool
+	free     bool // no node holds it
+	renewed  bool // our lease was prolonged
+	lagging  []tenantLag
+}
+
+// poll finds out how the sinks stand, prolongs the leases, and takes over what no node
+// holds. It is the only query of a node at rest, for all its sinks.
+func (r *Relay) poll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, queryBudget)
+	defer cancel()
+	sent := time.Now()
+	held := r.held()
+	list, err := r.sinkStates(ctx, held)
+	if err != nil {
+		return err
+	}
+	var free []*sinkState
+	for _, s := range list {
+		h := held[s.name]
+		switch {
+		case h != nil:
+			h.signals.send(func(n *signals) {
+				n.lost = n.lost || s.token != h.lease.token
+				n.drain = n.drain || s.paused
+				n.revision = s.revision
+				n.lagging = append(n.lagging, s.lagging...)
+				if s.renewed {
+					n.until = sent.Add(r.config.Lease)
+				}
+			})
+		case s.free && !s.paused:
+			free = append(free, s)
+		}
+	}
+	if len(free) == 0 || r.isStopping() {
+		return nil
+	}
+	return r.claim(ctx, free)
+}
+
+func (r *Relay) isStopping() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ending
+}
+
+// held are the holders of this node, by sink.
+func (r *Relay) held() map[string]*holder {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.holders)
+}
+
+// sinkStates asks how the sinks stand. The statement is planned each time, for the
+// tables as they are.
+func (r *Relay) sinkStates(ctx context.Context, held map[string]*holder) (map[string]*sinkState, error) {
+	r.stats.polls.Add(1)
+	names := make([]string, len(r.config.Sinks))
+	tokens, reads := make([]int64, len(names)), make([]bool, len(names))
+	begun := time.Now()
+	all := !begun.Before(r.nextFullPoll)
+	for i := range r.config.Sinks {
+		names[i] = r.config.Sinks[i].Name
+		if h := held[names[i]]; h != nil && !h.lease.lost.Load() { // what is lost is prolonged no more
+			tokens[i], reads[i] = h.lease.token, (all || !h.polled) && h.logs.hasRoom.Load()
+		}
+	}
+	rows, err := r.config.Pool.Query(ctx, r.sql.poll, pgx.QueryExecModeExec, names, tokens, reads, r.config.Lease.Microseconds())
+	if err != nil {
+		return nil, err
+	}
+	list := map[string]*sinkState{}
+	var s sinkState
+	var lag tenantLag
+	columns := []any{&s.name, &s.token, &s.revision, &s.paused, &s.free, &s.renewed, &lag.tenant, &lag.cursor, &lag.head}
+	_, err = pgx.ForEachRow(rows, columns, func() error {
+		if list[s.name] == nil {
+			one := s
+			list[s.name] = &one
+		}
+		if lag.tenant != "" {
+			lag.revision = s.revision
+			list[s.name].lagging = append(list[s.name].lagging, lag)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range held {
+		h.polled = true
+	}
+	if took := time.Since(begun); all && took > r.config.Every/10 {
+		r.nextFullPoll = begun.Add(10 * took) // there are very many tenants
+	}
+	return list, nil
+}
+
+// claim takes over sinks, and begins to deliver to those that it gets.
+func (r *Relay) claim(ctx context.Context, free []*sinkState) error {
+	names, tokens := make([]string, len(free)), make([]int64, len(free))
+	for i, s := range free {
+		names[i], tokens[i] = s.name, s.token
+	}
+	sent := time.Now()
+	rows, err := r.config.Pool.Query(ctx, r.sql.claim, pgx.QueryExecModeExec, r.config.Node, names, tokens, r.config.Lease.Microseconds())
+	if err != nil {
+		return err
+	}
+	type claimed struct {
+		name, taken     string
+		token, revision int64
+	}
+	got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l claimed, err error) {
+		err = row.Scan(&l.name, &l.token, &l.revision, &l.taken)
+		return l, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, l := range got {
+		r.stats.claimed.Add(1)
+		if l.taken != "" {
+			r.stats.takenOver.Add(1)
+			r.config.Log.Warn("took a sink over from a node whose lease ran out", "sink", l.name, "from", l.taken)
+		} else {
+			r.config.Log.Info("delivering to a sink", "sink", l.name)
+		}
+		i := slices.IndexFunc(r.config.Sinks, func(s Sink) bool { return s.Name == l.name })
+		r.startHolder(&r.config.Sinks[i], l.token, l.revision, sent.Add(r.config.Lease))
+	}
+	r.Wake() // to find out what there is to deliver
+	return nil
+}

@@ -1,0 +1,213 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// storeReply is the database's answer to a batch.
+type storeReply struct {
+	batch    *storeBatch
+	sent     time.Time
+	err      error // nothing is known
+	lost     bool  // the token is not the newest: nothing was stored
+	revision int64
+	moved    []tenantLag // cursors that an operator has moved, and to where
+	rows     map[*instanceQueue][]queuedRow
+	onHold   map[*instanceQueue]bool // queues whose other rows wait for an operator
+	aside    []asideInstance
+	full     map[string]bool // tenants with too many instances aside to name them all
+}
+
+const (
+	queryBudget = 10 * time.Second // of one batch, or of one poll
+	finalBudget = 5 * time.Second  // of a batch when the node must stop
+	rowsEach    = 32               // of an instance that are read at once
+)
+
+// settings keep the statements of a batch to their index probes, also when a
+// connection planned them while the tables were empty, and the batch from waiting
+// for long for a sink that an operator has locked. They are the transaction's own: a
+// session may be somebody else's a moment later.
+const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+	set_config('lock_timeout', '2s', true)`
+
+// storeBatch sends a batch. It is one transaction, so that the cursor never passes
+// what is not stored as set aside.
+func (h *holder) storeBatch(b *storeBatch, budget time.Duration) *storeReply {
+	ctx, cancel := context.WithTimeout(context.Background(), budget)
+	defer cancel()
+	r := &storeReply{batch: b, sent: time.Now(), lost: true, rows: map[*instanceQueue][]queuedRow{}, onHold: map[*instanceQueue]bool{}}
+	c, name, token, sql := &h.relay.config, h.sink.Name, h.lease.token, &h.relay.sql
+	var tx pgx.Batch
+	tx.Queue("BEGIN ISOLATION LEVEL READ COMMITTED") // whatever the role's default is
+	tx.Queue(settings)
+	tx.Queue(sql.renew, name, token, c.Lease.Microseconds(), b.delivered, b.failed, b.parked, b.failures, orNull(b.failure),
+		b.release, orNull(b.pause)).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&r.revision}, func() error {
+			r.lost = false
+			return nil
+		})
+		return err
+	})
+	for tenant, n := range byTenant(b.newRows) {
+		tx.Queue(sql.insertDead, tenant, name, token, b.movesKnown(n.window), n.positions, n.types, n.ordinals, n.workflows, n.instances,
+			n.statuses, n.kinds, n.failures, n.attempts)
+	}
+	for tenant, n := range byTenant(b.changes) {
+		tx.Queue(sql.updateDead, tenant, name, token, n.positions, n.types, n.statuses, n.kinds, n.failures, n.attempts, n.asOf)
+	}
+	for _, c := range b.cursors {
+		tx.Queue(sql.cursor, c.window.tenant, name, token, b.movesKnown(c.window), c.position, c.failure)
+	}
+	tx.Queue(sql.moved, name, b.knownMoves).Query(func(rows pgx.Rows) (err error) {
+		r.moved, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m tenantLag, err error) {
+			err = row.Scan(&m.tenant, &m.cursor, &m.revision)
+			return m, err
+		})
+		return err
+	})
+	hold := h.sink.Exhausted == HoldInstance
+	if b.reload {
+		tx.Queue(sql.aside, name, hold, h.flow.policy.maxAside, h.sink.Tenants).Query(r.readAside)
+	}
+	for tenant, queues := range queuesByTenant(b.fetch) {
+		ids := make([]string, 0, len(queues))
+		for id := range queues {
+			ids = append(ids, id.String())
+		}
+		tx.Queue(sql.rows, tenant, name, ids, hold, rowsEach).Query(func(rows pgx.Rows) error {
+			return r.readRows(rows, c.Events.Source(), tenant, queues)
+		})
+	}
+	tx.Queue("COMMIT")
+	r.err = c.Pool.SendBatch(ctx, &tx).Close()
+	return r
+}
+
+// readAside reads which instances are aside.
+func (r *storeReply) readAside(rows pgx.Rows) (err error) {
+	var a asideInstance
+	var full bool
+	r.full = map[string]bool{}
+	_, err = pgx.ForEachRow(rows, []any{&a.tenant, &a.instance, &a.onHold, &full}, func() error {
+		if full {
+			r.full[a.tenant] = true
+		} else {
+			r.aside = append(r.aside, a)
+		}
+		return nil
+	})
+	return err
+}
+
+// readRows reads rows of outbox_dead with their events.
+func (r *storeReply) readRows(rows pgx.Rows, source, tenant string, queues map[uuid.UUID]*instanceQueue) error {
+	for rows.Next() {
+		var w queuedRow
+		var there, onHold bool
+		var at *time.Time
+		e := transitions.Event{Source: source, Tenant: tenant}
+		if err := outbox.Scan(rows, &e, &e.Instance, &e.Position, &e.Type, &e.Ordinal, &w.attempts, &w.kind, &w.failure,
+			&there, &at, &onHold); err != nil {
+			return err
+		}
+		q := queues[e.Instance]
+		r.onHold[q] = onHold
+		if e.Position == 0 {
+			continue
+		}
+		w.removed = !there
+		if there {
+			e.At = at.UTC()
+			w.event.CloudEvent = e.AppendCloudEvent(nil)
+		}
+		w.event.Event = e
+		r.rows[q] = append(r.rows[q], w)
+	}
+	return rows.Err()
+}
+
+func queuesByTenant(list []*instanceQueue) map[string]map[uuid.UUID]*instanceQueue {
+	tenants := map[string]map[uuid.UUID]*instanceQueue{}
+	for _, q := range list {
+		if tenants[q.tenant] == nil {
+			tenants[q.tenant] = map[uuid.UUID]*instanceQueue{}
+		}
+		tenants[q.tenant][q.instance] = q
+	}
+	return tenants
+}
+
+// rowColumns are row changes as the statements take them.
+type rowColumns struct {
+	window           *logWindow // of new rows; all of a tenant are of one
+	positions        []int64
+	types, workflows []string
+	ordinals         []int32
+	instances        []string
+	statuses         []string
+	kinds            []string
+	failures         []string
+	attempts         []int32
+	asOf             []int64
+}
+
+func (c *rowColumns) add(n *rowChange) {
+	if n.item.pending != nil {
+		c.window = n.item.pending.window
+	}
+	e := &n.item.event.Event
+	c.positions = append(c.positions, e.Position)
+	c.types = append(c.types, e.Type)
+	c.ordinals = append(c.ordinals, int32(e.Ordinal))
+	c.workflows = append(c.workflows, e.Workflow)
+	c.instances = append(c.instances, e.Instance.String())
+	c.statuses = append(c.statuses, string(n.status))
+	c.kinds = append(c.kinds, string(n.kind))
+	c.failures = append(c.failures, n.failure)
+	c.attempts = append(c.attempts, int32(n.attempts))
+	c.asOf = append(c.asOf, n.asOf)
+}
+
+// byTenant groups row changes. Of several about one event only the last counts.
+func byTenant(changes []rowChange) map[string]*rowColumns {
+	type address struct {
+		tenant, kind string
+		position     int64
+	}
+	of := func(n *rowChange) address {
+		e := &n.item.event.Event
+		return address{e.Tenant, e.Type, e.Position}
+	}
+	last := make(map[address]int, len(changes))
+	for i := range changes {
+		last[of(&changes[i])] = i
+	}
+	tenants := map[string]*rowColumns{}
+	for i := range changes {
+		n := &changes[i]
+		if last[of(n)] != i {
+			continue
+		}
+		tenant := n.item.event.Tenant
+		if tenants[tenant] == nil {
+			tenants[tenant] = &rowColumns{}
+		}
+		tenants[tenant].add(n)
+	}
+	return tenants
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
