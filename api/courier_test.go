@@ -87,7 +87,7 @@ func (c *courier) workflow() workflow.Source {
 	return workflow.Define("delivery", 1,
 		workflow.Start("book", booked, func(*workflow.Call, *Delivery, workflow.None) error { return nil }),
 		workflow.Do("deliver", workflow.From(booked, returned), underway, delivered, c.deliver, signed).OrElse(returned, why).Retry(retry),
-		workflow.Do("entrust", workflow.From(booked), entrusted, delivered, c.deliver, signed).OrElse(returned, why).Retry(retry).AskPerson(),
+		workflow.Do("entrust", workflow.From(booked), entrusted, delivered, c.deliver, signed).OrElse(returned, why).Retry(retry).AskOperator(),
 		workflow.On("note", workflow.From(booked, returned), workflow.Stay, func(*workflow.Call, *Delivery, workflow.None) error { return nil }),
 	).Final(delivered)
 }

@@ -75,7 +75,7 @@ func jobs() workflow.Source {
 			func(context.Context, *workflow.Attempt, Job, workflow.None) (workflow.None, error) {
 				return workflow.None{}, context.DeadlineExceeded // nobody knows
 			}, nothing).
-			OrElse(todo, func(*workflow.Call, *Job, workflow.Failure) error { return nil }).AskPerson().
+			OrElse(todo, func(*workflow.Call, *Job, workflow.Failure) error { return nil }).AskOperator().
 			Undo(func(context.Context, *workflow.Attempt, Job, workflow.None, *workflow.None) error { return nil }),
 	).Final("done").Attr("team", func(d Job) string { return d.Team }).
 		After("patience", workflow.From(todo), time.Millisecond, "hurry")

@@ -14,8 +14,8 @@ var Columns = []rows.Column{
 	rows.Of("instance", rows.UUID), rows.Of("version", rows.Int8), rows.Of("workflow", rows.Text),
 	rows.Of("transition", rows.Text), rows.Of("from_state", rows.Text), rows.Of("to_state", rows.Text),
 	rows.Of("actor", rows.Text), rows.Of("reason", rows.Text), rows.Of("payload", rows.JSON), rows.Of("data", rows.JSON),
-	rows.Of("scope", rows.Text), rows.Of("key", rows.Text), rows.Of("cause", rows.Text), rows.Of("at", rows.Timestamptz), rows.Of("hash", rows.Bytea),
-	rows.Of("rest_digest", rows.Bytea), rows.Of("events_digest", rows.Bytea),
+	rows.Of("scope", rows.Text), rows.Of("key", rows.Text), rows.Of("cause", rows.Text), rows.Of("at", rows.Timestamptz),
+	rows.Of("hash", rows.Bytea), rows.Of("rest_digest", rows.Bytea), rows.Of("events_digest", rows.Bytea),
 }
 
 // Add adds an entry to a set with these columns. Its Hash must be set.

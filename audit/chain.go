@@ -18,10 +18,11 @@ const chainLabel = "pawl.audit.2"
 // redacted; that of the data is in how the instance stands. The position does not
 // enter, because the database gives it while the entry is written.
 func Link(prev [32]byte, e *transitions.Entry) [32]byte {
-	return link(prev, e, sha256.Sum256(e.Payload))
+	return LinkTo(prev, e, sha256.Sum256(e.Payload))
 }
 
-func link(prev [32]byte, e *transitions.Entry, payload [32]byte) [32]byte {
+// LinkTo is Link of an entry whose payload is known by its digest alone.
+func LinkTo(prev [32]byte, e *transitions.Entry, payload [32]byte) [32]byte {
 	b := make([]byte, 0, 512)
 	b = append(b, chainLabel...)
 	b = append(b, prev[:]...)

@@ -47,7 +47,8 @@ func TestEveryFieldButThePositionEntersTheHash(t *testing.T) {
 		"reason": func(e *transitions.Entry) { e.Reason += "x" }, "payload": func(e *transitions.Entry) { e.Payload = nil },
 		"before": func(e *transitions.Entry) { e.Before[0]++ }, "after": func(e *transitions.Entry) { e.After[0]++ },
 		"emitted": func(e *transitions.Entry) { e.Emitted = nil }, "scope": func(e *transitions.Entry) { e.Scope += "x" },
-		"key": func(e *transitions.Entry) { e.Key += "x" }, "cause": func(e *transitions.Entry) { e.Cause = "" }, "at": func(e *transitions.Entry) { e.At = e.At.Add(time.Microsecond) },
+		"key": func(e *transitions.Entry) { e.Key += "x" }, "cause": func(e *transitions.Entry) { e.Cause = "" },
+		"at":       func(e *transitions.Entry) { e.At = e.At.Add(time.Microsecond) },
 		"a border": func(e *transitions.Entry) { e.Workflow, e.Transition = e.Workflow+e.Transition[:1], e.Transition[1:] },
 	} {
 		e := base

@@ -76,13 +76,15 @@ func TestAChangeOfAnyColumnOfAnInstanceIsNamed(t *testing.T) {
 		"state":        one("state = 's3'", says("state is"), 4),
 		"version":      one("version = 5", "the instance is at version 5, but its last row is of version 4", 5),
 		"data":         one(`data = '{"total":41}'`, says("data is"), 4),
-		"attributes":   {{`attributes = '{"region":"south"}'`, ofRest, 4}, {"attributes = NULL", ofRest, 4}, {`attributes = '{"region":"north","x":"y"}'`, ofRest, 4}},
-		"actors":       {{"actors = NULL", ofRest, 4}, {`actors = '{"move":["bob"]}'`, ofRest, 4}, {"actors = '[1]'", says("column actors is"), 4}},
-		"open":         one("open = false", says("column open is"), 4),
-		"chain":        one("chain = sha256(chain)", "the instance does not hold the hash of its last row", 4),
-		"created_at":   one("created_at = created_at - interval '1 microsecond'", says("column created_at is"), 4),
-		"updated_at":   one("updated_at = now()", says("column updated_at is"), 4),
-		"paused":       one("paused = true", says("column paused is"), 4),
+		"attributes": {{`attributes = '{"region":"south"}'`, ofRest, 4}, {"attributes = NULL", ofRest, 4},
+			{`attributes = '{"region":"north","x":"y"}'`, ofRest, 4}},
+		"actors": {{"actors = NULL", ofRest, 4}, {`actors = '{"move":["bob"]}'`, ofRest, 4},
+			{"actors = '[1]'", says("column actors is"), 4}},
+		"open":       one("open = false", says("column open is"), 4),
+		"chain":      one("chain = sha256(chain)", "the instance does not hold the hash of its last row", 4),
+		"created_at": one("created_at = created_at - interval '1 microsecond'", says("column created_at is"), 4),
+		"updated_at": one("updated_at = now()", says("column updated_at is"), 4),
+		"paused":     one("paused = true", says("column paused is"), 4),
 		"links": {{"links = NULL", ofRest, 4}, {`links = '{"effects":[]}'`, ofRest, 4}, {`links = '{"x":1}'`, says("column links is"), 4},
 			{`links = '{"effects":[{"transition":"book","scope":"s","key":"k","payload":{}}],"in_flight":{"transition":"a","scope":"s","key":"k"}}'`,
 				says("command in flight (in links) is"), 4},
@@ -153,7 +155,8 @@ func TestAnEmittedEventThatIsChangedIsNoticed(t *testing.T) {
 		{`UPDATE pawl.outbox SET payload = '{"v": 3}' WHERE position = 5 AND ordinal = 1`, emitted},
 		{`UPDATE pawl.outbox SET payload = '{"v":2}' WHERE position = 5 AND ordinal = 1`, emitted}, // a space
 		{"UPDATE pawl.outbox SET type = 'notes' WHERE position = 5 AND ordinal = 1", emitted},
-		{"UPDATE pawl.outbox SET ordinal = 2 WHERE position = 5 AND ordinal = 1", "its event number 1 is missing from the outbox, which has number 2"},
+		{"UPDATE pawl.outbox SET ordinal = 2 WHERE position = 5 AND ordinal = 1",
+			"its event number 1 is missing from the outbox, which has number 2"},
 		{"DELETE FROM pawl.outbox WHERE position = 5 AND ordinal = 1", emitted},
 		{"DELETE FROM pawl.outbox WHERE position = 5 AND ordinal = 0", "its event number 0 is missing from the outbox, which has number 1"},
 		{`INSERT INTO pawl.outbox SELECT tenant, position, 'more', 2, workflow, instance, version, transition, state, at, business_key, attributes, '{}' FROM pawl.outbox
@@ -182,10 +185,11 @@ func TestAnEmittedEventThatIsChangedIsNoticed(t *testing.T) {
 func TestAWeekThatRetentionDropsIsNotMissed(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
-	for _, sql := range []string{"ALTER TABLE pawl.outbox DETACH PARTITION pawl.outbox_2026w01 CONCURRENTLY", "SELECT pawl.drop_partition('outbox_2026w01')"} {
+	for _, sql := range []string{"ALTER TABLE pawl.outbox DETACH PARTITION pawl.outbox_2026w01 CONCURRENTLY",
+		"SELECT pawl.drop_partition('outbox_2026w01')"} {
 		b.exec(t, sql)
 		for _, id := range []uuid.UUID{second, uuid.Nil} {
-			if got, err := b.table.Verify(t.Context(), tenant, id, nil); err != nil || len(got.Broken) > 0 {
+			if got, err := b.verify.Verify(t.Context(), tenant, id, nil); err != nil || len(got.Broken) > 0 {
 				t.Errorf("after %s: %+v, %v", sql, got, err)
 			}
 		}
@@ -206,7 +210,8 @@ func TestAChangeThatTheNextTransitionCoversIsFound(t *testing.T) {
 	laundered := fmt.Sprintf(`UPDATE pawl.audit SET hash = '\x%x'%s; UPDATE pawl.instance SET actors = %%s, chain = '\x%x' WHERE id = '%s'`,
 		e.Hash, where(third, 4), e.Hash, third)
 	for _, actors := range []string{"NULL", "actors"} {
-		if got := b.verifyAfter(t, uuid.Nil, fmt.Sprintf(laundered, actors)); !slices.Equal(got.Broken, []inspect.Break{broken(third, 4, changed)}) {
+		if got := b.verifyAfter(t, uuid.Nil, fmt.Sprintf(laundered, actors)); !slices.Equal(got.Broken,
+			[]inspect.Break{broken(third, 4, changed)}) {
 			t.Errorf("actors are %s afterwards: got %+v", actors, got.Broken)
 		}
 	}

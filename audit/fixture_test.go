@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/audit/verify"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
@@ -34,6 +35,7 @@ var (
 type book struct {
 	pool    *pgxpool.Pool
 	table   *audit.Table
+	verify  *verify.Verifier
 	entries map[uuid.UUID][]transitions.Entry
 }
 
@@ -42,7 +44,7 @@ func same(sql string) string { return sql }
 func newBook(t testing.TB) *book {
 	t.Helper()
 	b := &book{pool: pgtest.Pool(t), entries: map[uuid.UUID][]transitions.Entry{}}
-	b.table = audit.New(b.pool, same)
+	b.table, b.verify = audit.New(b.pool, same), verify.New(b.pool, same)
 	position := int64(0)
 	for version := int64(1); version <= 4; version++ {
 		for _, id := range []uuid.UUID{first, second, third} {
@@ -62,7 +64,8 @@ func instance(id uuid.UUID, version int64) *transitions.Instance {
 		Actors: map[string][]string{"move": {"ann"}}, Open: true, CreatedAt: at(1), UpdatedAt: at(version),
 	}
 	if version > 2 {
-		i.Links.Effects = []transitions.Effect{{CommandRef: transitions.CommandRef{Transition: "book", Scope: "s", Key: "k"}, Payload: []byte(`{}`)}}
+		i.Links.Effects = []transitions.Effect{{CommandRef: transitions.CommandRef{Transition: "book", Scope: "s", Key: "k"},
+			Payload: []byte(`{}`)}}
 	}
 	return i
 }
@@ -170,7 +173,7 @@ func (b *book) verifyAfter(t testing.TB, id uuid.UUID, tamper string) inspect.Ve
 	if _, err := tx.Exec(t.Context(), tamper); err != nil {
 		t.Fatalf("%s: %v", tamper, err)
 	}
-	v, err := audit.New(tx, same).Verify(t.Context(), tenant, id, nil)
+	v, err := verify.New(tx, same).Verify(t.Context(), tenant, id, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", tamper, err)
 	}

@@ -18,21 +18,37 @@ type Querier interface {
 
 // Table reads the audit table of one schema.
 type Table struct {
-	q           Querier
-	history     string
-	at          string
-	asOf        string
-	chains      string
-	log         string
-	events      string
-	eventsOfOne string
-	weeks       string
+	q       Querier
+	history string
+	at      string
+	asOf    string
 }
 
 // New prepares to read with q. in puts the schema's name into a statement.
 func New(q Querier, in func(sql string) string) *Table {
-	return &Table{q: q, history: in(historySQL), at: in(atSQL), asOf: in(asOfSQL), chains: in(chainsSQL), log: in(logSQL),
-		events: in(eventsSQL), eventsOfOne: in(eventsOfOneSQL), weeks: in(weeksSQL)}
+	return &Table{q: q, history: in(historySQL), at: in(atSQL), asOf: in(asOfSQL)}
+}
+
+// Position joins the audit row a of the version that a command c of the tenant $1 has
+// made, which can only be a probe of the primary key. It has a position alone.
+const Position = ` LEFT JOIN LATERAL (SELECT a.position FROM pawl.audit a
+	WHERE a.tenant = $1 AND a.instance = c.instance AND a.version = c.version LIMIT 1) a ON true`
+
+// RowOf joins the audit row a of a version of an instance, which can only be a probe
+// of the primary key. All are SQL expressions.
+func RowOf(tenant, instance, version string) string {
+	return `
+LEFT JOIN LATERAL (SELECT * FROM pawl.audit x WHERE x.tenant = ` + tenant + ` AND x.instance = ` + instance + ` AND x.version = ` + version + ` LIMIT 1) AS a ON true`
+}
+
+// Rows are the audit rows of a tenant, or of one of its instances if that is not "".
+// Both are SQL expressions.
+func Rows(tenant, instance string) string {
+	all := "SELECT * FROM pawl.audit WHERE tenant = " + tenant
+	if instance == "" {
+		return all
+	}
+	return all + " AND instance = " + instance
 }
 
 const (
@@ -80,11 +96,11 @@ func (t *Table) AsOf(ctx context.Context, tenant string, instance uuid.UUID, at 
 func (t *Table) entries(ctx context.Context, tenant string, instance uuid.UUID, sql string, args ...any) ([]transitions.Entry, error) {
 	// Planned whenever it runs: a plan that was made while the table was all but
 	// empty, and kept, would scan it when it is full.
-	found, err := t.q.Query(ctx, sql, append([]any{pgx.QueryExecModeCacheDescribe, tenant, instance}, args...)...)
+	rows, err := t.q.Query(ctx, sql, append([]any{pgx.QueryExecModeCacheDescribe, tenant, instance}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
-	entries, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (transitions.Entry, error) {
+	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (transitions.Entry, error) {
 		e := transitions.Entry{Tenant: tenant, Instance: instance}
 		var hash []byte
 		err := row.Scan(&e.Version, &e.Position, &e.Workflow, &e.Transition, &e.From, &e.To, &e.Actor, &e.Reason,

@@ -20,13 +20,13 @@ func TestWhatWasWrittenIsIntact(t *testing.T) {
 	for id, want := range map[uuid.UUID]inspect.Verification{
 		uuid.Nil: {Instances: 3, Entries: 12}, second: {Instances: 1, Entries: 4},
 	} {
-		got, err := b.table.Verify(t.Context(), tenant, id, nil)
+		got, err := b.verify.Verify(t.Context(), tenant, id, nil)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, %v, want %+v", id, got, err, want)
 		}
 	}
 	for name, id := range map[string]uuid.UUID{"nobody": uuid.Nil, tenant: uuid.New()} {
-		got, err := b.table.Verify(t.Context(), name, id, nil)
+		got, err := b.verify.Verify(t.Context(), name, id, nil)
 		if err != nil || got.Instances != 0 || len(got.Broken) != 0 {
 			t.Errorf("%s, %s: got %+v, %v", name, id, got, err)
 		}
@@ -158,13 +158,15 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 			[]inspect.Break{broken(second, 1, "the instance is at version 4, but its last row is of version 0"), log(8, 8, 1, 12)}},
 		{"the instance goes", "DELETE FROM pawl.instance" + ofSecond,
 			[]inspect.Break{broken(second, 4, "the instance of these rows is missing")}},
-		{"the instance, its rows and its events go", "DELETE FROM pawl.instance" + ofSecond + "; DELETE FROM pawl.audit WHERE instance = '" + second.String() +
+		{"the instance, its rows and its events go", "DELETE FROM pawl.instance" + ofSecond + "; DELETE FROM pawl.audit WHERE instance = '" +
+			second.String() +
 			"'; DELETE FROM pawl.outbox WHERE instance = '" + second.String() + "'", []inspect.Break{log(8, 8, 1, 12)}},
 		{"the end goes, and the instance is set back", "DELETE FROM pawl.audit" + where(second, 4) +
 			"; DELETE FROM pawl.outbox" + where(second, 4) +
 			"; UPDATE pawl.instance SET updated_at = updated_at - interval '1 second', state = 's3', data = '{\"total\":30}', version = 3, chain = (SELECT hash FROM pawl.audit" + where(second, 3) + ")" + ofSecond,
 			[]inspect.Break{log(11, 11, 1, 12)}},
-		{"two rows change places", "UPDATE pawl.audit SET version = 99" + where(second, 2) + "; UPDATE pawl.audit SET version = 2" + where(second, 3) +
+		{"two rows change places", "UPDATE pawl.audit SET version = 99" + where(second, 2) + "; UPDATE pawl.audit SET version = 2" +
+			where(second, 3) +
 			"; UPDATE pawl.audit SET version = 3" + where(second, 99), []inspect.Break{broken(second, 2, changed)}},
 		{"two rows change payloads", swap("payload"), []inspect.Break{broken(second, 2, changed)}},
 		{"two rows change hashes", swap("hash"), []inspect.Break{broken(second, 2, changed)}},
@@ -173,7 +175,8 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 		{"a row is added", addRow("sha256('x')"), []inspect.Break{broken(second, 5, changed), log(13, 13, 1, 13)}},
 		{"a row is added with the right hash", addRow(fmt.Sprintf(`'\x%x'`, added.Hash)),
 			[]inspect.Break{broken(second, 5, "the instance is at version 4, but its last row is of version 5"), log(13, 13, 1, 13)}},
-		{"an instance is added", "INSERT INTO pawl.instance SELECT tenant, '" + third.String()[:35] + "9', workflow, definition, business_key, state, version," +
+		{"an instance is added", "INSERT INTO pawl.instance SELECT tenant, '" + third.String()[:35] +
+			"9', workflow, definition, business_key, state, version," +
 			" data, attributes, actors, open, chain, created_at, updated_at FROM pawl.instance" + ofSecond,
 			[]inspect.Break{broken(uuid.MustParse(third.String()[:35]+"9"), 1, "the instance is at version 4, but its last row is of version 0")}},
 		{"the instance's hash is changed", "UPDATE pawl.instance SET chain = sha256(chain)" + ofSecond,
@@ -186,12 +189,15 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 			[]inspect.Break{broken(second, 5, "the instance is at version 5, but its last row is of version 4")}},
 		{"the instance's version is lowered", "UPDATE pawl.instance SET version = 2" + ofSecond,
 			[]inspect.Break{broken(second, 3, "the instance is at version 2, but its last row is of version 4")}},
-		{"a position is past the head", "UPDATE pawl.audit SET position = 13" + where(second, 4) + "; UPDATE pawl.outbox SET position = 13" + where(second, 4),
+		{"a position is past the head", "UPDATE pawl.audit SET position = 13" + where(second, 4) + "; UPDATE pawl.outbox SET position = 13" +
+			where(second, 4),
 			[]inspect.Break{log(12, 12, 1, 13)}},
 		{"a position is given twice", "UPDATE pawl.audit SET position = 10" + where(second, 4),
 			[]inspect.Break{broken(second, 4, `the instance of its event "order.move" in the outbox is not its own`), log(12, 11, 1, 12)}},
-		{"the head is lowered", "UPDATE pawl.log SET head = 11 WHERE tenant = 'acme'", []inspect.Break{broken(zero, 0, "the log's head is 11, but there are 12 rows with 12 positions from 1 to 12")}},
-		{"the head is gone", "DELETE FROM pawl.log", []inspect.Break{broken(zero, 0, "the log's head is 0, but there are 12 rows with 12 positions from 1 to 12")}},
+		{"the head is lowered", "UPDATE pawl.log SET head = 11 WHERE tenant = 'acme'",
+			[]inspect.Break{broken(zero, 0, "the log's head is 11, but there are 12 rows with 12 positions from 1 to 12")}},
+		{"the head is gone", "DELETE FROM pawl.log", []inspect.Break{broken(zero, 0,
+			"the log's head is 0, but there are 12 rows with 12 positions from 1 to 12")}},
 		{"two instances are changed", "UPDATE pawl.audit SET actor = 'eve'" + where(first, 3) + "; DELETE FROM pawl.audit" + where(third, 2),
 			[]inspect.Break{broken(first, 3, changed), broken(third, 2, "the row of version 2 is missing"), log(11, 11, 1, 12)}},
 	} {
@@ -243,7 +249,7 @@ func TestVerifyFailsWithTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.exec(t, "ALTER TABLE pawl.audit RENAME TO elsewhere")
-	if _, err := b.table.Verify(t.Context(), tenant, uuid.Nil, nil); err == nil || !strings.Contains(err.Error(), "read audit chains") {
+	if _, err := b.verify.Verify(t.Context(), tenant, uuid.Nil, nil); err == nil || !strings.Contains(err.Error(), "read audit chains") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -100,7 +100,7 @@ func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transition
 // reason of the failure. It may have become one before: the code has changed since,
 // or its consumer speaks SQL.
 func (e *Engine) consumedBefore(ctx context.Context, m transitions.Message, failure error) (transitions.Receipt, error) {
-	r, err := e.queries.record(ctx, m.Tenant, transitions.InboxScope(m.Consumer), m.ID)
+	r, err := e.reader.Record(ctx, nil, transitions.Ref{Tenant: m.Tenant, Scope: transitions.InboxScope(m.Consumer), Key: m.ID})
 	switch {
 	case workflow.CodeOf(err) == workflow.CommandNotFound:
 		return transitions.Receipt{}, failure

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/audit/verify"
 	"github.com/pawlhq/pawl/engine/internal/commit"
 	"github.com/pawlhq/pawl/engine/internal/inflight"
 	"github.com/pawlhq/pawl/engine/internal/retention"
@@ -20,6 +21,7 @@ import (
 	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/internal/hints"
 	"github.com/pawlhq/pawl/internal/pooler"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/feed"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -32,8 +34,7 @@ import (
 type Engine struct {
 	config    Config
 	registry  *registry
-	clock     *clock.Clock
-	queries   *queries
+	reader    *store.Reader
 	pipeline  *commit.Pipeline
 	inflight  *inflight.Runner
 	relay     *relay.Relay
@@ -42,6 +43,7 @@ type Engine struct {
 	feed      *feed.Feed
 	watch     *watch.Hub
 	audit     *audit.Table
+	verify    *verify.Verifier
 	pauses    *pauses
 	retention *retention.Runner
 	names     *names
@@ -65,8 +67,9 @@ func New(c Config) (*Engine, error) {
 	r := &registry{known, known.Routes()}
 	in := func(sql string) string { return schema.In(c.Schema, sql) }
 	log := outbox.New(c.Pool, in, c.Source)
-	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), queries: newQueries(c.Pool, in), names: newNames(),
-		audit: audit.New(c.Pool, in), pauses: newPauses(c.Pool, in), sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
+	e := &Engine{config: c, registry: r, reader: store.NewReader(c.Pool, in), audit: audit.New(c.Pool, in), verify: verify.New(c.Pool, in), names: newNames(),
+		pauses: &pauses{rows: store.NewPauses(c.Pool, in)}, sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
+	e.polls = c.Listen == "" && pooler.Expected(c.Pool.Config().ConnConfig)
 	listen, err := e.listener()
 	if err != nil {
 		return nil, err
@@ -74,8 +77,17 @@ func New(c Config) (*Engine, error) {
 	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || c.unheard()})
 	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
 	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Peers: e.hints})
-	e.watch = watch.New(watch.Config{Read: e.queries.records, Announce: e.hints.Changed, Clock: e.clock, Log: c.Log})
-	node, pool := nodeName(), c.Pool.Config().ConnConfig
+	e.watch = watch.New(watch.Config{Read: e.reader.Records, Announce: e.hints.Changed, Now: e.now, Log: c.Log})
+	node := nodeName()
+	e.pipeline = commit.New(commit.Config{
+		Connect: e.connect, Pooled: pooler.Expected(c.Pool.Config().ConnConfig), Schema: c.Schema, Statements: commit.NewStatements(in), Definition: r.find,
+		Committed: e.committed, Paused: e.pauses.has, Now: c.Now, Log: c.Log,
+		Flights: flights{e}, Node: node, Lease: c.InFlight.Lease,
+		Committers: c.Pipeline.Committers, Lanes: c.Pipeline.Lanes, QueueSize: c.Pipeline.QueueSize, QueueBytes: c.Pipeline.QueueBytes,
+		GroupSize: c.Pipeline.GroupSize, GroupBytes: c.Pipeline.GroupBytes, LockWait: c.Pipeline.LockWait,
+		Outage: c.Pipeline.Outage, HookTimeout: c.Pipeline.HookTimeout, Horizons: r.horizons,
+	})
+	e.retention = e.newRetention(in, node)
 	if e.inflight, err = e.newInflight(in, node); err != nil {
 		return nil, err
 	}

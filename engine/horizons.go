@@ -7,32 +7,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-const (
-	// newHorizonsSQL writes those down of which nobody has said anything yet, in one
-	// order on every node. Parameters: workflows, and in microseconds how long
-	// answers, tombstones (NULL: for ever) and history (NULL: for ever; 0: none) are kept.
-	newHorizonsSQL = `
-INSERT INTO pawl.horizon (workflow, replay, tombstone, history, history_kept)
-SELECT u.workflow, u.replay * interval '1 microsecond', u.tombstone * interval '1 microsecond',
-	u.history IS DISTINCT FROM 0, nullif(u.history, 0) * interval '1 microsecond'
-FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) AS u(workflow, replay, tombstone, history)
-ORDER BY u.workflow ON CONFLICT (workflow) DO NOTHING`
-
-	// knownHorizonsSQL locks and reads what is written down. Parameter: workflows.
-	knownHorizonsSQL = `
-SELECT workflow, (extract(epoch FROM replay) * 1000000)::bigint, (extract(epoch FROM tombstone) * 1000000)::bigint,
-	CASE WHEN history THEN (extract(epoch FROM history_kept) * 1000000)::bigint ELSE 0 END
-FROM pawl.horizon WHERE workflow = ANY ($1) ORDER BY workflow FOR NO KEY UPDATE`
-
-	// growHorizonsSQL writes one down. Parameters: as those of newHorizonsSQL.
-	growHorizonsSQL = `
-UPDATE pawl.horizon SET replay = $2::bigint * interval '1 microsecond', tombstone = $3::bigint * interval '1 microsecond',
-	history = $4::bigint IS DISTINCT FROM 0, history_kept = nullif($4::bigint, 0) * interval '1 microsecond' WHERE workflow = $1`
-)
+// horizons are how long the keys of a workflow are good for, as its newest
+// version here says.
+func (r *registry) horizons(name string) workflow.Horizons {
+	var declared workflow.Horizons
+	if w := r.find(name, 0); w != nil {
+		declared = w.Horizons
+	}
+	return declared.Resolve(r.replay)
+}
 
 // recordHorizons tells the database, for retention and for callers that speak
 // only SQL. What is written there only grows, whatever version says it: how long a
@@ -47,10 +35,10 @@ func (r *registry) recordHorizons(ctx context.Context, c Config) error {
 		own[name] = workflow.Horizons{Replay: durationOf(&replays[i]), Tombstone: durationOf(tombstones[i]), History: durationOf(histories[i])}
 	}
 	err := pgx.BeginTxFunc(ctx, c.Pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, schema.In(c.Schema, newHorizonsSQL), names, replays, tombstones, histories); err != nil {
+		if _, err := tx.Exec(ctx, schema.In(c.Schema, store.NewHorizonsSQL), names, replays, tombstones, histories); err != nil {
 			return err
 		}
-		found, err := tx.Query(ctx, schema.In(c.Schema, knownHorizonsSQL), names)
+		found, err := tx.Query(ctx, schema.In(c.Schema, store.KnownHorizonsSQL), names)
 		if err != nil {
 			return err
 		}
@@ -93,8 +81,7 @@ func (k recorded) grow(ctx context.Context, tx pgx.Tx, c Config, own workflow.Ho
 		c.Log.Warn("the horizons of a workflow grew, because this node says more than what was written down; "+
 			"keys that are tombstones already stay as long as they did",
 			"workflow", k.workflow, "was", told(k.Horizons), "is", told(grown))
-		if _, err := tx.Exec(ctx, schema.In(c.Schema, growHorizonsSQL), k.workflow,
-			grown.Replay.Microseconds(), microseconds(grown.Tombstone), microseconds(grown.History)); err != nil {
+		if _, err := tx.Exec(ctx, schema.In(c.Schema, store.GrowHorizonsSQL), k.workflow, grown.Replay.Microseconds(), microseconds(grown.Tombstone), microseconds(grown.History)); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine/internal/inflight"
+	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -114,7 +116,7 @@ func (e *Engine) Cancel(ctx context.Context, tenant, scope, key, by string) (tra
 			"commands in scopes that begin with %q are Pawl's own; an operator may abandon them when they are stuck", transitions.Reserved)
 	}
 	ref := transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key}
-	if err := checkRef(ref); err != nil {
+	if err := store.CheckRef(ref); err != nil {
 		return transitions.Record{}, err
 	}
 	if err := e.inflight.Cancel(ctx, ref, by); err != nil {

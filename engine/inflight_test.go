@@ -61,7 +61,7 @@ func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
 			},
 			func(*workflow.Call, *parcel, track) error { return nil }).
 			OrElse("packed", func(*workflow.Call, *parcel, workflow.Failure) error { return nil }).
-			AskPerson().
+			AskOperator().
 			Undo(func(_ context.Context, a *workflow.Attempt, _ parcel, _ workflow.None, result *track) error {
 				if result != nil {
 					return errors.New("there is a result")

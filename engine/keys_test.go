@@ -12,6 +12,8 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -158,7 +160,7 @@ func TestKeysOfALargeTableAreEstimatedAndReadByIndex(t *testing.T) {
 	if k.Due != 2 || k.Expired != 2 {
 		t.Errorf("%+v", k)
 	}
-	sql := strings.NewReplacer("$1", "'a'", "$2", "10000", "$3", "5").Replace(engine.KeysSQL)
+	sql := strings.NewReplacer("$1", "'a'", "$2", "10000", "$3", "5").Replace(store.KeysSQL)
 	if plan := query[string](t, pool, "EXPLAIN (FORMAT JSON) "+sql); strings.Contains(plan, `"Seq Scan"`) {
 		t.Errorf("the table is read:\n%s", plan)
 	}
@@ -202,16 +204,9 @@ func TestKeysReadNoMoreOfAKindThanTheyCount(t *testing.T) {
 	inFlightRows(t, pool, many, "a", "status, phase, attempt, stuck", `'failed_retryable', 'working', 3, 'ask_person'`)
 	inFlightRows(t, pool, many, "a", "status, phase, attempt, given_up_at", `'failed_retryable', 'sql', 1, now() + interval '1 day'`)
 	finished(t, pool, many, "expired", "now() - interval '1 hour'")
-	exec(t, pool, `INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at)
-SELECT 't' || n % 20, 'bank', n, decode(repeat('00', 32), 'hex'), '', 0, '', 'waiting', 'invalid_payload', 'no', 1, now(), now() FROM generate_series(1, 2000) AS n`)
-	put := strings.NewReplacer("$1", "''", "$2", fmt.Sprint(most), "$3", "5")
 	for _, when := range []string{"as they grew", "analyzed"} {
-		if got, bound := rowsRead(t, pool, put.Replace(engine.KeysSQL)), 6*(most+1); got > bound {
-			t.Errorf("%s: keys read %d rows, more than %d", when, got, bound)
-		}
-		// And one for each tenant, to find the next.
-		if got, bound := rowsRead(t, pool, put.Replace(engine.DeadMessagesSQL)), most+21; got > bound {
-			t.Errorf("%s: dead messages read %d rows, more than %d", when, got, bound)
+		if got, bound := pgtest.RowsRead(t, pool, store.KeysSQL, "", most, 5), 6.0*(most+1); got > bound {
+			t.Errorf("%s: keys read %v rows, more than %v", when, got, bound)
 		}
 		exec(t, pool, "ANALYZE")
 	}
@@ -225,25 +220,6 @@ SELECT 't' || n % 20, 'bank', n, decode(repeat('00', 32), 'hex'), '', 0, '', 'wa
 	if err != nil || !k.AtLeast || k.Due != many || k.Scheduled != inspect.MaxCounted+1-many {
 		t.Errorf("%+v, %v", k, err)
 	}
-}
-
-// rowsRead counts the rows that a statement reads of tables.
-func rowsRead(t testing.TB, pool *pgxpool.Pool, sql string) (rows int) {
-	t.Helper()
-	plan := query[[]map[string]any](t, pool, "EXPLAIN (ANALYZE, FORMAT JSON) "+sql)
-	var count func(node map[string]any)
-	count = func(node map[string]any) {
-		if node["Relation Name"] != nil {
-			removed, _ := node["Rows Removed by Filter"].(float64)
-			rows += int((node["Actual Rows"].(float64) + removed) * node["Actual Loops"].(float64))
-		}
-		below, _ := node["Plans"].([]any)
-		for _, n := range below {
-			count(n.(map[string]any))
-		}
-	}
-	count(plan[0]["Plan"].(map[string]any))
-	return rows
 }
 
 // A node that knows the workflow and not the version claims the work and gives it

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -58,5 +59,5 @@ func lockError(err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "55P03" {
 		return &workflow.Error{Code: workflow.Locked, Message: "another transaction holds the resource; try again in a new one", Cause: err}
 	}
-	return readError("lock", err)
+	return store.ReadError("lock", err)
 }

@@ -21,7 +21,7 @@ func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitio
 	var err error
 	if o.Target.Scope != "" {
 		var target transitions.Record
-		target, err = e.queries.record(ctx, c.Tenant, o.Target.Scope, o.Target.Key)
+		target, err = e.reader.Record(ctx, nil, transitions.Ref{Tenant: c.Tenant, Scope: o.Target.Scope, Key: o.Target.Key})
 		c.Instance, c.Workflow = target.Instance, target.Workflow
 	} else {
 		c.Workflow, err = e.workflowOf(ctx, e.config.Pool, c.Tenant, c.Instance)

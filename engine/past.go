@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -17,7 +18,7 @@ func (e *Engine) InstanceAt(ctx context.Context, tenant string, id uuid.UUID, ve
 	tenant = tenantOr(tenant)
 	entries, err := e.audit.At(ctx, tenant, id, version)
 	if err != nil {
-		return inspect.Past{}, readError("history", err)
+		return inspect.Past{}, store.ReadError("history", err)
 	}
 	return e.past(ctx, tenant, id, entries, func(now *transitions.Instance) error {
 		return workflow.Errorf(workflow.InstanceNotFound, "the instance %s has versions from 1 to %d; there is no version %d", id, now.Version, version)
@@ -43,7 +44,7 @@ func (e *Engine) InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, 
 	}
 	entries, err := e.audit.AsOf(ctx, tenant, id, at)
 	if err != nil {
-		return inspect.Past{}, readError("history", err)
+		return inspect.Past{}, store.ReadError("history", err)
 	}
 	return e.past(ctx, tenant, id, entries, func(now *transitions.Instance) error {
 		return workflow.Errorf(workflow.InstanceNotFound, "the instance %s did not exist yet at %s: it was created at %s",
@@ -54,7 +55,7 @@ func (e *Engine) InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, 
 // past is the instance after the transition of an audit row. The row was read
 // before the instance, so it cannot be newer.
 func (e *Engine) past(ctx context.Context, tenant string, id uuid.UUID, entries []transitions.Entry, absent func(*transitions.Instance) error) (inspect.Past, error) {
-	now, err := e.queries.instance(ctx, tenant, id)
+	now, err := e.reader.Instance(ctx, tenant, id)
 	if err != nil {
 		return inspect.Past{}, err
 	}

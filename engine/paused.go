@@ -8,11 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/definitions"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -20,9 +17,7 @@ import (
 // pauses is which workflows begin nothing new, as this node knows it. Other
 // nodes' changes are known when it polls for due work.
 type pauses struct {
-	pool              *pgxpool.Pool
-	list, exists, add string
-	due, remove       string
+	rows *store.Pauses
 
 	mu    sync.RWMutex
 	known map[pausedWorkflow]bool
@@ -32,40 +27,7 @@ type pauses struct {
 
 type pausedWorkflow struct{ tenant, workflow string }
 
-func newPauses(pool *pgxpool.Pool, in func(string) string) *pauses {
-	return &pauses{
-		pool: pool,
-		list: in("SELECT tenant, workflow, actor, coalesce(reason, ''), at FROM pawl.paused WHERE $1 = '' OR tenant = $1 ORDER BY tenant, workflow"),
-		add: in(`INSERT INTO pawl.paused (tenant, workflow, actor, reason, at) VALUES ($1, $2, $3, nullif($4, ''), $5)
-			ON CONFLICT (tenant, workflow) DO NOTHING`),
-		exists: in("SELECT EXISTS (SELECT FROM pawl.paused WHERE tenant = $1 AND workflow = $2)"),
-		due:    in(dueInPauseSQL),
-		remove: in("DELETE FROM pawl.paused WHERE tenant = $1 AND workflow = $2"),
-	}
-}
-
-// dueInPauseSQL sees to the scheduled commands that became due in a pause, before it
-// ends. Nobody was to take them, so they are not given up for it: they are due now,
-// and count as claimed before. One call looks at a batch of what is due, of all
-// workflows, and returns the place for the next, NULL at the end, and how many
-// somebody has locked. Parameters: tenant, workflow, now, the place, batch.
-const dueInPauseSQL = `
-WITH looked AS MATERIALIZED (
-	SELECT c.ctid AS place, c.tenant, c.workflow, c.run_at, c.scope, c.key FROM pawl.command AS c
-	WHERE c.phase = 'scheduled' AND NOT starts_with(c.scope, '` + transitions.Reserved + `') AND c.run_at < $3::timestamptz
-		AND (c.run_at, c.tenant, c.scope, c.key) > (coalesce(($4::json ->> 0)::timestamptz, '-infinity'),
-			coalesce($4::json ->> 1, ''), coalesce($4::json ->> 2, ''), coalesce($4::json ->> 3, ''))
-	ORDER BY c.run_at, c.tenant, c.scope, c.key LIMIT $5::bigint),
-mine AS (SELECT place FROM looked WHERE tenant = $1 AND workflow = $2),
-moved AS (
-	UPDATE pawl.command AS c SET run_at = $3, attempt = greatest(c.attempt, 1), revision = c.revision + 1, updated_at = $3
-	FROM (SELECT found.place FROM mine CROSS JOIN LATERAL (SELECT x.ctid AS place FROM pawl.command AS x
-		WHERE x.ctid = mine.place AND x.phase = 'scheduled' AND x.run_at < $3 FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
-	WHERE c.ctid = u.place RETURNING 1)
-SELECT (SELECT json_build_array(run_at, tenant, scope, key)::text FROM looked ORDER BY run_at, tenant, scope, key OFFSET $5::bigint - 1),
-	(SELECT count(*) FROM mine) - (SELECT count(*) FROM moved)`
-
-// resumeBatch is how many commands one call of dueInPauseSQL looks at, and
+// resumeBatch is how many commands one call looks at, and
 // resumePace how long to leave those alone that somebody has locked.
 const (
 	resumeBatch = 1000
@@ -76,22 +38,21 @@ const (
 // when nothing is left that would be given up for it. What somebody has locked it
 // waits for, up to patience; then the pause stays, and can be ended again.
 func (p *pauses) endPause(ctx context.Context, tenant, name string, now time.Time, patience time.Duration) error {
-	var paused bool
-	if err := p.pool.QueryRow(ctx, p.exists, tenant, name).Scan(&paused); err != nil || !paused {
+	if paused, err := p.rows.Paused(ctx, tenant, name); err != nil || !paused {
 		return err
 	}
 	for begun := time.Now(); ; {
 		var locked int64
 		for place, more := (*string)(nil), true; more; more = place != nil {
 			var some int64
-			if err := p.pool.QueryRow(ctx, p.due, plannedNow, tenant, name, now, place, resumeBatch).Scan(&place, &some); err != nil {
+			var err error
+			if place, some, err = p.rows.LetDueBeTaken(ctx, tenant, name, now, place, resumeBatch); err != nil {
 				return err
 			}
 			locked += some
 		}
 		if locked == 0 {
-			_, err := p.pool.Exec(ctx, p.remove, tenant, name)
-			return err
+			return p.rows.Remove(ctx, tenant, name)
 		}
 		if time.Since(begun) > patience {
 			return workflow.Errorf(workflow.Locked, "another transaction holds %d commands that wait for the end of the pause; try again", locked)
@@ -112,7 +73,7 @@ func (p *pauses) has(tenant, workflow string) bool {
 
 // load reads all that are paused.
 func (p *pauses) load(ctx context.Context) error {
-	list, err := p.of(ctx, "")
+	list, err := p.rows.List(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -139,22 +100,6 @@ func (p *pauses) heard(all [][2]string, asked time.Time) {
 	}
 }
 
-// of lists what a tenant has paused, or all for "".
-func (p *pauses) of(ctx context.Context, tenant string) ([]inspect.PausedWorkflow, error) {
-	found, err := p.pool.Query(ctx, p.list, tenant)
-	if err != nil {
-		return nil, readError("paused workflows", err)
-	}
-	list, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (w inspect.PausedWorkflow, err error) {
-		err = row.Scan(&w.Tenant, &w.Workflow, &w.Actor, &w.Reason, &w.At)
-		return w, err
-	})
-	if err != nil {
-		return nil, readError("paused workflows", err)
-	}
-	return list, nil
-}
-
 // PauseWorkflow lets the tenant's instances of a workflow finish what is in
 // flight, and begin nothing new: commands are refused with Paused, timers and
 // scheduled commands wait. It holds at once on this node, and within about two
@@ -175,7 +120,7 @@ func (e *Engine) PauseWorkflow(ctx context.Context, tenant, name, actor, reason 
 	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
 	}
-	if _, err := e.config.Pool.Exec(ctx, e.pauses.add, tenant, name, actor, reason, e.clock.Now()); err != nil {
+	if err := e.pauses.rows.Add(ctx, tenant, name, actor, reason, e.now()); err != nil {
 		return pauseError(err)
 	}
 	return e.pauses.load(ctx)
@@ -202,7 +147,7 @@ func (e *Engine) PausedWorkflows(ctx context.Context, tenant string) ([]inspect.
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return nil, err
 	}
-	return e.pauses.of(ctx, tenantOr(tenant))
+	return e.pauses.rows.List(ctx, tenantOr(tenant))
 }
 
 func (e *Engine) pausable(tenant, name string) (string, error) {

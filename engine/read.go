@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -28,7 +29,7 @@ func tenantOr(tenant string) string { return transitions.Command{Tenant: tenant}
 
 // Instance reads an instance. Error: InstanceNotFound.
 func (e *Engine) Instance(ctx context.Context, tenant string, id uuid.UUID) (transitions.Instance, error) {
-	return e.queries.instance(ctx, tenantOr(tenant), id)
+	return e.reader.Instance(ctx, tenantOr(tenant), id)
 }
 
 // InstanceByKey reads the instance that a business key names. Errors:
@@ -73,15 +74,7 @@ func (e *Engine) Instances(ctx context.Context, f inspect.Filter) (inspect.Page,
 	if err := f.Check(e.Versions(f.Workflow)); err != nil {
 		return inspect.Page{}, err
 	}
-	var page inspect.Page
-	err := e.queries.listing(ctx, func(l *lister) (err error) {
-		page, err = l.instances(ctx, &f)
-		return err
-	})
-	if err != nil {
-		return inspect.Page{}, readError("instances", err)
-	}
-	return page, nil
+	return e.reader.Instances(ctx, &f)
 }
 
 // History reads the audit rows of an instance after a version, oldest first.
@@ -90,10 +83,10 @@ func (e *Engine) History(ctx context.Context, tenant string, id uuid.UUID, after
 	tenant = tenantOr(tenant)
 	entries, err := e.audit.History(ctx, tenant, id, after, pageSize(limit))
 	if err != nil {
-		return nil, readError("history", err)
+		return nil, store.ReadError("history", err)
 	}
 	if len(entries) == 0 {
-		if _, err := e.queries.workflowOf(ctx, e.config.Pool, tenant, id); err != nil {
+		if _, err := e.reader.WorkflowOf(ctx, nil, tenant, id); err != nil {
 			return nil, err
 		}
 	}
@@ -120,8 +113,8 @@ func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor
 // Command reads what is stored under a key. Errors: CommandNotFound, and
 // KeyExpired past the key's retention time.
 func (e *Engine) Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
-	r, err := e.queries.record(ctx, tenantOr(tenant), scope, key)
-	if err == nil && decide.Classify(&r, r.Fingerprint, e.clock.Now()) == decide.KeyGone {
+	r, err := e.reader.Record(ctx, nil, transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key})
+	if err == nil && decide.Classify(&r, r.Fingerprint, e.now()) == decide.KeyGone {
 		_, err = decide.KeyGone.Answer(&r)
 	}
 	return r, err
@@ -138,13 +131,13 @@ func (e *Engine) Verify(ctx context.Context, tenant string, id uuid.UUID) (inspe
 func (e *Engine) VerifyWithProgress(ctx context.Context, tenant string, id uuid.UUID, progress func(entries int64)) (inspect.Verification, error) {
 	tenant = tenantOr(tenant)
 	if id != uuid.Nil {
-		if _, err := e.queries.workflowOf(ctx, e.config.Pool, tenant, id); err != nil {
+		if _, err := e.reader.WorkflowOf(ctx, nil, tenant, id); err != nil {
 			return inspect.Verification{}, err
 		}
 	}
-	v, err := e.audit.Verify(ctx, tenant, id, progress)
+	v, err := e.verify.Verify(ctx, tenant, id, progress)
 	if err != nil {
-		return v, readError("audit", err)
+		return v, store.ReadError("audit", err)
 	}
 	return v, nil
 }
@@ -156,14 +149,14 @@ func (e *Engine) Readable(ctx context.Context, tenant string, after int64) error
 	if err == nil || workflow.CodeOf(err) == workflow.EventsGone {
 		return err
 	}
-	return readError("log", err)
+	return store.ReadError("log", err)
 }
 
 // Head is the position of the tenant's newest transition, 0 for none.
 func (e *Engine) Head(ctx context.Context, tenant string) (int64, error) {
 	head, err := e.feed.Head(ctx, tenantOr(tenant))
 	if err != nil {
-		return 0, readError("log", err)
+		return 0, store.ReadError("log", err)
 	}
 	return head, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/schema"
 )
 
@@ -35,7 +36,7 @@ func (e *Engine) utilization() func() float64 {
 func (e *Engine) Retention(ctx context.Context) (inspect.Retention, error) {
 	s, err := e.retention.Standing(ctx)
 	if err != nil {
-		return s, readError("standing of retention", err)
+		return s, store.ReadError("standing of retention", err)
 	}
 	return s, nil
 }

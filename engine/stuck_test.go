@@ -47,7 +47,7 @@ func fares() *workflow.Definition[struct{}] {
 				return 0, errors.New("no answer")
 			},
 			func(*workflow.Call, *struct{}, int) error { return nil }).
-			OrElse("stranded", failed).AskPerson(),
+			OrElse("stranded", failed).AskOperator(),
 		workflow.On("forgive", workflow.From("stranded"), "settled", keep),
 	).Final("arrived", "settled")
 }

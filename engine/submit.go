@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine/internal/commit"
 	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -138,7 +139,7 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 	}
 	var inst *transitions.Instance
 	if !p.Creates || p.BusinessKey != "" {
-		found, err := e.queries.instance(ctx, p.Tenant, p.Instance)
+		found, err := e.reader.Instance(ctx, p.Tenant, p.Instance)
 		switch {
 		case err == nil:
 			inst = &found
@@ -166,7 +167,7 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 }
 
 // prepare finds the workflow and makes the command ready.
-func (e *Engine) prepare(ctx context.Context, q querier, c transitions.Command) (*decide.Prepared, error) {
+func (e *Engine) prepare(ctx context.Context, q store.Querier, c transitions.Command) (*decide.Prepared, error) {
 	if c.Workflow == "" && c.Instance != uuid.Nil {
 		c = c.WithDefaults()
 		if err := decide.CheckCommand(c); err != nil {
@@ -184,7 +185,7 @@ func (e *Engine) prepare(ctx context.Context, q querier, c transitions.Command) 
 // doneBefore answers a command that cannot be prepared now, for the reason of the
 // failure. It may have been done, or begun, before the workflow said what it says
 // now: then it has the answer that it had.
-func (e *Engine) doneBefore(ctx context.Context, q querier, c transitions.Command, failure error) (transitions.Receipt, error) {
+func (e *Engine) doneBefore(ctx context.Context, q store.Querier, c transitions.Command, failure error) (transitions.Receipt, error) {
 	if c = c.WithDefaults(); c.Workflow == "" && c.Instance != uuid.Nil && decide.CheckCommand(c) == nil {
 		name, err := e.workflowOf(ctx, q, c.Tenant, c.Instance)
 		if err != nil {
@@ -193,7 +194,7 @@ func (e *Engine) doneBefore(ctx context.Context, q querier, c transitions.Comman
 		c.Workflow = name
 	}
 	for _, p := range decide.EarlierReadings(c) {
-		r, err := e.queries.recordBy(ctx, q, p.Tenant, p.Scope, p.Key)
+		r, err := e.reader.Record(ctx, q, transitions.Ref{Tenant: p.Tenant, Scope: p.Scope, Key: p.Key})
 		switch {
 		case workflow.CodeOf(err) == workflow.CommandNotFound:
 		case err != nil:
@@ -207,11 +208,11 @@ func (e *Engine) doneBefore(ctx context.Context, q querier, c transitions.Comman
 
 // workflowOf says what workflow an instance is of. That never changes, so it is
 // remembered.
-func (e *Engine) workflowOf(ctx context.Context, q querier, tenant string, id uuid.UUID) (string, error) {
+func (e *Engine) workflowOf(ctx context.Context, q store.Querier, tenant string, id uuid.UUID) (string, error) {
 	if name, ok := e.names.get(tenant, id); ok {
 		return name, nil
 	}
-	name, err := e.queries.workflowOf(ctx, q, tenant, id)
+	name, err := e.reader.WorkflowOf(ctx, q, tenant, id)
 	if err == nil {
 		e.names.put(tenant, id, name)
 	}

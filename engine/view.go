@@ -2,40 +2,16 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/decide"
 )
-
-// viewSQL reads an instance with what waits on it: its timers by the scopes that
-// they have, what callers have scheduled and what is stuck by the indexes for that.
-// Parameters: tenant, id, the first scope of a timer, the first one after those, how
-// many of each.
-const viewSQL = `SELECT ` + instanceColumns + `,
-	(SELECT json_agg(json_build_object('name', substr(t.scope, length($3::text) + 1), 'transition', t.transition, 'due', t.run_at)
-			ORDER BY t.run_at, t.scope)
-		FROM (SELECT c.scope, c.transition, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
-			WHERE c.tenant = $1 AND c.scope >= $3 AND c.scope < $4 AND c.phase = 'scheduled' ORDER BY c.scope LIMIT $5) AS t)::text,
-	(SELECT json_agg(json_build_object('transition', s.transition, 'scope', s.scope, 'key', s.key, 'actor', s.actor, 'due', s.run_at)
-			ORDER BY s.run_at, s.scope, s.key)
-		FROM (SELECT c.transition, c.scope, c.key, c.actor, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
-			WHERE c.tenant = $1 AND c.instance = $2 AND c.phase = 'scheduled' AND NOT starts_with(c.scope, 'pawl:')
-			ORDER BY c.run_at LIMIT $5) AS s)::text,
-	(SELECT json_agg(json_build_object('transition', k.transition, 'undo', k.phase = 'undoing', 'scope', k.scope, 'key', k.key, 'stuck', k.stuck,
-			'failure', coalesce(k.failure, ''), 'failures', k.failures, 'since', k.updated_at) ORDER BY k.updated_at, k.scope, k.key)
-		FROM (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.instance = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k)::text
-FROM pawl.instance WHERE tenant = $1 AND id = $2`
 
 // View reads an instance with its timers, with what is scheduled on it and with what
 // of it is stuck. Error: InstanceNotFound.
 func (e *Engine) View(ctx context.Context, tenant string, id uuid.UUID) (inspect.View, error) {
-	return e.queries.view(ctx, tenantOr(tenant), id)
+	return e.reader.View(ctx, tenantOr(tenant), id)
 }
 
 // ViewByKey is View of the instance that a business key names. Errors:
@@ -47,59 +23,4 @@ func (e *Engine) ViewByKey(ctx context.Context, tenant, workflowName, businessKe
 	}
 	v, err := e.View(ctx, tenant, id)
 	return v, ofKey(&v.Instance, workflowName, businessKey, err)
-}
-
-func (q *queries) view(ctx context.Context, tenant string, id uuid.UUID) (v inspect.View, err error) {
-	first := decide.TimerScope(id, "")
-	after := strings.TrimSuffix(first, ":") + ";" // the character after ":"
-	found, err := q.pool.Query(ctx, q.in(viewSQL), plannedNow, tenant, id, first, after, inspect.MaxWaiting+1)
-	if err != nil {
-		return v, readError("instance", err)
-	}
-	v, err = pgx.CollectExactlyOneRow(found, func(row pgx.CollectableRow) (v inspect.View, err error) {
-		var timers, scheduled, stuck *string
-		if v.Instance, err = scanInstance(row, tenant, &timers, &scheduled, &stuck); err != nil {
-			return v, err
-		}
-		if v.Timers, v.MoreTimers, err = atMost[inspect.Timer](timers); err != nil {
-			return v, err
-		}
-		if v.Scheduled, v.MoreScheduled, err = atMost[inspect.ScheduledCommand](scheduled); err != nil {
-			return v, err
-		}
-		if v.Stuck, v.MoreStuck, err = atMost[inspect.StuckCommand](stuck); err != nil {
-			return v, err
-		}
-		for i := range v.Stuck {
-			v.Stuck[i].Describe()
-		}
-		for i := range v.Timers {
-			v.Timers[i].Due = v.Timers[i].Due.UTC()
-		}
-		for i := range v.Scheduled {
-			v.Scheduled[i].Due = v.Scheduled[i].Due.UTC()
-		}
-		return v, nil
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return v, errNoInstance(id)
-	}
-	if err != nil {
-		return v, readError("instance", err)
-	}
-	return v, nil
-}
-
-// atMost reads a list in JSON that may have one entry too many, or be NULL.
-func atMost[T any](raw *string) (list []T, more bool, err error) {
-	if raw == nil {
-		return nil, false, nil
-	}
-	if err := json.Unmarshal([]byte(*raw), &list); err != nil {
-		return nil, false, err
-	}
-	if len(list) > inspect.MaxWaiting {
-		return list[:inspect.MaxWaiting], true, nil
-	}
-	return list, false, nil
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -12,7 +13,7 @@ import (
 // closed.
 func (e *Engine) Watch(tenant, scope, key string) transitions.Watcher {
 	ref := transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key}
-	if err := checkRef(ref); err != nil {
+	if err := store.CheckRef(ref); err != nil {
 		return nothing{err}
 	}
 	return e.watch.Watch(ref)
@@ -33,7 +34,7 @@ func (n nothing) Close() {}
 // before the command does.
 func (e *Engine) Await(ctx context.Context, tenant, scope, key string) (transitions.Receipt, error) {
 	ref := transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key}
-	if err := checkRef(ref); err != nil {
+	if err := store.CheckRef(ref); err != nil {
 		return transitions.Receipt{}, err
 	}
 	return e.watch.Await(ctx, ref)

@@ -131,7 +131,8 @@ func (r *Runner) consume(ctx context.Context, m transitions.Message) (err error)
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
-			r.config.Log.ErrorContext(ctx, "inbox: a message could not be consumed; it comes again", "consumer", m.Consumer, "message", m.ID, "error", err)
+			r.config.Log.ErrorContext(ctx, "inbox: a message could not be consumed; it comes again",
+				"consumer", m.Consumer, "message", m.ID, "error", err)
 		}
 	}()
 	return r.config.Consume(ctx, m)

@@ -21,7 +21,8 @@ func (s source) Run(ctx context.Context, _ func(context.Context, transitions.Mes
 }
 
 func start(sources ...inbox.Source) *inbox.Runner {
-	r := inbox.NewRunner(inbox.RunnerConfig{Sources: sources, Log: slog.New(slog.DiscardHandler), First: time.Millisecond, Max: 2 * time.Millisecond})
+	r := inbox.NewRunner(inbox.RunnerConfig{Sources: sources, Log: slog.New(slog.DiscardHandler), First: time.Millisecond,
+		Max: 2 * time.Millisecond})
 	r.Start()
 	return r
 }

@@ -1,13 +1,16 @@
 package inbox
 
+import "github.com/pawlhq/pawl/internal/store"
+
 // statements are the statements of a Table, for one schema.
 type statements struct {
-	put, done, get, list, listOf, reopen, retried, discard, found, forget string
+	put, done, get, list, listOf, reopen, retried, discard, doneElsewhere, forget, waiting string
 }
 
 func newStatements(in func(sql string) string) statements {
 	return statements{put: in(putSQL), done: in(doneSQL), get: in(getSQL), list: in(listSQL), listOf: in(listOfSQL), reopen: in(reopenSQL),
-		retried: in(retriedSQL), discard: in(discardSQL), found: in(foundSQL), forget: in(forgetSQL)}
+		retried: in(retriedSQL), discard: in(discardSQL), doneElsewhere: in(doneElsewhereSQL), forget: in(forgetSQL),
+		waiting: in(waitingSQL)}
 }
 
 const (
@@ -22,8 +25,8 @@ const (
 	selectEnd = ` ORDER BY consumer, created_at, message, hash LIMIT $7`
 )
 
-// The statements. Who needs both locks has the one of the list's row before that of
-// the command's.
+// The statements. One that locks both a row of the list and a command locks the row of
+// the list first.
 const (
 	putSQL = `INSERT INTO pawl.inbox_dead AS d (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries,
 			created_at, updated_at, workflow, business_key, instance)
@@ -40,29 +43,42 @@ const (
 	listSQL   = selectPage + selectEnd
 	listOfSQL = selectPage + ` AND consumer = $10` + selectEnd
 
-	// A command that has failed and made a version of its instance was tried: its
-	// work may have had effects. One that made none was refused. Another message with
-	// this id that a person has discarded does not keep its key from this one.
-	reopenSQL = `WITH waiting AS (UPDATE pawl.inbox_dead AS d SET status = 'waiting', updated_at = $7` + byKey + ` RETURNING 1)
-		DELETE FROM pawl.command AS c WHERE c.tenant = $1 AND c.scope = $5 AND c.key = $3 AND c.version IS NULL AND CASE
-			WHEN c.fingerprint = $4 THEN c.status = 'failed_final' OR c.status = 'expired' AND $6
-			ELSE c.status IN ('failed_final', 'expired') AND EXISTS (SELECT FROM pawl.inbox_dead AS o
-				WHERE o.tenant = $1 AND o.consumer = $2 AND o.message = $3 AND o.hash = c.fingerprint AND o.status = 'discarded')
-			END AND (SELECT count(*) FROM waiting) > 0`
 	retriedSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried', changed_by = $5, reason = nullif($6, ''), updated_at = $7` + byKey
-
-	discardSQL = `WITH discarded AS (UPDATE pawl.inbox_dead AS d SET status = 'discarded', changed_by = $5, reason = nullif($6, ''), updated_at = $7` +
-		byKey + ` AND d.status = 'waiting' RETURNING 1)
-		INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body,
-			created_at, finished_at, expires_at)
-		SELECT $1, $9, $3, $4, 'failed_final', '', '', '00000000-0000-0000-0000-000000000000', $5, $10, $11, $7, $7, $8 FROM discarded
-		ON CONFLICT DO NOTHING`
-
-	// A message that was done elsewhere was not discarded. It is a statement of its
-	// own, which also sees what the one before has waited for.
-	foundSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried'` + byKey + ` AND d.status = 'discarded'
-		AND EXISTS (SELECT FROM pawl.command AS c WHERE c.tenant = $1 AND c.scope = $5 AND c.key = $3 AND c.fingerprint = $4 AND c.status = 'succeeded')`
 
 	forgetSQL = `DELETE FROM pawl.inbox_dead WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM pawl.inbox_dead AS d
 		WHERE d.status <> 'waiting' AND d.updated_at < $1 ORDER BY d.updated_at LIMIT $2 FOR UPDATE SKIP LOCKED))`
 )
+
+// Statements that also write the command that a message is.
+var (
+	// Another message with this id that an operator has discarded does not keep its
+	// key from this one.
+	reopenSQL = `WITH waiting AS (UPDATE pawl.inbox_dead AS d SET status = 'waiting', updated_at = $7` + byKey + ` RETURNING 1)` +
+		store.WithdrawRefusal(store.Refusal{Tenant: "$1", Scope: "$5", Key: "$3"}, `CASE
+			WHEN c.fingerprint = $4 THEN c.status = 'failed_final' OR c.status = 'expired' AND $6
+			ELSE c.status IN ('failed_final', 'expired') AND EXISTS (SELECT FROM pawl.inbox_dead AS o
+				WHERE o.tenant = $1 AND o.consumer = $2 AND o.message = $3 AND o.hash = c.fingerprint AND o.status = 'discarded')
+			END AND (SELECT count(*) FROM waiting) > 0`)
+
+	discardSQL = `WITH discarded AS (UPDATE pawl.inbox_dead AS d SET status = 'discarded', changed_by = $5, reason = nullif($6, ''), updated_at = $7` +
+		byKey + ` AND d.status = 'waiting' RETURNING 1)` + store.InsertRefusal(store.Refusal{Tenant: "$1", Scope: "$9", Key: "$3", Fingerprint: "$4",
+		Actor: "$5", Code: "$10", Body: "$11", At: "$7", Expires: "$8"}, "discarded")
+
+	// A message that was done elsewhere was not discarded. It is a statement of its
+	// own, which also sees what the one before has waited for.
+	doneElsewhereSQL = `UPDATE pawl.inbox_dead AS d SET status = 'retried'` + byKey + ` AND d.status = 'discarded' AND ` +
+		store.Succeeded(store.Refusal{Tenant: "$1", Scope: "$5", Key: "$3", Fingerprint: "$4"})
+)
+
+// waitingSQL counts messages that wait for a person, tenant by tenant, by the
+// index that lists them. Parameters: tenant or "", how many.
+const waitingSQL = `
+WITH RECURSIVE each AS (
+	(SELECT tenant FROM pawl.inbox_dead WHERE tenant >= $1 ORDER BY tenant LIMIT 1)
+	UNION ALL
+	SELECT (SELECT d.tenant FROM pawl.inbox_dead d WHERE d.tenant > each.tenant ORDER BY d.tenant LIMIT 1)
+	FROM each WHERE each.tenant IS NOT NULL AND $1 = '')
+SELECT count(*), min(w.created_at)
+FROM (SELECT d.created_at FROM each CROSS JOIN LATERAL (
+		SELECT x.created_at FROM pawl.inbox_dead x WHERE x.tenant = each.tenant AND x.status = 'waiting' LIMIT $2) AS d
+	WHERE $1 = '' OR each.tenant = $1 LIMIT $2) AS w`

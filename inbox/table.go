@@ -42,7 +42,9 @@ const plannedNow = pgx.QueryExecModeCacheDescribe
 // Put writes down a message with its failure and reports whether it is new on the
 // list. One that is there already is delivered once more; if it was discarded it
 // stays so. A body that is larger than transitions.MaxMessage is not kept.
-func (t *Table) Put(ctx context.Context, m transitions.Message, about transitions.About, failure error, at time.Time) (fresh bool, err error) {
+func (t *Table) Put(ctx context.Context, m transitions.Message, about transitions.About, failure error, at time.Time) (
+	fresh bool, err error,
+) {
 	r, code, text := m.Ref(), workflow.CodeOf(failure), "something failed here that is not the sender's fault"
 	if e, ok := errors.AsType[*workflow.Error](failure); ok {
 		text = textOf(e)
@@ -68,8 +70,8 @@ func textOf(e *workflow.Error) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxFailure)], "\uFFFD")
 }
 
-// Done takes a message off the list that waited and was done after all, without a
-// person's help.
+// Done takes a waiting message off the list that was done after all, without an
+// operator.
 func (t *Table) Done(ctx context.Context, r transitions.MessageRef) error {
 	_, err := t.q.Exec(ctx, t.sql.done, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
 	return unavailable("take a message off the list", err)
@@ -77,11 +79,11 @@ func (t *Table) Done(ctx context.Context, r transitions.MessageRef) error {
 
 // Get reads a message with its body.
 func (t *Table) Get(ctx context.Context, r transitions.MessageRef) (inspect.DeadMessage, error) {
-	found, err := t.q.Query(ctx, t.sql.get, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
+	rows, err := t.q.Query(ctx, t.sql.get, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:])
 	if err != nil {
 		return inspect.DeadMessage{}, unavailable("read a dead message", err)
 	}
-	m, err := pgx.CollectExactlyOneRow(found, scan)
+	m, err := pgx.CollectExactlyOneRow(rows, scan)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return m, workflow.Errorf(workflow.NotFound, "there is no such message on the list")
 	}
@@ -97,11 +99,11 @@ func (t *Table) List(ctx context.Context, f inspect.DeadMessageFilter) (page []i
 	if f.Consumer != "" {
 		sql, args = t.sql.listOf, append(args, f.Consumer)
 	}
-	found, err := t.q.Query(ctx, sql, args...)
+	rows, err := t.q.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, false, unavailable("read dead messages", err)
 	}
-	page, err = pgx.CollectRows(found, scan)
+	page, err = pgx.CollectRows(rows, scan)
 	if err != nil {
 		return nil, false, unavailable("read dead messages", err)
 	}
@@ -111,18 +113,17 @@ func (t *Table) List(ctx context.Context, f inspect.DeadMessageFilter) (page []i
 	return page, false, nil
 }
 
-// Reopen lets a message be consumed that was refused or discarded: a refusal that
-// is stored as the answer of its key is withdrawn. Whatever has changed an instance
-// stays, and so does an answer that is already gone, unless the list tells that it
-// was a refusal. So is the refusal of another message with this id that was
-// discarded.
+// Reopen lets a message be consumed that was refused or discarded: it deletes the
+// refusal that is stored as the answer of its key, or the refusal of a discarded
+// message with the same id. An answer of a command that has changed an instance stays.
+// An expired answer stays too, unless the list has it as a refusal.
 func (t *Table) Reopen(ctx context.Context, m inspect.DeadMessage, at time.Time) error {
 	_, err := t.q.Exec(ctx, t.sql.reopen, plannedNow, m.Tenant, m.Consumer, m.ID, m.Hash[:], transitions.InboxScope(m.Consumer),
 		m.Code.Info().Final, at)
 	return unavailable("withdraw a refusal", err)
 }
 
-// Retried notes that a message was done because a person asked for it.
+// Retried notes that a message was done because an operator asked for it.
 func (t *Table) Retried(ctx context.Context, r transitions.MessageRef, by, reason string, at time.Time) error {
 	_, err := t.q.Exec(ctx, t.sql.retried, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], by, reason, at)
 	return unavailable("note that a message is done", err)
@@ -137,7 +138,7 @@ func (t *Table) Discard(ctx context.Context, r transitions.MessageRef, by, reaso
 	_, err := t.q.Exec(ctx, t.sql.discard, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], by, reason, at, expires,
 		scope, refusal.Status, string(refusal.JSON()))
 	if err == nil {
-		_, err = t.q.Exec(ctx, t.sql.found, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], scope)
+		_, err = t.q.Exec(ctx, t.sql.doneElsewhere, plannedNow, r.Tenant, r.Consumer, r.ID, r.Hash[:], scope)
 	}
 	return unavailable("discard a message", err)
 }
@@ -147,6 +148,16 @@ func (t *Table) Discard(ctx context.Context, r transitions.MessageRef, by, reaso
 func (t *Table) Forget(ctx context.Context, before time.Time, limit int) (int64, error) {
 	tag, err := t.q.Exec(ctx, t.sql.forget, plannedNow, before, limit)
 	return tag.RowsAffected(), unavailable("forget dead messages", err)
+}
+
+// Waiting counts the messages of a tenant that wait for an operator, or of everybody
+// for "", and tells since when the first one does. It counts up to most.
+func (t *Table) Waiting(ctx context.Context, tenant string, most int) (count int64, oldest time.Time, err error) {
+	var first *time.Time
+	if err = t.q.QueryRow(ctx, t.sql.waiting, plannedNow, tenant, most).Scan(&count, &first); first != nil {
+		oldest = first.UTC()
+	}
+	return count, oldest, unavailable("count dead messages", err)
 }
 
 func scan(row pgx.CollectableRow) (m inspect.DeadMessage, err error) {
@@ -164,8 +175,10 @@ func unavailable(what string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
-		return &workflow.Error{Code: workflow.TimedOut, Message: "the database did not answer in time; try again", Cause: fmt.Errorf("%s: %w", what, err)}
+		return &workflow.Error{Code: workflow.TimedOut, Message: "the database did not answer in time; try again",
+			Cause: fmt.Errorf("%s: %w", what, err)}
 	default:
-		return &workflow.Error{Code: workflow.Unavailable, Message: "the list of dead messages could not be reached; try again", Cause: fmt.Errorf("%s: %w", what, err)}
+		return &workflow.Error{Code: workflow.Unavailable, Message: "the list of dead messages could not be reached; try again",
+			Cause: fmt.Errorf("%s: %w", what, err)}
 	}
 }

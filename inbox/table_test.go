@@ -166,3 +166,29 @@ func readByIndex(t *testing.T, pool *pgxpool.Pool, mayScan ...string) {
 		}
 	}
 }
+
+// A scrape must not be dearer because there is much: it reads as many as it counts,
+// and one for each tenant, to find the next.
+func TestWaitingMessagesAreReadUpToTheBound(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at)
+		SELECT 't' || n % 20, 'bank', n, decode(repeat('00', 32), 'hex'), '', 0, '', 'waiting', 'invalid_payload', 'no', 1, now(), now() FROM generate_series(1, 2000) AS n`)
+	const most = 100
+	for _, when := range []string{"as they grew", "analyzed"} {
+		if read := pgtest.RowsRead(t, pool, inbox.WaitingSQL, "", most); read > most+21 {
+			t.Errorf("%s: %v rows are read", when, read)
+		}
+		exec("ANALYZE")
+	}
+	count, oldest, err := table(pool).Waiting(t.Context(), "", most)
+	if err != nil || count != most || oldest.IsZero() {
+		t.Errorf("%d since %v, %v", count, oldest, err)
+	}
+}

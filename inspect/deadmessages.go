@@ -12,8 +12,8 @@ type MessageStatus string
 
 // The statuses of dead messages.
 const (
-	MessageWaiting   MessageStatus = "waiting"   // for a person, or for its sender to send it again
-	MessageRetried   MessageStatus = "retried"   // done, as a person asked for it or has found out
+	MessageWaiting   MessageStatus = "waiting"   // for an operator, or for its sender to send it again
+	MessageRetried   MessageStatus = "retried"   // done after an operator asked for it, or had discarded what was done already
 	MessageDiscarded MessageStatus = "discarded" // never to be done
 )
 
@@ -30,7 +30,7 @@ type DeadMessage struct {
 	Failure    string
 	Deliveries int       // as far as is known
 	CreatedAt  time.Time // when it first failed
-	UpdatedAt  time.Time // when it failed last, or a person changed it
+	UpdatedAt  time.Time // when it failed last, or an operator changed it
 	ChangedBy  string    // who had it retried, or discarded it
 	Reason     string
 }
@@ -39,7 +39,8 @@ type DeadMessage struct {
 // discarded here.
 func (d *DeadMessage) Sent() ([]byte, error) {
 	if d.Size > transitions.MaxMessage {
-		return nil, workflow.Errorf(workflow.TooLarge, "the message has %d bytes, and of more than %d the body is not kept; its sender has it", d.Size, transitions.MaxMessage)
+		return nil, workflow.Errorf(workflow.TooLarge,
+			"the message has %d bytes, and of more than %d the body is not kept; its sender has it", d.Size, transitions.MaxMessage)
 	}
 	return d.Body, nil
 }

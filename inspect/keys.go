@@ -19,16 +19,18 @@ type Keys struct {
 	Due       int64 `json:"due"`        // the ones whose time has come, and that no node works on yet
 	Stale     int64 `json:"stale"`      // the ones whose worker's lease has run out
 	Lapsed    int64 `json:"lapsed"`     // the ones that a caller in SQL claimed and did not end in time
-	Stuck     int64 `json:"stuck"`      // the ones that wait for a person
+	Stuck     int64 `json:"stuck"`      // the ones that wait for an operator
 	Attempts  int64 `json:"attempts"`   // the ones that were claimed ManyAttempts times or more
 	MostTried int   `json:"most_tried"` // how often the one was claimed that was claimed most
 
 	// OldestInFlight is when the oldest command in flight was first asked, without
 	// those whose time is still to come.
 	OldestInFlight time.Time `json:"oldest_in_flight,omitzero"`
-	OldestDue      time.Time `json:"oldest_due,omitzero"`    // since when the longest due one is due; also where nodes claim it and give it back without an attempt
-	OldestStale    time.Time `json:"oldest_stale,omitzero"`  // when the first of the stale leases ran out
-	OldestLapsed   time.Time `json:"oldest_lapsed,omitzero"` // when the time of the first of the lapsed claims ran out
+	// OldestDue is since when the longest due one is due, also where nodes claim it and
+	// give it back without an attempt.
+	OldestDue    time.Time `json:"oldest_due,omitzero"`
+	OldestStale  time.Time `json:"oldest_stale,omitzero"`  // when the first of the stale leases ran out
+	OldestLapsed time.Time `json:"oldest_lapsed,omitzero"` // when the time of the first of the lapsed claims ran out
 
 	// Expired and Forgotten are what retention has not seen to yet: answers past
 	// their horizon, and tombstones past theirs. Counted up to MaxCounted.
@@ -36,7 +38,7 @@ type Keys struct {
 	Forgotten     int64     `json:"forgotten"`
 	OldestExpired time.Time `json:"oldest_expired,omitzero"` // the horizon that was passed first
 
-	// DeadMessages are messages that were not consumed and wait for a person.
+	// DeadMessages are messages that were not consumed and wait for an operator.
 	// Counted up to MaxCounted of all tenants.
 	DeadMessages      int64     `json:"dead_messages"`
 	OldestDeadMessage time.Time `json:"oldest_dead_message,omitzero"`

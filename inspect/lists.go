@@ -65,12 +65,11 @@ func never(after, before time.Time) bool {
 type Order int
 
 const (
-	// ByID is the order of their ids, which never change: who follows the cursors
-	// sees each instance once at most, and each that is selected all the while.
+	// ByID is the order of their ids, which never change: who reads page after page
+	// sees no instance twice, and each that is selected all the time.
 	ByID Order = iota
-	// ByUpdate has what was updated last first. An instance that is updated meanwhile
-	// moves to the front: who follows the cursors sees it where it was, or, having
-	// come too late, not at all until he begins again.
+	// ByUpdate has the latest update first. An instance that is updated while somebody
+	// reads page after page moves to the front, and is missing from the later pages.
 	ByUpdate
 )
 
@@ -82,8 +81,8 @@ type Place struct {
 
 // Page is a page of instances.
 type Page struct {
-	// Instances may be fewer than were asked for, and none, although there are more:
-	// a page looks at no more than so many of those that are not selected.
+	// Instances may be fewer than were asked for, or none, although there are more:
+	// a page reads only a bounded number of instances that are not selected.
 	Instances []transitions.Instance
 	More      bool  // there may be more
 	Next      Place // then, where the list goes on

@@ -8,7 +8,7 @@ type Retention struct {
 	Since      *time.Time  `json:"since,omitempty"`
 	Until      *time.Time  `json:"until,omitempty"` // when another node takes over, unless it prolongs its lease
 	Next       *time.Time  `json:"next,omitempty"`  // when the first key is due, or was; nil: none ever
-	KeepEvents int64       `json:"keep_events"`     // seconds; the age of events by which Over goes, as who tells this is configured
+	KeepEvents int64       `json:"keep_events"`     // seconds; how long the answering node is configured to keep events, for Over
 	Partitions []Partition `json:"partitions"`      // by name, so the oldest of each table first
 }
 

@@ -93,7 +93,7 @@ type DeadLetter struct {
 	Instance    uuid.UUID  `json:"instance"`
 	BusinessKey string     `json:"business_key,omitempty"` // of the instance
 	Status      DeadStatus `json:"status"`
-	Kind        string     `json:"kind"`     // of the newest failure, a sink.Kind; held: it is behind another and was never tried
+	Kind        string     `json:"kind"`     // of the newest failure, a sink.Kind; held: it waits behind another and was never tried
 	Failure     string     `json:"failure"`  // its message
 	Attempts    int        `json:"attempts"` // that failed, since it was first tried or redriven
 	Created     time.Time  `json:"created"`

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// StuckCommand is a command on an instance that waits for a person.
+// StuckCommand is a command on an instance that waits for an operator.
 type StuckCommand struct {
 	Transition string    `json:"transition"`
 	Undo       bool      `json:"undo,omitzero"` // what waits is the undo of the transition's effect
@@ -20,7 +20,7 @@ type StuckCommand struct {
 	Failure    string    `json:"failure,omitempty"` // what the newest attempt that failed said
 	Failures   int       `json:"failures"`
 	Since      time.Time `json:"since"`
-	Message    string    `json:"message"` // all of that for people, and what can be done
+	Message    string    `json:"message"` // all of that in a sentence, and what can be done
 }
 
 // Describe sets the message, and writes the time in UTC.
@@ -73,7 +73,7 @@ func (x *Explanation) Blocked(v *View) {
 	}
 }
 
-// StuckFilter selects commands that wait for a person. Empty fields select
+// StuckFilter selects commands that wait for an operator. Empty fields select
 // everything.
 type StuckFilter struct {
 	Tenant      string

@@ -14,7 +14,7 @@ type View struct {
 	transitions.Instance
 	Timers        []Timer            // armed ones, the next first
 	Scheduled     []ScheduledCommand // what callers have asked for later, the next first
-	Stuck         []StuckCommand     // what waits for a person, the longest waiting first
+	Stuck         []StuckCommand     // what waits for an operator, the longest waiting first
 	MoreTimers    bool               // than MaxWaiting
 	MoreScheduled bool               // than MaxWaiting
 	MoreStuck     bool               // than MaxWaiting

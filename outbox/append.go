@@ -84,3 +84,9 @@ func Advance(b *rows.Builder, from string) {
 	}
 	b.Add(" ON CONFLICT (tenant) DO UPDATE SET head = l.head + excluded.head RETURNING head")
 }
+
+// Base adds the source h, whose base is the log's head before this transaction's
+// transitions. Parameters: their number, the tenant.
+func Base(b *rows.Builder) {
+	b.Add(", (SELECT head - ").Param(rows.Int8, false).Add(" AS base FROM pawl.log WHERE tenant = ").Param(rows.Text, false).Add(") AS h")
+}

@@ -85,11 +85,12 @@ func publish(t testing.TB, pool *pgxpool.Pool, counts ...int) (all []transitions
 			}
 		}
 		e := event(int64(i+1), 0)
-		if _, err := conn.Exec(t.Context(), `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state,
-				actor, reason, payload, data, scope, key, at, hash, cause)
+		if _, err := conn.Exec(t.Context(), `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state,
+				to_state, actor, reason, payload, data, scope, key, at, hash, cause)
 			VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, $9, nullif($10, ''), '{}', $11, $12, $13, $14, sha256('x'),
 				CASE $15::text WHEN 'operator' THEN $15 END)`,
-			tenant, e.Instance, e.Version, e.Position, e.Workflow, e.Transition, e.From, e.State, e.Actor, e.Reason, string(e.Payload), e.Scope, e.Key, e.At, e.Cause); err != nil {
+			tenant, e.Instance, e.Version, e.Position, e.Workflow, e.Transition, e.From, e.State, e.Actor, e.Reason, string(e.Payload), e.Scope,
+			e.Key, e.At, e.Cause); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,13 +126,15 @@ func TestAnErasedPayloadIsNotThere(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
 	publish(t, pool, 3)
-	for _, sql := range []string{`UPDATE pawl.audit SET data = NULL, data_digest = sha256('x')`, `UPDATE pawl.outbox SET payload = NULL WHERE ordinal = 2`} {
+	for _, sql := range []string{`UPDATE pawl.audit SET data = NULL, data_digest = sha256('x')`,
+		`UPDATE pawl.outbox SET payload = NULL WHERE ordinal = 2`} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got, err := outbox.New(pool, same, "").After(t.Context(), tenant, 0, 100)
-	if err != nil || len(got) != 3 || got[0].Payload != nil || string(got[1].Payload) != `{"n": 1}` || got[2].Payload != nil || got[2].Actor != "ann" {
+	if err != nil || len(got) != 3 || got[0].Payload != nil || string(got[1].Payload) != `{"n": 1}` || got[2].Payload != nil ||
+		got[2].Actor != "ann" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -218,7 +221,8 @@ func TestTheDatabaseAllowsOneEventOfATypeForATransition(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
 	publish(t, pool, 1)
-	_, err := pool.Exec(t.Context(), `INSERT INTO pawl.outbox SELECT tenant, position, type, 1, workflow, instance, version, transition, state, at
+	_, err := pool.Exec(t.Context(), `INSERT INTO pawl.outbox SELECT tenant, position, type, 1, workflow, instance, version, transition,
+		state, at
 		FROM pawl.outbox`)
 	if err == nil || !strings.Contains(err.Error(), "outbox_2026w01_pkey") {
 		t.Errorf("got %v", err)

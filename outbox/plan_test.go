@@ -53,8 +53,10 @@ func TestReadingTheLogStaysOnItsIndexes(t *testing.T) {
 	check("empty")
 	exec("VACUUM ANALYZE")
 	check("empty and vacuumed")
-	exec(`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data, scope, key, at, hash)
-		SELECT 't' || n % 10, gen_random_uuid(), 1, n, 'w', 't', 's', 'a', '{}', '{}', 's', 'k', '2026-01-02'::timestamptz + n % 2 * interval '7 days', sha256('x')
+	exec(`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data, scope, key,
+		at, hash)
+		SELECT 't' || n % 10, gen_random_uuid(), 1, n, 'w', 't', 's', 'a', '{}', '{}', 's', 'k',
+			'2026-01-02'::timestamptz + n % 2 * interval '7 days', sha256('x')
 		FROM generate_series(1, 20000) AS n;
 		INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
 		SELECT tenant, position, 'w.t', 0, workflow, instance, 1, 't', 's', at FROM pawl.audit`)

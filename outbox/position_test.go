@@ -23,7 +23,8 @@ func provisional(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 		return err
 	}
 	_, err := tx.Exec(ctx, `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, to_state, actor, payload, data,
-			scope, key, at, hash) VALUES ($1, $2, 1, $3, 'order', 'place', 's', 'ann', '{}', '{}', 's', 'k', now(), sha256('x'))`, tenant, id, position)
+			scope, key, at, hash) VALUES ($1, $2, 1, $3, 'order', 'place', 's', 'ann', '{}', '{}', 's', 'k', now(), sha256('x'))`, tenant, id,
+		position)
 	for ordinal := range 2 {
 		if err == nil {
 			_, err = tx.Exec(ctx, `INSERT INTO pawl.outbox VALUES ($1, $2, $3, $4, 'order', $5, 1, 'place', 's', now())`,

@@ -42,7 +42,7 @@ func (t *Table) Source() string { return t.source }
 
 // The limit counts positions, not rows, so that a batch never ends between two
 // events of one transition.
-const afterSQL = `
+var afterSQL = `
 SELECT o.position, o.type, o.ordinal, o.instance, o.at, ` + Details + `
 FROM pawl.outbox o` + audited + `
 WHERE o.tenant = $1 AND o.position > $2 AND o.position <= $3
@@ -53,34 +53,6 @@ ORDER BY o.position, o.ordinal`
 const Details = `coalesce(o.workflow, ''), coalesce(o.version, 0), coalesce(o.transition, ''), coalesce(o.state, ''),
 	coalesce(o.business_key, ''), o.attributes, coalesce(a.cause, ''), coalesce(a.from_state, ''), coalesce(a.actor, ''),
 	coalesce(a.reason, ''), coalesce(a.scope, ''), coalesce(a.key, ''), CASE o.ordinal WHEN 0 THEN a.data ELSE o.payload END::text`
-
-// audited joins the audit row a of an event o of the tenant $1, which can only be
-// a probe of the primary key.
-const audited = `
-LEFT JOIN LATERAL (
-	SELECT * FROM pawl.audit x WHERE x.tenant = $1 AND x.instance = o.instance AND x.version = o.version LIMIT 1) AS a ON true`
-
-// JoinEvent joins the event o of the tenant $1 that has the position and the type of a
-// row d, and its audit row a; their columns are NULL where retention has removed it.
-const JoinEvent = `
-LEFT JOIN LATERAL (
-	SELECT x.* FROM pawl.outbox x WHERE x.tenant = $1 AND x.position = d.position AND x.type = d.type LIMIT 1) AS o ON true` + audited
-
-// Logs is the table of the logs, for the statements of other packages: the columns
-// tenant and head.
-const Logs = "pawl.log"
-
-// HeadOf is an expression: the position of a tenant's newest transition, 0 for none.
-func HeadOf(tenant string) string {
-	return "coalesce((SELECT head FROM " + Logs + " WHERE tenant = " + tenant + "), 0)"
-}
-
-// FirstAfter selects a column of a tenant's first event after a position that is still
-// there, if a condition holds. All are SQL expressions.
-func FirstAfter(column, tenant, position, condition string) string {
-	return "SELECT x." + column + " FROM pawl.outbox x WHERE x.tenant = " + tenant + " AND x.position > " + position +
-		" AND " + condition + " ORDER BY x.position LIMIT 1"
-}
 
 // Scan reads a row of some columns, and then Details into an event.
 func Scan(row pgx.CollectableRow, e *transitions.Event, columns ...any) error {
@@ -131,20 +103,19 @@ var firstSQL = "SELECT coalesce((" + FirstAfter("position", "$1", "$2", "true") 
 // be one day: if there is none, the one after the head. Where it is not the next
 // one, retention has removed what was in between.
 func (t *Table) First(ctx context.Context, tenant string, after int64) (int64, error) {
-	var first int64
-	if err := t.q.QueryRow(ctx, t.first, tenant, after).Scan(&first); err != nil {
-		return 0, fmt.Errorf("read log: %w", err)
-	}
-	return first, nil
+	return t.number(ctx, t.first, tenant, after)
 }
 
 // Head is the position of the tenant's newest transition, 0 for an empty log.
 func (t *Table) Head(ctx context.Context, tenant string) (int64, error) {
-	var head int64
-	if err := t.q.QueryRow(ctx, t.head, tenant).Scan(&head); err != nil {
-		return 0, fmt.Errorf("read log head: %w", err)
+	return t.number(ctx, t.head, tenant)
+}
+
+func (t *Table) number(ctx context.Context, sql string, args ...any) (n int64, err error) {
+	if err := t.q.QueryRow(ctx, sql, args...).Scan(&n); err != nil {
+		return 0, fmt.Errorf("read log: %w", err)
 	}
-	return head, nil
+	return n, nil
 }
 
 const headsSQL = `SELECT tenant, head FROM ` + Logs + ` WHERE tenant = ANY($1)`

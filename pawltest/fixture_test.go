@@ -66,7 +66,7 @@ func moves(version int) *workflow.Definition[move] {
 		// call can be repeated and undone; carry must not happen twice; lift can be looked up.
 		workflow.Do("call", ready, "calling", "ready", busy, write("called")).OrElse("ready", noteFailure).Retry(three).
 			Undo(func(context.Context, *workflow.Attempt, move, note, *note) error { return errBusy }),
-		workflow.Do("carry", ready, "carrying", "ready", busy, write("carried")).OrElse("ready", noteFailure).Retry(three).AskPerson(),
+		workflow.Do("carry", ready, "carrying", "ready", busy, write("carried")).OrElse("ready", noteFailure).Retry(three).AskOperator(),
 		workflow.Do("lift", ready, "lifting", "ready", busy, write("lifted")).OrElse("ready", noteFailure).Retry(three).
 			Check(func(context.Context, *workflow.Attempt, move, note) (*note, error) { return nil, nil }),
 		workflow.On("remind", ready, workflow.Stay, write("remind")),

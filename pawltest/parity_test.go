@@ -49,7 +49,7 @@ func steady(begin func()) *workflow.Definition[move] {
 			return nil
 		}),
 		workflow.Do("call", workflow.From("ready"), "calling", "ready", work, write("called")).OrElse("ready", noteFailure).Retry(twice).Undo(undo),
-		workflow.Do("carry", workflow.From("ready"), "carrying", "ready", work, write("carried")).OrElse("ready", noteFailure).Retry(twice).AskPerson(),
+		workflow.Do("carry", workflow.From("ready"), "carrying", "ready", work, write("carried")).OrElse("ready", noteFailure).Retry(twice).AskOperator(),
 		workflow.Do("finish", workflow.From("ready"), "finishing", "gone", work, write("finished")).OrElse("ready", noteFailure).Retry(twice).Undoes("call"),
 		workflow.On("remind", workflow.From("ready"), workflow.Stay, write("remind")),
 		workflow.On("leave", workflow.From("ready", "calling", "carrying"), "gone", write("leave")),

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/api"
-	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/audit/verify"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox"
@@ -338,7 +338,7 @@ func TestTheContractWorksInASchemaOfAnotherName(t *testing.T) {
 	in := func(sql string) string { return schema.In("other_1", sql) }
 	started(t, pool, func(c *engine.Config) { c.Schema = "other_1" })
 	ask[string](t, pool, in(placeInSQL), "checkout", payloadOf("k-1"), "k-1")
-	v, err := audit.New(pool, in).Verify(t.Context(), "default", uuid.Nil, nil)
+	v, err := verify.New(pool, in).Verify(t.Context(), "default", uuid.Nil, nil)
 	if err != nil || v.Entries != 1 || len(v.Broken) > 0 {
 		t.Errorf("got %+v, %v", v, err)
 	}

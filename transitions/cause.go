@@ -2,7 +2,7 @@ package transitions
 
 import "strings"
 
-// Cause is what a transition comes from.
+// Cause says what kind of thing has caused a transition.
 type Cause string
 
 // The causes. CausedBy names the one that it was, as far as there is a name.
@@ -13,8 +13,8 @@ const (
 	CausedByParent    Cause = "parent"    // the transition of another instance that has started this one: its id
 	CausedByMessage   Cause = "message"   // from outside: the consumer; the key is the message's id
 	CausedByUndo      Cause = "undo"      // an effect was taken back: the key of the effect
-	CausedByRetention Cause = "retention" // its command was given up, because nobody took it in time
-	CausedByOperator  Cause = "operator"  // a person has paused, resumed, retried, resolved or abandoned
+	CausedByRetention Cause = "retention" // its command was given up: no node claimed it in time
+	CausedByOperator  Cause = "operator"  // an operator has paused, resumed, retried, resolved or abandoned
 )
 
 // CauseOf is what a command with this scope and key comes from, and the name of

@@ -56,7 +56,8 @@ func CheckSource(source string) error {
 	_, err := url.Parse(source)
 	if err != nil || source == "" || len(source) > 64 || strings.HasSuffix(source, "/") ||
 		strings.ContainsFunc(source, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"%?#\<>`, r) }) {
-		return fmt.Errorf("the source %q is not a URI reference of 1 to 64 visible ASCII characters, without \", %%, ?, # and a slash at its end", source)
+		return fmt.Errorf("the source %q is not a URI reference of 1 to 64 visible ASCII characters,"+
+			" without \", %%, ?, # and a slash at its end", source)
 	}
 	return nil
 }
@@ -76,8 +77,8 @@ func (e *Event) Subject() string {
 	return e.Instance.String()
 }
 
-// Told are the attributes of the CloudEvent that an event need not have, by name,
-// as far as it has them. Their text is fit for an attribute.
+// Told are the optional attributes of the CloudEvent that this event has, by name.
+// Their text is fit for an attribute.
 func (e *Event) Told() iter.Seq2[string, string] {
 	return func(yield func(name, text string) bool) {
 		for _, a := range [...]struct{ name, text string }{

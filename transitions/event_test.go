@@ -21,7 +21,8 @@ func TestCloudEventGolden(t *testing.T) {
 	t.Parallel()
 	const begin = `{"specversion":"1.0","id":"17-1","source":"/pawl/acme","type":"expense.grown",`
 	const id = `01936b0e-0000-7000-8000-000000000001`
-	const rest = `"time":"2026-03-01T12:00:00.123456Z","position":"17","instance":"` + id + `","version":3,"workflow":"expense","transition":"add","state":"open"`
+	const rest = `"time":"2026-03-01T12:00:00.123456Z","position":"17","instance":"` + id +
+		`","version":3,"workflow":"expense","transition":"add","state":"open"`
 	full := func(e *Event) {
 		e.BusinessKey, e.From, e.Actor, e.Reason = "E\x01-1", paid, "bob \"b\"", "because:\r\n\tso\u0085 \uffff it is"
 		e.Scope, e.Key, e.Cause, e.CausedBy = "inbox:bank", "m-7", CausedByMessage, "bank"
@@ -31,7 +32,8 @@ func TestCloudEventGolden(t *testing.T) {
 		change func(*Event)
 		want   string
 	}{
-		"what every event has": {func(*Event) {}, begin + `"subject":"` + id + `",` + rest + `,"datacontenttype":"application/json","data":{"total":125}}`},
+		"what every event has": {func(*Event) {}, begin + `"subject":"` + id + `",` + rest +
+			`,"datacontenttype":"application/json","data":{"total":125}}`},
 		"everything": {full, begin + `"subject":"E�-1",` + rest + `,"businesskey":"E�-1","from":"paid","actor":"bob \"b\"",` +
 			`"reason":"because:   so� � it is","scope":"inbox:bank","key":"m-7","cause":"message","causedby":"bank",` +
 			`"datacontenttype":"application/json","data":{"total":125}}`},
@@ -83,13 +85,15 @@ func FuzzCloudEvent(f *testing.F) {
 		if err := json.Unmarshal(raw, &got); err != nil {
 			t.Fatalf("%v in %s", err, raw)
 		}
-		if got.SpecVersion != "1.0" || got.ID == "" || got.Source == "" || got.Subject == "" || got.Instance != madeUp.String() || !got.Time.Equal(noon) {
+		if got.SpecVersion != "1.0" || got.ID == "" || got.Source == "" || got.Subject == "" || got.Instance != madeUp.String() ||
+			!got.Time.Equal(noon) {
 			t.Errorf("got %+v", got)
 		}
 		if got.Type != eventType || got.State != state || got.Position != position || string(got.Data) != `{"total":125}` {
 			t.Errorf("got %+v", got)
 		}
-		if strings.ContainsFunc(got.Subject+got.Actor+got.Reason, unicode.IsControl) || got.Actor != tenant && !strings.ContainsFunc(tenant, unfit) {
+		if strings.ContainsFunc(got.Subject+got.Actor+got.Reason, unicode.IsControl) || got.Actor != tenant &&
+			!strings.ContainsFunc(tenant, unfit) {
 			t.Errorf("got %+v", got)
 		}
 		for i, c := range []byte(got.Source) { // a URI reference

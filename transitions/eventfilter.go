@@ -22,7 +22,8 @@ type EventFilter struct {
 
 // All reports whether the filter selects every event.
 func (f *EventFilter) All() bool {
-	return f.Workflow == "" && f.Instance == uuid.Nil && f.BusinessKey == "" && len(f.Attributes) == 0 && len(f.Types) == 0 && len(f.States) == 0
+	return f.Workflow == "" && f.Instance == uuid.Nil && f.BusinessKey == "" &&
+		len(f.Attributes) == 0 && len(f.Types) == 0 && len(f.States) == 0
 }
 
 // Takes reports whether the reader wants the event.

@@ -44,7 +44,7 @@ func ProblemOf(err error) Problem {
 	return p
 }
 
-// Kept is the document where it is the answer of its key for good.
+// Kept is the document as the stored and final answer of its key.
 func (p Problem) Kept() Problem {
 	if !p.Final {
 		p.Final, p.Detail = true, p.Detail+"."+finalHint
@@ -52,7 +52,7 @@ func (p Problem) Kept() Problem {
 	return p
 }
 
-// Unkept is the document where no key has it for an answer, as after a dry run.
+// Unkept is the document where it is no key's stored answer, as after a dry run.
 func (p Problem) Unkept() Problem {
 	if p.Final {
 		p.Final, p.Detail = false, trimFinalHint(p.Detail)

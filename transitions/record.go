@@ -33,7 +33,7 @@ const (
 	InSQL     Phase = "sql"       // whoever claimed it by the functions in SQL
 )
 
-// Why a command in flight waits for a person.
+// Why a command in flight waits for an operator.
 const (
 	StuckUnknown     = "unknown_outcome" // nobody knows whether the effect happened, and it must not happen twice
 	StuckUndo        = "undo_failed"
@@ -70,7 +70,7 @@ type Record struct {
 	Request     []byte    // see Request
 	Progress    []byte    // the newest report of its activity, JSON
 	Failure     string    // the message of the newest failure
-	Stuck       string    // why it waits for a person
+	Stuck       string    // why it waits for an operator
 	CancelledBy string    // who asked it to stop
 
 	BusinessKey string // of its instance, "" where it has none; only in the list of what is stuck
@@ -91,9 +91,10 @@ func (r *Record) Effect(tenant string) string {
 // Receipt is the answer of the command as it stands: the stored one, or that it is in
 // flight.
 func (r *Record) Receipt() Receipt {
-	receipt := Receipt{Status: 202, Replayed: true, Instance: r.Instance, Version: r.Version, Position: max(r.Position, 0)} // a provisional one is nobody's business
+	position := max(r.Position, 0) // a negative one is provisional and not shown
+	receipt := Receipt{Status: 202, Replayed: true, Instance: r.Instance, Version: r.Version, Position: position}
 	if r.Status == Succeeded || r.Status == FailedFinal {
-		receipt.Status, receipt.Body = r.Code, WithPosition(r.Body, receipt.Position)
+		receipt.Status, receipt.Body = r.Code, WithPosition(r.Body, position)
 	} else {
 		receipt.Record = r
 	}

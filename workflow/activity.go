@@ -37,7 +37,7 @@ type Activity[D, P, R any] struct {
 // The work runs outside of every transaction, and may run more than once: an
 // attempt can fail, or its worker can be lost when the effect has happened
 // already. So it hands [Attempt.Key] to a provider that honours idempotency
-// keys, or declares [Activity.Check], or [Activity.AskPerson]. It gets the data
+// keys, or declares [Activity.Check], or [Activity.AskOperator]. It gets the data
 // as they were when the attempt began, and stops when ctx is done.
 //
 // done makes the result a part of the data. It is pure, as every action is, and
@@ -121,13 +121,13 @@ func (a *Activity[D, P, R]) Concurrency(n int) *Activity[D, P, R] {
 	return a
 }
 
-// AskPerson is for an effect that nobody can make idempotent: an attempt that
-// ended without a result is not repeated, but waits for a person, unless
+// AskOperator is for an effect that nobody can make idempotent: an attempt that
+// ended without a result is not repeated, but waits for an operator, unless
 // [Activity.Check] can tell. Only an error that is final, by [Final] or by
 // [Retry], says that nothing has happened: any other may stand for an answer that
 // was lost on its way.
-func (a *Activity[D, P, R]) AskPerson() *Activity[D, P, R] {
-	a.spec.AskPerson = true
+func (a *Activity[D, P, R]) AskOperator() *Activity[D, P, R] {
+	a.spec.AskOperator = true
 	return a
 }
 

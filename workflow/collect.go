@@ -49,17 +49,17 @@ type collector struct {
 	members  map[reflect.Type]map[string]reflect.Type // of the structs so far
 	fields   []FieldError                             // the first of what is wrong, with whole pointers
 	count    int                                      // of all that is wrong
-	looked   int                                      // values so far
+	visited  int                                      // values so far
 }
 
-// maxLooked bounds the values that are looked at, and so what a payload can cost
+// maxVisited bounds the values that are visited, and so what a payload can cost
 // that is refused. What is wrong behind them is told when those are right.
-const maxLooked = 20_000
+const maxVisited = 20_000
 
-var errEnough = errors.New("enough was looked at")
+var errEnough = errors.New("enough was visited")
 
-func (c *collector) look() error {
-	if c.looked++; c.looked > maxLooked {
+func (c *collector) visit() error {
+	if c.visited++; c.visited > maxVisited {
 		return errEnough
 	}
 	return nil
@@ -126,7 +126,7 @@ func (c *collector) container(t reflect.Type) error {
 // decoded as the only member, so that the decoder finds its field and its tags.
 func (c *collector) object(t reflect.Type) error {
 	for c.dec.PeekKind() != '}' {
-		if err := c.look(); err != nil {
+		if err := c.visit(); err != nil {
 			return err
 		}
 		token, err := c.dec.ReadToken()
@@ -180,7 +180,7 @@ func inside(err error) string {
 func (c *collector) array(t reflect.Type) error {
 	entries := 0
 	for ; c.dec.PeekKind() != ']'; entries++ {
-		if err := c.look(); err != nil {
+		if err := c.visit(); err != nil {
 			return err
 		}
 		if descends(t.Elem(), c.dec.PeekKind()) {
@@ -274,7 +274,8 @@ func (c *collector) rules(t reflect.Type) {
 
 func betweenFields(f validator.FieldError) bool {
 	tag := f.ActualTag()
-	return strings.Contains(tag, "field") || strings.Contains(tag, "required_") || strings.Contains(tag, "excluded_") || strings.Contains(tag, "skip_")
+	return strings.Contains(tag, "field") || strings.Contains(tag, "required_") ||
+		strings.Contains(tag, "excluded_") || strings.Contains(tag, "skip_")
 }
 
 // touches reports whether a place is one of the fields, in one of them, or around one.

@@ -29,14 +29,17 @@ func TestDecodeNamesEveryFieldThatCannotBeRead(t *testing.T) {
 				{"/st.o[ck/a", "must be an object"}, {"/st.o[ck/b/sku", text}, {"/pair/0", integer}, {"/pair/1", integer}}},
 		{"an embedded struct", `{"customer":"c","channel":1,"phone":2}`, []FieldError{{"/channel", text}, {"/phone", text}}},
 		{"values out of range, and forms", `{"customer":"c","small":256,"total":1e30,"at":"today","id":"7","bytes":"?","currency":"EURO","opening":"late","quoted":7}`, []FieldError{
-			{"/small", "must be a non-negative integer of 8 bits"}, {"/total", integer}, {"/at", "must be an RFC 3339 time"}, {"/id", "must be a UUID"},
+			{"/small", "must be a non-negative integer of 8 bits"}, {"/total", integer}, {"/at", "must be an RFC 3339 time"},
+			{"/id", "must be a UUID"},
 			{"/bytes", "must be a base64 string"}, {"/currency", "must be a valid string"}, {"/opening", "must be a valid value"},
 			{"/quoted", "must be an integer of 64 bits, written as a string"}}},
 		{"rules of what can be read", `{"customer":"far too long","total":"much","lines":[{"quantity":1}]}`, []FieldError{
 			{"/total", integer}, {"/customer", "must be at most 8 characters"}, {"/lines/0/sku", "is required"}}},
 		{"no rule of what cannot be read", `{"customer":5}`, []FieldError{{"/customer", text}}},
-		{"no rule about a list with an entry that cannot be read", `{"customer":"c","lines":[7]}`, []FieldError{{"/lines/0", "must be an object"}}},
-		{"no rule between fields", `{"customer":"c","from":"x","until":1,"phone":1,"channel":"web"}`, []FieldError{{"/from", integer}, {"/phone", text}}},
+		{"no rule about a list with an entry that cannot be read", `{"customer":"c","lines":[7]}`,
+			[]FieldError{{"/lines/0", "must be an object"}}},
+		{"no rule between fields", `{"customer":"c","from":"x","until":1,"phone":1,"channel":"web"}`,
+			[]FieldError{{"/from", integer}, {"/phone", text}}},
 		{"lists of another length", `{"customer":7,"pair":[1]}`, []FieldError{{"/customer", text}, {"/pair", "must be an array"}}},
 		{"up to what is not JSON", `{"customer":7,"total":"x","gift":yes}`, []FieldError{
 			{"/customer", text}, {"/total", integer}, {"/gift", "is not valid JSON: invalid character 'y' at start of value"}}},

@@ -52,7 +52,7 @@ type ActivityDescription struct {
 	Undo        bool             `json:"undo,omitzero"`        // it can be undone
 	Check       bool             `json:"check,omitzero"`       // it can be found out whether it happened
 	Undoes      []string         `json:"undoes,omitempty"`
-	AskPerson   bool             `json:"ask_person,omitzero"`
+	AskOperator bool             `json:"ask_person,omitzero"`
 }
 
 // RetryDescription is how often and when failed work is tried again; see
@@ -110,7 +110,7 @@ func (w *Work) describe() *ActivityDescription {
 	return &ActivityDescription{
 		Via: w.Via, Failed: w.Failed, Timeout: w.Timeout.String(),
 		Retry:       RetryDescription{w.Retry.Attempts, w.Retry.First.String(), w.Retry.Max.String()},
-		Concurrency: w.Concurrency, Undo: w.Undoable, Check: w.Checkable, Undoes: w.Undoes, AskPerson: w.AskPerson,
+		Concurrency: w.Concurrency, Undo: w.Undoable, Check: w.Checkable, Undoes: w.Undoes, AskOperator: w.AskOperator,
 	}
 }
 

@@ -10,7 +10,7 @@ const (
 	FailureError     FailureKind = "failed"    // the work's own error: final, or the last of its attempts
 	FailureRefused   FailureKind = "refused"   // it was done, but the workflow refused its result
 	FailureCancelled FailureKind = "cancelled" // somebody asked for it to stop
-	FailureAbandoned FailureKind = "abandoned" // its workers were lost too often, or a person gave it up
+	FailureAbandoned FailureKind = "abandoned" // its workers were lost too often, or an operator gave it up
 	FailureUntaken   FailureKind = "untaken"   // nobody took it, for longer than its answer would be replayed
 )
 

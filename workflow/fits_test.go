@@ -29,7 +29,8 @@ func TestAResultOfAnotherShapeDoesNotFit(t *testing.T) {
 	if err := work.Fits([]byte(`{"key":"k","amount":3}`)); err != nil {
 		t.Error(err)
 	}
-	for _, result := range []string{``, `null`, `[]`, `"x"`, `{}`, `{"key":""}`, `{"key":"k","amount":"3"}`, `{"key":"k","more":1}`, `{"key":`} {
+	for _, result := range []string{``, `null`, `[]`, `"x"`, `{}`, `{"key":""}`, `{"key":"k","amount":"3"}`, `{"key":"k","more":1}`,
+		`{"key":`} {
 		if err := work.Fits([]byte(result)); workflow.CodeOf(err) != workflow.InvalidPayload {
 			t.Errorf("%s: %v", result, err)
 		}

@@ -92,7 +92,8 @@ func TestDecodeSaysWhatIsWrongAndWhere(t *testing.T) {
 		{"a member twice", ok + `,"labels":{"x":"a","x":"b"}}`, []FieldError{{"/labels/x", "is not valid JSON: a field occurs twice"}}},
 		{"invalid UTF-8", ok + ",\"currency\":\"\xff\"}", []FieldError{{"/currency", "is not valid JSON: invalid UTF-8"}}},
 		{"half a surrogate", ok + `,"labels":{"\ud800":"x"}}`, []FieldError{{"/labels", "is not valid JSON: a string or a number is malformed"}}},
-		{"a number out of range", ok + `,"lines":[{"sku":"s","quantity":1,"price":1e400}]}`, []FieldError{{"/lines/0/price", "must be a number of 32 bits"}}},
+		{"a number out of range", ok + `,"lines":[{"sku":"s","quantity":1,"price":1e400}]}`,
+			[]FieldError{{"/lines/0/price", "must be a number of 32 bits"}}},
 		{"too deep", ok + `,"deep":` + strings.Repeat("[", 11000) + strings.Repeat("]", 11000) + `}`,
 			[]FieldError{{"/deep" + strings.Repeat("/0", 253), "is not valid JSON: it nests too deep"}}},
 		{"an integer out of range", ok + `,"small":256}`, []FieldError{{"/small", "must be a non-negative integer of 8 bits"}}},
@@ -121,7 +122,8 @@ func TestDecodeSaysWhatIsWrongAndWhere(t *testing.T) {
 		{"an embedded struct", ok + `,"channel":"web1","phone":"1"}`, []FieldError{{"/channel", "must consist of letters a-z"}}},
 		{"a rule between fields", ok + `,"from":2,"until":1,"channel":"web"}`, []FieldError{
 			{"/until", "must be more than from"}, {"/phone", "is required with channel"}}},
-		{"a huge name", ok + `,"labels":{"` + strings.Repeat("k", 4000) + `":"long"}}`, []FieldError{{"/labels", "must be at most 3 characters"}}},
+		{"a huge name", ok + `,"labels":{"` + strings.Repeat("k", 4000) + `":"long"}}`,
+			[]FieldError{{"/labels", "must be at most 3 characters"}}},
 		{"a huge unknown name", ok + `,"` + strings.Repeat("k", 4000) + `":1}`, []FieldError{{"", "unknown field"}}},
 	}
 	s := orderStep(t)

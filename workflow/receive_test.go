@@ -49,7 +49,8 @@ func TestAMessageBecomesAnAddressAndAPayload(t *testing.T) {
 	byID := reception(JSON(func(_ Message, list []uuid.UUID) (Address, None, error) {
 		return Address{Instance: list[0]}, None{}, nil
 	}))
-	if a, payload, err = byID.Take(Message{Body: []byte(`["` + id.String() + `"]`)}); err != nil || a.Instance != id || string(payload) != "{}" {
+	if a, payload, err = byID.Take(Message{Body: []byte(`["` + id.String() + `"]`)}); err != nil || a.Instance != id ||
+		string(payload) != "{}" {
 		t.Errorf("got %v %s %v", a, payload, err)
 	}
 }
@@ -126,7 +127,8 @@ func TestBuildFindsMistakesInWhatIsReceived(t *testing.T) {
 	if !ok || len(m.List) != 6 {
 		t.Fatalf("got %v", err)
 	}
-	for i, want := range []string{"without a name", "longer than 249 bytes", "cannot be stored", `"nil" without a function`, `"none" without a function`, "no-such-rule"} {
+	for i, want := range []string{"without a name", "longer than 249 bytes", "cannot be stored", `"nil" without a function`,
+		`"none" without a function`, "no-such-rule"} {
 		if !strings.Contains(m.List[i], want) {
 			t.Errorf("%q does not say %q", m.List[i], want)
 		}

@@ -49,7 +49,8 @@ func TestTimerIsDue(t *testing.T) {
 	w := timed(t)
 	entered := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	expire, until := w.Timers[0], w.Timers[1]
-	if due, err := expire.Due(entered, []byte("not even looked at")); err != nil || !due.Equal(entered.Add(48*time.Hour)) || expire.FromData() {
+	if due, err := expire.Due(entered, []byte("not even looked at")); err != nil || !due.Equal(entered.Add(48*time.Hour)) ||
+		expire.FromData() {
 		t.Errorf("after: %s, %v", due, err)
 	}
 	if due, err := until.Due(entered, []byte(`{"until":"2027-01-02T00:00:00Z"}`)); err != nil || due.Year() != 2027 || !until.FromData() {

@@ -22,7 +22,7 @@ type Work struct {
 	Timeout     time.Duration
 	Retry       Retry
 	Concurrency int      // attempts at once on one node; 0: as many as the node has workers
-	AskPerson   bool     // an attempt that ended unknown must not be repeated by itself
+	AskOperator bool     // an attempt that ended unknown must not be repeated by itself
 	Undoable    bool     // Undo is declared
 	Checkable   bool     // Check is declared
 	Undoes      []string // activities that a failure of this one undoes
@@ -120,7 +120,7 @@ func (w *Work) Check(ctx context.Context, a *Attempt, data, payload []byte) (res
 	return w.body.check(ctx, a, data, payload)
 }
 
-// Fits refuses, as InvalidPayload, what is not a result of the activity: a person
+// Fits refuses, as InvalidPayload, what is not a result of the activity: an operator
 // who says what has happened may err.
 func (w *Work) Fits(result []byte) error { return w.body.fits(result) }
 

@@ -93,7 +93,8 @@ func TestDescribeSaysWhatIsDeclared(t *testing.T) {
 		Transitions: []TransitionDescription{
 			{Name: "file", Doc: "A claim comes in.", Start: true, To: []State{"filed"}, BusinessKey: true, RefuseExisting: true},
 			{Name: "check", From: []State{"filed"}, To: []State{"checked"}, Roles: []string{"clerk"}, Guards: []string{"complete"}},
-			{Name: "approve", From: []State{"checked"}, To: []State{"paid", "filed", Stay}, Roles: []string{"boss", "clerk"}, NotBy: []string{"check"}},
+			{Name: "approve", From: []State{"checked"}, To: []State{"paid", "filed", Stay}, Roles: []string{"boss", "clerk"},
+				NotBy: []string{"check"}},
 			{Name: "withdraw", From: []State{"filed"}, To: []State{"withdrawn"}},
 			{Name: "withdraw", From: []State{"checked"}, To: []State{"withdrawn"}},
 		},

@@ -110,7 +110,8 @@ func (c *Config) check() error {
 		add("a subject is empty")
 	}
 	if c.AckWait < minAckWait || c.Concurrency < 0 || c.Waiting < 0 || c.Timeout < 0 || c.Retry.First < 0 || c.Retry.Max < c.Retry.First {
-		add("AckWait must be at least %s, Concurrency, Waiting, Timeout and Retry not negative, and Retry.Max not less than Retry.First", minAckWait)
+		add("AckWait must be at least %s, Concurrency, Waiting, Timeout and Retry not negative,"+
+			" and Retry.Max not less than Retry.First", minAckWait)
 	}
 	return errors.Join(wrong...)
 }

@@ -60,7 +60,8 @@ func (c *Config) durableConsumer(ctx context.Context, js jetstream.JetStream) (j
 		return nil, fmt.Errorf("the durable consumer %s of the stream %s: its acknowledgement is %q, so messages could be lost; it must be %q",
 			c.Durable, c.Stream, have.AckPolicy, jetstream.AckExplicitPolicy)
 	}
-	if subjects := subjectsOf(have); len(c.Subjects) > 0 && !slices.Equal(slices.Sorted(slices.Values(subjects)), slices.Sorted(slices.Values(c.Subjects))) {
+	subjects, sorted := subjectsOf(have), func(list []string) []string { return slices.Sorted(slices.Values(list)) }
+	if len(c.Subjects) > 0 && !slices.Equal(sorted(subjects), sorted(c.Subjects)) {
 		// Others would be consumed as this consumer's, or this tenant's.
 		return nil, fmt.Errorf("the durable consumer %s of the stream %s: its subjects are %q, not %q", c.Durable, c.Stream, subjects, c.Subjects)
 	}

@@ -33,7 +33,8 @@ func Example() {
 		return
 	}
 
-	source, err := jetstream.New(jetstream.Config{URL: server.URL(), Stream: "PAYMENTS", Subjects: []string{"payments.>"}, Consumer: "payments"})
+	source, err := jetstream.New(jetstream.Config{URL: server.URL(), Stream: "PAYMENTS", Subjects: []string{"payments.>"},
+		Consumer: "payments"})
 	if err != nil {
 		fmt.Println(err)
 		return

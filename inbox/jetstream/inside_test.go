@@ -23,7 +23,8 @@ func (s said) Subject() string      { return s.subject }
 func (s said) Headers() nats.Header { return s.header }
 func (s said) Data() []byte         { return nil }
 func (s said) Metadata() (*jetstream.MsgMetadata, error) {
-	return &jetstream.MsgMetadata{Stream: strings.Repeat("s", maxName), Sequence: jetstream.SequencePair{Stream: 1<<64 - 1}, Timestamp: time.Unix(1<<33, 0), NumDelivered: 1}, nil
+	return &jetstream.MsgMetadata{Stream: strings.Repeat("s", maxName), Sequence: jetstream.SequencePair{Stream: 1<<64 - 1},
+		Timestamp: time.Unix(1<<33, 0), NumDelivered: 1}, nil
 }
 
 // Whatever a sender says, the message can be consumed or at least be listed as
@@ -49,7 +50,8 @@ func FuzzMessage(f *testing.F) {
 		if (id == other) != (a.ID == b.ID) && !strings.HasPrefix(id+other, "sha256:") && !strings.HasPrefix(other, "sha256:") {
 			t.Errorf("%q and %q became %q and %q", id, other, a.ID, b.ID)
 		}
-		if given := kind; given != "" && utf8.ValidString(given) && len(given) <= transitions.MaxKey && !strings.Contains(given, "\x00") && a.Type != given {
+		if given := kind; given != "" && utf8.ValidString(given) && len(given) <= transitions.MaxKey && !strings.Contains(given, "\x00") &&
+			a.Type != given {
 			t.Errorf("type %q became %q", given, a.Type)
 		}
 	})

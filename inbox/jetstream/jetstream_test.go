@@ -43,7 +43,8 @@ func TestMessageSaysWhatTheSenderSaid(t *testing.T) {
 	server := natstest.Start(t)
 	s := newStream(t, server)
 	for _, m := range []nats.Msg{
-		{Subject: "payments.captured", Data: []byte(`{"a":1}`), Header: nats.Header{"Nats-Msg-Id": {"m-1"}, "Ref": {"r-1"}, "ce-type": {"payment.captured"}}},
+		{Subject: "payments.captured", Data: []byte(`{"a":1}`), Header: nats.Header{"Nats-Msg-Id": {"m-1"}, "Ref": {"r-1"},
+			"ce-type": {"payment.captured"}}},
 		{Subject: "payments.captured", Header: nats.Header{"Ref": {"r-2"}}},
 		{Subject: "payments.late", Data: []byte(`not JSON`)},
 		{Subject: "payments.long", Header: nats.Header{"Nats-Msg-Id": {strings.Repeat("x", 256)}}},
@@ -66,7 +67,8 @@ func TestMessageSaysWhatTheSenderSaid(t *testing.T) {
 		{ID: fmt.Sprintf("sha256:%x", sha256.Sum256(bytes.Repeat([]byte("x"), 256))), Type: "payments.long"},
 	} {
 		g := got[i]
-		if g.ID != want.ID || g.Type != want.Type || !bytes.Equal(g.Body, want.Body) || g.Tenant != "acme" || g.Consumer != "payments" || g.Delivery != 1 {
+		if g.ID != want.ID || g.Type != want.Type || !bytes.Equal(g.Body, want.Body) || g.Tenant != "acme" || g.Consumer != "payments" ||
+			g.Delivery != 1 {
 			t.Errorf("got %+v, want %+v", g, want)
 		}
 	}
@@ -309,7 +311,8 @@ func TestRunSaysWhatIsMissing(t *testing.T) {
 		t.Errorf("without the stream: %v", err)
 	}
 	s := newStream(t, server)
-	if _, err := s.stream.CreateConsumer(t.Context(), upstream.ConsumerConfig{Durable: "pawl-payments", AckPolicy: upstream.AckNonePolicy}); err != nil {
+	if _, err := s.stream.CreateConsumer(t.Context(), upstream.ConsumerConfig{Durable: "pawl-payments",
+		AckPolicy: upstream.AckNonePolicy}); err != nil {
 		t.Fatal(err)
 	}
 	if err := source.Run(bounded(t), done); err == nil || !strings.Contains(err.Error(), "messages could be lost") {
@@ -390,7 +393,8 @@ func TestExistingConsumerIsLeftAsItIs(t *testing.T) {
 		t.Errorf("got %q", got.ID)
 	}
 	n.stop(t)
-	for _, want := range []string{"1m0s for an acknowledgement, not 300ms", "after 3 deliveries", "it lets 1000 messages be unfinished, not 10000"} {
+	for _, want := range []string{"1m0s for an acknowledgement, not 300ms", "after 3 deliveries",
+		"it lets 1000 messages be unfinished, not 10000"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, log.String())
 		}
@@ -425,12 +429,14 @@ func TestConsumerForOtherSubjectsIsRefused(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t)
 	s := newStream(t, server)
-	if _, err := s.stream.CreateConsumer(t.Context(), upstream.ConsumerConfig{Durable: "mine", FilterSubjects: []string{"payments.b", "payments.a"}}); err != nil {
+	if _, err := s.stream.CreateConsumer(t.Context(), upstream.ConsumerConfig{Durable: "mine",
+		FilterSubjects: []string{"payments.b", "payments.a"}}); err != nil {
 		t.Fatal(err)
 	}
 	c := quick(server.URL())
 	c.Durable, c.Subjects = "mine", []string{"payments.a"}
-	if err := newSource(t, c).Run(bounded(t), done); err == nil || !strings.Contains(err.Error(), `its subjects are ["payments.b" "payments.a"], not ["payments.a"]`) {
+	if err := newSource(t, c).Run(bounded(t), done); err == nil ||
+		!strings.Contains(err.Error(), `its subjects are ["payments.b" "payments.a"], not ["payments.a"]`) {
 		t.Errorf("got %v", err)
 	}
 	c.Subjects = []string{"payments.a", "payments.b"} // in whatever order
@@ -458,12 +464,14 @@ func TestConfigSaysAllThatIsWrong(t *testing.T) {
 	if err == nil {
 		t.Fatal("taken")
 	}
-	for _, want := range []string{"the consumer is missing", `"a.b" cannot be the name of a stream`, "a subject is empty", "AckWait must be at least 100ms"} {
+	for _, want := range []string{"the consumer is missing", `"a.b" cannot be the name of a stream`, "a subject is empty",
+		"AckWait must be at least 100ms"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}
 	}
-	if _, err := jetstream.New(jetstream.Config{Stream: "S", Consumer: "a.b"}); err == nil || !strings.Contains(err.Error(), `"pawl-a.b" cannot be the name of a durable consumer`) {
+	if _, err := jetstream.New(jetstream.Config{Stream: "S", Consumer: "a.b"}); err == nil ||
+		!strings.Contains(err.Error(), `"pawl-a.b" cannot be the name of a durable consumer`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -61,7 +61,8 @@ func TestWhileASecretIsReplacedEitherVerifies(t *testing.T) {
 			t.Errorf("a receiver that knows %s: %v", name, err)
 		}
 	}
-	if _, err := signature.Verify([]signature.Secret{signature.NewSecret()}, h, []byte(knownBody), knownTime, signature.Tolerance); !errors.Is(err, signature.ErrSignature) {
+	if _, err := signature.Verify([]signature.Secret{signature.NewSecret()}, h, []byte(knownBody), knownTime,
+		signature.Tolerance); !errors.Is(err, signature.ErrSignature) {
 		t.Errorf("a receiver that knows neither: %v", err)
 	}
 }
@@ -139,7 +140,8 @@ func TestSecretsAreParsedAndHidden(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", "whsec_", key, "whsec_" + key + "!", "whsec_AAAA", "whsec_" + strings.Repeat("AAAA", 22), "whsk_" + key} {
+	for _, text := range []string{"", "whsec_", key, "whsec_" + key + "!", "whsec_AAAA", "whsec_" + strings.Repeat("AAAA", 22),
+		"whsk_" + key} {
 		if _, err := signature.ParseSecret(text); err == nil {
 			t.Errorf("%q is taken for a secret", text)
 		} else if strings.Contains(err.Error(), key) {

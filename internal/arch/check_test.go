@@ -36,10 +36,11 @@ func TestEveryRoomOfTheMatrixExists(t *testing.T) {
 	}
 }
 
-// The two tables that share the log's position know nothing of each other.
-func TestAuditAndOutboxNeverMeet(t *testing.T) {
+// The record of what happened knows nothing of those who are told about it. (An event
+// is read together with its audit row, so the outbox knows the audit.)
+func TestTheAuditKnowsNothingOfTheOutbox(t *testing.T) {
 	for _, r := range arch.Matrix {
-		if r.Path == "audit" && slices.Contains(r.Ours, "outbox") || r.Path == "outbox" && slices.Contains(r.Ours, "audit") {
+		if r.Path == "audit" && slices.ContainsFunc(r.Ours, func(p string) bool { return strings.HasPrefix(p, "outbox") || p == "internal/store" }) {
 			t.Errorf("room %s may import %v", r.Path, r.Ours)
 		}
 	}

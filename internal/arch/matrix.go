@@ -45,11 +45,13 @@ var Matrix = []Room{
 	{"internal/clock", nil, mods(pgx)},
 	{"internal/definitions", ours("internal/decide", "transitions", "workflow"), mods(uuid)},
 	{"internal/rows", nil, mods(pgx, uuid)},
-	{"audit", ours("inspect", "internal/decide", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"outbox", ours("internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"audit", ours("internal/rows", "transitions"), mods(pgx, uuid)},
+	{"audit/verify", ours("audit", "inspect", "internal/decide", "internal/store", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"internal/store", ours("audit", "inspect", "internal/decide", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"outbox", ours("audit", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 
-	{"outbox/feed", ours("outbox", "transitions", "workflow"), nil},
-	{"outbox/relay", ours("inspect", "internal/pause", "outbox", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},
+	{"outbox/feed", ours("internal/pause", "outbox", "transitions", "workflow"), nil},
+	{"outbox/relay", ours("inspect", "internal/pause", "internal/store", "outbox", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},
 	{"outbox/sink", ours("transitions"), mods(uuid)},
 	{"outbox/sink/file", ours("outbox/sink", "transitions"), nil},
 	{"outbox/sink/jetstream", ours("outbox/sink", "transitions"), mods(nats)},
@@ -61,13 +63,13 @@ var Matrix = []Room{
 	{"inbox/signature", nil, nil},
 	{"inbox/jetstream", ours("transitions", "workflow"), mods(nats)},
 
-	{"inbox", ours("inspect", "transitions", "workflow"), mods(pgx)},
+	{"inbox", ours("inspect", "internal/store", "transitions", "workflow"), mods(pgx)},
 
-	{"engine/internal/commit", ours("audit", "inspect", "internal/clock", "internal/decide", "internal/pause", "internal/rows", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "transitions", "workflow"), mods(pgx)},
-	{"engine/internal/retention", ours("inspect", "internal/clock", "internal/decide"), mods(pgx)},
-	{"engine/internal/watch", ours("internal/clock", "internal/decide", "internal/pause", "transitions", "workflow"), nil},
-	{"engine", ours("audit", "engine/internal/commit", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/clock", "internal/decide", "internal/definitions", "internal/hints", "internal/pooler", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine/internal/commit", ours("audit", "inspect", "internal/decide", "internal/pause", "internal/rows", "internal/store", "outbox", "transitions", "workflow"), mods(pgx, uuid)},
+	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "internal/store", "transitions", "workflow"), mods(pgx)},
+	{"engine/internal/retention", ours("inbox", "inspect", "internal/decide", "internal/store", "outbox/relay", "transitions"), mods(pgx)},
+	{"engine/internal/watch", ours("internal/decide", "internal/pause", "transitions", "workflow"), nil},
+	{"engine", ours("audit", "audit/verify", "engine/internal/commit", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/decide", "internal/hints", "internal/pooler", "internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 
 	{"metrics", ours("engine", "inspect", "outbox/relay", "transitions"), mods(prometheus)},
 

@@ -41,8 +41,10 @@ func TestCallerAndWorkerSeeTheRecordOfAnAcceptedCommand(t *testing.T) {
 	l := newLife(t)
 	p, d := l.decide(l.command("book", `{"text":"Rome"}`))
 	r := p.Begun(&d, l.now)
-	want := &transitions.Record{Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint, Status: transitions.Pending, Workflow: "trip", Transition: "book",
-		Instance: l.inst.ID, Version: 2, Actor: "ann", CreatedAt: noon, UpdatedAt: noon, Phase: transitions.Working, RunAt: noon, Request: d.Flight.Request}
+	want := &transitions.Record{Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint, Status: transitions.Pending, Workflow: "trip",
+		Transition: "book",
+		Instance:   l.inst.ID, Version: 2, Actor: "ann", CreatedAt: noon, UpdatedAt: noon, Phase: transitions.Working, RunAt: noon,
+		Request: d.Flight.Request}
 	if !reflect.DeepEqual(r, want) || !r.InFlight() {
 		t.Errorf("got %+v\nwant %+v", r, want)
 	}
@@ -51,7 +53,8 @@ func TestCallerAndWorkerSeeTheRecordOfAnAcceptedCommand(t *testing.T) {
 	}
 	f := FlightOf(r, "default")
 	asked, err := f.Asked()
-	if err != nil || string(asked.Payload) != `{"text":"Rome"}` || f.Ref != (transitions.Ref{Tenant: "default", Scope: p.Scope, Key: p.Key}) || f.Phase != transitions.Working || f.Actor != "ann" {
+	if err != nil || string(asked.Payload) != `{"text":"Rome"}` || f.Ref != (transitions.Ref{Tenant: "default", Scope: p.Scope, Key: p.Key}) ||
+		f.Phase != transitions.Working || f.Actor != "ann" {
 		t.Errorf("the worker gets %+v, %+v, %v", f, asked, err)
 	}
 	f.Request = []byte(`{`)
@@ -135,7 +138,9 @@ func TestTheEffectKeyNamesTheCommand(t *testing.T) {
 		t.Errorf("another attempt has the key %s", again)
 	}
 	seen := map[string]transitions.Ref{}
-	for _, r := range []transitions.Ref{f.Ref, {Tenant: "default", Scope: "order:1", Key: "pay-2"}, {Tenant: "default", Scope: "order:", Key: "1pay-1"}, {Tenant: "defaul", Scope: "torder:1", Key: "pay-1"}, {Tenant: "other", Scope: "order:1", Key: "pay-1"}} {
+	for _, r := range []transitions.Ref{f.Ref, {Tenant: "default", Scope: "order:1", Key: "pay-2"},
+		{Tenant: "default", Scope: "order:", Key: "1pay-1"}, {Tenant: "defaul", Scope: "torder:1", Key: "pay-1"},
+		{Tenant: "other", Scope: "order:1", Key: "pay-1"}} {
 		if other, taken := seen[transitions.EffectKey(r)]; taken {
 			t.Errorf("%v and %v have one key", r, other)
 		}

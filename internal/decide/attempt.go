@@ -12,12 +12,11 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Here is the policy of attempts: what becomes of a command in flight before,
-// during and after one. Whoever works on commands, an engine or a simulation of
-// it, follows the same.
+// This file is the policy of attempts: what becomes of a command in flight before,
+// during and after one. The engine and the simulation in pawltest share it.
 
-// Verdict is what becomes of a command after an attempt. Neither: nothing is left
-// to do.
+// Verdict is what becomes of a command after an attempt. At most one field is set;
+// with none there is nothing left to do.
 type Verdict struct {
 	Outcome *Outcome // it has ended
 	Back    *Back    // it is given back
@@ -29,7 +28,7 @@ type Back struct {
 	Least, Most time.Duration // it is due after a random time between them
 	Failed      bool          // one failure more
 	Failure     string        // its message; "" leaves the one before
-	Stuck       string        // why a person has to see to it; "": it is due
+	Stuck       string        // why an operator has to see to it; "": it is due
 	Unsure      bool          // the attempt was stopped, and it is not known what it has done
 }
 
@@ -82,28 +81,29 @@ func Later(wait time.Duration) Verdict {
 // NotHere gives a command back that this node cannot work on now.
 func (f *InFlight) NotHere() Verdict { return Later(notNow.Ceiling(f.Attempt)) }
 
-// again gives it back to be tried again: "full jitter".
+// again gives it back to be tried again after a random time ("full jitter").
 func again(most time.Duration, failure string) Verdict {
 	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Most: most, Failed: true, Failure: failure}}
 }
 
-// ask gives it back to a person.
+// ask gives it back to an operator.
 func ask(why, failure string) Verdict {
 	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Failed: true, Failure: failure, Stuck: why}}
 }
 
-// askAbout is ask where the claim has counted the failure.
+// askAbout is ask without counting a failure: the claim of the command has counted it.
 func askAbout(why, failure string) Verdict {
 	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Failure: failure, Stuck: why}}
 }
 
-// Undecidable gives a command to a person that cannot be decided as it is.
+// Undecidable gives a command to an operator that cannot be decided as it is.
 func Undecidable(err error) Verdict { return ask(transitions.StuckUndecidable, messageOf(err)) }
 
-// Cancelled is the outcome of a command that was asked to stop before it was
-// begun again. What was claimed and given back without an attempt has done nothing.
+// Cancelled is the outcome of a command that was asked to stop before its next
+// attempt. A claim that was given back without an attempt has done nothing.
 func (f *InFlight) Cancelled() Verdict {
-	return failedFor(workflow.FailureCancelled, (&CancelledError{f.CancelledBy}).Error(), f.Attempt-1, f.Phase == transitions.Working && f.earlier())
+	unknown := f.Phase == transitions.Working && f.earlier()
+	return failedFor(workflow.FailureCancelled, (&CancelledError{f.CancelledBy}).Error(), f.Attempt-1, unknown)
 }
 
 // BeforeDue decides what becomes of a scheduled command without deciding it, if
@@ -129,7 +129,7 @@ func (f *InFlight) Before(w *workflow.Work, replay time.Duration, now time.Time)
 	case f.CancelledBy != "":
 		return f.Cancelled(), true
 	case f.checksFirst(w) && f.Failures < checks*w.Retry.Attempts:
-	case f.doubtful() && w.AskPerson:
+	case f.doubtful() && w.AskOperator:
 		return askAbout(transitions.StuckUnknown, "the worker was lost; nobody knows what it has done"), true
 	case exhausted:
 		return failedFor(workflow.FailureAbandoned, lost, f.Attempt-1, true), true
@@ -151,8 +151,8 @@ func (f *InFlight) earlier() bool {
 	return err == nil && asked.Tried
 }
 
-// checks is how many times its attempts a command has in all, where it is known
-// how to check: those past its attempts only ask whether it has happened.
+// checks multiplies the attempts of a command whose activity has a Check: after its
+// own attempts come as many that only check whether the effect has happened.
 const checks = 2
 
 // checksFirst reports whether an attempt begins with the check of whether an
@@ -202,8 +202,8 @@ func (f *InFlight) Try(w *workflow.Work, c Code, panicked func(value any, stack 
 	return t
 }
 
-// settledError is what is left of the error of an attempt: its text, and which of
-// those it was that matter afterwards.
+// settledError keeps of an attempt's error its text, and which of the errors it was
+// that After asks for.
 type settledError struct {
 	text string
 	was  error
@@ -214,7 +214,8 @@ func (e *settledError) Error() string { return e.text }
 // Unwrap returns one of this package's or of the standard library's, or nil.
 func (e *settledError) Unwrap() error { return e.was }
 
-// settled asks an error for all that it will ever be asked.
+// settled reads a user's error once. Its methods may panic, so they are not called
+// again.
 func settled(about string, err error) error {
 	e := &settledError{text: about + messageOf(err)}
 	for _, which := range []error{errNotDone, workflow.ErrResult, context.DeadlineExceeded} {
@@ -268,7 +269,7 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 		return failedFor(workflow.FailureAbandoned, message, f.Attempt-1, true)
 	case t.Final:
 		return failedFor(workflow.FailureError, message, f.Attempt, f.earlier())
-	case !undo && w.AskPerson && (unsaid || !w.Checkable):
+	case !undo && w.AskOperator && (unsaid || !w.Checkable):
 		// Whatever else the error says, it does not say that nothing has happened: an
 		// answer may be lost with its connection.
 		return ask(transitions.StuckUnknown, message)
@@ -279,7 +280,7 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 		v.Back.Unsure = !undo
 		return v
 	case last && (undo || !w.Checkable || f.Failures+1 >= checks*w.Retry.Attempts):
-		if w.AskPerson && w.Checkable { // the check could not tell
+		if w.AskOperator && w.Checkable { // the check could not tell
 			return ask(transitions.StuckUnknown, message)
 		}
 		return failedFor(workflow.FailureError, message, f.Attempt, true)

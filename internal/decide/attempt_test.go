@@ -59,7 +59,8 @@ func TestAskingWhetherItHasHappenedEndsToo(t *testing.T) {
 		f.Attempt, f.Failures = f.Attempt+1, f.Failures+1
 	}
 	lost := &InFlight{Phase: transitions.Working, Attempt: 7, Failures: 6, TakenFrom: "a node that it kills"}
-	if v, decided := lost.Before(w, time.Hour, time.Time{}); !decided || v.Outcome.Failure.Kind != workflow.FailureAbandoned || !v.Outcome.Failure.Unknown {
+	if v, decided := lost.Before(w, time.Hour, time.Time{}); !decided || v.Outcome.Failure.Kind != workflow.FailureAbandoned ||
+		!v.Outcome.Failure.Unknown {
 		t.Errorf("a check that kills its node goes on: %+v", v)
 	}
 }

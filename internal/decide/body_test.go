@@ -26,7 +26,8 @@ func TestBodiesGolden(t *testing.T) {
 		{"a transition with a result", onE1("add", `{"amounts":[1],"do":"return"}`, "bob"), expenseIn(open, 1, "1"),
 			`{"instance":"` + id + `","workflow":"expense","transition":"add","state":"open","version":2,"at":"2026-03-01T12:00:00.123456Z",` +
 				`"result":{"total":2}}`},
-		{"an instance that was there", transitions.Command{Transition: "file", Payload: []byte(`{"number":"E-1","total":5}`)}, expenseIn(paid, 4, "1"),
+		{"an instance that was there", transitions.Command{Transition: "file", Payload: []byte(`{"number":"E-1","total":5}`)},
+			expenseIn(paid, 4, "1"),
 			`{"instance":"` + id + `","workflow":"expense","transition":"file","state":"paid","version":4,"at":"2026-03-01T11:59:00.123456Z","existing":true}`},
 		{"an illegal transition", onE1("pay", "", "eve", "boss"), expenseIn(open, 1, "1"),
 			`{"type":"https://github.com/pawlhq/pawl/blob/main/docs/errors.md#illegal_transition",` +

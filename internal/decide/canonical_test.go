@@ -185,7 +185,8 @@ func FuzzNumbersAreKeptOrRefused(f *testing.F) {
 		scale %= 500
 		value := new(big.Rat).SetFrac(big.NewInt(n), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil))
 		kept := 0
-		spellings := []string{value.FloatString(int(scale)), value.FloatString(int(scale) + 1), fmt.Sprintf("%de-%d", n, scale), fmt.Sprintf("%d.00E-%d", n, scale)}
+		spellings := []string{value.FloatString(int(scale)), value.FloatString(int(scale) + 1), fmt.Sprintf("%de-%d", n, scale),
+			fmt.Sprintf("%d.00E-%d", n, scale)}
 		for _, s := range spellings {
 			got, err := Canonical([]byte(`{"n":` + s + `}`))
 			if err != nil {
@@ -213,7 +214,8 @@ func TestHalfASurrogatePairIsToldWithoutTheTextAroundIt(t *testing.T) {
 	for _, text := range []string{`{"a":"\ud800"}`, `{"a":"\ud800secret"}`, `{"a":"\udc00secret"}`} {
 		_, err := Canonical([]byte(text))
 		e, ok := errors.AsType[*workflow.Error](err)
-		if !ok || len(e.Fields) != 1 || e.Fields[0].Pointer != "/a" || e.Fields[0].Message != "is not valid JSON: a string has half a surrogate pair (\\uD800 to \\uDFFF)" {
+		if !ok || len(e.Fields) != 1 || e.Fields[0].Pointer != "/a" ||
+			e.Fields[0].Message != "is not valid JSON: a string has half a surrogate pair (\\uD800 to \\uDFFF)" {
 			t.Errorf("%s: %+v", text, e)
 		}
 	}

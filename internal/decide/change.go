@@ -11,8 +11,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What a transition with an activity is called in the log beside its own name,
-// which stands for its success. No declared name has a dot.
+// The log's names for the transitions of an activity: its own name is its success,
+// and these suffixes are the others. No declared name has a dot.
 const (
 	accepted  = ".accepted"
 	gaveUp    = ".failed"
@@ -41,7 +41,7 @@ func (c *change) decide() Decision {
 	if problem := transitions.TextProblem(c.out.Reason, transitions.MaxReason); problem != "" {
 		return failed(defect("the reason that %s.%s gives %s", c.p.Workflow, c.name, problem))
 	}
-	if c.p.because != "" { // a person's word counts more than the code's
+	if c.p.because != "" { // an operator's word counts more than the code's
 		c.out.Reason = c.p.because
 	}
 	attrs, err := c.w.AttributesOf(c.out.Data)
@@ -54,7 +54,8 @@ func (c *change) decide() Decision {
 	if c.step != nil && c.w.Watched(c.step.Name) {
 		after.Actors = did(c.inst.Actors, c.step.Name, c.p.Actor)
 	}
-	d := Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Answer: c.out.KeepAnswer, Step: c.step, After: &after, spawns: c.out.Spawns}
+	d := Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Answer: c.out.KeepAnswer,
+		Step: c.step, After: &after, spawns: c.out.Spawns}
 	if left := c.inst.Links.InFlight; left != nil && after.State != c.inst.State {
 		after.Links.InFlight = nil
 		if left.Scope != c.p.Scope || left.Key != c.p.Key {
@@ -143,7 +144,8 @@ func plan(c transitions.Command, payload []byte, due time.Time) Planned {
 	p := Prepared{Command: c, Canonical: payload}
 	return Planned{Scope: c.Scope, Key: c.Key, Fingerprint: p.fingerprint(), Workflow: c.Workflow, Transition: c.Transition,
 		Instance: c.Instance, Actor: c.Actor,
-		Flight: Flight{Phase: transitions.Scheduled, RunAt: due, Request: Request{Payload: payload, Roles: []string{transitions.AnyRole}}.encode()}}
+		Flight: Flight{Phase: transitions.Scheduled, RunAt: due,
+			Request: Request{Payload: payload, Roles: []string{transitions.AnyRole}}.encode()}}
 }
 
 func defect(format string, args ...any) *workflow.Error {

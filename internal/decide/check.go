@@ -65,7 +65,8 @@ func CheckKeep(c transitions.Command, h workflow.Horizons) error {
 		asked, most time.Duration
 	}{{"the answer can be replayed", c.Replay, h.MaxReplay}, {"the tombstone can stay", c.Tombstone, h.MaxTombstone}} {
 		if one.asked > one.most {
-			return workflow.Errorf(workflow.InvalidRequest, "in workflow %q %s for %d seconds (%s) at most", c.Workflow, one.what, one.most/time.Second, one.most)
+			return workflow.Errorf(workflow.InvalidRequest, "in workflow %q %s for %d seconds (%s) at most",
+				c.Workflow, one.what, one.most/time.Second, one.most)
 		}
 	}
 	return nil

@@ -17,14 +17,14 @@ type ChildStart struct {
 	Decision Decision
 }
 
-// maxBirths bounds what one command starts, children of children included.
-const maxBirths = 100
+// maxStarts bounds what one command starts, children of children included.
+const maxStarts = 100
 
 // StartChildren decides the children that the decision asks for, and theirs. newest finds
-// the newest version of a workflow, nil for none. If a child cannot be started
-// nothing is: that is a defect of the workflow, and the decision becomes one.
+// the newest version of a workflow, nil for none. If one child cannot be
+// started, none is: that is a defect of the workflow, and the decision becomes its error.
 func (d *Decision) StartChildren(newest func(name string) *workflow.Workflow, now time.Time) {
-	left := maxBirths
+	left := maxStarts
 	if err := d.startChildren(newest, now, &left); err != nil {
 		*d = failed(err)
 	}
@@ -33,7 +33,7 @@ func (d *Decision) StartChildren(newest func(name string) *workflow.Workflow, no
 func (d *Decision) startChildren(newest func(name string) *workflow.Workflow, now time.Time, left *int) *workflow.Error {
 	for n, s := range d.spawns {
 		if *left--; *left < 0 {
-			return defect("%s.%s starts more than %d children", d.Entry.Workflow, d.Entry.Transition, maxBirths)
+			return defect("%s.%s starts more than %d children", d.Entry.Workflow, d.Entry.Transition, maxStarts)
 		}
 		b, err := startChild(d, n, s, newest(s.Workflow), now)
 		if err == nil {

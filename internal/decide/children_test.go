@@ -116,14 +116,16 @@ func TestTheEndOfAChildTellsItsParent(t *testing.T) {
 			told = append(told, c)
 		}
 	}
-	if len(told) != 1 || told[0].Scope != "pawl:end:"+child.String() || told[0].Key != "ended" || told[0].Actor != "pawl:child" || told[0].Transition != "joined" {
+	if len(told) != 1 || told[0].Scope != "pawl:end:"+child.String() || told[0].Key != "ended" || told[0].Actor != "pawl:child" ||
+		told[0].Transition != "joined" {
 		t.Fatalf("it tells %+v", told)
 	}
 	asked, err := told[0].flight().Asked()
-	if got := decoded[workflow.Ended[trip]](t, asked.Payload); err != nil || got.Child != child || got.State != over || got.Workflow != "trip" {
+	if got := decoded[workflow.Ended[trip]](t, asked.Payload); err != nil || got.Child != child || got.State != over ||
+		got.Workflow != "trip" {
 		t.Errorf("it tells %+v, %v", got, err)
 	}
-	// A person pauses what has ended: that is no second end.
+	// An operator pauses what has ended: that is no second end.
 	if d := Decide(l.operation(transitions.Operation{Action: transitions.Pause}), l.w, l.inst, noon); d.After == nil || len(d.Commands) > 0 {
 		t.Errorf("it ended again: %+v", d)
 	}

@@ -46,7 +46,7 @@ type Flight struct {
 	Phase   transitions.Phase
 	RunAt   time.Time
 	Request []byte
-	Stuck   string // why it waits for a person, and not for RunAt
+	Stuck   string // why it waits for an operator, and not for RunAt
 }
 
 // Planned is a command that a decision makes, to go on by itself.
@@ -197,7 +197,9 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Insta
 }
 
 // run decides by the workflow's own code.
-func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitions.Instance, payload workflow.Payload, now time.Time) Decision {
+func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitions.Instance, payload workflow.Payload,
+	now time.Time,
+) Decision {
 	out, err := step.Run(factsOf(p, inst, now), inst.Data, payload)
 	if err != nil {
 		return unwilling(err, inst)
@@ -218,7 +220,8 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 	case step.Work != nil:
 		d.After.Links.InFlight = &transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
 		d.Status, d.Code = transitions.Pending, 202
-		d.Flight = &Flight{Phase: transitions.Working, RunAt: now, Request: Request{Payload: p.Canonical, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone)}.encode()}
+		request := Request{Payload: p.Canonical, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone)}
+		d.Flight = &Flight{Phase: transitions.Working, RunAt: now, Request: request.encode()}
 		return d
 	case p.Creates:
 		d.Code = 201

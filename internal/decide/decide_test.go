@@ -28,7 +28,8 @@ func TestDecideYieldsEveryRefusalOfTheTable(t *testing.T) {
 		{"no such instance", onE1("drop", "", "bob"), nil, workflow.InstanceNotFound, "no such instance"},
 		{"an instance of another workflow", onE1("drop", "", "bob"), &transitions.Instance{Workflow: "order", BusinessKey: "E-1", State: open},
 			workflow.InstanceNotFound, ""},
-		{"an instance of another business key", onE1("drop", "", "bob"), &transitions.Instance{Workflow: "expense", BusinessKey: "E-2", State: open},
+		{"an instance of another business key", onE1("drop", "", "bob"),
+			&transitions.Instance{Workflow: "expense", BusinessKey: "E-2", State: open},
 			workflow.InstanceNotFound, ""},
 		{"no role", onE1("decide", `{"verdict":"yes"}`, "bob"), expenseIn(open, 1, "1"), workflow.RoleRequired, `"decide" requires role boss`},
 		{"the wrong role", onE1("pay", "", "eve", "clerk"), expenseIn(approved, 2, "1"), workflow.RoleRequired, "cashier or boss"},
@@ -39,17 +40,24 @@ func TestDecideYieldsEveryRefusalOfTheTable(t *testing.T) {
 		{"every role does not lift the separation", onE1("pay", "", "bob", transitions.AnyRole), approvedByBob, workflow.SeparationOfDuties, ""},
 		{"not from this state", onE1("pay", "", "eve", "cashier"), expenseIn(open, 1, "1"), workflow.IllegalTransition,
 			`"pay" is not possible in state "open"; allowed are: add, decide, drop`},
-		{"not from a final state", onE1("drop", "", "bob", "boss"), expenseIn(paid, 4, "1"), workflow.IllegalTransition, "nothing can be done any more"},
+		{"not from a final state", onE1("drop", "", "bob", "boss"), expenseIn(paid, 4, "1"), workflow.IllegalTransition,
+			"nothing can be done any more"},
 		{"not from this state, and no role for it", onE1("pay", "", "eve"), expenseIn(open, 1, "1"), workflow.RoleRequired, ""},
 		{"from no state that the actor may", onE1("drop", "", "ann"), expenseIn(paid, 4, "1"), workflow.RoleRequired, ""},
-		{"an old version", transitions.Command{Transition: "add", BusinessKey: "E-1", IfVersion: 3}, expenseIn(open, 4, "1"), workflow.VersionConflict,
+		{"an old version", transitions.Command{Transition: "add", BusinessKey: "E-1", IfVersion: 3}, expenseIn(open, 4, "1"),
+			workflow.VersionConflict,
 			"expected version 3, but the instance is at version 4"},
-		{"a version to come", transitions.Command{Transition: "add", BusinessKey: "E-1", IfVersion: 5}, expenseIn(open, 4, "1"), workflow.VersionConflict, ""},
-		{"a version of what is not there yet", transitions.Command{Transition: "draft", IfVersion: 1}, nil, workflow.VersionConflict, "does not exist yet"},
+		{"a version to come", transitions.Command{Transition: "add", BusinessKey: "E-1", IfVersion: 5}, expenseIn(open, 4, "1"),
+			workflow.VersionConflict, ""},
+		{"a version of what is not there yet", transitions.Command{Transition: "draft", IfVersion: 1}, nil, workflow.VersionConflict,
+			"does not exist yet"},
 		{"a guard", onE1("decide", `{"verdict":"yes"}`, "bob", "boss"), expenseIn(open, 1, "0"), workflow.GuardRefused, "nothing to decide"},
-		{"an action", onE1("add", `{"amounts":[1],"do":"refuse"}`, "bob"), expenseIn(open, 1, "1"), workflow.GuardRefused, "line 1 is not allowed"},
-		{"an action's plain error", onE1("add", `{"do":"fail plainly"}`, "bob"), expenseIn(open, 1, "1"), workflow.GuardRefused, "no receipt attached"},
-		{"a taken business key", transitions.Command{Transition: "register", Payload: []byte(`{"number":"E-1","total":1}`)}, expenseIn(paid, 4, "1"),
+		{"an action", onE1("add", `{"amounts":[1],"do":"refuse"}`, "bob"), expenseIn(open, 1, "1"), workflow.GuardRefused,
+			"line 1 is not allowed"},
+		{"an action's plain error", onE1("add", `{"do":"fail plainly"}`, "bob"), expenseIn(open, 1, "1"), workflow.GuardRefused,
+			"no receipt attached"},
+		{"a taken business key", transitions.Command{Transition: "register", Payload: []byte(`{"number":"E-1","total":1}`)},
+			expenseIn(paid, 4, "1"),
 			workflow.AlreadyExists, `the business key "E-1" belongs to instance ` + transitions.InstanceID("default", "expense", "E-1").String()},
 		{"an id that another key has", transitions.Command{Transition: "file", Payload: []byte(`{"number":"E-1","total":1}`)},
 			&transitions.Instance{Workflow: "expense", BusinessKey: "E-2"}, workflow.Internal, ""},
@@ -74,7 +82,8 @@ func TestDecideYieldsEveryRefusalOfTheTable(t *testing.T) {
 	}
 	for code, d := range refusalsInFlight(t) {
 		wantCode(t, d.Err, code)
-		if !d.Stored || d.Status != transitions.FailedFinal || d.Code != code.Info().Status || workflow.CodeOf(transitions.Receipt{Status: d.Code, Body: d.Body}.Err()) != code {
+		if !d.Stored || d.Status != transitions.FailedFinal || d.Code != code.Info().Status ||
+			workflow.CodeOf(transitions.Receipt{Status: d.Code, Body: d.Body}.Err()) != code {
 			t.Errorf("%s: got %+v, %s", code, d, d.Body)
 		}
 		seen[d.Err.Code] = true
@@ -149,8 +158,10 @@ func TestDecideChangesTheInstanceAndSaysHow(t *testing.T) {
 	if !reflect.DeepEqual(d.After, wantAfter) {
 		t.Errorf("after: got %+v\nwant %+v", d.After, wantAfter)
 	}
-	wantEntry := transitions.Entry{Tenant: "default", Instance: inst.ID, Version: 4, Workflow: "expense", Transition: "add", From: open, To: open,
-		Actor: "bob", Payload: []byte(`{"amounts":[20,5],"do":"emit"}`), Data: wantAfter.Data, Scope: "expense:" + inst.ID.String(), Key: "k-1", At: noon}
+	wantEntry := transitions.Entry{Tenant: "default", Instance: inst.ID, Version: 4, Workflow: "expense", Transition: "add", From: open,
+		To:    open,
+		Actor: "bob", Payload: []byte(`{"amounts":[20,5],"do":"emit"}`), Data: wantAfter.Data, Scope: "expense:" + inst.ID.String(), Key: "k-1",
+		At: noon}
 	before, now, rest := StandingOf(inst), StandingOf(wantAfter), Rest(wantAfter)
 	wantEntry.Before, wantEntry.After, wantEntry.Rest, wantEntry.Emitted = before.Digest(), now.Digest(), rest[:], EmittedDigest(d.Events)
 	if !reflect.DeepEqual(d.Entry, wantEntry) {
@@ -173,11 +184,13 @@ func TestDecideChangesTheInstanceAndSaysHow(t *testing.T) {
 func TestDecideCreates(t *testing.T) {
 	t.Parallel()
 	w := built(t, definition(7))
-	d := Decide(prepared(t, w, transitions.Command{Transition: "file", Actor: "ann", Payload: []byte(`{"number":"E-1","total":5}`)}), w, nil, noon)
+	d := Decide(prepared(t, w, transitions.Command{Transition: "file", Actor: "ann", Payload: []byte(`{"number":"E-1","total":5}`)}), w, nil,
+		noon)
 	if d.Err != nil {
 		t.Fatal(d.Err)
 	}
-	want := &transitions.Instance{Tenant: "default", ID: transitions.InstanceID("default", "expense", "E-1"), Workflow: "expense", Definition: 7, BusinessKey: "E-1",
+	want := &transitions.Instance{Tenant: "default", ID: transitions.InstanceID("default", "expense", "E-1"), Workflow: "expense",
+		Definition: 7, BusinessKey: "E-1",
 		State: open, Version: 1, Data: []byte(`{"filer":"ann","number":"E-1","total":5}`), Attributes: map[string]string{"filer": "ann"},
 		Actors: map[string][]string{"file": {"ann"}}, Open: true, CreatedAt: noon, UpdatedAt: noon}
 	if !reflect.DeepEqual(d.After, want) {
@@ -223,7 +236,8 @@ func TestASecondCreationIsAnsweredWithTheInstanceThatIsThere(t *testing.T) {
 		t.Fatalf("got %+v", d)
 	}
 	got, err := transitions.Receipt{Status: d.Code, Body: d.Body}.Result()
-	want := transitions.Result{Instance: inst.ID, Workflow: "expense", Transition: "file", State: paid, Version: 4, At: inst.UpdatedAt, Existing: true}
+	want := transitions.Result{Instance: inst.ID, Workflow: "expense", Transition: "file", State: paid, Version: 4, At: inst.UpdatedAt,
+		Existing: true}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}

@@ -58,8 +58,10 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 
 // decideFailure takes the instance to the activity's failure state, undoes what
 // the activity may have done, and the earlier ones that it says.
-func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitions.Instance, f workflow.Failure, result []byte, now time.Time) Decision {
-	f.Message = shortened(f.Message, transitions.MaxReason) // it may be the workflow's own text
+func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitions.Instance, f workflow.Failure,
+	result []byte, now time.Time,
+) Decision {
+	f.Message = shortened(f.Message, transitions.MaxReason) // the text may be the workflow's own
 	out, err := step.Fail(factsOf(p, inst, now), inst.Data, f)
 	if err != nil {
 		return failed(workflow.AsError(err))
@@ -100,7 +102,8 @@ func codeOf(kind workflow.FailureKind) workflow.Code {
 // undo plans the undo of the command's effect, if the activity has one.
 func (d *Decision) undo(p *Prepared, step *workflow.Step, result []byte, now time.Time) {
 	if step.Work.Undoable {
-		d.Commands = append(d.Commands, undoOf(p.Command, transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, p.Canonical, result, now))
+		done := transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
+		d.Commands = append(d.Commands, undoOf(p.Command, done, p.Canonical, result, now))
 	}
 }
 
@@ -140,7 +143,7 @@ func decideUndone(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 	}
 	name, reason := p.Transition+undone, ""
 	f := p.Resumed.Outcome.Failure
-	if f != nil { // a person gave it up
+	if f != nil { // an operator gave it up
 		name, reason = p.Transition+notUndone, shortened(f.Message, transitions.MaxReason)
 	}
 	c := change{p: p, w: w, inst: inst, name: name, payload: member("effect", jsontext.Value(`"`+p.effect+`"`)), now: now,

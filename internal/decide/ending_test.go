@@ -25,7 +25,8 @@ func TestASuccessTakesTheInstanceOn(t *testing.T) {
 		t.Errorf("the instance became %+v, cancelled %v", a, d.Cancelled)
 	}
 	wantLog(t, d.After, "plan ", "book Rome", "booked seat 7")
-	if e := d.Entry; e.Transition != "book" || e.From != booking || e.To != booked || e.Actor != "ann" || e.Scope != f.Scope || e.Key != f.Key ||
+	if e := d.Entry; e.Transition != "book" || e.From != booking || e.To != booked || e.Actor != "ann" || e.Scope != f.Scope ||
+		e.Key != f.Key ||
 		string(e.Payload) != `{"result":{"text":"seat 7","do":"emit"}}` {
 		t.Errorf("the entry is %+v", e)
 	}
@@ -33,7 +34,8 @@ func TestASuccessTakesTheInstanceOn(t *testing.T) {
 		t.Errorf("the events are %+v", d.Events)
 	}
 	got, err := transitions.Receipt{Status: d.Code, Body: d.Body}.Result()
-	if want := (transitions.Result{Instance: l.inst.ID, Workflow: "trip", Transition: "book", State: booked, Version: 3, At: noon}); err != nil || !reflect.DeepEqual(got, want) {
+	if want := (transitions.Result{Instance: l.inst.ID, Workflow: "trip", Transition: "book", State: booked, Version: 3,
+		At: noon}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("the answer is %+v, %v", got, err)
 	}
 	if !reflect.DeepEqual(l.inst, before) {
@@ -109,7 +111,8 @@ func wantUndo(t *testing.T, d Decision, undoes bool, f *InFlight, result []byte)
 	effect, err := u.EffectKey()
 	own, _ := f.EffectKey()
 	asked, _ := u.Asked()
-	if err != nil || effect != own || u.Key != own || u.Scope != "pawl:undo:"+f.Instance.String() || u.Actor != "pawl:undo" || u.Transition != "book" ||
+	if err != nil || effect != own || u.Key != own || u.Scope != "pawl:undo:"+f.Instance.String() || u.Actor != "pawl:undo" ||
+		u.Transition != "book" ||
 		string(asked.Payload) != `{"text":"Rome"}` || string(asked.Result) != string(result) || !u.RunAt.Equal(noon) {
 		t.Errorf("the undo is %+v of %s with %+v, %v", u, effect, asked, err)
 	}

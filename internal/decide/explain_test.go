@@ -31,12 +31,14 @@ func TestExplainNamesEveryTransitionAndEveryReason(t *testing.T) {
 		{"the filer", expenseIn(open, 1, "5"), "ann", nil, []inspect.Option{
 			{Transition: "add", Allowed: true, To: []workflow.State{open}, Reasons: nil},
 			{Transition: "decide", Allowed: false, To: []workflow.State{approved, rejected, open}, Reasons: []inspect.Reason{needsBoss("decide")}},
-			{Transition: "pay", Allowed: false, To: []workflow.State{paid}, Reasons: []inspect.Reason{illegal(open), {Code: workflow.RoleRequired, Message: `"pay" requires role cashier or boss`}}},
+			{Transition: "pay", Allowed: false, To: []workflow.State{paid},
+				Reasons: []inspect.Reason{illegal(open), {Code: workflow.RoleRequired, Message: `"pay" requires role cashier or boss`}}},
 			{Transition: "drop", Allowed: false, To: []workflow.State{dropped}, Reasons: []inspect.Reason{byFiler("drop")}},
 		}},
 		{"the boss, with nothing to decide", expenseIn(open, 1, "0"), "bob", []string{"boss"}, []inspect.Option{
 			{Transition: "add", Allowed: true, To: []workflow.State{open}, Reasons: nil},
-			{Transition: "decide", Allowed: false, To: []workflow.State{approved, rejected, open}, Reasons: []inspect.Reason{{Code: workflow.GuardRefused, Message: "there is nothing to decide"}}},
+			{Transition: "decide", Allowed: false, To: []workflow.State{approved, rejected, open},
+				Reasons: []inspect.Reason{{Code: workflow.GuardRefused, Message: "there is nothing to decide"}}},
 			{Transition: "pay", Allowed: false, To: []workflow.State{paid}, Reasons: []inspect.Reason{illegal(open)}},
 			{Transition: "drop", Allowed: true, To: []workflow.State{dropped}, Reasons: nil},
 		}},
@@ -48,8 +50,10 @@ func TestExplainNamesEveryTransitionAndEveryReason(t *testing.T) {
 		}},
 		{"anybody, in another state", expenseIn(rejected, 2, "5"), "eve", nil, []inspect.Option{
 			{Transition: "add", Allowed: true, To: []workflow.State{rejected}, Reasons: nil},
-			{Transition: "decide", Allowed: false, To: []workflow.State{approved, rejected, rejected}, Reasons: []inspect.Reason{illegal(rejected), needsBoss("decide")}},
-			{Transition: "pay", Allowed: false, To: []workflow.State{paid}, Reasons: []inspect.Reason{illegal(rejected), {Code: workflow.RoleRequired, Message: `"pay" requires role cashier or boss`}}},
+			{Transition: "decide", Allowed: false, To: []workflow.State{approved, rejected, rejected},
+				Reasons: []inspect.Reason{illegal(rejected), needsBoss("decide")}},
+			{Transition: "pay", Allowed: false, To: []workflow.State{paid},
+				Reasons: []inspect.Reason{illegal(rejected), {Code: workflow.RoleRequired, Message: `"pay" requires role cashier or boss`}}},
 			{Transition: "drop", Allowed: false, To: []workflow.State{dropped}, Reasons: []inspect.Reason{needsBoss("drop")}},
 		}},
 		{"with every role, at the end", expenseIn(paid, 3, "5"), "eve", []string{transitions.AnyRole}, []inspect.Option{
@@ -114,7 +118,8 @@ func TestAGuardThatPanicsIsAReason(t *testing.T) {
 		workflow.On("end", workflow.From(open), dropped, nothing).
 			Guard("it holds", func(*workflow.Call, expense) error { panic("secret of the house") })).Final(dropped))
 	got := Explain(w, &transitions.Instance{Workflow: "fragile", State: open, Version: 1}, "ann", nil, noon)
-	want := []inspect.Option{{Transition: "end", Allowed: false, To: []workflow.State{dropped}, Reasons: []inspect.Reason{{Code: workflow.Internal, Message: "a guard failed"}}}}
+	want := []inspect.Option{{Transition: "end", Allowed: false, To: []workflow.State{dropped},
+		Reasons: []inspect.Reason{{Code: workflow.Internal, Message: "a guard failed"}}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -18,8 +18,9 @@ const (
 	FateOver       // it was done long ago, or can be stored nowhere
 )
 
-// FateOf judges the answer to this delivery. Of a message whose deliveries are counted
-// the first ones, fewer than most, wait for an instance that is not there yet.
+// FateOf judges the answer to this delivery. Where deliveries
+// are counted, a message for an instance that does not exist yet comes again until its
+// delivery number most.
 func FateOf(m transitions.Message, r transitions.Receipt, err error, most int) Fate {
 	if err == nil {
 		if r.Refused() && r.Version == 0 {

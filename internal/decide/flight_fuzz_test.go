@@ -49,7 +49,8 @@ type player struct {
 
 func (p *player) wish() string {
 	return fmt.Sprintf(`{"do":%q,"text":%q,"leaves":%q,"n":%d}`,
-		pick(&p.tape, "", "", "", "", "emit", "refuse", "panic", "spawn", "goto", "spawn a family"), pick(&p.tape, "", "waiting", "panic", "over"),
+		pick(&p.tape, "", "", "", "", "emit", "refuse", "panic", "spawn", "goto", "spawn a family"),
+		pick(&p.tape, "", "waiting", "panic", "over"),
 		p.now.Add(time.Duration(p.tape.below(5)-1)*time.Hour).Format(time.RFC3339Nano), p.tape.below(3))
 }
 
@@ -101,7 +102,8 @@ func (p *player) goOn(f *InFlight) *Prepared {
 }
 
 func (p *player) operate(refs []transitions.Ref) {
-	o := transitions.Operation{Action: pick(&p.tape, transitions.Pause, transitions.Resume, transitions.Resume, transitions.Retry, transitions.Resolve, transitions.Abandon)}
+	o := transitions.Operation{Action: pick(&p.tape, transitions.Pause, transitions.Resume, transitions.Resume, transitions.Retry,
+		transitions.Resolve, transitions.Abandon)}
 	var stuck *transitions.Record
 	if o.Action != transitions.Pause && o.Action != transitions.Resume {
 		if len(refs) == 0 {
@@ -185,7 +187,8 @@ func (p *player) check(ready *Prepared, d *Decision) {
 		p.t.Fatalf("status %q with error %v", d.Status, d.Err)
 	case d.Err != nil && d.Err.Code == workflow.Internal:
 		cause := fmt.Sprint(d.Err.Cause)
-		for _, expected := range []string{"secret of the house", "not among its declared targets", "refused: not with me", "more than 100 children"} {
+		for _, expected := range []string{"secret of the house", "not among its declared targets", "refused: not with me",
+			"more than 100 children"} {
 			if strings.Contains(cause, expected) {
 				return
 			}
@@ -198,7 +201,8 @@ func (p *player) check(ready *Prepared, d *Decision) {
 		p.t.Fatalf("answered %d %s, in flight %+v", d.Code, d.Body, d.Flight)
 	}
 	for _, c := range d.Commands {
-		if _, err := c.flight().Asked(); err != nil || !strings.HasPrefix(c.Scope, transitions.Reserved) || c.Key == "" || c.Flight.RunAt.Before(p.now) {
+		if _, err := c.flight().Asked(); err != nil || !strings.HasPrefix(c.Scope, transitions.Reserved) || c.Key == "" ||
+			c.Flight.RunAt.Before(p.now) {
 			p.t.Fatalf("it plans %+v, %v", c, err)
 		}
 	}
@@ -238,7 +242,8 @@ func (p *player) checkFlights() {
 		p.t.Fatalf("in %s with %+v in flight", p.inst.State, ref)
 	}
 	if ref != nil {
-		if r := p.flights[transitions.Ref{Tenant: "default", Scope: ref.Scope, Key: ref.Key}]; r == nil || r.Phase != transitions.Working || r.Transition != ref.Transition {
+		if r := p.flights[transitions.Ref{Tenant: "default", Scope: ref.Scope, Key: ref.Key}]; r == nil || r.Phase != transitions.Working ||
+			r.Transition != ref.Transition {
 			p.t.Fatalf("nobody takes the instance on: %+v", r)
 		}
 	}
@@ -261,9 +266,10 @@ func (p *player) checkStanding(d *Decision) {
 	p.t.Helper()
 	before := p.stands.Digest()
 	if p.inst == nil {
-		before, p.stands = [32]byte{}, Standing{Definition: d.After.Definition, BusinessKey: d.After.BusinessKey, Parent: d.After.Links.Parent, Rest: NoRest}
+		before, p.stands = [32]byte{}, Standing{Definition: d.After.Definition, BusinessKey: d.After.BusinessKey, Parent: d.After.Links.Parent,
+			Rest: NoRest}
 	}
-	p.stands.Follow(&d.Entry, sha256.Sum256(d.Entry.Data))
+	p.stands.Apply(&d.Entry, sha256.Sum256(d.Entry.Data))
 	p.stands.Open = d.After.Open
 	if d.Entry.Before != before || d.Entry.After != p.stands.Digest() || p.stands.Rest != Rest(d.After) ||
 		!p.stands.WaitsFor(d.After.Links.InFlight, d.After.ID) {

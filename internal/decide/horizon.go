@@ -12,8 +12,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Keep is how long a key is good for where somebody has said it of the one
-// command. Zero is as the workflow says.
+// Keep is the retention time of one command's key, where its caller or its action
+// has asked for one. Zero is the workflow's.
 type Keep struct {
 	Replay    time.Duration // of the answer, as the caller asked
 	Tombstone time.Duration // after that, as the caller asked
@@ -26,13 +26,12 @@ func (k Keep) Until(h workflow.Horizons, now time.Time) time.Time {
 	return now.Add(max(cmp.Or(k.Replay, h.Replay), k.Answer))
 }
 
-// LateScope begins the scopes of commands by which retention has an instance go on
-// whose command it has given up, because no node knew the workflow: whoever knows it
-// again takes the instance to the activity's failure state, and does nothing else.
+// LateScope begins the scope of a command that retention makes when it gives up an
+// activity because no node knows its workflow. The first node that knows the workflow
+// again decides it: the instance goes to the activity's failure state.
 const LateScope = transitions.Reserved + "late:"
 
-// lateRef is that command of an instance, where the version that the activity's
-// transition made says which one it was.
+// lateRef names that command. version is the one that accepted the activity.
 func lateRef(transition string, instance uuid.UUID, version int64) transitions.CommandRef {
 	return transitions.CommandRef{Transition: transition, Scope: LateScope + instance.String(), Key: strconv.FormatInt(version, 10)}
 }
@@ -42,18 +41,19 @@ func AbandonedAnswer() []byte {
 	return transitions.ProblemOf(workflow.Errorf(workflow.CommandAbandoned, "nobody took it in time, and no node knows its workflow")).JSON()
 }
 
-// abandoned decides whether a command is given up because nobody took it for
-// longer than its answer would be replayed: then nobody asks any more, and what it
-// does would surprise. It has done nothing. replay is the workflow's horizon.
+// abandoned decides whether a command is given up because no node claimed it for
+// longer than its answer would be replayed. By then its caller has stopped asking, and
+// would not expect the effect. It has done nothing. replay is the workflow's horizon.
 //
-// Only commands of callers are, and those of which this is the first claim: who
-// had one before, or waits for a pause to end, is not forgotten. The sender of a
-// message is not such a caller: he was told that it is taken, and does not ask again.
+// Only commands of callers are given up, at their first claim, and not while a pause
+// holds them. A message is not: its sender was told that it is accepted, and does not
+// ask again.
 func (f *InFlight) abandoned(replay time.Duration, now time.Time) (v Verdict, is bool) {
 	if strings.HasPrefix(f.Scope, LateScope) {
 		return failedFor(workflow.FailureUntaken, "nobody took it in time, and no node knew its workflow", 0, false), true
 	}
-	if f.Phase != transitions.Scheduled && f.Phase != transitions.Working || strings.HasPrefix(f.Scope, transitions.Reserved) || strings.HasPrefix(f.Scope, transitions.InboxScope("")) ||
+	if f.Phase != transitions.Scheduled && f.Phase != transitions.Working ||
+		strings.HasPrefix(f.Scope, transitions.Reserved) || strings.HasPrefix(f.Scope, transitions.InboxScope("")) ||
 		f.RunAt.IsZero() || f.Attempt > 1 || f.Paused {
 		return Verdict{}, false
 	}
@@ -64,5 +64,6 @@ func (f *InFlight) abandoned(replay time.Duration, now time.Time) (v Verdict, is
 	if replay = cmp.Or(time.Duration(asked.Replay), replay); now.Before(f.RunAt.Add(replay)) {
 		return Verdict{}, false
 	}
-	return failedFor(workflow.FailureUntaken, "it was due at "+f.RunAt.UTC().Format(time.RFC3339)+", and nobody took it for "+replay.String(), 0, false), true
+	message := "it was due at " + f.RunAt.UTC().Format(time.RFC3339) + ", and nobody took it for " + replay.String()
+	return failedFor(workflow.FailureUntaken, message, 0, false), true
 }

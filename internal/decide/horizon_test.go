@@ -99,7 +99,8 @@ func TestACallerCanAskForNoMoreThanTheWorkflowAllows(t *testing.T) {
 		{2*day + 1, 0, "48h0m0s"}, {0, 90*day + 1, "2160h0m0s"}, {0, workflow.Forever, "2160h0m0s"},
 	} {
 		err := CheckKeep(transitions.Command{Workflow: "order", Replay: c.replay, Tombstone: c.tombstone}, h)
-		if c.says == "" && err != nil || c.says != "" && (workflow.CodeOf(err) != workflow.InvalidRequest || !strings.Contains(err.Error(), c.says)) {
+		if c.says == "" && err != nil || c.says != "" && (workflow.CodeOf(err) != workflow.InvalidRequest ||
+			!strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s, %s: got %v", c.replay, c.tombstone, err)
 		}
 	}

@@ -27,8 +27,8 @@ type Request struct {
 	Replay    int64 `json:"replay_ns,omitzero"`
 	Tombstone int64 `json:"tombstone_ns,omitzero"`
 
-	// Tried says that a person has it tried again, so that an attempt of before may
-	// have had its effect, although none is counted any more.
+	// Tried says that an operator has it tried again: an attempt before that may have
+	// had its effect, although the count of attempts begins anew.
 	Tried bool `json:"tried,omitzero"`
 
 	// Of an undo: the effect's key, and its result where that is known.
@@ -61,10 +61,10 @@ type InFlight struct {
 	CancelledBy string    // who asked it to stop; "" nobody
 	CreatedAt   time.Time
 
-	// TakenFrom is whose lease ran out before this claim, so that it is not known
-	// what the attempt before this one has done; "" where that is known.
+	// TakenFrom is the node whose lease ran out before this claim, so that nobody knows
+	// what its attempt has done; "" where that is known.
 	TakenFrom string
-	Unsure    bool // it is not known what some attempt before this one has done, and nobody has seen to it
+	Unsure    bool // nobody knows what some earlier attempt has done, and no operator has resolved it
 
 	// Of the instance, as it was when the lease was taken; 0 and nil where there is
 	// none yet.
@@ -78,7 +78,7 @@ type FlightUpdate struct {
 	Status   transitions.Status
 	Leased   bool                 // a worker of this node was reserved, and holds the lease
 	Since    time.Time            // where Leased: by the node's own clock, before the message was sent that took the lease
-	Unbegun  bool                 // this node holds the lease, and nobody works on it: nobody heard of the commit in time
+	Unbegun  bool                 // this node holds the lease, but no worker began: the commit was confirmed too late
 	Stop     bool                 // whoever works on it should stop; only Ref is set
 	Receipt  *transitions.Receipt // the answer, where it has ended
 }
@@ -141,7 +141,8 @@ func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (
 		})
 	}
 	if len(versions) == 0 {
-		return nil, workflow.Errorf(workflow.TransitionNotFound, "workflow %q has no transition %q of an instance any more", f.Workflow, f.Transition)
+		return nil, workflow.Errorf(workflow.TransitionNotFound,
+			"workflow %q has no transition %q of an instance any more", f.Workflow, f.Transition)
 	}
 	if err := p.settle(versions[0], func() uuid.UUID { return f.Instance }, versions[1:]); err != nil {
 		return nil, err
@@ -187,7 +188,8 @@ func full(l *transitions.Links) *workflow.Error {
 	if len(l.Effects) < MaxEffects && size < MaxEffectBytes {
 		return nil
 	}
-	return workflow.Errorf(workflow.TooManyEffects, "the instance keeps %d effects of %d bytes together, which a later failure would undo; %d, or %d bytes, are the most",
+	return workflow.Errorf(workflow.TooManyEffects,
+		"the instance keeps %d effects of %d bytes together, which a later failure would undo; %d, or %d bytes, are the most",
 		len(l.Effects), size, MaxEffects, MaxEffectBytes)
 }
 
@@ -211,7 +213,7 @@ func childID(parent *transitions.Instance, ordinal int) uuid.UUID {
 
 // FlightOf is the record as its next attempt would see it.
 func FlightOf(r *transitions.Record, tenant string) *InFlight {
-	return &InFlight{Ref: transitions.Ref{Tenant: tenant, Scope: r.Scope, Key: r.Key}, Fingerprint: r.Fingerprint, Phase: r.Phase, Workflow: r.Workflow,
-		Transition: r.Transition, Instance: r.Instance, Actor: r.Actor, Request: r.Request, Attempt: r.Attempt,
+	return &InFlight{Ref: transitions.Ref{Tenant: tenant, Scope: r.Scope, Key: r.Key}, Fingerprint: r.Fingerprint, Phase: r.Phase,
+		Workflow: r.Workflow, Transition: r.Transition, Instance: r.Instance, Actor: r.Actor, Request: r.Request, Attempt: r.Attempt,
 		Failures: r.Failures, RunAt: r.RunAt, CancelledBy: r.CancelledBy, CreatedAt: r.CreatedAt}
 }

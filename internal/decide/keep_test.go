@@ -34,7 +34,8 @@ func TestHowLongAKeyIsGoodOutlivesTheFlight(t *testing.T) {
 	stuck.Stuck = transitions.StuckUnknown
 	for _, action := range []transitions.Action{transitions.Retry, transitions.Resolve, transitions.Abandon} {
 		settled := l.operate(action, stuck)
-		if settled.Target == nil || settled.Target.Keep != (Keep{Replay: asked.Replay, Tombstone: asked.Tombstone}) || settled.Target.Workflow != "trip" {
+		if settled.Target == nil || settled.Target.Keep != (Keep{Replay: asked.Replay, Tombstone: asked.Tombstone}) ||
+			settled.Target.Workflow != "trip" {
 			t.Errorf("%s: %+v, %+v", action, settled.Target, settled.Err)
 		}
 	}

@@ -64,13 +64,14 @@ func Classify(r *transitions.Record, fingerprint [32]byte, now time.Time) KeyVer
 	return KeyActive
 }
 
-// Answer is what the caller gets of a key with this verdict, where the store knows r of
-// it: the replay, where the command stands while it is in flight, or the error that says
-// why there is neither.
+// Answer is what a caller gets for a key with this verdict. r is what the store has:
+// the stored answer is replayed, a command in flight is answered with how it stands,
+// and any other verdict is an error.
 func (c KeyVerdict) Answer(r *transitions.Record) (transitions.Receipt, error) {
 	switch c {
 	case KeyMismatch:
-		return transitions.Receipt{}, workflow.Errorf(workflow.KeyReused, "this idempotency key was used with another request: another workflow, transition, instance, payload, expected version, time or actor; a new intent needs a new key")
+		return transitions.Receipt{}, workflow.Errorf(workflow.KeyReused, "this idempotency key was used with another request: "+
+			"another workflow, transition, instance, payload, expected version, time or actor; a new intent needs a new key")
 	case KeyGone:
 		return transitions.Receipt{}, workflow.Errorf(workflow.KeyExpired, "this idempotency key is past its horizon; it will not run again")
 	default:

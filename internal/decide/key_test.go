@@ -23,7 +23,8 @@ func TestClassify(t *testing.T) {
 		{"unset", time.Time{}, false}, {"ahead", noon.Add(time.Microsecond), false},
 		{"now", noon, true}, {"past", noon.Add(-time.Microsecond), true},
 	}
-	for _, status := range []transitions.Status{transitions.Pending, transitions.Processing, transitions.Succeeded, transitions.FailedRetryable, transitions.FailedFinal, transitions.Expired} {
+	for _, status := range []transitions.Status{transitions.Pending, transitions.Processing, transitions.Succeeded,
+		transitions.FailedRetryable, transitions.FailedFinal, transitions.Expired} {
 		for _, horizon := range times {
 			for _, lease := range times {
 				for _, same := range []bool{true, false} {
@@ -72,7 +73,8 @@ func TestAnswerOfEveryClaim(t *testing.T) {
 	t.Parallel()
 	r := &transitions.Record{Code: 201, Instance: madeUp, Version: 3, Position: 17, Body: []byte(`{"state":"open"}`)}
 	standing := transitions.Receipt{Status: 202, Replayed: true, Instance: madeUp, Version: 3, Position: 17, Record: r}
-	want := transitions.Receipt{Status: 201, Replayed: true, Instance: madeUp, Version: 3, Position: 17, Body: []byte(`{"state":"open","position":17}`)}
+	want := transitions.Receipt{Status: 201, Replayed: true, Instance: madeUp, Version: 3, Position: 17,
+		Body: []byte(`{"state":"open","position":17}`)}
 	for claim := range KeyVerdicts {
 		if r.Status = transitions.Processing; KeyVerdict(claim) == KeyReplay || KeyVerdict(claim) == KeyRefused {
 			r.Status = transitions.Succeeded

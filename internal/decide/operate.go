@@ -101,7 +101,7 @@ func decideOperation(p *Prepared, w *workflow.Workflow, inst *transitions.Instan
 		return failed(workflow.AsError(err))
 	}
 	if p.Stuck.Stuck == "" {
-		return refused(workflow.Errorf(workflow.NotStuck, "the command does not wait for a person; its status is %s", p.Stuck.Status))
+		return refused(workflow.Errorf(workflow.NotStuck, "the command does not wait for an operator; its status is %s", p.Stuck.Status))
 	}
 	if o.Action == transitions.Retry {
 		return retry(p, w, inst, now)
@@ -133,8 +133,8 @@ func (p *Prepared) note(w *workflow.Workflow, inst *transitions.Instance, name s
 	return d
 }
 
-// retry lets a stuck command begin again with all its attempts. That one of before
-// may have had its effect is kept in mind.
+// retry lets a stuck command begin again with all its attempts. Tried says that an
+// earlier one may have had its effect.
 func retry(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	stuck := p.Stuck
 	d := p.noteIfThere(w, inst, stuck.Transition+".retried", now)
@@ -151,7 +151,7 @@ func retry(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now ti
 	return p.done(d, now)
 }
 
-// settle ends a stuck command as a person says.
+// settle ends a stuck command as an operator says.
 func settle(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	o := p.Operation
 	stuck := p.Stuck
@@ -162,9 +162,8 @@ func settle(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now t
 	if stuck.Phase == transitions.Scheduled {
 		return dropScheduled(p, w, inst, failure.Message, now)
 	}
-	flight := InFlight{Ref: transitions.Ref{Tenant: p.Tenant, Scope: stuck.Scope, Key: stuck.Key}, Fingerprint: stuck.Fingerprint, Phase: stuck.Phase,
-		Workflow: stuck.Workflow, Transition: stuck.Transition, Instance: stuck.Instance, Actor: p.Actor,
-		Request: stuck.Request, Attempt: stuck.Attempt}
+	flight := FlightOf(stuck, p.Tenant)
+	flight.Actor = p.Actor
 	outcome := Outcome{Failure: failure}
 	if o.Action == transitions.Resolve {
 		outcome = Outcome{Result: o.Result}
@@ -218,7 +217,7 @@ func (p *Prepared) done(d Decision, now time.Time) Decision {
 	return d
 }
 
-// fits refuses a result that the activity could not have had.
+// fits refuses a result that the activity could not have returned.
 func fits(stuck *transitions.Record, w *workflow.Workflow, result []byte) *workflow.Error {
 	if stuck.Phase != transitions.Working {
 		return nil
@@ -237,11 +236,11 @@ func fits(stuck *transitions.Record, w *workflow.Workflow, result []byte) *workf
 	return nil
 }
 
-// target is the stuck command, guarded as it was found.
+// target is the stuck command, with what must not have changed since it was read.
 func (p *Prepared) target() *Target {
 	stuck := p.Stuck
-	t := &Target{CommandRef: transitions.CommandRef{Transition: stuck.Transition, Scope: stuck.Scope, Key: stuck.Key}, Attempt: stuck.Attempt, Was: stuck.Status,
-		Workflow: stuck.Workflow}
+	t := &Target{CommandRef: transitions.CommandRef{Transition: stuck.Transition, Scope: stuck.Scope, Key: stuck.Key},
+		Attempt: stuck.Attempt, Was: stuck.Status, Workflow: stuck.Workflow}
 	if asked, err := FlightOf(stuck, p.Tenant).Asked(); err == nil { // a request that cannot be read asked for nothing
 		t.Keep = Keep{Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)}
 	}

@@ -14,8 +14,9 @@ import (
 
 // recordOf is a command in flight as the store has it.
 func recordOf(f *InFlight, s transitions.Status, stuck string) *transitions.Record {
-	return &transitions.Record{Scope: f.Scope, Key: f.Key, Fingerprint: f.Fingerprint, Status: s, Workflow: f.Workflow, Transition: f.Transition,
-		Instance: f.Instance, Version: 2, Actor: f.Actor, Phase: f.Phase, Attempt: f.Attempt, Request: f.Request, Stuck: stuck}
+	return &transitions.Record{Scope: f.Scope, Key: f.Key, Fingerprint: f.Fingerprint, Status: s, Workflow: f.Workflow,
+		Transition: f.Transition,
+		Instance:   f.Instance, Version: 2, Actor: f.Actor, Phase: f.Phase, Attempt: f.Attempt, Request: f.Request, Stuck: stuck}
 }
 
 // operation makes an operator's command ready.
@@ -52,7 +53,8 @@ func TestPauseAndResumeAreNotedAndChangeNothingElse(t *testing.T) {
 		action transitions.Action
 		entry  string
 		paused bool
-	}{{transitions.Pause, "pawl.paused", true}, {transitions.Pause, "pawl.paused", true}, {transitions.Resume, "pawl.resumed", false}, {transitions.Resume, "pawl.resumed", false}} {
+	}{{transitions.Pause, "pawl.paused", true}, {transitions.Pause, "pawl.paused", true}, {transitions.Resume, "pawl.resumed", false},
+		{transitions.Resume, "pawl.resumed", false}} {
 		d := l.must(nil, Decide(l.operation(transitions.Operation{Action: step.action, Reason: "the strike"}), l.w, l.inst, noon))
 		want := clone(before)
 		want.Version, want.Paused = int64(i+2), step.paused
@@ -104,19 +106,30 @@ func TestOperateRefuses(t *testing.T) {
 		message string
 	}{
 		{"what does not exist", nil, transitions.Operation{Action: "burn"}, workflow.InvalidRequest, `no operation "burn"`},
-		{"a pause of a command", nil, transitions.Operation{Action: transitions.Pause, Target: target}, workflow.InvalidRequest, "about an instance"},
+		{"a pause of a command", nil, transitions.Operation{Action: transitions.Pause, Target: target}, workflow.InvalidRequest,
+			"about an instance"},
 		{"a retry of nothing", nil, transitions.Operation{Action: transitions.Retry}, workflow.InvalidRequest, "needs the scope and the key"},
-		{"a retry without a key", nil, transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: "s"}}, workflow.InvalidRequest, "needs the scope"},
-		{"an abandon with a result", nil, transitions.Operation{Action: transitions.Abandon, Target: target, Result: []byte(`1`)}, workflow.InvalidRequest, "takes a result"},
-		{"a result that is no JSON", nil, transitions.Operation{Action: transitions.Resolve, Target: target, Result: []byte(`{`)}, workflow.InvalidPayload, ""},
-		{"a result that says more", nil, transitions.Operation{Action: transitions.Resolve, Target: target, Result: []byte(`1,"w":2`)}, workflow.InvalidPayload, ""},
-		{"a result that is two", nil, transitions.Operation{Action: transitions.Resolve, Target: target, Result: []byte(`{}} {"v":{}`)}, workflow.InvalidPayload, ""},
-		{"a reason too long", nil, transitions.Operation{Action: transitions.Pause, Reason: strings.Repeat("x", transitions.MaxReason+1)}, workflow.InvalidRequest, "the reason is longer"},
-		{"a reason with a NUL", nil, transitions.Operation{Action: transitions.Pause, Reason: "\x00"}, workflow.InvalidRequest, "the reason contains"},
+		{"a retry without a key", nil, transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: "s"}},
+			workflow.InvalidRequest, "needs the scope"},
+		{"an abandon with a result", nil, transitions.Operation{Action: transitions.Abandon, Target: target, Result: []byte(`1`)},
+			workflow.InvalidRequest, "takes a result"},
+		{"a result that is no JSON", nil, transitions.Operation{Action: transitions.Resolve, Target: target, Result: []byte(`{`)},
+			workflow.InvalidPayload, ""},
+		{"a result that says more", nil, transitions.Operation{Action: transitions.Resolve, Target: target, Result: []byte(`1,"w":2`)},
+			workflow.InvalidPayload, ""},
+		{"a result that is two", nil, transitions.Operation{Action: transitions.Resolve, Target: target, Result: []byte(`{}} {"v":{}`)},
+			workflow.InvalidPayload, ""},
+		{"a reason too long", nil, transitions.Operation{Action: transitions.Pause, Reason: strings.Repeat("x", transitions.MaxReason+1)},
+			workflow.InvalidRequest, "the reason is longer"},
+		{"a reason with a NUL", nil, transitions.Operation{Action: transitions.Pause, Reason: "\x00"}, workflow.InvalidRequest,
+			"the reason contains"},
 		{"no key", func(c *transitions.Command) { c.Key = "" }, transitions.Operation{Action: transitions.Pause}, workflow.KeyMissing, ""},
-		{"a scope of Pawl's", func(c *transitions.Command) { c.Scope = "pawl:x" }, transitions.Operation{Action: transitions.Pause}, workflow.ScopeInvalid, "Pawl's own"},
-		{"an actor of Pawl's", func(c *transitions.Command) { c.Actor = "pawl:undo" }, transitions.Operation{Action: transitions.Pause}, workflow.InvalidRequest, "Pawl's own"},
-		{"a target that is not text", nil, transitions.Operation{Action: transitions.Retry, Target: transitions.CommandRef{Scope: "\xff", Key: "k"}}, workflow.InvalidRequest, ""},
+		{"a scope of Pawl's", func(c *transitions.Command) { c.Scope = "pawl:x" }, transitions.Operation{Action: transitions.Pause},
+			workflow.ScopeInvalid, "Pawl's own"},
+		{"an actor of Pawl's", func(c *transitions.Command) { c.Actor = "pawl:undo" }, transitions.Operation{Action: transitions.Pause},
+			workflow.InvalidRequest, "Pawl's own"},
+		{"a target that is not text", nil, transitions.Operation{Action: transitions.Retry,
+			Target: transitions.CommandRef{Scope: "\xff", Key: "k"}}, workflow.InvalidRequest, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := transitions.Command{Key: "op", Instance: madeUp}
@@ -135,7 +148,8 @@ func TestOperateRefuses(t *testing.T) {
 func TestAnOperationIsACommandOfItsOwn(t *testing.T) {
 	t.Parallel()
 	base := func() (transitions.Command, transitions.Operation) {
-		return transitions.Command{Key: "op", Instance: madeUp}, transitions.Operation{Action: transitions.Resolve, Target: transitions.CommandRef{Scope: "s", Key: "k"}, Result: []byte(`{"b":1,"a":[2]}`)}
+		return transitions.Command{Key: "op", Instance: madeUp}, transitions.Operation{Action: transitions.Resolve,
+			Target: transitions.CommandRef{Scope: "s", Key: "k"}, Result: []byte(`{"b":1,"a":[2]}`)}
 	}
 	c, o := base()
 	p, err := Operate(c, o)
@@ -144,7 +158,8 @@ func TestAnOperationIsACommandOfItsOwn(t *testing.T) {
 		t.Fatalf("got %+v, %v", p, err)
 	}
 	same, _ := base()
-	if again, err := Operate(same, transitions.Operation{Action: transitions.Resolve, Target: o.Target, Result: []byte(` {"a" :[2.0],"b":1}`)}); err != nil || again.Fingerprint != p.Fingerprint {
+	if again, err := Operate(same, transitions.Operation{Action: transitions.Resolve, Target: o.Target,
+		Result: []byte(` {"a" :[2.0],"b":1}`)}); err != nil || again.Fingerprint != p.Fingerprint {
 		t.Errorf("the same result has another fingerprint, %v", err)
 	}
 	for name, change := range map[string]func(*transitions.Command, *transitions.Operation){
@@ -241,8 +256,10 @@ func TestOperationsOnAStuckCommand(t *testing.T) {
 func checkTarget(t *testing.T, d Decision, stuck *transitions.Record, status transitions.Status, code int) {
 	t.Helper()
 	x := d.Target
-	if x == nil || x.CommandRef != (transitions.CommandRef{Transition: stuck.Transition, Scope: stuck.Scope, Key: stuck.Key}) || x.Attempt != 3 || x.Was != transitions.FailedRetryable ||
-		x.Status != status || x.Code != code || status != transitions.Pending && stuck.Phase != transitions.Scheduled && x.Version != d.Entry.Version {
+	if x == nil || x.CommandRef != (transitions.CommandRef{Transition: stuck.Transition, Scope: stuck.Scope, Key: stuck.Key}) ||
+		x.Attempt != 3 || x.Was != transitions.FailedRetryable ||
+		x.Status != status || x.Code != code || status != transitions.Pending && stuck.Phase != transitions.Scheduled &&
+		x.Version != d.Entry.Version {
 		t.Fatalf("the command becomes %+v", x)
 	}
 	if status != transitions.Pending {
@@ -266,7 +283,8 @@ func TestAnOperationOnWhatDoesNotWaitForAPersonIsRefused(t *testing.T) {
 	l := newLife(t)
 	f := l.accept("book", `{}`)
 	for _, a := range []transitions.Action{transitions.Retry, transitions.Resolve, transitions.Abandon} {
-		for _, status := range []transitions.Status{transitions.Pending, transitions.Processing, transitions.FailedRetryable, transitions.Succeeded} {
+		for _, status := range []transitions.Status{transitions.Pending, transitions.Processing, transitions.FailedRetryable,
+			transitions.Succeeded} {
 			d := l.operate(a, recordOf(f, status, ""))
 			wantCode(t, d.Err, workflow.NotStuck)
 			if d.Target != nil || !strings.Contains(d.Err.Message, string(status)) {
@@ -287,7 +305,8 @@ func TestAnOperationOnWhatDoesNotWaitForAPersonIsRefused(t *testing.T) {
 func TestAPersonsResultMustFit(t *testing.T) {
 	t.Parallel()
 	for result, want := range map[string]workflow.Code{
-		`{"unknown":1}`: workflow.InvalidPayload, `{"n":"many"}`: workflow.InvalidPayload, `[]`: workflow.InvalidPayload, "": workflow.InvalidPayload,
+		`{"unknown":1}`: workflow.InvalidPayload, `{"n":"many"}`: workflow.InvalidPayload, `[]`: workflow.InvalidPayload,
+		"":               workflow.InvalidPayload,
 		`{"do":"panic"}`: workflow.Internal,
 	} {
 		l := newLife(t)

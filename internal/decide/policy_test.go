@@ -48,9 +48,9 @@ func describe(v Verdict) string {
 var policies = map[string]*workflow.Work{
 	"":      {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}},
 	"once":  {Retry: workflow.Retry{Attempts: 1, First: time.Second, Max: time.Minute}},
-	"asks":  {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, AskPerson: true},
+	"asks":  {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, AskOperator: true},
 	"check": {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, Checkable: true},
-	"both":  {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, Checkable: true, AskPerson: true},
+	"both":  {Retry: workflow.Retry{Attempts: 3, First: time.Second, Max: time.Minute}, Checkable: true, AskOperator: true},
 }
 
 func TestBeforeAnAttempt(t *testing.T) {
@@ -67,8 +67,9 @@ func TestBeforeAnAttempt(t *testing.T) {
 		{"after too many", "", InFlight{Attempt: 4, Failures: 3, TakenFrom: "n"}, "abandoned after 3, unknown"},
 		{"without a retry", "once", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "abandoned after 1, unknown"},
 		{"not to be repeated", "asks", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "failed_retryable unknown_outcome"},
-		{"not to be repeated, though another node had it meanwhile", "asks", InFlight{Attempt: 3, Failures: 1, Unsure: true}, "failed_retryable unknown_outcome"},
-		{"not to be repeated, but a person had it tried again", "asks", InFlight{Attempt: 3, Request: []byte(`{"tried":true}`)}, "go on"},
+		{"not to be repeated, though another node had it meanwhile", "asks", InFlight{Attempt: 3, Failures: 1, Unsure: true},
+			"failed_retryable unknown_outcome"},
+		{"not to be repeated, but an operator had it tried again", "asks", InFlight{Attempt: 3, Request: []byte(`{"tried":true}`)}, "go on"},
 		{"not to be repeated, but never begun", "asks", InFlight{Attempt: 3}, "go on"},
 		{"not to be repeated, the last", "asks", InFlight{Attempt: 4, Failures: 3, TakenFrom: "n"}, "failed_retryable unknown_outcome"},
 		{"to be checked", "check", InFlight{Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
@@ -78,7 +79,8 @@ func TestBeforeAnAttempt(t *testing.T) {
 		{"cancelled between two", "check", InFlight{Attempt: 3, Failures: 2, CancelledBy: "bob"}, "cancelled after 2, unknown"},
 		{"an undo", "", InFlight{Phase: transitions.Undoing, Attempt: 2, Failures: 1, TakenFrom: "n"}, "go on"},
 		{"an undo that cannot be cancelled", "", InFlight{Phase: transitions.Undoing, Attempt: 1, CancelledBy: "bob"}, "go on"},
-		{"an undo after too many", "", InFlight{Phase: transitions.Undoing, Attempt: 4, Failures: 3, TakenFrom: "n"}, "failed_retryable undo_failed"},
+		{"an undo after too many", "", InFlight{Phase: transitions.Undoing, Attempt: 4, Failures: 3, TakenFrom: "n"},
+			"failed_retryable undo_failed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.flight.Phase == "" {
@@ -124,19 +126,25 @@ func TestAfterAnAttempt(t *testing.T) {
 		{"a final error", "", first, Try{Err: workflow.Final(broken), Final: true}, "failed after 1"},
 		{"a final error after a failure", "", InFlight{Attempt: 2, Failures: 1}, Try{Err: broken, Final: true}, "failed after 2, unknown"},
 		{"a final error after a lost worker", "", InFlight{Attempt: 2, TakenFrom: "n"}, Try{Err: broken, Final: true}, "failed after 2, unknown"},
-		{"a final error after an attempt that was stopped", "", InFlight{Attempt: 2, Unsure: true}, Try{Err: broken, Final: true}, "failed after 2, unknown"},
-		{"a final error after a person had it tried again", "", InFlight{Attempt: 2, Request: []byte(`{"tried":true}`)}, Try{Err: broken, Final: true}, "failed after 2, unknown"},
-		{"cancelled at a final error after a person had it tried again", "", InFlight{Attempt: 2, Request: []byte(`{"tried":true}`)}, Try{Err: broken, Final: true, Cause: bob}, "cancelled after 2, unknown"},
-		{"a final error of the first attempt, though not of the first claim", "", InFlight{Attempt: 2}, Try{Err: broken, Final: true}, "failed after 2"},
+		{"a final error after an attempt that was stopped", "", InFlight{Attempt: 2, Unsure: true}, Try{Err: broken, Final: true},
+			"failed after 2, unknown"},
+		{"a final error after an operator had it tried again", "", InFlight{Attempt: 2, Request: []byte(`{"tried":true}`)},
+			Try{Err: broken, Final: true}, "failed after 2, unknown"},
+		{"cancelled at a final error after an operator had it tried again", "", InFlight{Attempt: 2, Request: []byte(`{"tried":true}`)},
+			Try{Err: broken, Final: true, Cause: bob}, "cancelled after 2, unknown"},
+		{"a final error of the first attempt, though not of the first claim", "", InFlight{Attempt: 2}, Try{Err: broken, Final: true},
+			"failed after 2"},
 		{"a result that cannot be encoded", "", first, Try{Err: unsaid}, "failed_retryable undecidable, counted"},
 		{"a result that cannot be encoded, and a check", "check", first, Try{Err: unsaid}, "failed_retryable undecidable, counted"},
-		{"a result that cannot be encoded, while the node stops", "", first, Try{Err: unsaid, Cause: ErrStopping}, "failed_retryable undecidable, counted"},
+		{"a result that cannot be encoded, while the node stops", "", first, Try{Err: unsaid, Cause: ErrStopping},
+			"failed_retryable undecidable, counted"},
 		{"a result that cannot be encoded, of one that was cancelled", "", first, Try{Err: unsaid, Cause: bob}, "cancelled after 1, unknown"},
 		{"a timeout", "", first, Try{Err: context.DeadlineExceeded, Cause: ErrTimeout}, "failed_retryable in 0s..1s, counted"},
 		{"cancelled", "", first, Try{Err: context.Canceled, Cause: bob}, "cancelled after 1, unknown"},
 		{"cancelled at the last error", "", last, Try{Err: broken, Cause: bob}, "cancelled after 3, unknown"},
 		{"cancelled at a final error", "", first, Try{Err: broken, Final: true, Cause: bob}, "cancelled after 1"},
-		{"cancelled at a final error after a failure", "", InFlight{Attempt: 2, Failures: 1}, Try{Err: broken, Final: true, Cause: bob}, "cancelled after 2, unknown"},
+		{"cancelled at a final error after a failure", "", InFlight{Attempt: 2, Failures: 1}, Try{Err: broken, Final: true, Cause: bob},
+			"cancelled after 2, unknown"},
 		{"the node stops", "", last, Try{Err: context.Canceled, Cause: ErrStopping}, "pending in 0s..0s, unsure"},
 		{"the lease has run out", "", last, Try{Err: context.Canceled, Cause: ErrLapsed}, "pending in 0s..0s, unsure"},
 		{"a final error when the lease has run out", "", first, Try{Err: broken, Final: true, Cause: ErrLapsed}, "failed after 1"},
@@ -156,7 +164,8 @@ func TestAfterAnAttempt(t *testing.T) {
 		{"asks: cancelled", "asks", first, Try{Err: context.Canceled, Cause: bob}, "cancelled after 1, unknown"},
 		{"asks, but can be checked: a timeout", "both", first, Try{Err: broken, Cause: ErrTimeout}, "failed_retryable in 0s..1s, counted"},
 		{"asks, but can be checked: an error", "both", first, Try{Err: io.EOF}, "failed_retryable in 0s..1s, counted"},
-		{"asks, but can be checked: a result that cannot be encoded", "both", first, Try{Err: unsaid}, "failed_retryable unknown_outcome, counted"},
+		{"asks, but can be checked: a result that cannot be encoded", "both", first, Try{Err: unsaid},
+			"failed_retryable unknown_outcome, counted"},
 		{"asks, but can be checked: the node stops", "both", first, Try{Err: broken, Cause: ErrStopping}, "pending in 0s..0s, unsure"},
 
 		{"undo: success", "", undo, Try{}, "done "},
@@ -212,7 +221,8 @@ func TestAfterAScheduledCommand(t *testing.T) {
 const maxMessage = 1000
 
 func FuzzMessagesCanBeStored(f *testing.F) {
-	for _, s := range []string{"", "plain", "nul\x00nul", "bad\xff\xfeutf8", strings.Repeat("ä", 600), strings.Repeat("x", 999) + "€", "\xe2\x82"} {
+	for _, s := range []string{"", "plain", "nul\x00nul", "bad\xff\xfeutf8", strings.Repeat("ä", 600), strings.Repeat("x", 999) + "€",
+		"\xe2\x82"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -227,7 +237,7 @@ func FuzzMessagesCanBeStored(f *testing.F) {
 	})
 }
 
-// Whatever a command has been through, it ends or it is due or a person has it,
+// Whatever a command has been through, it ends or it is due or an operator has it,
 // and the numbers make sense.
 func FuzzVerdicts(f *testing.F) {
 	f.Add(uint8(0), uint8(1), uint8(0), uint8(0), uint8(0))
@@ -247,7 +257,8 @@ func FuzzVerdicts(f *testing.F) {
 		}
 		v, decided := in.Before(w, time.Minute, time.Unix(int64(attempt), 0))
 		if !decided {
-			tried := Try{Cause: []error{nil, ErrStopping, ErrTimeout, &CancelledError{By: "bob"}}[cause%4], Final: bits&4 != 0, Err: errors.New("no")}
+			tried := Try{Cause: []error{nil, ErrStopping, ErrTimeout, &CancelledError{By: "bob"}}[cause%4], Final: bits&4 != 0,
+				Err: errors.New("no")}
 			if bits&8 != 0 {
 				tried = Try{Result: []byte("1")}
 			}

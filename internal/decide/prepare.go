@@ -33,8 +33,8 @@ type Prepared struct {
 	effect string              // the key of the effect that an undo is about
 	parent *transitions.Parent // of a child
 
-	settled bool   // a person settles the command
-	because string // the reason of that person
+	settled bool   // an operator settles the command
+	because string // the reason of that operator
 }
 
 // Prepare makes a command ready. w is the newest version of the workflow that
@@ -78,8 +78,8 @@ func (p *Prepared) settle(w *workflow.Workflow, newID func() uuid.UUID, older []
 }
 
 // decode takes the newest version that has the transition and accepts the
-// payload, in canonical form where there is one already. Which version the instance is on is not known yet: Decide decodes
-// again where it is another.
+// payload, in canonical form where there is one already. The instance's version is not
+// known yet: Decide decodes again where it is another one.
 func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow) (err error) {
 	able := withTransition(p.Transition, newest, older)
 	if len(able) == 0 {
@@ -162,9 +162,9 @@ func (p *Prepared) settleScope() {
 	}
 }
 
-// EarlierReadings lists as what a command may be stored that Prepare refuses now, and did
-// not when the workflow said something else: under which scope and key, and with
-// which fingerprint. Nothing else of them is set. The workflow must be named.
+// EarlierReadings lists how a command may be stored that Prepare refuses now but has
+// accepted under an earlier definition: its scope, key and fingerprint, and nothing
+// else. The workflow must be named.
 func EarlierReadings(c transitions.Command) (list []*Prepared) {
 	c = c.WithDefaults()
 	if checkReserved(c) != nil || CheckCommand(c) != nil {

@@ -25,7 +25,8 @@ func TestPrepareSettlesTheInstanceAndTheScope(t *testing.T) {
 		creates  bool
 	}{
 		{"a creation without a business key", transitions.Command{Transition: "draft"}, madeUp, "", "expense:draft", true},
-		{"a creation with one", transitions.Command{Transition: "file", Payload: []byte(`{"number":"E-1","total":1}`)}, e1, "E-1", "expense:file", true},
+		{"a creation with one", transitions.Command{Transition: "file", Payload: []byte(`{"number":"E-1","total":1}`)}, e1, "E-1", "expense:file",
+			true},
 		{"one that repeats it", transitions.Command{Transition: "file", BusinessKey: "E-1", Payload: []byte(`{"number":"E-1","total":1}`)},
 			e1, "E-1", "expense:file", true},
 		{"of another tenant", transitions.Command{Tenant: "acme", Transition: "file", Payload: []byte(`{"number":"E-1","total":1}`)},
@@ -60,10 +61,13 @@ func TestPrepareRefuses(t *testing.T) {
 		{"a command without a key", transitions.Command{Transition: "draft", Key: "-"}, workflow.KeyMissing, ""},
 		{"an unknown transition", transitions.Command{Transition: "fly"}, workflow.TransitionNotFound, `has no transition "fly"`},
 		{"an unknown one before its payload", transitions.Command{Transition: "fly", Payload: []byte(`[`)}, workflow.TransitionNotFound, ""},
-		{"a creation of a given instance", transitions.Command{Transition: "draft", Instance: madeUp}, workflow.InvalidRequest, "creates an instance"},
-		{"a creation under another business key", transitions.Command{Transition: "file", BusinessKey: "E-2", Payload: []byte(`{"number":"E-1","total":1}`)},
+		{"a creation of a given instance", transitions.Command{Transition: "draft", Instance: madeUp}, workflow.InvalidRequest,
+			"creates an instance"},
+		{"a creation under another business key", transitions.Command{Transition: "file", BusinessKey: "E-2",
+			Payload: []byte(`{"number":"E-1","total":1}`)},
 			workflow.InvalidRequest, "not the one that the payload names"},
-		{"a business key where there is none", transitions.Command{Transition: "draft", BusinessKey: "E-1"}, workflow.InvalidRequest, "not the one"},
+		{"a business key where there is none", transitions.Command{Transition: "draft", BusinessKey: "E-1"}, workflow.InvalidRequest,
+			"not the one"},
 		{"a transition of nothing", transitions.Command{Transition: "drop"}, workflow.InvalidRequest, "needs an instance or a business key"},
 		{"a scope of Pawl's own", transitions.Command{Transition: "draft", Scope: "pawl:timer:x"}, workflow.ScopeInvalid, "Pawl's own"},
 		{"an actor of Pawl's own", transitions.Command{Transition: "draft", Actor: "pawl:timer"}, workflow.InvalidRequest, "Pawl's own"},
@@ -107,7 +111,8 @@ func TestAPanicInAPayloadsOwnCodeFailsItsCommandOnly(t *testing.T) {
 	w := built(t, workflow.Define("fragile", 1,
 		workflow.Start("begin", "done", func(*workflow.Call, *expense, filing) error { return nil }).
 			BusinessKey(func(filing) string { panic("secret of the house") })).Final("done"))
-	p, err := Prepare(transitions.Command{Workflow: "fragile", Transition: "begin", Key: "k", Payload: []byte(`{"number":"1","total":1}`)}, w, fixedID)
+	p, err := Prepare(transitions.Command{Workflow: "fragile", Transition: "begin", Key: "k", Payload: []byte(`{"number":"1","total":1}`)}, w,
+		fixedID)
 	wantCode(t, err, workflow.Internal)
 	if p != nil {
 		t.Error("got a prepared command with the error")

@@ -72,7 +72,8 @@ func TestTheFirstTakerTakesTheMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := p.Workflow + " " + p.Transition; got != want || p.Scope != "inbox:post" || p.Key != "m" || p.Actor != "inbox:post" ||
-			!slices.Equal(p.Roles, []string{transitions.AnyRole}) || p.Fingerprint != m.Hash() || p.Instance != transitions.InstanceID("default", p.Workflow, "p-1") {
+			!slices.Equal(p.Roles, []string{transitions.AnyRole}) || p.Fingerprint != m.Hash() ||
+			p.Instance != transitions.InstanceID("default", p.Workflow, "p-1") {
 			t.Errorf("%s: %+v", kind, p.Command)
 		}
 	}
@@ -122,7 +123,8 @@ func FuzzPrepareMessage(f *testing.F) {
 			}
 			return
 		}
-		if errAgain != nil || p.Instance != again.Instance || p.Fingerprint != again.Fingerprint || string(p.Canonical) != string(again.Canonical) {
+		if errAgain != nil || p.Instance != again.Instance || p.Fingerprint != again.Fingerprint ||
+			string(p.Canonical) != string(again.Canonical) {
 			t.Errorf("%+v, and then %+v, %v", p, again, errAgain)
 		}
 	})

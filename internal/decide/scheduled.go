@@ -7,8 +7,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// schedule keeps a command until its time, without looking at more of it than
-// whether there is what it is about.
+// schedule keeps a command until its time. It only checks that the instance exists.
 func schedule(p *Prepared, inst *transitions.Instance) Decision {
 	if !p.Creates {
 		if err := belongs(p, inst); err != nil {
@@ -20,9 +19,9 @@ func schedule(p *Prepared, inst *transitions.Instance) Decision {
 			Replay: int64(p.Replay), Tombstone: int64(p.Tombstone)}.encode()}}
 }
 
-// decideDue decides a scheduled command whose time has come, or that was asked
-// to stop before, or that nobody took in time. No caller waits to mend it: what cannot get better by itself is
-// its answer.
+// decideDue decides a scheduled command whose time has come, that was asked to stop
+// before, or that nobody took in time. No caller is there to correct it: an error that
+// a retry does not remove becomes its answer.
 func decideDue(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	if o := p.Resumed.Outcome; o != nil {
 		return refused(workflow.Errorf(codeOf(o.Failure.Kind), "%s", o.Failure.Message))

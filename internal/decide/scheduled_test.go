@@ -42,8 +42,9 @@ func TestACommandForLaterWaitsAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	p, d := l.decide(l.later(l.command("edit", `{"text":"later"}`)))
-	want := Decision{Stored: true, Status: transitions.Pending, Code: 202, Flight: &Flight{Phase: transitions.Scheduled, RunAt: noon.Add(time.Hour),
-		Request: []byte(`{"payload":{"text":"later"},"roles":["traveller"]}`)}}
+	want := Decision{Stored: true, Status: transitions.Pending, Code: 202,
+		Flight: &Flight{Phase: transitions.Scheduled, RunAt: noon.Add(time.Hour),
+			Request: []byte(`{"payload":{"text":"later"},"roles":["traveller"]}`)}}
 	if !reflect.DeepEqual(d, want) {
 		t.Errorf("got %+v %s", d, d.Flight.Request)
 	}
@@ -77,7 +78,8 @@ func TestATimeThatHasComeIsNow(t *testing.T) {
 func TestWhatIsDueIsWhatWasAsked(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
-	for _, payload := range []string{``, `{}`, `{"text":"Rome"}`, `{"n":1e3}`, `{"text":"<é\u2028\u0007\"\\/>"}`, `{"leaves":"2026-03-02T00:00:00Z","do":"emit"}`} {
+	for _, payload := range []string{``, `{}`, `{"text":"Rome"}`, `{"n":1e3}`, `{"text":"<é\u2028\u0007\"\\/>"}`,
+		`{"leaves":"2026-03-02T00:00:00Z","do":"emit"}`} {
 		for _, tenant := range []string{"", "acme"} {
 			c := l.command("edit", payload)
 			c.Tenant, c.IfVersion, c.Scope = tenant, 7, "mine"
@@ -163,13 +165,14 @@ func TestWhatCannotGetBetterByItselfIsTheAnswerOfADueCommand(t *testing.T) {
 		want    workflow.Code
 		final   bool
 	}{
-		"without the role":         {withoutRole, l.inst, workflow.RoleRequired, true},
-		"not possible any more":    {l.command("edit", `{}`), anyTrip(over, `{}`), workflow.IllegalTransition, true},
-		"refused":                  {l.command("edit", `{"do":"refuse"}`), l.inst, workflow.GuardRefused, true},
-		"of another version":       {past, l.inst, workflow.VersionConflict, true},
-		"of what is not there":     {l.command("edit", `{}`), nil, workflow.InstanceNotFound, true},
-		"while the case is paused": {l.command("edit", `{}`), func() *transitions.Instance { i := clone(l.inst); i.Paused = true; return i }(), workflow.Paused, false},
-		"with a defect":            {l.command("edit", `{"do":"panic"}`), l.inst, workflow.Internal, false},
+		"without the role":      {withoutRole, l.inst, workflow.RoleRequired, true},
+		"not possible any more": {l.command("edit", `{}`), anyTrip(over, `{}`), workflow.IllegalTransition, true},
+		"refused":               {l.command("edit", `{"do":"refuse"}`), l.inst, workflow.GuardRefused, true},
+		"of another version":    {past, l.inst, workflow.VersionConflict, true},
+		"of what is not there":  {l.command("edit", `{}`), nil, workflow.InstanceNotFound, true},
+		"while the case is paused": {l.command("edit", `{}`), func() *transitions.Instance { i := clone(l.inst); i.Paused = true; return i }(),
+			workflow.Paused, false},
+		"with a defect": {l.command("edit", `{"do":"panic"}`), l.inst, workflow.Internal, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLife(t)

@@ -15,11 +15,11 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Standing is all of an instance that decides what can be done with it, after one
-// of its transitions. Its digest enters the hash of two audit rows: of the one of
-// that transition, and of the next, for which it is taken anew of the instance as
-// that was decided on. So a change between the two breaks the chain, also when the
-// next transition has covered it up.
+// Standing is everything of an instance that decides what can be done with it. Its
+// digest after a transition enters the hash of two audit rows: the row of that
+// transition, and the next row, for which it is computed again from the instance that
+// the next decision has read. So a change of the instance between two transitions
+// breaks the chain, also where the second one has overwritten it.
 type Standing struct {
 	// For the instance's life:
 	Definition  int
@@ -41,10 +41,9 @@ func StandingOf(i *transitions.Instance) Standing {
 		Data: sha256.Sum256(i.Data), Rest: Rest(i), Working: i.Links.InFlight, Open: i.Open, Paused: i.Paused}
 }
 
-// Follow takes the standing over a transition, as the audit row tells it. data is
-// the SHA-256 of the row's data. What the row does not tell is whether the instance
-// is open: that stays.
-func (s *Standing) Follow(e *transitions.Entry, data [32]byte) {
+// Apply makes it the standing after a transition, from its audit row. data is the
+// SHA-256 of the row's data. Open stays: the row does not have it.
+func (s *Standing) Apply(e *transitions.Entry, data [32]byte) {
 	if name, begins := strings.CutSuffix(e.Transition, accepted); begins {
 		s.Working, s.accepted = &transitions.CommandRef{Transition: name, Scope: e.Scope, Key: e.Key}, e.Version
 	} else if e.To != e.From {
@@ -62,9 +61,8 @@ func (s *Standing) Follow(e *transitions.Entry, data [32]byte) {
 	s.State, s.Data = e.To, data
 }
 
-// WaitsFor reports whether the command, nil for none, is the one that an instance
-// which stands like this waits for, or the one by which retention has taken its
-// place.
+// WaitsFor reports whether an instance that stands like this waits for the command b
+// (nil: for none), or for b as retention's replacement of it; see LateScope.
 func (s *Standing) WaitsFor(b *transitions.CommandRef, instance uuid.UUID) bool {
 	if b == nil || s.Working == nil {
 		return b == s.Working

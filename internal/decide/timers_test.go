@@ -35,7 +35,8 @@ func TestATimerIsArmedOnEnteringItsStates(t *testing.T) {
 	d := l.must(l.decide(l.command("plan", `{}`)))
 	wantTimers(t, l, d, []string{"scheduled nag at 01 13:00", "scheduled end at 02 12:00"}, nil)
 	nag := d.Commands[0]
-	if nag.Scope != timerOf(l, "nagging") || nag.Key != "1" || nag.Actor != "pawl:timer" || nag.Instance != l.inst.ID || nag.Workflow != "trip" {
+	if nag.Scope != timerOf(l, "nagging") || nag.Key != "1" || nag.Actor != "pawl:timer" || nag.Instance != l.inst.ID ||
+		nag.Workflow != "trip" {
 		t.Errorf("the timer is %+v", nag)
 	}
 	asked, err := nag.flight().Asked()
@@ -107,7 +108,8 @@ func TestTheZeroTimeIsNever(t *testing.T) {
 func TestATimerThatFiresAndStaysIsNeitherArmedNorDisarmed(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
-	_, armed := (&life{t: t, w: l.w, now: noon}).decide(transitions.Command{Workflow: "trip", Transition: "plan", Key: "k", Payload: []byte(`{}`)})
+	_, armed := (&life{t: t, w: l.w, now: noon}).decide(transitions.Command{Workflow: "trip", Transition: "plan", Key: "k",
+		Payload: []byte(`{}`)})
 	nag := armed.Commands[0].flight()
 	l.now = noon.Add(time.Hour)
 	p, err := nag.Due(l.w)
@@ -126,7 +128,8 @@ func TestATimerThatFiresAndStaysIsNeitherArmedNorDisarmed(t *testing.T) {
 func TestATimerThatFiresAndLeavesEndsTheOthers(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
-	_, armed := (&life{t: t, w: l.w, now: noon}).decide(transitions.Command{Workflow: "trip", Transition: "plan", Key: "k", Payload: []byte(`{}`)})
+	_, armed := (&life{t: t, w: l.w, now: noon}).decide(transitions.Command{Workflow: "trip", Transition: "plan", Key: "k",
+		Payload: []byte(`{}`)})
 	expiry := armed.Commands[1].flight()
 	l.now = noon.Add(24 * time.Hour)
 	p, err := expiry.Due(l.w)

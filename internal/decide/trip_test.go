@@ -217,7 +217,8 @@ func (l *life) worked(transition, result string) Decision {
 
 // flight is a planned command as its first attempt sees it.
 func (p *Planned) flight() *InFlight {
-	return &InFlight{Ref: transitions.Ref{Tenant: "default", Scope: p.Scope, Key: p.Key}, Fingerprint: p.Fingerprint, Phase: p.Flight.Phase, Workflow: p.Workflow,
+	return &InFlight{Ref: transitions.Ref{Tenant: "default", Scope: p.Scope, Key: p.Key}, Fingerprint: p.Fingerprint, Phase: p.Flight.Phase,
+		Workflow:   p.Workflow,
 		Transition: p.Transition, Instance: p.Instance, Actor: p.Actor, Request: p.Flight.Request, Attempt: 1, RunAt: p.Flight.RunAt}
 }
 
@@ -237,7 +238,8 @@ func timerOf(l *life, name string) string { return "pawl:timer:" + l.inst.ID.Str
 
 // anyTrip is a trip in a state, without a past.
 func anyTrip(s workflow.State, data string) *transitions.Instance {
-	return &transitions.Instance{Tenant: "default", ID: madeUp, Workflow: "trip", Definition: 1, State: s, Version: 1, Data: []byte(data), Open: s != over}
+	return &transitions.Instance{Tenant: "default", ID: madeUp, Workflow: "trip", Definition: 1, State: s, Version: 1, Data: []byte(data),
+		Open: s != over}
 }
 
 func wantLog(t testing.TB, i *transitions.Instance, want ...string) {

@@ -121,8 +121,9 @@ func TestTheEndOfAnUndoIsNotedWhateverTheState(t *testing.T) {
 		code    int
 		reason  string
 	}{
-		"undone":   {Outcome{}, "book.undone", transitions.Succeeded, 200, ""},
-		"given up": {failure(workflow.FailureAbandoned, "given up by \xffeve", true), "book.not_undone", transitions.FailedFinal, 409, "given up by eve"},
+		"undone": {Outcome{}, "book.undone", transitions.Succeeded, 200, ""},
+		"given up": {failure(workflow.FailureAbandoned, "given up by \xffeve", true), "book.not_undone", transitions.FailedFinal, 409,
+			"given up by eve"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLife(t)
@@ -155,7 +156,8 @@ func TestTheEndOfAnUndoIsNotedWhateverTheState(t *testing.T) {
 	}
 	l := newLife(t)
 	l.accept("book", `{}`)
-	undo := undoOf(transitions.Command{Tenant: "default", Workflow: "trip", Instance: l.inst.ID}, transitions.CommandRef{Transition: "book", Scope: "s", Key: "k"}, nil, nil, noon)
+	undo := undoOf(transitions.Command{Tenant: "default", Workflow: "trip", Instance: l.inst.ID},
+		transitions.CommandRef{Transition: "book", Scope: "s", Key: "k"}, nil, nil, noon)
 	l.inst = nil
 	wantCode(t, l.end(undo.flight(), Outcome{}).Err, workflow.InstanceNotFound)
 	if !strings.HasPrefix(undo.Scope, transitions.Reserved) {

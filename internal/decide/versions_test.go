@@ -32,7 +32,11 @@ func parcels(t testing.TB) (v1, v2, v3 *workflow.Workflow) {
 	key := func(filing) string { return "P-1" }
 	v1 = built(t, workflow.Define("parcel", 1,
 		workflow.Start("take", "here", begin),
-		workflow.On("weigh", workflow.From("here"), "weighed", func(_ *workflow.Call, d *parcel, p measured) error { d.Grams = p.Grams; return nil }).
+		workflow.On("weigh", workflow.From("here"), "weighed", func(_ *workflow.Call, d *parcel,
+			p measured) error {
+			d.Grams = p.Grams
+			return nil
+		}).
 			Hook("some SQL")).Final("weighed"))
 	v2 = built(t, workflow.Define("parcel", 2,
 		workflow.Start("take", "here", begin),
@@ -65,7 +69,8 @@ func TestAnInstanceStaysOnTheVersionThatItBeganWith(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			inst := &transitions.Instance{Tenant: "default", ID: madeUp, Workflow: "parcel", Definition: tt.on.Version, State: "here", Version: 1, Data: []byte(`{}`)}
+			inst := &transitions.Instance{Tenant: "default", ID: madeUp, Workflow: "parcel", Definition: tt.on.Version, State: "here", Version: 1,
+				Data: []byte(`{}`)}
 			d := Decide(p, tt.on, inst, noon)
 			if tt.want != "" {
 				wantCode(t, d.Err, tt.want)
@@ -87,7 +92,8 @@ func TestPrepareTakesWhatAnyVersionTakes(t *testing.T) {
 		if transition == "take" || transition == "accept" {
 			id = uuid.Nil
 		}
-		return Prepare(transitions.Command{Workflow: "parcel", Transition: transition, Key: "k", Instance: id, Payload: []byte(payload)}, w, fixedID, older...)
+		return Prepare(transitions.Command{Workflow: "parcel", Transition: transition, Key: "k", Instance: id, Payload: []byte(payload)}, w,
+			fixedID, older...)
 	}
 	_, err := prepare("weigh", `{"tons":1}`, v2, v1)
 	wantCode(t, err, workflow.InvalidPayload)
@@ -121,7 +127,8 @@ func TestPrepareTakesWhatAnyVersionTakes(t *testing.T) {
 func TestACreationMeetsAnInstanceOfAVersionThatCouldNotCreateIt(t *testing.T) {
 	t.Parallel()
 	v1, _, v3 := parcels(t)
-	p, err := Prepare(transitions.Command{Workflow: "parcel", Transition: "accept", Key: "k", Payload: []byte(`{"number":"P-1","total":1}`)}, v3, fixedID, v1)
+	p, err := Prepare(transitions.Command{Workflow: "parcel", Transition: "accept", Key: "k", Payload: []byte(`{"number":"P-1","total":1}`)},
+		v3, fixedID, v1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestAnAcceptWhoseCommitWasNotHeardIsBegun(t *testing.T) {
 				attempts.Add(1)
 				return workflow.None{}, nil
 			}, nothing).
-			OrElse("packed", func(*workflow.Call, *parcel, workflow.Failure) error { return nil }).AskPerson(),
+			OrElse("packed", func(*workflow.Call, *parcel, workflow.Failure) error { return nil }).AskOperator(),
 	).Final("sent")
 	e := start(t, pool, func(c *engine.Config) {
 		c.Workflows, c.InFlight.Lease = []workflow.Source{w}, time.Hour

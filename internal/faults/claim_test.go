@@ -25,7 +25,7 @@ func TestAClaimWhoseCommitWasNotHeardIsGivenBack(t *testing.T) {
 				attempts.Add(1)
 				return workflow.None{}, nil
 			}, nothing).
-			OrElse("packed", func(*workflow.Call, *parcel, workflow.Failure) error { return nil }).AskPerson(),
+			OrElse("packed", func(*workflow.Call, *parcel, workflow.Failure) error { return nil }).AskOperator(),
 	).Final("sent")
 	of := func(c *engine.Config) { c.Workflows, c.InFlight.Lease = []workflow.Source{w}, time.Hour }
 	accepts := start(t, direct, of, func(c *engine.Config) { c.InFlight.Workers = -1 }) // so that the other one claims

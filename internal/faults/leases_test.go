@@ -30,7 +30,7 @@ func TestAnOutageLongerThanALeaseLosesNoWork(t *testing.T) {
 				<-done // whatever its context says, as a call that is under way
 				return letter{}, nil
 			}, func(*workflow.Call, *letter, letter) error { return nil }).
-			AskPerson().
+			AskOperator().
 			OrElse("failed", func(*workflow.Call, *letter, workflow.Failure) error { return nil })).Final("sent", "failed")
 	var engines []*engine.Engine
 	var proxies []*proxy

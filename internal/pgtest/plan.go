@@ -16,6 +16,8 @@ type Step struct {
 	Relation string  `json:"Relation Name"`
 	Index    string  `json:"Index Name"`
 	Cond     string  `json:"Index Cond"`
+	Removed  float64 `json:"Rows Removed by Filter"`
+	Loops    float64 `json:"Actual Loops"`
 	Rows     float64 `json:"Actual Rows"` // for each time that it was run, where it was run: on average, which PostgreSQL 18 gives with a fraction
 }
 
@@ -48,6 +50,19 @@ func Explain(t testing.TB, by interface {
 		add(p.Plan)
 	}
 	return steps
+}
+
+// RowsRead executes a statement, and counts the rows that it reads of tables and their indexes.
+func RowsRead(t testing.TB, by interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}, sql string, args ...any) (rows float64) {
+	t.Helper()
+	for _, s := range Explain(t, by, "ANALYZE, ", sql, args...) {
+		if s.Relation != "" {
+			rows += (s.Rows + s.Removed) * s.Loops
+		}
+	}
+	return rows
 }
 
 // ExplainPrepared returns the steps of the plan that a session makes of a prepared statement with so many parameters, all

@@ -7,13 +7,13 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/audit/verify"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/replay"
 )
 
 // chains verifies within a transaction.
-type chains struct{ table *audit.Table }
+type chains struct{ table *verify.Verifier }
 
 func (c chains) Verify(ctx context.Context, tenant string, id uuid.UUID) (inspect.Verification, error) {
 	return c.table.Verify(ctx, tenant, id, nil)
@@ -75,7 +75,7 @@ func TestCheckFindsWhatWasTamperedWith(t *testing.T) {
 			if tag, err := tx.Exec(t.Context(), tt.sql); err != nil || tag.RowsAffected() != 1 {
 				t.Fatal(tag, err)
 			}
-			evidence := replay.Evidence{Log: log, Database: tx, Verifier: chains{audit.New(tx, asItIs)}}
+			evidence := replay.Evidence{Log: log, Database: tx, Verifier: chains{verify.New(tx, asItIs)}}
 			if err := replay.Check(t.Context(), report, evidence); err != nil {
 				t.Fatal(err)
 			}

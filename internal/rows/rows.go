@@ -209,29 +209,11 @@ func (s *Set) Int8(v int64) {
 	c.buf = binary.BigEndian.AppendUint64(c.buf, uint64(v))
 }
 
-// Int8OrNull adds a bigint, or NULL for 0.
-func (s *Set) Int8OrNull(v int64) {
-	if v == 0 {
-		s.Null()
-		return
-	}
-	s.Int8(v)
-}
-
 // Int4 adds an int.
 func (s *Set) Int4(v int) {
 	c := s.advance()
 	c.length(4)
 	c.buf = binary.BigEndian.AppendUint32(c.buf, uint32(int32(v)))
-}
-
-// Int4OrNull adds an int, or NULL for a negative one.
-func (s *Set) Int4OrNull(v int) {
-	if v < 0 {
-		s.Null()
-		return
-	}
-	s.Int4(v)
 }
 
 // Int2 adds a smallint.
@@ -267,13 +249,4 @@ func (s *Set) Infinity() {
 	c := s.advance()
 	c.length(8)
 	c.buf = binary.BigEndian.AppendUint64(c.buf, math.MaxInt64)
-}
-
-// TimeOrNull adds a timestamptz, or NULL for the zero time.
-func (s *Set) TimeOrNull(v time.Time) {
-	if v.IsZero() {
-		s.Null()
-		return
-	}
-	s.Time(v)
 }

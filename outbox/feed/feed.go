@@ -3,9 +3,12 @@ package feed
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -126,14 +129,7 @@ func (f *Feed) leave(t *tail) {
 
 // poll wakes the tails whose log has grown unnoticed.
 func (f *Feed) poll() {
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-f.ctx.Done():
-			return
-		}
+	for pause.For(f.ctx, pollEvery) {
 		tenants := f.followed()
 		if len(tenants) == 0 {
 			continue
@@ -156,9 +152,5 @@ func (f *Feed) poll() {
 func (f *Feed) followed() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	tenants := make([]string, 0, len(f.tails))
-	for tenant := range f.tails {
-		tenants = append(tenants, tenant)
-	}
-	return tenants
+	return slices.Collect(maps.Keys(f.tails))
 }

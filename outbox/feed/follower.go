@@ -69,10 +69,7 @@ func (r *follower) table(ctx context.Context) (transitions.Batch, error) {
 	if len(events) > 0 {
 		r.last = events[len(events)-1].Position
 	}
-	r.t.mu.Lock()
-	head := max(r.t.head, r.last)
-	r.t.mu.Unlock()
-	return transitions.Batch{Events: render(events), Last: r.last, Head: head}, nil
+	return transitions.Batch{Events: render(events), Last: r.last, Head: max(r.t.known(), r.last)}, nil
 }
 
 // Close implements transitions.Follower.

@@ -30,7 +30,8 @@ func TestAReaderThatIsTooLateIsToldWhereTheLogGoesOn(t *testing.T) {
 			r := n.reader(t, tt.after)
 			batch, err := r.f.Next(t.Context())
 			e, ok := err.(*workflow.Error)
-			if !ok || e.Code != workflow.EventsGone || e.Position != tt.first || !strings.Contains(e.Message, fmt.Sprint("go on after ", tt.first-1)) {
+			if !ok || e.Code != workflow.EventsGone || e.Position != tt.first ||
+				!strings.Contains(e.Message, fmt.Sprint("go on after ", tt.first-1)) {
 				t.Fatalf("%+v, %v", batch, err)
 			}
 			if err := n.Readable(t.Context(), tenant, tt.after); workflow.CodeOf(err) != workflow.EventsGone {

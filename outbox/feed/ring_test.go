@@ -7,7 +7,8 @@ import (
 )
 
 func logged(position int64, ordinal, size int) transitions.Logged {
-	return transitions.Logged{Event: transitions.Event{Position: position, Ordinal: ordinal, Payload: make([]byte, size/2)}, CloudEvent: make([]byte, size/2)}
+	return transitions.Logged{Event: transitions.Event{Position: position, Ordinal: ordinal, Payload: make([]byte, size/2)},
+		CloudEvent: make([]byte, size/2)}
 }
 
 func TestRingIsBoundedInBytesAndNeverSplitsATransition(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -55,15 +56,7 @@ func (t *tail) wake(head int64) {
 // run reads what is new whenever it is woken.
 func (t *tail) run() {
 	for wait := time.Duration(0); ; {
-		if wait > 0 {
-			timer := time.NewTimer(wait)
-			select {
-			case <-timer.C:
-			case <-t.ctx.Done():
-			}
-			timer.Stop()
-		}
-		if t.ctx.Err() != nil {
+		if !pause.For(t.ctx, wait) {
 			return
 		}
 		if err := t.advance(); err != nil {

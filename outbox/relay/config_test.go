@@ -26,7 +26,8 @@ func TestConfigIsRefusedWithAllItsMistakes(t *testing.T) {
 	if err == nil {
 		t.Fatal("it is accepted")
 	}
-	for _, want := range []string{"are required", "Lease", `"Main"`, `sink "a" has no receiver`, `two sinks "a"`, `"b" has a negative`, `"c" has a negative`,
+	for _, want := range []string{"are required", "Lease", `"Main"`, `sink "a" has no receiver`, `two sinks "a"`, `"b" has a negative`,
+		`"c" has a negative`,
 		`sink "d" is for a tenant ""`, `"e" has an unknown`,
 		`filter of sink "f": invalid_request: a filter by business key needs the workflow`, `filter of sink "g": a type or a state`} {
 		if !strings.Contains(err.Error(), want) {

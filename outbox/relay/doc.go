@@ -55,22 +55,13 @@
 // nothing is given up, however long that lasts, but what the sink refuses for good
 // ([sink.Permanent]): the receiver has read it.
 //
-// A receiver may refuse only one tenant, or one type. So an event of a tenant and type
-// of which none has failed in the outage, or one that was never tried, is tried soon,
-// though the wait of the others has grown to a minute. And where the window is full of
-// what the receiver does not take, and the sink does not say that it is the receiver, a
-// window of it is set aside for each attempt that fails, to try what is behind it. When
-// one arrives the circuit closes: an event that fails while others arrive counts.
-//
-// As long as the events of a single instance fail, they count, or a bad event would stop
-// its instance for good where hardly anything else happens. So an outage in which only
-// one instance has events gives up its event after the attempts of the policy; use
-// HoldInstance where that must not be.
-//
-// A failure that the sink calls the receiver's may be that of an event which makes the
-// receiver fall over. It is attributed to the event when others arrive afterwards. One
-// that fails like that while others arrive costs them a single probe, made at once, and
-// the next time nothing.
+// An event of a tenant and type of which none has failed in the outage, or one that was
+// never tried, is tried soon, though the wait of the others has grown to a minute. When
+// one arrives the circuit closes, and the failures are attributed to the events that
+// fail while others arrive. As long as the events of a single instance fail, they count:
+// so an outage in which only one instance has events gives up its event after the
+// attempts of the policy; use HoldInstance where that must not be. The reasons are in
+// docs/decisions/0007-relay.md.
 //
 // # Whose turn it is
 //

@@ -118,21 +118,17 @@ func (f *flow) admit(w *logWindow, events []transitions.Logged, wanted []bool, n
 		}
 		for n += taken; n < len(events) && events[n].Position == events[n-1].Position; n++ { // the events of a position go together
 		}
-		if wanted == nil {
-			f.take(w, events[taken:n], nil, now)
-		} else {
-			f.take(w, events[taken:n], wanted[taken:n], now)
-		}
+		f.take(w, events[:n], wanted, taken, now)
 		taken = n
 	}
 	f.markChanged(w)
 	return taken
 }
 
-// take takes in events.
-func (f *flow) take(w *logWindow, events []transitions.Logged, wanted []bool, now time.Time) {
-	items := make([]item, len(events))
-	for i := range events {
+// take takes in events, from an index on.
+func (f *flow) take(w *logWindow, events []transitions.Logged, wanted []bool, from int, now time.Time) {
+	items := make([]item, len(events)-from)
+	for i := from; i < len(events); i++ {
 		e := &events[i]
 		if wanted != nil && !wanted[i] {
 			w.passOver(e.Position)
@@ -144,7 +140,7 @@ func (f *flow) take(w *logWindow, events []transitions.Logged, wanted []bool, no
 		f.memory.events++
 		f.memory.bytes += w.add(p, e)
 		q := f.queue(instanceKey{e.Tenant, e.Instance})
-		it := &items[i]
+		it := &items[i-from]
 		*it = item{event: e, queue: q, pending: p, seq: f.seq}
 		if last := &w.resumed; last.position == e.Position && last.ordinal == e.Ordinal {
 			it.attempts, it.kind, it.failure = last.attempts, last.kind, last.failure

@@ -72,7 +72,8 @@ func live(t testing.TB, seed uint64, exhausted Exhausted, steps int) (unloaded i
 
 // flowOf makes a flow that has taken in a tenant's log, and its window.
 func flowOf(log []transitions.Logged) (*flow, *logWindow) {
-	f := newFlow(policy{attempts: 3, batch: 10, calls: 1, window: 100, maxAside: 10, backoff: func(int) time.Duration { return time.Millisecond }})
+	f := newFlow(policy{attempts: 3, batch: 10, calls: 1, window: 100, maxAside: 10,
+		backoff: func(int) time.Duration { return time.Millisecond }})
 	f.reloadAside(nil, nil, time.Unix(0, 0))
 	s := &logWindow{tenant: "t"}
 	f.admit(s, log, nil, time.Unix(0, 0))

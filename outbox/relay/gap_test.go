@@ -90,7 +90,8 @@ func TestNewSinkBeginsWithTheOldestEventsThatAreThere(t *testing.T) {
 		got = append(got, e.Tenant+" "+e.ID())
 	}
 	slices.Sort(got)
-	mustEqual(t, "delivered", got, []string{"acme 4-0", "acme 5-0", "acme 5-1", "acme 6-0", "empty 4-0", "whole 1-0", "whole 2-0", "whole 3-0"})
+	mustEqual(t, "delivered", got, []string{"acme 4-0", "acme 5-0", "acme 5-1", "acme 6-0", "empty 4-0", "whole 1-0", "whole 2-0",
+		"whole 3-0"})
 	if lines := n.log.Count("does not get the events that retention has removed"); lines != 1 {
 		t.Errorf("the log says so %d times", lines)
 	}
@@ -184,7 +185,8 @@ func provisional(t testing.TB, tx pgx.Tx, name byte, version int64) {
 	}
 	for _, sql := range []string{
 		`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, payload, data,
-			scope, key, at, hash) SELECT $1, $2, $4::bigint, $3, 'order', 'place', CASE WHEN $4::bigint > 1 THEN 's' END, 's', 'ann', '{}', '{}', 's', 'k', now(), sha256('x')`,
+			scope, key, at, hash) SELECT $1, $2, $4::bigint, $3, 'order', 'place', CASE WHEN $4::bigint > 1 THEN 's' END, 's', 'ann', '{}', '{}',
+				's', 'k', now(), sha256('x')`,
 		`INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
 			VALUES ($1, $3, 'order.placed', 0, 'order', $2, $4, 'place', 's', now())`,
 	} {

@@ -36,7 +36,8 @@ func TestSkippedEventIsNotDeliveredFromMemory(t *testing.T) {
 		return count
 	}
 	eventually(t, "it is tried", func() bool { return tried() > 0 })
-	if count, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued, Tenant: tenant, Position: 1}, "ann", "gone"); count != 1 || err != nil {
+	if count, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued, Tenant: tenant, Position: 1},
+		"ann", "gone"); count != 1 || err != nil {
 		t.Fatal(count, err)
 	}
 	n.Wake()

@@ -19,8 +19,10 @@ func TestInstancesThatWaitHoldUpNoOtherTenant(t *testing.T) {
 	exec(t, pool, `INSERT INTO pawl.outbox_sink (name) VALUES ('main')`)
 	exec(t, pool, `INSERT INTO pawl.log VALUES ('big', $1)`, held)
 	exec(t, pool, `INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at) VALUES ('big', 'main', $1, now())`, held)
-	exec(t, pool, `INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
-		SELECT 'big', 'main', i, 'a.b', 0, 'a', gen_random_uuid(), 'waiting', 'permanent', 'no', 1, now(), now() FROM generate_series(1, $1::int) i`, held)
+	exec(t, pool, `INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure,
+		attempts, created_at, updated_at)
+		SELECT 'big', 'main', i, 'a.b', 0, 'a', gen_random_uuid(), 'waiting', 'permanent', 'no', 1, now(), now()
+		FROM generate_series(1, $1::int) i`, held)
 	publish(t, pool, "big", "xyz")
 	to := &receiver{}
 	n := startNode(t, url, quick("main", to, func(s *relay.Sink) { s.Exhausted = relay.HoldInstance }))

@@ -57,6 +57,7 @@ type instanceQueue struct {
 	state     queueState
 	inQueues  int  // bits: the states whose fair queues it is in
 	logInCall bool // events from the log are being delivered
+	failed    bool // an event of it failed in the call that is being settled
 	stale     bool // its rows are to be read again after the call
 }
 

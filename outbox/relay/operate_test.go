@@ -64,7 +64,8 @@ func TestParkedEventLetsItsInstanceGoOn(t *testing.T) {
 	}
 	d := list[0]
 	if d.Tenant != tenant || d.Position != 1 || d.Type != "order.0" || d.Workflow != "order" || d.Instance != instanceOf('a') ||
-		d.Status != inspect.DeadWaiting || d.Kind != string(sink.Permanent) || d.Failure != "not this one" || d.Attempts != 1 || d.Created.IsZero() {
+		d.Status != inspect.DeadWaiting || d.Kind != string(sink.Permanent) || d.Failure != "not this one" || d.Attempts != 1 ||
+		d.Created.IsZero() {
 		t.Errorf("the dead letter is %+v", d)
 	}
 
@@ -101,7 +102,8 @@ func TestDeadLetterHoldsItsInstance(t *testing.T) {
 			mustEqual(t, "delivered", to.ids('a'), []string{"1-0"})
 			mustEqual(t, "delivered of others", to.ids('b'), []string{"4-0", "8-0"})
 			mustEqual(t, "waits", deadLetters(t, table, inspect.DeadFilter{Sink: "main"}), []string{"2-0"})
-			mustEqual(t, "queued", deadLetters(t, table, inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued}), []string{"3-0", "5-0", "5-1", "6-0", "7-0"})
+			mustEqual(t, "queued", deadLetters(t, table, inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued}),
+				[]string{"3-0", "5-0", "5-1", "6-0", "7-0"})
 
 			// Another node: it holds all the same.
 			n.stop()
@@ -116,7 +118,8 @@ func TestDeadLetterHoldsItsInstance(t *testing.T) {
 			if how == "redriven" {
 				act, want = table.Redrive, slices.Insert(want, 1, "2-0")
 			}
-			if count, err := act(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: tenant, Position: 2}, "ann", "known"); count != 1 || err != nil {
+			if count, err := act(t.Context(), inspect.DeadFilter{Sink: "main", Tenant: tenant, Position: 2},
+				"ann", "known"); count != 1 || err != nil {
 				t.Fatal(count, err)
 			}
 			n.Wake()
@@ -193,7 +196,8 @@ func TestBlockedTenantsStopNoOtherHoweverManyTheyAre(t *testing.T) {
 	}
 	to.mends()
 	eventually(t, "the others go on when they can", func() bool {
-		return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE tenant <> 'healthy' AND position = $1 AND failure IS NULL", head) == blocked
+		return number(t, n.pool, "SELECT count(*) FROM pawl.outbox_cursor WHERE tenant <> 'healthy' AND position = $1 AND failure IS NULL",
+			head) == blocked
 	})
 	to.inOrder(t)
 	to.wants(t, blocked*events(head)+events(3*24))
@@ -499,12 +503,15 @@ func TestFiltersSelectDeadLetters(t *testing.T) {
 	}
 	mustEqual(t, "page by page", paged, []string{"1-0", "4-0", "2-0", "5-0", "5-1", "3-0", "1-0", "2-0"})
 
-	if count, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')}, "ann", "tests"); err != nil || count != 3 {
+	if count, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')},
+		"ann", "tests"); err != nil || count != 3 {
 		t.Errorf("%d were skipped, %v", count, err)
 	}
-	mustEqual(t, "the other sink's", deadLetters(t, table, inspect.DeadFilter{Sink: "other", Instance: instanceOf('a')}), []string{"1-0", "4-0", "1-0"})
+	mustEqual(t, "the other sink's", deadLetters(t, table, inspect.DeadFilter{Sink: "other", Instance: instanceOf('a')}),
+		[]string{"1-0", "4-0", "1-0"})
 	to.mends()
-	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadSkipped, Tenant: "globex"}, "ann", "by mistake"); err != nil || count != 1 {
+	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadSkipped, Tenant: "globex"},
+		"ann", "by mistake"); err != nil || count != 1 {
 		t.Errorf("%d of those that were skipped were redriven, %v", count, err)
 	}
 	n.Wake()
@@ -560,17 +567,20 @@ func TestErrorsOfOperations(t *testing.T) {
 			t.Errorf("%s without a database: %v", name, err)
 		}
 	}
-	for _, f := range []inspect.DeadFilter{{Sink: "main", Status: "odd"}, {Sink: "main", Position: 1}, {Sink: "main", Tenant: "\x00"}, {Sink: "a\x00"}} {
+	for _, f := range []inspect.DeadFilter{{Sink: "main", Status: "odd"}, {Sink: "main", Position: 1}, {Sink: "main", Tenant: "\x00"},
+		{Sink: "a\x00"}} {
 		for name, err := range operations(table, "main", "a\x00b", f, 1001) {
 			if name != "resume" && workflow.CodeOf(err) != workflow.InvalidRequest {
 				t.Errorf("%s of %+v: %v", name, f, err)
 			}
 		}
 	}
-	if _, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued}, "", ""); workflow.CodeOf(err) != workflow.InvalidRequest {
+	if _, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued},
+		"", ""); workflow.CodeOf(err) != workflow.InvalidRequest {
 		t.Errorf("redrive what is queued: %v", err)
 	}
-	if _, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadRedriven}, "", "known"); workflow.CodeOf(err) != workflow.InvalidRequest {
+	if _, err := table.Skip(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadRedriven},
+		"", "known"); workflow.CodeOf(err) != workflow.InvalidRequest {
 		t.Errorf("skip what was redriven: %v", err)
 	}
 }

@@ -50,13 +50,16 @@ INSERT INTO pawl.outbox_sink (name, token, claimed_by, claimed_at, locked_until)
 SELECT 's' || n, 1, 'n', now(), now() + interval '1 hour' FROM generate_series(1, 3) n;
 INSERT INTO pawl.log SELECT 't' || n, 50 FROM generate_series(1, 2000) n;
 INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
-SELECT 't' || t, p, 'e', 0, 'w', md5(t || ' ' || p % 10)::uuid, p, 'x', 's', now() FROM generate_series(1, 2000) t, generate_series(1, 50) p;
+SELECT 't' || t, p, 'e', 0, 'w', md5(t || ' ' || p % 10)::uuid, p, 'x', 's', now()
+FROM generate_series(1, 2000) t, generate_series(1, 50) p;
 INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
 SELECT DISTINCT tenant, instance, 'w', 1, 's', 5, '{}'::jsonb, true, sha256(''), now(), now() FROM pawl.outbox;
 INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at)
 SELECT l.tenant, s.name, CASE WHEN l.tenant IN ('t1', 't2', 't3') THEN 20 ELSE 50 END, now() FROM pawl.log l, pawl.outbox_sink s;
-INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at, changed_by)
-SELECT o.tenant, s.name, o.position, o.type, o.ordinal, o.workflow, o.instance, (ARRAY['waiting', 'queued', 'redriven', 'skipped'])[1 + position % 4],
+INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at,
+	updated_at, changed_by)
+SELECT o.tenant, s.name, o.position, o.type, o.ordinal, o.workflow, o.instance,
+	(ARRAY['waiting', 'queued', 'redriven', 'skipped'])[1 + position % 4],
 	'temporary', 'no', 1, now(), now(), 'ann' FROM pawl.outbox o, pawl.outbox_sink s WHERE position > 30;`)
 	t.Run("full, with the statistics of the empty ones", func(t *testing.T) {
 		explainBatch(t, pool)
@@ -74,7 +77,8 @@ func explainBatch(t *testing.T, pool *pgxpool.Pool) {
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
-	}{"keep": {renewSQL, 10}, "park": {insertDeadSQL, 13}, "change": {updateDeadSQL, 10}, "cursor": {cursorSQL, 6}, "moved": {movedSQL, 2}, "rows": {rowsSQL, 5},
+	}{"keep": {renewSQL, 10}, "park": {insertDeadSQL, 13}, "change": {updateDeadSQL, 10}, "cursor": {cursorSQL, 6}, "moved": {movedSQL, 2},
+		"rows":  {rowsSQL, 5},
 		"aside": {asideSQL, 4}} {
 		t.Run(name, func(t *testing.T) {
 			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {

@@ -160,22 +160,10 @@ func (r *reader) next(ctx context.Context, f transitions.Follower) (batch transi
 			return transitions.Batch{}, nil
 		}
 	}
-	if workflow.CodeOf(err) == workflow.EventsGone || err == nil && !gapless(batch.Events, r.last) {
+	if workflow.CodeOf(err) == workflow.EventsGone {
 		err = r.gap(ctx)
 	}
 	return batch, err
-}
-
-// gapless reports whether a piece of a log comes directly after what was read last.
-// The positions of a log have no gaps: if it does not, something was removed.
-func gapless(events []transitions.Logged, last int64) bool {
-	for i := range events {
-		if p := events[i].Position; p != last+1 && (i == 0 || p != last) {
-			return false
-		}
-		last = events[i].Position
-	}
-	return true
 }
 
 // gap is the error that events are gone which the sink has not got.

@@ -61,7 +61,8 @@ func TestPoolWithoutPreparedStatements(t *testing.T) {
 	cursorReaches(t, pool, "main", tenant, head)
 	to.mends()
 	table := relay.NewTable(pool, same)
-	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')}, "ann", ""); err != nil || count != 1 {
+	if count, err := table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')},
+		"ann", ""); err != nil || count != 1 {
 		t.Fatal(count, err)
 	}
 	n.Wake()
@@ -84,7 +85,8 @@ func TestPoolWithoutPreparedStatements(t *testing.T) {
 	if list, err := table.Sinks(t.Context(), ""); err != nil || len(list) != 1 || len(list[0].Tenants) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if list, _, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')}, inspect.DeadPage{}); err != nil || len(list) != 0 {
+	if list, _, err := table.DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Instance: instanceOf('a')},
+		inspect.DeadPage{}); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -265,7 +267,8 @@ func TestDeadSinkSlowsNoOther(t *testing.T) {
 	panics := &receiver{enter: func(context.Context, []transitions.Logged) { panic("oops") }}
 	lives := &receiver{}
 	small := func(s *relay.Sink) { s.Window = 100 }
-	n := startNode(t, url, quick("hangs", hangs, small), quick("fails", fails, small), quick("panics", panics, small), quick("lives", lives, small))
+	n := startNode(t, url, quick("hangs", hangs, small), quick("fails", fails, small), quick("panics", panics, small),
+		quick("lives", lives, small))
 	var head int64
 	for range 20 {
 		head = publish(t, n.pool, tenant, strings.Repeat("abcdefghij", 10), n)
@@ -319,7 +322,8 @@ func TestPoisonIsParkedAndTheOthersArrive(t *testing.T) {
 		// As long as nothing else comes nobody can say whose fault it is.
 		head = publish(t, n.pool, tenant, "bdefgh", n)
 		list, _, err := relay.NewTable(n.pool, same).DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main"}, inspect.DeadPage{})
-		return err == nil && len(list) == 1 && list[0].Position == 3 && list[0].Kind == string(sink.Unavailable) && list[0].Failure == "it fell over"
+		return err == nil && len(list) == 1 && list[0].Position == 3 && list[0].Kind == string(sink.Unavailable) &&
+			list[0].Failure == "it fell over"
 	})
 	cursorReaches(t, n.pool, "main", tenant, head)
 	to.wants(t, events(head)-1)

@@ -31,7 +31,8 @@ func TestAFullTenantsInstancesAreReadAgainWhenThereMayBeOthers(t *testing.T) {
 			h.flow.policy.attempts, h.flow.policy.calls, h.flow.policy.batch = 3, 1, 10
 			store := func(b *storeBatch) *storeBatch {
 				h.store.sending = true
-				r := &storeReply{batch: b, sent: now, rows: map[*instanceQueue][]queuedRow{}, onHold: map[*instanceQueue]bool{}, full: map[string]bool{}}
+				r := &storeReply{batch: b, sent: now, rows: map[*instanceQueue][]queuedRow{}, onHold: map[*instanceQueue]bool{},
+					full: map[string]bool{}}
 				if b.reload {
 					h.store.reload = false
 					r.aside, r.full["t"] = []asideInstance{{"t", e.Instance, false}}, true
@@ -64,10 +65,12 @@ func TestFullTenantsShareWhatCanBeKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	execAll(t, pool, `
-INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
+INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at,
+	updated_at)
 SELECT t, 's', p, 'e', 0, 'w', md5(t || p)::uuid, CASE WHEN p % 3 = 0 THEN 'waiting' ELSE 'queued' END, 'temporary', 'no', 1, now(), now()
 FROM unnest(ARRAY['t1', 't2', 't3']) t, generate_series(1, 300) p;
-INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
+INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at,
+	updated_at)
 SELECT 'small', 's', p, 'e', 0, 'w', md5(p::text)::uuid, 'waiting', 'temporary', 'no', 1, now(), now() FROM generate_series(1, 5) p`)
 	rows, err := pool.Query(t.Context(), asideSQL, "s", true, 30, []string(nil))
 	if err != nil {

@@ -25,7 +25,8 @@ func TestBatchThatIsSentAgainUndoesNothing(t *testing.T) {
 		"redrive": {says: sink.Fail(sink.Permanent, nil, "no"), want: inspect.DeadQueued, change: func(table *Table) (int64, error) {
 			return table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "")
 		}},
-		"redrive of one that was given up again": {status: inspect.DeadQueued, says: sink.Fail(sink.Permanent, nil, "no"), want: inspect.DeadQueued,
+		"redrive of one that was given up again": {status: inspect.DeadQueued, says: sink.Fail(sink.Permanent, nil, "no"),
+			want: inspect.DeadQueued,
 			change: func(table *Table) (int64, error) {
 				return table.Redrive(t.Context(), inspect.DeadFilter{Sink: "main"}, "ann", "")
 			}},
@@ -39,7 +40,8 @@ func TestBatchThatIsSentAgainUndoesNothing(t *testing.T) {
 			now := time.Unix(0, 0)
 			pool := pgtest.Pool(t)
 			same := func(sql string) string { return sql }
-			execAll(t, pool, `INSERT INTO pawl.outbox_sink (name, token, claimed_by, claimed_at, locked_until) VALUES ('main', 1, 'n', now(), now() + interval '1 hour')`)
+			execAll(t, pool, `INSERT INTO pawl.outbox_sink (name, token, claimed_by, claimed_at, locked_until) VALUES ('main', 1, 'n', now(),
+				now() + interval '1 hour')`)
 			h := &holder{relay: &Relay{config: Config{Pool: pool, Events: outbox.New(pool, same, ""), Lease: time.Hour}, sql: newStatements(same)},
 				sink: &Sink{Name: "main"}}
 			h.lease.token = 1

@@ -13,13 +13,6 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 	f.calls.open--
 	f.calls.items -= len(c.items)
 	took := f.countAccepted(failures)
-	var failed map[*instanceQueue]bool
-	fail := func(q *instanceQueue) {
-		if failed == nil {
-			failed = map[*instanceQueue]bool{}
-		}
-		failed[q] = true
-	}
 	var whole *sink.Failure
 	for i, it := range c.items {
 		failure := failures[i]
@@ -34,20 +27,20 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 					whole = failure
 				}
 			}
-		case failed[q]: // nothing behind a failure counts, whatever the sink says
+		case q.failed: // nothing behind a failure counts, whatever the sink says
 		case failure == nil:
 			f.delivered(it)
 		case failure.Kind == sink.Held:
-			fail(q)
+			q.failed = true
 		case f.receiverFailed(c, it, failure):
-			fail(q)
+			q.failed = true
 			f.failed(it, failure)
 			f.postponeAttribution(it, failure)
 			if whole == nil || failure.Kind == sink.Gone {
 				whole = failure
 			}
 		default:
-			fail(q)
+			q.failed = true
 			it.attempts++
 			f.failed(it, failure)
 			f.refused(it, failure, now)
@@ -59,7 +52,7 @@ func (f *flow) settle(c *call, failures []*sink.Failure, now time.Time) {
 				f.drop(&q.fromDead, 0)
 			}
 			f.dropDiscarded(q)
-			q.state, q.logInCall, q.stale = idle, false, false
+			q.state, q.logInCall, q.stale, q.failed = idle, false, false, false
 			f.reschedule(q, now)
 		}
 	}

@@ -35,7 +35,7 @@ type signalBox struct {
 }
 
 func newSignalBox() *signalBox {
-	return &signalBox{poked: make(chan struct{}, 1), reading: map[string]bool{}}
+	return &signalBox{poked: make(chan struct{}, 1), waiting: signals{heads: map[string]int64{}}, reading: map[string]bool{}}
 }
 
 // send adds to what is told.
@@ -54,9 +54,6 @@ func (b *signalBox) noteHead(tenant string, head int64) {
 	if b.reading[tenant] {
 		return
 	}
-	if b.waiting.heads == nil {
-		b.waiting.heads = map[string]int64{}
-	}
 	b.waiting.heads[tenant] = max(b.waiting.heads[tenant], head)
 	poke(b.poked)
 }
@@ -73,7 +70,7 @@ func (b *signalBox) take() signals {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.waiting
-	b.waiting = signals{}
+	b.waiting = signals{heads: map[string]int64{}}
 	return s
 }
 

@@ -172,7 +172,7 @@ SELECT tenant, '00000000-0000-0000-0000-000000000000', false, true FROM sizes WH
 // has none it returns one row without a position. The last column tells whether
 // one waits for an operator. Parameters: tenant, sink, instances, whether they hold
 // their instance, how many of each.
-const rowsSQL = `
+var rowsSQL = `
 SELECT u.instance, coalesce(d.position, 0), coalesce(d.type, ''), coalesce(d.ordinal, 0), coalesce(d.attempts, 0), coalesce(d.kind, ''),
 	coalesce(d.failure, ''), o.position IS NOT NULL, o.at, w.position IS NOT NULL, ` + outbox.Details + `
 FROM unnest($3::text[]::uuid[]) AS u(instance)

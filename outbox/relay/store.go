@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -182,25 +183,19 @@ func byTenant(changes []rowChange) map[string]*rowColumns {
 		tenant, kind string
 		position     int64
 	}
-	of := func(n *rowChange) address {
-		e := &n.item.event.Event
-		return address{e.Tenant, e.Type, e.Position}
-	}
-	last := make(map[address]int, len(changes))
-	for i := range changes {
-		last[of(&changes[i])] = i
-	}
+	seen := make(map[address]bool, len(changes))
 	tenants := map[string]*rowColumns{}
-	for i := range changes {
-		n := &changes[i]
-		if last[of(n)] != i {
+	for _, c := range slices.Backward(changes) {
+		e := &c.item.event.Event
+		at := address{e.Tenant, e.Type, e.Position}
+		if seen[at] {
 			continue
 		}
-		tenant := n.item.event.Tenant
-		if tenants[tenant] == nil {
-			tenants[tenant] = &rowColumns{}
+		seen[at] = true
+		if tenants[e.Tenant] == nil {
+			tenants[e.Tenant] = &rowColumns{}
 		}
-		tenants[tenant].add(n)
+		tenants[e.Tenant].add(&c)
 	}
 	return tenants
 }

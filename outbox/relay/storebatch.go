@@ -2,6 +2,7 @@ package relay
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/pawlhq/pawl/inspect"
@@ -92,11 +93,9 @@ func (f *flow) takeBatch() *storeBatch {
 			f.requestRows(q)
 		}
 	}
-	for _, changes := range [][]rowChange{b.newRows, b.changes} {
-		for i := range changes {
-			if changes[i].status == inspect.DeadWaiting {
-				b.parked++
-			}
+	for _, c := range slices.Concat(b.newRows, b.changes) {
+		if c.status == inspect.DeadWaiting {
+			b.parked++
 		}
 	}
 	for len(b.fetch) < fetchQueues && f.mayFetch() {

@@ -104,19 +104,11 @@ func (t *Table) Move(ctx context.Context, sink, tenant string, position int64, b
 		case position == from:
 			return nil
 		}
-		for _, change := range []struct {
-			sql  string
-			args []any
-		}{
-			{t.sql.revise, []any{sink}}, // whoever delivers reads that tenant's log anew
-			{t.sql.move, []any{tenant, sink, position, from, by, reason}},
-			{t.sql.dropPast, []any{tenant, sink, position}},
-		} {
-			if _, err := tx.Exec(ctx, change.sql, change.args...); err != nil {
-				return err
-			}
-		}
-		return nil
+		var b pgx.Batch
+		b.Queue(t.sql.revise, sink) // the node that delivers reads that tenant's log anew
+		b.Queue(t.sql.move, tenant, sink, position, from, by, reason)
+		b.Queue(t.sql.dropPast, tenant, sink, position)
+		return tx.SendBatch(ctx, &b).Close()
 	})
 	return writeError(err)
 }
@@ -139,12 +131,11 @@ func (t *Table) Forget(ctx context.Context, sink string) error {
 		if node != "" {
 			return workflow.Errorf(workflow.InvalidRequest, "node %s delivers to sink %q: take it out of the configuration first", node, sink)
 		}
-		for _, sql := range []string{t.sql.dropDead, t.sql.dropCursors, t.sql.dropSink} {
-			if _, err := tx.Exec(ctx, sql, sink); err != nil {
-				return err
-			}
-		}
-		return nil
+		var b pgx.Batch
+		b.Queue(t.sql.dropDead, sink)
+		b.Queue(t.sql.dropCursors, sink)
+		b.Queue(t.sql.dropSink, sink)
+		return tx.SendBatch(ctx, &b).Close()
 	}))
 }
 

@@ -1,6 +1,9 @@
 package relay
 
-import "github.com/pawlhq/pawl/outbox"
+import (
+	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/outbox"
+)
 
 // tableStatements are the statements of a table, for one schema.
 type tableStatements struct {
@@ -96,13 +99,12 @@ SELECT tenant FROM each WHERE tenant IS NOT NULL`
 
 // deadSQL is a page of dead letters. Parameters: those of filter, tenant,
 // instance, position and ordinal of the last of the page before, how many.
-const deadSQL = `
+var deadSQL = `
 SELECT d.sink, d.tenant, d.position, d.type, d.ordinal, d.workflow, d.instance, coalesce(i.business_key, ''), d.status, d.kind, d.failure,
 	d.attempts, d.created_at, d.updated_at, coalesce(d.changed_by, ''), coalesce(d.reason, '')
 FROM (SELECT * FROM pawl.outbox_dead d
 	WHERE ` + filter + ` AND (d.tenant, d.instance, d.position, d.ordinal) > ($8, $9, $10, $11)
-	ORDER BY d.tenant, d.instance, d.position, d.ordinal LIMIT $12) AS d
-LEFT JOIN LATERAL (SELECT i.business_key FROM pawl.instance i WHERE i.tenant = d.tenant AND i.id = d.instance LIMIT 1) AS i ON true
+	ORDER BY d.tenant, d.instance, d.position, d.ordinal LIMIT $12) AS d` + store.BusinessKey("d.tenant", "d.instance") + `
 ORDER BY d.tenant, d.instance, d.position, d.ordinal`
 
 // oldest is the time of the first event after the cursor c in the log l.

@@ -255,7 +255,8 @@ func TestStopHandsOverWhatIsRetried(t *testing.T) {
 	if at := cursor(t, pool, "main", tenant); at != head {
 		t.Errorf("the cursor is at %d", at)
 	}
-	list, _, err := relay.NewTable(pool, same).DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued}, inspect.DeadPage{})
+	list, _, err := relay.NewTable(pool, same).DeadLetters(t.Context(), inspect.DeadFilter{Sink: "main", Status: inspect.DeadQueued},
+		inspect.DeadPage{})
 	if err != nil || len(list) != 3 || list[0].Attempts == 0 || list[0].Failure != "not now" || list[1].Kind != string(sink.Held) {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -396,7 +397,9 @@ func TestCallThatDoesNotEndHoldsUpOnlyItsInstance(t *testing.T) {
 			<-goOn
 		}
 	}
-	n := startNode(t, pgtest.URL(t), quick("main", to, func(s *relay.Sink) { s.Timeout, s.Calls, s.Batch, s.Window = time.Millisecond, 2, 1, 16 }))
+	n := startNode(t, pgtest.URL(t), quick("main", to, func(s *relay.Sink) {
+		s.Timeout, s.Calls, s.Batch, s.Window = time.Millisecond, 2, 1, 16
+	}))
 	head := publish(t, n.pool, tenant, "z"+strings.Repeat("abcdz", 20), n)
 	await.Receive(t, "a delivery begins", inside)
 	cursorReaches(t, n.pool, "main", tenant, head)

@@ -79,9 +79,11 @@ type deadRow struct {
 }
 
 func newWorld(t testing.TB, seed uint64, exhausted Exhausted) *world {
-	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Unix(1e9, 0), cursors: map[string]int64{}, dead: map[address]*deadRow{},
-		logs: map[string][]transitions.Logged{}, got: map[address]int{}, gaveUp: map[address]bool{}, removed: map[address]bool{}, trouble: map[address]trouble{},
-		failed: map[address]int{}, moved: map[string]int64{}, excused: map[address]bool{}}
+	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Unix(1e9, 0), cursors: map[string]int64{},
+		dead: map[address]*deadRow{},
+		logs: map[string][]transitions.Logged{}, got: map[address]int{}, gaveUp: map[address]bool{}, removed: map[address]bool{},
+		trouble: map[address]trouble{},
+		failed:  map[address]int{}, moved: map[string]int64{}, excused: map[address]bool{}}
 	w.policy = policy{exhausted: exhausted, attempts: 1 + w.random.IntN(4), batch: 1 + w.random.IntN(8), calls: 1 + w.random.IntN(4),
 		window: 4 + w.random.IntN(40), maxAside: 1 + w.random.IntN(12),
 		backoff: func(n int) time.Duration { return time.Duration(w.random.IntN(800*n)+1) * time.Millisecond }}
@@ -238,7 +240,9 @@ func (w *world) answer(settle bool) {
 	}
 	i := w.random.IntN(len(w.calls))
 	c := w.calls[i]
-	failures := sink.InOrder(context.Background(), c.events, func(_ context.Context, e *transitions.Logged) *sink.Failure { return w.receive(&e.Event) })
+	failures := sink.InOrder(context.Background(), c.events, func(_ context.Context, e *transitions.Logged) *sink.Failure {
+		return w.receive(&e.Event)
+	})
 	if settle {
 		w.calls = slices.Delete(w.calls, i, i+1)
 		if failures == nil {
@@ -439,7 +443,8 @@ func (w *world) rowsOf(l *instanceQueue) (rows []queuedRow, onHold bool) {
 			return rows, true
 		}
 		if r.status == inspect.DeadQueued && len(rows) < 3 {
-			rows = append(rows, queuedRow{event: *e, attempts: r.attempts, kind: r.kind, failure: r.failure, removed: w.removed[addressOf(&e.Event)] && !w.healthy})
+			rows = append(rows, queuedRow{event: *e, attempts: r.attempts, kind: r.kind, failure: r.failure,
+				removed: w.removed[addressOf(&e.Event)] && !w.healthy})
 		}
 	}
 	return rows, false
@@ -516,7 +521,8 @@ func (w *world) mustCount() {
 			bytes += m.bytes
 		}
 	}
-	if items != f.items || aside != f.aside.count || out != f.calls.items || events != f.memory.events || bytes != f.memory.bytes || len(w.calls)+len(w.hung) != f.calls.open || len(w.hung) != f.calls.abandoned {
+	if items != f.items || aside != f.aside.count || out != f.calls.items || events != f.memory.events || bytes != f.memory.bytes ||
+		len(w.calls)+len(w.hung) != f.calls.open || len(w.hung) != f.calls.abandoned {
 		w.t.Fatalf("counted items %d, aside %d, out %d, events %d, bytes %d, calls %d; the flow says %d, %d, %d, %d, %d, %d", items, aside, out,
 			events, bytes, len(w.calls), f.items, f.aside.count, f.calls.items, f.memory.events, f.memory.bytes, f.calls.open)
 	}

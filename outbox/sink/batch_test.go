@@ -48,7 +48,8 @@ func TestFailureHoldsItsInstanceOrEverything(t *testing.T) {
 		{"an empty batch", "", nil, nil},
 		{"only its instance is held", "abcabc", map[int]sink.Kind{1: sink.Temporary}, []sink.Kind{ok, sink.Temporary, ok, ok, held, ok}},
 		{"a permanent failure holds its instance too", "aab", map[int]sink.Kind{0: sink.Permanent}, []sink.Kind{sink.Permanent, held, ok}},
-		{"two instances fail", "abab", map[int]sink.Kind{0: sink.Temporary, 3: sink.Permanent}, []sink.Kind{sink.Temporary, ok, held, sink.Permanent}},
+		{"two instances fail", "abab", map[int]sink.Kind{0: sink.Temporary, 3: sink.Permanent},
+			[]sink.Kind{sink.Temporary, ok, held, sink.Permanent}},
 		{"the receiver as a whole", "abab", map[int]sink.Kind{1: sink.Unavailable}, []sink.Kind{ok, sink.Unavailable, held, held}},
 		{"a receiver that is gone", "abc", map[int]sink.Kind{0: sink.Gone}, []sink.Kind{sink.Gone, held, held}},
 	}

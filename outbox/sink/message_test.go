@@ -56,7 +56,8 @@ func FuzzEscapeIsAReversibleToken(f *testing.F) {
 // The attributes beside a body must never say something else than the body.
 func TestAttributesAreThoseOfTheCloudEvent(t *testing.T) {
 	plain := transitions.Event{
-		Source: "https://shop.example/eu", Tenant: "north/süd", Position: 1 << 40, Ordinal: 1, Type: "order.paid", Workflow: "order", Instance: uuid.New(), Version: 3,
+		Source: "https://shop.example/eu", Tenant: "north/süd", Position: 1 << 40, Ordinal: 1, Type: "order.paid", Workflow: "order",
+		Instance: uuid.New(), Version: 3,
 		Transition: "pay", State: "Paid \"100%\"\n", At: time.Date(2026, 3, 1, 12, 0, 0, 5000, time.FixedZone("", 3600)), Payload: []byte(`{}`),
 	}
 	told := plain

@@ -17,7 +17,8 @@ func DOT(w *workflow.Workflow, o Options) string {
 		b.WriteString("    rankdir=LR\n")
 	}
 	fmt.Fprintf(&b, "    tooltip=%s\n", dotQuote(p.title()))
-	b.WriteString("    node [shape=box, style=\"rounded,filled\", fillcolor=\"#f8fafc\", color=\"#64748b\", fontname=\"Helvetica\", fontsize=12]\n")
+	b.WriteString("    node [shape=box, style=\"rounded,filled\", fillcolor=\"#f8fafc\", " +
+		"color=\"#64748b\", fontname=\"Helvetica\", fontsize=12]\n")
 	b.WriteString("    edge [color=\"#64748b\", fontname=\"Helvetica\", fontsize=11, arrowsize=0.7]\n")
 	b.WriteString("    \"\" [shape=circle, width=0.14, style=filled, fillcolor=\"#64748b\", label=\"\", tooltip=\"start\"]\n")
 	for _, s := range w.States {

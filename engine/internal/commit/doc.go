@@ -23,6 +23,17 @@
 // in flight is otherwise only locked by its workers, for one short statement
 // that waits for nobody.
 //
+// Others write these two tables too, and cannot be in a deadlock with a group, for one
+// of two reasons. They wait for no lock, because they take rows with SKIP LOCKED: claims
+// and heartbeats, the end of a pause, pawl.purge, and retention's giving up of work that no
+// node knows. Or they wait for the one row of a command and want nothing after it: a
+// request to stop, and what an operator does to a dead message (its own row before that).
+// The functions of the SQL contract keep to the order.
+// The give-up ends a command without Decide, the only one to do so beside pawl.purge: see
+// docs/decisions/0015. It takes the command before its instance, against the order, and so
+// must never wait; the key that it inserts is named by the instance and the version, so only
+// another give-up of the same command could be inserting it, and that one does not get the row.
+//
 // A group of several takes two round trips. First: BEGIN, lock the instances,
 // look up the keys. Then, decided in memory: write everything, COMMIT. No lock
 // is held across a pause of the client after the second message is sent, and

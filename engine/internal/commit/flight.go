@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -69,8 +70,8 @@ func (p *part) noteOthers(o *op) {
 	}
 	p.planned = append(p.planned, d.Commands...)
 	if d.Cancelled != nil {
-		p.cancelled = append(p.cancelled, cancellation{*d.Cancelled, o.p.Actor})
-		if c := p.keyStates[commandKey{d.Cancelled.Scope, d.Cancelled.Key}]; c != nil && c.leader != nil {
+		p.cancelled = append(p.cancelled, store.Cancelled{CommandRef: *d.Cancelled, By: o.p.Actor})
+		if c := p.claims[commandKey{d.Cancelled.Scope, d.Cancelled.Key}]; c != nil && c.leader != nil {
 			c.leader.stopped = true
 		}
 	}

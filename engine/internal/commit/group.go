@@ -12,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -48,13 +49,7 @@ type part struct {
 
 	planned   []decide.Planned  // commands that begin in flight by themselves
 	disarmed  map[string]string // scopes whose commands in flight are void, but for the key
-	cancelled []cancellation
-}
-
-// cancellation asks a command in flight to stop.
-type cancellation struct {
-	transitions.CommandRef
-	by string
+	cancelled []store.Cancelled
 }
 
 // keyState is what is known of a key: what the database has, or who in this group
@@ -267,19 +262,18 @@ func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 
 // sets are what a part decided, as rows.
 type sets struct {
-	created, changed, commands, entries, events *rows.Set
-
-	disarmed, accepted, cancelled, settled *rows.Set
+	created                     *store.Rows[transitions.Instance]
+	changed                     *store.Rows[store.Changed]
+	commands, accepted, settled *store.Rows[store.Command]
+	cancelled                   *store.Rows[store.Cancelled]
+	disarmed                    *store.Rows[store.Disarmed]
+	entries, events             *rows.Set
 }
 
 // setsPool keeps the memory of sets.
 var setsPool = sync.Pool{New: func() any {
-	return &sets{
-		created: rows.NewSet(createdColumns), changed: rows.NewSet(changedColumns), commands: rows.NewSet(commandColumns),
-		entries: rows.NewSet(audit.Columns), events: rows.NewSet(outbox.Columns),
-		disarmed: rows.NewSet(disarmedColumns), accepted: rows.NewSet(flightColumns),
-		cancelled: rows.NewSet(cancelledColumns), settled: rows.NewSet(settledColumns),
-	}
+	return &sets{created: store.Created(), changed: store.Changes(), commands: store.Done(), accepted: store.Accepted(), settled: store.Settled(),
+		cancelled: store.Cancels(), disarmed: store.Disarms(), entries: rows.NewSet(audit.Columns), events: rows.NewSet(outbox.Columns)}
 }}
 
 // release gives the memory of the group's rows back.
@@ -293,7 +287,8 @@ func (g *group) release() {
 }
 
 func (s *sets) reset() {
-	for _, set := range []*rows.Set{s.created, s.changed, s.commands, s.entries, s.events, s.disarmed, s.accepted, s.cancelled, s.settled} {
+	for _, set := range []*rows.Set{&s.created.Set, &s.changed.Set, &s.commands.Set, &s.accepted.Set, &s.settled.Set, &s.cancelled.Set, &s.disarmed.Set,
+		s.entries, s.events} {
 		set.Reset()
 	}
 }

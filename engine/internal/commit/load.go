@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/internal/store"
 )
 
 // loading is how a group gets what it decides on.
@@ -35,7 +36,7 @@ func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
 		conn.Queue(lock, [][]byte{[]byte(t.tenant), uuidArray(ids)}, func(row *rows.Row) error {
 			slot := t.slots[row.UUID()]
 			slot.held, slot.row = row.Bool(), row.TID()
-			inst, err := readInstance(row, t.tenant)
+			inst, err := store.ReadInstance(row, t.tenant)
 			if inst != nil {
 				t.loaded(inst)
 			}
@@ -54,8 +55,11 @@ func lookUp(conn *rows.Conn, s *Statements, g *group) {
 	for _, t := range g.parts {
 		scopes, keys := t.keys()
 		conn.Queue(&s.Lookup, [][]byte{[]byte(t.tenant), textArray(scopes), textArray(keys)}, func(row *rows.Row) error {
-			t.known(readRecord(row))
-			return row.Err()
+			record, err := store.ReadRecord(row)
+			if record != nil {
+				t.known(record)
+			}
+			return err
 		})
 	}
 }

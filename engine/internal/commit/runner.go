@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/internal/store"
 )
 
 // runner runs groups on a connection of its own. It is for one goroutine.
@@ -165,17 +166,18 @@ func (r *runner) one(g *group) (held []*op, err error) {
 }
 
 func readOne(t *part, row *rows.Row) error {
-	inst, err := readInstance(row, t.tenant)
+	inst, err := store.ReadInstance(row, t.tenant)
 	if err != nil {
 		return err
 	}
 	if inst != nil {
 		t.loaded(inst)
 	}
-	if record := readRecord(row); record != nil {
+	record, err := store.ReadRecord(row)
+	if record != nil {
 		t.known(record)
 	}
-	return row.Err()
+	return err
 }
 
 // errBlind is the end of a group that needed the keys after all.
@@ -206,8 +208,7 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 	if set.created.Len() == 1 {
 		r.conn.Queue(&s.CreateOne, params([][]byte{tenant}, set.created.Params(false), rest), position)
 	} else {
-		changed := set.changed.Params(false)
-		r.conn.Queue(&s.ChangeOne, params(changed[3:], changed[1:3], [][]byte{tenant}, rest), position)
+		r.conn.Queue(&s.ChangeOne, params(store.ChangeParams(set.changed, tenant), rest), position)
 	}
 	if err := r.conn.Send(context.Background()); err != nil {
 		return err

@@ -3,6 +3,7 @@ package commit
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -45,15 +47,17 @@ func (g *group) fillPart(t *part) error {
 	for _, slot := range touched {
 		var err error
 		if slot.before == 0 {
-			err = addCreated(s.created, slot.inst)
+			err = s.created.Add(slot.inst)
 		} else {
-			err = addChanged(s.changed, slot)
+			err = s.changed.Add(&store.Changed{Instance: slot.inst, Row: slot.row, Before: slot.before})
 		}
 		if err != nil {
 			return err
 		}
 	}
-	g.fillCommands(t)
+	if err := g.fillCommands(t); err != nil {
+		return err
+	}
 	for _, o := range t.steps {
 		audit.Add(s.entries, &o.decision.Entry)
 		for i := range o.decision.Events {
@@ -67,76 +71,103 @@ func (g *group) fillPart(t *part) error {
 
 // fillCommands adds the rows of commands, each statement's in the order of their
 // keys.
-func (g *group) fillCommands(t *part) {
-	var created []commandRow
-	var settled []settlement
+func (g *group) fillCommands(t *part) error {
+	var created, settled []store.Command
 	for _, o := range t.stored {
-		d := &o.decision
-		own := decide.Target{CommandRef: transitions.CommandRef{Scope: o.p.Scope, Key: o.p.Key}, Status: d.Status, Code: d.Code, Body: d.Body,
-			Version: d.Entry.Version, Flight: d.Flight, Workflow: o.p.Workflow,
-			Keep: decide.Keep{Replay: o.p.Replay, Tombstone: o.p.Tombstone, Answer: d.Answer}}
-		if o.leased {
-			own.Status = transitions.Processing
-		}
 		if o.p.Resumed != nil {
-			own.Attempt, own.Was = o.p.Resumed.Attempt, transitions.Processing
-			settled = append(settled, settlement{own, o.leased})
+			settled = append(settled, g.ended(o))
 		} else {
-			created = append(created, g.newCommand(o, &own))
+			created = append(created, g.begun(o))
 		}
-		if d.Target != nil {
-			settled = append(settled, settlement{*d.Target, false})
-		}
-	}
-	for _, c := range t.planned {
-		created = append(created, commandRow{Planned: c, status: transitions.Pending, flying: true})
-	}
-	slices.SortFunc(created, func(a, b commandRow) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
-	wide := slices.ContainsFunc(created, func(c commandRow) bool { return c.wide() })
-	for i := range created {
-		if wide {
-			created[i].addFlight(t.sets.accepted, g.now, g.config.Node)
-		} else {
-			created[i].add(t.sets.commands, g.now)
+		if target := o.decision.Target; target != nil {
+			settled = append(settled, g.aimedAt(target))
 		}
 	}
-	slices.SortFunc(settled, func(a, b settlement) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
-	for i := range settled {
-		addSettled(t.sets.settled, &settled[i].Target, settled[i].leased, g.now, g.expires(&settled[i].Target), g.config.Node)
+	for i := range t.planned {
+		created = append(created, g.planned(&t.planned[i]))
 	}
-	slices.SortFunc(t.cancelled, func(a, b cancellation) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
-	for _, c := range t.cancelled {
-		t.sets.cancelled.Text(c.Scope)
-		t.sets.cancelled.Text(c.Key)
-		t.sets.cancelled.Text(c.by)
-		t.sets.cancelled.Time(g.now)
+	into := t.sets.commands
+	if slices.ContainsFunc(created, func(c store.Command) bool { return c.Wide() }) {
+		into = t.sets.accepted
+	}
+	for i := range t.cancelled {
+		t.cancelled[i].At = g.now
+	}
+	slices.SortFunc(t.cancelled, func(a, b store.Cancelled) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
+	for i := range t.cancelled {
+		if err := t.sets.cancelled.Add(&t.cancelled[i]); err != nil {
+			return err
+		}
 	}
 	for _, scope := range slices.Sorted(maps.Keys(t.disarmed)) {
-		t.sets.disarmed.Text(scope)
-		t.sets.disarmed.Text(t.disarmed[scope])
+		if err := t.sets.disarmed.Add(&store.Disarmed{Scope: scope, Spare: t.disarmed[scope]}); err != nil {
+			return err
+		}
+	}
+	return errors.Join(addSorted(into, created), addSorted(t.sets.settled, settled))
+}
+
+func addSorted(into *store.Rows[store.Command], list []store.Command) error {
+	slices.SortFunc(list, func(a, b store.Command) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
+	for i := range list {
+		if err := into.Add(&list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begun is the row of a command that was decided just now.
+func (g *group) begun(o *op) store.Command {
+	c := store.Command{Record: transitions.Record{Scope: o.p.Scope, Key: o.p.Key, Fingerprint: o.p.Fingerprint, Workflow: o.p.Workflow,
+		Transition: o.p.Transition, Instance: o.p.Instance, Actor: o.p.Actor, CreatedAt: g.now}}
+	g.decided(&c, o)
+	return c
+}
+
+// ended is what becomes of the row of a command that goes on.
+func (g *group) ended(o *op) store.Command {
+	c := store.Command{Seen: o.p.Resumed.Attempt, Was: transitions.Processing,
+		Record: transitions.Record{Scope: o.p.Scope, Key: o.p.Key, Workflow: o.p.Workflow, Attempt: o.p.Resumed.Attempt}}
+	g.decided(&c, o)
+	return c
+}
+
+// decided is what a row has of a decision.
+func (g *group) decided(c *store.Command, o *op) {
+	d := &o.decision
+	c.Status, c.Version = d.Status, d.Entry.Version
+	c.Keep = decide.Keep{Replay: o.p.Replay, Tombstone: o.p.Tombstone, Answer: d.Answer}
+	g.put(c, d.Flight, d.Code, d.Body)
+	if o.leased {
+		c.Status, c.Attempt, c.ClaimedBy, c.RunAt = transitions.Processing, c.Attempt+1, g.node, time.Time{}
 	}
 }
 
-// expires is until when an answer is replayed that the group gives.
-func (g *group) expires(t *decide.Target) time.Time {
-	return t.Keep.Until(g.config.Definitions.Horizons(t.Workflow), g.now)
+// aimedAt is what an operation makes of another command's row.
+func (g *group) aimedAt(t *decide.Target) store.Command {
+	c := store.Command{Seen: t.Attempt, Was: t.Was, Keep: t.Keep, Record: transitions.Record{Scope: t.Scope, Key: t.Key, Workflow: t.Workflow,
+		Status: t.Status, Version: t.Version, Attempt: t.Attempt}}
+	g.put(&c, t.Flight, t.Code, t.Body)
+	return c
 }
 
-// settlement is what becomes of the row of a command in flight.
-type settlement struct {
-	decide.Target
-	leased bool
+// planned is the row of a command that begins in flight by itself.
+func (g *group) planned(p *decide.Planned) store.Command {
+	c := store.Command{Record: transitions.Record{Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint, Workflow: p.Workflow,
+		Transition: p.Transition, Instance: p.Instance, Actor: p.Actor, CreatedAt: g.now, Status: transitions.Pending}}
+	g.put(&c, &p.Flight, 0, nil)
+	return c
 }
 
-// newCommand is the row of a command that was decided just now.
-func (g *group) newCommand(o *op, own *decide.Target) commandRow {
-	row := commandRow{keep: own.Keep, expires: g.expires(own), status: own.Status, version: own.Version, code: own.Code, body: own.Body, leased: o.leased, flying: own.Flight != nil,
-		Planned: decide.Planned{Scope: own.Scope, Key: own.Key, Fingerprint: o.p.Fingerprint, Workflow: o.p.Workflow,
-			Transition: o.p.Transition, Instance: o.p.Instance, Actor: o.p.Actor}}
-	if own.Flight != nil {
-		row.Flight = *own.Flight
+// put puts a row in flight, or gives it its answer.
+func (g *group) put(c *store.Command, f *decide.Flight, code int, body []byte) {
+	c.UpdatedAt = g.now
+	if f != nil {
+		c.Phase, c.RunAt, c.Request = f.Phase, f.RunAt, f.Request
+		return
 	}
-	return row
+	c.Code, c.Body, c.FinishedAt, c.ExpiresAt = code, body, g.now, c.Keep.Until(g.horizons(c.Workflow), g.now)
 }
 
 func compareKey(scopeA, keyA, scopeB, keyB string) int {

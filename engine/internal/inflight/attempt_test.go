@@ -160,7 +160,7 @@ func TestAfterALostWorkerTheCheckTells(t *testing.T) {
 	}{
 		"it has happened":                    {&text{"found"}, nil, due("a", leased("dead", -time.Second)), nil, `{"text":"found"}`},
 		"it has not":                         {nil, nil, due("a", leased("dead", -time.Second)), nil, `{"text":"ran"}`},
-		"it has not, and must not run twice": {nil, nil, due("a", leased("dead", -time.Second)), func(a *activityOfText) { a.AskPerson() }, `{"text":"ran"}`},
+		"it has not, and must not run twice": {nil, nil, due("a", leased("dead", -time.Second)), func(a *activityOfText) { a.AskOperator() }, `{"text":"ran"}`},
 		"it has happened, after a retry":     {&text{"found"}, nil, due("a", func(r *row) { r.Attempt = 1 }), nil, `{"text":"found"}`},
 		"it has not, and there are none left": {nil, nil, due("a", leased("dead", -time.Second), func(r *row) { r.Failures = 9 }), nil,
 			string(workflow.FailureAbandoned)},
@@ -203,7 +203,7 @@ func TestWhatMustNotRunTwiceWaitsForAPerson(t *testing.T) {
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
 		t.Error("it ran again")
 		return "", nil
-	}, func(a *activityOfText) { a.AskPerson() })
+	}, func(a *activityOfText) { a.AskOperator() })
 	r := due("a", leased("dead", -time.Second))
 	insert(t, pool, r)
 	n := startNode(t, pool, w)
@@ -224,7 +224,7 @@ func TestAGiveBackWithoutAnAttemptForgetsNoLostWorker(t *testing.T) {
 	w := job(t, func(context.Context, *workflow.Attempt, string) (string, error) {
 		t.Error("it ran again")
 		return "", nil
-	}, func(a *activityOfText) { a.AskPerson() })
+	}, func(a *activityOfText) { a.AskOperator() })
 	r := due("a", leased("dead", -time.Second))
 	insert(t, pool, r)
 	exec(t, pool, "UPDATE pawl.instance SET definition = 2")
@@ -265,7 +265,7 @@ func TestAResultThatCannotBeEncodedIsNotGotAgain(t *testing.T) {
 		want    string
 	}{
 		"by itself": {func(*activityOfText) {}, transitions.StuckUndecidable},
-		"and not at all where once more is not to be risked": {func(a *activityOfText) { a.AskPerson() }, transitions.StuckUnknown},
+		"and not at all where once more is not to be risked": {func(a *activityOfText) { a.AskOperator() }, transitions.StuckUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -34,7 +34,9 @@ func (r *Runner) Cancel(ctx context.Context, ref transitions.Ref, by string) err
 		if _, err := tx.Exec(ctx, cancelSettings, fmt.Sprint(r.lockWait.Milliseconds())); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, r.sql.cancel, ref.Tenant, ref.Scope, ref.Key, by, r.config.Clock.Now()).Scan(&phase, &asked)
+		var err error
+		phase, asked, err = r.sql.Cancel(ctx, tx, ref, by, r.config.Now())
+		return err
 	})
 	refused, _ := errors.AsType[*pgconn.PgError](err)
 	switch {

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -17,24 +18,21 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 		return 0, nil
 	}
 	byRef := make(map[transitions.Ref]candidate, len(chosen))
-	tenants := map[string]*keys{}
+	tenants := map[string]*store.Keys{}
 	for _, c := range chosen {
 		byRef[c.Ref] = c
 		if tenants[c.Tenant] == nil {
-			tenants[c.Tenant] = &keys{}
+			tenants[c.Tenant] = &store.Keys{}
 		}
-		tenants[c.Tenant].add(c.Ref, c.attempt)
+		tenants[c.Tenant].Add(c.Ref, c.attempt)
 	}
 	kept := time.Now()
 	var flights []*flight
 	err = r.send(ctx, func(b *pgx.Batch) {
 		for tenant, k := range tenants {
-			b.Queue(r.sql.claim, tenant, r.config.Node, r.config.Lease.Microseconds(), r.config.Clock.Now(), k.scopes, k.keys, k.attempts).
-				Query(func(rows pgx.Rows) error {
-					list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*flight, error) { return scanFlight(row, tenant) })
-					flights = append(flights, list...)
-					return err
-				})
+			r.sql.Claim(b, tenant, r.config.Node, r.config.Lease, r.config.Now(), k, func(claimed decide.InFlight) {
+				flights = append(flights, &flight{InFlight: claimed})
+			})
 		}
 	})
 	if err != nil {
@@ -65,27 +63,11 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 	return len(flights), err
 }
 
-func scanFlight(row pgx.CollectableRow, tenant string) (*flight, error) {
-	f := &flight{}
-	f.Tenant = tenant
-	var fingerprint []byte
-	var due *time.Time
-	err := row.Scan(&f.Scope, &f.Key, &fingerprint, &f.Phase, &f.Workflow, &f.Transition, &f.Instance, &f.Actor, &f.Request,
-		&f.Attempt, &f.Failures, &f.CancelledBy, &f.CreatedAt, &f.TakenFrom, &f.Unsure, &f.Definition, &f.Data, &due, &f.Paused)
-	copy(f.Fingerprint[:], fingerprint)
-	f.CreatedAt = f.CreatedAt.UTC()
-	if due != nil {
-		f.RunAt = *due
-	}
-	return f, err
-}
-
-// returnUnheard gives back what a claim may have leased whose answer was lost. No
-// attempt at it has begun. Only the poller claims, so a lease of the next attempt can
-// only be that claim's. If the database does not answer, or commits the claim later,
-// the leases run out.
-func (r *Runner) returnUnheard(ctx context.Context, chosen []candidate) {
-	tenants := map[string][]*leaseUpdate{}
+// unheard gives back what a claim has leased whose answer was lost: no attempt at it
+// has begun. Only the looker claims, so a lease of the next attempt can only be that
+// claim's. If the database does not answer, or commits it later, the leases run out.
+func (r *Runner) unheard(ctx context.Context, chosen []candidate) {
+	tenants := map[string][]*note{}
 	for _, c := range chosen {
 		f := &flight{InFlight: decide.InFlight{Ref: c.Ref, Attempt: c.attempt + 1}}
 		tenants[c.Tenant] = append(tenants[c.Tenant], &leaseUpdate{flight: f})

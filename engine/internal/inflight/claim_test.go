@@ -11,7 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -55,11 +57,11 @@ func TestAnUncommittedClaimIsNotWaitedForAndNotTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := tx.Query(t.Context(), claimSQL, r.Tenant, "other", int64(60_000_000), time.Now(), []string{r.Scope}, []string{r.Key}, []int32{0})
+	rows, err := tx.Query(t.Context(), store.ClaimSQL, r.Tenant, "other", int64(60_000_000), time.Now(), []string{r.Scope}, []string{r.Key}, []int32{0})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*flight, error) { return scanFlight(row, r.Tenant) }); err != nil || len(got) != 1 {
+	if got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (decide.InFlight, error) { return store.ScanClaim(row, r.Tenant) }); err != nil || len(got) != 1 {
 		t.Fatalf("the other claimed %d: %v", len(got), err)
 	}
 	n := startNode(t, pool, w)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/store"
 )
 
 // probed are the only indexes that a statement may use, with the columns that it
@@ -69,7 +70,7 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
-	}{"claim": {claimSQL, 7}, "keep": {keepSQL, 17}, "held": {heldSQL, 5}, "cancel": {cancelSQL, 5}} {
+	}{"claim": {store.ClaimSQL, 7}, "keep": {store.KeepSQL, 17}, "held": {store.HeldSQL, 5}, "cancel": {store.CancelSQL, 5}} {
 		t.Run(name, func(t *testing.T) {
 			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {
 				check(t, step)
@@ -88,7 +89,7 @@ func explainLook(t *testing.T, pool *pgxpool.Pool) {
 		"a backlog":    {works: 20, dues: dueBatch, turns: 100, after: "t0"},
 	} {
 		t.Run("look, "+name, func(t *testing.T) {
-			for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", lookSQL, pgx.QueryExecModeExec, time.Now(), int64(q.dues), int64(q.works),
+			for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", store.LookSQL, pgx.QueryExecModeExec, time.Now(), int64(q.dues), int64(q.works),
 				append([]string{}, q.full...), q.since, []string{"job", "rest"},
 				q.after, int64(q.turns)) {
 				check(t, step)

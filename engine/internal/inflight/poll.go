@@ -5,8 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -185,53 +184,35 @@ func (r *Runner) poll(ctx context.Context, q pollRequest) error {
 	return err
 }
 
-// findDue asks for candidates. The statement is planned each time, for the tables
-// as they are: a plan from when the table was empty would read all of it.
-func (r *Runner) findDue(ctx context.Context, q pollRequest) ([]candidate, error) {
-	r.stats.count(func(s *Stats) { s.Polls++ })
+// find asks for candidates.
+func (r *Runner) find(ctx context.Context, q question) ([]candidate, error) {
+	r.stats.looks.Add(1)
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	sent := time.Now()
-	rows, err := r.config.Pool.Query(ctx, r.sql.look, pgx.QueryExecModeExec, q.now, int64(q.dues), int64(q.works), q.full, q.since, r.config.Workflows,
-		q.after, int64(q.turns))
-	if err != nil {
-		return nil, err
-	}
-	var theirs time.Time
-	var next *time.Time
-	var paused [][2]string
-	var found []candidate
-	var c candidate
-	var phase transitions.Phase
-	var kind string
-	_, err = pgx.ForEachRow(rows, []any{&theirs, &next, &paused, &kind, &c.Tenant, &c.Scope, &c.Key, &c.attempt, &phase,
-		&c.slot.workflow, &c.slot.transition}, func() error {
-		if c.Tenant == "" {
-			return nil // there is nothing
-		}
-		one := c
-		one.lapsed, one.turn = kind == "lapsed", kind == "turn"
-		if phase == transitions.Scheduled {
-			one.slot = activity{}
-		}
-		found = append(found, one)
-		return nil
-	})
+	seen, err := r.sql.Look(ctx, r.config.Pool, store.Look{Now: q.now, Works: q.works, Full: q.full, Scheduled: q.dues, Since: q.since,
+		Workflows: r.config.Workflows, After: q.after, Turns: q.turns})
 	if err != nil {
 		return nil, err
 	}
 	received := time.Now()
-	r.config.Clock.Set(theirs, sent, received)
-	if gap, again := r.poller.contact.succeeded(theirs, sent, received); again {
-		r.config.Log.Info("the database was out of sight, or its clock has jumped: "+
-			"leases that ran out meanwhile are left to their holders for a while",
-			"gap", gap, "for", r.poller.contact.wait)
+	r.config.Polled(seen.Clock, sent, received)
+	if gap, again := r.contact.made(seen.Clock, sent, received); again {
+		r.config.Log.Info("the database was out of sight, or its clock has jumped: leases that ran out meanwhile are left to their holders for a while",
+			"gap", gap, "for", r.contact.wait)
 	}
-	r.config.Paused(paused, sent)
+	r.config.Paused(seen.Paused, sent)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if next != nil && (r.poller.wanted.at.IsZero() || next.Before(r.poller.wanted.at)) {
-		r.poller.wanted.at = *next
+	if next := seen.Next; next != nil && (r.wanted.at.IsZero() || next.Before(r.wanted.at)) {
+		r.wanted.at = *next
+	}
+	found := make([]candidate, len(seen.Found))
+	for i, c := range seen.Found {
+		found[i] = candidate{Ref: c.Ref, attempt: c.Attempt, stale: c.Kind == "lapsed", turn: c.Kind == "turn"}
+		if c.Phase != transitions.Scheduled {
+			found[i].slot = activity{c.Workflow, c.Transition}
+		}
 	}
 	return found, nil
 }

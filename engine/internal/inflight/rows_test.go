@@ -148,3 +148,11 @@ func lock(t testing.TB, pool *pgxpool.Pool, ref transitions.Ref) (unlock func())
 	t.Cleanup(unlock)
 	return unlock
 }
+
+// orNull is nil for "".
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

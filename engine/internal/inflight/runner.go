@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -72,10 +73,9 @@ const (
 
 // Runner works on commands in flight. It is safe for concurrent use.
 type Runner struct {
-	config   Config
-	pipeline Pipeline // once it is started
-	sql      statements
-	stats    counters
+	config Config
+	sql    *store.Flights
+	stats  stats
 
 	work     sync.WaitGroup // the poller and the keeper
 	stop     stop
@@ -126,11 +126,10 @@ type stop struct {
 
 // New makes a runner; Start begins its work.
 func New(c Config) *Runner {
-	return &Runner{config: c, sql: newStatements(c.In), lockWait: lockWait, held: map[transitions.Ref]*flight{},
-		stop:   stop{begun: make(chan struct{}), idle: make(chan struct{}), grace: stopGrace},
-		poller: poller{woken: make(chan struct{}, 1), contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease}},
-		keeper: keeper{woken: make(chan struct{}, 1), drained: make(chan struct{})},
-		slots:  slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
+	return &Runner{config: c, sql: store.NewFlights(c.In), woken: make(chan struct{}, 1), chores: make(chan struct{}, 1),
+		grace: stopGrace, lockWait: lockWait, stopping: make(chan struct{}), idle: make(chan struct{}), drained: make(chan struct{}), held: map[transitions.Ref]*flight{},
+		contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease},
+		slots:   slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
 }
 
 // Start begins to poll for work. What comes of it goes to the pipeline.

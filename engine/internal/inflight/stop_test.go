@@ -94,7 +94,7 @@ func TestStopWhoseTimeIsOverEndsAttemptsAndGivesThemBack(t *testing.T) {
 	w := job(t, g.work)
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
-	asks := job(t, careful.work, func(a *activityOfText) { a.AskPerson() })
+	asks := job(t, careful.work, func(a *activityOfText) { a.AskOperator() })
 	elsewhere := pgtest.Pool(t) // what one gives back is not the other's to take
 	other := startNode(t, elsewhere, asks)
 	unsure := other.accept(t, asks, "b")

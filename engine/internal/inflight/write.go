@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -61,15 +62,7 @@ func (r *Runner) store(ctx context.Context, notes map[string][]*leaseUpdate) (st
 	stored = map[*leaseUpdate]string{}
 	err = r.send(ctx, func(b *pgx.Batch) {
 		for tenant, list := range notes {
-			b.Queue(r.sql.keep, r.columns(tenant, list)...).Query(func(rows pgx.Rows) error {
-				var ord int
-				var by string
-				_, err := pgx.ForEachRow(rows, []any{&ord, &by}, func() error {
-					stored[list[ord-1]] = by
-					return nil
-				})
-				return err
-			})
+			r.sql.Keep(b, tenant, r.config.Node, r.config.Lease, r.config.Now(), writtenAs(list), func(i int, by string) { stored[list[i]] = by })
 		}
 	})
 	return stored, err
@@ -103,71 +96,23 @@ func (r *Runner) leased(ctx context.Context, notes map[string][]*leaseUpdate) (h
 	held = map[*leaseUpdate]bool{}
 	err = r.send(ctx, func(b *pgx.Batch) {
 		for tenant, list := range notes {
-			k := keysOf(list)
-			b.Queue(r.sql.held, tenant, r.config.Node, k.scopes, k.keys, k.attempts).Query(func(rows pgx.Rows) error {
-				var ord int
-				_, err := pgx.ForEachRow(rows, []any{&ord}, func() error {
-					held[list[ord-1]] = true
-					return nil
-				})
-				return err
-			})
+			var k store.Keys
+			for _, n := range list {
+				k.Add(n.Ref, n.Attempt)
+			}
+			r.sql.Held(b, tenant, r.config.Node, &k, func(i int) { held[list[i]] = true })
 		}
 	})
 	return held, err
 }
 
-// columns are the parameters of a keep.
-func (r *Runner) columns(tenant string, list []*leaseUpdate) []any {
-	k := keysOf(list)
-	reports, statuses, messages, reasons := make([]*string, len(list)), make([]*string, len(list)), make([]*string, len(list)), make([]*string, len(list))
-	times, dues, failures := make([]*time.Time, len(list)), make([]*time.Time, len(list)), make([]int32, len(list))
-	knew, unsure, untried := make([]bool, len(list)), make([]bool, len(list)), make([]bool, len(list))
+// writtenAs are notes as they are written.
+func writtenAs(list []*note) []store.Note {
+	out := make([]store.Note, len(list))
 	for i, n := range list {
-		reports[i], knew[i] = orNull(n.progress), n.CancelledBy != ""
-		if n.back == nil {
-			continue
-		}
-		statuses[i], messages[i], reasons[i] = orNull(string(n.back.Status)), orNull(n.back.Failure), orNull(n.back.Stuck)
-		if !n.runAt.IsZero() {
-			times[i] = &n.runAt
-		}
-		if n.back.Failed {
-			failures[i] = 1
-		}
-		unsure[i], untried[i] = n.back.Unsure, !n.back.Failed && !n.back.Unsure && n.back.Stuck == ""
-		if !n.RunAt.IsZero() {
-			dues[i] = &n.RunAt
-		}
+		out[i] = store.Note{InFlight: &n.InFlight, Progress: n.progress, Back: n.back, At: n.runAt}
 	}
-	return []any{tenant, r.config.Node, k.scopes, k.keys, k.attempts, r.config.Clock.Now(), r.config.Lease.Microseconds(),
-		reports, statuses, times, failures, messages, reasons, knew, unsure, untried, dues}
-}
-
-// keys name commands of one tenant, as the statements take them.
-type keys struct {
-	scopes, keys []string
-	attempts     []int32
-}
-
-func keysOf(list []*leaseUpdate) (k keys) {
-	for _, n := range list {
-		k.add(n.Ref, n.Attempt)
-	}
-	return k
-}
-
-func (k *keys) add(ref transitions.Ref, attempt int) {
-	k.scopes = append(k.scopes, ref.Scope)
-	k.keys = append(k.keys, ref.Key)
-	k.attempts = append(k.attempts, int32(attempt))
-}
-
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
+	return out
 }
 
 // refusesReport reports whether the database did not accept a value. Only a

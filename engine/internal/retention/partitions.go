@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/outbox/relay"
 )
 
 // settledFor is how long dead letters and messages are kept that an operator has
@@ -121,8 +122,8 @@ func (r *Runner) judge(ctx context.Context, list []partition, now time.Time) err
 			if !p.Over {
 				continue
 			}
-			sql := r.sql.in(fmt.Sprintf(heldSQL, "pawl."+pgx.Identifier{p.Name}.Sanitize()))
-			if err := r.config.Pool.QueryRow(ctx, sql, pgx.QueryExecModeExec).Scan(&p.Held); err != nil && !isGone(err) {
+			var err error
+			if p.Held, err = relay.Holds(ctx, r.config.Pool, r.sql.in, p.Name); err != nil && !isGone(err) {
 				return fmt.Errorf("ask what holds %s: %w", p.Name, err)
 			}
 		default:
@@ -176,15 +177,18 @@ func (r *Runner) remove(ctx context.Context, p partition, now time.Time) error {
 }
 
 // forgetSettled deletes dead letters and messages that were settled before a time.
-// Those are not the relay's any more, so their sink is not locked for it.
 func (r *Runner) forgetSettled(ctx context.Context, before time.Time) error {
-	for _, sql := range []string{r.sql.letters, r.sql.messages} {
+	letters := func(ctx context.Context) (int64, error) {
+		return relay.ForgetSettled(ctx, r.config.Pool, r.sql.in, before, r.config.Batch)
+	}
+	messages := func(ctx context.Context) (int64, error) { return r.messages.Forget(ctx, before, r.config.Batch) }
+	for _, forget := range []func(context.Context) (int64, error){letters, messages} {
 		for more := true; more; {
-			tag, err := r.exec(ctx, sql, before, r.config.Batch)
+			some, err := bounded(ctx, forget)
 			if err != nil {
 				return fmt.Errorf("forget what is settled: %w", err)
 			}
-			if more = tag.RowsAffected() >= int64(r.config.Batch); more {
+			if more = some >= int64(r.config.Batch); more {
 				if err := r.keep(ctx); err != nil {
 					return err
 				}
@@ -192,4 +196,11 @@ func (r *Runner) forgetSettled(ctx context.Context, before time.Time) error {
 		}
 	}
 	return nil
+}
+
+// bounded bounds the time of a statement.
+func bounded(ctx context.Context, statement func(context.Context) (int64, error)) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	return statement(ctx)
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/inbox"
+)
 
 	"github.com/pawlhq/pawl/internal/clock"
 )
@@ -41,12 +43,13 @@ const (
 
 // Runner does the work of one node. It is safe for concurrent use.
 type Runner struct {
-	config Config
-	sql    statements
-	stats  counters
-	stop   context.CancelFunc
-	work   sync.WaitGroup
-	woken  chan struct{} // one token
+	config   Config
+	sql      statements
+	messages *inbox.Table
+	stats    counters
+	stop     context.CancelFunc
+	work     sync.WaitGroup
+	woken    chan struct{} // one token
 
 	// The loop's own.
 	token   int64 // of the lease; 0: it is another's
@@ -63,7 +66,7 @@ func New(c Config) *Runner {
 	if c.Every == 0 {
 		c.Every = every
 	}
-	return &Runner{config: c, sql: newStatements(c.In), batch: min(c.Batch, firstBatch), woken: make(chan struct{}, 1)}
+	return &Runner{config: c, sql: newStatements(c.In), messages: inbox.NewTable(c.Pool, c.In), batch: min(c.Batch, firstBatch), woken: make(chan struct{}, 1)}
 }
 
 // Start begins to work.

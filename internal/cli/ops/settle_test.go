@@ -30,7 +30,7 @@ func bills() workflow.Source {
 				return "", errors.New("no answer")
 			},
 			func(*workflow.Call, *bill, string) error { return nil }).
-			OrElse("open", func(*workflow.Call, *bill, workflow.Failure) error { return nil }).AskPerson(),
+			OrElse("open", func(*workflow.Call, *bill, workflow.Failure) error { return nil }).AskOperator(),
 		workflow.On("settle", workflow.From("open"), "paid", none).
 			Receive("bank", workflow.JSON(func(_ workflow.Message, b billing) (workflow.Address, workflow.None, error) {
 				return workflow.Address{BusinessKey: b.Number}, workflow.None{}, nil

@@ -74,7 +74,8 @@ func TestJetStreamConforms(t *testing.T) {
 		proxy := natstest.NewProxy(t, server.Addr())
 		// The limit is the stream's, so that it is the server that refuses, in the
 		// midst of what was sent without waiting.
-		_, err := client(t, server.URL()).CreateStream(t.Context(), upstream.StreamConfig{Name: "PAWL", Subjects: []string{"pawl.>"}, MaxMsgSize: limit})
+		_, err := client(t, server.URL()).CreateStream(t.Context(), upstream.StreamConfig{Name: "PAWL", Subjects: []string{"pawl.>"},
+			MaxMsgSize: limit})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,8 @@ func Example() {
 	}
 	defer server.Down()
 
-	out, err := jetstream.New(jetstream.Config{URL: server.URL(), Stream: "ORDERS", Subject: "orders.{tenant}.{type}", MaxAge: 7 * 24 * time.Hour})
+	out, err := jetstream.New(jetstream.Config{URL: server.URL(), Stream: "ORDERS", Subject: "orders.{tenant}.{type}",
+		MaxAge: 7 * 24 * time.Hour})
 	if err != nil {
 		fmt.Println(err)
 		return

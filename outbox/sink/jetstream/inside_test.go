@@ -17,7 +17,8 @@ import (
 )
 
 func TestSubjectsFollowThePattern(t *testing.T) {
-	e := transitions.Event{Tenant: "north.süd *", Workflow: "order", Type: "order.pay", Instance: uuid.MustParse("01936b0e-0000-7000-8000-000000000001")}
+	e := transitions.Event{Tenant: "north.süd *", Workflow: "order", Type: "order.pay",
+		Instance: uuid.MustParse("01936b0e-0000-7000-8000-000000000001")}
 	odd := transitions.Event{Workflow: ">", Type: ".a b..*"}
 	tests := []struct {
 		pattern, wildcard string
@@ -39,7 +40,8 @@ func TestSubjectsFollowThePattern(t *testing.T) {
 			t.Errorf("%s: %s and %s, want %s and %s", tt.pattern, s.wildcard(), s.of(tt.event), tt.wildcard, tt.want)
 		}
 	}
-	for _, pattern := range []string{"", "pawl.", ".pawl", "pawl..x", "{tenant}.x", "pawl.{type}.x", "pawl.*", "pawl.>", "pawl.{state}", "pa wl", "$JS.x", "pawl.x{type}"} {
+	for _, pattern := range []string{"", "pawl.", ".pawl", "pawl..x", "{tenant}.x", "pawl.{type}.x", "pawl.*", "pawl.>", "pawl.{state}",
+		"pa wl", "$JS.x", "pawl.x{type}"} {
 		if _, err := parseSubject(pattern); err == nil {
 			t.Errorf("%q is taken for a pattern", pattern)
 		}
@@ -56,7 +58,8 @@ func FuzzSubjectIsWithinTheWildcard(f *testing.F) {
 	f.Fuzz(func(t *testing.T, tenant, workflow, kind string) {
 		got := s.of(&transitions.Event{Tenant: tenant, Workflow: workflow, Type: kind})
 		tokens := strings.Split(got, ".")
-		if len(tokens) != 4+strings.Count(kind, ".") || tokens[0] != "pawl" || slices.Contains(tokens, "") || strings.ContainsAny(got, "*> \t\r\n") {
+		if len(tokens) != 4+strings.Count(kind, ".") || tokens[0] != "pawl" || slices.Contains(tokens, "") ||
+			strings.ContainsAny(got, "*> \t\r\n") {
 			t.Errorf("subject %q", got)
 		}
 	})
@@ -115,7 +118,8 @@ func TestDifferencesAreNamed(t *testing.T) {
 		Retention: jetstream.WorkQueuePolicy, NoAck: true, Sealed: true,
 	}
 	got := strings.Join(differences(other, want), "; ")
-	for _, part := range []string{`without "pawl.*.*.>"`, "1s, not 20m0s", "0s, not 1h0m0s", "Memory, not File", "3 replicas, not 1", "WorkQueue, not Limits", "acknowledges nothing", "sealed"} {
+	for _, part := range []string{`without "pawl.*.*.>"`, "1s, not 20m0s", "0s, not 1h0m0s", "Memory, not File", "3 replicas, not 1",
+		"WorkQueue, not Limits", "acknowledges nothing", "sealed"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%q lacks %q", got, part)
 		}
@@ -124,7 +128,8 @@ func TestDifferencesAreNamed(t *testing.T) {
 
 func TestConfigIsCheckedAsAWhole(t *testing.T) {
 	_, err := New(Config{Stream: "a.b", Subject: "{type}", Timeout: -1, Duplicates: time.Hour, MaxAge: time.Minute})
-	for _, want := range []string{"cannot be a stream's name", `token "{type}" is not allowed there`, "must not be negative", "must not be longer than MaxAge"} {
+	for _, want := range []string{"cannot be a stream's name", `token "{type}" is not allowed there`, "must not be negative",
+		"must not be longer than MaxAge"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}

@@ -73,7 +73,8 @@ func TestAbsentStreamIsMadeAsConfigured(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := stream.CachedInfo().Config
-	if !slices.Equal(c.Subjects, []string{"cases.*.>"}) || c.Duplicates != 10*time.Minute || c.MaxAge != time.Hour || c.Storage != upstream.FileStorage {
+	if !slices.Equal(c.Subjects, []string{"cases.*.>"}) || c.Duplicates != 10*time.Minute || c.MaxAge != time.Hour ||
+		c.Storage != upstream.FileStorage {
 		t.Errorf("the stream is %+v", c)
 	}
 }
@@ -237,7 +238,8 @@ func TestWindowOfDuplicatesIsTheStreams(t *testing.T) {
 	if got := s.DuplicateWindow(); got != 20*time.Minute {
 		t.Errorf("before the stream is known: %s", got)
 	}
-	if _, err := client(t, server.URL()).CreateStream(t.Context(), upstream.StreamConfig{Name: "PAWL", Subjects: []string{"pawl.>"}, Duplicates: time.Minute}); err != nil {
+	if _, err := client(t, server.URL()).CreateStream(t.Context(), upstream.StreamConfig{Name: "PAWL", Subjects: []string{"pawl.>"},
+		Duplicates: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	mustDeliver(t, s, events(1))

@@ -29,7 +29,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	event := transitions.Event{Tenant: "default", Position: 7, Type: "order.place", Workflow: "order", Instance: uuid.New(), Payload: []byte(`{}`)}
+	event := transitions.Event{Tenant: "default", Position: 7, Type: "order.place", Workflow: "order", Instance: uuid.New(),
+		Payload: []byte(`{}`)}
 	failures := out.Deliver(ctx, []transitions.Logged{{Event: event, CloudEvent: event.AppendCloudEvent(nil)}})
 	fmt.Println("failures:", len(failures))
 	m := <-messages

@@ -115,7 +115,8 @@ func events(n int) []transitions.Logged {
 	var list []transitions.Logged
 	for i := range n {
 		e := transitions.Event{
-			Tenant: "a tenant with a name that is long", Position: int64(i + 1), Type: "order.pay", Workflow: "order", Instance: id, Payload: []byte(`{}`),
+			Tenant: "a tenant with a name that is long", Position: int64(i + 1), Type: "order.pay", Workflow: "order", Instance: id,
+			Payload: []byte(`{}`),
 		}
 		list = append(list, transitions.Logged{Event: e, CloudEvent: e.AppendCloudEvent(nil)})
 	}

@@ -80,7 +80,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	id, err := signature.Verify([]signature.Secret{r.secret}, request.Header, body, time.Now(), signature.Tolerance)
-	if err != nil || request.ProtoAtLeast(2, 0) != r.http2 || request.Header.Get("Content-Type") != sink.ContentType || request.Method != http.MethodPost {
+	if err != nil || request.ProtoAtLeast(2, 0) != r.http2 || request.Header.Get("Content-Type") != sink.ContentType ||
+		request.Method != http.MethodPost {
 		http.Error(w, "not for me", http.StatusBadRequest)
 		return
 	}

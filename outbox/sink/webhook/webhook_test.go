@@ -82,7 +82,8 @@ func TestAnswerSaysWhyAndWhenToComeAgain(t *testing.T) {
 func TestRedirectionIsNotFollowed(t *testing.T) {
 	var reached atomic.Bool
 	target := serve(t, func(http.ResponseWriter, *http.Request) { reached.Store(true) })
-	for _, status := range []int{http.StatusMovedPermanently, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect} {
 		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, target.URL+"/elsewhere?token=s3cret", status)
 		})

@@ -1,13 +1,6 @@
-package inflight
+package store
 
-// statements are all statements of a runner, for one schema.
-type statements struct{ look, claim, keep, held, cancel string }
-
-func newStatements(in func(sql string) string) statements {
-	return statements{look: in(lookSQL), claim: in(claimSQL), keep: in(keepSQL), held: in(heldSQL), cancel: in(cancelSQL)}
-}
-
-// lookSQL finds candidates over all tenants without a lock: first leases that
+// LookSQL finds candidates over all tenants without a lock: first leases that
 // have run out, then scheduled commands and work that are due. Scheduled commands
 // are counted apart, so that they never wait behind a backlog of work. The first
 // three columns are there also when there is nothing to do: the database's clock,
@@ -31,7 +24,7 @@ func newStatements(in func(sql string) string) statements {
 // them, again and again also those that are dead. It does not see the value of a
 // subquery, nor what a column behind OFFSET 0 was made of, and it does not take
 // bounds for a narrow range of which one is a row's.
-const lookSQL = `
+const LookSQL = `
 SELECT clock_timestamp(), (SELECT run_at FROM pawl.command WHERE run_at > (SELECT $1::timestamptz) ORDER BY run_at LIMIT 1),
 	(SELECT coalesce(json_agg(json_build_array(tenant, workflow) ORDER BY tenant, workflow), '[]') FROM pawl.paused),
 	coalesce(found.kind, ''), coalesce(found.tenant, ''), coalesce(found.scope, ''), coalesce(found.key, ''), coalesce(found.attempt, 0),
@@ -79,7 +72,7 @@ const waits = `run_at IS NOT NULL AND phase <> 'scheduled'`
 // turn is the order of that index.
 const turn = `tenant, workflow, transition, run_at`
 
-// claimSQL leases the candidates that are still as they were seen, and that
+// ClaimSQL leases the candidates that are still as they were seen, and that
 // nobody has locked. They are found by key, with one probe each, and updated
 // where they were found, so that there is no other way to execute it. The row of
 // a lease that ran out counts one failure more. The instance is asked for as a
@@ -87,7 +80,7 @@ const turn = `tenant, workflow, transition, run_at`
 // empty table's plan may be another index's that begins with the tenant.
 // Parameters: tenant, node, length of a lease in microseconds, now, scopes, keys,
 // attempts seen.
-const claimSQL = `
+const ClaimSQL = `
 WITH claimed AS (
 	UPDATE pawl.command AS c SET status = 'processing', attempt = c.attempt + 1, revision = c.revision + 1,
 		failures = c.failures + CASE WHEN u.taken IS NULL THEN 0 ELSE 1 END,
@@ -114,7 +107,7 @@ FROM claimed AS c LEFT JOIN LATERAL (
 const mine = `pawl.command x
 	WHERE x.tenant = $1 AND x.scope = u.scope AND x.key = u.key AND x.attempt = u.attempt AND x.claimed_by = $2 AND x.status = 'processing' LIMIT 1`
 
-// keepSQL writes what becomes of leases that this node holds, unless somebody has
+// KeepSQL writes what becomes of leases that this node holds, unless somebody has
 // locked their rows. Without a status a lease is prolonged; with one the command
 // is given back: to be done at a time, or to a person. One that was asked to stop
 // since its claim is then due at once, to end; one that was asked before is given
@@ -124,7 +117,7 @@ const mine = `pawl.command x
 // count, their messages, why a person has to see to it, whether it was asked to
 // stop before its claim, whether it is not known what the attempt has done, whether
 // it is given back without an attempt, when it was due before its claim.
-const keepSQL = `
+const KeepSQL = `
 UPDATE pawl.command AS c SET status = coalesce(u.status, c.status),
 	locked_until = CASE WHEN u.status IS NULL THEN clock_timestamp() + $7::bigint * interval '1 microsecond' END,
 	run_at = CASE WHEN u.status IS NOT NULL AND u.stops THEN $6 ELSE u.run_at END,
@@ -141,18 +134,18 @@ FROM (SELECT found.row, found.stops, u.*
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1
 RETURNING u.ord, coalesce(c.cancelled_by, '')`
 
-// heldSQL tells which of the leases that could not be written this node still
+// HeldSQL tells which of the leases that could not be written this node still
 // has: somebody else has locked their rows. It returns their places. Parameters:
 // tenant, node, scopes, keys, attempts.
-const heldSQL = `
+const HeldSQL = `
 SELECT u.ord FROM unnest($3::text[], $4::text[], $5::int[]) WITH ORDINALITY AS u(scope, key, attempt, ord)
 CROSS JOIN LATERAL (SELECT 1 FROM ` + mine + `) AS found`
 
-// cancelSQL asks a command to stop, if nobody has asked yet: one that waits is
+// CancelSQL asks a command to stop, if nobody has asked yet: one that waits is
 // due at once, to end. It returns no row for an unknown command, and else its
 // phase, if it is in flight, as it was before. Parameters: tenant, scope, key,
 // who asks, now.
-const cancelSQL = `
+const CancelSQL = `
 WITH asked AS (
 	UPDATE pawl.command SET cancelled_by = $4, revision = revision + 1, stuck = NULL, updated_at = $5,
 		run_at = CASE WHEN status = 'processing' THEN NULL ELSE $5::timestamptz END

@@ -1,4 +1,4 @@
-package audit
+package verify
 
 import (
 	"context"
@@ -8,18 +8,37 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/outbox"
 )
+
+// Querier is what reads; a pool, a connection or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// Verifier verifies the audit of one schema.
+type Verifier struct {
+	q                                       Querier
+	chains, log, events, eventsOfOne, weeks string
+}
+
+// New prepares to read with q. in puts the schema's name into a statement.
+func New(q Querier, in func(sql string) string) *Verifier {
+	return &Verifier{q: q, chains: in(chainsSQL), log: in(logSQL), events: in(eventsSQL), eventsOfOne: in(eventsOfOneSQL), weeks: in(weeksSQL)}
+}
 
 // The instance's own columns come with its first row only.
 var chainsSQL = `
-SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.version, 0), coalesce(a.position, 0), coalesce(a.workflow, ''),
-	coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
+SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.version, 0), coalesce(a.position, 0),
+	coalesce(a.workflow, ''), coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
 	a.payload::text, a.data::text, a.payload_digest, a.data_digest, coalesce(a.scope, ''), coalesce(a.key, ''),
 	coalesce(a.cause, ''), coalesce(a.at, 'epoch'), a.hash, a.rest_digest, a.events_digest, ` + withFirst("i.workflow", "i.definition", "i.business_key", "i.state", "i.data::text",
 	"i.attributes::text", "i.actors::text", "i.links::text", "i.open", "i.paused", "i.created_at", "i.updated_at") + `
-FROM (SELECT * FROM pawl.instance WHERE tenant = $1 AND ($2::uuid IS NULL OR id = $2)) i
-FULL JOIN (SELECT * FROM pawl.audit WHERE tenant = $1 AND ($2::uuid IS NULL OR instance = $2)) a ON a.instance = i.id
+FROM (` + store.Instances("$1") + ` AND ($2::uuid IS NULL OR id = $2)) i
+FULL JOIN (` + audit.Rows("$1", "") + ` AND ($2::uuid IS NULL OR instance = $2)) a ON a.instance = i.id
 ORDER BY 1, 4`
 
 func withFirst(columns ...string) string {
@@ -27,10 +46,10 @@ func withFirst(columns ...string) string {
 	return first + strings.Join(columns, " END, "+first) + " END"
 }
 
-const logSQL = `
-SELECT coalesce((SELECT head FROM pawl.log WHERE tenant = $1), 0), count(*), count(DISTINCT position),
+var logSQL = `
+SELECT ` + outbox.HeadOf("$1") + `, count(*), count(DISTINCT position),
 	coalesce(min(position), 0), coalesce(max(position), 0)
-FROM pawl.audit WHERE tenant = $1`
+FROM (` + audit.Rows("$1", "") + `) a`
 
 // Verify recomputes the chains of an instance, or of all instances of the
 // tenant for the zero id, and names the first broken row of each. Each instance
@@ -40,26 +59,26 @@ FROM pawl.audit WHERE tenant = $1`
 // other events, and that positions are gapless from 1 to the log's head; a gap is
 // reported with the zero instance. progress, which may be nil, is called with the
 // rows checked so far.
-func (t *Table) Verify(ctx context.Context, tenant string, instance uuid.UUID, progress func(entries int64)) (inspect.Verification, error) {
+func (t *Verifier) Verify(ctx context.Context, tenant string, instance uuid.UUID, progress func(entries int64)) (inspect.Verification, error) {
 	var one *uuid.UUID
 	if instance != uuid.Nil {
 		one = &instance
 	}
-	found, err := t.q.Query(ctx, t.chains, tenant, one)
+	rows, err := t.q.Query(ctx, t.chains, tenant, one)
 	if err != nil {
 		return inspect.Verification{}, fmt.Errorf("read audit chains: %w", err)
 	}
-	v := verifier{tenant: tenant}
-	for found.Next() {
-		if err := v.read(found); err != nil {
-			found.Close()
+	v := walk{tenant: tenant}
+	for rows.Next() {
+		if err := v.read(rows); err != nil {
+			rows.Close()
 			return v.out, fmt.Errorf("read audit chains: %w", err)
 		}
 		if progress != nil && v.out.Entries%10_000 == 0 {
 			progress(v.out.Entries)
 		}
 	}
-	if err := found.Err(); err != nil {
+	if err := rows.Err(); err != nil {
 		return v.out, fmt.Errorf("read audit chains: %w", err)
 	}
 	v.finish()
@@ -74,13 +93,13 @@ func (t *Table) Verify(ctx context.Context, tenant string, instance uuid.UUID, p
 	return v.out, nil
 }
 
-func (t *Table) verifyLog(ctx context.Context, v *verifier) error {
-	found, err := t.q.Query(ctx, t.log, v.tenant)
+func (t *Verifier) verifyLog(ctx context.Context, v *walk) error {
+	rows, err := t.q.Query(ctx, t.log, v.tenant)
 	if err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
 	var head, count, distinct, first, last int64
-	_, err = pgx.ForEachRow(found, []any{&head, &count, &distinct, &first, &last}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&head, &count, &distinct, &first, &last}, func() error {
 		if count != head || distinct != head || last != head || (head > 0 && first != 1) {
 			v.out.Broken = append(v.out.Broken, inspect.Break{Reason: fmt.Sprintf(
 				"the log's head is %d, but there are %d rows with %d positions from %d to %d", head, count, distinct, first, last)})

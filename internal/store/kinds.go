@@ -1,4 +1,4 @@
-package engine
+package store
 
 import (
 	"context"
@@ -12,13 +12,19 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// kind is what instances have in common that stand together in the index of lists.
+// Kind is what instances have in common that stand together in the index of lists.
 // There are few of them beside the instances.
-type kind struct {
-	tenant, workflow string
-	definition       int
-	state            workflow.State
-	open             bool
+type Kind struct {
+	Tenant, Workflow string
+	Definition       int
+	State            workflow.State
+	Open             bool
+}
+
+// Selected reports whether a filter selects such instances of a tenant.
+func (k Kind) Selected(f *inspect.CountFilter) bool {
+	return (f.Workflow == "" || f.Workflow == k.Workflow) && (f.Definition == 0 || f.Definition == k.Definition) &&
+		(len(f.States) == 0 || slices.Contains(f.States, k.State)) && (f.Open == nil || *f.Open == k.Open)
 }
 
 // kindColumns are the first columns of the index instance_list.
@@ -46,7 +52,7 @@ func (s *query) add(format string, args ...any) *query {
 //
 // They are found from one to the next, by a probe of the index each, however many
 // instances there are.
-func (l *lister) kinds(ctx context.Context, f *inspect.CountFilter, limit int) (list []kind, whole bool, err error) {
+func (l *lister) kinds(ctx context.Context, f *inspect.CountFilter, limit int) (list []Kind, whole bool, err error) {
 	var s query
 	s.walk(f)
 	s.add(" LIMIT %s", limit+1)
@@ -54,12 +60,12 @@ func (l *lister) kinds(ctx context.Context, f *inspect.CountFilter, limit int) (
 	if err != nil {
 		return nil, false, err
 	}
-	list, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (k kind, err error) {
-		err = row.Scan(&k.tenant, &k.workflow, &k.definition, &k.state, &k.open)
+	list, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (k Kind, err error) {
+		err = row.Scan(&k.Tenant, &k.Workflow, &k.Definition, &k.State, &k.Open)
 		return k, err
 	})
 	whole = len(list) <= limit
-	return slices.DeleteFunc(list, func(k kind) bool { return !k.selected(f) }), whole, err
+	return slices.DeleteFunc(list, func(k Kind) bool { return !k.Selected(f) }), whole, err
 }
 
 // walk writes the statement that goes from kind to kind: from all of a workflow or a
@@ -89,11 +95,6 @@ func (s *query) walk(f *inspect.CountFilter) {
 	SELECT following.* FROM each CROSS JOIN LATERAL (SELECT %[1]s FROM pawl.instance i WHERE %[2]s
 		AND (i.%[3]s) > (each.%[4]s) ORDER BY %[1]s LIMIT 1) AS following
 ) SELECT * FROM each AS kinds`, all, within.String(), strings.Join(rest, ", i."), strings.Join(rest, ", each."))
-}
-
-func (k kind) selected(f *inspect.CountFilter) bool {
-	return (f.Workflow == "" || f.Workflow == k.workflow) && (f.Definition == 0 || f.Definition == k.definition) &&
-		(len(f.States) == 0 || slices.Contains(f.States, k.state)) && (f.Open == nil || *f.Open == k.open)
 }
 
 // ofKind writes the conditions of a filter on the kind of an instance, each after an AND.

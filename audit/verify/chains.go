@@ -1,4 +1,4 @@
-package audit
+package verify
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
@@ -17,7 +18,7 @@ import (
 )
 
 // verifier walks rows ordered by instance and version.
-type verifier struct {
+type walk struct {
 	tenant string
 	out    inspect.Verification
 
@@ -65,7 +66,7 @@ func (s *stored) read() (i *transitions.Instance, illegal string) {
 	return i, illegal
 }
 
-func (v *verifier) read(row pgx.Rows) error {
+func (v *walk) read(row pgx.Rows) error {
 	var (
 		id                                     uuid.UUID
 		version                                int64
@@ -76,13 +77,14 @@ func (v *verifier) read(row pgx.Rows) error {
 	)
 	err := row.Scan(&id, &version, &chain, &e.Version, &e.Position, &e.Workflow, &e.Transition, &from, &to, &e.Actor, &e.Reason,
 		&e.Payload, &e.Data, &payloadDigest, &dataDigest, &e.Scope, &e.Key, &e.Cause, &e.At, &hash, &e.Rest, &e.Emitted,
-		&s.Workflow, &s.Definition, &s.BusinessKey, &s.State, &s.Data, &s.Attributes, &s.Duties, &s.Links, &s.Open, &s.Paused, &s.CreatedAt, &s.UpdatedAt)
+		&s.Workflow, &s.Definition, &s.BusinessKey, &s.State, &s.Data, &s.Attributes, &s.Duties, &s.Links,
+		&s.Open, &s.Paused, &s.CreatedAt, &s.UpdatedAt)
 	if err != nil {
 		return err
 	}
 	if !v.begun || id != v.id {
 		v.finish()
-		*v = verifier{tenant: v.tenant, out: v.out, id: id, begun: true, version: version, chain: chain}
+		*v = walk{tenant: v.tenant, out: v.out, id: id, begun: true, version: version, chain: chain}
 		v.out.Instances++
 	}
 	if hash == nil {
@@ -106,7 +108,7 @@ func (v *verifier) read(row pgx.Rows) error {
 
 // begin takes from the instance's own row what stays for its life. Its first row
 // has that in its hash.
-func (v *verifier) begin(e *transitions.Entry, s *stored) {
+func (v *walk) begin(e *transitions.Entry, s *stored) {
 	v.is, v.illegal = s.read()
 	v.first = e.At
 	v.stands = decide.Standing{Definition: v.is.Definition, BusinessKey: v.is.BusinessKey, Parent: v.is.Links.Parent, Rest: decide.NoRest}
@@ -115,16 +117,16 @@ func (v *verifier) begin(e *transitions.Entry, s *stored) {
 	}
 }
 
-func (v *verifier) check(e *transitions.Entry, payload, data [32]byte, hash []byte) {
+func (v *walk) check(e *transitions.Entry, payload, data [32]byte, hash []byte) {
 	if v.broken {
 		return
 	}
-	v.stands.Follow(e, data)
-	follows := v.follows(e, payload, hash)
+	v.stands.Apply(e, data)
+	linked := v.linked(e, payload, hash)
 	switch {
-	case !follows && v.seen == 1:
+	case !linked && v.seen == 1:
 		v.report(1, "the row was changed, or the instance's definition, business key or parent was")
-	case !follows:
+	case !linked:
 		v.report(v.seen, "the row was changed, or the one before it, or the instance before this transition")
 	case e.Position <= v.last.Position:
 		v.report(v.seen, fmt.Sprintf("the row's position is %d, but the one before it has %d", e.Position, v.last.Position))
@@ -132,13 +134,13 @@ func (v *verifier) check(e *transitions.Entry, payload, data [32]byte, hash []by
 	v.last = *e
 }
 
-// follows reports whether the row has the hash that it should have. Whether the
+// linked reports whether the row has the hash that it should have. Whether the
 // instance was open after it is not in the row, but in the hash: it is what makes
 // the hash right.
-func (v *verifier) follows(e *transitions.Entry, payload [32]byte, hash []byte) bool {
+func (v *walk) linked(e *transitions.Entry, payload [32]byte, hash []byte) bool {
 	for _, v.stands.Open = range [...]bool{true, false} {
 		e.Before, e.After = v.before, v.stands.Digest()
-		if want := link(v.prev, e, payload); bytes.Equal(want[:], hash) {
+		if want := audit.LinkTo(v.prev, e, payload); bytes.Equal(want[:], hash) {
 			v.prev, v.before = want, e.After
 			return true
 		}
@@ -146,7 +148,7 @@ func (v *verifier) follows(e *transitions.Entry, payload [32]byte, hash []byte) 
 	return false
 }
 
-func (v *verifier) finish() {
+func (v *walk) finish() {
 	switch {
 	case !v.begun || v.broken:
 	case v.chain == nil:
@@ -164,7 +166,7 @@ func (v *verifier) finish() {
 
 // strayed is what of the instance is not as its rows say, with a verb; "" for
 // nothing.
-func (v *verifier) strayed() string {
+func (v *walk) strayed() string {
 	switch i, s := v.is, &v.stands; {
 	case v.illegal != "":
 		return "column " + v.illegal + " is"
@@ -190,7 +192,7 @@ func (v *verifier) strayed() string {
 	return ""
 }
 
-func (v *verifier) report(version int64, reason string) {
+func (v *walk) report(version int64, reason string) {
 	v.broken = true
 	v.out.Broken = append(v.out.Broken, inspect.Break{Instance: v.id, Version: version, Reason: reason})
 }

@@ -1,4 +1,4 @@
-package audit
+package verify
 
 import (
 	"bytes"
@@ -11,8 +11,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -21,7 +24,7 @@ import (
 // than its row or its instance; the row has no copy of what an action emitted. The
 // attributes of the instance come with the events of its newest row. A row without
 // any event is there with its week, if there may be a partition of that.
-const (
+var (
 	eventColumns = `
 SELECT coalesce(a.instance, o.instance), coalesce(a.version, o.version), coalesce(a.position, o.position), a.position IS NULL,
 	CASE WHEN o.position IS NULL THEN date_trunc('week', a.at, 'UTC') END, coalesce(o.ordinal, 0), coalesce(o.type, ''),
@@ -33,31 +36,24 @@ SELECT coalesce(a.instance, o.instance), coalesce(a.version, o.version), coalesc
 		WHEN o.business_key IS DISTINCT FROM a.business_key THEN 'business key' ELSE '' END,
 	coalesce(nullif(o.attributes, '{}')::text, ''), CASE WHEN a.newest THEN coalesce(nullif(a.attributes, '{}')::text, '') END`
 
-	// A full join is a hash or a merge join, whatever the planner believes. Of a
-	// tenant that it knows nothing of it believes that it has one row, and would
-	// then read all instances for each row of the audit. eventsWhere drops
-	// instances that have none.
+	// A full join is always a hash or a merge join. For a tenant without statistics
+	// the planner expects one row, and with another join it would read all instances
+	// for each row of the audit. eventsWhere drops instances that have no row.
 	auditColumns = `(SELECT x.*, i.business_key, i.attributes, i.version = x.version AS newest FROM `
-	ofTenant     = auditColumns + `(SELECT * FROM pawl.audit WHERE tenant = $1) x
-	FULL JOIN (SELECT * FROM pawl.instance WHERE tenant = $1) i ON i.id = x.instance) a`
-	ofInstance = auditColumns + `(SELECT * FROM pawl.audit WHERE tenant = $1 AND instance = $2) x
-	FULL JOIN (SELECT * FROM pawl.instance WHERE tenant = $1 AND id = $2) i ON i.id = x.instance) a`
+	ofTenant     = auditColumns + `(` + audit.Rows("$1", "") + `) x FULL JOIN (` + store.Instances("$1") + `) i ON i.id = x.instance) a`
+	ofInstance   = auditColumns + `(` + audit.Rows("$1", "$2") + `) x FULL JOIN (` + store.Instances("$1") + ` AND id = $2) i ON i.id = x.instance) a`
 
 	eventsWhere = `
-WHERE o.position IS NOT NULL OR to_regclass('pawl.outbox' || to_char(a.at AT TIME ZONE 'UTC', '_IYYY"w"IW')) IS NOT NULL
+WHERE o.position IS NOT NULL OR ` + outbox.WeekOf("a.at") + ` IS NOT NULL
 ORDER BY 1, 3, 6`
 
 	eventsSQL = eventColumns + `
-FROM ` + ofTenant + ` FULL JOIN (SELECT * FROM pawl.outbox WHERE tenant = $1) o ON o.position = a.position` + eventsWhere
+FROM ` + ofTenant + ` FULL JOIN (` + outbox.Events("$1") + `) o ON o.position = a.position` + eventsWhere
 
 	eventsOfOneSQL = eventColumns + `
-FROM ` + ofInstance + ` LEFT JOIN pawl.outbox o ON o.tenant = $1 AND o.position = a.position` + eventsWhere
+FROM ` + ofInstance + ` LEFT JOIN (` + outbox.Events("$1") + `) o ON o.position = a.position` + eventsWhere
 
-	weeksSQL = `
-SELECT w FROM unnest($1::timestamptz[]) AS w
-WHERE EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = 'pawl.outbox'::regclass AND NOT i.inhdetachpending
-	AND i.inhrelid = to_regclass('pawl.outbox' || to_char(w AT TIME ZONE 'UTC', '_IYYY"w"IW')))
-ORDER BY w`
+	weeksSQL = `SELECT w FROM unnest($1::timestamptz[]) AS w WHERE ` + outbox.Attached(outbox.WeekOf("w")) + ` ORDER BY w`
 )
 
 // eventRow is an event with what matters of its audit row, or one of the two.
@@ -98,12 +94,12 @@ type gone struct {
 // verifyEvents adds what is wrong with the events of an instance, or of the tenant
 // for nil, to what is found: one for each instance of which nothing is known to be
 // wrong. Weeks that retention has dropped are not missed.
-func (t *Table) verifyEvents(ctx context.Context, out *inspect.Verification, tenant string, one *uuid.UUID) error {
+func (t *Verifier) verifyEvents(ctx context.Context, out *inspect.Verification, tenant string, one *uuid.UUID) error {
 	sql, args := t.events, []any{pgx.QueryExecModeCacheDescribe, tenant}
 	if one != nil {
 		sql, args = t.eventsOfOne, append(args, *one)
 	}
-	found, err := t.q.Query(ctx, sql, args...)
+	rows, err := t.q.Query(ctx, sql, args...)
 	if err != nil {
 		return fmt.Errorf("read events: %w", err)
 	}
@@ -112,7 +108,7 @@ func (t *Table) verifyEvents(ctx context.Context, out *inspect.Verification, ten
 		v.known[b.Instance] = true
 	}
 	var r eventRow
-	_, err = pgx.ForEachRow(found, []any{&r.instance, &r.version, &r.position, &r.alone, &r.gone, &r.ordinal, &r.kind, &r.payload,
+	_, err = pgx.ForEachRow(rows, []any{&r.instance, &r.version, &r.position, &r.alone, &r.gone, &r.ordinal, &r.kind, &r.payload,
 		&r.redacted, &r.digest, &r.changes, &r.wrong, &r.attributes, &r.has}, func() error {
 		v.check(r)
 		r = eventRow{}
@@ -152,15 +148,16 @@ func (v *events) checkOne(r eventRow) {
 	case r.has != nil && *r.has != r.attributes:
 		v.report(r, fmt.Sprintf("the attributes of its event %q in the outbox are not its own", r.kind))
 	case !v.keeps(r):
-		v.report(r, fmt.Sprintf("the attributes of its event %q in the outbox are not those of the event before it, and it has not changed them", r.kind))
+		v.report(r, fmt.Sprintf("the attributes of its event %q in the outbox are not those of the event before it,"+
+			" and it has not changed them", r.kind))
 	case r.ordinal > 0 && r.payload == nil && r.redacted:
-		v.ok = false // erased with its row; nothing tells what it was
+		v.ok = false // erased with its row; its digest cannot be checked
 	}
 }
 
-// keeps reports whether an event has the attributes of the one before it, as far as
-// it must: that one is of the same transition, or of the one before, and the
-// transition has not changed any. Before its first one an instance has none.
+// keeps reports whether an event has the attributes that it must have: those of the
+// transition's first event, or, where the transition has not changed any, those of the
+// version before. Before version 1 an instance has none.
 func (v *events) keeps(r eventRow) bool {
 	switch {
 	case r.ordinal > 0:
@@ -170,8 +167,8 @@ func (v *events) keeps(r eventRow) bool {
 	case r.version == 1:
 		return r.attributes == ""
 	}
-	follows := v.before.instance == r.instance && v.before.version == r.version-1
-	return !follows || r.attributes == v.before.attributes
+	next := v.before.instance == r.instance && v.before.version == r.version-1
+	return !next || r.attributes == v.before.attributes
 }
 
 // finish ends a position.
@@ -202,16 +199,16 @@ func (v *events) miss(r eventRow) {
 }
 
 // verifyWeeks reports what is missing of the weeks that are there still.
-func (t *Table) verifyWeeks(ctx context.Context, v *events) error {
+func (t *Verifier) verifyWeeks(ctx context.Context, v *events) error {
 	if len(v.gone) == 0 {
 		return nil
 	}
-	found, err := t.q.Query(ctx, t.weeks, pgx.QueryExecModeCacheDescribe, slices.Collect(maps.Keys(v.gone)))
+	rows, err := t.q.Query(ctx, t.weeks, pgx.QueryExecModeCacheDescribe, slices.Collect(maps.Keys(v.gone)))
 	if err != nil {
 		return fmt.Errorf("read events: %w", err)
 	}
 	var week time.Time
-	_, err = pgx.ForEachRow(found, []any{&week}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&week}, func() error {
 		g := v.gone[week.UTC()]
 		g.Reason = "its events are missing from the outbox"
 		if g.others > 0 {

@@ -1,6 +1,7 @@
-package engine
+package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -50,12 +52,12 @@ const maxListedKinds = 200
 
 // lister reads lists and counts in one transaction.
 type lister struct {
-	*queries
+	*Reader
 	tx pgx.Tx
 }
 
 // listing runs do in a transaction of its own.
-func (q *queries) listing(ctx context.Context, do func(l *lister) error) error {
+func (q *Reader) listing(ctx context.Context, do func(l *lister) error) error {
 	return pgx.BeginTxFunc(ctx, q.pool, pgx.TxOptions{BeginQuery: beginLists}, func(tx pgx.Tx) error {
 		return do(&lister{q, tx})
 	})
@@ -64,6 +66,18 @@ func (q *queries) listing(ctx context.Context, do func(l *lister) error) error {
 // query runs a statement that was put together.
 func (l *lister) query(ctx context.Context, s *query) (pgx.Rows, error) {
 	return l.tx.Query(ctx, l.in(s.String()), slices.Concat([]any{plannedNow}, s.args)...)
+}
+
+// Instances reads a page. The filter is complete.
+func (q *Reader) Instances(ctx context.Context, f *inspect.Filter) (page inspect.Page, err error) {
+	err = q.listing(ctx, func(l *lister) (err error) {
+		page, err = l.instances(ctx, f)
+		return err
+	})
+	if err != nil {
+		return inspect.Page{}, ReadError("instances", err)
+	}
+	return page, nil
 }
 
 // instances reads a page. It takes entries from an index in the order of the list,
@@ -77,7 +91,8 @@ func (l *lister) instances(ctx context.Context, f *inspect.Filter) (page inspect
 	if err != nil || from == nil {
 		return page, err
 	}
-	found, err := l.query(ctx, pageOf(from, f, string(attributes)))
+	s := pageOf(from, f, string(attributes))
+	found, err := ask(ctx, l.tx, l.in(s.String()), s.args...)
 	if err != nil {
 		return page, err
 	}
@@ -93,7 +108,7 @@ func pageOf(from *source, f *inspect.Filter, attributes string) *query {
 		order = byUpdate
 	}
 	s := &query{}
-	s.WriteString("SELECT " + instanceColumns + ", n, coalesce(")
+	s.WriteString("SELECT " + instanceSelect + ", n, coalesce(")
 	selected(s, f, attributes)
 	s.WriteString(", false) AS hit, at, entry FROM (SELECT at, entry, row_number() OVER (" + order + ") AS n FROM (")
 	from.write(s, f)
@@ -108,11 +123,10 @@ func pageOf(from *source, f *inspect.Filter, attributes string) *query {
 func readPage(found pgx.Rows, f *inspect.Filter) (page inspect.Page, err error) {
 	defer found.Close()
 	for !page.More && found.Next() {
-		var n int64
-		var hit bool
-		var place inspect.Place
-		inst, err := scanInstance(found, f.Tenant, &n, &hit, &place.UpdatedAt, &place.ID)
-		if err != nil {
+		row := rows.Read(found.RawValues())
+		inst, err := mustInstance(row, f.Tenant)
+		n, hit, place := row.Int8(), row.Bool(), inspect.Place{UpdatedAt: row.Time(), ID: row.UUID()}
+		if err = cmp.Or(err, row.Err()); err != nil {
 			return page, err
 		}
 		if hit && len(page.Instances) == f.Limit {
@@ -216,7 +230,7 @@ func (l *lister) sourceOf(ctx context.Context, f *inspect.Filter, attributes str
 	for _, k := range kinds {
 		listed.conditions = append(listed.conditions, func(s *query) {
 			s.add("tenant = %s AND workflow = %s AND definition = %s AND state = %s AND open = %s",
-				k.tenant, k.workflow, k.definition, string(k.state), k.open)
+				k.Tenant, k.Workflow, k.Definition, string(k.State), k.Open)
 			updated(s, f)
 		})
 	}

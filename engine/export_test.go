@@ -1,7 +1,0 @@
-package engine
-
-// KeysSQL is what Keys asks.
-const (
-	KeysSQL         = keysSQL
-	DeadMessagesSQL = deadMessagesSQL
-)

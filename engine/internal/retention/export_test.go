@@ -1,3 +1,0 @@
-package retention
-
-const HeldSQL = heldSQL

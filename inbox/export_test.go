@@ -1,0 +1,3 @@
+package inbox
+
+const WaitingSQL = waitingSQL

@@ -1,0 +1,69 @@
+package arch_test
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/pawlhq/pawl/internal/arch"
+)
+
+// owner is the package whose SQL names a table. Everybody else calls its functions, or
+// has pieces of SQL from it. docs/decisions/0015 shows the same.
+var owner = map[string]string{
+	"instance": "internal/store", "command": "internal/store", "paused": "internal/store", "horizon": "internal/store",
+	"audit": "audit", "outbox": "outbox", "log": "outbox",
+	"outbox_sink": "outbox/relay", "outbox_cursor": "outbox/relay", "outbox_dead": "outbox/relay",
+	"inbox_dead": "inbox", "leadership": "engine/internal/retention", "definition": "engine",
+	"command_history": "", // only the SQL contract writes it
+}
+
+// yardsticks name tables of everybody: what they do is to be told apart from what the
+// owners do.
+var yardsticks = []string{
+	"bench",           // hand-written transactions to compare with, rows that are loaded, and what is left after a run
+	"internal/replay", // reads the tables as an auditor would, who does not trust the engine
+}
+
+func TestEachTableIsNamedByOnePackagesSQL(t *testing.T) {
+	tables, err := arch.Tables(os.DirFS(root), "schema/migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Sort(tables); !slices.Equal(tables, slices.Sorted(maps.Keys(owner))) {
+		t.Errorf("the migrations make %v; who owns each of them?", tables)
+	}
+	found, err := arch.Owners(os.DirFS(root), tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for table, packages := range found {
+		packages = slices.DeleteFunc(packages, func(p string) bool {
+			return slices.ContainsFunc(yardsticks, func(y string) bool { return p == y || strings.HasPrefix(p, y+"/") })
+		})
+		if got := strings.Join(packages, ", "); got != owner[table] {
+			t.Errorf("%s is named by %q, and is %q's", table, got, owner[table])
+		}
+	}
+}
+
+// The check has to be able to fail.
+func TestNamesOfTablesAreFound(t *testing.T) {
+	fsys := fstest.MapFS{
+		"m/1.sql":     {Data: []byte("CREATE TABLE pawl.a (\n);\n-- CREATE TABLE pawl.no (\nCREATE TABLE pawl.b (")},
+		"x/x.go":      {Data: []byte("package x\n// pawl.b\nconst s = `SELECT FROM pawl.a, pawl.ab` + \"pawl.f()\"")},
+		"x/x_test.go": {Data: []byte("package x\nconst t = `pawl.b`")},
+		"y/y.go":      {Data: []byte("package y\nvar s = f(\"UPDATE pawl.a\")")},
+	}
+	tables, err := arch.Tables(fsys, "m")
+	if err != nil || !slices.Equal(tables, []string{"a", "b"}) {
+		t.Fatalf("%v, %v", tables, err)
+	}
+	found, err := arch.Owners(fsys, tables)
+	if err != nil || !slices.Equal(found["a"], []string{"x", "y"}) || len(found["b"]) != 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+}

@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/inspect"
+)
+
+// What is counted one by one, of each kind of instances of a tenant and together.
+// What is more is estimated.
+const (
+	maxCounted    = 10_000
+	maxCountedAll = 50_000
+	maxKinds      = 1000              // of all tenants together; then fifty of each are counted
+	maxWalked     = 10_000            // of all tenants, selected or not: each is a probe of an index
+	everyKind     = math.MaxInt32 - 1 // of a tenant: the planner's guesses are of everybody's
+)
+
+// Counts counts the instances that a filter selects, by kind, each of a tenant by
+// itself. Where all tenants together have too many kinds it estimates them, of all
+// tenants together, and those that are known besides; then it is not exact.
+func (q *Reader) Counts(ctx context.Context, f *inspect.CountFilter, known []Kind) (list []inspect.InstanceCount, exact bool, err error) {
+	err = q.listing(ctx, func(l *lister) error {
+		kinds, whole, err := l.kinds(ctx, f, walked(f))
+		if err != nil {
+			return err
+		}
+		if exact = whole && (f.Tenant != "" || len(kinds) <= maxKinds); exact {
+			list, err = l.counted(ctx, kinds)
+		} else {
+			list, err = l.guessed(ctx, append(kinds[:min(len(kinds), maxKinds)], known...))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, false, ReadError("counts", err)
+	}
+	return list, exact, nil
+}
+
+// walked is how many kinds are looked at for those that a filter selects.
+func walked(f *inspect.CountFilter) int {
+	switch {
+	case f.Tenant != "":
+		return everyKind
+	case f.Workflow == "" && f.Definition == 0 && len(f.States) == 0 && f.Open == nil: // all of them are
+		return maxKinds
+	}
+	return maxWalked
+}
+
+// counted counts the instances of kinds, each of a tenant by itself.
+func (l *lister) counted(ctx context.Context, kinds []Kind) ([]inspect.InstanceCount, error) {
+	most := min(maxCounted, int64(maxCountedAll/max(len(kinds), 1)))
+	found, err := l.query(ctx, countOf(kinds, most+1))
+	if err != nil {
+		return nil, err
+	}
+	counts := make([]int64, len(kinds))
+	var at, n int64
+	if _, err = pgx.ForEachRow(found, []any{&at, &n}, func() error { counts[at-1] = n; return nil }); err != nil {
+		return nil, err
+	}
+	list := make([]inspect.InstanceCount, len(kinds))
+	for i, k := range kinds {
+		c := k.counted(counts[i])
+		if c.Exact = c.Count <= most; !c.Exact {
+			guess, err := l.expectedOf(ctx, k)
+			if err != nil {
+				return nil, err
+			}
+			c.Count = max(c.Count, guess)
+		}
+		list[i] = c
+	}
+	return list, nil
+}
+
+// countOf is the statement that counts up to limit instances of each kind.
+func countOf(kinds []Kind, limit int64) *query {
+	var tenants, workflows, states []string
+	var definitions []int
+	var open []bool
+	for _, k := range kinds {
+		tenants, workflows, states = append(tenants, k.Tenant), append(workflows, k.Workflow), append(states, string(k.State))
+		definitions, open = append(definitions, k.Definition), append(open, k.Open)
+	}
+	s := &query{}
+	s.add(`SELECT kinds.n, (SELECT count(*) FROM (SELECT FROM pawl.instance i WHERE i.tenant = kinds.tenant AND i.workflow = kinds.workflow
+	AND i.definition = kinds.definition AND i.state = kinds.state AND i.open = kinds.open ORDER BY i.updated_at, i.id LIMIT %s) AS x)`, limit)
+	return s.add(` FROM unnest(%s::text[], %s::text[], %s::integer[], %s::text[], %s::boolean[])
+	WITH ORDINALITY AS kinds (tenant, workflow, definition, state, open, n)`,
+		tenants, workflows, definitions, states, open)
+}
+
+// guessed estimates kinds of all tenants together, whosever they are. The planner
+// expects a row where it knows of none.
+func (l *lister) guessed(ctx context.Context, kinds []Kind) (list []inspect.InstanceCount, err error) {
+	done := map[Kind]bool{}
+	for _, k := range kinds {
+		if k.Tenant = ""; done[k] {
+			continue
+		}
+		done[k] = true
+		guess, err := l.expectedOf(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		if guess > 1 {
+			list = append(list, k.counted(guess))
+		}
+	}
+	return list, nil
+}
+
+// expectedOf is how many instances of a kind the planner expects, of all tenants
+// for the kind of none.
+func (l *lister) expectedOf(ctx context.Context, k Kind) (int64, error) {
+	var s query
+	s.add("SELECT FROM pawl.instance WHERE workflow = %s AND definition = %s AND state = %s AND open = %s",
+		k.Workflow, k.Definition, string(k.State), k.Open)
+	if k.Tenant != "" {
+		s.add(" AND tenant = %s", k.Tenant)
+	}
+	return l.expected(ctx, l.tx, s.String(), s.args...)
+}
+
+func (k Kind) counted(n int64) inspect.InstanceCount {
+	return inspect.InstanceCount{Workflow: k.Workflow, Definition: k.Definition, State: k.State, Open: k.Open, Count: n}
+}

@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// Flights are the statements about commands in flight, for one schema.
+type Flights struct{ look, claim, keep, held, cancel string }
+
+// NewFlights writes the statements; in puts the schema's name into one.
+func NewFlights(in func(sql string) string) *Flights {
+	return &Flights{look: in(LookSQL), claim: in(ClaimSQL), keep: in(KeepSQL), held: in(HeldSQL), cancel: in(CancelSQL)}
+}
+
+// Look is what a look for due work asks for.
+type Look struct {
+	Now       time.Time // by the engine's clock
+	Works     int       // how much work
+	Full      []string  // activities of which nothing can be taken: workflow, a space, transition
+	Scheduled int       // how many scheduled commands
+	Since     time.Time // when those are due, at the earliest
+	Workflows []string  // those that this node knows
+	After     string    // the tenant whose turn was last
+	Turns     int       // how many tenants have a turn
+}
+
+// Seen is what a look finds, without a lock.
+type Seen struct {
+	Clock  time.Time   // the database's
+	Next   *time.Time  // when something is due next; nil: nothing
+	Paused [][2]string // the workflows that are paused, each with its tenant before it
+	Found  []Candidate
+}
+
+// Candidate is a command that can be claimed. Without a key it says that there is
+// nothing of the tenant whose turn it is.
+type Candidate struct {
+	transitions.Ref
+	Kind                 string // "lapsed", "scheduled", "turn" or "work"
+	Attempt              int
+	Phase                transitions.Phase
+	Workflow, Transition string
+}
+
+// Look finds due work. The statement is planned each time, for the tables as they
+// are: a plan from when the table was empty would read all of it.
+func (f *Flights) Look(ctx context.Context, q Querier, l Look) (seen Seen, err error) {
+	rows, err := q.Query(ctx, f.look, append([]any{pgx.QueryExecModeExec}, l.params()...)...)
+	if err != nil {
+		return seen, err
+	}
+	var c Candidate
+	_, err = pgx.ForEachRow(rows, []any{&seen.Clock, &seen.Next, &seen.Paused, &c.Kind, &c.Tenant, &c.Scope, &c.Key, &c.Attempt, &c.Phase,
+		&c.Workflow, &c.Transition}, func() error {
+		if c.Tenant != "" {
+			seen.Found = append(seen.Found, c)
+		}
+		return nil
+	})
+	return seen, err
+}
+
+func (l *Look) params() []any {
+	return []any{l.Now, int64(l.Scheduled), int64(l.Works), l.Full, l.Since, l.Workflows, l.After, int64(l.Turns)}
+}
+
+// Keys name attempts at commands of one tenant.
+type Keys struct {
+	scopes, keys []string
+	attempts     []int32
+}
+
+// Add adds an attempt.
+func (k *Keys) Add(ref transitions.Ref, attempt int) {
+	k.scopes = append(k.scopes, ref.Scope)
+	k.keys = append(k.keys, ref.Key)
+	k.attempts = append(k.attempts, int32(attempt))
+}
+
+// Claim queues the claim of commands, each as its attempt was seen. got is called
+// for every one that was claimed.
+func (f *Flights) Claim(b *pgx.Batch, tenant, node string, lease time.Duration, now time.Time, k *Keys, got func(decide.InFlight)) {
+	b.Queue(f.claim, tenant, node, lease.Microseconds(), now, k.scopes, k.keys, k.attempts).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			claimed, err := ScanClaim(rows, tenant)
+			if err != nil {
+				return err
+			}
+			got(claimed)
+		}
+		return rows.Err()
+	})
+}
+
+// ScanClaim reads what ClaimSQL returns.
+func ScanClaim(row pgx.CollectableRow, tenant string) (decide.InFlight, error) {
+	f := decide.InFlight{Ref: transitions.Ref{Tenant: tenant}}
+	var fingerprint []byte
+	var due *time.Time
+	err := row.Scan(&f.Scope, &f.Key, &fingerprint, &f.Phase, &f.Workflow, &f.Transition, &f.Instance, &f.Actor, &f.Request,
+		&f.Attempt, &f.Failures, &f.CancelledBy, &f.CreatedAt, &f.TakenFrom, &f.Unsure, &f.Definition, &f.Data, &due, &f.Paused)
+	copy(f.Fingerprint[:], fingerprint)
+	f.CreatedAt = f.CreatedAt.UTC()
+	if due != nil {
+		f.RunAt = *due
+	}
+	return f, err
+}
+
+// Note is what becomes of a lease: it goes on, or the command is given back.
+type Note struct {
+	*decide.InFlight
+	Progress string       // the newest report, JSON; "" none
+	Back     *decide.Back // nil: it goes on
+	At       time.Time    // when one that is given back is due; zero where it is stuck
+}
+
+// Keep queues what becomes of leases. written is called for every one that was
+// written, with its place in the list and who asked the command to stop, or "".
+func (f *Flights) Keep(b *pgx.Batch, tenant, node string, lease time.Duration, now time.Time, list []Note, written func(i int, by string)) {
+	n := len(list)
+	var k Keys
+	reports, statuses, messages, reasons := make([]*string, n), make([]*string, n), make([]*string, n), make([]*string, n)
+	times, dues, failures := make([]*time.Time, n), make([]*time.Time, n), make([]int32, n)
+	knew, unsure, untried := make([]bool, n), make([]bool, n), make([]bool, n)
+	for i := range list {
+		n := &list[i]
+		k.Add(n.Ref, n.Attempt)
+		reports[i], knew[i] = orNull(n.Progress), n.CancelledBy != ""
+		if n.Back == nil {
+			continue
+		}
+		statuses[i], messages[i], reasons[i] = orNull(string(n.Back.Status)), orNull(n.Back.Failure), orNull(n.Back.Stuck)
+		times[i], dues[i] = orNull(n.At), orNull(n.RunAt)
+		if n.Back.Failed {
+			failures[i] = 1
+		}
+		unsure[i], untried[i] = n.Back.Unsure, !n.Back.Failed && !n.Back.Unsure && n.Back.Stuck == ""
+	}
+	b.Queue(f.keep, tenant, node, k.scopes, k.keys, k.attempts, now, lease.Microseconds(),
+		reports, statuses, times, failures, messages, reasons, knew, unsure, untried, dues).Query(func(rows pgx.Rows) error {
+		var ord int
+		var by string
+		_, err := pgx.ForEachRow(rows, []any{&ord, &by}, func() error {
+			written(ord-1, by)
+			return nil
+		})
+		return err
+	})
+}
+
+// orNull is nil for the zero value.
+func orNull[V comparable](v V) *V {
+	if zero(v) {
+		return nil
+	}
+	return &v
+}
+
+// Held queues the question which leases the node has. held is called with the
+// places of those.
+func (f *Flights) Held(b *pgx.Batch, tenant, node string, k *Keys, held func(i int)) {
+	b.Queue(f.held, tenant, node, k.scopes, k.keys, k.attempts).Query(func(rows pgx.Rows) error {
+		var ord int
+		_, err := pgx.ForEachRow(rows, []any{&ord}, func() error {
+			held(ord - 1)
+			return nil
+		})
+		return err
+	})
+}
+
+// Cancel asks a command to stop, if nobody has asked yet, which asked reports. phase
+// is as it was before, "" of one that is finished. Of one that is not there it returns
+// pgx.ErrNoRows. It waits for whoever has locked the row.
+func (f *Flights) Cancel(ctx context.Context, tx pgx.Tx, ref transitions.Ref, by string, now time.Time) (phase transitions.Phase, asked bool, err error) {
+	err = tx.QueryRow(ctx, f.cancel, ref.Tenant, ref.Scope, ref.Key, by, now).Scan(&phase, &asked)
+	return phase, asked, err
+}

@@ -1,0 +1,141 @@
+package store
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+type instance = transitions.Instance
+
+// The columns of an instance, but for the tenant, which every statement names.
+var (
+	bornFields = []field[instance]{ // those that stay for its life
+		id("id", func(i *instance) *uuid.UUID { return &i.ID }),
+		text("workflow", func(i *instance) *string { return &i.Workflow }),
+		integer("definition", func(i *instance) *int { return &i.Definition }),
+		textOrNull("business_key", func(i *instance) *string { return &i.BusinessKey }),
+		moment("created_at", func(i *instance) *time.Time { return &i.CreatedAt }),
+	}
+	stateFields = []field[instance]{ // those that every transition writes
+		text("state", func(i *instance) *workflow.State { return &i.State }),
+		bigint("version", func(i *instance) *int64 { return &i.Version }),
+		raw("data", rows.JSON, func(i *instance) *[]byte { return (*[]byte)(&i.Data) }),
+		encoded("attributes", rows.JSONB, func(i *instance) *map[string]string { return &i.Attributes }, noMap),
+		encoded("actors", rows.JSON, func(i *instance) *map[string][]string { return &i.Actors }, noMap),
+		encoded("links", rows.JSON, func(i *instance) *transitions.Links { return &i.Links }, noLinks),
+		boolean("paused", func(i *instance) *bool { return &i.Paused }),
+		boolean("open", func(i *instance) *bool { return &i.Open }),
+		hash("chain", func(i *instance) *[32]byte { return &i.Chain }),
+		moment("updated_at", func(i *instance) *time.Time { return &i.UpdatedAt }),
+	}
+	instanceFields = append(bornFields[:len(bornFields):len(bornFields)], stateFields...)
+	changedFields  = append([]field[Changed]{
+		place("row", func(c *Changed) *rows.RowID { return &c.Row }),
+		id("id", func(c *Changed) *uuid.UUID { return &c.ID }),
+		bigint("before", func(c *Changed) *int64 { return &c.Before }),
+	}, within(func(c *Changed) *instance { return c.Instance }, stateFields...)...)
+
+	createdColumns, stateColumns, changedColumns = columnsOf(instanceFields), columnsOf(stateFields), columnsOf(changedFields)
+)
+
+// beforeState is how many columns of a changed instance say which one it is.
+var beforeState = len(changedFields) - len(stateFields)
+
+func noLinks(l *transitions.Links) bool {
+	return l.InFlight == nil && l.Effects == nil && l.Parent == nil
+}
+
+// Changed is an instance after a group's transitions.
+type Changed struct {
+	*transitions.Instance
+	Row    rows.RowID // where it stands, while it is locked
+	Before int64      // its version there
+}
+
+// Created gathers new instances.
+func Created() *Rows[transitions.Instance] { return gather(instanceFields) }
+
+// Changes gathers instances that have moved on.
+func Changes() *Rows[Changed] { return gather(changedFields) }
+
+// instanceSelect are the columns that ReadInstance reads, of a row named i.
+var instanceSelect = selectOf(instanceFields, "i")
+
+// ReadInstance reads an instance of the tenant; nil when the row is not there. Its error is that
+// of a value that no engine writes.
+func ReadInstance(r *rows.Row, tenant string) (*transitions.Instance, error) {
+	if r.IsNull() {
+		r.Skip(len(instanceFields))
+		return nil, r.Err()
+	}
+	i := &instance{Tenant: tenant}
+	return i, readAll(instanceFields, r, i)
+}
+
+// The locks of LockInstances.
+const (
+	SkipLocked    = "FOR NO KEY UPDATE SKIP LOCKED"
+	WaitForLocked = "FOR NO KEY UPDATE"
+)
+
+// LockInstances locks instances in the order of the given ids. It returns for each its id, whether
+// it is there but somebody else has it, where it stands, and the instance. The lateral subquery
+// can only be index probes, in the order of the array. Parameters: tenant, ids.
+func LockInstances(b *rows.Builder, how string) {
+	b.Add("SELECT u.id, i.id IS NULL AND (SELECT true FROM pawl.instance x WHERE x.tenant = ").Param(rows.Text, false).
+		Add(" AND x.id = u.id LIMIT 1) IS NOT NULL AS held, i.ctid, ", instanceSelect, " FROM unnest(").Param(rows.UUID, true).
+		Add(") AS u(id) LEFT JOIN LATERAL (SELECT i.ctid, i.* FROM pawl.instance i WHERE i.tenant = $1 AND i.id = u.id LIMIT 1 ", how, ") i ON true")
+}
+
+// ReadBoth finds one instance and one key, without a lock: see ReadInstance and ReadRecord.
+// Parameters: tenant, id, scope, key.
+func ReadBoth(b *rows.Builder) {
+	b.Add("SELECT ", instanceSelect, ", ", recordSelect, " FROM (SELECT ").Param(rows.Text, false).
+		Add(" AS tenant) t LEFT JOIN LATERAL (SELECT * FROM pawl.instance i WHERE i.tenant = $1 AND i.id = ").Param(rows.UUID, false).
+		Add(" LIMIT 1) i ON true LEFT JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = ").Param(rows.Text, false).
+		Add(" AND c.key = ").Param(rows.Text, false).Add(" LIMIT 1) c ON true", audit.Position)
+}
+
+// InsertInstances inserts new ones. Parameters: tenant, columns.
+func InsertInstances(b *rows.Builder, array bool) {
+	names := rows.Names(createdColumns)
+	b.Add("INSERT INTO pawl.instance (tenant, ", names, ") SELECT ").Param(rows.Text, false).
+		Add(", ", names, " FROM ").Source(createdColumns, array)
+}
+
+// ChangeInstances updates locked instances, which it finds where the lock saw them: a
+// locked row does not move, and a join on the row's place leaves the planner
+// nothing else to do, also when it takes the table for empty (tenant and id are
+// compared in a way that no index serves, so that none tempts it). Should an
+// instance not have the version that was decided on, the transaction fails and
+// runs again. Parameters: columns, tenant, number of rows.
+func ChangeInstances(b *rows.Builder) {
+	b.Add("WITH changed AS (UPDATE pawl.instance AS i SET ", setAll(stateColumns), " FROM ").Source(changedColumns, true).
+		Add(" WHERE i.ctid = u.row AND i.tenant IS NOT DISTINCT FROM ").Param(rows.Text, false).
+		Add(" AND i.id IS NOT DISTINCT FROM u.id AND i.version = u.before RETURNING 1) SELECT pawl.expect(count(*), ").Param(rows.Int8, false).Add(") FROM changed")
+}
+
+// ChangeInstance updates one, unless it has moved. Parameters: those of ChangeParams.
+func ChangeInstance(b *rows.Builder) {
+	b.Add("UPDATE pawl.instance AS i SET ")
+	for n, c := range stateColumns {
+		if n > 0 {
+			b.Add(", ")
+		}
+		b.Add(c.Name, " = ").Param(c.Type, false)
+	}
+	b.Add(" WHERE i.id = ").Param(rows.UUID, false).Add(" AND i.version = ").Param(rows.Int8, false).
+		Add(" AND i.tenant = ").Param(rows.Text, false)
+}
+
+// ChangeParams are the parameters of ChangeInstance, of a set with one row.
+func ChangeParams(changed *Rows[Changed], tenant []byte) [][]byte {
+	list := changed.Params(false)
+	return append(append(list[beforeState:len(list):len(list)], list[1:beforeState]...), tenant)
+}

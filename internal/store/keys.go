@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// KeysSQL counts what is in flight and what has expired, as far as it reads:
+// every kind by the index that holds only those, and not more of it than a bound.
+// Parameters: tenant or "", how many of a kind, how many claims are many.
+const KeysSQL = `
+WITH flight AS MATERIALIZED (
+	(SELECT 1 AS kind, tenant, status, phase, attempt, created_at, run_at, waits_since, NULL::timestamptz AS until FROM pawl.command
+		WHERE run_at IS NOT NULL ORDER BY run_at LIMIT $2 + 1)
+	UNION ALL
+	(SELECT 2, tenant, status, phase, attempt, created_at, NULL, NULL, locked_until FROM pawl.command
+		WHERE locked_until IS NOT NULL ORDER BY locked_until LIMIT $2 + 1)
+	UNION ALL
+	(SELECT 3, tenant, status, phase, attempt, created_at, NULL, NULL, held_until FROM pawl.command
+		WHERE held_until IS NOT NULL ORDER BY held_until LIMIT $2 + 1)
+	UNION ALL
+	(SELECT 4, tenant, status, phase, attempt, created_at, NULL, NULL, NULL FROM pawl.command
+		WHERE stuck IS NOT NULL ORDER BY tenant, updated_at LIMIT $2 + 1)
+	UNION ALL
+	(SELECT 5, tenant, status, phase, attempt, created_at, NULL, NULL, NULL FROM pawl.command
+		WHERE given_up_at IS NOT NULL ORDER BY given_up_at LIMIT $2 + 1)
+), expired AS MATERIALIZED (
+	SELECT tenant, status, expires_at FROM pawl.command WHERE expires_at <= statement_timestamp() ORDER BY expires_at LIMIT $2
+)
+SELECT statement_timestamp(), f.*, x.*, EXISTS (SELECT FROM flight GROUP BY kind HAVING count(*) > $2)
+FROM (SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'processing'),
+		count(*) FILTER (WHERE status = 'failed_retryable'),
+		count(*) FILTER (WHERE phase = 'scheduled' AND run_at > statement_timestamp()),
+		count(*) FILTER (WHERE run_at <= statement_timestamp()), count(*) FILTER (WHERE kind = 2 AND until <= statement_timestamp()),
+		count(*) FILTER (WHERE kind = 3 AND until <= statement_timestamp()), count(*) FILTER (WHERE kind = 4), count(*) FILTER (WHERE attempt >= $3), coalesce(max(attempt), 0),
+		min(created_at) FILTER (WHERE NOT (phase = 'scheduled' AND run_at > statement_timestamp())),
+		min(least(waits_since, run_at)) FILTER (WHERE run_at <= statement_timestamp() OR waits_since IS NOT NULL),
+		min(until) FILTER (WHERE kind = 2 AND until <= statement_timestamp()), min(until) FILTER (WHERE kind = 3 AND until <= statement_timestamp())
+	FROM flight WHERE $1 = '' OR tenant = $1) AS f,
+	(SELECT count(*) FILTER (WHERE status <> 'expired'), count(*) FILTER (WHERE status = 'expired'), min(expires_at)
+	FROM expired WHERE $1 = '' OR tenant = $1) AS x`
+
+// smallTable is up to how many bytes the finished commands are counted. To read
+// so much takes milliseconds, and statistics of small tables are poor.
+const smallTable = 4 << 20
+
+const (
+	commandSizeSQL = `SELECT pg_relation_size('pawl.command') <= $1`
+
+	// finishedSQL selects the commands of a status. Parameters: tenant or "", status.
+	finishedSQL = `FROM pawl.command WHERE status = $2 AND ($1 = '' OR tenant = $1)`
+)
+
+// Keys tells how the keys of a tenant's commands stand, or of everybody's for "". It
+// is cheap on large tables: what is finished is estimated there, and what is in flight
+// is counted up to a bound.
+func (q *Reader) Keys(ctx context.Context, k *inspect.Keys) error {
+	if err := q.keys(ctx, k); err != nil {
+		return ReadError("keys", err)
+	}
+	return nil
+}
+
+func (q *Reader) keys(ctx context.Context, k *inspect.Keys) error {
+	var pending, processing, retryable int64
+	var flight, due, stale, lapsed, expired *time.Time
+	err := q.pool.QueryRow(ctx, q.in(KeysSQL), plannedNow, k.Tenant, inspect.MaxCounted, inspect.ManyAttempts).Scan(
+		&k.At, &pending, &processing, &retryable, &k.Scheduled, &k.Due, &k.Stale, &k.Lapsed, &k.Stuck, &k.Attempts, &k.MostTried, &flight, &due,
+		&stale, &lapsed, &k.Expired, &k.Forgotten, &expired, &k.AtLeast)
+	if err != nil {
+		return err
+	}
+	k.At, k.OldestInFlight, k.OldestDue, k.OldestStale = k.At.UTC(), timeOf(flight), timeOf(due), timeOf(stale)
+	k.OldestLapsed, k.OldestExpired = timeOf(lapsed), timeOf(expired)
+	k.Statuses = []inspect.StatusCount{
+		{Status: transitions.Pending, Count: pending}, {Status: transitions.Processing, Count: processing},
+		{Status: transitions.FailedRetryable, Count: retryable},
+	}
+	var small bool
+	if err := q.pool.QueryRow(ctx, q.in(commandSizeSQL), plannedNow, smallTable).Scan(&small); err != nil {
+		return err
+	}
+	for _, status := range []transitions.Status{transitions.Succeeded, transitions.FailedFinal, transitions.Expired} {
+		count, err := q.finished(ctx, k.Tenant, status, small)
+		if err != nil {
+			return err
+		}
+		k.Statuses = append(k.Statuses, inspect.StatusCount{Status: status, Count: count, Estimate: !small})
+	}
+	return nil
+}
+
+// finished counts the commands of a status, or asks the planner how many rows it
+// expects.
+func (q *Reader) finished(ctx context.Context, tenant string, status transitions.Status, exactly bool) (count int64, err error) {
+	if exactly {
+		err = q.pool.QueryRow(ctx, q.in(`SELECT count(*) `+finishedSQL), plannedNow, tenant, string(status)).Scan(&count)
+		return count, err
+	}
+	// The planner never expects less than one row: that is what it says of a status
+	// that its statistics do not have.
+	if count, err = q.expected(ctx, q.pool, `SELECT `+finishedSQL, tenant, string(status)); count == 1 {
+		count = 0
+	}
+	return count, err
+}
+
+// expected is how many rows the planner expects of a query.
+func (q *Reader) expected(ctx context.Context, by Querier, sql string, args ...any) (int64, error) {
+	// A utility statement has no plan to keep, and the planner has to see the values.
+	var raw []byte
+	args = append([]any{pgx.QueryExecModeExec}, args...)
+	if err := by.QueryRow(ctx, q.in(`EXPLAIN (FORMAT JSON) `+sql), args...).Scan(&raw); err != nil {
+		return 0, err
+	}
+	var plans []struct {
+		Plan struct {
+			Rows float64 `json:"Plan Rows"`
+		}
+	}
+	if err := json.Unmarshal(raw, &plans); err != nil {
+		return 0, err
+	}
+	if len(plans) != 1 {
+		return 0, fmt.Errorf("one plan expected: %s", raw)
+	}
+	return int64(plans[0].Plan.Rows), nil
+}
+
+// timeOf is a time that may be NULL.
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}

@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/audit"
+	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// requestField leads, so that lists can do without it: requests can be large, never
+// change, and are read again and again while somebody watches.
+var (
+	requestField = named(flightFields, "request")
+	briefFields  = append(append(doneFields[:len(doneFields):len(doneFields)], named(flightFields, "phase", "attempt", "failures", "revision", "claimed_by", "run_at", "updated_at")...),
+		bigint("position", func(c *Command) *int64 { return &c.Position }).as("a.position"),
+		momentOrNull("claimed_at", func(c *Command) *time.Time { return &c.ClaimedAt }),
+		momentOrNull("locked_until", func(c *Command) *time.Time { return &c.LockedUntil }).as("coalesce(c.locked_until, c.held_until)"),
+		raw("progress", rows.JSON, func(c *Command) *[]byte { return &c.Progress }),
+		textOrNull("failure", func(c *Command) *string { return &c.Failure }),
+		textOrNull("stuck", func(c *Command) *string { return &c.Stuck }),
+		textOrNull("cancelled_by", func(c *Command) *string { return &c.CancelledBy }),
+	)
+	recordFields = append(briefFields[:len(briefFields):len(briefFields)], requestField...)
+
+	// Of a command named c and the audit row of its transition, named a.
+	recordSelect, briefSelect = selectOf(recordFields, "c"), selectOf(briefFields, "c")
+)
+
+// ReadRecord reads a command; nil when the row is not there. Its error is that of the row.
+func ReadRecord(r *rows.Row) (*transitions.Record, error) { return readRecord(r, recordFields) }
+
+func readRecord(r *rows.Row, fields []field[Command]) (*transitions.Record, error) {
+	if r.IsNull() {
+		r.Skip(len(fields))
+		return nil, r.Err()
+	}
+	var c Command
+	if err := readAll(fields, r, &c); err != nil {
+		return nil, err
+	}
+	if c.UpdatedAt.IsZero() {
+		c.UpdatedAt = c.FinishedAt
+	}
+	if c.UpdatedAt.IsZero() {
+		c.UpdatedAt = c.CreatedAt
+	}
+	return &c.Record, nil
+}
+
+// FindCommands finds the commands of many keys, each with an index probe: see
+// ReadRecord. Parameters: tenant, scopes, keys.
+func FindCommands(b *rows.Builder) {
+	b.Add("SELECT ", recordSelect, " FROM (SELECT ").Param(rows.Text, false).Add(" AS tenant) t, unnest(").Param(rows.Text, true).Add(", ").Param(rows.Text, true).
+		Add(") AS u(scope, key) CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = u.key LIMIT 1) c",
+			audit.Position)
+}
+
+var (
+	recordSQL  = `SELECT ` + recordSelect + ` FROM pawl.command c` + audit.Position + ` WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
+	recordsSQL = `SELECT ` + briefSelect + ` FROM unnest($2::text[], $3::text[]) AS u(scope, key)
+CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` + audit.Position
+
+	// undoingSQL reads the undos of an instance that are in flight. Parameters: tenant,
+	// the scope of its undos, how many.
+	undoingSQL = `SELECT ` + briefSelect + ` FROM (SELECT * FROM pawl.command u
+	WHERE u.tenant = $1 AND u.scope = $2 AND u.phase IS NOT NULL
+	ORDER BY u.created_at, u.key LIMIT $3) c` + audit.Position + ` ORDER BY c.created_at, c.key`
+)
+
+// Record reads a command, on the pool for nil. Error: CommandNotFound.
+func (q *Reader) Record(ctx context.Context, by Querier, ref transitions.Ref) (transitions.Record, error) {
+	if err := CheckRef(ref); err != nil {
+		return transitions.Record{}, err
+	}
+	if by == nil {
+		by = q.pool
+	}
+	list, err := recordsOf(ctx, by, "command", recordFields, q.record, ref.Tenant, ref.Scope, ref.Key)
+	if err == nil && len(list) == 0 {
+		err = errNoCommand()
+	}
+	if err != nil {
+		return transitions.Record{}, err
+	}
+	return list[0], nil
+}
+
+// Records reads those of a tenant's commands that are there, without their
+// requests.
+func (q *Reader) Records(ctx context.Context, tenant string, refs []transitions.Ref) ([]transitions.Record, error) {
+	scopes, keys := make([]string, len(refs)), make([]string, len(refs))
+	for i, r := range refs {
+		scopes[i], keys[i] = r.Scope, r.Key
+	}
+	return recordsOf(ctx, q.pool, "commands", briefFields, q.briefRecords, tenant, scopes, keys)
+}
+
+// InFlight reads the command whose outcome takes the instance on, and up to most of its
+// undos, without their requests.
+func (q *Reader) InFlight(ctx context.Context, inst *transitions.Instance, most int) (list []transitions.Record, err error) {
+	if ref := inst.Links.InFlight; ref != nil {
+		if list, err = q.Records(ctx, inst.Tenant, []transitions.Ref{{Tenant: inst.Tenant, Scope: ref.Scope, Key: ref.Key}}); err != nil {
+			return nil, err
+		}
+		list = slices.DeleteFunc(list, func(r transitions.Record) bool { return !r.InFlight() }) // it has ended meanwhile
+	}
+	undos, err := recordsOf(ctx, q.pool, "undos", briefFields, q.in(undoingSQL), inst.Tenant, decide.UndoScope(inst.ID), most)
+	return append(list, undos...), err
+}
+
+func recordsOf(ctx context.Context, by Querier, what string, fields []field[Command], sql string, args ...any) ([]transitions.Record, error) {
+	found, err := ask(ctx, by, sql, args...)
+	if err != nil {
+		return nil, ReadError(what, err)
+	}
+	list, err := pgx.CollectRows(found, rowBy(func(r *rows.Row) (transitions.Record, error) { return mustRecord(r, fields) }))
+	if err != nil {
+		return nil, ReadError(what, err)
+	}
+	return list, nil
+}
+
+// mustRecord reads a command of a row that has one.
+func mustRecord(r *rows.Row, fields []field[Command]) (transitions.Record, error) {
+	record, err := readRecord(r, fields)
+	if err != nil {
+		return transitions.Record{}, err
+	}
+	return *record, nil
+}
+
+// CheckRef says that there is no command of a name that cannot be stored:
+// PostgreSQL would fail the query.
+func CheckRef(ref transitions.Ref) error {
+	if transitions.CheckTenant(ref.Tenant) != nil || transitions.CheckScope(ref.Scope) != nil || transitions.CheckKey(ref.Key) != nil {
+		return errNoCommand()
+	}
+	return nil
+}
+
+func errNoCommand() error {
+	return workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key")
+}

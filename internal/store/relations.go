@@ -1,0 +1,43 @@
+package store
+
+import "strings"
+
+// BusinessKey joins the row i with the business_key of an instance, which can only
+// be a probe of the primary key. Both are SQL expressions.
+func BusinessKey(tenant, id string) string {
+	return `
+LEFT JOIN LATERAL (SELECT x.business_key FROM pawl.instance x WHERE x.tenant = ` + tenant + ` AND x.id = ` + id + ` LIMIT 1) AS i ON true`
+}
+
+// Instances are all instances of a tenant, with every column.
+func Instances(tenant string) string { return "SELECT * FROM pawl.instance WHERE tenant = " + tenant }
+
+// Refusal is what a statement of others says of the answer that a key has had
+// without a transition. All are SQL expressions.
+type Refusal struct {
+	Tenant, Scope, Key, Fingerprint string
+	Actor, Code, Body, At, Expires  string // of a new one
+}
+
+// InsertRefusal inserts the answer of a key for each row of from, unless the key has
+// one.
+func InsertRefusal(r Refusal, from string) string {
+	return `
+INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at, finished_at, expires_at)
+SELECT ` + strings.Join([]string{r.Tenant, r.Scope, r.Key, r.Fingerprint, "'failed_final', '', '', '00000000-0000-0000-0000-000000000000'",
+		r.Actor, r.Code, r.Body, r.At, r.At, r.Expires}, ", ") + ` FROM ` + from + ` ON CONFLICT DO NOTHING`
+}
+
+// WithdrawRefusal deletes what is stored under a key, c, if that has never made a
+// version of an instance: it is then as if nobody had used the key. One that has
+// failed and made a version was tried: its work may have had effects.
+func WithdrawRefusal(r Refusal, condition string) string {
+	return `
+DELETE FROM pawl.command AS c WHERE c.tenant = ` + r.Tenant + ` AND c.scope = ` + r.Scope + ` AND c.key = ` + r.Key + ` AND c.version IS NULL AND ` + condition
+}
+
+// Succeeded is true where the command that the fingerprint says was done.
+func Succeeded(r Refusal) string {
+	return `EXISTS (SELECT FROM pawl.command AS c WHERE c.tenant = ` + r.Tenant + ` AND c.scope = ` + r.Scope + ` AND c.key = ` + r.Key +
+		` AND c.fingerprint = ` + r.Fingerprint + ` AND c.status = 'succeeded')`
+}
