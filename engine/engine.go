@@ -34,6 +34,7 @@ import (
 type Engine struct {
 	config    Config
 	registry  *registry
+	clock     *clock.Clock
 	reader    *store.Reader
 	pipeline  *commit.Pipeline
 	inflight  *inflight.Runner
@@ -67,9 +68,9 @@ func New(c Config) (*Engine, error) {
 	r := &registry{known, known.Routes()}
 	in := func(sql string) string { return schema.In(c.Schema, sql) }
 	log := outbox.New(c.Pool, in, c.Source)
-	e := &Engine{config: c, registry: r, reader: store.NewReader(c.Pool, in), audit: audit.New(c.Pool, in), verify: verify.New(c.Pool, in), names: newNames(),
-		pauses: &pauses{rows: store.NewPauses(c.Pool, in)}, sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
-	e.polls = c.Listen == "" && pooler.Expected(c.Pool.Config().ConnConfig)
+	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), names: newNames(), reader: store.NewReader(c.Pool, in),
+		audit: audit.New(c.Pool, in), verify: verify.New(c.Pool, in), pauses: &pauses{rows: store.NewPauses(c.Pool, in)},
+		sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
 	listen, err := e.listener()
 	if err != nil {
 		return nil, err
@@ -77,17 +78,8 @@ func New(c Config) (*Engine, error) {
 	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || c.unheard()})
 	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
 	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Peers: e.hints})
-	e.watch = watch.New(watch.Config{Read: e.reader.Records, Announce: e.hints.Changed, Now: e.now, Log: c.Log})
-	node := nodeName()
-	e.pipeline = commit.New(commit.Config{
-		Connect: e.connect, Pooled: pooler.Expected(c.Pool.Config().ConnConfig), Schema: c.Schema, Statements: commit.NewStatements(in), Definition: r.find,
-		Committed: e.committed, Paused: e.pauses.has, Now: c.Now, Log: c.Log,
-		Flights: flights{e}, Node: node, Lease: c.InFlight.Lease,
-		Committers: c.Pipeline.Committers, Lanes: c.Pipeline.Lanes, QueueSize: c.Pipeline.QueueSize, QueueBytes: c.Pipeline.QueueBytes,
-		GroupSize: c.Pipeline.GroupSize, GroupBytes: c.Pipeline.GroupBytes, LockWait: c.Pipeline.LockWait,
-		Outage: c.Pipeline.Outage, HookTimeout: c.Pipeline.HookTimeout, Horizons: r.horizons,
-	})
-	e.retention = e.newRetention(in, node)
+	e.watch = watch.New(watch.Config{Read: e.reader.Records, Announce: e.hints.Changed, Clock: e.clock, Log: c.Log})
+	node, pool := nodeName(), c.Pool.Config().ConnConfig
 	if e.inflight, err = e.newInflight(in, node); err != nil {
 		return nil, err
 	}

@@ -12,16 +12,6 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// horizons are how long the keys of a workflow are good for, as its newest
-// version here says.
-func (r *registry) horizons(name string) workflow.Horizons {
-	var declared workflow.Horizons
-	if w := r.find(name, 0); w != nil {
-		declared = w.Horizons
-	}
-	return declared.Resolve(r.replay)
-}
-
 // recordHorizons tells the database, for retention and for callers that speak
 // only SQL. What is written there only grows, whatever version says it: how long a
 // key is refused is taken from there when its answer expires, so a node that says
@@ -81,7 +71,8 @@ func (k recorded) grow(ctx context.Context, tx pgx.Tx, c Config, own workflow.Ho
 		c.Log.Warn("the horizons of a workflow grew, because this node says more than what was written down; "+
 			"keys that are tombstones already stay as long as they did",
 			"workflow", k.workflow, "was", told(k.Horizons), "is", told(grown))
-		if _, err := tx.Exec(ctx, schema.In(c.Schema, store.GrowHorizonsSQL), k.workflow, grown.Replay.Microseconds(), microseconds(grown.Tombstone), microseconds(grown.History)); err != nil {
+		if _, err := tx.Exec(ctx, schema.In(c.Schema, store.GrowHorizonsSQL), k.workflow,
+			grown.Replay.Microseconds(), microseconds(grown.Tombstone), microseconds(grown.History)); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -120,7 +121,7 @@ func (e *Engine) PauseWorkflow(ctx context.Context, tenant, name, actor, reason 
 	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
 	}
-	if err := e.pauses.rows.Add(ctx, tenant, name, actor, reason, e.now()); err != nil {
+	if err := e.pauses.rows.Add(ctx, tenant, name, actor, reason, e.clock.Now()); err != nil {
 		return pauseError(err)
 	}
 	return e.pauses.load(ctx)

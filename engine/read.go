@@ -114,7 +114,7 @@ func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor
 // KeyExpired past the key's retention time.
 func (e *Engine) Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
 	r, err := e.reader.Record(ctx, nil, transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key})
-	if err == nil && decide.Classify(&r, r.Fingerprint, e.now()) == decide.KeyGone {
+	if err == nil && decide.Classify(&r, r.Fingerprint, e.clock.Now()) == decide.KeyGone {
 		_, err = decide.KeyGone.Answer(&r)
 	}
 	return r, err

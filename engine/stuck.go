@@ -12,7 +12,7 @@ import (
 // errKeyAlone refuses a business key that may be that of several workflows.
 var errKeyAlone = workflow.Errorf(workflow.InvalidRequest, "a filter by business key needs the workflow")
 
-// Stuck lists the commands that wait for a person, the longest waiting first,
+// Stuck lists the commands that wait for an operator, the longest waiting first,
 // with the business keys of their instances, and says whether there are more.
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable.

@@ -71,7 +71,7 @@ func (p *part) noteOthers(o *op) {
 	p.planned = append(p.planned, d.Commands...)
 	if d.Cancelled != nil {
 		p.cancelled = append(p.cancelled, store.Cancelled{CommandRef: *d.Cancelled, By: o.p.Actor})
-		if c := p.claims[commandKey{d.Cancelled.Scope, d.Cancelled.Key}]; c != nil && c.leader != nil {
+		if c := p.keyStates[commandKey{d.Cancelled.Scope, d.Cancelled.Key}]; c != nil && c.leader != nil {
 			c.leader.stopped = true
 		}
 	}

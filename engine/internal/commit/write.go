@@ -140,7 +140,7 @@ func (g *group) decided(c *store.Command, o *op) {
 	c.Keep = decide.Keep{Replay: o.p.Replay, Tombstone: o.p.Tombstone, Answer: d.Answer}
 	g.put(c, d.Flight, d.Code, d.Body)
 	if o.leased {
-		c.Status, c.Attempt, c.ClaimedBy, c.RunAt = transitions.Processing, c.Attempt+1, g.node, time.Time{}
+		c.Status, c.Attempt, c.ClaimedBy, c.RunAt = transitions.Processing, c.Attempt+1, g.config.Node, time.Time{}
 	}
 }
 
@@ -167,7 +167,7 @@ func (g *group) put(c *store.Command, f *decide.Flight, code int, body []byte) {
 		c.Phase, c.RunAt, c.Request = f.Phase, f.RunAt, f.Request
 		return
 	}
-	c.Code, c.Body, c.FinishedAt, c.ExpiresAt = code, body, g.now, c.Keep.Until(g.horizons(c.Workflow), g.now)
+	c.Code, c.Body, c.FinishedAt, c.ExpiresAt = code, body, g.now, c.Keep.Until(g.config.Definitions.Horizons(c.Workflow), g.now)
 }
 
 func compareKey(scopeA, keyA, scopeB, keyB string) int {

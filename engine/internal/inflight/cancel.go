@@ -35,7 +35,7 @@ func (r *Runner) Cancel(ctx context.Context, ref transitions.Ref, by string) err
 			return err
 		}
 		var err error
-		phase, asked, err = r.sql.Cancel(ctx, tx, ref, by, r.config.Now())
+		phase, asked, err = r.sql.Cancel(ctx, tx, ref, by, r.config.Clock.Now())
 		return err
 	})
 	refused, _ := errors.AsType[*pgconn.PgError](err)

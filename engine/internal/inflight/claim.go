@@ -30,7 +30,7 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 	var flights []*flight
 	err = r.send(ctx, func(b *pgx.Batch) {
 		for tenant, k := range tenants {
-			r.sql.Claim(b, tenant, r.config.Node, r.config.Lease, r.config.Now(), k, func(claimed decide.InFlight) {
+			r.sql.Claim(b, tenant, r.config.Node, r.config.Lease, r.config.Clock.Now(), k, func(claimed decide.InFlight) {
 				flights = append(flights, &flight{InFlight: claimed})
 			})
 		}
@@ -63,11 +63,12 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 	return len(flights), err
 }
 
-// unheard gives back what a claim has leased whose answer was lost: no attempt at it
-// has begun. Only the looker claims, so a lease of the next attempt can only be that
-// claim's. If the database does not answer, or commits it later, the leases run out.
-func (r *Runner) unheard(ctx context.Context, chosen []candidate) {
-	tenants := map[string][]*note{}
+// returnUnheard gives back what a claim may have leased whose answer was lost. No
+// attempt at it has begun. Only the poller claims, so a lease of the next attempt can
+// only be that claim's. If the database does not answer, or commits the claim later,
+// the leases run out.
+func (r *Runner) returnUnheard(ctx context.Context, chosen []candidate) {
+	tenants := map[string][]*leaseUpdate{}
 	for _, c := range chosen {
 		f := &flight{InFlight: decide.InFlight{Ref: c.Ref, Attempt: c.attempt + 1}}
 		tenants[c.Tenant] = append(tenants[c.Tenant], &leaseUpdate{flight: f})

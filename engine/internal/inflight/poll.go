@@ -184,9 +184,9 @@ func (r *Runner) poll(ctx context.Context, q pollRequest) error {
 	return err
 }
 
-// find asks for candidates.
-func (r *Runner) find(ctx context.Context, q question) ([]candidate, error) {
-	r.stats.looks.Add(1)
+// findDue asks for candidates.
+func (r *Runner) findDue(ctx context.Context, q pollRequest) ([]candidate, error) {
+	r.stats.count(func(s *Stats) { s.Polls++ })
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	sent := time.Now()
@@ -196,20 +196,21 @@ func (r *Runner) find(ctx context.Context, q question) ([]candidate, error) {
 		return nil, err
 	}
 	received := time.Now()
-	r.config.Polled(seen.Clock, sent, received)
-	if gap, again := r.contact.made(seen.Clock, sent, received); again {
-		r.config.Log.Info("the database was out of sight, or its clock has jumped: leases that ran out meanwhile are left to their holders for a while",
-			"gap", gap, "for", r.contact.wait)
+	r.config.Clock.Set(seen.Clock, sent, received)
+	if gap, again := r.poller.contact.succeeded(seen.Clock, sent, received); again {
+		r.config.Log.Info("the database was out of sight, or its clock has jumped: "+
+			"leases that ran out meanwhile are left to their holders for a while",
+			"gap", gap, "for", r.poller.contact.wait)
 	}
 	r.config.Paused(seen.Paused, sent)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if next := seen.Next; next != nil && (r.wanted.at.IsZero() || next.Before(r.wanted.at)) {
-		r.wanted.at = *next
+	if next := seen.Next; next != nil && (r.poller.wanted.at.IsZero() || next.Before(r.poller.wanted.at)) {
+		r.poller.wanted.at = *next
 	}
 	found := make([]candidate, len(seen.Found))
 	for i, c := range seen.Found {
-		found[i] = candidate{Ref: c.Ref, attempt: c.Attempt, stale: c.Kind == "lapsed", turn: c.Kind == "turn"}
+		found[i] = candidate{Ref: c.Ref, attempt: c.Attempt, lapsed: c.Kind == "lapsed", turn: c.Kind == "turn"}
 		if c.Phase != transitions.Scheduled {
 			found[i].slot = activity{c.Workflow, c.Transition}
 		}

@@ -73,9 +73,10 @@ const (
 
 // Runner works on commands in flight. It is safe for concurrent use.
 type Runner struct {
-	config Config
-	sql    *store.Flights
-	stats  stats
+	config   Config
+	pipeline Pipeline // once it is started
+	sql      *store.Flights
+	stats    counters
 
 	work     sync.WaitGroup // the poller and the keeper
 	stop     stop
@@ -126,10 +127,11 @@ type stop struct {
 
 // New makes a runner; Start begins its work.
 func New(c Config) *Runner {
-	return &Runner{config: c, sql: store.NewFlights(c.In), woken: make(chan struct{}, 1), chores: make(chan struct{}, 1),
-		grace: stopGrace, lockWait: lockWait, stopping: make(chan struct{}), idle: make(chan struct{}), drained: make(chan struct{}), held: map[transitions.Ref]*flight{},
-		contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease},
-		slots:   slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
+	return &Runner{config: c, sql: store.NewFlights(c.In), lockWait: lockWait, held: map[transitions.Ref]*flight{},
+		stop:   stop{begun: make(chan struct{}), idle: make(chan struct{}), grace: stopGrace},
+		poller: poller{woken: make(chan struct{}, 1), contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease}},
+		keeper: keeper{woken: make(chan struct{}, 1), drained: make(chan struct{})},
+		slots:  slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
 }
 
 // Start begins to poll for work. What comes of it goes to the pipeline.

@@ -62,7 +62,7 @@ func (r *Runner) store(ctx context.Context, notes map[string][]*leaseUpdate) (st
 	stored = map[*leaseUpdate]string{}
 	err = r.send(ctx, func(b *pgx.Batch) {
 		for tenant, list := range notes {
-			r.sql.Keep(b, tenant, r.config.Node, r.config.Lease, r.config.Now(), writtenAs(list), func(i int, by string) { stored[list[i]] = by })
+			r.sql.Keep(b, tenant, r.config.Node, r.config.Lease, r.config.Clock.Now(), writtenAs(list), func(i int, by string) { stored[list[i]] = by })
 		}
 	})
 	return stored, err
@@ -106,8 +106,8 @@ func (r *Runner) leased(ctx context.Context, notes map[string][]*leaseUpdate) (h
 	return held, err
 }
 
-// writtenAs are notes as they are written.
-func writtenAs(list []*note) []store.Note {
+// writtenAs are updates as they are written.
+func writtenAs(list []*leaseUpdate) []store.Note {
 	out := make([]store.Note, len(list))
 	for i, n := range list {
 		out[i] = store.Note{InFlight: &n.InFlight, Progress: n.progress, Back: n.back, At: n.runAt}
