@@ -4,7 +4,19 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/pawlhq/pawl/workflow"
 )
+
+// accepted returns which of the route's answers the caller prefers. Error:
+// NotAcceptable.
+func (r *request) accepted() (string, error) {
+	offers := r.route.media()
+	if media := accepted(r.Request, offers...); media != "" {
+		return media, nil
+	}
+	return "", workflow.Errorf(workflow.NotAcceptable, "the answer is %s", orList(offers))
+}
 
 // accepted returns the offer that the Accept header prefers (RFC 9110, section
 // 12.5.1), the earlier one of equals, and "" when it takes none of them. Without

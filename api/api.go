@@ -5,7 +5,14 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+
+	"github.com/pawlhq/pawl/api/internal/stream"
+	"github.com/pawlhq/pawl/transitions"
 )
+
+// Subprotocol is the WebSocket subprotocol that this package speaks. A client
+// that offers none is taken to mean it.
+const Subprotocol = stream.Subprotocol
 
 // API is the HTTP interface of one engine. It is an http.Handler.
 type API struct {
@@ -15,7 +22,7 @@ type API struct {
 	mux     *http.ServeMux
 	own     *http.ServeMux // the routes of the program; nil for none
 	local   bool           // Identify is Loopback, by default
-	streams streams
+	streams *stream.Server
 	rates   *rates
 }
 
@@ -31,6 +38,8 @@ func New(e Engine, c Config) (*API, error) {
 		return nil, err
 	}
 	a := &API{engine: e, cfg: c, local: local, log: c.Logger, rates: newRates(c.Limits)}
+	status := func(r *transitions.Record) ([]byte, error) { return render(statusOf(r)) }
+	a.streams = stream.New(e, c.Stream, c.Logger, stream.Wire{Status: status, Judge: a.judged})
 	a.mux = a.routes()
 	if a.own, err = a.ownRoutes(); err != nil {
 		return nil, err
@@ -48,4 +57,4 @@ func (a *API) Handler() http.Handler { return a }
 //
 // New streams are refused from then on, with ShuttingDown; other requests are
 // still served, so stop the http.Server afterwards. Stop may be called again.
-func (a *API) Stop(ctx context.Context) error { return a.streams.stop(ctx) }
+func (a *API) Stop(ctx context.Context) error { return a.streams.Stop(ctx) }

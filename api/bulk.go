@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawlhq/pawl/api/internal/parse"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -44,43 +45,28 @@ type BulkResult struct {
 // answer has an item for each, in order, also for those that are malformed.
 // Only where the items cannot be told apart is the whole request refused, and
 // then nothing of it was submitted.
-func (a *API) bulk(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "dry_run")
-	if err != nil {
-		return err
-	}
-	dryRun, err := q.flag("dry_run")
-	if err != nil {
-		return err
-	}
-	if err := unwanted(r, ofCommands...); err != nil {
-		return err // each command has its own
-	}
-	media, err := contentType(r, mediaJSON, mediaNDJSON)
-	if err != nil {
-		return err
-	}
-	body, err := readBody(w, r, a.cfg.Limits.BulkBody)
+func (a *API) bulk(w http.ResponseWriter, r *request) error {
+	body, err := a.body(w, r)
 	if err != nil {
 		return err
 	}
 	split := splitArray
-	if media == mediaNDJSON {
+	if _, err := contentType(r.Request, mediaNDJSON); err == nil {
 		split = splitLines
 	}
-	b := &batch{caller: c}
+	b := &batch{request: r}
 	if err := split(body, a.cfg.Limits.BulkItems, b.add); err != nil {
 		return err
 	}
-	if err := a.admit(w, c, len(b.replies)); err != nil {
+	if err := a.admit(w, r.tenant(), len(b.replies)); err != nil {
 		return err
 	}
-	if dryRun {
+	if r.boolean("dry_run") {
 		w.Header().Set(headerDryRun, "true")
 		a.dryRunMany(r.Context(), b)
 	} else {
 		b.answer(a.engine.SubmitMany(r.Context(), b.commands))
-		a.settle(w, r, c.Tenant, b.receipts()...)
+		a.settle(w, r, b.receipts()...)
 	}
 	send(w, http.StatusOK, mediaJSON, a.renderBulk(r.Context(), b.replies))
 	return nil
@@ -89,7 +75,7 @@ func (a *API) bulk(w http.ResponseWriter, r *http.Request, c Caller) error {
 // batch is a bulk request: a reply for each item, and the commands of those
 // that could be read, with where their replies belong.
 type batch struct {
-	caller   Caller
+	request  *request
 	replies  []transitions.Reply
 	commands []transitions.Command
 	places   []int
@@ -102,7 +88,7 @@ func (b *batch) add(item []byte) {
 	if err != nil {
 		return
 	}
-	cmd.Tenant, cmd.Actor, cmd.Roles = b.caller.Tenant, b.caller.Actor, b.caller.Roles
+	b.request.by(&cmd)
 	b.commands = append(b.commands, cmd)
 	b.places = append(b.places, len(b.replies)-1)
 }
@@ -136,7 +122,7 @@ func commandOf(item []byte) (transitions.Command, error) {
 	var in BulkCommand
 	if err := json.Unmarshal(item, &in, json.RejectUnknownMembers(true)); err != nil {
 		return transitions.Command{}, &workflow.Error{Code: workflow.InvalidRequest, Message: "the command is not well-formed",
-			Fields: []workflow.FieldError{jsonProblem(err)}}
+			Fields: []workflow.FieldError{parse.JSON(err)}}
 	}
 	if in.Workflow == "" && in.Instance == "" {
 		return transitions.Command{}, workflow.Errorf(workflow.InvalidRequest, "the command names neither a workflow nor an instance")
@@ -165,7 +151,7 @@ func commandOf(item []byte) (transitions.Command, error) {
 		return cmd, err
 	}
 	if in.Instance != "" {
-		id, err := parseID(in.Instance)
+		id, err := parse.ID(in.Instance)
 		if err != nil {
 			return cmd, err
 		}
@@ -209,7 +195,7 @@ func splitArray(body []byte, limit int, add func([]byte)) error {
 
 func brokenArray(err error) error {
 	return &workflow.Error{Code: workflow.InvalidRequest, Message: "the body is not a JSON array of commands; nothing of it was submitted",
-		Fields: []workflow.FieldError{jsonProblem(err)}}
+		Fields: []workflow.FieldError{parse.JSON(err)}}
 }
 
 // splitLines calls add with each line that is not blank.

@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/pawlhq/pawl/transitions"
@@ -26,21 +25,7 @@ const (
 	OperatorOfAll = "operator:all"
 )
 
-// operates refuses a caller who is no operator.
-func (c *Caller) operates() error {
-	if slices.Contains(c.Roles, Operator) || c.operatesAll() == nil {
-		return nil
-	}
-	return workflow.Errorf(workflow.Forbidden, "this is for callers with the role %q", Operator)
-}
-
-// operatesAll refuses a caller who is no operator of all tenants.
-func (c *Caller) operatesAll() error {
-	if slices.Contains(c.Roles, OperatorOfAll) || slices.Contains(c.Roles, transitions.AnyRole) {
-		return nil
-	}
-	return workflow.Errorf(workflow.Forbidden, "this concerns all tenants, and is for callers with the role %q", OperatorOfAll)
-}
+func isOperatorOfAll(role string) bool { return role == OperatorOfAll || role == transitions.AnyRole }
 
 // Identify says who sends a request. Its error is what the caller is answered
 // with: Unauthorized, Forbidden or InvalidRequest.

@@ -30,15 +30,12 @@ func CaseOf(c *inspect.Case) Case {
 
 // whole shows all of one instance: GET /v1/ops/instances/{id}, and
 // GET /v1/ops/workflows/{workflow}/keys/{business_key}.
-func (a *API) whole(w http.ResponseWriter, r *http.Request, c Caller) error {
-	id, err := a.addressed(r, c)
+func (a *API) whole(w http.ResponseWriter, r *request) error {
+	id, err := a.addressed(r)
 	if err != nil {
 		return err
 	}
-	if _, err := queryOf(r); err != nil {
-		return err
-	}
-	found, err := a.engine.Case(r.Context(), c.Tenant, id)
+	found, err := a.engine.Case(r.Context(), r.tenant(), id)
 	if err != nil {
 		return err
 	}

@@ -1,72 +1,41 @@
 package api
 
 import (
-	"bytes"
-	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // create starts an instance: POST /v1/workflows/{workflow}/{transition}.
-func (a *API) create(w http.ResponseWriter, r *http.Request, c Caller) error {
-	name, err := pathText(r, "workflow")
-	if err != nil {
-		return err
-	}
-	return a.command(w, r, c, transitions.Command{Workflow: name})
+func (a *API) create(w http.ResponseWriter, r *request) error {
+	return a.command(w, r, transitions.Command{Workflow: r.text("workflow")})
 }
 
 // transition changes an instance: POST /v1/instances/{id}/{transition}.
-func (a *API) transition(w http.ResponseWriter, r *http.Request, c Caller) error {
-	id, err := pathID(r)
-	if err != nil {
-		return err
-	}
-	return a.command(w, r, c, transitions.Command{Instance: id})
+func (a *API) transition(w http.ResponseWriter, r *request) error {
+	return a.command(w, r, transitions.Command{Instance: r.id("id")})
 }
 
 // transitionByKey changes the instance that has a business key:
 // POST /v1/workflows/{workflow}/keys/{business_key}/{transition}.
-func (a *API) transitionByKey(w http.ResponseWriter, r *http.Request, c Caller) error {
-	name, err := pathText(r, "workflow")
-	if err != nil {
-		return err
-	}
-	key, err := pathText(r, "business_key")
-	if err != nil {
-		return err
-	}
-	return a.command(w, r, c, transitions.Command{Workflow: name, BusinessKey: key})
+func (a *API) transitionByKey(w http.ResponseWriter, r *request) error {
+	return a.command(w, r, transitions.Command{Workflow: r.text("workflow"), BusinessKey: r.text("business_key")})
 }
 
 // command completes a command from the request, submits it and answers.
-func (a *API) command(w http.ResponseWriter, r *http.Request, c Caller, cmd transitions.Command) error {
-	q, err := queryOf(r, "dry_run")
-	if err != nil {
+func (a *API) command(w http.ResponseWriter, r *request, cmd transitions.Command) (err error) {
+	dryRun := r.boolean("dry_run")
+	if err := fromHeaders(r.Request, &cmd, dryRun); err != nil {
 		return err
 	}
-	dryRun, err := q.flag("dry_run")
-	if err != nil {
+	if cmd.Payload, err = a.body(w, r); err != nil {
 		return err
 	}
-	if _, err := contentType(r, mediaJSON); err != nil && !untyped(r) {
-		return err
-	}
-	if err := fromHeaders(r, &cmd, dryRun); err != nil {
-		return err
-	}
-	if cmd.Transition, err = pathText(r, "transition"); err != nil {
-		return err
-	}
-	if cmd.Payload, err = readBody(w, r, a.cfg.Limits.Body); err != nil {
-		return err
-	}
-	cmd.Tenant, cmd.Actor, cmd.Roles = c.Tenant, c.Actor, c.Roles
-	if err := a.admit(w, c, 1); err != nil {
+	cmd.Transition = r.text("transition")
+	r.by(&cmd)
+	if err := a.admit(w, cmd.Tenant, 1); err != nil {
 		return err
 	}
 	if dryRun {
@@ -76,8 +45,13 @@ func (a *API) command(w http.ResponseWriter, r *http.Request, c Caller, cmd tran
 	if err != nil {
 		return err
 	}
-	a.settle(w, r, c.Tenant, &receipt)
+	a.settle(w, r, &receipt)
 	return sendReceipt(w, receipt)
+}
+
+// by says whose command it is.
+func (r *request) by(cmd *transitions.Command) {
+	cmd.Tenant, cmd.Actor, cmd.Roles = r.tenant(), r.caller.Actor, r.caller.Roles
 }
 
 // fromHeaders reads what the headers say about a command. A dry run needs no
@@ -120,7 +94,7 @@ func named(r *http.Request, cmd *transitions.Command, dryRun bool) error {
 	return nil
 }
 
-func (a *API) dryRun(w http.ResponseWriter, r *http.Request, cmd transitions.Command) error {
+func (a *API) dryRun(w http.ResponseWriter, r *request, cmd transitions.Command) error {
 	receipt, err := a.engine.DryRun(r.Context(), cmd)
 	if err != nil {
 		return err
@@ -174,36 +148,4 @@ func mediaOf(receipt transitions.Receipt) string {
 		return mediaProblem
 	}
 	return mediaJSON
-}
-
-// bodyTime is how long a body may take to arrive. Some are read before it is known
-// who sends them.
-const bodyTime = time.Minute
-
-// readBody reads a body of at most limit bytes. Error: TooLarge.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	if r.ContentLength > limit {
-		return nil, tooLarge(limit)
-	}
-	control := http.NewResponseController(w)
-	bounded := control.SetReadDeadline(time.Now().Add(bodyTime)) == nil // else it is not a connection's
-	// What is announced is not yet sent: memory follows what arrives.
-	body := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), 64<<10)+bytes.MinRead))
-	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, tooLarge(limit)
-	}
-	if err != nil {
-		return nil, workflow.Errorf(workflow.InvalidRequest, "the body could not be read to its end")
-	}
-	if bounded { // the server goes on reading, to find out whether the caller leaves
-		if err := control.SetReadDeadline(time.Time{}); err != nil {
-			return nil, workflow.Errorf(workflow.InvalidRequest, "the connection was lost")
-		}
-	}
-	return body.Bytes(), nil
-}
-
-func tooLarge(limit int64) error {
-	return workflow.Errorf(workflow.TooLarge, "the body is larger than %d bytes", limit)
 }

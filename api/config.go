@@ -7,6 +7,8 @@ import (
 	"math"
 	"net/http"
 	"time"
+
+	"github.com/pawlhq/pawl/api/internal/stream"
 )
 
 // Config says how the interface behaves. The zero value is usable; every zero
@@ -47,30 +49,7 @@ type Limits struct {
 }
 
 // Stream bounds and paces WebSocket connections and event streams.
-type Stream struct {
-	// MaxLag is how many transitions a reader that had caught up may fall behind
-	// before it is cut; 10,000.
-	MaxLag int64
-	// WriteTimeout is how long one write to a socket may block; 10 seconds.
-	WriteTimeout time.Duration
-	// PingEvery is the time between two pings on a WebSocket connection; 20
-	// seconds. A peer that is silent for three of them is gone.
-	PingEvery time.Duration
-	// CommentEvery is the time between two comments on a silent event stream; 15
-	// seconds.
-	CommentEvery time.Duration
-	// WritesPerSecond is what all streams of the node together aim at under
-	// load; 50,000. The first event after a pause is always written at once;
-	// when more follow, a stream waits for its share of this rate, a tenth of a
-	// second at most, and writes what has gathered.
-	WritesPerSecond int
-	// MessageSize is the largest message in bytes that a WebSocket client may
-	// send; 64 KiB.
-	MessageSize int64
-	// Subscriptions is how many subscriptions and watches a connection may have;
-	// 64.
-	Subscriptions int
-}
+type Stream = stream.Config
 
 // withDefaults fills the zero fields and refuses negative ones.
 func (c Config) withDefaults() (Config, error) {

@@ -13,9 +13,6 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// maxPosition is the largest position or version.
-const maxPosition = math.MaxInt64
-
 // A cursor is the last entry of the page before, behind a byte that says of
 // which list, so that one list's cursors are not mistaken for another's.
 const (

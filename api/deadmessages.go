@@ -57,20 +57,12 @@ func DeadMessageOf(m *inspect.DeadMessage) DeadMessage {
 }
 
 // deadMessages lists messages that were not consumed: GET /v1/ops/inbox.
-func (a *API) deadMessages(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := filtersOf(r, "consumer", "status", "workflow", "business_key", "limit", "cursor")
-	if err != nil {
+func (a *API) deadMessages(w http.ResponseWriter, r *request) error {
+	f := inspect.DeadMessageFilter{Tenant: r.tenant(), Consumer: r.text("consumer"), Status: inspect.MessageStatus(r.text("status")),
+		Workflow: r.text("workflow"), BusinessKey: r.text("business_key"), Limit: r.limit()}
+	var err error
+	if f.After, err = after(r, decodeMessageCursor); err != nil {
 		return err
-	}
-	f := inspect.DeadMessageFilter{Tenant: c.Tenant, Consumer: q["consumer"], Status: inspect.MessageStatus(q["status"]),
-		Workflow: q["workflow"], BusinessKey: q["business_key"]}
-	if f.Limit, err = q.limit(); err != nil {
-		return err
-	}
-	if cursor, given := q["cursor"]; given {
-		if f.After, err = decodeMessageCursor(cursor); err != nil {
-			return err
-		}
 	}
 	list, more, err := a.engine.DeadMessages(r.Context(), f)
 	if err != nil {
@@ -88,12 +80,8 @@ func (a *API) deadMessages(w http.ResponseWriter, r *http.Request, c Caller) err
 
 // deadMessageBody answers with a message as it was sent:
 // GET /v1/ops/inbox/body.
-func (a *API) deadMessageBody(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "consumer", "message", "hash")
-	if err != nil {
-		return err
-	}
-	ref, err := messageRef(c, q["consumer"], q["message"], q["hash"])
+func (a *API) deadMessageBody(w http.ResponseWriter, r *request) error {
+	ref, err := messageRef(r, r.text("consumer"), r.text("message"), r.text("hash"))
 	if err != nil {
 		return err
 	}
@@ -109,45 +97,43 @@ func (a *API) deadMessageBody(w http.ResponseWriter, r *http.Request, c Caller) 
 	return nil
 }
 
-// operateMessage retries or discards a dead message:
-// POST /v1/ops/inbox/{action}. The same request again does no harm, so it needs no
-// key.
-func (a *API) operateMessage(w http.ResponseWriter, r *http.Request, c Caller) error {
-	action := r.PathValue("action")
-	if action != "retry" && action != "discard" {
-		return errNothingHere
-	}
-	if _, err := queryOf(r); err != nil {
-		return err
-	}
-	if err := unwanted(r, headerNotBefore, headerIfMatch, headerKey, headerScope); err != nil {
-		return err
-	}
-	in, err := readJSON[MessageOperation](w, r, maxOperation)
+// retryMessage consumes a dead message again: POST /v1/ops/inbox/retry.
+func (a *API) retryMessage(w http.ResponseWriter, r *request) error {
+	ref, reason, err := a.operatedMessage(w, r)
 	if err != nil {
 		return err
 	}
-	ref, err := messageRef(c, in.Consumer, in.Message, in.Hash)
-	if err != nil {
-		return err
-	}
-	if action == "discard" {
-		m, err := a.engine.DiscardMessage(r.Context(), ref, c.Actor, in.Reason)
-		if err != nil {
-			return err
-		}
-		return sendJSON(w, http.StatusOK, DeadMessageOf(&m))
-	}
-	receipt, err := a.engine.RetryMessage(r.Context(), ref, c.Actor, in.Reason)
+	receipt, err := a.engine.RetryMessage(r.Context(), ref, r.caller.Actor, reason)
 	if err != nil {
 		return err
 	}
 	return sendReceipt(w, receipt)
 }
 
-func messageRef(c Caller, consumer, id, hash string) (transitions.MessageRef, error) {
-	ref := transitions.MessageRef{Tenant: c.Tenant, Consumer: consumer, ID: id}
-	if err := (transitions.Message{Tenant: c.Tenant, Consumer: consumer, ID: id}).Check(); err != nil {
+// discardMessage says that one is never to be done: POST /v1/ops/inbox/discard.
+func (a *API) discardMessage(w http.ResponseWriter, r *request) error {
+	ref, reason, err := a.operatedMessage(w, r)
+	if err != nil {
+		return err
+	}
+	m, err := a.engine.DiscardMessage(r.Context(), ref, r.caller.Actor, reason)
+	if err != nil {
+		return err
+	}
+	return sendJSON(w, http.StatusOK, DeadMessageOf(&m))
+}
+
+func (a *API) operatedMessage(w http.ResponseWriter, r *request) (ref transitions.MessageRef, reason string, err error) {
+	in, err := readJSON[MessageOperation](a, w, r)
+	if err == nil {
+		ref, err = messageRef(r, in.Consumer, in.Message, in.Hash)
+	}
+	return ref, in.Reason, err
+}
+
+func messageRef(r *request, consumer, id, hash string) (transitions.MessageRef, error) {
+	ref := transitions.MessageRef{Tenant: r.tenant(), Consumer: consumer, ID: id}
+	if err := (transitions.Message{Tenant: r.tenant(), Consumer: consumer, ID: id}).Check(); err != nil {
 		return ref, err
 	}
 	sum, err := hex.DecodeString(hash)

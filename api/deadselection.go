@@ -1,6 +1,7 @@
 package api
 
 import (
+	"github.com/pawlhq/pawl/api/internal/parse"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -22,14 +23,14 @@ type DeadSelection struct {
 
 // filter is what is selected. A field that is empty or left out by mistake must not
 // select everything.
-func (s *DeadSelection) filter(c Caller) (f inspect.DeadFilter, err error) {
+func (s *DeadSelection) filter(r *request) (f inspect.DeadFilter, err error) {
 	if !s.All && s.Workflow == nil && s.Type == nil && s.Instance == nil && s.BusinessKey == nil && s.Position == nil {
 		return f, workflow.Errorf(workflow.InvalidRequest,
 			`say which: with "workflow", "type", "instance", "business_key" or "position", or "all": true`)
 	}
-	f = inspect.DeadFilter{Status: s.Status, Tenant: c.Tenant}
+	f = inspect.DeadFilter{Status: s.Status, Tenant: r.tenant()}
 	if s.AllTenants {
-		if err := c.operatesAll(); err != nil {
+		if err := r.caller.may(OperateAll); err != nil {
 			return f, err
 		}
 		f.Tenant = ""
@@ -44,7 +45,7 @@ func (s *DeadSelection) filter(c Caller) (f inspect.DeadFilter, err error) {
 		}
 	}
 	if s.Instance != nil {
-		if f.Instance, err = parseID(*s.Instance); err != nil {
+		if f.Instance, err = parse.ID(*s.Instance); err != nil {
 			return f, err
 		}
 	}

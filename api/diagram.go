@@ -19,30 +19,22 @@ var formats = map[string]string{"svg": mediaSVG, "mermaid": mediaMermaid, "dot":
 
 // workflowDiagram draws a workflow: GET /v1/workflows/{workflow}/diagram, in its
 // newest version or in ?version=.
-func (a *API) workflowDiagram(w http.ResponseWriter, r *http.Request, _ Caller) error {
-	q, err := queryOf(r, "format", "version")
+func (a *API) workflowDiagram(w http.ResponseWriter, r *request) error {
+	f, err := a.definition(r)
 	if err != nil {
 		return err
 	}
-	f, err := a.definition(r, q)
-	if err != nil {
-		return err
-	}
-	return draw(w, r, q, f, "")
+	return draw(w, r, f, "")
 }
 
 // instanceDiagram draws an instance's workflow with its state marked:
 // GET /v1/instances/{id}/diagram.
-func (a *API) instanceDiagram(w http.ResponseWriter, r *http.Request, c Caller) error {
-	id, err := a.addressed(r, c)
+func (a *API) instanceDiagram(w http.ResponseWriter, r *request) error {
+	id, err := a.addressed(r)
 	if err != nil {
 		return err
 	}
-	q, err := queryOf(r, "format")
-	if err != nil {
-		return err
-	}
-	inst, err := a.engine.Instance(r.Context(), c.Tenant, id)
+	inst, err := a.engine.Instance(r.Context(), r.tenant(), id)
 	if err != nil {
 		return err
 	}
@@ -50,11 +42,11 @@ func (a *API) instanceDiagram(w http.ResponseWriter, r *http.Request, c Caller) 
 	if err != nil {
 		return err
 	}
-	return draw(w, r, q, f, inst.State)
+	return draw(w, r, f, inst.State)
 }
 
-func draw(w http.ResponseWriter, r *http.Request, q query, f *workflow.Workflow, current workflow.State) error {
-	media, err := formatOf(r, q)
+func draw(w http.ResponseWriter, r *request, f *workflow.Workflow, current workflow.State) error {
+	media, err := formatOf(r)
 	if err != nil {
 		return err
 	}
@@ -78,17 +70,9 @@ func draw(w http.ResponseWriter, r *http.Request, q query, f *workflow.Workflow,
 }
 
 // formatOf is the media type that ?format= or else the Accept header asks for.
-func formatOf(r *http.Request, q query) (string, error) {
-	if name, given := q["format"]; given {
-		media, known := formats[name]
-		if !known {
-			return "", workflow.Errorf(workflow.InvalidRequest, `query parameter "format" is not svg, mermaid or dot`)
-		}
-		return media, nil
+func formatOf(r *request) (string, error) {
+	if name := r.text("format"); name != "" {
+		return formats[name], nil
 	}
-	media := accepted(r, mediaSVG, mediaMermaid, mediaDOT)
-	if media == "" {
-		return "", workflow.Errorf(workflow.NotAcceptable, "diagrams are %s, %s or %s", mediaSVG, mediaMermaid, mediaDOT)
-	}
-	return media, nil
+	return r.accepted()
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -14,6 +15,9 @@ import (
 // Engine is what the interface is served by. Its errors are *workflow.Error;
 // any other is answered as an internal error, and its text is not shown.
 type Engine interface {
+	// What is followed: the log, commands, and the workflows that filters name.
+	stream.Engine
+
 	// Submit runs a command or replays its answer. A refusal that was decided is
 	// a receipt with a status of 400 or more; an error means that nothing was
 	// stored. What is in flight, now or already, is a receipt with the status 202.
@@ -50,12 +54,6 @@ type Engine interface {
 	Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) (inspect.Explanation, error)
 	// Case returns the whole of one instance, for an operator. Error: InstanceNotFound.
 	Case(ctx context.Context, tenant string, id uuid.UUID) (inspect.Case, error)
-	// Command returns what is stored under a key, its body as it was answered.
-	// Errors: CommandNotFound, KeyExpired.
-	Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error)
-
-	// Watch returns a watcher of a command.
-	Watch(tenant, scope, key string) transitions.Watcher
 	// Await waits for the end of a command in flight and returns its answer.
 	// Errors: the context's or TimedOut when ctx ends; CommandNotFound,
 	// KeyExpired, Unavailable, ShuttingDown.
@@ -123,24 +121,10 @@ type Engine interface {
 
 	// Workflows returns the newest version of each workflow, by name.
 	Workflows() []*workflow.Workflow
-	// Workflow returns a workflow; version 0 is the newest. Error:
-	// WorkflowNotFound.
-	Workflow(name string, version int) (*workflow.Workflow, error)
-	// Versions returns the versions of a workflow that the node knows, the newest
-	// first.
-	Versions(name string) []*workflow.Workflow
 	// Verify checks the audit chain of an instance, or of all of the tenant's
 	// for the zero id.
 	Verify(ctx context.Context, tenant string, id uuid.UUID) (inspect.Verification, error)
 
-	// Head returns the newest position of the tenant's log, 0 for an empty one.
-	Head(ctx context.Context, tenant string) (int64, error)
-
-	// Readable reports whether the tenant's log can be read after a position.
-	// Errors: EventsGone, Unavailable.
-	Readable(ctx context.Context, tenant string, after int64) error
-	// Follow returns a reader of the tenant's log after a position.
-	Follow(tenant string, after int64) transitions.Follower
 	// Ready reports why the node cannot serve now, nil when it can.
 	Ready(ctx context.Context) error
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/internal/streamtest"
 )
 
 // eventSource reads an event stream as a browser would.
@@ -30,7 +31,7 @@ type eventSource struct {
 }
 
 // smallClient opens a connection for each stream.
-var smallClient = &http.Client{Transport: &http.Transport{DialContext: api.SmallDial, DisableKeepAlives: true}}
+var smallClient = &http.Client{Transport: &http.Transport{DialContext: streamtest.Dial, DisableKeepAlives: true}}
 
 // source opens an event stream, which ends with the returned function.
 func (s *server) source(path string, headers ...string) (*eventSource, func()) {

@@ -21,12 +21,13 @@ const (
 	headerReplayed     = "Idempotent-Replayed"
 	headerPosition     = "Pawl-Position"
 	headerDryRun       = "Pawl-Dry-Run"
+	headerPrefer       = "Prefer"
+	headerNoneMatch    = "If-None-Match"
 	headerApplied      = "Preference-Applied"
 )
 
-// ofCommands are the headers, beside its name, that say something about one
-// command.
-var ofCommands = []string{headerNotBefore, headerIfMatch, headerReplayFor, headerTombstoneFor}
+// ofCommands are the headers that say something about one command.
+var ofCommands = []string{headerKey, headerScope, headerNotBefore, headerIfMatch, headerReplayFor, headerTombstoneFor}
 
 // knownHeaders refuses a header of ours that is not known: what it was meant to
 // say would be passed over in silence, such as a role that is not "every role".
@@ -38,17 +39,6 @@ func knownHeaders(r *http.Request) error {
 		}
 		if strings.HasPrefix(name, "Pawl-") || strings.HasPrefix(name, "Idempotency-") {
 			return workflow.Errorf(workflow.InvalidRequest, "there is no header %s", name)
-		}
-	}
-	return nil
-}
-
-// unwanted refuses headers that would change what a command means, where they
-// mean nothing.
-func unwanted(r *http.Request, headers ...string) error {
-	for _, name := range headers {
-		if len(r.Header.Values(name)) > 0 {
-			return workflow.Errorf(workflow.InvalidRequest, "the header %s means nothing here", name)
 		}
 	}
 	return nil
@@ -137,7 +127,7 @@ func ifMatch(r *http.Request) (int64, error) {
 // notModified reports whether the caller has the representation with this tag
 // already (RFC 9110, section 13.1.2).
 func notModified(r *http.Request, tag string) bool {
-	for _, value := range r.Header.Values("If-None-Match") {
+	for _, value := range r.Header.Values(headerNoneMatch) {
 		for candidate := range strings.SplitSeq(value, ",") {
 			candidate = strings.TrimSpace(candidate)
 			if candidate == "*" || strings.TrimPrefix(candidate, "W/") == tag {

@@ -40,13 +40,13 @@ const expiredMessage = `{"expired":true}`
 
 // receive consumes a signed message: POST /v1/inbox/{consumer}. Nothing touches the
 // database before the signature is verified.
-func (a *API) receive(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("consumer")
+func (a *API) receive(w http.ResponseWriter, r *request) error {
+	name, _ := r.value("consumer", Known)
 	consumer, known := a.cfg.Inbox[name]
 	if !known {
 		return workflow.Errorf(workflow.NotFound, "there is no such consumer here")
 	}
-	body, err := readBody(w, r, transitions.MaxMessage)
+	body, err := a.body(w, r)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return workflow.Errorf(workflow.Unauthorized, "%s", err)
 	}
-	if err := a.admit(w, Caller{Tenant: consumer.Tenant}, 1); err != nil {
+	if err := a.admit(w, consumer.Tenant, 1); err != nil {
 		return err
 	}
 	receipt, err := a.engine.Consume(r.Context(), transitions.Message{

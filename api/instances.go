@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/hex"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,8 +13,8 @@ import (
 )
 
 // instances lists instances: GET /v1/instances.
-func (a *API) instances(w http.ResponseWriter, r *http.Request, c Caller) error {
-	filter, err := filterOf(r, c.Tenant)
+func (a *API) instances(w http.ResponseWriter, r *request) error {
+	filter, err := filterOf(r)
 	if err != nil {
 		return err
 	}
@@ -33,162 +32,77 @@ func (a *API) instances(w http.ResponseWriter, r *http.Request, c Caller) error 
 	return sendJSON(w, http.StatusOK, out)
 }
 
-func filterOf(r *http.Request, tenant string) (inspect.Filter, error) {
-	f := inspect.Filter{Tenant: tenant}
-	q, err := filtersOf(r, "workflow", "definition", "state*", "open", "business_key", "created_after", "created_before",
-		"updated_after", "updated_before", "order", "limit", "cursor", attributePrefix)
-	if err != nil {
-		return f, err
-	}
-	f.Workflow, f.BusinessKey = q["workflow"], q["business_key"]
+func filterOf(r *request) (inspect.Filter, error) {
+	f := inspect.Filter{Tenant: r.tenant(), Workflow: r.text("workflow"), BusinessKey: r.text("business_key"), Attributes: r.attributes(),
+		Definition: int(r.integer("definition")), States: r.states(), Open: r.choice("open"), Limit: r.limit()}
 	if f.BusinessKey != "" && f.Workflow == "" {
 		return f, workflow.Errorf(workflow.InvalidRequest, "a business key needs its workflow: add the query parameter \"workflow\"")
 	}
-	f.Attributes = q.attributes()
-	if f.Definition, err = q.definition(); err != nil {
-		return f, err
-	}
-	if f.States, err = statesOf(r); err != nil {
-		return f, err
-	}
-	if f.Open, err = q.choice("open"); err != nil {
-		return f, err
-	}
 	for name, t := range map[string]*time.Time{"created_after": &f.CreatedAfter, "created_before": &f.CreatedBefore,
 		"updated_after": &f.UpdatedAfter, "updated_before": &f.UpdatedBefore} {
-		if *t, err = q.time(name); err != nil {
-			return f, err
+		if *t = r.time(name); r.given(name) && t.IsZero() {
+			return f, errNoTime(name) // it would mean that none is given
 		}
 	}
-	if f.Order, err = q.order(); err != nil {
-		return f, err
+	if r.text("order") == "updated" {
+		f.Order = inspect.ByUpdate
 	}
-	if f.Limit, err = q.limit(); err != nil {
-		return f, err
-	}
-	if cursor, given := q["cursor"]; given {
-		f.After, err = decodePlace(f.Order, cursor)
-	}
+	var err error
+	f.After, err = after(r, func(s string) (inspect.Place, error) { return decodePlace(f.Order, s) })
 	return f, err
 }
 
-// order returns the order of a list of instances.
-func (q query) order() (inspect.Order, error) {
-	switch q["order"] {
-	case "", "id":
-		return inspect.ByID, nil
-	case "updated":
-		return inspect.ByUpdate, nil
+// states are the states of the query, any of which is selected.
+func (r *request) states() (list []workflow.State) {
+	for _, name := range r.texts("state") {
+		list = append(list, workflow.State(name))
 	}
-	return 0, workflow.Errorf(workflow.InvalidRequest, "query parameter \"order\" is neither id nor updated")
+	return list
 }
 
-// maxStates is how many states a list may be asked for.
-const maxStates = 100
-
-// statesOf returns the states of the query, any of which is selected.
-func statesOf(r *http.Request) (list []workflow.State, err error) {
-	names := given(r.URL.Query()["state"])
-	if len(names) > maxStates {
-		return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given %d times; %d are the most",
-			len(names), maxStates)
+// instance shows one, as it is or as it was: GET /v1/instances/{id}, or by its
+// business key.
+func (a *API) instance(w http.ResponseWriter, r *request) error {
+	if r.given("version") || r.given("at") {
+		return a.instanceThen(w, r)
 	}
-	for _, name := range names {
-		state := workflow.State(name)
-		if state == "" || slices.Contains(list, state) {
-			return nil, workflow.Errorf(workflow.InvalidRequest, "query parameter \"state\" is given several times, and %q is empty or there twice",
-				shown(name))
-		}
-		list = append(list, state)
+	var v inspect.View
+	var err error
+	if r.byKey() {
+		v, err = a.engine.ViewByKey(r.Context(), r.tenant(), r.text("workflow"), r.text("business_key"))
+	} else {
+		v, err = a.engine.View(r.Context(), r.tenant(), r.id("id"))
 	}
-	return list, nil
+	if err != nil {
+		return err
+	}
+	return sendView(w, r.with(headerNoneMatch), &v)
 }
 
-// instance shows one: GET /v1/instances/{id}, as it is or as it was.
-func (a *API) instance(w http.ResponseWriter, r *http.Request, c Caller) error {
-	id, err := pathID(r)
-	if err != nil {
-		return err
-	}
-	then, err := momentOf(r)
-	if err != nil {
-		return err
-	}
-	if then.past {
-		return a.sendPast(w, r, c, id, then)
-	}
-	v, err := a.engine.View(r.Context(), c.Tenant, id)
-	if err != nil {
-		return err
-	}
-	return sendView(w, r, &v)
-}
-
-// instanceByKey shows the one that has a business key:
-// GET /v1/workflows/{workflow}/keys/{business_key}.
-func (a *API) instanceByKey(w http.ResponseWriter, r *http.Request, c Caller) error {
-	name, err := pathText(r, "workflow")
-	if err != nil {
-		return err
-	}
-	key, err := pathText(r, "business_key")
-	if err != nil {
-		return err
-	}
-	then, err := momentOf(r)
-	if err != nil {
-		return err
-	}
-	if then.past {
-		id, err := a.addressed(r, c)
-		if err != nil {
-			return err
-		}
-		return a.sendPast(w, r, c, id, then)
-	}
-	v, err := a.engine.ViewByKey(r.Context(), c.Tenant, name, key)
-	if err != nil {
-		return err
-	}
-	return sendView(w, r, &v)
-}
+// byKey reports whether the path names an instance by its business key.
+func (r *request) byKey() bool { return r.route.param("id") == nil }
 
 // addressed returns the instance that the path names, by its id or by the
 // business key of a workflow.
-func (a *API) addressed(r *http.Request, c Caller) (uuid.UUID, error) {
-	if r.PathValue("id") != "" {
-		return pathID(r)
+func (a *API) addressed(r *request) (uuid.UUID, error) {
+	if !r.byKey() {
+		return r.id("id"), nil
 	}
-	name, err := pathText(r, "workflow")
-	if err != nil {
-		return uuid.Nil, err
-	}
+	name := r.text("workflow")
 	if _, err := a.engine.Workflow(name, 0); err != nil {
 		return uuid.Nil, err
 	}
-	key, err := pathText(r, "business_key")
-	return transitions.InstanceID(c.Tenant, name, key), err
+	return transitions.InstanceID(r.tenant(), name, r.text("business_key")), nil
 }
 
 // history shows what happened to an instance: GET /v1/instances/{id}/history.
-func (a *API) history(w http.ResponseWriter, r *http.Request, c Caller) error {
-	id, err := a.addressed(r, c)
+func (a *API) history(w http.ResponseWriter, r *request) error {
+	id, err := a.addressed(r)
 	if err != nil {
 		return err
 	}
-	q, err := filtersOf(r, "after", "limit")
-	if err != nil {
-		return err
-	}
-	after, err := q.integer("after", 0, 0, maxPosition)
-	if err != nil {
-		return err
-	}
-	limit, err := q.limit()
-	if err != nil {
-		return err
-	}
-	entries, err := a.engine.History(r.Context(), c.Tenant, id, after, limit)
+	limit := r.limit()
+	entries, err := a.engine.History(r.Context(), r.tenant(), id, r.integer("after"), limit)
 	if err != nil {
 		return err
 	}
@@ -213,15 +127,12 @@ func entryOf(e *transitions.Entry) Entry {
 
 // options shows what the caller can do with an instance now, and why not:
 // GET /v1/instances/{id}/transitions.
-func (a *API) options(w http.ResponseWriter, r *http.Request, c Caller) error {
-	id, err := a.addressed(r, c)
+func (a *API) options(w http.ResponseWriter, r *request) error {
+	id, err := a.addressed(r)
 	if err != nil {
 		return err
 	}
-	if _, err := queryOf(r); err != nil {
-		return err
-	}
-	found, err := a.engine.Explain(r.Context(), c.Tenant, id, c.Actor, c.Roles)
+	found, err := a.engine.Explain(r.Context(), r.tenant(), id, r.caller.Actor, r.caller.Roles)
 	if err != nil {
 		return err
 	}

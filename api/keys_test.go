@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/api"
-	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -20,24 +19,24 @@ func TestOperatorsSeeHowKeysAndRetentionStand(t *testing.T) {
 	s.post("/v1/workflows/parcel/pack", "k", `{"to":"Wien"}`, "Pawl-Tenant", "other")
 	a := s.get("/v1/ops/keys")
 	a.want(t, 200)
-	k := read[inspect.Keys](t, a)
+	k := read[api.Keys](t, a)
 	if k.Tenant != transitions.DefaultTenant || k.Stuck != 1 || k.At.IsZero() || k.OldestInFlight.IsZero() {
 		t.Errorf("%s", a.body)
 	}
-	pack := inspect.ScopeCount{Tenant: transitions.DefaultTenant, Scope: "parcel:pack", New: 1, Replayed: 2}
+	pack := api.ScopeCount{Tenant: transitions.DefaultTenant, Scope: "parcel:pack", New: 1, Replayed: 2}
 	if len(k.Scopes) == 0 || k.Scopes[0] != pack {
 		t.Errorf("scopes: %+v", k.Scopes)
 	}
-	if other := read[inspect.Keys](t, s.get("/v1/ops/keys", "Pawl-Tenant", "other")); other.Stuck != 0 || len(other.Scopes) != 1 || other.Scopes[0].New != 1 {
+	if other := read[api.Keys](t, s.get("/v1/ops/keys", "Pawl-Tenant", "other")); other.Stuck != 0 || len(other.Scopes) != 1 || other.Scopes[0].New != 1 {
 		t.Errorf("another tenant: %+v", other)
 	}
 	s.get("/v1/ops/keys", "Pawl-Roles", "clerk").wantProblem(t, 403, workflow.Forbidden)
-	all := read[inspect.Keys](t, s.get("/v1/ops/keys?all_tenants=true"))
+	all := read[api.Keys](t, s.get("/v1/ops/keys?all_tenants=true"))
 	if all.Tenant != "" || all.Stuck != 1 || len(all.Scopes) != len(k.Scopes)+1 {
 		t.Errorf("all tenants: %+v", all)
 	}
 	s.get("/v1/ops/keys?all_tenants=true", "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
-	if r := read[inspect.Retention](t, s.get("/v1/ops/retention")); len(r.Partitions) == 0 {
+	if r := read[api.Retention](t, s.get("/v1/ops/retention")); len(r.Partitions) == 0 {
 		t.Errorf("retention: %+v", r)
 	}
 	s.get("/v1/ops/retention", "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
@@ -47,7 +46,10 @@ func TestOperatorsSeeHowKeysAndRetentionStand(t *testing.T) {
 func TestMetricsAreForOperatorsOfAllTenants(t *testing.T) {
 	newServer(t).get("/metrics").wantProblem(t, 404, workflow.NotFound) // none are configured
 	s := newServer(t, func(c *api.Config) {
-		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "pawl_up 1\n") })
+		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+			_, _ = io.WriteString(w, "pawl_up 1\n")
+		})
 	})
 	a := s.get("/metrics")
 	a.want(t, 200)

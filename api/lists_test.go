@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
-	"github.com/pawlhq/pawl/inspect"
 )
 
 func TestListsFilterByAgeOpennessAndStatesInOrderOfUpdates(t *testing.T) {
@@ -87,7 +86,7 @@ func TestCountsSayHowExactTheyAre(t *testing.T) {
 	} {
 		a := s.get("/v1/counts" + query)
 		a.want(t, 200)
-		c := read[inspect.Counts](t, a)
+		c := read[api.Counts](t, a)
 		if c.Total != want.total || len(c.Counts) != want.kinds || c.Counts == nil || !c.Exact {
 			t.Errorf("%q: %+v", query, c)
 		}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -14,7 +15,7 @@ const (
 	mediaNDJSON      = "application/x-ndjson"
 	mediaForm        = "application/x-www-form-urlencoded"
 	mediaProblem     = "application/problem+json"
-	mediaEventStream = "text/event-stream"
+	mediaEventStream = stream.MediaType
 	mediaBytes       = "application/octet-stream"
 )
 

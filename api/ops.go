@@ -8,16 +8,8 @@ import (
 
 // verify checks the audit chain of ?instance=, or of all of the tenant's:
 // GET /v1/ops/verify.
-func (a *API) verify(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := queryOf(r, "instance")
-	if err != nil {
-		return err
-	}
-	id, err := q.instance()
-	if err != nil {
-		return err
-	}
-	v, err := a.engine.Verify(r.Context(), c.Tenant, id)
+func (a *API) verify(w http.ResponseWriter, r *request) error {
+	v, err := a.engine.Verify(r.Context(), r.tenant(), r.id("instance"))
 	if err != nil {
 		return err
 	}
@@ -25,7 +17,7 @@ func (a *API) verify(w http.ResponseWriter, r *http.Request, c Caller) error {
 }
 
 // healthy says that the process serves: GET /healthz.
-func (a *API) healthy(w http.ResponseWriter, _ *http.Request) error {
+func (a *API) healthy(w http.ResponseWriter, _ *request) error {
 	send(w, http.StatusOK, mediaJSON, []byte(`{"status":"ok"}`))
 	return nil
 }
@@ -34,8 +26,8 @@ func (a *API) healthy(w http.ResponseWriter, _ *http.Request) error {
 const readyTimeout = 2 * time.Second
 
 // ready says whether the node can take requests: GET /readyz.
-func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
-	if err := a.streams.refusing(); err != nil {
+func (a *API) ready(w http.ResponseWriter, r *request) error {
+	if err := a.streams.Refusing(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)

@@ -57,28 +57,21 @@ func FuzzCursorHasOneForm(f *testing.F) {
 	})
 }
 
-func TestIDsHaveOneForm(t *testing.T) {
-	const id = "01936b0e-7a6c-7000-8000-000000000001"
-	if got, err := parseID(id); err != nil || got.String() != id {
-		t.Errorf("%s: %s, %v", id, got, err)
-	}
-	for _, s := range []string{
-		"", "x", uuid.Nil.String(), "{" + id + "}", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), id + "0", id[:35],
-	} {
-		if got, err := parseID(s); err == nil {
-			t.Errorf("%q was taken for %s", s, got)
-		}
-	}
+// asked is a request for a route with these parameters.
+func asked(raw string, declared ...Param) *request {
+	return &request{Request: &http.Request{URL: &url.URL{RawQuery: raw}}, route: &Route{Params: declared, EmptyIsNone: true}}
 }
 
 func TestQueryRefusesWhatItDoesNotKnow(t *testing.T) {
 	for raw, ok := range map[string]bool{
-		"": true, "workflow=order&limit=5": true, "attr.city=Graz": true, "workflow=": true,
+		"": true, "workflow=order&limit=5": true, "attr.city=Graz": true, "attr.city=": true, "workflow=": true,
 		"unknown=1": false, "workflow=a&workflow=b": false, "workflow=%00": false, "workflow=%ff": false, "attr.=x": false,
-		"attr.%00=x": false, "a%zz=1": false, "workflow=a;b": false, "Workflow=a": false,
+		"attr.%00=x": false, "a%zz=1": false, "workflow=a;b": false, "Workflow=a": false, "order=size": false, "state=a&state=b": true,
+		"state=a&state=": false, "state=a&state=a": false, "workflow=&workflow=": false, "Prefer=wait": false, "key=1": false,
 		"workflow=" + strings.Repeat("x", maxText+1): false, strings.Repeat("x", 10_000) + "=1": false,
+		"cursor=" + strings.Repeat("x", maxCursor): true, "cursor=" + strings.Repeat("x", maxCursor+1): false,
 	} {
-		_, err := queryOf(&http.Request{URL: &url.URL{RawQuery: raw}}, "workflow", "limit", "attr.")
+		err := asked(raw, ofFlow, ofStates, pageLimit, pageCursor, attributes, inOrder, preferWait, pathParams["key"]).readQuery()
 		if ok && err != nil {
 			t.Errorf("%.50q: %v", raw, err)
 		}
@@ -92,16 +85,39 @@ func TestQueryRefusesWhatItDoesNotKnow(t *testing.T) {
 }
 
 func TestIntegersAreBounded(t *testing.T) {
-	for value, want := range map[string]int64{
-		"1": 1, "1000": 1000, "0": -1, "1001": -1, "-5": -1, "1e2": -1, "": -1, " 1": -1, "99999999999999999999": -1, "1.0": -1, "0x10": -1,
+	for value, want := range map[string]int{
+		"1": 1, "1000": 1000, "0": -1, "1001": -1, "-5": -1, "1e2": -1, "": 100, "%201": -1, "99999999999999999999": -1, "1.0": -1, "0x10": -1,
 	} {
-		got, err := query{"limit": value}.integer("limit", 100, 1, 1000)
-		if want < 0 != (err != nil) || want >= 0 && got != want {
-			t.Errorf("limit=%s: %d, %v", value, got, err)
+		r := asked("limit="+value, pageLimit)
+		err := r.readQuery()
+		if want < 0 != (err != nil) || want >= 0 && r.limit() != want {
+			t.Errorf("limit=%s: %d, %v", value, r.limit(), err)
 		}
 	}
-	if got, err := (query{}).integer("limit", 100, 1, 1000); got != 100 || err != nil {
-		t.Errorf("no limit: %d, %v", got, err)
+	if got := asked("", pageLimit).limit(); got != 100 {
+		t.Errorf("no limit: %d", got)
+	}
+}
+
+// What a handler reads is declared, or the handler does not get through one test.
+func TestAHandlerReadsOnlyWhatItsRouteDeclares(t *testing.T) {
+	r := asked("limit=5", pageLimit, itsKey[0])
+	for name, read := range map[string]func(){
+		"no such parameter": func() { r.text("workflow") },
+		"another kind":      func() { r.text("limit") },
+		"a header":          func() { r.value(headerKey, Key) },
+		"no such header":    func() { r.with(headerPrefer) },
+		"attributes":        func() { r.attributes() },
+		"several":           func() { r.texts("state") },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: it was read", name)
+				}
+			}()
+			read()
+		}()
 	}
 }
 

@@ -40,7 +40,7 @@ func prefersAsync(r *http.Request) bool {
 // their parameters.
 func preferences(r *http.Request) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		for _, value := range r.Header.Values("Prefer") {
+		for _, value := range r.Header.Values(headerPrefer) {
 			for preference := range strings.SplitSeq(value, ",") {
 				preference, _, _ = strings.Cut(preference, ";")
 				name, v, _ := strings.Cut(preference, "=")

@@ -66,14 +66,14 @@ func (s *rates) limiter(tenant string) *rate.Limiter {
 
 // admit refuses n commands of a tenant that sends too many. Errors: RateLimited,
 // with the header Retry-After set; TooLarge for more than can ever come at once.
-func (a *API) admit(w http.ResponseWriter, c Caller, n int) error {
+func (a *API) admit(w http.ResponseWriter, tenant string, n int) error {
 	if a.rates == nil || n == 0 {
 		return nil
 	}
 	if n > a.rates.burst {
 		return workflow.Errorf(workflow.TooLarge, "the request has more than the %d commands that a tenant may send at once", a.rates.burst)
 	}
-	wait := a.rates.take(c.Tenant, n, time.Now())
+	wait := a.rates.take(tenant, n, time.Now())
 	if wait == 0 {
 		return nil
 	}

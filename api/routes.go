@@ -6,72 +6,15 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// handler serves a request of a known caller. An error becomes a problem
+// handler serves a request that its route lets through. An error becomes a problem
 // document; a handler that returns one has written nothing.
-type handler func(w http.ResponseWriter, r *http.Request, c Caller) error
+type handler = func(*API, http.ResponseWriter, *request) error
 
 func (a *API) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	for pattern, h := range map[string]handler{
-		"POST /v1/workflows/{workflow}/{transition}":                     a.create,
-		"POST /v1/workflows/{workflow}/keys/{business_key}/{transition}": a.transitionByKey,
-		"POST /v1/instances/{id}/{transition}":                           a.transition,
-		"POST /v1/commands":                                              a.bulk,
-		"GET /v1/commands/{scope}/{key...}":                              a.commandStatus,
-		"DELETE /v1/commands/{scope}/{key...}":                           a.cancelCommand,
-		"GET /v1/commands/{scope}":                                       a.nothingHere,
-		"DELETE /v1/commands/{scope}":                                    a.nothingHere,
-
-		"GET /v1/instances":                  a.instances,
-		"GET /v1/counts":                     a.counts,
-		"GET /v1/instances/{id}":             a.instance,
-		"GET /v1/instances/{id}/history":     a.history,
-		"GET /v1/instances/{id}/transitions": a.options,
-		"GET /v1/instances/{id}/diagram":     a.instanceDiagram,
-
-		"GET /v1/workflows":                                a.workflows,
-		"GET /v1/workflows/{workflow}":                     a.workflow,
-		"GET /v1/workflows/{workflow}/diagram":             a.workflowDiagram,
-		"GET /v1/workflows/{workflow}/keys/{business_key}": a.instanceByKey,
-
-		"GET /v1/workflows/{workflow}/keys/{business_key}/history":     a.history,
-		"GET /v1/workflows/{workflow}/keys/{business_key}/transitions": a.options,
-		"GET /v1/workflows/{workflow}/keys/{business_key}/diagram":     a.instanceDiagram,
-
-		"GET /v1/events": a.events,
-		"GET /v1/stream": a.stream,
-
-		"GET /v1/ops/verify":                   operators(a.verify),
-		"GET /v1/ops/stuck":                    operators(a.stuck),
-		"GET /v1/ops/keys":                     operators(a.keys),
-		"POST /v1/ops/commands/{action}":       operators(a.operateCommand),
-		"GET /v1/ops/instances/{id}":           operators(a.whole),
-		"POST /v1/ops/instances/{id}/{action}": operators(a.operateInstance),
-
-		"GET /v1/ops/workflows/{workflow}/keys/{business_key}":           operators(a.whole),
-		"POST /v1/ops/workflows/{workflow}/keys/{business_key}/{action}": operators(a.operateInstance),
-
-		"GET /v1/ops/paused":               operators(a.paused),
-		"PUT /v1/ops/paused/{workflow}":    operators(a.pauseWorkflow),
-		"DELETE /v1/ops/paused/{workflow}": operators(a.resumeWorkflow),
-
-		"GET /v1/ops/inbox":           operators(a.deadMessages),
-		"GET /v1/ops/inbox/body":      operators(a.deadMessageBody),
-		"POST /v1/ops/inbox/{action}": operators(a.operateMessage),
-
-		"GET /v1/ops/sinks":                  operators(a.sinks),
-		"GET /v1/ops/sinks/{sink}":           operators(a.sink),
-		"GET /v1/ops/sinks/{sink}/dead":      operators(a.deadLetters),
-		"POST /v1/ops/sinks/{sink}/{action}": operators(a.operateSink),
-
-		"GET /v1/ops/retention": a.retention,
-		"GET /metrics":          a.metrics,
-	} {
-		mux.HandleFunc(pattern, a.serve(h))
+	for _, route := range Routes() {
+		mux.HandleFunc(route.Method+" "+route.Path, a.serve(&route))
 	}
-	mux.HandleFunc("POST /v1/inbox/{consumer}", a.serveAnyone(a.receive)) // the signature says who sends
-	mux.HandleFunc("GET /healthz", a.serveAnyone(a.healthy))
-	mux.HandleFunc("GET /readyz", a.serveAnyone(a.ready))
 	return mux
 }
 
@@ -86,44 +29,19 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.ServeHTTP(&unrouted{ResponseWriter: w, request: r, api: a}, r)
 }
 
-func (a *API) serve(h handler) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (a *API) serve(route *Route) http.HandlerFunc {
+	return func(w http.ResponseWriter, hr *http.Request) {
 		w = routed(w)
-		err := knownHeaders(r)
-		var c Caller
+		r := &request{Request: hr, route: route}
+		err := a.let(r)
 		if err == nil {
-			c, err = a.cfg.Identify(r)
-		}
-		if err == nil {
-			err = h(w, r, c)
+			err = route.handle(a, w, r)
 		}
 		if err != nil {
-			a.fail(w, r, err)
+			a.fail(w, hr, err)
 		}
 	}
 }
-
-// operators lets only operators to a handler.
-func operators(h handler) handler {
-	return func(w http.ResponseWriter, r *http.Request, c Caller) error {
-		if err := c.operates(); err != nil {
-			return err
-		}
-		return h(w, r, c)
-	}
-}
-
-func (a *API) serveAnyone(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		w = routed(w)
-		if err := h(w, r); err != nil {
-			a.fail(w, r, err)
-		}
-	}
-}
-
-// nothingHere keeps the mux from redirecting to the address with a slash.
-func (a *API) nothingHere(http.ResponseWriter, *http.Request, Caller) error { return errNothingHere }
 
 var errNothingHere = workflow.Errorf(workflow.NotFound, "there is nothing at this address")
 

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/internal/streamtest"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
@@ -83,8 +84,8 @@ func newServerOf(t testing.TB, more []workflow.Source, sinks []relay.Sink, confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener := httptest.NewUnstartedServer(s.api.Handler())
-	listener.Listener = api.SmallListener{Listener: listener.Listener}
+	listener := httptest.NewUnstartedServer(declared(t, s.api.Handler()))
+	listener.Listener = streamtest.Listener{Listener: listener.Listener}
 	listener.Start()
 	s.url = listener.URL
 	t.Cleanup(func() {

@@ -15,16 +15,16 @@ import (
 // place of what they have. What is still in flight when the time is over, or
 // when the node stops, is then as it stands. All of them are accepted already:
 // whatever goes wrong here is no error of theirs.
-func (a *API) settle(w http.ResponseWriter, r *http.Request, tenant string, receipts ...*transitions.Receipt) {
+func (a *API) settle(w http.ResponseWriter, r *request, receipts ...*transitions.Receipt) {
 	open := inFlight(receipts)
 	if len(open) == 0 {
 		return
 	}
 	var applied []string
-	if wait := preferredWait(r); wait > 0 && a.waitForEnds(r.Context(), wait, tenant, open) {
+	if wait := preferredWait(r.with(headerPrefer)); wait > 0 && a.waitForEnds(r.Context(), wait, r.tenant(), open) {
 		applied = append(applied, "wait")
 	}
-	if len(inFlight(open)) > 0 && prefersAsync(r) {
+	if len(inFlight(open)) > 0 && prefersAsync(r.Request) {
 		applied = append(applied, "respond-async")
 	}
 	if applied != nil {
@@ -34,13 +34,11 @@ func (a *API) settle(w http.ResponseWriter, r *http.Request, tenant string, rece
 
 // waitForEnds reports whether it waited: not on a node that stops.
 func (a *API) waitForEnds(ctx context.Context, wait time.Duration, tenant string, open []*transitions.Receipt) bool {
-	limited, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	x := &stream{end: cancel}
-	if err := a.streams.add(x); err != nil {
+	limited, done, err := a.streams.Wait(ctx, wait)
+	if err != nil {
 		return false
 	}
-	defer a.streams.remove(x)
+	defer done()
 	var all sync.WaitGroup
 	for _, receipt := range open {
 		all.Go(func() {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/pawlhq/pawl/api/internal/parse"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -23,44 +24,22 @@ type SinkMove struct {
 }
 
 // sinks lists the sinks: GET /v1/ops/sinks.
-func (a *API) sinks(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := filtersOf(r, "all_tenants")
+func (a *API) sinks(w http.ResponseWriter, r *request) error {
+	list, err := a.sinksOf(r, r.tenant())
 	if err != nil {
 		return err
 	}
-	tenant, err := q.whose(c)
-	if err != nil {
-		return err
-	}
-	list, err := a.sinksOf(r.Context(), c, tenant)
-	if err != nil {
-		return err
-	}
-	if list == nil {
-		list = []inspect.SinkInfo{}
-	}
-	return sendJSON(w, http.StatusOK, SinkList{Sinks: list})
+	return sendJSON(w, http.StatusOK, SinkList{Sinks: SinksOf(list)})
 }
 
 // sink tells how a sink stands, and how far it is: GET /v1/ops/sinks/{sink}.
-func (a *API) sink(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := filtersOf(r, "all_tenants", "limit", "cursor")
-	if err != nil {
+func (a *API) sink(w http.ResponseWriter, r *request) error {
+	f := inspect.CursorFilter{Tenant: r.tenant(), Limit: r.limit()}
+	var err error
+	if f.After, err = after(r, decodeSinkCursor); err != nil {
 		return err
 	}
-	var f inspect.CursorFilter
-	if f.Tenant, err = q.whose(c); err != nil {
-		return err
-	}
-	if f.Limit, err = q.limit(); err != nil {
-		return err
-	}
-	if cursor, given := q["cursor"]; given {
-		if f.After, err = decodeSinkCursor(cursor); err != nil {
-			return err
-		}
-	}
-	info, err := a.sinkOf(r, c, f.Tenant)
+	info, err := a.sinkOf(r, f.Tenant)
 	if err != nil {
 		return err
 	}
@@ -69,10 +48,7 @@ func (a *API) sink(w http.ResponseWriter, r *http.Request, c Caller) error {
 	if err != nil {
 		return err
 	}
-	out := SinkPage{Sink: info, Cursors: list}
-	if out.Cursors == nil {
-		out.Cursors = []inspect.SinkCursor{}
-	}
+	out := SinkPage{Sink: sinkOf(info), Cursors: CursorsOf(list)}
 	if more {
 		out.Next = encodeSinkCursor(&list[len(list)-1])
 	}
@@ -80,29 +56,15 @@ func (a *API) sink(w http.ResponseWriter, r *http.Request, c Caller) error {
 }
 
 // deadLetters lists what a sink has not got: GET /v1/ops/sinks/{sink}/dead.
-func (a *API) deadLetters(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := filtersOf(r, "all_tenants", "status", "workflow", "type", "instance", "business_key", "limit", "cursor")
-	if err != nil {
+func (a *API) deadLetters(w http.ResponseWriter, r *request) error {
+	f := inspect.DeadFilter{Tenant: r.tenant(), Status: inspect.DeadStatus(r.text("status")), Workflow: r.text("workflow"),
+		Type: r.text("type"), Instance: r.id("instance"), BusinessKey: r.text("business_key")}
+	p := inspect.DeadPage{Limit: r.limit()}
+	var err error
+	if p.After, err = after(r, decodeDeadCursor); err != nil {
 		return err
 	}
-	f := inspect.DeadFilter{Status: inspect.DeadStatus(q["status"]), Workflow: q["workflow"], Type: q["type"],
-		BusinessKey: q["business_key"]}
-	if f.Tenant, err = q.whose(c); err != nil {
-		return err
-	}
-	if f.Instance, err = q.instance(); err != nil {
-		return err
-	}
-	var p inspect.DeadPage
-	if p.Limit, err = q.limit(); err != nil {
-		return err
-	}
-	if cursor, given := q["cursor"]; given {
-		if p.After, err = decodeDeadCursor(cursor); err != nil {
-			return err
-		}
-	}
-	info, err := a.sinkOf(r, c, f.Tenant)
+	info, err := a.sinkOf(r, f.Tenant)
 	if err != nil {
 		return err
 	}
@@ -111,112 +73,85 @@ func (a *API) deadLetters(w http.ResponseWriter, r *http.Request, c Caller) erro
 	if err != nil {
 		return err
 	}
-	out := DeadPage{Dead: list}
-	if out.Dead == nil {
-		out.Dead = []inspect.DeadLetter{}
-	}
+	out := DeadPage{Dead: DeadLettersOf(list)}
 	if more {
 		out.Next = encodeDeadCursor(&list[len(list)-1])
 	}
 	return sendJSON(w, http.StatusOK, out)
 }
 
-// operateSink changes how a sink stands: POST /v1/ops/sinks/{sink}/{action}.
-func (a *API) operateSink(w http.ResponseWriter, r *http.Request, c Caller) error {
-	do, known := map[string]handler{
-		"pause": a.pauseSink, "resume": a.resumeSink, "forget": a.forgetSink, "move": a.moveSink, "redrive": a.redrive, "skip": a.skipDead,
-	}[r.PathValue("action")]
-	if !known {
-		return errNothingHere
-	}
-	if _, err := queryOf(r); err != nil {
-		return err
-	}
-	if err := unwanted(r, headerNotBefore, headerIfMatch); err != nil {
-		return err
-	}
-	return do(w, r, c)
-}
-
-func (a *API) pauseSink(w http.ResponseWriter, r *http.Request, c Caller) error {
-	return a.stopSink(w, r, c, func(name, reason string) error {
-		return a.engine.PauseSink(r.Context(), name, c.Actor, reason)
+func (a *API) pauseSink(w http.ResponseWriter, r *request) error {
+	return a.stopSink(w, r, func(name, reason string) error {
+		return a.engine.PauseSink(r.Context(), name, r.caller.Actor, reason)
 	})
 }
 
-func (a *API) resumeSink(w http.ResponseWriter, r *http.Request, c Caller) error {
-	return a.stopSink(w, r, c, func(name, _ string) error { return a.engine.ResumeSink(r.Context(), name) })
+func (a *API) resumeSink(w http.ResponseWriter, r *request) error {
+	return a.stopSink(w, r, func(name, _ string) error { return a.engine.ResumeSink(r.Context(), name) })
 }
 
-func (a *API) forgetSink(w http.ResponseWriter, r *http.Request, c Caller) error {
-	return a.stopSink(w, r, c, func(name, _ string) error { return a.engine.ForgetSink(r.Context(), name) })
+func (a *API) forgetSink(w http.ResponseWriter, r *request) error {
+	return a.stopSink(w, r, func(name, _ string) error { return a.engine.ForgetSink(r.Context(), name) })
 }
 
 // stopSink reads the body of what concerns all tenants: a pause, its end, and that
 // a sink is given up.
-func (a *API) stopSink(w http.ResponseWriter, r *http.Request, c Caller, do func(name, reason string) error) error {
-	if err := c.operatesAll(); err != nil {
-		return err
-	}
-	name, err := pathText(r, "sink")
+func (a *API) stopSink(w http.ResponseWriter, r *request, do func(name, reason string) error) error {
+	in, err := readJSON[Reason](a, w, r)
 	if err != nil {
 		return err
 	}
-	in, err := readJSON[Reason](w, r, maxOperation)
-	if err != nil {
-		return err
-	}
-	if err := do(name, in.Reason); err != nil {
+	if err := do(r.text("sink"), in.Reason); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-func (a *API) moveSink(w http.ResponseWriter, r *http.Request, c Caller) error {
-	in, err := readJSON[SinkMove](w, r, maxOperation)
+func (a *API) moveSink(w http.ResponseWriter, r *request) error {
+	in, err := readJSON[SinkMove](a, w, r)
 	if err != nil {
 		return err
 	}
 	if in.Position == nil {
 		return workflow.Errorf(workflow.InvalidRequest, "the body has no position to move to")
 	}
-	info, err := a.sinkOf(r, c, c.Tenant)
+	info, err := a.sinkOf(r, r.tenant())
 	if err != nil {
 		return err
 	}
-	if err := a.engine.MoveSink(r.Context(), info.Name, c.Tenant, *in.Position, c.Actor, in.Reason); err != nil {
+	if err := a.engine.MoveSink(r.Context(), info.Name, r.tenant(), *in.Position, r.caller.Actor, in.Reason); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-func (a *API) redrive(w http.ResponseWriter, r *http.Request, c Caller) error {
-	return a.changeDead(w, r, c, a.engine.Redrive)
+func (a *API) redrive(w http.ResponseWriter, r *request) error {
+	return a.changeDead(w, r, a.engine.Redrive)
 }
 
-func (a *API) skipDead(w http.ResponseWriter, r *http.Request, c Caller) error {
-	return a.changeDead(w, r, c, a.engine.SkipDead)
+func (a *API) skipDead(w http.ResponseWriter, r *request) error {
+	return a.changeDead(w, r, a.engine.SkipDead)
 }
 
 // changeDead does something to the dead letters that the body selects.
-func (a *API) changeDead(w http.ResponseWriter, r *http.Request, c Caller,
+func (a *API) changeDead(w http.ResponseWriter, r *request,
 	do func(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error)) error {
-	in, err := readJSON[DeadSelection](w, r, maxOperation)
+	in, err := readJSON[DeadSelection](a, w, r)
 	if err != nil {
 		return err
 	}
-	f, err := in.filter(c)
+	f, err := in.filter(r)
 	if err != nil {
 		return err
 	}
-	info, err := a.sinkOf(r, c, f.Tenant)
+	info, err := a.sinkOf(r, f.Tenant)
 	if err != nil {
 		return err
 	}
 	f.Sink = info.Name
-	n, err := do(r.Context(), f, c.Actor, in.Reason)
+	n, err := do(r.Context(), f, r.caller.Actor, in.Reason)
 	if err != nil {
 		return err
 	}
@@ -225,27 +160,24 @@ func (a *API) changeDead(w http.ResponseWriter, r *http.Request, c Caller,
 
 // sinkOf finds the sink that the path names, among those that get the tenant's
 // events.
-func (a *API) sinkOf(r *http.Request, c Caller, tenant string) (inspect.SinkInfo, error) {
-	name, err := pathText(r, "sink")
-	if err != nil {
-		return inspect.SinkInfo{}, err
-	}
-	list, err := a.sinksOf(r.Context(), c, tenant)
+func (a *API) sinkOf(r *request, tenant string) (inspect.SinkInfo, error) {
+	name := r.text("sink")
+	list, err := a.sinksOf(r, tenant)
 	if err != nil {
 		return inspect.SinkInfo{}, err
 	}
 	i := slices.IndexFunc(list, func(s inspect.SinkInfo) bool { return s.Name == name })
 	if i < 0 {
-		return inspect.SinkInfo{}, workflow.Errorf(workflow.NotFound, "there is no sink %q", shown(name))
+		return inspect.SinkInfo{}, workflow.Errorf(workflow.NotFound, "there is no sink %q", parse.Shown(name))
 	}
 	return list[i], nil
 }
 
 // sinksOf lists sinks, without what is not for an operator of one tenant: who
 // else gets their events, and what became of these.
-func (a *API) sinksOf(ctx context.Context, c Caller, tenant string) ([]inspect.SinkInfo, error) {
-	list, err := a.engine.Sinks(ctx, tenant)
-	if err != nil || c.operatesAll() == nil {
+func (a *API) sinksOf(r *request, tenant string) ([]inspect.SinkInfo, error) {
+	list, err := a.engine.Sinks(r.Context(), tenant)
+	if err != nil || r.caller.may(OperateAll) == nil {
 		return list, err
 	}
 	for i := range list {

@@ -16,17 +16,19 @@ import (
 // commandStatus says where a command stands: GET /v1/commands/{scope}/{key...},
 // as JSON or as an event stream. With "If-None-Match" and "Prefer: wait=N" it
 // answers when that has changed.
-func (a *API) commandStatus(w http.ResponseWriter, r *http.Request, c Caller) error {
-	ref, err := commandRef(r, c)
+func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
+	ref := commandRef(r)
+	w.Header().Set("Vary", "Accept")
+	media, err := r.accepted()
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Vary", "Accept")
-	switch media := accepted(r, mediaJSON, mediaEventStream); {
-	case media == "":
-		return workflow.Errorf(workflow.NotAcceptable, "a command's status is %s or %s", mediaJSON, mediaEventStream)
-	case media == mediaEventStream && r.Method != http.MethodHead:
-		return a.statusStream(w, r, ref)
+	if media == mediaEventStream && r.Method != http.MethodHead {
+		seen, err := lastRevision(r.with(headerLastEventID))
+		if err != nil {
+			return err
+		}
+		return a.streams.Status(w, r.Request, ref, seen)
 	}
 	record, err := a.changedStatus(w, r, ref)
 	if err != nil {
@@ -36,29 +38,40 @@ func (a *API) commandStatus(w http.ResponseWriter, r *http.Request, c Caller) er
 	if err != nil {
 		return err
 	}
-	sendTagged(w, r, statusTag(&record), body)
+	sendTagged(w, r.with(headerNoneMatch), statusTag(&record), body)
 	return nil
+}
+
+// changedStatus returns a command as it stands. A caller who knows that already
+// and prefers to wait gets it when it has changed, or the time is over, or the
+// node stops.
+func (a *API) changedStatus(w http.ResponseWriter, r *request, ref transitions.Ref) (transitions.Record, error) {
+	record, err := a.engine.Command(r.Context(), ref.Tenant, ref.Scope, ref.Key)
+	wait := preferredWait(r.with(headerPrefer))
+	if err != nil || wait == 0 || !record.InFlight() || !notModified(r.Request, statusTag(&record)) {
+		return record, err
+	}
+	record, waited, err := a.streams.Changed(r.Context(), ref, record, wait)
+	if waited {
+		w.Header().Set(headerApplied, "wait")
+	}
+	return record, err
 }
 
 // cancelCommand asks a command in flight to stop: DELETE
 // /v1/commands/{scope}/{key...}. It answers with the status, 202 while the
 // command has not ended. Pawl's own, such as timers, are not the caller's to
 // stop.
-func (a *API) cancelCommand(w http.ResponseWriter, r *http.Request, c Caller) error {
-	ref, err := commandRef(r, c)
-	if err != nil {
-		return err
-	}
-	if err := unwanted(r, ofCommands...); err != nil {
-		return err
-	}
+func (a *API) cancelCommand(w http.ResponseWriter, r *request) error {
+	ref := commandRef(r)
 	if strings.HasPrefix(ref.Scope, transitions.Reserved) {
-		return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own; their commands cannot be cancelled", transitions.Reserved)
+		return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own; their commands cannot be cancelled",
+			transitions.Reserved)
 	}
-	if err := a.mayCancel(r.Context(), ref, c); err != nil {
+	if err := a.mayCancel(r.Context(), ref, r.caller); err != nil {
 		return err
 	}
-	record, err := a.engine.Cancel(r.Context(), ref.Tenant, ref.Scope, ref.Key, c.Actor)
+	record, err := a.engine.Cancel(r.Context(), ref.Tenant, ref.Scope, ref.Key, r.caller.Actor)
 	if err != nil {
 		return err
 	}
@@ -77,15 +90,10 @@ func (a *API) cancelCommand(w http.ResponseWriter, r *http.Request, c Caller) er
 }
 
 // commandRef returns the command that the path names.
-func commandRef(r *http.Request, c Caller) (transitions.Ref, error) {
-	ref := transitions.Ref{Tenant: c.Tenant, Scope: r.PathValue("scope"), Key: r.PathValue("key")}
-	if _, err := queryOf(r); err != nil {
-		return ref, err
-	}
-	if err := transitions.CheckScope(ref.Scope); err != nil {
-		return ref, err
-	}
-	return ref, transitions.CheckKey(ref.Key)
+func commandRef(r *request) transitions.Ref {
+	scope, _ := r.value("scope", Scope)
+	key, _ := r.value("key", Key)
+	return transitions.Ref{Tenant: r.tenant(), Scope: scope, Key: key}
 }
 
 // commandPath is the address of a command. A scope that is "/" alone has none:
@@ -188,4 +196,17 @@ func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c Caller) erro
 
 func holds(c Caller, role string) bool {
 	return slices.Contains(c.Roles, transitions.AnyRole) || slices.Contains(c.Roles, role)
+}
+
+// lastRevision is the id of the last event that the caller has, -1 for none.
+func lastRevision(r *http.Request) (int, error) {
+	id, err := single(r, headerLastEventID)
+	if err != nil || id == "" {
+		return -1, err
+	}
+	n, err := strconv.ParseUint(id, 10, 31)
+	if err != nil || strconv.FormatUint(n, 10) != id {
+		return 0, workflow.Errorf(workflow.InvalidRequest, "Last-Event-ID is not the id of a status")
+	}
+	return int(n), nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/internal/streamtest"
 )
 
 func TestBadMessagesCloseTheirConnectionOnly(t *testing.T) {
@@ -27,7 +27,7 @@ func TestBadMessagesCloseTheirConnectionOnly(t *testing.T) {
 		{websocket.TextMessage, strings.Repeat("x", 10_000_000), websocket.CloseMessageTooBig},
 		{websocket.TextMessage, strings.Repeat("[", 60_000), 4400},
 	}
-	for _, text := range api.BadMessages {
+	for _, text := range streamtest.BadMessages {
 		cases = append(cases, bad{websocket.TextMessage, text, 4400})
 	}
 	for _, b := range cases {

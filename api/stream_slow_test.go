@@ -13,14 +13,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/internal/streamtest"
 	"github.com/pawlhq/pawl/internal/await"
 )
 
 // smallWindow is a dialer whose sockets take little that is not read.
-func smallWindow() *websocket.Dialer { return &websocket.Dialer{NetDialContext: api.SmallDial} }
+func smallWindow() *websocket.Dialer { return &websocket.Dialer{NetDialContext: streamtest.Dial} }
 
 // Events of this size fill the sockets soon.
-const bigEvent = api.SocketsHold / 5
+const bigEvent = streamtest.SocketsHold / 5
 
 // readOn reads the events that follow, up to a position or until the connection
 // ends. It returns the position of the last, and why it ended.

@@ -147,7 +147,7 @@ func TestWhatCannotBeIsAnErrorAndTheConnectionGoesOn(t *testing.T) {
 			t.Errorf("%s was answered with %+v", text, m)
 		}
 	}
-	c.subscribe("b", `4`, `{"workflow":"other"}`)
+	c.subscribe("b", `4`, `{"types":["other.begin"]}`)
 	c.events("caught_up")
 	c.send(`{"op":"subscribe","id":"c","after":"now"}`)
 	if m := c.next(); m.Op != "error" || m.ID != "c" {

@@ -8,22 +8,12 @@ import (
 )
 
 // stuck lists the commands that wait for a person: GET /v1/ops/stuck.
-func (a *API) stuck(w http.ResponseWriter, r *http.Request, c Caller) error {
-	q, err := filtersOf(r, "workflow", "business_key", "instance", "limit", "cursor")
-	if err != nil {
+func (a *API) stuck(w http.ResponseWriter, r *request) error {
+	f := inspect.StuckFilter{Tenant: r.tenant(), Workflow: r.text("workflow"), BusinessKey: r.text("business_key"),
+		Instance: r.id("instance"), Limit: r.limit()}
+	var err error
+	if f.After, err = after(r, decodeStuckCursor); err != nil {
 		return err
-	}
-	f := inspect.StuckFilter{Tenant: c.Tenant, Workflow: q["workflow"], BusinessKey: q["business_key"]}
-	if f.Instance, err = q.instance(); err != nil {
-		return err
-	}
-	if f.Limit, err = q.limit(); err != nil {
-		return err
-	}
-	if cursor, given := q["cursor"]; given {
-		if f.After, err = decodeStuckCursor(cursor); err != nil {
-			return err
-		}
 	}
 	list, more, err := a.engine.Stuck(r.Context(), f)
 	if err != nil {
@@ -31,9 +21,9 @@ func (a *API) stuck(w http.ResponseWriter, r *http.Request, c Caller) error {
 	}
 	out := StuckPage{Commands: make([]CommandStatus, len(list))}
 	for i := range list {
-		s, r := &out.Commands[i], &list[i]
-		*s = statusOf(r)
-		s.BusinessKey, s.Undo, s.Effect = r.BusinessKey, r.Phase == transitions.Undoing, r.Effect(c.Tenant)
+		s, found := &out.Commands[i], &list[i]
+		*s = statusOf(found)
+		s.BusinessKey, s.Undo, s.Effect = found.BusinessKey, found.Phase == transitions.Undoing, found.Effect(f.Tenant)
 	}
 	if n := len(list); more && n > 0 {
 		out.Next = encodeStuckCursor(&list[n-1])
@@ -42,32 +32,22 @@ func (a *API) stuck(w http.ResponseWriter, r *http.Request, c Caller) error {
 }
 
 // paused lists the workflows of which nothing new is begun: GET /v1/ops/paused.
-func (a *API) paused(w http.ResponseWriter, r *http.Request, c Caller) error {
-	if _, err := queryOf(r); err != nil {
-		return err
-	}
-	list, err := a.engine.PausedWorkflows(r.Context(), c.Tenant)
+func (a *API) paused(w http.ResponseWriter, r *request) error {
+	list, err := a.engine.PausedWorkflows(r.Context(), r.tenant())
 	if err != nil {
 		return err
 	}
-	if list == nil {
-		list = []inspect.PausedWorkflow{}
-	}
-	return sendJSON(w, http.StatusOK, PausedList{Workflows: list})
+	return sendJSON(w, http.StatusOK, PausedList{Workflows: PausedOf(list)})
 }
 
 // pauseWorkflow lets a workflow begin nothing new:
 // PUT /v1/ops/paused/{workflow}.
-func (a *API) pauseWorkflow(w http.ResponseWriter, r *http.Request, c Caller) error {
-	name, err := pausedName(r)
+func (a *API) pauseWorkflow(w http.ResponseWriter, r *request) error {
+	in, err := readJSON[Reason](a, w, r)
 	if err != nil {
 		return err
 	}
-	in, err := readJSON[Reason](w, r, maxOperation)
-	if err != nil {
-		return err
-	}
-	if err := a.engine.PauseWorkflow(r.Context(), c.Tenant, name, c.Actor, in.Reason); err != nil {
+	if err := a.engine.PauseWorkflow(r.Context(), r.tenant(), r.text("workflow"), r.caller.Actor, in.Reason); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -75,24 +55,10 @@ func (a *API) pauseWorkflow(w http.ResponseWriter, r *http.Request, c Caller) er
 }
 
 // resumeWorkflow is the end of that: DELETE /v1/ops/paused/{workflow}.
-func (a *API) resumeWorkflow(w http.ResponseWriter, r *http.Request, c Caller) error {
-	name, err := pausedName(r)
-	if err != nil {
-		return err
-	}
-	if err := a.engine.ResumeWorkflow(r.Context(), c.Tenant, name); err != nil {
+func (a *API) resumeWorkflow(w http.ResponseWriter, r *request) error {
+	if err := a.engine.ResumeWorkflow(r.Context(), r.tenant(), r.text("workflow")); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-func pausedName(r *http.Request) (string, error) {
-	if _, err := queryOf(r); err != nil {
-		return "", err
-	}
-	if err := unwanted(r, ofCommands...); err != nil {
-		return "", err
-	}
-	return pathText(r, "workflow")
 }

@@ -156,26 +156,26 @@ type StuckPage struct {
 
 // PausedList is the workflows of which nothing new is begun.
 type PausedList struct {
-	Workflows []inspect.PausedWorkflow `json:"workflows"`
+	Workflows []PausedWorkflow `json:"workflows"`
 }
 
 // SinkList is the sinks, by name.
 type SinkList struct {
-	Sinks []inspect.SinkInfo `json:"sinks"`
+	Sinks []SinkInfo `json:"sinks"`
 }
 
 // SinkPage is how a sink stands, and a page of its cursors, by tenant.
 type SinkPage struct {
-	Sink    inspect.SinkInfo     `json:"sink"`
-	Cursors []inspect.SinkCursor `json:"cursors"`
-	Next    string               `json:"next,omitempty"` // the cursor of the next page, "" on the last
+	Sink    SinkInfo     `json:"sink"`
+	Cursors []SinkCursor `json:"cursors"`
+	Next    string       `json:"next,omitempty"` // the cursor of the next page, "" on the last
 }
 
 // DeadPage is a page of events that a sink has not got, by tenant, instance and
 // position.
 type DeadPage struct {
-	Dead []inspect.DeadLetter `json:"dead"`
-	Next string               `json:"next,omitempty"` // the cursor of the next page, "" on the last
+	Dead []DeadLetter `json:"dead"`
+	Next string       `json:"next,omitempty"` // the cursor of the next page, "" on the last
 }
 
 // DeadChange is how many dead letters were redriven or skipped.
@@ -209,14 +209,14 @@ type Events struct {
 
 // Verification is the outcome of checking audit chains.
 type Verification struct {
-	Intact    bool            `json:"intact"`
-	Instances int64           `json:"instances"` // chains checked
-	Entries   int64           `json:"entries"`   // rows checked
-	Broken    []inspect.Break `json:"broken"`
+	Intact    bool    `json:"intact"`
+	Instances int64   `json:"instances"` // chains checked
+	Entries   int64   `json:"entries"`   // rows checked
+	Broken    []Break `json:"broken"`
 }
 
 func verificationOf(v *inspect.Verification) Verification {
-	return Verification{Intact: len(v.Broken) == 0, Instances: v.Instances, Entries: v.Entries, Broken: v.Broken}
+	return Verification{Intact: len(v.Broken) == 0, Instances: v.Instances, Entries: v.Entries, Broken: each(v.Broken, func(b inspect.Break) Break { return Break(b) })}
 }
 
 // raw makes stored JSON part of an answer. What is not there is null.

@@ -11,7 +11,7 @@ type Verification struct {
 
 // Break is the first row of a chain that is not what it should be.
 type Break struct {
-	Instance uuid.UUID `json:"instance"`
-	Version  int64     `json:"version"`
-	Reason   string    `json:"reason"`
+	Instance uuid.UUID
+	Version  int64
+	Reason   string
 }

@@ -73,7 +73,10 @@ var Matrix = []Room{
 
 	{"metrics", ours("engine", "inspect", "outbox/relay", "transitions"), mods(prometheus)},
 
-	{"api", ours("inspect", "internal/pause", "transitions", "workflow", "workflow/diagram"), mods(json, rate, uuid, websocket)},
+	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
+	{"api/internal/stream", ours("api/internal/parse", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
+	{"api/internal/streamtest", nil, nil},
+	{"api", ours("api/internal/parse", "api/internal/stream", "inspect", "transitions", "workflow", "workflow/diagram"), mods(json, rate, uuid)},
 
 	{"examples/...", ours("api", "engine", "examples/...", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"pawltest", ours("engine", "inspect", "internal/decide", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},

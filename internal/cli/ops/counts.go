@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
@@ -37,7 +38,7 @@ with "~".`,
 				if err != nil {
 					return err
 				}
-				return o.print(c, counts, func(w io.Writer) error { return printCounts(w, &counts) })
+				return o.print(c, api.CountsOf(&counts), func(w io.Writer) error { return printCounts(w, &counts) })
 			})
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
@@ -55,9 +56,10 @@ func (o *ops) deadCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			d.filter.Sink = args[0]
 			header := []string{"since", "tenant", ">position", "type", "business key", "instance", "status", "kind", ">attempts", "failure"}
-			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]inspect.DeadLetter, bool, error) {
-				return e.DeadLetters(ctx, d.filter, inspect.DeadPage{Limit: limit})
-			}, func(l *inspect.DeadLetter) []string {
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.DeadLetter, bool, error) {
+				found, more, err := e.DeadLetters(ctx, d.filter, inspect.DeadPage{Limit: limit})
+				return api.DeadLettersOf(found), more, err
+			}, func(l *api.DeadLetter) []string {
 				return []string{moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, orNone(l.BusinessKey), l.Instance.String(),
 					string(l.Status), l.Kind, fmt.Sprint(l.Attempts), orNone(l.Failure)}
 			})

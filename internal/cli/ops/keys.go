@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
@@ -31,7 +32,7 @@ How many duplicates were suppressed, by scope, is counted by each node since its
 start, because a replay writes nothing: --node asks a node for everything.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			show := func(k inspect.Keys) error {
+			show := func(k api.Keys) error {
 				return o.print(c, k, func(w io.Writer) error { return printKeys(w, &k) })
 			}
 			if node != "" {
@@ -46,7 +47,7 @@ start, because a replay writes nothing: --node asks a node for everything.`,
 				if err != nil {
 					return err
 				}
-				return show(k)
+				return show(api.KeysOf(&k))
 			})
 		},
 	}
@@ -59,7 +60,7 @@ start, because a replay writes nothing: --node asks a node for everything.`,
 const nodeTimeout = 10 * time.Second
 
 // keysOf asks a node.
-func keysOf(ctx context.Context, node, tenant string) (k inspect.Keys, err error) {
+func keysOf(ctx context.Context, node, tenant string) (k api.Keys, err error) {
 	address, err := url.Parse(node)
 	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
 		return k, usage.Errorf("--node is not the address of a node, such as http://127.0.0.1:8080")
@@ -93,7 +94,7 @@ func keysOf(ctx context.Context, node, tenant string) (k inspect.Keys, err error
 	return k, nil
 }
 
-func printKeys(w io.Writer, k *inspect.Keys) error {
+func printKeys(w io.Writer, k *api.Keys) error {
 	type line struct {
 		what   string
 		count  string
@@ -128,7 +129,8 @@ func printKeys(w io.Writer, k *inspect.Keys) error {
 		return err
 	}
 	header := []string{"scope", "tenant", ">attempts", ">new", ">replayed", ">active", ">mismatched", ">expired", ">suppressed"}
-	return printTable(w, header, k.Scopes, func(s *inspect.ScopeCount) []string {
+	return printTable(w, header, k.Scopes, func(of *api.ScopeCount) []string {
+		s := inspect.ScopeCount(*of)
 		row := []string{orNone(s.Scope), orNone(s.Tenant)}
 		for _, n := range []int64{s.Attempts(), s.New, s.Replayed, s.Active, s.Mismatched, s.Expired} {
 			row = append(row, fmt.Sprint(n))

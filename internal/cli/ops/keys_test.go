@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/api"
 )
 
 // trouble is orders, and commands that need an operator.
@@ -45,7 +45,7 @@ waiting for retention:         -                     -
   expired                   0  -                     -
   forgotten                 0  -                     -
 dead messages               0  -                     -`)
-	var k inspect.Keys
+	var k api.Keys
 	if err := json.Unmarshal([]byte(p.run("keys --json --tenant other")), &k); err != nil || k.Tenant != "other" || k.Due != 0 || len(k.Statuses) != 6 {
 		t.Errorf("%+v, %v", k, err)
 	}

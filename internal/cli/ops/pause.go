@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -68,10 +68,10 @@ func (o *ops) pausedCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			header := []string{"since", "workflow", "by", "reason"}
-			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]inspect.PausedWorkflow, bool, error) {
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.PausedWorkflow, bool, error) {
 				found, err := e.PausedWorkflows(ctx, tenant)
-				return found, false, err
-			}, func(w *inspect.PausedWorkflow) []string {
+				return api.PausedOf(found), false, err
+			}, func(w *api.PausedWorkflow) []string {
 				return []string{moment(w.At), w.Workflow, w.Actor, orNone(w.Reason)}
 			})
 		},

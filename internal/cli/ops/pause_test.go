@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -31,7 +31,7 @@ since                 workflow  by   reason
 			t.Errorf("while it is paused: %v", err)
 		}
 	})
-	var list []inspect.PausedWorkflow
+	var list []api.PausedWorkflow
 	if err := json.Unmarshal([]byte(p.run("paused --json")), &list); err != nil || len(list) != 1 || list[0].Actor != "ann" {
 		t.Errorf("%+v, %v", list, err)
 	}

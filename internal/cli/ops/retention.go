@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
@@ -30,7 +31,7 @@ database: where it is not the default, say it here as well.`,
 				if err != nil {
 					return err
 				}
-				return o.print(c, r, func(w io.Writer) error { return printRetention(w, &r, assumed) })
+				return o.print(c, api.RetentionOf(&r), func(w io.Writer) error { return printRetention(w, &r, assumed) })
 			}, func(config *engine.Config) { config.Retention.Outbox = keepEvents })
 		},
 	}

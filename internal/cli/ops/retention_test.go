@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/api"
 )
 
 func TestOpsRetentionShowsWhoRemovesAndWhatIsKept(t *testing.T) {
@@ -24,7 +24,7 @@ func TestOpsRetentionShowsWhoRemovesAndWhatIsKept(t *testing.T) {
 	if line := onlyLine(got, "keeps"); line != "keeps  events for 720h0m0s, it is assumed; --keep-events where the nodes have another" {
 		t.Errorf("%q", line)
 	}
-	var r inspect.Retention
+	var r api.Retention
 	if err := json.Unmarshal([]byte(p.run("retention --json")), &r); err != nil || len(r.Partitions) == 0 || r.KeepEvents != 30*24*3600 {
 		t.Errorf("%+v, %v", r, err)
 	}

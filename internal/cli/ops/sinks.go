@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
@@ -31,11 +32,11 @@ func (o *ops) sinksListCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			var now time.Time
 			header := []string{"sink", "state", ">lag", ">tenants", ">dead", ">aside", ">delivered", ">failed", ">parked", "age", "failure"}
-			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]inspect.SinkInfo, bool, error) {
+			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.SinkInfo, bool, error) {
 				found, err := e.Sinks(ctx, tenant)
 				now = time.Now()
-				return found, false, err
-			}, func(i *inspect.SinkInfo) []string {
+				return api.SinksOf(found), false, err
+			}, func(i *api.SinkInfo) []string {
 				row := []string{i.Name, stateOf(i, now)}
 				for _, v := range []int64{i.Lag, i.Behind, i.DeadLetters, i.Aside, i.Delivered, i.Failed, i.Parked} {
 					row = append(row, fmt.Sprint(v))
@@ -65,14 +66,14 @@ func (o *ops) sinkShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				shown := sinkShown{Cursors: append([]inspect.SinkCursor{}, list...)}
-				for _, i := range infos {
+				shown := api.SinkPage{Cursors: api.CursorsOf(list)}
+				for _, i := range api.SinksOf(infos) {
 					if i.Name == f.Sink {
 						shown.Sink = i
 					}
 				}
 				return o.print(c, shown, func(w io.Writer) error {
-					if err := shown.print(w, time.Now()); err != nil {
+					if err := printSink(w, &shown, time.Now()); err != nil {
 						return err
 					}
 					return sayMore(c, more)
@@ -85,13 +86,8 @@ func (o *ops) sinkShowCommand() *cobra.Command {
 	return c
 }
 
-// sinkShown is a sink with its cursors.
-type sinkShown struct {
-	Sink    inspect.SinkInfo     `json:"sink"`
-	Cursors []inspect.SinkCursor `json:"cursors"`
-}
-
-func (s *sinkShown) print(w io.Writer, now time.Time) error {
+// printSink shows a sink with its cursors.
+func printSink(w io.Writer, s *api.SinkPage, now time.Time) error {
 	i := &s.Sink
 	lines := [][2]string{{"sink", i.Name}, {"state", stateOf(i, now)}, {"node", orNone(i.Node)}, {"since", moment(i.Since)}}
 	if len(i.Tenants) > 0 {
@@ -107,7 +103,7 @@ func (s *sinkShown) print(w io.Writer, now time.Time) error {
 		return err
 	}
 	header := []string{"tenant", ">position", ">head", ">lag", "age", "failure", "moved"}
-	return printTable(w, header, s.Cursors, func(c *inspect.SinkCursor) []string {
+	return printTable(w, header, s.Cursors, func(c *api.SinkCursor) []string {
 		moved := "-"
 		if m := c.Moved; m != nil {
 			moved = fmt.Sprintf("%s from %d by %s: %s", moment(m.At), m.From, m.By, orNone(m.Reason))
@@ -117,7 +113,7 @@ func (s *sinkShown) print(w io.Writer, now time.Time) error {
 }
 
 // stateOf is the state of a sink in a word.
-func stateOf(i *inspect.SinkInfo, now time.Time) string {
+func stateOf(i *api.SinkInfo, now time.Time) string {
 	switch {
 	case i.Paused != nil:
 		return "paused"

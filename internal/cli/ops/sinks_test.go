@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/api"
 )
 
 // behind is orders, and a sink that has got two of their four transitions and
@@ -39,7 +39,7 @@ crm   its node is gone    1        1     1      0          2      20       1  1h
 	wantTable(t, p.run("sinks dead crm"), `
 since                 tenant   position  type          business key  instance                              status   kind       attempts  failure
 (a time in UTC)       default         2  order.cancel  c:0           (its id)                              waiting  permanent        15  422 what is that?`)
-	var list []inspect.SinkInfo
+	var list []api.SinkInfo
 	if err := json.Unmarshal([]byte(p.run("sinks list --json --tenant other")), &list); err != nil || len(list) != 1 || list[0].Lag != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}

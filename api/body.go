@@ -1,0 +1,69 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/api/internal/parse"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// bodyTime is how long a body may take to arrive. Some are read before it is known
+// who sends them.
+const bodyTime = time.Minute
+
+// body reads what the request carries. Error: TooLarge.
+func (a *API) body(w http.ResponseWriter, r *request) ([]byte, error) {
+	limit := r.route.Body.Limit(a.cfg.Limits)
+	if r.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	control := http.NewResponseController(w)
+	bounded := control.SetReadDeadline(time.Now().Add(bodyTime)) == nil // else it is not a connection's
+	// What is announced is not yet sent: memory follows what arrives.
+	body := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), 64<<10)+bytes.MinRead))
+	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, tooLarge(limit)
+	}
+	if err != nil {
+		return nil, workflow.Errorf(workflow.InvalidRequest, "the body could not be read to its end")
+	}
+	if bounded { // the server goes on reading, to find out whether the caller leaves
+		if err := control.SetReadDeadline(time.Time{}); err != nil {
+			return nil, workflow.Errorf(workflow.InvalidRequest, "the connection was lost")
+		}
+	}
+	return body.Bytes(), nil
+}
+
+func tooLarge(limit int64) error {
+	return workflow.Errorf(workflow.TooLarge, "the body is larger than %d bytes", limit)
+}
+
+// readJSON reads a body that is a JSON object. Without one it is empty, as for a
+// command.
+func readJSON[T any](a *API, w http.ResponseWriter, r *request) (v T, err error) {
+	if r.route.Body.Type != reflect.TypeFor[T]() {
+		panic(fmt.Sprintf("api: the route %s %s declares no body of %T", r.route.Method, r.route.Path, v))
+	}
+	body, err := a.body(w, r)
+	if err != nil || len(body) == 0 {
+		return v, err
+	}
+	if jsontext.Value(body).Kind() != '{' {
+		return v, workflow.Errorf(workflow.InvalidRequest, "the body is not a JSON object")
+	}
+	if err := json.Unmarshal(body, &v, json.RejectUnknownMembers(true)); err != nil {
+		return v, &workflow.Error{Code: workflow.InvalidRequest, Message: "the body is not well-formed",
+			Fields: []workflow.FieldError{parse.JSON(err)}}
+	}
+	return v, nil
+}

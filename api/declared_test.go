@@ -1,0 +1,77 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"mime"
+	"net"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// declared holds every answer of a handler against the table of routes: its status,
+// its media type and the code of its problem are declared for its route.
+func declared(t testing.TB, h http.Handler) http.Handler {
+	routes := map[string]api.Route{}
+	for _, r := range api.Routes() {
+		routes[r.Method+" "+r.Path] = r
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen := &seenWriter{ResponseWriter: w, status: http.StatusOK}
+		h.ServeHTTP(seen, r)
+		route, ours := routes[r.Pattern] // set by the mux
+		if !ours {
+			return
+		}
+		media, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type"))
+		if media == "application/problem+json" {
+			var p transitions.Problem
+			if err := json.Unmarshal(seen.start.Bytes(), &p); err == nil && !slices.Contains(route.Codes, p.Code) && p.Detail != atNoAddress {
+				t.Errorf("%s answers with the problem %s, which is not declared: %s", r.Pattern, p.Code, p.Detail)
+			}
+			return
+		}
+		if seen.hijacked {
+			seen.status, media = http.StatusSwitchingProtocols, ""
+		}
+		if !slices.ContainsFunc(route.Answers, func(a api.Answer) bool { return a.Status == seen.status && a.Media == media }) {
+			t.Errorf("%s answers with %d %s, which is not declared", r.Pattern, seen.status, media)
+		}
+	})
+}
+
+// atNoAddress is what the mux itself says, also of an address that is not a tidy one.
+const atNoAddress = "there is nothing at this address"
+
+// seenWriter keeps the status and the beginning of an answer.
+type seenWriter struct {
+	http.ResponseWriter
+	status   int
+	start    bytes.Buffer
+	hijacked bool
+}
+
+func (w *seenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *seenWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *seenWriter) Write(b []byte) (int, error) {
+	if w.start.Len() < 64<<10 {
+		w.start.Write(b)
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *seenWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.hijacked = true
+	return http.NewResponseController(w.ResponseWriter).Hijack()
+}

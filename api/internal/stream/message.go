@@ -1,0 +1,152 @@
+package stream
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/api/internal/parse"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// message is what a WebSocket client sends.
+type message struct {
+	op       string
+	id       string
+	after    Start     // of subscribe
+	selected selection // of subscribe
+	scope    string    // of watch
+	key      string    // of watch
+}
+
+// The operations of a client.
+const (
+	opSubscribe   = "subscribe"
+	opUnsubscribe = "unsubscribe" // from the log or a command
+	opWatch       = "watch"
+)
+
+const (
+	maxSubscriptionID = 64 // bytes
+	maxChoices        = 64 // types, states or attributes in a filter
+)
+
+type wireMessage struct {
+	Op     string         `json:"op"`
+	ID     string         `json:"id"`
+	After  jsontext.Value `json:"after"`
+	Filter wireFilter     `json:"filter"`
+	Scope  *string        `json:"scope"`
+	Key    *string        `json:"key"`
+}
+
+type wireFilter struct {
+	Workflow    string            `json:"workflow"`
+	Instance    string            `json:"instance"`
+	BusinessKey string            `json:"business_key"`
+	Attributes  map[string]string `json:"attributes"`
+	Types       []string          `json:"types"`
+	States      []workflow.State  `json:"states"`
+}
+
+// parseMessage reads a message. Its error says what is wrong with it, briefly
+// enough for a close frame.
+func parseMessage(text []byte) (message, error) {
+	var in wireMessage
+	if err := json.Unmarshal(text, &in, json.RejectUnknownMembers(true)); err != nil {
+		problem := parse.JSON(err)
+		if problem.Pointer == "" {
+			return message{}, fmt.Errorf("the message %s", problem.Message)
+		}
+		return message{}, fmt.Errorf("%s: %s", problem.Pointer, problem.Message)
+	}
+	m := message{op: in.Op, id: in.ID}
+	if m.id == "" || len(m.id) > maxSubscriptionID || strings.IndexByte(m.id, 0) >= 0 {
+		return m, fmt.Errorf("/id: must be 1 to %d bytes without NUL", maxSubscriptionID)
+	}
+	ofLog, ofCommand := in.After != nil || !in.Filter.empty(), in.Scope != nil || in.Key != nil
+	switch m.op {
+	case opSubscribe:
+		if ofCommand {
+			return m, fmt.Errorf("subscribe has no scope and no key")
+		}
+		return m, m.subscribe(&in)
+	case opWatch:
+		if ofLog {
+			return m, fmt.Errorf("watch has no position and no filter")
+		}
+		return m, m.watch(&in)
+	case opUnsubscribe:
+		if ofLog || ofCommand {
+			return m, fmt.Errorf("unsubscribe has only an id")
+		}
+		return m, nil
+	default:
+		return m, fmt.Errorf("/op: must be %s, %s or %s", opSubscribe, opWatch, opUnsubscribe)
+	}
+}
+
+func (m *message) watch(in *wireMessage) error {
+	for _, part := range []struct {
+		name  string
+		text  *string
+		limit int
+		into  *string
+	}{{"scope", in.Scope, transitions.MaxScope, &m.scope}, {"key", in.Key, transitions.MaxKey, &m.key}} {
+		if part.text == nil || *part.text == "" || transitions.TextProblem(*part.text, part.limit) != "" {
+			return fmt.Errorf("/%s: must be 1 to %d bytes without NUL", part.name, part.limit)
+		}
+		*part.into = *part.text
+	}
+	return nil
+}
+
+func (m *message) subscribe(in *wireMessage) error {
+	text := string(in.After)
+	if in.After.Kind() == '"' {
+		unquoted, err := jsontext.AppendUnquote(nil, in.After)
+		if err != nil {
+			return fmt.Errorf("/after: %w", err)
+		}
+		if text = string(unquoted); text != "start" && text != "now" {
+			text = "" // a position is a number, not a string
+		}
+	}
+	var ok bool
+	if m.after, ok = ParseStart(text); !ok {
+		return fmt.Errorf(`/after: must be a position, "start" or "now"`)
+	}
+	f := &in.Filter
+	f.Types, f.States = given(f.Types), given(f.States)
+	if slices.Contains(f.Types, "") || slices.Contains(f.States, "") {
+		return fmt.Errorf("/filter: an empty type or state is among others")
+	}
+	m.selected = selection{transitions.EventFilter{Workflow: f.Workflow, BusinessKey: f.BusinessKey, Attributes: f.Attributes,
+		Types: f.Types, States: f.States}}
+	if f.Instance != "" {
+		var err error
+		if m.selected.Instance, err = parse.ID(f.Instance); err != nil {
+			return fmt.Errorf("/filter/instance: must be a UUID")
+		}
+	}
+	if len(f.Types) > maxChoices || len(f.States) > maxChoices || len(f.Attributes) > maxChoices {
+		return fmt.Errorf("/filter: more than %d types, states or attributes", maxChoices)
+	}
+	return nil
+}
+
+// given are the values that a filter names: one that is empty is none.
+func given[T ~string](list []T) []T {
+	if len(list) == 1 && list[0] == "" {
+		return nil
+	}
+	return list
+}
+
+func (f *wireFilter) empty() bool {
+	return f.Workflow == "" && f.Instance == "" && f.BusinessKey == "" && f.Attributes == nil && f.Types == nil && f.States == nil
+}

@@ -1,0 +1,88 @@
+package stream
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// maxScan bounds how many events one answer looks at for those that it selects.
+const maxScan = 10_000
+
+// Page returns the next piece of the log from a place. Where nothing of it is selected
+// it waits for a first event as long as it may, and reports that it did.
+func (srv *Server) Page(ctx context.Context, tenant string, start Start, f transitions.EventFilter,
+	limit int, wait time.Duration) (*Page, bool, error) {
+	begin, err := srv.from(ctx, tenant, start)
+	if err != nil {
+		return nil, false, err
+	}
+	p := &Page{selected: selection{f}, limit: limit, Last: begin.after, Head: begin.head}
+	t := srv.newTail(tenant, begin)
+	defer t.close()
+	for !p.full() && !t.caughtUp() {
+		b, err := t.next(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		p.add(b)
+	}
+	if wait == 0 || len(p.Events) > 0 || p.full() {
+		return p, false, nil
+	}
+	return p, true, srv.waitForEvent(ctx, t, p, wait)
+}
+
+// waitForEvent waits until the page has something, the time is over or the node
+// stops.
+func (srv *Server) waitForEvent(ctx context.Context, t *tail, p *Page, wait time.Duration) error {
+	limited, done, err := srv.Wait(ctx, wait)
+	if err != nil {
+		return err
+	}
+	defer done()
+	for len(p.Events) == 0 && !p.full() {
+		b, err := t.next(limited)
+		if err != nil {
+			if limited.Err() != nil && ctx.Err() == nil {
+				return nil
+			}
+			return err
+		}
+		p.add(b)
+	}
+	return nil
+}
+
+// Page gathers selected events up to a limit, whole transitions only.
+type Page struct {
+	selected selection
+	limit    int
+	Events   []jsontext.Value
+	scanned  int
+	Last     int64 // everything up to here was looked at
+	Head     int64
+	cut      bool // the limit was reached inside of a batch
+}
+
+func (p *Page) full() bool { return p.cut || len(p.Events) >= p.limit || p.scanned >= maxScan }
+
+func (p *Page) add(b transitions.Batch) {
+	p.Head = max(p.Head, b.Head)
+	for i := range b.Events {
+		e := &b.Events[i]
+		if len(p.Events) >= p.limit && e.Position != p.Last {
+			p.cut = true
+			return
+		}
+		p.Last = e.Position
+		p.scanned++
+		if p.selected.Takes(&e.Event) {
+			p.Events = append(p.Events, e.CloudEvent)
+		}
+	}
+	p.Last = b.Last
+}

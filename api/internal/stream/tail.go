@@ -1,0 +1,108 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// span is where a reader of the log begins, and how far the log went then.
+type span struct {
+	after int64
+	head  int64
+}
+
+// tail reads a tenant's log for one reader, through interruptions of the
+// database. It is for one goroutine.
+type tail struct {
+	server   *Server
+	tenant   string
+	follower transitions.Follower
+	last     int64 // everything up to here was returned
+	before   int64 // last as it was before the newest batch
+	head     int64 // of the log when the reader came
+	near     bool  // it was near the head once
+}
+
+func (srv *Server) newTail(tenant string, s span) *tail {
+	return &tail{server: srv, tenant: tenant, follower: srv.engine.Follow(tenant, s.after),
+		last: s.after, before: s.after, head: s.head, near: s.after == s.head}
+}
+
+func (t *tail) close() { t.follower.Close() }
+
+// caughtUp reports whether everything was returned that the log had when the
+// reader came. Until then next does not wait.
+func (t *tail) caughtUp() bool { return t.last >= t.head }
+
+// next waits for what follows and returns it. While the database cannot be
+// reached it waits and then goes on where it was. Its error is the context's, or
+// an *workflow.Error.
+func (t *tail) next(ctx context.Context) (transitions.Batch, error) {
+	b, err := persistently(ctx, t.server.log, func() (transitions.Batch, error) { return t.follower.Next(ctx) }, func() {
+		t.follower.Close()
+		t.follower = t.server.engine.Follow(t.tenant, t.last)
+	})
+	if err == nil {
+		t.before, t.last = t.last, b.Last
+	}
+	return b, err
+}
+
+// fellBehind reports whether the reader came for this batch too late: more than
+// limit transitions were waiting for it. One that is catching up has a right to
+// be far behind; once it was near the head, it has to keep up.
+func (t *tail) fellBehind(b transitions.Batch, limit int64) bool {
+	if t.near && b.Head-t.before > limit {
+		return true
+	}
+	t.near = t.near || t.caughtUp() && b.Head-t.last <= limit
+	return false
+}
+
+// Start is where a reader of the log begins: after a position, before the
+// oldest event that is there, or after the newest.
+type Start struct {
+	oldest, now bool
+	position    int64 // 0 is before the first event that there ever was
+}
+
+// ParseStart reads "start", "now" or a position, and reports whether it is one
+// of them.
+func ParseStart(s string) (Start, bool) {
+	switch s {
+	case "start":
+		return Start{oldest: true}, true
+	case "now":
+		return Start{now: true}, true
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return Start{position: n}, err == nil && n >= 0 && strconv.FormatInt(n, 10) == s
+}
+
+// from returns where a reader begins. A position that the log has not reached is
+// refused: whoever asks for it takes this log for another one, and would miss
+// everything up to there; and so is one after which events were removed, but not the
+// oldest that is there.
+func (srv *Server) from(ctx context.Context, tenant string, p Start) (span, error) {
+	head, err := srv.engine.Head(ctx, tenant)
+	switch {
+	case err != nil:
+		return span{}, err
+	case p.now:
+		return span{after: head, head: head}, nil
+	case p.position > head:
+		return span{}, workflow.Errorf(workflow.InvalidRequest, "the log ends at position %d, before %d", head, p.position)
+	}
+	err = srv.engine.Readable(ctx, tenant, p.position)
+	if e, ok := errors.AsType[*workflow.Error](err); p.oldest && ok && e.Code == workflow.EventsGone {
+		p.position, err = e.Position-1, nil
+	}
+	if err != nil {
+		return span{}, err
+	}
+	return span{after: p.position, head: max(head, p.position)}, nil
+}

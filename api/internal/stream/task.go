@@ -1,0 +1,139 @@
+package stream
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// task is what a connection does under an id: a subscription or a watch. The
+// reader starts it and waits for its end.
+type task struct {
+	pump   *pump // of a subscription, nil of a watch
+	cancel context.CancelFunc
+	done   chan struct{}
+	last   atomic.Bool // the last thing that it has for the writer is on its way
+}
+
+// begin runs a task until it returns, the context ends or stop is called. What
+// run returns is why the connection must end, nil where only the task does.
+func (c *conn) begin(ctx context.Context, id string, p *pump, run func(context.Context, *task) *closing) {
+	t := &task{pump: p, done: make(chan struct{})}
+	ctx, t.cancel = context.WithCancel(ctx)
+	c.tasks[id] = t
+	go func() {
+		defer close(t.done)
+		if why := run(ctx, t); why != nil {
+			c.cancel(why)
+		}
+	}()
+}
+
+// stop returns when the task hands nothing to the writer any more.
+func (t *task) stop() {
+	t.cancel()
+	<-t.done
+}
+
+// sweep forgets the tasks that have ended by themselves. Whoever has their last
+// message may use their ids again, so one that is just handing it over is waited
+// for.
+func (c *conn) sweep() {
+	for id, t := range c.tasks {
+		if t.last.Load() {
+			<-t.done
+			t.cancel()
+			delete(c.tasks, id)
+		}
+	}
+}
+
+// free refuses an id that is taken, and more tasks than a connection may have.
+func (c *conn) free(id string) error {
+	if c.tasks[id] != nil {
+		return workflow.Errorf(workflow.InvalidRequest, "subscription %q exists; unsubscribe it first", id)
+	}
+	if limit := c.server.config.Subscriptions; len(c.tasks) >= limit {
+		return workflow.Errorf(workflow.InvalidRequest, "the connection has %d subscriptions already; open another one", limit)
+	}
+	return nil
+}
+
+// subscribe follows the log.
+func (c *conn) subscribe(ctx context.Context, m message) error {
+	if err := c.free(m.id); err != nil {
+		return err
+	}
+	if err := c.server.Check(&m.selected.EventFilter); err != nil {
+		return err
+	}
+	begin, err := c.server.from(ctx, c.tenant, m.after)
+	if err != nil {
+		return err
+	}
+	p := newPump(m)
+	c.send(ctx, outgoing{
+		frame: answerFrame("subscribed", m.id, "after", begin.after),
+		pump:  p, batch: transitions.Batch{Last: begin.after}, caughtUp: begin.after == begin.head,
+	})
+	c.begin(ctx, m.id, p, func(ctx context.Context, _ *task) *closing {
+		t := c.server.newTail(c.tenant, begin)
+		defer t.close()
+		return p.run(ctx, c.server, t, c.out)
+	})
+	return nil
+}
+
+// watch follows a command.
+func (c *conn) watch(ctx context.Context, m message) error {
+	if err := c.free(m.id); err != nil {
+		return err
+	}
+	c.begin(ctx, m.id, nil, func(ctx context.Context, t *task) *closing {
+		w := c.server.newWatch(transitions.Ref{Tenant: c.tenant, Scope: m.scope, Key: m.key}, -1)
+		defer w.close()
+		return c.tell(ctx, t, m.id, w)
+	})
+	return nil
+}
+
+// tell hands the statuses of a command to the writer, up to the final one.
+func (c *conn) tell(ctx context.Context, t *task, id string, w *watch) *closing {
+	for {
+		record, err := w.next(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		var body []byte
+		if err == nil {
+			body, err = c.server.status(&record)
+		}
+		if err != nil {
+			err = c.server.judge(ctx, err)
+			if code := workflow.CodeOf(err); code != workflow.CommandNotFound && code != workflow.KeyExpired {
+				return closingOf(err)
+			}
+			t.last.Store(true)
+			c.send(ctx, outgoing{frame: errorFrame(id, transitions.ProblemOf(err))})
+			return nil
+		}
+		t.last.Store(!record.InFlight())
+		c.send(ctx, outgoing{frame: statusFrame(id, body, !record.InFlight())})
+		if !record.InFlight() {
+			return nil
+		}
+	}
+}
+
+func (c *conn) unsubscribe(ctx context.Context, id string) error {
+	t := c.tasks[id]
+	if t == nil {
+		return workflow.Errorf(workflow.InvalidRequest, "there is no subscription %q", id)
+	}
+	t.stop()
+	delete(c.tasks, id)
+	c.send(ctx, outgoing{frame: endFrame(id), pump: t.pump, ended: true})
+	return nil
+}

@@ -1,0 +1,114 @@
+package api
+
+import (
+	"math"
+
+	"github.com/pawlhq/pawl/inspect"
+)
+
+// Page sizes, in entries, and how many states a list may be asked for.
+const (
+	defaultLimit = "100"
+	maxLimit     = 1000
+	maxStates    = 100
+)
+
+// pathParams are the parts of a path. A name means the same in each.
+var pathParams = map[string]Param{
+	"id":           {Name: "id", In: InPath, Kind: UUID, Doc: "the id of an instance"},
+	"workflow":     {Name: "workflow", In: InPath, Kind: Text, Doc: "the name of a workflow"},
+	"business_key": {Name: "business_key", In: InPath, Kind: Text, Doc: "the caller's own number of an instance of the workflow"},
+	"transition":   {Name: "transition", In: InPath, Kind: Text, Doc: "the name of a transition"},
+	"scope":        {Name: "scope", In: InPath, Kind: Scope, Doc: "the scope of a command"},
+	"key":          {Name: "key", In: InPath, Kind: Key, Doc: "the key of a command, which may have slashes in it"},
+	"sink":         {Name: "sink", In: InPath, Kind: Text, Doc: "the name of a sink"},
+	"consumer":     {Name: "consumer", In: InPath, Kind: Known, Doc: "who consumes the message, as the node is configured"},
+}
+
+// What several routes are asked with.
+var (
+	dryRun    = Param{Name: "dry_run", In: InQuery, Kind: Boolean, Doc: "decide, and write nothing"}
+	pageLimit = Param{Name: "limit", In: InQuery, Kind: Integer, Min: 1, Max: maxLimit, Default: defaultLimit,
+		Doc: "how many entries at most"}
+	pageCursor = Param{Name: "cursor", In: InQuery, Kind: Text, Max: maxCursor, Doc: "`next` of the page before; an empty one is the first"}
+	forAll     = Param{Name: "all_tenants", In: InQuery, Kind: Boolean, Grant: OperateAll, Doc: "of all tenants"}
+	ofFlow     = Param{Name: "workflow", In: InQuery, Kind: Text, Doc: "a workflow"}
+	ofKey      = Param{Name: "business_key", In: InQuery, Kind: Text, Doc: "one, with `workflow`"}
+	ofOne      = Param{Name: "instance", In: InQuery, Kind: UUID, Doc: "an instance"}
+	ofType     = Param{Name: "type", In: InQuery, Kind: Text, Doc: "a type of events"}
+	ofVersion  = Param{Name: "definition", In: InQuery, Kind: Integer, Min: 1, Max: math.MaxInt32,
+		Doc: "the instances that began with this version of a definition"}
+	ofStates   = Param{Name: "state", In: InQuery, Kind: Text, Many: maxStates, Doc: "a state; given several times, any of them (100 at most)"}
+	ofState    = Param{Name: "state", In: InQuery, Kind: Text, Doc: "the state after the transition"}
+	ofOpen     = Param{Name: "open", In: InQuery, Kind: Boolean, Doc: "`true`: in no final state; `false`: in one"}
+	attributes = Param{Name: "attr.", In: InQuery, Kind: Text,
+		Doc: "a declared attribute; one that the named workflow does not declare is refused"}
+	inOrder = Param{Name: "order", In: InQuery, Kind: Text, Values: []string{"id", "updated"}, Default: "id",
+		Doc: "`updated`: what was updated last comes first"}
+	aVersion = Param{Name: "version", In: InQuery, Kind: Integer, Min: 1, Max: math.MaxInt32,
+		Doc: "of the definition; without it the newest"}
+	aFormat = Param{Name: "format", In: InQuery, Kind: Text, Values: []string{"svg", "mermaid", "dot"},
+		Doc: "without it, what `Accept` asks for"}
+	asOf = []Param{
+		{Name: "version", In: InQuery, Kind: Integer, Min: 1, Max: maxPosition, Doc: "the instance as it was at this version"},
+		{Name: "at", In: InQuery, Kind: Time, Doc: "the instance as it was then"},
+	}
+	afterPosition = Param{Name: "after", In: InQuery, Kind: Position, Default: "start", Doc: "a position of the log, `start` or `now`"}
+	afterVersion  = Param{Name: "after", In: InQuery, Kind: Integer, Max: maxPosition, Default: "0", Doc: "entries with a later version"}
+	ofConsumer    = Param{Name: "consumer", In: InQuery, Kind: Text, Doc: "who consumes the messages"}
+	messageStatus = Param{Name: "status", In: InQuery, Kind: Text, Default: string(inspect.MessageWaiting),
+		Values: []string{string(inspect.MessageWaiting), string(inspect.MessageRetried), string(inspect.MessageDiscarded)},
+		Doc:    "how the messages stand"}
+	deadStatus = Param{Name: "status", In: InQuery, Kind: Text, Default: string(inspect.DeadWaiting),
+		Values: []string{string(inspect.DeadWaiting), string(inspect.DeadQueued), string(inspect.DeadRedriven), string(inspect.DeadSkipped)},
+		Doc:    "how the dead letters stand"}
+	aMessage = []Param{
+		{Name: "consumer", In: InQuery, Kind: Text, Required: true, Doc: "who was to consume the message"},
+		{Name: "message", In: InQuery, Kind: Text, Required: true, Doc: "the sender's id of it"},
+		{Name: "hash", In: InQuery, Kind: Text, Required: true, Doc: "SHA-256 of its body, as the list has it"},
+	}
+	between = []Param{
+		{Name: "created_after", In: InQuery, Kind: Time, Doc: "created at this time or later"},
+		{Name: "created_before", In: InQuery, Kind: Time, Doc: "created earlier than this time"},
+		{Name: "updated_after", In: InQuery, Kind: Time, Doc: "updated at this time or later"},
+		{Name: "updated_before", In: InQuery, Kind: Time, Doc: "updated earlier than this time"},
+	}
+)
+
+// Headers that mean something to several routes.
+var (
+	itsKey = []Param{
+		{Name: headerKey, In: InHeader, Kind: Key, Required: true,
+			Doc: "1 to 255 bytes, opaque. A quoted string (RFC 8941) and the same text bare are one key"},
+		{Name: headerScope, In: InHeader, Kind: Scope, Doc: "within what the key is unique. Default: `{workflow}:{instance}`, and " +
+			"`{workflow}:{transition}` for a creation, so that one key on two instances is two commands"},
+	}
+	ofOneCommand = append(itsKey[:2:2],
+		Param{Name: headerIfMatch, In: InHeader, Kind: Text, Doc: "a version such as `\"3\"`: refuse unless the instance is at it"},
+		Param{Name: headerNotBefore, In: InHeader, Kind: Time, Doc: "decide it then, such as `2030-01-31T12:00:00Z`; at most ten years away"},
+		Param{Name: headerReplayFor, In: InHeader, Kind: Integer, Min: 1, Max: math.MaxInt64,
+			Doc: "for how many seconds the answer is replayed, see [below](#how-long-a-key-is-good-for)"},
+		Param{Name: headerTombstoneFor, In: InHeader, Kind: Text,
+			Doc: "for how many seconds the key is refused after that, such as `86400`; or `forever`"},
+		preferEnd,
+	)
+	preferEnd = Param{Name: headerPrefer, In: InHeader, Kind: Text,
+		Doc: "`wait=N`: where the command takes time, wait up to N seconds (60 at most) " +
+			"for its end; `respond-async`: do not, which is what happens without any preference"}
+	preferWait  = Param{Name: headerPrefer, In: InHeader, Kind: Text, Doc: "`wait=N`: wait up to N seconds (60 at most) for something new"}
+	noneMatch   = Param{Name: headerNoneMatch, In: InHeader, Kind: Text, Doc: "the `ETag` that the caller has: 304 while it is the same"}
+	lastEventID = Param{Name: headerLastEventID, In: InHeader, Kind: Text, Doc: "of an event stream: go on after this id"}
+)
+
+// params joins parameters and lists of them.
+func params(all ...any) (list []Param) {
+	for _, one := range all {
+		switch p := one.(type) {
+		case Param:
+			list = append(list, p)
+		case []Param:
+			list = append(list, p...)
+		}
+	}
+	return list
+}

@@ -1,0 +1,122 @@
+package api
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Route is a row of the table of routes: all that there is to say about a method of
+// an address. What is served, what is refused and what is documented come from it.
+type Route struct {
+	Section string // of docs/protocol.md, in which it is listed
+	Method  string // GET serves HEAD too
+	Path    string // as http.ServeMux has it
+	Grant   Grant  // what a caller needs
+	Doc     string
+
+	Params      []Param // of path, query and header; those of the path first. What is not here is refused
+	AnyQuery    bool    // the query is not looked at
+	EmptyIsNone bool    // a query parameter without a value is not given, but for an attribute
+	NoKey       bool    // an Idempotency-Key is refused, and a scope
+	Body        *Body   // nil: a body is not looked at
+	Answers     []Answer
+	Codes       []workflow.Code // of the problems that it answers with
+
+	handle handler
+}
+
+// Body is what a request carries.
+type Body struct {
+	Type     reflect.Type // of its JSON; nil for a payload or a message, which a workflow declares
+	Media    []string     // nil: its content type is not looked at
+	Optional bool         // without one the request is served too
+	Limit    func(Limits) int64
+}
+
+// Answer is how a request may end well.
+type Answer struct {
+	Status int
+	Media  string       // "" for no body
+	Type   reflect.Type // of its JSON; nil where it is not the API's to say
+}
+
+// Grant is what a caller needs for a request.
+type Grant string
+
+// The grants. The zero value is none of them.
+const (
+	Public     Grant = "public"      // nothing: anybody may, and is not asked for a name
+	Read       Grant = "read"        // to be a caller, as for the next two
+	Streaming  Grant = "stream"      // to stay connected
+	Submit     Grant = "submit"      // to send commands
+	Operate    Grant = "operate"     // the role [Operator]
+	OperateAll Grant = "operate:all" // the role [OperatorOfAll]
+)
+
+// may refuses a caller who has not got a grant.
+func (c *Caller) may(g Grant) error {
+	switch all := slices.ContainsFunc(c.Roles, isOperatorOfAll); {
+	case all, g == Public, g == Read, g == Streaming, g == Submit, g == Operate && slices.Contains(c.Roles, Operator):
+		return nil
+	case g == Operate:
+		return workflow.Errorf(workflow.Forbidden, "this is for callers with the role %q", Operator)
+	}
+	return workflow.Errorf(workflow.Forbidden, "this concerns all tenants, and is for callers with the role %q", OperatorOfAll)
+}
+
+var pathName = regexp.MustCompile(`\{(\w+)`)
+
+// complete returns the route with the parameters that its path names, and the codes
+// of what can go wrong everywhere.
+func (r Route) complete() Route {
+	var all []Param
+	for _, name := range pathName.FindAllStringSubmatch(r.Path, -1) {
+		all = append(all, pathParams[name[1]])
+	}
+	r.Params = append(all, r.Params...)
+	codes := []workflow.Code{workflow.Internal}
+	if r.Grant != Public {
+		codes = append(codes, workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.Unavailable, workflow.TimedOut)
+	}
+	if r.Body != nil {
+		codes = append(codes, workflow.InvalidRequest, workflow.TooLarge)
+	}
+	if r.Body != nil && r.Body.Media != nil {
+		codes = append(codes, workflow.UnsupportedMedia)
+	}
+	if len(r.media()) > 1 {
+		codes = append(codes, workflow.NotAcceptable)
+	}
+	codes = append(codes, r.Codes...)
+	r.Codes = nil
+	for _, c := range workflow.Codes { // in their order, each once
+		if slices.Contains(codes, c.Code) {
+			r.Codes = append(r.Codes, c.Code)
+		}
+	}
+	return r
+}
+
+// param is a declared parameter, nil for none. A name that ends in "." stands for
+// all names that begin with it.
+func (r *Route) param(name string) *Param {
+	for i := range r.Params {
+		if r.Params[i].is(name) {
+			return &r.Params[i]
+		}
+	}
+	return nil
+}
+
+// media are the types of the answers, the preferred one first.
+func (r *Route) media() (all []string) {
+	for _, a := range r.Answers {
+		if a.Media != "" && !slices.Contains(all, a.Media) {
+			all = append(all, a.Media)
+		}
+	}
+	return all
+}

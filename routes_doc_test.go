@@ -1,0 +1,184 @@
+package pawl
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+var routesBlock = regexp.MustCompile(`(?s)(<!-- (routes|header|query|all)(?: of )?(.*?) -->\n).*?(<!-- end -->)`)
+
+// The tables of docs/protocol.md are made from the table of routes.
+func TestRoutesAreDocumented(t *testing.T) {
+	const path = "docs/protocol.md"
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	want := routesBlock.ReplaceAllStringFunc(string(got), func(block string) string {
+		part := routesBlock.FindStringSubmatch(block)
+		var table string
+		switch kind, of := part[2], part[3]; kind {
+		case "routes":
+			listed[of] = true
+			table = routesOf(of)
+		case "all":
+			table = everyRoute()
+		default:
+			table = parametersOf(of, api.Place(kind))
+		}
+		if table == "" {
+			t.Errorf("there is nothing for %s", part[1])
+		}
+		return part[1] + table + part[4]
+	})
+	for _, r := range api.Routes() {
+		if !listed[r.Section] {
+			t.Errorf("%s %s is in the section %q, which has no table", r.Method, r.Path, r.Section)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(got) != want {
+		t.Errorf("%s does not say what api.Routes says; run go test . -run Documented -update", path)
+	}
+}
+
+func routesOf(section string) string {
+	var b strings.Builder
+	for _, r := range api.Routes() {
+		if r.Section != section {
+			continue
+		}
+		if b.Len() == 0 {
+			b.WriteString("| request | for | |\n|---|---|---|\n")
+		}
+		var query []string
+		for _, p := range r.Params {
+			if p.In == api.InQuery {
+				query = append(query, strings.Replace(p.Name+"=", ".=", ".NAME=", 1))
+			}
+		}
+		address := r.Method + " " + strings.Replace(r.Path, "...", "", 1)
+		if query != nil {
+			address += "?" + strings.Join(query, "&")
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", address, whoHas(r.Grant), r.Doc)
+	}
+	return b.String()
+}
+
+func whoHas(g api.Grant) string {
+	switch g {
+	case api.Public:
+		return "anybody"
+	case api.Operate:
+		return "`" + api.Operator + "`"
+	case api.OperateAll:
+		return "`" + api.OperatorOfAll + "`"
+	}
+	return "callers"
+}
+
+// parametersOf are those of a route that stand at one place.
+func parametersOf(pattern string, in api.Place) string {
+	var b strings.Builder
+	for _, r := range api.Routes() {
+		if r.Method+" "+r.Path != pattern {
+			continue
+		}
+		b.WriteString("| " + string(in) + " | | |\n|---|---|---|\n")
+		for _, p := range r.Params {
+			if p.In == in {
+				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.Replace(p.Name+" ", ". ", ".NAME", 1), meantBy(p), p.Doc)
+			}
+		}
+	}
+	return strings.ReplaceAll(b.String(), " ` |", "` |")
+}
+
+// meantBy is what a parameter can be.
+func meantBy(p api.Param) string {
+	what := string(p.Kind)
+	switch {
+	case p.Values != nil:
+		what = "`" + strings.Join(p.Values, "`, `") + "`"
+	case p.Kind == api.Boolean:
+		what = "`true`, `false`"
+	case p.Kind == api.Integer && p.Max > 1<<40:
+		what = fmt.Sprintf("integer from %d", p.Min)
+	case p.Kind == api.Integer:
+		what = fmt.Sprintf("integer, %d to %d", p.Min, p.Max)
+	}
+	if p.Default != "" {
+		what += "; `" + p.Default + "` by default"
+	}
+	if p.Required {
+		what += "; required"
+	}
+	if p.Many > 0 {
+		what += fmt.Sprintf(", up to %d times", p.Many)
+	}
+	if p.Grant == api.OperateAll {
+		what += "; `true` is for `" + api.OperatorOfAll + "`"
+	}
+	return what
+}
+
+// anywhere is what can go wrong with every request of a caller.
+var anywhere = []workflow.Code{workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.Unavailable, workflow.TimedOut,
+	workflow.Internal}
+
+// everyRoute says of each route what it takes and answers.
+func everyRoute() string {
+	var b strings.Builder
+	b.WriteString("| request | grant | takes | answers | problems |\n|---|---|---|---|---|\n")
+	for _, r := range api.Routes() {
+		var takes, answers, problems []string
+		for _, p := range r.Params {
+			if p.In != api.InPath {
+				takes = append(takes, "`"+p.Name+"`")
+			}
+		}
+		if r.Body != nil {
+			takes = append(takes, bodyOf(r.Body))
+		}
+		for _, a := range r.Answers {
+			text := strings.TrimSpace(fmt.Sprint(a.Status, " ", strings.TrimPrefix(a.Media, "application/")))
+			if a.Type != nil {
+				text = strings.TrimSpace(text + " " + a.Type.Name())
+			}
+			answers = append(answers, text)
+		}
+		for _, c := range r.Codes {
+			if !slices.Contains(anywhere, c) {
+				problems = append(problems, "`"+string(c)+"`")
+			}
+		}
+		fmt.Fprintf(&b, "| `%s %s` | %s | %s | %s | %s |\n", r.Method, r.Path, r.Grant, strings.Join(takes, ", "), strings.Join(answers, ", "),
+			strings.Join(problems, ", "))
+	}
+	return b.String()
+}
+
+func bodyOf(b *api.Body) string {
+	text := "a body"
+	if b.Type != nil {
+		text = b.Type.Name()
+		if text == "" {
+			text = b.Type.Elem().Name() + "s"
+		}
+	}
+	return strings.TrimSpace(text + " " + strings.ReplaceAll(strings.Join(b.Media, " or "), "application/", ""))
+}
