@@ -65,11 +65,11 @@ var Matrix = []Room{
 
 	{"inbox", ours("inspect", "internal/store", "transitions", "workflow"), mods(pgx)},
 
-	{"engine/internal/commit", ours("audit", "inspect", "internal/decide", "internal/pause", "internal/rows", "internal/store", "outbox", "transitions", "workflow"), mods(pgx, uuid)},
+	{"engine/internal/commit", ours("audit", "inspect", "internal/clock", "internal/decide", "internal/pause", "internal/rows", "internal/store", "outbox", "transitions", "workflow"), mods(pgx, uuid)},
 	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "internal/store", "transitions", "workflow"), mods(pgx)},
-	{"engine/internal/retention", ours("inbox", "inspect", "internal/decide", "internal/store", "outbox/relay", "transitions"), mods(pgx)},
-	{"engine/internal/watch", ours("internal/decide", "internal/pause", "transitions", "workflow"), nil},
-	{"engine", ours("audit", "audit/verify", "engine/internal/commit", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/decide", "internal/hints", "internal/pooler", "internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine/internal/retention", ours("inbox", "inspect", "internal/clock", "internal/decide", "internal/store", "outbox/relay", "transitions"), mods(pgx)},
+	{"engine/internal/watch", ours("internal/clock", "internal/decide", "internal/pause", "transitions", "workflow"), nil},
+	{"engine", ours("audit", "audit/verify", "engine/internal/commit", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/clock", "internal/decide", "internal/definitions", "internal/hints", "internal/pooler", "internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 
 	{"metrics", ours("engine", "inspect", "outbox/relay", "transitions"), mods(prometheus)},
 
