@@ -21,14 +21,19 @@ func (a *API) stuck(w http.ResponseWriter, r *request) error {
 	}
 	out := StuckPage{Commands: make([]CommandStatus, len(list))}
 	for i := range list {
-		s, found := &out.Commands[i], &list[i]
-		*s = statusOf(found)
-		s.BusinessKey, s.Undo, s.Effect = found.BusinessKey, found.Phase == transitions.Undoing, found.Effect(f.Tenant)
+		out.Commands[i] = StuckOf(f.Tenant, &list[i])
 	}
 	if n := len(list); more && n > 0 {
 		out.Next = encodeStuckCursor(&list[n-1])
 	}
 	return sendJSON(w, http.StatusOK, out)
+}
+
+// StuckOf is how REST tells of a stuck command.
+func StuckOf(tenant string, r *transitions.Record) CommandStatus {
+	s := statusOf(r)
+	s.BusinessKey, s.Undo, s.Effect = r.BusinessKey, r.Phase == transitions.Undoing, r.Effect(tenant)
+	return s
 }
 
 // paused lists the workflows of which nothing new is begun: GET /v1/ops/paused.

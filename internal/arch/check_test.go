@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/pawlhq/pawl/internal/arch"
 )
 
 const (
@@ -18,7 +16,7 @@ const (
 )
 
 func TestEveryImportIsInTheMatrix(t *testing.T) {
-	violations, err := arch.Check(os.DirFS(root), module, arch.Matrix)
+	violations, err := Check(os.DirFS(root), module, Matrix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +26,7 @@ func TestEveryImportIsInTheMatrix(t *testing.T) {
 }
 
 func TestEveryRoomOfTheMatrixExists(t *testing.T) {
-	for _, r := range arch.Matrix {
+	for _, r := range Matrix {
 		folder := strings.TrimSuffix(r.Path, "/...")
 		if _, err := os.Stat(root + "/" + folder); err != nil {
 			t.Errorf("room %s: %v", r.Path, err)
@@ -39,7 +37,7 @@ func TestEveryRoomOfTheMatrixExists(t *testing.T) {
 // The record of what happened knows nothing of those who are told about it. (An event
 // is read together with its audit row, so the outbox knows the audit.)
 func TestTheAuditKnowsNothingOfTheOutbox(t *testing.T) {
-	for _, r := range arch.Matrix {
+	for _, r := range Matrix {
 		if r.Path == "audit" && slices.ContainsFunc(r.Ours, func(p string) bool { return strings.HasPrefix(p, "outbox") || p == "internal/store" }) {
 			t.Errorf("room %s may import %v", r.Path, r.Ours)
 		}
@@ -48,7 +46,7 @@ func TestTheAuditKnowsNothingOfTheOutbox(t *testing.T) {
 
 // Each service that the engine runs can be understood without the others.
 func TestRoomsOfTheEngineNeverMeet(t *testing.T) {
-	for _, r := range arch.Matrix {
+	for _, r := range Matrix {
 		for _, imported := range r.Ours {
 			if strings.HasPrefix(r.Path, "engine/") && strings.HasPrefix(imported, "engine") {
 				t.Errorf("room %s may import %s", r.Path, imported)
@@ -60,7 +58,7 @@ func TestRoomsOfTheEngineNeverMeet(t *testing.T) {
 // What puts everything together is nobody's but the front door's.
 func TestOnlyTheFrontDoorComposes(t *testing.T) {
 	front := []string{".", "cmd/...", "internal/cli"}
-	for _, r := range arch.Matrix {
+	for _, r := range Matrix {
 		for _, imported := range r.Ours {
 			if (imported == "internal/service" || strings.HasPrefix(imported, "internal/cli")) &&
 				!slices.Contains(front, r.Path) && !strings.HasPrefix(r.Path, "internal/cli/") {
@@ -72,9 +70,9 @@ func TestOnlyTheFrontDoorComposes(t *testing.T) {
 
 // The check has to be able to fail.
 func TestUnlistedImportsAreFound(t *testing.T) {
-	rooms := []arch.Room{
-		{Path: ".", Ours: []string{arch.All}},
-		{Path: "cmd/...", Ours: []string{arch.All}},
+	rooms := []Room{
+		{Path: ".", Ours: []string{All}},
+		{Path: "cmd/...", Ours: []string{All}},
 		{Path: "pure"},
 		{Path: "store", Ours: []string{"pure"}, Modules: []string{"example.org/driver"}},
 		{Path: "trees/...", Ours: []string{"trees/..."}},
@@ -106,7 +104,7 @@ func TestUnlistedImportsAreFound(t *testing.T) {
 	}
 	for _, tt := range tests {
 		source := fmt.Sprintf("package x\nimport _ %q\n", tt.imports)
-		got, err := arch.Check(fstest.MapFS{tt.file: {Data: []byte(source)}}, "m.org/m", rooms)
+		got, err := Check(fstest.MapFS{tt.file: {Data: []byte(source)}}, "m.org/m", rooms)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +119,7 @@ func TestUnlistedImportsAreFound(t *testing.T) {
 }
 
 func TestBrokenSourceIsAnError(t *testing.T) {
-	_, err := arch.Check(fstest.MapFS{"pure/a.go": {Data: []byte("package")}}, "m.org/m", []arch.Room{{Path: "pure"}})
+	_, err := Check(fstest.MapFS{"pure/a.go": {Data: []byte("package")}}, "m.org/m", []Room{{Path: "pure"}})
 	if err == nil {
 		t.Error("no error for a file that cannot be parsed")
 	}
@@ -162,7 +160,7 @@ func inDocument(t *testing.T, document, part, want string) {
 func table() string {
 	var b strings.Builder
 	b.WriteString("| room | may import (ours) | other people's modules |\n|---|---|---|\n")
-	for _, r := range arch.Matrix {
+	for _, r := range Matrix {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", names([]string{r.Path}), names(r.Ours), names(r.Modules))
 	}
 	return b.String()
@@ -172,7 +170,7 @@ func names(paths []string) string {
 	var out []string
 	for _, p := range paths {
 		switch p {
-		case arch.All:
+		case All:
 			out = append(out, "everything")
 		case ".":
 			out = append(out, "the root, `pawl`")

@@ -27,16 +27,6 @@ func linked(t *testing.T, packages ...string) (modules []string) {
 	return slices.Compact(modules)
 }
 
-const (
-	cobra      = "github.com/spf13/cobra"
-	embedded   = "github.com/fergusstrange/embedded-postgres"
-	nats       = "github.com/nats-io/nats.go"
-	natsServer = "github.com/nats-io/nats-server/v2"
-	prometheus = "github.com/prometheus/client_golang"
-	watermill  = "github.com/ThreeDotsLabs/watermill"
-	websocket  = "github.com/gorilla/websocket"
-)
-
 // Programs are what others may import, and what they may not come to link by that.
 var programs = []struct {
 	name     string

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/pawlhq/pawl/internal/arch"
 )
 
 // owner is the package whose SQL names a table. Everybody else calls its functions, or
@@ -29,14 +27,14 @@ var yardsticks = []string{
 }
 
 func TestEachTableIsNamedByOnePackagesSQL(t *testing.T) {
-	tables, err := arch.Tables(os.DirFS(root), "schema/migrations")
+	tables, err := Tables(os.DirFS(root), "schema/migrations")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if slices.Sort(tables); !slices.Equal(tables, slices.Sorted(maps.Keys(owner))) {
 		t.Errorf("the migrations make %v; who owns each of them?", tables)
 	}
-	found, err := arch.Owners(os.DirFS(root), tables)
+	found, err := Owners(os.DirFS(root), tables)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +56,11 @@ func TestNamesOfTablesAreFound(t *testing.T) {
 		"x/x_test.go": {Data: []byte("package x\nconst t = `pawl.b`")},
 		"y/y.go":      {Data: []byte("package y\nvar s = f(\"UPDATE pawl.a\")")},
 	}
-	tables, err := arch.Tables(fsys, "m")
+	tables, err := Tables(fsys, "m")
 	if err != nil || !slices.Equal(tables, []string{"a", "b"}) {
 		t.Fatalf("%v, %v", tables, err)
 	}
-	found, err := arch.Owners(fsys, tables)
+	found, err := Owners(fsys, tables)
 	if err != nil || !slices.Equal(found["a"], []string{"x", "y"}) || len(found["b"]) != 0 {
 		t.Errorf("%v, %v", found, err)
 	}

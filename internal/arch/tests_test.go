@@ -6,12 +6,10 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/pawlhq/pawl/internal/arch"
 )
 
 func TestNamesOfTestsAreShortAndNoTestSleeps(t *testing.T) {
-	violations, err := arch.CheckTests(os.DirFS(root))
+	violations, err := CheckTests(os.DirFS(root))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,8 +20,8 @@ func TestNamesOfTestsAreShortAndNoTestSleeps(t *testing.T) {
 
 // The check has to be able to fail.
 func TestLongNamesAndSleepsAreFound(t *testing.T) {
-	long := strings.Repeat("x", arch.MaxTestName+1)
-	found, err := arch.CheckTests(fstest.MapFS{
+	long := strings.Repeat("x", MaxTestName+1)
+	found, err := CheckTests(fstest.MapFS{
 		"a_test.go": {Data: []byte("package a\n\nfunc Test" + long + "(t *testing.T) {\n\ttime.Sleep(1)\n\tt.Run(\"" + long +
 			"\", nil)\n\tt.Run(\"short\", nil)\n\tawait.Pass(\"\", 1)\n}\n\nfunc " + long + "() {}\n\nfunc (t) Test" + long + "() {}\n")},
 		"a.go":               {Data: []byte("package a\n\nfunc Test" + long + "() { time.Sleep(1) }\n")},
@@ -40,7 +38,7 @@ func TestLongNamesAndSleepsAreFound(t *testing.T) {
 	if want := []string{"a_test.go:3:1", "a_test.go:4:2", "a_test.go:5:2"}; !slices.Equal(places, want) {
 		t.Errorf("found %q, want those at %q", found, want)
 	}
-	if _, err := arch.CheckTests(fstest.MapFS{"a_test.go": {Data: []byte("package")}}); err == nil {
+	if _, err := CheckTests(fstest.MapFS{"a_test.go": {Data: []byte("package")}}); err == nil {
 		t.Error("what cannot be read is passed over")
 	}
 }

@@ -30,13 +30,20 @@ is named with its first broken row, and the exit code is 1, also for a tenant
 that has no rows. Who owns the
 database and computes every hash anew is not found.`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) (err error) {
-			v := verification{config: ConfigOf(c, workflows...), tenant: tenant, out: c.OutOrStdout(), progress: c.ErrOrStderr()}
-			if v.instance, err = flags.Instance(c); err != nil {
+		RunE: func(c *cobra.Command, _ []string) error {
+			instance, err := flags.Instance(c)
+			if err != nil {
 				return err
 			}
-			v.config.Log = logOf(c, slog.LevelInfo)
-			return v.run(c.Context())
+			config := ConfigOf(c, workflows...)
+			config.Log = logOf(c, slog.LevelInfo)
+			return service.WithEngine(c.Context(), config, func(ctx context.Context, e *engine.Engine) error {
+				found, err := verify(ctx, e, tenant, instance, c.ErrOrStderr())
+				if err != nil {
+					return err
+				}
+				return report(c.OutOrStdout(), tenant, found)
+			})
 		},
 	}
 	flags.Tenant(c, &tenant, transitions.DefaultTenant, "whose chains to check")
@@ -44,50 +51,32 @@ database and computes every hash anew is not found.`,
 	return c
 }
 
-// verification is one run of the command verify.
-type verification struct {
-	config   service.Config
-	tenant   string
-	instance uuid.UUID // zero: all of the tenant's
-	out      io.Writer
-	progress io.Writer
-}
-
-func (v *verification) run(ctx context.Context) error {
-	return service.WithEngine(ctx, v.config, func(ctx context.Context, e *engine.Engine) error {
-		found, err := v.check(ctx, e)
-		if err != nil {
-			return err
-		}
-		return v.report(found)
-	})
-}
-
-func (v *verification) check(ctx context.Context, e *engine.Engine) (inspect.Verification, error) {
-	if v.instance != uuid.Nil {
-		return e.Verify(ctx, v.tenant, v.instance)
+// verify checks the chain of an instance, or with none all of the tenant's.
+func verify(ctx context.Context, e *engine.Engine, tenant string, instance uuid.UUID, w io.Writer) (inspect.Verification, error) {
+	if instance != uuid.Nil {
+		return e.Verify(ctx, tenant, instance)
 	}
-	rows, err := e.Head(ctx, v.tenant) // one row for each position, unless something is wrong
+	rows, err := e.Head(ctx, tenant) // one row for each position, unless something is wrong
 	if err != nil {
 		return inspect.Verification{}, err
 	}
-	meter := progress.New(v.progress, "verify", "rows", rows)
+	meter := progress.New(w, "verify", "rows", rows)
 	defer meter.Stop()
-	return e.VerifyWithProgress(ctx, v.tenant, v.instance, meter.Set)
+	return e.VerifyWithProgress(ctx, tenant, instance, meter.Set)
 }
 
 // report prints what was found. Its error says what is broken first, or that there is
 // nothing that could be: a name that was mistyped is not intact.
-func (v *verification) report(found inspect.Verification) error {
+func report(w io.Writer, tenant string, found inspect.Verification) error {
 	if len(found.Broken) == 0 && found.Entries == 0 {
-		return fmt.Errorf("no such tenant: nothing to verify: tenant %q has no transitions in this database", v.tenant)
+		return fmt.Errorf("no such tenant: nothing to verify: tenant %q has no transitions in this database", tenant)
 	}
 	if len(found.Broken) == 0 {
-		_, err := fmt.Fprintf(v.out, "intact: %d rows of %d instances of tenant %s\n", found.Entries, found.Instances, v.tenant)
+		_, err := fmt.Fprintf(w, "intact: %d rows of %d instances of tenant %s\n", found.Entries, found.Instances, tenant)
 		return err
 	}
 	for _, b := range found.Broken {
-		if _, err := fmt.Fprintf(v.out, "broken: %s\n", describeBreak(b)); err != nil {
+		if _, err := fmt.Fprintf(w, "broken: %s\n", describeBreak(b)); err != nil {
 			return err
 		}
 	}

@@ -196,7 +196,7 @@ func TestVerifyOfWhatIsNotThereFails(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := (&verification{out: &out, tenant: "t"}).report(inspect.Verification{}); err == nil || !strings.Contains(err.Error(), "no such tenant") || out.Len() > 0 {
+	if err := report(&out, "t", inspect.Verification{}); err == nil || !strings.Contains(err.Error(), "no such tenant") || out.Len() > 0 {
 		t.Errorf("an empty tenant: %v, %q", err, out.String())
 	}
 }

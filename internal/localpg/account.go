@@ -38,12 +38,9 @@ func serverAccount(dataDir string) (*account, error) {
 		if err != nil {
 			continue
 		}
-		uid, uidErr := strconv.ParseInt(u.Uid, 10, 64)
-		gid, gidErr := strconv.ParseInt(u.Gid, 10, 64)
-		if err := errors.Join(uidErr, gidErr); err != nil {
-			return nil, fmt.Errorf("user %s: %w", name, err)
-		}
-		return &account{name, int(uid), int(gid)}, nil
+		uid, uidErr := strconv.Atoi(u.Uid)
+		gid, gidErr := strconv.Atoi(u.Gid)
+		return &account{name, uid, gid}, errors.Join(uidErr, gidErr)
 	}
 	return nil, errors.New("PostgreSQL refuses to run as root, and there is neither a user postgres nor a user nobody " +
 		"to run it as: run as a normal user, or set DATABASE_URL")

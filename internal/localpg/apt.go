@@ -1,11 +1,9 @@
 package localpg
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,56 +20,36 @@ type apt struct {
 	clusterConfig string // the folder whose *.conf files pg_createcluster reads
 }
 
-var systemPackages = apt{clusterConfig: "/etc/postgresql-common/createcluster.d"}
-
 func (apt) usable() bool {
 	_, err := exec.LookPath("apt-get")
 	return err == nil && os.Geteuid() == 0 && os.Getenv(EnvInstall) != ""
 }
 
+// fetch keeps the package from creating and starting a server of its own, by the setting that its maintainers provide for
+// that. The setting is taken back afterwards: what the machine's owner installs later is not our business.
 func (a apt) fetch(ctx context.Context, log logger) (err error) {
 	log("no PostgreSQL here: installing the package postgresql with apt-get")
-	restore, err := a.withoutCluster()
-	if err != nil {
-		return err
+	path := filepath.Join(a.clusterConfig, "pawl.conf")
+	const content = "# Written while Pawl installs PostgreSQL, and removed afterwards.\ncreate_main_cluster = false\n"
+	if err := errors.Join(os.MkdirAll(a.clusterConfig, 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+		return fmt.Errorf("configure the package postgresql: %w", err)
 	}
-	defer func() { err = errors.Join(err, restore()) }()
+	defer func() { err = errors.Join(err, os.Remove(path)) }()
 	if err := aptGet(ctx, "update"); err != nil {
 		log("going on with the package lists that are here: %v", err)
 	}
 	return aptGet(ctx, "install", "-y", "--no-install-recommends", "postgresql")
 }
 
-// withoutCluster keeps the package from creating and starting a server of its own, by the setting that its maintainers
-// provide for that. The setting is taken back afterwards: what the machine's owner installs later is not our business.
-func (a apt) withoutCluster() (restore func() error, err error) {
-	if err := os.MkdirAll(a.clusterConfig, 0o755); err != nil {
-		return nil, fmt.Errorf("configure the package postgresql: %w", err)
-	}
-	path := filepath.Join(a.clusterConfig, "pawl.conf")
-	const content = "# Written while Pawl installs PostgreSQL, and removed afterwards.\ncreate_main_cluster = false\n"
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		return nil, fmt.Errorf("configure the package postgresql: %w", err)
-	}
-	return func() error {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("take back the configuration of the package postgresql: %w", err)
-		}
-		return nil
-	}, nil
-}
-
 // aptGet runs apt-get without questions. When ctx is cancelled it is interrupted, and given time to leave the packages
 // in order.
 func aptGet(ctx context.Context, args ...string) error {
-	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q", "-o", "DPkg::Lock::Timeout=120"}, args...)...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
-	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("apt-get %s: %w; it says:\n%s", strings.Join(args, " "), err, lastPart(out.Bytes()))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("apt-get %s: %w; it says:\n%s", strings.Join(args, " "), err, lastPart(out))
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func StartBouncer(ctx context.Context, server string, sessions int) (*Bouncer, e
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	b := &Bouncer{}
-	if b.home, b.users, err = makeRun(ctx, func(string, ...any) {}); err != nil {
+	if b.home, b.users, err = makeRun(ctx); err != nil {
 		return nil, err
 	}
 	if b.account, err = serverAccount(b.home); err == nil {
@@ -91,7 +91,6 @@ func (b *Bouncer) launch(ctx context.Context, program string, server *pgx.ConnCo
 }
 
 func (b *Bouncer) launchOn(ctx context.Context, program string, server *pgx.ConnConfig, sessions int) (ready bool, err error) {
-	quoted := func(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 	settings := fmt.Sprintf(`[databases]
 * = host=%s port=%d
 [pgbouncer]
@@ -108,7 +107,7 @@ query_wait_timeout = 30
 log_connections = 0
 log_disconnections = 0
 `, server.Host, server.Port, loopback, b.port, b.path("users.txt"), sessions)
-	err = errors.Join(b.write("bouncer.ini", settings), b.write("users.txt", quoted(server.User)+" "+quoted(server.Password)+"\n"))
+	err = errors.Join(b.write("bouncer.ini", settings), b.write("users.txt", fmt.Sprintf("%s %s\n", quoted(server.User), quoted(server.Password))))
 	if err != nil {
 		return false, err
 	}
@@ -120,21 +119,21 @@ log_disconnections = 0
 	cmd := exec.Command(program, b.path("bouncer.ini"))
 	b.account.runs(cmd)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = b.home, output, output
-	if b.child, err = startBound(cmd); err != nil {
+	if b.child, err = startChild(cmd, true); err != nil {
 		return false, err
 	}
 	err = poll(ctx, "PgBouncer to accept connections", func() (bool, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", b.address())
-		if ended := b.child.ended(); err == nil {
-			ready = !ended
-			return true, conn.Close()
-		} else if ended {
-			return true, nil
+		if err == nil {
+			_ = conn.Close()
 		}
-		return false, nil
+		ready = err == nil && !b.child.ended()
+		return ready || b.child.ended(), nil
 	})
 	return ready, err
 }
+
+func quoted(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
 // write puts a file into the home that only the account of the program may read.
 func (b *Bouncer) write(name, text string) error {

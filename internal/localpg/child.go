@@ -4,34 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
 )
 
-// child is a server process that this process started. Until it is waited for or released, it is ours to wait for.
+// child is a server process that this process started.
 type child struct {
-	cmd    *exec.Cmd
-	waited chan struct{} // closed when a bound child has ended; nil for a free one
-	reaped bool          // a free child has ended
+	process *os.Process
+	waited  chan struct{} // closed when it has ended
 }
 
-// startFree starts a server that may outlive this process.
-func startFree(cmd *exec.Cmd) (*child, error) {
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+// startChild starts a server: one that is bound ends with this process, where the system can do that. The signal comes
+// when the thread that started the child ends, so a goroutine keeps that thread to itself until the child has ended.
+func startChild(cmd *exec.Cmd, bound bool) (*child, error) {
+	if bound {
+		dieWithParent(cmd.SysProcAttr)
 	}
-	return &child{cmd: cmd}, nil
-}
-
-// startBound starts a server that ends with this process, where the system can do that. The signal comes when the
-// thread that started the child ends, so a goroutine keeps that thread to itself until the child has ended.
-func startBound(cmd *exec.Cmd) (*child, error) {
-	dieWithParent(cmd.SysProcAttr)
-	c := &child{cmd: cmd, waited: make(chan struct{})}
-	started := make(chan error)
+	waited, started := make(chan struct{}), make(chan error)
 	go func() {
-		defer close(c.waited)
+		defer close(waited)
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -41,39 +34,31 @@ func startBound(cmd *exec.Cmd) (*child, error) {
 		}
 	}()
 	if err := <-started; err != nil {
-		<-c.waited
-		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
-	return c, nil
+	return &child{cmd.Process, waited}, nil
 }
 
 // ended reports whether the server has ended. Unlike postmaster.alive, it can be relied on from the beginning: a process
 // has no command line yet while it replaces its parent's program by its own.
 func (c *child) ended() bool {
-	if c.waited != nil {
-		select {
-		case <-c.waited:
-			return true
-		default:
-			return false
-		}
+	select {
+	case <-c.waited:
+		return true
+	default:
+		return false
 	}
-	if !c.reaped {
-		pid, err := syscall.Wait4(c.pid(), nil, syscall.WNOHANG, nil)
-		c.reaped = pid == c.pid() || errors.Is(err, syscall.ECHILD)
-	}
-	return c.reaped
 }
 
 // end sends the signal and waits until the server has ended, which also frees its entry in the process table.
 func (c *child) end(ctx context.Context, signal syscall.Signal) error {
-	if c.ended() {
-		return nil
+	if err := c.process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop process %d: %w", c.process.Pid, err)
 	}
-	return endProcess(ctx, c.pid(), signal, c.ended)
+	select {
+	case <-c.waited:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for process %d to stop: %w", c.process.Pid, context.Cause(ctx))
+	}
 }
-
-// release leaves a free child to itself.
-func (c *child) release() error { return c.cmd.Process.Release() }
-
-func (c *child) pid() int { return c.cmd.Process.Pid }

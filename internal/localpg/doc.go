@@ -21,6 +21,6 @@
 //
 //	lock, users   the two locks
 //	password      the server's random password, readable by its owner only
-//	data/         PostgreSQL's data folder; the only part that belongs to the server's account when we are root
+//	data/         PostgreSQL's data folder; when we are root it belongs to the server's account, and the password too
 //	server.log    what the server prints; server.log.old is the run before
 package localpg

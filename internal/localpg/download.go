@@ -20,8 +20,6 @@ type download struct {
 // downloadVersion is the newest that Pawl supports and the library knows.
 const downloadVersion = embedded.V18
 
-func (download) usable() bool { return true }
-
 // fetch downloads and unpacks into a temporary folder, which it then renames, so that what is found under its final
 // name is complete.
 func (d download) fetch(ctx context.Context, log logger) (err error) {
@@ -39,13 +37,8 @@ func (d download) fetch(ctx context.Context, log logger) (err error) {
 		return fmt.Errorf("download PostgreSQL %s: %w", downloadVersion, err)
 	}
 	final := filepath.Join(d.dir, string(downloadVersion))
-	if err := os.RemoveAll(final); err != nil { // unusable, or we would not be here
-		return fmt.Errorf("remove the unusable PostgreSQL in %s: %w", final, err)
-	}
-	if err := os.Rename(fresh, final); err != nil {
-		return fmt.Errorf("put the downloaded PostgreSQL in place: %w", err)
-	}
-	return os.Chmod(final, 0o755) // the server's account must be able to enter it
+	// What has the name is unusable, or we would not be here. The server's account must be able to enter the new one.
+	return errors.Join(os.RemoveAll(final), os.Chmod(fresh, 0o755), os.Rename(fresh, final))
 }
 
 // unpack has the library fetch the binaries into the folder target. The library has no call for that alone: its Start
@@ -54,10 +47,8 @@ func (d download) fetch(ctx context.Context, log logger) (err error) {
 // fails, always, after the binaries are there; what counts is whether they work.
 func (d download) unpack(ctx context.Context, temp, target string) error {
 	data := filepath.Join(temp, "data")
-	if err := os.Mkdir(data, 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte(downloadVersion), 0o600); err != nil {
+	err := errors.Join(os.Mkdir(data, 0o700), os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte(downloadVersion), 0o600))
+	if err != nil {
 		return err
 	}
 	port, err := freePort()

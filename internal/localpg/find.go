@@ -1,7 +1,6 @@
 package localpg
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -40,7 +38,7 @@ func (b binaries) path(program string) string { return filepath.Join(b.dir, prog
 
 // Find looks for PostgreSQL binaries (versions 14 to 18) without installing or starting anything, in this order:
 // the folder in PAWL_PG_BIN and, if that is set, nowhere else; the folders that pg_config, postgres and initdb on PATH
-// lead to; the usual folders of packages and installers, newest version first; what Start downloaded earlier. It
+// lead to; the newest in the usual folders of packages and installers and in that of what Start downloaded earlier. It
 // returns the folder and the version, such as "15.18", or an error that is ErrNotFound.
 func Find() (binDir, version string, err error) {
 	b, err := usualFolders().find(context.Background())
@@ -77,14 +75,27 @@ func (f folders) find(ctx context.Context) (binaries, error) {
 		}
 		return b, nil
 	}
-	for _, dir := range append(onPath(ctx), f.list()...) {
+	for _, dir := range onPath(ctx) {
 		if b, err := inspect(ctx, dir); err == nil {
 			return b, nil
-		} else if ctx.Err() != nil {
-			return binaries{}, err
 		}
 	}
-	return binaries{}, ErrNotFound
+	var newest binaries
+	for _, pattern := range f {
+		found, _ := filepath.Glob(pattern) // it fails for a home with a bracket in its name: nothing to find
+		for _, dir := range found {
+			if b, err := inspect(ctx, dir); err == nil && b.major > newest.major {
+				newest = b
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return binaries{}, context.Cause(ctx)
+	}
+	if newest.major == 0 {
+		return binaries{}, ErrNotFound
+	}
+	return newest, nil
 }
 
 // onPath lists the folders that the programs on PATH lead to. On Debian only pg_config is there, and names the folder
@@ -106,32 +117,6 @@ func onPath(ctx context.Context) []string {
 	return dirs
 }
 
-// list lists the folders that exist, pattern by pattern, newest version first.
-func (f folders) list() []string {
-	var dirs []string
-	for _, pattern := range f {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			continue // a home folder with a bracket in its name: not a pattern, and nothing to find
-		}
-		slices.SortFunc(found, func(a, b string) int { return cmp.Compare(majorOf(b), majorOf(a)) })
-		dirs = append(dirs, found...)
-	}
-	return dirs
-}
-
-var digits = regexp.MustCompile(`\d+`)
-
-// majorOf reads the major version out of the name of a folder (or of its parent, if the name is bin); zero if there is
-// none.
-func majorOf(dir string) int {
-	n, err := strconv.Atoi(digits.FindString(filepath.Base(strings.TrimSuffix(dir, "/bin"))))
-	if err != nil {
-		return 0 // no number, or one too large to be a version
-	}
-	return n
-}
-
 // inspect checks that the folder holds both programs in a version that Pawl supports.
 func inspect(ctx context.Context, dir string) (binaries, error) {
 	b := binaries{dir: dir}
@@ -146,23 +131,19 @@ func inspect(ctx context.Context, dir string) (binaries, error) {
 		return binaries{}, err
 	}
 	if b.major < oldestMajor || b.major > newestMajor {
-		return binaries{}, fmt.Errorf("%s holds PostgreSQL %s, and Pawl needs %d to %d", dir, b.version, oldestMajor,
-			newestMajor)
+		return binaries{}, fmt.Errorf("%s holds PostgreSQL %s, and Pawl needs %d to %d", dir, b.version, oldestMajor, newestMajor)
 	}
 	return b, nil
 }
 
+var versionLine = regexp.MustCompile(`\(PostgreSQL\) ((\d+)\S*)`)
+
 // parseVersion reads the output of postgres --version: "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)".
 func parseVersion(line string) (version string, major int, err error) {
-	_, rest, ok := strings.Cut(line, "(PostgreSQL) ")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) == 0 {
-		return "", 0, errors.New("not the version of a PostgreSQL server: " + strconv.Quote(line))
+	if m := versionLine.FindStringSubmatch(line); m != nil {
+		if major, err = strconv.Atoi(m[2]); err == nil {
+			return m[1], major, nil
+		}
 	}
-	version = fields[0]
-	number := digits.FindString(version)
-	if major, err = strconv.Atoi(number); err != nil || !strings.HasPrefix(version, number) {
-		return "", 0, errors.New("not the version of a PostgreSQL server: " + strconv.Quote(line))
-	}
-	return version, major, nil
+	return "", 0, errors.New("not the version of a PostgreSQL server: " + strconv.Quote(line))
 }

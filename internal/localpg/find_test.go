@@ -102,28 +102,16 @@ func TestFindLooksNowhereElseWhenAFolderIsNamed(t *testing.T) {
 	}
 }
 
-// way is a source for tests.
-type way struct {
-	closed bool
-	do     func() error
-}
-
-func (w way) usable() bool                        { return !w.closed }
-func (w way) fetch(context.Context, logger) error { return w.do() }
-
 func TestObtainTriesOneWayAfterTheOther(t *testing.T) {
 	bareEnvironment(t)
 	root := t.TempDir()
 	where := folders{filepath.Join(root, "*")}
 	var tried []string
 	attempt := func(name string, do func() error) way {
-		return way{do: func() error { tried = append(tried, name); return do() }}
+		return func(context.Context, logger) error { tried = append(tried, name); return do() }
 	}
-	closed := attempt("closed", func() error { return nil })
-	closed.closed = true
 	broken := errors.New("no network")
 	got, err := where.obtain(t.Context(), t.Logf,
-		closed,
 		attempt("fails", func() error { return broken }),
 		attempt("works", func() error { fakePrograms(t, filepath.Join(root, "18"), "18.1"); return nil }),
 		attempt("needless", func() error { return nil }),
@@ -172,20 +160,4 @@ func FuzzParseVersion(f *testing.F) {
 			t.Errorf("%q: version %q, major %d", line, version, major)
 		}
 	})
-}
-
-func TestMajorOfAFolder(t *testing.T) {
-	for dir, want := range map[string]int{
-		"/usr/lib/postgresql/15/bin":                     15,
-		"/usr/lib/postgresql/9.6/bin":                    9,
-		"/usr/pgsql-17/bin":                              17,
-		"/opt/homebrew/opt/postgresql@18/bin":            18,
-		"/home/u2/.cache/pawl/binaries/18.3.0/bin":       18,
-		"/usr/libexec/postgresql16":                      16,
-		"/Applications/Postgres.app/Versions/latest/bin": 0,
-	} {
-		if got := majorOf(dir); got != want {
-			t.Errorf("%s: got %d, want %d", dir, got, want)
-		}
-	}
 }

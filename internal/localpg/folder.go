@@ -24,7 +24,13 @@ func UserDir(name string) (string, error) {
 			return "", fmt.Errorf("%s is %q: it has to be the absolute path of a folder", EnvHome, home)
 		}
 		dir := filepath.Join(home, name)
-		return dir, checkHome(home, dir)
+		// Rather an error for one that is mistyped than a new server there: the folders above it are not created.
+		for _, folder := range []string{home, dir} {
+			if err := makeFolder(folder); err != nil {
+				return "", fmt.Errorf("%s is %q: %w", EnvHome, home, err)
+			}
+		}
+		return dir, nil
 	}
 	if os.Geteuid() == 0 {
 		return filepath.Join("/var/lib/pawl", name), nil
@@ -40,34 +46,6 @@ func UserDir(name string) (string, error) {
 	}
 	return filepath.Join(base, name), nil
 }
-
-// checkHome refuses a PAWL_HOME in which dir is not and cannot be created: rather one that is mistyped than a new server
-// there. Only its own folder is created, not those above it.
-func checkHome(home, dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	for _, into := range []string{home, filepath.Dir(home)} {
-		info, err := os.Stat(into)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && into == home:
-			continue
-		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("%s is %q: the folder %s, in which to create it, does not exist", EnvHome, home, into)
-		case err != nil:
-			return fmt.Errorf("%s is %q: %w", EnvHome, home, err)
-		case !info.IsDir():
-			return fmt.Errorf("%s is %q: %s is not a folder", EnvHome, home, into)
-		case syscall.Access(into, writable) != nil:
-			return fmt.Errorf("%s is %q: this user may not write to %s", EnvHome, home, into)
-		}
-		return nil
-	}
-	return nil
-}
-
-// writable asks access(2) for the rights to create something in a folder: W_OK and X_OK.
-const writable = 2 | 1
 
 // tempBase returns this user's own folder among the temporary files, creating it when it is missing. That place is
 // open to everybody, so a folder that somebody else put there in advance is refused.
@@ -89,45 +67,48 @@ func tempBase() (string, error) {
 // makeHome creates the folder and those above it, and returns its name free of symbolic links, since it is how programs
 // recognise the server.
 func makeHome(dir string) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", fmt.Errorf("locate the folder %s: %w", dir, err)
-	}
-	if err := makeFolder(abs); err != nil {
+	if err := makeFolders(dir); err != nil {
 		return "", err
 	}
-	if abs, err = filepath.EvalSymlinks(abs); err != nil {
+	home, err := filepath.EvalSymlinks(dir)
+	if err != nil {
 		return "", fmt.Errorf("locate the folder %s: %w", dir, err)
 	}
-	return abs, nil
+	return home, nil
 }
 
-// makeFolder creates the folder, and those above it, where they are missing. Whatever the umask, the server's account can
-// pass through what it creates, and not list it.
+// makeFolders creates the folder and those above it.
+func makeFolders(dir string) error {
+	err := makeFolder(dir)
+	if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
+		if err = makeFolders(filepath.Dir(dir)); err == nil {
+			err = makeFolder(dir)
+		}
+	}
+	return err
+}
+
+// makeFolder creates the folder if it is missing. Whatever the umask, the server's account can pass through what it
+// creates, and not list it.
 func makeFolder(dir string) error {
 	err := os.Mkdir(dir, 0o711)
-	if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
-		if err := makeFolder(filepath.Dir(dir)); err != nil {
-			return err
-		}
-		err = os.Mkdir(dir, 0o711)
-	}
-	switch {
-	case err == nil:
+	if err == nil {
 		err = os.Chmod(dir, 0o711)
-	case errors.Is(err, fs.ErrExist):
-		err = nil // if it is not a folder, its first use says so
 	}
-	if err != nil {
-		return fmt.Errorf("create the folder %s: %w", dir, err)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // if what exists is not a folder, its first use says so
+		return fmt.Errorf("create the folder: %w", err)
 	}
 	return nil
 }
 
-// makeRun creates the home of a throw-away server and locks it as in use. Folders whose owner is gone are removed first.
-// Creating, sweeping and removing exclude each other by a lock, so a folder without an owner is always a left-over.
-func makeRun(ctx context.Context, log logger) (home string, users *fileLock, err error) {
+// makeRun creates the home of a throw-away server and locks it as in use. Folders whose owner is gone are removed first,
+// or else the next time. Creating, sweeping and removing exclude each other by a lock, so a folder without an owner is
+// always a left-over.
+func makeRun(ctx context.Context) (home string, users *fileLock, err error) {
 	base, err := tempBase()
+	if err == nil {
+		base, err = filepath.EvalSymlinks(base)
+	}
 	if err != nil {
 		return "", nil, err
 	}
@@ -136,44 +117,26 @@ func makeRun(ctx context.Context, log logger) (home string, users *fileLock, err
 		return "", nil, err
 	}
 	defer func() { err = errors.Join(err, lock.close()) }()
-	if err := sweepRuns(ctx, base); err != nil {
-		log("left-over PostgreSQL folders in %s: %v", base, err)
+	homes, _ := filepath.Glob(filepath.Join(base, "run-*"))
+	for _, home := range homes {
+		_ = sweepRun(ctx, home)
 	}
-	dir, err := os.MkdirTemp(base, "run-")
-	if err != nil {
-		return "", nil, fmt.Errorf("create the PostgreSQL folder: %w", err)
+	if home, err = os.MkdirTemp(base, "run-"); err != nil {
+		return "", nil, err
 	}
-	if err := os.Chmod(dir, 0o711); err != nil {
-		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	if err = os.Chmod(home, 0o711); err == nil {
+		users, err = openLock(filepath.Join(home, "users"))
 	}
-	if home, err = makeHome(dir); err != nil {
-		return "", nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	if users, err = openLock(filepath.Join(home, "users")); err == nil {
+	if err == nil {
 		_, err = users.try(syscall.LOCK_EX) // a new file in a folder that is locked: nobody else can hold it
 	}
 	if err != nil {
-		return "", nil, errors.Join(err, os.RemoveAll(dir))
+		return "", nil, errors.Join(err, os.RemoveAll(home))
 	}
 	return home, users, nil
 }
 
-// sweepRuns removes the homes of throw-away servers whose owner is gone, and ends such a server where it survived.
-func sweepRuns(ctx context.Context, base string) error {
-	homes, err := filepath.Glob(filepath.Join(base, "run-*"))
-	if err != nil {
-		return fmt.Errorf("list %s: %w", base, err)
-	}
-	var errs []error
-	for _, home := range homes {
-		if home, err = filepath.EvalSymlinks(home); err == nil {
-			err = sweepRun(ctx, home)
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
+// sweepRun removes the home of a throw-away server if its owner is gone, and ends the server where it survived.
 func sweepRun(ctx context.Context, home string) (err error) {
 	users, err := openLock(filepath.Join(home, "users"))
 	if err != nil {

@@ -32,15 +32,15 @@ func TestUserDirIsNotInAFolderThatCannotBe(t *testing.T) {
 	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(shut, 0o500)); err != nil {
 		t.Fatal(err)
 	}
-	cases := map[string]string{filepath.Join(top, "srv", "pawl"): "does not exist", file: "is not a folder", filepath.Join(file, "pawl"): "not a"}
+	cases := map[string]string{filepath.Join(top, "srv", "pawl"): "no such file", file: "not a directory", filepath.Join(file, "pawl"): "not a directory"}
 	if os.Geteuid() != 0 { // who may write everywhere
-		cases[shut], cases[filepath.Join(shut, "pawl")] = "may not write", "may not write"
+		cases[shut], cases[filepath.Join(shut, "pawl")] = "permission denied", "permission denied"
 	}
 	for home, want := range cases {
 		t.Setenv(EnvHome, home)
 		_, err := Start(t.Context(), Options{})
 		if err == nil || !strings.Contains(err.Error(), "PAWL_HOME is") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want that it %s", home, err, want)
+			t.Errorf("%s: %v, want %s", home, err, want)
 		}
 	}
 	if found, err := os.ReadDir(top); err != nil || len(found) != 2 {

@@ -46,13 +46,6 @@ type Options struct {
 
 type logger func(format string, args ...any)
 
-func (o Options) logger() logger {
-	if o.Log == nil {
-		return func(string, ...any) {}
-	}
-	return o.Log
-}
-
 // Server is a running PostgreSQL server that this program may use until it calls Stop.
 type Server struct {
 	home     string // the folder of this server, free of symbolic links
@@ -69,10 +62,13 @@ type Server struct {
 }
 
 // Start finds PostgreSQL (see Find), obtains it if there is none (by download, or, where PAWL_PG_INSTALL is set, as root on
-// Debian and its relatives from the system's packages), and returns a server that answers and has the database "pawl". If a server runs already
-// in that folder, it is used. Cancelling ctx ends the attempt and nothing afterwards. Call Stop when done.
+// Debian and its relatives from the system's packages), and returns a server that answers and has the database "pawl". If a
+// server runs already in that folder, it is used. Cancelling ctx ends the attempt and nothing afterwards. Call Stop when done.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	log := o.logger()
+	log := logger(o.Log)
+	if log == nil {
+		log = func(string, ...any) {}
+	}
 	bin, err := findOrObtain(ctx, log)
 	if err != nil {
 		return nil, err
@@ -81,7 +77,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	defer cancel()
 	s := &Server{private: o.Ephemeral && o.Dir == "", freePort: freePort}
 	if s.private {
-		s.home, s.users, err = makeRun(ctx, log)
+		s.home, s.users, err = makeRun(ctx)
 	} else {
 		s.home, err = sharedHome(o.Dir, bin)
 	}
@@ -89,7 +85,10 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	if err := s.start(ctx, o, bin, log); err != nil {
-		return nil, errors.Join(err, s.abandon())
+		if s.users != nil { // what we started is stopped, what others use is left alone
+			err = errors.Join(err, s.Stop())
+		}
+		return nil, err
 	}
 	return s, nil
 }
@@ -128,15 +127,8 @@ func (s *Server) stop() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.close()) }()
-	last, err := s.users.try(syscall.LOCK_EX)
-	if err != nil {
+	if last, err := s.users.try(syscall.LOCK_EX); err != nil || !last {
 		return err
-	}
-	if !last {
-		if s.child == nil {
-			return nil
-		}
-		return s.child.release()
 	}
 	return s.end(ctx, syscall.SIGINT)
 }

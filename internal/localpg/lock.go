@@ -37,18 +37,11 @@ func lockFile(ctx context.Context, path string) (*fileLock, error) {
 // try takes the lock (LOCK_SH or LOCK_EX) if that is possible now. Like flock, changing from one kind to the other may
 // lose the lock when it fails.
 func (l *fileLock) try(how int) (bool, error) {
-	for {
-		err := syscall.Flock(int(l.file.Fd()), how|syscall.LOCK_NB)
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.Is(err, syscall.EWOULDBLOCK):
-			return false, nil
-		case errors.Is(err, syscall.EINTR):
-		default:
-			return false, fmt.Errorf("lock %s: %w", l.file.Name(), err)
-		}
+	err := syscall.Flock(int(l.file.Fd()), how|syscall.LOCK_NB)
+	if err == nil || errors.Is(err, syscall.EWOULDBLOCK) {
+		return err == nil, nil
 	}
+	return false, fmt.Errorf("lock %s: %w", l.file.Name(), err)
 }
 
 // wait takes the lock, asking again and again because a blocking flock cannot be cancelled.

@@ -20,7 +20,10 @@ func findOrObtain(ctx context.Context, log logger) (_ binaries, err error) {
 	if !errors.Is(err, ErrNotFound) {
 		return b, err
 	}
-	dir, err := downloadDir()
+	dir, err := UserDir("binaries")
+	if err == nil {
+		dir, err = makeHome(dir)
+	}
 	if err != nil {
 		return binaries{}, errors.Join(ErrNotFound, err)
 	}
@@ -29,45 +32,32 @@ func findOrObtain(ctx context.Context, log logger) (_ binaries, err error) {
 		return binaries{}, errors.Join(ErrNotFound, err)
 	}
 	defer func() { err = errors.Join(err, lock.close()) }()
-	return where.obtain(ctx, log, systemPackages, download{dir: dir, repository: os.Getenv(EnvMirror)})
+	ways := []way{download{dir: dir, repository: os.Getenv(EnvMirror)}.fetch}
+	if packages := (apt{"/etc/postgresql-common/createcluster.d"}); packages.usable() {
+		ways = []way{packages.fetch, ways[0]}
+	}
+	return where.obtain(ctx, log, ways...)
 }
 
-// source is a way to get PostgreSQL onto this machine.
-type source interface {
-	// usable reports whether this way is open on this machine and to this user.
-	usable() bool
-	// fetch puts the binaries where find looks for them.
-	fetch(ctx context.Context, log logger) error
-}
+// way gets PostgreSQL onto this machine: it puts the binaries where find looks for them.
+type way func(ctx context.Context, log logger) error
 
-// obtain tries the sources in order until find succeeds. The error is ErrNotFound with what went wrong on the way.
-func (f folders) obtain(ctx context.Context, log logger, sources ...source) (binaries, error) {
-	var failures []error
-	for _, src := range sources {
-		b, err := f.find(ctx) // somebody else may have been quicker
+// obtain goes one way after the other until find succeeds. The error is ErrNotFound with what went wrong on the way.
+func (f folders) obtain(ctx context.Context, log logger, ways ...way) (binaries, error) {
+	b, err := f.find(ctx) // somebody else may have been quicker
+	var failures error
+	for _, fetch := range ways {
 		if !errors.Is(err, ErrNotFound) {
 			return b, err
 		}
-		if !src.usable() {
-			continue
+		if failed := fetch(ctx, log); failed != nil {
+			log("that failed: %v", failed)
+			failures = errors.Join(failures, failed)
 		}
-		if err := src.fetch(ctx, log); err != nil {
-			log("that failed: %v", err)
-			failures = append(failures, err)
-		}
+		b, err = f.find(ctx)
 	}
-	b, err := f.find(ctx)
-	if errors.Is(err, ErrNotFound) && len(failures) > 0 {
-		err = fmt.Errorf("%w (tried to get it: %w)", err, errors.Join(failures...))
+	if errors.Is(err, ErrNotFound) && failures != nil {
+		err = fmt.Errorf("%w (tried to get it: %w)", err, failures)
 	}
 	return b, err
-}
-
-// downloadDir is where downloaded binaries are kept.
-func downloadDir() (string, error) {
-	dir, err := UserDir("binaries")
-	if err != nil {
-		return "", err
-	}
-	return makeHome(dir)
 }

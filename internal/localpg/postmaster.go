@@ -73,15 +73,11 @@ func (pm postmaster) ended() bool { return !pm.alive() }
 
 // end sends the signal (SIGINT: fast shutdown, SIGQUIT: immediate) and waits until the server has ended.
 func (pm postmaster) end(ctx context.Context, signal syscall.Signal) error {
-	return endProcess(ctx, pm.pid, signal, pm.ended)
-}
-
-func endProcess(ctx context.Context, pid int, signal syscall.Signal, ended func() bool) error {
-	if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("stop PostgreSQL (process %d): %w", pid, err)
+	if err := syscall.Kill(pm.pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("stop PostgreSQL (process %d): %w", pm.pid, err)
 	}
-	what := fmt.Sprintf("PostgreSQL (process %d) to stop", pid)
-	return poll(ctx, what, func() (bool, error) { return ended(), nil })
+	what := fmt.Sprintf("PostgreSQL (process %d) to stop", pm.pid)
+	return poll(ctx, what, func() (bool, error) { return pm.ended(), nil })
 }
 
 // awaitReady waits until the server accepts connections, and returns it with its port. It reports false if the server
@@ -101,27 +97,17 @@ func (pm postmaster) awaitReady(ctx context.Context, ended func() bool) (_ postm
 // keep the server from starting. The file is not removed: it also names the shared memory by which PostgreSQL notices
 // surviving backends of the ended server. PostgreSQL takes a lock file with its parent's process number for stale, and
 // its parent is us.
-func clearStale(data string, a *account) (err error) {
+func clearStale(data string) error {
 	content, err := os.ReadFile(pidFile(data))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("read the server's lock file: %w", err)
+	if err == nil {
+		_, rest, _ := strings.Cut(string(content), "\n")
+		err = os.WriteFile(pidFile(data), fmt.Appendf(nil, "%d\n%s", os.Getpid(), rest), 0o600) // its owner stays
 	}
-	file, err := os.CreateTemp(data, "postmaster.pid.")
 	if err != nil {
 		return fmt.Errorf("rewrite the server's lock file: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("rewrite the server's lock file: %w", err), os.Remove(file.Name()))
-		}
-	}()
-	_, rest, _ := strings.Cut(string(content), "\n")
-	_, err = fmt.Fprintf(file, "%d\n%s", os.Getpid(), rest)
-	if err := errors.Join(err, file.Close(), a.own(file.Name())); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), pidFile(data))
+	return nil
 }

@@ -63,15 +63,15 @@ func TestAptReportsWhatWentWrong(t *testing.T) {
 func TestAptIsForRootOnlyAndForWhoAsks(t *testing.T) {
 	fakeApt(t, t.TempDir(), "0")
 	t.Setenv(EnvInstall, "")
-	if systemPackages.usable() {
+	if (apt{}).usable() {
 		t.Error("usable though nobody has asked for it")
 	}
 	t.Setenv(EnvInstall, "1")
-	if got, want := systemPackages.usable(), os.Geteuid() == 0; got != want {
+	if got, want := (apt{}).usable(), os.Geteuid() == 0; got != want {
 		t.Errorf("usable with apt-get there: %v, want %v", got, want)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if systemPackages.usable() {
+	if (apt{}).usable() {
 		t.Error("usable without apt-get")
 	}
 }

@@ -64,9 +64,11 @@ func (s *Server) start(ctx context.Context, o Options, bin binaries, log logger)
 			return err
 		}
 	}
-	if s.password, err = readPassword(s.path("password")); err != nil {
-		return err
+	password, err := os.ReadFile(s.path("password"))
+	if err != nil {
+		return fmt.Errorf("read the server's password: %w", err)
 	}
+	s.password = strings.TrimSpace(string(password))
 	return s.createDatabase(ctx)
 }
 
@@ -88,7 +90,7 @@ func (s *Server) adopt(ctx context.Context, log logger) (bool, error) {
 // that was killed may not have ended yet; it waits for them.
 func (s *Server) launch(ctx context.Context, o Options, bin binaries, log logger) error {
 	log("starting PostgreSQL %s in %s", bin.version, s.home)
-	if err := clearStale(s.data(), s.account); err != nil {
+	if err := clearStale(s.data()); err != nil {
 		return err
 	}
 	const attempts = 5
@@ -105,7 +107,7 @@ func (s *Server) launch(ctx context.Context, o Options, bin binaries, log logger
 		case strings.Contains(said, "pre-existing shared memory block"):
 			log("waiting for what is left of a PostgreSQL that was killed")
 			select {
-			case <-time.After(leftoverWait):
+			case <-time.After(100 * time.Millisecond):
 			case <-ctx.Done():
 				return fmt.Errorf("waiting for what is left of a PostgreSQL that was killed: %w; it says:\n%s", context.Cause(ctx), said)
 			}
@@ -117,9 +119,6 @@ func (s *Server) launch(ctx context.Context, o Options, bin binaries, log logger
 	}
 	return fmt.Errorf("PostgreSQL did not start: in %d attempts each port was taken by another program", attempts)
 }
-
-// leftoverWait is between two attempts to start while backends of a server that was killed have not ended.
-const leftoverWait = 100 * time.Millisecond
 
 // launchOn starts the server on the port and reports whether it came up.
 func (s *Server) launchOn(ctx context.Context, port int, o Options, bin binaries) (ready bool, err error) {
@@ -135,14 +134,10 @@ func (s *Server) launchOn(ctx context.Context, port int, o Options, bin binaries
 
 	cmd := s.command(exec.Command(bin.path("postgres"), arguments(s.data(), port, o)...))
 	cmd.Stdout, cmd.Stderr = logFile, logFile
-	start := startFree
-	if s.private {
-		start = startBound
-	}
-	if s.child, err = start(cmd); err != nil {
+	if s.child, err = startChild(cmd, s.private); err != nil {
 		return false, err
 	}
-	pm, ready, err := postmaster{data: s.data(), pid: s.child.pid()}.awaitReady(ctx, s.child.ended)
+	pm, ready, err := postmaster{data: s.data(), pid: s.child.process.Pid}.awaitReady(ctx, s.child.ended)
 	if ready {
 		s.port = pm.port
 	} else if err == nil {
@@ -167,11 +162,7 @@ func (s *Server) command(cmd *exec.Cmd) *exec.Cmd {
 
 // createDatabase proves that the server answers with our password, and creates the database "pawl" if it is missing.
 func (s *Server) createDatabase(ctx context.Context) (err error) {
-	config, err := pgx.ParseConfig(s.URLFor("postgres") + "&require_auth=scram-sha-256")
-	if err != nil {
-		return fmt.Errorf("connect to the server in %s: %w", s.home, err)
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := pgx.Connect(ctx, s.URLFor("postgres")+"&require_auth=scram-sha-256")
 	if err != nil {
 		return fmt.Errorf("connect to the server in %s: %w", s.home, err)
 	}
@@ -187,25 +178,13 @@ func (s *Server) createDatabase(ctx context.Context) (err error) {
 	return nil
 }
 
-// abandon undoes a start that failed: what we started is stopped, what others use is left alone.
-func (s *Server) abandon() error {
-	if s.users == nil {
-		return nil
-	}
-	return s.Stop()
-}
-
 // freePort asks the system for a port of the loopback interface that is free now.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp4", loopback+":0")
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	return port, nil
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
 // tail returns the end of a log for an error message.

@@ -2,11 +2,11 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -46,34 +46,21 @@ func waitBlocked[T string | uint32](ctx context.Context, pool *pgxpool.Pool, lim
 ) (pid uint32, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	sql := `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-		AND wait_event_type = 'Lock' AND ` + condition
+	sql := `SELECT count(*), coalesce(min(pid), 0) FROM pg_stat_activity WHERE datname = current_database()
+		AND pid <> pg_backend_pid() AND wait_event_type = 'Lock' AND ` + condition
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		rows, err := pool.Query(ctx, sql, arg)
-		if err != nil {
-			return 0, unblocked(ctx, err)
-		}
-		pids, err := pgx.CollectRows(rows, pgx.RowTo[uint32])
-		if err != nil {
-			return 0, unblocked(ctx, err)
-		}
-		if len(pids) >= times {
-			return pids[0], nil
+		var found int
+		if err = pool.QueryRow(ctx, sql, arg).Scan(&found, &pid); err == nil && found >= times {
+			return pid, nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return 0, unblocked(ctx, ctx.Err())
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return 0, fmt.Errorf("did not see it wait for a lock: %w", err)
 		}
 	}
-}
-
-// unblocked tells the end of the patience from a failure to look.
-func unblocked(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("did not wait for a lock in time: %w", ctx.Err())
-	}
-	return fmt.Errorf("look at pg_stat_activity: %w", err)
 }

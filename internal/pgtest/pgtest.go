@@ -67,7 +67,7 @@ func MainWith(m *testing.M, prepare Prepare) {
 // connected to it. The test fails if there is no server, or if its package does not call Main.
 func URL(t testing.TB) string {
 	t.Helper()
-	s, name := create(t, (*server).create)
+	s, name := create(t, prepared)
 	return s.urlFor(name)
 }
 
@@ -75,14 +75,14 @@ func URL(t testing.TB) string {
 // prepared statements, process numbers.
 func DirectURL(t testing.TB) string {
 	t.Helper()
-	s, name := create(t, (*server).create)
+	s, name := create(t, prepared)
 	return s.directURLFor(name)
 }
 
 // BouncerURL is URL, and always leads through PgBouncer. The test is skipped where there is none.
 func BouncerURL(t testing.TB) string {
 	t.Helper()
-	s, name := create(t, (*server).create)
+	s, name := create(t, prepared)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	b, err := s.bouncer(ctx)
@@ -124,11 +124,13 @@ func EmptyPool(t testing.TB) *pgxpool.Pool {
 // EmptyURL is URL of a database that begins empty also where the package's others do not.
 func EmptyURL(t testing.TB) string {
 	t.Helper()
-	s, name := create(t, (*server).createEmpty)
+	s, name := create(t, func(*server) string { return empty })
 	return s.urlFor(name)
 }
 
-func create(t testing.TB, make func(*server, context.Context) (string, error)) (*server, string) {
+func prepared(s *server) string { return s.template }
+
+func create(t testing.TB, template func(*server) string) (*server, string) {
 	t.Helper()
 	s, err := connect()
 	if err != nil {
@@ -136,7 +138,7 @@ func create(t testing.TB, make func(*server, context.Context) (string, error)) (
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	name, err := make(s, ctx)
+	name, err := s.create(ctx, template(s))
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -194,9 +196,7 @@ func connect() (*server, error) {
 	if shared.server == nil && shared.err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
-		if shared.server, shared.err = openServer(ctx); shared.err == nil {
-			shared.server.prepare = shared.prepare
-		}
+		shared.server, shared.err = openServer(ctx, shared.prepare)
 	}
 	return shared.server, shared.err
 }

@@ -42,15 +42,16 @@ type server struct {
 	mu     sync.Mutex
 	front  *localpg.Bouncer // nil until a test needs it
 
-	prepare  Prepare // nil: databases begin empty
-	once     sync.Once
-	template string // what they are copies of
-	err      error  // of making that
+	template string // what the tests' databases are copies of
 }
 
-// openServer finds the server, takes the owner's lock and drops the databases whose owners are gone.
-func openServer(ctx context.Context) (_ *server, err error) {
-	s := &server{base: os.Getenv("DATABASE_URL"), owner: rand.Uint32()}
+// empty is the template of databases that begin empty: nobody is ever connected to it.
+const empty = "template0"
+
+// openServer finds the server, takes the owner's lock, drops the databases whose owners are gone, and prepares the one that
+// those of the tests are copies of; without prepare they begin empty.
+func openServer(ctx context.Context, prepare Prepare) (_ *server, err error) {
+	s := &server{base: os.Getenv("DATABASE_URL"), owner: rand.Uint32(), template: empty}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -86,7 +87,10 @@ func openServer(ctx context.Context) (_ *server, err error) {
 			return nil, fmt.Errorf("%s: %w", EnvBouncer, err)
 		}
 	}
-	return s, s.sweep(ctx)
+	if err = s.sweep(ctx); err == nil && prepare != nil {
+		err = s.prepare(ctx, prepare)
+	}
+	return s, err
 }
 
 // close ends the use of the server, and the server if nobody else uses it.
@@ -94,7 +98,7 @@ func (s *server) close() (err error) {
 	if s.front != nil {
 		err = s.front.Stop()
 	}
-	if s.template != "" {
+	if s.template != empty {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
 		err = errors.Join(err, s.drop(ctx, s.template))
@@ -111,24 +115,8 @@ func (s *server) close() (err error) {
 	return err
 }
 
-// create makes a database for a test.
-func (s *server) create(ctx context.Context) (name string, err error) {
-	if s.prepare == nil {
-		return s.createEmpty(ctx)
-	}
-	s.once.Do(func() { s.template, s.err = s.prepared(ctx) })
-	if s.err != nil {
-		return "", s.err
-	}
-	return s.copyOf(ctx, s.template)
-}
-
-func (s *server) createEmpty(ctx context.Context) (name string, err error) {
-	return s.copyOf(ctx, "template0")
-}
-
-// copyOf copies a database that nobody is connected to, so that tests never hinder each other.
-func (s *server) copyOf(ctx context.Context, template string) (name string, err error) {
+// create copies a database that nobody is connected to, so that tests never hinder each other.
+func (s *server) create(ctx context.Context, template string) (name string, err error) {
 	name = fmt.Sprintf("%s%d_%08x_%d", namePrefix, os.Getpid(), s.owner, s.count.Add(1))
 	sql := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + pgx.Identifier{template}.Sanitize()
 	if _, err := s.admin.Exec(ctx, sql); err != nil {
@@ -137,21 +125,23 @@ func (s *server) copyOf(ctx context.Context, template string) (name string, err 
 	return name, nil
 }
 
-// prepared makes the database that those of the tests are copies of.
-func (s *server) prepared(ctx context.Context) (name string, err error) {
-	if name, err = s.createEmpty(ctx); err != nil {
-		return "", err
+// prepare makes the database that those of the tests are copies of.
+func (s *server) prepare(ctx context.Context, prepare Prepare) error {
+	name, err := s.create(ctx, empty)
+	if err != nil {
+		return err
 	}
+	s.template = name
 	pool, err := pgxpool.New(ctx, s.directURLFor(name))
 	if err != nil {
-		return "", fmt.Errorf("connect: %w", err)
+		return fmt.Errorf("connect: %w", err)
 	}
-	err = s.prepare(ctx, pool)
+	err = prepare(ctx, pool)
 	pool.Close()
 	if err != nil {
-		return "", fmt.Errorf("prepare the tests' databases: %w", err)
+		return fmt.Errorf("prepare the tests' databases: %w", err)
 	}
-	return name, s.alone(ctx, name)
+	return s.alone(ctx, name)
 }
 
 // alone waits until nobody is connected to a database: a backend ends some time after its client. CREATE DATABASE waits
@@ -189,10 +179,7 @@ func (s *server) sweep(ctx context.Context) error {
 			SELECT FROM pg_locks
 			WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND classid = $2::bigint::oid
 			  AND lpad(to_hex(objid::bigint), 8, '0') = split_part(datname, '_', 3))`
-	rows, err := s.admin.Query(ctx, orphans, namePrefix, int64(lockClass))
-	if err != nil {
-		return fmt.Errorf("list left-over databases: %w", err)
-	}
+	rows, _ := s.admin.Query(ctx, orphans, namePrefix, int64(lockClass)) // its error is that of the rows
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return fmt.Errorf("list left-over databases: %w", err)

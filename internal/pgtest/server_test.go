@@ -32,11 +32,11 @@ func TestMain(m *testing.M) {
 }
 
 func process(ctx context.Context) error {
-	s, err := openServer(ctx)
+	s, err := openServer(ctx, nil)
 	if err != nil {
 		return err
 	}
-	name, err := s.create(ctx)
+	name, err := s.create(ctx, empty)
 	if err != nil {
 		return err
 	}
@@ -128,11 +128,11 @@ func TestTheServerOfDATABASE_URLIsUsed(t *testing.T) {
 		config.Host, config.Port, config.User, config.Password, config.Database)
 	for _, dsn := range []string{local.URL(), keywords} {
 		t.Setenv("DATABASE_URL", dsn)
-		s, err := openServer(t.Context())
+		s, err := openServer(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, err := s.create(t.Context())
+		name, err := s.create(t.Context(), empty)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestTheServerOfDATABASE_URLIsUsed(t *testing.T) {
 
 func TestABadDATABASE_URLIsNamed(t *testing.T) {
 	t.Setenv("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none?connect_timeout=x")
-	if _, err := openServer(t.Context()); err == nil || !strings.Contains(err.Error(), "DATABASE_URL") {
+	if _, err := openServer(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "DATABASE_URL") {
 		t.Errorf("got %v, want an error that names DATABASE_URL", err)
 	}
 }

@@ -13,39 +13,19 @@ import (
 
 func (o *ops) pauseCommand() *cobra.Command {
 	var a author
-	var tenant string
-	c := &cobra.Command{
-		Use:   "pause WORKFLOW",
-		Short: "Let a workflow begin nothing new",
-		Long: `Let a tenant's instances of a workflow end what is in flight, and begin nothing
+	c := o.pauseOrResume("pause", "Let a workflow begin nothing new", "paused",
+		func(e *engine.Engine, ctx context.Context, tenant, name string) error {
+			return e.PauseWorkflow(ctx, tenant, name, a.by, a.reason)
+		})
+	c.Long = `Let a tenant's instances of a workflow end what is in flight, and begin nothing
 new: commands are refused, timers and scheduled commands wait. A workflow that is
-paused stays as it is. See paused and resume.`,
-		Args: flags.Operands("WORKFLOW"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return o.changePause(c, tenant, args[0], "paused", func(ctx context.Context, e *engine.Engine) error {
-				return e.PauseWorkflow(ctx, tenant, args[0], a.by, a.reason)
-			})
-		},
-	}
-	flags.Tenant(c, &tenant, transitions.DefaultTenant, "whose instances")
+paused stays as it is. See paused and resume.`
 	a.flags(c)
 	return c
 }
 
 func (o *ops) resumeCommand() *cobra.Command {
-	var tenant string
-	c := &cobra.Command{
-		Use:   "resume WORKFLOW",
-		Short: "End the pause of a workflow",
-		Args:  flags.Operands("WORKFLOW"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return o.changePause(c, tenant, args[0], "resumed", func(ctx context.Context, e *engine.Engine) error {
-				return e.ResumeWorkflow(ctx, tenant, args[0])
-			})
-		},
-	}
-	flags.Tenant(c, &tenant, transitions.DefaultTenant, "whose instances")
-	return c
+	return o.pauseOrResume("resume", "End the pause of a workflow", "resumed", (*engine.Engine).ResumeWorkflow)
 }
 
 // pauseChange is what was done to a workflow.
@@ -55,9 +35,22 @@ type pauseChange struct {
 	Done     string `json:"done"`
 }
 
-// changePause pauses a workflow or resumes it, and says so.
-func (o *ops) changePause(c *cobra.Command, tenant, name, done string, do func(ctx context.Context, e *engine.Engine) error) error {
-	return o.change(c, pauseChange{Tenant: tenant, Workflow: name, Done: done}, name+": "+done, do)
+// pauseOrResume is a command that does one of the two, and says so.
+func (o *ops) pauseOrResume(name, short, done string, do func(e *engine.Engine, ctx context.Context, tenant, name string) error) *cobra.Command {
+	var tenant string
+	c := &cobra.Command{
+		Use:   name + " WORKFLOW",
+		Short: short,
+		Args:  flags.Operands("WORKFLOW"),
+		RunE: func(c *cobra.Command, args []string) error {
+			change := pauseChange{Tenant: tenant, Workflow: args[0], Done: done}
+			return o.change(c, change, args[0]+": "+done, func(ctx context.Context, e *engine.Engine) error {
+				return do(e, ctx, tenant, args[0])
+			})
+		},
+	}
+	flags.Tenant(c, &tenant, transitions.DefaultTenant, "whose instances")
+	return c
 }
 
 func (o *ops) pausedCommand() *cobra.Command {

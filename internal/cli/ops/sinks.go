@@ -131,44 +131,35 @@ func stateOf(i *api.SinkInfo, now time.Time) string {
 
 func (o *ops) sinkPauseCommand() *cobra.Command {
 	var a author
-	c := &cobra.Command{
-		Use:   "pause SINK",
-		Short: "Let nothing more be delivered to a sink; what is under way ends",
-		Args:  flags.Operands("SINK"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return o.changeSink(c, args[0], "paused", func(ctx context.Context, e *engine.Engine) error {
-				return e.PauseSink(ctx, args[0], a.by, a.reason)
-			})
-		},
-	}
+	c := o.sinkCommand("pause", "Let nothing more be delivered to a sink; what is under way ends", "paused",
+		func(e *engine.Engine, ctx context.Context, sink string) error {
+			return e.PauseSink(ctx, sink, a.by, a.reason)
+		})
 	a.flags(c)
 	return c
 }
 
 func (o *ops) sinkResumeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "resume SINK",
-		Short: "End the pause of a sink",
-		Args:  flags.Operands("SINK"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return o.changeSink(c, args[0], "resumed", func(ctx context.Context, e *engine.Engine) error {
-				return e.ResumeSink(ctx, args[0])
-			})
-		},
-	}
+	return o.sinkCommand("resume", "End the pause of a sink", "resumed", (*engine.Engine).ResumeSink)
 }
 
 func (o *ops) sinkForgetCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "forget SINK",
-		Short: "Give a sink up that no node has any more",
-		Long: `Give a sink up: its cursors and its dead letters are deleted, and retention
+	c := o.sinkCommand("forget", "Give a sink up that no node has any more", "forgotten", (*engine.Engine).ForgetSink)
+	c.Long = `Give a sink up: its cursors and its dead letters are deleted, and retention
 waits for it no longer. Take it out of the configuration of every node first: a
-node that has it makes it known again, and it begins anew.`,
-		Args: flags.Operands("SINK"),
+node that has it makes it known again, and it begins anew.`
+	return c
+}
+
+// sinkCommand is a command that does something to a sink, and says so.
+func (o *ops) sinkCommand(name, short, done string, do func(e *engine.Engine, ctx context.Context, sink string) error) *cobra.Command {
+	return &cobra.Command{
+		Use:   name + " SINK",
+		Short: short,
+		Args:  flags.Operands("SINK"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.changeSink(c, args[0], "forgotten", func(ctx context.Context, e *engine.Engine) error {
-				return e.ForgetSink(ctx, args[0])
+			return o.change(c, sinkChange{Sink: args[0], Done: done}, args[0]+": "+done, func(ctx context.Context, e *engine.Engine) error {
+				return do(e, ctx, args[0])
 			})
 		},
 	}
@@ -190,7 +181,7 @@ a reason. Position 0 is the beginning of the log.`,
 				return usage.Errorf("--to is missing")
 			}
 			done := fmt.Sprintf("moved to %d in the log of %s", to, tenant)
-			return o.changeSink(c, args[0], done, func(ctx context.Context, e *engine.Engine) error {
+			return o.change(c, sinkChange{Sink: args[0], Done: done}, args[0]+": "+done, func(ctx context.Context, e *engine.Engine) error {
 				return e.MoveSink(ctx, args[0], tenant, to, a.by, a.reason)
 			})
 		},
@@ -206,9 +197,4 @@ type sinkChange struct {
 	Sink  string `json:"sink"`
 	Done  string `json:"done"`
 	Count int64  `json:"count,omitempty"` // dead letters
-}
-
-// changeSink does something to a sink, and says so.
-func (o *ops) changeSink(c *cobra.Command, sink, done string, do func(ctx context.Context, e *engine.Engine) error) error {
-	return o.change(c, sinkChange{Sink: sink, Done: done}, sink+": "+done, do)
 }

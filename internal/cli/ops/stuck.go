@@ -3,11 +3,10 @@ package ops
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
@@ -28,7 +27,7 @@ retry, resolve and abandon.`,
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) (stuck []stuckCommand, more bool, err error) {
 				found, more, err := e.Stuck(ctx, f)
 				for i := range found {
-					stuck = append(stuck, stuckOf(f.Tenant, &found[i]))
+					stuck = append(stuck, stuckCommand{api.StuckOf(f.Tenant, &found[i]), found[i].Actor})
 				}
 				return stuck, more, err
 			}, func(s *stuckCommand) []string {
@@ -43,30 +42,10 @@ retry, resolve and abandon.`,
 	return c
 }
 
-// stuckCommand is what an operator needs of one.
+// stuckCommand is what REST tells of one, and who asked for it.
 type stuckCommand struct {
-	Scope       string             `json:"scope"`
-	Key         string             `json:"key"`
-	Status      transitions.Status `json:"status"`
-	Workflow    string             `json:"workflow"`
-	BusinessKey string             `json:"business_key,omitempty"` // of the instance
-	Transition  string             `json:"transition"`
-	Undo        bool               `json:"undo,omitempty"` // it is the undo of the transition's effect
-	Instance    uuid.UUID          `json:"instance"`
-	Stuck       string             `json:"stuck"`
-	Effect      string             `json:"effect"` // the key that the activity sends along
-	Attempt     int                `json:"attempt"`
-	Failures    int                `json:"failures"`
-	Failure     string             `json:"failure,omitempty"`
-	Actor       string             `json:"actor"`
-	CreatedAt   time.Time          `json:"created_at"`
-	UpdatedAt   time.Time          `json:"updated_at"`
-}
-
-func stuckOf(tenant string, r *transitions.Record) stuckCommand {
-	return stuckCommand{Effect: r.Effect(tenant), Scope: r.Scope, Key: r.Key, Status: r.Status, Workflow: r.Workflow,
-		BusinessKey: r.BusinessKey, Transition: r.Transition, Undo: r.Phase == transitions.Undoing, Instance: r.Instance, Stuck: r.Stuck,
-		Attempt: r.Attempt, Failures: r.Failures, Failure: r.Failure, Actor: r.Actor, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC()}
+	api.CommandStatus
+	Actor string `json:"actor"`
 }
 
 // orUndo is a transition as a table shows it, or its undo.

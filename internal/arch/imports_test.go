@@ -1,6 +1,4 @@
-// Package arch keeps the house in order: it holds the import matrix and checks
-// the imports of every file against it.
-package arch
+package arch_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package arch
+package arch_test
 
 // Room is a package, or a tree of packages where its path ends in "/...", with
 // what its code may import. Tests may import more; see [Check].
