@@ -72,14 +72,20 @@ func Run(ctx context.Context, c Config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	list := scenarios(manySubscribers, c.NATS != "")
 	if c.Large > 0 {
-		return run(ctx, c, largeScenarios(), out)
+		list = largeScenarios()
 	}
-	return run(ctx, c, scenarios(manySubscribers, c.NATS != ""), out)
+	return run(ctx, c, list, out)
 }
 
 func run(ctx context.Context, c Config, list []*scenario, out io.Writer) (err error) {
-	results := selected(c, list)
+	var results []*result
+	for _, s := range list {
+		if c.Only == nil || c.Only.MatchString(s.name) {
+			results = append(results, &result{scenario: s})
+		}
+	}
 	if len(results) == 0 {
 		return errors.New("bench: Config.Only selects no scenario")
 	}
@@ -111,15 +117,6 @@ func run(ctx context.Context, c Config, list []*scenario, out io.Writer) (err er
 		}
 	}
 	return (&report{config: c, about: e.db.about, results: results, took: time.Since(begun)}).write(out)
-}
-
-func selected(c Config, list []*scenario) (results []*result) {
-	for _, s := range list {
-		if c.Only == nil || c.Only.MatchString(s.name) {
-			results = append(results, &result{scenario: s})
-		}
-	}
-	return results
 }
 
 func newEnv(ctx context.Context, c Config) (_ *env, err error) {

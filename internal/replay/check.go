@@ -64,13 +64,11 @@ func Check(ctx context.Context, c Config, report *Report) error {
 	k := checker{Config: c.withDefaults(), found: &Durable{}, trace: sha256.New()}
 	k.Schema = cmp.Or(k.Schema, schema.Default)
 	report.Durable = k.found
-	err := k.pages(checkPage, func(page []fold.Case) error { return k.turn(ctx, page) }, func(digest string) {
-		k.found.Digest = hex.EncodeToString(k.trace.Sum(nil))
-		if k.found.Digest != digest {
+	digest, err := k.pages(checkPage, func(page []fold.Case) error { return k.turn(ctx, page) })
+	if err == nil {
+		if k.found.Digest = hex.EncodeToString(k.trace.Sum(nil)); k.found.Digest != digest {
 			k.found.differ("the durable trace has the digest %s; the fold's has %s", k.found.Digest, digest)
 		}
-	})
-	if err == nil {
 		err = k.totals(ctx)
 	}
 	if err == nil {

@@ -132,22 +132,23 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 
 // deal cuts the log into batches of whole cases.
 func (c *Config) deal(ctx context.Context, batches chan<- []fold.Case) error {
-	return c.pages(c.Batch, func(page []fold.Case) error {
+	_, err := c.pages(c.Batch, func(page []fold.Case) error {
 		select {
 		case batches <- page:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-	}, nil)
+	})
+	return err
 }
 
-// pages calls do with whole cases of so many events together, about, and then
-// done with the fold's digest.
-func (c *Config) pages(size int, do func([]fold.Case) error, done func(digest string)) error {
+// pages calls do with whole cases of so many events together, about. It returns the
+// fold's digest.
+func (c *Config) pages(size int, do func([]fold.Case) error) (digest string, err error) {
 	var page []fold.Case
 	events := 0
-	digest, err := c.Log.each(func(one fold.Case) error {
+	digest, err = c.Log.each(func(one fold.Case) error {
 		page, events = append(page, one), events+len(one.Rows)
 		if events < size {
 			return nil
@@ -159,10 +160,7 @@ func (c *Config) pages(size int, do func([]fold.Case) error, done func(digest st
 	if err == nil && len(page) > 0 {
 		err = do(page)
 	}
-	if err == nil && done != nil {
-		done(digest)
-	}
-	return err
+	return digest, err
 }
 
 // play has both callers of a pair submit a batch at the same time, and counts
