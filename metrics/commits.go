@@ -16,7 +16,7 @@ var (
 	groupsAgain     = counter("pawl_commit_reruns_total", "Runs of a group that another transaction won.")
 	groupsLost      = counter("pawl_commit_connections_lost_total", "Runs of a group that lost their connection to the database.")
 	groupsSplit     = counter("pawl_commit_splits_total", "Groups that were split to find the command that could not be stored.")
-	commandsAside   = counter("pawl_commit_aside_total", "Commands that went to the side lane, to wait for a lock or to run a transition's own SQL.")
+	commandsAside   = counter("pawl_commit_aside_total", "Commands that went to the retry lane, to wait for a lock or to run a transition's own SQL.")
 	scoped          = counter("pawl_scope_commands_total",
 		"Attempts by the transition whose default scope the key was in, or named for all scopes that callers named, and by outcome: new, replayed, active, mismatched, expired. All but new are duplicates that were suppressed.", "scope", "outcome")
 )

@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	looks      = counter("pawl_inflight_looks_total", "Looks for due work.")
+	looks      = counter("pawl_inflight_looks_total", "Polls for due work.")
 	claimed    = counter("pawl_inflight_claimed_total", "Commands in flight that this node claimed.")
 	takenOver  = counter("pawl_inflight_taken_over_total", "Of those, the ones that it took over from a node whose lease had run out.")
 	ended      = counter("pawl_inflight_ended_total", "Ends of attempts by outcome: decided (a scheduled command), succeeded, failed, cancelled, abandoned (given up), undone (an effect).", "outcome")
@@ -25,7 +25,7 @@ var inFlightKinds = []kind{
 }
 
 func sendInFlight(ch chan<- prometheus.Metric, s engine.InFlightStats) {
-	send(ch, looks, s.Looks)
+	send(ch, looks, s.Polls)
 	send(ch, claimed, s.Claimed)
 	send(ch, takenOver, s.TakenOver)
 	for outcome, n := range map[string]int64{"decided": s.Decided, "succeeded": s.Succeeded, "failed": s.Failed, "cancelled": s.Cancelled,
