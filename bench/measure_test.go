@@ -89,7 +89,8 @@ func TestRatiosAreTakenRoundByRound(t *testing.T) {
 
 func TestTheTableComparesWithFloorAndCeiling(t *testing.T) {
 	of := func(name, floor string, rate int64) *result {
-		s := &sample{all: rate, commands: rate, took: time.Second, cost: counters{statements: -1}, latency: latencyOf([]time.Duration{time.Millisecond})}
+		s := &sample{all: rate, commands: rate, took: time.Second, cost: counters{statements: -1},
+			latency: latencyOf([]time.Duration{time.Millisecond})}
 		return &result{scenario: &scenario{name: name, floor: floor}, samples: []*sample{s}}
 	}
 	r := &report{results: []*result{of(floorMany, "", 1000), of(ceilingName, floorMany, 10_000), of(submitMost, floorMany, 7_000)}}

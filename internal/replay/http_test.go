@@ -85,7 +85,8 @@ func TestHTTPTellsOutagesFromMistakes(t *testing.T) {
 		"a caller without a right":  {403, `{"code":"forbidden","status":403,"detail":"no"}`, workflow.Forbidden},
 		"an answer that is cut off": {200, `[{"status":`, workflow.Unavailable},
 		"too few answers":           {200, `[]`, workflow.Unavailable},
-		"a defect":                  {200, `[{"status":500,"replayed":false,"body":{"code":"internal_error","status":500,"detail":"x"}}]`, workflow.Internal},
+		"a defect": {200, `[{"status":500,"replayed":false,` +
+			`"body":{"code":"internal_error","status":500,"detail":"x"}}]`, workflow.Internal},
 	} {
 		target := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(tt.status)

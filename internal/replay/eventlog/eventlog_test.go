@@ -25,10 +25,11 @@ func TestARowIsACommand(t *testing.T) {
 	for line, want := range map[string]string{
 		"A2,Create Fine,2007-03-09T00:00:00+01:00,561,36.5,7,C,2,A,,,0.0,,": `create_fine {"case":"A2","on":"2007-03-09",` +
 			`"amount_cents":3650,"article":7,"vehicle_class":"C","points":2,"officer":561,"dismissal":"A"}`,
-		"A2,Payment,2008-09-09T00:00:00+02:00,,,,,,,,87.01,90.0,,":      `payment {"on":"2008-09-09","amount_cents":8701,"total_cents":9000}`,
-		"A2,Appeal to Judge,2008-09-09T00:00:00+02:00,0,,,,,NIL,,,,,":   `appeal_to_judge {"on":"2008-09-09"}`,
-		"A2,Send Fine,2006-12-05T00:00:00+01:00,,,,,,,11.0,,,,":         `send_fine {"on":"2006-12-05","expense_cents":1100}`,
-		"A2,Insert Fine Notification,2007-08-02T00:00:00Z,,,,,,,,,,P,N": `insert_fine_notification {"on":"2007-08-02","notification_type":"P","last_sent":"N"}`,
+		"A2,Payment,2008-09-09T00:00:00+02:00,,,,,,,,87.01,90.0,,":    `payment {"on":"2008-09-09","amount_cents":8701,"total_cents":9000}`,
+		"A2,Appeal to Judge,2008-09-09T00:00:00+02:00,0,,,,,NIL,,,,,": `appeal_to_judge {"on":"2008-09-09"}`,
+		"A2,Send Fine,2006-12-05T00:00:00+01:00,,,,,,,11.0,,,,":       `send_fine {"on":"2006-12-05","expense_cents":1100}`,
+		"A2,Insert Fine Notification,2007-08-02T00:00:00Z,,,,,,,,,,P,N": `insert_fine_notification ` +
+			`{"on":"2007-08-02","notification_type":"P","last_sent":"N"}`,
 	} {
 		c, err := Command(strings.Split(line, ","), 7)
 		if err != nil || c.Transition+" "+string(c.Payload) != want || c.Key != "A2-7" || c.BusinessKey != "A2" || c.Workflow != "fine" {
