@@ -36,7 +36,7 @@ type Config struct {
 	// minute.
 	NATS string
 
-	// Only selects the scenarios by name; nil selects all. Ratios and goals need
+	// Only selects the scenarios by name; nil selects all. Ratios need
 	// the floor and the ceiling too.
 	Only *regexp.Regexp
 
@@ -64,23 +64,28 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Run measures everything that c selects and writes the table and the goals to
-// out. A goal that is missed is written down and is no error. An error means
-// that something failed, or that a scenario had not committed what it claimed
-// to have.
+// Run measures everything that c selects and writes the table to out. An error
+// means that something failed, or that a scenario had not committed what it
+// claimed to have.
 func Run(ctx context.Context, c Config, out io.Writer) error {
 	c, err := c.withDefaults()
 	if err != nil {
 		return err
 	}
+	list := scenarios(manySubscribers, c.NATS != "")
 	if c.Large > 0 {
-		return run(ctx, c, largeScenarios(), out)
+		list = largeScenarios()
 	}
-	return run(ctx, c, scenarios(manySubscribers, c.NATS != ""), out)
+	return run(ctx, c, list, out)
 }
 
 func run(ctx context.Context, c Config, list []*scenario, out io.Writer) (err error) {
-	results := selected(c, list)
+	var results []*result
+	for _, s := range list {
+		if c.Only == nil || c.Only.MatchString(s.name) {
+			results = append(results, &result{scenario: s})
+		}
+	}
 	if len(results) == 0 {
 		return errors.New("bench: Config.Only selects no scenario")
 	}
@@ -99,9 +104,6 @@ func run(ctx context.Context, c Config, list []*scenario, out io.Writer) (err er
 	begun := time.Now()
 	for round := range c.Rounds {
 		for _, r := range results {
-			if r.scenario.once && round > 0 {
-				continue
-			}
 			on := e
 			if r.scenario.full {
 				on = full
@@ -114,16 +116,7 @@ func run(ctx context.Context, c Config, list []*scenario, out io.Writer) (err er
 			c.Progress(fmt.Sprintf("round %d of %d: %-34s %8.0f/s", round+1, c.Rounds, r.scenario.name, m.rate()))
 		}
 	}
-	return (&report{config: c, about: e.db.about, results: results, took: time.Since(begun), checkpoints: e.db.checkpoint}).write(out)
-}
-
-func selected(c Config, list []*scenario) (results []*result) {
-	for _, s := range list {
-		if c.Only == nil || c.Only.MatchString(s.name) {
-			results = append(results, &result{scenario: s})
-		}
-	}
-	return results
+	return (&report{config: c, about: e.db.about, results: results, took: time.Since(begun)}).write(out)
 }
 
 func newEnv(ctx context.Context, c Config) (_ *env, err error) {

@@ -110,7 +110,7 @@ func submitters(e *env, eng *engine.Engine, n int) []caller {
 }
 
 func submitting(name, floor string, n int, of commander, replayed bool) *scenario {
-	return &scenario{name: name, section: theEngine, floor: floor, replays: replayed,
+	return &scenario{name: name, floor: floor, replays: replayed,
 		open: onEngine(n, func(e *env, eng *engine.Engine, i int) caller { return submitter(eng, of(e, i, n), replayed) })}
 }
 
@@ -128,7 +128,7 @@ func many(ctx context.Context, eng *engine.Engine, commands []transitions.Comman
 const manyBatch = 1000
 
 func submittingMany(name string, n int, of commander, replayed bool) *scenario {
-	return &scenario{name: name, section: theEngine, floor: floorMany, replays: replayed,
+	return &scenario{name: name, floor: floorMany, replays: replayed,
 		open: onEngine(n, func(e *env, eng *engine.Engine, i int) caller {
 			next, batch := of(e, i, n), make([]transitions.Command, manyBatch)
 			return func(ctx context.Context) (int, error) {
@@ -143,7 +143,7 @@ func submittingMany(name string, n int, of commander, replayed bool) *scenario {
 // consuming is a scenario of callers that hand over one message after the other,
 // each of which flips an order that no other caller touches.
 func consuming(name, floor string, n int) *scenario {
-	return &scenario{name: name, section: theEngine, floor: floor,
+	return &scenario{name: name, floor: floor,
 		open: onEngine(n, func(e *env, eng *engine.Engine, i int) caller {
 			own, k := share(e.orders, i, n), 0
 			return func(ctx context.Context) (int, error) {
@@ -160,7 +160,7 @@ func consuming(name, floor string, n int) *scenario {
 // awaiting is a scenario of callers that submit a command whose activity does
 // nothing, and wait for its end. Each makes two transitions, in two commits.
 func awaiting(name, floor string, n int) *scenario {
-	return &scenario{name: name, section: theEngine, floor: floor, steps: 2,
+	return &scenario{name: name, floor: floor, steps: 2,
 		open: onEngine(n, func(e *env, eng *engine.Engine, i int) caller {
 			next := changing(asking)(e, i, n)
 			return func(ctx context.Context) (int, error) {

@@ -50,7 +50,7 @@ var ceilingStatements = []struct {
 }
 
 func ceilingScenario(name string, connections int) *scenario {
-	return &scenario{name: name, section: theCeiling, floor: floorMany, ceiling: true,
+	return &scenario{name: name, floor: floorMany,
 		open: func(ctx context.Context, e *env) ([]caller, error) {
 			position := new(atomic.Int64)
 			position.Store(int64(len(e.orders)))

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/pause"
@@ -39,7 +38,6 @@ type database struct {
 	admin      *pgx.Conn
 	tables     string // all that hold data, for SQL
 	statements string // the query that counts statements; "" where the server does not
-	checkpoint bool   // whether we may
 	about      about
 }
 
@@ -56,32 +54,19 @@ func (d *database) exec(ctx context.Context, sql string, args ...any) error {
 	return err
 }
 
-// openDatabase makes the schema anew, and sees to it that no other bench uses it.
+// openDatabase makes the schema anew.
 func openDatabase(ctx context.Context, url, schemaName string) (_ *database, err error) {
-	d := &database{url: url, schema: schemaName, checkpoint: true}
+	d := &database{url: url, schema: schemaName}
 	if d.admin, err = d.connectAs(ctx, adminName); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	for _, step := range []func(context.Context) error{d.occupy, d.create, d.ready} {
+	for _, step := range []func(context.Context) error{d.create, d.ready} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("bench: prepare the database: %w", err), d.admin.Close(ctx))
 		}
 	}
-	d.statements = d.findStatements(ctx)
+	d.countStatements(ctx)
 	return d, nil
-}
-
-// occupy keeps others out of the schema. The session of a bench that has just ended
-// may hold it for a moment longer.
-func (d *database) occupy(ctx context.Context) error {
-	if err := d.exec(ctx, "SET lock_timeout = '5s'"); err != nil {
-		return err
-	}
-	err := d.exec(ctx, "SELECT pg_advisory_lock(hashtextextended($1, 0))", d.schema)
-	if failed, ok := errors.AsType[*pgconn.PgError](err); ok && failed.Code == "55P03" {
-		return errors.New("another bench is running in it")
-	}
-	return errors.Join(err, d.exec(ctx, "RESET lock_timeout"))
 }
 
 func (d *database) create(ctx context.Context) error {
@@ -161,20 +146,6 @@ func (d *database) connectAs(ctx context.Context, name string) (*pgx.Conn, error
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// check makes a checkpoint. It stands before everything else, so that a scenario
-// neither writes the pages of the one before nor, of the rows that are prepared
-// then, full pages into the log.
-func (d *database) check(ctx context.Context) error {
-	if !d.checkpoint {
-		return nil
-	}
-	err := d.exec(ctx, "CHECKPOINT")
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42501" {
-		d.checkpoint, err = false, nil // it takes a superuser
-	}
-	return err
-}
-
 // prewarm reads what a replay reads into PostgreSQL's memory.
 func (d *database) prewarm(ctx context.Context) error {
 	if err := d.exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_prewarm"); err != nil {
@@ -246,28 +217,18 @@ func (c counters) since(before counters) counters {
 	return d
 }
 
-// findStatements returns the query that counts the statements of this database,
-// "" where the extension is missing, is not loaded, or is not for our eyes.
-func (d *database) findStatements(ctx context.Context) (query string) {
-	// In a transaction, because an attempt may fail. Where it is not installed yet
-	// it goes into our schema, and away with it.
-	err := pgx.BeginFunc(ctx, d.admin, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements WITH SCHEMA "+d.schema); err != nil {
-			return err
-		}
-		const where = `SELECT format('SELECT coalesce(sum(calls), 0)::bigint FROM %I.pg_stat_statements
-				WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())', nspname)
-			FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'pg_stat_statements'`
-		if err := tx.QueryRow(ctx, where).Scan(&query); err != nil {
-			return err
-		}
-		var n int64
-		return tx.QueryRow(ctx, query).Scan(&n)
-	})
-	if err != nil {
-		return ""
+// countStatements sees to it that statements are counted, where the server can. The
+// extension goes into our schema if it is not installed yet, and away with it.
+func (d *database) countStatements(ctx context.Context) {
+	if d.exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements WITH SCHEMA "+d.schema) != nil {
+		return
 	}
-	return query
+	const query = `SELECT format('SELECT coalesce(sum(calls), 0)::bigint FROM %I.pg_stat_statements
+			WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())', nspname)
+		FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'pg_stat_statements'`
+	if d.admin.QueryRow(ctx, query).Scan(&d.statements) != nil || d.exec(ctx, d.statements) != nil {
+		d.statements = "" // it is not loaded
+	}
 }
 
 // How long the server may take to end the connections that were closed.

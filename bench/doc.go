@@ -30,29 +30,15 @@
 //
 // The command is a transition of an order, with about 140 bytes of payload and
 // 250 of data, that changes the state and so the index of states. Callers have
-// instances of their own, but for the hot scenarios, in which all share one and
-// the transition leaves its state alone. The workflow declares no attributes.
-// Replays repeat such transitions with the same keys.
-//
+// instances of their own, but for the hot scenarios, in which all share one.
 // Floor and ceiling write rows of the same size as the engine; a test compares
-// them.
-//
-// # The relay
-//
-// A backlog is what is there when an engine with a sink starts; the rate is that
-// of events that its receiver has. What following costs is Submit with and without
-// a sink. Receivers are in this program, but for NATS, which is a server beside it
-// (internal/withnats), and share the machine with everything else.
+// them. A relay's backlog is what is there when an engine with a sink starts.
 //
 // # Full tables
 //
-// With Config.Large a run first has an engine do that many commands, by a clock that
-// goes through the last two days, and then does the same on these tables and on
-// empty ones in turns. Each time callers get orders that
-// are new to the full tables. So both write to pages that were changed since the
-// checkpoint, and what is compared is the size of the tables; the lines for any
-// instance and old keys say what it costs to go anywhere in them.
-//
-// Half of its rate is open loop: calls are made at fixed times whether those before
-// were answered or not, and latency counts from then.
+// With Config.Large an engine first does that many commands, by a clock that goes
+// through the last two days. Then the same is done on these tables and on empty
+// ones in turns, each time with orders that are new to the full tables. Half of a
+// rate is open loop: calls are made at fixed times whether those before were
+// answered or not, and latency counts from then.
 package bench

@@ -21,7 +21,7 @@ type sample struct {
 	latency  latency       // of the calls in the measured time
 	cost     counters      // of all commands
 	stream   *delivery     // of a scenario with subscribers
-	relayed  *relayed      // of a scenario with sinks
+	lag      latency       // of a scenario with sinks: from the decision of a transition to the end of its delivery
 	purged   float64       // commands a second that were purged beside it
 }
 

@@ -36,7 +36,7 @@ var floorStatements = map[string]string{"claim": floorClaim, "lock": floorLock, 
 	"audit": floorAudit, "emit": floorEmit, "finish": floorFinish}
 
 func floorScenario(name string, connections int, oneRow bool) *scenario {
-	return &scenario{name: name, section: theFloor, offLog: true, open: func(ctx context.Context, e *env) ([]caller, error) {
+	return &scenario{name: name, offLog: true, open: func(ctx context.Context, e *env) ([]caller, error) {
 		return e.connections(ctx, connections, func(conn *pgx.Conn, i int) (caller, error) {
 			f := &floor{conn: conn, number: i + 1, transition: flipping, specimen: e.flip, orders: share(e.orders, i, connections)}
 			if oneRow {

@@ -199,7 +199,7 @@ func oldKeys(e *env, i, _ int) func() transitions.Command {
 // purgingNothing is a scenario of one caller that purges where nothing is due: at a
 // time that is before everything that is.
 func purgingNothing(name string) *scenario {
-	return &scenario{name: name, section: theEngine, replays: true, open: func(ctx context.Context, e *env) ([]caller, error) {
+	return &scenario{name: name, replays: true, open: func(ctx context.Context, e *env) ([]caller, error) {
 		return e.connections(ctx, 1, func(conn *pgx.Conn, _ int) (caller, error) {
 			return func(ctx context.Context) (int, error) {
 				var n int64

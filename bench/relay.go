@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -84,28 +84,19 @@ func hook(address string) (sink.Sink, error) {
 }
 
 // toWebhook has a receiver in this program that takes everything.
-func toWebhook(ctx context.Context, e *env) (sink.Sink, error) {
-	address, err := e.listen(ctx, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
-	if err != nil {
-		return nil, err
-	}
-	return hook(address)
+func toWebhook(_ context.Context, e *env) (sink.Sink, error) {
+	return hook(e.listen(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })))
 }
 
-// deadSink is a sink whose receiver is not there.
-type deadSink struct{ sink.Sink }
-
-func toNobody(ctx context.Context, _ *env) (sink.Sink, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	if err := listener.Close(); err != nil {
-		return nil, err
-	}
-	to, err := hook(listener.Addr().String())
-	return deadSink{to}, err
+// toNobody is a sink whose receiver is not there: a server that has ended.
+func toNobody(context.Context, *env) (sink.Sink, error) {
+	server := httptest.NewServer(nil)
+	server.Close()
+	return hook(server.Listener.Addr().String())
 }
+
+// healthy is how many sinks stand beside a dead one, which is the last.
+const healthy = 3
 
 // following starts an engine with sinks.
 func (e *env) following(ctx context.Context, purging bool, open []opener) (eng *engine.Engine, taps []*tap, err error) {
@@ -115,10 +106,9 @@ func (e *env) following(ctx context.Context, purging bool, open []opener) (eng *
 		if err != nil {
 			return nil, nil, err
 		}
-		t := &tap{Sink: to}
-		_, t.dead = to.(deadSink)
+		t := &tap{Sink: to, dead: i == healthy}
 		s := relay.Sink{Name: fmt.Sprintf("sink-%d", i), To: t}
-		if _, one := to.(*webhook.Sink); one || t.dead { // it takes one event after the other
+		if _, one := to.(*webhook.Sink); one { // it takes one event after the other
 			s.Calls, s.Batch = 64, 16
 		}
 		taps, c.Sinks = append(taps, t), append(c.Sinks, s)
@@ -151,14 +141,7 @@ func caughtUp(ctx context.Context, eng *engine.Engine, taps []*tap) error {
 	return err
 }
 
-// relayed is what the sinks beside a scenario got.
-type relayed struct {
-	lag    latency // from the decision of a transition to the end of its delivery
-	behind int64   // events that one had not got in the end, at most
-}
-
-// followed adds to a sample what its sinks got, and how much was yet to come for
-// those that are not dead.
+// followed adds to a sample what its sinks got that are not dead.
 func (s *sample) followed(ctx context.Context, eng *engine.Engine, taps []*tap) error {
 	if len(taps) == 0 {
 		return nil
@@ -167,15 +150,12 @@ func (s *sample) followed(ctx context.Context, eng *engine.Engine, taps []*tap) 
 	if err != nil {
 		return err
 	}
-	s.relayed = &relayed{}
 	var lags []time.Duration
 	for _, t := range taps {
 		if t.dead {
 			continue
 		}
-		got := t.taken()
-		s.relayed.behind = max(s.relayed.behind, head-got)
-		if len(lags) == 0 && got < head { // not even a busy machine leaves nothing to say of
+		if got := t.taken(); len(lags) == 0 && got < head { // not even a busy machine leaves nothing to say of
 			if err := t.await(ctx, got+1); err != nil {
 				return err
 			}
@@ -184,13 +164,13 @@ func (s *sample) followed(ctx context.Context, eng *engine.Engine, taps []*tap) 
 		lags = append(lags, t.lag...)
 		t.mu.Unlock()
 	}
-	s.relayed.lag = latencyOf(lags)
+	s.lag = latencyOf(lags)
 	return nil
 }
 
 // submittingTo is Submit with 256 callers while a sink follows.
 func submittingTo(name string, to opener) *scenario {
-	return &scenario{name: name, section: theRelay, floor: submitMost, run: func(ctx context.Context, e *env) (*sample, error) {
+	return &scenario{name: name, floor: submitMost, run: func(ctx context.Context, e *env) (*sample, error) {
 		eng, taps, err := e.following(ctx, false, []opener{to})
 		if err == nil {
 			err = caughtUp(ctx, eng, taps)
@@ -212,7 +192,7 @@ const backlog = 7
 // draining is a scenario that delivers what is there when the engine starts, and
 // nothing else. Its commands are events.
 func draining(name string, to opener) *scenario {
-	return &scenario{name: name, section: theRelay, floor: submitMost, replays: true, flips: backlog,
+	return &scenario{name: name, floor: submitMost, replays: true, flips: backlog,
 		run: func(ctx context.Context, e *env) (*sample, error) {
 			head, err := e.db.head(ctx)
 			if err != nil {
@@ -239,8 +219,8 @@ const purgeTimes = 5
 
 // halved is a scenario of 256 callers that submit at half of the rate that they
 // reach just before; one that is compared with another, at the rate of that.
-func halved(name, floor string, in section, purging bool, to ...opener) *scenario {
-	return &scenario{name: name, section: in, floor: floor, run: func(ctx context.Context, e *env) (*sample, error) {
+func halved(name, floor string, purging bool, to ...opener) *scenario {
+	return &scenario{name: name, floor: floor, run: func(ctx context.Context, e *env) (*sample, error) {
 		eng, taps, err := e.following(ctx, purging, to)
 		if err != nil {
 			return nil, err

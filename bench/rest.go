@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -20,23 +21,16 @@ import (
 )
 
 // listen serves on the loopback interface until the round ends.
-func (e *env) listen(ctx context.Context, handler http.Handler) (address string, err error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	server := &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = server.Serve(listener) // it ends with Close
-	}()
+func (e *env) listen(handler http.Handler) (address string) {
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Start()
 	e.later(func() error {
-		err := server.Close() // everybody has been answered
-		<-served
-		return err
+		server.CloseClientConnections() // everybody has been answered
+		server.Close()
+		return nil
 	})
-	return listener.Addr().String(), nil
+	return server.Listener.Addr().String()
 }
 
 // serve starts an engine and a real server of its API.
@@ -48,9 +42,7 @@ func (e *env) serve(ctx context.Context, c engine.Config) (eng *engine.Engine, a
 	if err != nil {
 		return nil, "", err
 	}
-	if address, err = e.listen(ctx, handler); err != nil {
-		return nil, "", err
-	}
+	address = e.listen(handler)
 	e.later(func() error { return handler.Stop(context.Background()) })
 	return eng, address, nil
 }
@@ -89,7 +81,7 @@ func (c *client) post(path, key string, body []byte) ([]byte, error) {
 
 // restScenario is a scenario of clients, each with a connection of its own.
 func restScenario(name string, n int, of func(e *env, c *client, i int) caller) *scenario {
-	return &scenario{name: name, section: theAPI, floor: floorMany, open: func(ctx context.Context, e *env) ([]caller, error) {
+	return &scenario{name: name, floor: floorMany, open: func(ctx context.Context, e *env) ([]caller, error) {
 		_, address, err := e.serve(ctx, engine.Config{})
 		if err != nil {
 			return nil, err

@@ -17,32 +17,18 @@ import (
 // returns callers that call again as soon as they are answered.
 type scenario struct {
 	name    string
-	section section
 	floor   string // the scenario that its rate is compared with; "" for none
 	replays bool   // it asks again what is done already, and writes nothing
-	ceiling bool   // others are compared with it
 	offLog  bool   // it does not move the log's head
 	flips   int    // how often each order is flipped before; 0 is never, or once for replays
 	steps   int64  // transitions of one command; 0 is 1
 	beside  int    // commands of another tenant that are in flight meanwhile
 	pooled  bool   // it is run behind PgBouncer
 	full    bool   // it is run on full tables
-	once    bool   // it is run in the first round only: no other finds what that found
 	warm    bool   // what replays read is in PostgreSQL's memory before
 	open    func(ctx context.Context, e *env) ([]caller, error)
 	run     func(ctx context.Context, e *env) (*sample, error)
 }
-
-type section int
-
-const (
-	theFloor section = iota
-	theCeiling
-	theEngine
-	theRelay
-	theAPI
-	theStreams
-)
 
 // env is what a scenario's round is run with.
 type env struct {
@@ -94,7 +80,9 @@ func (e *env) engine(ctx context.Context, c engine.Config, purging bool) (*engin
 // these are flipped too, so that the pages where their keys belong, which are as
 // many as the orders, were changed since the checkpoint.
 func (e *env) prepare(ctx context.Context, s *scenario) (n int64, err error) {
-	if err := e.db.check(ctx); err != nil {
+	// It stands before everything else, so that a scenario neither writes the pages of
+	// the one before nor, of the rows that are prepared now, full pages into the log.
+	if err := e.db.exec(ctx, "CHECKPOINT"); err != nil {
 		return 0, err
 	}
 	if s.warm {
@@ -122,20 +110,14 @@ func (e *env) prepare(ctx context.Context, s *scenario) (n int64, err error) {
 	for i := range s.beside {
 		commands = append(commands, scheduled(i))
 	}
-	if err := e.submit(ctx, engine.Config{}, commands); err != nil {
-		return 0, err
-	}
-	return n, e.db.settle(ctx, n)
-}
-
-// submit has an engine of its own do the commands, all for the first time.
-func (e *env) submit(ctx context.Context, c engine.Config, commands []transitions.Command) (err error) {
-	eng, err := e.engine(ctx, c, false)
-	defer func() { err = errors.Join(err, e.end()) }()
+	eng, err := e.engine(ctx, engine.Config{}, false)
 	if err == nil {
 		err = many(ctx, eng, commands, false)
 	}
-	return err
+	if err = errors.Join(err, e.end()); err != nil {
+		return 0, err
+	}
+	return n, e.db.settle(ctx, n)
 }
 
 // renew takes other orders, with numbers that no order has had.

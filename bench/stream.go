@@ -1,11 +1,18 @@
 package bench
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"runtime"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/gorilla/websocket"
+
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 )
 
@@ -33,7 +40,7 @@ const deliveryLimit = time.Minute
 // decision of a transition, which its event carries as its time, to the moment
 // the subscriber has read the event from its socket. So the commit is in it.
 func streaming(name string, subscribers, rate int) *scenario {
-	return &scenario{name: name, section: theStreams, run: func(ctx context.Context, e *env) (*sample, error) {
+	return &scenario{name: name, run: func(ctx context.Context, e *env) (*sample, error) {
 		// The decisions take their time from the clock that the subscribers read.
 		eng, address, err := e.serve(ctx, engine.Config{Now: time.Now})
 		if err != nil {
@@ -43,12 +50,22 @@ func streaming(name string, subscribers, rate int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		c := &crowd{every: max(int64(subscribers*rate/sampled), 1)}
-		e.later(func() error { c.leave(); return nil })
-		for range subscribers {
-			if err := c.join(ctx, address, head); err != nil {
+		var measured atomic.Int64
+		members := make([]*subscriber, subscribers)
+		leave := func() {
+			for _, s := range members {
+				if s != nil {
+					s.leave()
+				}
+			}
+		}
+		e.later(func() error { leave(); return nil })
+		for i := range members {
+			if members[i], err = subscribe(ctx, address, head); err != nil {
 				return nil, err
 			}
+			members[i].every, members[i].measured = max(int64(subscribers*rate/sampled), 1), &measured
+			members[i].reading.Go(members[i].read)
 		}
 		runtime.GC()
 		callers := submitters(e, eng, pacedCallers)
@@ -56,77 +73,118 @@ func streaming(name string, subscribers, rate int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		c.measured.Store(head + warm.all)
-		s, err := phase(ctx, callers, float64(rate), e.Duration)
+		measured.Store(head + warm.all)
+		m, err := phase(ctx, callers, float64(rate), e.Duration)
 		if err != nil {
 			return nil, err
 		}
-		s.all += warm.all
-		if err := c.await(ctx, head+s.all); err != nil {
-			return nil, err
+		m.all += warm.all
+		last := head + m.all
+		for _, s := range members { // what is lost then is counted
+			_ = poll(ctx, 10*time.Millisecond, deliveryLimit, "lost", func() (bool, error) { return s.last.Load() >= last || s.cut.Load(), nil })
 		}
-		s.latency, s.stream = c.result(head + s.all)
-		return s, nil
+		leave()
+		var latencies []time.Duration
+		m.stream = &delivery{}
+		for _, s := range members {
+			latencies = append(latencies, s.latencies...)
+			m.stream.add(s, last)
+		}
+		m.latency = latencyOf(latencies)
+		return m, ctx.Err()
 	}}
 }
 
-// crowd is all subscribers of a round.
-type crowd struct {
-	every    int64        // one in so many deliveries has its latency taken
-	measured atomic.Int64 // the position after which it is taken; 0: not yet
-	members  []*subscriber
+// add adds what a subscriber got of everything up to a position.
+func (d *delivery) add(s *subscriber, position int64) {
+	d.delivered += s.delivered
+	d.disordered += s.disordered
+	d.lost += s.lost + max(position-s.last.Load(), 0)
+	if s.cut.Load() {
+		d.cut++
+	}
 }
 
-// join adds a subscriber that has seen everything up to head.
-func (c *crowd) join(ctx context.Context, address string, head int64) error {
-	s, err := subscribe(ctx, address, head)
+// subscriber follows the log on one WebSocket connection. A thousand of them
+// share the processor with the server that they measure, so they read no more of
+// a message than they must.
+type subscriber struct {
+	ws       *websocket.Conn
+	every    int64 // one in so many deliveries has its latency taken
+	measured *atomic.Int64
+
+	last       atomic.Int64 // the newest position that has come
+	cut        atomic.Bool  // the server has ended it
+	leaving    atomic.Bool
+	reading    sync.WaitGroup
+	delivered  int64
+	lost       int64
+	disordered int64
+	latencies  []time.Duration
+}
+
+// subscribe connects and subscribes to everything that comes after head.
+func subscribe(ctx context.Context, address string, head int64) (*subscriber, error) {
+	dialer := websocket.Dialer{Subprotocols: []string{api.Subprotocol}, ReadBufferSize: 32 << 10}
+	ws, _, err := dialer.DialContext(ctx, "ws://"+address+"/v1/stream", nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.every, s.measured = c.every, &c.measured
-	c.members = append(c.members, s)
-	s.reading.Go(s.read)
-	return nil
+	s := &subscriber{ws: ws}
+	s.last.Store(head)
+	message := `{"op":"subscribe","id":"a","after":` + strconv.FormatInt(head, 10) + `}`
+	return s, ws.WriteMessage(websocket.TextMessage, []byte(message))
 }
 
-// await returns when everybody has everything up to the position, or has had
-// the time for it: what is lost then is counted.
-func (c *crowd) await(ctx context.Context, position int64) error {
-	_ = poll(ctx, 10*time.Millisecond, deliveryLimit, "lost", func() (bool, error) {
-		for _, s := range c.members {
-			if s.last.Load() < position && !s.cut.Load() {
-				return false, nil
-			}
+// read takes messages until the socket ends.
+func (s *subscriber) read() {
+	var message bytes.Buffer
+	for {
+		_, r, err := s.ws.NextReader()
+		if err == nil {
+			message.Reset()
+			_, err = io.Copy(&message, r)
 		}
-		return true, nil
-	})
-	return ctx.Err()
-}
-
-// leave ends every subscription and waits for its reader. It may be called
-// twice.
-func (c *crowd) leave() {
-	for _, s := range c.members {
-		s.leaving.Store(true)
-		_ = s.ws.NetConn().Close() // nobody waits for more
-		s.reading.Wait()
+		if err != nil {
+			s.cut.Store(!s.leaving.Load())
+			return
+		}
+		s.take(message.Bytes(), time.Now())
 	}
 }
 
-// result ends the subscriptions and sums up what came of everything up to the
-// position.
-func (c *crowd) result(position int64) (latency, *delivery) {
-	c.leave()
-	var latencies []time.Duration
-	d := &delivery{}
-	for _, s := range c.members {
-		latencies = append(latencies, s.latencies...)
-		d.delivered += s.delivered
-		d.disordered += s.disordered
-		d.lost += s.lost + max(position-s.last.Load(), 0)
-		if s.cut.Load() {
-			d.cut++
+// leave ends the subscription and waits for its reader. It may be called twice.
+func (s *subscriber) leave() {
+	s.leaving.Store(true)
+	_ = s.ws.NetConn().Close() // nobody waits for more
+	s.reading.Wait()
+}
+
+// take notes an event. Every transition of the measured workflow has one.
+func (s *subscriber) take(message []byte, now time.Time) {
+	if !bytes.HasPrefix(message, []byte(`{"op":"event",`)) {
+		return // "subscribed" or "caught_up"
+	}
+	_, text, _ := bytes.Cut(message, []byte(`"position":`))
+	end := bytes.IndexAny(text, ",}")
+	position, _ := strconv.ParseInt(string(text[:max(end, 0)]), 10, 64) // 0, and so out of order, where there is none
+	last := s.last.Load()
+	if position <= last {
+		s.disordered++
+		return
+	}
+	s.lost += position - last - 1
+	s.last.Store(position)
+	from := s.measured.Load()
+	if from == 0 || position <= from {
+		return
+	}
+	s.delivered++
+	if position%s.every == 0 {
+		_, text, _ := bytes.Cut(message, []byte(`"time":"`))
+		text, _, _ = bytes.Cut(text, []byte(`"`))
+		if at, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
+			s.latencies = append(s.latencies, now.Sub(at))
 		}
 	}
-	return latencyOf(latencies), d
 }

@@ -158,26 +158,16 @@ func newSpecimen(transition string) (*specimen, error) {
 		return nil, err
 	}
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	born, err := decideAt(placeAt(1), w, nil, now)
-	if err != nil {
-		return nil, err
-	}
+	var d decide.Decision
 	o := orderAt(1)
-	d, err := decideAt(change(transition, &o, commandKey(1, 1)), w, born.After, now)
-	if err != nil {
-		return nil, err
+	for _, c := range []transitions.Command{placeAt(1), change(transition, &o, commandKey(1, 1))} {
+		p, err := decide.Prepare(c, w, uuid.New)
+		if err != nil {
+			return nil, err
+		}
+		if d = decide.Decide(p, w, d.After, now); d.Err != nil {
+			return nil, d.Err
+		}
 	}
 	return &specimen{payload: d.Entry.Payload, data: d.Entry.Data, body: d.Body, eventType: d.Events[0].Type}, nil
-}
-
-func decideAt(c transitions.Command, w *workflow.Workflow, inst *transitions.Instance, now time.Time) (decide.Decision, error) {
-	p, err := decide.Prepare(c, w, uuid.New)
-	if err != nil {
-		return decide.Decision{}, err
-	}
-	d := decide.Decide(p, w, inst, now)
-	if d.Err != nil {
-		return d, d.Err
-	}
-	return d, nil
 }

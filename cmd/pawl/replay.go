@@ -18,49 +18,40 @@ import (
 	"github.com/pawlhq/pawl/internal/usage"
 )
 
-// replaying is one run of the command replay.
-type replaying struct {
-	data   string
-	events int64
-	tenant string
-	via    string
-}
-
 func replayCommand() *cobra.Command {
-	var r replaying
+	var data, tenant string
+	var events int64
 	c := &cobra.Command{
 		Use:   "replay",
 		Short: "Replay a log of traffic fines, every event submitted twice",
 		Long: `Replay a log of traffic fines: every event is submitted by two callers at the
-same time. Then what is durable is compared with an independent fold of the same
-log. The exit code is 1 when anything differs.
+same time, over HTTP and from Go. Then what is durable is compared with an
+independent fold of the same log. The exit code is 1 when anything differs.
 
 Replaying into the same tenant again within a day replays the stored answers and
 changes nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			switch {
-			case r.via != "both" && r.via != "http" && r.via != "go":
-				return usage.Errorf("--via %s is not both, http or go", r.via)
-			case r.events < 0:
+			if events < 0 {
 				return usage.Errorf("--events is negative")
 			}
-			return withDatabase(c, localpg.Options{}, func(ctx context.Context, url string) error { return r.run(ctx, c, url) })
+			log, err := replay.Find(data, events)
+			if err != nil {
+				return err
+			}
+			return withDatabase(c, localpg.Options{}, func(ctx context.Context, url string) error {
+				return runReplay(ctx, c, url, replay.Config{Log: log, Tenant: tenant})
+			})
 		},
 	}
-	flags.Tenant(c, &r.tenant, "register", "whose fines they are; it must hold nothing else")
-	c.Flags().StringVar(&r.data, "data", os.Getenv("PAWL_DATA"),
-		"folder of the log "+replay.FileName+"; default is PAWL_DATA, or else a log is made up")
-	c.Flags().Int64Var(&r.events, "events", 0, "how many events of it (default all)")
-	c.Flags().StringVar(&r.via, "via", "both", "how they are submitted: http, go, or both: one caller of each")
+	flags.Tenant(c, &tenant, "register", "whose fines they are; it must hold nothing else")
+	c.Flags().StringVar(&data, "data", os.Getenv("PAWL_DATA"),
+		"folder of the log road_traffic_fines.csv.gz; default is PAWL_DATA, or else a log is made up")
+	c.Flags().Int64Var(&events, "events", 0, "how many events of it (default all)")
 	return c
 }
 
-func (r *replaying) run(ctx context.Context, c *cobra.Command, url string) (err error) {
-	log, err := replay.Find(r.data, r.events)
-	if err != nil {
-		return err
-	}
+func runReplay(ctx context.Context, c *cobra.Command, url string, r replay.Config) (err error) {
 	config := pawl.ConfigOf(c, fines.Workflow)
 	config.Database, config.Address = url, "127.0.0.1:0"
 	config.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -73,17 +64,9 @@ func (r *replaying) run(ctx context.Context, c *cobra.Command, url string) (err 
 		defer cancel()
 		err = errors.Join(err, service.Stop(stopping))
 	}()
-	var targets []replay.Target
-	if r.via != "go" {
-		targets = append(targets, replay.HTTP(service.URL(), nil))
-	}
-	if r.via != "http" {
-		targets = append(targets, service.Engine())
-	}
-	report, err := replay.Play(ctx, replay.Options{
-		Log: log, Targets: targets, Engine: service.Engine(), Pool: service.Pool(),
-		Schema: config.Schema, Tenant: r.tenant, Progress: c.ErrOrStderr(),
-	})
+	r.Targets = []replay.Target{replay.HTTP(service.URL(), nil), service.Engine()}
+	r.Database, r.Verifier, r.Schema = service.Pool(), service.Engine(), config.Schema
+	report, err := replay.Play(ctx, r, c.ErrOrStderr())
 	if report != nil {
 		_, printErr := fmt.Fprint(c.OutOrStdout(), report)
 		err = errors.Join(err, printErr)

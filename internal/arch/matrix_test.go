@@ -80,7 +80,7 @@ var Matrix = []Room{
 
 	{"examples/...", ours("api", "engine", "examples/...", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"pawltest", ours("engine", "inspect", "internal/decide", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"bench", ours("api", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "outbox/relay", "outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
+	{"bench", ours("api", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "internal/progress", "outbox/relay", "outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
 
 	{"internal/arch", nil, nil},
 	{"internal/await", nil, nil},

@@ -114,19 +114,19 @@ func (m *Meter) line(elapsed time.Duration) string {
 	var b strings.Builder
 	b.WriteString(m.work + ": ")
 	if m.total > 0 {
-		fmt.Fprintf(&b, "%d%%, %s of %s %s", min(m.done*100/m.total, 100), grouped(m.done), grouped(m.total), m.unit)
+		fmt.Fprintf(&b, "%d%%, %s of %s %s", min(m.done*100/m.total, 100), Grouped(m.done), Grouped(m.total), m.unit)
 	} else {
-		fmt.Fprintf(&b, "%s %s", grouped(m.done), m.unit)
+		fmt.Fprintf(&b, "%s %s", Grouped(m.done), m.unit)
 	}
-	fmt.Fprintf(&b, ", %s/s", grouped(int64(rate)))
+	fmt.Fprintf(&b, ", %s/s", Grouped(int64(rate)))
 	if left := m.total - m.done; left > 0 && rate > 0 {
 		fmt.Fprintf(&b, ", %s left", time.Duration(float64(left)/rate*float64(time.Second)).Round(time.Second))
 	}
 	return b.String()
 }
 
-// grouped writes a number with a comma between thousands.
-func grouped(n int64) string {
+// Grouped writes a number with a comma between thousands.
+func Grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]

@@ -70,7 +70,7 @@ func TestMeterMayBeToldFromSeveralGoroutines(t *testing.T) {
 
 func TestGrouped(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
-		if got := grouped(n); got != want {
+		if got := Grouped(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}

@@ -1,21 +1,19 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/replay/eventlog"
 	"github.com/pawlhq/pawl/internal/replay/fold"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
@@ -32,21 +30,8 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Evidence is what Check looks at. Log, Database and Verifier are required.
-type Evidence struct {
-	Log      Log
-	Database Querier
-	Verifier Verifier
-	Schema   string // default "pawl"
-	Tenant   string // default "default"
-
-	// Progress, if it is not nil, is called with the number of events compared.
-	Progress func(events int64)
-}
-
 // Durable is what the database has, and where it is not what the fold says.
 type Durable struct {
-	Elapsed  time.Duration
 	Cases    int64 // that exist, each with the fold's state, version and sums
 	Commands int64 // each with the fold's outcome
 	Head     int64 // of the log, which is how many transitions there are
@@ -59,14 +44,6 @@ type Durable struct {
 
 	Differences int64
 	Examples    []string // the first of them
-}
-
-// Err is nil if nothing differs.
-func (d *Durable) Err() error {
-	if d.Differences == 0 {
-		return nil
-	}
-	return fmt.Errorf("replay: what is durable differs from the fold in %d places, for example: %s", d.Differences, d.Examples[0])
 }
 
 func (d *Durable) differ(format string, args ...any) {
@@ -83,44 +60,27 @@ const checkPage = 2000
 // command, every transition, every chain. It writes what it finds into
 // report.Durable. Its error is one of the log, the database or ctx; differences
 // are no error here, but report.Err has them.
-func Check(ctx context.Context, report *Report, e Evidence) error {
-	if e.Database == nil || e.Verifier == nil || e.Log.cases == nil {
-		return errors.New("replay: Evidence needs Log, Database and Verifier")
-	}
-	c := checker{Evidence: e, found: &Durable{}, trace: sha256.New()}
-	if c.Schema == "" {
-		c.Schema = schema.Default
-	}
-	if c.Tenant == "" {
-		c.Tenant = transitions.DefaultTenant
-	}
-	began := time.Now()
-	totals, err := c.Log.each(func(_ eventlog.Case, want fold.Case) error {
-		c.page, c.events = append(c.page, want), c.events+len(want.Outcomes)
-		if c.events < checkPage {
-			return nil
+func Check(ctx context.Context, c Config, report *Report) error {
+	k := checker{Config: c.withDefaults(), found: &Durable{}, trace: sha256.New()}
+	k.Schema = cmp.Or(k.Schema, schema.Default)
+	report.Durable = k.found
+	digest, err := k.pages(checkPage, func(page []fold.Case) error { return k.turn(ctx, page) })
+	if err == nil {
+		if k.found.Digest = hex.EncodeToString(k.trace.Sum(nil)); k.found.Digest != digest {
+			k.found.differ("the durable trace has the digest %s; the fold's has %s", k.found.Digest, digest)
 		}
-		return c.turn(ctx)
-	})
-	for _, step := range []func(context.Context) error{c.turn, c.totals, c.chains} {
-		if err == nil {
-			err = step(ctx)
-		}
+		err = k.totals(ctx)
 	}
-	c.found.Elapsed, c.found.Digest = time.Since(began), hex.EncodeToString(c.trace.Sum(nil))
-	if err == nil && c.found.Digest != totals.Digest {
-		c.found.differ("the durable trace has the digest %s; the fold's has %s", c.found.Digest, totals.Digest)
+	if err == nil {
+		err = k.chains(ctx)
 	}
-	report.Durable = c.found
 	return err
 }
 
-// checker gathers cases into pages and compares them.
+// checker compares page by page.
 type checker struct {
-	Evidence
+	Config
 	found    *Durable
-	page     []fold.Case
-	events   int // of the page
 	compared int64
 
 	accepted int64 // by the fold
@@ -128,22 +88,18 @@ type checker struct {
 	line     []byte
 }
 
-// turn compares the page and begins a new one.
-func (c *checker) turn(ctx context.Context) error {
-	if len(c.page) == 0 {
-		return nil
-	}
-	if err := c.cases(ctx); err != nil {
+// turn compares a page.
+func (c *checker) turn(ctx context.Context, page []fold.Case) error {
+	if err := c.cases(ctx, page); err != nil {
 		return err
 	}
-	if err := c.commands(ctx); err != nil {
+	if err := c.commands(ctx, page); err != nil {
 		return err
 	}
-	c.compared += int64(c.events)
-	c.page, c.events = c.page[:0], 0
-	if c.Progress != nil {
-		c.Progress(c.compared)
+	for _, want := range page {
+		c.compared += int64(len(want.Outcomes))
 	}
+	c.Progress(c.compared)
 	return nil
 }
 
@@ -151,61 +107,57 @@ func (c *checker) id(caseID string) uuid.UUID {
 	return transitions.InstanceID(c.Tenant, "fine", caseID)
 }
 
-// standing is what an instance says of its case.
+// standing is what an instance says of its case; zero if there is none.
 type standing struct {
-	state   fold.State
-	version int64
-	fine    fines.Fine
+	State   fold.State
+	Version int64
+	Data    string
 }
 
-const casesSQL = `SELECT business_key, state, version, data::text FROM pawl.instance WHERE tenant = $1 AND id = ANY($2)`
+const casesSQL = `SELECT coalesce(i.state, ''), coalesce(i.version, 0), coalesce(i.data::text, '{}')
+FROM unnest($2::text[]) WITH ORDINALITY AS u(id, n)
+LEFT JOIN LATERAL (SELECT state, version, data FROM pawl.instance WHERE tenant = $1 AND id = u.id::uuid LIMIT 1) i ON true ORDER BY u.n`
 
 // cases compares the page's instances.
-func (c *checker) cases(ctx context.Context) error {
-	ids := make([]string, len(c.page)) // as text, which every mode of the driver can send
-	for i, want := range c.page {
+func (c *checker) cases(ctx context.Context, page []fold.Case) error {
+	ids := make([]string, len(page)) // as text, which every mode of the driver can send
+	for i, want := range page {
 		ids[i] = c.id(want.ID).String()
 	}
-	rows, err := c.Database.Query(ctx, schema.In(c.Schema, casesSQL), c.Tenant, ids)
+	found, err := read[standing](ctx, c, casesSQL, ids)
 	if err != nil {
-		return fmt.Errorf("replay: read instances: %w", err)
-	}
-	found := make(map[string]standing, len(c.page))
-	var (
-		key, state, data string
-		version          int64
-	)
-	_, err = pgx.ForEachRow(rows, []any{&key, &state, &version, &data}, func() error {
-		s := standing{state: fold.State(state), version: version}
-		found[key] = s
-		err := json.Unmarshal([]byte(data), &s.fine)
-		found[key] = s
 		return err
-	})
-	if err != nil {
-		return fmt.Errorf("replay: read instances: %w", err)
 	}
-	for _, want := range c.page {
-		c.compareCase(&want, found)
+	for i, want := range page {
+		got := found[i]
+		c.accepted += want.Version
+		if got.Version > 0 {
+			c.found.Cases++
+		}
+		if got.State != want.State || got.Version != want.Version {
+			c.found.differ("case %s is %q at version %d; the fold says %q at version %d", want.ID, got.State, got.Version, want.State, want.Version)
+		}
+		var fine fines.Fine
+		if err := json.Unmarshal([]byte(got.Data), &fine); err != nil {
+			return fmt.Errorf("replay: the data of case %s: %w", want.ID, err)
+		}
+		sums := [4]int64{fine.Amount, fine.Raised, fine.Expenses, fine.Paid}
+		if wanted := [4]int64{want.Amount, want.Raised, want.Expenses, want.Paid}; sums != wanted {
+			c.found.differ("case %s has the sums %v; the fold says %v", want.ID, sums, wanted)
+		}
 	}
 	return nil
 }
 
-func (c *checker) compareCase(want *fold.Case, found map[string]standing) {
-	c.accepted += want.Version
-	got, exists := found[want.ID]
-	if exists {
-		c.found.Cases++
+// read reads a row for each of what is asked for, in that order.
+func read[T any](ctx context.Context, c *checker, sql string, asked ...any) ([]T, error) {
+	rows, err := c.Database.Query(ctx, schema.In(c.Schema, sql), append([]any{c.Tenant}, asked...)...)
+	if err != nil {
+		return nil, fmt.Errorf("replay: read what is durable: %w", err)
 	}
-	if exists != (want.Version > 0) {
-		c.found.differ("case %s exists: %v; the fold accepted %d of its events", want.ID, exists, want.Version)
-		return
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+	if err != nil {
+		return nil, fmt.Errorf("replay: read what is durable: %w", err)
 	}
-	if got.state != want.State || got.version != want.Version {
-		c.found.differ("case %s is %q at version %d; the fold says %q at version %d", want.ID, got.state, got.version, want.State, want.Version)
-	}
-	sums := [4]int64{got.fine.Amount, got.fine.Raised, got.fine.Expenses, got.fine.Paid}
-	if wanted := [4]int64{want.Amount, want.Raised, want.Expenses, want.Paid}; sums != wanted {
-		c.found.differ("case %s has the sums %v; the fold says %v", want.ID, sums, wanted)
-	}
+	return found, nil
 }

@@ -32,7 +32,7 @@ func TestCheckFindsWhatWasTamperedWith(t *testing.T) {
 	}
 	intact := func() {
 		t.Helper()
-		if err := replay.Check(t.Context(), report, replay.Evidence{Log: log, Database: pool, Verifier: e}); err != nil {
+		if err := replay.Check(t.Context(), replay.Config{Log: log, Database: pool, Verifier: e}, report); err != nil {
 			t.Fatal(err)
 		}
 		if err := report.Err(); err != nil {
@@ -75,8 +75,8 @@ func TestCheckFindsWhatWasTamperedWith(t *testing.T) {
 			if tag, err := tx.Exec(t.Context(), tt.sql); err != nil || tag.RowsAffected() != 1 {
 				t.Fatal(tag, err)
 			}
-			evidence := replay.Evidence{Log: log, Database: tx, Verifier: chains{verify.New(tx, asItIs)}}
-			if err := replay.Check(t.Context(), report, evidence); err != nil {
+			evidence := replay.Config{Log: log, Database: tx, Verifier: chains{verify.New(tx, asItIs)}}
+			if err := replay.Check(t.Context(), evidence, report); err != nil {
 				t.Fatal(err)
 			}
 			d := report.Durable

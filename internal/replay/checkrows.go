@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/internal/replay/fold"
 	"github.com/pawlhq/pawl/schema"
@@ -16,29 +15,28 @@ import (
 // stored is what the database has of a command: its answer, and the audit row of
 // its transition. What is not there is zero.
 type stored struct {
-	code     int
-	body     string
-	version  int64
-	position int64
-	from, to string
-	name     string // of the transition, from the audit row
+	Code              int
+	Body              string
+	Version, Position int64
+	From, To          fold.State
+	Name              string // of the transition, from the audit row
 }
 
 // Each look-up can only be an index probe, also right after the tables were
 // filled, when their statistics lie.
 const commandsSQL = `
-SELECT u.n, coalesce(c.code, 0), coalesce(c.body, ''), coalesce(c.version, 0),
+SELECT coalesce(c.code, 0), coalesce(c.body, ''), coalesce(c.version, 0),
 	coalesce(a.position, 0), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.transition, '')
 FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS u(scope, key, n)
 LEFT JOIN LATERAL (SELECT code, body, instance, version FROM pawl.command
 	WHERE tenant = $1 AND scope = u.scope AND key = u.key LIMIT 1) c ON true
 LEFT JOIN LATERAL (SELECT position, from_state, to_state, transition FROM pawl.audit
-	WHERE tenant = $1 AND instance = c.instance AND version = c.version LIMIT 1) a ON true`
+	WHERE tenant = $1 AND instance = c.instance AND version = c.version LIMIT 1) a ON true ORDER BY u.n`
 
 // commands compares the page's events with their commands and audit rows.
-func (c *checker) commands(ctx context.Context) error {
-	scopes, keys := make([]string, 0, c.events), make([]string, 0, c.events)
-	for _, want := range c.page {
+func (c *checker) commands(ctx context.Context, page []fold.Case) error {
+	var scopes, keys []string
+	for _, want := range page {
 		for _, o := range want.Outcomes {
 			id := c.id(want.ID)
 			if o.From == fold.None && o.Number == 1 {
@@ -48,21 +46,11 @@ func (c *checker) commands(ctx context.Context) error {
 			keys = append(keys, want.ID+"-"+strconv.Itoa(o.Number))
 		}
 	}
-	rows, err := c.Database.Query(ctx, schema.In(c.Schema, commandsSQL), c.Tenant, scopes, keys)
+	found, err := read[stored](ctx, c, commandsSQL, scopes, keys)
 	if err != nil {
-		return fmt.Errorf("replay: read commands: %w", err)
+		return err
 	}
-	found := make([]stored, len(keys))
-	var n int64
-	var s stored
-	_, err = pgx.ForEachRow(rows, []any{&n, &s.code, &s.body, &s.version, &s.position, &s.from, &s.to, &s.name}, func() error {
-		found[n-1] = s
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("replay: read commands: %w", err)
-	}
-	for _, want := range c.page {
+	for _, want := range page {
 		c.compareCommands(&want, found[:len(want.Outcomes)])
 		found = found[len(want.Outcomes):]
 	}
@@ -73,7 +61,7 @@ func (c *checker) compareCommands(want *fold.Case, found []stored) {
 	version, state := int64(0), fold.None
 	for i, o := range want.Outcomes {
 		got := &found[i]
-		if got.code != 0 {
+		if got.Code != 0 {
 			c.found.Commands++
 		}
 		durable := fold.Outcome{Case: o.Case, Number: o.Number, Transition: o.Transition, From: state, To: state}
@@ -81,21 +69,21 @@ func (c *checker) compareCommands(want *fold.Case, found []stored) {
 		case o.Reason == fold.InvalidPayload || o.Reason == fold.InstanceNotFound:
 			durable.Reason = o.Reason // which nothing of it is stored to tell
 			if *got != (stored{}) {
-				c.found.differ("case %s, event %d is malformed (%s), and its key has the answer %d", o.Case, o.Number, o.Reason, got.code)
+				c.found.differ("case %s, event %d is malformed (%s), and its key has the answer %d", o.Case, o.Number, o.Reason, got.Code)
 			}
 		case o.Reason != "":
-			durable.Reason = reasonOf(transitions.Reply{Receipt: transitions.Receipt{Status: got.code, Body: []byte(got.body)}})
-			if got.code == 0 || durable.Reason != o.Reason || got.version != 0 {
+			durable.Reason = reasonOf(transitions.Reply{Receipt: transitions.Receipt{Status: got.Code, Body: []byte(got.Body)}})
+			if got.Code == 0 || durable.Reason != o.Reason || got.Version != 0 {
 				c.found.differ("case %s, event %d has the answer %d %q, version %d; the fold refuses it: %s",
-					o.Case, o.Number, got.code, durable.Reason, got.version, o.Reason)
+					o.Case, o.Number, got.Code, durable.Reason, got.Version, o.Reason)
 			}
 		default:
 			version++
-			durable.Transition, durable.From, durable.To = got.name, fold.State(got.from), fold.State(got.to)
+			durable.Transition, durable.From, durable.To = got.Name, got.From, got.To
 			state = durable.To
-			if got.version != version || durable != o || got.position < 1 {
+			if got.Version != version || durable != o || got.Position < 1 {
 				c.found.differ("case %s, event %d is version %d, %q from %q to %q at position %d; the fold says version %d, %q from %q to %q",
-					o.Case, o.Number, got.version, got.name, got.from, got.to, got.position, version, o.Transition, o.From, o.To)
+					o.Case, o.Number, got.Version, got.Name, got.From, got.To, got.Position, version, o.Transition, o.From, o.To)
 			}
 		}
 		c.line = durable.AppendLine(c.line[:0])

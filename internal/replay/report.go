@@ -2,12 +2,18 @@ package replay
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/progress"
 	"github.com/pawlhq/pawl/internal/replay/fold"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // Report is what came of a replay. [Run] fills all but Durable, [Check] that.
@@ -35,45 +41,39 @@ type Report struct {
 	// Answered otherwise than the fold says. Never.
 	Wrong int64
 
-	Again     int64 // submissions that were repeated because there was no answer
-	Overtaken int64 // events that were done before one submitted ahead of them, which had to be repeated
+	Again int64 // submissions that were repeated because there was no answer
 
 	// Examples are the first events that count under Twice, Unequal or Wrong.
 	Examples []string
 
 	Durable *Durable // nil before Check
 
-	mu    sync.Mutex
-	began time.Time
+	mu sync.Mutex
 }
 
 // maxExamples bounds what a report that is all wrong says in detail.
 const maxExamples = 10
 
-func newReport(l Log) *Report {
-	return &Report{Log: l.String(), Refused: map[string]int64{}, Malformed: map[string]int64{}, began: time.Now()}
-}
-
-func (r *Report) finish() {
-	r.Elapsed = time.Since(r.began)
-}
-
 // add counts the answers to a batch.
-func (r *Report) add(b *batch, callers *[2]caller, progress func(int64)) {
+func (r *Report) add(cases []fold.Case, callers *[2]caller, tell func(int64)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range b.commands {
-		r.addOne(&b.want[i], b.version[i], callers[0].replies[i], callers[1].replies[i])
+	n := 0
+	for _, c := range cases {
+		version := int64(0)
+		for _, want := range c.Outcomes {
+			made := int64(0) // by an event that is accepted
+			if want.Reason == "" {
+				version++
+				made = version
+			}
+			r.addOne(&want, made, callers[0].replies[n], callers[1].replies[n])
+			n++
+		}
 	}
-	for _, c := range callers {
-		r.Again += int64(c.again)
-		r.Overtaken += int64(c.overtaken)
-	}
-	r.Cases += int64(b.cases)
-	r.Events += int64(len(b.commands))
-	if progress != nil {
-		progress(r.Events)
-	}
+	r.Again += int64(callers[0].again + callers[1].again)
+	r.Cases, r.Events = r.Cases+int64(len(cases)), r.Events+int64(n)
+	tell(r.Events)
 }
 
 func (r *Report) addOne(want *fold.Outcome, version int64, first, second transitions.Reply) {
@@ -115,6 +115,19 @@ func equal(a, b transitions.Reply) bool {
 	return a.Receipt.Status == b.Receipt.Status && bytes.Equal(a.Receipt.Body, b.Receipt.Body)
 }
 
+// reasonOf says in the fold's words what became of an event: "" for accepted,
+// the guard's text, or else the code.
+func reasonOf(r transitions.Reply) string {
+	err := r.Err
+	if err == nil {
+		err = r.Receipt.Err()
+	}
+	if e, ok := errors.AsType[*workflow.Error](err); ok && e.Code == workflow.GuardRefused {
+		return e.Message
+	}
+	return string(workflow.CodeOf(err))
+}
+
 func describe(r transitions.Reply) string {
 	if r.Err != nil {
 		return fmt.Sprintf("%q", r.Err.Error())
@@ -131,12 +144,54 @@ func (r *Report) example(o *fold.Outcome, format string, args ...any) {
 // Err is nil if the replay kept the promise: every event had one effect, both
 // callers got the same answer, and all of it is what the fold says.
 func (r *Report) Err() error {
-	if n := r.Twice + r.Unequal + r.Wrong; n > 0 {
+	if r.Twice+r.Unequal+r.Wrong > 0 {
 		return fmt.Errorf("replay: %d events executed twice, %d answered differently to the two callers, %d otherwise than the fold says",
 			r.Twice, r.Unequal, r.Wrong)
 	}
-	if r.Durable != nil {
-		return r.Durable.Err()
+	if d := r.Durable; d != nil && d.Differences > 0 {
+		return fmt.Errorf("replay: what is durable differs from the fold in %d places, for example: %s", d.Differences, d.Examples[0])
 	}
 	return nil
+}
+
+// String is the report for a person to read, in several lines.
+func (r *Report) String() string {
+	var b strings.Builder
+	// line writes a line with its numbers grouped.
+	line := func(format string, args ...any) {
+		for i, arg := range args {
+			if n, ok := arg.(int64); ok {
+				args[i] = progress.Grouped(n)
+			}
+		}
+		fmt.Fprintf(&b, format+"\n", args...)
+	}
+	line("replayed %s", r.Log)
+	line("  %s cases, %s events, each submitted by two callers at the same time", r.Cases, r.Events)
+	line("  %s answers in %v", 2*r.Events, r.Elapsed.Round(10*time.Millisecond))
+	line("  %s events accepted", r.Accepted)
+	for what, reasons := range map[string]map[string]int64{"refused": r.Refused, "malformed": r.Malformed} {
+		for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+			line("  %s %s: %s", reasons[reason], what, reason)
+		}
+	}
+	line("  %s done once and replayed to the other caller", r.Once)
+	line("  %s replayed to both: done before, by an attempt whose answer was lost, or in an earlier replay", r.Found)
+	line("  %s submitted again, because there was no answer", r.Again)
+	line("  %s executed twice, %s answered differently to the two callers, %s otherwise than the fold says", r.Twice, r.Unequal, r.Wrong)
+	examples := r.Examples
+	if d := r.Durable; d != nil {
+		line("durable, compared with the fold:")
+		line("  %s cases with their states, versions and sums", d.Cases)
+		line("  %s commands with their answers", d.Commands)
+		line("  %s transitions: as many positions from 1 without a gap, audit rows and events", d.Head)
+		line("  %s chains with %s rows verified", d.Chains, d.Rows)
+		line("  the trace of all events has the SHA-256 %s", d.Digest)
+		line("  %s differences", d.Differences)
+		examples = slices.Concat(examples, d.Examples)
+	}
+	for _, e := range examples {
+		line("  ! %s", e)
+	}
+	return b.String()
 }

@@ -215,10 +215,10 @@ func (s *story) log(ctx context.Context, folder string, events int64) {
 	}
 	s.narrate(fmt.Sprintf("A log of fines, every entry submitted twice at the same moment: over HTTP, and from Go.\n"+
 		"Then what is durable is compared with an independent reading of the same log.\nThe log: %s.", log))
-	report, err := replay.Play(ctx, replay.Options{
+	report, err := replay.Play(ctx, replay.Config{
 		Log: log, Targets: []replay.Target{replay.HTTP(s.url, nil), s.engine},
-		Engine: s.engine, Pool: s.stage.pool, Schema: name, Tenant: logTenant, Progress: s.out,
-	})
+		Verifier: s.engine, Database: s.stage.pool, Schema: name, Tenant: logTenant,
+	}, s.out)
 	if report != nil {
 		s.printf("     %s\n", strings.ReplaceAll(strings.TrimSpace(report.String()), "\n", "\n     "))
 	}

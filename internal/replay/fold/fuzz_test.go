@@ -1,11 +1,9 @@
 package fold_test
 
 import (
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/internal/replay/eventlog"
 )
 
 var transitionNames = []string{
@@ -25,27 +23,24 @@ func FuzzWorkflowAgreesWithTheFold(f *testing.F) {
 		if len(script) > 100 {
 			t.Skip("long enough")
 		}
-		compareAll(t, only(scripted(script)))
+		compareAll(t, strings.NewReader(scripted(t, script).log()))
 	})
 }
 
 // scripted makes a case of bytes: the fine, then three bytes an event for
 // transition, days and sum. Some days go back, some sums are out of range.
-func scripted(script []byte) eventlog.Case {
-	c := eventlog.Case{ID: "F1"}
+func scripted(t testing.TB, script []byte) entries {
+	var c entries
 	day := time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 	add := func(transition string, value byte) {
 		cents := int64(value) * 100
 		if value == 255 {
 			cents = 100_000_001
 		}
-		e := eventlog.Event{Case: c.ID, Number: len(c.Events) + 1, Transition: transition, On: fines.DateOf(day),
-			Article: 157, VehicleClass: "A", Officer: 561, NotificationType: "P", LastSent: "N",
-			AmountCents: cents, ExpenseCents: cents, PaymentCents: cents, TotalPaymentsCents: cents}
+		c.add(t, transition, day.Format(time.DateOnly), cents)
 		if value%8 == 7 {
-			e.Dismissal = "#"
+			c.Events[len(c.Events)-1].row[dismissalColumn] = "#"
 		}
-		c.Events = append(c.Events, e)
 	}
 	if len(script) == 0 {
 		script = []byte{0}

@@ -1,12 +1,10 @@
 package fold_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/pawlhq/pawl/examples/fines"
-	"github.com/pawlhq/pawl/internal/replay/eventlog"
 )
 
 // Each rule that can refuse an entry does so with its own words; the entries
@@ -41,12 +39,12 @@ func TestGuardsRefuseInTheClerksWords(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.reason, func(t *testing.T) {
 			c := written(t, tt.entries...)
-			compareAll(t, only(c))
+			compareAll(t, strings.NewReader(c.log()))
 			p := newPlayer(t)
 			last := len(c.Events) - 1
 			for _, e := range c.Events[:last] {
 				if o := p.event(t, e); o.Reason != "" {
-					t.Fatalf("%s is refused: %s", e.Transition, o.Reason)
+					t.Fatalf("%s is refused: %s", e.row[1], o.Reason)
 				}
 			}
 			before := p.fine
@@ -77,7 +75,7 @@ func TestPaymentInThePostSettlesTheReducedSum(t *testing.T) {
 		{"payment 2010-05-04 9700", "paid", `{"due_cents":0}`},
 	} {
 		c := written(t, append(path, tt.pay)...)
-		compareAll(t, only(c))
+		compareAll(t, strings.NewReader(c.log()))
 		p := newPlayer(t)
 		var answer string
 		for _, e := range c.Events {
@@ -105,8 +103,8 @@ func TestDismissalEndsTheCase(t *testing.T) {
 		{"create_fine 2010-01-10 4000", "appeal_to_judge 2010-02-01"},
 	} {
 		c := written(t, path...)
-		c.Events[len(path)-1].Dismissal = "#"
-		compareAll(t, only(c))
+		c.Events[len(path)-1].row[dismissalColumn] = "#"
+		compareAll(t, strings.NewReader(c.log()))
 		p := newPlayer(t)
 		var reason string
 		for _, e := range c.Events {
@@ -124,24 +122,4 @@ func TestDismissalEndsTheCase(t *testing.T) {
 			t.Errorf("%v: %s, open %v, because %q", path, p.fine.State, p.fine.Open, reason)
 		}
 	}
-}
-
-// written makes a case of lines "transition day [cents]".
-func written(t testing.TB, lines ...string) eventlog.Case {
-	t.Helper()
-	c := eventlog.Case{ID: "T1"}
-	for i, line := range lines {
-		e := eventlog.Event{Case: c.ID, Number: i + 1, Article: 157, VehicleClass: "A", Officer: 561, NotificationType: "P"}
-		var cents int64
-		if n, err := fmt.Sscan(line, &e.Transition, &e.On, &cents); err != nil && n < 2 {
-			t.Fatalf("%q: %v", line, err)
-		}
-		e.AmountCents, e.ExpenseCents, e.PaymentCents, e.TotalPaymentsCents = cents, cents, cents, cents
-		c.Events = append(c.Events, e)
-	}
-	return c
-}
-
-func only(c eventlog.Case) eventlog.Cases {
-	return func(yield func(eventlog.Case, error) bool) { yield(c, nil) }
 }

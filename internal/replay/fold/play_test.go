@@ -9,7 +9,6 @@ import (
 
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/internal/decide"
-	"github.com/pawlhq/pawl/internal/replay/eventlog"
 	"github.com/pawlhq/pawl/internal/replay/fold"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -52,27 +51,27 @@ func (p *player) command(c transitions.Command) (decide.Decision, error) {
 }
 
 // event decides one event of a log, with the outcome as the fold has it.
-func (p *player) event(t testing.TB, e eventlog.Event) fold.Outcome {
+func (p *player) event(t testing.TB, e entry) fold.Outcome {
 	t.Helper()
 	c, err := e.Command()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := fold.Outcome{Case: e.Case, Number: e.Number, Transition: e.Transition, From: p.state()}
+	o := fold.Outcome{Case: c.BusinessKey, Number: e.number, Transition: c.Transition, From: p.state()}
 	d, err := p.command(c)
 	o.To = p.state()
 	if len(d.Commands) > 0 {
-		t.Errorf("case %s, event %d: a timer is set, although the office enters its penalties itself", e.Case, e.Number)
+		t.Errorf("case %s, event %d: a timer is set, although the office enters its penalties itself", c.BusinessKey, e.number)
 	}
 	switch {
 	case err != nil:
 		o.Reason = string(workflow.CodeOf(err))
 		if d.Stored || o.Reason == fold.IllegalTransition {
-			t.Errorf("case %s, event %d: %v was stored", e.Case, e.Number, err)
+			t.Errorf("case %s, event %d: %v was stored", c.BusinessKey, e.number, err)
 		}
 	case d.Err == nil:
 	case d.Code != 409 || d.Status != transitions.FailedFinal:
-		t.Errorf("case %s, event %d: %v has the status %d %s", e.Case, e.Number, d.Err, d.Code, d.Status)
+		t.Errorf("case %s, event %d: %v has the status %d %s", c.BusinessKey, e.number, d.Err, d.Code, d.Status)
 	case d.Err.Code == workflow.GuardRefused:
 		o.Reason = d.Err.Message
 	default:
