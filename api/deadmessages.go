@@ -56,30 +56,18 @@ func DeadMessageOf(m *inspect.DeadMessage) DeadMessage {
 		ChangedBy: m.ChangedBy, Reason: m.Reason}
 }
 
-// deadMessages lists messages that were not consumed: GET /v1/ops/inbox.
-func (a *API) deadMessages(w http.ResponseWriter, r *request) error {
+// deadMessages lists messages that were not consumed.
+func (a *API) deadMessages(r *request) (out DeadMessagePage, err error) {
 	f := inspect.DeadMessageFilter{Tenant: r.tenant(), Consumer: r.text("consumer"), Status: inspect.MessageStatus(r.text("status")),
 		Workflow: r.text("workflow"), BusinessKey: r.text("business_key"), Limit: r.limit()}
-	var err error
-	if f.After, err = after(r, decodeMessageCursor); err != nil {
-		return err
+	if f.After, err = byMessage.after(r); err != nil {
+		return out, err
 	}
 	list, more, err := a.engine.DeadMessages(r.Context(), f)
-	if err != nil {
-		return err
-	}
-	out := DeadMessagePage{Messages: make([]DeadMessage, len(list))}
-	for i := range list {
-		out.Messages[i] = DeadMessageOf(&list[i])
-	}
-	if n := len(list); more && n > 0 {
-		out.Next = encodeMessageCursor(&list[n-1])
-	}
-	return sendJSON(w, http.StatusOK, out)
+	return DeadMessagePage{Messages: each(list, DeadMessageOf), Next: byMessage.next(list, more)}, err
 }
 
-// deadMessageBody answers with a message as it was sent:
-// GET /v1/ops/inbox/body.
+// deadMessageBody answers with a message as it was sent.
 func (a *API) deadMessageBody(w http.ResponseWriter, r *request) error {
 	ref, err := messageRef(r, r.text("consumer"), r.text("message"), r.text("hash"))
 	if err != nil {
@@ -97,38 +85,31 @@ func (a *API) deadMessageBody(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// retryMessage consumes a dead message again: POST /v1/ops/inbox/retry.
+// retryMessage consumes a dead message again.
 func (a *API) retryMessage(w http.ResponseWriter, r *request) error {
-	ref, reason, err := a.operatedMessage(w, r)
+	in, err := readJSON[MessageOperation](a, w, r)
 	if err != nil {
 		return err
 	}
-	receipt, err := a.engine.RetryMessage(r.Context(), ref, r.caller.Actor, reason)
+	ref, err := messageRef(r, in.Consumer, in.Message, in.Hash)
+	if err != nil {
+		return err
+	}
+	receipt, err := a.engine.RetryMessage(r.Context(), ref, r.caller.Actor, in.Reason)
 	if err != nil {
 		return err
 	}
 	return sendReceipt(w, receipt)
 }
 
-// discardMessage says that one is never to be done: POST /v1/ops/inbox/discard.
-func (a *API) discardMessage(w http.ResponseWriter, r *request) error {
-	ref, reason, err := a.operatedMessage(w, r)
+// discardMessage says that one is never to be done.
+func (a *API) discardMessage(r *request, in MessageOperation) (DeadMessage, error) {
+	ref, err := messageRef(r, in.Consumer, in.Message, in.Hash)
 	if err != nil {
-		return err
+		return DeadMessage{}, err
 	}
-	m, err := a.engine.DiscardMessage(r.Context(), ref, r.caller.Actor, reason)
-	if err != nil {
-		return err
-	}
-	return sendJSON(w, http.StatusOK, DeadMessageOf(&m))
-}
-
-func (a *API) operatedMessage(w http.ResponseWriter, r *request) (ref transitions.MessageRef, reason string, err error) {
-	in, err := readJSON[MessageOperation](a, w, r)
-	if err == nil {
-		ref, err = messageRef(r, in.Consumer, in.Message, in.Hash)
-	}
-	return ref, in.Reason, err
+	m, err := a.engine.DiscardMessage(r.Context(), ref, r.caller.Actor, in.Reason)
+	return DeadMessageOf(&m), err
 }
 
 func messageRef(r *request, consumer, id, hash string) (transitions.MessageRef, error) {

@@ -187,31 +187,31 @@ type Break struct {
 // CountsOf is what the interface shows of counts.
 func CountsOf(c *inspect.Counts) Counts {
 	return Counts{At: c.At, Tenant: c.Tenant, Exact: c.Exact, Total: c.Total,
-		Counts: each(c.Counts, func(k inspect.InstanceCount) InstanceCount { return InstanceCount(k) })}
+		Counts: each(c.Counts, func(k *inspect.InstanceCount) InstanceCount { return InstanceCount(*k) })}
 }
 
 // KeysOf is what the interface shows of keys.
 func KeysOf(k *inspect.Keys) Keys {
 	return Keys{
-		At: k.At, Tenant: k.Tenant, Statuses: each(k.Statuses, func(s inspect.StatusCount) StatusCount { return StatusCount(s) }),
+		At: k.At, Tenant: k.Tenant, Statuses: each(k.Statuses, func(s *inspect.StatusCount) StatusCount { return StatusCount(*s) }),
 		AtLeast: k.AtLeast, Scheduled: k.Scheduled, Due: k.Due, Stale: k.Stale, Lapsed: k.Lapsed, Stuck: k.Stuck,
 		Attempts: k.Attempts, MostTried: k.MostTried, OldestInFlight: k.OldestInFlight, OldestDue: k.OldestDue,
 		OldestStale: k.OldestStale, OldestLapsed: k.OldestLapsed, Expired: k.Expired, Forgotten: k.Forgotten,
 		OldestExpired: k.OldestExpired, DeadMessages: k.DeadMessages, OldestDeadMessage: k.OldestDeadMessage,
-		Scopes: each(k.Scopes, func(s inspect.ScopeCount) ScopeCount { return ScopeCount(s) }),
+		Scopes: each(k.Scopes, func(s *inspect.ScopeCount) ScopeCount { return ScopeCount(*s) }),
 	}
 }
 
 // RetentionOf is what the interface shows of retention.
 func RetentionOf(r *inspect.Retention) Retention {
 	return Retention{Node: r.Node, Since: r.Since, Until: r.Until, Next: r.Next, KeepEvents: r.KeepEvents,
-		Partitions: each(r.Partitions, func(p inspect.Partition) Partition { return Partition(p) })}
+		Partitions: each(r.Partitions, func(p *inspect.Partition) Partition { return Partition(*p) })}
 }
 
 // SinksOf is what the interface shows of sinks.
 func SinksOf(list []inspect.SinkInfo) []SinkInfo { return each(list, sinkOf) }
 
-func sinkOf(s inspect.SinkInfo) SinkInfo {
+func sinkOf(s *inspect.SinkInfo) SinkInfo {
 	return SinkInfo{
 		Name: s.Name, Tenants: s.Tenants, Node: s.Node, Since: s.Since, LeaseEnds: s.LeaseEnds, Paused: (*SinkPause)(s.Paused),
 		Failures: s.Failures, Failure: s.Failure, FailedAt: s.FailedAt, Behind: s.Behind, Lag: s.Lag, Oldest: s.Oldest,
@@ -222,7 +222,7 @@ func sinkOf(s inspect.SinkInfo) SinkInfo {
 // CursorsOf is what the interface shows of cursors.
 func CursorsOf(list []inspect.SinkCursor) []SinkCursor { return each(list, cursorOf) }
 
-func cursorOf(c inspect.SinkCursor) SinkCursor {
+func cursorOf(c *inspect.SinkCursor) SinkCursor {
 	return SinkCursor{
 		Sink: c.Sink, Tenant: c.Tenant, Position: c.Position, Head: c.Head, Lag: c.Lag, Oldest: c.Oldest, Failure: c.Failure,
 		Updated: c.Updated, Moved: (*CursorMove)(c.Moved),
@@ -231,19 +231,19 @@ func cursorOf(c inspect.SinkCursor) SinkCursor {
 
 // DeadLettersOf is what the interface shows of dead letters.
 func DeadLettersOf(list []inspect.DeadLetter) []DeadLetter {
-	return each(list, func(l inspect.DeadLetter) DeadLetter { return DeadLetter(l) })
+	return each(list, func(l *inspect.DeadLetter) DeadLetter { return DeadLetter(*l) })
 }
 
 // PausedOf is what the interface shows of workflows that are paused.
 func PausedOf(list []inspect.PausedWorkflow) []PausedWorkflow {
-	return each(list, func(p inspect.PausedWorkflow) PausedWorkflow { return PausedWorkflow(p) })
+	return each(list, func(p *inspect.PausedWorkflow) PausedWorkflow { return PausedWorkflow(*p) })
 }
 
 // each converts a list; nil is an empty one.
-func each[A, B any](list []A, to func(A) B) []B {
+func each[A, B any](list []A, to func(*A) B) []B {
 	out := make([]B, len(list))
 	for i := range list {
-		out[i] = to(list[i])
+		out[i] = to(&list[i])
 	}
 	return out
 }
