@@ -37,17 +37,18 @@ const (
 )
 
 var commandRoutes = []Route{
-	command("/v1/workflows/{workflow}/{transition}", (*API).create, "create an instance; the body is the payload"),
-	command(v1+atID+"/{transition}", (*API).transition, "a transition of an instance"),
-	command(v1+atKey+"/{transition}", (*API).transitionByKey, "the same, by the caller's own number"),
+	command("/v1/workflows/{workflow}/{transition}", "create an instance; the body is the payload"),
+	command(v1+atID+"/{transition}", "a transition of an instance"),
+	command(v1+atKey+"/{transition}", "the same, by the caller's own number"),
 	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, handle: (*API).bulk, Doc: "many at once, see below",
 		Params: params(dryRun, preferEnd), Answers: []Answer{answer[[]BulkResult](200)}, Codes: []workflow.Code{workflow.RateLimited},
 		Body: &Body{Type: reflect.TypeFor[[]BulkCommand](), Media: []string{mediaJSON, mediaNDJSON},
 			Limit: func(l Limits) int64 { return l.BulkBody }}},
 	{Section: ofCommand, Method: "GET", Path: "/v1/commands/{scope}/{key...}", Grant: Read, handle: (*API).commandStatus,
 		Doc: "how the command stands: see [in flight](#in-flight)", Params: params(preferWait, noneMatch, lastEventID),
-		Answers: []Answer{answer[CommandStatus](200), {200, mediaEventStream, reflect.TypeFor[CommandStatus]()}, {204, "", nil}, {304, "", nil}},
-		Codes:   append(keyCodes[:4:4], workflow.CommandNotFound, workflow.KeyExpired, workflow.ShuttingDown)},
+		Answers: []Answer{answer[CommandStatus](200), {200, mediaEventStream, reflect.TypeFor[CommandStatus]()}, {204, "", nil},
+			{304, "", nil}},
+		Codes: append(keyCodes[:4:4], workflow.CommandNotFound, workflow.KeyExpired, workflow.ShuttingDown)},
 	{Section: ofCommand, Method: "DELETE", Path: "/v1/commands/{scope}/{key...}", Grant: Submit, handle: (*API).cancelCommand,
 		Doc: "ask a command in flight to stop", Answers: []Answer{answer[CommandStatus](200), answer[CommandStatus](202)},
 		Codes: append(keyCodes[:4:4], workflow.CommandNotFound, workflow.KeyExpired, workflow.RoleRequired, workflow.WorkflowNotFound)},
@@ -164,8 +165,8 @@ var deadMessageRoutes = []Route{
 }
 
 var sinkRoutes = []Route{
-	{Section: ofOperator, Method: "GET", Path: ops + "/sinks", Grant: Operate, handle: show((*API).sinks), EmptyIsNone: true, Params: params(forAll),
-		Doc:     "the sinks: who delivers, pause, failures, lag, age of the oldest event that is missing, dead letters",
+	{Section: ofOperator, Method: "GET", Path: ops + "/sinks", Grant: Operate, handle: show((*API).sinks), EmptyIsNone: true,
+		Params: params(forAll), Doc: "the sinks: who delivers, pause, failures, lag, age of the oldest event that is missing, dead letters",
 		Answers: []Answer{answer[SinkList](200)}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/sinks/{sink}", Grant: Operate, handle: show((*API).sink), EmptyIsNone: true,
 		Doc: "one of them, with its cursor in the log", Params: params(forAll, pageLimit, pageCursor),
@@ -211,13 +212,13 @@ var (
 	decidedCodes = []workflow.Code{workflow.InvalidPayload, workflow.WorkflowNotFound, workflow.TransitionNotFound, workflow.InstanceNotFound,
 		workflow.CommandAbandoned, workflow.IllegalTransition, workflow.GuardRefused, workflow.AlreadyExists, workflow.ActivityFailed,
 		workflow.CommandCancelled, workflow.TooManyEffects, workflow.KeyExpired, workflow.VersionConflict, workflow.KeyReused,
-		workflow.RateLimited, workflow.RoleRequired, workflow.SeparationOfDuties, workflow.InProgress, workflow.Overloaded, workflow.Paused, workflow.Locked,
-		workflow.ShuttingDown}
+		workflow.RateLimited, workflow.RoleRequired, workflow.SeparationOfDuties, workflow.InProgress, workflow.Overloaded, workflow.Paused,
+		workflow.Locked, workflow.ShuttingDown}
 )
 
 // command is the route of one command.
-func command(path string, handle handler, doc string) Route {
-	return Route{Section: ofCommand, Method: "POST", Path: path, Grant: Submit, handle: handle, Doc: doc,
+func command(path, doc string) Route {
+	return Route{Section: ofCommand, Method: "POST", Path: path, Grant: Submit, handle: (*API).command, Doc: doc,
 		Params: params(dryRun, ofOneCommand), Answers: receipts, Codes: append(keyCodes[:4:4], decidedCodes...),
 		Body: &Body{Media: []string{mediaJSON}, Optional: true, Limit: func(l Limits) int64 { return l.Body }}}
 }

@@ -30,10 +30,10 @@ func (srv *Server) serveSSE(w http.ResponseWriter, r *http.Request, readsLog boo
 	defer cancel()
 	s := &sse{w: w, control: http.NewResponseController(w), timeout: srv.config.WriteTimeout}
 	x := &stream{end: cancel, cut: func() { _ = s.control.SetWriteDeadline(time.Now()) }, reads: readsLog}
-	if err := srv.streams.add(x); err != nil {
+	if err := srv.add(x); err != nil {
 		return err
 	}
-	defer srv.streams.remove(x)
+	defer srv.remove(x)
 	if err := s.begin(); err != nil {
 		return nil // the caller is gone
 	}
@@ -150,15 +150,8 @@ func (srv *Server) streamLog(ctx context.Context, s *sse, t *tail, selected sele
 		default:
 			return err
 		}
-		if len(buf) > 0 {
-			if err := s.flush(buf); err != nil {
-				return nil
-			}
-		}
-		if t.caughtUp() {
-			if !pause.For(ctx, srv.streams.pace(srv.config.WritesPerSecond)) {
-				return nil
-			}
+		if len(buf) > 0 && s.flush(buf) != nil || t.caughtUp() && !pause.For(ctx, srv.pace(srv.config.WritesPerSecond)) {
+			return nil
 		}
 	}
 	return nil
@@ -187,16 +180,14 @@ func (srv *Server) Status(w http.ResponseWriter, r *http.Request, ref transition
 func (srv *Server) streamStatus(ctx context.Context, s *sse, ref transitions.Ref, record transitions.Record, seen int) error {
 	x := srv.newWatch(ref, record.Revision)
 	defer x.close()
-	var buf []byte
-	var err error
-	if record.Revision != seen {
-		if buf, err = srv.statusEvent(&record); err != nil {
-			return err
-		}
-	}
+	known := record.Revision == seen
 	for {
-		if len(buf) > 0 {
-			if err := s.flush(buf); err != nil {
+		if !known {
+			body, err := srv.status(&record)
+			if err != nil {
+				return err
+			}
+			if s.flush(appendStatus(nil, body, record.Revision)) != nil {
 				return nil
 			}
 		}
@@ -208,24 +199,15 @@ func (srv *Server) streamStatus(ctx context.Context, s *sse, ref transitions.Ref
 		cancel()
 		switch {
 		case err == nil:
-			record = next
-			if buf, err = srv.statusEvent(&record); err != nil {
-				return err
-			}
+			record, known = next, false
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, context.DeadlineExceeded):
-			buf = []byte(emptyComment)
-		default:
+		case !errors.Is(err, context.DeadlineExceeded):
 			return err
+		default:
+			if known = true; s.flush([]byte(emptyComment)) != nil {
+				return nil
+			}
 		}
 	}
-}
-
-func (srv *Server) statusEvent(r *transitions.Record) ([]byte, error) {
-	body, err := srv.status(r)
-	if err != nil {
-		return nil, err
-	}
-	return appendStatus(nil, body, r.Revision), nil
 }
