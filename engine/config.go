@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
@@ -46,8 +47,8 @@ type Config struct {
 	// the pooler, where LISTEN does not work. Default: as Pool connects.
 	Listen string
 
-	// PollOnly lets nodes hear of each other only by looking into the database once
-	// a second, neither sending nor hearing notifications. A node behind a pooler
+	// PollOnly lets nodes hear of each other only by polling the database once a
+	// second, neither sending nor hearing notifications. A node behind a pooler
 	// without Listen does so.
 	PollOnly bool
 
@@ -84,8 +85,8 @@ type Config struct {
 	Sinks []relay.Sink
 
 	// SinkLease is how long a node's sinks are left alone after its death; then
-	// others take them over. Default 6.3 s, which is three looks; a shorter one
-	// makes the looks more frequent. At least 600 ms.
+	// others take them over. Default 6.3 s, which is three polls; a shorter one
+	// makes the polls more frequent. At least 600 ms.
 	SinkLease time.Duration
 }
 
@@ -119,15 +120,15 @@ type RetentionConfig struct {
 
 // PipelineConfig tunes the commit pipeline. The zero value is right for most.
 type PipelineConfig struct {
-	Committers  int           // connections that commit groups. Default: one for each two cores, 2 to 8.
-	Lanes       int           // connections for commands that wait for locks or run user SQL. Default 4.
-	QueueSize   int           // commands that may wait for one committer. Default 8192.
-	QueueBytes  int           // payload bytes that may wait for one committer, about. Default 64 MiB.
-	GroupSize   int           // commands in one transaction, at most. Default 256.
-	GroupBytes  int           // payload bytes in one transaction, about, at most. Default 4 MiB.
-	LockWait    time.Duration // how long a command waits for a lock that somebody else holds. Default 15 s.
-	Outage      time.Duration // how long commands wait for a database that is gone. Default 30 s.
-	HookTimeout time.Duration // how long a transition's own SQL may take. Default 30 s.
+	Committers   int           // connections that commit groups. Default: one for each two cores, 2 to 8.
+	RetryWorkers int           // connections for commands that wait for locks or run user SQL. Default 4.
+	QueueSize    int           // commands that may wait for one committer. Default 8192.
+	QueueBytes   int           // payload bytes that may wait for one committer, about. Default 64 MiB.
+	GroupSize    int           // commands in one transaction, at most. Default 256.
+	GroupBytes   int           // payload bytes in one transaction, about, at most. Default 4 MiB.
+	LockWait     time.Duration // how long a command waits for a lock that somebody else holds. Default 15 s.
+	Outage       time.Duration // how long commands wait for a database that is gone. Default 30 s.
+	HookTimeout  time.Duration // how long a transition's own SQL may take. Default 30 s.
 }
 
 // withDefaults checks the configuration and returns a complete copy.
@@ -153,7 +154,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	p := &c.Pipeline
 	setDefault(&p.Committers, min(max(runtime.GOMAXPROCS(0)/2, 2), 8))
-	setDefault(&p.Lanes, 4)
+	setDefault(&p.RetryWorkers, 4)
 	setDefault(&p.QueueSize, 8192)
 	setDefault(&p.QueueBytes, 64<<20)
 	setDefault(&p.GroupSize, 256)
@@ -173,11 +174,12 @@ func (c Config) withDefaults() (Config, error) {
 	if f.Lease < minLease {
 		return c, fmt.Errorf("engine: Config.InFlight.Lease is less than %s", minLease)
 	}
-	setDefault(&c.SinkLease, looks*sinkPace)
+	setDefault(&c.SinkLease, pollsPerLease*sinkPace)
 	if c.SinkLease < minSinkLease {
 		return c, fmt.Errorf("engine: Config.SinkLease is less than %s", minSinkLease)
 	}
-	for name, v := range map[string]int64{"Replay": int64(c.Replay), "MaxDeliveries": int64(c.MaxDeliveries), "Committers": int64(p.Committers), "Lanes": int64(p.Lanes),
+	for name, v := range map[string]int64{"Replay": int64(c.Replay), "MaxDeliveries": int64(c.MaxDeliveries),
+		"Committers": int64(p.Committers), "RetryWorkers": int64(p.RetryWorkers),
 		"QueueSize": int64(p.QueueSize), "QueueBytes": int64(p.QueueBytes), "GroupSize": int64(p.GroupSize), "GroupBytes": int64(p.GroupBytes),
 		"LockWait": int64(p.LockWait), "Outage": int64(p.Outage), "HookTimeout": int64(p.HookTimeout),
 		"Retention.Batch": int64(c.Retention.Batch)} {
@@ -188,7 +190,13 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// pace is how often a node looks for what nobody has told it of, for its commands
+// unheard reports whether there is nowhere to listen, because the pool leads
+// through a pooler.
+func (c *Config) unheard() bool {
+	return c.Listen == "" && pooler.Expected(c.Pool.Config().ConnConfig)
+}
+
+// pace is how often a node polls for what nobody has told it of, for its commands
 // in flight and for its sinks. Both together ask at most once a second, and leave
 // room for what is rarer.
 func (c *Config) pace() time.Duration {
@@ -200,9 +208,9 @@ func (c *Config) pace() time.Duration {
 
 const (
 	sinkPace = 2100 * time.Millisecond
-	// looks prolong a lease: two may be late before it is lost.
-	looks        = 3
-	minSinkLease = looks * 200 * time.Millisecond
+	// pollsPerLease prolong a lease: two may be late before it is lost.
+	pollsPerLease = 3
+	minSinkLease  = pollsPerLease * 200 * time.Millisecond
 )
 
 // minOutbox leaves readers that are not sinks time to come back: nothing else holds

@@ -63,7 +63,7 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		fresh, putErr := e.inbox.Put(ctx, m, decide.AboutMessage(m, e.routes[m.Consumer]), failure, e.now())
+		fresh, putErr := e.inbox.Put(ctx, m, decide.AboutMessage(m, e.registry.routes[m.Consumer]), failure, e.clock.Now())
 		if putErr != nil {
 			return transitions.Receipt{}, decide.FateLater, putErr
 		}
@@ -77,14 +77,14 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 
 // deliver brings the message's command through the pipeline.
 func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transitions.Receipt, error) {
-	p, err := decide.PrepareMessage(m, e.routes[m.Consumer], newID)
+	p, err := decide.PrepareMessage(m, e.registry.routes[m.Consumer], newID)
 	switch {
 	case errors.Is(err, workflow.ErrIgnored):
 		return decide.IgnoredMessage(), nil
 	case err != nil:
 		return e.consumedBefore(ctx, m, err)
 	}
-	receipt, err := e.submit(ctx, p)
+	receipt, err := e.pipeline.Do(ctx, p)
 	e.remember(p, transitions.Reply{Receipt: receipt, Err: err})
 	switch {
 	case workflow.CodeOf(err) == workflow.KeyReused:
@@ -107,7 +107,7 @@ func (e *Engine) consumedBefore(ctx context.Context, m transitions.Message, fail
 	case err != nil:
 		return transitions.Receipt{}, err
 	}
-	return decide.AnswerMessage(m, &r, e.now())
+	return decide.AnswerMessage(m, &r, e.clock.Now())
 }
 
 // receive is Consume for a source.
@@ -124,4 +124,4 @@ func (e *Engine) receive(ctx context.Context, m transitions.Message) error {
 }
 
 // Consumers lists whose messages some workflow receives, by name.
-func (e *Engine) Consumers() []string { return slices.Sorted(maps.Keys(e.routes)) }
+func (e *Engine) Consumers() []string { return slices.Sorted(maps.Keys(e.registry.routes)) }

@@ -19,7 +19,7 @@ import (
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable, TimedOut.
 func (e *Engine) Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error) {
-	c := inspect.Counts{At: e.now().UTC(), Tenant: f.Tenant, Exact: true, Counts: []inspect.InstanceCount{}}
+	c := inspect.Counts{At: e.clock.Now().UTC(), Tenant: f.Tenant, Exact: true, Counts: []inspect.InstanceCount{}}
 	if err := f.Check(); err != nil {
 		return c, err
 	}
@@ -45,13 +45,11 @@ func (e *Engine) Counts(ctx context.Context, f inspect.CountFilter) (inspect.Cou
 // kinds are those that a filter selects of the definitions that this node knows, of
 // no tenant.
 func (r *registry) kinds(f *inspect.CountFilter) (list []store.Kind) {
-	for _, versions := range r.byName {
-		for _, w := range versions {
-			for _, state := range w.States {
-				k := store.Kind{Workflow: w.Name, Definition: w.Version, State: state, Open: !w.IsFinal(state)}
-				if k.Selected(f) {
-					list = append(list, k)
-				}
+	for _, w := range r.All() {
+		for _, state := range w.States {
+			k := store.Kind{Workflow: w.Name, Definition: w.Version, State: state, Open: !w.IsFinal(state)}
+			if k.Selected(f) {
+				list = append(list, k)
 			}
 		}
 	}

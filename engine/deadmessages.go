@@ -49,14 +49,14 @@ func (e *Engine) DeadMessage(ctx context.Context, r transitions.MessageRef) (ins
 	return e.inbox.Get(ctx, r)
 }
 
-// RetryMessage consumes a dead message again, as it was sent, because a person asks
+// RetryMessage consumes a dead message again, as it was sent, because an operator asks
 // for it. A refusal that is its answer so far is withdrawn; work that was tried and
 // failed is not repeated. When the message is done it is on the list as retried, and
 // else as waiting. Another message with its id that was discarded is not in its way.
 //
 // Errors: NotFound; TooLarge for one whose body was not kept; those of Consume.
 func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (transitions.Receipt, error) {
-	by, err := person(by, reason)
+	by, err := operator(by, reason)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
@@ -69,7 +69,7 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 		return transitions.Receipt{}, err
 	}
 	if d.Status != inspect.MessageRetried {
-		if err := e.inbox.Reopen(ctx, d, e.now()); err != nil {
+		if err := e.inbox.Reopen(ctx, d, e.clock.Now()); err != nil {
 			return transitions.Receipt{}, err
 		}
 	}
@@ -77,13 +77,13 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 	receipt, err := e.deliver(ctx, m)
 	switch decide.FateOf(m, receipt, err, 0) {
 	case decide.FateDone:
-		return receipt, e.inbox.Retried(ctx, d.MessageRef, by, reason, e.now())
+		return receipt, e.inbox.Retried(ctx, d.MessageRef, by, reason, e.clock.Now())
 	case decide.FateDead:
 		failure := err
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		if _, err := e.inbox.Put(ctx, m, decide.AboutMessage(m, e.routes[m.Consumer]), failure, e.now()); err != nil {
+		if _, err := e.inbox.Put(ctx, m, decide.AboutMessage(m, e.registry.routes[m.Consumer]), failure, e.clock.Now()); err != nil {
 			return transitions.Receipt{}, err
 		}
 	}
@@ -96,7 +96,7 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 //
 // Errors: NotFound, InvalidRequest, Unavailable.
 func (e *Engine) DiscardMessage(ctx context.Context, ref transitions.MessageRef, by, reason string) (inspect.DeadMessage, error) {
-	by, err := person(by, reason)
+	by, err := operator(by, reason)
 	if err != nil {
 		return inspect.DeadMessage{}, err
 	}
@@ -104,7 +104,7 @@ func (e *Engine) DiscardMessage(ctx context.Context, ref transitions.MessageRef,
 		return inspect.DeadMessage{}, err
 	}
 	ref.Tenant = tenantOr(ref.Tenant)
-	now := e.now()
+	now := e.clock.Now()
 	if err := e.inbox.Discard(ctx, ref, by, reason, now, now.Add(e.config.Replay)); err != nil {
 		return inspect.DeadMessage{}, err
 	}
@@ -119,8 +119,8 @@ func (e *Engine) ForgetMessages(ctx context.Context, before time.Time, limit int
 	return e.inbox.Forget(ctx, before, limit)
 }
 
-// person checks who asks for something, and why.
-func person(by, reason string) (string, error) {
+// operator checks who asks for something, and why.
+func operator(by, reason string) (string, error) {
 	setDefault(&by, transitions.DefaultActor)
 	if problem := transitions.TextProblem(by, transitions.MaxActor); problem != "" {
 		return by, workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)

@@ -17,7 +17,8 @@ import (
 	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/engine/internal/watch"
 	"github.com/pawlhq/pawl/inbox"
-	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/clock"
+	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/internal/hints"
 	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/internal/store"
@@ -33,12 +34,11 @@ import (
 type Engine struct {
 	config    Config
 	registry  *registry
+	clock     *clock.Clock
 	reader    *store.Reader
 	pipeline  *commit.Pipeline
 	inflight  *inflight.Runner
-	leases    *pgxpool.Pool // the runner's own
 	relay     *relay.Relay
-	relayPool *pgxpool.Pool // the relay's own
 	sinks     *relay.Table
 	hints     *hints.Exchange
 	feed      *feed.Feed
@@ -48,10 +48,9 @@ type Engine struct {
 	pauses    *pauses
 	retention *retention.Runner
 	names     *names
-	polls     bool // behind a pooler, with nowhere to listen
 	inbox     *inbox.Table
-	routes    map[string][]decide.MessageRoute // of messages, by consumer
 	sources   *inbox.Runner
+	pools     []*pgxpool.Pool // of who holds leases
 	started   bool
 }
 
@@ -62,51 +61,43 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := newRegistry(c.Workflows, c.Replay)
+	known, err := definitions.Build(c.Workflows, c.Replay)
 	if err != nil {
 		return nil, err
 	}
+	r := &registry{known, known.Routes()}
 	in := func(sql string) string { return schema.In(c.Schema, sql) }
 	log := outbox.New(c.Pool, in, c.Source)
-	e := &Engine{config: c, registry: r, reader: store.NewReader(c.Pool, in), audit: audit.New(c.Pool, in), verify: verify.New(c.Pool, in), names: newNames(),
-		pauses: &pauses{rows: store.NewPauses(c.Pool, in)}, sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
-	e.polls = c.Listen == "" && pooler.Expected(c.Pool.Config().ConnConfig)
+	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), names: newNames(), reader: store.NewReader(c.Pool, in),
+		audit: audit.New(c.Pool, in), verify: verify.New(c.Pool, in), pauses: &pauses{rows: store.NewPauses(c.Pool, in)},
+		sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
 	listen, err := e.listener()
 	if err != nil {
 		return nil, err
 	}
-	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || e.polls})
-	e.routes = decide.MessageRoutes(r.newest, func(name string) []*workflow.Workflow { return r.byName[name][1:] })
+	e.hints = hints.New(hints.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || c.unheard()})
 	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
 	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Peers: e.hints})
-	e.watch = watch.New(watch.Config{Read: e.reader.Records, Announce: e.hints.Changed, Now: e.now, Log: c.Log})
-	node := nodeName()
-	e.pipeline = commit.New(commit.Config{
-		Connect: e.connect, Pooled: pooler.Expected(c.Pool.Config().ConnConfig), Schema: c.Schema, Statements: commit.NewStatements(in), Definition: r.find,
-		Committed: e.committed, Paused: e.pauses.has, Now: c.Now, Log: c.Log,
-		Flights: flights{e}, Node: node, Lease: c.InFlight.Lease,
-		Committers: c.Pipeline.Committers, Lanes: c.Pipeline.Lanes, QueueSize: c.Pipeline.QueueSize, QueueBytes: c.Pipeline.QueueBytes,
-		GroupSize: c.Pipeline.GroupSize, GroupBytes: c.Pipeline.GroupBytes, LockWait: c.Pipeline.LockWait,
-		Outage: c.Pipeline.Outage, HookTimeout: c.Pipeline.HookTimeout, Horizons: r.horizons,
-	})
-	e.retention = e.newRetention(in, node)
+	e.watch = watch.New(watch.Config{Read: e.reader.Records, Announce: e.hints.Changed, Clock: e.clock, Log: c.Log})
+	node, pool := nodeName(), c.Pool.Config().ConnConfig
 	if e.inflight, err = e.newInflight(in, node); err != nil {
 		return nil, err
 	}
+	e.pipeline = commit.New(commit.Config{
+		Limits: commit.Limits(c.Pipeline), Connect: connector(pool), Pooled: pooler.Expected(pool), Schema: c.Schema,
+		Statements: commit.NewStatements(in), Definitions: r, Clock: e.clock, Committed: e.committed, Paused: e.pauses.has,
+		Flights: e.inflight, Node: node, Lease: c.InFlight.Lease, Log: c.Log,
+	})
+	e.retention = e.newRetention(in, node)
 	if e.relay, err = e.newRelay(log, node); err != nil {
-		e.leases.Close()
+		e.closePools()
 		return nil, err
 	}
 	return e, nil
 }
 
-// connect opens a connection with the pool's parameters.
-func (e *Engine) connect(ctx context.Context, name string) (*pgx.Conn, error) {
-	return connector(e.config.Pool.Config().ConnConfig)(ctx, name)
-}
-
 // connector opens connections with the parameters of c, and a name of their own.
-func connector(c *pgx.ConnConfig) func(ctx context.Context, name string) (*pgx.Conn, error) {
+func connector(c *pgx.ConnConfig) commit.Connect {
 	return func(ctx context.Context, name string) (*pgx.Conn, error) {
 		named := c.Copy()
 		named.RuntimeParams["application_name"] = name
@@ -115,9 +106,9 @@ func connector(c *pgx.ConnConfig) func(ctx context.Context, name string) (*pgx.C
 }
 
 // listener returns how to connect to hear other nodes.
-func (e *Engine) listener() (func(ctx context.Context, name string) (*pgx.Conn, error), error) {
+func (e *Engine) listener() (commit.Connect, error) {
 	if e.config.Listen == "" {
-		return e.connect, nil
+		return connector(e.config.Pool.Config().ConnConfig), nil
 	}
 	config, err := pgx.ParseConfig(e.config.Listen)
 	if err != nil {
@@ -190,11 +181,11 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 	e.feed.Start()
 	e.watch.Start()
-	if e.polls && !e.config.PollOnly {
+	if e.config.unheard() && !e.config.PollOnly {
 		e.config.Log.Info("connecting as through a pooler: nodes hear of each other by polling, until Config.Listen leads past it")
 	}
 	e.hints.Start(hints.Listener{Head: e.headHeard, Changed: e.heard, Due: e.inflight.Wake, Sinks: e.relay.Wake})
-	e.inflight.Start()
+	e.inflight.Start(e.pipeline)
 	e.sources.Start()
 	e.retention.Start()
 	e.started = true
@@ -213,8 +204,7 @@ func (e *Engine) Start(ctx context.Context) error {
 // left behind, and the pipeline has half of the rest, so that whoever does not end
 // takes no more than his share. It may be called twice.
 func (e *Engine) Stop(ctx context.Context) {
-	defer e.leases.Close()
-	defer e.relayPool.Close()
+	defer e.closePools()
 	if !e.started {
 		e.relay.Stop(ctx)
 		return
@@ -240,24 +230,20 @@ func (e *Engine) Ready(ctx context.Context) error {
 func (e *Engine) Stats() commit.Stats { return e.pipeline.Stats() }
 
 // Workflows lists the newest version of each workflow, by name.
-func (e *Engine) Workflows() []*workflow.Workflow { return e.registry.newest }
+func (e *Engine) Workflows() []*workflow.Workflow { return e.registry.Newest() }
 
 // Versions lists the versions of a workflow that this node knows, the newest first.
-func (e *Engine) Versions(name string) []*workflow.Workflow { return e.registry.byName[name] }
+func (e *Engine) Versions(name string) []*workflow.Workflow { return e.registry.Versions(name) }
 
 // Workflow finds a version of a workflow; 0 is the newest.
 func (e *Engine) Workflow(name string, version int) (*workflow.Workflow, error) {
-	if w := e.registry.find(name, version); w != nil {
+	if w := e.registry.Find(name, version); w != nil {
 		return w, nil
 	}
-	if version != 0 && e.registry.find(name, 0) != nil {
+	if version != 0 && e.registry.Find(name, 0) != nil {
 		return nil, workflow.Errorf(workflow.WorkflowNotFound, "this node does not know version %d of workflow %q", version, name)
 	}
-	return nil, errNoWorkflow(name)
-}
-
-func errNoWorkflow(name string) error {
-	return workflow.Errorf(workflow.WorkflowNotFound, "there is no workflow %q", name)
+	return nil, definitions.NotFound(name)
 }
 
 // newID is the id of an instance without a business key. Version 7 ids grow
@@ -269,6 +255,3 @@ func newID() uuid.UUID {
 	}
 	return id
 }
-
-// now is the time of what is decided outside of the pipeline.
-func (e *Engine) now() time.Time { return e.pipeline.Now() }

@@ -19,7 +19,7 @@ import (
 // withHook are the loans with a transition "hook" that runs the user's SQL.
 func withHook(run func(ctx context.Context, tx pgx.Tx, d loan, p payment) error) func(*engine.Config) {
 	return func(c *engine.Config) {
-		c.Pipeline.Lanes, c.Pipeline.LockWait, c.Pipeline.Outage = 1, 20*time.Second, 20*time.Second
+		c.Pipeline.RetryWorkers, c.Pipeline.LockWait, c.Pipeline.Outage = 1, 20*time.Second, 20*time.Second
 		c.Workflows = []workflow.Source{loans(1, engine.InTx(workflow.On("hook", workflow.From("open"), workflow.Stay, pay).Or("settled"), run))}
 	}
 }

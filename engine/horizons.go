@@ -12,27 +12,17 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// horizons are how long the keys of a workflow are good for, as its newest
-// version here says.
-func (r *registry) horizons(name string) workflow.Horizons {
-	var declared workflow.Horizons
-	if w := r.find(name, 0); w != nil {
-		declared = w.Horizons
-	}
-	return declared.Resolve(r.replay)
-}
-
 // recordHorizons tells the database, for retention and for callers that speak
 // only SQL. What is written there only grows, whatever version says it: how long a
 // key is refused is taken from there when its answer expires, so a node that says
 // less than another, if only for a moment, would break what that one has promised.
 func (r *registry) recordHorizons(ctx context.Context, c Config) error {
-	names, own := make([]string, len(r.newest)), map[string]workflow.Horizons{}
-	replays, tombstones, histories := make([]int64, len(r.newest)), make([]*int64, len(r.newest)), make([]*int64, len(r.newest))
-	for i, w := range r.newest {
-		h := r.horizons(w.Name)
-		names[i], replays[i], tombstones[i], histories[i] = w.Name, h.Replay.Microseconds(), microseconds(h.Tombstone), microseconds(h.History)
-		own[w.Name] = workflow.Horizons{Replay: durationOf(&replays[i]), Tombstone: durationOf(tombstones[i]), History: durationOf(histories[i])}
+	names, own := r.Names(), map[string]workflow.Horizons{}
+	replays, tombstones, histories := make([]int64, len(names)), make([]*int64, len(names)), make([]*int64, len(names))
+	for i, name := range names {
+		h := r.Horizons(name)
+		replays[i], tombstones[i], histories[i] = h.Replay.Microseconds(), microseconds(h.Tombstone), microseconds(h.History)
+		own[name] = workflow.Horizons{Replay: durationOf(&replays[i]), Tombstone: durationOf(tombstones[i]), History: durationOf(histories[i])}
 	}
 	err := pgx.BeginTxFunc(ctx, c.Pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, schema.In(c.Schema, store.NewHorizonsSQL), names, replays, tombstones, histories); err != nil {
@@ -75,16 +65,20 @@ func scanHorizons(row pgx.CollectableRow) (k recorded, err error) {
 
 // grow writes down where own, which a node says, is more.
 func (k recorded) grow(ctx context.Context, tx pgx.Tx, c Config, own workflow.Horizons) error {
-	grown := workflow.Horizons{Replay: max(k.Replay, own.Replay), Tombstone: max(k.Tombstone, own.Tombstone), History: max(k.History, own.History)}
+	grown := workflow.Horizons{Replay: max(k.Replay, own.Replay), Tombstone: max(k.Tombstone, own.Tombstone),
+		History: max(k.History, own.History)}
 	if grown != k.Horizons {
-		c.Log.Warn("the horizons of a workflow grew, because this node says more than what was written down; keys that are tombstones already stay as long as they did",
+		c.Log.Warn("the horizons of a workflow grew, because this node says more than what was written down; "+
+			"keys that are tombstones already stay as long as they did",
 			"workflow", k.workflow, "was", told(k.Horizons), "is", told(grown))
-		if _, err := tx.Exec(ctx, schema.In(c.Schema, store.GrowHorizonsSQL), k.workflow, grown.Replay.Microseconds(), microseconds(grown.Tombstone), microseconds(grown.History)); err != nil {
+		if _, err := tx.Exec(ctx, schema.In(c.Schema, store.GrowHorizonsSQL), k.workflow,
+			grown.Replay.Microseconds(), microseconds(grown.Tombstone), microseconds(grown.History)); err != nil {
 			return err
 		}
 	}
 	if grown != own {
-		c.Log.Warn("this node says less of the horizons of a workflow than what is written down, which holds; docs/operations.md tells how to make them shorter",
+		c.Log.Warn("this node says less of the horizons of a workflow than what is written down, which holds; "+
+			"docs/operations.md tells how to make them shorter",
 			"workflow", k.workflow, "this node", told(own), "is", told(grown))
 	}
 	return nil

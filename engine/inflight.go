@@ -3,9 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,48 +11,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pawlhq/pawl/engine/internal/commit"
 	"github.com/pawlhq/pawl/engine/internal/inflight"
-	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// flights brings together who accepts and ends commands in flight, who works on
-// them, and who watches them.
-type flights struct{ e *Engine }
-
-var _ commit.Flights = flights{}
-
-// Reserve implements commit.Flights.
-func (f flights) Reserve(w *workflow.Workflow, step *workflow.Step) bool {
-	return f.e.inflight.Reserve(w, step)
-}
-
-// Release implements commit.Flights.
-func (f flights) Release(w *workflow.Workflow, step *workflow.Step) { f.e.inflight.Release(w, step) }
-
-// FlightUpdate implements commit.Flights. Nobody watches a command yet that has just
-// been accepted.
-func (f flights) FlightUpdate(list []decide.FlightUpdate) {
-	var changed []transitions.Ref
-	for _, l := range list {
-		if l.Receipt != nil {
-			f.e.watch.Ended(l.Ref, *l.Receipt)
-		}
-		fresh := l.Attempt == 0 || l.Attempt == 1 && l.Leased
-		if l.Receipt != nil || l.Stop || !fresh {
-			changed = append(changed, l.Ref)
-		}
-	}
-	f.e.inflight.FlightUpdate(list)
-	if len(changed) > 0 {
-		f.e.watch.Changed(changed)
-	}
-}
-
-// leaseConns are enough for the looks and the heartbeats of a node, which
+// leaseConns are enough for the polls and the heartbeats of a node, which
 // must not wait for whoever else uses the user's pool: a lease would be lost.
 const leaseConns = 2
 
@@ -67,7 +30,14 @@ func (e *Engine) leasePool(name string, conns int) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: the pool of %q: %w", name, err)
 	}
+	e.pools = append(e.pools, pool)
 	return pool, nil
+}
+
+func (e *Engine) closePools() {
+	for _, pool := range e.pools {
+		pool.Close()
+	}
 }
 
 func (e *Engine) newInflight(in func(string) string, node string) (*inflight.Runner, error) {
@@ -75,25 +45,12 @@ func (e *Engine) newInflight(in func(string) string, node string) (*inflight.Run
 	if err != nil {
 		return nil, err
 	}
-	e.leases = pool
 	return inflight.New(inflight.Config{
 		Pool: pool, Callers: e.config.Pool, In: in, Node: node,
-		Workflows: slices.Sorted(maps.Keys(e.registry.byName)),
-		Versions:  func(name string) []*workflow.Workflow { return e.registry.byName[name] },
-		Replay:    func(name string) time.Duration { return e.registry.horizons(name).Replay },
-		Submit:    e.submitWaiting, Changed: e.watch.Changed, Hint: e.hints.Due,
-		Polled: e.pipeline.SetClock, Paused: e.pauses.heard, Now: e.now, Log: e.config.Log,
+		Definitions: e.registry, Workflows: e.registry.Names(), Watchers: e.watch, Clock: e.clock,
+		Hint: e.hints.Due, Paused: e.pauses.heard, Log: e.config.Log,
 		Workers: e.config.InFlight.Workers, Lease: e.config.InFlight.Lease, Every: e.config.pace(),
 	}), nil
-}
-
-// submitWaiting is submit, and waits for room in the queue: what goes on was
-// accepted long ago.
-func (e *Engine) submitWaiting(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error) {
-	ticket := e.pipeline.Ticket()
-	ticket.SubmitMany(ctx, []*decide.Prepared{p})
-	reply := ticket.Wait(ctx)[0]
-	return reply.Receipt, reply.Err
 }
 
 // heard takes notice of commands that other nodes have changed.

@@ -28,7 +28,8 @@ import (
 // What run does to the session (settings, role, temporary tables, advisory locks,
 // prepared statements) ends with the command; not behind a pooler, where only
 // SET LOCAL is allowed.
-func InTx[D, P any](t *workflow.Transition[D, P], run func(ctx context.Context, tx pgx.Tx, data D, payload P) error) *workflow.Transition[D, P] {
+func InTx[D, P any](t *workflow.Transition[D, P],
+	run func(ctx context.Context, tx pgx.Tx, data D, payload P) error) *workflow.Transition[D, P] {
 	return t.Hook(hook[D, P]{run})
 }
 

@@ -33,15 +33,5 @@ func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitio
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	return e.submit(ctx, p)
-}
-
-// submit brings a prepared command through the pipeline.
-func (e *Engine) submit(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error) {
-	ticket := e.pipeline.Ticket()
-	if err := ticket.Submit(ctx, p); err != nil {
-		return transitions.Receipt{}, err
-	}
-	reply := ticket.Wait(ctx)[0]
-	return reply.Receipt, reply.Err
+	return e.pipeline.Do(ctx, p)
 }

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // pauses is which workflows begin nothing new, as this node knows it. Other
-// nodes' changes are known when it looks for due work.
+// nodes' changes are known when it polls for due work.
 type pauses struct {
 	rows *store.Pauses
 
@@ -87,7 +88,7 @@ func (p *pauses) load(ctx context.Context) error {
 	return nil
 }
 
-// heard takes the list that came with the node's look for due work.
+// heard takes the list that came with the node's poll for due work.
 func (p *pauses) heard(all [][2]string, asked time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +121,7 @@ func (e *Engine) PauseWorkflow(ctx context.Context, tenant, name, actor, reason 
 	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
 	}
-	if err := e.pauses.rows.Add(ctx, tenant, name, actor, reason, e.now()); err != nil {
+	if err := e.pauses.rows.Add(ctx, tenant, name, actor, reason, e.clock.Now()); err != nil {
 		return pauseError(err)
 	}
 	return e.pauses.load(ctx)
@@ -136,7 +137,7 @@ func (e *Engine) ResumeWorkflow(ctx context.Context, tenant, name string) error 
 	if err != nil {
 		return err
 	}
-	if err := e.pauses.endPause(ctx, tenant, name, e.now(), e.config.Pipeline.LockWait); err != nil {
+	if err := e.pauses.endPause(ctx, tenant, name, e.clock.Now(), e.config.Pipeline.LockWait); err != nil {
 		return pauseError(err)
 	}
 	return e.pauses.load(ctx)
@@ -154,8 +155,8 @@ func (e *Engine) pausable(tenant, name string) (string, error) {
 	if err := transitions.CheckTenant(tenant); err != nil {
 		return "", err
 	}
-	if e.registry.find(name, 0) == nil {
-		return "", errNoWorkflow(name)
+	if e.registry.Find(name, 0) == nil {
+		return "", definitions.NotFound(name)
 	}
 	return tenantOr(tenant), nil
 }

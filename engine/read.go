@@ -105,16 +105,16 @@ func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor
 	if err != nil {
 		return inspect.Explanation{}, err
 	}
-	x := inspect.Explanation{Transitions: decide.Explain(w, &v.Instance, actor, roles, e.now())}
+	x := inspect.Explanation{Transitions: decide.Explain(w, &v.Instance, actor, roles, e.clock.Now())}
 	x.Blocked(&v)
 	return x, nil
 }
 
 // Command reads what is stored under a key. Errors: CommandNotFound, and
-// KeyExpired past the key's horizon.
+// KeyExpired past the key's retention time.
 func (e *Engine) Command(ctx context.Context, tenant, scope, key string) (transitions.Record, error) {
 	r, err := e.reader.Record(ctx, nil, transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key})
-	if err == nil && decide.Classify(&r, r.Fingerprint, e.now()) == decide.KeyGone {
+	if err == nil && decide.Classify(&r, r.Fingerprint, e.clock.Now()) == decide.KeyGone {
 		_, err = decide.KeyGone.Answer(&r)
 	}
 	return r, err

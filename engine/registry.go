@@ -4,95 +4,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/schema"
-	"github.com/pawlhq/pawl/workflow"
 )
 
-// registry is the definitions that this node knows.
+// registry is the definitions that this node knows, with what the database is told
+// of them.
 type registry struct {
-	newest []*workflow.Workflow // of each name, by name
-	byName map[string][]*workflow.Workflow
-	replay time.Duration // how long answers are replayed where a workflow does not say it
-}
-
-// newRegistry builds every definition and reports the mistakes of all.
-func newRegistry(sources []workflow.Source, replay time.Duration) (*registry, error) {
-	r := &registry{byName: map[string][]*workflow.Workflow{}, replay: replay}
-	var mistakes []error
-	for _, s := range sources {
-		w, err := s.Build()
-		if err != nil {
-			mistakes = append(mistakes, err)
-			continue
-		}
-		if r.find(w.Name, w.Version) != nil {
-			mistakes = append(mistakes, fmt.Errorf("workflow %q version %d is given twice", w.Name, w.Version))
-			continue
-		}
-		r.byName[w.Name] = append(r.byName[w.Name], w)
-	}
-	if len(mistakes) > 0 {
-		return nil, errors.Join(mistakes...)
-	}
-	for _, versions := range r.byName {
-		slices.SortFunc(versions, func(a, b *workflow.Workflow) int { return b.Version - a.Version })
-		r.newest = append(r.newest, versions[0])
-	}
-	slices.SortFunc(r.newest, func(a, b *workflow.Workflow) int { return strings.Compare(a.Name, b.Name) })
-	return r, nil
-}
-
-// find returns a version of a workflow, the newest for version 0, or nil.
-func (r *registry) find(name string, version int) *workflow.Workflow {
-	for _, w := range r.byName[name] {
-		if version == 0 || w.Version == version {
-			return w
-		}
-	}
-	return nil
-}
-
-// all are the versions of all workflows.
-func (r *registry) all() []*workflow.Workflow {
-	all := []*workflow.Workflow{}
-	for _, w := range r.newest {
-		all = append(all, r.byName[w.Name]...)
-	}
-	return all
+	*definitions.Set
+	routes map[string][]decide.MessageRoute // of messages, by consumer
 }
 
 // record writes new definitions down and refuses one that has changed under a
 // version that ran here before.
 func (r *registry) record(ctx context.Context, pool *pgxpool.Pool, schemaName string) error {
 	var changed []error
-	for _, versions := range r.byName {
-		for _, w := range versions {
-			spec, err := json.Marshal(w.Describe(), json.Deterministic(true))
-			if err != nil {
-				return fmt.Errorf("describe workflow %q: %w", w.Name, err)
-			}
-			_, err = pool.Exec(ctx, schema.In(schemaName, `INSERT INTO pawl.definition (workflow, version, hash, spec) VALUES ($1, $2, $3, $4)
+	for _, w := range r.All() {
+		spec, err := json.Marshal(w.Describe(), json.Deterministic(true))
+		if err != nil {
+			return fmt.Errorf("describe workflow %q: %w", w.Name, err)
+		}
+		_, err = pool.Exec(ctx, schema.In(schemaName, `INSERT INTO pawl.definition (workflow, version, hash, spec) VALUES ($1, $2, $3, $4)
 				ON CONFLICT (workflow, version) DO NOTHING`), w.Name, w.Version, w.Hash, string(spec))
-			var hash string
-			if err == nil { // a statement of its own: it sees what another node was inserting
-				err = pool.QueryRow(ctx, schema.In(schemaName, `SELECT hash FROM pawl.definition WHERE workflow = $1 AND version = $2`),
-					w.Name, w.Version).Scan(&hash)
-			}
-			if err != nil {
-				return fmt.Errorf("record workflow %q: %w", w.Name, err)
-			}
-			if hash != w.Hash {
-				changed = append(changed, fmt.Errorf(
-					"workflow %q has changed, but is still version %d, which ran here before: give the changed one version %d, and this one beside it for the instances that began with it", w.Name, w.Version, w.Version+1))
-			}
+		var hash string
+		if err == nil { // a statement of its own: it sees what another node was inserting
+			err = pool.QueryRow(ctx, schema.In(schemaName, `SELECT hash FROM pawl.definition WHERE workflow = $1 AND version = $2`),
+				w.Name, w.Version).Scan(&hash)
+		}
+		if err != nil {
+			return fmt.Errorf("record workflow %q: %w", w.Name, err)
+		}
+		if hash != w.Hash {
+			changed = append(changed, fmt.Errorf(
+				"workflow %q has changed, but is still version %d, which ran here before: give the changed one version %d, "+
+					"and this one beside it for the instances that began with it", w.Name, w.Version, w.Version+1))
 		}
 	}
 	return errors.Join(changed...)
@@ -108,7 +59,7 @@ func (r *registry) warn(ctx context.Context, c Config) error {
 	var name string
 	var version int
 	_, err = pgx.ForEachRow(found, []any{&name, &version}, func() error {
-		if r.find(name, 0) != nil && r.find(name, version) == nil {
+		if r.Find(name, 0) != nil && r.Find(name, version) == nil {
 			c.Log.Warn("a version of a workflow ran here before and is not given; instances that began with it cannot be changed by this node",
 				"workflow", name, "version", version)
 		}

@@ -12,13 +12,9 @@ import (
 )
 
 func (e *Engine) newRetention(in func(string) string, node string) *retention.Runner {
-	var decided []string
-	for _, w := range e.registry.newest {
-		decided = append(decided, w.Name)
-	}
 	c := e.config
 	return retention.New(retention.Config{
-		Pool: c.Pool, In: in, Node: node, Now: e.now, Busy: e.utilization(), Decided: decided, Replay: c.Replay,
+		Pool: c.Pool, In: in, Node: node, Clock: e.clock, Busy: e.utilization(), Workflows: e.registry.Names(), Replay: c.Replay,
 		Outbox: c.Retention.Outbox, Batch: c.Retention.Batch, Off: c.Retention.Off, Log: c.Log,
 	})
 }
@@ -50,7 +46,7 @@ func (e *Engine) RetentionStats() retention.Stats { return e.retention.Stats() }
 
 // makePartitions makes the partitions that this node's clock will soon need.
 func (e *Engine) makePartitions(ctx context.Context) error {
-	if _, err := e.config.Pool.Exec(ctx, schema.In(e.config.Schema, "SELECT pawl.make_partitions($1)"), e.now()); err != nil {
+	if _, err := e.config.Pool.Exec(ctx, schema.In(e.config.Schema, "SELECT pawl.make_partitions($1)"), e.clock.Now()); err != nil {
 		return fmt.Errorf("make the partitions of the outbox: %w", err)
 	}
 	return nil

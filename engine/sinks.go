@@ -17,16 +17,10 @@ func (e *Engine) newRelay(log *outbox.Table, node string) (*relay.Relay, error) 
 	if err != nil {
 		return nil, err
 	}
-	r, err := relay.New(relay.Config{
-		Pool: pool, Events: log, Feed: e.feed, Node: node, Workflows: e.registry.all(), Peers: e.hints, Log: e.config.Log,
-		Every: min(e.config.pace(), e.config.SinkLease/looks), Lease: e.config.SinkLease, Sinks: e.config.Sinks,
+	return relay.New(relay.Config{
+		Pool: pool, Events: log, Feed: e.feed, Node: node, Workflows: e.registry.All(), Peers: e.hints, Log: e.config.Log,
+		Every: min(e.config.pace(), e.config.SinkLease/pollsPerLease), Lease: e.config.SinkLease, Sinks: e.config.Sinks,
 	})
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	e.relayPool = pool
-	return r, nil
 }
 
 // committed takes in a commit of this node.

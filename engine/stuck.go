@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -11,7 +12,7 @@ import (
 // errKeyAlone refuses a business key that may be that of several workflows.
 var errKeyAlone = workflow.Errorf(workflow.InvalidRequest, "a filter by business key needs the workflow")
 
-// Stuck lists the commands that wait for a person, the longest waiting first,
+// Stuck lists the commands that wait for an operator, the longest waiting first,
 // with the business keys of their instances, and says whether there are more.
 //
 // Errors: InvalidRequest, WorkflowNotFound, Unavailable.
@@ -20,8 +21,8 @@ func (e *Engine) Stuck(ctx context.Context, f inspect.StuckFilter) (list []trans
 	if err := transitions.CheckTenant(f.Tenant); err != nil {
 		return nil, false, err
 	}
-	if f.Workflow != "" && e.registry.find(f.Workflow, 0) == nil {
-		return nil, false, errNoWorkflow(f.Workflow)
+	if f.Workflow != "" && e.registry.Find(f.Workflow, 0) == nil {
+		return nil, false, definitions.NotFound(f.Workflow)
 	}
 	if f.BusinessKey != "" {
 		if f.Workflow == "" {

@@ -30,13 +30,9 @@ func (e *Engine) Submit(ctx context.Context, c transitions.Command) (transitions
 	if err != nil {
 		return e.doneBefore(ctx, e.config.Pool, c, err)
 	}
-	ticket := e.pipeline.Ticket()
-	if err := ticket.Submit(ctx, p); err != nil {
-		return transitions.Receipt{}, err
-	}
-	reply := ticket.Wait(ctx)[0]
-	e.remember(p, reply)
-	return reply.Receipt, reply.Err
+	receipt, err := e.pipeline.Do(ctx, p)
+	e.remember(p, transitions.Reply{Receipt: receipt, Err: err})
+	return receipt, err
 }
 
 // manyChunk is how many commands of SubmitMany are prepared before they are
@@ -141,27 +137,26 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	w := p.Definition
 	var inst *transitions.Instance
 	if !p.Creates || p.BusinessKey != "" {
 		found, err := e.reader.Instance(ctx, p.Tenant, p.Instance)
 		switch {
 		case err == nil:
 			inst = &found
-			if w, err = e.Workflow(found.Workflow, found.Definition); err != nil {
-				return transitions.Receipt{}, err
-			}
 		case workflow.CodeOf(err) != workflow.InstanceNotFound:
 			return transitions.Receipt{}, err
 		}
 	}
-	now := e.now()
-	d := decide.Decide(p, w, inst, now)
-	d.StartChildren(func(name string) *workflow.Workflow { return e.registry.find(name, 0) }, now)
+	now := e.clock.Now()
+	w, err := decide.VersionFor(p, inst, e.registry.Find)
+	if err != nil {
+		return transitions.Receipt{}, err
+	}
+	d := decide.DecideAll(p, w, inst, e.registry.Find, now)
 	if !d.Stored {
 		return transitions.Receipt{}, d.Err
 	}
-	receipt := transitions.Receipt{Status: d.Code, Instance: p.Instance, Version: d.Entry.Version, Body: d.Body}
+	receipt := decide.ReceiptOf(p, &d, 0)
 	if d.Flight != nil {
 		receipt.Record = p.Begun(&d, now)
 	}
@@ -184,14 +179,7 @@ func (e *Engine) prepare(ctx context.Context, q store.Querier, c transitions.Com
 		}
 		c.Workflow = name
 	}
-	versions := e.registry.byName[c.Workflow]
-	if len(versions) == 0 {
-		return nil, errNoWorkflow(c.Workflow)
-	}
-	if err := decide.CheckKeep(c, e.registry.horizons(c.Workflow)); err != nil {
-		return nil, err
-	}
-	return decide.Prepare(c, versions[0], newID, versions[1:]...)
+	return e.registry.Prepare(c, newID)
 }
 
 // doneBefore answers a command that cannot be prepared now, for the reason of the
@@ -212,7 +200,7 @@ func (e *Engine) doneBefore(ctx context.Context, q store.Querier, c transitions.
 		case err != nil:
 			return transitions.Receipt{}, err
 		case r.Fingerprint == p.Fingerprint:
-			return decide.Classify(&r, p.Fingerprint, e.now()).Answer(&r)
+			return decide.Classify(&r, p.Fingerprint, e.clock.Now()).Answer(&r)
 		}
 	}
 	return transitions.Receipt{}, failure

@@ -16,7 +16,7 @@ var (
 	groupsAgain     = counter("pawl_commit_reruns_total", "Runs of a group that another transaction won.")
 	groupsLost      = counter("pawl_commit_connections_lost_total", "Runs of a group that lost their connection to the database.")
 	groupsSplit     = counter("pawl_commit_splits_total", "Groups that were split to find the command that could not be stored.")
-	commandsAside   = counter("pawl_commit_aside_total", "Commands that went to the side lane, to wait for a lock or to run a transition's own SQL.")
+	commandsAside   = counter("pawl_commit_aside_total", "Commands that went to the retry lane, to wait for a lock or to run a transition's own SQL.")
 	scoped          = counter("pawl_scope_commands_total",
 		"Attempts by the transition whose default scope the key was in, or named for all scopes that callers named, and by outcome: new, replayed, active, mismatched, expired. All but new are duplicates that were suppressed.", "scope", "outcome")
 )
@@ -59,7 +59,7 @@ func sendScopes(ch chan<- prometheus.Metric, list []inspect.ScopeCount) {
 }
 
 var (
-	looks      = counter("pawl_inflight_looks_total", "Looks for due work.")
+	looks      = counter("pawl_inflight_looks_total", "Polls for due work.")
 	claimed    = counter("pawl_inflight_claimed_total", "Commands in flight that this node claimed.")
 	takenOver  = counter("pawl_inflight_taken_over_total", "Of those, the ones that it took over from a node whose lease had run out.")
 	ended      = counter("pawl_inflight_ended_total", "Ends of attempts by outcome: decided (a scheduled command), succeeded, failed, cancelled, abandoned (given up), undone (an effect).", "outcome")
@@ -73,7 +73,7 @@ var (
 )
 
 func sendInFlight(ch chan<- prometheus.Metric, s engine.InFlightStats) {
-	send(ch, looks, s.Looks)
+	send(ch, looks, s.Polls)
 	send(ch, claimed, s.Claimed)
 	send(ch, takenOver, s.TakenOver)
 	for outcome, n := range map[string]int64{"decided": s.Decided, "succeeded": s.Succeeded, "failed": s.Failed, "cancelled": s.Cancelled,

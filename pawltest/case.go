@@ -108,7 +108,7 @@ func (c *Case) State() workflow.State {
 func (c *Case) Explain() []inspect.Option {
 	c.sim.t.Helper()
 	inst := c.Instance()
-	return decide.Explain(c.sim.version(inst.Workflow, inst.Definition), &inst, c.actor, c.roles, c.sim.now)
+	return decide.Explain(c.sim.workflows.Find(inst.Workflow, inst.Definition), &inst, c.actor, c.roles, c.sim.now)
 }
 
 // History are its transitions so far, oldest first.

@@ -5,21 +5,11 @@ import (
 
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // replay is how long an answer is replayed where its workflow does not say it, as
 // engines do unless told otherwise.
 const replay = 24 * time.Hour
-
-// horizons are how long the keys of a workflow are good for.
-func (s *Sim) horizons(name string) workflow.Horizons {
-	var declared workflow.Horizons
-	if w := s.version(name, 0); w != nil {
-		declared = w.Horizons
-	}
-	return declared.Resolve(replay)
-}
 
 // commit decides a command and takes over what it decides, as the pipeline of an
 // engine does in a transaction.
@@ -27,22 +17,19 @@ func (s *Sim) commit(p *decide.Prepared) (transitions.Receipt, error) {
 	ref := transitions.Ref{Tenant: p.Tenant, Scope: p.Scope, Key: p.Key}
 	c := s.commands[ref]
 	if p.Resumed != nil {
-		if c == nil || c.Status != transitions.Processing || c.Attempt != p.Resumed.Attempt {
-			return transitions.Receipt{}, workflow.Errorf(workflow.LeaseLost, "the command is not, or no longer, held by this attempt")
+		if c == nil || !decide.HeldBy(&c.Record, p.Resumed) {
+			return transitions.Receipt{}, decide.ErrNotHeld()
 		}
 	} else if c != nil {
 		record := c.Record
 		return decide.Classify(&record, p.Fingerprint, s.now).Answer(&record)
 	}
 	inst := s.instances[address{p.Tenant, p.Instance}]
-	w := p.Definition
-	if inst != nil {
-		if w = s.version(inst.Workflow, inst.Definition); w == nil {
-			return transitions.Receipt{}, workflow.Errorf(workflow.WorkflowNotFound, "this run does not know version %d of workflow %q", inst.Definition, inst.Workflow)
-		}
+	w, err := decide.VersionFor(p, inst, s.workflows.Find)
+	if err != nil {
+		return transitions.Receipt{}, err
 	}
-	d := decide.Decide(s.aimed(p), w, inst, s.now)
-	d.StartChildren(func(name string) *workflow.Workflow { return s.version(name, 0) }, s.now)
+	d := decide.DecideAll(s.aimed(p), w, inst, s.workflows.Find, s.now)
 	if !d.Stored {
 		return transitions.Receipt{}, d.Err
 	}
@@ -64,15 +51,15 @@ func (s *Sim) aimed(p *decide.Prepared) *decide.Prepared {
 
 // take makes a decision part of the run, and returns the answer.
 func (s *Sim) take(p *decide.Prepared, d *decide.Decision) transitions.Receipt {
-	receipt := transitions.Receipt{Status: d.Code, Instance: p.Instance, Version: d.Entry.Version, Body: d.Body}
+	var position int64
 	if d.After != nil {
-		receipt.Position = s.log(d)
-		receipt.Body = transitions.WithPosition(d.Body, receipt.Position)
+		position = s.log(d)
 	}
+	receipt := decide.ReceiptOf(p, d, position)
 	c := s.own(p)
 	s.settle(c, &decide.Target{Status: d.Status, Code: d.Code, Body: d.Body, Version: d.Entry.Version, Flight: d.Flight,
-		Workflow: p.Workflow, Keep: decide.Keep{Replay: p.Replay, Tombstone: p.Tombstone, Answer: d.Answer}}, receipt.Position)
-	s.follow(p, d, receipt.Position)
+		Workflow: p.Workflow, Keep: decide.Keep{Replay: p.Replay, Tombstone: p.Tombstone, Answer: d.Answer}}, position)
+	s.changeOthers(p, d, position)
 	for _, child := range d.Children {
 		s.take(child.Prepared, &child.Decision)
 	}
@@ -123,11 +110,12 @@ func (s *Sim) settle(c *command, t *decide.Target, position int64) {
 		return
 	}
 	delete(s.flying, c.ref())
-	c.Phase, c.Request, c.Code, c.Body, c.FinishedAt, c.ExpiresAt = "", nil, t.Code, t.Body, s.now, t.Keep.Until(s.horizons(t.Workflow), s.now)
+	c.Phase, c.Request, c.Code, c.Body = "", nil, t.Code, t.Body
+	c.FinishedAt, c.ExpiresAt = s.now, t.Keep.Until(s.workflows.Horizons(t.Workflow), s.now)
 }
 
-// follow does what a decision makes of other commands.
-func (s *Sim) follow(p *decide.Prepared, d *decide.Decision, position int64) {
+// changeOthers does what a decision makes of other commands.
+func (s *Sim) changeOthers(p *decide.Prepared, d *decide.Decision, position int64) {
 	for _, scope := range d.Disarmed {
 		s.disarm(p, scope)
 	}

@@ -46,7 +46,7 @@ func (s *Sim) Consume(m transitions.Message) (transitions.Receipt, error) {
 
 // deliver commits the command that the message asks for.
 func (s *Sim) deliver(m transitions.Message) (transitions.Receipt, error) {
-	p, err := decide.PrepareMessage(m, s.routes()[m.Consumer], s.newID)
+	p, err := decide.PrepareMessage(m, s.workflows.Routes()[m.Consumer], s.newID)
 	switch {
 	case errors.Is(err, workflow.ErrIgnored):
 		return decide.IgnoredMessage(), nil
@@ -63,15 +63,6 @@ func (s *Sim) deliver(m transitions.Message) (transitions.Receipt, error) {
 	return receipt, err
 }
 
-// routes are who receives messages, asked in the order of an engine.
-func (s *Sim) routes() map[string][]decide.MessageRoute {
-	var newest []*workflow.Workflow
-	for _, name := range slices.Sorted(maps.Keys(s.workflows)) {
-		newest = append(newest, s.workflows[name][0])
-	}
-	return decide.MessageRoutes(newest, func(name string) []*workflow.Workflow { return s.workflows[name][1:] })
-}
-
 // bury puts a message on the list of dead ones.
 func (s *Sim) bury(m transitions.Message, failure error) {
 	d := s.dead[m.Ref()]
@@ -82,7 +73,7 @@ func (s *Sim) bury(m transitions.Message, failure error) {
 		}
 		s.dead[m.Ref()] = d
 	}
-	d.About = decide.AboutMessage(m, s.routes()[m.Consumer])
+	d.About = decide.AboutMessage(m, s.workflows.Routes()[m.Consumer])
 	d.Type, d.Status, d.Code, d.Failure = m.Type, inspect.MessageWaiting, workflow.CodeOf(failure), failureOf(failure)
 	d.Deliveries, d.UpdatedAt = max(d.Deliveries+1, m.Delivery), s.now
 }
@@ -101,7 +92,7 @@ type deadMessage struct {
 	number int
 }
 
-// DeadMessages are the messages that were not done and wait for a person, or to be
+// DeadMessages are the messages that were not done and wait for an operator, or to be
 // sent again, in the order in which they failed first.
 func (s *Sim) DeadMessages() (list []inspect.DeadMessage) {
 	for _, d := range slices.SortedFunc(maps.Values(s.dead), func(a, b *deadMessage) int { return cmp.Compare(a.number, b.number) }) {

@@ -22,7 +22,8 @@ type fake struct {
 // Fake lets a function run in the place of an activity's work, with the data,
 // the payload and the result that the activity is declared with. Other types
 // fail the test.
-func Fake[D, P, R any](s *Sim, workflowName, transition string, do func(ctx context.Context, a *workflow.Attempt, data D, payload P) (R, error)) {
+func Fake[D, P, R any](s *Sim, workflowName, transition string,
+	do func(ctx context.Context, a *workflow.Attempt, data D, payload P) (R, error)) {
 	s.t.Helper()
 	f, work := s.faked(workflowName, transition)
 	f.do = func(ctx context.Context, a *workflow.Attempt, data, payload []byte) ([]byte, error) {
@@ -36,7 +37,8 @@ func Fake[D, P, R any](s *Sim, workflowName, transition string, do func(ctx cont
 }
 
 // FakeCheck does for an activity's Check what [Fake] does for its work.
-func FakeCheck[D, P, R any](s *Sim, workflowName, transition string, check func(ctx context.Context, a *workflow.Attempt, data D, payload P) (*R, error)) {
+func FakeCheck[D, P, R any](s *Sim, workflowName, transition string,
+	check func(ctx context.Context, a *workflow.Attempt, data D, payload P) (*R, error)) {
 	s.t.Helper()
 	f, work := s.faked(workflowName, transition)
 	f.check = func(ctx context.Context, a *workflow.Attempt, data, payload []byte) ([]byte, bool, error) {
@@ -50,7 +52,8 @@ func FakeCheck[D, P, R any](s *Sim, workflowName, transition string, check func(
 }
 
 // FakeUndo does for an activity's Undo what [Fake] does for its work.
-func FakeUndo[D, P, R any](s *Sim, workflowName, transition string, undo func(ctx context.Context, a *workflow.Attempt, data D, payload P, result *R) error) {
+func FakeUndo[D, P, R any](s *Sim, workflowName, transition string,
+	undo func(ctx context.Context, a *workflow.Attempt, data D, payload P, result *R) error) {
 	s.t.Helper()
 	f, _ := s.faked(workflowName, transition)
 	f.undo = func(ctx context.Context, a *workflow.Attempt, data, payload, result []byte) error {
@@ -67,11 +70,9 @@ func FakeUndo[D, P, R any](s *Sim, workflowName, transition string, undo func(ct
 // version declares it. It fails the test where there is none.
 func (s *Sim) faked(workflowName, transition string) (fake, *workflow.Work) {
 	s.t.Helper()
-	for _, w := range s.workflows[workflowName] {
-		for _, step := range w.Named(transition) {
-			if step.Work != nil {
-				return s.fakes[activity{workflowName, transition}], step.Work
-			}
+	for _, w := range s.workflows.Versions(workflowName) {
+		if step := w.Activity(transition); step != nil {
+			return s.fakes[activity{workflowName, transition}], step.Work
 		}
 	}
 	s.t.Fatalf("pawltest: workflow %q has no activity %q", workflowName, transition)
@@ -90,7 +91,8 @@ func (s *Sim) fitting(work *workflow.Work, result any) []byte {
 }
 
 // code is what an attempt runs: the declared functions, or those in their place.
-func (s *Sim) code(ctx context.Context, a *workflow.Attempt, f *decide.InFlight, work *workflow.Work, asked decide.Request) decide.Code {
+func (s *Sim) code(ctx context.Context, a *workflow.Attempt, f *decide.InFlight, work *workflow.Work,
+	asked decide.Request) decide.Code {
 	use := s.fakes[activity{f.Workflow, f.Transition}]
 	if use.do == nil {
 		use.do = work.Do

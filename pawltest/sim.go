@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -46,7 +47,7 @@ var Begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type Sim struct {
 	t         TB
 	now       time.Time
-	workflows map[string][]*workflow.Workflow // of each name, the newest first
+	workflows *definitions.Set
 	instances map[address]*transitions.Instance
 	commands  map[transitions.Ref]*command
 	flying    map[transitions.Ref]*command // those that are in flight
@@ -82,30 +83,13 @@ func (c *command) ref() transitions.Ref {
 // fails the test with every mistake of their definitions.
 func Run(t TB, sources ...workflow.Source) *Sim {
 	t.Helper()
-	s := &Sim{t: t, now: Begin, workflows: map[string][]*workflow.Workflow{}, instances: map[address]*transitions.Instance{},
-		commands: map[transitions.Ref]*command{}, flying: map[transitions.Ref]*command{}, history: map[address][]transitions.Entry{}, heads: map[string]int64{}, dead: map[transitions.MessageRef]*deadMessage{}, fakes: map[activity]fake{}}
-	for _, source := range sources {
-		w, err := source.Build()
-		if err != nil {
-			t.Fatalf("pawltest: %v", err)
-		}
-		if s.version(w.Name, w.Version) != nil {
-			t.Fatalf("pawltest: workflow %q version %d is given twice", w.Name, w.Version)
-		}
-		s.workflows[w.Name] = append(s.workflows[w.Name], w)
-		slices.SortFunc(s.workflows[w.Name], func(a, b *workflow.Workflow) int { return cmp.Compare(b.Version, a.Version) })
+	workflows, err := definitions.Build(sources, replay)
+	if err != nil {
+		t.Fatalf("pawltest: %v", err)
 	}
-	return s
-}
-
-// version finds a version of a workflow, the newest for 0, or nil.
-func (s *Sim) version(name string, version int) *workflow.Workflow {
-	for _, w := range s.workflows[name] {
-		if version == 0 || w.Version == version {
-			return w
-		}
-	}
-	return nil
+	return &Sim{t: t, now: Begin, workflows: workflows, instances: map[address]*transitions.Instance{},
+		commands: map[transitions.Ref]*command{}, flying: map[transitions.Ref]*command{}, history: map[address][]transitions.Entry{},
+		heads: map[string]int64{}, dead: map[transitions.MessageRef]*deadMessage{}, fakes: map[activity]fake{}}
 }
 
 // Now is what the clock says.
@@ -138,14 +122,7 @@ func (s *Sim) Submit(c transitions.Command) (transitions.Receipt, error) {
 		}
 		c.Workflow = inst.Workflow
 	}
-	versions := s.workflows[c.Workflow]
-	if len(versions) == 0 {
-		return transitions.Receipt{}, workflow.Errorf(workflow.WorkflowNotFound, "there is no workflow %q", c.Workflow)
-	}
-	if err := decide.CheckKeep(c, s.horizons(c.Workflow)); err != nil {
-		return transitions.Receipt{}, err
-	}
-	p, err := decide.Prepare(c, versions[0], s.newID, versions[1:]...)
+	p, err := s.workflows.Prepare(c, s.newID)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
@@ -210,7 +187,7 @@ func (s *Sim) InFlight() []transitions.Record {
 	return s.list(func(*command) bool { return true })
 }
 
-// Stuck lists the commands that wait for a person, in the order of their arrival.
+// Stuck lists the commands that wait for an operator, in the order of their arrival.
 func (s *Sim) Stuck() []transitions.Record {
 	return s.list(func(c *command) bool { return c.Stuck != "" })
 }

@@ -226,7 +226,7 @@ func TestMistakesInATestFailIt(t *testing.T) {
 			pawltest.Fake(s, "move", "call", func(context.Context, *workflow.Attempt, move, Card) (note, error) { return note{}, nil })
 			s.Await(c.Do("call", note{Text: "mum"}))
 		},
-		"waits for a person (unknown_outcome)": func(tb pawltest.TB) {
+		"waits for an operator (unknown_outcome)": func(tb pawltest.TB) {
 			s, c := begun(tb)
 			answers(s, "carry", context.DeadlineExceeded)
 			s.Await(c.Do("carry", nil))

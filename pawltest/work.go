@@ -53,7 +53,7 @@ func (s *Sim) Skip(d time.Duration) {
 }
 
 // Await moves the clock on until the command of the receipt is finished, and
-// returns its answer. It fails the test where the command waits for a person.
+// returns its answer. It fails the test where the command waits for an operator.
 func (s *Sim) Await(r transitions.Receipt) transitions.Receipt {
 	s.t.Helper()
 	if r.Record == nil {
@@ -74,7 +74,7 @@ func (s *Sim) Await(r transitions.Receipt) transitions.Receipt {
 			return answer(of)
 		}
 		if of.Stuck != "" {
-			s.t.Fatalf("pawltest: command %s waits for a person (%s): %s", of.Key, of.Stuck, of.Failure)
+			s.t.Fatalf("pawltest: command %s waits for an operator (%s): %s", of.Key, of.Stuck, of.Failure)
 		}
 		next := s.due()
 		if next == nil {
@@ -147,7 +147,8 @@ func (s *Sim) claim(c *command) *decide.InFlight {
 		c.Failures++
 		c.Failure = "the worker was lost: the lease of " + taken + " ran out"
 	}
-	c.Status, c.ClaimedBy, c.ClaimedAt, c.LockedUntil, c.RunAt, c.UpdatedAt = transitions.Processing, "pawltest", s.now, s.now.Add(lease), time.Time{}, s.now
+	c.Status, c.ClaimedBy, c.RunAt = transitions.Processing, "pawltest", time.Time{}
+	c.ClaimedAt, c.LockedUntil, c.UpdatedAt = s.now, s.now.Add(lease), s.now
 	c.Attempt++
 	c.Revision++
 	f := decide.FlightOf(&c.Record, c.tenant)
@@ -160,10 +161,10 @@ func (s *Sim) claim(c *command) *decide.InFlight {
 
 // decide decides a scheduled command.
 func (s *Sim) decide(c *command, f *decide.InFlight) decide.Verdict {
-	if v, decided := f.BeforeDue(s.horizons(f.Workflow).Replay, s.now); decided {
+	if v, decided := f.BeforeDue(s.workflows.Horizons(f.Workflow).Replay, s.now); decided {
 		return v
 	}
-	versions := s.workflows[c.Workflow]
+	versions := s.workflows.Versions(c.Workflow)
 	if len(versions) == 0 {
 		return f.NotHere()
 	}
@@ -193,7 +194,7 @@ func (s *Sim) attempt(c *command, f *decide.InFlight) (v decide.Verdict, lost bo
 	if work == nil {
 		return f.NotHere(), false
 	}
-	if v, decided := f.Before(work, s.horizons(f.Workflow).Replay, s.now); decided {
+	if v, decided := f.Before(work, s.workflows.Horizons(f.Workflow).Replay, s.now); decided {
 		return v, false
 	}
 	asked, err := f.Asked()
@@ -229,19 +230,15 @@ func (s *Sim) attempt(c *command, f *decide.InFlight) (v decide.Verdict, lost bo
 
 // activity is what the version of the command's instance declares.
 func (s *Sim) activity(f *decide.InFlight) *workflow.Work {
-	w := s.version(f.Workflow, f.Definition)
-	if w == nil {
-		return nil
-	}
-	for _, step := range w.Named(f.Transition) {
-		if step.Work != nil {
+	if w := s.workflows.Find(f.Workflow, f.Definition); w != nil {
+		if step := w.Activity(f.Transition); step != nil {
 			return step.Work
 		}
 	}
 	return nil
 }
 
-// giveBack lets somebody else have the command, or a person. The wait is the
+// giveBack lets somebody else have the command, or an operator. The wait is the
 // longest that the policy allows, so that a run is the same every time. knew says
 // that it was asked to stop before its claim; one that was asked since is due at
 // once, to end.

@@ -133,8 +133,8 @@ func TestTheEngineLeavesAloneWhatSQLHolds(t *testing.T) {
 		SELECT pawl.claim('s', 'given back', sha256('x'), 'order', 'pay'); SELECT pawl.fail('s', 'given back', 1, 'later')`)
 	const rows = "SELECT string_agg(c::text, '; ' ORDER BY key) FROM pawl.command c WHERE scope = 's'"
 	before := ask[string](t, pool, rows)
-	looks := e.InFlightStats().Looks
-	await.Eventually(t, "a poll that has begun since ends", func() bool { return e.InFlightStats().Looks >= looks+2 })
+	looks := e.InFlightStats().Polls
+	await.Eventually(t, "a poll that has begun since ends", func() bool { return e.InFlightStats().Polls >= looks+2 })
 	if after := ask[string](t, pool, rows); after != before {
 		t.Errorf("they became %s, and were %s", after, before)
 	}

@@ -42,6 +42,8 @@ var Matrix = []Room{
 
 	{"internal/pooler", nil, mods(pgx)},
 	{"schema", ours("internal/pooler"), mods(pgx)},
+	{"internal/clock", nil, mods(pgx)},
+	{"internal/definitions", ours("internal/decide", "transitions", "workflow"), mods(uuid)},
 	{"internal/rows", nil, mods(pgx, uuid)},
 	{"audit", ours("internal/rows", "transitions"), mods(pgx, uuid)},
 	{"audit/verify", ours("audit", "inspect", "internal/decide", "internal/store", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
@@ -63,11 +65,11 @@ var Matrix = []Room{
 
 	{"inbox", ours("inspect", "internal/store", "transitions", "workflow"), mods(pgx)},
 
-	{"engine/internal/commit", ours("audit", "inspect", "internal/decide", "internal/pause", "internal/rows", "internal/store", "outbox", "transitions", "workflow"), mods(pgx, uuid)},
+	{"engine/internal/commit", ours("audit", "inspect", "internal/clock", "internal/decide", "internal/pause", "internal/rows", "internal/store", "outbox", "transitions", "workflow"), mods(pgx, uuid)},
 	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "internal/store", "transitions", "workflow"), mods(pgx)},
-	{"engine/internal/retention", ours("inbox", "inspect", "internal/decide", "internal/store", "outbox/relay", "transitions"), mods(pgx)},
-	{"engine/internal/watch", ours("internal/decide", "internal/pause", "transitions", "workflow"), nil},
-	{"engine", ours("audit", "audit/verify", "engine/internal/commit", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/decide", "internal/hints", "internal/pooler", "internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine/internal/retention", ours("inbox", "inspect", "internal/clock", "internal/decide", "internal/store", "outbox/relay", "transitions"), mods(pgx)},
+	{"engine/internal/watch", ours("internal/clock", "internal/decide", "internal/pause", "transitions", "workflow"), nil},
+	{"engine", ours("audit", "audit/verify", "engine/internal/commit", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/clock", "internal/decide", "internal/definitions", "internal/hints", "internal/pooler", "internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 
 	{"metrics", ours("engine", "inspect", "outbox/relay", "transitions"), mods(prometheus)},
 
@@ -77,7 +79,7 @@ var Matrix = []Room{
 	{"api", ours("api/internal/parse", "api/internal/stream", "inspect", "transitions", "workflow", "workflow/diagram"), mods(json, rate, uuid)},
 
 	{"examples/...", ours("api", "engine", "examples/...", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"pawltest", ours("engine", "inspect", "internal/decide", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"pawltest", ours("engine", "inspect", "internal/decide", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"bench", ours("api", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "outbox/relay", "outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
 
 	{"internal/arch", nil, nil},

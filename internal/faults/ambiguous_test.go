@@ -41,7 +41,7 @@ func TestCallersGetTheAnswerWhenTheConnectionEndsInACommit(t *testing.T) {
 			x := fmt.Sprint("x", caller)
 			for round := range rounds {
 				cs := commandsOf(x, round)
-				// Singly, together, and through the side lane: each has its own way to commit.
+				// Singly, together, and through the retry lane: each has its own way to commit.
 				var replies []transitions.Reply
 				if round%2 == 0 {
 					replies = e.SubmitMany(ctx, cs)

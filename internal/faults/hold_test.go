@@ -106,7 +106,7 @@ func TestWhatSomebodyHoldsCostsOnlyTheCommandsThatNeedIt(t *testing.T) {
 	wantSound(t, e, pool)
 }
 
-// wentAside counts the commands that go to the side lane from now on.
+// wentAside counts the commands that go to the retry lane from now on.
 func wentAside(e *engine.Engine) func() int {
 	before := e.Stats().Aside
 	return func() int { return int(e.Stats().Aside - before) }

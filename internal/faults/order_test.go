@@ -127,14 +127,14 @@ func TestSplitGroupKeepsTheOrderOfAnInstance(t *testing.T) {
 	pool := database(t)
 	e := start(t, pool, func(c *engine.Config) {
 		c.Workflows = []workflow.Source{counterWith(func() { once.Do(func() { close(entered) }); <-gate })}
-		c.Pipeline.Committers, c.Pipeline.Lanes, c.Pipeline.LockWait = 1, 1, 4*patience
+		c.Pipeline.Committers, c.Pipeline.RetryWorkers, c.Pipeline.LockWait = 1, 1, 4*patience
 	})
 	x := must(t, e, opening("x")).Instance
 	z := must(t, e, opening("z")).Instance
 	must(t, e, opening("y"))
 	ctx := bounded(t)
 	aside := wentAside(e)
-	// Keeps the side lane busy.
+	// Keeps the retry lane busy.
 	releaseZ := hold(t, pool, holdInstance, z)
 	busy := submit(ctx, e, onCounter("z", "add", "busy", `{"by":1}`))
 	waitUntil(t, "the lane is busy", func() bool { return aside() > 0 })

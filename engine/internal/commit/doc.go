@@ -39,10 +39,16 @@
 // is held across a pause of the client after the second message is sent, and
 // the log's head only from there to the commit.
 //
-// As long as nobody repeats himself the keys are not looked up: the insert of the
-// command would tell, and then the group runs again and looks. After a group that
-// was answered before, all of it, the next looks up its keys first, and if it is
-// such a group too it locks nothing.
+// The keys are not looked up before somebody repeats a command: the insert of the
+// command fails for a key that is there, and then the group runs again and looks keys
+// up. After a group in which every command was answered before, the next one looks up
+// its keys first, and locks nothing if it is such a group too.
+//
+// How a key is claimed: [Pipeline.Do] puts its command into the queue of a committer,
+// whose runner.run takes the group through runner.attempt to runner.many, or
+// runner.one; there group.decideOne asks decide.Classify what the key amounts to,
+// and queueStates writes it. queueStates and queueWrites are also where the lock order
+// is kept.
 //
 // A group of one needs no transaction of several statements: it reads without a
 // lock, and writes with one statement in which each table's write feeds the
@@ -65,14 +71,14 @@
 //
 // Nobody waits for a lock that somebody else may hold for long. Instances are
 // locked with SKIP LOCKED, and waiting for another's uncommitted key is bounded
-// by lock_timeout. What could not be had goes to the side lane, with every later
+// by lock_timeout. What could not be had goes to the retry lane, with every later
 // command of the same route, and is tried again there until it can be had or
 // has waited long enough.
 //
 // The failure of a group is answered by what it means. Another transaction won:
 // run again. The connection is gone, and with it perhaps the answer to COMMIT:
 // ask again by key; an attempt that is found to be leased by a commit that nobody
-// heard of was never begun, and is given back. A lock: the side lane. Anything else
+// heard of was never begun, and is given back. A lock: the retry lane. Anything else
 // is one command's fault, and halving the group finds it.
 //
 // What fails in the user's own SQL is its command's fault, whatever SQLSTATE it

@@ -13,11 +13,11 @@ import (
 type Flights interface {
 	// Reserve takes a free worker for an activity that is about to be accepted.
 	// false: none is free, and whoever has one takes the command when it is due.
-	Reserve(w *workflow.Workflow, step *workflow.Step) bool
+	Reserve(workflow string, step *workflow.Step) bool
 	// Release gives back a worker whose command was not accepted after all.
-	Release(w *workflow.Workflow, step *workflow.Step)
-	// FlightUpdate tells what a commit made of commands in flight. It must not block.
-	FlightUpdate(list []decide.FlightUpdate)
+	Release(workflow string, step *workflow.Step)
+	// Updated tells what a commit made of commands in flight. It must not block.
+	Updated(list []decide.FlightUpdate)
 }
 
 // begins reports whether the command begins something, and does not only go on
@@ -40,7 +40,7 @@ func (p *part) aimed(o *op) (*decide.Prepared, error) {
 	if !ok {
 		return o.p, nil
 	}
-	claim := p.claims[key]
+	claim := p.keyStates[key]
 	if claim.moved {
 		return nil, workflow.Errorf(workflow.Locked, "another operation changed the command; try again with the same key")
 	}
@@ -53,17 +53,17 @@ func (p *part) aimed(o *op) (*decide.Prepared, error) {
 
 // holds reports whether a command that goes on is still held by its attempt. A
 // group that did not look up the keys believes it: the write would tell.
-func (g *group) holds(t *part, c *claim, o *op) bool {
+func (g *group) holds(t *part, c *keyState, o *op) bool {
 	spare, void := t.disarmed[o.p.Scope]
 	if void && spare != o.p.Key && o.p.Resumed.Phase == transitions.Scheduled || c.leader != nil || c.moved {
 		return false
 	}
 	o.record = c.record
-	return g.blind || c.record != nil && c.record.Status == transitions.Processing && c.record.Attempt == o.p.Resumed.Attempt
+	return g.blind || decide.HeldBy(c.record, o.p.Resumed)
 }
 
-// follow notes what a decision makes of other commands.
-func (p *part) follow(o *op) {
+// noteOthers notes what a decision makes of other commands.
+func (p *part) noteOthers(o *op) {
 	d := &o.decision
 	for _, scope := range d.Disarmed {
 		p.disarm(scope)
@@ -71,12 +71,12 @@ func (p *part) follow(o *op) {
 	p.planned = append(p.planned, d.Commands...)
 	if d.Cancelled != nil {
 		p.cancelled = append(p.cancelled, store.Cancelled{CommandRef: *d.Cancelled, By: o.p.Actor})
-		if c := p.claims[commandKey{d.Cancelled.Scope, d.Cancelled.Key}]; c != nil && c.leader != nil {
+		if c := p.keyStates[commandKey{d.Cancelled.Scope, d.Cancelled.Key}]; c != nil && c.leader != nil {
 			c.leader.stopped = true
 		}
 	}
 	if d.Target != nil {
-		p.claims[commandKey{d.Target.Scope, d.Target.Key}].moved = true
+		p.keyStates[commandKey{d.Target.Scope, d.Target.Key}].moved = true
 	}
 }
 
@@ -113,14 +113,14 @@ func (p *part) disarm(scope string) {
 
 // reserve takes workers for the activities that the group accepts.
 func (g *group) reserve() {
-	if g.flights == nil {
+	if g.config.Flights == nil {
 		return
 	}
 	g.leased = time.Now()
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			if o.working() && !o.stopped {
-				o.leased = g.flights.Reserve(g.definition(o.decision.After.Workflow, o.decision.After.Definition), o.decision.Step)
+				o.leased = g.config.Flights.Reserve(o.decision.After.Workflow, o.decision.Step)
 			}
 		}
 	}
@@ -132,15 +132,15 @@ func (g *group) unreserve() {
 		for _, o := range t.stored {
 			if o.leased {
 				o.leased = false
-				g.flights.Release(g.definition(o.decision.After.Workflow, o.decision.After.Definition), o.decision.Step)
+				g.config.Flights.Release(o.decision.After.Workflow, o.decision.Step)
 			}
 		}
 	}
 }
 
-// doubt takes note of the attempts that the group has leased, if it was committed:
-// its connection was lost.
-func (g *group) doubt() {
+// markUnheard takes note of the attempts that the group has leased if it was committed,
+// which nobody knows: its connection was lost.
+func (g *group) markUnheard() {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			if o.leased {
@@ -156,7 +156,8 @@ func (g *group) doubt() {
 func (g *group) unbegun() (list []decide.FlightUpdate) {
 	for _, o := range g.ops {
 		r := o.record
-		if o.unheard == 0 || o.claim == decide.KeyMismatch || r == nil || r.Status != transitions.Processing || r.Attempt != o.unheard || r.ClaimedBy != g.node {
+		if o.unheard == 0 || o.verdict == decide.KeyMismatch || r == nil ||
+			r.Status != transitions.Processing || r.Attempt != o.unheard || r.ClaimedBy != g.config.Node {
 			continue
 		}
 		o.unheard = 0
@@ -187,17 +188,17 @@ func (g *group) recordOf(o *op) *transitions.Record {
 	r.Position = o.receipt.Position
 	if o.leased {
 		r.Status, r.Attempt, r.RunAt = transitions.Processing, attemptOf(o)+1, time.Time{}
-		r.ClaimedBy, r.ClaimedAt, r.LockedUntil = g.node, g.now, g.now.Add(g.lease)
+		r.ClaimedBy, r.ClaimedAt, r.LockedUntil = g.config.Node, g.now, g.now.Add(g.config.Lease)
 	}
 	return r
 }
 
-// landed lists what the group made of commands in flight.
-func (g *group) landed() (list []decide.FlightUpdate) {
+// flightUpdates lists what the group made of commands in flight.
+func (g *group) flightUpdates() (list []decide.FlightUpdate) {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			if o.decision.Flight != nil || o.decision.Target != nil || o.p.Resumed != nil {
-				list = g.land(list, t, o)
+				list = g.updatesOf(list, t, o)
 			}
 		}
 		for _, c := range t.planned {
@@ -206,13 +207,14 @@ func (g *group) landed() (list []decide.FlightUpdate) {
 				Workflow: c.Workflow, Transition: c.Transition, Instance: c.Instance}})
 		}
 		for _, c := range t.cancelled {
-			list = append(list, decide.FlightUpdate{Stop: true, InFlight: decide.InFlight{Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}}})
+			list = append(list, decide.FlightUpdate{Stop: true, InFlight: decide.InFlight{
+				Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}}})
 		}
 	}
 	return list
 }
 
-func (g *group) land(list []decide.FlightUpdate, t *part, o *op) []decide.FlightUpdate {
+func (g *group) updatesOf(list []decide.FlightUpdate, t *part, o *op) []decide.FlightUpdate {
 	d := &o.decision
 	l := decide.FlightUpdate{Status: d.Status, Leased: o.leased, InFlight: decide.InFlight{
 		Ref: transitions.Ref{Tenant: t.tenant, Scope: o.p.Scope, Key: o.p.Key}, Fingerprint: o.p.Fingerprint,

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
@@ -84,7 +85,7 @@ type worker struct {
 	list []decide.FlightUpdate
 }
 
-func (w *worker) Reserve(*workflow.Workflow, *workflow.Step) bool {
+func (w *worker) Reserve(string, *workflow.Step) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.free--
@@ -95,13 +96,13 @@ func (w *worker) Reserve(*workflow.Workflow, *workflow.Step) bool {
 	return true
 }
 
-func (w *worker) Release(*workflow.Workflow, *workflow.Step) {
+func (w *worker) Release(string, *workflow.Step) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.free++
 }
 
-func (w *worker) FlightUpdate(list []decide.FlightUpdate) {
+func (w *worker) Updated(list []decide.FlightUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.list = append(w.list, list...)
@@ -134,14 +135,14 @@ func newBench(t *testing.T) *bench {
 	pool := pgtest.Pool(t)
 	b := &bench{t: t, pool: pool, w: dealWorkflow(t), worker: &worker{free: 100}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	b.p = testPipeline(pool, b.w)
-	b.p.config.Definition = func(name string, version int) *workflow.Workflow {
+	b.p.config.Definitions = known(func(name string, version int) *workflow.Workflow {
 		if name == b.w.Name && version <= 1 {
 			return b.w
 		}
 		return nil
-	}
+	})
 	b.p.config.Flights, b.p.config.Node, b.p.config.Lease = b.worker, "node-a", 30*time.Second
-	b.p.config.Now = func() time.Time { return b.now }
+	b.p.config.Clock = clock.New(func() time.Time { return b.now })
 	if err := b.p.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -647,7 +648,7 @@ func TestWhatAnotherRequestHasLeasedIsNotGivenBack(t *testing.T) {
 		o.unheard, o.record = 1, &transitions.Record{Status: transitions.Processing, Attempt: 1, ClaimedBy: "node-a"}
 		return o
 	}
-	g := &group{node: "node-a", ops: []*op{unheard(decide.KeyMismatch)}}
+	g := &group{config: &Config{Node: "node-a"}, ops: []*op{unheard(decide.KeyMismatch)}}
 	if list := g.unbegun(); len(list) != 0 {
 		t.Errorf("given back: %+v", list)
 	}

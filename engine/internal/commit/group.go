@@ -20,19 +20,14 @@ import (
 
 // group is the commands of one transaction while they are decided.
 type group struct {
-	definition func(name string, version int) *workflow.Workflow
-	horizons   func(workflow string) workflow.Horizons
-	paused     func(tenant, workflow string) bool
-	flights    Flights
-	node       string
-	lease      time.Duration
-	now        time.Time
-	ops        []*op
-	parts      []*part   // by tenant, in order
-	blind      bool      // the keys were not looked up
-	leased     time.Time // when workers were reserved: leases last from then, or a little later
-	broken     map[before]error
-	hooked     bool // the user's SQL has run
+	config *Config // of its pipeline
+	now    time.Time
+	ops    []*op
+	parts  []*part   // by tenant, in order
+	blind  bool      // the keys were not looked up
+	leased time.Time // when workers were reserved: leases last from then, or a little later
+	broken map[before]error
+	hooked bool // the user's SQL has run
 }
 
 // before names what comes before a command: its caller's earlier ones of the same
@@ -44,22 +39,22 @@ type before struct {
 
 // part is what a group has of one tenant.
 type part struct {
-	tenant string
-	slots  map[uuid.UUID]*slot
-	claims map[commandKey]*claim
-	sets   *sets // the rows to write
-	steps  []*op // the commands that made a transition, in log order
-	stored []*op // the commands whose outcome is stored, the starts of children among them
-	head   int64 // the log's head after the group
+	tenant    string
+	slots     map[uuid.UUID]*slot
+	keyStates map[commandKey]*keyState
+	sets      *sets // the rows to write
+	steps     []*op // the commands that made a transition, in log order
+	stored    []*op // the commands whose outcome is stored, the starts of children among them
+	head      int64 // the log's head after the group
 
 	planned   []decide.Planned  // commands that begin in flight by themselves
 	disarmed  map[string]string // scopes whose commands in flight are void, but for the key
 	cancelled []store.Cancelled
 }
 
-// claim is what is known of a key: what the database has, or who in this group
+// keyState is what is known of a key: what the database has, or who in this group
 // decided it.
-type claim struct {
+type keyState struct {
 	record *transitions.Record
 	leader *op
 	moved  bool // an operation of this group changed it
@@ -67,8 +62,7 @@ type claim struct {
 
 // newGroup sorts the ops by tenant.
 func (p *Pipeline) newGroup(ops []*op) *group {
-	g := &group{definition: p.config.Definition, horizons: p.config.Horizons, paused: p.config.Paused, flights: p.config.Flights,
-		node: p.config.Node, lease: p.config.Lease, now: p.Now(), ops: ops}
+	g := &group{config: &p.config, now: p.config.Clock.Now(), ops: ops}
 	for _, o := range ops {
 		o.reset()
 		t := g.part(o.p.Tenant)
@@ -85,8 +79,8 @@ func (p *Pipeline) newGroup(ops []*op) *group {
 
 // expect makes room for what is known of a key.
 func (p *part) expect(key commandKey) {
-	if p.claims[key] == nil {
-		p.claims[key] = &claim{}
+	if p.keyStates[key] == nil {
+		p.keyStates[key] = &keyState{}
 	}
 }
 
@@ -94,7 +88,7 @@ func (g *group) part(tenant string) *part {
 	i, found := slices.BinarySearchFunc(g.parts, tenant, func(p *part, t string) int { return strings.Compare(p.tenant, t) })
 	if !found {
 		g.parts = slices.Insert(g.parts, i, &part{tenant: tenant, slots: make(map[uuid.UUID]*slot, len(g.ops)),
-			claims: make(map[commandKey]*claim, len(g.ops))})
+			keyStates: make(map[commandKey]*keyState, len(g.ops))})
 	}
 	return g.parts[i]
 }
@@ -118,7 +112,7 @@ func (p *part) existing(ops []*op, blind bool) []uuid.UUID {
 
 func compareID(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
 
-// found takes an instance that the database has.
+// loaded takes an instance that the database has.
 func (p *part) loaded(inst *transitions.Instance) {
 	s := p.slots[inst.ID]
 	s.inst, s.before = inst, inst.Version
@@ -126,7 +120,7 @@ func (p *part) loaded(inst *transitions.Instance) {
 
 // known takes a command that the database has.
 func (p *part) known(r *transitions.Record) {
-	if c := p.claims[commandKey{r.Scope, r.Key}]; c != nil {
+	if c := p.keyStates[commandKey{r.Scope, r.Key}]; c != nil {
 		c.record = r
 	}
 }
@@ -136,7 +130,7 @@ func (p *part) known(r *transitions.Record) {
 // its own: then a command is known that made a later version than we hold.
 func (g *group) outdated() bool {
 	for _, t := range g.parts {
-		for _, c := range t.claims {
+		for _, c := range t.keyStates {
 			if c.record == nil {
 				continue
 			}
@@ -183,33 +177,31 @@ func (g *group) breakOff(o *op) {
 }
 
 func (g *group) decideOne(t *part, o *op) {
-	c := t.claims[o.key()]
+	c := t.keyStates[o.key()]
 	switch {
 	case o.p.Resumed != nil:
 		if !g.holds(t, c, o) {
-			o.err = workflow.Errorf(workflow.LeaseLost, "the command is not, or no longer, held by this attempt")
+			o.err = decide.ErrNotHeld()
 			return
 		}
 	case c.leader != nil:
 		o.copyAnswerOf(c.leader)
 		return
 	default:
-		if o.claim = decide.Classify(c.record, o.p.Fingerprint, g.now); o.claim != decide.KeyNew {
+		if o.verdict = decide.Classify(c.record, o.p.Fingerprint, g.now); o.verdict != decide.KeyNew {
 			o.record = c.record
-			o.receipt, o.err = o.claim.Answer(c.record)
+			o.receipt, o.err = o.verdict.Answer(c.record)
 			return
 		}
 	}
 	s := t.slots[o.p.Instance]
-	w := o.p.Definition
-	if s.inst != nil {
-		if w = g.definition(s.inst.Workflow, s.inst.Definition); w == nil {
-			o.err = workflow.Errorf(workflow.WorkflowNotFound,
-				"this node does not know version %d of workflow %q, which the instance began with", s.inst.Definition, s.inst.Workflow)
-			return
-		}
+	find := g.config.Definitions.Find
+	w, err := decide.VersionFor(o.p, s.inst, find)
+	if err != nil {
+		o.err = err
+		return
 	}
-	if o.begins() && g.paused != nil && g.paused(t.tenant, o.p.Workflow) {
+	if o.begins() && g.config.Paused != nil && g.config.Paused(t.tenant, o.p.Workflow) {
 		o.err = workflow.Errorf(workflow.Paused, "workflow %q is paused; try again with the same key when it is resumed", o.p.Workflow)
 		return
 	}
@@ -218,30 +210,28 @@ func (g *group) decideOne(t *part, o *op) {
 		o.err = err
 		return
 	}
-	d := decide.Decide(p, w, s.inst, g.now)
-	d.StartChildren(func(name string) *workflow.Workflow { return g.definition(name, 0) }, g.now)
-	g.take(t, s, c, o, d)
+	g.take(t, s, c, o, decide.DecideAll(p, w, s.inst, find, g.now))
 }
 
-// follow makes the op a duplicate of one that this group decided.
+// copyAnswerOf makes the op a duplicate of one that this group decided.
 func (o *op) copyAnswerOf(leader *op) {
 	switch {
 	case leader.p.Fingerprint != o.p.Fingerprint:
-		o.claim = decide.KeyMismatch
-		_, o.err = o.claim.Answer(nil)
+		o.verdict = decide.KeyMismatch
+		_, o.err = o.verdict.Answer(nil)
 		return
 	case leader.decision.Flight != nil:
-		o.claim = decide.KeyActive
+		o.verdict = decide.KeyActive
 	case leader.decision.Status == transitions.FailedFinal:
-		o.claim = decide.KeyRefused
+		o.verdict = decide.KeyRefused
 	default:
-		o.claim = decide.KeyReplay
+		o.verdict = decide.KeyReplay
 	}
 	o.leader = leader
 }
 
 // take makes a decision part of the group.
-func (g *group) take(t *part, s *slot, c *claim, o *op, d decide.Decision) {
+func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 	o.decision = d
 	if !d.Stored {
 		o.err = d.Err
@@ -249,7 +239,7 @@ func (g *group) take(t *part, s *slot, c *claim, o *op, d decide.Decision) {
 	}
 	c.leader = o
 	t.stored = append(t.stored, o)
-	t.follow(o)
+	t.noteOthers(o)
 	if d.After == nil {
 		return
 	}
@@ -266,7 +256,7 @@ func (g *group) take(t *part, s *slot, c *claim, o *op, d decide.Decision) {
 		born := &op{p: child.Prepared}
 		s := &slot{id: born.p.Instance}
 		t.slots[s.id] = s
-		g.take(t, s, &claim{}, born, child.Decision)
+		g.take(t, s, &keyState{}, born, child.Decision)
 	}
 }
 
@@ -308,13 +298,12 @@ func (s *sets) reset() {
 func (g *group) answers() {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
-			d := &o.decision
-			o.receipt = transitions.Receipt{Status: d.Code, Instance: o.p.Instance, Version: d.Entry.Version}
+			var position int64
 			if o.step > 0 && t.head > 0 {
-				o.receipt.Position = t.head - int64(len(t.steps)) + int64(o.step)
+				position = t.head - int64(len(t.steps)) + int64(o.step)
 			}
-			o.receipt.Body = transitions.WithPosition(d.Body, o.receipt.Position)
-			if d.Flight != nil {
+			o.receipt = decide.ReceiptOf(o.p, &o.decision, position)
+			if o.decision.Flight != nil {
 				o.receipt.Record = g.recordOf(o)
 			}
 		}

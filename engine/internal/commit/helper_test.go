@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -22,17 +23,24 @@ func testPipeline(pool *pgxpool.Pool, ws ...*workflow.Workflow) *Pipeline {
 		},
 		Pooled: pooler.Expected(pool.Config().ConnConfig),
 		Schema: "pawl", Statements: NewStatements(func(sql string) string { return sql }),
-		Definition: func(name string, version int) *workflow.Workflow {
+		Definitions: known(func(name string, version int) *workflow.Workflow {
 			for _, w := range ws {
 				if w.Name == name && w.Version == version {
 					return w
 				}
 			}
 			return nil
-		},
-		Committed:  func(string, int64) {},
-		Log:        slog.New(slog.DiscardHandler),
-		Committers: 2, Lanes: 2, QueueSize: 64, QueueBytes: 1 << 20, GroupSize: 16, GroupBytes: 1 << 20,
-		LockWait: time.Minute, Outage: time.Minute, HookTimeout: time.Minute, Horizons: func(string) workflow.Horizons { return workflow.Horizons{}.Resolve(time.Hour) },
+		}),
+		Clock:     clock.New(nil),
+		Committed: func(string, int64) {},
+		Log:       slog.New(slog.DiscardHandler),
+		Limits: Limits{Committers: 2, RetryWorkers: 2, QueueSize: 64, QueueBytes: 1 << 20, GroupSize: 16, GroupBytes: 1 << 20,
+			LockWait: time.Minute, Outage: time.Minute, HookTimeout: time.Minute},
 	})
 }
+
+// known finds the workflows of a test, whose answers are replayed for an hour.
+type known func(name string, version int) *workflow.Workflow
+
+func (k known) Find(name string, version int) *workflow.Workflow { return k(name, version) }
+func (known) Horizons(string) workflow.Horizons                  { return workflow.Horizons{}.Resolve(time.Hour) }

@@ -70,7 +70,7 @@ func (g *group) answered() bool {
 		if o.p.Resumed != nil || o.p.Operation != nil {
 			return false
 		}
-		record := g.part(o.p.Tenant).claims[o.key()].record
+		record := g.part(o.p.Tenant).keyStates[o.key()].record
 		switch decide.Classify(record, o.p.Fingerprint, g.now) {
 		case decide.KeyReplay, decide.KeyRefused, decide.KeyMismatch, decide.KeyGone:
 		default:
@@ -85,7 +85,7 @@ func (g *group) answered() bool {
 // each that found no instance to be there writes that.
 func (g *group) settledByKeys() bool {
 	for _, o := range g.ops {
-		if o.leader != nil || o.claim != decide.KeyNew {
+		if o.leader != nil || o.verdict != decide.KeyNew {
 			continue
 		}
 		unseen := o.p.Creates && o.p.BusinessKey != "" && g.part(o.p.Tenant).slots[o.p.Instance].inst == nil

@@ -20,10 +20,10 @@ type op struct {
 	p        *decide.Prepared
 	route    uint64
 	canceled <-chan struct{} // the caller's context; a command not yet begun is dropped
-	deadline time.Time       // until when the side lane waits for locks; set there
+	deadline time.Time       // until when the retry lane waits for locks; set there
 
 	// What the current run of its group made of it.
-	claim    decide.KeyVerdict
+	verdict  decide.KeyVerdict
 	record   *transitions.Record // what is stored under its key
 	decision decide.Decision
 	step     int  // its place among the group's transitions of its tenant, from 1; 0: none
@@ -121,7 +121,7 @@ func (o *op) answer() {
 
 // reset forgets an earlier run.
 func (o *op) reset() {
-	o.claim, o.record, o.decision, o.step, o.leader, o.err = decide.KeyNew, nil, decide.Decision{}, 0, nil, nil
+	o.verdict, o.record, o.decision, o.step, o.leader, o.err = decide.KeyNew, nil, decide.Decision{}, 0, nil, nil
 	o.receipt, o.leased, o.stopped = transitions.Receipt{}, false, false
 }
 

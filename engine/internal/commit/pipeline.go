@@ -6,49 +6,63 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Config is what a pipeline needs. Every field must be set; the engine has the
-// defaults.
+// Config is what a pipeline needs. Every field must be set but those that say
+// otherwise; the engine has the defaults.
 type Config struct {
-	Connect    func(ctx context.Context, name string) (*pgx.Conn, error) // a new connection; name is for pg_stat_activity
-	Pooled     bool                                                      // a pooler hands the database's sessions from transaction to transaction
-	Schema     string                                                    // of Pawl's tables
-	Statements *Statements
-	Definition func(name string, version int) *workflow.Workflow // nil when it is not known
-	Committed  func(tenant string, head int64)                   // called after every commit that moved a log
-	Now        func() time.Time                                  // nil: the engine's clock, corrected to the database's
-	Horizons   func(workflow string) workflow.Horizons           // resolved
-	Paused     func(tenant, workflow string) bool                // whether nothing new is to be begun; nil: never
-	Flights    Flights                                           // who works on commands in flight; nil: nobody here
-	Node       string                                            // whose leases are taken at the accept
-	Lease      time.Duration                                     // how long such a lease is
-	Log        *slog.Logger
+	Limits      Limits
+	Connect     Connect
+	Pooled      bool   // a pooler hands the database's sessions from transaction to transaction
+	Schema      string // of Pawl's tables
+	Statements  *Statements
+	Definitions Definitions
+	Clock       *clock.Clock
+	Committed   func(tenant string, head int64)    // called after every commit that moved a log; it must not block
+	Paused      func(tenant, workflow string) bool // whether nothing new is to be begun; nil: never
+	Flights     Flights                            // who works on commands in flight; nil: nobody here
+	Node        string                             // whose leases are taken at the accept
+	Lease       time.Duration                      // how long such a lease is
+	Log         *slog.Logger
+}
 
-	Committers  int
-	Lanes       int
-	QueueSize   int           // commands, for each committer
-	QueueBytes  int           // about, for each committer
-	GroupSize   int           // commands
-	GroupBytes  int           // about
-	LockWait    time.Duration // how long a command waits for a lock before it is refused
-	Outage      time.Duration // how long commands wait for a database that is gone
-	HookTimeout time.Duration // how long the user's SQL may take
+// Connect opens a connection, with a name for pg_stat_activity.
+type Connect func(ctx context.Context, name string) (*pgx.Conn, error)
+
+// Definitions are the workflows that this node knows.
+type Definitions interface {
+	// Find returns a version of a workflow, the newest for 0; nil: it is not known.
+	Find(name string, version int) *workflow.Workflow
+	// Horizons are how long the keys of a workflow are good for, resolved.
+	Horizons(name string) workflow.Horizons
+}
+
+// Limits say how large a pipeline is, and how long things may take in it.
+type Limits struct {
+	Committers   int
+	RetryWorkers int
+	QueueSize    int           // commands, for each committer
+	QueueBytes   int           // about, for each committer
+	GroupSize    int           // commands
+	GroupBytes   int           // about
+	LockWait     time.Duration // how long a command waits for a lock before it is refused
+	Outage       time.Duration // how long commands wait for a database that is gone
+	HookTimeout  time.Duration // how long the user's SQL may take
 }
 
 const (
 	// How long a statement waits for a lock: a committer only gives a passing
-	// conflict the time to pass; the side lane can stand in line for a while.
+	// conflict the time to pass; the retry lane can stand in line for a while.
 	committerLockTimeout = 100 * time.Millisecond
-	laneLockTimeout      = 500 * time.Millisecond
+	retryLockTimeout     = 500 * time.Millisecond
 	headLockTimeout      = time.Second // a commit may take that long
 	// rollbackTimeout bounds a rollback after the context has ended.
 	rollbackTimeout = 5 * time.Second
@@ -63,22 +77,21 @@ type Pipeline struct {
 	scopes scopes
 
 	committers []*committer
-	lane       *retryLane
-	clock      atomic.Pointer[clock]
+	retry      *retryLane
 
-	stop   context.CancelFunc // gives up on what is under way
-	feeds  sync.WaitGroup     // committers
-	sides  sync.WaitGroup     // lane workers
-	ending sync.Once
-	ended  chan struct{}
+	stop       context.CancelFunc // gives up on what is under way
+	committing sync.WaitGroup     // committers
+	retrying   sync.WaitGroup     // workers of the retry lane
+	ending     sync.Once
+	ended      chan struct{}
 }
 
 // New makes a pipeline. Start begins its work.
 func New(c Config) *Pipeline {
 	p := &Pipeline{config: c, stmts: c.Statements, log: c.Log, ended: make(chan struct{})}
-	p.lane = newRetryLane(p)
-	for i := range c.Committers {
-		p.committers = append(p.committers, &committer{p: p, queue: newQueue(c.QueueSize, c.QueueBytes),
+	p.retry = newRetryLane(p)
+	for i := range c.Limits.Committers {
+		p.committers = append(p.committers, &committer{p: p, queue: newQueue(c.Limits.QueueSize, c.Limits.QueueBytes),
 			r: p.newRunner(fmt.Sprintf("committer %d", i+1), committerLockTimeout)})
 	}
 	return p
@@ -101,11 +114,11 @@ func (p *Pipeline) Start(ctx context.Context) error {
 		return err
 	}
 	for _, c := range p.committers {
-		p.feeds.Go(func() { c.loop(work) })
+		p.committing.Go(func() { c.loop(work) })
 	}
-	for i := range p.config.Lanes {
-		r := p.newRunner(fmt.Sprintf("lane %d", i+1), laneLockTimeout)
-		p.sides.Go(func() { p.lane.loop(work, r) })
+	for i := range p.config.Limits.RetryWorkers {
+		r := p.newRunner(fmt.Sprintf("retry lane %d", i+1), retryLockTimeout)
+		p.retrying.Go(func() { p.retry.loop(work, r) })
 	}
 	return nil
 }
@@ -121,9 +134,9 @@ func (p *Pipeline) Stop(ctx context.Context) {
 			for _, c := range p.committers {
 				c.queue.close()
 			}
-			p.feeds.Wait()
-			p.lane.close()
-			p.sides.Wait()
+			p.committing.Wait()
+			p.retry.close()
+			p.retrying.Wait()
 		}()
 	})
 	select {
@@ -149,7 +162,7 @@ func (p *Pipeline) Ticket() *Ticket { return &Ticket{p: p, batch: newBatch()} }
 // room for it, or with ShuttingDown.
 func (t *Ticket) Submit(ctx context.Context, c *decide.Prepared) error {
 	ops := t.add(ctx, []*decide.Prepared{c})
-	taken, closed := t.p.committerOf(ops[0]).queue.push(ops)
+	taken, closed := t.p.committers[ops[0].route%uint64(len(t.p.committers))].queue.push(ops)
 	switch {
 	case closed:
 		return errStopping()
@@ -195,8 +208,23 @@ func (t *Ticket) add(ctx context.Context, cs []*decide.Prepared) []*op {
 	return t.ops[first:]
 }
 
-func (p *Pipeline) committerOf(o *op) *committer {
-	return p.committers[o.route%uint64(len(p.committers))]
+// Do does one command: it fails at once when there is no room for it, and else
+// returns when the outcome is durable or ctx ends.
+func (p *Pipeline) Do(ctx context.Context, c *decide.Prepared) (transitions.Receipt, error) {
+	t := p.Ticket()
+	if err := t.Submit(ctx, c); err != nil {
+		return transitions.Receipt{}, err
+	}
+	reply := t.Wait(ctx)[0]
+	return reply.Receipt, reply.Err
+}
+
+// Continue is Do, and waits for room: what goes on was accepted long ago.
+func (p *Pipeline) Continue(ctx context.Context, c *decide.Prepared) (transitions.Receipt, error) {
+	t := p.Ticket()
+	t.SubmitMany(ctx, []*decide.Prepared{c})
+	reply := t.Wait(ctx)[0]
+	return reply.Receipt, reply.Err
 }
 
 // Wait returns the answers in the order of the commands, when all are there or
@@ -225,8 +253,8 @@ func (p *Pipeline) finish(g *group) {
 		p.logFailure(o)
 	}
 	if p.config.Flights != nil {
-		if list := append(g.landed(), g.unbegun()...); len(list) > 0 {
-			p.config.Flights.FlightUpdate(list)
+		if list := append(g.flightUpdates(), g.unbegun()...); len(list) > 0 {
+			p.config.Flights.Updated(list)
 		}
 	}
 	for _, o := range g.ops {
@@ -234,7 +262,7 @@ func (p *Pipeline) finish(g *group) {
 	}
 	for _, t := range g.parts {
 		if t.head > 0 {
-			p.lane.free(t.tenant)
+			p.retry.headFree(t.tenant)
 			p.config.Committed(t.tenant, t.head)
 		}
 	}
@@ -267,44 +295,4 @@ func (p *Pipeline) logFailure(o *op) {
 		p.log.Error("command failed", "tenant", o.p.Tenant, "scope", o.p.Scope, "key", o.p.Key,
 			"workflow", o.p.Workflow, "transition", o.p.Transition, "code", e.Code, "error", e.Cause)
 	}
-}
-
-// clock is what is known of the database's clock.
-type clock struct {
-	theirs time.Time
-	at     time.Time // on ours, which goes on evenly from there whatever is done to the wall clock
-}
-
-// Now is the time of decisions, to the microsecond that the database keeps: the
-// database's clock, as it was read last and has gone on since.
-func (p *Pipeline) Now() time.Time {
-	now := time.Now()
-	if p.config.Now != nil {
-		now = p.config.Now()
-	} else if c := p.clock.Load(); c != nil {
-		now = c.theirs.Add(time.Since(c.at))
-	}
-	return now.UTC().Truncate(time.Microsecond)
-}
-
-// SetClock takes note of what the database's clock said between two times on
-// ours. What is known already stays where the two agree.
-func (p *Pipeline) SetClock(theirs, sent, received time.Time) {
-	trip := received.Sub(sent)
-	c := &clock{theirs: theirs, at: sent.Add(trip / 2)}
-	if old := p.clock.Load(); old != nil && old.theirs.Add(c.at.Sub(old.at)).Sub(theirs).Abs() <= trip+time.Millisecond {
-		return
-	}
-	p.clock.Store(c)
-}
-
-// readClock asks the database for the time.
-func (p *Pipeline) readClock(ctx context.Context, pg *pgx.Conn) error {
-	var theirs time.Time
-	sent := time.Now()
-	if err := pg.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&theirs); err != nil {
-		return err
-	}
-	p.SetClock(theirs, sent, time.Now())
-	return nil
 }

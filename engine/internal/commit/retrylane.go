@@ -8,35 +8,33 @@ import (
 	"time"
 )
 
-// lane is the side lane: the commands that somebody else's lock keeps waiting,
-// and those that run the user's own SQL, are here, so that they hold up nobody
-// but the later commands of the same route, which follow them to keep their
-// order.
+// retryLane has the commands that wait for somebody else's lock, and those that
+// run the user's own SQL. Here they hold up nobody but the later commands of the same
+// route, which come here behind them to keep their order.
 //
-// Held instances are tried again together, a group at a time, with SKIP LOCKED
-// and a growing pause, so that a thousand of them cost no more than one. Two
-// things need more: an uncommitted key, which cannot be seen that way, and an
-// instance that others stand in line for, which is never free at the moment of a
-// look. So a group that is blocked is taken apart, and a queue that was held
-// for many tries gets a turn: its first command is tried alone, waiting inside
-// of the database for as long as lock_timeout allows. One worker always stays
-// free of that.
+// Held instances are tried again together, a group at a time, with SKIP LOCKED and a
+// growing pause, so that a thousand of them cost no more than one. That is not enough
+// in two cases: an uncommitted key cannot be seen that way, and an instance for which
+// others wait in line is never free at the moment of a try. So a group that is blocked
+// is taken apart, and a queue that was held for many tries gets a turn: its first
+// command is tried alone, and waits in the database for as long as lock_timeout
+// allows. One worker is always kept free of such waits.
 type retryLane struct {
 	p    *Pipeline
 	work chan struct{} // one token: there may be something to do
 
-	mu     sync.Mutex
-	queues map[uint64]*routeQueue // all, also those being worked on
-	ready  []*routeQueue          // to be worked on, in order
-	later  []*routeQueue          // to be tried again at their time
-	alone  int                    // queues being tried alone
-	turns  int                    // queues that are to be tried alone, those included
-	held   map[string]bool        // tenants whose log's head somebody holds
-	closed bool
-	idle   chan struct{} // closed when the lane is closed and empty
+	mu          sync.Mutex
+	queues      map[uint64]*routeQueue // all, also those being worked on
+	ready       []*routeQueue          // to be worked on, in order
+	later       []*routeQueue          // to be tried again at their time
+	alone       int                    // queues being tried alone
+	turns       int                    // queues that are to be tried alone, those included
+	lockedHeads map[string]bool        // tenants whose log's head somebody holds
+	closed      bool
+	idle        chan struct{} // closed when the lane is closed and empty
 }
 
-// queue is one route's queue. It exists for as long as the route has commands
+// routeQueue is the queue of one route. It exists for as long as the route has commands
 // here, waiting or running.
 type routeQueue struct {
 	route uint64
@@ -47,25 +45,26 @@ type routeQueue struct {
 }
 
 // tenant is whose commands these are; a route is of one tenant.
-func (s *routeQueue) tenant() string { return s.ops[0].p.Tenant }
+func (q *routeQueue) tenant() string { return q.ops[0].p.Tenant }
 
 // hooked reports whether the next command runs the user's SQL.
-func (s *routeQueue) hooked() bool { return s.ops[0].p.Hook }
+func (q *routeQueue) hooked() bool { return q.ops[0].p.Hook }
 
 // part takes commands off the front: one that is to be alone or has a hook, else
 // as many without as fit.
-func (s *routeQueue) part(limit int) []*op {
+func (q *routeQueue) part(limit int) []*op {
 	n := 1
-	for !s.alone && !s.hooked() && n < min(len(s.ops), limit) && !s.ops[n].p.Hook {
+	for !q.alone && !q.hooked() && n < min(len(q.ops), limit) && !q.ops[n].p.Hook {
 		n++
 	}
-	ops := s.ops[:n:n]
-	s.ops = s.ops[n:]
+	ops := q.ops[:n:n]
+	q.ops = q.ops[n:]
 	return ops
 }
 
 func newRetryLane(p *Pipeline) *retryLane {
-	return &retryLane{p: p, queues: map[uint64]*routeQueue{}, held: map[string]bool{}, work: make(chan struct{}, 1), idle: make(chan struct{})}
+	return &retryLane{p: p, queues: map[uint64]*routeQueue{}, lockedHeads: map[string]bool{},
+		work: make(chan struct{}, 1), idle: make(chan struct{})}
 }
 
 // takes reports whether a command belongs here: others of its route are here, or
@@ -73,27 +72,27 @@ func newRetryLane(p *Pipeline) *retryLane {
 func (l *retryLane) takes(o *op) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.queues[o.route] != nil || l.held[o.p.Tenant]
+	return l.queues[o.route] != nil || l.lockedHeads[o.p.Tenant]
 }
 
-// setHeld notes that the log that the error names cannot be written for now. All
+// markHeadLocked notes that the log that the error names cannot be written for now. All
 // commands of that tenant come here, and of no other.
-func (l *retryLane) setHeld(err error) (tenant string) {
+func (l *retryLane) markHeadLocked(err error) (tenant string) {
 	head, ok := errors.AsType[*headError](err)
 	if !ok {
 		return ""
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held[head.tenant] = true
+	l.lockedHeads[head.tenant] = true
 	return head.tenant
 }
 
-// free notes that the tenant's log was written.
-func (l *retryLane) free(tenant string) {
+// headFree notes that the tenant's log was written.
+func (l *retryLane) headFree(tenant string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.held, tenant)
+	delete(l.lockedHeads, tenant)
 }
 
 // push adds commands, behind those of the same route.
@@ -101,20 +100,20 @@ func (l *retryLane) push(ops ...*op) {
 	if len(ops) == 0 {
 		return
 	}
-	deadline := time.Now().Add(l.p.config.LockWait)
+	deadline := time.Now().Add(l.p.config.Limits.LockWait)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range ops {
 		o.deadline = deadline
-		s := l.queues[o.route]
-		if s == nil {
-			s = &routeQueue{route: o.route}
-			l.queues[o.route] = s
-			l.ready = append(l.ready, s)
+		q := l.queues[o.route]
+		if q == nil {
+			q = &routeQueue{route: o.route}
+			l.queues[o.route] = q
+			l.ready = append(l.ready, q)
 		}
-		s.ops = append(s.ops, o)
+		q.ops = append(q.ops, o)
 	}
-	l.p.stats.aside.Add(int64(len(ops)))
+	l.p.stats.toRetryLane.Add(int64(len(ops)))
 	signal(l.work)
 }
 
@@ -160,10 +159,10 @@ func (l *retryLane) next(ctx context.Context) *job {
 func (l *retryLane) wakeDue(ctx context.Context) time.Duration {
 	wait := time.Minute
 	now := time.Now()
-	l.later = slices.DeleteFunc(l.later, func(s *routeQueue) bool {
-		left := s.due.Sub(now)
+	l.later = slices.DeleteFunc(l.later, func(q *routeQueue) bool {
+		left := q.due.Sub(now)
 		if left <= 0 || ctx.Err() != nil {
-			l.ready = append(l.ready, s)
+			l.ready = append(l.ready, q)
 			return true
 		}
 		wait = min(wait, left)
@@ -173,29 +172,29 @@ func (l *retryLane) wakeDue(ctx context.Context) time.Duration {
 }
 
 func (l *retryLane) pick() *job {
-	for i, s := range l.ready {
-		if s.alone && l.alone >= l.waiters() {
+	for i, q := range l.ready {
+		if q.alone && l.alone >= l.waiters() {
 			continue
 		}
-		if s.alone || s.hooked() {
+		if q.alone || q.hooked() {
 			l.ready = slices.Delete(l.ready, i, i+1)
-			if s.alone {
+			if q.alone {
 				l.alone++
 			}
-			return &job{queues: []*routeQueue{s}, parts: [][]*op{s.part(1)}, alone: s.alone}
+			return &job{queues: []*routeQueue{q}, parts: [][]*op{q.part(1)}, alone: q.alone}
 		}
-		return l.gather(s.tenant())
+		return l.gather(q.tenant())
 	}
 	return nil
 }
 
 // waiters is how many workers may wait inside of the database.
-func (l *retryLane) waiters() int { return max(l.p.config.Lanes-1, 1) }
+func (l *retryLane) waiters() int { return max(l.p.config.Limits.RetryWorkers-1, 1) }
 
 // setAlone keeps count of the queues that are to be tried alone.
-func (l *retryLane) setAlone(s *routeQueue, alone bool) {
-	if s.alone != alone {
-		s.alone = alone
+func (l *retryLane) setAlone(q *routeQueue, alone bool) {
+	if q.alone != alone {
+		q.alone = alone
 		if alone {
 			l.turns++
 		} else {
@@ -208,14 +207,14 @@ func (l *retryLane) setAlone(s *routeQueue, alone bool) {
 // tenant's trouble is no other's.
 func (l *retryLane) gather(tenant string) *job {
 	j := &job{}
-	room := l.p.config.GroupSize
-	l.ready = slices.DeleteFunc(l.ready, func(s *routeQueue) bool {
-		if room == 0 || s.tenant() != tenant || s.alone || s.hooked() {
+	room := l.p.config.Limits.GroupSize
+	l.ready = slices.DeleteFunc(l.ready, func(q *routeQueue) bool {
+		if room == 0 || q.tenant() != tenant || q.alone || q.hooked() {
 			return false
 		}
-		part := s.part(room)
+		part := q.part(room)
 		room -= len(part)
-		j.queues, j.parts = append(j.queues, s), append(j.parts, part)
+		j.queues, j.parts = append(j.queues, q), append(j.parts, part)
 		return true
 	})
 	return j
@@ -232,24 +231,24 @@ func (l *retryLane) done(j *job, again []*op, apart bool) {
 	if j.alone {
 		l.alone--
 	}
-	for i, s := range j.queues {
+	for i, q := range j.queues {
 		rest := slices.DeleteFunc(j.parts[i], func(o *op) bool { return !slices.Contains(again, o) })
-		s.ops = append(rest[:len(rest):len(rest)], s.ops...)
+		q.ops = append(rest[:len(rest):len(rest)], q.ops...)
 		if len(rest) == 0 {
-			s.tries = 0
+			q.tries = 0
 		} else {
-			s.tries++
+			q.tries++
 		}
-		turn := s.tries%turnAfter == turnAfter-1 && l.turns < l.waiters()
-		l.setAlone(s, len(rest) > 0 && (apart || turn))
+		turn := q.tries%turnAfter == turnAfter-1 && l.turns < l.waiters()
+		l.setAlone(q, len(rest) > 0 && (apart || turn))
 		switch {
-		case len(s.ops) == 0:
-			delete(l.queues, s.route)
-		case s.tries == 0 || s.alone && !j.alone:
-			l.ready = append(l.ready, s)
+		case len(q.ops) == 0:
+			delete(l.queues, q.route)
+		case q.tries == 0 || q.alone && !j.alone:
+			l.ready = append(l.ready, q)
 		default:
-			s.due = time.Now().Add(backoff(min(s.tries, 6)))
-			l.later = append(l.later, s)
+			q.due = time.Now().Add(backoff(min(q.tries, 6)))
+			l.later = append(l.later, q)
 		}
 	}
 	if l.closed && len(l.queues) == 0 {
@@ -298,7 +297,7 @@ func (l *retryLane) do(ctx context.Context, r *runner, j *job) {
 	case reaction == blocked && ctx.Err() == nil:
 		l.done(j, l.waiting(ops, err), true)
 	case reaction == headLocked && ctx.Err() == nil:
-		l.setHeld(err)
+		l.markHeadLocked(err)
 		l.done(j, l.waiting(ops, err), false)
 	case (reaction == badCommand || reaction == retryGroup) && len(ops) > 1:
 		l.p.stats.splits.Add(1)

@@ -23,17 +23,17 @@ type runner struct {
 	local       rows.Statement // its settings, for one transaction
 	identity    [][]byte       // the session's user and role, as the connection began
 
-	pg      *pgx.Conn
-	conn    *rows.Conn
-	unwatch func() bool
-	open    bool // a transaction that wrote nothing is still open
-	stained bool // the user's SQL has run, and may have left something in the session
-	caution int  // how many groups to go on looking up keys before they are decided
-	peeks   bool // the newest of those was answered before, all of it
+	pg          *pgx.Conn
+	conn        *rows.Conn
+	unwatch     func() bool
+	open        bool // a transaction that wrote nothing is still open
+	usedByHook  bool // the user's SQL has run, and may have left something in the session
+	lookUpsLeft int  // how many groups to go on looking up keys before they are decided
+	peeksNext   bool // the newest of those was answered before, all of it
 }
 
-// cautious is how many groups look up their keys after one that met an old key.
-const cautious = 32
+// lookUpsAfterConflict is how many groups look up their keys after one that met an old key.
+const lookUpsAfterConflict = 32
 
 // maxTries bounds how often one group runs because others win.
 const maxTries = 20
@@ -43,20 +43,20 @@ const maxLostInHook = 3
 
 // run commits the ops, and runs them again for as long as that makes sense.
 // Commands whose instance somebody else holds come back as held, unsettled. A
-// reaction other than fine comes with the error, and then nothing is settled.
-// aside says that it is for the side lane, waiting that it may stand in line for
-// an instance.
-func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held []*op, reaction reaction, err error) {
+// reaction other than failureNone comes with the error, and then nothing is settled.
+// retry says that it is for the retry lane, waiting that it may stand in line for an
+// instance.
+func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (held []*op, reaction reaction, err error) {
 	begun, missed := time.Now(), false
 	for try := 0; ; try++ {
 		if err = r.connect(ctx, begun); err != nil {
 			return nil, lost, err
 		}
 		g := r.p.newGroup(ops)
-		held, err = r.attempt(ctx, g, try == 0 && !aside, waiting)
+		held, err = r.attempt(ctx, g, try == 0 && !retry, waiting)
 		g.release()
 		if reaction = r.p.react(err); reaction == lost {
-			g.doubt()
+			g.markUnheard()
 		}
 		if err != nil {
 			g.unreserve()
@@ -83,7 +83,7 @@ func (r *runner) run(ctx context.Context, ops []*op, aside, waiting bool) (held 
 					return nil, lost, e.answer()
 				}
 			}
-			if time.Since(begun) > r.p.config.Outage || !pause.For(ctx, backoff(try)) {
+			if time.Since(begun) > r.p.config.Limits.Outage || !pause.For(ctx, backoff(try)) {
 				return nil, lost, err
 			}
 		case retryGroup:
@@ -130,7 +130,7 @@ func (r *runner) attempt(ctx context.Context, g *group, first, waiting bool) (he
 	case first && len(g.ops) == 1 && o.p.Resumed == nil && o.p.Operation == nil:
 		return r.one(g)
 	default:
-		return r.many(g, loading{blind: first && r.caution == 0 && !g.operates(), waiting: waiting})
+		return r.many(g, loading{blind: first && r.lookUpsLeft == 0 && !g.operates(), waiting: waiting})
 	}
 }
 
@@ -222,8 +222,8 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 // many commits a group in two messages; see the package comment. held are the
 // commands that it left out.
 func (r *runner) many(g *group, how loading) (held []*op, err error) {
-	if r.peeks && !how.blind {
-		if r.peeks, err = r.peek(g); r.peeks || err != nil {
+	if r.peeksNext && !how.blind {
+		if r.peeksNext, err = r.peek(g); r.peeksNext || err != nil {
 			return nil, err
 		}
 		*g = *r.p.newGroup(g.ops)
@@ -233,7 +233,7 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 	begun := how.queue(r.conn, r.p.stmts, g)
 	if begun {
 		if err := r.conn.Send(context.Background()); err != nil {
-			return nil, r.rollback(r.careful(err))
+			return nil, r.rollback(r.noteConflict(err))
 		}
 	}
 	if g.outdated() {
@@ -242,16 +242,16 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 	g.blind = how.blind
 	held = g.decide()
 	if how.blind && !g.settledByKeys() {
-		return nil, r.giveUp(begun, r.careful(errBlind))
+		return nil, r.giveUp(begun, r.noteConflict(errBlind))
 	}
 	if g.meetsKnown() {
-		r.caution = cautious
-	} else if r.caution > 0 {
-		r.caution--
+		r.lookUpsLeft = lookUpsAfterConflict
+	} else if r.lookUpsLeft > 0 {
+		r.lookUpsLeft--
 	}
 	if !g.writes() {
 		r.open = true // nothing to commit; the answers need not wait for the end of it
-		r.peeks = !how.blind && len(held) == 0 && g.answered()
+		r.peeksNext = !how.blind && len(held) == 0 && g.answered()
 		return held, nil
 	}
 	g.reserve()
@@ -264,7 +264,7 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 		if s, params := r.conn.Failed(); s == &r.p.stmts.Advance {
 			err = &headError{tenant: string(params[0]), err: err}
 		}
-		return nil, r.rollback(r.careful(err))
+		return nil, r.rollback(r.noteConflict(err))
 	}
 	return held, nil
 }
@@ -280,7 +280,7 @@ func (r *runner) peek(g *group) (bool, error) {
 		return false, err
 	}
 	g.decide()
-	r.caution = cautious
+	r.lookUpsLeft = lookUpsAfterConflict
 	return true, nil
 }
 
@@ -301,10 +301,10 @@ func (r *runner) giveUp(begun bool, cause error) error {
 	return r.rollback(cause)
 }
 
-// careful takes note of a key that was there already.
-func (r *runner) careful(err error) error {
+// noteConflict takes note of a key that was there already.
+func (r *runner) noteConflict(err error) error {
 	if r.p.react(err) == retryGroup {
-		r.caution = cautious
+		r.lookUpsLeft = lookUpsAfterConflict
 	}
 	return err
 }
@@ -330,8 +330,8 @@ func (r *runner) end() {
 			r.drop()
 		}
 	}
-	if r.stained && r.pg != nil {
-		r.stained = false
+	if r.usedByHook && r.pg != nil {
+		r.usedByHook = false
 		if err := r.restore(); err != nil {
 			r.p.log.Warn("cannot restore the session after a transition's own SQL", "runner", r.name, "error", err)
 			r.drop()
@@ -348,7 +348,7 @@ func (r *runner) connect(ctx context.Context, since time.Time) error {
 			return nil
 		}
 		r.p.log.Warn("cannot connect", "runner", r.name, "error", err)
-		if time.Since(since) > r.p.config.Outage || !pause.For(ctx, backoff(try+3)) {
+		if time.Since(since) > r.p.config.Limits.Outage || !pause.For(ctx, backoff(try+3)) {
 			return err
 		}
 	}

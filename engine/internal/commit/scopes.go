@@ -71,7 +71,7 @@ func (s *scopes) count(ops []*op) {
 		if k := keyOfScope(o.p); c == nil || k != last {
 			last, c = k, s.of(k)
 		}
-		countVerdict(c, o.claim)
+		countVerdict(c, o.verdict)
 	}
 }
 

@@ -21,7 +21,7 @@ func (r *runner) dial(work context.Context) error {
 		_, err = pg.Exec(ctx, r.settings(false))
 	}
 	if err == nil {
-		err = r.p.readClock(ctx, pg)
+		err = r.p.config.Clock.Read(ctx, pg)
 	}
 	if err == nil {
 		r.identity = make([][]byte, 2)
@@ -35,7 +35,7 @@ func (r *runner) dial(work context.Context) error {
 	if r.p.config.Pooled {
 		kind = rows.NewUnnamedConn
 	}
-	r.pg, r.conn, r.open, r.stained = pg, kind(pg.PgConn()), false, false
+	r.pg, r.conn, r.open, r.usedByHook = pg, kind(pg.PgConn()), false, false
 	// Giving up must end a message that is under way.
 	socket := pg.PgConn().Conn()
 	r.unwatch = context.AfterFunc(work, func() { _ = socket.Close() })
@@ -53,7 +53,7 @@ func (r *runner) settings(local bool) string {
 	('idle_in_transaction_session_timeout', '%d'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'),
 	('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('default_transaction_isolation', 'read committed'),
 	('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END)
-	) AS s (name, value)`, local, r.lockTimeout.Milliseconds(), r.p.config.HookTimeout.Milliseconds())
+	) AS s (name, value)`, local, r.lockTimeout.Milliseconds(), r.p.config.Limits.HookTimeout.Milliseconds())
 }
 
 // roleSettings give the user's own SQL the settings that it would have without
@@ -63,11 +63,13 @@ const roleSettings = `SET LOCAL lock_timeout TO DEFAULT; SET LOCAL statement_tim
 
 // identify gives the transaction the user and the role back that a hook may have
 // changed. Parameters: both, as the connection began.
-var identify = rows.Statement{SQL: "SELECT set_config('session_authorization', $1, true), set_config('role', $2, true)", OIDs: []uint32{25, 25}}
+var identify = rows.Statement{SQL: "SELECT set_config('session_authorization', $1, true), set_config('role', $2, true)",
+	OIDs: []uint32{25, 25}}
 
 // restoreSQL undoes what the user's SQL may have left in the session. It spares
 // the prepared statements of the protocol, which are ours and pgx's.
-const restoreSQL = `CLOSE ALL; RESET ALL; RESET SESSION AUTHORIZATION; RESET ROLE; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES; `
+const restoreSQL = `CLOSE ALL; RESET ALL; RESET SESSION AUTHORIZATION; RESET ROLE; UNLISTEN *; SELECT pg_advisory_unlock_all();
+	DISCARD TEMP; DISCARD SEQUENCES; `
 
 // preparedSQL lists what the user's SQL has prepared.
 const preparedSQL = `; SELECT name FROM pg_prepared_statements WHERE from_sql`

@@ -8,31 +8,31 @@ import (
 )
 
 type stats struct {
-	claims  [decide.KeyVerdicts]atomic.Int64
-	groups  atomic.Int64
-	again   atomic.Int64
-	lost    atomic.Int64
-	splits  atomic.Int64
-	aside   atomic.Int64
-	refused atomic.Int64
-	working atomic.Int64 // nanoseconds
+	verdicts    [decide.KeyVerdicts]atomic.Int64
+	groups      atomic.Int64
+	again       atomic.Int64
+	lost        atomic.Int64
+	splits      atomic.Int64
+	toRetryLane atomic.Int64
+	refused     atomic.Int64
+	working     atomic.Int64 // nanoseconds
 }
 
 // count takes an attempt of a caller's that was answered.
 func (s *stats) count(o *op) {
 	if o.p.Resumed == nil {
-		s.claims[o.claim].Add(1)
+		s.verdicts[o.verdict].Add(1)
 	}
 }
 
 // Stats are counters since the start.
 type Stats struct {
-	Claims  map[string]int64 // answered commands by what their claim amounted to
+	Claims  map[string]int64 // answered commands by what their key amounted to
 	Groups  int64            // committed
 	Again   int64            // runs that another transaction won
 	Lost    int64            // runs that lost their connection
 	Splits  int64            // groups split to find the command that could not be stored
-	Aside   int64            // commands that went to the side lane
+	Aside   int64            // commands that went to the retry lane
 	Refused int64            // commands refused because the queue was full
 	Waiting int              // commands in the queues now
 	Working time.Duration    // how long the committers have worked on groups, all together
@@ -41,9 +41,10 @@ type Stats struct {
 // Stats reads the counters.
 func (p *Pipeline) Stats() Stats {
 	s := Stats{Claims: map[string]int64{}, Groups: p.stats.groups.Load(), Again: p.stats.again.Load(), Lost: p.stats.lost.Load(),
-		Splits: p.stats.splits.Load(), Aside: p.stats.aside.Load(), Refused: p.stats.refused.Load(), Working: time.Duration(p.stats.working.Load())}
+		Splits: p.stats.splits.Load(), Aside: p.stats.toRetryLane.Load(), Refused: p.stats.refused.Load(),
+		Working: time.Duration(p.stats.working.Load())}
 	for c := range decide.KeyVerdicts {
-		s.Claims[decide.KeyVerdict(c).String()] = p.stats.claims[c].Load()
+		s.Claims[decide.KeyVerdict(c).String()] = p.stats.verdicts[c].Load()
 	}
 	for _, c := range p.committers {
 		s.Waiting += c.queue.depth()

@@ -24,14 +24,14 @@ type Hook interface {
 
 // hooked commits one command whose transition has a hook.
 func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op, err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.p.config.HookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.p.config.Limits.HookTimeout)
 	defer cancel()
 	tx, err := r.pg.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	held, err = r.p.inTx(ctx, tx, r.conn, g, txMode{waiting: waiting, settings: &r.local, identity: r.identity})
-	r.stained = r.stained || g.hooked
+	r.usedByHook = r.usedByHook || g.hooked
 	if err == nil && len(held) == 0 {
 		if err = tx.Commit(ctx); err == nil {
 			return nil, nil
@@ -111,30 +111,31 @@ func (p *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, c *decide.Prepared) (tr
 func unusable(err error) error {
 	failed, ok := errors.AsType[*pgconn.PgError](err)
 	if errors.Is(err, pgx.ErrTxClosed) || ok && failed.Code == "25P02" {
-		return &workflow.Error{Code: workflow.InvalidRequest, Message: "the caller's transaction has ended or failed; begin another one", Cause: err}
+		return &workflow.Error{Code: workflow.InvalidRequest, Cause: err,
+			Message: "the caller's transaction has ended or failed; begin another one"}
 	}
 	return answerTo(fmt.Errorf("savepoint: %w", err), lost)
 }
 
-// whose says whose transaction it is.
+// txMode says how a command runs in a transaction, by whose that is.
 type txMode struct {
 	waiting  bool            // wait for the instance, instead of returning the command as held
-	settings *rows.Statement // ours, which a hook must not be bound to; nil: it is the caller's own, whose settings and end are not ours
+	settings *rows.Statement // ours, to which a hook must not be bound; nil: it is the caller's own transaction
 	identity [][]byte        // the session's user and role, which a hook may change; nil as settings
 }
 
 // set queues our settings for what follows.
-func (w txMode) set(conn *rows.Conn) {
-	if w.settings != nil {
-		conn.Queue(w.settings, nil, nil)
+func (m txMode) set(conn *rows.Conn) {
+	if m.settings != nil {
+		conn.Queue(m.settings, nil, nil)
 	}
 }
 
 // inTx does the steps of a group of one in an open transaction.
-func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, w txMode) (held []*op, err error) {
+func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, m txMode) (held []*op, err error) {
 	defer g.release()
-	w.set(conn)
-	loading{waiting: w.waiting}.queue(conn, p.stmts, g)
+	m.set(conn)
+	loading{waiting: m.waiting}.queue(conn, p.stmts, g)
 	if err := conn.Send(ctx); err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *grou
 	if held = g.decide(); len(held) > 0 {
 		return held, nil
 	}
-	if err := p.runHook(ctx, tx, g, w); err != nil {
+	if err := p.runHook(ctx, tx, g, m); err != nil {
 		return nil, err
 	}
 	if !g.writes() {
@@ -153,11 +154,11 @@ func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *grou
 	if err := g.fill(); err != nil {
 		return nil, err
 	}
-	if w.settings == nil {
+	if m.settings == nil {
 		queueProvisional(conn, p.stmts, g)
 	} else {
-		conn.Queue(&identify, w.identity, nil)
-		w.set(conn)
+		conn.Queue(&identify, m.identity, nil)
+		m.set(conn)
 		queueWrites(conn, p.stmts, g)
 	}
 	return nil, conn.Send(ctx)
@@ -165,7 +166,7 @@ func (p *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *grou
 
 // runHook runs the user's SQL behind a savepoint, and makes a refusal of the
 // decision when it refuses.
-func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w txMode) error {
+func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, m txMode) error {
 	o, t := g.ops[0], g.parts[0]
 	if o.decision.Step == nil || o.decision.Step.Hook == nil {
 		return nil
@@ -175,7 +176,7 @@ func (p *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, w txMode) e
 		return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed",
 			Cause: fmt.Errorf("the hook of %s.%s is a %T", o.p.Workflow, o.p.Transition, o.decision.Step.Hook)}
 	}
-	if w.settings != nil {
+	if m.settings != nil {
 		if _, err := tx.Exec(ctx, roleSettings); err != nil {
 			return fmt.Errorf("settings of the hook: %w", err)
 		}
@@ -247,7 +248,8 @@ func (e *hookLostError) Error() string {
 func (e *hookLostError) answer() *workflow.Error {
 	message := "the connection to the database ended each time the transition's own SQL ran; nothing was done"
 	if e.committing {
-		message = "the connection to the database ended, or the time of the transition's own SQL was over, each time it was committed; ask again with the same key"
+		message = "the connection to the database ended, or the time of the transition's own SQL was over, each time it was committed; " +
+			"ask again with the same key"
 	}
 	return &workflow.Error{Code: workflow.Unavailable, Message: message, Cause: e}
 }
@@ -270,7 +272,8 @@ func hookFailure(ctx context.Context, pg *pgx.Conn, o *op, err error) error {
 	case failed != nil && (failed.Code == "40001" || failed.Code == "40P01"):
 		return err
 	case failed != nil && failed.Code == "57014":
-		return &workflow.Error{Code: workflow.TimedOut, Message: "the transition's own SQL was cancelled, or ran into a timeout; nothing was done", Cause: where}
+		return &workflow.Error{Code: workflow.TimedOut, Cause: where,
+			Message: "the transition's own SQL was cancelled, or ran into a timeout; nothing was done"}
 	case failed != nil && failed.Code == "55P03":
 		return &workflow.Error{Code: workflow.Locked, Message: "the transition's own SQL could not have a lock; nothing was done", Cause: where}
 	}

@@ -140,7 +140,7 @@ func (g *group) decided(c *store.Command, o *op) {
 	c.Keep = decide.Keep{Replay: o.p.Replay, Tombstone: o.p.Tombstone, Answer: d.Answer}
 	g.put(c, d.Flight, d.Code, d.Body)
 	if o.leased {
-		c.Status, c.Attempt, c.ClaimedBy, c.RunAt = transitions.Processing, c.Attempt+1, g.node, time.Time{}
+		c.Status, c.Attempt, c.ClaimedBy, c.RunAt = transitions.Processing, c.Attempt+1, g.config.Node, time.Time{}
 	}
 }
 
@@ -167,7 +167,7 @@ func (g *group) put(c *store.Command, f *decide.Flight, code int, body []byte) {
 		c.Phase, c.RunAt, c.Request = f.Phase, f.RunAt, f.Request
 		return
 	}
-	c.Code, c.Body, c.FinishedAt, c.ExpiresAt = code, body, g.now, c.Keep.Until(g.horizons(c.Workflow), g.now)
+	c.Code, c.Body, c.FinishedAt, c.ExpiresAt = code, body, g.now, c.Keep.Until(g.config.Definitions.Horizons(c.Workflow), g.now)
 }
 
 func compareKey(scopeA, keyA, scopeB, keyB string) int {
@@ -223,7 +223,7 @@ func queueStates(conn *rows.Conn, s *Statements, g *group) {
 			queue(t, []byte(t.tenant))
 		}
 	}
-	lease := int8Param(int(g.lease.Microseconds()))
+	lease := int8Param(int(g.config.Lease.Microseconds()))
 	each(func(t *part, tenant []byte) {
 		if t.sets.created.Len() > 0 {
 			conn.Queue(&s.Create, params([][]byte{tenant}, t.sets.created.Params(true)), nil)
@@ -267,8 +267,8 @@ func (g *group) count() (n int) {
 
 // keys are the distinct keys of a part, in lock order.
 func (p *part) keys() (scopes, keys []string) {
-	list := make([]commandKey, 0, len(p.claims))
-	for k := range p.claims {
+	list := make([]commandKey, 0, len(p.keyStates))
+	for k := range p.keyStates {
 		list = append(list, k)
 	}
 	slices.SortFunc(list, func(a, b commandKey) int { return compareKey(a.scope, a.key, b.scope, b.key) })

@@ -16,7 +16,7 @@ func (r *Runner) attempt(ctx context.Context, f *flight) decide.Verdict {
 		return f.NotHere()
 	}
 	work := step.Work
-	if v, decided := f.Before(work, r.config.Replay(f.Workflow), r.config.Now()); decided {
+	if v, decided := f.Before(work, r.config.Definitions.Horizons(f.Workflow).Replay, r.config.Clock.Now()); decided {
 		return v
 	}
 	asked, err := f.Asked()
@@ -35,11 +35,11 @@ func (r *Runner) attempt(ctx context.Context, f *flight) decide.Verdict {
 	t := f.Try(work, decide.Code{
 		Do: func() ([]byte, error) {
 			result, err := work.Do(ctx, a, f.Data, asked.Payload)
-			return result, r.noted(f, err)
+			return result, r.logUnencodable(f, err)
 		},
 		Check: func() ([]byte, bool, error) {
 			result, happened, err := work.Check(ctx, a, f.Data, asked.Payload)
-			return result, happened, r.noted(f, err)
+			return result, happened, r.logUnencodable(f, err)
 		},
 		Undo: func() error { return work.Undo(ctx, a, f.Data, asked.Payload, asked.Result) },
 	}, func(value any, stack []byte) {
@@ -49,9 +49,9 @@ func (r *Runner) attempt(ctx context.Context, f *flight) decide.Verdict {
 	return f.After(work, t)
 }
 
-// noted logs why a result cannot be encoded, which nobody else is told. It returns
+// logUnencodable logs why a result cannot be encoded, which nobody else is told. It returns
 // err.
-func (r *Runner) noted(f *flight, err error) error {
+func (r *Runner) logUnencodable(f *flight, err error) error {
 	if errors.Is(err, workflow.ErrResult) {
 		r.config.Log.Error("it has happened, but its result cannot be encoded", f.attrs("error", err)...)
 	}
@@ -77,12 +77,12 @@ func (r *Runner) report(f *flight, progress []byte) {
 		return
 	}
 	if f.progress == nil {
-		r.reported = append(r.reported, f)
+		r.keeper.reported = append(r.keeper.reported, f)
 	}
 	f.progress = progress
-	if r.reportAt.IsZero() {
-		r.reportAt = time.Now().Add(reportGap)
-		poke(r.chores)
+	if r.keeper.reportAt.IsZero() {
+		r.keeper.reportAt = time.Now().Add(reportGap)
+		poke(r.keeper.woken)
 	}
 }
 

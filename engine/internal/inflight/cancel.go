@@ -35,7 +35,7 @@ func (r *Runner) Cancel(ctx context.Context, ref transitions.Ref, by string) err
 			return err
 		}
 		var err error
-		phase, asked, err = r.sql.Cancel(ctx, tx, ref, by, r.config.Now())
+		phase, asked, err = r.sql.Cancel(ctx, tx, ref, by, r.config.Clock.Now())
 		return err
 	})
 	refused, _ := errors.AsType[*pgconn.PgError](err)
@@ -54,7 +54,7 @@ func (r *Runner) Cancel(ctx context.Context, ref transitions.Ref, by string) err
 	if asked {
 		r.stopAttempt(ref, &decide.CancelledError{By: by})
 		r.Wake()
-		r.config.Changed([]transitions.Ref{ref})
+		r.config.Watchers.Changed([]transitions.Ref{ref})
 	}
 	return nil
 }

@@ -30,47 +30,48 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 	var flights []*flight
 	err = r.send(ctx, func(b *pgx.Batch) {
 		for tenant, k := range tenants {
-			r.sql.Claim(b, tenant, r.config.Node, r.config.Lease, r.config.Now(), k, func(claimed decide.InFlight) {
+			r.sql.Claim(b, tenant, r.config.Node, r.config.Lease, r.config.Clock.Now(), k, func(claimed decide.InFlight) {
 				flights = append(flights, &flight{InFlight: claimed})
 			})
 		}
 	})
 	if err != nil {
 		flights = nil
-		r.unheard(ctx, chosen)
+		r.returnUnheard(ctx, chosen)
 	}
 	changed := make([]transitions.Ref, 0, len(flights))
 	for _, f := range flights {
 		f.kept, f.slot = kept, byRef[f.Ref].slot
 		delete(byRef, f.Ref)
 		changed = append(changed, f.Ref)
-		r.stats.claimed.Add(1)
+		r.stats.count(func(s *Stats) { s.Claimed++ })
 		if f.TakenFrom != "" {
-			r.stats.takenOver.Add(1)
+			r.stats.count(func(s *Stats) { s.TakenOver++ })
 			r.config.Log.Warn("took over a command whose lease had run out", f.attrs("from", f.TakenFrom, "failures", f.Failures)...)
 		}
 		r.launch(f)
 	}
 	r.mu.Lock()
 	for _, c := range byRef {
-		r.slots.give(c.slot)
+		r.slots.vacate(c.slot)
 	}
 	r.checkIdle()
 	r.mu.Unlock()
 	if len(changed) > 0 {
-		r.config.Changed(changed)
+		r.config.Watchers.Changed(changed)
 	}
 	return len(flights), err
 }
 
-// unheard gives back what a claim has leased whose answer was lost: no attempt at it
-// has begun. Only the looker claims, so a lease of the next attempt can only be that
-// claim's. If the database does not answer, or commits it later, the leases run out.
-func (r *Runner) unheard(ctx context.Context, chosen []candidate) {
-	tenants := map[string][]*note{}
+// returnUnheard gives back what a claim may have leased whose answer was lost. No
+// attempt at it has begun. Only the poller claims, so a lease of the next attempt can
+// only be that claim's. If the database does not answer, or commits the claim later,
+// the leases run out.
+func (r *Runner) returnUnheard(ctx context.Context, chosen []candidate) {
+	tenants := map[string][]*leaseUpdate{}
 	for _, c := range chosen {
 		f := &flight{InFlight: decide.InFlight{Ref: c.Ref, Attempt: c.attempt + 1}}
-		tenants[c.Tenant] = append(tenants[c.Tenant], &note{flight: f})
+		tenants[c.Tenant] = append(tenants[c.Tenant], &leaseUpdate{flight: f})
 	}
 	held, err := r.leased(ctx, tenants)
 	if err != nil {

@@ -65,13 +65,13 @@ func TestAnUncommittedClaimIsNotWaitedForAndNotTaken(t *testing.T) {
 		t.Fatalf("the other claimed %d: %v", len(got), err)
 	}
 	n := startNode(t, pool, w)
-	eventually(t, "it has tried to claim", func() bool { return n.asked.Count("WITH claimed") > 0 && n.Stats().Looks > 1 })
+	eventually(t, "it has tried to claim", func() bool { return n.asked.Count("WITH claimed") > 0 && n.Stats().Polls > 1 })
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	looks := n.Stats().Looks
+	looks := n.Stats().Polls
 	n.Wake()
-	eventually(t, "it has looked again", func() bool { return n.Stats().Looks > looks })
+	eventually(t, "it has looked again", func() bool { return n.Stats().Polls > looks })
 	if s := n.Stats(); s.Claimed != 0 || s.Busy != 0 {
 		t.Errorf("it claimed %d, and %d are busy", s.Claimed, s.Busy)
 	}
@@ -113,7 +113,7 @@ func TestOfSeveralNodesOneHasEachAttempt(t *testing.T) {
 		}
 	}
 	for i, n := range nodes {
-		t.Logf("node %d ended %d with %d looks", i, len(n.ended()), n.Stats().Looks)
+		t.Logf("node %d ended %d with %d looks", i, len(n.ended()), n.Stats().Polls)
 	}
 }
 
@@ -127,11 +127,11 @@ func TestALeaseThatRunsOutIsTakenOverWithinTwoLooks(t *testing.T) {
 	var mu sync.Mutex
 	var looks []time.Time // by the database's clock
 	n := startNode(t, pool, job(t, atOnce), func(c *Config) {
-		c.Polled = func(theirs, _, _ time.Time) {
+		c.Clock = clock{c.Clock.Now, func(theirs, _, _ time.Time) {
 			mu.Lock()
 			defer mu.Unlock()
 			looks = append(looks, theirs)
-		}
+		}}
 	})
 	eventually(t, "it has ended", func() bool { return len(n.ended()) == 1 })
 	n.atRest(t)
@@ -167,7 +167,7 @@ func TestTakeoversComeBeforeWhatIsDue(t *testing.T) {
 	lost := due("lost", leased("dead", -time.Second))
 	insert(t, pool, lost)
 	n := newNode(t, pool, job(t, g.work), workers(1))
-	n.contact.lapsed = map[transitions.Ref]int{lost.ref(): 1} // a look before has seen it
+	n.poller.contact.lapsed = map[transitions.Ref]int{lost.ref(): 1} // a look before has seen it
 	n.Start()
 	if first := await.Receive(t, "the first attempt", g.begun); first.Key != transitions.EffectKey(lost.ref()) {
 		t.Error("something else was done first")
@@ -194,7 +194,7 @@ func TestATurnGoesPastWhatCannotBeTaken(t *testing.T) {
 			FROM generate_series(1, $4::int) n`, r.tenant, r.workflow, r.transition, r.count)
 	}
 	n := newNode(t, pool, job(t, atOnce))
-	found, err := n.find(t.Context(), question{now: time.Now(), works: 5, full: []string{"job busy"}, turns: 10})
+	found, err := n.findDue(t.Context(), pollRequest{now: time.Now(), works: 5, full: []string{"job busy"}, turns: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestTenantsHaveTheirTurns(t *testing.T) {
 			t.Errorf("%s was begun after %d of another", tenant, seen)
 		}
 	}
-	t.Logf("%d looks", n.Stats().Looks)
+	t.Logf("%d looks", n.Stats().Polls)
 }
 
 func TestWorkOfAnUnknownWorkflowIsNotTouched(t *testing.T) {
@@ -253,7 +253,7 @@ func TestWorkOfAnUnknownWorkflowIsNotTouched(t *testing.T) {
 	insert(t, pool, rows...)
 	n := startNode(t, pool, job(t, atOnce))
 	for looks := range int64(3) {
-		eventually(t, "it looks", func() bool { return n.Stats().Looks > looks })
+		eventually(t, "it looks", func() bool { return n.Stats().Polls > looks })
 		n.Wake()
 	}
 	for _, r := range rows {
@@ -312,7 +312,7 @@ func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
 	becomes(t, pool, other.ref(), "the scheduled command behind them is decided", func(r row) bool { return r.Status == transitions.Succeeded })
 	becomes(t, pool, undo.ref(), "the other work behind them is seen to", func(r row) bool { return r.Attempt > 0 })
 	eventually(t, "two run", func() bool { mu.Lock(); defer mu.Unlock(); return running == 2 })
-	if n.Reserve(w, w.Named("run")[0]) {
+	if n.Reserve(w.Name, w.Named("run")[0]) {
 		t.Error("a third worker was reserved")
 	}
 	close(gate)

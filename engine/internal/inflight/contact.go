@@ -12,30 +12,30 @@ import (
 // That a lease has run out says that its holder is gone only if the holder could
 // have prolonged it. After an outage that was longer than a lease all have run
 // out, of workers that are busy and well, and so after a fail-over to a database
-// whose clock is ahead. So a node takes over when its own looks have succeeded for
+// whose clock is ahead. So a node takes over when its own polls have succeeded for
 // as long as a lease lasts: then the others had that time to come back.
 //
-// A lease must have run out in two regular looks one after the other. A commit
-// may become visible when the lease that it took is over; who took it has the time
-// between them to prolong it.
+// A lease must have run out in two regular polls one after the other. A commit may
+// become visible when the lease that it took is over already; the time between the
+// two polls is for its holder to prolong it.
 //
-// It belongs to the looker.
+// It belongs to the poller.
 type contact struct {
 	lease, every time.Duration
 	wait         time.Duration // how long the database is to be in sight; the lease, in tests less
 
 	since    time.Time // in sight since then; zero: never
-	failed   bool      // a look has failed since the last that did not
-	sent     time.Time // of that one
+	failed   bool      // a poll has failed since the last that did not
+	sent     time.Time // of the last poll that did not fail
 	received time.Time
-	theirs   time.Time               // the database's clock, as it saw it
-	lapsed   map[transitions.Ref]int // what had run out in the last regular look, with the attempts
-	twice    map[transitions.Ref]int // and also in the one before it
+	theirs   time.Time               // the database's clock, as that poll saw it
+	lapsed   map[transitions.Ref]int // what had run out in the last regular poll, with the attempts
+	twice    map[transitions.Ref]int // what had also run out in the regular poll before it
 }
 
-// made takes notice of a look that succeeded. again says that the database was not
+// succeeded takes notice of a poll that succeeded. again says that the database was not
 // in sight for too long before it, or that its clock has jumped ahead.
-func (c *contact) made(theirs, sent, received time.Time) (gap time.Duration, again bool) {
+func (c *contact) succeeded(theirs, sent, received time.Time) (gap time.Duration, again bool) {
 	most := c.lease / 3 // a lease is prolonged when half of it is left, so a gap like this ends none
 	if c.since.IsZero() {
 		c.since = received
@@ -53,17 +53,17 @@ func (c *contact) made(theirs, sent, received time.Time) (gap time.Duration, aga
 	return gap, again
 }
 
-// ripe leaves out the leases that have run out but are not to be taken over yet.
-func (c *contact) ripe(found []candidate, tick bool) []candidate {
+// takeable leaves out the leases that have run out but are not to be taken over yet.
+func (c *contact) takeable(due []candidate, tick bool) []candidate {
 	steady := c.received.Sub(c.since) >= c.wait
 	lapsed, twice := map[transitions.Ref]int{}, c.twice
 	if tick {
 		twice = map[transitions.Ref]int{}
 	}
-	var ripe []candidate
-	for _, one := range found {
-		if !one.stale {
-			ripe = append(ripe, one)
+	var list []candidate
+	for _, one := range due {
+		if !one.lapsed {
+			list = append(list, one)
 			continue
 		}
 		lapsed[one.Ref] = one.attempt
@@ -71,11 +71,11 @@ func (c *contact) ripe(found []candidate, tick bool) []candidate {
 			twice[one.Ref] = attempt
 		}
 		if attempt, ok := twice[one.Ref]; steady && ok && attempt == one.attempt {
-			ripe = append(ripe, one)
+			list = append(list, one)
 		}
 	}
 	if tick {
 		c.lapsed, c.twice = lapsed, twice
 	}
-	return ripe
+	return list
 }

@@ -22,8 +22,8 @@ func newEyes() *eyes {
 // that it finds may be taken over.
 func (e *eyes) look(after time.Duration, attempt int) bool {
 	e.at = e.at.Add(after)
-	e.made(e.at.Add(e.ahead), e.at.Add(-time.Millisecond), e.at)
-	return len(e.ripe([]candidate{{Ref: transitions.Ref{Key: "a"}, attempt: attempt, stale: true}}, true)) == 1
+	e.succeeded(e.at.Add(e.ahead), e.at.Add(-time.Millisecond), e.at)
+	return len(e.takeable([]candidate{{Ref: transitions.Ref{Key: "a"}, attempt: attempt, lapsed: true}}, true)) == 1
 }
 
 // until looks every second, and returns after how long the lease may be taken over.
@@ -64,13 +64,13 @@ func TestALeaseMustHaveRunOutInTwoRegularLooks(t *testing.T) {
 	t.Parallel()
 	e := newEyes()
 	e.wait = 0
-	one := []candidate{{Ref: transitions.Ref{Key: "a"}, attempt: 1, stale: true}, {Ref: transitions.Ref{Key: "due"}}}
+	one := []candidate{{Ref: transitions.Ref{Key: "a"}, attempt: 1, lapsed: true}, {Ref: transitions.Ref{Key: "due"}}}
 	for i, step := range []struct {
 		found []candidate
 		tick  bool
 		want  int
 	}{{one, true, 1}, {one, false, 1}, {nil, true, 0}, {one, false, 1}, {one, true, 1}, {one, true, 2}, {one, false, 2}, {nil, true, 0}, {one, false, 1}} {
-		if got := e.ripe(step.found, step.tick); len(got) != step.want {
+		if got := e.takeable(step.found, step.tick); len(got) != step.want {
 			t.Errorf("look %d leaves %d", i+1, len(got))
 		}
 	}

@@ -26,12 +26,18 @@
 //
 // A command goes through these hands:
 //
-//	accepted here, with a free worker → FlightUpdate ──────┐
-//	due, or its lease has run out → look → claim ────┴→ launch → attempt ─┬→ end: its outcome is submitted
-//	                                                                      └→ giveBack: for later, or for a person
+//	accepted here, with a free worker → Updated ─────┐
+//	due, or its lease has run out → poll → claim ────┴→ launch → run ─┬→ submitOutcome or submitDue
+//	                                                                  └→ giveBack: for later, or for an operator
 //
-// One goroutine looks for due work and claims it: every second or two, and when
-// it has reason to. One goroutine, the keeper, prolongs leases, stores progress and
+// How a timer fires, which is a scheduled command: pollLoop asks nextRequest what to
+// poll for, poll finds it (store.Flights.Look) and claim leases it; launch begins run in a
+// goroutine of its own, where submitDue makes the command ready (InFlight.Due of internal/decide) and
+// has the pipeline decide it (Continue). An activity takes the same way, with attempt
+// and submitOutcome in the place of submitDue.
+//
+// One goroutine, the poller, polls for due work and claims it: every second or two,
+// and when it has reason to. One goroutine, the keeper, prolongs leases, stores progress and
 // gives commands back, for all attempts of the node together. Every attempt has a
 // goroutine of its own and, when all goes well, asks the database nothing.
 //

@@ -62,9 +62,9 @@ func TestAClockThatJumpsFiresNothingTwice(t *testing.T) {
 	for _, jump := range []time.Duration{time.Hour, -time.Hour, time.Hour, 0} {
 		for _, n := range []*node{n, other} {
 			n.set(func(n *node) { n.skew = jump })
-			looks := n.Stats().Looks
+			looks := n.Stats().Polls
 			n.Wake()
-			eventually(t, "it looks", func() bool { return n.Stats().Looks > looks+1 })
+			eventually(t, "it looks", func() bool { return n.Stats().Polls > looks+1 })
 		}
 	}
 	becomes(t, pool, timer.ref(), "it has fired", func(r row) bool { return r.Status == transitions.Succeeded })
@@ -91,7 +91,7 @@ func TestATimerFiresOnTime(t *testing.T) {
 		timer := due(fmt.Sprint("told ", told), scheduled, func(r *row) { r.RunAt = time.Now().Add(lookEvery) })
 		insert(t, pool, timer)
 		if told {
-			n.FlightUpdate([]decide.FlightUpdate{{InFlight: *decide.FlightOf(&timer.Record, timer.Tenant), Status: transitions.Pending}})
+			n.Updated([]decide.FlightUpdate{{InFlight: *decide.FlightOf(&timer.Record, timer.Tenant), Status: transitions.Pending}})
 		} else {
 			n.Wake()
 		}
@@ -111,7 +111,7 @@ func TestALateTimerIsFoundByTheNextTick(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	n := startNode(t, pool, job(t, atOnce))
-	eventually(t, "some looks are made", func() bool { return n.Stats().Looks > 1 })
+	eventually(t, "some looks are made", func() bool { return n.Stats().Polls > 1 })
 	late := due("late", scheduled, func(r *row) { r.RunAt = time.Now().Add(-time.Hour) })
 	insert(t, pool, late)
 	n.Wake()
@@ -191,10 +191,10 @@ func TestAPausedWorkflowIsQuiet(t *testing.T) {
 	for _, r := range []row{cancelled, elsewhere, working} {
 		becomes(t, pool, r.ref(), r.Key+" ends", func(r row) bool { return r.Phase == "" })
 	}
-	looks := n.Stats().Looks
+	looks := n.Stats().Polls
 	for more := range int64(3) {
 		n.Wake()
-		eventually(t, "it looks", func() bool { return n.Stats().Looks > looks+more })
+		eventually(t, "it looks", func() bool { return n.Stats().Polls > looks+more })
 	}
 	if got := read(t, pool, waits.ref()); got.Revision != 1 {
 		t.Errorf("it is %+v", got.Record)

@@ -77,7 +77,7 @@ type node struct {
 	submits []*decide.Prepared // that ended their command
 	changed []transitions.Ref
 	hints   int
-	refuse  func(p *decide.Prepared) error // what Submit answers instead; nil: nothing
+	refuse  func(p *decide.Prepared) error // what Continue answers instead; nil: nothing
 	skew    time.Duration                  // of the engine's clock
 }
 
@@ -96,31 +96,24 @@ func newNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...f
 	t.Cleanup(n.pool.Close)
 	c := Config{
 		Pool: n.pool, Callers: n.pool, Workflows: []string{w.Name}, In: func(sql string) string { return sql }, Node: n.name,
-		Versions: func(name string) []*workflow.Workflow {
-			if name == w.Name {
-				return []*workflow.Workflow{w}
-			}
-			return nil
-		},
-		Replay: func(string) time.Duration { return 24 * time.Hour },
-		Submit: n.submit, Changed: n.change, Polled: func(time.Time, time.Time, time.Time) {}, Paused: func([][2]string, time.Time) {},
+		Definitions: known{w}, Watchers: n, Paused: func([][2]string, time.Time) {},
 		Hint: func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.hints++
 		},
-		Now: func() time.Time {
+		Clock: clock{now: func() time.Time {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			return time.Now().Add(n.skew)
-		},
+		}},
 		Log: slog.New(n.log), Workers: 20, Lease: 30 * time.Second, Every: lookEvery,
 	}
 	for _, f := range change {
 		f(&c)
 	}
 	n.Runner = New(c)
-	n.grace, n.lockWait, n.contact.wait = patience, patience, 0
+	n.stop.grace, n.lockWait, n.poller.contact.wait = patience, patience, 0
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -141,11 +134,37 @@ func startAfterLook(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, chan
 	looked := make(chan struct{})
 	var once sync.Once
 	n := startNode(t, pool, w, append(change, func(c *Config) {
-		c.Polled = func(time.Time, time.Time, time.Time) { once.Do(func() { close(looked) }) }
+		c.Clock = clock{c.Clock.Now, func(time.Time, time.Time, time.Time) { once.Do(func() { close(looked) }) }}
 	})...)
 	await.Receive(t, "the first look is over", looked)
 	return n
 }
+
+// clock goes as a test says, and tells it what polls have seen of the database's.
+type clock struct {
+	now  func() time.Time
+	seen func(theirs, sent, received time.Time) // nil: nobody wants to know
+}
+
+func (c clock) Now() time.Time { return c.now() }
+
+func (c clock) Set(theirs, sent, received time.Time) {
+	if c.seen != nil {
+		c.seen(theirs, sent, received)
+	}
+}
+
+// known are the definitions of a node that knows one workflow.
+type known struct{ w *workflow.Workflow }
+
+func (k known) Versions(name string) []*workflow.Workflow {
+	if name == k.w.Name {
+		return []*workflow.Workflow{k.w}
+	}
+	return nil
+}
+
+func (known) Horizons(string) workflow.Horizons { return workflow.Horizons{}.Resolve(24 * time.Hour) }
 
 // still is a clock that goes only when it is told to.
 type still struct{ at atomic.Int64 }
@@ -158,7 +177,7 @@ func newStill() *still {
 
 func (s *still) now() time.Time       { return time.UnixMicro(s.at.Load()) }
 func (s *still) skip(d time.Duration) { s.at.Add(d.Microseconds()) }
-func (s *still) set(c *Config)        { c.Now = s.now }
+func (s *still) set(c *Config)        { c.Clock = clock{now: s.now} }
 
 func startNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ...func(*Config)) *node {
 	t.Helper()
@@ -170,13 +189,21 @@ func startNode(t testing.TB, pool *pgxpool.Pool, w *workflow.Workflow, change ..
 func workers(n int) func(*Config)         { return func(c *Config) { c.Workers = n } }
 func lease(d time.Duration) func(*Config) { return func(c *Config) { c.Lease = d } }
 
-func (n *node) change(refs []transitions.Ref) {
+// Start starts the runner, with the node for its pipeline.
+func (n *node) Start() { n.Runner.Start(n) }
+
+// Ended implements Watchers.
+func (n *node) Ended(transitions.Ref, transitions.Receipt) {}
+
+// Changed implements Watchers.
+func (n *node) Changed(refs []transitions.Ref) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changed = append(n.changed, refs...)
 }
 
-func (n *node) submit(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error) {
+// Continue implements Pipeline.
+func (n *node) Continue(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error) {
 	n.mu.Lock()
 	refuse := n.refuse
 	n.mu.Unlock()

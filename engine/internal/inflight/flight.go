@@ -23,7 +23,7 @@ type flight struct {
 	deadline  time.Time // after it the lease is left to run out; zero: it is not known yet
 	submitted bool      // the attempt is over, and its outcome is on its way to be committed
 	progress  []byte    // the newest report that is not stored
-	doubted   bool      // another node has changed its row
+	renewing  bool      // its lease is to be prolonged at once, for its row may have changed
 }
 
 // attrs are what a log entry about the command says.
@@ -32,24 +32,35 @@ func (f *flight) attrs(more ...any) []any {
 		"attempt", f.Attempt}, more...)
 }
 
-// FlightUpdate takes notice of a commit: it begins to work on what this node has
-// leased, and looks for the rest when it is due.
-func (r *Runner) FlightUpdate(list []decide.FlightUpdate) {
+// Updated takes notice of a commit: it begins to work on what this node has
+// leased, polls for the rest when it is due, and tells those who watch. Nobody
+// watches a command yet that has just been accepted.
+func (r *Runner) Updated(list []decide.FlightUpdate) {
 	hint := false
+	var changed []transitions.Ref
 	for i := range list {
-		switch l := &list[i]; {
+		l := &list[i]
+		if l.Receipt != nil || l.Stop || l.Attempt > 1 || l.Attempt == 1 && !l.Leased {
+			changed = append(changed, l.Ref)
+		}
+		switch {
+		case l.Receipt != nil:
+			r.config.Watchers.Ended(l.Ref, *l.Receipt)
 		case l.Unbegun:
 			r.giveBackUnbegun(&flight{InFlight: l.InFlight})
 		case l.Leased:
 			r.launch(&flight{InFlight: l.InFlight, slot: activity{l.Workflow, l.Transition}, kept: l.Since})
 		case l.Stop:
 			r.stopAttempt(l.Ref, &decide.CancelledError{By: l.CancelledBy})
-		case l.Receipt == nil && l.Status != transitions.Processing:
+		case l.Status != transitions.Processing:
 			hint = r.expect(l) || hint
 		}
 	}
 	if hint {
 		r.config.Hint()
+	}
+	if len(changed) > 0 {
+		r.config.Watchers.Changed(changed)
 	}
 }
 
@@ -59,8 +70,8 @@ func (r *Runner) expect(l *decide.FlightUpdate) (hint bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case l.RunAt.IsZero(): // it waits for a person
-	case l.RunAt.After(r.config.Now()):
+	case l.RunAt.IsZero(): // it waits for an operator
+	case l.RunAt.After(r.config.Clock.Now()):
 		r.wantAt(l.RunAt)
 	case !r.started || r.ended:
 		return true
@@ -98,37 +109,37 @@ func (r *Runner) launch(f *flight) {
 	if before != nil && !before.submitted {
 		before.stop(decide.ErrLost) // it did not end in time, and this is the next attempt
 		before.begin = nil
-		r.stats.lost.Add(1)
+		r.stats.count(func(s *Stats) { s.Lost++ })
 	}
 	r.held[f.Ref] = f
 	ended := r.ended
 	if ended {
 		f.begin = nil
 	} else {
-		r.beginOrDoubt(f)
+		r.beginOrRenew(f)
 	}
 	r.mu.Unlock()
 	if unbegun {
 		r.finish(before)
 	}
 	if ended {
-		r.drop(f)
+		r.returnUnbegun(f)
 	}
 }
 
-// beginOrDoubt begins the work if at least half of the lease is left, by this
+// beginOrRenew begins the work if at least half of the lease is left, by this
 // node's clock; else the lease is prolonged first, as often as that takes so long.
 // r.mu is held.
-func (r *Runner) beginOrDoubt(f *flight) {
+func (r *Runner) beginOrRenew(f *flight) {
 	if time.Since(f.kept) < r.config.Lease/2 {
 		f.begin()
 	} else {
-		r.doubt(f)
+		r.renewNow(f)
 	}
 }
 
-// drop gives back a command that was not begun.
-func (r *Runner) drop(f *flight) {
+// returnUnbegun gives back a command that was not begun.
+func (r *Runner) returnUnbegun(f *flight) {
 	r.giveBack(f, decide.Later(0).Back)
 	r.finish(f)
 }
@@ -158,9 +169,9 @@ func (r *Runner) run(ctx, attempt context.Context, f *flight) {
 	defer r.finish(f)
 	var v decide.Verdict
 	if f.Phase == transitions.Scheduled {
-		v = r.decide(ctx, f)
+		v = r.submitDue(ctx, f)
 	} else if v = r.attempt(attempt, f); v.Outcome != nil {
-		v = r.end(ctx, f, *v.Outcome)
+		v = r.submitOutcome(ctx, f, *v.Outcome)
 	}
 	if v.Back != nil {
 		r.giveBack(f, v.Back)
@@ -195,7 +206,7 @@ func (r *Runner) stopAttempt(ref transitions.Ref, cause error) {
 // step finds the activity of the version that the command's instance has. nil:
 // this node does not know that version.
 func (r *Runner) step(f *flight) *workflow.Step {
-	for _, w := range r.config.Versions(f.Workflow) {
+	for _, w := range r.config.Definitions.Versions(f.Workflow) {
 		if w.Version == f.Definition {
 			return w.Activity(f.Transition)
 		}

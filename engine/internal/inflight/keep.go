@@ -9,9 +9,9 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// note is what the keeper writes about a command: its lease goes on, or it is
+// leaseUpdate is what the keeper writes about a command: its lease goes on, or it is
 // given back.
-type note struct {
+type leaseUpdate struct {
 	*flight
 	progress string       // the newest report, JSON; "" none
 	back     *decide.Back // nil: its lease goes on
@@ -23,52 +23,52 @@ type note struct {
 
 // giveBack lets others have a command. The keeper writes it, with others.
 func (r *Runner) giveBack(f *flight, b *decide.Back) {
-	n := &note{flight: f, back: b}
+	n := &leaseUpdate{flight: f, back: b}
 	if b.Stuck == "" {
 		wait := b.Least
 		if b.Most > b.Least {
 			wait += rand.N(b.Most - b.Least)
 		}
-		n.runAt = r.config.Now().Add(wait)
+		n.runAt = r.config.Clock.Now().Add(wait)
 	}
 	if !r.giveUp(f, n) {
 		return // another attempt has begun
 	}
 	switch {
 	case b.Stuck != "":
-		r.config.Log.Warn("a command waits for a person", f.attrs("why", b.Stuck, "failure", b.Failure)...)
+		r.config.Log.Warn("a command waits for an operator", f.attrs("why", b.Stuck, "failure", b.Failure)...)
 	case b.Failed:
 		r.config.Log.Info("an attempt failed and is tried again", f.attrs("failure", b.Failure, "at", n.runAt)...)
 	}
 }
 
 // giveUp leaves a command to the keeper, if it is still held.
-func (r *Runner) giveUp(f *flight, n *note) bool {
+func (r *Runner) giveUp(f *flight, n *leaseUpdate) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.held[f.Ref] != f {
 		return false
 	}
 	delete(r.held, f.Ref)
-	r.stats.givenBack(n.back) // before anybody can see it
+	r.stats.count(func(s *Stats) { s.givenBack(n.back) }) // before anybody can see it
 	n.progress = string(f.progress)
-	r.backs = append(r.backs, n)
-	poke(r.chores)
+	r.keeper.returns = append(r.keeper.returns, n)
+	poke(r.keeper.woken)
 	return true
 }
 
 // giveBackUnbegun lets others have an attempt that this node has leased and never
 // began. It is due at once, and nobody has failed at it.
 func (r *Runner) giveBackUnbegun(f *flight) {
-	n := &note{flight: f, back: decide.Later(0).Back, runAt: r.config.Now()}
+	n := &leaseUpdate{flight: f, back: decide.Later(0).Back, runAt: r.config.Clock.Now()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if held := r.held[f.Ref]; held != nil && held.Attempt == f.Attempt {
 		return
 	}
-	r.stats.givenBack(n.back)
-	r.backs = append(r.backs, n)
-	poke(r.chores)
+	r.stats.count(func(s *Stats) { s.givenBack(n.back) })
+	r.keeper.returns = append(r.keeper.returns, n)
+	poke(r.keeper.woken)
 }
 
 // keep prolongs leases, stores progress and gives back, for all attempts of the
@@ -80,9 +80,9 @@ func (r *Runner) keep(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		select {
-		case <-r.chores:
+		case <-r.keeper.woken:
 		case <-timer.C:
-		case <-r.drained:
+		case <-r.keeper.drained:
 			r.write(ctx, r.gather(time.Now().Add(retryGap), false)) // also what could not be written a moment ago
 			return
 		}
@@ -96,19 +96,19 @@ func (r *Runner) keep(ctx context.Context) {
 				next = soon
 			}
 		}
-		timer.Reset(time.Until(r.nextChore(next)))
+		timer.Reset(time.Until(r.nextWrite(next)))
 	}
 }
 
-// nextChore is when there is something to write: when leases are looked at, at
+// nextWrite is when there is something to write: when leases are looked at, at
 // the latest.
-func (r *Runner) nextChore(next time.Time) time.Time {
+func (r *Runner) nextWrite(next time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.reportAt.IsZero() && r.reportAt.Before(next) {
-		next = r.reportAt
+	if !r.keeper.reportAt.IsZero() && r.keeper.reportAt.Before(next) {
+		next = r.keeper.reportAt
 	}
-	for _, n := range r.backs {
+	for _, n := range r.keeper.returns {
 		if n.next.Before(next) {
 			next = n.next
 		}
@@ -118,17 +118,17 @@ func (r *Runner) nextChore(next time.Time) time.Time {
 
 // gather collects what is to be written now, by tenant. all looks at every lease
 // and prolongs those that need it.
-func (r *Runner) gather(now time.Time, all bool) map[string][]*note {
+func (r *Runner) gather(now time.Time, all bool) map[string][]*leaseUpdate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	notes := map[string][]*note{}
+	notes := map[string][]*leaseUpdate{}
 	add := func(f *flight) {
-		notes[f.Tenant] = append(notes[f.Tenant], &note{flight: f, progress: string(f.progress)})
-		f.progress, f.doubted = nil, false
+		notes[f.Tenant] = append(notes[f.Tenant], &leaseUpdate{flight: f, progress: string(f.progress)})
+		f.progress, f.renewing = nil, false
 	}
-	reports := !r.reportAt.IsZero() && !now.Before(r.reportAt)
+	reports := !r.keeper.reportAt.IsZero() && !now.Before(r.keeper.reportAt)
 	if reports {
-		r.reportAt = time.Time{}
+		r.keeper.reportAt = time.Time{}
 	}
 	switch {
 	case all:
@@ -138,24 +138,24 @@ func (r *Runner) gather(now time.Time, all bool) map[string][]*note {
 			}
 		}
 	case reports:
-		for _, f := range r.reported {
-			if (f.progress != nil || f.doubted) && f.keeps(now) && r.held[f.Ref] == f {
+		for _, f := range r.keeper.reported {
+			if (f.progress != nil || f.renewing) && f.keeps(now) && r.held[f.Ref] == f {
 				add(f)
 			}
 		}
 	}
 	if all || reports {
-		r.reported = nil
+		r.keeper.reported = nil
 	}
-	var waiting []*note
-	for _, n := range r.backs {
+	var waiting []*leaseUpdate
+	for _, n := range r.keeper.returns {
 		if now.Before(n.next) {
 			waiting = append(waiting, n)
 		} else {
 			notes[n.Tenant] = append(notes[n.Tenant], n)
 		}
 	}
-	r.backs = waiting
+	r.keeper.returns = waiting
 	return notes
 }
 
@@ -174,18 +174,19 @@ func (r *Runner) Heard(commands []uint64) {
 	}
 	for ref, f := range r.held {
 		if changed[ref.Hash()] {
-			r.doubt(f)
+			r.renewNow(f)
 		}
 	}
 }
 
-// doubt has the lease of a command prolonged now, and so finds out how it stands.
+// renewNow has the lease of a command prolonged at once, which also tells how the
+// command stands.
 // r.mu is held.
-func (r *Runner) doubt(f *flight) {
-	f.doubted = true
-	r.reported = append(r.reported, f)
-	r.reportAt = time.Now()
-	poke(r.chores)
+func (r *Runner) renewNow(f *flight) {
+	f.renewing = true
+	r.keeper.reported = append(r.keeper.reported, f)
+	r.keeper.reportAt = time.Now()
+	poke(r.keeper.woken)
 }
 
 // keeps reports whether the lease goes on: not beyond the time that the attempt
@@ -194,17 +195,17 @@ func (f *flight) keeps(now time.Time) bool {
 	return f.submitted || f.deadline.IsZero() || now.Before(f.deadline)
 }
 
-// written takes notice of a note that is stored. by is who asked the command to
+// written takes notice of an update that is stored. by is who asked the command to
 // stop, or "".
-func (r *Runner) written(n *note, sent time.Time, by string) {
+func (r *Runner) written(n *leaseUpdate, sent time.Time, by string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n.back == nil {
 		n.kept = sent
-		r.stats.heartbeats.Add(1)
+		r.stats.count(func(s *Stats) { s.Heartbeats++ })
 		if n.begin != nil {
 			n.CancelledBy = by
-			r.beginOrDoubt(n.flight)
+			r.beginOrRenew(n.flight)
 		} else if by != "" && n.Phase == transitions.Working {
 			n.stop(&decide.CancelledError{By: by})
 		}
@@ -217,8 +218,8 @@ func (r *Runner) written(n *note, sent time.Time, by string) {
 	}
 }
 
-// again takes back notes that could not be stored, to be stored soon.
-func (r *Runner) again(notes []*note) {
+// retryLater takes back updates that could not be stored, to be stored soon.
+func (r *Runner) retryLater(notes []*leaseUpdate) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	soon := time.Now().Add(retryGap)
@@ -226,7 +227,7 @@ func (r *Runner) again(notes []*note) {
 		switch {
 		case n.back != nil:
 			n.next = soon
-			r.backs = append(r.backs, n)
+			r.keeper.returns = append(r.keeper.returns, n)
 		case n.progress != "" && n.flight.progress == nil:
 			n.flight.progress = []byte(n.progress)
 		}

@@ -249,7 +249,7 @@ func TestACommitThatOutlastedItsLeaseIsBegunOnlyByItsHolder(t *testing.T) {
 			g.tell <- ""
 			w := job(t, g.work)
 			n := startAfterLook(t, pool, w, seldom)
-			if !n.Reserve(w, w.Named("run")[0]) {
+			if !n.Reserve(w.Name, w.Named("run")[0]) {
 				t.Fatal("no worker is free")
 			}
 			r := due("a", leased(n.name, -time.Second))
@@ -259,7 +259,7 @@ func TestACommitThatOutlastedItsLeaseIsBegunOnlyByItsHolder(t *testing.T) {
 			}
 			l := r.landed(w)
 			l.Since = time.Now().Add(-n.config.Lease - time.Second)
-			n.FlightUpdate([]decide.FlightUpdate{l})
+			n.Updated([]decide.FlightUpdate{l})
 			n.atRest(t)
 			if len(g.begun) != tt.runs {
 				t.Errorf("it was begun %d times", len(g.begun))
@@ -279,7 +279,7 @@ func TestANodeThatStopsGivesBackWhatItHasNotBegun(t *testing.T) {
 	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
 	n := startAfterLook(t, pool, w, seldom)
-	if !n.Reserve(w, w.Named("run")[0]) {
+	if !n.Reserve(w.Name, w.Named("run")[0]) {
 		t.Fatal("no worker is free")
 	}
 	r := due("a", leased(n.name, time.Minute))
@@ -287,7 +287,7 @@ func TestANodeThatStopsGivesBackWhatItHasNotBegun(t *testing.T) {
 	unlock := lock(t, pool, r.ref())
 	l := r.landed(w)
 	l.Since = time.Now().Add(-n.config.Lease)
-	n.FlightUpdate([]decide.FlightUpdate{l})
+	n.Updated([]decide.FlightUpdate{l})
 	eventually(t, "it has asked what is with the locked one", func() bool { return n.asked.Count("SELECT 1 FROM pawl.command x") > 0 })
 	unlock()
 	n.Stop(t.Context())
@@ -314,7 +314,7 @@ func TestAFunctionThatIgnoresItsContextLosesItsLease(t *testing.T) {
 		t.Errorf("it is %s by attempt %d", got.Status, got.Attempt)
 	}
 	t.Logf("taken over %s after its begin", time.Since(begun).Round(time.Millisecond))
-	if n.Reserve(deaf, deaf.Named("run")[0]) {
+	if n.Reserve(deaf.Name, deaf.Named("run")[0]) {
 		t.Error("its worker is free, though it is not")
 	}
 }
@@ -454,14 +454,14 @@ func TestWorkIsNotBegunByALeaseThatTookTooLongToStore(t *testing.T) {
 	exec(t, pool, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.6); RETURN NULL; END $$;
 		CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON pawl.command DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
 		WHEN (OLD.revision = 1) EXECUTE FUNCTION slow()`)
-	if !n.Reserve(w, w.Named("run")[0]) {
+	if !n.Reserve(w.Name, w.Named("run")[0]) {
 		t.Fatal("no worker is free")
 	}
 	r := due("a", leased(n.name, -time.Second))
 	insert(t, pool, r)
 	l := r.landed(w)
 	l.Since = time.Now().Add(-n.config.Lease)
-	n.FlightUpdate([]decide.FlightUpdate{l})
+	n.Updated([]decide.FlightUpdate{l})
 	if got := await.Receive(t, "it is begun", heartbeats); got < 2 {
 		t.Errorf("begun after %d heartbeats, the first of which took too long", got)
 	}

@@ -81,7 +81,7 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 
 // explainLook executes looks and counts the rows that they touch.
 func explainLook(t *testing.T, pool *pgxpool.Pool) {
-	for name, q := range map[string]question{
+	for name, q := range map[string]pollRequest{
 		"idle workers": {works: 20, dues: dueBatch},
 		"some full":    {works: 5, dues: dueBatch, full: []string{"other run"}},
 		"what is new":  {works: 5, dues: dueBatch, since: time.Now().Add(-lateness)},

@@ -110,12 +110,12 @@ func becomes(t testing.TB, pool *pgxpool.Pool, ref transitions.Ref, what string,
 func (n *node) accept(t testing.TB, w *workflow.Workflow, key string) transitions.Ref {
 	t.Helper()
 	step := w.Named("run")[0]
-	if !n.Reserve(w, step) {
+	if !n.Reserve(w.Name, step) {
 		t.Fatal("no worker is free")
 	}
 	r := due(key, leased(n.name, n.config.Lease))
 	insert(t, n.pool, r)
-	n.FlightUpdate([]decide.FlightUpdate{r.landed(w)})
+	n.Updated([]decide.FlightUpdate{r.landed(w)})
 	return r.ref()
 }
 

@@ -3,6 +3,8 @@ package inflight
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,28 +18,49 @@ import (
 
 // Config is what a runner needs. All of it is required.
 type Config struct {
-	Pool      *pgxpool.Pool                              // for looks and leases, which must not wait for others
-	Callers   *pgxpool.Pool                              // for a caller who may have to wait for a lock
-	In        func(sql string) string                    // puts the schema's name into a statement
-	Node      string                                     // who holds the leases: no other runner's, also not an earlier one's
-	Versions  func(workflow string) []*workflow.Workflow // the newest first; nil: it is not known here
-	Workflows []string                                   // the names of those that are known here: others' commands are left alone
-	Replay    func(workflow string) time.Duration        // how long its answers are replayed
-	Submit    func(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error)
-	Changed   func(refs []transitions.Ref)           // rows that changed other than by Submit. It must not block
-	Hint      func()                                 // there is due work that another node could take. It must not block
-	Polled    func(theirs, sent, received time.Time) // the database's clock, as a look saw it
-	Paused    func(all [][2]string, asked time.Time) // the workflows that are paused, each with its tenant before it. It must not block
-	Now       func() time.Time                       // by which commands are due
-	Log       *slog.Logger
-	Workers   int           // attempts at once
-	Lease     time.Duration // how long a lease lasts without a heartbeat
-	Every     time.Duration // between two looks that are made anyway
+	Pool        *pgxpool.Pool           // for polls and leases, which must not wait for others
+	Callers     *pgxpool.Pool           // for a caller who may have to wait for a lock
+	In          func(sql string) string // puts the schema's name into a statement
+	Node        string                  // who holds the leases: no other runner's, also not an earlier one's
+	Definitions Definitions
+	Workflows   []string // the names of those that are known here: others' commands are left alone
+	Watchers    Watchers
+	Clock       Clock                                  // by which commands are due
+	Hint        func()                                 // there is due work that another node could take. It must not block
+	Paused      func(all [][2]string, asked time.Time) // the workflows that are paused, each with its tenant before it. It must not block
+	Log         *slog.Logger
+	Workers     int           // attempts at once
+	Lease       time.Duration // how long a lease lasts without a heartbeat
+	Every       time.Duration // between two regular polls
+}
+
+// Definitions are the workflows that this node knows.
+type Definitions interface {
+	Versions(name string) []*workflow.Workflow // the newest first; nil: it is not known
+	Horizons(name string) workflow.Horizons    // of its keys, resolved
+}
+
+// Pipeline commits what attempts came to.
+type Pipeline interface {
+	// Continue takes a command on that is in flight, and waits for room.
+	Continue(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error)
+}
+
+// Watchers are told of commands that have changed. They must not block.
+type Watchers interface {
+	Changed(refs []transitions.Ref)
+	Ended(ref transitions.Ref, answer transitions.Receipt)
+}
+
+// Clock is the database's, as this node follows it.
+type Clock interface {
+	Now() time.Time
+	Set(theirs, sent, received time.Time) // what the database said between two times on this node's
 }
 
 const (
-	dueGap      = 5 * time.Millisecond  // between two looks for what is due next
-	lateness    = 2 * time.Second       // of a command that becomes due before others see it; later ones wait for the next tick
+	dueGap      = 5 * time.Millisecond  // between two polls for what is due next
+	lateness    = 2 * time.Second       // of a command that becomes due before others see it; later ones wait for the next regular poll
 	dueBatch    = 500                   // scheduled commands in one claim
 	dueAtOnce   = 2 * dueBatch          // scheduled commands being decided: the next are claimed meanwhile
 	reportGap   = 50 * time.Millisecond // how long a report of progress waits for others
@@ -50,59 +73,79 @@ const (
 
 // Runner works on commands in flight. It is safe for concurrent use.
 type Runner struct {
-	config Config
-	sql    *store.Flights
-	stats  stats
+	config   Config
+	pipeline Pipeline // once it is started
+	sql      *store.Flights
+	stats    counters
 
-	woken  chan struct{} // one token: the looker should think again
-	chores chan struct{} // one token: the keeper should think again
+	work     sync.WaitGroup // the poller and the keeper
+	stop     stop
+	lockWait time.Duration // of a cancel; tests have more patience
 
-	work     sync.WaitGroup // the looker and the keeper
-	endLook  context.CancelFunc
-	endKeep  context.CancelFunc
-	stopping chan struct{} // closed when Stop begins
-	idle     chan struct{} // closed when nobody works any more, after that
-	drain    sync.Once
-	grace    time.Duration // stopGrace; tests have more patience
-	contact  contact       // of the looker
-	turns    turns         // of the looker
-	lockWait time.Duration // of a cancel; likewise
-	drained  chan struct{} // closed when the keeper should write what is left, and end
+	mu      sync.Mutex
+	started bool
+	ended   bool // Stop has begun
+	slots   slots
+	held    map[transitions.Ref]*flight
+	poller  poller
+	keeper  keeper
+}
 
-	mu       sync.Mutex
-	started  bool
-	ended    bool // Stop has begun
-	looking  bool // the looker is there
-	slots    slots
-	held     map[transitions.Ref]*flight
-	wanted   wanted
-	vain     int       // claims in a row that got nothing
-	seen     time.Time // scheduled commands due before it have been found, but for late ones
-	reported []*flight // with progress to be stored
-	reportAt time.Time // when it is
-	backs    []*note   // to be given back
+// poller is of the one goroutine that polls for due work and claims it.
+type poller struct {
+	woken   chan struct{} // one token: it should think again
+	end     context.CancelFunc
+	contact contact
+	turns   turns
+
+	// Guarded by Runner.mu:
+	running     bool
+	wanted      wanted
+	emptyClaims int       // claims in a row that got nothing
+	foundUntil  time.Time // scheduled commands due before it have been found, but for those that became visible late
+}
+
+// keeper is of the one goroutine that prolongs leases and gives commands back.
+type keeper struct {
+	woken   chan struct{} // one token: it should think again
+	end     context.CancelFunc
+	drain   sync.Once
+	drained chan struct{} // closed when it should write what is left, and end
+
+	// Guarded by Runner.mu:
+	reported []*flight      // with progress to be stored
+	reportAt time.Time      // when it is
+	returns  []*leaseUpdate // to be given back
+}
+
+// stop is how a runner ends.
+type stop struct {
+	begun chan struct{} // closed when Stop begins
+	idle  chan struct{} // closed when nobody works any more, after that
+	grace time.Duration // stopGrace; tests have more patience
 }
 
 // New makes a runner; Start begins its work.
 func New(c Config) *Runner {
-	return &Runner{config: c, sql: store.NewFlights(c.In), woken: make(chan struct{}, 1), chores: make(chan struct{}, 1),
-		grace: stopGrace, lockWait: lockWait, stopping: make(chan struct{}), idle: make(chan struct{}), drained: make(chan struct{}), held: map[transitions.Ref]*flight{},
-		contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease},
-		slots:   slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
+	return &Runner{config: c, sql: store.NewFlights(c.In), lockWait: lockWait, held: map[transitions.Ref]*flight{},
+		stop:   stop{begun: make(chan struct{}), idle: make(chan struct{}), grace: stopGrace},
+		poller: poller{woken: make(chan struct{}, 1), contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease}},
+		keeper: keeper{woken: make(chan struct{}, 1), drained: make(chan struct{})},
+		slots:  slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
 }
 
-// Start begins to look for work.
-func (r *Runner) Start() {
+// Start begins to poll for work. What comes of it goes to the pipeline.
+func (r *Runner) Start(p Pipeline) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.started || r.ended {
 		return
 	}
-	r.started, r.looking = true, true
-	var looker, keeper context.Context
-	looker, r.endLook = context.WithCancel(context.Background())
-	keeper, r.endKeep = context.WithCancel(context.Background())
-	r.work.Go(func() { r.watch(looker) })
+	r.pipeline, r.started, r.poller.running = p, true, true
+	var poller, keeper context.Context
+	poller, r.poller.end = context.WithCancel(context.Background())
+	keeper, r.keeper.end = context.WithCancel(context.Background())
+	r.work.Go(func() { r.pollLoop(poller) })
 	r.work.Go(func() { r.keep(keeper) })
 }
 
@@ -120,28 +163,28 @@ func (r *Runner) Stop(ctx context.Context) {
 	}
 	if !r.ended {
 		r.ended = true
-		close(r.stopping)
+		close(r.stop.begun)
 		r.checkIdle()
 	}
 	unbegun := r.unbegun()
 	r.mu.Unlock()
 	for _, f := range unbegun {
-		r.drop(f)
+		r.returnUnbegun(f)
 	}
 
 	grace, waits, cancel := r.share(ctx)
 	defer cancel()
 	select {
-	case <-r.idle:
+	case <-r.stop.idle:
 	case <-waits.Done():
 		r.interrupt(grace)
 	}
-	r.endLook()
-	r.drain.Do(func() { close(r.drained) })
-	enough := time.AfterFunc(grace, r.endKeep)
+	r.poller.end()
+	r.keeper.drain.Do(func() { close(r.keeper.drained) })
+	enough := time.AfterFunc(grace, r.keeper.end)
 	r.work.Wait()
 	enough.Stop()
-	r.endKeep()
+	r.keeper.end()
 	r.config.Hint() // of what was given back
 }
 
@@ -152,9 +195,9 @@ func (r *Runner) share(ctx context.Context) (grace time.Duration, waits context.
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		waits, cancel = context.WithCancel(ctx)
-		return r.grace, waits, cancel
+		return r.stop.grace, waits, cancel
 	}
-	grace = gracesOf(r.grace, time.Until(deadline))
+	grace = gracesOf(r.stop.grace, time.Until(deadline))
 	waits, cancel = context.WithDeadline(ctx, deadline.Add(-allGraces(grace)))
 	return grace, waits, cancel
 }
@@ -168,7 +211,7 @@ func allGraces(grace time.Duration) time.Duration { return grace + grace/4 + gra
 // interrupt ends what is under way: first the attempts, then, a moment later,
 // also the commits of outcomes that it waits for.
 func (r *Runner) interrupt(grace time.Duration) {
-	r.endLook()
+	r.poller.end()
 	for _, f := range r.flights() {
 		f.stop(decide.ErrStopping)
 	}
@@ -189,7 +232,7 @@ func (r *Runner) becomesIdle(within time.Duration) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
-	case <-r.idle:
+	case <-r.stop.idle:
 		return true
 	case <-timer.C:
 		return false
@@ -198,13 +241,13 @@ func (r *Runner) becomesIdle(within time.Duration) bool {
 
 // checkIdle tells Stop when nobody works any more. r.mu is held.
 func (r *Runner) checkIdle() {
-	if !r.ended || r.looking || r.slots.busy > 0 {
+	if !r.ended || r.poller.running || r.slots.busy > 0 {
 		return
 	}
 	select {
-	case <-r.idle:
+	case <-r.stop.idle:
 	default:
-		close(r.idle)
+		close(r.stop.idle)
 	}
 }
 
@@ -222,11 +265,7 @@ func (r *Runner) unbegun() (list []*flight) {
 func (r *Runner) flights() []*flight {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := make([]*flight, 0, len(r.held))
-	for _, f := range r.held {
-		list = append(list, f)
-	}
-	return list
+	return slices.Collect(maps.Values(r.held))
 }
 
 // poke leaves a token in a channel that holds one.

@@ -26,8 +26,8 @@ type load struct {
 
 func (l *load) full() bool { return l.limit > 0 && l.running >= l.limit }
 
-// of finds the load of an activity. It keeps the limit that was seen last.
-func (s *slots) of(a activity, limit int) *load {
+// loadOf finds the load of an activity. It keeps the limit that was seen last.
+func (s *slots) loadOf(a activity, limit int) *load {
 	l := s.loads[a]
 	if l == nil {
 		l = &load{}
@@ -47,7 +47,7 @@ func (s *slots) take(a activity, limit int) bool {
 		s.busy++
 		return true
 	}
-	l := s.of(a, limit)
+	l := s.loadOf(a, limit)
 	if s.workers == 0 || l.full() {
 		return false
 	}
@@ -57,8 +57,8 @@ func (s *slots) take(a activity, limit int) bool {
 	return true
 }
 
-// give gives a slot back. It reports whether somebody may be waiting for it.
-func (s *slots) give(a activity) (wanted bool) {
+// vacate gives a slot back. It reports whether somebody may be waiting for it.
+func (s *slots) vacate(a activity) (wanted bool) {
 	s.busy--
 	if a == (activity{}) {
 		s.deciding++
@@ -81,7 +81,7 @@ func (s *slots) wait(a activity) bool {
 	return true
 }
 
-// full lists the activities of which nothing can be taken now, as the look wants
+// full lists the activities of which nothing can be taken now, as the poll wants
 // them.
 func (s *slots) full() []string {
 	names := []string{}
@@ -93,8 +93,8 @@ func (s *slots) full() []string {
 	return names
 }
 
-// asked notes that a look is under way which will see who waits.
-func (s *slots) asked() {
+// polled notes that a poll is under way, which will see who waits.
+func (s *slots) polled() {
 	s.more = false
 	for _, l := range s.loads {
 		if !l.full() {
@@ -103,14 +103,15 @@ func (s *slots) asked() {
 	}
 }
 
-// Reserve takes a free worker for an activity that is about to be accepted.
+// Reserve takes a free worker for an activity of a workflow that is about to be
+// accepted.
 // false: none is free, or others have waited for longer; the command will be
 // worked on when it is due.
-func (r *Runner) Reserve(w *workflow.Workflow, step *workflow.Step) bool {
+func (r *Runner) Reserve(name string, step *workflow.Step) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a := activity{w.Name, step.Name}
-	if !r.started || r.ended || r.slots.more || r.slots.of(a, step.Work.Concurrency).waiting {
+	a := activity{name, step.Name}
+	if !r.started || r.ended || r.slots.more || r.slots.loadOf(a, step.Work.Concurrency).waiting {
 		return false
 	}
 	return r.slots.take(a, step.Work.Concurrency)
@@ -118,15 +119,15 @@ func (r *Runner) Reserve(w *workflow.Workflow, step *workflow.Step) bool {
 
 // Release gives back a worker that was reserved for a command that was not
 // accepted after all.
-func (r *Runner) Release(w *workflow.Workflow, step *workflow.Step) {
+func (r *Runner) Release(name string, step *workflow.Step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.vacate(activity{w.Name, step.Name})
+	r.vacate(activity{name, step.Name})
 }
 
 // vacate gives a slot back to whoever waits for it. r.mu is held.
 func (r *Runner) vacate(a activity) {
-	if r.slots.give(a) {
+	if r.slots.vacate(a) {
 		r.want(a == activity{})
 	}
 	r.checkIdle()

@@ -27,7 +27,7 @@ func TestStopLetsAttemptsFinish(t *testing.T) {
 		n.Stop(t.Context())
 	}()
 	eventually(t, "it takes no more", n.stops)
-	if n.Reserve(w, w.Named("run")[0]) {
+	if n.Reserve(w.Name, w.Named("run")[0]) {
 		t.Error("a worker was reserved")
 	}
 	insert(t, pool, waits)
@@ -59,7 +59,7 @@ func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 		return "", nil
 	})
 	n := startNode(t, pool, w)
-	if !n.Reserve(w, w.Named("run")[0]) || !n.Reserve(w, w.Named("run")[0]) {
+	if !n.Reserve(w.Name, w.Named("run")[0]) || !n.Reserve(w.Name, w.Named("run")[0]) {
 		t.Fatal("no worker is free")
 	}
 	stopped := make(chan struct{})
@@ -68,18 +68,18 @@ func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 		n.Stop(t.Context())
 	}()
 	eventually(t, "it takes no more", n.stops)
-	if n.Reserve(w, w.Named("run")[0]) {
+	if n.Reserve(w.Name, w.Named("run")[0]) {
 		t.Error("a worker was reserved")
 	}
 	r := due("a", leased(n.name, time.Minute))
 	insert(t, pool, r)
-	n.FlightUpdate([]decide.FlightUpdate{r.landed(w)})
+	n.Updated([]decide.FlightUpdate{r.landed(w)})
 	select {
 	case <-stopped:
 		t.Fatal("stopped while a worker was reserved")
 	default:
 	}
-	n.Release(w, w.Named("run")[0])
+	n.Release(w.Name, w.Named("run")[0])
 	await.Receive(t, "it stops", stopped)
 	got := read(t, pool, r.ref())
 	if got.Status != transitions.Pending || got.Attempt != 1 || got.Failures != 0 || got.RunAt.After(time.Now()) || !got.LockedUntil.IsZero() {
@@ -155,7 +155,7 @@ func TestStopDoesNotWaitForAFunctionThatIgnoresIt(t *testing.T) {
 		return "", nil
 	})
 	n := startNode(t, pool, w)
-	n.grace = 100 * time.Millisecond
+	n.stop.grace = 100 * time.Millisecond
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", begun)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -179,7 +179,7 @@ func TestStopBeforeStart(t *testing.T) {
 	n := newNode(t, pool, w)
 	n.Stop(t.Context())
 	n.Start()
-	if n.Reserve(w, w.Named("run")[0]) || n.asked.Count("") != 0 {
+	if n.Reserve(w.Name, w.Named("run")[0]) || n.asked.Count("") != 0 {
 		t.Error("it works")
 	}
 }

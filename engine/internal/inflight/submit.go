@@ -17,20 +17,20 @@ const (
 	submitMax   = 5 * time.Second
 )
 
-// end submits the outcome of an attempt, for as long as its lease is held: what
-// it did is known here alone.
-func (r *Runner) end(ctx context.Context, f *flight, o decide.Outcome) decide.Verdict {
+// submitOutcome has the pipeline decide the outcome of an attempt. It tries again for
+// as long as the lease is held: nobody else knows what the attempt did.
+func (r *Runner) submitOutcome(ctx context.Context, f *flight, o decide.Outcome) decide.Verdict {
 	p, err := f.Ending(o)
 	if err != nil {
 		return r.undecidable(f, err)
 	}
 	r.setSubmitted(f)
 	for wait := submitFirst; ; wait = min(2*wait, submitMax) {
-		_, err := r.config.Submit(ctx, p)
+		_, err := r.pipeline.Continue(ctx, p)
 		code := workflow.CodeOf(err)
 		switch {
 		case err == nil:
-			r.stats.ended(f.Phase, o.Failure)
+			r.stats.count(func(s *Stats) { s.ended(f.Phase, o.Failure) })
 			return decide.Verdict{}
 		case code == workflow.LeaseLost:
 			r.lost(f)
@@ -48,27 +48,27 @@ func (r *Runner) end(ctx context.Context, f *flight, o decide.Outcome) decide.Ve
 	}
 }
 
-// decide submits a scheduled command whose time has come, or the end of one that
+// submitDue submits a scheduled command whose time has come, or the end of one that
 // was cancelled before, or that nobody took in time.
-func (r *Runner) decide(ctx context.Context, f *flight) decide.Verdict {
-	if v, decided := f.BeforeDue(r.config.Replay(f.Workflow), r.config.Now()); decided {
+func (r *Runner) submitDue(ctx context.Context, f *flight) decide.Verdict {
+	if v, decided := f.BeforeDue(r.config.Definitions.Horizons(f.Workflow).Replay, r.config.Clock.Now()); decided {
 		if v.Outcome == nil {
 			return v
 		}
-		return r.end(ctx, f, *v.Outcome)
+		return r.submitOutcome(ctx, f, *v.Outcome)
 	}
-	versions := r.config.Versions(f.Workflow)
+	versions := r.config.Definitions.Versions(f.Workflow)
 	if len(versions) == 0 {
 		return f.NotHere()
 	}
 	p, err := f.Due(versions[0], versions[1:]...)
 	if err == nil {
 		r.setSubmitted(f)
-		_, err = r.config.Submit(ctx, p)
+		_, err = r.pipeline.Continue(ctx, p)
 	}
 	switch v := f.AfterDue(err); {
 	case err == nil:
-		r.stats.decided.Add(1)
+		r.stats.count(func(s *Stats) { s.Decided++ })
 		return v
 	case workflow.CodeOf(err) == workflow.LeaseLost:
 		r.lost(f)
@@ -95,9 +95,9 @@ func (r *Runner) holds(f *flight) bool {
 	return r.held[f.Ref] == f
 }
 
-// missed takes notice that a lease is not there any more. If its command was
+// leaseMissing takes notice that a lease is not there any more. If its command was
 // submitted that may be because it is committed, and the commit tells.
-func (r *Runner) missed(f *flight) {
+func (r *Runner) leaseMissing(f *flight) {
 	r.mu.Lock()
 	submitted := f.submitted
 	r.mu.Unlock()
@@ -123,7 +123,7 @@ func (r *Runner) lost(f *flight) {
 	if unbegun {
 		r.finish(f)
 	}
-	r.stats.lost.Add(1)
+	r.stats.count(func(s *Stats) { s.Lost++ })
 	tell := r.config.Log.Warn
 	if f.Phase == transitions.Scheduled {
 		tell = r.config.Log.Debug

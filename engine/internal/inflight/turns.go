@@ -1,14 +1,14 @@
 package inflight
 
-// turns has tenants share the workers when there is more due work than workers: a
-// look takes one command of each of the next tenants, and what workers are left
-// over take what has been due for longest. It belongs to the looker.
+// turns shares the workers among tenants when there is more due work than workers:
+// a poll takes one command of each of the next tenants, and the workers that are left
+// take what has been due for longest. It belongs to the poller.
 type turns struct {
 	last    string // the tenant whose turn was last; "" before the first
-	backlog bool   // the newest look that asked for work found more than it could take
+	backlog bool   // the newest poll for work found more than it could take
 }
 
-// next is where the turns go on, and how many tenants a look is to ask: more than
+// next is where the turns go on, and how many tenants a poll is to ask: more than
 // there are workers, for some may have nothing that is due.
 func (t *turns) next(workers int) (after string, tenants int) {
 	if !t.backlog {
@@ -17,9 +17,9 @@ func (t *turns) next(workers int) (after string, tenants int) {
 	return t.last, 16 + 8*workers
 }
 
-// taken takes notice of a look for work: what it found, what of that was chosen,
+// taken takes notice of a poll for work: what it found, what of that was chosen,
 // and how many commands there were in the order in which they are due.
-func (t *turns) taken(q question, found, chosen []candidate, works int) {
+func (t *turns) taken(q pollRequest, found, chosen []candidate, works int) {
 	if q.works == 0 {
 		return
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// write stores notes, by tenant. It reports whether all of them are stored or
+// write stores updates, by tenant. It reports whether all of them are stored or
 // void, so that nothing has to be tried again soon.
-func (r *Runner) write(ctx context.Context, notes map[string][]*note) bool {
+func (r *Runner) write(ctx context.Context, notes map[string][]*leaseUpdate) bool {
 	if len(notes) == 0 {
 		return true
 	}
@@ -33,12 +33,12 @@ func (r *Runner) write(ctx context.Context, notes map[string][]*note) bool {
 	if err != nil {
 		r.config.Log.Warn("cannot prolong leases or give commands back", "error", err)
 		for _, list := range notes {
-			r.again(list)
+			r.retryLater(list)
 		}
 		return false
 	}
 	var changed []transitions.Ref
-	missing := map[string][]*note{}
+	missing := map[string][]*leaseUpdate{}
 	for tenant, list := range notes {
 		for _, n := range list {
 			by, ok := stored[n]
@@ -51,27 +51,27 @@ func (r *Runner) write(ctx context.Context, notes map[string][]*note) bool {
 		}
 	}
 	if len(changed) > 0 {
-		r.config.Changed(changed)
+		r.config.Watchers.Changed(changed)
 	}
-	return len(missing) == 0 || r.miss(ctx, missing)
+	return len(missing) == 0 || r.resolveMissing(ctx, missing)
 }
 
-// store writes notes. It returns those that it wrote, with who asked to stop
+// store writes updates. It returns those that it wrote, with who asked to stop
 // them.
-func (r *Runner) store(ctx context.Context, notes map[string][]*note) (stored map[*note]string, err error) {
-	stored = map[*note]string{}
+func (r *Runner) store(ctx context.Context, notes map[string][]*leaseUpdate) (stored map[*leaseUpdate]string, err error) {
+	stored = map[*leaseUpdate]string{}
 	err = r.send(ctx, func(b *pgx.Batch) {
 		for tenant, list := range notes {
-			r.sql.Keep(b, tenant, r.config.Node, r.config.Lease, r.config.Now(), writtenAs(list), func(i int, by string) { stored[list[i]] = by })
+			r.sql.Keep(b, tenant, r.config.Node, r.config.Lease, r.config.Clock.Now(), writtenAs(list), func(i int, by string) { stored[list[i]] = by })
 		}
 	})
 	return stored, err
 }
 
-// miss finds out about leases that could not be written. Where somebody else has
+// resolveMissing finds out about leases that could not be written. Where somebody else has
 // locked the row nothing is lost, and it is tried again; else another attempt has
 // begun, or the command has ended.
-func (r *Runner) miss(ctx context.Context, missing map[string][]*note) (void bool) {
+func (r *Runner) resolveMissing(ctx context.Context, missing map[string][]*leaseUpdate) (void bool) {
 	held, err := r.leased(ctx, missing)
 	if err != nil {
 		r.config.Log.Warn("cannot ask for leases", "error", err)
@@ -81,19 +81,19 @@ func (r *Runner) miss(ctx context.Context, missing map[string][]*note) (void boo
 		for _, n := range list {
 			switch {
 			case held[n] || err != nil:
-				r.again([]*note{n})
+				r.retryLater([]*leaseUpdate{n})
 				void = false
 			case n.back == nil:
-				r.missed(n.flight)
+				r.leaseMissing(n.flight)
 			}
 		}
 	}
 	return void
 }
 
-// leased asks which of the notes' leases this node holds.
-func (r *Runner) leased(ctx context.Context, notes map[string][]*note) (held map[*note]bool, err error) {
-	held = map[*note]bool{}
+// leased asks which of the updates' leases this node holds.
+func (r *Runner) leased(ctx context.Context, notes map[string][]*leaseUpdate) (held map[*leaseUpdate]bool, err error) {
+	held = map[*leaseUpdate]bool{}
 	err = r.send(ctx, func(b *pgx.Batch) {
 		for tenant, list := range notes {
 			var k store.Keys
@@ -106,8 +106,8 @@ func (r *Runner) leased(ctx context.Context, notes map[string][]*note) (held map
 	return held, err
 }
 
-// writtenAs are notes as they are written.
-func writtenAs(list []*note) []store.Note {
+// writtenAs are updates as they are written.
+func writtenAs(list []*leaseUpdate) []store.Note {
 	out := make([]store.Note, len(list))
 	for i, n := range list {
 		out[i] = store.Note{InFlight: &n.InFlight, Progress: n.progress, Back: n.back, At: n.runAt}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/internal/tables"
 )
 
@@ -20,17 +21,17 @@ func TestMain(m *testing.M) { tables.Main(m) }
 const day = 24 * time.Hour
 
 // clock is the time of a test, which goes only when it is told to.
-type clock struct{ at atomic.Int64 }
+type days struct{ at atomic.Int64 }
 
-func (c *clock) now() time.Time       { return time.UnixMicro(c.at.Load()).UTC() }
-func (c *clock) skip(d time.Duration) { c.at.Add(d.Microseconds()) }
+func (c *days) now() time.Time       { return time.UnixMicro(c.at.Load()).UTC() }
+func (c *days) skip(d time.Duration) { c.at.Add(d.Microseconds()) }
 
-func newClock(at string) *clock {
+func newClock(at string) *days {
 	moment, err := time.Parse(time.DateOnly, at)
 	if err != nil {
 		panic(err)
 	}
-	c := &clock{}
+	c := &days{}
 	c.at.Store(moment.UnixMicro())
 	return c
 }
@@ -63,10 +64,10 @@ func woken(t testing.TB, what string, true func() bool, runners ...*retention.Ru
 }
 
 // runner starts a runner.
-func runner(t testing.TB, pool *pgxpool.Pool, node string, c *clock, change ...func(*retention.Config)) *retention.Runner {
+func runner(t testing.TB, pool *pgxpool.Pool, node string, c *days, change ...func(*retention.Config)) *retention.Runner {
 	t.Helper()
-	config := retention.Config{Pool: pool, In: func(sql string) string { return sql }, Node: node, Now: c.now, Busy: func() float64 { return 0 },
-		Decided: []string{}, Replay: day, Outbox: 30 * day, Batch: 1000, Every: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	config := retention.Config{Pool: pool, In: func(sql string) string { return sql }, Node: node, Clock: clock.New(c.now), Busy: func() float64 { return 0 },
+		Workflows: []string{}, Replay: day, Outbox: 30 * day, Batch: 1000, Every: 50 * time.Millisecond, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	for _, f := range change {
 		f(&config)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/outbox/relay"
 )
 
-// settledFor is how long dead letters and messages are kept that a person has
+// settledFor is how long dead letters and messages are kept that an operator has
 // settled.
 const settledFor = 30 * 24 * time.Hour
 
@@ -39,7 +39,7 @@ func (p *partition) needless() bool { return p.Over && p.Held == "" }
 // depend on the other, but a partition that is half removed is in the way of its
 // like.
 func (r *Runner) tend(ctx context.Context) error {
-	now := r.config.Now()
+	now := r.config.Clock.Now()
 	removed := r.removeOld(ctx, now)
 	if errors.Is(removed, errLost) {
 		return removed

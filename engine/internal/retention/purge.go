@@ -25,8 +25,9 @@ func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
 	var expired, forgotten, abandoned, archived int64
 	var passed *string
 	var next *time.Time
-	now, begun := r.config.Now(), time.Now()
-	err := r.config.Pool.QueryRow(ctx, r.sql.purge, pgx.QueryExecModeExec, r.token, r.lease(), r.batch, now, r.config.Replay.Microseconds(), r.config.Decided, r.passed, r.since).
+	now, begun := r.config.Clock.Now(), time.Now()
+	err := r.config.Pool.QueryRow(ctx, r.sql.purge, pgx.QueryExecModeExec, r.token, r.lease(), r.batch, now,
+		r.config.Replay.Microseconds(), r.config.Workflows, r.passed, r.since).
 		Scan(&expired, &forgotten, &abandoned, &archived, &passed, &next)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, errLost
@@ -39,7 +40,7 @@ func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
 		return 0, fmt.Errorf("purge: %w", err)
 	}
 	r.passed = passed
-	// Nothing that is there is due before the next one. So the next look need not
+	// Nothing that is there is due before the next one. So the next batch need not
 	// read the index from its beginning, where there is an entry for every key that
 	// was seen to, until a vacuum has come by; and none can as long as some old
 	// transaction is open. A key that comes later, and is due before, such as one of
@@ -48,7 +49,11 @@ func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
 	if next != nil && next.Before(now) {
 		r.since = *next
 	}
-	r.stats.purged(expired, forgotten, abandoned, archived)
+	r.stats.count(func(s *Stats) {
+		s.Batches++
+		s.Expired, s.Forgotten = s.Expired+expired, s.Forgotten+forgotten
+		s.Abandoned, s.Archived = s.Abandoned+abandoned, s.Archived+archived
+	})
 	if full := max(expired, forgotten, abandoned) >= int64(r.batch); full {
 		if r.behind.IsZero() {
 			r.behind = begun
@@ -58,7 +63,7 @@ func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
 		return pause(took, busy), nil
 	}
 	r.behind = time.Time{}
-	if passed != nil { // it has not looked at all that is scheduled
+	if passed != nil { // there are more scheduled commands
 		return min(lull, r.config.Every), nil
 	}
 	if next == nil {

@@ -9,40 +9,35 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/inbox"
+	"github.com/pawlhq/pawl/internal/clock"
 )
-
-// Querier is what a runner works with; a pool.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}
 
 // Config is what a runner needs. Every field must be set but those that say
 // otherwise.
 type Config struct {
-	Pool    Querier
-	In      func(sql string) string // puts the schema's name into a statement
-	Node    string                  // who holds the lease
-	Now     func() time.Time        // the engine's clock, by which keys expire
-	Busy    func() float64          // how busy the commit pipeline was since it was asked last, from 0 to 1
-	Decided []string                // the workflows that this node knows, whose commands it ends itself
-	Replay  time.Duration           // how long an answer is replayed where no workflow says it
-	Outbox  time.Duration           // how old an event is at least when it is removed
-	Batch   int                     // rows in one transaction, at most
-	Off     bool                    // this node only tells how it stands
-	Every   time.Duration           // between looks when there is nothing to do; 0: 30 s
-	Log     *slog.Logger
+	Pool      *pgxpool.Pool
+	In        func(sql string) string // puts the schema's name into a statement
+	Node      string                  // who holds the lease
+	Clock     *clock.Clock            // by which keys expire
+	Busy      func() float64          // how busy the commit pipeline was since it was asked last, from 0 to 1
+	Workflows []string                // the workflows that this node knows, whose commands it ends itself
+	Replay    time.Duration           // how long an answer is replayed where no workflow says it
+	Outbox    time.Duration           // how old an event is at least when it is removed
+	Batch     int                     // rows in one transaction, at most
+	Off       bool                    // this node only tells how it stands
+	Every     time.Duration           // between polls when there is nothing to do; 0: 30 s
+	Log       *slog.Logger
 }
 
 const (
 	every     = 30 * time.Second
-	lull      = 2 * time.Second  // between looks while there is always something
-	tendEvery = 10 * time.Minute // between looks at the partitions, and for work that nobody knows
+	lull      = 2 * time.Second  // between polls while there is always something
+	tendEvery = 10 * time.Minute // between visits to the partitions, and for work that nobody knows
 	budget    = 30 * time.Second // of one statement
-	leases    = 3                // looks that may fail before another node takes over
+	leases    = 3                // polls that may fail before another node takes over
 )
 
 // Runner does the work of one node. It is safe for concurrent use.
@@ -59,10 +54,10 @@ type Runner struct {
 	token   int64 // of the lease; 0: it is another's
 	batch   int
 	behind  time.Time // since when every batch was full; zero: the last was not
-	passed  *string   // where the last look at scheduled commands stopped; nil: at the end
+	passed  *string   // where the last batch of scheduled commands stopped; nil: at the end
 	since   time.Time // no key is due before, as far as is known
 	tended  time.Time
-	reached *time.Time // where the last look for work that nobody knows stopped; nil: at the end
+	reached *time.Time // where the last batch of work that nobody knows stopped; nil: at the end
 }
 
 // New makes a runner; Start begins its work.
@@ -91,7 +86,7 @@ func (r *Runner) Stop() {
 	r.work.Wait()
 }
 
-// Wake lets the runner look at once.
+// Wake lets the runner poll at once.
 func (r *Runner) Wake() {
 	select {
 	case r.woken <- struct{}{}:
@@ -99,7 +94,7 @@ func (r *Runner) Wake() {
 	}
 }
 
-// run looks, works and waits, until ctx ends.
+// run polls, works and waits, until ctx ends.
 func (r *Runner) run(ctx context.Context) {
 	defer r.release(context.WithoutCancel(ctx))
 	for {
@@ -134,7 +129,7 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// turn does what there is to do now, and says when to look again.
+// turn does what there is to do now, and says when to poll again.
 func (r *Runner) turn(ctx context.Context) (time.Duration, error) {
 	if r.token == 0 {
 		if err := r.claim(ctx); err != nil || r.token == 0 {
@@ -155,7 +150,7 @@ func (r *Runner) turn(ctx context.Context) (time.Duration, error) {
 // keeps it from being detached for as long, and each attempt takes its time. So
 // the next one comes no sooner than if it had been done.
 func (r *Runner) workOnce(ctx context.Context) (time.Duration, error) {
-	now := r.config.Now()
+	now := r.config.Clock.Now()
 	tends := now.Sub(r.tended).Abs() >= tendEvery
 	if tends {
 		r.tended, r.since = now, time.Time{}
@@ -171,7 +166,7 @@ func (r *Runner) workOnce(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	wait, err := r.purge(ctx)
-	if r.reached != nil { // it has not looked at all that is due
+	if r.reached != nil { // there is more that is due
 		wait = min(wait, lull)
 	}
 	return wait, err

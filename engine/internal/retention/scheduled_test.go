@@ -20,7 +20,7 @@ func TestARunnerGoesOnBehindWhatStays(t *testing.T) {
 			FROM generate_series(1, $3::int) AS n`, workflow, c.now(), n)
 	}
 	c.skip(2 * day)
-	r := runner(t, pool, "a", c, func(c *retention.Config) { c.Decided, c.Batch = []string{"decided"}, 50 })
+	r := runner(t, pool, "a", c, func(c *retention.Config) { c.Workflows, c.Batch = []string{"decided"}, 50 })
 	eventually(t, "they are ended", func() bool { return r.Stats().Abandoned == 20 })
 	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'pending' AND workflow = 'decided'"); n != 350 {
 		t.Errorf("%d of those that stay are left", n)
@@ -45,7 +45,7 @@ func TestARunnerFindsUnknownWorkBehindWhatStays(t *testing.T) {
 			FROM generate_series(1, CASE $1 WHEN 'gone' THEN 21 ELSE 200 END) AS n`, scope, c.now())
 	}
 	c.skip(2 * day)
-	r := runner(t, pool, "a", c, func(c *retention.Config) { c.Decided, c.Batch = []string{"known"}, 50 })
+	r := runner(t, pool, "a", c, func(c *retention.Config) { c.Workflows, c.Batch = []string{"known"}, 50 })
 	eventually(t, "they are ended", func() bool { return r.Stats().Abandoned == 20 })
 	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.command WHERE status = 'pending' AND scope IN ('known', 'pawl:timer:1:late', 'inbox:bank')"); n != 600 {
 		t.Errorf("%d of those that stay are left", n)

@@ -34,16 +34,6 @@ func (c *counters) count(what func(*Stats)) {
 	what(&c.Stats)
 }
 
-func (c *counters) purged(expired, forgotten, abandoned, archived int64) {
-	c.count(func(s *Stats) {
-		s.Batches++
-		s.Expired += expired
-		s.Forgotten += forgotten
-		s.Abandoned += abandoned
-		s.Archived += archived
-	})
-}
-
 // Stats reads the counters.
 func (r *Runner) Stats() (now Stats) {
 	r.stats.count(func(s *Stats) { now = *s })
@@ -63,7 +53,7 @@ func (r *Runner) Standing(ctx context.Context) (inspect.Retention, error) {
 	}
 	list, err := r.partitions(ctx)
 	if err == nil {
-		err = r.judge(ctx, list, r.config.Now())
+		err = r.judge(ctx, list, r.config.Clock.Now())
 	}
 	for i := range list {
 		s.Partitions = append(s.Partitions, list[i].Partition)

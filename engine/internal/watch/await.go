@@ -27,11 +27,11 @@ func (h *Hub) Await(ctx context.Context, ref transitions.Ref) (transitions.Recei
 	}()
 	// An end on this node comes by itself. What ended before the call, or ends
 	// elsewhere unheard, must be read.
-	look := time.NewTimer(patience)
-	defer look.Stop()
+	read := time.NewTimer(patience)
+	defer read.Stop()
 	for {
 		h.mu.Lock()
-		reply, known := c.outcome(after, h.config.Now())
+		reply, known := c.outcome(after, h.config.Clock.Now())
 		changed := c.changed
 		h.mu.Unlock()
 		if known {
@@ -39,7 +39,7 @@ func (h *Hub) Await(ctx context.Context, ref transitions.Ref) (transitions.Recei
 		}
 		select {
 		case <-changed:
-		case <-look.C:
+		case <-read.C:
 			h.mu.Lock()
 			c.awaited = true
 			h.want(c)

@@ -41,9 +41,9 @@ func (c *command) finished() bool {
 // failed reports whether the newest read could not find out how it stands.
 func (c *command) failed() bool { return workflow.CodeOf(c.err) == workflow.Unavailable }
 
-// found takes in what a read has found: the record, nil for none, or why it
+// update takes in what a read has found: the record, nil for none, or why it
 // failed.
-func (c *command) found(r *transitions.Record, err error, now time.Time) {
+func (c *command) update(r *transitions.Record, err error, now time.Time) {
 	c.read = c.begun
 	switch {
 	case err != nil:

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine/internal/watch"
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/internal/hints"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/tables"
@@ -78,7 +79,7 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 			return pgx.ConnectConfig(ctx, c)
 		}})
 	n.Hub = watch.New(watch.Config{Read: n.read, Announce: n.exchange.Changed, Log: log,
-		Now: func() time.Time { return time.Now().Add(time.Duration(n.horizon.Load())) }})
+		Clock: clock.New(func() time.Time { return time.Now().Add(time.Duration(n.horizon.Load())) })})
 	n.Start()
 	t.Cleanup(n.Stop)
 	n.exchange.Start(hints.Listener{Changed: n.Heard})

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -17,7 +18,7 @@ type Config struct {
 	// Announce tells other nodes that commands have changed, by the hashes of their
 	// names; their Heard is called. It must not block.
 	Announce func(commands []uint64)
-	Now      func() time.Time // the clock of the keys' horizon
+	Clock    *clock.Clock // by which answers expire
 	Log      *slog.Logger
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -31,7 +32,7 @@ func testHub(t testing.TB) *Hub {
 
 // quietHub is a hub that does not poll.
 func quietHub(t testing.TB) *Hub {
-	h := New(Config{Read: whatIsThere, Announce: func([]uint64) {}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	h := New(Config{Read: whatIsThere, Announce: func([]uint64) {}, Clock: clock.New(nil), Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(h.Stop)
 	return h
 }
@@ -76,7 +77,7 @@ func TestNothingIsKeptOfCommandsThatNobodyWatches(t *testing.T) {
 // record although that is the same as before.
 func TestWhoComesDuringAReadGetsTheNext(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)
-	h := New(Config{Announce: func([]uint64) {}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	h := New(Config{Announce: func([]uint64) {}, Clock: clock.New(nil), Log: slog.New(slog.DiscardHandler),
 		Read: func(ctx context.Context, tenant string, refs []transitions.Ref) ([]transitions.Record, error) {
 			begun <- true
 			<-goOn

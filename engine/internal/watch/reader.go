@@ -34,7 +34,7 @@ func (h *Hub) reader(tenant string) {
 		}
 		batch := h.take(tenant)
 		if len(batch) > 0 {
-			h.look(tenant, batch)
+			h.read(tenant, batch)
 		}
 		<-h.slots
 		if len(batch) == 0 || !pause.For(h.ctx, readGap) {
@@ -63,8 +63,8 @@ func (h *Hub) take(tenant string) []*command {
 	return list[:n]
 }
 
-// look reads commands and tells those who watch them.
-func (h *Hub) look(tenant string, batch []*command) {
+// read reads commands and tells those who watch them.
+func (h *Hub) read(tenant string, batch []*command) {
 	refs := make([]transitions.Ref, len(batch))
 	for i, c := range batch {
 		refs[i] = c.ref
@@ -82,10 +82,10 @@ func (h *Hub) look(tenant string, batch []*command) {
 	for i := range records {
 		found[transitions.Ref{Tenant: tenant, Scope: records[i].Scope, Key: records[i].Key}] = &records[i]
 	}
-	now := h.config.Now()
+	now := h.config.Clock.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range batch {
-		c.found(found[c.ref], err, now)
+		c.update(found[c.ref], err, now)
 	}
 }

@@ -42,9 +42,9 @@ func (w *watcher) Next(ctx context.Context) (transitions.Record, error) {
 		if w.h.ctx.Err() != nil {
 			return transitions.Record{}, errStopping()
 		}
-		seen, news, changed := w.look()
-		if news {
-			return seen.record, seen.err
+		record, changed, err := w.unseen()
+		if changed == nil {
+			return record, err
 		}
 		select {
 		case <-changed:
@@ -55,34 +55,28 @@ func (w *watcher) Next(ctx context.Context) (transitions.Record, error) {
 	}
 }
 
-// view is what a watcher sees.
-type view struct {
-	record transitions.Record
-	err    error
-}
-
-// look is what the caller has not seen yet. If there is nothing, changed tells
-// of the next.
-func (w *watcher) look() (seen view, news bool, changed <-chan struct{}) {
+// unseen is what the caller has not seen yet. If there is nothing, changed is not
+// nil, and tells of the next.
+func (w *watcher) unseen() (r transitions.Record, changed <-chan struct{}, err error) {
 	w.h.mu.Lock()
 	defer w.h.mu.Unlock()
 	c := w.c
 	switch {
 	case c.read <= w.after:
-		return view{}, false, c.changed
+		return r, c.changed, nil
 	case c.failed():
 		if w.begun { // it waits for the database to come back
-			return view{}, false, c.changed
+			return r, c.changed, nil
 		}
 		w.begin()
-		return view{err: c.err}, true, nil
+		return r, nil, c.err
 	case c.err != nil:
-		return view{err: c.err}, true, nil
+		return r, nil, c.err
 	case w.begun && c.now == w.last:
-		return view{}, false, c.changed
+		return r, c.changed, nil
 	}
 	w.begun, w.last = true, c.now
-	return view{record: c.record}, true, nil
+	return c.record, nil, nil
 }
 
 // Close implements transitions.Watcher.

@@ -17,20 +17,26 @@ func TestWorkThatIsLeasedAtItsAcceptAsksTheDatabaseNothing(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	w := job(t, atOnce)
-	n := startAfterLook(t, pool, w, seldom, func(c *Config) {
-		c.Submit = func(context.Context, *decide.Prepared) (transitions.Receipt, error) {
-			return transitions.Receipt{Status: 200}, nil
-		}
-	})
+	n := startAfterLook(t, pool, w, seldom)
+	n.Runner.mu.Lock()
+	n.pipeline = silent{}
+	n.Runner.mu.Unlock()
 	r := due("a", leased(n.name, time.Minute))
 	for range 1000 {
-		eventually(t, "a worker is free", func() bool { return n.Reserve(w, w.Named("run")[0]) })
-		n.FlightUpdate([]decide.FlightUpdate{r.landed(w)})
+		eventually(t, "a worker is free", func() bool { return n.Reserve(w.Name, w.Named("run")[0]) })
+		n.Updated([]decide.FlightUpdate{r.landed(w)})
 	}
 	eventually(t, "all are done", func() bool { return n.Stats().Succeeded == 1000 })
 	if asked, looked := n.asked.Count(""), n.asked.Count(lookText); asked != looked {
 		t.Errorf("%d queries beside the %d looks: %q", asked-looked, looked, n.asked.List())
 	}
+}
+
+// silent is a pipeline that ends every command without a database.
+type silent struct{}
+
+func (silent) Continue(context.Context, *decide.Prepared) (transitions.Receipt, error) {
+	return transitions.Receipt{Status: 200}, nil
 }
 
 func TestWorkersAreReservedAndReleased(t *testing.T) {
@@ -40,20 +46,19 @@ func TestWorkersAreReservedAndReleased(t *testing.T) {
 	other := job(t, atOnce)
 	step := w.Named("run")[0]
 	n := startNode(t, pool, w, workers(3))
-	if !n.Reserve(w, step) || !n.Reserve(w, step) || n.Reserve(w, step) {
+	if !n.Reserve(w.Name, step) || !n.Reserve(w.Name, step) || n.Reserve(w.Name, step) {
 		t.Error("an activity with a limit of 2 did not get 2 workers")
 	}
-	n.Release(w, step)
-	if !n.Reserve(w, step) {
+	n.Release(w.Name, step)
+	if !n.Reserve(w.Name, step) {
 		t.Error("a worker was not given back")
 	}
-	free := &workflow.Workflow{Name: "free"}
-	if !n.Reserve(free, other.Named("run")[0]) || n.Reserve(free, other.Named("run")[0]) {
+	if !n.Reserve("free", other.Named("run")[0]) || n.Reserve("free", other.Named("run")[0]) {
 		t.Error("another activity did not get the third worker of three")
 	}
-	n.Release(w, step)
-	n.Release(w, step)
-	n.Release(free, other.Named("run")[0])
+	n.Release(w.Name, step)
+	n.Release(w.Name, step)
+	n.Release("free", other.Named("run")[0])
 	if s := n.Stats(); s.Busy != 0 {
 		t.Errorf("%d are busy", s.Busy)
 	}
@@ -72,7 +77,7 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	await.Receive(t, "it runs", g.begun)
 	waits := due("waits")
 	insert(t, pool, waits)
-	n.FlightUpdate([]decide.FlightUpdate{{InFlight: *decide.FlightOf(&waits.Record, waits.Tenant), Status: transitions.Pending}})
+	n.Updated([]decide.FlightUpdate{{InFlight: *decide.FlightOf(&waits.Record, waits.Tenant), Status: transitions.Pending}})
 	n.mu.Lock()
 	hints := n.hints
 	n.mu.Unlock()
@@ -80,9 +85,9 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 		t.Errorf("others were told %d times of work that waits", hints)
 	}
 	n.Runner.mu.Lock() // the worker becomes free, and nobody has looked yet
-	n.slots.give(activity{"job", "run"})
+	n.slots.vacate(activity{"job", "run"})
 	n.Runner.mu.Unlock()
-	if n.Reserve(w, step) {
+	if n.Reserve(w.Name, step) {
 		t.Error("new work got the worker")
 	}
 	n.Runner.mu.Lock()
@@ -92,8 +97,8 @@ func TestNewWorkDoesNotOvertakeWhatWaits(t *testing.T) {
 	await.Receive(t, "the one that waited runs", g.begun)
 	g.tell <- ""
 	eventually(t, "both are done", func() bool { return len(n.ended()) == 2 })
-	eventually(t, "workers can be reserved again", func() bool { return n.Reserve(w, step) })
-	n.Release(w, step)
+	eventually(t, "workers can be reserved again", func() bool { return n.Reserve(w.Name, step) })
+	n.Release(w.Name, step)
 }
 
 // The instance left the in-between state by another command.
@@ -105,7 +110,7 @@ func TestAnAttemptThatIsNotWantedAnyMoreIsStopped(t *testing.T) {
 	n := startNode(t, pool, w)
 	ref := n.accept(t, w, "a")
 	await.Receive(t, "it runs", g.begun)
-	n.FlightUpdate([]decide.FlightUpdate{{InFlight: decide.InFlight{Ref: ref}, Stop: true}})
+	n.Updated([]decide.FlightUpdate{{InFlight: decide.InFlight{Ref: ref}, Stop: true}})
 	if got := n.failure(t); got.Kind != workflow.FailureCancelled || !got.Unknown || got.Message != "cancelled: the instance went on without it" {
 		t.Errorf("it failed as %+v", got)
 	}
@@ -136,12 +141,12 @@ func TestAnIdleNodeAsksOncePerSecond(t *testing.T) {
 	polled := make(chan time.Time, 1000)
 	begun := time.Now()
 	n := startNode(t, pool, job(t, atOnce), func(c *Config) {
-		c.Polled = func(theirs, sent, received time.Time) {
+		c.Clock = clock{c.Clock.Now, func(theirs, sent, received time.Time) {
 			if d := theirs.Sub(sent); d < -time.Minute || d > time.Minute || received.Before(sent) {
 				t.Errorf("the database says %s at %s to %s", theirs, sent, received)
 			}
 			polled <- sent
-		}
+		}}
 	})
 	last := await.Receive(t, "the first look", polled)
 	for looks, prompt := 1, false; looks < 4 || !prompt; looks++ { // a busy machine may be late, but not always
@@ -193,9 +198,9 @@ func TestWhatSomebodyHasLockedIsNotAskedForAgainAndAgain(t *testing.T) {
 	unlock := lock(t, pool, r.ref())
 	n := startNode(t, pool, job(t, atOnce), workers(1)) // so that one candidate is as many as it asks for
 	eventually(t, "it has tried", func() bool { return n.asked.Count("WITH claimed") > 0 })
-	before, since := n.Stats().Looks, time.Now()
+	before, since := n.Stats().Polls, time.Now()
 	await.Pass("the row is locked", 1500*time.Millisecond)
-	got := n.Stats().Looks - before
+	got := n.Stats().Polls - before
 	if locked := time.Since(since); got > 16+4*int64(locked/time.Second) {
 		t.Errorf("%d looks in %s", got, locked)
 	}

@@ -9,28 +9,28 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// wanted is why the looker should look before its time. Runner.mu guards it.
+// wanted is why the poller should poll before its time. Runner.mu guards it.
 type wanted struct {
 	work bool      // a worker may have something to do
 	due  bool      // so may whoever decides scheduled commands
 	at   time.Time // something is due then; zero: nothing is known of
 }
 
-// want asks for a look: for work, or also for scheduled commands. r.mu is held.
+// want asks for a poll: for work, or also for scheduled commands. r.mu is held.
 func (r *Runner) want(due bool) {
-	r.wanted.work, r.wanted.due = true, r.wanted.due || due
-	poke(r.woken)
+	r.poller.wanted.work, r.poller.wanted.due = true, r.poller.wanted.due || due
+	poke(r.poller.woken)
 }
 
-// wantAt asks for a look when something is due. r.mu is held.
+// wantAt asks for a poll when something is due. r.mu is held.
 func (r *Runner) wantAt(at time.Time) {
-	if r.wanted.at.IsZero() || at.Before(r.wanted.at) {
-		r.wanted.at = at
-		poke(r.woken)
+	if r.poller.wanted.at.IsZero() || at.Before(r.poller.wanted.at) {
+		r.poller.wanted.at = at
+		poke(r.poller.woken)
 	}
 }
 
-// Wake looks for due work now: another node has some that it cannot take, or an
+// Wake polls for due work now: another node has some that it cannot take, or an
 // operation has made some.
 func (r *Runner) Wake() {
 	r.mu.Lock()
@@ -38,9 +38,9 @@ func (r *Runner) Wake() {
 	r.want(true)
 }
 
-// question is what a look asks for.
-type question struct {
-	tick  bool      // it is the look that is made anyway
+// pollRequest is what a poll asks for.
+type pollRequest struct {
+	tick  bool      // it is the regular poll
 	now   time.Time // by the engine's clock
 	works int       // how much work could be taken
 	full  []string  // activities that cannot be taken now
@@ -50,37 +50,37 @@ type question struct {
 	turns int       // how many tenants have a turn
 }
 
-// candidate is a command that a look has found.
+// candidate is a command that a poll has found.
 type candidate struct {
 	transitions.Ref
 	attempt int
-	stale   bool // its lease has run out
+	lapsed  bool // its lease has run out
 	turn    bool // it is its tenant's turn; without a key, there is nothing of the tenant's
 	slot    activity
 }
 
-// watch looks for due work: when there is reason to, and regularly.
-func (r *Runner) watch(ctx context.Context) {
+// pollLoop polls for due work: when there is reason to, and regularly.
+func (r *Runner) pollLoop(ctx context.Context) {
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.looking = false
+		r.poller.running = false
 		r.checkIdle()
 	}()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var next time.Time // of the look that is made anyway
+	var next time.Time // of the regular poll
 	for {
 		select {
-		case <-r.woken:
+		case <-r.poller.woken:
 		case <-timer.C:
-		case <-r.stopping:
+		case <-r.stop.begun:
 			return
 		}
 		begun := time.Now()
-		if q, ok := r.question(!begun.Before(next)); ok {
-			if err := r.look(ctx, q); err != nil && ctx.Err() == nil {
-				r.config.Log.Warn("cannot look for due work", "error", err)
+		if q, ok := r.nextRequest(!begun.Before(next)); ok {
+			if err := r.poll(ctx, q); err != nil && ctx.Err() == nil {
+				r.config.Log.Warn("cannot poll for due work", "error", err)
 			}
 			if q.tick {
 				next = begun.Add(r.config.Every)
@@ -90,60 +90,60 @@ func (r *Runner) watch(ctx context.Context) {
 	}
 }
 
-// question says what to ask for now. false: nothing.
-func (r *Runner) question(tick bool) (question, bool) {
+// nextRequest says what to poll for now. false: nothing.
+func (r *Runner) nextRequest(tick bool) (pollRequest, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, w := r.config.Now(), r.wanted
+	now, w := r.config.Clock.Now(), r.poller.wanted
 	if !w.at.IsZero() && !w.at.After(now) {
 		w.work, w.due = true, true
 	}
 	due := tick || w.due
 	if r.ended || !due && !w.work {
-		return question{}, false
+		return pollRequest{}, false
 	}
-	r.wanted.work, r.wanted.due = false, false
+	r.poller.wanted.work, r.poller.wanted.due = false, false
 	s := &r.slots
-	q := question{tick: tick, now: now, works: s.workers, full: s.full()}
+	q := pollRequest{tick: tick, now: now, works: s.workers, full: s.full()}
 	if q.works > 0 {
-		q.after, q.turns = r.turns.next(q.works)
-		s.asked()
+		q.after, q.turns = r.poller.turns.next(q.works)
+		s.polled()
 	} else {
 		s.more = true
 	}
 	if due {
-		r.wanted.at = time.Time{} // the look will tell
+		r.poller.wanted.at = time.Time{} // the poll will tell
 		q.dues = min(s.deciding, dueBatch)
 		if !tick && !s.moreDue {
-			q.since = r.seen
+			q.since = r.poller.foundUntil
 		}
 		s.moreDue = q.dues == 0
 	}
 	return q, tick || q.works > 0 || q.dues > 0
 }
 
-// pause is how long there is nothing to look for.
+// pause is how long there is nothing to poll for.
 func (r *Runner) pause(most time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.wanted.at.IsZero() {
+	if r.poller.wanted.at.IsZero() {
 		return most
 	}
-	return min(most, max(r.wanted.at.Sub(r.config.Now()), dueGap))
+	return min(most, max(r.poller.wanted.at.Sub(r.config.Clock.Now()), dueGap))
 }
 
-// look finds due work, claims it and begins to work on it.
-func (r *Runner) look(ctx context.Context, q question) error {
-	found, err := r.find(ctx, q)
+// poll finds due work, claims it and begins to work on it.
+func (r *Runner) poll(ctx context.Context, q pollRequest) error {
+	found, err := r.findDue(ctx, q)
 	if err != nil {
-		r.contact.failed = true
+		r.poller.contact.failed = true
 		return err
 	}
-	found = r.contact.ripe(found, q.tick)
+	found = r.poller.contact.takeable(found, q.tick)
 	var works, dues int
 	for _, c := range found {
 		switch {
-		case c.stale, c.turn:
+		case c.lapsed, c.turn:
 		case c.slot == (activity{}):
 			dues++
 		default:
@@ -151,14 +151,14 @@ func (r *Runner) look(ctx context.Context, q question) error {
 		}
 	}
 	chosen, shadowed := r.choose(found)
-	r.turns.taken(q, found, chosen, works)
+	r.poller.turns.taken(q, found, chosen, works)
 	claimed, err := r.claim(ctx, chosen)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := &r.slots
 	if q.dues > 0 && dues < q.dues {
-		r.seen = q.now.Add(-lateness)
+		r.poller.foundUntil = q.now.Add(-lateness)
 	} else if q.dues > 0 {
 		s.moreDue = true
 	}
@@ -170,23 +170,23 @@ func (r *Runner) look(ctx context.Context, q question) error {
 		}
 	}
 	if claimed > 0 {
-		r.vain = 0
+		r.poller.emptyClaims = 0
 	}
 	switch {
 	case err != nil || len(chosen) == 0 || !s.more && !s.moreDue:
 	case claimed == 0: // others were quicker, or somebody has locked them
-		wait := dueGap << min(r.vain, 7)
-		r.vain++
-		r.wantAt(r.config.Now().Add(wait + rand.N(wait)))
+		wait := dueGap << min(r.poller.emptyClaims, 7)
+		r.poller.emptyClaims++
+		r.wantAt(r.config.Clock.Now().Add(wait + rand.N(wait)))
 	case s.more && s.workers > 0 || s.moreDue && s.deciding >= dueBatch:
 		r.want(s.moreDue)
 	}
 	return err
 }
 
-// find asks for candidates.
-func (r *Runner) find(ctx context.Context, q question) ([]candidate, error) {
-	r.stats.looks.Add(1)
+// findDue asks for candidates.
+func (r *Runner) findDue(ctx context.Context, q pollRequest) ([]candidate, error) {
+	r.stats.count(func(s *Stats) { s.Polls++ })
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	sent := time.Now()
@@ -196,20 +196,21 @@ func (r *Runner) find(ctx context.Context, q question) ([]candidate, error) {
 		return nil, err
 	}
 	received := time.Now()
-	r.config.Polled(seen.Clock, sent, received)
-	if gap, again := r.contact.made(seen.Clock, sent, received); again {
-		r.config.Log.Info("the database was out of sight, or its clock has jumped: leases that ran out meanwhile are left to their holders for a while",
-			"gap", gap, "for", r.contact.wait)
+	r.config.Clock.Set(seen.Clock, sent, received)
+	if gap, again := r.poller.contact.succeeded(seen.Clock, sent, received); again {
+		r.config.Log.Info("the database was out of sight, or its clock has jumped: "+
+			"leases that ran out meanwhile are left to their holders for a while",
+			"gap", gap, "for", r.poller.contact.wait)
 	}
 	r.config.Paused(seen.Paused, sent)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if next := seen.Next; next != nil && (r.wanted.at.IsZero() || next.Before(r.wanted.at)) {
-		r.wanted.at = *next
+	if next := seen.Next; next != nil && (r.poller.wanted.at.IsZero() || next.Before(r.poller.wanted.at)) {
+		r.poller.wanted.at = *next
 	}
 	found := make([]candidate, len(seen.Found))
 	for i, c := range seen.Found {
-		found[i] = candidate{Ref: c.Ref, attempt: c.Attempt, stale: c.Kind == "lapsed", turn: c.Kind == "turn"}
+		found[i] = candidate{Ref: c.Ref, attempt: c.Attempt, lapsed: c.Kind == "lapsed", turn: c.Kind == "turn"}
 		if c.Phase != transitions.Scheduled {
 			found[i].slot = activity{c.Workflow, c.Transition}
 		}
@@ -249,7 +250,7 @@ func (r *Runner) choose(found []candidate) (chosen []candidate, shadowed bool) {
 // limit is how many attempts of an activity may run at once, as its newest
 // version says.
 func (r *Runner) limit(a activity) int {
-	for _, w := range r.config.Versions(a.workflow) {
+	for _, w := range r.config.Definitions.Versions(a.workflow) {
 		if s := w.Activity(a.transition); s != nil {
 			return s.Work.Concurrency
 		}

@@ -1,0 +1,55 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Here is what everybody does with a command who keeps instances and commands, be
+// it in the tables of an engine or in the memory of a simulation.
+
+// Find finds a version of a workflow, the newest for 0; nil where it is not known.
+type Find func(name string, version int) *workflow.Workflow
+
+// VersionFor is the version of its workflow that decides a command: the one that
+// the instance began with, or, without an instance, the newest. Error:
+// WorkflowNotFound.
+func VersionFor(p *Prepared, inst *transitions.Instance, find Find) (*workflow.Workflow, error) {
+	if inst == nil {
+		return p.Definition, nil
+	}
+	w := find(inst.Workflow, inst.Definition)
+	if w == nil {
+		return nil, workflow.Errorf(workflow.WorkflowNotFound,
+			"this node does not know version %d of workflow %q, which the instance began with", inst.Definition, inst.Workflow)
+	}
+	return w, nil
+}
+
+// DecideAll is Decide, and decides also the children that the decision starts, and
+// theirs.
+func DecideAll(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, find Find, now time.Time) Decision {
+	d := Decide(p, w, inst, now)
+	d.StartChildren(func(name string) *workflow.Workflow { return find(name, 0) }, now)
+	return d
+}
+
+// HeldBy reports whether an attempt is the newest of its command, whose record is
+// nil where there is none, and holds its lease.
+func HeldBy(r *transitions.Record, attempt *Resumed) bool {
+	return r != nil && r.Status == transitions.Processing && r.Attempt == attempt.Attempt
+}
+
+// ErrNotHeld is the answer to an attempt that does not hold its command.
+func ErrNotHeld() error {
+	return workflow.Errorf(workflow.LeaseLost, "the command is not, or no longer, held by this attempt")
+}
+
+// ReceiptOf is the answer to a command whose decision is stored. Position is that of
+// its transition, 0 where there is none yet.
+func ReceiptOf(p *Prepared, d *Decision, position int64) transitions.Receipt {
+	return transitions.Receipt{Status: d.Code, Instance: p.Instance, Version: d.Entry.Version, Position: position,
+		Body: transitions.WithPosition(d.Body, position)}
+}
