@@ -1,10 +1,14 @@
 package api
 
 import (
+	"iter"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -71,4 +75,91 @@ func weightOf(params string) float64 {
 		return q
 	}
 	return 1
+}
+
+// Media types.
+const (
+	mediaJSON        = "application/json"
+	mediaNDJSON      = "application/x-ndjson"
+	mediaForm        = "application/x-www-form-urlencoded"
+	mediaProblem     = "application/problem+json"
+	mediaEventStream = stream.MediaType
+	mediaBytes       = "application/octet-stream"
+)
+
+// untyped reports whether a client chose no content type: it sends no body, or
+// is "curl -d", which calls everything a form. That is safe where a key is
+// asked for: it is a header, which no page of another origin can send.
+func untyped(r *http.Request) bool {
+	switch values := r.Header.Values("Content-Type"); len(values) {
+	case 0:
+		return r.ContentLength == 0
+	case 1:
+		return values[0] == mediaForm
+	default:
+		return false
+	}
+}
+
+// contentType returns which of the media types the body is of. Anything else is
+// refused, a missing type too: so no web form can post to a server without
+// authentication.
+func contentType(r *http.Request, allowed ...string) (string, error) {
+	value, err := single(r, "Content-Type")
+	if err != nil {
+		return "", err
+	}
+	media, params, err := mime.ParseMediaType(value)
+	if err == nil {
+		for _, a := range allowed {
+			if charset := params["charset"]; media == a && (charset == "" || strings.EqualFold(charset, "utf-8")) {
+				return a, nil
+			}
+		}
+	}
+	return "", workflow.Errorf(workflow.UnsupportedMedia, "the Content-Type is not %s", strings.Join(allowed, " or "))
+}
+
+// maxWait is the longest that a caller may ask to be kept waiting.
+const maxWait = 60 * time.Second
+
+// preferredWait returns the seconds of "Prefer: wait=N" (RFC 7240), at most
+// maxWait. As that document has it, a preference that makes no sense is passed
+// over, and the first of several counts.
+func preferredWait(r *http.Request) time.Duration {
+	for name, value := range preferences(r) {
+		if !strings.EqualFold(name, "wait") {
+			continue
+		}
+		if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+			return min(time.Duration(seconds)*time.Second, maxWait)
+		}
+	}
+	return 0
+}
+
+// prefersAsync reports whether the caller prefers an answer before the end.
+func prefersAsync(r *http.Request) bool {
+	for name := range preferences(r) {
+		if strings.EqualFold(name, "respond-async") {
+			return true
+		}
+	}
+	return false
+}
+
+// preferences yields the names and the values of the header Prefer, without
+// their parameters.
+func preferences(r *http.Request) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, value := range r.Header.Values(headerPrefer) {
+			for preference := range strings.SplitSeq(value, ",") {
+				preference, _, _ = strings.Cut(preference, ";")
+				name, v, _ := strings.Cut(preference, "=")
+				if !yield(strings.TrimSpace(name), strings.Trim(strings.TrimSpace(v), `"`)) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -47,9 +47,6 @@ func New(e Engine, c Config) (*API, error) {
 	return a, nil
 }
 
-// Handler returns the API as an http.Handler.
-func (a *API) Handler() http.Handler { return a }
-
 // Stop ends every stream: a WebSocket connection is closed with 1001, an event
 // stream, a long poll and a wait for a command's end with what they have. It returns when all of their
 // goroutines are gone. If ctx ends first, connections are cut off, and the

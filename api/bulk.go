@@ -55,8 +55,12 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 		split = splitLines
 	}
 	b := &batch{request: r}
-	if err := split(body, a.cfg.Limits.BulkItems, b.add); err != nil {
+	items, err := split(body, a.cfg.Limits.BulkItems)
+	if err != nil {
 		return err
+	}
+	for _, item := range items {
+		b.add(item)
 	}
 	if err := a.admit(w, r.tenant(), len(b.replies)); err != nil {
 		return err
@@ -160,37 +164,33 @@ func commandOf(item []byte) (transitions.Command, error) {
 	return cmd, nil
 }
 
-// splitArray calls add with each element of a JSON array. What is wrong inside
-// of an element is left to add, as long as it is clear where it ends.
-func splitArray(body []byte, limit int, add func([]byte)) error {
+// splitArray returns the elements of a JSON array. What is wrong inside of an element is
+// left to who reads it, as long as it is clear where it ends.
+func splitArray(body []byte, limit int) (items [][]byte, err error) {
 	in := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if in.PeekKind() != '[' {
-		return workflow.Errorf(workflow.InvalidRequest, "the body is not a JSON array of commands")
+		return nil, workflow.Errorf(workflow.InvalidRequest, "the body is not a JSON array of commands")
 	}
 	if _, err := in.ReadToken(); err != nil {
-		return brokenArray(err)
+		return nil, brokenArray(err)
 	}
-	var items [][]byte
 	for in.PeekKind() != ']' {
 		item, err := in.ReadValue()
 		if err != nil {
-			return brokenArray(err)
+			return nil, brokenArray(err)
 		}
 		if len(items) == limit {
-			return tooMany(limit)
+			return nil, tooMany(limit)
 		}
 		items = append(items, bytes.Clone(item)) // it is the decoder's until the next read
 	}
 	if _, err := in.ReadToken(); err != nil {
-		return brokenArray(err)
+		return nil, brokenArray(err)
 	}
 	if _, err := in.ReadToken(); err != io.EOF {
-		return workflow.Errorf(workflow.InvalidRequest, "something follows the JSON array")
+		return nil, workflow.Errorf(workflow.InvalidRequest, "something follows the JSON array")
 	}
-	for _, item := range items {
-		add(item)
-	}
-	return nil
+	return items, nil
 }
 
 func brokenArray(err error) error {
@@ -198,23 +198,18 @@ func brokenArray(err error) error {
 		Fields: []workflow.FieldError{parse.JSON(err)}}
 }
 
-// splitLines calls add with each line that is not blank.
-func splitLines(body []byte, limit int, add func([]byte)) error {
-	n := 0
+// splitLines returns the lines that are not blank.
+func splitLines(body []byte, limit int) (items [][]byte, err error) {
 	for line := range bytes.Lines(body) {
-		if len(bytes.TrimSpace(line)) > 0 {
-			n++
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
 		}
-	}
-	if n > limit {
-		return tooMany(limit)
-	}
-	for line := range bytes.Lines(body) {
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			add(line)
+		if len(items) == limit {
+			return nil, tooMany(limit)
 		}
+		items = append(items, line)
 	}
-	return nil
+	return items, nil
 }
 
 func tooMany(limit int) error {

@@ -1,39 +1,39 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"strconv"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// create starts an instance: POST /v1/workflows/{workflow}/{transition}.
-func (a *API) create(w http.ResponseWriter, r *request) error {
-	return a.command(w, r, transitions.Command{Workflow: r.text("workflow")})
-}
-
-// transition changes an instance: POST /v1/instances/{id}/{transition}.
-func (a *API) transition(w http.ResponseWriter, r *request) error {
-	return a.command(w, r, transitions.Command{Instance: r.id("id")})
-}
-
-// transitionByKey changes the instance that has a business key:
-// POST /v1/workflows/{workflow}/keys/{business_key}/{transition}.
-func (a *API) transitionByKey(w http.ResponseWriter, r *request) error {
-	return a.command(w, r, transitions.Command{Workflow: r.text("workflow"), BusinessKey: r.text("business_key")})
-}
-
-// command completes a command from the request, submits it and answers.
-func (a *API) command(w http.ResponseWriter, r *request, cmd transitions.Command) (err error) {
+// command submits the command that the address names: one that creates an instance of a
+// workflow, or one on an instance, by its id or its business key.
+func (a *API) command(w http.ResponseWriter, r *request) (err error) {
+	cmd := transitions.Command{Transition: r.text("transition")}
+	if r.byKey() {
+		cmd.Workflow = r.text("workflow")
+	} else {
+		cmd.Instance = r.id("id")
+	}
+	if r.route.param("business_key") != nil {
+		cmd.BusinessKey = r.text("business_key")
+	}
 	dryRun := r.boolean("dry_run")
-	if err := fromHeaders(r.Request, &cmd, dryRun); err != nil {
+	if err := named(r.Request, &cmd, dryRun); err != nil {
+		return err
+	}
+	if err := termsOf(r.Request, &cmd); err != nil {
 		return err
 	}
 	if cmd.Payload, err = a.body(w, r); err != nil {
 		return err
 	}
-	cmd.Transition = r.text("transition")
 	r.by(&cmd)
 	if err := a.admit(w, cmd.Tenant, 1); err != nil {
 		return err
@@ -54,23 +54,8 @@ func (r *request) by(cmd *transitions.Command) {
 	cmd.Tenant, cmd.Actor, cmd.Roles = r.tenant(), r.caller.Actor, r.caller.Roles
 }
 
-// fromHeaders reads what the headers say about a command. A dry run needs no
-// key: nothing is claimed.
-func fromHeaders(r *http.Request, cmd *transitions.Command, dryRun bool) error {
-	if err := named(r, cmd, dryRun); err != nil {
-		return err
-	}
-	var err error
-	if cmd.NotBefore, err = notBefore(r); err != nil {
-		return err
-	}
-	if cmd.IfVersion, err = ifMatch(r); err != nil {
-		return err
-	}
-	return keepFor(r, cmd)
-}
-
-// named reads the headers that name a command.
+// named reads the headers that name a command. A dry run needs no key: nothing is
+// claimed.
 func named(r *http.Request, cmd *transitions.Command, dryRun bool) error {
 	key, given, err := keyHeader(r, headerKey, workflow.KeyInvalid)
 	if err != nil {
@@ -148,4 +133,80 @@ func mediaOf(receipt transitions.Receipt) string {
 		return mediaProblem
 	}
 	return mediaJSON
+}
+
+// settle waits for the ends of those commands that are in flight, for as long as
+// the caller prefers to wait ("Prefer: wait=N"), and puts their answers in the
+// place of what they have. What is still in flight when the time is over, or
+// when the node stops, is then as it stands. All of them are accepted already:
+// whatever goes wrong here is no error of theirs.
+func (a *API) settle(w http.ResponseWriter, r *request, receipts ...*transitions.Receipt) {
+	open := inFlight(receipts)
+	if len(open) == 0 {
+		return
+	}
+	var applied []string
+	if wait := preferredWait(r.with(headerPrefer)); wait > 0 && a.waitForEnds(r.Context(), wait, r.tenant(), open) {
+		applied = append(applied, "wait")
+	}
+	if len(inFlight(open)) > 0 && prefersAsync(r.Request) {
+		applied = append(applied, "respond-async")
+	}
+	if applied != nil {
+		w.Header().Set(headerApplied, strings.Join(applied, ", "))
+	}
+}
+
+// waitForEnds reports whether it waited: not on a node that stops.
+func (a *API) waitForEnds(ctx context.Context, wait time.Duration, tenant string, open []*transitions.Receipt) bool {
+	limited, done, err := a.streams.Wait(ctx, wait)
+	if err != nil {
+		return false
+	}
+	defer done()
+	var all sync.WaitGroup
+	for _, receipt := range open {
+		all.Go(func() {
+			final, err := a.engine.Await(limited, tenant, receipt.Record.Scope, receipt.Record.Key)
+			switch {
+			case err == nil:
+				final.Replayed = receipt.Replayed
+				*receipt = final
+			case limited.Err() == nil:
+				_ = a.judged(ctx, err)
+			}
+		})
+	}
+	all.Wait()
+	for _, receipt := range inFlight(open) {
+		if ctx.Err() != nil {
+			break // there is nobody to tell
+		}
+		if err := a.refresh(ctx, tenant, receipt); err != nil {
+			_ = a.judged(ctx, err)
+		}
+	}
+	return true
+}
+
+// refresh makes the receipt of a command in flight say how it stands now.
+func (a *API) refresh(ctx context.Context, tenant string, receipt *transitions.Receipt) error {
+	record, err := a.engine.Command(ctx, tenant, receipt.Record.Scope, receipt.Record.Key)
+	if err != nil {
+		return err
+	}
+	now := record.Receipt()
+	now.Replayed = receipt.Replayed
+	*receipt = now
+	return nil
+}
+
+func inFlight(receipts []*transitions.Receipt) []*transitions.Receipt {
+	var open []*transitions.Receipt
+	for _, receipt := range receipts {
+		if receipt.InFlight() {
+			open = append(open, receipt)
+		}
+	}
+	return open
 }

@@ -4,20 +4,17 @@ import (
 	"net/http"
 
 	"github.com/pawlhq/pawl/workflow"
+	"github.com/pawlhq/pawl/workflow/diagram"
 )
 
-// workflows lists the workflows: GET /v1/workflows.
-func (a *API) workflows(w http.ResponseWriter, r *request) error {
-	all := a.engine.Workflows()
-	list := WorkflowList{Workflows: make([]WorkflowSummary, len(all))}
-	for i, f := range all {
-		list.Workflows[i] = WorkflowSummary{Name: f.Name, Version: f.Version, Hash: f.Hash, States: f.States}
-	}
-	return sendJSON(w, http.StatusOK, list)
+// workflows lists the workflows.
+func (a *API) workflows(*request) (WorkflowList, error) {
+	return WorkflowList{Workflows: each(a.engine.Workflows(), func(f **workflow.Workflow) WorkflowSummary {
+		return WorkflowSummary{Name: (*f).Name, Version: (*f).Version, Hash: (*f).Hash, States: (*f).States}
+	})}, nil
 }
 
-// workflow shows what one declares, with the JSON Schema of every payload:
-// GET /v1/workflows/{workflow}, in its newest version or in ?version=.
+// workflow shows what one declares, with the JSON Schema of every payload.
 func (a *API) workflow(w http.ResponseWriter, r *request) error {
 	f, err := a.definition(r)
 	if err != nil {
@@ -34,4 +31,74 @@ func (a *API) workflow(w http.ResponseWriter, r *request) error {
 // definition returns the workflow that path and query name.
 func (a *API) definition(r *request) (*workflow.Workflow, error) {
 	return a.engine.Workflow(r.text("workflow"), int(r.integer("version")))
+}
+
+// Media types of diagrams.
+const (
+	mediaSVG     = "image/svg+xml"
+	mediaMermaid = "text/vnd.mermaid"
+	mediaDOT     = "text/vnd.graphviz"
+)
+
+// formats are the names by which ?format= asks for them.
+var formats = map[string]string{"svg": mediaSVG, "mermaid": mediaMermaid, "dot": mediaDOT}
+
+// workflowDiagram draws a workflow: GET /v1/workflows/{workflow}/diagram, in its
+// newest version or in ?version=.
+func (a *API) workflowDiagram(w http.ResponseWriter, r *request) error {
+	f, err := a.definition(r)
+	if err != nil {
+		return err
+	}
+	return draw(w, r, f, "")
+}
+
+// instanceDiagram draws an instance's workflow with its state marked:
+// GET /v1/instances/{id}/diagram.
+func (a *API) instanceDiagram(w http.ResponseWriter, r *request) error {
+	id, err := a.addressed(r)
+	if err != nil {
+		return err
+	}
+	inst, err := a.engine.Instance(r.Context(), r.tenant(), id)
+	if err != nil {
+		return err
+	}
+	f, err := a.engine.Workflow(inst.Workflow, inst.Definition)
+	if err != nil {
+		return err
+	}
+	return draw(w, r, f, inst.State)
+}
+
+func draw(w http.ResponseWriter, r *request, f *workflow.Workflow, current workflow.State) error {
+	media, err := formatOf(r)
+	if err != nil {
+		return err
+	}
+	options := diagram.Options{Current: current}
+	var body []byte
+	switch media {
+	case mediaSVG:
+		if body, err = diagram.SVG(f, options); err != nil {
+			return &workflow.Error{Code: workflow.Internal, Message: "the diagram cannot be drawn", Cause: err}
+		}
+	case mediaMermaid:
+		body = []byte(diagram.Mermaid(f, options))
+	case mediaDOT:
+		body = []byte(diagram.DOT(f, options))
+	}
+	h := w.Header()
+	h.Set("Vary", "Accept")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'") // an SVG is a document
+	send(w, http.StatusOK, media, body)
+	return nil
+}
+
+// formatOf is the media type that ?format= or else the Accept header asks for.
+func formatOf(r *request) (string, error) {
+	if name := r.text("format"); name != "" {
+		return formats[name], nil
+	}
+	return r.accepted()
 }

@@ -26,34 +26,6 @@ type Engine interface {
 	SubmitMany(ctx context.Context, cs []transitions.Command) []transitions.Reply
 	// DryRun returns what Submit would answer, and writes nothing. It needs no key.
 	DryRun(ctx context.Context, c transitions.Command) (transitions.Receipt, error)
-
-	// Instance returns an instance. Error: InstanceNotFound.
-	Instance(ctx context.Context, tenant string, id uuid.UUID) (transitions.Instance, error)
-	// View returns an instance with what waits on it. Error: InstanceNotFound.
-	View(ctx context.Context, tenant string, id uuid.UUID) (inspect.View, error)
-	// ViewByKey returns the instance of a business key with what waits on it. Errors:
-	// WorkflowNotFound, InstanceNotFound.
-	ViewByKey(ctx context.Context, tenant, workflow, businessKey string) (inspect.View, error)
-	// InstanceAt returns an instance as it was at a version. Error:
-	// InstanceNotFound, also for a version that it never had.
-	InstanceAt(ctx context.Context, tenant string, id uuid.UUID, version int64) (inspect.Past, error)
-	// InstanceAsOf returns an instance as it was at a time. Errors:
-	// InstanceNotFound, also for a time before its first version; InvalidRequest
-	// for one that no row can have.
-	InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, at time.Time) (inspect.Past, error)
-	// Instances returns a page of instances. Errors: InvalidRequest, WorkflowNotFound.
-	Instances(ctx context.Context, f inspect.Filter) (inspect.Page, error)
-	// Counts tells how many instances there are of each workflow, version and state.
-	// Errors: InvalidRequest, WorkflowNotFound.
-	Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error)
-	// History returns up to limit audit entries of an instance with a version
-	// greater than after. Error: InstanceNotFound.
-	History(ctx context.Context, tenant string, id uuid.UUID, after int64, limit int) ([]transitions.Entry, error)
-	// Explain says what the actor can do with the instance now, and why not, and what
-	// of it waits for an operator. Error: InstanceNotFound.
-	Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) (inspect.Explanation, error)
-	// Case returns the whole of one instance, for an operator. Error: InstanceNotFound.
-	Case(ctx context.Context, tenant string, id uuid.UUID) (inspect.Case, error)
 	// Await waits for the end of a command in flight and returns its answer.
 	// Errors: the context's or TimedOut when ctx ends; CommandNotFound,
 	// KeyExpired, Unavailable, ShuttingDown.
@@ -62,27 +34,49 @@ type Engine interface {
 	// is finished stays as it is. Errors: CommandNotFound, KeyExpired.
 	Cancel(ctx context.Context, tenant, scope, key, by string) (transitions.Record, error)
 
+	// Of one instance, InstanceNotFound where there is none, also at a version that it
+	// never had, and before its first one. ViewByKey: WorkflowNotFound too.
+
+	Instance(ctx context.Context, tenant string, id uuid.UUID) (transitions.Instance, error)
+	View(ctx context.Context, tenant string, id uuid.UUID) (inspect.View, error)
+	ViewByKey(ctx context.Context, tenant, workflow, businessKey string) (inspect.View, error)
+	InstanceAt(ctx context.Context, tenant string, id uuid.UUID, version int64) (inspect.Past, error)
+	InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, at time.Time) (inspect.Past, error)
+	Case(ctx context.Context, tenant string, id uuid.UUID) (inspect.Case, error)
+	// History returns up to limit entries with a version greater than after.
+	History(ctx context.Context, tenant string, id uuid.UUID, after int64, limit int) ([]transitions.Entry, error)
+	// Explain says what the actor can do with it now, why not, and what is stuck.
+	Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) (inspect.Explanation, error)
+
+	// Lists. More says that there is another page. Errors: InvalidRequest,
+	// WorkflowNotFound; of a sink's, NotFound. A tenant "" is all of them.
+
+	Instances(ctx context.Context, f inspect.Filter) (inspect.Page, error)
+	Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error)
+	Stuck(ctx context.Context, f inspect.StuckFilter) (list []transitions.Record, more bool, err error)
+	PausedWorkflows(ctx context.Context, tenant string) ([]inspect.PausedWorkflow, error)
+	DeadMessages(ctx context.Context, f inspect.DeadMessageFilter) (list []inspect.DeadMessage, more bool, err error)
+	Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error)
+	SinkCursors(ctx context.Context, f inspect.CursorFilter) (list []inspect.SinkCursor, more bool, err error)
+	DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect.DeadPage) (list []inspect.DeadLetter, more bool, err error)
+	Keys(ctx context.Context, tenant string) (inspect.Keys, error)
+	Retention(ctx context.Context) (inspect.Retention, error)
+	// Workflows returns the newest version of each workflow, by name.
+	Workflows() []*workflow.Workflow
+
 	// Operate does what an operator asks, as a command that is audited and
 	// replayed. Errors: those of Submit; CommandNotFound.
 	Operate(ctx context.Context, c transitions.Command, o transitions.Operation) (transitions.Receipt, error)
-	// Stuck lists the commands that wait for a person, and says whether there are
-	// more. Error: WorkflowNotFound.
-	Stuck(ctx context.Context, f inspect.StuckFilter) (list []transitions.Record, more bool, err error)
 	// PauseWorkflow lets the tenant's instances of a workflow begin nothing new.
 	// Error: WorkflowNotFound.
 	PauseWorkflow(ctx context.Context, tenant, workflow, actor, reason string) error
 	// ResumeWorkflow is the end of that. Error: WorkflowNotFound.
 	ResumeWorkflow(ctx context.Context, tenant, workflow string) error
-	// PausedWorkflows lists what the tenant has paused.
-	PausedWorkflows(ctx context.Context, tenant string) ([]inspect.PausedWorkflow, error)
 
 	// Consume does once what a message asks for. A receipt that is refused, and an
 	// error that may not be retried by its code, say that it never will by itself.
 	// Errors: those of Submit; MessageReused, MessageNotTaken.
 	Consume(ctx context.Context, m transitions.Message) (transitions.Receipt, error)
-	// DeadMessages lists messages that were not consumed, without their bodies, and
-	// says whether there are more. Error: InvalidRequest.
-	DeadMessages(ctx context.Context, f inspect.DeadMessageFilter) (list []inspect.DeadMessage, more bool, err error)
 	// DeadMessage returns one with its body. Error: NotFound.
 	DeadMessage(ctx context.Context, r transitions.MessageRef) (inspect.DeadMessage, error)
 	// RetryMessage consumes a dead message again. Errors: NotFound; those of Consume.
@@ -90,19 +84,9 @@ type Engine interface {
 	// DiscardMessage says that a dead message is never to be done. Error: NotFound.
 	DiscardMessage(ctx context.Context, r transitions.MessageRef, by, reason string) (inspect.DeadMessage, error)
 
-	// Sinks tells how the sinks stand, by name. With a tenant these are the sinks
-	// that get its events, and the numbers of its logs and letters; "" is all.
-	Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error)
-	// SinkCursors tells how far a sink is in each tenant's log, and whether there
-	// are more. Error: NotFound.
-	SinkCursors(ctx context.Context, f inspect.CursorFilter) (list []inspect.SinkCursor, more bool, err error)
-	// DeadLetters lists what a sink has not got, and says whether there are more.
-	// Error: NotFound.
-	DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect.DeadPage) (list []inspect.DeadLetter, more bool, err error)
-	// Redrive lets dead letters be delivered again, and returns how many.
+	// Redrive lets dead letters be delivered again, SkipDead says that they never are.
+	// Both return how many.
 	Redrive(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error)
-	// SkipDead says that dead letters are never to be delivered, and returns how
-	// many.
 	SkipDead(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error)
 	// PauseSink lets nothing more be delivered to a sink, for any tenant.
 	PauseSink(ctx context.Context, sink, by, reason string) error
@@ -113,18 +97,9 @@ type Engine interface {
 	// MoveSink puts a sink's cursor in a tenant's log to a position.
 	MoveSink(ctx context.Context, sink, tenant string, position int64, by, reason string) error
 
-	// Keys tells how the keys of a tenant's commands stand.
-	Keys(ctx context.Context, tenant string) (inspect.Keys, error)
-
-	// Retention tells who removes what has expired, and what is kept for whom.
-	Retention(ctx context.Context) (inspect.Retention, error)
-
-	// Workflows returns the newest version of each workflow, by name.
-	Workflows() []*workflow.Workflow
 	// Verify checks the audit chain of an instance, or of all of the tenant's
 	// for the zero id.
 	Verify(ctx context.Context, tenant string, id uuid.UUID) (inspect.Verification, error)
-
 	// Ready reports why the node cannot serve now, nil when it can.
 	Ready(ctx context.Context) error
 }

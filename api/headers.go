@@ -2,10 +2,13 @@ package api
 
 import (
 	"encoding/hex"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -136,4 +139,87 @@ func notModified(r *http.Request, tag string) bool {
 		}
 	}
 	return false
+}
+
+// forever is how a caller says it of a tombstone.
+const forever = "forever"
+
+// termsOf reads the headers that say when a command is to be decided, at which version,
+// and for how long its key is to be good.
+func termsOf(r *http.Request, cmd *transitions.Command) error {
+	for _, one := range []struct {
+		header string
+		read   func(what, value string) error
+	}{
+		{headerNotBefore, func(what, value string) (err error) {
+			cmd.NotBefore, err = scheduled(what, value, time.Now())
+			return err
+		}},
+		{headerIfMatch, func(_, _ string) (err error) {
+			cmd.IfVersion, err = ifMatch(r)
+			return err
+		}},
+		{headerReplayFor, func(what, value string) error { return lasting(what, value, false, &cmd.Replay) }},
+		{headerTombstoneFor, func(what, value string) error { return lasting(what, value, true, &cmd.Tombstone) }},
+	} {
+		value, err := single(r, one.header)
+		if err == nil && len(r.Header.Values(one.header)) > 0 {
+			err = one.read("the header "+one.header, value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepFor reads the members that say it in a bulk request.
+func (in *BulkCommand) keepFor(cmd *transitions.Command) error {
+	if in.ReplayFor != nil {
+		if err := lasting("replay_for", string(in.ReplayFor), false, &cmd.Replay); err != nil {
+			return err
+		}
+	}
+	if in.TombstoneFor != nil {
+		text := string(in.TombstoneFor)
+		if text == `"`+forever+`"` {
+			text = forever
+		}
+		return lasting("tombstone_for", text, true, &cmd.Tombstone)
+	}
+	return nil
+}
+
+// lasting reads a number of seconds in digits, from 1, or the word for ever where the time
+// may be endless.
+func lasting(what, value string, endless bool, into *time.Duration) error {
+	n, err := strconv.ParseUint(value, 10, 63)
+	switch {
+	case endless && value == forever:
+		*into = workflow.Forever
+	case err == nil && n >= 1 && n <= uint64(math.MaxInt64/time.Second):
+		*into = time.Duration(n) * time.Second
+	case endless:
+		return workflow.Errorf(workflow.InvalidRequest, "%s is not a number of seconds, from 1, nor %q", what, forever)
+	default:
+		return workflow.Errorf(workflow.InvalidRequest, "%s is not a number of seconds, from 1", what)
+	}
+	return nil
+}
+
+// maxSchedule is how many years away from now a command may be scheduled. What
+// is further away, in either direction, is somebody's mistake.
+const maxSchedule = 10
+
+// scheduled reads a time at which a command is to be decided, in the precision
+// in which it is stored.
+func scheduled(what, value string, now time.Time) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil {
+		return time.Time{}, workflow.Errorf(workflow.InvalidRequest, "%s is not a time such as 2030-01-31T12:00:00Z (RFC 3339)", what)
+	}
+	if at.Before(now.AddDate(-maxSchedule, 0, 0)) || at.After(now.AddDate(maxSchedule, 0, 0)) {
+		return time.Time{}, workflow.Errorf(workflow.InvalidRequest, "%s is more than %d years away", what, maxSchedule)
+	}
+	return at.UTC().Truncate(time.Microsecond), nil
 }

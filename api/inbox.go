@@ -1,9 +1,15 @@
 package api
 
 import (
+	"encoding/hex"
 	"fmt"
 	"net/http"
+	"strings"
+	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -71,4 +77,116 @@ func (a *API) receive(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	return sendReceipt(w, receipt)
+}
+
+// DeadMessage is a message that was not consumed.
+type DeadMessage struct {
+	Consumer    string                `json:"consumer"`
+	Message     string                `json:"message"` // the sender's id
+	Hash        string                `json:"hash"`    // SHA-256 of its body in hexadecimal; two messages may have one id
+	Type        string                `json:"type,omitempty"`
+	Workflow    string                `json:"workflow,omitempty"`     // that takes it
+	BusinessKey string                `json:"business_key,omitempty"` // that it names; the instance need not be there
+	Instance    uuid.UUID             `json:"instance,omitzero"`      // likewise
+	Size        int                   `json:"size"`                   // of its body in bytes
+	Status      inspect.MessageStatus `json:"status"`
+	Code        workflow.Code         `json:"code"`
+	Failure     string                `json:"failure"`
+	Deliveries  int                   `json:"deliveries"`
+	CreatedAt   time.Time             `json:"created_at"`
+	UpdatedAt   time.Time             `json:"updated_at"`
+	ChangedBy   string                `json:"changed_by,omitempty"`
+	Reason      string                `json:"reason,omitempty"`
+}
+
+// DeadMessagePage is a page of dead messages, by consumer and then the oldest
+// first.
+type DeadMessagePage struct {
+	Messages []DeadMessage `json:"messages"`
+	Next     string        `json:"next,omitempty"` // the cursor of the next page, "" on the last
+}
+
+// MessageOperation is what an operator says about a dead message.
+type MessageOperation struct {
+	Consumer string `json:"consumer"`
+	Message  string `json:"message"`
+	Hash     string `json:"hash"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// DeadMessageOf is the message as the interface shows it.
+func DeadMessageOf(m *inspect.DeadMessage) DeadMessage {
+	return DeadMessage{Consumer: m.Consumer, Message: m.ID, Hash: hex.EncodeToString(m.Hash[:]), Type: m.Type,
+		Workflow: m.Workflow, BusinessKey: m.BusinessKey, Instance: m.Instance, Size: m.Size, Status: m.Status,
+		Code: m.Code, Failure: m.Failure, Deliveries: m.Deliveries, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+		ChangedBy: m.ChangedBy, Reason: m.Reason}
+}
+
+// deadMessages lists messages that were not consumed.
+func (a *API) deadMessages(r *request) (out DeadMessagePage, err error) {
+	f := inspect.DeadMessageFilter{Tenant: r.tenant(), Consumer: r.text("consumer"), Status: inspect.MessageStatus(r.text("status")),
+		Workflow: r.text("workflow"), BusinessKey: r.text("business_key"), Limit: r.limit()}
+	if f.After, err = byMessage.after(r); err != nil {
+		return out, err
+	}
+	list, more, err := a.engine.DeadMessages(r.Context(), f)
+	return DeadMessagePage{Messages: each(list, DeadMessageOf), Next: byMessage.next(list, more)}, err
+}
+
+// deadMessageBody answers with a message as it was sent.
+func (a *API) deadMessageBody(w http.ResponseWriter, r *request) error {
+	ref, err := messageRef(r, r.text("consumer"), r.text("message"), r.text("hash"))
+	if err != nil {
+		return err
+	}
+	m, err := a.engine.DeadMessage(r.Context(), ref)
+	if err != nil {
+		return err
+	}
+	body, err := m.Sent()
+	if err != nil {
+		return err
+	}
+	send(w, http.StatusOK, mediaBytes, body) // whatever it is, no browser shall take it for a page
+	return nil
+}
+
+// retryMessage consumes a dead message again.
+func (a *API) retryMessage(w http.ResponseWriter, r *request) error {
+	in, err := readJSON[MessageOperation](a, w, r)
+	if err != nil {
+		return err
+	}
+	ref, err := messageRef(r, in.Consumer, in.Message, in.Hash)
+	if err != nil {
+		return err
+	}
+	receipt, err := a.engine.RetryMessage(r.Context(), ref, r.caller.Actor, in.Reason)
+	if err != nil {
+		return err
+	}
+	return sendReceipt(w, receipt)
+}
+
+// discardMessage says that one is never to be done.
+func (a *API) discardMessage(r *request, in MessageOperation) (DeadMessage, error) {
+	ref, err := messageRef(r, in.Consumer, in.Message, in.Hash)
+	if err != nil {
+		return DeadMessage{}, err
+	}
+	m, err := a.engine.DiscardMessage(r.Context(), ref, r.caller.Actor, in.Reason)
+	return DeadMessageOf(&m), err
+}
+
+func messageRef(r *request, consumer, id, hash string) (transitions.MessageRef, error) {
+	ref := transitions.MessageRef{Tenant: r.tenant(), Consumer: consumer, ID: id}
+	if err := (transitions.Message{Tenant: r.tenant(), Consumer: consumer, ID: id}).Check(); err != nil {
+		return ref, err
+	}
+	sum, err := hex.DecodeString(hash)
+	if err != nil || len(sum) != len(ref.Hash) || strings.ToLower(hash) != hash {
+		return ref, workflow.Errorf(workflow.InvalidRequest, "the hash is not 64 hexadecimal digits, as the list has it")
+	}
+	copy(ref.Hash[:], sum)
+	return ref, nil
 }

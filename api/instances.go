@@ -1,8 +1,11 @@
 package api
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,44 +15,39 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// instances lists instances: GET /v1/instances.
-func (a *API) instances(w http.ResponseWriter, r *request) error {
-	filter, err := filterOf(r)
+// instances lists instances.
+func (a *API) instances(r *request) (InstancePage, error) {
+	filter, list, err := filterOf(r)
 	if err != nil {
-		return err
+		return InstancePage{}, err
 	}
 	page, err := a.engine.Instances(r.Context(), filter)
-	if err != nil {
-		return err
-	}
-	out := InstancePage{Instances: make([]Instance, len(page.Instances))}
-	for i := range page.Instances {
-		out.Instances[i] = instanceOf(&page.Instances[i])
-	}
+	out := InstancePage{Instances: each(page.Instances, instanceOf)}
 	if page.More {
-		out.Next = encodePlace(filter.Order, page.Next)
+		out.Next = list.encode(&page.Next)
 	}
-	return sendJSON(w, http.StatusOK, out)
+	return out, err
 }
 
-func filterOf(r *request) (inspect.Filter, error) {
+func filterOf(r *request) (inspect.Filter, *cursor[inspect.Place], error) {
+	list := &byID
 	f := inspect.Filter{Tenant: r.tenant(), Workflow: r.text("workflow"), BusinessKey: r.text("business_key"), Attributes: r.attributes(),
 		Definition: int(r.integer("definition")), States: r.states(), Open: r.choice("open"), Limit: r.limit()}
 	if f.BusinessKey != "" && f.Workflow == "" {
-		return f, workflow.Errorf(workflow.InvalidRequest, "a business key needs its workflow: add the query parameter \"workflow\"")
+		return f, nil, workflow.Errorf(workflow.InvalidRequest, "a business key needs its workflow: add the query parameter \"workflow\"")
 	}
 	for name, t := range map[string]*time.Time{"created_after": &f.CreatedAfter, "created_before": &f.CreatedBefore,
 		"updated_after": &f.UpdatedAfter, "updated_before": &f.UpdatedBefore} {
 		if *t = r.time(name); r.given(name) && t.IsZero() {
-			return f, errNoTime(name) // it would mean that none is given
+			return f, nil, errNoTime(name) // it would mean that none is given
 		}
 	}
 	if r.text("order") == "updated" {
-		f.Order = inspect.ByUpdate
+		f.Order, list = inspect.ByUpdate, &byUpdate
 	}
 	var err error
-	f.After, err = after(r, func(s string) (inspect.Place, error) { return decodePlace(f.Order, s) })
-	return f, err
+	f.After, err = list.after(r)
+	return f, list, err
 }
 
 // states are the states of the query, any of which is selected.
@@ -60,11 +58,10 @@ func (r *request) states() (list []workflow.State) {
 	return list
 }
 
-// instance shows one, as it is or as it was: GET /v1/instances/{id}, or by its
-// business key.
+// instance shows one, as it is or as it was.
 func (a *API) instance(w http.ResponseWriter, r *request) error {
 	if r.given("version") || r.given("at") {
-		return a.instanceThen(w, r)
+		return show((*API).instanceThen)(a, w, r)
 	}
 	var v inspect.View
 	var err error
@@ -95,25 +92,38 @@ func (a *API) addressed(r *request) (uuid.UUID, error) {
 	return transitions.InstanceID(r.tenant(), name, r.text("business_key")), nil
 }
 
-// history shows what happened to an instance: GET /v1/instances/{id}/history.
-func (a *API) history(w http.ResponseWriter, r *request) error {
+// instanceThen shows an instance as it was. There is no ETag: what is shown can only
+// change by being erased, and who has a copy of that should not be told to keep
+// it.
+func (a *API) instanceThen(r *request) (PastInstance, error) {
+	if r.given("version") && r.given("at") {
+		return PastInstance{}, workflow.Errorf(workflow.InvalidRequest, "the past is asked for by version or by time, not by both")
+	}
 	id, err := a.addressed(r)
 	if err != nil {
-		return err
+		return PastInstance{}, err
 	}
-	limit := r.limit()
-	entries, err := a.engine.History(r.Context(), r.tenant(), id, r.integer("after"), limit)
+	var then inspect.Past
+	if r.given("version") {
+		then, err = a.engine.InstanceAt(r.Context(), r.tenant(), id, r.integer("version"))
+	} else {
+		then, err = a.engine.InstanceAsOf(r.Context(), r.tenant(), id, r.time("at"))
+	}
+	return pastInstanceOf(&then), err
+}
+
+// history shows what happened to an instance.
+func (a *API) history(r *request) (History, error) {
+	id, err := a.addressed(r)
 	if err != nil {
-		return err
+		return History{}, err
 	}
-	out := History{Instance: id, Entries: make([]Entry, len(entries))}
-	for i := range entries {
-		out.Entries[i] = entryOf(&entries[i])
-	}
-	if n := len(entries); n == limit {
+	entries, err := a.engine.History(r.Context(), r.tenant(), id, r.integer("after"), r.limit())
+	out := History{Instance: id, Entries: each(entries, entryOf)}
+	if n := len(entries); n == r.limit() {
 		out.NextAfter = entries[n-1].Version
 	}
-	return sendJSON(w, http.StatusOK, out)
+	return out, err
 }
 
 func entryOf(e *transitions.Entry) Entry {
@@ -125,16 +135,89 @@ func entryOf(e *transitions.Entry) Entry {
 	}
 }
 
-// options shows what the caller can do with an instance now, and why not:
-// GET /v1/instances/{id}/transitions.
-func (a *API) options(w http.ResponseWriter, r *request) error {
+// options shows what the caller can do with an instance now, and why not.
+func (a *API) options(r *request) (Options, error) {
 	id, err := a.addressed(r)
 	if err != nil {
-		return err
+		return Options{}, err
 	}
 	found, err := a.engine.Explain(r.Context(), r.tenant(), id, r.caller.Actor, r.caller.Roles)
+	return Options{Instance: id, Explanation: found}, err
+}
+
+// whole shows all of one instance, to an operator.
+func (a *API) whole(r *request) (Case, error) {
+	id, err := a.addressed(r)
+	if err != nil {
+		return Case{}, err
+	}
+	found, err := a.engine.Case(r.Context(), r.tenant(), id)
+	return CaseOf(&found), err
+}
+
+// counts tells how many instances there are of each workflow, version and state.
+func (a *API) counts(r *request) (Counts, error) {
+	counts, err := a.engine.Counts(r.Context(), inspect.CountFilter{Tenant: r.tenant(), Workflow: r.text("workflow"),
+		Definition: int(r.integer("definition")), States: r.states(), Open: r.choice("open")})
+	return CountsOf(&counts), err
+}
+
+// maxShown is how many timers, scheduled and stuck commands and effects an instance is shown
+// with at most, of each.
+const maxShown = inspect.MaxWaiting
+
+// InstanceView is an instance by itself: with its armed timers, with what is
+// scheduled on it, with what a later failure would undo, and what waits for an operator.
+type InstanceView struct {
+	Instance
+	Timers    []inspect.Timer            `json:"timers,omitempty"`    // the next first
+	Scheduled []inspect.ScheduledCommand `json:"scheduled,omitempty"` // what callers asked for later, the next first
+	Stuck     []inspect.StuckCommand     `json:"stuck,omitempty"`     // what of it waits for an operator, an undo too
+	// Effects are the commands whose effects would be undone, in that order: the newest first.
+	Effects []CommandRef `json:"effects,omitempty"`
+	More    []string     `json:"more,omitempty"` // the lists of these that have only their first hundred
+}
+
+func viewOf(v *inspect.View) InstanceView {
+	out := InstanceView{Instance: instanceOf(&v.Instance), Timers: v.Timers, Scheduled: v.Scheduled, Stuck: v.Stuck}
+	for _, e := range slices.Backward(v.Links.Effects) {
+		if len(out.Effects) == maxShown {
+			break
+		}
+		out.Effects = append(out.Effects, *refOf(&e.CommandRef))
+	}
+	for _, list := range []struct {
+		name string
+		more bool
+	}{{"timers", v.MoreTimers}, {"scheduled", v.MoreScheduled}, {"stuck", v.MoreStuck}, {"effects", len(v.Links.Effects) > maxShown}} {
+		if list.more {
+			out.More = append(out.More, list.name)
+		}
+	}
+	return out
+}
+
+// sendView shows an instance. What waits on it comes and goes without a new
+// version; so it is a part of the tag.
+func sendView(w http.ResponseWriter, r *http.Request, v *inspect.View) error {
+	out := viewOf(v)
+	body, err := render(out)
 	if err != nil {
 		return err
 	}
-	return sendJSON(w, http.StatusOK, Options{Instance: id, Explanation: found})
+	tag := versionTag(v.Version)
+	if len(out.Timers)+len(out.Scheduled)+len(out.Stuck) > 0 {
+		tag = waitingTag(v.Version, body)
+	}
+	sendTagged(w, r, tag, body)
+	return nil
 }
+
+// waitingTag is the entity tag of an instance that something waits on.
+func waitingTag(version int64, body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + strconv.FormatInt(version, 10) + "." + hex.EncodeToString(sum[:waitingBytes]) + `"`
+}
+
+// waitingBytes is how much of a hash a tag has.
+const waitingBytes = 8

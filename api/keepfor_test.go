@@ -16,12 +16,12 @@ func TestKeepForReadsSecondsAndForever(t *testing.T) {
 		var cmd transitions.Command
 		r := requestWith(headerReplayFor, value)
 		r.Header.Set(headerTombstoneFor, " "+value+" ")
-		if err := keepFor(r, &cmd); err != nil || cmd.Replay != want || cmd.Tombstone != want {
+		if err := termsOf(r, &cmd); err != nil || cmd.Replay != want || cmd.Tombstone != want {
 			t.Errorf("%s: got %s, %s, %v", value, cmd.Replay, cmd.Tombstone, err)
 		}
 	}
 	var cmd transitions.Command
-	if err := keepFor(requestWith(headerTombstoneFor, "forever"), &cmd); err != nil || cmd.Tombstone != workflow.Forever || cmd.Replay != 0 {
+	if err := termsOf(requestWith(headerTombstoneFor, "forever"), &cmd); err != nil || cmd.Tombstone != workflow.Forever || cmd.Replay != 0 {
 		t.Errorf("got %+v, %v", cmd, err)
 	}
 	cmd = transitions.Command{}
@@ -34,11 +34,11 @@ func TestKeepForReadsSecondsAndForever(t *testing.T) {
 func TestKeepForRefusesWhatIsNoTime(t *testing.T) {
 	t.Parallel()
 	for _, values := range [][]string{{""}, {"0"}, {"-1"}, {"+5"}, {"1_0"}, {"1.5"}, {"1e3"}, {"1h"}, {"9223372037"}, {"99999999999999999999"}, {"forever"}, {"1", "1"}} {
-		if err := keepFor(requestWith(headerReplayFor, values...), &transitions.Command{}); workflow.CodeOf(err) != workflow.InvalidRequest {
+		if err := termsOf(requestWith(headerReplayFor, values...), &transitions.Command{}); workflow.CodeOf(err) != workflow.InvalidRequest {
 			t.Errorf("%q: got %v", values, err)
 		}
 	}
-	if err := keepFor(requestWith(headerTombstoneFor, "Forever"), &transitions.Command{}); workflow.CodeOf(err) != workflow.InvalidRequest {
+	if err := termsOf(requestWith(headerTombstoneFor, "Forever"), &transitions.Command{}); workflow.CodeOf(err) != workflow.InvalidRequest {
 		t.Errorf("got %v", err)
 	}
 	for _, value := range []string{`"60"`, `1.5`, `null`, `true`, `{}`, `""`} {

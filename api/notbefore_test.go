@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -45,12 +46,13 @@ func TestATimeToBeginIsOneWithinTenYears(t *testing.T) {
 			t.Errorf("%q: %v, %v; want %s", value, at, err, want)
 		}
 	}
-	if at, err := notBefore(requestWith(headerNotBefore)); err != nil || !at.IsZero() {
-		t.Errorf("without a header: %v, %v", at, err)
+	var cmd transitions.Command
+	if err := termsOf(requestWith(headerNotBefore), &cmd); err != nil || !cmd.NotBefore.IsZero() {
+		t.Errorf("without a header: %v, %v", cmd.NotBefore, err)
 	}
 	for _, values := range [][]string{{""}, {" "}, {noon.Format(time.RFC3339), noon.Format(time.RFC3339)}} {
-		if at, err := notBefore(requestWith(headerNotBefore, values...)); workflow.CodeOf(err) != workflow.InvalidRequest {
-			t.Errorf("%q: %v, %v; want it refused", values, at, err)
+		if err := termsOf(requestWith(headerNotBefore, values...), &cmd); workflow.CodeOf(err) != workflow.InvalidRequest {
+			t.Errorf("%q: %v, %v; want it refused", values, cmd.NotBefore, err)
 		}
 	}
 }

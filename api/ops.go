@@ -4,19 +4,41 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/transitions"
 )
 
-// verify checks the audit chain of ?instance=, or of all of the tenant's:
-// GET /v1/ops/verify.
-func (a *API) verify(w http.ResponseWriter, r *request) error {
+// verify checks the audit chain of ?instance=, or of all of the tenant's.
+func (a *API) verify(r *request) (Verification, error) {
 	v, err := a.engine.Verify(r.Context(), r.tenant(), r.id("instance"))
-	if err != nil {
-		return err
-	}
-	return sendJSON(w, http.StatusOK, verificationOf(&v))
+	return verificationOf(&v), err
 }
 
-// healthy says that the process serves: GET /healthz.
+// keys tells how the keys of commands stand.
+func (a *API) keys(r *request) (Keys, error) {
+	k, err := a.engine.Keys(r.Context(), r.tenant())
+	return KeysOf(&k), err
+}
+
+// retention tells who removes what has expired, and what is kept for whom.
+func (a *API) retention(r *request) (Retention, error) {
+	s, err := a.engine.Retention(r.Context())
+	return RetentionOf(&s), err
+}
+
+// metrics serves what is measured, of all tenants.
+func (a *API) metrics(w http.ResponseWriter, r *request) error {
+	if a.cfg.Metrics == nil {
+		return errNothingHere
+	}
+	a.cfg.Metrics.ServeHTTP(w, r.Request)
+	return nil
+}
+
+// healthy says that the process serves.
 func (a *API) healthy(w http.ResponseWriter, _ *request) error {
 	send(w, http.StatusOK, mediaJSON, []byte(`{"status":"ok"}`))
 	return nil
@@ -25,7 +47,7 @@ func (a *API) healthy(w http.ResponseWriter, _ *request) error {
 // readyTimeout bounds how long a readiness probe waits for the database.
 const readyTimeout = 2 * time.Second
 
-// ready says whether the node can take requests: GET /readyz.
+// ready says whether the node can take requests.
 func (a *API) ready(w http.ResponseWriter, r *request) error {
 	if err := a.streams.Refusing(); err != nil {
 		return err
@@ -37,4 +59,102 @@ func (a *API) ready(w http.ResponseWriter, r *request) error {
 	}
 	send(w, http.StatusOK, mediaJSON, []byte(`{"status":"ready"}`))
 	return nil
+}
+
+// stuck lists the commands that wait for an operator.
+func (a *API) stuck(r *request) (out StuckPage, err error) {
+	f := inspect.StuckFilter{Tenant: r.tenant(), Workflow: r.text("workflow"), BusinessKey: r.text("business_key"),
+		Instance: r.id("instance"), Limit: r.limit()}
+	if f.After, err = byStuck.after(r); err != nil {
+		return out, err
+	}
+	list, more, err := a.engine.Stuck(r.Context(), f)
+	stuck := func(r *transitions.Record) CommandStatus { return StuckOf(f.Tenant, r) }
+	return StuckPage{Commands: each(list, stuck), Next: byStuck.next(list, more)}, err
+}
+
+// StuckOf is how REST tells of a stuck command.
+func StuckOf(tenant string, r *transitions.Record) CommandStatus {
+	s := statusOf(r)
+	s.BusinessKey, s.Undo, s.Effect = r.BusinessKey, r.Phase == transitions.Undoing, r.Effect(tenant)
+	return s
+}
+
+// paused lists the workflows of which nothing new is begun.
+func (a *API) paused(r *request) (PausedList, error) {
+	list, err := a.engine.PausedWorkflows(r.Context(), r.tenant())
+	return PausedList{Workflows: PausedOf(list)}, err
+}
+
+// pauseWorkflow lets a workflow begin nothing new.
+func (a *API) pauseWorkflow(r *request, in Reason) error {
+	return a.engine.PauseWorkflow(r.Context(), r.tenant(), r.text("workflow"), r.caller.Actor, in.Reason)
+}
+
+// resumeWorkflow is the end of that. There is no body.
+func (a *API) resumeWorkflow(w http.ResponseWriter, r *request) error {
+	err := a.engine.ResumeWorkflow(r.Context(), r.tenant(), r.text("workflow"))
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+// Operation is what an operator says about a stuck command.
+type Operation struct {
+	Scope  string         `json:"scope"`
+	Key    string         `json:"key"`
+	Reason string         `json:"reason,omitempty"`
+	Result jsontext.Value `json:"result,omitempty"` // of resolve: what the activity would have returned
+}
+
+// Reason is why an operator pauses or resumes.
+type Reason struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// operateCommand settles a command that waits for an operator.
+func operateCommand(action transitions.Action) handler {
+	return func(a *API, w http.ResponseWriter, r *request) error {
+		in, err := readJSON[Operation](a, w, r)
+		if err != nil {
+			return err
+		}
+		if err := transitions.CheckScope(in.Scope); err != nil {
+			return err
+		}
+		if err := transitions.CheckKey(in.Key); err != nil {
+			return err
+		}
+		return a.operate(w, r, transitions.Command{}, transitions.Operation{
+			Action: action, Reason: in.Reason, Result: in.Result, Target: transitions.CommandRef{Scope: in.Scope, Key: in.Key},
+		})
+	}
+}
+
+// operateInstance pauses or resumes an instance.
+func operateInstance(action transitions.Action) handler {
+	return func(a *API, w http.ResponseWriter, r *request) error {
+		id, err := a.addressed(r)
+		if err != nil {
+			return err
+		}
+		in, err := readJSON[Reason](a, w, r)
+		if err != nil {
+			return err
+		}
+		return a.operate(w, r, transitions.Command{Instance: id}, transitions.Operation{Action: action, Reason: in.Reason})
+	}
+}
+
+func (a *API) operate(w http.ResponseWriter, r *request, cmd transitions.Command, o transitions.Operation) error {
+	if err := named(r.Request, &cmd, false); err != nil {
+		return err
+	}
+	r.by(&cmd)
+	receipt, err := a.engine.Operate(r.Context(), cmd, o)
+	if err != nil {
+		return err
+	}
+	return sendReceipt(w, receipt)
 }

@@ -56,7 +56,8 @@ func (a *API) recovered(w http.ResponseWriter, r *http.Request) {
 	if v == http.ErrAbortHandler {
 		panic(v)
 	}
-	a.log.ErrorContext(r.Context(), "api: a handler panicked", "panic", v, "method", r.Method, "pattern", r.Pattern, "stack", string(debug.Stack()))
+	a.log.ErrorContext(r.Context(), "api: a handler panicked", "panic", v, "method", r.Method, "pattern", r.Pattern,
+		"stack", string(debug.Stack()))
 	problem := transitions.ProblemOf(workflow.Errorf(workflow.Internal, "the request failed; the log has the details"))
 	send(w, problem.Status, mediaProblem, problem.JSON())
 }

@@ -232,14 +232,6 @@ func (r *request) attributes() (all map[string]string) {
 // limit is how many entries a page has.
 func (r *request) limit() int { return int(r.integer("limit")) }
 
-// after reads where a list goes on, the zero value for its beginning.
-func after[T any](r *request, decode func(string) (T, error)) (last T, err error) {
-	if cursor := r.text("cursor"); cursor != "" {
-		last, err = decode(cursor)
-	}
-	return last, err
-}
-
 // with returns the request for who reads a header of it.
 func (r *request) with(header string) *http.Request {
 	if p := r.route.param(header); p == nil || p.In != InHeader {

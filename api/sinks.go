@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"slices"
 
 	"github.com/pawlhq/pawl/api/internal/parse"
@@ -23,96 +22,56 @@ type SinkMove struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// sinks lists the sinks: GET /v1/ops/sinks.
-func (a *API) sinks(w http.ResponseWriter, r *request) error {
+// sinks lists the sinks.
+func (a *API) sinks(r *request) (SinkList, error) {
 	list, err := a.sinksOf(r, r.tenant())
-	if err != nil {
-		return err
-	}
-	return sendJSON(w, http.StatusOK, SinkList{Sinks: SinksOf(list)})
+	return SinkList{Sinks: SinksOf(list)}, err
 }
 
-// sink tells how a sink stands, and how far it is: GET /v1/ops/sinks/{sink}.
-func (a *API) sink(w http.ResponseWriter, r *request) error {
-	f := inspect.CursorFilter{Tenant: r.tenant(), Limit: r.limit()}
-	var err error
-	if f.After, err = after(r, decodeSinkCursor); err != nil {
-		return err
-	}
-	info, err := a.sinkOf(r, f.Tenant)
+// sink tells how a sink stands, and how far it is.
+func (a *API) sink(r *request) (out SinkPage, err error) {
+	last, err := byTenant.after(r)
 	if err != nil {
-		return err
+		return out, err
 	}
-	f.Sink = info.Name
-	list, more, err := a.engine.SinkCursors(r.Context(), f)
+	info, err := a.sinkOf(r, r.tenant())
 	if err != nil {
-		return err
+		return out, err
 	}
-	out := SinkPage{Sink: sinkOf(info), Cursors: CursorsOf(list)}
-	if more {
-		out.Next = encodeSinkCursor(&list[len(list)-1])
-	}
-	return sendJSON(w, http.StatusOK, out)
+	list, more, err := a.engine.SinkCursors(r.Context(),
+		inspect.CursorFilter{Sink: info.Name, Tenant: r.tenant(), After: last.Tenant, Limit: r.limit()})
+	return SinkPage{Sink: sinkOf(&info), Cursors: CursorsOf(list), Next: byTenant.next(list, more)}, err
 }
 
-// deadLetters lists what a sink has not got: GET /v1/ops/sinks/{sink}/dead.
-func (a *API) deadLetters(w http.ResponseWriter, r *request) error {
-	f := inspect.DeadFilter{Tenant: r.tenant(), Status: inspect.DeadStatus(r.text("status")), Workflow: r.text("workflow"),
-		Type: r.text("type"), Instance: r.id("instance"), BusinessKey: r.text("business_key")}
+// deadLetters lists what a sink has not got.
+func (a *API) deadLetters(r *request) (out DeadPage, err error) {
 	p := inspect.DeadPage{Limit: r.limit()}
-	var err error
-	if p.After, err = after(r, decodeDeadCursor); err != nil {
-		return err
+	if p.After, err = byDead.after(r); err != nil {
+		return out, err
 	}
-	info, err := a.sinkOf(r, f.Tenant)
+	info, err := a.sinkOf(r, r.tenant())
 	if err != nil {
-		return err
+		return out, err
 	}
-	f.Sink = info.Name
-	list, more, err := a.engine.DeadLetters(r.Context(), f, p)
-	if err != nil {
-		return err
-	}
-	out := DeadPage{Dead: DeadLettersOf(list)}
-	if more {
-		out.Next = encodeDeadCursor(&list[len(list)-1])
-	}
-	return sendJSON(w, http.StatusOK, out)
+	list, more, err := a.engine.DeadLetters(r.Context(), inspect.DeadFilter{Sink: info.Name, Tenant: r.tenant(),
+		Status: inspect.DeadStatus(r.text("status")), Workflow: r.text("workflow"), Type: r.text("type"), Instance: r.id("instance"),
+		BusinessKey: r.text("business_key")}, p)
+	return DeadPage{Dead: DeadLettersOf(list), Next: byDead.next(list, more)}, err
 }
 
-func (a *API) pauseSink(w http.ResponseWriter, r *request) error {
-	return a.stopSink(w, r, func(name, reason string) error {
-		return a.engine.PauseSink(r.Context(), name, r.caller.Actor, reason)
-	})
+func (a *API) pauseSink(r *request, in Reason) error {
+	return a.engine.PauseSink(r.Context(), r.text("sink"), r.caller.Actor, in.Reason)
 }
 
-func (a *API) resumeSink(w http.ResponseWriter, r *request) error {
-	return a.stopSink(w, r, func(name, _ string) error { return a.engine.ResumeSink(r.Context(), name) })
+func (a *API) resumeSink(r *request, _ Reason) error {
+	return a.engine.ResumeSink(r.Context(), r.text("sink"))
 }
 
-func (a *API) forgetSink(w http.ResponseWriter, r *request) error {
-	return a.stopSink(w, r, func(name, _ string) error { return a.engine.ForgetSink(r.Context(), name) })
+func (a *API) forgetSink(r *request, _ Reason) error {
+	return a.engine.ForgetSink(r.Context(), r.text("sink"))
 }
 
-// stopSink reads the body of what concerns all tenants: a pause, its end, and that
-// a sink is given up.
-func (a *API) stopSink(w http.ResponseWriter, r *request, do func(name, reason string) error) error {
-	in, err := readJSON[Reason](a, w, r)
-	if err != nil {
-		return err
-	}
-	if err := do(r.text("sink"), in.Reason); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-func (a *API) moveSink(w http.ResponseWriter, r *request) error {
-	in, err := readJSON[SinkMove](a, w, r)
-	if err != nil {
-		return err
-	}
+func (a *API) moveSink(r *request, in SinkMove) error {
 	if in.Position == nil {
 		return workflow.Errorf(workflow.InvalidRequest, "the body has no position to move to")
 	}
@@ -120,42 +79,31 @@ func (a *API) moveSink(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.engine.MoveSink(r.Context(), info.Name, r.tenant(), *in.Position, r.caller.Actor, in.Reason); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return a.engine.MoveSink(r.Context(), info.Name, r.tenant(), *in.Position, r.caller.Actor, in.Reason)
 }
 
-func (a *API) redrive(w http.ResponseWriter, r *request) error {
-	return a.changeDead(w, r, a.engine.Redrive)
+func (a *API) redrive(r *request, in DeadSelection) (DeadChange, error) {
+	return a.changeDead(r, &in, a.engine.Redrive)
 }
 
-func (a *API) skipDead(w http.ResponseWriter, r *request) error {
-	return a.changeDead(w, r, a.engine.SkipDead)
+func (a *API) skipDead(r *request, in DeadSelection) (DeadChange, error) {
+	return a.changeDead(r, &in, a.engine.SkipDead)
 }
 
 // changeDead does something to the dead letters that the body selects.
-func (a *API) changeDead(w http.ResponseWriter, r *request,
-	do func(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error)) error {
-	in, err := readJSON[DeadSelection](a, w, r)
-	if err != nil {
-		return err
-	}
+func (a *API) changeDead(r *request, in *DeadSelection,
+	do func(ctx context.Context, f inspect.DeadFilter, by, reason string) (int64, error)) (DeadChange, error) {
 	f, err := in.filter(r)
 	if err != nil {
-		return err
+		return DeadChange{}, err
 	}
 	info, err := a.sinkOf(r, f.Tenant)
 	if err != nil {
-		return err
+		return DeadChange{}, err
 	}
 	f.Sink = info.Name
 	n, err := do(r.Context(), f, r.caller.Actor, in.Reason)
-	if err != nil {
-		return err
-	}
-	return sendJSON(w, http.StatusOK, DeadChange{Changed: n})
+	return DeadChange{Changed: n}, err
 }
 
 // sinkOf finds the sink that the path names, among those that get the tenant's
@@ -188,4 +136,55 @@ func (a *API) sinksOf(r *request, tenant string) ([]inspect.SinkInfo, error) {
 		s.Failure, s.Delivered, s.Failed, s.Parked = "", 0, 0, 0
 	}
 	return list, nil
+}
+
+// DeadSelection is which dead letters an operator redrives or skips: those of a
+// workflow, a type, an instance (by its id or its business key), a position, or expressly all. What is given must
+// not be empty.
+type DeadSelection struct {
+	All         bool               `json:"all,omitempty"`         // of the status
+	AllTenants  bool               `json:"all_tenants,omitempty"` // instead of the caller's alone
+	Status      inspect.DeadStatus `json:"status,omitempty"`      // "" is waiting
+	Workflow    *string            `json:"workflow,omitempty"`
+	Type        *string            `json:"type,omitempty"`
+	Instance    *string            `json:"instance,omitempty"`
+	BusinessKey *string            `json:"business_key,omitempty"` // of the caller's tenant, with workflow
+	Position    *int64             `json:"position,omitempty"`     // of the caller's tenant
+	Reason      string             `json:"reason,omitempty"`
+}
+
+// filter is what is selected. A field that is empty or left out by mistake must not
+// select everything.
+func (s *DeadSelection) filter(r *request) (f inspect.DeadFilter, err error) {
+	if !s.All && s.Workflow == nil && s.Type == nil && s.Instance == nil && s.BusinessKey == nil && s.Position == nil {
+		return f, workflow.Errorf(workflow.InvalidRequest,
+			`say which: with "workflow", "type", "instance", "business_key" or "position", or "all": true`)
+	}
+	f = inspect.DeadFilter{Status: s.Status, Tenant: r.tenant()}
+	if s.AllTenants {
+		if err := r.caller.may(OperateAll); err != nil {
+			return f, err
+		}
+		f.Tenant = ""
+	}
+	for name, field := range map[string]struct{ from, to *string }{"workflow": {s.Workflow, &f.Workflow}, "type": {s.Type, &f.Type},
+		"business_key": {s.BusinessKey, &f.BusinessKey}} {
+		if field.from == nil {
+			continue
+		}
+		if *field.to = *field.from; *field.to == "" {
+			return f, workflow.Errorf(workflow.InvalidRequest, "the %s is empty", spoken(name))
+		}
+	}
+	if s.Instance != nil {
+		if f.Instance, err = parse.ID(*s.Instance); err != nil {
+			return f, err
+		}
+	}
+	if s.Position != nil {
+		if f.Position = *s.Position; f.Position < 1 {
+			return f, workflow.Errorf(workflow.InvalidRequest, "the position is not an integer from 1 on")
+		}
+	}
+	return f, nil
 }

@@ -53,15 +53,15 @@ func FuzzTheAddressOfACommandLeadsToIt(f *testing.F) {
 
 func FuzzStuckCursor(f *testing.F) {
 	last := transitions.Record{UpdatedAt: noon, Scope: strings.Repeat("s", 255), Key: strings.Repeat("k", 255)}
-	if n := len(encodeStuckCursor(&last)); n > maxCursor {
+	if n := len(byStuck.encode(&last)); n > maxCursor {
 		f.Fatalf("a cursor may have %d bytes", n)
 	}
-	f.Add(encodeStuckCursor(&last))
-	f.Add(encodeStuckCursor(&transitions.Record{Scope: "s", Key: "k"}))
+	f.Add(byStuck.encode(&last))
+	f.Add(byStuck.encode(&transitions.Record{Scope: "s", Key: "k"}))
 	f.Add("AgAF")
 	f.Fuzz(func(t *testing.T, s string) {
-		got, err := decodeStuckCursor(s)
-		if err == nil && (encodeStuckCursor(&got) != s || got.Scope == "" || got.Key == "") {
+		got, err := byStuck.decode(s)
+		if err == nil && (byStuck.encode(&got) != s || got.Scope == "" || got.Key == "") {
 			t.Errorf("%q was taken for %+v", s, got)
 		}
 	})
@@ -69,14 +69,14 @@ func FuzzStuckCursor(f *testing.F) {
 
 func TestCursorsOfOneListAreNotTakenForAnothers(t *testing.T) {
 	last := transitions.Record{UpdatedAt: noon, Scope: "s", Key: "k"}
-	cursor := encodeStuckCursor(&last)
-	if got, err := decodeStuckCursor(cursor); err != nil || !got.UpdatedAt.Equal(noon) || got.Scope != "s" || got.Key != "k" {
+	cursor := byStuck.encode(&last)
+	if got, err := byStuck.decode(cursor); err != nil || !got.UpdatedAt.Equal(noon) || got.Scope != "s" || got.Key != "k" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := decodeCursor(cursor); err == nil {
+	if _, err := byID.decode(cursor); err == nil {
 		t.Error("it is a cursor of the list of instances, too")
 	}
-	if _, err := decodeStuckCursor("AQGTaw56bHAAgAAAAAAAAAEA"); err == nil {
+	if _, err := byStuck.decode("AQGTaw56bHAAgAAAAAAAAAEA"); err == nil {
 		t.Error("a cursor of the list of instances is one of this list, too")
 	}
 }
@@ -84,17 +84,17 @@ func TestCursorsOfOneListAreNotTakenForAnothers(t *testing.T) {
 func FuzzMessageCursor(f *testing.F) {
 	last := inspect.DeadMessage{MessageRef: transitions.MessageRef{Consumer: strings.Repeat("c", transitions.MaxConsumer),
 		ID: strings.Repeat("i", transitions.MaxKey)}, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)}
-	if n := len(encodeMessageCursor(&last)); n > maxCursor {
+	if n := len(byMessage.encode(&last)); n > maxCursor {
 		f.Fatalf("the longest cursor has %d bytes", n)
 	}
-	if got, err := decodeMessageCursor(encodeMessageCursor(&last)); err != nil || !reflect.DeepEqual(got, last) {
+	if got, err := byMessage.decode(byMessage.encode(&last)); err != nil || !reflect.DeepEqual(got, last) {
 		f.Fatalf("%+v became %+v, %v", last, got, err)
 	}
-	f.Add(encodeMessageCursor(&last))
+	f.Add(byMessage.encode(&last))
 	f.Add("")
 	f.Add("BQ")
 	f.Fuzz(func(t *testing.T, s string) {
-		if got, err := decodeMessageCursor(s); err == nil && encodeMessageCursor(&got) != s {
+		if got, err := byMessage.decode(s); err == nil && byMessage.encode(&got) != s {
 			t.Errorf("%q was taken for %+v", s, got)
 		}
 	})

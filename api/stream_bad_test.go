@@ -27,7 +27,7 @@ func TestBadMessagesCloseTheirConnectionOnly(t *testing.T) {
 		{websocket.TextMessage, strings.Repeat("x", 10_000_000), websocket.CloseMessageTooBig},
 		{websocket.TextMessage, strings.Repeat("[", 60_000), 4400},
 	}
-	for _, text := range streamtest.BadMessages {
+	for _, text := range streamtest.BadMessages() {
 		cases = append(cases, bad{websocket.TextMessage, text, 4400})
 	}
 	for _, b := range cases {

@@ -216,7 +216,23 @@ type Verification struct {
 }
 
 func verificationOf(v *inspect.Verification) Verification {
-	return Verification{Intact: len(v.Broken) == 0, Instances: v.Instances, Entries: v.Entries, Broken: each(v.Broken, func(b inspect.Break) Break { return Break(b) })}
+	return Verification{Intact: len(v.Broken) == 0, Instances: v.Instances, Entries: v.Entries,
+		Broken: each(v.Broken, func(b *inspect.Break) Break { return Break(*b) })}
+}
+
+// Case is the whole of one instance, as an operator wants to see it.
+type Case struct {
+	Instance InstanceView    `json:"instance"`
+	InFlight []CommandStatus `json:"in_flight"`        // the command whose outcome takes it on, and undos
+	Earlier  int64           `json:"earlier,omitzero"` // transitions before those of the timeline
+	Timeline []Entry         `json:"timeline"`         // the newest ones, in order
+	Chain    Verification    `json:"chain"`            // of its audit rows
+}
+
+// CaseOf is a case as the interface shows it.
+func CaseOf(c *inspect.Case) Case {
+	return Case{Instance: viewOf(&c.View), InFlight: each(c.InFlight, statusOf), Earlier: c.Earlier,
+		Timeline: each(c.Timeline, entryOf), Chain: verificationOf(&c.Chain)}
 }
 
 // raw makes stored JSON part of an answer. What is not there is null.

@@ -22,7 +22,8 @@ type sample struct {
 	cost     counters      // of all commands
 	stream   *delivery     // of a scenario with subscribers
 	lag      latency       // of a scenario with sinks: from the decision of a transition to the end of its delivery
-	purged   float64       // commands a second that were purged beside it
+	purges   bool          // the engine purges beside it
+	purged   float64       // and so many commands a second
 }
 
 func (s *sample) rate() float64 { return float64(s.commands) / s.took.Seconds() }

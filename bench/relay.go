@@ -245,7 +245,7 @@ func halved(name, floor string, purging bool, to ...opener) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		m.purged = float64(purgedBy(eng)-before) / m.took.Seconds()
+		m.purges, m.purged = purging, float64(purgedBy(eng)-before)/m.took.Seconds()
 		m.all += peak.all + warm.all
 		return m, m.followed(ctx, eng, taps)
 	}}

@@ -161,7 +161,7 @@ func (r *result) besides() string {
 		}
 		delivered := r.of(func(s *sample) float64 { return float64(s.stream.delivered) / s.took.Seconds() })
 		return fmt.Sprintf("%s deliveries/s, %d lost, %d out of order, %d cut off", whole(delivered), all.lost, all.disordered, all.cut)
-	case one.purged > 0:
+	case one.purges:
 		return "the engine itself purged " + whole(r.of(func(s *sample) float64 { return s.purged })) + "/s"
 	}
 	return ""

@@ -83,3 +83,12 @@ type StuckFilter struct {
 	After       transitions.Record // the cursor: the last of the page before, of which UpdatedAt, Scope and Key count
 	Limit       int                // 1 to 1000; 0 is 100
 }
+
+// PausedWorkflow is a workflow of which nothing new is begun.
+type PausedWorkflow struct {
+	Tenant   string
+	Workflow string
+	Actor    string
+	Reason   string
+	At       time.Time
+}

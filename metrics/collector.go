@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -56,18 +57,10 @@ var _ prometheus.Collector = (*Collector)(nil)
 
 // New makes a collector. It reads nothing until it is scraped.
 func New(e Engine, c Config) *Collector {
-	if c.Every <= 0 {
-		c.Every = 5 * time.Second
-	}
-	if c.RetentionEvery <= 0 {
-		c.RetentionEvery = time.Minute
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = 2 * time.Second
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Every = cmp.Or(max(c.Every, 0), 5*time.Second)
+	c.RetentionEvery = cmp.Or(max(c.RetentionEvery, 0), time.Minute)
+	c.Timeout = cmp.Or(max(c.Timeout, 0), 2*time.Second)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	slow := c
 	slow.Every = c.RetentionEvery
 	return &Collector{

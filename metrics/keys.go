@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"context"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,11 +28,6 @@ var (
 	deadMessages   = sharedGauge("pawl_inbox_dead_messages", "Messages that were not consumed and wait for a person; counted up to 10,000.")
 	oldestMessage  = sharedGauge("pawl_inbox_oldest_dead_message_seconds", "Age of the oldest of them; 0 for none.")
 )
-
-var keyKinds = []kind{
-	keys, keysScheduled, keysDue, keysStale, keysLapsed, keysStuck, keysAttempts, oldestInFlight, oldestDue, oldestStale,
-	oldestLapsed, keysExpired, keysForgotten, oldestExpired, deadMessages, oldestMessage,
-}
 
 func sendKeys(ch chan<- prometheus.Metric, k *inspect.Keys, _ time.Time) {
 	for _, s := range k.Statuses {
@@ -59,4 +56,47 @@ func age(now, then time.Time) float64 {
 		return 0
 	}
 	return max(now.Sub(then).Seconds(), 0)
+}
+
+var (
+	instances = sharedGauge("pawl_instances",
+		"Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are counted, fewer where tenants are many; what is more is an estimate of the planner's. A kind that this process has seen stays, with 0, when no instance is of it any more.",
+		"workflow", "definition", "state", "open")
+	instancesEstimated = sharedGauge("pawl_instances_estimated", "How many of the values of pawl_instances are estimates.")
+)
+
+// remembered reads counts with those kinds too that none is of any more and were seen
+// before: a series that ended would keep its last value in sums and alerts for a while.
+// There are as many as states of the versions of workflows. It is for one reading.
+func remembered(read func(context.Context) (inspect.Counts, error)) func(context.Context) (inspect.Counts, error) {
+	seen := map[inspect.InstanceCount]bool{}
+	return func(ctx context.Context) (inspect.Counts, error) {
+		c, err := read(ctx)
+		if err != nil {
+			return c, err
+		}
+		now := map[inspect.InstanceCount]bool{}
+		for _, k := range c.Counts {
+			k.Count, k.Exact = 0, false
+			seen[k], now[k] = true, true
+		}
+		for k := range seen {
+			if !now[k] {
+				k.Exact = c.Exact // what has fallen out of an estimate need not be gone
+				c.Counts = append(c.Counts, k)
+			}
+		}
+		return c, nil
+	}
+}
+
+func sendCounts(ch chan<- prometheus.Metric, c *inspect.Counts, _ time.Time) {
+	estimated := 0
+	for _, k := range c.Counts {
+		send(ch, instances, k.Count, k.Workflow, strconv.Itoa(k.Definition), string(k.State), strconv.FormatBool(k.Open))
+		if !k.Exact {
+			estimated++
+		}
+	}
+	send(ch, instancesEstimated, estimated)
 }

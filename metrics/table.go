@@ -1,10 +1,6 @@
 package metrics
 
-import (
-	"slices"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // Metric is a metric as it is documented.
 type Metric struct {
@@ -24,9 +20,8 @@ func Table() []Metric {
 	return append(list, requestsTotal, requestsTook)
 }
 
-// kinds are the metrics that a Collector gives, in the order in which they are
-// documented.
-var kinds = slices.Concat([]kind{readFailures}, commitKinds, inFlightKinds, keyKinds, countKinds, retentionKinds, sinkKinds)
+// kinds are the metrics that a Collector gives, in the order in which they are declared.
+var kinds []kind
 
 // kind is a metric that a Collector gives.
 type kind struct {
@@ -60,6 +55,7 @@ func declare(m Metric) kind {
 	if m.Type == "counter" {
 		k.value = prometheus.CounterValue
 	}
+	kinds = append(kinds, k)
 	return k
 }
 

@@ -36,7 +36,7 @@ func TestAWatchNamesACommand(t *testing.T) {
 }
 
 func TestBadMessagesAreRefusedInFewWords(t *testing.T) {
-	for _, text := range streamtest.BadMessages {
+	for _, text := range streamtest.BadMessages() {
 		m, err := parseMessage([]byte(text))
 		if err == nil {
 			t.Errorf("%.80q was taken for %+v", text, m)
@@ -47,7 +47,7 @@ func TestBadMessagesAreRefusedInFewWords(t *testing.T) {
 }
 
 func FuzzMessage(f *testing.F) {
-	for _, text := range streamtest.BadMessages {
+	for _, text := range streamtest.BadMessages() {
 		f.Add([]byte(text))
 	}
 	f.Add([]byte(`{"op":"subscribe","id":"a","after":12,"filter":{"workflow":"w","types":["t"]}}`))

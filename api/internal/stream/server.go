@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/pawlhq/pawl/transitions"
@@ -66,12 +67,12 @@ type Config struct {
 
 // Server is the streams of one node.
 type Server struct {
-	engine  Engine
-	config  Config
-	log     *slog.Logger
-	status  func(*transitions.Record) ([]byte, error)
-	judge   func(context.Context, error) error
-	streams streams
+	engine Engine
+	config Config
+	log    *slog.Logger
+	status func(*transitions.Record) ([]byte, error)
+	judge  func(context.Context, error) error
+	streams
 }
 
 // New makes a server. It starts nothing. The Config has to be complete.
@@ -79,17 +80,145 @@ func New(e Engine, c Config, log *slog.Logger, w Wire) *Server {
 	return &Server{engine: e, config: c, log: log, status: w.Status, judge: w.Judge}
 }
 
+// streams knows everything that lasts longer than a moment, so that it can be
+// ended.
+type streams struct {
+	mu       sync.Mutex
+	stopping bool
+	open     map[*stream]struct{}
+	readers  int           // how many of them read the log
+	empty    chan struct{} // made by Stop, closed when the last stream has gone
+}
+
+var errStopping = workflow.Errorf(workflow.ShuttingDown, "the node is stopping; another one will serve you")
+
+// stream is one of them. Both functions return at once and may be called more
+// than once.
+type stream struct {
+	end   func() // asks it to end
+	cut   func() // ends it by force; nil where end is enough
+	reads bool   // it goes on reading the log
+}
+
+// Wait returns a context that ends after a time, or when the node stops. The caller
+// must call done. Error: ShuttingDown.
+func (srv *Server) Wait(ctx context.Context, d time.Duration) (limited context.Context, done func(), err error) {
+	limited, cancel := context.WithTimeout(ctx, d)
+	x := &stream{end: cancel}
+	if err := srv.add(x); err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	return limited, func() { srv.remove(x); cancel() }, nil
+}
+
+// Open is how many streams there are.
+func (s *streams) Open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+// add makes a stream known. The caller must remove it when the last of its
+// goroutines is gone. Error: ShuttingDown.
+func (s *streams) add(x *stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return errStopping
+	}
+	if s.open == nil {
+		s.open = map[*stream]struct{}{}
+	}
+	s.open[x] = struct{}{}
+	if x.reads {
+		s.readers++
+	}
+	return nil
+}
+
+// arm says how to end a stream by force, where that was not known from the
+// start.
+func (s *streams) arm(x *stream, cut func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x.cut = cut
+}
+
+// Refusing returns ShuttingDown after Stop, else nil.
+func (s *streams) Refusing() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return errStopping
+	}
+	return nil
+}
+
+func (s *streams) remove(x *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, x)
+	if x.reads {
+		s.readers--
+	}
+	if s.empty != nil && len(s.open) == 0 {
+		close(s.empty)
+		s.empty = nil
+	}
+}
+
 // Stop ends every stream, and returns when all of their goroutines are gone. If ctx
 // ends first, connections are cut off, and the context's error is returned, still after
 // all goroutines are gone. New streams are refused from then on, with ShuttingDown.
-func (srv *Server) Stop(ctx context.Context) error { return srv.streams.stop(ctx) }
+func (s *streams) Stop(ctx context.Context) error {
+	empty := s.endAll()
+	select {
+	case <-empty:
+		return nil
+	case <-ctx.Done():
+	}
+	s.cutAll()
+	<-empty
+	return ctx.Err()
+}
 
-// Refusing returns ShuttingDown after Stop, else nil.
-func (srv *Server) Refusing() error { return srv.streams.refusing() }
+// endAll returns a channel that is closed when no stream is left.
+func (s *streams) endAll() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+	if len(s.open) == 0 {
+		empty := make(chan struct{})
+		close(empty)
+		return empty
+	}
+	if s.empty == nil {
+		s.empty = make(chan struct{})
+	}
+	for x := range s.open {
+		x.end()
+	}
+	return s.empty
+}
 
-// Open is how many streams there are.
-func (srv *Server) Open() int {
-	srv.streams.mu.Lock()
-	defer srv.streams.mu.Unlock()
-	return len(srv.streams.open)
+func (s *streams) cutAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for x := range s.open {
+		if x.cut != nil {
+			x.cut()
+		}
+	}
+}
+
+// maxPace bounds how long an event may wait for others to be written with.
+const maxPace = 100 * time.Millisecond
+
+// pace is the time between two writes of one reader of the log under load, such
+// that all of them together keep to the rate.
+func (s *streams) pace(perSecond int) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return min(time.Duration(s.readers)*time.Second/time.Duration(perSecond), maxPace)
 }

@@ -3,9 +3,13 @@ package stream
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // MediaType is that of server-sent events.
@@ -26,10 +30,10 @@ func (srv *Server) serveSSE(w http.ResponseWriter, r *http.Request, readsLog boo
 	defer cancel()
 	s := &sse{w: w, control: http.NewResponseController(w), timeout: srv.config.WriteTimeout}
 	x := &stream{end: cancel, cut: func() { _ = s.control.SetWriteDeadline(time.Now()) }, reads: readsLog}
-	if err := srv.streams.add(x); err != nil {
+	if err := srv.add(x); err != nil {
 		return err
 	}
-	defer srv.streams.remove(x)
+	defer srv.remove(x)
 	if err := s.begin(); err != nil {
 		return nil // the caller is gone
 	}
@@ -105,4 +109,105 @@ func appendComment(b []byte, position int64) []byte {
 	b = append(b, ":\nid: "...)
 	b = strconv.AppendInt(b, position, 10)
 	return append(b, "\n\n"...)
+}
+
+// Log answers with the log as an endless stream of server-sent events.
+func (srv *Server) Log(w http.ResponseWriter, r *http.Request, tenant string, start Start, f transitions.EventFilter) error {
+	begin, err := srv.from(r.Context(), tenant, start)
+	if err != nil {
+		return err
+	}
+	return srv.serveSSE(w, r, true, func(ctx context.Context, s *sse) error {
+		t := srv.newTail(tenant, begin)
+		defer t.close()
+		return srv.streamLog(ctx, s, t, selection{f}, begin.after)
+	})
+}
+
+// streamLog writes until the context ends (no error), the caller is gone or too
+// slow (no error), or the log cannot be read. Everything up to written was
+// written before.
+func (srv *Server) streamLog(ctx context.Context, s *sse, t *tail, selected selection, written int64) error {
+	var buf []byte
+	for ctx.Err() == nil {
+		quiet, cancel := context.WithTimeout(ctx, srv.config.CommentEvery)
+		b, err := t.next(quiet)
+		cancel()
+		buf = buf[:0]
+		switch {
+		case err == nil && t.fellBehind(b, srv.config.MaxLag):
+			_ = s.flush([]byte(": too slow, resume after " + strconv.FormatInt(written, 10) + "\n\n"))
+			return nil
+		case err == nil:
+			for e, more := range selected.from(b.Events) {
+				buf = appendServerSent(buf, e.CloudEvent, e.Position, more)
+			}
+			written = b.Last
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, context.DeadlineExceeded):
+			buf = appendComment(buf, written)
+		default:
+			return err
+		}
+		if len(buf) > 0 && s.flush(buf) != nil || t.caughtUp() && !pause.For(ctx, srv.pace(srv.config.WritesPerSecond)) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Status answers with a command's statuses as server-sent events, up to the final
+// one. A client that has seen that one, and so connects again after the end, is told
+// to stay away (204). Seen is the revision that it has, -1 for none.
+func (srv *Server) Status(w http.ResponseWriter, r *http.Request, ref transitions.Ref, seen int) error {
+	record, err := srv.engine.Command(r.Context(), ref.Tenant, ref.Scope, ref.Key)
+	if err != nil {
+		return err
+	}
+	if !record.InFlight() && record.Revision == seen {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	return srv.serveSSE(w, r, false, func(ctx context.Context, s *sse) error {
+		return srv.streamStatus(ctx, s, ref, record, seen)
+	})
+}
+
+// streamStatus writes a record, unless the caller has seen it, and what becomes
+// of it. It returns at the end of the command, when the context ends or the
+// caller is gone (no error), or when the command cannot be read.
+func (srv *Server) streamStatus(ctx context.Context, s *sse, ref transitions.Ref, record transitions.Record, seen int) error {
+	x := srv.newWatch(ref, record.Revision)
+	defer x.close()
+	known := record.Revision == seen
+	for {
+		if !known {
+			body, err := srv.status(&record)
+			if err != nil {
+				return err
+			}
+			if s.flush(appendStatus(nil, body, record.Revision)) != nil {
+				return nil
+			}
+		}
+		if !record.InFlight() {
+			return nil
+		}
+		quiet, cancel := context.WithTimeout(ctx, srv.config.CommentEvery)
+		next, err := x.next(quiet)
+		cancel()
+		switch {
+		case err == nil:
+			record, known = next, false
+		case ctx.Err() != nil:
+			return nil
+		case !errors.Is(err, context.DeadlineExceeded):
+			return err
+		default:
+			if known = true; s.flush([]byte(emptyComment)) != nil {
+				return nil
+			}
+		}
+	}
 }

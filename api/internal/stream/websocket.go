@@ -24,17 +24,17 @@ func (srv *Server) WebSocket(w http.ResponseWriter, r *http.Request, tenant stri
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	x := &stream{end: func() { cancel(goingAway) }, reads: true}
-	if err := srv.streams.add(x); err != nil {
+	if err := srv.add(x); err != nil {
 		return err
 	}
-	defer srv.streams.remove(x)
+	defer srv.remove(x)
 
 	ws, err := upgrader(refuse).Upgrade(w, r, nil)
 	if err != nil {
 		return nil // it was answered
 	}
 	socket := ws.NetConn()
-	srv.streams.arm(x, func() { _ = socket.Close() })
+	srv.arm(x, func() { _ = socket.Close() })
 	c := &conn{
 		server: srv, tenant: tenant, ws: ws, cancel: cancel,
 		out: make(chan outgoing), tasks: map[string]*task{},

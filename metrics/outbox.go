@@ -1,13 +1,56 @@
 package metrics
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox/relay"
 )
+
+var (
+	purgeBatches   = counter("pawl_retention_batches_total", "Transactions that looked for keys that are due.")
+	purged         = counter("pawl_retention_keys_total", "Keys that retention saw to: expired (answers that became tombstones), forgotten (tombstones that were deleted), abandoned (failed because nobody went on with them), archived (went to the history).", "outcome")
+	dropped        = counter("pawl_retention_dropped_partitions_total", "Partitions that retention dropped.")
+	purgeFailures  = counter("pawl_retention_failures_total", "Turns of retention that failed, and were tried again.")
+	retentionHeld  = sharedGauge("pawl_retention_served", "Whether a node does retention: 1 or 0.")
+	partitions     = sharedGauge("pawl_partitions", "Partitions of the table.", "table")
+	partitionBytes = sharedGauge("pawl_partition_bytes", "Size of the table's partitions, with their indexes.", "table")
+	partitionsKept = sharedGauge("pawl_partitions_held", "Partitions past their age that somebody still needs.", "table")
+)
+
+func sendPurged(ch chan<- prometheus.Metric, s engine.RetentionStats) {
+	send(ch, purgeBatches, s.Batches)
+	for outcome, n := range map[string]int64{"expired": s.Expired, "forgotten": s.Forgotten, "abandoned": s.Abandoned, "archived": s.Archived} {
+		send(ch, purged, n, outcome)
+	}
+	send(ch, dropped, s.Dropped)
+	send(ch, purgeFailures, s.Failures)
+}
+
+func sendRetention(ch chan<- prometheus.Metric, r *inspect.Retention, now time.Time) {
+	send(ch, retentionHeld, truth(r.Node != "" && r.Until != nil && r.Until.After(now)))
+	type sums struct{ count, bytes, held int64 }
+	tables := map[string]sums{}
+	for _, p := range r.Partitions {
+		name := p.Name[:max(strings.LastIndexByte(p.Name, '_'), 0)]
+		s := tables[name]
+		s.count++
+		s.bytes += p.Bytes
+		if p.Over && p.Held != "" {
+			s.held++
+		}
+		tables[name] = s
+	}
+	for name, s := range tables {
+		send(ch, partitions, s.count, name)
+		send(ch, partitionBytes, s.bytes, name)
+		send(ch, partitionsKept, s.held, name)
+	}
+}
 
 var (
 	relayPolls     = counter("pawl_relay_looks_total", "Polls of how the sinks stand.")
@@ -32,12 +75,6 @@ var (
 	sinkFailed    = sharedCounter("pawl_sink_failed_attempts_total", "Attempts of all nodes to deliver to the sink that failed.", "sink")
 	sinkParked    = sharedCounter("pawl_sink_parked_events_total", "Events of the sink that were given up by any node.", "sink")
 )
-
-var sinkKinds = []kind{
-	relayPolls, relayClaimed, relayTakenOver, relayLost, relayStored, relayDelivered, relayFailed, relayParked, sinkLag,
-	sinkOldest, sinkBehind, sinkStuck, sinkDead, sinkAside, sinkFailures, sinkPaused, sinkServed, sinkDelivered, sinkFailed,
-	sinkParked,
-}
 
 func sendRelay(ch chan<- prometheus.Metric, s relay.Stats) {
 	send(ch, relayPolls, s.Polls)

@@ -3,8 +3,12 @@ package stream
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"math/rand/v2"
 	"strconv"
+	"time"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -105,4 +109,86 @@ func (srv *Server) from(ctx context.Context, tenant string, p Start) (span, erro
 		return span{}, err
 	}
 	return span{after: p.position, head: max(head, p.position)}, nil
+}
+
+// watch follows a command for one reader, through interruptions of the database.
+// It is for one goroutine.
+type watch struct {
+	server  *Server
+	ref     transitions.Ref
+	watcher transitions.Watcher
+	seen    int // the revision that the reader has, -1 for none
+}
+
+func (srv *Server) newWatch(ref transitions.Ref, seen int) *watch {
+	return &watch{server: srv, ref: ref, watcher: srv.engine.Watch(ref.Tenant, ref.Scope, ref.Key), seen: seen}
+}
+
+func (w *watch) close() { w.watcher.Close() }
+
+// next returns the command when the reader has not seen it as it stands. It must
+// not be called again after the end of the command. Its error is the context's,
+// or an *workflow.Error.
+func (w *watch) next(ctx context.Context) (transitions.Record, error) {
+	for {
+		record, err := persistently(ctx, w.server.log, func() (transitions.Record, error) { return w.watcher.Next(ctx) }, func() {
+			w.watcher.Close()
+			w.watcher = w.server.engine.Watch(w.ref.Tenant, w.ref.Scope, w.ref.Key)
+		})
+		if err != nil {
+			return record, err
+		}
+		if record.Revision != w.seen || !record.InFlight() {
+			w.seen = record.Revision
+			return record, nil
+		}
+	}
+}
+
+// Changed returns a command in flight, of which the caller knows the revision of the
+// record, when it has changed, or the time is over, or the node stops. It reports
+// whether it waited: not on a node that stops.
+func (srv *Server) Changed(ctx context.Context, ref transitions.Ref, record transitions.Record,
+	wait time.Duration) (transitions.Record, bool, error) {
+	limited, done, err := srv.Wait(ctx, wait)
+	if err != nil {
+		return record, false, err
+	}
+	defer done()
+	x := srv.newWatch(ref, record.Revision)
+	defer x.close()
+	next, err := x.next(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return record, true, nil
+	}
+	return next, true, err
+}
+
+// The pauses of a reader while the database cannot be reached.
+const (
+	firstBackoff = 250 * time.Millisecond
+	lastBackoff  = 5 * time.Second
+)
+
+// persistently asks for what comes next. While the database cannot be reached,
+// it waits, renews the reader and asks again. Its error is the context's, or an
+// *workflow.Error.
+func persistently[T any](ctx context.Context, log *slog.Logger, next func() (T, error), renew func()) (T, error) {
+	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
+		got, err := next()
+		if err == nil {
+			return got, nil
+		}
+		if ctx.Err() != nil {
+			return got, ctx.Err()
+		}
+		if workflow.CodeOf(err) != workflow.Unavailable {
+			return got, err
+		}
+		log.DebugContext(ctx, "stream: a reader waits for the database", "error", err)
+		if !pause.For(ctx, backoff/2+rand.N(backoff/2)) {
+			return got, ctx.Err()
+		}
+		renew()
+	}
 }

@@ -1,0 +1,100 @@
+package inspect
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// MaxWaiting is how many timers and how many scheduled commands a View has at most.
+const MaxWaiting = 100
+
+// View is an instance with what waits for its time on it.
+type View struct {
+	transitions.Instance
+	Timers        []Timer            // armed ones, the next first
+	Scheduled     []ScheduledCommand // what callers have asked for later, the next first
+	Stuck         []StuckCommand     // what waits for an operator, the longest waiting first
+	MoreTimers    bool               // than MaxWaiting
+	MoreScheduled bool               // than MaxWaiting
+	MoreStuck     bool               // than MaxWaiting
+}
+
+// Timer is an armed timer of an instance.
+type Timer struct {
+	Name       string    `json:"name"`
+	Transition string    `json:"transition"` // what it does
+	Due        time.Time `json:"due"`
+}
+
+// ScheduledCommand is a command on an instance whose time has not come, or that
+// nobody has decided since it came.
+type ScheduledCommand struct {
+	Transition string    `json:"transition"`
+	Scope      string    `json:"scope"`
+	Key        string    `json:"key"`
+	Actor      string    `json:"actor"`
+	Due        time.Time `json:"due"`
+}
+
+// MaxTimeline is how many transitions a Case has at most.
+const MaxTimeline = 50
+
+// Case is the whole of one instance, as an operator wants to see it. Its parts are
+// read one after the other: what changes meanwhile may be in one and not in another.
+type Case struct {
+	View
+	InFlight []transitions.Record // its command in flight, and the undos that are; without their requests
+	Earlier  int64                // transitions before those of the timeline
+	Timeline []transitions.Entry  // the newest ones, in order
+	Chain    Verification         // of its audit rows
+}
+
+// Verification is the outcome of checking an audit chain.
+type Verification struct {
+	Instances int64 // chains checked
+	Entries   int64 // rows checked
+	Broken    []Break
+}
+
+// Break is the first row of a chain that is not what it should be.
+type Break struct {
+	Instance uuid.UUID
+	Version  int64
+	Reason   string
+}
+
+// Past is an instance as it was after one of its transitions, as far as its audit
+// rows tell. Attributes, and what was in flight or paused, they do not.
+type Past struct {
+	Tenant      string
+	ID          uuid.UUID
+	Workflow    string
+	Definition  int // the version of the definition that it began with
+	BusinessKey string
+	State       workflow.State
+	Version     int64
+	Newest      int64  // the version that it has now
+	Data        []byte // nil where it was erased
+	Erased      bool   // the data of then was erased; its digest is still in the audit chain
+	Open        bool   // not in a final state
+	CreatedAt   time.Time
+	UpdatedAt   time.Time // when the transition was decided
+}
+
+// Option is one transition as it stands for an instance and an actor.
+type Option struct {
+	Transition string           `json:"transition"`
+	Allowed    bool             `json:"allowed"`
+	To         []workflow.State `json:"to"`
+	Reasons    []Reason         `json:"reasons,omitempty"` // why not
+}
+
+// Reason is why a transition is not allowed.
+type Reason struct {
+	Code    workflow.Code `json:"code"`
+	Message string        `json:"message"`
+}
