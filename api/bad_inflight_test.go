@@ -17,7 +17,7 @@ import (
 
 // badCase is a request that must leave no trace. In its texts {id} is a delivery
 // that is under way, {scope} and k are its command, {stuck} is the scope of a
-// command k that waits for a person.
+// command k that waits for an operator.
 type badCase struct {
 	name, method, path, body string
 	headers                  []string

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// stuck makes a command that waits for a person, and returns its status.
+// stuck makes a command that waits for an operator, and returns its status.
 func (s *server) stuck(key string, headers ...string) api.CommandStatus {
 	s.t.Helper()
 	book := s.post("/v1/workflows/delivery/book", uuid.NewString(), `{}`, headers...)

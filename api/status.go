@@ -167,7 +167,7 @@ func sendTagged(w http.ResponseWriter, r *http.Request, tag string, body []byte)
 }
 
 // mayCancel lets a command be cancelled by who sent it, by who could have sent
-// it, and by operators; one that waits for a person by operators alone.
+// it, and by operators; one that waits for an operator by operators alone.
 func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c Caller) error {
 	record, err := a.engine.Command(ctx, ref.Tenant, ref.Scope, ref.Key)
 	if err != nil {
@@ -178,7 +178,7 @@ func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c Caller) erro
 	case operates:
 		return nil
 	case record.Stuck != "":
-		return workflow.Errorf(workflow.Forbidden, "the command waits for a person; that takes the role %q", Operator)
+		return workflow.Errorf(workflow.Forbidden, "the command waits for an operator; that takes the role %q", Operator)
 	case record.Actor == c.Actor:
 		return nil
 	}

@@ -26,7 +26,7 @@ func wantRetried(t testing.TB, e *engine.Engine, f inspect.MessageStatus, want s
 	}
 }
 
-// The refusal of a message is final for its sender, and not for a person who has
+// The refusal of a message is final for its sender, and not for an operator who has
 // mended what was wrong.
 func TestAPersonRetriesAMessageThatWasRefused(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestAPersonRetriesAMessageThatWasRefused(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	wantDead(t, e, "m-1 waiting guard_refused 2")
-	exec(t, pool, `UPDATE pawl.instance SET data = '{"customer":"","owed":10}'`) // whatever a person can do about it
+	exec(t, pool, `UPDATE pawl.instance SET data = '{"customer":"","owed":10}'`) // whatever an operator can do about it
 	for i := range 2 {
 		r, err := e.RetryMessage(t.Context(), m.Ref(), "ann", "more is owed")
 		if err != nil || r.Status != 200 || r.Version != 2 || r.Replayed != (i > 0) {
@@ -196,7 +196,7 @@ func TestADiscardedMessageDoesNotKeepItsIDFromAnother(t *testing.T) {
 	}
 	consumed(t, e, fromBank("m-0", "applied", `{"loan":"l-1","amount":5}`))
 	_, err := e.Consume(t.Context(), good)
-	wantCode(t, err, workflow.MessageReused) // a person has to choose
+	wantCode(t, err, workflow.MessageReused) // an operator has to choose
 	if r, err := e.RetryMessage(t.Context(), good.Ref(), "ann", "this one"); err != nil || r.Status != 200 || r.Version != 2 {
 		t.Errorf("got %+v, %v", r, err)
 	}

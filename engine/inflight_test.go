@@ -44,7 +44,7 @@ func with(w workflow.Source) func(*engine.Config) {
 	return func(c *engine.Config) { c.Workflows = []workflow.Source{w} }
 }
 
-// Nobody knows what the first attempt did, and a person has it tried again. That the
+// Nobody knows what the first attempt did, and an operator has it tried again. That the
 // second one did nothing does not say that the first did not: its effect is undone.
 func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestWhatAnAttemptBeforeAPersonsRetryMayHaveDoneIsUndone(t *testing.T) {
 		t.Fatalf("%+v, %v", accepted, err)
 	}
 	scope := accepted.Record.Scope
-	eventually(t, "it waits for a person", func() bool {
+	eventually(t, "it waits for an operator", func() bool {
 		c, err := e.Command(t.Context(), "", scope, "2")
 		return err == nil && c.Stuck == transitions.StuckUnknown
 	})

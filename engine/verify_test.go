@@ -18,7 +18,7 @@ func intact(t testing.TB, e *engine.Engine) {
 	}
 }
 
-// Whoever can write the instance's row can let a person do what the workflow keeps
+// Whoever can write the instance's row can let an operator do what the workflow keeps
 // from her. Verify says so before she has done it, and after.
 func TestDutiesThatWereTakenAwayAreFoundBeforeAndAfterUse(t *testing.T) {
 	t.Parallel()

@@ -70,7 +70,7 @@ var (
 		store.Succeeded(store.Refusal{Tenant: "$1", Scope: "$5", Key: "$3", Fingerprint: "$4"})
 )
 
-// waitingSQL counts messages that wait for a person, tenant by tenant, by the
+// waitingSQL counts messages that wait for an operator, tenant by tenant, by the
 // index that lists them. Parameters: tenant or "", how many.
 const waitingSQL = `
 WITH RECURSIVE each AS (

@@ -64,7 +64,7 @@ var (
 	takenOver  = counter("pawl_inflight_taken_over_total", "Of those, the ones that it took over from a node whose lease had run out.")
 	ended      = counter("pawl_inflight_ended_total", "Ends of attempts by outcome: decided (a scheduled command), succeeded, failed, cancelled, abandoned (given up), undone (an effect).", "outcome")
 	retried    = counter("pawl_inflight_retries_total", "Attempts that failed and are to be repeated.")
-	becameHard = counter("pawl_inflight_stuck_total", "Commands that were left to a person.")
+	becameHard = counter("pawl_inflight_stuck_total", "Commands that were left to an operator.")
 	returned   = counter("pawl_inflight_returned_total", "Commands that were given back without an attempt that failed.")
 	heartbeats = counter("pawl_inflight_heartbeats_total", "Leases that were prolonged.")
 	leasesLost = counter("pawl_inflight_leases_lost_total", "Leases that were lost while an attempt was under way.")

@@ -16,7 +16,7 @@ var (
 	keysDue        = sharedGauge("pawl_keys_due", "Commands in flight whose time has come, and that no node works on yet.")
 	keysStale      = sharedGauge("pawl_keys_stale", "Commands whose worker's lease has run out, and that nobody has taken over yet.")
 	keysLapsed     = sharedGauge("pawl_keys_lapsed", "Commands that a caller of the contract in SQL claimed and did not end in time; they wait for it to come again.")
-	keysStuck      = sharedGauge("pawl_keys_stuck", "Commands that wait for a person.")
+	keysStuck      = sharedGauge("pawl_keys_stuck", "Commands that wait for an operator.")
 	keysAttempts   = sharedGauge("pawl_keys_many_attempts", "Commands in flight that were claimed five times or more.")
 	oldestInFlight = sharedGauge("pawl_keys_oldest_in_flight_seconds", "Age of the oldest command in flight, without those whose time is still to come; 0 for none.")
 	oldestDue      = sharedGauge("pawl_keys_oldest_due_seconds", "How long the longest due command has been due, also where nodes claim it and give it back without an attempt; 0 for none.")
@@ -25,7 +25,7 @@ var (
 	keysExpired    = sharedGauge("pawl_keys_expired_waiting", "Answers past their horizon that retention has not seen to yet; counted up to 10,000 with the forgotten ones.")
 	keysForgotten  = sharedGauge("pawl_keys_forgotten_waiting", "Tombstones past their horizon that retention has not deleted yet.")
 	oldestExpired  = sharedGauge("pawl_keys_oldest_expired_seconds", "How long ago the first horizon passed that retention has not seen to yet; 0 for none.")
-	deadMessages   = sharedGauge("pawl_inbox_dead_messages", "Messages that were not consumed and wait for a person; counted up to 10,000.")
+	deadMessages   = sharedGauge("pawl_inbox_dead_messages", "Messages that were not consumed and wait for an operator; counted up to 10,000.")
 	oldestMessage  = sharedGauge("pawl_inbox_oldest_dead_message_seconds", "Age of the oldest of them; 0 for none.")
 )
 

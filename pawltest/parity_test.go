@@ -251,7 +251,7 @@ func TestARunDoesWhatAnEngineDoes(t *testing.T) {
 	w.submit(later)
 	w.submit(on("D", "write", "child", "with a friend"))
 
-	// Activities: at once, at the second attempt, never, in vain, by a person.
+	// Activities: at once, at the second attempt, never, in vain, by an operator.
 	w.submit(on("A", "call", "call", ""))
 	w.submit(on("B", "call", "call", "busy once"))
 	w.submit(on("C", "call", "call", "never"))

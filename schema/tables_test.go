@@ -77,7 +77,7 @@ var inFlight = row{"status": "'pending'", "code": "NULL", "body": "NULL", "finis
 // leased makes the row of a command that is worked on.
 var leased = inFlight.with(row{"status": "'processing'", "run_at": "NULL", "claimed_by": "'n'", "claimed_at": "now()", "locked_until": "now()"})
 
-// stuck makes the row of a command that waits for a person.
+// stuck makes the row of a command that waits for an operator.
 var stuck = inFlight.with(row{"status": "'failed_retryable'", "run_at": "NULL", "stuck": "'undo_failed'"})
 
 // held makes the row of a command that a SQL caller has claimed.

@@ -78,7 +78,7 @@ func TestAnOutageLongerThanALeaseLosesNoWork(t *testing.T) {
 		t.Errorf("%d were begun once more", len(begun))
 	}
 	if n := number(t, direct, "SELECT count(*) FROM pawl.command WHERE stuck IS NOT NULL"); n != 1 {
-		t.Errorf("%d wait for a person", n)
+		t.Errorf("%d wait for an operator", n)
 	}
 	for i, e := range engines {
 		t.Logf("node %d: %+v", i, e.InFlightStats())

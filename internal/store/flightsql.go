@@ -109,12 +109,12 @@ const mine = `pawl.command x
 
 // KeepSQL writes what becomes of leases that this node holds, unless somebody has
 // locked their rows. Without a status a lease is prolonged; with one the command
-// is given back: to be done at a time, or to a person. One that was asked to stop
+// is given back: to be done at a time, or to an operator. One that was asked to stop
 // since its claim is then due at once, to end; one that was asked before is given
 // back by somebody who knew. It returns the places of those that it wrote, and who
 // asked them to stop. Parameters: tenant, node, scopes, keys, attempts, now, length
 // of a lease in microseconds, reports of progress, statuses, times, failures to
-// count, their messages, why a person has to see to it, whether it was asked to
+// count, their messages, why an operator has to see to it, whether it was asked to
 // stop before its claim, whether it is not known what the attempt has done, whether
 // it is given back without an attempt, when it was due before its claim.
 const KeepSQL = `

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// stuckSQL is a page of the commands that wait for a person, without their
+// stuckSQL is a page of the commands that wait for an operator, without their
 // requests, in the order of the index that holds only those, or those of an instance
 // by the index for that. The instance of a creation is not there yet.
 var stuckSQL = `SELECT ` + briefSelect + `, coalesce(i.business_key, c.request->>'business_key', '')

@@ -160,7 +160,7 @@ COMMENT ON COLUMN pawl.command.run_at IS 'When it is due: to be decided, or for 
 COMMENT ON COLUMN pawl.command.request IS 'What was asked, while it is in flight; afterwards the audit row has it.';
 COMMENT ON COLUMN pawl.command.progress IS 'The newest report of the activity.';
 COMMENT ON COLUMN pawl.command.failure IS 'The message of the newest failure.';
-COMMENT ON COLUMN pawl.command.stuck IS 'Why it waits for a person; NULL when it does not.';
+COMMENT ON COLUMN pawl.command.stuck IS 'Why it waits for an operator; NULL when it does not.';
 COMMENT ON COLUMN pawl.command.cancelled_by IS 'Who asked it to stop.';
 COMMENT ON COLUMN pawl.command.unsure IS 'Whether a worker was lost in the middle of it, and nobody has found out since what it has done.';
 COMMENT ON COLUMN pawl.command.updated_at IS 'When it changed last, while in flight.';
@@ -183,7 +183,7 @@ CREATE INDEX command_scheduled ON pawl.command (tenant, scope) WHERE phase = 'sc
 CREATE INDEX command_planned ON pawl.command (run_at, tenant, scope, key) WHERE phase = 'scheduled' AND NOT starts_with(scope, 'pawl:');
 -- Likewise, of an instance: what is shown with it.
 CREATE INDEX command_planned_on ON pawl.command (tenant, instance, run_at) WHERE phase = 'scheduled' AND NOT starts_with(scope, 'pawl:');
--- What waits for a person.
+-- What waits for an operator.
 CREATE INDEX command_stuck ON pawl.command (tenant, updated_at, scope, key) WHERE stuck IS NOT NULL;
 -- Likewise, of an instance: what is shown with it.
 CREATE INDEX command_stuck_on ON pawl.command (tenant, instance) WHERE stuck IS NOT NULL;
@@ -331,7 +331,7 @@ CREATE TABLE pawl.horizon (
 	history_kept interval CHECK (history_kept > interval '0'),
 	CHECK (history OR history_kept IS NULL)
 );
-COMMENT ON TABLE pawl.horizon IS 'How long the keys of each workflow are good for: the longest that any node has started with, unless a person made it shorter.';
+COMMENT ON TABLE pawl.horizon IS 'How long the keys of each workflow are good for: the longest that any node has started with, unless an operator made it shorter.';
 COMMENT ON COLUMN pawl.horizon.workflow IS 'The name of the workflow.';
 COMMENT ON COLUMN pawl.horizon.replay IS 'How long an answer is replayed, from when it was given.';
 COMMENT ON COLUMN pawl.horizon.tombstone IS 'How long the tombstone stays after that; NULL for ever.';

@@ -198,12 +198,12 @@ BEGIN
 	END LOOP;
 	IF c.fingerprint <> consume.hash THEN
 		RAISE EXCEPTION 'the message id was used with another payload' USING ERRCODE = 'P4050', DETAIL = format('consumer %s, message %s',
-			to_json(consume.consumer), to_json(consume.message)), HINT = 'The sender has given two messages one id: a person should look.';
+			to_json(consume.consumer), to_json(consume.message)), HINT = 'The sender has given two messages one id: an operator should look.';
 	ELSIF c.phase = 'sql' THEN
 		RAISE EXCEPTION 'the message is being worked on' USING ERRCODE = 'P4029', HINT = 'Ask again later.';
 	ELSIF c.status = 'failed_final' THEN
 		RAISE EXCEPTION 'what the message asked for has failed for good' USING ERRCODE = 'P4030', DETAIL = c.body,
-			HINT = 'A person should look.';
+			HINT = 'An operator should look.';
 	END IF;
 	RETURN false;
 END $$;

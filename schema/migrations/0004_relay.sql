@@ -40,7 +40,7 @@ COMMENT ON COLUMN pawl.outbox_sink.failure IS 'The message of the newest failure
 COMMENT ON COLUMN pawl.outbox_sink.failed_at IS 'When that was.';
 COMMENT ON COLUMN pawl.outbox_sink.delivered IS 'Counts deliveries; repetitions too.';
 COMMENT ON COLUMN pawl.outbox_sink.failed IS 'Counts attempts that failed.';
-COMMENT ON COLUMN pawl.outbox_sink.parked IS 'Counts events that were given up and wait for a person, or did.';
+COMMENT ON COLUMN pawl.outbox_sink.parked IS 'Counts events that were given up and wait for an operator, or did.';
 COMMENT ON COLUMN pawl.outbox_sink.created_at IS 'When a node first had it.';
 
 CREATE TABLE pawl.outbox_cursor (
@@ -62,9 +62,9 @@ COMMENT ON COLUMN pawl.outbox_cursor.tenant IS 'Whose log.';
 COMMENT ON COLUMN pawl.outbox_cursor.sink IS 'The sink.';
 COMMENT ON COLUMN pawl.outbox_cursor.position IS 'Every event up to it is delivered, or a row of outbox_dead.';
 COMMENT ON COLUMN pawl.outbox_cursor.failure IS 'Why it does not go on; NULL: nothing is in its way.';
-COMMENT ON COLUMN pawl.outbox_cursor.revision IS 'The sink''s revision when a person moved it last; 0: nobody has. A relay that knows only of an earlier one does not write it.';
+COMMENT ON COLUMN pawl.outbox_cursor.revision IS 'The sink''s revision when an operator moved it last; 0: nobody has. A relay that knows only of an earlier one does not write it.';
 COMMENT ON COLUMN pawl.outbox_cursor.updated_at IS 'When it was last written.';
-COMMENT ON COLUMN pawl.outbox_cursor.moved_from IS 'Where it was before a person moved it last.';
+COMMENT ON COLUMN pawl.outbox_cursor.moved_from IS 'Where it was before an operator moved it last.';
 COMMENT ON COLUMN pawl.outbox_cursor.moved_at IS 'When that was.';
 COMMENT ON COLUMN pawl.outbox_cursor.moved_by IS 'Who moved it.';
 COMMENT ON COLUMN pawl.outbox_cursor.moved_reason IS 'Why.';
@@ -99,7 +99,7 @@ COMMENT ON COLUMN pawl.outbox_dead.type IS 'Its type.';
 COMMENT ON COLUMN pawl.outbox_dead.ordinal IS 'Its number among the events of its position.';
 COMMENT ON COLUMN pawl.outbox_dead.workflow IS 'Its workflow.';
 COMMENT ON COLUMN pawl.outbox_dead.instance IS 'Its instance.';
-COMMENT ON COLUMN pawl.outbox_dead.status IS 'waiting: for a person. queued: the relay delivers it, in its turn. redriven: delivered after a person asked for it. skipped: never to be delivered.';
+COMMENT ON COLUMN pawl.outbox_dead.status IS 'waiting: for an operator. queued: the relay delivers it, in its turn. redriven: delivered after an operator asked for it. skipped: never to be delivered.';
 COMMENT ON COLUMN pawl.outbox_dead.kind IS 'What its newest failure was about; held: it was never tried, and is behind another of its instance.';
 COMMENT ON COLUMN pawl.outbox_dead.failure IS 'The message of its newest failure.';
 COMMENT ON COLUMN pawl.outbox_dead.attempts IS 'Attempts that failed since it was first tried, or redriven.';

@@ -188,7 +188,7 @@ func (i *intruder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.Trace
 func (i *intruder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // A partition that is needed after all, when it is detached already, comes back.
-// So does one that a person has detached before its time.
+// So does one that an operator has detached before its time.
 func TestADetachedPartitionThatIsNeededComesBack(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
