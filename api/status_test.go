@@ -17,10 +17,10 @@ func TestWhenToLookAgainAtACommandInFlight(t *testing.T) {
 		record transitions.Record
 		want   string
 	}{
-		"worked on":   {transitions.Record{Status: transitions.Processing, LockedUntil: noon.Add(time.Minute)}, "1"},
-		"due":         {transitions.Record{Status: transitions.Pending, RunAt: noon.Add(-time.Second)}, "1"},
-		"soon":        {transitions.Record{Status: transitions.FailedRetryable, RunAt: noon.Add(6500 * time.Millisecond)}, "7"},
-		"in a year":   {transitions.Record{Status: transitions.Pending, RunAt: noon.AddDate(1, 0, 0)}, "60"},
+		"worked on":      {transitions.Record{Status: transitions.Processing, LockedUntil: noon.Add(time.Minute)}, "1"},
+		"due":            {transitions.Record{Status: transitions.Pending, RunAt: noon.Add(-time.Second)}, "1"},
+		"soon":           {transitions.Record{Status: transitions.FailedRetryable, RunAt: noon.Add(6500 * time.Millisecond)}, "7"},
+		"in a year":      {transitions.Record{Status: transitions.Pending, RunAt: noon.AddDate(1, 0, 0)}, "60"},
 		"by an operator": {transitions.Record{Status: transitions.FailedRetryable, Stuck: "unknown_outcome"}, "60"},
 	} {
 		if got := seconds(lookAgain(&c.record, noon)); got != c.want {

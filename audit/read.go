@@ -38,7 +38,8 @@ const Position = ` LEFT JOIN LATERAL (SELECT a.position FROM pawl.audit a
 // of the primary key. All are SQL expressions.
 func RowOf(tenant, instance, version string) string {
 	return `
-LEFT JOIN LATERAL (SELECT * FROM pawl.audit x WHERE x.tenant = ` + tenant + ` AND x.instance = ` + instance + ` AND x.version = ` + version + ` LIMIT 1) AS a ON true`
+LEFT JOIN LATERAL (SELECT * FROM pawl.audit x WHERE x.tenant = ` + tenant + ` AND x.instance = ` + instance + `
+	AND x.version = ` + version + ` LIMIT 1) AS a ON true`
 }
 
 // Rows are the audit rows of a tenant, or of one of its instances if that is not "".

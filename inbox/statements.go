@@ -60,9 +60,13 @@ var (
 				WHERE o.tenant = $1 AND o.consumer = $2 AND o.message = $3 AND o.hash = c.fingerprint AND o.status = 'discarded')
 			END AND (SELECT count(*) FROM waiting) > 0`)
 
-	discardSQL = `WITH discarded AS (UPDATE pawl.inbox_dead AS d SET status = 'discarded', changed_by = $5, reason = nullif($6, ''), updated_at = $7` +
-		byKey + ` AND d.status = 'waiting' RETURNING 1)` + store.InsertRefusal(store.Refusal{Tenant: "$1", Scope: "$9", Key: "$3", Fingerprint: "$4",
-		Actor: "$5", Code: "$10", Body: "$11", At: "$7", Expires: "$8"}, "discarded")
+	discardSQL = `WITH discarded AS (UPDATE pawl.inbox_dead AS d SET status = 'discarded', changed_by = $5, reason = nullif($6, ''),
+		updated_at = $7` +
+		byKey + ` AND d.status = 'waiting' RETURNING 1)` + store.InsertRefusal(
+		store.Refusal{Tenant: "$1", Scope: "$9", Key: "$3", Fingerprint: "$4",
+			Actor: "$5", Code: "$10", Body: "$11", At: "$7", Expires: "$8"},
+		"discarded",
+	)
 
 	// A message that was done elsewhere was not discarded. It is a statement of its
 	// own, which also sees what the one before has waited for.

@@ -105,7 +105,11 @@ func give[T any](ch chan<- prometheus.Metric, r *reading[T], sendAll func(ch cha
 }
 
 // readFailures says when what is read from the database is missing.
-var readFailures = counter("pawl_scrape_read_failures_total", "Reads of the database for a scrape that failed; their metrics are missing then.", "of")
+var readFailures = counter(
+	"pawl_scrape_read_failures_total",
+	"Reads of the database for a scrape that failed; their metrics are missing then.",
+	"of",
+)
 
 // reading is something of all tenants that is read from the database now and then.
 type reading[T any] struct {

@@ -8,17 +8,29 @@ import (
 )
 
 var (
-	commands = counter("pawl_commands_total",
-		"Commands of callers that were answered, by what their claim of the key amounted to: new, replayed, final (a stored refusal), active (in flight), stale, retryable, mismatched (another request), expired.", "claim")
+	commands = counter(
+		"pawl_commands_total",
+		"Commands of callers that were answered, by what their claim of the key amounted to: new, replayed, final (a stored refusal), "+
+			"active (in flight), stale, retryable, mismatched (another request), expired.",
+		"claim",
+	)
 	commandsRefused = counter("pawl_commands_refused_total", "Commands that were refused because the queue was full.")
 	commandsWaiting = gauge("pawl_commands_waiting", "Commands in the queues of the commit pipeline.")
 	groups          = counter("pawl_commit_groups_total", "Transactions that the commit pipeline committed.")
 	groupsAgain     = counter("pawl_commit_reruns_total", "Runs of a group that another transaction won.")
 	groupsLost      = counter("pawl_commit_connections_lost_total", "Runs of a group that lost their connection to the database.")
 	groupsSplit     = counter("pawl_commit_splits_total", "Groups that were split to find the command that could not be stored.")
-	commandsAside   = counter("pawl_commit_aside_total", "Commands that went to the retry lane, to wait for a lock or to run a transition's own SQL.")
-	scoped          = counter("pawl_scope_commands_total",
-		"Attempts by the transition whose default scope the key was in, or named for all scopes that callers named, and by outcome: new, replayed, active, mismatched, expired. All but new are duplicates that were suppressed.", "scope", "outcome")
+	commandsAside   = counter(
+		"pawl_commit_aside_total",
+		"Commands that went to the retry lane, to wait for a lock or to run a transition's own SQL.",
+	)
+	scoped = counter(
+		"pawl_scope_commands_total",
+		"Attempts by the transition whose default scope the key was in, or named for all scopes that callers named, and by outcome: new, "+
+			"replayed, active, mismatched, expired. All but new are duplicates that were suppressed.",
+		"scope",
+		"outcome",
+	)
 )
 
 func sendCommits(ch chan<- prometheus.Metric, s engine.PipelineStats) {
@@ -52,17 +64,22 @@ func sendScopes(ch chan<- prometheus.Metric, list []inspect.ScopeCount) {
 		sums[name].Merge(&list[i])
 	}
 	for name, s := range sums {
-		for outcome, n := range map[string]int64{"new": s.New, "replayed": s.Replayed, "active": s.Active, "mismatched": s.Mismatched, "expired": s.Expired} {
+		for outcome, n := range map[string]int64{"new": s.New, "replayed": s.Replayed, "active": s.Active, "mismatched": s.Mismatched,
+			"expired": s.Expired} {
 			send(ch, scoped, n, name, outcome)
 		}
 	}
 }
 
 var (
-	looks      = counter("pawl_inflight_looks_total", "Polls for due work.")
-	claimed    = counter("pawl_inflight_claimed_total", "Commands in flight that this node claimed.")
-	takenOver  = counter("pawl_inflight_taken_over_total", "Of those, the ones that it took over from a node whose lease had run out.")
-	ended      = counter("pawl_inflight_ended_total", "Ends of attempts by outcome: decided (a scheduled command), succeeded, failed, cancelled, abandoned (given up), undone (an effect).", "outcome")
+	looks     = counter("pawl_inflight_looks_total", "Polls for due work.")
+	claimed   = counter("pawl_inflight_claimed_total", "Commands in flight that this node claimed.")
+	takenOver = counter("pawl_inflight_taken_over_total", "Of those, the ones that it took over from a node whose lease had run out.")
+	ended     = counter(
+		"pawl_inflight_ended_total",
+		"Ends of attempts by outcome: decided (a scheduled command), succeeded, failed, cancelled, abandoned (given up), undone (an effect).",
+		"outcome",
+	)
 	retried    = counter("pawl_inflight_retries_total", "Attempts that failed and are to be repeated.")
 	becameHard = counter("pawl_inflight_stuck_total", "Commands that were left to an operator.")
 	returned   = counter("pawl_inflight_returned_total", "Commands that were given back without an attempt that failed.")

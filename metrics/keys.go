@@ -11,22 +11,45 @@ import (
 )
 
 var (
-	keys           = sharedGauge("pawl_keys", "Keys by the status of their command. Those in flight are counted up to 10,000 of each kind; of the finished ones it is an estimate on large tables.", "status")
-	keysScheduled  = sharedGauge("pawl_keys_scheduled", "Commands in flight whose time is still to come.")
-	keysDue        = sharedGauge("pawl_keys_due", "Commands in flight whose time has come, and that no node works on yet.")
-	keysStale      = sharedGauge("pawl_keys_stale", "Commands whose worker's lease has run out, and that nobody has taken over yet.")
-	keysLapsed     = sharedGauge("pawl_keys_lapsed", "Commands that a caller of the contract in SQL claimed and did not end in time; they wait for it to come again.")
+	keys = sharedGauge(
+		"pawl_keys",
+		"Keys by the status of their command. Those in flight are counted up to 10,000 of each kind; of the finished ones it is an estimate "+
+			"on large tables.",
+		"status",
+	)
+	keysScheduled = sharedGauge("pawl_keys_scheduled", "Commands in flight whose time is still to come.")
+	keysDue       = sharedGauge("pawl_keys_due", "Commands in flight whose time has come, and that no node works on yet.")
+	keysStale     = sharedGauge("pawl_keys_stale", "Commands whose worker's lease has run out, and that nobody has taken over yet.")
+	keysLapsed    = sharedGauge(
+		"pawl_keys_lapsed",
+		"Commands that a caller of the contract in SQL claimed and did not end in time; they wait for it to come again.",
+	)
 	keysStuck      = sharedGauge("pawl_keys_stuck", "Commands that wait for an operator.")
 	keysAttempts   = sharedGauge("pawl_keys_many_attempts", "Commands in flight that were claimed five times or more.")
-	oldestInFlight = sharedGauge("pawl_keys_oldest_in_flight_seconds", "Age of the oldest command in flight, without those whose time is still to come; 0 for none.")
-	oldestDue      = sharedGauge("pawl_keys_oldest_due_seconds", "How long the longest due command has been due, also where nodes claim it and give it back without an attempt; 0 for none.")
-	oldestStale    = sharedGauge("pawl_keys_oldest_stale_seconds", "How long ago the first of the stale leases ran out; 0 for none.")
-	oldestLapsed   = sharedGauge("pawl_keys_oldest_lapsed_seconds", "How long ago the time of the first of the lapsed claims ran out; 0 for none.")
-	keysExpired    = sharedGauge("pawl_keys_expired_waiting", "Answers past their horizon that retention has not seen to yet; counted up to 10,000 with the forgotten ones.")
-	keysForgotten  = sharedGauge("pawl_keys_forgotten_waiting", "Tombstones past their horizon that retention has not deleted yet.")
-	oldestExpired  = sharedGauge("pawl_keys_oldest_expired_seconds", "How long ago the first horizon passed that retention has not seen to yet; 0 for none.")
-	deadMessages   = sharedGauge("pawl_inbox_dead_messages", "Messages that were not consumed and wait for an operator; counted up to 10,000.")
-	oldestMessage  = sharedGauge("pawl_inbox_oldest_dead_message_seconds", "Age of the oldest of them; 0 for none.")
+	oldestInFlight = sharedGauge(
+		"pawl_keys_oldest_in_flight_seconds",
+		"Age of the oldest command in flight, without those whose time is still to come; 0 for none.",
+	)
+	oldestDue = sharedGauge(
+		"pawl_keys_oldest_due_seconds",
+		"How long the longest due command has been due, also where nodes claim it and give it back without an attempt; 0 for none.",
+	)
+	oldestStale  = sharedGauge("pawl_keys_oldest_stale_seconds", "How long ago the first of the stale leases ran out; 0 for none.")
+	oldestLapsed = sharedGauge(
+		"pawl_keys_oldest_lapsed_seconds",
+		"How long ago the time of the first of the lapsed claims ran out; 0 for none.",
+	)
+	keysExpired = sharedGauge(
+		"pawl_keys_expired_waiting",
+		"Answers past their horizon that retention has not seen to yet; counted up to 10,000 with the forgotten ones.",
+	)
+	keysForgotten = sharedGauge("pawl_keys_forgotten_waiting", "Tombstones past their horizon that retention has not deleted yet.")
+	oldestExpired = sharedGauge(
+		"pawl_keys_oldest_expired_seconds",
+		"How long ago the first horizon passed that retention has not seen to yet; 0 for none.",
+	)
+	deadMessages  = sharedGauge("pawl_inbox_dead_messages", "Messages that were not consumed and wait for an operator; counted up to 10,000.")
+	oldestMessage = sharedGauge("pawl_inbox_oldest_dead_message_seconds", "Age of the oldest of them; 0 for none.")
 )
 
 func sendKeys(ch chan<- prometheus.Metric, k *inspect.Keys, _ time.Time) {
@@ -59,9 +82,16 @@ func age(now, then time.Time) float64 {
 }
 
 var (
-	instances = sharedGauge("pawl_instances",
-		"Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are counted, fewer where tenants are many; what is more is an estimate of the planner's. A kind that this process has seen stays, with 0, when no instance is of it any more.",
-		"workflow", "definition", "state", "open")
+	instances = sharedGauge(
+		"pawl_instances",
+		"Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are counted, fewer "+
+			"where tenants are many; what is more is an estimate of the "+
+			"planner's. A kind that this process has seen stays, with 0, when no instance is of it any more.",
+		"workflow",
+		"definition",
+		"state",
+		"open",
+	)
 	instancesEstimated = sharedGauge("pawl_instances_estimated", "How many of the values of pawl_instances are estimates.")
 )
 

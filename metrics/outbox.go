@@ -12,8 +12,13 @@ import (
 )
 
 var (
-	purgeBatches   = counter("pawl_retention_batches_total", "Transactions that looked for keys that are due.")
-	purged         = counter("pawl_retention_keys_total", "Keys that retention saw to: expired (answers that became tombstones), forgotten (tombstones that were deleted), abandoned (failed because nobody went on with them), archived (went to the history).", "outcome")
+	purgeBatches = counter("pawl_retention_batches_total", "Transactions that looked for keys that are due.")
+	purged       = counter(
+		"pawl_retention_keys_total",
+		"Keys that retention saw to: expired (answers that became tombstones), forgotten (tombstones that were deleted), abandoned (failed "+
+			"because nobody went on with them), archived (went to the history).",
+		"outcome",
+	)
 	dropped        = counter("pawl_retention_dropped_partitions_total", "Partitions that retention dropped.")
 	purgeFailures  = counter("pawl_retention_failures_total", "Turns of retention that failed, and were tried again.")
 	retentionHeld  = sharedGauge("pawl_retention_served", "Whether a node does retention: 1 or 0.")
@@ -24,7 +29,8 @@ var (
 
 func sendPurged(ch chan<- prometheus.Metric, s engine.RetentionStats) {
 	send(ch, purgeBatches, s.Batches)
-	for outcome, n := range map[string]int64{"expired": s.Expired, "forgotten": s.Forgotten, "abandoned": s.Abandoned, "archived": s.Archived} {
+	for outcome, n := range map[string]int64{"expired": s.Expired, "forgotten": s.Forgotten, "abandoned": s.Abandoned,
+		"archived": s.Archived} {
 		send(ch, purged, n, outcome)
 	}
 	send(ch, dropped, s.Dropped)
@@ -62,13 +68,17 @@ var (
 	relayFailed    = counter("pawl_relay_failed_attempts_total", "Attempts of this node to deliver that failed.")
 	relayParked    = counter("pawl_relay_parked_events_total", "Events that this node gave up, and that wait for an operator.")
 
-	sinkLag       = sharedGauge("pawl_sink_lag_transitions", "Transitions that the sink has not got, over all tenants.", "sink")
-	sinkOldest    = sharedGauge("pawl_sink_lag_seconds", "Age of the oldest transition that the sink has not got; 0 for none.", "sink")
-	sinkBehind    = sharedGauge("pawl_sink_behind_tenants", "Tenants whose logs the sink has not got all of.", "sink")
-	sinkStuck     = sharedGauge("pawl_sink_stuck_tenants", "Tenants whose cursor cannot go on.", "sink")
-	sinkDead      = sharedGauge("pawl_sink_dead_letters", "Events that were given up and wait for an operator.", "sink")
-	sinkAside     = sharedGauge("pawl_sink_aside_events", "Events set aside: they are tried again, or wait behind one that is.", "sink")
-	sinkFailures  = sharedGauge("pawl_sink_failures", "Attempts in a row that failed for the receiver as a whole; 0 when it takes events.", "sink")
+	sinkLag      = sharedGauge("pawl_sink_lag_transitions", "Transitions that the sink has not got, over all tenants.", "sink")
+	sinkOldest   = sharedGauge("pawl_sink_lag_seconds", "Age of the oldest transition that the sink has not got; 0 for none.", "sink")
+	sinkBehind   = sharedGauge("pawl_sink_behind_tenants", "Tenants whose logs the sink has not got all of.", "sink")
+	sinkStuck    = sharedGauge("pawl_sink_stuck_tenants", "Tenants whose cursor cannot go on.", "sink")
+	sinkDead     = sharedGauge("pawl_sink_dead_letters", "Events that were given up and wait for an operator.", "sink")
+	sinkAside    = sharedGauge("pawl_sink_aside_events", "Events set aside: they are tried again, or wait behind one that is.", "sink")
+	sinkFailures = sharedGauge(
+		"pawl_sink_failures",
+		"Attempts in a row that failed for the receiver as a whole; 0 when it takes events.",
+		"sink",
+	)
 	sinkPaused    = sharedGauge("pawl_sink_paused", "Whether the sink is paused: 1 or 0.", "sink")
 	sinkServed    = sharedGauge("pawl_sink_served", "Whether a node delivers to the sink: 1 or 0.", "sink")
 	sinkDelivered = sharedCounter("pawl_sink_delivered_events_total", "Events that all nodes delivered to the sink, repetitions too.", "sink")

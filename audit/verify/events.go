@@ -41,7 +41,12 @@ SELECT coalesce(a.instance, o.instance), coalesce(a.version, o.version), coalesc
 	// for each row of the audit. eventsWhere drops instances that have no row.
 	auditColumns = `(SELECT x.*, i.business_key, i.attributes, i.version = x.version AS newest FROM `
 	ofTenant     = auditColumns + `(` + audit.Rows("$1", "") + `) x FULL JOIN (` + store.Instances("$1") + `) i ON i.id = x.instance) a`
-	ofInstance   = auditColumns + `(` + audit.Rows("$1", "$2") + `) x FULL JOIN (` + store.Instances("$1") + ` AND id = $2) i ON i.id = x.instance) a`
+	ofInstance   = auditColumns + `(` + audit.Rows(
+		"$1",
+		"$2",
+	) + `) x FULL JOIN (` + store.Instances(
+		"$1",
+	) + ` AND id = $2) i ON i.id = x.instance) a`
 
 	eventsWhere = `
 WHERE o.position IS NOT NULL OR ` + outbox.WeekOf("a.at") + ` IS NOT NULL

@@ -33,9 +33,11 @@ func New(q Querier, in func(sql string) string) *Verifier {
 // The instance's own columns come with its first row only.
 var chainsSQL = `
 SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.version, 0), coalesce(a.position, 0),
-	coalesce(a.workflow, ''), coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''), coalesce(a.reason, ''),
+	coalesce(a.workflow, ''), coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''),
+		coalesce(a.reason, ''),
 	a.payload::text, a.data::text, a.payload_digest, a.data_digest, coalesce(a.scope, ''), coalesce(a.key, ''),
-	coalesce(a.cause, ''), coalesce(a.at, 'epoch'), a.hash, a.rest_digest, a.events_digest, ` + withFirst("i.workflow", "i.definition", "i.business_key", "i.state", "i.data::text",
+	coalesce(a.cause, ''), coalesce(a.at, 'epoch'), a.hash, a.rest_digest, a.events_digest,
+		` + withFirst("i.workflow", "i.definition", "i.business_key", "i.state", "i.data::text",
 	"i.attributes::text", "i.actors::text", "i.links::text", "i.open", "i.paused", "i.created_at", "i.updated_at") + `
 FROM (` + store.Instances("$1") + ` AND ($2::uuid IS NULL OR id = $2)) i
 FULL JOIN (` + audit.Rows("$1", "") + ` AND ($2::uuid IS NULL OR instance = $2)) a ON a.instance = i.id
@@ -59,7 +61,12 @@ FROM (` + audit.Rows("$1", "") + `) a`
 // other events, and that positions are gapless from 1 to the log's head; a gap is
 // reported with the zero instance. progress, which may be nil, is called with the
 // rows checked so far.
-func (t *Verifier) Verify(ctx context.Context, tenant string, instance uuid.UUID, progress func(entries int64)) (inspect.Verification, error) {
+func (t *Verifier) Verify(
+	ctx context.Context,
+	tenant string,
+	instance uuid.UUID,
+	progress func(entries int64),
+) (inspect.Verification, error) {
 	var one *uuid.UUID
 	if instance != uuid.Nil {
 		one = &instance

@@ -12,7 +12,7 @@ const (
 	Issued           workflow.State = "issued"            // the violation is recorded, nothing was sent
 	Sent             workflow.State = "sent"              // the notice is in the post
 	Notified         workflow.State = "notified"          // the notice is served; 60 days to pay the reduced sum or to appeal
-	Penalised        workflow.State = "penalised"         // unpaid: raised, an enforceable title for half the maximum and the expenses (art. 203 c. 3)
+	Penalised        workflow.State = "penalised"         // unpaid: raised to half the maximum and the expenses, and enforceable (art. 203 c. 3)
 	Appealed         workflow.State = "appealed"          // an appeal to the prefect is filed; the police owe him the papers (art. 203 c. 2)
 	Forwarded        workflow.State = "forwarded"         // the prefect has the papers and must decide
 	Ordered          workflow.State = "ordered"           // the prefect upheld the fine and ordered payment
@@ -88,7 +88,8 @@ var Workflow = workflow.Define("fine", 1,
 	workflow.On("notify_result_appeal_to_offender", from(Ordered), OrderServed, notifyResult).
 		Doc("The prefect's order was served."),
 	workflow.On("appeal_to_judge", append(from(Ordered, OrderServed), contestable...), BeforeJudge, appealToJudge).Or(Dismissed).
-		Doc("The notice or the prefect's order goes to the justice of the peace, never while the prefect has the case. With a dismissal code the judge has annulled the fine."),
+		Doc("The notice or the prefect's order goes to the justice of the peace, never while the prefect has the case. "+
+			"With a dismissal code the judge has annulled the fine."),
 
 	workflow.On("send_for_credit_collection", from(Penalised, OrderServed, BeforeJudge), CreditCollection, sendForCollection).
 		Guard("has a title", hasTitle).

@@ -107,7 +107,10 @@ query_wait_timeout = 30
 log_connections = 0
 log_disconnections = 0
 `, server.Host, server.Port, loopback, b.port, b.path("users.txt"), sessions)
-	err = errors.Join(b.write("bouncer.ini", settings), b.write("users.txt", fmt.Sprintf("%s %s\n", quoted(server.User), quoted(server.Password))))
+	err = errors.Join(
+		b.write("bouncer.ini", settings),
+		b.write("users.txt", fmt.Sprintf("%s %s\n", quoted(server.User), quoted(server.Password))),
+	)
 	if err != nil {
 		return false, err
 	}

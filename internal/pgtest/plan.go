@@ -18,7 +18,7 @@ type Step struct {
 	Cond     string  `json:"Index Cond"`
 	Removed  float64 `json:"Rows Removed by Filter"`
 	Loops    float64 `json:"Actual Loops"`
-	Rows     float64 `json:"Actual Rows"` // for each time that it was run, where it was run: on average, which PostgreSQL 18 gives with a fraction
+	Rows     float64 `json:"Actual Rows"` // on average, each time that it was run; PostgreSQL 18 gives a fraction
 }
 
 // Explain returns the steps of a statement's plan, each before what it reads from. It sends the statement after "EXPLAIN

@@ -149,7 +149,8 @@ func (s *server) prepare(ctx context.Context, prepare Prepare) error {
 func (s *server) alone(ctx context.Context, name string) error {
 	for {
 		var others int
-		err := s.admin.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'`, name).Scan(&others)
+		err := s.admin.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'`, name).
+			Scan(&others)
 		if err != nil {
 			return fmt.Errorf("look who is connected: %w", err)
 		}

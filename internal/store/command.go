@@ -61,8 +61,10 @@ var (
 		integer("attempt", func(c *Command) *int { return &c.Attempt }),
 		moment("updated_at", func(c *Command) *time.Time { return &c.UpdatedAt }),
 	}
-	settledFields = append(seenFields[:len(seenFields):len(seenFields)], named(acceptedFields, "scope", "key", "status", "version", "code", "body",
-		"finished_at", "expires_at", "phase", "claimed_by", "run_at", "request", "forget_at")...)
+	settledFields = append(
+		seenFields[:len(seenFields):len(seenFields)],
+		named(acceptedFields, "scope", "key", "status", "version", "code", "body",
+			"finished_at", "expires_at", "phase", "claimed_by", "run_at", "request", "forget_at")...)
 	cancelledFields = []field[Cancelled]{
 		text("scope", func(c *Cancelled) *string { return &c.Scope }),
 		text("key", func(c *Cancelled) *string { return &c.Key }),
@@ -165,15 +167,25 @@ const found = ` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command x WHE
 // keys. If one is not as it was seen the transaction fails and runs again.
 // Parameters: tenant, length of a lease in microseconds, columns, number of rows.
 func SettleCommands(b *rows.Builder) {
-	b.Add("WITH settled AS (UPDATE pawl.command AS c SET status = u.status, version = CASE WHEN u.phase IS NULL THEN u.version ELSE coalesce(u.version, c.version) END, code = u.code, body = u.body, ",
+	b.Add("WITH settled AS (UPDATE pawl.command AS c SET status = u.status, version = CASE WHEN u.phase IS NULL THEN u.version ELSE "+
+		"coalesce(u.version, c.version) END, code = u.code, body = u.body, ",
 		"finished_at = u.finished_at, expires_at = u.expires_at, phase = u.phase, attempt = u.attempt, ",
-		"failures = CASE WHEN u.phase IS NULL THEN c.failures ELSE 0 END, revision = c.revision + 1, stuck = NULL, unsure = NULL, waits_since = NULL, ",
-		"claimed_by = coalesce(u.claimed_by, c.claimed_by), claimed_at = CASE WHEN u.claimed_by IS NULL THEN c.claimed_at ELSE clock_timestamp() END, ",
+		"failures = CASE WHEN u.phase IS NULL THEN c.failures ELSE 0 END, revision = c.revision + 1, stuck = NULL, unsure = NULL, "+
+			"waits_since = NULL, ",
+		"claimed_by = coalesce(u.claimed_by, c.claimed_by), claimed_at = CASE WHEN u.claimed_by IS NULL THEN c.claimed_at ELSE "+
+			"clock_timestamp() END, ",
 		"locked_until = CASE WHEN u.claimed_by IS NOT NULL THEN clock_timestamp() + u.lease * interval '1 microsecond' END, ",
-		"run_at = u.run_at, request = u.request, updated_at = u.updated_at, forget_at = u.forget_at FROM (SELECT found.row, t.lease, u.* FROM (SELECT ").
-		Param(rows.Text, false).Add(" AS tenant, ").Param(rows.Int8, false).Add(" AS lease) AS t, ").Source(settledColumns, true).
+		"run_at = u.run_at, request = u.request, updated_at = u.updated_at, forget_at = u.forget_at FROM (SELECT found.row, t.lease, u.* "+
+			"FROM (SELECT ").
+		Param(rows.Text, false).
+		Add(" AS tenant, ").
+		Param(rows.Int8, false).
+		Add(" AS lease) AS t, ").
+		Source(settledColumns, true).
 		Add(found, ") AS u WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1",
-			" AND c.attempt = u.seen AND c.status = u.was RETURNING 1) SELECT pawl.expect(count(*), ").Param(rows.Int8, false).Add(") FROM settled")
+			" AND c.attempt = u.seen AND c.status = u.was RETURNING 1) SELECT pawl.expect(count(*), ").
+		Param(rows.Int8, false).
+		Add(") FROM settled")
 }
 
 // CancelCommands asks commands in flight to stop: who works on them will see it, and

@@ -179,7 +179,13 @@ func (f *Flights) Held(b *pgx.Batch, tenant, node string, k *Keys, held func(i i
 // Cancel asks a command to stop, if nobody has asked yet, which asked reports. phase
 // is as it was before, "" of one that is finished. Of one that is not there it returns
 // pgx.ErrNoRows. It waits for whoever has locked the row.
-func (f *Flights) Cancel(ctx context.Context, tx pgx.Tx, ref transitions.Ref, by string, now time.Time) (phase transitions.Phase, asked bool, err error) {
+func (f *Flights) Cancel(
+	ctx context.Context,
+	tx pgx.Tx,
+	ref transitions.Ref,
+	by string,
+	now time.Time,
+) (phase transitions.Phase, asked bool, err error) {
 	err = tx.QueryRow(ctx, f.cancel, ref.Tenant, ref.Scope, ref.Key, by, now).Scan(&phase, &asked)
 	return phase, asked, err
 }

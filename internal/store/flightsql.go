@@ -105,7 +105,8 @@ FROM claimed AS c LEFT JOIN LATERAL (
 
 // mine finds the rows of the source u whose lease this node holds.
 const mine = `pawl.command x
-	WHERE x.tenant = $1 AND x.scope = u.scope AND x.key = u.key AND x.attempt = u.attempt AND x.claimed_by = $2 AND x.status = 'processing' LIMIT 1`
+	WHERE x.tenant = $1 AND x.scope = u.scope AND x.key = u.key AND x.attempt = u.attempt AND x.claimed_by = $2
+		AND x.status = 'processing' LIMIT 1`
 
 // KeepSQL writes what becomes of leases that this node holds, unless somebody has
 // locked their rows. Without a status a lease is prolonged; with one the command
@@ -126,8 +127,10 @@ UPDATE pawl.command AS c SET status = coalesce(u.status, c.status),
 	unsure = CASE WHEN u.unsure THEN true ELSE c.unsure END, revision = c.revision + 1, updated_at = $6,
 	waits_since = CASE WHEN u.status IS NULL OR u.untried THEN coalesce(c.waits_since, CASE WHEN u.untried THEN coalesce(u.due, $6) END) END
 FROM (SELECT found.row, found.stops, u.*
-	FROM unnest($3::text[], $4::text[], $5::int[], $8::text[], $9::text[], $10::timestamptz[], $11::int[], $12::text[], $13::text[], $14::boolean[],
-		$15::boolean[], $16::boolean[], $17::timestamptz[]) WITH ORDINALITY AS u(scope, key, attempt, progress, status, run_at, failed, failure, stuck, knew,
+	FROM unnest($3::text[], $4::text[], $5::int[], $8::text[], $9::text[], $10::timestamptz[], $11::int[], $12::text[], $13::text[],
+		$14::boolean[],
+		$15::boolean[], $16::boolean[], $17::timestamptz[]) WITH ORDINALITY AS u(scope, key, attempt, progress, status, run_at, failed,
+			failure, stuck, knew,
 			unsure, untried, due, ord)
 	CROSS JOIN LATERAL (SELECT x.ctid AS row, x.cancelled_by IS NOT NULL AND NOT u.knew AND x.phase <> 'undoing' AS stops FROM ` + mine + `
 		FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u

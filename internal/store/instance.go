@@ -90,7 +90,8 @@ const (
 func LockInstances(b *rows.Builder, how string) {
 	b.Add("SELECT u.id, i.id IS NULL AND (SELECT true FROM pawl.instance x WHERE x.tenant = ").Param(rows.Text, false).
 		Add(" AND x.id = u.id LIMIT 1) IS NOT NULL AS held, i.ctid, ", instanceSelect, " FROM unnest(").Param(rows.UUID, true).
-		Add(") AS u(id) LEFT JOIN LATERAL (SELECT i.ctid, i.* FROM pawl.instance i WHERE i.tenant = $1 AND i.id = u.id LIMIT 1 ", how, ") i ON true")
+		Add(") AS u(id) LEFT JOIN LATERAL (SELECT i.ctid, i.* FROM pawl.instance i WHERE i.tenant = $1 AND i.id = u.id LIMIT 1 "+
+			"", how, ") i ON true")
 }
 
 // ReadBoth finds one instance and one key, without a lock: see ReadInstance and ReadRecord.
@@ -118,7 +119,8 @@ func InsertInstances(b *rows.Builder, array bool) {
 func ChangeInstances(b *rows.Builder) {
 	b.Add("WITH changed AS (UPDATE pawl.instance AS i SET ", setAll(stateColumns), " FROM ").Source(changedColumns, true).
 		Add(" WHERE i.ctid = u.row AND i.tenant IS NOT DISTINCT FROM ").Param(rows.Text, false).
-		Add(" AND i.id IS NOT DISTINCT FROM u.id AND i.version = u.before RETURNING 1) SELECT pawl.expect(count(*), ").Param(rows.Int8, false).Add(") FROM changed")
+		Add(" AND i.id IS NOT DISTINCT FROM u.id AND i.version = u.before RETURNING 1) SELECT pawl.expect(count(*), ").
+		Param(rows.Int8, false).Add(") FROM changed")
 }
 
 // ChangeInstance updates one, unless it has moved. Parameters: those of ChangeParams.

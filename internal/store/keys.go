@@ -39,10 +39,12 @@ FROM (SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE 
 		count(*) FILTER (WHERE status = 'failed_retryable'),
 		count(*) FILTER (WHERE phase = 'scheduled' AND run_at > statement_timestamp()),
 		count(*) FILTER (WHERE run_at <= statement_timestamp()), count(*) FILTER (WHERE kind = 2 AND until <= statement_timestamp()),
-		count(*) FILTER (WHERE kind = 3 AND until <= statement_timestamp()), count(*) FILTER (WHERE kind = 4), count(*) FILTER (WHERE attempt >= $3), coalesce(max(attempt), 0),
+		count(*) FILTER (WHERE kind = 3 AND until <= statement_timestamp()), count(*) FILTER (WHERE kind = 4),
+			count(*) FILTER (WHERE attempt >= $3), coalesce(max(attempt), 0),
 		min(created_at) FILTER (WHERE NOT (phase = 'scheduled' AND run_at > statement_timestamp())),
 		min(least(waits_since, run_at)) FILTER (WHERE run_at <= statement_timestamp() OR waits_since IS NOT NULL),
-		min(until) FILTER (WHERE kind = 2 AND until <= statement_timestamp()), min(until) FILTER (WHERE kind = 3 AND until <= statement_timestamp())
+		min(until) FILTER (WHERE kind = 2 AND until <= statement_timestamp()), min(until) FILTER (WHERE kind = 3
+			AND until <= statement_timestamp())
 	FROM flight WHERE $1 = '' OR tenant = $1) AS f,
 	(SELECT count(*) FILTER (WHERE status <> 'expired'), count(*) FILTER (WHERE status = 'expired'), min(expires_at)
 	FROM expired WHERE $1 = '' OR tenant = $1) AS x`

@@ -221,8 +221,11 @@ func (l *lister) sourceOf(ctx context.Context, f *inspect.Filter, attributes str
 	}
 	if len(kinds) > maxListedKinds {
 		if f.Order == inspect.ByUpdate {
-			return nil, workflow.Errorf(workflow.InvalidRequest,
-				"the list is of more than %d kinds of instances (workflow, definition, state): name the workflow, its definition or a state", maxListedKinds)
+			return nil, workflow.Errorf(
+				workflow.InvalidRequest,
+				"the list is of more than %d kinds of instances (workflow, definition, state): name the workflow, its definition or a state",
+				maxListedKinds,
+			)
 		}
 		return whole, nil
 	}

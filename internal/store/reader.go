@@ -31,7 +31,14 @@ type Reader struct {
 
 // NewReader prepares to read. in puts the schema's name into a statement.
 func NewReader(pool *pgxpool.Pool, in func(sql string) string) *Reader {
-	return &Reader{pool: pool, in: in, instance: in(instanceSQL), workflowOf: in(workflowOfSQL), record: in(recordSQL), briefRecords: in(recordsSQL)}
+	return &Reader{
+		pool:         pool,
+		in:           in,
+		instance:     in(instanceSQL),
+		workflowOf:   in(workflowOfSQL),
+		record:       in(recordSQL),
+		briefRecords: in(recordsSQL),
+	}
 }
 
 // plannedNow has a statement planned whenever it runs. A plan that was made when
@@ -61,7 +68,15 @@ var instanceSQL = `SELECT ` + instanceSelect + ` FROM pawl.instance i WHERE i.te
 
 // Instance reads an instance. Error: InstanceNotFound.
 func (q *Reader) Instance(ctx context.Context, tenant string, id uuid.UUID) (transitions.Instance, error) {
-	return oneInstance(ctx, q.pool, id, func(r *rows.Row) (transitions.Instance, error) { return mustInstance(r, tenant) }, q.instance, tenant, id)
+	return oneInstance(
+		ctx,
+		q.pool,
+		id,
+		func(r *rows.Row) (transitions.Instance, error) { return mustInstance(r, tenant) },
+		q.instance,
+		tenant,
+		id,
+	)
 }
 
 // mustInstance reads an instance of a row that has one.
@@ -74,7 +89,14 @@ func mustInstance(r *rows.Row, tenant string) (transitions.Instance, error) {
 }
 
 // oneInstance reads what a statement tells of an instance.
-func oneInstance[T any](ctx context.Context, by Querier, id uuid.UUID, read func(*rows.Row) (T, error), sql string, args ...any) (v T, err error) {
+func oneInstance[T any](
+	ctx context.Context,
+	by Querier,
+	id uuid.UUID,
+	read func(*rows.Row) (T, error),
+	sql string,
+	args ...any,
+) (v T, err error) {
 	found, err := ask(ctx, by, sql, args...)
 	if err == nil {
 		v, err = pgx.CollectExactlyOneRow(found, rowBy(read))

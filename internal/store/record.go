@@ -18,7 +18,10 @@ import (
 // change, and are read again and again while somebody watches.
 var (
 	requestField = named(flightFields, "request")
-	briefFields  = append(append(doneFields[:len(doneFields):len(doneFields)], named(flightFields, "phase", "attempt", "failures", "revision", "claimed_by", "run_at", "updated_at")...),
+	briefFields  = append(
+		append(
+			doneFields[:len(doneFields):len(doneFields)],
+			named(flightFields, "phase", "attempt", "failures", "revision", "claimed_by", "run_at", "updated_at")...),
 		bigint("position", func(c *Command) *int64 { return &c.Position }).as("a.position"),
 		momentOrNull("claimed_at", func(c *Command) *time.Time { return &c.ClaimedAt }),
 		momentOrNull("locked_until", func(c *Command) *time.Time { return &c.LockedUntil }).as("coalesce(c.locked_until, c.held_until)"),
@@ -57,8 +60,14 @@ func readRecord(r *rows.Row, fields []field[Command]) (*transitions.Record, erro
 // FindCommands finds the commands of many keys, each with an index probe: see
 // ReadRecord. Parameters: tenant, scopes, keys.
 func FindCommands(b *rows.Builder) {
-	b.Add("SELECT ", recordSelect, " FROM (SELECT ").Param(rows.Text, false).Add(" AS tenant) t, unnest(").Param(rows.Text, true).Add(", ").Param(rows.Text, true).
-		Add(") AS u(scope, key) CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = u.key LIMIT 1) c",
+	b.Add("SELECT ", recordSelect, " FROM (SELECT ").
+		Param(rows.Text, false).
+		Add(" AS tenant) t, unnest(").
+		Param(rows.Text, true).
+		Add(", ").
+		Param(rows.Text, true).
+		Add(") AS u(scope, key) CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = "+
+			"u.key LIMIT 1) c",
 			audit.Position)
 }
 
@@ -115,7 +124,14 @@ func (q *Reader) InFlight(ctx context.Context, inst *transitions.Instance, most 
 	return append(list, undos...), err
 }
 
-func recordsOf(ctx context.Context, by Querier, what string, fields []field[Command], sql string, args ...any) ([]transitions.Record, error) {
+func recordsOf(
+	ctx context.Context,
+	by Querier,
+	what string,
+	fields []field[Command],
+	sql string,
+	args ...any,
+) ([]transitions.Record, error) {
 	found, err := ask(ctx, by, sql, args...)
 	if err != nil {
 		return nil, ReadError(what, err)

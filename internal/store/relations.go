@@ -23,7 +23,8 @@ type Refusal struct {
 // one.
 func InsertRefusal(r Refusal, from string) string {
 	return `
-INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at, finished_at, expires_at)
+INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at,
+	finished_at, expires_at)
 SELECT ` + strings.Join([]string{r.Tenant, r.Scope, r.Key, r.Fingerprint, "'failed_final', '', '', '00000000-0000-0000-0000-000000000000'",
 		r.Actor, r.Code, r.Body, r.At, r.At, r.Expires}, ", ") + ` FROM ` + from + ` ON CONFLICT DO NOTHING`
 }
@@ -33,7 +34,8 @@ SELECT ` + strings.Join([]string{r.Tenant, r.Scope, r.Key, r.Fingerprint, "'fail
 // failed and made a version was tried: its work may have had effects.
 func WithdrawRefusal(r Refusal, condition string) string {
 	return `
-DELETE FROM pawl.command AS c WHERE c.tenant = ` + r.Tenant + ` AND c.scope = ` + r.Scope + ` AND c.key = ` + r.Key + ` AND c.version IS NULL AND ` + condition
+DELETE FROM pawl.command AS c WHERE c.tenant = ` + r.Tenant + ` AND c.scope = ` + r.Scope + ` AND c.key = ` + r.Key + `
+	AND c.version IS NULL AND ` + condition
 }
 
 // Succeeded is true where the command that the fingerprint says was done.

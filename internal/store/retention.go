@@ -32,25 +32,30 @@ SELECT $1::timestamptz - max(history_kept) FROM pawl.horizon WHERE history HAVIN
 // place.
 const GiveUpSQL = `
 WITH looked AS MATERIALIZED (
-	SELECT c.ctid AS place, c.run_at, c.tenant, c.workflow, c.instance, c.request, c.phase = 'working' AND c.attempt = 0 AND c.workflow <> ALL ($3::text[])
+	SELECT c.ctid AS place, c.run_at, c.tenant, c.workflow, c.instance, c.request, c.phase = 'working' AND c.attempt = 0
+		AND c.workflow <> ALL ($3::text[])
 		AND NOT starts_with(c.scope, 'pawl:') AND NOT starts_with(c.scope, 'inbox:') AS unknown
 	FROM pawl.command AS c
-	WHERE (c.run_at, '') > ((SELECT $4::timestamptz), '') AND c.run_at <= $1::timestamptz - least($2::bigint * interval '1 microsecond', (SELECT min(h.replay) FROM pawl.horizon AS h))
+	WHERE (c.run_at, '') > ((SELECT $4::timestamptz), '') AND c.run_at <= $1::timestamptz - least($2::bigint * interval '1 microsecond',
+		(SELECT min(h.replay) FROM pawl.horizon AS h))
 	ORDER BY c.run_at FETCH FIRST ($5::bigint) ROWS WITH TIES),
 late AS MATERIALIZED (
 	SELECT l.place, l.tenant, l.instance, k.replay, (l.request ->> 'tombstone_ns')::bigint AS tombstone
 	FROM looked AS l LEFT JOIN pawl.horizon AS h ON h.workflow = l.workflow
-	CROSS JOIN LATERAL (SELECT coalesce((l.request ->> 'replay_ns')::bigint / 1000 * interval '1 microsecond', h.replay, $2::bigint * interval '1 microsecond') AS replay) AS k
+	CROSS JOIN LATERAL (SELECT coalesce((l.request ->> 'replay_ns')::bigint / 1000 * interval '1 microsecond', h.replay,
+		$2::bigint * interval '1 microsecond') AS replay) AS k
 	WHERE l.unknown AND l.run_at <= $1 - k.replay
 		AND NOT EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = l.tenant AND p.workflow = l.workflow)),
 held AS MATERIALIZED (
 	SELECT c.place, c.tenant, c.scope, c.key, c.version, c.transition, l.instance, l.replay, l.tombstone, i.place AS home,
-		i.links -> 'in_flight' ->> 'scope' = c.scope AND i.links -> 'in_flight' ->> 'key' = c.key AS waits, i.links, $7::text || l.instance AS late
+		i.links -> 'in_flight' ->> 'scope' = c.scope AND i.links -> 'in_flight' ->> 'key' = c.key AS waits, i.links,
+			$7::text || l.instance AS late
 	FROM late AS l
 	CROSS JOIN LATERAL (SELECT x.ctid AS place, x.tenant, x.scope, x.key, x.version, x.transition FROM pawl.command AS x
 		WHERE x.ctid = l.place AND x.phase = 'working' AND x.attempt = 0 AND x.run_at IS NOT NULL FOR UPDATE SKIP LOCKED) AS c
 	CROSS JOIN LATERAL (SELECT x.ctid AS place, x.links FROM pawl.instance AS x
-		WHERE x.tenant = l.tenant AND x.id = l.instance AND NOT x.paused AND strpos(coalesce(x.links::text, ''), '\u') = 0 FOR NO KEY UPDATE SKIP LOCKED) AS i),
+		WHERE x.tenant = l.tenant AND x.id = l.instance AND NOT x.paused AND strpos(coalesce(x.links::text, ''),
+			'\u') = 0 FOR NO KEY UPDATE SKIP LOCKED) AS i),
 planted AS (
 	INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, created_at,
 		phase, attempt, failures, revision, run_at, request, updated_at)
@@ -59,11 +64,14 @@ planted AS (
 	FROM held AS h JOIN pawl.command AS c ON c.ctid = h.place WHERE h.waits),
 linked AS (
 	UPDATE pawl.instance AS i SET links = (SELECT json_object_agg(e.key, CASE e.key WHEN 'in_flight'
-			THEN json_build_object('transition', h.transition, 'scope', h.late, 'key', h.version::text) ELSE e.value END) FROM json_each(h.links) AS e)
+			THEN json_build_object('transition', h.transition, 'scope', h.late, 'key', h.version::text) ELSE e.value END)
+				FROM json_each(h.links) AS e)
 	FROM held AS h WHERE i.ctid = h.home AND h.waits),
 ended AS (
-	UPDATE pawl.command AS c SET status = 'failed_final', code = 408, body = $6::text, failure = 'nobody took it in time', phase = NULL, request = NULL,
+	UPDATE pawl.command AS c SET status = 'failed_final', code = 408, body = $6::text, failure = 'nobody took it in time', phase = NULL,
+		request = NULL,
 		run_at = NULL, revision = c.revision + 1, updated_at = $1, finished_at = $1, expires_at = $1 + h.replay,
-		forget_at = CASE h.tombstone WHEN 9223372036854775807 THEN 'infinity' ELSE $1 + h.replay + h.tombstone / 1000 * interval '1 microsecond' END
+		forget_at = CASE h.tombstone WHEN 9223372036854775807 THEN 'infinity'
+			ELSE $1 + h.replay + h.tombstone / 1000 * interval '1 microsecond' END
 	FROM held AS h WHERE c.ctid = h.place RETURNING 1)
 SELECT CASE WHEN (SELECT count(*) FROM looked) >= $5 THEN (SELECT max(run_at) FROM looked) END, (SELECT count(*) FROM ended)`

@@ -26,7 +26,8 @@ var viewSQL = `SELECT ` + instanceSelect + `,
 		FROM (SELECT c.transition, c.scope, c.key, c.actor, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
 			WHERE c.tenant = $1 AND c.instance = $2 AND c.phase = 'scheduled' AND NOT starts_with(c.scope, 'pawl:')
 			ORDER BY c.run_at LIMIT $5) AS s)::text,
-	(SELECT json_agg(json_build_object('transition', k.transition, 'undo', k.phase = 'undoing', 'scope', k.scope, 'key', k.key, 'stuck', k.stuck,
+	(SELECT json_agg(json_build_object('transition', k.transition, 'undo', k.phase = 'undoing', 'scope', k.scope, 'key', k.key, 'stuck',
+		k.stuck,
 			'failure', coalesce(k.failure, ''), 'failures', k.failures, 'since', k.updated_at) ORDER BY k.updated_at, k.scope, k.key)
 		FROM (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.instance = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k)::text
 FROM pawl.instance i WHERE i.tenant = $1 AND i.id = $2`

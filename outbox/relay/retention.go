@@ -49,7 +49,8 @@ ends AS (
 sinks AS (
 	(SELECT d.sink FROM pawl.outbox_dead AS d ORDER BY d.sink LIMIT 1)
 	UNION ALL
-	SELECT (SELECT d.sink FROM pawl.outbox_dead AS d WHERE d.sink > sinks.sink ORDER BY d.sink LIMIT 1) FROM sinks WHERE sinks.sink IS NOT NULL)
+	SELECT (SELECT d.sink FROM pawl.outbox_dead AS d WHERE d.sink > sinks.sink ORDER BY d.sink LIMIT 1) FROM sinks
+		WHERE sinks.sink IS NOT NULL)
 SELECT coalesce(
 	(SELECT format('sink %%s is at position %%s of tenant %%s', to_json(b.name), b.position, to_json(n.tenant))
 		FROM ends AS n CROSS JOIN LATERAL (

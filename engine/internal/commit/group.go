@@ -272,8 +272,17 @@ type sets struct {
 
 // setsPool keeps the memory of sets.
 var setsPool = sync.Pool{New: func() any {
-	return &sets{created: store.Created(), changed: store.Changes(), commands: store.Done(), accepted: store.Accepted(), settled: store.Settled(),
-		cancelled: store.Cancels(), disarmed: store.Disarms(), entries: rows.NewSet(audit.Columns), events: rows.NewSet(outbox.Columns)}
+	return &sets{
+		created:   store.Created(),
+		changed:   store.Changes(),
+		commands:  store.Done(),
+		accepted:  store.Accepted(),
+		settled:   store.Settled(),
+		cancelled: store.Cancels(),
+		disarmed:  store.Disarms(),
+		entries:   rows.NewSet(audit.Columns),
+		events:    rows.NewSet(outbox.Columns),
+	}
 }}
 
 // release gives the memory of the group's rows back.
@@ -287,7 +296,8 @@ func (g *group) release() {
 }
 
 func (s *sets) reset() {
-	for _, set := range []*rows.Set{&s.created.Set, &s.changed.Set, &s.commands.Set, &s.accepted.Set, &s.settled.Set, &s.cancelled.Set, &s.disarmed.Set,
+	for _, set := range []*rows.Set{&s.created.Set, &s.changed.Set, &s.commands.Set, &s.accepted.Set,
+		&s.settled.Set, &s.cancelled.Set, &s.disarmed.Set,
 		s.entries, s.events} {
 		set.Reset()
 	}

@@ -46,8 +46,9 @@ func (s *Statements) Named() map[string]*rows.Statement {
 		"lock": &s.Lock, "lock_waiting": &s.LockWaiting, "lookup": &s.Lookup,
 		"create": &s.Create, "change": &s.Change, "command": &s.Command, "advance": &s.Advance, "audit": &s.Audit, "emit": &s.Emit,
 		"disarm": &s.Disarm, "accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle,
-		"head_timeout": &s.HeadTimeout, "provisional": &s.Provisional, "audit_provisional": &s.AuditProvisional, "emit_provisional": &s.EmitProvisional,
-		"read": &s.Read, "create_one": &s.CreateOne, "change_one": &s.ChangeOne, "refuse_one": &s.RefuseOne,
+		"head_timeout": &s.HeadTimeout, "provisional": &s.Provisional, "audit_provisional": &s.AuditProvisional,
+		"emit_provisional": &s.EmitProvisional,
+		"read":             &s.Read, "create_one": &s.CreateOne, "change_one": &s.ChangeOne, "refuse_one": &s.RefuseOne,
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 // make what is answered durable, on a connection that is the user's. Parameter:
 // milliseconds.
 const cancelSettings = `SELECT set_config('lock_timeout', $1, true), set_config('enable_seqscan', 'off', true),
-	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)`
+	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
+		ELSE current_setting('synchronous_commit') END, true)`
 
 // Cancel asks a command in flight to stop: one that waits is ended soon; the
 // context of one that is being worked on is done, at once on this node and by the

@@ -20,8 +20,10 @@ func (r *Runner) giveUp(ctx context.Context) error {
 	}
 	r.reached = nil // should it fail, the next look begins anew
 	var ended int64
-	err := r.config.Pool.QueryRow(ctx, r.sql.giveUp, pgx.QueryExecModeExec, r.config.Clock.Now(), r.config.Replay.Microseconds(), r.config.Workflows, after,
-		r.batch, string(decide.AbandonedAnswer()), decide.LateScope).Scan(&r.reached, &ended)
+	err := r.config.Pool.QueryRow(ctx, r.sql.giveUp, pgx.QueryExecModeExec, r.config.Clock.Now(),
+		r.config.Replay.Microseconds(), r.config.Workflows, after,
+		r.batch, string(decide.AbandonedAnswer()), decide.LateScope).
+		Scan(&r.reached, &ended)
 	if err != nil {
 		return fmt.Errorf("give up work: %w", err)
 	}

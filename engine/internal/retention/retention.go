@@ -65,7 +65,13 @@ func New(c Config) *Runner {
 	if c.Every == 0 {
 		c.Every = every
 	}
-	return &Runner{config: c, sql: newStatements(c.In), messages: inbox.NewTable(c.Pool, c.In), batch: min(c.Batch, firstBatch), woken: make(chan struct{}, 1)}
+	return &Runner{
+		config:   c,
+		sql:      newStatements(c.In),
+		messages: inbox.NewTable(c.Pool, c.In),
+		batch:    min(c.Batch, firstBatch),
+		woken:    make(chan struct{}, 1),
+	}
 }
 
 // Start begins to work.

@@ -9,8 +9,21 @@ type statements struct {
 }
 
 func newStatements(in func(sql string) string) statements {
-	return statements{in: in, claim: in(claimSQL), keep: in(keepSQL), release: in(releaseSQL), purge: in(purgeSQL), giveUp: in(store.GiveUpSQL), ahead: in(aheadSQL), list: in(listSQL),
-		kept: in(store.HistoryKeptSQL), drop: in(dropSQL), back: in(backSQL), leader: in(leaderSQL), oldest: in(store.OldestExpirySQL)}
+	return statements{
+		in:      in,
+		claim:   in(claimSQL),
+		keep:    in(keepSQL),
+		release: in(releaseSQL),
+		purge:   in(purgeSQL),
+		giveUp:  in(store.GiveUpSQL),
+		ahead:   in(aheadSQL),
+		list:    in(listSQL),
+		kept:    in(store.HistoryKeptSQL),
+		drop:    in(dropSQL),
+		back:    in(backSQL),
+		leader:  in(leaderSQL),
+		oldest:  in(store.OldestExpirySQL),
+	}
 }
 
 // claimSQL takes the lease, if nobody has it. It returns who has not given it
@@ -40,7 +53,8 @@ var purgeSQL = `
 WITH kept AS (` + keepSQL + ` RETURNING $4::timestamptz AS moment)
 SELECT p.expired, p.forgotten, p.abandoned, p.archived, p.passed::text,
 	(` + store.NextExpiry("$8::timestamptz") + `)
-FROM kept CROSS JOIN LATERAL pawl.purge(batch => $3::int, moment => kept.moment, replay => $5::bigint * interval '1 microsecond', decided => $6::text[], after => $7::json, since => $8::timestamptz) AS p`
+FROM kept CROSS JOIN LATERAL pawl.purge(batch => $3::int, moment => kept.moment, replay => $5::bigint * interval '1 microsecond',
+	decided => $6::text[], after => $7::json, since => $8::timestamptz) AS p`
 
 // aheadSQL makes partitions. Parameter: now.
 const aheadSQL = `SELECT pawl.make_partitions($1)`
@@ -49,7 +63,8 @@ const aheadSQL = `SELECT pawl.make_partitions($1)`
 // Their names say their times. One that is being dropped has no size.
 const listSQL = `
 SELECT c.relname, c.relname LIKE 'outbox%', coalesce(i.inhdetachpending, false), i.inhparent IS NULL,
-	p.begins AT TIME ZONE 'UTC', (p.begins + CASE WHEN c.relname LIKE 'outbox%' THEN interval '1 week' ELSE interval '1 month' END) AT TIME ZONE 'UTC',
+	p.begins AT TIME ZONE 'UTC', (p.begins + CASE WHEN c.relname LIKE 'outbox%' THEN interval '1 week'
+		ELSE interval '1 month' END) AT TIME ZONE 'UTC',
 	greatest(c.reltuples, 0)::bigint, coalesce(pg_total_relation_size(c.oid), 0)
 FROM pg_class AS c LEFT JOIN pg_inherits AS i ON i.inhrelid = c.oid
 CROSS JOIN LATERAL (SELECT to_date(substring(c.relname, '_([^_]+)$'),

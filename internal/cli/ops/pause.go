@@ -36,7 +36,10 @@ type pauseChange struct {
 }
 
 // pauseOrResume is a command that does one of the two, and says so.
-func (o *ops) pauseOrResume(name, short, done string, do func(e *engine.Engine, ctx context.Context, tenant, name string) error) *cobra.Command {
+func (o *ops) pauseOrResume(
+	name, short, done string,
+	do func(e *engine.Engine, ctx context.Context, tenant, name string) error,
+) *cobra.Command {
 	var tenant string
 	c := &cobra.Command{
 		Use:   name + " WORKFLOW",
