@@ -14,7 +14,7 @@ LONG := ./internal/faults ./outbox/relay ./engine/... ./schema ./api ./bench ./c
 # A test's program has no symbols for a debugger (its stack traces and data races have names and lines all the same), and
 # at its end it waits shorter than a second for races that goroutines may still report: there are fifty such programs, and
 # each of them starts others.
-TESTFLAGS := $(RACE) -ldflags=-w -p $(JOBS) -parallel $(JOBS)
+TESTFLAGS := $(RACE) -ldflags=-w -p $(JOBS)
 
 # Where there is no PostgreSQL it may be installed from the system's packages, as root.
 export PAWL_PG_INSTALL := 1
