@@ -168,6 +168,13 @@ func (q *lastQuery) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.T
 	return ctx
 }
 
+// seen is that query.
+func (q *lastQuery) seen() (sql string, args []any) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.sql, q.args
+}
+
 func (q *lastQuery) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 func TestReadsTellADatabaseThatIsGoneFromNothingFound(t *testing.T) {

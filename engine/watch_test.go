@@ -255,9 +255,7 @@ func (q *lastQuery) of(fragment string) {
 // planOf is the plan of the query that was seen last.
 func planOf(t testing.TB, pool *pgxpool.Pool, last *lastQuery) string {
 	t.Helper()
-	last.mu.Lock()
-	sql, args := last.sql, last.args
-	last.mu.Unlock()
+	sql, args := last.seen()
 	found, err := pool.Query(t.Context(), "EXPLAIN "+sql, args...)
 	if err != nil {
 		t.Fatal(err)
