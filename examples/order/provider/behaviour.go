@@ -77,7 +77,7 @@ type Chances struct {
 // Behave is a rule for [Provider.Misbehave].
 func (c Chances) Behave(r Request) Behaviour {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %d %s", r.Op, r.N, r.Key) // a hash never fails
+	_, _ = fmt.Fprintf(h, "%s %d %s", r.Op, r.N, r.Key) // a hash never fails
 	draw := rand.New(rand.NewPCG(c.Seed, h.Sum64())).Float64()
 	switch {
 	case draw < c.Fail:

@@ -51,13 +51,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	server := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	fmt.Fprintf(out, "serving http://%s\n", listener.Addr())
+	_, _ = fmt.Fprintf(out, "serving http://%s\n", listener.Addr()) // it serves also where nobody reads that
 	select {
 	case err := <-served:
 		return err
 	case <-ctx.Done():
 	}
 	err = server.Close() // whoever hangs would hang for ever
-	<-served
+	_ = <-served // it says that it was closed
 	return err
 }
