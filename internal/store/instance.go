@@ -26,7 +26,7 @@ var (
 	stateFields = []field[instance]{ // those that every transition writes
 		text("state", func(i *instance) *workflow.State { return &i.State }),
 		bigint("version", func(i *instance) *int64 { return &i.Version }),
-		raw("data", rows.JSON, func(i *instance) *[]byte { return (*[]byte)(&i.Data) }),
+		raw("data", rows.JSON, func(i *instance) *[]byte { return &i.Data }),
 		encoded("attributes", rows.JSONB, func(i *instance) *map[string]string { return &i.Attributes }, noMap),
 		encoded("actors", rows.JSON, func(i *instance) *map[string][]string { return &i.Actors }, noMap),
 		encoded("links", rows.JSON, func(i *instance) *transitions.Links { return &i.Links }, noLinks),

@@ -58,6 +58,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case <-ctx.Done():
 	}
 	err = server.Close() // whoever hangs would hang for ever
-	_ = <-served // it says that it was closed
+	<-served             // it says that it was closed
 	return err
 }
