@@ -39,7 +39,7 @@ type Request struct {
 func (r Request) encode() []byte {
 	raw, err := json.Marshal(r, json.Deterministic(true))
 	if err != nil {
-		panic("transitions: a request has nothing that JSON cannot say: " + err.Error())
+		panic("decide: a request has nothing that JSON cannot say: " + err.Error())
 	}
 	return raw
 }

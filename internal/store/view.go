@@ -10,6 +10,7 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // viewSQL reads an instance with what waits on it: its timers by the scopes that
@@ -24,11 +25,11 @@ var viewSQL = `SELECT ` + instanceSelect + `,
 	(SELECT json_agg(json_build_object('transition', s.transition, 'scope', s.scope, 'key', s.key, 'actor', s.actor, 'due', s.run_at)
 			ORDER BY s.run_at, s.scope, s.key)
 		FROM (SELECT c.transition, c.scope, c.key, c.actor, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
-			WHERE c.tenant = $1 AND c.instance = $2 AND c.phase = 'scheduled' AND NOT starts_with(c.scope, 'pawl:')
+			WHERE c.tenant = $1 AND c.instance = $2 AND c.phase = 'scheduled' AND NOT starts_with(c.scope, '` + transitions.Reserved + `')
 			ORDER BY c.run_at LIMIT $5) AS s)::text,
-	(SELECT json_agg(json_build_object('transition', k.transition, 'undo', k.phase = 'undoing', 'scope', k.scope, 'key', k.key, 'stuck',
-		k.stuck,
-			'failure', coalesce(k.failure, ''), 'failures', k.failures, 'since', k.updated_at) ORDER BY k.updated_at, k.scope, k.key)
+	(SELECT json_agg(json_build_object('transition', k.transition, 'undo', k.phase = 'undoing', 'scope', k.scope, 'key', k.key,
+			'stuck', k.stuck, 'failure', coalesce(k.failure, ''), 'failures', k.failures, 'since', k.updated_at)
+			ORDER BY k.updated_at, k.scope, k.key)
 		FROM (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.instance = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k)::text
 FROM pawl.instance i WHERE i.tenant = $1 AND i.id = $2`
 
@@ -37,8 +38,8 @@ FROM pawl.instance i WHERE i.tenant = $1 AND i.id = $2`
 func (q *Reader) View(ctx context.Context, tenant string, id uuid.UUID) (inspect.View, error) {
 	first := decide.TimerScope(id, "")
 	after := strings.TrimSuffix(first, ":") + ";" // the character after ":"
-	return oneInstance(ctx, q.pool, id, func(r *rows.Row) (inspect.View, error) { return readView(r, tenant) },
-		q.in(viewSQL), tenant, id, first, after, inspect.MaxWaiting+1)
+	read := func(r *rows.Row) (inspect.View, error) { return readView(r, tenant) }
+	return oneInstance(ctx, q.pool, id, read, q.sql.view, tenant, id, first, after, inspect.MaxWaiting+1)
 }
 
 // readView reads what viewSQL asks for.

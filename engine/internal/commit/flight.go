@@ -40,13 +40,13 @@ func (p *part) aimed(o *op) (*decide.Prepared, error) {
 	if !ok {
 		return o.p, nil
 	}
-	claim := p.keyStates[key]
-	if claim.moved {
+	known := p.keyStates[key]
+	if known.moved {
 		return nil, workflow.Errorf(workflow.Locked, "another operation changed the command; try again with the same key")
 	}
 	aimed := *o.p
 	if _, void := p.disarmed[key.scope]; !void {
-		aimed.Stuck = claim.record
+		aimed.Stuck = known.record
 	}
 	return &aimed, nil
 }

@@ -72,7 +72,8 @@ func (g *group) fillPart(t *part) error {
 // fillCommands adds the rows of commands, each statement's in the order of their
 // keys.
 func (g *group) fillCommands(t *part) error {
-	var created, settled []store.Command
+	created := make([]store.Command, 0, len(t.stored)+len(t.planned))
+	var settled []store.Command
 	for _, o := range t.stored {
 		if o.p.Resumed != nil {
 			settled = append(settled, g.ended(o))
@@ -87,8 +88,11 @@ func (g *group) fillCommands(t *part) error {
 		created = append(created, g.planned(&t.planned[i]))
 	}
 	into := t.sets.commands
-	if slices.ContainsFunc(created, func(c store.Command) bool { return c.Wide() }) {
-		into = t.sets.accepted
+	for i := range created {
+		if created[i].Wide() {
+			into = t.sets.accepted
+			break
+		}
 	}
 	for i := range t.cancelled {
 		t.cancelled[i].At = g.now
@@ -108,9 +112,13 @@ func (g *group) fillCommands(t *part) error {
 }
 
 func addSorted(into *store.Rows[store.Command], list []store.Command) error {
-	slices.SortFunc(list, func(a, b store.Command) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
+	sorted := make([]*store.Command, len(list)) // a row is large, and sorting moves it about
 	for i := range list {
-		if err := into.Add(&list[i]); err != nil {
+		sorted[i] = &list[i]
+	}
+	slices.SortFunc(sorted, func(a, b *store.Command) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
+	for _, c := range sorted {
+		if err := into.Add(c); err != nil {
 			return err
 		}
 	}
