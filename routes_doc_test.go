@@ -188,7 +188,7 @@ func everyRoute() string {
 		}
 		for _, a := range r.Answers {
 			text := strings.TrimSpace(fmt.Sprint(a.Status, " ", strings.TrimPrefix(a.Media, "application/")))
-			if a.Type != nil && a.Type.PkgPath() != "" {
+			if a.Type != nil && strings.Contains(a.Type.PkgPath(), "pawl") {
 				text += " " + a.Type.Name()
 			}
 			if a.Grant != "" {

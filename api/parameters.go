@@ -103,7 +103,7 @@ var (
 // Headers of answers.
 var (
 	replayed = Header{headerReplayed, "`true` on a replay"}
-	location = Header{headerLocation, "where that is what was created; of a 202, where it is told how the command stands"}
+	location = Header{headerLocation, "the address of what was created; of a 202, that of how the command stands"}
 	etag     = Header{headerETag, "the version that the command made, or that is shown; of a 202, of how the command stands"}
 	position = Header{headerPosition, "the place in the log of what the command did"}
 	// retryLater is that of a 202; a problem that may pass has it everywhere.

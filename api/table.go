@@ -53,7 +53,7 @@ var commandRoutes = []Route{
 		Answers: []Answer{answer[CommandStatus](200), streamed[CommandStatus](), {Status: 204}, {Status: 304}}, Headers: []Header{etag, applied},
 		Codes: slices.Concat(keyCodes, []workflow.Code{workflow.CommandNotFound, workflow.KeyExpired, workflow.ShuttingDown})},
 	{Section: ofCommand, Method: "DELETE", Path: "/v1/commands/{scope}/{key...}", Grant: Submit, handle: (*API).cancelCommand,
-		Doc:     "ask a command in flight to stop; see there for whom",
+		Doc:     "ask a command in flight to stop: for who sent it, for who could have sent it, and for operators",
 		Answers: []Answer{answer[CommandStatus](200), answer[CommandStatus](202)}, Headers: []Header{etag, location, retryLater},
 		Codes: slices.Concat(keyCodes, []workflow.Code{workflow.CommandNotFound, workflow.KeyExpired, workflow.RoleRequired,
 			workflow.WorkflowNotFound, workflow.InProgress})},
