@@ -164,15 +164,6 @@ func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
 	}, nil
 }
 
-// Begun is the record of a command that a decision puts in flight.
-func (p *Prepared) Begun(d *Decision, now time.Time) *transitions.Record {
-	return &transitions.Record{
-		Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint, Status: d.Status, Workflow: p.Workflow, Transition: p.Transition,
-		Instance: p.Instance, Version: d.Entry.Version, Actor: p.Actor, CreatedAt: now, UpdatedAt: now,
-		Phase: d.Flight.Phase, RunAt: d.Flight.RunAt, Request: d.Flight.Request,
-	}
-}
-
 // The bounds of Links.Effects.
 const (
 	MaxEffects     = 1000

@@ -12,17 +12,9 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Command is the row of a command as the pipeline writes it: a new one, or what
-// becomes of one that is in flight. Where it is in flight (Phase) it has no answer
-// yet; with ClaimedBy its lease begins as the row is written.
-type Command struct {
-	transitions.Record
-	Keep decide.Keep // what is said of its tombstone
-
-	// What it was, where it is there already.
-	Seen int
-	Was  transitions.Status
-}
+// Command is the row of a command as the pipeline writes it. With ClaimedBy its lease
+// begins as the row is written.
+type Command struct{ decide.Row }
 
 // The columns of a new command, but for the tenant. The row of one that is done at
 // once, and says nothing of its tombstone, has only the first kind; acceptedFields
