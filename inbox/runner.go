@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -101,13 +102,9 @@ func (r *Runner) keep(ctx context.Context, number int, s Source) {
 		if time.Since(begun) > r.config.Max {
 			wait = r.config.First
 		}
-		pause := time.NewTimer(rand.N(wait) + time.Millisecond)
 		r.config.Log.Error("inbox: a source has ended; it is run again", "source", nameOf(number, s), "error", err)
-		select {
-		case <-ctx.Done():
-			pause.Stop()
+		if !pause.For(ctx, rand.N(wait)+time.Millisecond) {
 			return
-		case <-pause.C:
 		}
 		wait = min(2*wait, r.config.Max)
 	}

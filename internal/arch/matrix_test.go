@@ -63,7 +63,7 @@ var Matrix = []Room{
 	{"inbox/signature", nil, nil},
 	{"inbox/jetstream", ours("transitions", "workflow"), mods(nats)},
 
-	{"inbox", ours("inspect", "internal/store", "transitions", "workflow"), mods(pgx)},
+	{"inbox", ours("inspect", "internal/pause", "internal/store", "transitions", "workflow"), mods(pgx)},
 
 	{"engine/internal/commit", ours("audit", "inspect", "internal/clock", "internal/decide", "internal/pause", "internal/rows", "internal/store", "outbox", "transitions", "workflow"), mods(pgx, uuid)},
 	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "internal/store", "transitions", "workflow"), mods(pgx)},
