@@ -29,7 +29,7 @@ func TestNodeWithoutSinksAsksNothing(t *testing.T) {
 // While its receiver is down a sink wants no more tenants, and commits of new ones
 // do not make it poll again and again. The log has a line when it goes away, and
 // one when it comes back.
-func TestSinkThatIsDownDoesNotLookForNewTenants(t *testing.T) {
+func TestSinkThatIsDownDoesNotPollForNewTenants(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := &receiver{fail: func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }}
