@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,12 +36,8 @@ type Runner struct {
 
 // NewRunner starts nothing.
 func NewRunner(c RunnerConfig) *Runner {
-	if c.First == 0 {
-		c.First = time.Second
-	}
-	if c.Max == 0 {
-		c.Max = time.Minute
-	}
+	c.First = cmp.Or(c.First, time.Second)
+	c.Max = cmp.Or(c.Max, time.Minute)
 	return &Runner{config: c}
 }
 

@@ -79,14 +79,10 @@ func (f folders) find(ctx context.Context, homes ...string) (binaries, error) {
 	if err != nil {
 		return binaries{}, err
 	}
-	if len(homes) == 0 {
-		return found[0], nil
-	}
-	if len(homes) == 1 || os.Getenv(EnvBin) != "" {
-		for _, b := range found {
-			if slices.ContainsFunc(homes, b.reads) {
-				return b, nil
-			}
+	certain := len(homes) == 1 || os.Getenv(EnvBin) != ""
+	for _, b := range found {
+		if len(homes) == 0 || certain && slices.ContainsFunc(homes, b.reads) {
+			return b, nil
 		}
 	}
 	return binaries{}, fmt.Errorf("a PostgreSQL reads only the data of its own major version, and there is data in %s: set %s to the folder "+
