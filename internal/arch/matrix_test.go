@@ -79,7 +79,7 @@ var Matrix = []Room{
 	{"outbox/sink/webhook", ours("inbox/signature", "outbox/sink", "transitions"), nil},
 	{"outbox/relay", ours("inspect", "internal/pause", "internal/store", "outbox", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},
 	{"inbox/jetstream", ours("transitions", "workflow"), mods(nats)},
-	{"inbox", ours("inspect", "internal/store", "transitions", "workflow"), mods(pgx)},
+	{"inbox", ours("inspect", "internal/pause", "internal/store", "transitions", "workflow"), mods(pgx)},
 
 	// The runtime.
 	{"engine/internal/commit", ours(
