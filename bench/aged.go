@@ -7,11 +7,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// aged is a scenario of callers who flip orders of their own while a snapshot is open that is
-// older than the last Config.Aged commands: no version of any row goes away meanwhile.
-// It is measured again after the snapshot has ended, as long afterwards as it is measured.
-func aged(name string, n int) *scenario {
-	return &scenario{name: name, floor: submitMost, run: func(ctx context.Context, e *env) (_ *sample, err error) {
+// aged is a scenario of callers who flip orders of their own, after Config.Aged commands.
+// Where a snapshot has been open since before those, no version of any row has gone away; then
+// it is measured again after the end of the snapshot, as long afterwards as it is measured.
+func aged(name, floor string, n int, old bool) *scenario {
+	return &scenario{name: name, floor: floor, run: func(ctx context.Context, e *env) (_ *sample, err error) {
 		callers, err := submitting(name, "", n, flips, false).open(ctx, e)
 		if err != nil {
 			return nil, err
@@ -22,7 +22,7 @@ func aged(name string, n int) *scenario {
 		}
 		defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
 		snapshot, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-		if err == nil {
+		if err == nil && old {
 			_, err = snapshot.Exec(ctx, "SELECT 1")
 		}
 		var before int64
@@ -42,7 +42,9 @@ func aged(name string, n int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		s.all += before
+		if s.all += before; !old {
+			return s, nil
+		}
 		after, err := e.drive(ctx, callers)
 		if err == nil {
 			s.all, s.after = s.all+after.all, after.rate()

@@ -31,8 +31,8 @@ type Config struct {
 	// are. [past] says what is loaded.
 	Large int
 
-	// Aged is how many commands are done while a snapshot is open, before it is measured
-	// what they cost with it. Default 20,000.
+	// Aged is after how many commands it is measured what a snapshot costs that is as old.
+	// Default 20,000.
 	Aged int
 
 	// NATS is the URL of a server with JetStream, for the scenarios that need one,

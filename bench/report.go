@@ -80,7 +80,8 @@ const tableNotes = `
 rate: commands a second, the median of the rounds (least–most). p50, p99: of one call, so of a whole batch for SubmitMany and bulk.
 stmts, tx, WAL B: statements (BEGIN and COMMIT count), transactions and bytes of write-ahead log, for each command.
 × floor: against the floor with 16 connections; one caller against the floor with one; one instance against the floor on one row;
-through PgBouncer against Submit without it; a relay, several tenants and an old snapshot against Submit with 256 callers. × ceiling: against what only
+through PgBouncer against Submit without it; a relay, and several tenants against Submit with 256 callers,
+as is "later", which is after so many commands as an old snapshot is open for; that against the same without it. × ceiling: against what only
 writes. Ratios are the medians of the rounds' own ratios.
 lag, and p50 and p99 of a stream: from the decision of a transition (so with its commit) to the end of its delivery. A dead sink is
 not counted; lost is what had not come long after the last commit. Every round's rows were counted: what is claimed above is in the tables.
