@@ -22,6 +22,7 @@ type sample struct {
 	cost     counters      // of all commands
 	stream   *delivery     // of a scenario with subscribers
 	lag      latency       // of a scenario with sinks: from the decision of a transition to the end of its delivery
+	after    float64       // commands a second after an old snapshot has ended
 	purges   bool          // the engine purges beside it
 	purged   float64       // and so many commands a second
 }

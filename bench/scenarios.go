@@ -25,6 +25,10 @@ const (
 	awaitOne      = "in flight: 1 caller"
 	awaitMany     = "in flight: 64 callers"
 	submitAmid    = "Submit: 256 callers, 100,000 in flight"
+	submitTenants = "Submit: 256 callers, 16 tenants"
+	submitOthers  = "Submit: 256 callers, 1,000 tenants"
+	submitLater   = "Submit: 256 callers, later"
+	submitAged    = "Submit: 256 callers, later, an old snapshot"
 	pooledOne     = "Submit: 1 caller, through PgBouncer"
 	pooledMost    = "Submit: 256 callers, through PgBouncer"
 
@@ -71,6 +75,10 @@ func scenarios(crowd int, nats bool) []*scenario {
 		awaiting(awaitOne, floorOne, 1),
 		awaiting(awaitMany, floorMany, 64),
 		with(submitting(submitAmid, floorMany, 256, flips, false), func(s *scenario) { s.beside = 100_000 }),
+		with(submitting(submitTenants, submitMost, 256, flips, false), func(s *scenario) { s.tenants = 16 }),
+		with(submitting(submitOthers, submitMost, 256, flips, false), func(s *scenario) { s.tenants = 1000 }),
+		aged(submitLater, submitMost, 256, false),
+		aged(submitAged, submitLater, 256, true),
 		with(submitting(pooledOne, submitOne, 1, flips, false), func(s *scenario) { s.pooled = true }),
 		with(submitting(pooledMost, submitMost, 256, flips, false), func(s *scenario) { s.pooled = true }),
 		draining(drainFile, toFile),

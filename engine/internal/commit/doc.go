@@ -34,6 +34,10 @@
 // must never wait; the key that it inserts is named by the instance and the version, so only
 // another give-up of the same command could be inserting it, and that one does not get the row.
 //
+// A statement of a group has rows of all its tenants, as arrays; in a group of one tenant
+// the tenant is a scalar beside them. [Limits].OneTenantPerStatement keeps tenants apart. Both
+// forms of each statement are written by one builder.
+//
 // A group of several takes two round trips. First: BEGIN, lock the instances,
 // look up the keys. Then, decided in memory: write everything, COMMIT. No lock
 // is held across a pause of the client after the second message is sent, and
