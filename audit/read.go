@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,6 +34,9 @@ func New(q Querier, in func(sql string) string) *Table {
 // made, which can only be a probe of the primary key. It has a position alone.
 const Position = ` LEFT JOIN LATERAL (SELECT a.position FROM pawl.audit a
 	WHERE a.tenant = $1 AND a.instance = c.instance AND a.version = c.version LIMIT 1) a ON true`
+
+// PositionOf is Position where a SQL expression says whose command c is.
+func PositionOf(tenant string) string { return strings.Replace(Position, "$1", tenant, 1) }
 
 // RowOf joins the audit row a of a version of an instance, which can only be a probe
 // of the primary key. All are SQL expressions.

@@ -65,6 +65,27 @@ func RowsRead(t testing.TB, by interface {
 	return rows
 }
 
+// Buffers executes a statement, and counts the pages that it looks at.
+func Buffers(t testing.TB, by interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}, sql string, args ...any) (pages int) {
+	t.Helper()
+	var raw []byte
+	if err := by.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, args...).Scan(&raw); err != nil {
+		t.Fatal(err)
+	}
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal(raw, &plans); err != nil || len(plans) != 1 {
+		t.Fatalf("pgtest: no plan, %v: %s", err, raw)
+	}
+	return plans[0].Plan.Hit + plans[0].Plan.Read
+}
+
 // ExplainPrepared returns the steps of the plan that a session makes of a prepared statement with so many parameters, all
 // of them NULL, after the settings, which end with the transaction. Where these or the session's ask for generic plans,
 // it is the plan for all parameters.

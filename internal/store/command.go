@@ -192,7 +192,7 @@ func SettleCommands(b *rows.Builder) {
 // those that wait are due at once, to end. Parameters: tenant, columns, number
 // of rows.
 func CancelCommands(b *rows.Builder) {
-	b.Add("WITH cancelled AS (UPDATE pawl.command AS c SET cancelled_by = u.actor, revision = c.revision + 1, stuck = NULL, ",
+	b.Add("WITH cancelled AS (UPDATE pawl.command AS c SET cancelled_by = u.actor, revision = c.revision + 1, stuck = NULL, paused = NULL, ",
 		"run_at = CASE WHEN c.status = 'processing' THEN NULL ELSE u.at END, updated_at = u.at FROM (SELECT found.row, u.* FROM (SELECT ").
 		Param(rows.Text, false).Add(" AS tenant) AS t, ").Source(cancelledColumns, true).Add(found,
 		") AS u WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1 AND c.phase IS NOT NULL RETURNING 1) SELECT pawl.expect(count(*), ").

@@ -11,11 +11,15 @@ import (
 )
 
 // Flights are the statements about commands in flight, for one schema.
-type Flights struct{ look, claim, keep, held, cancel string }
+type Flights struct {
+	look, claim, keep, held, cancel    string
+	parkWorkflow, parkInstance, unpark string
+}
 
 // NewFlights writes the statements; in puts the schema's name into one.
 func NewFlights(in func(sql string) string) *Flights {
-	return &Flights{look: in(LookSQL), claim: in(ClaimSQL), keep: in(KeepSQL), held: in(HeldSQL), cancel: in(CancelSQL)}
+	return &Flights{look: in(LookSQL), claim: in(ClaimSQL), keep: in(KeepSQL), held: in(HeldSQL), cancel: in(CancelSQL),
+		parkWorkflow: in(ParkWorkflowSQL), parkInstance: in(ParkInstanceSQL), unpark: in(UnparkSQL)}
 }
 
 // Look is what a look for due work asks for.
@@ -26,8 +30,21 @@ type Look struct {
 	Scheduled int       // how many scheduled commands
 	Since     time.Time // when those are due, at the earliest
 	Workflows []string  // those that this node knows
-	After     string    // the tenant whose turn was last
+	Last      string    // the tenant whose turn was last
 	Turns     int       // how many tenants have a turn
+
+	Activities []Activity // those of which something can be taken
+	Lapsed     time.Time  // since when leases have run out
+	After      time.Time  // after when something is due next
+	Oldest     time.Time  // since when any work is due
+	Ended      bool       // whether to ask for pauses that have ended
+}
+
+// Activity is the work of one activity that a look asks for.
+type Activity struct {
+	Workflow, Name string
+	Since          time.Time // when it is due, at the earliest
+	Room           int       // how much of it
 }
 
 // Seen is what a look finds, without a lock.
@@ -35,6 +52,7 @@ type Seen struct {
 	Clock  time.Time   // the database's
 	Next   *time.Time  // when something is due next; nil: nothing
 	Paused [][2]string // the workflows that are paused, each with its tenant before it
+	Ended  [][2]string // likewise: those that are not, while commands are still set aside for them
 	Found  []Candidate
 }
 
@@ -46,18 +64,20 @@ type Candidate struct {
 	Attempt              int
 	Phase                transitions.Phase
 	Workflow, Transition string
+	Since                time.Time // when it was due, or its lease ran out
+	Pause                string    // which pause holds it, as command.paused says it; "" none
 }
 
 // Look finds due work. The statement is planned each time, for the tables as they
 // are: a plan from when the table was empty would read all of it.
 func (f *Flights) Look(ctx context.Context, q Querier, l Look) (seen Seen, err error) {
-	rows, err := q.Query(ctx, f.look, append([]any{pgx.QueryExecModeExec}, l.params()...)...)
+	rows, err := q.Query(ctx, f.look, append([]any{pgx.QueryExecModeExec}, l.Params()...)...)
 	if err != nil {
 		return seen, err
 	}
 	var c Candidate
-	_, err = pgx.ForEachRow(rows, []any{&seen.Clock, &seen.Next, &seen.Paused, &c.Kind, &c.Tenant, &c.Scope, &c.Key, &c.Attempt, &c.Phase,
-		&c.Workflow, &c.Transition}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&seen.Clock, &seen.Next, &seen.Paused, &seen.Ended, &c.Kind, &c.Tenant, &c.Scope, &c.Key, &c.Attempt,
+		&c.Phase, &c.Workflow, &c.Transition, &c.Since, &c.Pause}, func() error {
 		if c.Tenant != "" {
 			seen.Found = append(seen.Found, c)
 		}
@@ -66,8 +86,15 @@ func (f *Flights) Look(ctx context.Context, q Querier, l Look) (seen Seen, err e
 	return seen, err
 }
 
-func (l *Look) params() []any {
-	return []any{l.Now, int64(l.Scheduled), int64(l.Works), l.Full, l.Since, l.Workflows, l.After, int64(l.Turns)}
+// Params are the parameters of LookSQL.
+func (l *Look) Params() []any {
+	n := len(l.Activities)
+	workflows, names, since, room := make([]string, n), make([]string, n), make([]time.Time, n), make([]int64, n)
+	for i, a := range l.Activities {
+		workflows[i], names[i], since[i], room[i] = a.Workflow, a.Name, a.Since, int64(a.Room)
+	}
+	return []any{l.Now, int64(l.Scheduled), int64(l.Works), append([]string{}, l.Full...), l.Since, l.Workflows, l.Last, int64(l.Turns),
+		workflows, names, since, room, l.Lapsed, l.After, l.Oldest, l.Ended}
 }
 
 // Keys name attempts at commands of one tenant.

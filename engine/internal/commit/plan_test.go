@@ -73,6 +73,9 @@ func checkProbes(t *testing.T, statement string, n pgtest.Step) {
 	if statement == "disarm" && n.Relation == "command" {
 		bound = []string{"tenant", "scope"} // the commands of a scope: at most one is in flight
 	}
+	if statement == "resume" && n.Index == "command_paused" {
+		bound = []string{"paused", "tenant"} // what waits for the end of a pause
+	}
 	switch n.Type {
 	case "Seq Scan", "Bitmap Heap Scan", "Bitmap Index Scan":
 		t.Errorf("%s on %s", n.Type, n.Relation)
@@ -85,7 +88,7 @@ func checkProbes(t *testing.T, statement string, n pgtest.Step) {
 		if bound == nil {
 			t.Errorf("unexpected scan of %s", n.Relation)
 		}
-		if n.Index != n.Relation+"_pkey" && n.Index != "command_scheduled" { // another may have the columns too, but not as its first ones
+		if n.Index != n.Relation+"_pkey" && n.Index != "command_scheduled" && !(statement == "resume" && n.Index == "command_paused") { // another may have the columns too, but not as its first ones
 			t.Errorf("%s is probed by %s", n.Relation, n.Index)
 		}
 	}

@@ -19,7 +19,7 @@ type Statements struct {
 	Create, Change, Command, Advance, Audit, Emit rows.Statement
 
 	// Of a group with commands in flight.
-	Disarm, Accept, Cancel, Settle rows.Statement
+	Disarm, Resume, Accept, Cancel, Settle rows.Statement
 
 	// HeadTimeout lets a group wait longer for the log's head than for any other
 	// lock: whoever has it is committing, and that takes as long as it takes.
@@ -45,7 +45,7 @@ func (s *Statements) Named() map[string]*rows.Statement {
 		"begin": &s.Begin, "commit": &s.Commit, "rollback": &s.Rollback,
 		"lock": &s.Lock, "lock_waiting": &s.LockWaiting, "lookup": &s.Lookup,
 		"create": &s.Create, "change": &s.Change, "command": &s.Command, "advance": &s.Advance, "audit": &s.Audit, "emit": &s.Emit,
-		"disarm": &s.Disarm, "accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle,
+		"disarm": &s.Disarm, "resume": &s.Resume, "accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle,
 		"head_timeout": &s.HeadTimeout, "provisional": &s.Provisional, "audit_provisional": &s.AuditProvisional,
 		"emit_provisional": &s.EmitProvisional,
 		"read":             &s.Read, "create_one": &s.CreateOne, "change_one": &s.ChangeOne, "refuse_one": &s.RefuseOne,
@@ -70,6 +70,7 @@ func NewStatements(in func(sql string) string) *Statements {
 	s.Change = build(store.ChangeInstances)
 	s.Command = build(func(b *rows.Builder) { store.InsertCommands(b, true, "") })
 	s.Disarm = build(store.DisarmCommands)
+	s.Resume = build(store.UnparkInstances)
 	s.Accept = build(store.AcceptCommands)
 	s.Cancel = build(store.CancelCommands)
 	s.Settle = build(store.SettleCommands)

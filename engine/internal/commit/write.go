@@ -238,6 +238,11 @@ func queueStates(conn *rows.Conn, s *Statements, g *group) {
 		}
 	})
 	each(func(t *part, tenant []byte) {
+		if len(t.resumed) > 0 {
+			conn.Queue(&s.Resume, [][]byte{tenant, pausesOf(t.resumed), timeParam(g.now)}, nil)
+		}
+	})
+	each(func(t *part, tenant []byte) {
 		if t.sets.commands.Len() > 0 {
 			conn.Queue(&s.Command, params([][]byte{tenant}, t.sets.commands.Params(true)), nil)
 		}
@@ -286,6 +291,22 @@ func readParams(o *op) [][]byte {
 func params(lists ...[][]byte) [][]byte { return slices.Concat(lists...) }
 
 func int8Param(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+
+// pausesOf is what the commands wait for that the pauses of instances hold.
+func pausesOf(instances []uuid.UUID) []byte {
+	list := make([]string, len(instances))
+	for i, id := range instances {
+		list[i] = store.PauseOf(id)
+	}
+	slices.Sort(list)
+	return textArray(slices.Compact(list))
+}
+
+func timeParam(at time.Time) []byte {
+	s := rows.NewSet([]rows.Column{rows.Of("at", rows.Timestamptz)})
+	s.Time(at)
+	return s.Params(false)[0]
+}
 
 func uuidArray(ids []uuid.UUID) []byte {
 	s := rows.NewSet([]rows.Column{rows.Of("id", rows.UUID)})

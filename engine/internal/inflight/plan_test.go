@@ -19,6 +19,8 @@ var probed = map[string][]string{
 	"instance_pkey":  {"tenant = ", "id >= ", "id <= "},
 	"paused_pkey":    {"tenant = "},
 	"command_due":    {"run_at "},
+	"command_work":   {"workflow", "transition", "run_at"},
+	"command_paused": {"paused"},
 	"command_leased": {"locked_until < "},
 	"command_turn":   {"tenant "},
 }
@@ -70,7 +72,8 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
-	}{"claim": {store.ClaimSQL, 7}, "keep": {store.KeepSQL, 17}, "held": {store.HeldSQL, 5}, "cancel": {store.CancelSQL, 5}} {
+	}{"claim": {store.ClaimSQL, 7}, "keep": {store.KeepSQL, 17}, "held": {store.HeldSQL, 5}, "cancel": {store.CancelSQL, 5},
+		"park a workflow's": {store.ParkWorkflowSQL, 5}, "park an instance's": {store.ParkInstanceSQL, 5}, "unpark": {store.UnparkSQL, 5}} {
 		t.Run(name, func(t *testing.T) {
 			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {
 				check(t, step)
@@ -81,17 +84,17 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 
 // explainLook executes looks and counts the rows that they touch.
 func explainLook(t *testing.T, pool *pgxpool.Pool) {
-	for name, q := range map[string]pollRequest{
-		"idle workers": {works: 20, dues: dueBatch},
-		"some full":    {works: 5, dues: dueBatch, full: []string{"other run"}},
-		"what is new":  {works: 5, dues: dueBatch, since: time.Now().Add(-lateness)},
-		"no workers":   {works: 0, dues: 0},
-		"a backlog":    {works: 20, dues: dueBatch, turns: 100, after: "t0"},
+	for name, q := range map[string]store.Look{
+		"idle workers": {Works: 20, Scheduled: dueBatch, Ended: true},
+		"some full":    {Works: 5, Scheduled: dueBatch, Full: []string{"other run"}},
+		"what is new":  {Works: 5, Scheduled: dueBatch, Since: time.Now().Add(-lateness)},
+		"no workers":   {Works: 0, Scheduled: 0},
+		"a backlog":    {Works: 20, Scheduled: dueBatch, Turns: 100, Last: "t0"},
 	} {
+		q.Now, q.Workflows, q.After = time.Now(), []string{"job", "rest"}, time.Now()
+		q.Activities = []store.Activity{{Workflow: "job", Name: "run", Room: 20}, {Workflow: "job", Name: "rest", Room: 1}}
 		t.Run("look, "+name, func(t *testing.T) {
-			for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", store.LookSQL, pgx.QueryExecModeExec, time.Now(), int64(q.dues), int64(q.works),
-				append([]string{}, q.full...), q.since, []string{"job", "rest"},
-				q.after, int64(q.turns)) {
+			for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", store.LookSQL, append([]any{pgx.QueryExecModeExec}, q.Params()...)...) {
 				check(t, step)
 			}
 		})

@@ -14,6 +14,7 @@ type wanted struct {
 	work bool      // a worker may have something to do
 	due  bool      // so may whoever decides scheduled commands
 	at   time.Time // something is due then; zero: nothing is known of
+	next time.Time // nothing that is known of is due before it, and after the newest poll; zero: that is not known
 }
 
 // want asks for a poll: for work, or also for scheduled commands. r.mu is held.
@@ -28,6 +29,7 @@ func (r *Runner) wantAt(at time.Time) {
 		r.poller.wanted.at = at
 		poke(r.poller.woken)
 	}
+	r.poller.wanted.next = earlier(r.poller.wanted.next, at)
 }
 
 // Wake polls for due work now: another node has some that it cannot take, or an
@@ -35,6 +37,7 @@ func (r *Runner) wantAt(at time.Time) {
 func (r *Runner) Wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.poller.wanted.next = time.Time{} // so that the poll tells what others know
 	r.want(true)
 }
 
@@ -45,9 +48,15 @@ type pollRequest struct {
 	works int       // how much work could be taken
 	full  []string  // activities that cannot be taken now
 	dues  int       // how many scheduled commands
-	since time.Time // when they are due, at the earliest; zero: whenever
 	after string    // the tenant whose turn was last
 	turns int       // how many tenants have a turn
+
+	whole      bool             // it has no bounds
+	activities []store.Activity // those that can be taken, since when, and how much of each
+	since      time.Time        // scheduled commands: when they are due, at the earliest; zero: whenever
+	lapsed     time.Time        // likewise, when leases have run out
+	oldest     time.Time        // likewise, any work
+	next       time.Time        // after it something is due next
 }
 
 // candidate is a command that a poll has found.
@@ -57,6 +66,8 @@ type candidate struct {
 	lapsed  bool // its lease has run out
 	turn    bool // it is its tenant's turn; without a key, there is nothing of the tenant's
 	slot    activity
+	since   time.Time // it is due, or its lease has run out
+	pause   string    // what holds it, as the store says it; "" nothing
 }
 
 // pollLoop polls for due work: when there is reason to, and regularly.
@@ -114,12 +125,29 @@ func (r *Runner) nextRequest(tick bool) (pollRequest, bool) {
 	if due {
 		r.poller.wanted.at = time.Time{} // the poll will tell
 		q.dues = min(s.deciding, dueBatch)
-		if !tick && !s.moreDue {
-			q.since = r.poller.foundUntil
-		}
 		s.moreDue = q.dues == 0
 	}
-	return q, tick || q.works > 0 || q.dues > 0
+	if !tick && q.works == 0 && q.dues == 0 {
+		return q, false
+	}
+	r.poller.bounds.begin(&q, r.takeableActivities())
+	q.next = now
+	if !q.whole && w.next.After(now) {
+		q.next = w.next.Add(-time.Microsecond)
+	}
+	r.poller.wanted.next = never // unless something becomes known, or the poll tells
+	return q, true
+}
+
+// takeableActivities are those of which something can be taken. r.mu is held.
+func (r *Runner) takeableActivities() []store.Activity {
+	list := make([]store.Activity, 0, len(r.limits))
+	for a, limit := range r.limits {
+		if room := r.slots.room(a, limit); room > 0 {
+			list = append(list, store.Activity{Workflow: a.workflow, Name: a.transition, Room: room})
+		}
+	}
+	return list
 }
 
 // pause is how long there is nothing to poll for.
@@ -137,13 +165,19 @@ func (r *Runner) poll(ctx context.Context, q pollRequest) error {
 	found, err := r.findDue(ctx, q)
 	if err != nil {
 		r.poller.contact.failed = true
+		r.mu.Lock()
+		r.poller.wanted.next = time.Time{}
+		r.mu.Unlock()
 		return err
 	}
+	aside, parked := r.park(ctx, q.now, found)
+	resumed := r.resumePaused(ctx, q)
 	found = r.poller.contact.takeable(found, q.tick)
 	var works, dues int
 	for _, c := range found {
 		switch {
 		case c.lapsed, c.turn:
+		case c.pause != "":
 		case c.slot == (activity{}):
 			dues++
 		default:
@@ -157,10 +191,11 @@ func (r *Runner) poll(ctx context.Context, q pollRequest) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := &r.slots
-	if q.dues > 0 && dues < q.dues {
-		r.poller.foundUntil = q.now.Add(-lateness)
-	} else if q.dues > 0 {
+	if q.dues > 0 && dues+aside == q.dues {
 		s.moreDue = true
+	}
+	if resumed || parked && s.moreDue {
+		r.want(true)
 	}
 	if q.works > 0 && works == q.works {
 		if !shadowed {
@@ -191,7 +226,8 @@ func (r *Runner) findDue(ctx context.Context, q pollRequest) ([]candidate, error
 	defer cancel()
 	sent := time.Now()
 	seen, err := r.sql.Look(ctx, r.config.Pool, store.Look{Now: q.now, Works: q.works, Full: q.full, Scheduled: q.dues, Since: q.since,
-		Workflows: r.config.Workflows, After: q.after, Turns: q.turns})
+		Workflows: r.config.Workflows, Last: q.after, Turns: q.turns, Activities: q.activities, Lapsed: q.lapsed, After: q.next,
+		Oldest: q.oldest, Ended: q.whole})
 	if err != nil {
 		return nil, err
 	}
@@ -203,17 +239,22 @@ func (r *Runner) findDue(ctx context.Context, q pollRequest) ([]candidate, error
 			"gap", gap, "for", r.poller.contact.wait)
 	}
 	r.config.Paused(seen.Paused, sent)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if next := seen.Next; next != nil && (r.poller.wanted.at.IsZero() || next.Before(r.poller.wanted.at)) {
-		r.poller.wanted.at = *next
-	}
+	r.poller.pauses.seen(&seen)
 	found := make([]candidate, len(seen.Found))
 	for i, c := range seen.Found {
-		found[i] = candidate{Ref: c.Ref, attempt: c.Attempt, lapsed: c.Kind == "lapsed", turn: c.Kind == "turn"}
+		found[i] = candidate{Ref: c.Ref, attempt: c.Attempt, lapsed: c.Kind == "lapsed", turn: c.Kind == "turn", since: c.Since, pause: c.Pause}
 		if c.Phase != transitions.Scheduled {
 			found[i].slot = activity{c.Workflow, c.Transition}
 		}
+	}
+	r.poller.bounds.found(q, found, seen.Clock, received.Sub(sent))
+	if next := seen.Next; next != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.poller.wanted.at.IsZero() || next.Before(r.poller.wanted.at) {
+			r.poller.wanted.at = *next
+		}
+		r.poller.wanted.next = earlier(r.poller.wanted.next, *next)
 	}
 	return found, nil
 }
@@ -221,19 +262,13 @@ func (r *Runner) findDue(ctx context.Context, q pollRequest) ([]candidate, error
 // choose takes a slot for each candidate that there is one for. shadowed says
 // that some have none because their activity is full.
 func (r *Runner) choose(found []candidate) (chosen []candidate, shadowed bool) {
-	limits := map[activity]int{}
 	taken := map[transitions.Ref]bool{} // what is a tenant's turn may be the next besides
-	for _, c := range found {
-		if _, ok := limits[c.slot]; !ok {
-			limits[c.slot] = r.limit(c.slot)
-		}
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range found {
 		switch s := &r.slots; {
-		case c.Key == "" || taken[c.Ref]:
-		case s.take(c.slot, limits[c.slot]):
+		case c.Key == "" || taken[c.Ref] || c.pause != "":
+		case s.take(c.slot, r.limits[c.slot]):
 			chosen = append(chosen, c)
 			taken[c.Ref] = true
 		case c.slot == (activity{}):
@@ -247,13 +282,19 @@ func (r *Runner) choose(found []candidate) (chosen []candidate, shadowed bool) {
 	return chosen, shadowed
 }
 
-// limit is how many attempts of an activity may run at once, as its newest
-// version says.
-func (r *Runner) limit(a activity) int {
-	for _, w := range r.config.Definitions.Versions(a.workflow) {
-		if s := w.Activity(a.transition); s != nil {
-			return s.Work.Concurrency
+// limitsOf is how many attempts of each activity that is known may run at once, as its
+// newest version says.
+func limitsOf(c *Config) map[activity]int {
+	limits := map[activity]int{}
+	for _, name := range c.Workflows {
+		for _, w := range c.Definitions.Versions(name) {
+			for _, s := range w.Steps {
+				a := activity{name, s.Name}
+				if _, newer := limits[a]; !newer && s.Work != nil {
+					limits[a] = s.Work.Concurrency
+				}
+			}
 		}
 	}
-	return 0
+	return limits
 }
