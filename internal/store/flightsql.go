@@ -1,6 +1,6 @@
 package store
 
-// LookSQL finds candidates over all tenants without a lock: first leases that
+// PollSQL finds candidates over all tenants without a lock: first leases that
 // have run out, then scheduled commands and work that are due. Scheduled commands
 // are counted apart, so that they never wait behind a backlog of work. The first
 // four columns are there also when there is nothing to do: the database's clock,
@@ -35,7 +35,7 @@ package store
 // subquery, nor what a column behind OFFSET 0 was made of, and it does not take
 // bounds for a narrow range of which one is a row's. Where a tenant is asked for as a
 // range, it is because the order of another index would do for one that is equal.
-const LookSQL = `
+const PollSQL = `
 SELECT clock_timestamp(), least(
 		(SELECT run_at FROM pawl.command WHERE ` + later + ` AND run_at > (SELECT $14::timestamptz) ORDER BY run_at LIMIT 1),
 		(SELECT min(soon.run_at) FROM unnest($9::text[], $10::text[]) AS r(workflow, transition) CROSS JOIN LATERAL (
@@ -165,10 +165,8 @@ UPDATE pawl.command AS c SET status = coalesce(u.status, c.status),
 	waits_since = CASE WHEN u.status IS NULL OR u.untried THEN coalesce(c.waits_since, CASE WHEN u.untried THEN coalesce(u.due, $6) END) END
 FROM (SELECT found.row, found.stops, u.*
 	FROM unnest($3::text[], $4::text[], $5::int[], $8::text[], $9::text[], $10::timestamptz[], $11::int[], $12::text[], $13::text[],
-		$14::boolean[],
-		$15::boolean[], $16::boolean[], $17::timestamptz[]) WITH ORDINALITY AS u(scope, key, attempt, progress, status, run_at, failed,
-			failure, stuck, knew,
-			unsure, untried, due, ord)
+		$14::boolean[], $15::boolean[], $16::boolean[], $17::timestamptz[]) WITH ORDINALITY
+		AS u(scope, key, attempt, progress, status, run_at, failed, failure, stuck, knew, unsure, untried, due, ord)
 	CROSS JOIN LATERAL (SELECT x.ctid AS row, x.cancelled_by IS NOT NULL AND NOT u.knew AND x.phase <> 'undoing' AS stops FROM ` + mine + `
 		FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,10 +18,8 @@ import (
 // change, and are read again and again while somebody watches.
 var (
 	requestField = named(flightFields, "request")
-	briefFields  = append(
-		append(
-			doneFields[:len(doneFields):len(doneFields)],
-			named(flightFields, "phase", "attempt", "failures", "revision", "claimed_by", "run_at", "updated_at")...),
+	briefFields  = slices.Concat(doneFields, named(flightFields, "phase", "attempt", "failures", "revision", "claimed_by", "run_at",
+		"updated_at"), []field[Command]{
 		bigint("position", func(c *Command) *int64 { return &c.Position }).as("a.position"),
 		momentOrNull("claimed_at", func(c *Command) *time.Time { return &c.ClaimedAt }),
 		momentOrNull("locked_until", func(c *Command) *time.Time { return &c.LockedUntil }).as("coalesce(c.locked_until, c.held_until)"),
@@ -28,8 +27,8 @@ var (
 		textOrNull("failure", func(c *Command) *string { return &c.Failure }),
 		textOrNull("stuck", func(c *Command) *string { return &c.Stuck }),
 		textOrNull("cancelled_by", func(c *Command) *string { return &c.CancelledBy }),
-	)
-	recordFields = append(briefFields[:len(briefFields):len(briefFields)], requestField...)
+	})
+	recordFields = slices.Concat(briefFields, requestField)
 
 	// Of a command named c and the audit row of its transition, named a.
 	recordSelect, briefSelect = selectOf(recordFields, "c"), selectOf(briefFields, "c")
@@ -56,26 +55,25 @@ func readRecord(r *rows.Row, fields []field[Command]) (*transitions.Record, erro
 	return &c.Record, nil
 }
 
+// recordOfKey joins the command c that a row u names, and the audit row a of its transition.
+const recordOfKey = `
+CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` + audit.Position
+
 // FindCommands finds the commands of many keys, each with an index probe: see
 // ReadRecord. Parameters: tenant, scopes, keys.
 func FindCommands(b *rows.Builder) {
-	b.Add("SELECT ", recordSelect, " FROM (SELECT ").
-		Param(rows.Text, false).
-		Add(" AS tenant) t, unnest(").
-		Param(rows.Text, true).
-		Add(", ").
-		Param(rows.Text, true).
-		Add(") AS u(scope, key) CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = "+
-			"u.key LIMIT 1) c",
-			audit.Position)
+	b.Add("SELECT ", recordSelect, " FROM (SELECT ").Param(rows.Text, false).
+		Add(" AS tenant) t, unnest(").Param(rows.Text, true).Add(", ").Param(rows.Text, true).Add(") AS u(scope, key)", recordOfKey)
 }
 
 var (
 	recordSQL = `SELECT ` + recordSelect + ` FROM pawl.command c` + audit.Position + ` WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
+
 	// recordsSQL reads commands of any tenants, each with its place in the list.
 	// Parameters: tenants, scopes, keys.
 	recordsSQL = `SELECT ` + briefSelect + `, u.ord FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS u(tenant, scope, key, ord)
-CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = u.tenant AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` + audit.PositionOf("c.tenant")
+CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = u.tenant AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` +
+		audit.PositionOf("c.tenant")
 
 	// undoingSQL reads the undos of an instance that are in flight. Parameters: tenant,
 	// the scope of its undos, how many.
@@ -92,7 +90,7 @@ func (q *Reader) Record(ctx context.Context, by Querier, ref transitions.Ref) (t
 	if by == nil {
 		by = q.pool
 	}
-	list, err := recordsOf(ctx, by, "command", recordFields, q.record, ref.Tenant, ref.Scope, ref.Key)
+	list, err := recordsOf(ctx, by, "command", recordFields, q.sql.record, ref.Tenant, ref.Scope, ref.Key)
 	if err == nil && len(list) == 0 {
 		err = errNoCommand()
 	}
@@ -110,7 +108,7 @@ func (q *Reader) Records(ctx context.Context, refs []transitions.Ref) ([]*transi
 		tenants[i], scopes[i], keys[i] = r.Tenant, r.Scope, r.Key
 	}
 	list := make([]*transitions.Record, len(refs))
-	found, err := ask(ctx, q.pool, q.briefRecords, tenants, scopes, keys)
+	found, err := ask(ctx, q.pool, q.sql.records, tenants, scopes, keys)
 	if err == nil {
 		_, err = pgx.CollectRows(found, rowBy(func(row *rows.Row) (none struct{}, err error) {
 			r, err := mustRecord(row, briefFields)
@@ -138,18 +136,13 @@ func (q *Reader) InFlight(ctx context.Context, inst *transitions.Instance, most 
 			list = append(list, *r)
 		}
 	}
-	undos, err := recordsOf(ctx, q.pool, "undos", briefFields, q.in(undoingSQL), inst.Tenant, decide.UndoScope(inst.ID), most)
+	undos, err := recordsOf(ctx, q.pool, "undos", briefFields, q.sql.undoing, inst.Tenant, decide.UndoScope(inst.ID), most)
 	return append(list, undos...), err
 }
 
-func recordsOf(
-	ctx context.Context,
-	by Querier,
-	what string,
-	fields []field[Command],
-	sql string,
-	args ...any,
-) ([]transitions.Record, error) {
+func recordsOf(ctx context.Context, by Querier, what string, fields []field[Command], sql string, args ...any) (
+	[]transitions.Record, error,
+) {
 	found, err := ask(ctx, by, sql, args...)
 	if err != nil {
 		return nil, ReadError(what, err)

@@ -31,18 +31,18 @@ const (
 
 // begin says since when a poll looks. It is whole if it is a regular one and its time
 // has come, or if the engine's clock has jumped back.
-func (b *bounds) begin(q *pollRequest, activities []store.Activity) {
-	q.whole = q.tick && !time.Now().Before(b.whole)
-	if q.now.Before(b.now.Add(-lateness / 2)) {
-		*b, q.whole = bounds{}, true
+func (b *bounds) begin(q *store.PollRequest, tick bool) {
+	q.Whole = tick && !time.Now().Before(b.whole)
+	if q.Now.Before(b.now.Add(-lateness / 2)) {
+		*b, q.Whole = bounds{}, true
 	}
-	b.now, q.activities = q.now, activities
-	if q.whole {
+	b.now = q.Now
+	if q.Whole {
 		return
 	}
-	q.since, q.lapsed, q.oldest = b.later, b.lapsed, b.oldest()
-	for i := range activities {
-		a := &activities[i]
+	q.Since, q.Lapsed, q.Oldest = b.later, b.lapsed, b.oldest()
+	for i := range q.Activities {
+		a := &q.Activities[i]
 		a.Since = b.work[activity{a.Workflow, a.Name}]
 	}
 }
@@ -57,41 +57,41 @@ func (b *bounds) oldest() (oldest time.Time) {
 	return oldest
 }
 
-// found takes notice of a poll that took so long: what it found, and the database's
-// clock.
-func (b *bounds) found(q pollRequest, seen []candidate, theirs time.Time, took time.Duration) {
-	if q.whole {
+// found takes notice of what a poll has found that took so long.
+func (b *bounds) found(q store.PollRequest, due *store.PollResult, took time.Duration) {
+	if q.Whole {
 		b.whole = time.Now().Add(min(wholeShare*took, wholeMost))
 	}
-	later, lapsed := q.now.Add(-lateness), theirs.Add(-lateness)
+	end := q.Now.Add(-lateness)
+	later, lapsed := end, due.Clock.Add(-lateness)
 	first, works := map[activity]time.Time{}, 0
-	for _, c := range seen {
-		switch {
-		case c.lapsed:
-			lapsed = earlier(lapsed, c.since)
-		case c.turn:
-		case c.slot == activity{}:
-			later = earlier(later, c.since)
+	for _, c := range due.Found {
+		switch a := slotOf(&c); {
+		case c.Kind == store.Lapsed:
+			lapsed = earlier(lapsed, c.Since)
+		case c.Kind == store.Turn:
+		case a == activity{}:
+			later = earlier(later, c.Since)
 		default:
 			works++
-			if since, ok := first[c.slot]; !ok || c.since.Before(since) {
-				first[c.slot] = c.since
+			if since, ok := first[a]; !ok || c.Since.Before(since) {
+				first[a] = c.Since
 			}
 		}
 	}
-	if q.dues > 0 {
+	if q.Scheduled > 0 {
 		b.later = later
 	}
-	if q.dues+q.works > 0 {
+	if q.Scheduled+q.Works > 0 {
 		b.lapsed = lapsed
 	}
-	for _, a := range q.activities {
-		slot, end := activity{a.Workflow, a.Name}, q.now.Add(-lateness)
+	for _, a := range q.Activities {
+		slot := activity{a.Workflow, a.Name}
 		since, some := first[slot]
 		switch {
 		case some:
 			b.set(slot, earlier(since, end))
-		case works < q.works:
+		case works < q.Works:
 			b.set(slot, end)
 		case b.work[slot].IsZero(): // what there is may be behind what was found
 			b.set(slot, a.Since)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // plenty inserts n commands that are due, each a millisecond after the one before. what
@@ -23,8 +24,8 @@ func plenty(t testing.TB, pool *pgxpool.Pool, n int, since time.Time, what strin
 }
 
 // lookAt is a look of a node with free workers whose activity "run" can take so much.
-func lookAt(now time.Time, room int) store.Look {
-	l := store.Look{Now: now, Works: 20, Scheduled: dueBatch, Workflows: []string{"job"}, After: now, Full: []string{"job run"},
+func lookAt(now time.Time, room int) store.PollRequest {
+	l := store.PollRequest{Now: now, Works: 20, Scheduled: dueBatch, Workflows: []string{"job"}, Next: now, Full: []string{"job run"},
 		Activities: []store.Activity{{Workflow: "job", Name: "rest", Room: 20}}}
 	if room > 0 {
 		l.Full, l.Activities = nil, append(l.Activities, store.Activity{Workflow: "job", Name: "run", Room: room})
@@ -32,9 +33,9 @@ func lookAt(now time.Time, room int) store.Look {
 	return l
 }
 
-func pagesOf(t testing.TB, pool *pgxpool.Pool, l store.Look) int {
+func pagesOf(t testing.TB, pool *pgxpool.Pool, l store.PollRequest) int {
 	t.Helper()
-	return pgtest.Buffers(t, pool, store.LookSQL, append([]any{pgx.QueryExecModeExec}, l.Params()...)...)
+	return pgtest.Buffers(t, pool, store.PollSQL, append([]any{pgx.QueryExecModeExec}, l.Params()...)...)
 }
 
 // Behind an activity that is at its limit, or has room for little, stands however much;
@@ -57,8 +58,8 @@ func TestALookReadsNothingThatCannotBeTaken(t *testing.T) {
 			exec(t, pool, "DELETE FROM pawl.paused WHERE tenant = 't0'") // one has ended
 		}
 		exec(t, pool, "VACUUM ANALYZE pawl.command")
-		for _, l := range []store.Look{lookAt(now, 0), lookAt(now, 1), {Now: now, Works: 20, Turns: 100, Full: []string{"job run"}, Workflows: []string{"job"}},
-			{Now: now, Scheduled: dueBatch, Workflows: []string{"job"}, Ended: true}} {
+		for _, l := range []store.PollRequest{lookAt(now, 0), lookAt(now, 1), {Now: now, Works: 20, Turns: 100, Full: []string{"job run"}, Workflows: []string{"job"}},
+			{Now: now, Scheduled: dueBatch, Workflows: []string{"job"}, Whole: true}} {
 			pages[more] = append(pages[more], pagesOf(t, pool, l))
 		}
 	}
@@ -97,11 +98,10 @@ func TestALookReadsNothingAgainThatWasTakenUnderAnOldSnapshot(t *testing.T) {
 		l := lookAt(now, 20)
 		whole = append(whole, pagesOf(t, pool, l))
 		b := bounds{whole: now.Add(time.Hour)}
-		q := pollRequest{now: now, works: l.Works, dues: l.Scheduled, activities: l.Activities}
-		b.begin(&q, q.activities)
-		b.found(q, nil, now, 0)
-		b.begin(&q, q.activities)
-		l.Activities, l.Since, l.Lapsed, l.Oldest, l.After = q.activities, q.since, q.lapsed, q.oldest, never
+		b.begin(&l, false)
+		b.found(l, &store.PollResult{Clock: now}, 0)
+		b.begin(&l, false)
+		l.Next = never
 		before = append(before, pagesOf(t, pool, l))
 	}
 	t.Logf("pages of the next look: %v; of a whole one: %v", before, whole)
@@ -117,28 +117,31 @@ func TestAPollBeginsWhereTheLastHasEnded(t *testing.T) {
 		return []store.Activity{{Workflow: "job", Name: "run", Room: 1}, {Workflow: "job", Name: "rest", Room: 1}}
 	}
 	var b bounds
-	poll := func(at time.Time, tick bool, found ...candidate) pollRequest {
-		q := pollRequest{tick: tick, now: at, works: 2, dues: 1}
-		b.begin(&q, activities())
-		b.found(q, found, at, time.Second)
+	poll := func(at time.Time, tick bool, found ...store.Candidate) store.PollRequest {
+		q := store.PollRequest{Now: at, Works: 2, Scheduled: 1, Activities: activities()}
+		b.begin(&q, tick)
+		b.found(q, &store.PollResult{Clock: at, Found: found}, time.Second)
 		return q
 	}
-	if q := poll(now, true); !q.whole || !q.since.IsZero() {
+	if q := poll(now, true); !q.Whole || !q.Since.IsZero() {
 		t.Errorf("the first is %+v", q)
 	}
 	old := now.Add(-time.Hour)
-	q := poll(now.Add(time.Second), true, candidate{slot: run, since: old}, candidate{since: old.Add(1)}, candidate{lapsed: true, since: old.Add(2)})
-	if end := now.Add(-lateness); q.whole || !q.since.Equal(end) || !q.lapsed.Equal(end) || !q.oldest.Equal(end) || !q.activities[0].Since.Equal(end) {
+	work := store.Candidate{Workflow: "job", Transition: "run", Phase: transitions.Working, Since: old}
+	q := poll(now.Add(time.Second), true, work, store.Candidate{Phase: transitions.Scheduled, Since: old.Add(1)},
+		store.Candidate{Kind: store.Lapsed, Since: old.Add(2)})
+	if end := now.Add(-lateness); q.Whole || !q.Since.Equal(end) || !q.Lapsed.Equal(end) || !q.Oldest.Equal(end) || !q.Activities[0].Since.Equal(end) {
 		t.Errorf("the second, too soon for a whole one, is %+v", q)
 	}
-	if !b.later.Equal(old.Add(1)) || !b.lapsed.Equal(old.Add(2)) || !b.work[run].Equal(old) || !b.work[rest].Equal(now.Add(time.Second-lateness)) || !b.oldest().Equal(old) {
+	if !b.later.Equal(old.Add(1)) || !b.lapsed.Equal(old.Add(2)) || !b.work[run].Equal(old) || !b.work[rest].Equal(now.Add(time.Second-lateness)) ||
+		!b.oldest().Equal(old) {
 		t.Errorf("what is found stays in sight: %+v", b)
 	}
-	poll(now.Add(2*time.Second), false, candidate{slot: run, since: old}, candidate{slot: run, since: old})
+	poll(now.Add(2*time.Second), false, work, work)
 	if !b.work[rest].Equal(now.Add(time.Second - lateness)) {
 		t.Error("what may be behind is passed")
 	}
-	if q := poll(now.Add(-time.Minute), false); !q.whole {
+	if q := poll(now.Add(-time.Minute), false); !q.Whole {
 		t.Error("the clock has jumped back, and it is not whole")
 	}
 	if wait := time.Until(b.whole); wait <= 0 || wait > wholeShare*time.Second {

@@ -23,7 +23,7 @@ type pauses struct {
 }
 
 // seen takes notice of a poll.
-func (p *pauses) seen(seen *store.Seen) {
+func (p *pauses) seen(seen *store.PollResult) {
 	if p.ended == nil {
 		p.ended = map[[2]string]time.Time{}
 	}
@@ -41,22 +41,22 @@ func (p *pauses) seen(seen *store.Seen) {
 // park sets aside those of the candidates that a pause holds. It returns how many those
 // are, and whether some were set aside. The others stay due: somebody has locked them,
 // or the pause has ended.
-func (r *Runner) park(ctx context.Context, now time.Time, found []candidate) (held int, parked bool) {
+func (r *Runner) park(ctx context.Context, now time.Time, found []store.Candidate) (held int, parked bool) {
 	type kind struct {
 		tenant   string
 		workflow bool
 	}
 	kinds := map[kind]*store.Keys{}
 	for _, c := range found {
-		if c.pause == "" {
+		if c.Pause == "" {
 			continue
 		}
 		held++
-		k := kind{c.Tenant, strings.HasPrefix(c.pause, store.PausedWorkflow)}
+		k := kind{c.Tenant, strings.HasPrefix(c.Pause, store.PausedWorkflow)}
 		if kinds[k] == nil {
 			kinds[k] = &store.Keys{}
 		}
-		kinds[k].Add(c.Ref, c.attempt)
+		kinds[k].Add(c.Ref, c.Attempt)
 	}
 	if held == 0 {
 		return 0, false
@@ -77,15 +77,15 @@ func (r *Runner) park(ctx context.Context, now time.Time, found []candidate) (he
 
 // resumePaused makes due what waits for pauses of workflows that have ended, as fast as
 // it is decided. It reports whether there is something to poll for now.
-func (r *Runner) resumePaused(ctx context.Context, q pollRequest) (more bool) {
+func (r *Runner) resumePaused(ctx context.Context, q store.PollRequest) (more bool) {
 	p := &r.poller.pauses
-	if q.dues == 0 || len(p.ended) == 0 {
+	if q.Scheduled == 0 || len(p.ended) == 0 {
 		return false
 	}
 	done := map[[2]string]time.Time{}
 	err := r.send(ctx, func(b *pgx.Batch) {
 		for w, since := range p.ended {
-			r.sql.Unpark(b, w[0], w[1], q.now, since, resumeBatch, func(n int, last time.Time) {
+			r.sql.Unpark(b, w[0], w[1], q.Now, since, resumeBatch, func(n int, last time.Time) {
 				more = more || n > 0
 				if n == resumeBatch {
 					done[w] = last

@@ -42,7 +42,7 @@ func TestWhatThePauseOfAnInstanceHoldsIsNotClaimed(t *testing.T) {
 	if s := n.Stats(); s.Claimed != 2 || s.Parked != held || s.Returned != 0 {
 		t.Errorf("%+v", s)
 	}
-	list, err := n.findDue(t.Context(), pollRequest{now: n.config.Clock.Now(), dues: dueBatch, whole: true})
+	list, err := n.findDue(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch, Workflows: n.config.Workflows, Whole: true})
 	if err != nil || len(list) != 0 {
 		t.Errorf("a poll finds %d, %v", len(list), err)
 	}
@@ -58,8 +58,8 @@ func TestNothingIsSetAsideForAPauseThatHasEnded(t *testing.T) {
 	insert(t, pool, workflows)
 	exec(t, pool, "INSERT INTO pawl.paused (tenant, workflow, actor, at) VALUES ('other', 'job', 'ann', now())")
 	n := newNode(t, pool, job(t, atOnce))
-	found, err := n.findDue(t.Context(), pollRequest{now: n.config.Clock.Now(), dues: dueBatch, whole: true})
-	if err != nil || len(found) != 2 || found[0].pause == "" || found[1].pause == "" {
+	found, err := n.findDue(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch, Workflows: n.config.Workflows, Whole: true})
+	if err != nil || len(found) != 2 || found[0].Pause == "" || found[1].Pause == "" {
 		t.Fatalf("%+v, %v", found, err)
 	}
 	exec(t, pool, "UPDATE pawl.instance SET paused = false")
@@ -79,8 +79,8 @@ func TestWhatAPausedWorkflowHasHeldIsDueInItsOrderAfterIt(t *testing.T) {
 			'{"payload":{},"roles":["*"]}', 0, 0, 0, now() - n * interval '1 second', now(), now(), 'workflow:job' FROM generate_series(1, $1) n`,
 		many, uuid.New())
 	n := newNode(t, pool, job(t, atOnce), newStill().set)
-	n.poller.pauses.seen(&store.Seen{Ended: [][2]string{{"acme", "job"}}})
-	if more := n.resumePaused(t.Context(), pollRequest{now: n.config.Clock.Now(), dues: dueBatch}); !more {
+	n.poller.pauses.seen(&store.PollResult{Ended: [][2]string{{"acme", "job"}}})
+	if more := n.resumePaused(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch}); !more {
 		t.Error("nothing is due")
 	}
 	var some, disordered int

@@ -26,7 +26,7 @@ var probed = map[string][]string{
 }
 
 // A plan that a connection made for an empty table stays in use while it fills.
-// So the statements that write have one plan, in both. The look is planned each
+// So the statements that write have one plan, in both. The poll is planned each
 // time; what it must not do is to read a full table.
 func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
 	t.Parallel()
@@ -50,19 +50,19 @@ SELECT tenant, 'job:' || id, 'k', chain, status, CASE WHEN n % 2 = 0 THEN 'worki
 FROM (SELECT *, row_number() OVER () AS n, CASE WHEN row_number() OVER () % 3 = 0 THEN 'processing' ELSE 'pending' END AS status FROM pawl.instance) i;`)
 	t.Run("full, with the statistics of the empty ones", func(t *testing.T) {
 		explainProbes(t, pool)
-		explainLook(t, pool)
+		explainPoll(t, pool)
 	})
 
 	execAll(t, pool, "UPDATE pawl.command SET run_at = now() - random() * interval '1 hour' WHERE run_at IS NOT NULL")
-	t.Run("full and due, with the statistics of the empty ones", func(t *testing.T) { explainLook(t, pool) })
+	t.Run("full and due, with the statistics of the empty ones", func(t *testing.T) { explainPoll(t, pool) })
 
 	execAll(t, pool, "ANALYZE")
-	t.Run("full, and all is due", func(t *testing.T) { explainLook(t, pool) })
+	t.Run("full, and all is due", func(t *testing.T) { explainPoll(t, pool) })
 
 	execAll(t, pool, "UPDATE pawl.command SET run_at = now() + random() * interval '1 hour' WHERE run_at IS NOT NULL; ANALYZE")
 	t.Run("full", func(t *testing.T) {
 		explainProbes(t, pool)
-		explainLook(t, pool)
+		explainPoll(t, pool)
 	})
 }
 
@@ -82,19 +82,19 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// explainLook executes looks and counts the rows that they touch.
-func explainLook(t *testing.T, pool *pgxpool.Pool) {
-	for name, q := range map[string]store.Look{
-		"idle workers": {Works: 20, Scheduled: dueBatch, Ended: true},
+// explainPoll executes polls and counts the rows that they touch.
+func explainPoll(t *testing.T, pool *pgxpool.Pool) {
+	for name, q := range map[string]store.PollRequest{
+		"idle workers": {Works: 20, Scheduled: dueBatch, Whole: true},
 		"some full":    {Works: 5, Scheduled: dueBatch, Full: []string{"other run"}},
 		"what is new":  {Works: 5, Scheduled: dueBatch, Since: time.Now().Add(-lateness)},
-		"no workers":   {Works: 0, Scheduled: 0},
-		"a backlog":    {Works: 20, Scheduled: dueBatch, Turns: 100, Last: "t0"},
+		"no workers":   {},
+		"a backlog":    {Works: 20, Scheduled: dueBatch, Turns: 100, After: "t0"},
 	} {
-		q.Now, q.Workflows, q.After = time.Now(), []string{"job", "rest"}, time.Now()
-		q.Activities = []store.Activity{{Workflow: "job", Name: "run", Room: 20}, {Workflow: "job", Name: "rest", Room: 1}}
-		t.Run("look, "+name, func(t *testing.T) {
-			for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", store.LookSQL, append([]any{pgx.QueryExecModeExec}, q.Params()...)...) {
+		t.Run("poll, "+name, func(t *testing.T) {
+			q.Now, q.Next, q.Workflows = time.Now(), time.Now(), []string{"job", "rest"}
+			q.Activities = []store.Activity{{Workflow: "job", Name: "run", Room: 20}, {Workflow: "job", Name: "rest", Room: 1}}
+			for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", store.PollSQL, append([]any{pgx.QueryExecModeExec}, q.Params()...)...) {
 				check(t, step)
 			}
 		})
