@@ -42,7 +42,8 @@ func TestWhatThePauseOfAnInstanceHoldsIsNotClaimed(t *testing.T) {
 	if s := n.Stats(); s.Claimed != 2 || s.Parked != held || s.Returned != 0 {
 		t.Errorf("%+v", s)
 	}
-	list, err := n.findDue(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch, Workflows: n.config.Workflows, Whole: true})
+	other := newNode(t, pool, job(t, atOnce))
+	list, err := other.findDue(t.Context(), store.PollRequest{Now: n.config.Clock.Now(), Scheduled: dueBatch, Workflows: n.config.Workflows, Whole: true})
 	if err != nil || len(list) != 0 {
 		t.Errorf("a poll finds %d, %v", len(list), err)
 	}
