@@ -32,6 +32,10 @@ const (
 	pooledOne     = "Submit: 1 caller, through PgBouncer"
 	pooledMost    = "Submit: 256 callers, through PgBouncer"
 
+	waitMany   = "idle: 5,000 tenants, a waiter each"
+	pausedMany = "idle: 5,000 paused instances with due timers"
+	behindMany = "idle: 100,000 due that cannot be taken"
+
 	drainFile    = "relay: a backlog to a file"
 	drainStream  = "relay: a backlog to JetStream"
 	drainWebhook = "relay: a backlog to a webhook"
@@ -81,6 +85,9 @@ func scenarios(crowd int, nats bool) []*scenario {
 		aged(submitAged, submitLater, 256, true),
 		with(submitting(pooledOne, submitOne, 1, flips, false), func(s *scenario) { s.pooled = true }),
 		with(submitting(pooledMost, submitMost, 256, flips, false), func(s *scenario) { s.pooled = true }),
+		waiting(waitMany),
+		pausing(pausedMany),
+		behind(behindMany),
 		draining(drainFile, toFile),
 		draining(drainWebhook, toWebhook),
 		submittingTo(followFile, toFile),

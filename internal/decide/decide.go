@@ -37,6 +37,7 @@ type Decision struct {
 	Disarmed  []string                // scopes whose commands in flight are void
 	Cancelled *transitions.CommandRef // the instance leaves the state that this one would take it on from
 	Target    *Target                 // the one that an operation is about
+	Resumed   bool                    // those that the pause of the instance has held are due
 
 	spawns []workflow.Spawned
 }

@@ -176,7 +176,7 @@ SELECT pawl.expect(count(*), `).Param(rows.Int8, false).Add(") FROM settled")
 // CancelCommands asks commands in flight to stop: who works on them will see it, and
 // those that wait are due at once, to end. Parameters: columns, number of rows.
 func CancelCommands(b *rows.Builder) {
-	b.Add(`WITH cancelled AS (UPDATE pawl.command AS c SET cancelled_by = u.actor, revision = c.revision + 1, stuck = NULL,
+	b.Add(`WITH cancelled AS (UPDATE pawl.command AS c SET cancelled_by = u.actor, revision = c.revision + 1, stuck = NULL, paused = NULL,
 	run_at = CASE WHEN c.status = 'processing' THEN NULL ELSE u.at END, updated_at = u.at
 FROM (SELECT found.row, u.* FROM `).Source(cancelledColumns).Add(found(b), `) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.phase IS NOT NULL RETURNING 1)

@@ -119,6 +119,7 @@ CREATE TABLE pawl.command (
 	given_up_at  timestamptz,
 	forget_at    timestamptz,
 	waits_since  timestamptz,
+	paused       text COLLATE "C",
 	PRIMARY KEY (tenant, scope, key),
 	CHECK ((status IN ('succeeded', 'failed_final')) = (body IS NOT NULL)),
 	CHECK ((code IS NULL) = (body IS NULL)),
@@ -130,6 +131,7 @@ CREATE TABLE pawl.command (
 		AND (status <> 'processing' OR (claimed_by IS NOT NULL AND claimed_at IS NOT NULL))),
 	CONSTRAINT command_due CHECK ((status IN ('pending', 'failed_retryable') AND stuck IS NULL AND phase <> 'sql') = (run_at IS NOT NULL)),
 	CONSTRAINT command_stuck CHECK (stuck IS NULL OR status = 'failed_retryable'),
+	CONSTRAINT command_paused CHECK (paused IS NULL OR (phase = 'scheduled' AND run_at IS NOT NULL)),
 	CONSTRAINT command_held CHECK ((status = 'processing' AND phase = 'sql') = (held_until IS NOT NULL)),
 	CONSTRAINT command_given_up CHECK ((status = 'failed_retryable' AND phase = 'sql') = (given_up_at IS NOT NULL))
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
@@ -178,10 +180,17 @@ COMMENT ON COLUMN pawl.command.waits_since IS
 COMMENT ON COLUMN pawl.command.forget_at IS
 	'Until when the tombstone stays, where the caller asked for another time than the workflow''s; infinity for ever.';
 
--- What is due, over all tenants.
-CREATE INDEX command_due ON pawl.command (run_at) WHERE run_at IS NOT NULL;
--- The same of work alone, by tenant and activity, so that each tenant has its turn. What a free worker
--- takes at its accept is never in it.
+COMMENT ON COLUMN pawl.command.paused IS 'Whose pause it waits for the end of, since it became due: instance:<id> or workflow:<name>. NULL: none is known to hold it.';
+
+-- What is to be decided at a time, over all tenants. What became due in a pause is set
+-- aside, so that no look reads it until the pause ends.
+CREATE INDEX command_due ON pawl.command (run_at) WHERE phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL;
+-- What is set aside, by what it waits for.
+CREATE INDEX command_paused ON pawl.command (paused, tenant, run_at) WHERE paused IS NOT NULL;
+-- Work that waits, by activity: what one of them cannot take is not read for another.
+-- What a free worker takes at its accept is never in it.
+CREATE INDEX command_work ON pawl.command (workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
+-- The same by tenant, so that each has its turn.
 CREATE INDEX command_turn ON pawl.command (tenant, workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
 -- Whose lease has run out.
 CREATE INDEX command_leased ON pawl.command (locked_until) WHERE locked_until IS NOT NULL;

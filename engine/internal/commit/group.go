@@ -48,6 +48,7 @@ type part struct {
 
 	planned   []decide.Planned  // commands that begin in flight by themselves
 	disarmed  map[string]string // scopes whose commands in flight are void, but for the key
+	resumed   []uuid.UUID       // instances whose pause has ended
 	cancelled []store.Cancelled
 }
 

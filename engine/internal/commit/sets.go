@@ -20,6 +20,7 @@ type sets struct {
 	commands, accepted, settled *store.Rows[store.Command]
 	cancelled                   *store.Rows[store.Cancelled]
 	disarmed                    *store.Rows[store.Disarmed]
+	resumed                     *store.Rows[store.Resumed]
 	moves, entries, events      *rows.Set
 	moved                       []*part // those with moves
 }
@@ -34,6 +35,7 @@ var setsPool = sync.Pool{New: func() any {
 		settled:   store.Settled(),
 		cancelled: store.Cancels(),
 		disarmed:  store.Disarms(),
+		resumed:   store.Resumes(),
 		moves:     outbox.Moves(),
 		entries:   rows.NewSet(audit.Columns),
 		events:    rows.NewSet(outbox.Columns),
@@ -52,7 +54,7 @@ func (g *group) release() {
 
 func (s *sets) reset() {
 	for _, set := range []*rows.Set{&s.created.Set, &s.changed.Set, &s.commands.Set, &s.accepted.Set,
-		&s.settled.Set, &s.cancelled.Set, &s.disarmed.Set, s.moves, s.entries, s.events} {
+		&s.settled.Set, &s.cancelled.Set, &s.disarmed.Set, &s.resumed.Set, s.moves, s.entries, s.events} {
 		set.Reset()
 	}
 }

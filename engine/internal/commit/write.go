@@ -116,6 +116,11 @@ func (g *group) fillCommands(s *sets, t *part) error {
 			return err
 		}
 	}
+	for _, pause := range t.pausesEnded() {
+		if err := s.resumed.Add(t.tenant, &store.Resumed{Pause: pause, At: g.now}); err != nil {
+			return err
+		}
+	}
 	for _, scope := range slices.Sorted(maps.Keys(t.disarmed)) {
 		if err := s.disarmed.Add(t.tenant, &store.Disarmed{Scope: scope, Spare: t.disarmed[scope]}); err != nil {
 			return err
@@ -150,6 +155,16 @@ func (g *group) rowOf(o *op) store.Command {
 
 func compareKey(scopeA, keyA, scopeB, keyB string) int {
 	return cmp.Or(cmp.Compare(scopeA, scopeB), cmp.Compare(keyA, keyB))
+}
+
+// pausesEnded are what the commands wait for that the pauses of instances held, in lock order.
+func (p *part) pausesEnded() []string {
+	list := make([]string, len(p.resumed))
+	for i, id := range p.resumed {
+		list[i] = store.PauseOf(id)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // queueWrites queues the statements that write a group, kind by kind. The last
@@ -216,6 +231,9 @@ func queueStates(conn *rows.Conn, s *Statements, g *group) {
 	}
 	for _, set := range g.sets {
 		set.queue(conn, &s.Disarm, &set.disarmed.Set, nil, nil)
+	}
+	for _, set := range g.sets {
+		set.queue(conn, &s.Resume, &set.resumed.Set, nil, nil)
 	}
 	for _, set := range g.sets {
 		set.queue(conn, &s.Command, &set.commands.Set, nil, nil)
