@@ -36,6 +36,9 @@ func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
 		conn.Queue(lock, [][]byte{[]byte(t.tenant), uuidArray(ids)}, func(row *rows.Row) error {
 			slot := t.slots[row.UUID()]
 			slot.held, slot.row = row.Bool(), row.TID()
+			if slot.unread = !slot.held && !g.reads(row.Size()); slot.unread {
+				return nil
+			}
 			inst, err := store.ReadInstance(row, t.tenant)
 			if inst != nil {
 				t.loaded(inst)
@@ -57,7 +60,7 @@ func lookUp(conn *rows.Conn, s *Statements, g *group) {
 		conn.Queue(&s.Lookup, [][]byte{[]byte(t.tenant), textArray(scopes), textArray(keys)}, func(row *rows.Row) error {
 			record, err := store.ReadRecord(row)
 			if record != nil {
-				t.known(record)
+				g.known(t, record)
 			}
 			return err
 		})
@@ -70,7 +73,11 @@ func (g *group) answered() bool {
 		if o.p.Resumed != nil || o.p.Operation != nil {
 			return false
 		}
-		record := g.part(o.p.Tenant).keyStates[o.key()].record
+		c := g.part(o.p.Tenant).keyStates[o.key()]
+		if c.unread {
+			return false
+		}
+		record := c.record
 		switch decide.Classify(record, o.p.Fingerprint, g.now) {
 		case decide.KeyReplay, decide.KeyRefused, decide.KeyMismatch, decide.KeyGone:
 		default:

@@ -33,8 +33,8 @@ type Stats struct {
 	Lost    int64            // runs that lost their connection
 	Splits  int64            // groups split to find the command that could not be stored
 	Aside   int64            // commands that went to the retry lane
-	Refused int64            // commands refused because the queue was full
-	Waiting int              // commands in the queues now
+	Refused int64            // commands refused because there was no room for them
+	Waiting int              // commands that wait for a committer now
 	Working time.Duration    // how long the committers have worked on groups, all together
 }
 
@@ -46,8 +46,6 @@ func (p *Pipeline) Stats() Stats {
 	for c := range decide.KeyVerdicts {
 		s.Claims[decide.KeyVerdict(c).String()] = p.stats.verdicts[c].Load()
 	}
-	for _, c := range p.committers {
-		s.Waiting += c.queue.depth()
-	}
+	s.Waiting = p.queue.depth()
 	return s
 }

@@ -36,7 +36,6 @@ func (g *group) fill() error {
 func (g *group) fillPart(t *part) error {
 	t.sets = setsPool.Get().(*sets)
 	s := t.sets
-	s.reset()
 	var touched []*slot
 	for _, slot := range t.slots {
 		if slot.changed {
