@@ -130,11 +130,15 @@ type bench struct {
 	now    time.Time
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T, change ...func(*Config)) *bench {
 	t.Helper()
 	pool := pgtest.Pool(t)
 	b := &bench{t: t, pool: pool, w: dealWorkflow(t), worker: &worker{free: 100}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	b.p = testPipeline(pool, b.w)
+	c := testConfig(pool, b.w)
+	for _, set := range change {
+		set(&c)
+	}
+	b.p = New(c)
 	b.p.config.Definitions = known(func(name string, version int) *workflow.Workflow {
 		if name == b.w.Name && version <= 1 {
 			return b.w

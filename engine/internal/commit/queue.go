@@ -33,6 +33,8 @@ type queue struct {
 	duration time.Duration      // of a group, about
 	closed   bool
 
+	leastPatience, mostPatience time.Duration
+
 	filled chan struct{} // one token: there may be work for one more committer
 	room   chan struct{} // closed when there is room again
 	wanted bool          // somebody waits for that
@@ -45,7 +47,7 @@ func (c *charge) add(o *op)  { c.n, c.bytes = c.n+1, c.bytes+o.size() }
 func (c *charge) take(o *op) { c.n, c.bytes = c.n-1, c.bytes-o.size() }
 
 func newQueue(l Limits) *queue {
-	return &queue{limits: l, weight: (*op).size,
+	return &queue{limits: l, weight: (*op).size, leastPatience: 2 * time.Millisecond, mostPatience: 50 * time.Millisecond,
 		busy: map[uint64]*opList{}, filled: make(chan struct{}, 1), room: make(chan struct{})}
 }
 

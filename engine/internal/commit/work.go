@@ -89,9 +89,7 @@ func (q *queue) begin(w *work) {
 }
 
 // patience is how long a group may take before another committer is to begin beside it.
-func (q *queue) patience() time.Duration { return min(max(2*q.duration, minPatience), maxPatience) }
-
-const minPatience, maxPatience = 2 * time.Millisecond, 50 * time.Millisecond
+func (q *queue) patience() time.Duration { return min(max(2*q.duration, q.leastPatience), q.mostPatience) }
 
 // beLate notes that the committer's group takes long.
 func (q *queue) beLate(w *work) {
