@@ -256,6 +256,7 @@ func (p *Pipeline) finish(g *group) {
 		o.answer()
 	}
 	p.retry.headsFree(g.parts)
+	p.queue.wrote(g.parts)
 	for _, t := range g.parts {
 		if t.head > 0 {
 			p.config.Committed(t.tenant, t.head)

@@ -34,6 +34,7 @@ type queue struct {
 	closed   bool
 
 	leastPatience, mostPatience time.Duration
+	siblings                    siblings
 
 	filled chan struct{} // one token: there may be work for one more committer
 	room   chan struct{} // closed when there is room again
@@ -48,7 +49,8 @@ func (c *charge) take(o *op) { c.n, c.bytes = c.n-1, c.bytes-o.size() }
 
 func newQueue(l Limits) *queue {
 	return &queue{limits: l, weight: (*op).size, leastPatience: 2 * time.Millisecond, mostPatience: 50 * time.Millisecond,
-		busy: map[uint64]*opList{}, filled: make(chan struct{}, 1), room: make(chan struct{})}
+		busy: map[uint64]*opList{}, filled: make(chan struct{}, 1), room: make(chan struct{}),
+		siblings: siblings{heads: map[string]int64{}, here: make(chan struct{}, 1)}}
 }
 
 // push adds as many ops as there is room for, in order, and returns how many. A
@@ -70,6 +72,9 @@ func (q *queue) pushNow(ops []*op) (taken int, closed bool) {
 	}
 	if taken > 0 && q.begins() {
 		signal(q.filled)
+	}
+	if s := &q.siblings; s.expected > 0 && q.items.n >= min(s.expected, q.limits.GroupSize) {
+		signal(s.here)
 	}
 	return taken, false
 }
@@ -157,6 +162,7 @@ func (q *queue) close() {
 	defer q.mu.Unlock()
 	q.closed = true
 	signal(q.filled)
+	signal(q.siblings.here)
 	q.freed()
 }
 

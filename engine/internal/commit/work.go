@@ -24,7 +24,9 @@ func (q *queue) next(w *work) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(w.routes) > 0 {
+		answered := len(w.routes)
 		q.end(w)
+		q.awaitSiblings(answered)
 	}
 	for {
 		if q.begins() && q.gather(w) {
@@ -89,7 +91,9 @@ func (q *queue) begin(w *work) {
 }
 
 // patience is how long a group may take before another committer is to begin beside it.
-func (q *queue) patience() time.Duration { return min(max(2*q.duration, q.leastPatience), q.mostPatience) }
+func (q *queue) patience() time.Duration {
+	return min(max(2*q.duration, q.leastPatience), q.mostPatience)
+}
 
 // beLate notes that the committer's group takes long.
 func (q *queue) beLate(w *work) {
