@@ -112,7 +112,7 @@ var Matrix = []Room{
 		"workflow", "workflow/diagram",
 	), mods(cobra, uuid)},
 
-	{".", ours("engine", "inbox", "internal/cli", "internal/service", "internal/usage", "outbox/relay", "transitions", "workflow"), mods(cobra)},
+	{".", ours("engine", "internal/cli", "internal/service", "internal/usage", "transitions", "workflow"), mods(cobra)},
 	{"cmd/...", ours(All), mods(cobra, json, pgx, uuid, websocket)},
 }
 
