@@ -25,6 +25,10 @@ const (
 	awaitOne      = "in flight: 1 caller"
 	awaitMany     = "in flight: 64 callers"
 	submitAmid    = "Submit: 256 callers, 100,000 in flight"
+	threeNodes    = "Submit: 3 nodes, 256 callers in all"
+	besideHeld    = "Submit: 64 callers, beside a held log"
+	heapLarge     = "heap: 256 callers, 900 kB of data each"
+	heapHeld      = "heap: 64 impatient callers, a held log"
 	pooledOne     = "Submit: 1 caller, through PgBouncer"
 	pooledMost    = "Submit: 256 callers, through PgBouncer"
 
@@ -71,6 +75,10 @@ func scenarios(crowd int, nats bool) []*scenario {
 		awaiting(awaitOne, floorOne, 1),
 		awaiting(awaitMany, floorMany, 64),
 		with(submitting(submitAmid, floorMany, 256, flips, false), func(s *scenario) { s.beside = 100_000 }),
+		submittingAt(threeNodes, submitMost, 3, 256, flips),
+		besideAHeldLog(besideHeld, submitMany, 64, 20_000),
+		largeData(heapLarge, 256, 900_000),
+		impatient(heapHeld, 64, 20_000),
 		with(submitting(pooledOne, submitOne, 1, flips, false), func(s *scenario) { s.pooled = true }),
 		with(submitting(pooledMost, submitMost, 256, flips, false), func(s *scenario) { s.pooled = true }),
 		draining(drainFile, toFile),

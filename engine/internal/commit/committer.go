@@ -3,7 +3,6 @@ package commit
 import (
 	"context"
 	"slices"
-	"time"
 )
 
 // committer commits what waits in the queue, group by group.
@@ -17,7 +16,6 @@ func (c *committer) loop(ctx context.Context) {
 	var w work
 	for c.p.queue.next(&w) {
 		c.commit(ctx, w.ops)
-		c.p.stats.working.Add(int64(time.Since(w.since)))
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 // queue has everything of a pipeline that waits: commands for a committer, in the order of
 // their arrival, and those in the retry lane, which shares its lock and its bounds.
 //
-// As few committers are at work as the load needs, so that groups are large: one more
-// begins when more waits than a group takes, or when those at work are late. A command of
+// Where other nodes write the same logs as few committers are at work as the load needs, so that groups
+// are large: one more begins when more waits than a group takes, or when those at work are late. A command of
 // a route that a committer is at work on waits for the end of that group: so the
 // commands of a route keep their order, whoever commits them.
 type queue struct {
@@ -30,7 +30,9 @@ type queue struct {
 	asides   charge             // of that, in the retry lane
 	working  int                // committers with a group
 	late     int                // of those, how many have had theirs for long
-	duration time.Duration      // of a group, about
+	worked   time.Duration      // for how long there were some, until counted
+	counted  time.Time
+	duration time.Duration // of a group, about
 	closed   bool
 
 	leastPatience, mostPatience time.Duration
@@ -171,6 +173,14 @@ func (q *queue) depth() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.items.n + q.parked
+}
+
+// workedFor is for how long there were committers at work.
+func (q *queue) workedFor() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.atWork(0)
+	return q.worked
 }
 
 func signal(c chan struct{}) {

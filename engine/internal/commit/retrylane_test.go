@@ -185,8 +185,8 @@ func TestACommandThatIsLetGoTakesItsCallersLaterOnesAlong(t *testing.T) {
 		t.Errorf("who stayed got %+v", r)
 	}
 	var keys string
-	if err := b.pool.QueryRow(t.Context(), `SELECT string_agg(key, ' ' ORDER BY version) FROM pawl.audit WHERE instance = $1`, id).Scan(&keys); err != nil ||
-		keys != "first of many c" {
+	const done = `SELECT string_agg(key, ' ' ORDER BY version) FROM pawl.audit WHERE instance = $1`
+	if err := b.pool.QueryRow(t.Context(), done, id).Scan(&keys); err != nil || keys != "first of many c" {
 		t.Errorf("done were %q, %v", keys, err)
 	}
 }

@@ -22,6 +22,9 @@ const (
 	mostWait    = 5 * time.Millisecond
 )
 
+// shared reports whether other nodes write the same logs.
+func (s *siblings) shared() bool { return s.others >= 0.5 }
+
 // wrote notes a group of this node's.
 func (q *queue) wrote(parts []*part) {
 	q.mu.Lock()
@@ -51,7 +54,7 @@ func (q *queue) wrote(parts []*part) {
 // as one at work meanwhile.
 func (q *queue) awaitSiblings(answered int) {
 	s := &q.siblings
-	if answered < fewSiblings || s.others < 0.5 || q.working > 0 || q.closed {
+	if answered < fewSiblings || !s.shared() || q.working > 0 || q.closed {
 		return
 	}
 	if s.skip > 0 {
@@ -65,14 +68,14 @@ func (q *queue) awaitSiblings(answered int) {
 	default:
 	}
 	timer := time.NewTimer(min(q.duration/4, mostWait))
-	q.working++
+	q.atWork(1)
 	q.mu.Unlock()
 	select {
 	case <-s.here:
 	case <-timer.C:
 	}
 	q.mu.Lock()
-	q.working--
+	q.atWork(-1)
 	timer.Stop()
 	s.expected = 0
 	if s.vain++; 2*(q.items.n-before) >= answered {

@@ -12,9 +12,12 @@ type work struct {
 	late     bool
 }
 
-// begins reports whether one more committer is to begin.
+// begins reports whether one more committer is to begin. A node that has its logs for itself has
+// all of them begin: while the commit of one waits for the disk the other's commands are written. Where other nodes
+// write the same logs each group waits for its turn at the log's head, and another beside it would only
+// be a smaller one.
 func (q *queue) begins() bool {
-	return q.working == q.late || q.items.n >= q.limits.GroupSize || q.items.bytes >= q.limits.GroupBytes
+	return !q.siblings.shared() || q.working == q.late || q.items.n >= q.limits.GroupSize || q.items.bytes >= q.limits.GroupBytes
 }
 
 // next ends the group that the committer has, waits until there is work for it, and takes
@@ -77,8 +80,8 @@ func (q *queue) begin(w *work) {
 	for _, route := range w.routes {
 		q.busy[route] = nil
 	}
-	q.working++
 	w.since, w.patience = time.Now(), q.patience()
+	q.atWork(1)
 	if w.alarm == nil {
 		w.alarm = time.AfterFunc(w.patience, func() { q.beLate(w) })
 	} else {
@@ -88,6 +91,17 @@ func (q *queue) begin(w *work) {
 	if q.items.n > 0 && q.begins() || q.closed {
 		signal(q.filled)
 	}
+}
+
+// atWork counts the committers that have a group, or wait for one, and the time in which there
+// are some.
+func (q *queue) atWork(more int) {
+	now := time.Now()
+	if q.working > 0 {
+		q.worked += now.Sub(q.counted)
+	}
+	q.counted = now
+	q.working += more
 }
 
 // patience is how long a group may take before another committer is to begin beside it.
@@ -113,7 +127,7 @@ func (q *queue) beLate(w *work) {
 // the front.
 func (q *queue) end(w *work) {
 	w.alarm.Stop()
-	q.working--
+	q.atWork(-1)
 	if w.late {
 		w.late = false
 		q.late--

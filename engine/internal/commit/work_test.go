@@ -3,12 +3,16 @@ package commit
 import (
 	"testing"
 	"time"
+
+	"github.com/pawlhq/pawl/internal/await"
 )
 
-// A further committer begins when more waits than a group takes, and not before.
+// Where other nodes write the same logs a further committer begins when more waits than a group takes, and not
+// before.
 func TestAsFewCommittersAreAtWorkAsTheLoadNeeds(t *testing.T) {
 	q := newQueue(Limits{QueueSize: 100, QueueBytes: 1 << 20, GroupSize: 4, GroupBytes: 1 << 20})
 	q.leastPatience, q.mostPatience = time.Hour, time.Hour
+	q.siblings.others = 1
 	var first, second work
 	q.push(testOps(2, 0))
 	if !q.next(&first) || len(first.ops) != 2 {
@@ -34,6 +38,7 @@ func TestAsFewCommittersAreAtWorkAsTheLoadNeeds(t *testing.T) {
 
 func TestACommitterThatIsLateHasAnotherBegin(t *testing.T) {
 	q := newQueue(Limits{QueueSize: 100, QueueBytes: 1 << 20, GroupSize: 4, GroupBytes: 1 << 20})
+	q.siblings.others = 1
 	var first, second work
 	q.push(testOps(1, 0))
 	q.next(&first)
@@ -101,5 +106,75 @@ func TestWhoLeavesTheQueueMakesRoom(t *testing.T) {
 	}
 	if ops[0].settled.Load() || !ops[1].settled.Load() || !ops[2].settled.Load() {
 		t.Error("settled must be those that waited, and not the one under way")
+	}
+}
+
+func TestANodeThatIsAloneHasAllItsCommittersBegin(t *testing.T) {
+	q := newQueue(Limits{QueueSize: 100, QueueBytes: 1 << 20, GroupSize: 4, GroupBytes: 1 << 20})
+	q.leastPatience, q.mostPatience = time.Hour, time.Hour
+	ops := testOps(2, 0)
+	var first, second work
+	q.push(ops[:1])
+	q.next(&first)
+	q.push(ops[1:])
+	if !q.next(&second) || second.ops[0] != ops[1] {
+		t.Error("what waits was not taken")
+	}
+}
+
+// That others write a log is seen by the numbers of its transitions.
+func TestANodeSeesThatOthersWriteItsLogs(t *testing.T) {
+	q := testQueue(100, 1<<20)
+	wrote := func(head int64) { q.wrote([]*part{{tenant: "a", head: head, steps: testOps(2, 0)}}) }
+	for i := range 20 {
+		wrote(int64(2 + 2*i))
+	}
+	if q.siblings.shared() {
+		t.Error("nobody else has written")
+	}
+	for i := range 20 {
+		wrote(int64(100 + 3*i))
+	}
+	if !q.siblings.shared() {
+		t.Error("others have written")
+	}
+	for i := range 20 {
+		wrote(int64(159 + 2*i))
+	}
+	if q.siblings.shared() {
+		t.Error("the others have ended")
+	}
+}
+
+// Who shares a log waits for those whom it has just answered, and does not for one caller.
+func TestACommitterWaitsForThoseWhomItHasAnswered(t *testing.T) {
+	q := testQueue(100, 1<<20)
+	q.siblings.others, q.duration = 1, time.Hour // so that the wait is the longest that may be
+	var w work
+	q.push(testOps(1, 0))
+	q.next(&w)
+	q.push(testOps(20, 0))
+	q.next(&w) // at once: one was answered
+	if len(w.ops) != 20 {
+		t.Fatalf("took %d", len(w.ops))
+	}
+	q.leastPatience, q.mostPatience = time.Hour, time.Hour
+	took := make(chan int)
+	go func() {
+		q.next(&w)
+		took <- len(w.ops)
+	}()
+	back := testOps(20, 0)
+	for i, o := range back {
+		o.route = uint64(100 + i)
+	}
+	await.Eventually(t, "it waits, or has given up", func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.siblings.expected == 20 || q.siblings.vain > 0
+	})
+	q.push(back)
+	if n := await.Receive(t, "the next group", took); n != 20 {
+		t.Errorf("took %d of the 20 that came back", n)
 	}
 }
