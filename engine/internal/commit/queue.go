@@ -67,12 +67,15 @@ func (q *queue) pushNow(ops []*op) (taken int, closed bool) {
 	if q.closed {
 		return 0, true
 	}
+	some := false // that no committer at work will take after its group
 	for taken < len(ops) && q.hasRoom(ops[taken]) {
+		_, busy := q.busy[ops[taken].route]
+		some = some || !busy
 		q.items.pushBack(ops[taken])
 		q.charged.add(ops[taken])
 		taken++
 	}
-	if taken > 0 && q.begins() {
+	if some && q.begins() {
 		signal(q.filled)
 	}
 	if s := &q.siblings; s.expected > 0 && q.items.n >= min(s.expected, q.limits.GroupSize) {
