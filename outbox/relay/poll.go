@@ -146,6 +146,8 @@ func (r *Relay) claim(ctx context.Context, free []*sinkState) error {
 		i := slices.IndexFunc(r.config.Sinks, func(s Sink) bool { return s.Name == l.name })
 		r.startHolder(&r.config.Sinks[i], l.token, l.revision, sent.Add(r.config.Lease))
 	}
-	r.Wake() // to find out what there is to deliver
+	if len(got) > 0 {
+		r.Wake() // to find out what there is to deliver
+	}
 	return nil
 }
