@@ -56,7 +56,7 @@ const (
 const manySubscribers = 1000
 
 // scenarios are the lines of the table, in order. crowd is the number of
-// subscribers of the larger stream; nats says whether there is a NATS server.
+// subscribers of the larger stream, and what else is large is so many times as large as in a test; nats says whether there is a NATS server.
 func scenarios(crowd int, nats bool) []*scenario {
 	list := []*scenario{
 		floorScenario(floorMany, 16, false),
@@ -76,8 +76,8 @@ func scenarios(crowd int, nats bool) []*scenario {
 		awaiting(awaitMany, floorMany, 64),
 		with(submitting(submitAmid, floorMany, 256, flips, false), func(s *scenario) { s.beside = 100_000 }),
 		submittingAt(threeNodes, submitMost, 3, 256, flips),
-		besideAHeldLog(besideHeld, submitMany, 64, 20_000),
-		largeData(heapLarge, 256, 900_000),
+		besideAHeldLog(besideHeld, submitMany, 64, 20*crowd),
+		largeData(heapLarge, 256, 900*crowd),
 		impatient(heapHeld, 64, 20_000),
 		with(submitting(pooledOne, submitOne, 1, flips, false), func(s *scenario) { s.pooled = true }),
 		with(submitting(pooledMost, submitMost, 256, flips, false), func(s *scenario) { s.pooled = true }),
