@@ -28,11 +28,17 @@ func goals() []goal {
 		{behindMany, "", p99, "p99 of a poll, ms", true, 50},
 		{followStream, submitMost, (*sample).rate, "rate", false, 0.85},
 		{followFile, submitMost, (*sample).rate, "rate", false, 0.95},
+		{threeNodes, submitMost, (*sample).rate, "rate", false, 0.95},
+		{besideHeld, submitMany, p99, "p99", true, 2},
+		{heapLarge, "", heapShare, "heap / what is configured", true, 3},
+		{heapHeld, "", heapShare, "heap / what is configured", true, 3},
 		{subscribers(manySubscribers / 10), "", p99, "p99, ms", true, 10},
 		{fullReplays, replayMost, (*sample).rate, "rate", false, 0.8},
 		{halfPurging, halfRate, p99, "p99", true, 1.5},
 	}
 }
+
+func heapShare(s *sample) float64 { return s.heap }
 
 func walEach(s *sample) float64 { return float64(s.cost.wal) / float64(max(s.all, 1)) }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // scenario is one line of the table. One of open and run says what is done: open
@@ -21,6 +20,7 @@ type scenario struct {
 	floor   string // the scenario that its rate is compared with; "" for none
 	replays bool   // it asks again what is done already, and writes nothing
 	offLog  bool   // it does not move the log's head
+	apart   bool   // its commands are another tenant's, and are not counted
 	flips   int    // how often each order is flipped before; 0 is never, or once for replays
 	steps   int64  // transitions of one command; 0 is 1
 	tenants int    // whose the orders are, in turns; 0: one's
@@ -65,7 +65,7 @@ func (e *env) engine(ctx context.Context, c engine.Config, purging bool) (*engin
 		return nil, err
 	}
 	e.later(func() error { pool.Close(); return nil })
-	c.Pool, c.Schema, c.Workflows = pool, e.db.schema, []workflow.Source{definition}
+	c.Pool, c.Schema, c.Workflows = pool, e.db.schema, append(c.Workflows, definition)
 	c.Retention.Off = !purging            // what is purged, and when, is for the scenario to say
 	c.Log = slog.New(slog.DiscardHandler) // what goes wrong is an error of the round
 	eng, err := engine.New(c)
@@ -171,7 +171,7 @@ func (e *env) round(ctx context.Context, s *scenario) (*sample, error) {
 		return nil, err
 	}
 	m.cost = after.since(before)
-	if !s.replays {
+	if !s.replays && !s.apart {
 		n += m.all * max(s.steps, 1)
 	}
 	return m, e.db.verify(ctx, e.tenants(), base, n, !s.offLog)

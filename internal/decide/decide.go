@@ -202,6 +202,9 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 	now time.Time,
 ) Decision {
 	out, err := step.Run(factsOf(p, inst, now), inst.Data, payload)
+	if err == nil {
+		err = tooLarge(w, inst, out.Data)
+	}
 	if err != nil {
 		return unwilling(err, inst)
 	}
@@ -229,6 +232,15 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 	}
 	d.Body = c.body(&d)
 	return d
+}
+
+// tooLarge refuses data that is larger than the workflow allows, and than before: what is
+// larger already may stay so, and shrink.
+func tooLarge(w *workflow.Workflow, inst *transitions.Instance, data []byte) error {
+	if len(data) <= max(w.MaxData, len(inst.Data)) {
+		return nil
+	}
+	return workflow.Errorf(workflow.DataTooLarge, "the instance's data would have %d bytes; workflow %q allows %d", len(data), w.Name, w.MaxData)
 }
 
 func factsOf(p *Prepared, inst *transitions.Instance, now time.Time) workflow.Facts {

@@ -98,10 +98,13 @@ func (s *Set) Col(name string, t Type) *Set {
 	return s
 }
 
-// Reset forgets the rows and keeps the memory.
+// maxKept is how much memory of a column a set keeps, in bytes.
+const maxKept = 512 << 10
+
+// Reset forgets the rows and keeps the memory, unless it is much.
 func (s *Set) Reset() {
 	for i := range s.cols {
-		if cap(s.cols[i].buf) < headerSize {
+		if c := cap(s.cols[i].buf); c < headerSize || c > maxKept {
 			s.cols[i].buf = make([]byte, headerSize, 256)
 		}
 		s.cols[i].buf = s.cols[i].buf[:headerSize]

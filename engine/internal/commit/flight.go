@@ -144,6 +144,9 @@ func (g *group) unreserve() {
 // markUnheard takes note of the attempts that the group has leased if it was committed,
 // which nobody knows: its connection was lost.
 func (g *group) markUnheard() {
+	for _, o := range g.ops {
+		o.uncertain = true
+	}
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			if o.leased {

@@ -47,6 +47,7 @@ func (g *group) release() {
 	for _, s := range g.sets {
 		clear(s.moved)
 		s.parts, s.moved = nil, s.moved[:0]
+		s.reset()
 		setsPool.Put(s)
 	}
 	g.sets = nil

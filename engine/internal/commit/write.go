@@ -25,7 +25,6 @@ func (g *group) writes() bool {
 func (g *group) fill() error {
 	for _, span := range g.spans() {
 		s := setsPool.Get().(*sets)
-		s.reset()
 		s.parts = span
 		g.sets = append(g.sets, s)
 		for _, t := range span {
