@@ -303,6 +303,17 @@ func (s *sets) reset() {
 	}
 }
 
+// events are those of the part, which is committed.
+func (p *part) events() (list []transitions.Event) {
+	for _, o := range p.steps {
+		for _, e := range o.decision.Events {
+			e.Position = p.head - int64(len(p.steps)) + int64(o.step)
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
 // answers settles nothing yet: it computes every op's answer, now that the
 // positions are known.
 func (g *group) answers() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/internal/pooler"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -32,7 +33,7 @@ func testPipeline(pool *pgxpool.Pool, ws ...*workflow.Workflow) *Pipeline {
 			return nil
 		}),
 		Clock:     clock.New(nil),
-		Committed: func(string, int64) {},
+		Committed: func(string, int64, func() []transitions.Event) {},
 		Log:       slog.New(slog.DiscardHandler),
 		Limits: Limits{Committers: 2, RetryWorkers: 2, QueueSize: 64, QueueBytes: 1 << 20, GroupSize: 16, GroupBytes: 1 << 20,
 			LockWait: time.Minute, Outage: time.Minute, HookTimeout: time.Minute},
