@@ -12,7 +12,7 @@ import (
 )
 
 // unseenRate is how many tenants a second do something that the node has not seen before.
-const unseenRate = 20
+const unseenRate = 4
 
 // unseen is a scenario of many tenants and webhooks, all of which have everything. Another
 // node commits, each time for a tenant that the one with the webhooks has not seen.
@@ -104,7 +104,7 @@ func (e *env) restingTenants(ctx context.Context, tenants int, sinks []relay.Sin
 	for _, sql := range []string{
 		"INSERT INTO pawl.log SELECT 'resting-' || lpad(n::text, 5, '0'), 1 FROM generate_series(1, $1::int) AS n",
 		`INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at)
-			SELECT tenant, name, 1, now() FROM pawl.log, pawl.outbox_sink WHERE $1 > 0`,
+			SELECT tenant, name, head, now() FROM pawl.log, pawl.outbox_sink WHERE $1::int > 0`,
 	} {
 		if err := e.db.exec(ctx, sql, tenants); err != nil {
 			return err
@@ -112,4 +112,3 @@ func (e *env) restingTenants(ctx context.Context, tenants int, sinks []relay.Sin
 	}
 	return e.db.exec(ctx, "ANALYZE pawl.log, pawl.outbox_cursor, pawl.outbox_sink")
 }
-
