@@ -71,5 +71,5 @@ func Execute(root *cobra.Command) int { return cli.Execute(root) }
 // ConfigOf is the configuration that the flags --database and --schema ask for,
 // for a command that was added to [CommandLine].
 func ConfigOf(c *cobra.Command, workflows ...workflow.Source) Config {
-	return Config(cli.ConfigOf(c, workflows...))
+	return cli.ConfigOf(c, workflows...)
 }

@@ -2,87 +2,28 @@ package pawl
 
 import (
 	"context"
-	"log/slog"
-	"net/http"
 
-	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/internal/service"
-	"github.com/pawlhq/pawl/outbox/relay"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // DefaultAddress is where a Service listens unless its Config says otherwise.
 const DefaultAddress = service.DefaultAddress
 
-// Config is what a Service needs. Only Workflows is required.
-type Config struct {
-	// Workflows are the definitions that it runs.
-	Workflows []workflow.Source
+type (
+	// Config is what a Service needs. Only its Workflows are required;
+	// [service.Config] describes all of it.
+	Config = service.Config
 
-	// Database is the connection string of PostgreSQL, as a URL or as keywords
-	// and values. "" starts a private server in a folder of this user, which
-	// other programs of the user share and the last one stops; its data stays.
-	Database string
+	// InboxConsumer takes webhooks that are signed as Standard Webhooks says.
+	InboxConsumer = service.InboxConsumer
 
-	// Listen is the connection string for the one connection that hears other
-	// nodes' notifications, where Database leads through a pooler in transaction
-	// mode; see engine.Config. Default: as Database, or polling alone.
-	Listen string
-
-	// Schema is the PostgreSQL schema of the tables. Default "pawl".
-	Schema string
-
-	// Address is the host and port to listen on. Default DefaultAddress; port 0
-	// chooses a free one. There is no authentication yet, so only loopback
-	// addresses are accepted.
-	Address string
-
-	// InFlight says how this node works on commands in flight. The zero value is
-	// right for most.
-	InFlight engine.InFlightConfig
-
-	// Retention says how long events are kept, and whether this node removes what is
-	// past its time. The zero value is right for most.
-	Retention engine.RetentionConfig
-
-	// Source is what the source of every event begins with, to be set where several
-	// installations feed one receiver; see engine.Config. Default "/pawl".
-	Source string
-
-	// Sinks are the receivers of the events; see [relay.Sink]. Stop closes them.
-	Sinks []relay.Sink
-
-	// Rate is how many commands a second this node takes from each tenant over
-	// HTTP; more are refused with RateLimited. 0 is no limit.
-	Rate float64
-
-	// Inbox takes signed webhooks for these consumers, at POST /v1/inbox/{consumer}.
-	Inbox map[string]InboxConsumer
-
-	// Sources are where else messages come from, such as streams of a broker.
-	Sources []inbox.Source
-
-	// Routes are served beside those of Pawl, by pattern as [http.ServeMux] has it; see
-	// api.Config. It is asked once, when the engine runs and before the first request.
-	// Nobody is authenticated for them; only loopback hosts are served, as with Pawl's own. Start refuses what clashes with those.
-	Routes func(s *Service) map[string]http.Handler
-
-	// Log takes what operators should know. Default: slog.Default().
-	Log *slog.Logger
-}
-
-// InboxConsumer takes webhooks that are signed as Standard Webhooks says. Its field
-// Tenant is whose the messages are, by default "default"; Secrets are those that the
-// sender may sign with: one, or two while one is being replaced.
-type InboxConsumer = service.InboxConsumer
-
-// Service is a running engine with its HTTP interface and its database. It is
-// safe for concurrent use. Engine is the engine behind the interface, Pool the pool
-// of connections, for tables of the program's own, and URL the address to send
-// requests to. Wait waits until a context ends or the service fails, and Stop stops
-// in order.
-type Service = service.Service
+	// Service is a running engine with its HTTP interface and its database. It is
+	// safe for concurrent use. Engine is the engine behind the interface, Pool the pool
+	// of connections, for tables of the program's own, and URL the address to send
+	// requests to. Wait waits until a context ends or the service fails, and Stop stops
+	// in order.
+	Service = service.Service
+)
 
 // Start connects to the database, migrates it, and serves. ctx bounds only the
 // start. Call Stop when done.
@@ -90,6 +31,4 @@ type Service = service.Service
 // Errors: a *UsageError for an address, a schema name or an inbox that cannot be;
 // the mistakes of the workflows; a route that cannot be; those of package schema,
 // [engine.New] and its Start.
-func Start(ctx context.Context, c Config) (*Service, error) {
-	return service.Start(ctx, service.Config(c))
-}
+func Start(ctx context.Context, c Config) (*Service, error) { return service.Start(ctx, c) }

@@ -64,7 +64,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Run measures everything that c selects and writes the table to out. An error
+// Run measures everything that c selects and writes the table and the goals to out. An error
 // means that something failed, or that a scenario had not committed what it
 // claimed to have.
 func Run(ctx context.Context, c Config, out io.Writer) error {

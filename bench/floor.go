@@ -87,9 +87,6 @@ func (f *floor) call(ctx context.Context) (int, error) {
 }
 
 func (f *floor) command(ctx context.Context, o *order, key string) (err error) {
-	now := time.Now()
-	scope := workflowName + ":" + o.id.String()
-	s := f.specimen
 	tx, err := f.conn.Begin(ctx)
 	if err != nil {
 		return err
@@ -99,36 +96,44 @@ func (f *floor) command(ctx context.Context, o *order, key string) (err error) {
 			err = errors.Join(err, tx.Rollback(ctx))
 		}
 	}()
+	now, scope := time.Now(), workflowName+":"+o.id.String()
 	if _, err = tx.Exec(ctx, "claim", tenant, scope, key, filler(f.n), workflowName, f.transition, o.id, actor, now); err != nil {
 		return err
 	}
+	version, err := f.transit(ctx, tx, o, scope, key, now)
+	if err != nil {
+		return err
+	}
+	if _, err = tx.Exec(ctx, "finish", tenant, scope, key, version, string(f.specimen.body), now, now.Add(replayFor)); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// transit makes the transition: the instance, its audit row, its event.
+func (f *floor) transit(ctx context.Context, tx pgx.Tx, o *order, scope, key string, now time.Time) (version int64, err error) {
 	var from workflow.State
-	var version, position int64
+	var position int64
 	var data string
 	var chain []byte
-	if err = tx.QueryRow(ctx, "lock", tenant, o.id).Scan(&from, &version, &data, &chain); err != nil {
-		return err
+	if err := tx.QueryRow(ctx, "lock", tenant, o.id).Scan(&from, &version, &data, &chain); err != nil {
+		return 0, err
 	}
 	to := from
 	if f.transition == flipping {
 		to = flipped(from)
 	}
 	version++
-	if _, err = tx.Exec(ctx, "update", tenant, o.id, string(to), version, s.data, filler(f.n), now); err != nil {
-		return err
+	s := f.specimen
+	if _, err := tx.Exec(ctx, "update", tenant, o.id, string(to), version, s.data, filler(f.n), now); err != nil {
+		return 0, err
 	}
-	if err = tx.QueryRow(ctx, "audit", tenant, o.id, version, workflowName, f.transition, string(from), string(to), actor,
+	if err := tx.QueryRow(ctx, "audit", tenant, o.id, version, workflowName, f.transition, string(from), string(to), actor,
 		s.payload, s.data, scope, key, now, filler(f.n)).Scan(&position); err != nil {
-		return err
+		return 0, err
 	}
-	if _, err = tx.Exec(ctx, "emit", tenant, position, s.eventType, workflowName, o.id, version, f.transition, string(to), now,
-		o.key); err != nil {
-		return err
-	}
-	if _, err = tx.Exec(ctx, "finish", tenant, scope, key, version, string(s.body), now, now.Add(24*time.Hour)); err != nil {
-		return err
-	}
-	return tx.Commit(ctx)
+	_, err = tx.Exec(ctx, "emit", tenant, position, s.eventType, workflowName, o.id, version, f.transition, string(to), now, o.key)
+	return version, err
 }
 
 // filler stands for a SHA-256.

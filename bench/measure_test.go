@@ -101,4 +101,11 @@ func TestTheTableComparesWithFloorAndCeiling(t *testing.T) {
 			t.Errorf("the table lacks %s:\n%s", want, b.String())
 		}
 	}
+	b.Reset()
+	r.goals(&b)
+	const want = "goal wanted reached Submit: 256 callers / ceiling: 2 connections (rate) ≥ 0.75 0.7 missed " +
+		"Submit: 256 callers (bytes of WAL) ≤ 2000 0"
+	if got := strings.Join(strings.Fields(b.String()), " "); got != want {
+		t.Errorf("the goals are\n%s", b.String())
+	}
 }

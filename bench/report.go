@@ -99,6 +99,7 @@ func (r *report) write(out io.Writer) error {
 	var b strings.Builder
 	r.header(&b)
 	r.table(&b)
+	r.goals(&b)
 	_, err := io.WriteString(out, b.String())
 	return err
 }

@@ -3,6 +3,8 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"strconv"
@@ -39,8 +41,8 @@ const deliveryLimit = time.Minute
 // while transitions are submitted at a steady rate. The latency is from the
 // decision of a transition, which its event carries as its time, to the moment
 // the subscriber has read the event from its socket. So the commit is in it.
-func streaming(name string, subscribers, rate int) *scenario {
-	return &scenario{name: name, run: func(ctx context.Context, e *env) (*sample, error) {
+func streaming(n, rate int) *scenario {
+	return &scenario{name: subscribers(n), run: func(ctx context.Context, e *env) (*sample, error) {
 		// The decisions take their time from the clock that the subscribers read.
 		eng, address, err := e.serve(ctx, engine.Config{Now: time.Now})
 		if err != nil {
@@ -50,22 +52,10 @@ func streaming(name string, subscribers, rate int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		var measured atomic.Int64
-		members := make([]*subscriber, subscribers)
-		leave := func() {
-			for _, s := range members {
-				if s != nil {
-					s.leave()
-				}
-			}
-		}
-		e.later(func() error { leave(); return nil })
-		for i := range members {
-			if members[i], err = subscribe(ctx, address, head); err != nil {
-				return nil, err
-			}
-			members[i].every, members[i].measured = max(int64(subscribers*rate/sampled), 1), &measured
-			members[i].reading.Go(members[i].read)
+		a := &audience{every: max(int64(n*rate/sampled), 1)}
+		e.later(func() error { a.leave(); return nil })
+		if err := a.enter(ctx, address, head, n); err != nil {
+			return nil, err
 		}
 		runtime.GC()
 		callers := submitters(e, eng, pacedCallers)
@@ -73,26 +63,62 @@ func streaming(name string, subscribers, rate int) *scenario {
 		if err != nil {
 			return nil, err
 		}
-		measured.Store(head + warm.all)
+		a.measured.Store(head + warm.all)
 		m, err := phase(ctx, callers, float64(rate), e.Duration)
 		if err != nil {
 			return nil, err
 		}
 		m.all += warm.all
-		last := head + m.all
-		for _, s := range members { // what is lost then is counted
-			_ = poll(ctx, 10*time.Millisecond, deliveryLimit, "lost", func() (bool, error) { return s.last.Load() >= last || s.cut.Load(), nil })
-		}
-		leave()
-		var latencies []time.Duration
-		m.stream = &delivery{}
-		for _, s := range members {
-			latencies = append(latencies, s.latencies...)
-			m.stream.add(s, last)
-		}
-		m.latency = latencyOf(latencies)
+		m.stream, m.latency = a.until(ctx, head+m.all)
 		return m, ctx.Err()
 	}}
+}
+
+// subscribers names the scenario of so many.
+func subscribers(n int) string { return fmt.Sprintf("WebSocket: %d subscribers", n) }
+
+// audience is all the subscribers of a round.
+type audience struct {
+	members  []*subscriber
+	every    int64        // one in so many deliveries has its latency taken
+	measured atomic.Int64 // the position that was the last when the measured time began
+}
+
+// enter lets so many subscribe to what comes after head.
+func (a *audience) enter(ctx context.Context, address string, head int64, n int) error {
+	for range n {
+		s, err := subscribe(ctx, address, head)
+		if err != nil {
+			return err
+		}
+		s.every, s.measured = a.every, &a.measured
+		s.reading.Go(s.read)
+		a.members = append(a.members, s)
+	}
+	return nil
+}
+
+// leave ends all subscriptions. It may be called twice.
+func (a *audience) leave() {
+	for _, s := range a.members {
+		s.leave()
+	}
+}
+
+// until waits until everybody has everything up to a position, and says what they
+// got, and how late.
+func (a *audience) until(ctx context.Context, last int64) (*delivery, latency) {
+	for _, s := range a.members { // what is lost then is counted
+		_ = poll(ctx, 10*time.Millisecond, deliveryLimit, "lost", func() (bool, error) { return s.last.Load() >= last || s.cut.Load(), nil })
+	}
+	a.leave()
+	var latencies []time.Duration
+	d := &delivery{}
+	for _, s := range a.members {
+		latencies = append(latencies, s.latencies...)
+		d.add(s, last)
+	}
+	return d, latencyOf(latencies)
 }
 
 // add adds what a subscriber got of everything up to a position.
@@ -110,8 +136,8 @@ func (d *delivery) add(s *subscriber, position int64) {
 // a message than they must.
 type subscriber struct {
 	ws       *websocket.Conn
-	every    int64 // one in so many deliveries has its latency taken
-	measured *atomic.Int64
+	every    int64         // see audience
+	measured *atomic.Int64 // see audience
 
 	last       atomic.Int64 // the newest position that has come
 	cut        atomic.Bool  // the server has ended it
@@ -133,7 +159,10 @@ func subscribe(ctx context.Context, address string, head int64) (*subscriber, er
 	s := &subscriber{ws: ws}
 	s.last.Store(head)
 	message := `{"op":"subscribe","id":"a","after":` + strconv.FormatInt(head, 10) + `}`
-	return s, ws.WriteMessage(websocket.TextMessage, []byte(message))
+	if err := ws.WriteMessage(websocket.TextMessage, []byte(message)); err != nil {
+		return nil, errors.Join(err, ws.Close())
+	}
+	return s, nil
 }
 
 // read takes messages until the socket ends.

@@ -14,10 +14,16 @@ import (
 // unseenRate is how many tenants a second do something that the node has not seen before.
 const unseenRate = 4
 
+// webhooks is the name of a scenario of many tenants and webhooks.
+func webhooks(tenants, sinks int) string { return fmt.Sprintf("relay: %d webhooks, %d tenants", sinks, tenants) }
+
+// lagP99 is in milliseconds.
+func lagP99(s *sample) float64 { return float64(s.lag.p99) / 1e6 }
+
 // unseen is a scenario of many tenants and webhooks, all of which have everything. Another
 // node commits, each time for a tenant that the one with the webhooks has not seen.
-func unseen(name string, tenants, sinks int) *scenario {
-	return &scenario{name: name, replays: true, run: func(ctx context.Context, e *env) (*sample, error) {
+func unseen(tenants, sinks int) *scenario {
+	return &scenario{name: webhooks(tenants, sinks), replays: true, run: func(ctx context.Context, e *env) (*sample, error) {
 		list, taps, err := e.hooks(sinks)
 		if err == nil {
 			err = e.restingTenants(ctx, tenants, list)

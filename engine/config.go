@@ -139,14 +139,13 @@ func (c Config) withDefaults() (Config, error) {
 	if len(c.Workflows) == 0 {
 		return c, errors.New("engine: Config.Workflows is empty")
 	}
+	c.setDefaults()
+	return c, c.check()
+}
+
+func (c *Config) setDefaults() {
 	setDefault(&c.Schema, schema.Default)
-	if err := schema.CheckName(c.Schema); err != nil {
-		return c, fmt.Errorf("engine: Config.Schema: %w", err)
-	}
 	setDefault(&c.Source, transitions.DefaultSource)
-	if err := transitions.CheckSource(c.Source); err != nil {
-		return c, fmt.Errorf("engine: Config.Source: %w", err)
-	}
 	setDefault(&c.Replay, 24*time.Hour)
 	setDefault(&c.MaxDeliveries, 20)
 	if c.Log == nil {
@@ -163,31 +162,40 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&p.Outage, 30*time.Second)
 	setDefault(&p.HookTimeout, 30*time.Second)
 	setDefault(&c.Retention.Outbox, 30*24*time.Hour)
-	if c.Retention.Outbox < minOutbox {
-		return c, fmt.Errorf("engine: Config.Retention.Outbox is less than %s", minOutbox)
-	}
 	setDefault(&c.Retention.Batch, 2000)
-	f := &c.InFlight
-	setDefault(&f.Workers, 100)
-	f.Workers = max(f.Workers, 0)
-	setDefault(&f.Lease, 30*time.Second)
-	if f.Lease < minLease {
-		return c, fmt.Errorf("engine: Config.InFlight.Lease is less than %s", minLease)
-	}
+	setDefault(&c.InFlight.Workers, 100)
+	c.InFlight.Workers = max(c.InFlight.Workers, 0)
+	setDefault(&c.InFlight.Lease, 30*time.Second)
 	setDefault(&c.SinkLease, pollsPerLease*sinkPace)
-	if c.SinkLease < minSinkLease {
-		return c, fmt.Errorf("engine: Config.SinkLease is less than %s", minSinkLease)
+}
+
+func (c *Config) check() error {
+	if err := schema.CheckName(c.Schema); err != nil {
+		return fmt.Errorf("engine: Config.Schema: %w", err)
 	}
+	if err := transitions.CheckSource(c.Source); err != nil {
+		return fmt.Errorf("engine: Config.Source: %w", err)
+	}
+	if c.Retention.Outbox < minOutbox {
+		return fmt.Errorf("engine: Config.Retention.Outbox is less than %s", minOutbox)
+	}
+	if c.InFlight.Lease < minLease {
+		return fmt.Errorf("engine: Config.InFlight.Lease is less than %s", minLease)
+	}
+	if c.SinkLease < minSinkLease {
+		return fmt.Errorf("engine: Config.SinkLease is less than %s", minSinkLease)
+	}
+	p := &c.Pipeline
 	for name, v := range map[string]int64{"Replay": int64(c.Replay), "MaxDeliveries": int64(c.MaxDeliveries),
 		"Committers": int64(p.Committers), "RetryWorkers": int64(p.RetryWorkers),
 		"QueueSize": int64(p.QueueSize), "QueueBytes": int64(p.QueueBytes), "GroupSize": int64(p.GroupSize), "GroupBytes": int64(p.GroupBytes),
 		"LockWait": int64(p.LockWait), "Outage": int64(p.Outage), "HookTimeout": int64(p.HookTimeout),
 		"Retention.Batch": int64(c.Retention.Batch)} {
 		if v < 0 {
-			return c, fmt.Errorf("engine: Config: %s is negative", name)
+			return fmt.Errorf("engine: Config: %s is negative", name)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // unheard reports whether there is nowhere to listen, because the pool leads

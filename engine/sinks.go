@@ -60,11 +60,9 @@ func (e *Engine) SinkCursors(ctx context.Context, f inspect.CursorFilter) (list 
 
 // DeadLetters lists events that their sink's cursor has passed without their
 // delivery, by tenant, instance and position, and says whether there are more.
-func (e *Engine) DeadLetters(
-	ctx context.Context,
-	f inspect.DeadFilter,
-	p inspect.DeadPage,
-) (list []inspect.DeadLetter, more bool, err error) {
+func (e *Engine) DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect.DeadPage) (
+	list []inspect.DeadLetter, more bool, err error,
+) {
 	return e.sinks.DeadLetters(ctx, f, p)
 }
 

@@ -59,7 +59,7 @@ func sendRetention(ch chan<- prometheus.Metric, r *inspect.Retention, now time.T
 }
 
 var (
-	relayPolls     = counter("pawl_relay_looks_total", "Polls of how the sinks stand.")
+	relayPolls     = counter("pawl_relay_polls_total", "Polls of how the sinks stand.")
 	relayClaimed   = counter("pawl_relay_claimed_total", "Sinks that this node began to deliver to.")
 	relayTakenOver = counter("pawl_relay_taken_over_total", "Of those, the ones that it took over from a node that had not given them back.")
 	relayLost      = counter("pawl_relay_leases_lost_total", "Sinks that were taken from this node, or whose lease it could not prolong.")

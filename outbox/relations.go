@@ -39,6 +39,6 @@ func WeekOf(at string) string {
 
 // Attached is true of a partition of the outbox, one that is no table on its way out.
 func Attached(partition string) string {
-	return "EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = 'pawl.outbox'::regclass AND NOT i.inhdetachpending AND i.inhrelid = " +
-		"" + partition + ")"
+	return `EXISTS (SELECT FROM pg_inherits i
+		WHERE i.inhparent = 'pawl.outbox'::regclass AND NOT i.inhdetachpending AND i.inhrelid = ` + partition + ")"
 }

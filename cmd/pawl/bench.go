@@ -1,13 +1,15 @@
 package main
 
 import (
-	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/bench"
 	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/internal/usage"
@@ -37,16 +39,7 @@ server meanwhile.`,
 				}
 			}
 			config.Progress = func(line string) { c.PrintErrln(line) }
-			server := measured
-			if config.Large > 0 {
-				// What does not fit into it is read from the system's cache, page by page.
-				server.Settings = maps.Clone(server.Settings)
-				server.Settings["shared_buffers"] = "8GB"
-			}
-			return withDatabase(c, server, func(ctx context.Context, url string) error {
-				config.URL = url
-				return bench.Run(ctx, config, c.OutOrStdout())
-			})
+			return runBench(c, config)
 		},
 	}
 	flags := c.Flags()
@@ -59,4 +52,24 @@ server meanwhile.`,
 		"a server with JetStream, for what needs one; default is NATS_URL, or else it is left out")
 	flags.StringVar(&only, "only", "", "a regular expression for the names of the scenarios to run")
 	return c
+}
+
+// runBench measures on the database that the flags name, or else on a private server.
+func runBench(c *cobra.Command, config bench.Config) error {
+	if config.URL = pawl.ConfigOf(c).Database; config.URL != "" {
+		return bench.Run(c.Context(), config, c.OutOrStdout())
+	}
+	options := measured
+	options.Log = func(format string, args ...any) { c.PrintErrf(format+"\n", args...) }
+	if config.Large > 0 {
+		// What does not fit into it is read from the system's cache, page by page.
+		options.Settings = maps.Clone(options.Settings)
+		options.Settings["shared_buffers"] = "8GB"
+	}
+	server, err := localpg.Start(c.Context(), options)
+	if err != nil {
+		return fmt.Errorf("start a private PostgreSQL: %w", err)
+	}
+	config.URL = server.URL()
+	return errors.Join(bench.Run(c.Context(), config, c.OutOrStdout()), server.Stop())
 }

@@ -15,10 +15,9 @@ func demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Show what Pawl does, and stay up to be explored",
-		Long: `Show what Pawl does: orders that are paid at a provider, a reservation that runs
-out and a traffic fine, over HTTP and WebSocket, with each exchange printed and
-checked, then a log of traffic fines replayed. A second node is started, and
-killed at work. Then the service stays up to be explored.
+		Long: `Show what Pawl does: orders that are paid at a provider and a traffic fine, over
+HTTP and WebSocket, with each exchange printed and checked. A second node is
+started, and killed at work. Then the service stays up to be explored.
 
 The tables are made anew at each start: on a private PostgreSQL of the demo's own,
 or in the schema pawl_demo of the database that was named.`,
@@ -32,9 +31,6 @@ or in the schema pawl_demo of the database that was named.`,
 	}
 	c.Flags().StringVar(&config.Address, "address", "",
 		"loopback host and port to listen on (default "+pawl.DefaultAddress+", or a free port)")
-	c.Flags().StringVar(&config.Data, "data", os.Getenv("PAWL_DATA"),
-		"folder of the log road_traffic_fines.csv.gz; default is PAWL_DATA, or else a log is made up")
-	c.Flags().Int64Var(&config.Events, "events", demo.DefaultEvents, "how many events of it to replay, about")
 	c.Flags().BoolVar(&config.Once, "once", os.Getenv("ONCE") != "" && os.Getenv("ONCE") != "0",
 		"end after the story; default is whether ONCE is set")
 	return c

@@ -13,7 +13,6 @@ import (
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/internal/cli/flags"
-	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/internal/replay"
 	"github.com/pawlhq/pawl/internal/usage"
 )
@@ -39,9 +38,7 @@ changes nothing.`,
 			if err != nil {
 				return err
 			}
-			return withDatabase(c, localpg.Options{}, func(ctx context.Context, url string) error {
-				return runReplay(ctx, c, url, replay.Config{Log: log, Tenant: tenant})
-			})
+			return runReplay(c, replay.Config{Log: log, Tenant: tenant})
 		},
 	}
 	flags.Tenant(c, &tenant, "register", "whose fines they are; it must hold nothing else")
@@ -51,10 +48,10 @@ changes nothing.`,
 	return c
 }
 
-func runReplay(ctx context.Context, c *cobra.Command, url string, r replay.Config) (err error) {
-	config := pawl.ConfigOf(c, fines.Workflow)
-	config.Database, config.Address = url, "127.0.0.1:0"
-	config.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+func runReplay(c *cobra.Command, r replay.Config) (err error) {
+	ctx, config := c.Context(), pawl.ConfigOf(c, fines.Workflow)
+	config.Address = "127.0.0.1:0"
+	config.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
 	service, err := pawl.Start(ctx, config)
 	if err != nil {
 		return err

@@ -127,7 +127,8 @@ func TestFineWithoutItsMaximumWaitsForTheOffice(t *testing.T) {
 	wantTimers(t, c)
 	sim.Skip(365 * day)
 	wantRaised(t, c, fines.Notified, 0, "")
-	if _, err := c.Try("raise", nil); err == nil || err.Error() != "guard_refused: the fine was recorded without its maximum, so the office adds the penalty" {
+	if _, err := c.Try("raise", nil); err == nil ||
+		err.Error() != "guard_refused: the fine was recorded without its maximum, so the office adds the penalty" {
 		t.Errorf("raising it by hand: %v", err)
 	}
 	c.Do("add_penalty", fines.AddPenalty{On: "2026-03-02", AmountCents: new(int64(7000))})

@@ -15,7 +15,8 @@ import (
 // notice is a webhook as the provider sends it.
 func notice(id, kind, reference string) transitions.Message {
 	return transitions.Message{Consumer: order.PaymentNotices, ID: id,
-		Body: fmt.Appendf(nil, `{"type":%q,"timestamp":"2026-01-02T12:00:00Z","data":{"reference":%q,"reason":"left the page","amount":1000}}`, kind, reference)}
+		Body: fmt.Appendf(nil, `{"type":%q,"timestamp":"2026-01-02T12:00:00Z",
+			"data":{"reference":%q,"reason":"left the page","amount":1000}}`, kind, reference)}
 }
 
 func TestAnOrderWhosePaymentIsAbandonedIsCancelledOnce(t *testing.T) {

@@ -47,13 +47,13 @@ func TestDefinitionHasNoMistakes(t *testing.T) {
 }
 
 func TestReasonsStandInTheHistory(t *testing.T) {
-	sim, o := place(t, provider.New())
+	_, o := place(t, provider.New())
 	o.Do("cancel", order.Cancel{Reason: "out of stock"})
 	if e := o.History()[1]; e.Transition != "cancel" || e.Reason != "out of stock" {
 		t.Errorf("%s leaves the reason %q", e.Transition, e.Reason)
 	}
 
-	sim, o = place(t, provider.New())
+	sim, o := place(t, provider.New())
 	done(t, sim, o, "pay", order.Pay{Method: "card"})
 	done(t, sim, o, "refund", order.Refund{Reason: "arrived broken"})
 	if e := o.History()[3]; e.Transition != "refund.accepted" || e.Reason != "arrived broken" {

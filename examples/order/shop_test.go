@@ -56,7 +56,11 @@ func TestEveryOrderIsPaidOnceOrNotAtAll(t *testing.T) {
 			t.Errorf("order %d is %s", n, inst.State)
 		}
 		// What is taken back is taken back after the order has gone on.
-		await.Eventually(t, fmt.Sprintf("order %d, which is %s, is %d times paid", n, inst.State, want), func() bool { return money(p, n) == want })
+		await.Eventually(
+			t,
+			fmt.Sprintf("order %d, which is %s, is %d times paid", n, inst.State, want),
+			func() bool { return money(p, n) == want },
+		)
 	}
 	if paid == 0 || paid == orders {
 		t.Errorf("%d of %d orders are paid: this proves nothing", paid, orders)

@@ -40,9 +40,11 @@ const (
 func CommandLine(workflows ...workflow.Source) *cobra.Command {
 	root := flags.Group(filepath.Base(os.Args[0]),
 		"A workflow engine on PostgreSQL: one intent, one durable effect, the same answer on every retry.",
-		serveCommand(workflows), migrateCommand(), verifyCommand(workflows), opsCommand(workflows), diagramCommand(workflows), versionCommand())
+		serveCommand(workflows), migrateCommand(), verifyCommand(workflows), opsCommand(workflows), diagramCommand(workflows),
+		versionCommand())
 	root.SuggestionsMinimumDistance = 2 // typing mistakes
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return flags.NotEmpty(c, flagSchema) }
 	all := root.PersistentFlags()
 	all.String(flagDatabase, os.Getenv("DATABASE_URL"),
 		"connection string of PostgreSQL; default is DATABASE_URL, or else a private server that is started for it")

@@ -12,10 +12,13 @@ func TestOpsWorksOnTheDatabaseOfTheFlags(t *testing.T) {
 	if code, _, stderr := run(t.Context(), "migrate", "--database", url, "--schema", "shop"); code != 0 {
 		t.Fatal(stderr)
 	}
-	if code, stdout, stderr := run(t.Context(), "ops", "stuck", "--json", "--database", url, "--schema", "shop"); code != 0 || stdout != "[]\n" || stderr != "" {
+	if code, stdout, stderr := run(t.Context(), "ops", "stuck", "--json", "--database", url, "--schema", "shop"); code != 0 ||
+		stdout != "[]\n" ||
+		stderr != "" {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
-	if code, _, stderr := run(t.Context(), "ops", "stuck", "--database", url); code != 1 || !strings.Contains(stderr, "schema pawl has no tables of Pawl") {
+	if code, _, stderr := run(t.Context(), "ops", "stuck", "--database", url); code != 1 ||
+		!strings.Contains(stderr, "schema pawl has no tables of Pawl") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }
@@ -27,7 +30,8 @@ func TestOpsThatTakesPartWritesNoHorizonsDown(t *testing.T) {
 	if code, _, stderr := run(t.Context(), "migrate", "--database", url); code != 0 {
 		t.Fatal(stderr)
 	}
-	if code, _, stderr := run(t.Context(), "ops", "abandon", "scope", "key", "--database", url); code != 1 || !strings.Contains(stderr, "command_not_found") {
+	if code, _, stderr := run(t.Context(), "ops", "abandon", "scope", "key", "--database", url); code != 1 ||
+		!strings.Contains(stderr, "command_not_found") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 	var definitions, horizons int

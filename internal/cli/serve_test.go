@@ -59,7 +59,8 @@ func place(t *testing.T, url string) (status int, body string) {
 
 func TestServeStopsInOrderOnSIGTERM(t *testing.T) {
 	version := func(n int) workflow.Source {
-		return workflow.Define("note", n, workflow.Start("write", "written", func(*workflow.Call, *struct{}, workflow.None) error { return nil })).Final("written")
+		return workflow.Define("note", n, workflow.Start("write", "written", func(*workflow.Call, *struct{}, workflow.None) error { return nil })).
+			Final("written")
 	}
 	root := CommandLine(version(1), order.Workflow(provider.New()), version(20_000_000))
 	root.SetArgs([]string{"serve", "--address", "127.0.0.1:0", "--database", pgtest.URL(t)})
@@ -81,7 +82,8 @@ func TestServeStopsInOrderOnSIGTERM(t *testing.T) {
 	}
 	select {
 	case c := <-code:
-		if c != 0 || !strings.Contains(log.String(), "msg=stopping") || !strings.Contains(log.String(), `workflows="note v20000000 v1, order v1"`) {
+		if c != 0 || !strings.Contains(log.String(), "msg=stopping") ||
+			!strings.Contains(log.String(), `workflows="note v20000000 v1, order v1"`) {
 			t.Errorf("exit %d\n%s", c, log.String())
 		}
 	case <-time.After(service.StopTimeout):

@@ -77,13 +77,18 @@ func beginNow(list []relay.Sink, names []string) error {
 const sinkSecrets = "SINK"
 
 // sinkAt makes the sink of a URL, and says how it is best served.
-func sinkAt(name, address string, private []netip.Prefix, getenv func(string) string, stdout io.Writer, log *slog.Logger) (
-	s relay.Sink, err error) {
+func sinkAt(
+	name, address string,
+	private []netip.Prefix,
+	getenv func(string) string,
+	stdout io.Writer,
+	log *slog.Logger,
+) (relay.Sink, error) {
+	s := relay.Sink{Name: name}
 	u, err := url.Parse(address)
 	if err != nil {
 		return s, errors.New("the URL cannot be parsed")
 	}
-	s.Name = name
 	switch u.Scheme {
 	case "http", "https":
 		// One event after the other in a call, each within 20 s: small calls, and many.
@@ -98,20 +103,23 @@ func sinkAt(name, address string, private []netip.Prefix, getenv func(string) st
 		s.To, err = jetstreamAt(u, log)
 	case "file":
 		s.Calls = 1 // they would wait for each other
-		switch {
-		case u.RawQuery != "" || u.Fragment != "" || u.Host != "":
-			err = errors.New("a file's URL is file:///path, or file:- for the standard output")
-		case u.Opaque == "-":
-			s.To = file.NewWriter(stdout)
-		case u.Opaque != "" || !filepath.IsAbs(u.Path):
-			err = errors.New("the file's path is not absolute")
-		default:
-			s.To, err = file.New(file.Config{Path: u.Path})
-		}
+		s.To, err = fileAt(u, stdout)
 	default:
-		err = errors.New("the URL does not begin with https:, http:, nats:, tls: or file:")
+		err = errors.New("the URL is not one of https, http, nats, tls or file")
 	}
 	return s, err
+}
+
+func fileAt(u *url.URL, stdout io.Writer) (*file.Sink, error) {
+	switch {
+	case u.RawQuery != "" || u.Fragment != "" || u.Host != "":
+		return nil, errors.New("a file's URL is file:///path, or file:- for the standard output")
+	case u.Opaque == "-":
+		return file.NewWriter(stdout), nil
+	case u.Opaque != "" || !filepath.IsAbs(u.Path):
+		return nil, errors.New("the file's path is not absolute")
+	}
+	return file.New(file.Config{Path: u.Path})
 }
 
 // webhookAt calls a URL. Where it names an address itself, that one may be

@@ -27,8 +27,8 @@ func verifyCommand(workflows []workflow.Source) *cobra.Command {
 whether each instance and its events in the outbox are as its rows say, and
 whether the log has a gap; or only the chain of one instance. Each broken chain
 is named with its first broken row, and the exit code is 1, also for a tenant
-that has no rows. Who owns the
-database and computes every hash anew is not found.`,
+that has no rows. An owner of the database who computes every hash anew is not
+found.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			instance, err := flags.Instance(c)

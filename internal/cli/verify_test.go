@@ -108,7 +108,8 @@ func TestVerifyNamesTheFirstBrokenRow(t *testing.T) {
 	if code, _, stderr = run(t.Context(), "verify", "--database", url, "--instance", ids[1]); code != 1 || !strings.Contains(stderr, broken) {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
-	if code, stdout, _ = run(t.Context(), "verify", "--database", url, "--instance", ids[0]); code != 0 || stdout != "intact: 2 rows of 1 instances of tenant default\n" {
+	if code, stdout, _ = run(t.Context(), "verify", "--database", url, "--instance", ids[0]); code != 0 ||
+		stdout != "intact: 2 rows of 1 instances of tenant default\n" {
 		t.Errorf("exit %d, %q", code, stdout)
 	}
 }
@@ -130,7 +131,9 @@ func TestVerifyNeedsNothingThatRetentionRemoves(t *testing.T) {
 	const n = 20
 	var ids []string
 	short := func(c *engine.Config) {
-		c.Workflows = []workflow.Source{order.Workflow(provider.New()).Keep(workflow.Horizons{Replay: time.Hour, Tombstone: time.Hour, History: workflow.Forever})}
+		c.Workflows = []workflow.Source{
+			order.Workflow(provider.New()).Keep(workflow.Horizons{Replay: time.Hour, Tombstone: time.Hour, History: workflow.Forever}),
+		}
 	}
 	past := func(c *engine.Config) {
 		short(c)
@@ -159,7 +162,8 @@ func TestVerifyNeedsNothingThatRetentionRemoves(t *testing.T) {
 		})
 		cancelled(t, e, n, n+1) // the chain of the log goes on
 	})
-	if outbox, commands, history := count("pawl.outbox"), count("pawl.command"), count("pawl.command_history"); outbox != 2 || commands != 2 || history != 2*n {
+	if outbox, commands, history := count("pawl.outbox"), count("pawl.command"), count("pawl.command_history"); outbox != 2 || commands != 2 ||
+		history != 2*n {
 		t.Errorf("%d events, %d commands, %d in the history", outbox, commands, history)
 	}
 	code, stdout, stderr := run(t.Context(), "verify", "--database", url)

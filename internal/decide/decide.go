@@ -273,8 +273,7 @@ func illegal(w *workflow.Workflow, inst *transitions.Instance, transition string
 
 // authorize checks roles and separation of duties. inst is nil for a creation.
 func authorize(step *workflow.Step, p *Prepared, inst *transitions.Instance) *workflow.Error {
-	if len(step.Roles) > 0 && !slices.Contains(p.Roles, transitions.AnyRole) &&
-		!slices.ContainsFunc(step.Roles, func(r string) bool { return slices.Contains(p.Roles, r) }) {
+	if !transitions.HasRole(p.Roles, step.Roles...) {
 		return workflow.Errorf(workflow.RoleRequired, "%q requires role %s", step.Name, strings.Join(step.Roles, " or "))
 	}
 	if inst == nil {

@@ -154,7 +154,7 @@ func (r *Report) Err() error {
 	return nil
 }
 
-// String is the report for a person to read, in several lines.
+// String is the report as text, in several lines.
 func (r *Report) String() string {
 	var b strings.Builder
 	// line writes a line with its numbers grouped.
@@ -170,10 +170,11 @@ func (r *Report) String() string {
 	line("  %s cases, %s events, each submitted by two callers at the same time", r.Cases, r.Events)
 	line("  %s answers in %v", 2*r.Events, r.Elapsed.Round(10*time.Millisecond))
 	line("  %s events accepted", r.Accepted)
-	for what, reasons := range map[string]map[string]int64{"refused": r.Refused, "malformed": r.Malformed} {
-		for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-			line("  %s %s: %s", reasons[reason], what, reason)
-		}
+	for _, reason := range slices.Sorted(maps.Keys(r.Refused)) {
+		line("  %s refused: %s", r.Refused[reason], reason)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(r.Malformed)) {
+		line("  %s malformed: %s", r.Malformed[reason], reason)
 	}
 	line("  %s done once and replayed to the other caller", r.Once)
 	line("  %s replayed to both: done before, by an attempt whose answer was lost, or in an earlier replay", r.Found)

@@ -208,24 +208,9 @@ func (c *caller) submit(ctx context.Context, to Target, cs []transitions.Command
 	const first, most = 10 * time.Millisecond, 2 * time.Second
 	wait, since := first, time.Now()
 	for {
-		asked := make([]transitions.Command, len(open))
-		for n, i := range open {
-			asked[n] = cs[i]
-		}
-		got := to.SubmitMany(ctx, asked)
-		if len(got) != len(asked) {
-			c.err = fmt.Errorf("replay: the target gave %d answers to %d events", len(got), len(asked))
-			return
-		}
-		var left []int
-		for n, i := range open {
-			c.replies[i] = got[n]
-			if code := workflow.CodeOf(got[n].Err); got[n].Err != nil && code != workflow.Internal && code.Info().Retry {
-				left = append(left, i)
-			}
-		}
+		left := c.ask(ctx, to, cs, open)
 		switch {
-		case len(left) == 0:
+		case c.err != nil || len(left) == 0:
 			return
 		case len(left) < len(open):
 			wait, since = first, time.Now()
@@ -240,4 +225,24 @@ func (c *caller) submit(ctx context.Context, to Target, cs []transitions.Command
 		}
 		wait = min(2*wait, most)
 	}
+}
+
+// ask submits those of the commands that are open, and returns those that still are.
+func (c *caller) ask(ctx context.Context, to Target, cs []transitions.Command, open []int) (left []int) {
+	asked := make([]transitions.Command, len(open))
+	for n, i := range open {
+		asked[n] = cs[i]
+	}
+	got := to.SubmitMany(ctx, asked)
+	if len(got) != len(asked) {
+		c.err = fmt.Errorf("replay: the target gave %d answers to %d events", len(got), len(asked))
+		return nil
+	}
+	for n, i := range open {
+		c.replies[i] = got[n]
+		if code := workflow.CodeOf(got[n].Err); got[n].Err != nil && code != workflow.Internal && code.Info().Retry {
+			left = append(left, i)
+		}
+	}
+	return left
 }

@@ -61,6 +61,8 @@ type Set struct {
 	cols  []column
 	next  int
 	n     int
+
+	named []Column // not nil: Col adds to it
 }
 
 type column struct {
@@ -75,6 +77,22 @@ func NewSet(columns []Column) *Set {
 		s.types[i] = c.Type
 	}
 	s.Reset()
+	return s
+}
+
+// ColumnsOf are the columns of the rows that add adds.
+func ColumnsOf(add func(*Set)) []Column {
+	s := &Set{named: []Column{}}
+	add(s)
+	return s.named
+}
+
+// Col says which column the next value is of. So name and value are one line, and two
+// columns cannot be swapped; a set that gathers rows has no work with it.
+func (s *Set) Col(name string, t Type) *Set {
+	if s.named != nil {
+		s.named, s.cols = append(s.named, Of(name, t)), append(s.cols, column{})
+	}
 	return s
 }
 

@@ -16,23 +16,62 @@ import (
 // DefaultAddress is where a Service listens unless its Config says otherwise.
 const DefaultAddress = "127.0.0.1:8080"
 
-// Config is pawl.Config, where its fields are described: the compiler sees to it
-// that they are the same.
+// Config is what a Service needs. Only Workflows is required.
 type Config struct {
+	// Workflows are the definitions that it runs.
 	Workflows []workflow.Source
-	Database  string
-	Listen    string
-	Schema    string
-	Address   string
-	InFlight  engine.InFlightConfig
+
+	// Database is the connection string of PostgreSQL, as a URL or as keywords
+	// and values. "" starts a private server in a folder of this user, which
+	// other programs of the user share and the last one stops; its data stays.
+	Database string
+
+	// Listen is the connection string for the one connection that hears other
+	// nodes' notifications, where Database leads through a pooler in transaction
+	// mode; see [engine.Config]. Default: as Database, or polling alone.
+	Listen string
+
+	// Schema is the PostgreSQL schema of the tables. Default "pawl".
+	Schema string
+
+	// Address is the host and port to listen on. Default [DefaultAddress]; port 0
+	// chooses a free one. There is no authentication yet, so only loopback
+	// addresses are accepted.
+	Address string
+
+	// InFlight says how this node works on commands in flight. The zero value is
+	// right for most.
+	InFlight engine.InFlightConfig
+
+	// Retention says how long events are kept, and whether this node removes what is
+	// past its time. The zero value is right for most.
 	Retention engine.RetentionConfig
-	Source    string
-	Sinks     []relay.Sink
-	Rate      float64
-	Inbox     map[string]InboxConsumer
-	Sources   []inbox.Source
-	Routes    func(s *Service) map[string]http.Handler
-	Log       *slog.Logger
+
+	// Source is what the source of every event begins with, to be set where several
+	// installations feed one receiver; see [engine.Config]. Default "/pawl".
+	Source string
+
+	// Sinks are the receivers of the events. Stop closes them.
+	Sinks []relay.Sink
+
+	// Rate is how many commands a second this node takes from each tenant over
+	// HTTP; more are refused with RateLimited. 0 is no limit.
+	Rate float64
+
+	// Inbox takes signed webhooks for these consumers, at POST /v1/inbox/{consumer}.
+	Inbox map[string]InboxConsumer
+
+	// Sources are where else messages come from, such as streams of a broker.
+	Sources []inbox.Source
+
+	// Routes are served beside those of Pawl, by pattern as [http.ServeMux] has it; see
+	// [api.Config]. It is asked once, when the engine runs and before the first request.
+	// Nobody is authenticated for them; only loopback hosts are served, as with Pawl's
+	// own. Start refuses what clashes with those.
+	Routes func(s *Service) map[string]http.Handler
+
+	// Log takes what operators should know. Default: slog.Default().
+	Log *slog.Logger
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -21,7 +21,13 @@ import (
 const abandoned = `{"type":"payment.abandoned","data":{"reference":"c-1:k-9","reason":"left the page"}}`
 
 // notify posts a message to the consumer of payment notices, signed by secrets.
-func notify(t *testing.T, s *Service, id, body string, at time.Time, secrets ...signature.Secret) (status int, replayed bool, answer string) {
+func notify(
+	t *testing.T,
+	s *Service,
+	id, body string,
+	at time.Time,
+	secrets ...signature.Secret,
+) (status int, replayed bool, answer string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/v1/inbox/"+order.PaymentNotices, strings.NewReader(body))
 	if err != nil {
@@ -59,13 +65,15 @@ func TestAServiceTakesSignedWebhooks(t *testing.T) {
 			t.Errorf("%s: %d %s", name, status, answer)
 		}
 	}
-	if status, replayed, answer := notify(t, s, "n-1", abandoned, now, old); status != 200 || replayed || !strings.Contains(answer, `"state":"cancelled"`) {
+	if status, replayed, answer := notify(t, s, "n-1", abandoned, now, old); status != 200 || replayed ||
+		!strings.Contains(answer, `"state":"cancelled"`) {
 		t.Errorf("%d %v %s", status, replayed, answer)
 	}
 	if status, replayed, answer := notify(t, s, "n-1", abandoned, now.Add(time.Second), foreign, fresh); status != 200 || !replayed {
 		t.Errorf("%d %v %s", status, replayed, answer)
 	}
-	if status, _, answer := notify(t, s, "n-1", strings.Replace(abandoned, "page", "shop", 1), now, old); status != 422 || !strings.Contains(answer, "message_reused") {
+	if status, _, answer := notify(t, s, "n-1", strings.Replace(abandoned, "page", "shop", 1), now, old); status != 422 ||
+		!strings.Contains(answer, "message_reused") {
 		t.Errorf("%d %s", status, answer)
 	}
 }
@@ -83,7 +91,10 @@ func (s stream) Run(ctx context.Context, consume func(context.Context, transitio
 }
 
 func TestAServiceConsumesFromItsSources(t *testing.T) {
-	src := stream{transitions.Message{Consumer: order.PaymentNotices, ID: "n", Body: []byte(`{"type":"charge.succeeded"}`)}, make(chan error, 1)}
+	src := stream{
+		transitions.Message{Consumer: order.PaymentNotices, ID: "n", Body: []byte(`{"type":"charge.succeeded"}`)},
+		make(chan error, 1),
+	}
 	service(t, func(c *Config) { c.Sources = []inbox.Source{src} })
 	if err := <-src.done; err != nil {
 		t.Error(err)

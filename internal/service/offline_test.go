@@ -11,7 +11,8 @@ import (
 func TestWhatIsWrongWithAPrivateDatabaseNamesItsFolder(t *testing.T) {
 	t.Setenv("PAWL_HOME", "/srv/wrong")
 	err := ofPrivate(schema.ErrBehind)
-	if !errors.Is(err, schema.ErrBehind) || !strings.Contains(err.Error(), "the private one in /srv/wrong/postgres: PAWL_HOME names another folder") {
+	if !errors.Is(err, schema.ErrBehind) ||
+		!strings.Contains(err.Error(), "the private one in /srv/wrong/postgres: PAWL_HOME names another folder") {
 		t.Error(err)
 	}
 }

@@ -78,6 +78,12 @@ func (s *Service) start(ctx context.Context) (err error) {
 	if err := e.Start(ctx); err != nil {
 		return err
 	}
+	return s.serve()
+}
+
+// serve answers requests from now on.
+func (s *Service) serve() (err error) {
+	c, e := s.config, s.engine
 	requests := metrics.NewRequests()
 	measured := metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests)
 	config := api.Config{Logger: c.Log, Limits: api.Limits{Rate: c.Rate}, Inbox: c.consumers(), Metrics: measured}

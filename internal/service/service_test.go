@@ -72,7 +72,8 @@ func TestServiceServesRoutesOfTheProgram(t *testing.T) {
 	s := service(t, func(c *Config) {
 		c.Routes = func(s *Service) map[string]http.Handler {
 			return map[string]http.Handler{"POST /checkout/{cart}": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				receipt, err := s.Engine().Submit(r.Context(), transitions.Command{Workflow: "order", Transition: "place", Key: r.PathValue("cart"), Payload: []byte(cart)})
+				receipt, err := s.Engine().Submit(r.Context(), transitions.Command{Workflow: "order", Transition: "place",
+					Key: r.PathValue("cart"), Payload: []byte(cart)})
 				if err != nil {
 					t.Error(err)
 				}
@@ -236,7 +237,12 @@ func startAfterAFailure(t *testing.T) error {
 	if err := s.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: "postgres://127.0.0.1:1/x", Address: address, Log: quiet}
+	c := Config{
+		Workflows: []workflow.Source{order.Workflow(provider.New())},
+		Database:  "postgres://127.0.0.1:1/x",
+		Address:   address,
+		Log:       quiet,
+	}
 	if _, err := Start(t.Context(), c); err == nil {
 		t.Fatal("started without a database")
 	}

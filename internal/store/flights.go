@@ -11,27 +11,27 @@ import (
 )
 
 // Flights are the statements about commands in flight, for one schema.
-type Flights struct{ look, claim, keep, held, cancel string }
+type Flights struct{ poll, claim, keep, held, cancel string }
 
 // NewFlights writes the statements; in puts the schema's name into one.
 func NewFlights(in func(sql string) string) *Flights {
-	return &Flights{look: in(LookSQL), claim: in(ClaimSQL), keep: in(KeepSQL), held: in(HeldSQL), cancel: in(CancelSQL)}
+	return &Flights{poll: in(PollSQL), claim: in(ClaimSQL), keep: in(KeepSQL), held: in(HeldSQL), cancel: in(CancelSQL)}
 }
 
-// Look is what a look for due work asks for.
-type Look struct {
+// PollRequest is what a poll for due work asks for.
+type PollRequest struct {
 	Now       time.Time // by the engine's clock
-	Works     int       // how much work
+	Works     int       // how much work could be taken
 	Full      []string  // activities of which nothing can be taken: workflow, a space, transition
-	Scheduled int       // how many scheduled commands
-	Since     time.Time // when those are due, at the earliest
+	Scheduled int       // how many scheduled commands could be taken
+	Since     time.Time // when those are due, at the earliest; zero: whenever
 	Workflows []string  // those that this node knows
 	After     string    // the tenant whose turn was last
 	Turns     int       // how many tenants have a turn
 }
 
-// Seen is what a look finds, without a lock.
-type Seen struct {
+// PollResult is what a poll finds, without a lock.
+type PollResult struct {
 	Clock  time.Time   // the database's
 	Next   *time.Time  // when something is due next; nil: nothing
 	Paused [][2]string // the workflows that are paused, each with its tenant before it
@@ -42,32 +42,39 @@ type Seen struct {
 // nothing of the tenant whose turn it is.
 type Candidate struct {
 	transitions.Ref
-	Kind                 string // "lapsed", "scheduled", "turn" or "work"
+	Kind                 string // Lapsed, Turn, "scheduled" or "work"
 	Attempt              int
 	Phase                transitions.Phase
 	Workflow, Transition string
 }
 
-// Look finds due work. The statement is planned each time, for the tables as they
+// Kinds of candidates.
+const (
+	Lapsed = "lapsed" // its lease has run out
+	Turn   = "turn"   // it is its tenant's turn
+)
+
+// Poll finds due work. The statement is planned each time, for the tables as they
 // are: a plan from when the table was empty would read all of it.
-func (f *Flights) Look(ctx context.Context, q Querier, l Look) (seen Seen, err error) {
-	rows, err := q.Query(ctx, f.look, append([]any{pgx.QueryExecModeExec}, l.params()...)...)
+func (f *Flights) Poll(ctx context.Context, q Querier, p PollRequest) (found PollResult, err error) {
+	rows, err := q.Query(ctx, f.poll, append([]any{pgx.QueryExecModeExec}, p.Params()...)...)
 	if err != nil {
-		return seen, err
+		return found, err
 	}
 	var c Candidate
-	_, err = pgx.ForEachRow(rows, []any{&seen.Clock, &seen.Next, &seen.Paused, &c.Kind, &c.Tenant, &c.Scope, &c.Key, &c.Attempt, &c.Phase,
+	_, err = pgx.ForEachRow(rows, []any{&found.Clock, &found.Next, &found.Paused, &c.Kind, &c.Tenant, &c.Scope, &c.Key, &c.Attempt, &c.Phase,
 		&c.Workflow, &c.Transition}, func() error {
 		if c.Tenant != "" {
-			seen.Found = append(seen.Found, c)
+			found.Found = append(found.Found, c)
 		}
 		return nil
 	})
-	return seen, err
+	return found, err
 }
 
-func (l *Look) params() []any {
-	return []any{l.Now, int64(l.Scheduled), int64(l.Works), l.Full, l.Since, l.Workflows, l.After, int64(l.Turns)}
+// Params are the parameters of PollSQL.
+func (p *PollRequest) Params() []any {
+	return []any{p.Now, int64(p.Scheduled), int64(p.Works), p.Full, p.Since, p.Workflows, p.After, int64(p.Turns)}
 }
 
 // Keys name attempts at commands of one tenant.
@@ -179,13 +186,9 @@ func (f *Flights) Held(b *pgx.Batch, tenant, node string, k *Keys, held func(i i
 // Cancel asks a command to stop, if nobody has asked yet, which asked reports. phase
 // is as it was before, "" of one that is finished. Of one that is not there it returns
 // pgx.ErrNoRows. It waits for whoever has locked the row.
-func (f *Flights) Cancel(
-	ctx context.Context,
-	tx pgx.Tx,
-	ref transitions.Ref,
-	by string,
-	now time.Time,
-) (phase transitions.Phase, asked bool, err error) {
+func (f *Flights) Cancel(ctx context.Context, tx pgx.Tx, ref transitions.Ref, by string, now time.Time) (
+	phase transitions.Phase, asked bool, err error,
+) {
 	err = tx.QueryRow(ctx, f.cancel, ref.Tenant, ref.Scope, ref.Key, by, now).Scan(&phase, &asked)
 	return phase, asked, err
 }

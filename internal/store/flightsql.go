@@ -1,6 +1,6 @@
 package store
 
-// LookSQL finds candidates over all tenants without a lock: first leases that
+// PollSQL finds candidates over all tenants without a lock: first leases that
 // have run out, then scheduled commands and work that are due. Scheduled commands
 // are counted apart, so that they never wait behind a backlog of work. The first
 // three columns are there also when there is nothing to do: the database's clock,
@@ -16,7 +16,7 @@ package store
 // whatever they have waiting. Scheduled commands have no turns: they come in the order in
 // which they are due, and are only decided.
 //
-// Scheduled commands of a paused workflow stay where they are, and a look after
+// Scheduled commands of a paused workflow stay where they are, and a poll after
 // the pause finds them; but not those that were asked to stop, which can end.
 //
 // The index must be read in order, until there is enough: so whatever the
@@ -24,7 +24,7 @@ package store
 // them, again and again also those that are dead. It does not see the value of a
 // subquery, nor what a column behind OFFSET 0 was made of, and it does not take
 // bounds for a narrow range of which one is a row's.
-const LookSQL = `
+const PollSQL = `
 SELECT clock_timestamp(), (SELECT run_at FROM pawl.command WHERE run_at > (SELECT $1::timestamptz) ORDER BY run_at LIMIT 1),
 	(SELECT coalesce(json_agg(json_build_array(tenant, workflow) ORDER BY tenant, workflow), '[]') FROM pawl.paused),
 	coalesce(found.kind, ''), coalesce(found.tenant, ''), coalesce(found.scope, ''), coalesce(found.key, ''), coalesce(found.attempt, 0),
@@ -128,10 +128,8 @@ UPDATE pawl.command AS c SET status = coalesce(u.status, c.status),
 	waits_since = CASE WHEN u.status IS NULL OR u.untried THEN coalesce(c.waits_since, CASE WHEN u.untried THEN coalesce(u.due, $6) END) END
 FROM (SELECT found.row, found.stops, u.*
 	FROM unnest($3::text[], $4::text[], $5::int[], $8::text[], $9::text[], $10::timestamptz[], $11::int[], $12::text[], $13::text[],
-		$14::boolean[],
-		$15::boolean[], $16::boolean[], $17::timestamptz[]) WITH ORDINALITY AS u(scope, key, attempt, progress, status, run_at, failed,
-			failure, stuck, knew,
-			unsure, untried, due, ord)
+		$14::boolean[], $15::boolean[], $16::boolean[], $17::timestamptz[]) WITH ORDINALITY
+		AS u(scope, key, attempt, progress, status, run_at, failed, failure, stuck, knew, unsure, untried, due, ord)
 	CROSS JOIN LATERAL (SELECT x.ctid AS row, x.cancelled_by IS NOT NULL AND NOT u.knew AND x.phase <> 'undoing' AS stops FROM ` + mine + `
 		FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,7 +16,7 @@ type instance = transitions.Instance
 
 // The columns of an instance, but for the tenant, which every statement names.
 var (
-	bornFields = []field[instance]{ // those that stay for its life
+	lifeFields = []field[instance]{ // those that stay for its life
 		id("id", func(i *instance) *uuid.UUID { return &i.ID }),
 		text("workflow", func(i *instance) *string { return &i.Workflow }),
 		integer("definition", func(i *instance) *int { return &i.Definition }),
@@ -25,7 +26,7 @@ var (
 	stateFields = []field[instance]{ // those that every transition writes
 		text("state", func(i *instance) *workflow.State { return &i.State }),
 		bigint("version", func(i *instance) *int64 { return &i.Version }),
-		raw("data", rows.JSON, func(i *instance) *[]byte { return (*[]byte)(&i.Data) }),
+		raw("data", rows.JSON, func(i *instance) *[]byte { return &i.Data }),
 		encoded("attributes", rows.JSONB, func(i *instance) *map[string]string { return &i.Attributes }, noMap),
 		encoded("actors", rows.JSON, func(i *instance) *map[string][]string { return &i.Actors }, noMap),
 		encoded("links", rows.JSON, func(i *instance) *transitions.Links { return &i.Links }, noLinks),
@@ -34,7 +35,7 @@ var (
 		hash("chain", func(i *instance) *[32]byte { return &i.Chain }),
 		moment("updated_at", func(i *instance) *time.Time { return &i.UpdatedAt }),
 	}
-	instanceFields = append(bornFields[:len(bornFields):len(bornFields)], stateFields...)
+	instanceFields = slices.Concat(lifeFields, stateFields)
 	changedFields  = append([]field[Changed]{
 		place("row", func(c *Changed) *rows.RowID { return &c.Row }),
 		id("id", func(c *Changed) *uuid.UUID { return &c.ID }),
@@ -90,8 +91,8 @@ const (
 func LockInstances(b *rows.Builder, how string) {
 	b.Add("SELECT u.id, i.id IS NULL AND (SELECT true FROM pawl.instance x WHERE x.tenant = ").Param(rows.Text, false).
 		Add(" AND x.id = u.id LIMIT 1) IS NOT NULL AS held, i.ctid, ", instanceSelect, " FROM unnest(").Param(rows.UUID, true).
-		Add(") AS u(id) LEFT JOIN LATERAL (SELECT i.ctid, i.* FROM pawl.instance i WHERE i.tenant = $1 AND i.id = u.id LIMIT 1 "+
-			"", how, ") i ON true")
+		Add(") AS u(id) LEFT JOIN LATERAL (SELECT i.ctid, i.* FROM pawl.instance i WHERE i.tenant = $1 AND i.id = u.id LIMIT 1 ", how).
+		Add(") i ON true")
 }
 
 // ReadBoth finds one instance and one key, without a lock: see ReadInstance and ReadRecord.

@@ -40,11 +40,11 @@ FROM (SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE 
 		count(*) FILTER (WHERE phase = 'scheduled' AND run_at > statement_timestamp()),
 		count(*) FILTER (WHERE run_at <= statement_timestamp()), count(*) FILTER (WHERE kind = 2 AND until <= statement_timestamp()),
 		count(*) FILTER (WHERE kind = 3 AND until <= statement_timestamp()), count(*) FILTER (WHERE kind = 4),
-			count(*) FILTER (WHERE attempt >= $3), coalesce(max(attempt), 0),
+		count(*) FILTER (WHERE attempt >= $3), coalesce(max(attempt), 0),
 		min(created_at) FILTER (WHERE NOT (phase = 'scheduled' AND run_at > statement_timestamp())),
 		min(least(waits_since, run_at)) FILTER (WHERE run_at <= statement_timestamp() OR waits_since IS NOT NULL),
-		min(until) FILTER (WHERE kind = 2 AND until <= statement_timestamp()), min(until) FILTER (WHERE kind = 3
-			AND until <= statement_timestamp())
+		min(until) FILTER (WHERE kind = 2 AND until <= statement_timestamp()),
+		min(until) FILTER (WHERE kind = 3 AND until <= statement_timestamp())
 	FROM flight WHERE $1 = '' OR tenant = $1) AS f,
 	(SELECT count(*) FILTER (WHERE status <> 'expired'), count(*) FILTER (WHERE status = 'expired'), min(expires_at)
 	FROM expired WHERE $1 = '' OR tenant = $1) AS x`
@@ -73,7 +73,7 @@ func (q *Reader) Keys(ctx context.Context, k *inspect.Keys) error {
 func (q *Reader) keys(ctx context.Context, k *inspect.Keys) error {
 	var pending, processing, retryable int64
 	var flight, due, stale, lapsed, expired *time.Time
-	err := q.pool.QueryRow(ctx, q.in(KeysSQL), plannedNow, k.Tenant, inspect.MaxCounted, inspect.ManyAttempts).Scan(
+	err := q.pool.QueryRow(ctx, q.sql.keys, plannedNow, k.Tenant, inspect.MaxCounted, inspect.ManyAttempts).Scan(
 		&k.At, &pending, &processing, &retryable, &k.Scheduled, &k.Due, &k.Stale, &k.Lapsed, &k.Stuck, &k.Attempts, &k.MostTried, &flight, &due,
 		&stale, &lapsed, &k.Expired, &k.Forgotten, &expired, &k.AtLeast)
 	if err != nil {
@@ -86,7 +86,7 @@ func (q *Reader) keys(ctx context.Context, k *inspect.Keys) error {
 		{Status: transitions.FailedRetryable, Count: retryable},
 	}
 	var small bool
-	if err := q.pool.QueryRow(ctx, q.in(commandSizeSQL), plannedNow, smallTable).Scan(&small); err != nil {
+	if err := q.pool.QueryRow(ctx, q.sql.commandSize, plannedNow, smallTable).Scan(&small); err != nil {
 		return err
 	}
 	for _, status := range []transitions.Status{transitions.Succeeded, transitions.FailedFinal, transitions.Expired} {
@@ -103,7 +103,7 @@ func (q *Reader) keys(ctx context.Context, k *inspect.Keys) error {
 // expects.
 func (q *Reader) finished(ctx context.Context, tenant string, status transitions.Status, exactly bool) (count int64, err error) {
 	if exactly {
-		err = q.pool.QueryRow(ctx, q.in(`SELECT count(*) `+finishedSQL), plannedNow, tenant, string(status)).Scan(&count)
+		err = q.pool.QueryRow(ctx, q.sql.countFinished, plannedNow, tenant, string(status)).Scan(&count)
 		return count, err
 	}
 	// The planner never expects less than one row: that is what it says of a status

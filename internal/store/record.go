@@ -18,10 +18,8 @@ import (
 // change, and are read again and again while somebody watches.
 var (
 	requestField = named(flightFields, "request")
-	briefFields  = append(
-		append(
-			doneFields[:len(doneFields):len(doneFields)],
-			named(flightFields, "phase", "attempt", "failures", "revision", "claimed_by", "run_at", "updated_at")...),
+	briefFields  = slices.Concat(doneFields, named(flightFields, "phase", "attempt", "failures", "revision", "claimed_by", "run_at",
+		"updated_at"), []field[Command]{
 		bigint("position", func(c *Command) *int64 { return &c.Position }).as("a.position"),
 		momentOrNull("claimed_at", func(c *Command) *time.Time { return &c.ClaimedAt }),
 		momentOrNull("locked_until", func(c *Command) *time.Time { return &c.LockedUntil }).as("coalesce(c.locked_until, c.held_until)"),
@@ -29,8 +27,8 @@ var (
 		textOrNull("failure", func(c *Command) *string { return &c.Failure }),
 		textOrNull("stuck", func(c *Command) *string { return &c.Stuck }),
 		textOrNull("cancelled_by", func(c *Command) *string { return &c.CancelledBy }),
-	)
-	recordFields = append(briefFields[:len(briefFields):len(briefFields)], requestField...)
+	})
+	recordFields = slices.Concat(briefFields, requestField)
 
 	// Of a command named c and the audit row of its transition, named a.
 	recordSelect, briefSelect = selectOf(recordFields, "c"), selectOf(briefFields, "c")
@@ -57,24 +55,20 @@ func readRecord(r *rows.Row, fields []field[Command]) (*transitions.Record, erro
 	return &c.Record, nil
 }
 
+// recordOfKey joins the command c that a row u names, and the audit row a of its transition.
+const recordOfKey = `
+CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` + audit.Position
+
 // FindCommands finds the commands of many keys, each with an index probe: see
 // ReadRecord. Parameters: tenant, scopes, keys.
 func FindCommands(b *rows.Builder) {
-	b.Add("SELECT ", recordSelect, " FROM (SELECT ").
-		Param(rows.Text, false).
-		Add(" AS tenant) t, unnest(").
-		Param(rows.Text, true).
-		Add(", ").
-		Param(rows.Text, true).
-		Add(") AS u(scope, key) CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = "+
-			"u.key LIMIT 1) c",
-			audit.Position)
+	b.Add("SELECT ", recordSelect, " FROM (SELECT ").Param(rows.Text, false).
+		Add(" AS tenant) t, unnest(").Param(rows.Text, true).Add(", ").Param(rows.Text, true).Add(") AS u(scope, key)", recordOfKey)
 }
 
 var (
 	recordSQL  = `SELECT ` + recordSelect + ` FROM pawl.command c` + audit.Position + ` WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
-	recordsSQL = `SELECT ` + briefSelect + ` FROM unnest($2::text[], $3::text[]) AS u(scope, key)
-CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` + audit.Position
+	recordsSQL = `SELECT ` + briefSelect + ` FROM unnest($2::text[], $3::text[]) AS u(scope, key)` + recordOfKey
 
 	// undoingSQL reads the undos of an instance that are in flight. Parameters: tenant,
 	// the scope of its undos, how many.
@@ -91,7 +85,7 @@ func (q *Reader) Record(ctx context.Context, by Querier, ref transitions.Ref) (t
 	if by == nil {
 		by = q.pool
 	}
-	list, err := recordsOf(ctx, by, "command", recordFields, q.record, ref.Tenant, ref.Scope, ref.Key)
+	list, err := recordsOf(ctx, by, "command", recordFields, q.sql.record, ref.Tenant, ref.Scope, ref.Key)
 	if err == nil && len(list) == 0 {
 		err = errNoCommand()
 	}
@@ -108,7 +102,7 @@ func (q *Reader) Records(ctx context.Context, tenant string, refs []transitions.
 	for i, r := range refs {
 		scopes[i], keys[i] = r.Scope, r.Key
 	}
-	return recordsOf(ctx, q.pool, "commands", briefFields, q.briefRecords, tenant, scopes, keys)
+	return recordsOf(ctx, q.pool, "commands", briefFields, q.sql.records, tenant, scopes, keys)
 }
 
 // InFlight reads the command whose outcome takes the instance on, and up to most of its
@@ -120,18 +114,13 @@ func (q *Reader) InFlight(ctx context.Context, inst *transitions.Instance, most 
 		}
 		list = slices.DeleteFunc(list, func(r transitions.Record) bool { return !r.InFlight() }) // it has ended meanwhile
 	}
-	undos, err := recordsOf(ctx, q.pool, "undos", briefFields, q.in(undoingSQL), inst.Tenant, decide.UndoScope(inst.ID), most)
+	undos, err := recordsOf(ctx, q.pool, "undos", briefFields, q.sql.undoing, inst.Tenant, decide.UndoScope(inst.ID), most)
 	return append(list, undos...), err
 }
 
-func recordsOf(
-	ctx context.Context,
-	by Querier,
-	what string,
-	fields []field[Command],
-	sql string,
-	args ...any,
-) ([]transitions.Record, error) {
+func recordsOf(ctx context.Context, by Querier, what string, fields []field[Command], sql string, args ...any) (
+	[]transitions.Record, error,
+) {
 	found, err := ask(ctx, by, sql, args...)
 	if err != nil {
 		return nil, ReadError(what, err)

@@ -1,12 +1,10 @@
 // Package demo tells a story through the real interfaces: orders that are paid
-// at a provider, a reservation that runs out and a traffic fine, over HTTP and
-// WebSocket, on a real PostgreSQL. Every exchange is printed, and what must hold
+// at a provider and a traffic fine, over HTTP and WebSocket, on a real PostgreSQL. Every exchange is printed, and what must hold
 // is checked as it is told: a demo that would show something else ends with an
 // error.
 package demo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -39,14 +38,6 @@ type Config struct {
 	// that is taken or Once is set.
 	Address string
 
-	// Data is a folder with the log road_traffic_fines.csv.gz, whose first cases
-	// are replayed. "" makes a log up.
-	Data string
-
-	// Events is how many events of the log are replayed, about. 0 is
-	// DefaultEvents.
-	Events int64
-
 	// Once ends the demo after the story.
 	Once bool
 
@@ -54,9 +45,6 @@ type Config struct {
 	Out   io.Writer
 	Color bool
 }
-
-// DefaultEvents is a few seconds of the log.
-const DefaultEvents = 20_000
 
 // stopTimeout bounds how long the service may take to stop.
 const stopTimeout = 20 * time.Second
@@ -66,39 +54,15 @@ const stopTimeout = 20 * time.Second
 func Run(ctx context.Context, c Config) (err error) {
 	p := &printer{out: c.Out, color: c.Color}
 	p.title("Pawl: one intent, one durable effect, the same answer on every retry")
-	st, err := openStage(ctx, c.Database, p)
-	if err != nil {
+	s := &story{printer: p, secret: signature.NewSecret(), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: crowd}}}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.open(ctx, c); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, st.close()) }()
-	bank, err := shop.StartProvider(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, bank.Stop()) }()
-	books, err := startBookkeeping(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, books.stop()) }()
-	secret := signature.NewSecret()
-	service, err := serve(ctx, c, st, bank, books, secret)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		err = errors.Join(err, service.Stop(stopping))
-	}()
-	p.aside("serving at %s, with a payment provider at %s", service.URL(), bank.URL())
+	p.aside("serving at %s, with a payment provider at %s", s.url, s.bank.URL())
 	p.aside("> is sent, < is received, = was checked")
-
-	s := &story{printer: p, url: service.URL(), engine: service.Engine(), stage: st, bank: bank, books: books, secret: secret,
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: crowd}}}
 	for _, chapter := range []func(context.Context){
-		s.order, s.payment, s.cancellation, s.notice, s.death, s.delivery, s.reservation, s.fine, s.crowd, s.audit,
-		func(ctx context.Context) { s.log(ctx, c.Data, cmp.Or(c.Events, DefaultEvents)) },
+		s.order, s.payment, s.cancellation, s.notice, s.death, s.delivery, s.fine, s.crowd, s.audit,
 	} {
 		if s.err == nil {
 			chapter(ctx)
@@ -108,25 +72,58 @@ func Run(ctx context.Context, c Config) (err error) {
 	if c.Once || s.err != nil {
 		return s.err
 	}
-	p.explore(service.URL(), bank.URL(), st.operators())
-	return errors.Join(p.err, service.Wait(ctx))
+	p.explore(s.url, s.bank.URL(), s.stage.operators())
+	return errors.Join(p.err, s.service.Wait(ctx))
+}
+
+// open starts everything that the story is about.
+func (s *story) open(ctx context.Context, c Config) (err error) {
+	if s.stage, err = openStage(ctx, c.Database, s.printer); err != nil {
+		return err
+	}
+	s.ends = append(s.ends, s.stage.close)
+	if s.bank, err = shop.StartProvider(ctx); err != nil {
+		return err
+	}
+	s.ends = append(s.ends, s.bank.Stop)
+	if s.books, err = startBookkeeping(ctx); err != nil {
+		return err
+	}
+	s.ends = append(s.ends, s.books.stop)
+	if s.service, err = s.serve(ctx, c); err != nil {
+		return err
+	}
+	s.ends = append(s.ends, func() error {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer cancel()
+		return s.service.Stop(stopping)
+	})
+	s.url = s.service.URL()
+	return nil
+}
+
+// close ends it, the newest first.
+func (s *story) close() (err error) {
+	for _, end := range slices.Backward(s.ends) {
+		err = errors.Join(err, end())
+	}
+	return err
 }
 
 // serve starts the service. The usual port may be taken, by a service in real
 // use for instance; then another will do, unless this one was asked for.
-func serve(ctx context.Context, c Config, st *stage, bank *shop.Provider, books *bookkeeping, secret signature.Secret) (*pawl.Service,
-	error) {
-	sink, err := books.sink()
+func (s *story) serve(ctx context.Context, c Config) (*pawl.Service, error) {
+	sink, err := s.books.sink()
 	if err != nil {
 		return nil, err
 	}
 	config := pawl.Config{
-		Workflows: []workflow.Source{order.Workflow(&provider.Client{URL: bank.URL()}), fines.Workflow, reservations},
-		Database:  st.url,
+		Workflows: []workflow.Source{order.Workflow(&provider.Client{URL: s.bank.URL()}), fines.Workflow},
+		Database:  s.stage.url,
 		Schema:    name,
 		Address:   c.Address,
 		Sinks:     []relay.Sink{sink},
-		Inbox:     map[string]pawl.InboxConsumer{order.PaymentNotices: {Secrets: []signature.Secret{secret}}},
+		Inbox:     map[string]pawl.InboxConsumer{order.PaymentNotices: {Secrets: []signature.Secret{s.secret}}},
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	host, _, err := net.SplitHostPort(pawl.DefaultAddress)

@@ -12,10 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gorilla/websocket"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/api"
-	"github.com/pawlhq/pawl/internal/replay"
 )
 
 const (
@@ -40,9 +38,10 @@ func (s *story) fine(ctx context.Context) {
 	screen.cut()
 	s.held("the screen has seen everything up to position %d", screen.last)
 	s.ask(ctx, "Meanwhile the notice is served: 60 days to pay or to appeal begin.",
-		post(theFine+"/insert_fine_notification", "V2031-3", `{"on":"2025-04-01","notification_type":"P"}`), 200, first, has("state",
-			"notified", ""))
-	s.ask(ctx, "Raising the sum before they are over is refused in the words of the workflow.\nA refusal changes nothing, so it is no event.",
+		post(theFine+"/insert_fine_notification", "V2031-3", `{"on":"2025-04-01","notification_type":"P"}`), 200, first,
+		has("state", "notified", ""))
+	s.ask(ctx, "Raising the sum before they are over is refused in the words of the workflow.\n"+
+		"A refusal changes nothing, so it is no event.",
 		post(theFine+"/add_penalty", "V2031-4", `{"on":"2025-05-30","amount_cents":8000}`), 409, has("code", "guard_refused", ""))
 	s.narrate(fmt.Sprintf("The screen is back and asks for what comes after position %d.", screen.last))
 	again := s.subscribe(ctx, fmt.Sprint(screen.last))
@@ -190,8 +189,7 @@ func (s *story) audit(ctx context.Context) {
 
 // rewrite changes the actor of an audit row behind Pawl's back.
 func (s *story) rewrite(ctx context.Context, instance, actor string) {
-	sql := fmt.Sprintf("UPDATE %s SET actor = '%s' WHERE instance = '%s' AND version = 2", pgx.Identifier{name, "audit"}.Sanitize(), actor,
-		instance)
+	sql := fmt.Sprintf("UPDATE %s.audit SET actor = '%s' WHERE instance = '%s' AND version = 2", name, actor, instance)
 	s.sent("%s", sql)
 	if s.err != nil {
 		return
@@ -201,27 +199,4 @@ func (s *story) rewrite(ctx context.Context, instance, actor string) {
 		err = fmt.Errorf("%d audit rows were changed, and one should be", tag.RowsAffected())
 	}
 	s.fail(err)
-}
-
-// logTenant is whose fines they are. Its log holds nothing else.
-const logTenant = "register"
-
-// log is the last chapter: a real case, and much of it.
-func (s *story) log(ctx context.Context, folder string, events int64) {
-	s.title("Thirteen years of traffic fines")
-	log, err := replay.Find(folder, events)
-	if s.fail(err); s.err != nil {
-		return
-	}
-	s.narrate(fmt.Sprintf("A log of fines, every entry submitted twice at the same moment: over HTTP, and from Go.\n"+
-		"Then what is durable is compared with an independent reading of the same log.\nThe log: %s.", log))
-	report, err := replay.Play(ctx, replay.Config{
-		Log: log, Targets: []replay.Target{replay.HTTP(s.url, nil), s.engine},
-		Verifier: s.engine, Database: s.stage.pool, Schema: name, Tenant: logTenant,
-	}, s.out)
-	if report != nil {
-		s.printf("     %s\n", strings.ReplaceAll(strings.TrimSpace(report.String()), "\n", "\n     "))
-	}
-	s.fail(err)
-	s.held("each entry has one effect, both callers got the same answer, and nothing differs")
 }

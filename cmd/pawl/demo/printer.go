@@ -71,7 +71,7 @@ The service stays up until you press Ctrl-C. Its tables hold what you have just
 seen. In another terminal, try:
 
   curl %[1]s/v1/workflows/order/keys/c-1:k-9
-  curl -H 'Pawl-Tenant: register' '%[1]s/v1/instances?workflow=fine&state=paid&limit=2'
+  curl '%[1]s/v1/instances?workflow=fine&state=paid'
   curl '%[1]s/v1/workflows/order/diagram?format=mermaid'
   curl -N -H 'Accept: text/event-stream' '%[1]s/v1/events?after=now'
 

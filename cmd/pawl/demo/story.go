@@ -13,8 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/cmd/pawl/shop"
-	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/internal/pause"
 )
@@ -23,14 +23,15 @@ import (
 // is its error, after which nothing is done or told any more.
 type story struct {
 	*printer
-	url    string // of the service
-	engine *engine.Engine
-	stage  *stage
-	bank   *shop.Provider   // where orders are paid
-	books  *bookkeeping     // which is told of them
-	secret signature.Secret // what the bank signs its notices with
-	client *http.Client
-	steps  int // counts what was told
+	stage   *stage
+	bank    *shop.Provider   // where orders are paid
+	books   *bookkeeping     // which is told of them
+	secret  signature.Secret // what the bank signs its notices with
+	service *pawl.Service
+	url     string // of the service
+	ends    []func() error
+	client  *http.Client
+	steps   int // counts what was told
 }
 
 // patience bounds every wait.

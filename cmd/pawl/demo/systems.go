@@ -112,7 +112,7 @@ func (s *story) delivery(ctx context.Context) {
 	s.title("Somebody else's system")
 	const sink = "/v1/ops/sinks/books"
 	s.until(ctx, "the bookkeeping is up to date", func() bool {
-		sinks, err := s.engine.Sinks(ctx, "")
+		sinks, err := s.service.Engine().Sinks(ctx, "")
 		s.fail(err)
 		return len(sinks) == 1 && sinks[0].Lag == 0
 	})
@@ -126,8 +126,8 @@ func (s *story) delivery(ctx context.Context) {
 		get(sink+"/dead"), 200, has("dead.#", 1, "one event waits for an operator"))
 	s.books.refuse("")
 	s.ask(ctx, "The bookkeeping is mended, and an operator lets the event be delivered again.",
-		request{method: http.MethodPost, path: sink + "/redrive", body: `{"all":true,"reason":"the account is there now"}`}, 200, has("changed",
-			1, ""))
+		request{method: http.MethodPost, path: sink + "/redrive", body: `{"all":true,"reason":"the account is there now"}`}, 200,
+		has("changed", 1, ""))
 	s.until(ctx, "the event arrives", func() bool {
 		s.books.mu.Lock()
 		defer s.books.mu.Unlock()

@@ -40,13 +40,13 @@ func (p *part) aimed(o *op) (*decide.Prepared, error) {
 	if !ok {
 		return o.p, nil
 	}
-	claim := p.keyStates[key]
-	if claim.moved {
+	known := p.keyStates[key]
+	if known.moved {
 		return nil, workflow.Errorf(workflow.Locked, "another operation changed the command; try again with the same key")
 	}
 	aimed := *o.p
 	if _, void := p.disarmed[key.scope]; !void {
-		aimed.Stuck = claim.record
+		aimed.Stuck = known.record
 	}
 	return &aimed, nil
 }
@@ -184,13 +184,12 @@ func (o *op) plain() bool {
 // recordOf is a command that has just gone in flight, as its caller learns of
 // it.
 func (g *group) recordOf(o *op) *transitions.Record {
-	r := o.p.Begun(&o.decision, g.now)
+	r := g.rowOf(o).Record
 	r.Position = o.receipt.Position
 	if o.leased {
-		r.Status, r.Attempt, r.RunAt = transitions.Processing, attemptOf(o)+1, time.Time{}
-		r.ClaimedBy, r.ClaimedAt, r.LockedUntil = g.config.Node, g.now, g.now.Add(g.config.Lease)
+		r.ClaimedAt, r.LockedUntil = g.now, g.now.Add(g.config.Lease)
 	}
-	return r
+	return &r
 }
 
 // flightUpdates lists what the group made of commands in flight.

@@ -79,7 +79,7 @@ func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (held 
 			r.drop()
 			r.p.stats.lost.Add(1)
 			if e, ok := errors.AsType[*hookLostError](err); ok {
-				if ops[0].lostInHook++; ops[0].lostInHook >= e.bound() {
+				if ops[0].lostInHook++; ops[0].lostInHook >= e.most {
 					return nil, lost, e.answer()
 				}
 			}

@@ -194,17 +194,17 @@ func TestATurnGoesPastWhatCannotBeTaken(t *testing.T) {
 			FROM generate_series(1, $4::int) n`, r.tenant, r.workflow, r.transition, r.count)
 	}
 	n := newNode(t, pool, job(t, atOnce))
-	found, err := n.findDue(t.Context(), pollRequest{now: time.Now(), works: 5, full: []string{"job busy"}, turns: 10})
+	found, err := n.findDue(t.Context(), store.PollRequest{Now: time.Now(), Works: 5, Full: []string{"job busy"}, Workflows: n.config.Workflows, Turns: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	turns := map[string]candidate{}
+	turns := map[string]activity{}
 	for _, c := range found {
-		if c.turn {
-			turns[c.Tenant] = c
+		if c.Kind == store.Turn {
+			turns[c.Tenant] = slotOf(&c)
 		}
 	}
-	if len(turns) != 2 || turns["b"].slot.transition != "run" || turns["c"].slot != (activity{"job", "run"}) {
+	if len(turns) != 2 || turns["b"].transition != "run" || turns["c"] != (activity{"job", "run"}) {
 		t.Errorf("the turns are %+v", turns)
 	}
 }

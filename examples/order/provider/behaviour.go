@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"time"
 )
 
 // Op is one of the operations on a charge.
@@ -30,16 +29,14 @@ type Behaviour struct {
 	Fail bool
 	// Hang does and answers nothing until the client leaves.
 	Hang bool
-	// Hold waits this long before the request is done. It is done all the same if
-	// the client has left meanwhile, as it is where a request was stuck on its way.
-	Hold time.Duration
 	// Lose does what is asked for and then cuts the connection, without an answer.
 	Lose bool
 }
 
 // Misbehave sets the rule by which requests over HTTP are treated from now on;
 // nil treats all of them well. It is asked once for each request, by several
-// goroutines at once, and may itself wait, which holds the request.
+// goroutines at once, and may itself wait, which holds the request. It is done all the
+// same if the client has left meanwhile, as where a request was stuck on its way.
 func (p *Provider) Misbehave(rule func(Request) Behaviour) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +74,7 @@ type Chances struct {
 // Behave is a rule for [Provider.Misbehave].
 func (c Chances) Behave(r Request) Behaviour {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %d %s", r.Op, r.N, r.Key) // a hash never fails
+	_, _ = fmt.Fprintf(h, "%s %d %s", r.Op, r.N, r.Key) // a hash never fails
 	draw := rand.New(rand.NewPCG(c.Seed, h.Sum64())).Float64()
 	switch {
 	case draw < c.Fail:

@@ -109,14 +109,6 @@ func TestHangingRequestEndsWithItsClient(t *testing.T) {
 	}
 }
 
-func TestHeldRequestIsAnswered(t *testing.T) {
-	p, c := serve(t)
-	p.Misbehave(first(provider.OpCharge, provider.Behaviour{Hold: time.Millisecond}))
-	if _, err := c.Charge(t.Context(), "k", books); err != nil {
-		t.Error(err)
-	}
-}
-
 // A charge is stuck on its way, its client gives it up and voids the key. When
 // the charge arrives after all, it is refused.
 func TestChargeThatComesAfterItsRefundTakesNothing(t *testing.T) {
@@ -129,7 +121,6 @@ func TestChargeThatComesAfterItsRefundTakesNothing(t *testing.T) {
 		if r.Op == provider.OpCharge {
 			close(arrived)
 			<-release
-			return provider.Behaviour{Hold: time.Millisecond}
 		}
 		return provider.Behaviour{}
 	})

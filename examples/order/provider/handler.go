@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/go-json-experiment/json"
 )
@@ -83,7 +82,6 @@ func serve[T, R any](p *Provider, w http.ResponseWriter, r *http.Request, op Op,
 		<-r.Context().Done()
 		return
 	}
-	time.Sleep(b.Hold)
 	v, err := do(body)
 	if b.Lose {
 		panic(http.ErrAbortHandler) // cuts the connection

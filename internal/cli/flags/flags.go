@@ -70,11 +70,14 @@ func Before(c *cobra.Command, check func() error) {
 	}
 }
 
-// Tenant is the flag --tenant, whose things a command is about; "" as the value is
-// everybody's.
+// Tenant is the flag --tenant, whose things a command is about. Its default may be
+// "", everybody's.
 func Tenant(c *cobra.Command, tenant *string, value, usageText string) {
 	c.Flags().StringVar(tenant, "tenant", value, usageText)
 	Before(c, func() error {
+		if err := NotEmpty(c, "tenant"); err != nil {
+			return err
+		}
 		if err := transitions.CheckTenant(*tenant); err != nil {
 			return usage.Errorf("--tenant: %w", err)
 		}

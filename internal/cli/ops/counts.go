@@ -48,6 +48,9 @@ with "~".`,
 	c.Flags().StringArrayVar(&states, "state", nil, "only those in this state; may be given several times")
 	c.Flags().BoolVar(&open, "open", false, "only those that are in no final state, or with --open=false those that are")
 	flags.Before(c, func() error {
+		if err := flags.NotEmpty(c, "workflow"); err != nil {
+			return err
+		}
 		if c.Flags().Changed("definition") && f.Definition < 1 {
 			return usage.Errorf("--definition %d is not a version from 1 on", f.Definition)
 		}

@@ -45,6 +45,7 @@ func (o *ops) inboxListCommand() *cobra.Command {
 	c.Flags().StringVar((*string)(&f.Status), "status", string(inspect.MessageWaiting),
 		"waiting (for an operator), retried or discarded")
 	limitFlag(c, &f.Limit)
+	flags.Before(c, func() error { return flags.NotEmpty(c, "consumer", "workflow", "business-key") })
 	return c
 }
 

@@ -125,11 +125,15 @@ func printKeys(w io.Writer, k *api.Keys) error {
 	if err != nil || len(k.Scopes) == 0 {
 		return err
 	}
+	return printScopes(w, k.Scopes)
+}
+
+func printScopes(w io.Writer, scopes []api.ScopeCount) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
 	header := []string{"scope", "tenant", ">attempts", ">new", ">replayed", ">active", ">mismatched", ">expired", ">suppressed"}
-	return printTable(w, header, k.Scopes, func(of *api.ScopeCount) []string {
+	return printTable(w, header, scopes, func(of *api.ScopeCount) []string {
 		s := inspect.ScopeCount(*of)
 		row := []string{orNone(s.Scope), orNone(s.Tenant)}
 		for _, n := range []int64{s.Attempts(), s.New, s.Replayed, s.Active, s.Mismatched, s.Expired} {

@@ -62,8 +62,12 @@ func find(ctx context.Context, e *engine.Engine, ref transitions.MessageRef) (tr
 }
 
 // sameID lists the messages with the same id and this status.
-func sameID(ctx context.Context, e *engine.Engine, ref transitions.MessageRef, status inspect.MessageStatus) (
-	found []transitions.MessageRef, err error) {
+func sameID(
+	ctx context.Context,
+	e *engine.Engine,
+	ref transitions.MessageRef,
+	status inspect.MessageStatus,
+) (found []transitions.MessageRef, err error) {
 	f := inspect.DeadMessageFilter{Tenant: ref.Tenant, Consumer: ref.Consumer, Status: status, Limit: 1000}
 	for more := true; more; {
 		var list []inspect.DeadMessage

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // Run does something with an engine on a command's database that is not started,
@@ -22,7 +23,10 @@ type Run func(c *cobra.Command, do func(ctx context.Context, e *engine.Engine) e
 func Command(run Run) *cobra.Command {
 	o := &ops{run: run}
 	c := flags.Group("ops", "See how everything stands, and see to what does not go on by itself",
-		o.countsCommand(), o.keysCommand(), o.showCommand(), o.stuckCommand(), o.retryCommand(), o.resolveCommand(), o.abandonCommand(),
+		o.countsCommand(), o.keysCommand(), o.showCommand(), o.stuckCommand(),
+		o.settleCommand(transitions.Retry, "Have a stuck command done once more, with all its attempts"),
+		o.settleCommand(transitions.Resolve, "Say of a stuck command that it has happened, with its result"),
+		o.settleCommand(transitions.Abandon, "Give a stuck command up"),
 		o.pauseCommand(), o.resumeCommand(), o.pausedCommand(),
 		o.sinksCommand(), o.inboxCommand(), o.retentionCommand())
 	c.Long = `See how everything stands, and see to what does not go on by itself.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -15,18 +16,6 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
-
-func (o *ops) retryCommand() *cobra.Command {
-	return o.settleCommand(transitions.Retry, "Have a stuck command done once more, with all its attempts")
-}
-
-func (o *ops) resolveCommand() *cobra.Command {
-	return o.settleCommand(transitions.Resolve, "Say of a stuck command that it has happened, with its result")
-}
-
-func (o *ops) abandonCommand() *cobra.Command {
-	return o.settleCommand(transitions.Abandon, "Give a stuck command up")
-}
 
 // settleCommand is a command that settles a stuck one.
 func (o *ops) settleCommand(action transitions.Action, short string) *cobra.Command {
@@ -55,18 +44,7 @@ takes part as a node for the moment, which commits it and works on nothing.`,
 				if op.Target, err = stuckOne(ctx, e, f, args); err != nil {
 					return err
 				}
-				if err := e.Start(ctx); err != nil {
-					return err
-				}
-				receipt, err := e.Operate(ctx, cmd, op)
-				if err == nil {
-					err = receipt.Err()
-				}
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s\n", receipt.Body)
-				return err
+				return settle(ctx, e, cmd, op, c.OutOrStdout())
 			})
 		},
 	}
@@ -83,6 +61,21 @@ takes part as a node for the moment, which commits it and works on nothing.`,
 	}
 	a.flags(c)
 	return c
+}
+
+// settle starts the engine, and writes the answer to out.
+func settle(ctx context.Context, e *engine.Engine, c transitions.Command, op transitions.Operation, out io.Writer) error {
+	if err := e.Start(ctx); err != nil {
+		return err
+	}
+	receipt, err := e.Operate(ctx, c, op)
+	if err == nil {
+		err = receipt.Err()
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(out, "%s\n", receipt.Body)
+	}
+	return err
 }
 
 // stuckOne is the command that is named by scope and key, or else the one that is

@@ -93,8 +93,12 @@ func TestOpsSettlesNothingForAnEmptyName(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := p.try("sinks redrive s --tenant default --type", ""); err == nil || err.Error() != "--type is empty" {
-		t.Error(err)
+	for _, args := range []string{"sinks redrive s --tenant default --type", "sinks skip s --all --tenant", "pause bill --tenant",
+		"keys --tenant", "counts --workflow", "show 7 --workflow", "inbox list --business-key", "inbox list --consumer"} {
+		flag := args[strings.LastIndex(args, "--"):]
+		if _, _, err := p.try(args, ""); err == nil || err.Error() != flag+" is empty" {
+			t.Errorf("%s: %v", args, err)
+		}
 	}
 	if _, _, err := p.try("abandon", "till", ""); err == nil || err.Error() != "KEY is empty" {
 		t.Error(err)

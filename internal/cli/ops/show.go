@@ -46,6 +46,7 @@ the business key, --workflow says which is meant.`, inspect.MaxTimeline),
 	}
 	flags.Tenant(c, &tenant, transitions.DefaultTenant, "whose instance")
 	c.Flags().StringVar(&name, "workflow", "", "the workflow that the business key is of")
+	flags.Before(c, func() error { return flags.NotEmpty(c, "workflow") })
 	return c
 }
 

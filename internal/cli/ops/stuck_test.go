@@ -17,7 +17,8 @@ since                 workflow  business key  transition  scope                 
 		Scope, Key, Effect string
 		Status             transitions.Status
 	}
-	if err := json.Unmarshal([]byte(p.run("stuck --json --workflow order")), &list); err != nil || len(list) != 1 || list[0].Key != "asked" || list[0].Status != transitions.FailedRetryable ||
+	if err := json.Unmarshal([]byte(p.run("stuck --json --workflow order")), &list); err != nil || len(list) != 1 || list[0].Key != "asked" ||
+		list[0].Status != transitions.FailedRetryable ||
 		list[0].Effect != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: list[0].Scope, Key: "asked"}) {
 		t.Errorf("%+v, %v", list, err)
 	}

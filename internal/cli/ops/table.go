@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 func printJSON(w io.Writer, v any) error {
@@ -29,8 +31,9 @@ func printTable[T any](w io.Writer, header []string, list []T, row func(*T) []st
 	}
 	widths := make([]int, len(header))
 	for _, cells := range rows {
-		for i, cell := range cells {
-			widths[i] = max(widths[i], len(cell))
+		for i := range cells {
+			cells[i] = visible(cells[i])
+			widths[i] = max(widths[i], utf8.RuneCountInString(cells[i]))
 		}
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -51,11 +54,22 @@ func printTable[T any](w io.Writer, header []string, list []T, row func(*T) []st
 // column width. A pair of nothing is an empty line.
 func printLines(w io.Writer, width int, lines [][2]string) error {
 	for _, l := range lines {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-*s%s", width, l[0], l[1]), " ")); err != nil {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-*s%s", width, l[0], visible(l[1])), " ")); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// visible is a text without what a terminal would obey: callers choose keys, and
+// receivers the words of a failure.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsGraphic(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, s)
 }
 
 // moment is a time as a table shows it.
@@ -99,7 +113,7 @@ func count(n int64, estimate bool) string {
 	return fmt.Sprint(n)
 }
 
-// orNone is a text as a table shows it: in one line, and visible.
+// orNone is a text as a table shows it: in one line, and "-" for none.
 func orNone(s string) string {
 	if s == "" {
 		return "-"

@@ -2,9 +2,12 @@ package ops_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/usage"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -30,5 +33,18 @@ func TestOpsTakesTextThatCannotBeStoredForAMistake(t *testing.T) {
 				t.Errorf("%q %q: %v", args, text, err)
 			}
 		}
+	}
+}
+
+// Callers choose business keys, and an operator's terminal must not obey them.
+func TestOpsShowsNothingThatATerminalObeys(t *testing.T) {
+	p := newProgram(t)
+	p.serve(func(e *engine.Engine) {
+		submit(t, e, transitions.Command{Workflow: "bill", Transition: "write", Key: "k",
+			Payload: []byte(`{"number":"7\u001b[2J\u202e8"}`)})
+	})
+	got := p.run("show", "7\x1b[2J\u202e8")
+	if strings.ContainsAny(got, "\x1b\u202e") || !strings.Contains(got, "7\ufffd[2J\ufffd8") {
+		t.Errorf("%q", got)
 	}
 }

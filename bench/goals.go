@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+// goal is what a run should reach: a figure of a scenario, as it is or as a part of
+// another's in the same round.
+type goal struct {
+	of, than string // the scenarios' names; than is "" for the figure as it is
+	figure   func(*sample) float64
+	what     string // the figure, for the reader
+	most     bool   // want is the most, else the least
+	want     float64
+}
+
+func goals() []goal {
+	return []goal{
+		{submitMost, ceilingName, (*sample).rate, "rate", false, 0.75},
+		{submitOne, floorOne, p50, "p50", true, 0.55},
+		{createOne, floorOne, p50, "p50", true, 0.4},
+		{awaitOne, submitOne, p50, "p50", true, 2.5},
+		{submitMost, "", walEach, "bytes of WAL", true, 2000},
+		{followStream, submitMost, (*sample).rate, "rate", false, 0.85},
+		{followFile, submitMost, (*sample).rate, "rate", false, 0.95},
+		{webhooks(10*manySubscribers, 30), "", lagP99, "lag p99, ms", true, 100},
+		{subscribers(manySubscribers / 10), "", p99, "p99, ms", true, 10},
+		{fullReplays, replayMost, (*sample).rate, "rate", false, 0.8},
+		{halfPurging, halfRate, p99, "p99", true, 1.5},
+	}
+}
+
+func walEach(s *sample) float64 { return float64(s.cost.wal) / float64(max(s.all, 1)) }
+
+// reached is the median of what a goal is about; false where it was not run.
+func (r *report) reached(g goal) (float64, bool) {
+	of := r.named(g.of)
+	if g.than != "" || of == nil {
+		return compare(of, r.named(g.than), g.figure)
+	}
+	return of.of(g.figure), true
+}
+
+// goals writes the goals that the run is about, with what was reached. One that is
+// missed is no error: it is for a reader to judge, on which machine.
+func (r *report) goals(b *strings.Builder) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	header := "\ngoal\twanted\treached\t\n"
+	for _, g := range goals() {
+		got, ok := r.reached(g)
+		if !ok {
+			continue
+		}
+		what, wanted, verdict := g.of, "≥", "missed"
+		if g.than != "" {
+			what += " / " + g.than
+		}
+		if g.most {
+			wanted = "≤"
+		}
+		if got == g.want || g.most == (got < g.want) {
+			verdict = ""
+		}
+		fmt.Fprintf(w, "%s%s (%s)\t%s %.4g\t%.4g\t%s\n", header, what, g.what, wanted, g.want, got, verdict)
+		header = ""
+	}
+	_ = w.Flush() // into memory
+}
