@@ -15,7 +15,9 @@ import (
 const unseenRate = 4
 
 // webhooks is the name of a scenario of many tenants and webhooks.
-func webhooks(tenants, sinks int) string { return fmt.Sprintf("relay: %d webhooks, %d tenants", sinks, tenants) }
+func webhooks(tenants, sinks int) string {
+	return fmt.Sprintf("relay: %d webhooks, %d tenants", sinks, tenants)
+}
 
 // lagP99 is in milliseconds.
 func lagP99(s *sample) float64 { return float64(s.lag.p99) / 1e6 }
