@@ -32,6 +32,7 @@ func goals() []goal {
 		{besideHeld, submitMany, p99, "p99", true, 2},
 		{heapLarge, "", heapShare, "heap / what is configured", true, 3},
 		{heapHeld, "", heapShare, "heap / what is configured", true, 3},
+		{webhooks(10*manySubscribers, 30), "", lagP99, "lag p99, ms", true, 100},
 		{subscribers(manySubscribers / 10), "", p99, "p99, ms", true, 10},
 		{fullReplays, replayMost, (*sample).rate, "rate", false, 0.8},
 		{halfPurging, halfRate, p99, "p99", true, 1.5},

@@ -101,6 +101,7 @@ func scenarios(crowd int, nats bool) []*scenario {
 		submittingTo(followFile, toFile),
 		halved(threeSinks, "", false, toFile, toFile, toFile),
 		halved(besideDead, threeSinks, false, toFile, toFile, toFile, toNobody),
+		unseen(10*crowd, 30),
 		draining(drainStream, toJetStream),
 		submittingTo(followStream, toJetStream),
 		restSingles(restMany, 64),

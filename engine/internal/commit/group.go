@@ -293,6 +293,17 @@ func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 	}
 }
 
+// events are those of the part, which is committed.
+func (p *part) events() (list []transitions.Event) {
+	for _, o := range p.steps {
+		for _, e := range o.decision.Events {
+			e.Position = p.head - int64(len(p.steps)) + int64(o.step)
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
 // answers settles nothing yet: it computes every op's answer, now that the
 // positions are known.
 func (g *group) answers() {

@@ -39,7 +39,7 @@ func testConfig(pool *pgxpool.Pool, ws ...*workflow.Workflow) Config {
 			return nil
 		}),
 		Clock:     clock.New(nil),
-		Committed: func(string, int64) {},
+		Committed: func(string, int64, func() []transitions.Event) {},
 		Log:       slog.New(slog.DiscardHandler),
 		Limits: Limits{Committers: 2, RetryWorkers: 2, QueueSize: 64, QueueBytes: 1 << 20, GroupSize: 16, GroupBytes: 1 << 20,
 			LockWait: time.Minute, Outage: time.Minute, HookTimeout: time.Minute},

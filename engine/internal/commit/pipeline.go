@@ -26,13 +26,18 @@ type Config struct {
 	Statements  *Statements
 	Definitions Definitions
 	Clock       *clock.Clock
-	Committed   func(tenant string, head int64)    // called after every commit that moved a log; it must not block
+	Committed   Committed
 	Paused      func(tenant, workflow string) bool // whether nothing new is to be begun; nil: never
 	Flights     Flights                            // who works on commands in flight; nil: nobody here
 	Node        string                             // whose leases are taken at the accept
 	Lease       time.Duration                      // how long such a lease is
 	Log         *slog.Logger
 }
+
+// Committed is called after every commit that moved a tenant's log, to head; it must not
+// block. events gives the events of that commit, with their positions, as long as the
+// call lasts.
+type Committed func(tenant string, head int64, events func() []transitions.Event)
 
 // Connect opens a connection, with a name for pg_stat_activity.
 type Connect func(ctx context.Context, name string) (*pgx.Conn, error)
@@ -262,7 +267,7 @@ func (p *Pipeline) finish(g *group) {
 	p.queue.wrote(g.parts)
 	for _, t := range g.parts {
 		if t.head > 0 {
-			p.config.Committed(t.tenant, t.head)
+			p.config.Committed(t.tenant, t.head, t.events)
 		}
 	}
 }
