@@ -169,8 +169,8 @@ func meantBy(p api.Param) string {
 }
 
 // anywhere is what can go wrong with every request of a caller.
-var anywhere = []workflow.Code{workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.Unavailable, workflow.TimedOut,
-	workflow.Internal}
+var anywhere = []workflow.Code{workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.RateLimited,
+	workflow.Unavailable, workflow.TimedOut, workflow.Internal}
 
 // everyRoute says of each route what it takes and answers.
 func everyRoute() string {

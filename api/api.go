@@ -24,6 +24,7 @@ type API struct {
 	local   bool           // Identify is Loopback, by default
 	streams *stream.Server
 	rates   *rates
+	open    *openRequests
 }
 
 // New makes the interface of an engine. It starts nothing. Its error is a
@@ -37,7 +38,7 @@ func New(e Engine, c Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{engine: e, cfg: c, local: local, log: c.Logger, rates: newRates(c.Limits)}
+	a := &API{engine: e, cfg: c, local: local, log: c.Logger, rates: newRates(c.Limits), open: newOpenRequests(c.Limits.Open)}
 	status := func(r *transitions.Record) ([]byte, error) { return render(statusOf(r)) }
 	a.streams = stream.New(e, c.Stream, c.Logger, stream.Wire{Status: status, Judge: a.judged})
 	a.mux = a.routes()

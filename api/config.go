@@ -34,11 +34,19 @@ type Config struct {
 	Metrics http.Handler
 }
 
-// Limits bound what one request may send, and what one tenant.
+// Limits bound what one request may send and take, and what one tenant.
 type Limits struct {
 	Body      int64 // bytes of a command's body; 1 MiB
 	BulkBody  int64 // bytes of a bulk request; 16 MiB
 	BulkItems int   // commands of a bulk request; 1,000
+
+	// WriteTime is how long a caller may take to read a piece of an answer, 64 KiB; 30
+	// seconds. Streams have a time of their own.
+	WriteTime time.Duration
+
+	// Open is how many requests and streams each tenant may have open on this node. 0
+	// is no limit.
+	Open int
 
 	// Rate is how many commands a second each tenant may send to this node, those
 	// of a bulk request counted one by one. 0 is no limit.
@@ -66,6 +74,8 @@ func (c Config) withDefaults() (Config, error) {
 	fill(&err, "Limits.Body", &c.Limits.Body, 1<<20)
 	fill(&err, "Limits.BulkBody", &c.Limits.BulkBody, 16<<20)
 	fill(&err, "Limits.BulkItems", &c.Limits.BulkItems, 1000)
+	fill(&err, "Limits.WriteTime", &c.Limits.WriteTime, 30*time.Second)
+	fill(&err, "Limits.Open", &c.Limits.Open, 0)
 	if r := c.Limits.Rate; !(r >= 0) || math.IsInf(r, 1) {
 		err = cmp.Or(err, fmt.Errorf("api: Config.Limits.Rate is not a number of commands a second: %v", r))
 	}

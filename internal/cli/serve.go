@@ -65,6 +65,7 @@ the variables, what is no letter or digit is "_", and letters are capital.`,
 		},
 	}
 	f.add(c)
+	addNetwork(c, &f.config.Network)
 	return c
 }
 

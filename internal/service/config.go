@@ -54,6 +54,10 @@ type Config struct {
 	// Sinks are the receivers of the events. Stop closes them.
 	Sinks []relay.Sink
 
+	// Network says how the service is reached, and what those take who reach it. The
+	// zero value is right on a loopback address.
+	Network Network
+
 	// Rate is how many commands a second this node takes from each tenant over
 	// HTTP; more are refused with RateLimited. 0 is no limit.
 	Rate float64
@@ -85,6 +89,9 @@ func (c Config) withDefaults() (Config, error) {
 		c.Log = slog.Default()
 	}
 	if err := checkAddress(c.Address); err != nil {
+		return c, err
+	}
+	if err := c.Network.check(); err != nil {
 		return c, err
 	}
 	if err := schema.CheckName(c.Schema); err != nil {
