@@ -6,13 +6,17 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"time"
 )
 
-// Stats is how the connections of a server stand.
+// Stats is how the connections of a server stand, and its certificate.
 type Stats struct {
 	Open    int   // now
 	Refused int64 // closed at once, because their address had too many
 	Evicted int64 // idle ones that were closed to make place
+
+	TLSEnds     time.Time // of the certificate; zero without TLS
+	TLSFailures int64     // how often new files of it could not be used
 }
 
 // listener accepts connections within bounds.

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log"
 	"log/slog"
 	"net"
@@ -43,25 +44,34 @@ func (l Limits) withDefaults() Limits {
 type Config struct {
 	Address string // host and port
 	Limits  Limits
+	TLS     *Certificate // nil: HTTP without TLS
 	Log     *slog.Logger
 }
 
 // Server listens, and serves when it is told what.
 type Server struct {
-	config   Config
-	listener *listener
-	http     http.Server
+	config       Config
+	listener     *listener
+	certificates *certificates // nil without TLS
+	http         http.Server
 }
 
 // Listen takes the address, so that a port that is taken is known at once. Nothing is
-// accepted before Serve.
-func Listen(ctx context.Context, c Config) (*Server, error) {
+// accepted before Serve. Errors: a certificate that cannot be used; the address.
+func Listen(ctx context.Context, c Config) (_ *Server, err error) {
 	c.Limits = c.Limits.withDefaults()
+	s := &Server{config: c}
+	if c.TLS != nil {
+		if s.certificates, err = newCertificates(*c.TLS, c.Log); err != nil {
+			return nil, fmt.Errorf("the TLS certificate: %w", err)
+		}
+	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Address)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("listen on %s: %w", c.Address, err)
 	}
-	return &Server{config: c, listener: newListener(l, c.Limits)}, nil
+	s.listener = newListener(l, c.Limits)
+	return s, nil
 }
 
 // Serve answers requests until Shutdown or Close, and then returns
@@ -75,14 +85,27 @@ func (s *Server) Serve(h http.Handler) error {
 	s.http.ReadHeaderTimeout = limits.HeaderTime
 	s.http.ReadTimeout = limits.HeaderTime + limits.BodyTime // ends with the body: it does not bound an answer
 	s.http.IdleTimeout = limits.IdleTime
-	return s.http.Serve(s.listener)
+	if s.certificates == nil {
+		return s.http.Serve(s.listener)
+	}
+	// HTTP/2 where the client speaks it. A WebSocket begins with HTTP/1.1, which its client asks for.
+	s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificates.get}
+	s.http.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 128, SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second,
+		WriteByteTimeout: 30 * time.Second}
+	return s.http.ServeTLS(s.listener, "", "")
 }
 
 // Addr is where it listens.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Stats is how the connections stand.
-func (s *Server) Stats() Stats { return s.listener.stats() }
+// Stats is how the connections and the certificate stand.
+func (s *Server) Stats() Stats {
+	now := s.listener.stats()
+	if s.certificates != nil {
+		now.TLSEnds, now.TLSFailures = s.certificates.stats()
+	}
+	return now
+}
 
 // Shutdown takes no more requests and waits until those under way are answered, but not for WebSockets.
 func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }

@@ -88,7 +88,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	if err := checkAddress(c.Address); err != nil {
+	if err := checkAddress(c.Address, c.Network, c.authenticated()); err != nil {
 		return c, err
 	}
 	if err := c.Network.check(); err != nil {

@@ -7,6 +7,15 @@ import (
 
 // Network is how a Service is reached.
 type Network struct {
+	// CertFile and KeyFile are the files of the certificate for TLS and of its key, in
+	// PEM. They are read again when they change; what cannot be used is told in the log
+	// and counted, and the old certificate stays. "" is HTTP without TLS.
+	CertFile, KeyFile string
+
+	// PlainHTTP serves without TLS on an address that other machines reach, because a
+	// proxy before it ends TLS.
+	PlainHTTP bool
+
 	// Connections is how many there may be at once. More wait, for which those that do
 	// nothing are closed. Default 10,000.
 	Connections int
@@ -20,6 +29,9 @@ type Network struct {
 	TenantRequests int
 }
 
+// encrypted reports whether it is served over TLS.
+func (n Network) encrypted() bool { return n.CertFile != "" }
+
 // check refuses what cannot be. Error: *usage.Error.
 func (n Network) check() error {
 	for _, f := range []struct {
@@ -30,11 +42,18 @@ func (n Network) check() error {
 			return usage.Errorf("Config.Network.%s is negative", f.name)
 		}
 	}
+	if (n.CertFile == "") != (n.KeyFile == "") {
+		return usage.Errorf("TLS needs both a certificate and its key (--tls-cert and --tls-key)")
+	}
 	return nil
 }
 
 // listening is what the server is told.
 func (c Config) listening() server.Config {
-	return server.Config{Address: c.Address, Log: c.Log,
+	config := server.Config{Address: c.Address, Log: c.Log,
 		Limits: server.Limits{Connections: c.Network.Connections, PerAddress: c.Network.AddressConnections}}
+	if n := c.Network; n.encrypted() {
+		config.TLS = &server.Certificate{Cert: n.CertFile, Key: n.KeyFile}
+	}
+	return config
 }

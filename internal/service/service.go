@@ -58,7 +58,7 @@ func (s *Service) start(ctx context.Context) (err error) {
 	c := s.config
 	// First of all, so that a port that is taken is known at once.
 	if s.server, err = server.Listen(ctx, c.listening()); err != nil {
-		return fmt.Errorf("listen on %s: %w", c.Address, err)
+		return err
 	}
 	if s.database, err = openDatabase(ctx, c.Database, c.Log); err != nil {
 		return err
@@ -101,7 +101,12 @@ func (s *Service) serve() (err error) {
 }
 
 // URL is the address to send requests to, such as "http://127.0.0.1:8080".
-func (s *Service) URL() string { return "http://" + s.server.Addr().String() }
+func (s *Service) URL() string {
+	if s.config.Network.encrypted() {
+		return "https://" + s.server.Addr().String()
+	}
+	return "http://" + s.server.Addr().String()
+}
 
 // Engine is the engine behind the interface.
 func (s *Service) Engine() *engine.Engine { return s.engine }
