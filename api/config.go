@@ -19,6 +19,10 @@ type Config struct {
 	Limits   Limits
 	Stream   Stream
 
+	// AccessLog logs each request at level Info when it is answered, else at Debug: its
+	// route, not its path or query.
+	AccessLog bool
+
 	// Inbox takes signed messages for these consumers; none.
 	Inbox map[string]Consumer
 
@@ -64,6 +68,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	c.Logger = slog.New(logHandler{c.Logger.Handler()})
 	if c.Identify == nil {
 		c.Identify = Loopback
 	}

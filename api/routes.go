@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -25,13 +26,21 @@ func (a *API) routes() *http.ServeMux {
 
 // ServeHTTP serves one request. Every error is a problem document, also where
 // no route takes the request.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *API) ServeHTTP(w http.ResponseWriter, given *http.Request) {
+	began := time.Now()
 	out := newAnswerWriter(w, a.cfg.Limits.WriteTime)
-	defer out.finish()
+	r := identified(out, given)
+	defer func() {
+		given.Pattern = r.Pattern // for those before us, as if the mux had their request
+		out.finish()
+		a.logAccess(out, r, began)
+	}()
 	defer a.recovered(out, r)
 	mux := a.mux
 	if a.own != nil && !pawls(r.URL.Path) {
 		mux = a.own
+	} else {
+		protect(out.Header())
 	}
 	mux.ServeHTTP(&unrouted{answerWriter: out, request: r, api: a}, r)
 }

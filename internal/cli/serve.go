@@ -88,6 +88,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	own.StringSliceVar(&f.private, "sink-private", nil,
 		"networks that webhooks may call although they are not public, such as 10.0.0.0/8")
 	own.Float64Var(&config.Rate, "rate", 0, "how many commands a second this node takes from each tenant; 0 is no limit")
+	own.BoolVar(&config.AccessLog, "access-log", false, "log each request when it is answered")
 	own.StringArrayVar(&f.inboxes, "inbox", nil,
 		"take signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; "+
 			"its secrets are in PAWL_INBOX_CONSUMER_SECRET; may be given several times")

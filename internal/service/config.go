@@ -62,6 +62,9 @@ type Config struct {
 	// HTTP; more are refused with RateLimited. 0 is no limit.
 	Rate float64
 
+	// AccessLog logs each request at level Info when it is answered, else at Debug.
+	AccessLog bool
+
 	// Inbox takes signed webhooks for these consumers, at POST /v1/inbox/{consumer}.
 	Inbox map[string]InboxConsumer
 
