@@ -25,6 +25,7 @@ type API struct {
 	streams *stream.Server
 	rates   *rates
 	open    *openRequests
+	cors    *cors // nil: pages of other origins are not served
 }
 
 // New makes the interface of an engine. It starts nothing. Its error is a
@@ -43,6 +44,9 @@ func New(e Engine, c Config) (*API, error) {
 	a.streams = stream.New(e, c.Stream, c.Logger, stream.Wire{Status: status, Judge: a.judged})
 	a.mux = a.routes()
 	if a.own, err = a.ownRoutes(); err != nil {
+		return nil, err
+	}
+	if a.cors, err = newCORS(c.Origins); err != nil {
 		return nil, err
 	}
 	return a, nil

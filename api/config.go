@@ -19,6 +19,10 @@ type Config struct {
 	Limits   Limits
 	Stream   Stream
 
+	// Origins are those whose pages are served, such as "https://shop.example.com", exactly:
+	// there is no wildcard. It counts for WebSockets too, and not for Routes. None.
+	Origins []string
+
 	// AccessLog logs each request at level Info when it is answered, else at Debug: its
 	// route, not its path or query.
 	AccessLog bool

@@ -15,7 +15,10 @@ func AnswerHeaders() []Header {
 		{"Allow", "the methods of an address, where another one was used"},
 		{"X-Content-Type-Options", "`nosniff`: no browser takes it for something else"},
 		{headerPolicy, "what a browser may load for it, and who may frame it: nothing and nobody; of an SVG, its own style"},
+		{"Strict-Transport-Security", "a year, over TLS; not for `localhost` or an address"},
 		{"Referrer-Policy", "`no-referrer`: addresses of Pawl are told to nobody"},
+		{headerAllowOrigin, "the origin of the page that asks, if it is listed"},
+		{headerExposeHeaders, "which headers such a page may read: all of these"},
 		{"X-Accel-Buffering", "`no`, of a stream: proxies are not to hold it back"},
 	}
 }

@@ -41,6 +41,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, given *http.Request) {
 		mux = a.own
 	} else {
 		protect(out.Header())
+		if a.cors != nil {
+			if r = a.cors.let(out, r); a.cors.preflight(out, r, mux) {
+				return
+			}
+		}
 	}
 	mux.ServeHTTP(&unrouted{answerWriter: out, request: r, api: a}, r)
 }

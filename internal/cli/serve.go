@@ -21,8 +21,8 @@ import (
 
 // serveFlags are the flags of serve.
 type serveFlags struct {
-	config                               service.Config
-	receivers, private, fromNow, inboxes []string
+	config                                        service.Config
+	receivers, private, fromNow, inboxes, proxies []string
 }
 
 func serveCommand(workflows []workflow.Source) *cobra.Command {
@@ -66,6 +66,8 @@ the variables, what is no letter or digit is "_", and letters are capital.`,
 	}
 	f.add(c)
 	addNetwork(c, &f.config.Network)
+	c.Flags().StringSliceVar(&f.proxies, "proxy", nil,
+		"networks of proxies that are believed about who asks, such as 10.1.2.0/24: Forwarded, or X-Forwarded-For, -Host and -Proto")
 	return c
 }
 
@@ -107,6 +109,9 @@ func (f *serveFlags) read(c *cobra.Command, workflows []workflow.Source) (config
 	}
 	if config.Rate < 0 {
 		return config, usage.Errorf("--rate is negative")
+	}
+	if config.Network.Proxies, err = networksOf("--proxy", f.proxies); err != nil {
+		return config, err
 	}
 	if config.Inbox, err = inboxOf(f.inboxes); err != nil {
 		return config, err

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -44,7 +45,8 @@ func (l Limits) withDefaults() Limits {
 type Config struct {
 	Address string // host and port
 	Limits  Limits
-	TLS     *Certificate // nil: HTTP without TLS
+	TLS     *Certificate   // nil: HTTP without TLS
+	Proxies []netip.Prefix // whose word on who asks, and for which host, is taken
 	Log     *slog.Logger
 }
 
@@ -70,7 +72,7 @@ func Listen(ctx context.Context, c Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", c.Address, err)
 	}
-	s.listener = newListener(l, c.Limits)
+	s.listener = newListener(l, c.Limits, c.Proxies...)
 	return s, nil
 }
 
@@ -78,7 +80,7 @@ func Listen(ctx context.Context, c Config) (_ *Server, err error) {
 // http.ErrServerClosed. It is called once.
 func (s *Server) Serve(h http.Handler) error {
 	limits := s.config.Limits
-	s.http.Handler = h
+	s.http.Handler = s.known(h)
 	s.http.ErrorLog = log.New(complaints{s.config.Log}, "", 0)
 	s.http.ConnState = s.listener.state
 	s.http.MaxHeaderBytes = limits.Header

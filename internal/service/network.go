@@ -1,6 +1,8 @@
 package service
 
 import (
+	"net/netip"
+
 	"github.com/pawlhq/pawl/internal/server"
 	"github.com/pawlhq/pawl/internal/usage"
 )
@@ -16,12 +18,21 @@ type Network struct {
 	// proxy before it ends TLS.
 	PlainHTTP bool
 
+	// Proxies are networks whose word is taken on who asks, for which host, and whether
+	// over TLS: Forwarded (RFC 7239) or X-Forwarded-For, -Host and -Proto. Each of them
+	// has to set or remove these headers.
+	Proxies []netip.Prefix
+
+	// Origins are those whose pages are served, such as "https://shop.example.com"; see
+	// [api.Config]. None.
+	Origins []string
+
 	// Connections is how many there may be at once. More wait, for which those that do
 	// nothing are closed. Default 10,000.
 	Connections int
 
-	// AddressConnections is how many of them one remote address may have; more are
-	// closed at once. Default half of Connections.
+	// AddressConnections is how many of them one remote address may have that is none of
+	// Proxies; more are closed at once. Default half of Connections.
 	AddressConnections int
 
 	// TenantRequests is how many requests and streams each tenant may have open on this
@@ -50,7 +61,7 @@ func (n Network) check() error {
 
 // listening is what the server is told.
 func (c Config) listening() server.Config {
-	config := server.Config{Address: c.Address, Log: c.Log,
+	config := server.Config{Address: c.Address, Log: c.Log, Proxies: c.Network.Proxies,
 		Limits: server.Limits{Connections: c.Network.Connections, PerAddress: c.Network.AddressConnections}}
 	if n := c.Network; n.encrypted() {
 		config.TLS = &server.Certificate{Cert: n.CertFile, Key: n.KeyFile}

@@ -83,7 +83,8 @@ func (s *Service) serve() (err error) {
 	c, e := s.config, s.engine
 	requests := metrics.NewRequests()
 	measured := metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests, metrics.Connections(s.server.Stats))
-	config := api.Config{Logger: c.Log, AccessLog: c.AccessLog, Limits: api.Limits{Rate: c.Rate, Open: c.Network.TenantRequests}, Inbox: c.consumers(), Metrics: measured}
+	config := api.Config{Logger: c.Log, AccessLog: c.AccessLog, Origins: c.Network.Origins,
+		Limits: api.Limits{Rate: c.Rate, Open: c.Network.TenantRequests}, Inbox: c.consumers(), Metrics: measured}
 	if c.Routes != nil {
 		config.Routes = c.Routes(s)
 	}
