@@ -62,6 +62,11 @@ type Limits struct {
 	// Burst is how many of them may come at once; a second's worth of Rate, and at
 	// least BulkItems. A bulk request with more is too large.
 	Burst int
+
+	// CredentialRate and CredentialBurst are the same for each credential: each actor of
+	// a tenant. 0 is no limit.
+	CredentialRate  float64
+	CredentialBurst int
 }
 
 // Stream bounds and paces WebSocket connections and event streams.
@@ -85,10 +90,8 @@ func (c Config) withDefaults() (Config, error) {
 	fill(&err, "Limits.BulkItems", &c.Limits.BulkItems, 1000)
 	fill(&err, "Limits.WriteTime", &c.Limits.WriteTime, 30*time.Second)
 	fill(&err, "Limits.Open", &c.Limits.Open, 0)
-	if r := c.Limits.Rate; !(r >= 0) || math.IsInf(r, 1) {
-		err = cmp.Or(err, fmt.Errorf("api: Config.Limits.Rate is not a number of commands a second: %v", r))
-	}
-	fill(&err, "Limits.Burst", &c.Limits.Burst, max(int(min(math.Ceil(c.Limits.Rate), math.MaxInt32)), c.Limits.BulkItems))
+	fillRate(&err, "Limits.Rate", c.Limits.Rate, "Limits.Burst", &c.Limits.Burst, c.Limits.BulkItems)
+	fillRate(&err, "Limits.CredentialRate", c.Limits.CredentialRate, "Limits.CredentialBurst", &c.Limits.CredentialBurst, c.Limits.BulkItems)
 	fill(&err, "Stream.MaxLag", &c.Stream.MaxLag, 10_000)
 	fill(&err, "Stream.WriteTimeout", &c.Stream.WriteTimeout, 10*time.Second)
 	fill(&err, "Stream.PingEvery", &c.Stream.PingEvery, 20*time.Second)
@@ -106,4 +109,12 @@ func fill[T int | int64 | time.Duration](err *error, name string, field *T, valu
 	case *field < 0 && *err == nil:
 		*err = fmt.Errorf("api: Config.%s is negative: %v", name, *field)
 	}
+}
+
+// fillRate checks a rate, and fills how many may come at once.
+func fillRate(err *error, name string, rate float64, burstName string, burst *int, least int) {
+	if !(rate >= 0) || math.IsInf(rate, 1) {
+		*err = cmp.Or(*err, fmt.Errorf("api: Config.%s is not a number of commands a second: %v", name, rate))
+	}
+	fill(err, burstName, burst, max(int(min(math.Ceil(rate), math.MaxInt32)), least))
 }

@@ -90,6 +90,8 @@ func (f *serveFlags) add(c *cobra.Command) {
 	own.StringSliceVar(&f.private, "sink-private", nil,
 		"networks that webhooks may call although they are not public, such as 10.0.0.0/8")
 	own.Float64Var(&config.Rate, "rate", 0, "how many commands a second this node takes from each tenant; 0 is no limit")
+	own.Float64Var(&config.CredentialRate, "credential-rate", 0,
+		"how many commands a second this node takes from each credential, which is each actor of a tenant; 0 is no limit")
 	own.BoolVar(&config.AccessLog, "access-log", false, "log each request when it is answered")
 	own.StringArrayVar(&f.inboxes, "inbox", nil,
 		"take signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; "+
@@ -107,8 +109,8 @@ func (f *serveFlags) read(c *cobra.Command, workflows []workflow.Source) (config
 	if config.InFlight, err = inFlight(config.InFlight); err != nil {
 		return config, err
 	}
-	if config.Rate < 0 {
-		return config, usage.Errorf("--rate is negative")
+	if config.Rate < 0 || config.CredentialRate < 0 {
+		return config, usage.Errorf("--rate or --credential-rate is negative")
 	}
 	if config.Network.Proxies, err = networksOf("--proxy", f.proxies); err != nil {
 		return config, err

@@ -62,6 +62,10 @@ type Config struct {
 	// HTTP; more are refused with RateLimited. 0 is no limit.
 	Rate float64
 
+	// CredentialRate is the same of each credential: of each actor of a tenant. 0 is no
+	// limit.
+	CredentialRate float64
+
 	// AccessLog logs each request at level Info when it is answered, else at Debug.
 	AccessLog bool
 

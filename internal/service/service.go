@@ -84,7 +84,7 @@ func (s *Service) serve() (err error) {
 	requests := metrics.NewRequests()
 	measured := metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests, metrics.Connections(s.server.Stats))
 	config := api.Config{Logger: c.Log, AccessLog: c.AccessLog, Origins: c.Network.Origins,
-		Limits: api.Limits{Rate: c.Rate, Open: c.Network.TenantRequests}, Inbox: c.consumers(), Metrics: measured}
+		Limits: api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests}, Inbox: c.consumers(), Metrics: measured}
 	if c.Routes != nil {
 		config.Routes = c.Routes(s)
 	}
