@@ -49,9 +49,7 @@ func New(e Engine, c Config) (*API, error) {
 	if a.own, err = a.ownRoutes(); err != nil {
 		return nil, err
 	}
-	if a.cors, err = newCORS(c.Origins); err != nil {
-		return nil, err
-	}
+	a.cors = newCORS(c.Origins)
 	return a, nil
 }
 

@@ -81,6 +81,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Identify == nil {
 		c.Identify = Loopback
 	}
+	if err := CheckOrigins(c.Origins); err != nil {
+		return c, fmt.Errorf("api: Config.Origins: %w", err)
+	}
 	var err error
 	if c.Inbox, err = checkConsumers(c.Inbox); err != nil {
 		return c, err

@@ -32,19 +32,24 @@ const (
 // preflightSeconds is for how long a browser keeps the answer to a preflight.
 const preflightSeconds = "600"
 
-// newCORS returns nil for no origins.
-func newCORS(origins []string) (*cors, error) {
-	if len(origins) == 0 {
-		return nil, nil
-	}
-	c := &cors{origins: origins, routes: map[string]*Route{}, methods: map[string][]string{}}
+// CheckOrigins refuses what is no origin as [Config] has it.
+func CheckOrigins(origins []string) error {
 	for _, origin := range origins {
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(u.Host, "*@") ||
 			origin != u.Scheme+"://"+u.Host || origin != strings.ToLower(origin) {
-			return nil, fmt.Errorf("api: Config.Origins: %q is not an origin such as https://shop.example.com, in small letters and without a path", origin)
+			return fmt.Errorf("%q is not an origin such as https://shop.example.com, in small letters and without a path", origin)
 		}
 	}
+	return nil
+}
+
+// newCORS returns nil for no origins.
+func newCORS(origins []string) *cors {
+	if len(origins) == 0 {
+		return nil
+	}
+	c := &cors{origins: origins, routes: map[string]*Route{}, methods: map[string][]string{}}
 	exposed := AnswerHeaders()
 	for _, r := range Routes() {
 		c.routes[r.Method+" "+r.Path] = &r
@@ -52,7 +57,7 @@ func newCORS(origins []string) (*cors, error) {
 		exposed = append(exposed, r.Headers...)
 	}
 	c.exposed = expose(exposed)
-	return c, nil
+	return c
 }
 
 // expose lists the headers that a page may read, each once.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"testing"
 	"time"
@@ -85,5 +86,43 @@ func TestAReaderThatReadsGetsALongAnswer(t *testing.T) {
 	})
 	if got := s.get("/metrics"); got.status != 200 || len(got.body) != size {
 		t.Errorf("%d, %d bytes", got.status, len(got.body))
+	}
+}
+
+// The same over HTTP/2, where it is one stream of a connection that others use.
+func TestAStalledStreamOfHTTP2IsEnded(t *testing.T) {
+	failed := make(chan error, 1)
+	s := newServer(t, func(c *api.Config) {
+		c.Limits.WriteTime = 2 * time.Second
+		c.Routes = map[string]http.Handler{"GET /large": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, err := w.Write(make([]byte, 64<<20)) // more than a client takes before it is read
+			failed <- err
+		})}
+	})
+	over := httptest.NewUnstartedServer(s.api)
+	over.EnableHTTP2 = true
+	over.StartTLS()
+	defer over.Close()
+	get := func(path string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, over.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := over.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response
+	}
+	stalled := get("/large")
+	defer stalled.Body.Close()
+	if err := await.Receive(t, "the stream ends", failed); err == nil || stalled.ProtoMajor != 2 {
+		t.Errorf("%v, %s", err, stalled.Proto)
+	}
+	other := get("/healthz")
+	defer other.Body.Close()
+	if other.StatusCode != 200 || other.ProtoMajor != 2 {
+		t.Errorf("%s %s", other.Proto, other.Status)
 	}
 }

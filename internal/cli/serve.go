@@ -109,8 +109,11 @@ func (f *serveFlags) read(c *cobra.Command, workflows []workflow.Source) (config
 	if config.InFlight, err = inFlight(config.InFlight); err != nil {
 		return config, err
 	}
-	if config.Rate < 0 || config.CredentialRate < 0 {
-		return config, usage.Errorf("--rate or --credential-rate is negative")
+	if config.Rate < 0 {
+		return config, usage.Errorf("--rate is negative")
+	}
+	if config.CredentialRate < 0 {
+		return config, usage.Errorf("--credential-rate is negative")
 	}
 	if config.Network.Proxies, err = networksOf("--proxy", f.proxies); err != nil {
 		return config, err

@@ -115,11 +115,12 @@ func TestWithoutAUsableCertificateNothingListens(t *testing.T) {
 }
 
 func TestTLSIsNewEnoughAndSlowHandshakesEnd(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	files := Certificate{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
 	cert, key := issue(t, "localhost", time.Now().Add(time.Hour))
 	keep(t, files, cert, key)
-	s := serving(t, Config{TLS: &files, Limits: Limits{HeaderTime: 2 * time.Second}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := serving(t, Config{TLS: &files, Limits: Limits{HeaderTime: 5 * time.Second}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(r.Proto))
 	}))
 	old := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}

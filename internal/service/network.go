@@ -3,6 +3,7 @@ package service
 import (
 	"net/netip"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/server"
 	"github.com/pawlhq/pawl/internal/usage"
 )
@@ -55,6 +56,9 @@ func (n Network) check() error {
 	}
 	if (n.CertFile == "") != (n.KeyFile == "") {
 		return usage.Errorf("TLS needs both a certificate and its key (--tls-cert and --tls-key)")
+	}
+	if err := api.CheckOrigins(n.Origins); err != nil {
+		return &usage.Error{Err: err}
 	}
 	return nil
 }
