@@ -23,7 +23,10 @@ type API struct {
 	own     *http.ServeMux // the routes of the program; nil for none
 	local   bool           // Identify is Loopback, by default
 	streams *stream.Server
-	rates   *rates
+	open    *openRequests
+	cors    *cors // nil: pages of other origins are not served
+
+	tenants, credentials *rates // nil for no limit
 }
 
 // New makes the interface of an engine. It starts nothing. Its error is a
@@ -37,13 +40,16 @@ func New(e Engine, c Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{engine: e, cfg: c, local: local, log: c.Logger, rates: newRates(c.Limits)}
+	a := &API{engine: e, cfg: c, local: local, log: c.Logger, open: newOpenRequests(c.Limits.Open),
+		tenants:     newRates("tenant", c.Limits.Rate, c.Limits.Burst),
+		credentials: newRates("credential", c.Limits.CredentialRate, c.Limits.CredentialBurst)}
 	status := func(r *transitions.Record) ([]byte, error) { return render(statusOf(r)) }
 	a.streams = stream.New(e, c.Stream, c.Logger, stream.Wire{Status: status, Judge: a.judged})
 	a.mux = a.routes()
 	if a.own, err = a.ownRoutes(); err != nil {
 		return nil, err
 	}
+	a.cors = newCORS(c.Origins)
 	return a, nil
 }
 

@@ -59,7 +59,7 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 	for _, item := range items {
 		b.add(item)
 	}
-	if err := a.admit(w, r.tenant(), len(b.replies)); err != nil {
+	if err := a.admit(w, r.tenant(), r.caller.credential(), len(b.replies)); err != nil {
 		return err
 	}
 	if r.boolean("dry_run") {

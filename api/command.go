@@ -35,7 +35,7 @@ func (a *API) command(w http.ResponseWriter, r *request) (err error) {
 		return err
 	}
 	r.by(&cmd)
-	if err := a.admit(w, cmd.Tenant, 1); err != nil {
+	if err := a.admit(w, cmd.Tenant, r.caller.credential(), 1); err != nil {
 		return err
 	}
 	if dryRun {

@@ -100,7 +100,8 @@ func (r Route) complete() Route {
 	r.Params = append(all, r.Params...)
 	codes := []workflow.Code{workflow.Internal}
 	if r.Grant != Public {
-		codes = append(codes, workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.Unavailable, workflow.TimedOut)
+		codes = append(codes, workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.RateLimited,
+			workflow.Unavailable, workflow.TimedOut)
 	}
 	if r.Body != nil {
 		codes = append(codes, workflow.InvalidRequest, workflow.TooLarge)

@@ -21,6 +21,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/server"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -170,7 +171,8 @@ func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
 	requests := metrics.NewRequests()
 	requests.Observe(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(metrics.New(e, metrics.Config{Timeout: time.Minute}), requests)
+	r.MustRegister(metrics.New(e, metrics.Config{Timeout: time.Minute}), requests,
+		metrics.Connections(func() server.Stats { return server.Stats{} }))
 	problems, err := testutil.GatherAndLint(r)
 	if err != nil {
 		t.Fatal(err)

@@ -46,6 +46,7 @@ var Matrix = []Room{
 	{"internal/pause", nil, nil},
 	{"internal/progress", nil, nil},
 	{"internal/usage", nil, nil},
+	{"internal/server", nil, nil},
 	{"internal/clock", nil, mods(pgx)},
 	{"internal/rows", nil, mods(pgx, uuid)},
 	{"internal/hints", ours("internal/pause"), mods(pgx)},
@@ -96,7 +97,7 @@ var Matrix = []Room{
 		"inbox", "inspect", "internal/clock", "internal/decide", "internal/definitions", "internal/hints", "internal/pooler",
 		"internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
-	{"metrics", ours("engine", "inspect", "outbox/relay"), mods(prometheus)},
+	{"metrics", ours("engine", "inspect", "internal/server", "outbox/relay"), mods(prometheus)},
 
 	// HTTP.
 	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
@@ -125,8 +126,8 @@ var Matrix = []Room{
 
 	// What composes it.
 	{"internal/service", ours(
-		"api", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/usage", "metrics", "outbox/relay", "schema",
-		"transitions", "workflow",
+		"api", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/server", "internal/usage", "metrics",
+		"outbox/relay", "schema", "transitions", "workflow",
 	), mods(pgx)},
 	{"internal/cli/flags", ours("internal/usage", "transitions"), mods(cobra, uuid)},
 	{"internal/cli/ops", ours(

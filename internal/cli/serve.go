@@ -21,8 +21,8 @@ import (
 
 // serveFlags are the flags of serve.
 type serveFlags struct {
-	config                               service.Config
-	receivers, private, fromNow, inboxes []string
+	config                                        service.Config
+	receivers, private, fromNow, inboxes, proxies []string
 }
 
 func serveCommand(workflows []workflow.Source) *cobra.Command {
@@ -65,6 +65,9 @@ the variables, what is no letter or digit is "_", and letters are capital.`,
 		},
 	}
 	f.add(c)
+	addNetwork(c, &f.config.Network)
+	c.Flags().StringSliceVar(&f.proxies, "proxy", nil,
+		"networks of proxies that are believed about who asks, such as 10.1.2.0/24: Forwarded, or X-Forwarded-For, -Host and -Proto")
 	return c
 }
 
@@ -87,6 +90,9 @@ func (f *serveFlags) add(c *cobra.Command) {
 	own.StringSliceVar(&f.private, "sink-private", nil,
 		"networks that webhooks may call although they are not public, such as 10.0.0.0/8")
 	own.Float64Var(&config.Rate, "rate", 0, "how many commands a second this node takes from each tenant; 0 is no limit")
+	own.Float64Var(&config.CredentialRate, "credential-rate", 0,
+		"how many commands a second this node takes from each credential, which is each actor of a tenant; 0 is no limit")
+	own.BoolVar(&config.AccessLog, "access-log", false, "log each request when it is answered")
 	own.StringArrayVar(&f.inboxes, "inbox", nil,
 		"take signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; "+
 			"its secrets are in PAWL_INBOX_CONSUMER_SECRET; may be given several times")
@@ -105,6 +111,12 @@ func (f *serveFlags) read(c *cobra.Command, workflows []workflow.Source) (config
 	}
 	if config.Rate < 0 {
 		return config, usage.Errorf("--rate is negative")
+	}
+	if config.CredentialRate < 0 {
+		return config, usage.Errorf("--credential-rate is negative")
+	}
+	if config.Network.Proxies, err = networksOf("--proxy", f.proxies); err != nil {
+		return config, err
 	}
 	if config.Inbox, err = inboxOf(f.inboxes); err != nil {
 		return config, err
