@@ -7,9 +7,8 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Columns are the columns of a row as Add fills them. Tenant and position are
-// not among them: the statement has one tenant, and the database gives the
-// position.
+// Columns are the columns of a row as Add fills them, after its tenant. The position
+// is not among them: the database gives it.
 var Columns = []rows.Column{
 	rows.Of("instance", rows.UUID), rows.Of("version", rows.Int8), rows.Of("workflow", rows.Text),
 	rows.Of("transition", rows.Text), rows.Of("from_state", rows.Text), rows.Of("to_state", rows.Text),
@@ -20,6 +19,7 @@ var Columns = []rows.Column{
 
 // Add adds an entry to a set with these columns. Its Hash must be set.
 func Add(s *rows.Set, e *transitions.Entry) {
+	s.Tenant(e.Tenant)
 	s.UUID(e.Instance)
 	s.Int8(e.Version)
 	s.Text(e.Workflow)
@@ -39,15 +39,11 @@ func Add(s *rows.Set, e *transitions.Entry) {
 	s.Bytes(e.Emitted)
 }
 
-// Insert writes the insert of a set's rows. Parameters: the tenant, then the
-// columns. position is an SQL expression that may use u.ord, which counts the
-// rows from 1, and the source from, if that is not "".
-func Insert(b *rows.Builder, array bool, position, from string) {
-	b.Add("INSERT INTO pawl.audit (tenant, position, ", rows.Names(Columns), ") SELECT ").Param(rows.Text, false).
-		Add(", ", position, ", ", uColumns, " FROM ").Source(Columns, array)
-	if from != "" {
-		b.Add(", ", from)
-	}
+// Insert writes the insert of a set's rows. Parameters: the columns. position is an SQL
+// expression that may use u.ord, which counts the rows from 1, and the source from.
+func Insert(b *rows.Builder, position, from string) {
+	b.Add("INSERT INTO pawl.audit (tenant, position, ", rows.Names(Columns), ") SELECT ", b.Tenant(), ", ", position, ", ", uColumns,
+		" FROM ").Source(Columns).Add(", ", from)
 }
 
 var uColumns = "u." + strings.ReplaceAll(rows.Names(Columns), ", ", ", u.")

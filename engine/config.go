@@ -129,6 +129,11 @@ type PipelineConfig struct {
 	LockWait     time.Duration // how long a command waits for a lock that somebody else holds. Default 15 s.
 	Outage       time.Duration // how long commands wait for a database that is gone. Default 30 s.
 	HookTimeout  time.Duration // how long a transition's own SQL may take. Default 30 s.
+
+	// OneTenantPerStatement keeps the tenants apart in a transaction of several: no statement
+	// has rows of two of them. It is for a database that is distributed by tenant, and makes
+	// a group cost what all of its tenants would cost alone. Default false.
+	OneTenantPerStatement bool
 }
 
 // withDefaults checks the configuration and returns a complete copy.

@@ -118,7 +118,7 @@ func (t *Table) number(ctx context.Context, sql string, args ...any) (n int64, e
 	return n, nil
 }
 
-const headsSQL = `SELECT tenant, head FROM ` + Logs + ` WHERE tenant = ANY($1)`
+var headsSQL = `SELECT u.tenant, l.head FROM unnest($1::text[]) AS u(tenant) CROSS JOIN LATERAL (` + headRow("u.tenant") + `) AS l`
 
 // Heads are the heads of several tenants' logs. An empty log has none.
 func (t *Table) Heads(ctx context.Context, tenants []string) (map[string]int64, error) {

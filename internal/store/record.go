@@ -57,30 +57,30 @@ func readRecord(r *rows.Row, fields []field[Command]) (*transitions.Record, erro
 	return &c.Record, nil
 }
 
-// FindCommands finds the commands of many keys, each with an index probe: see
-// ReadRecord. Parameters: tenant, scopes, keys.
+// keyColumns name a command.
+var keyColumns = []rows.Column{rows.Of("scope", rows.Text), rows.Of("key", rows.Text)}
+
+// CommandKeys gathers the scopes and keys of commands.
+func CommandKeys() *rows.Set { return rows.NewSet(keyColumns) }
+
+// FindCommands finds the commands of CommandKeys that are there, each with an index probe. It returns
+// the place of each there, from 1, and the command: see ReadRecord. Parameters: the keys.
 func FindCommands(b *rows.Builder) {
-	b.Add("SELECT ", recordSelect, " FROM (SELECT ").
-		Param(rows.Text, false).
-		Add(" AS tenant) t, unnest(").
-		Param(rows.Text, true).
-		Add(", ").
-		Param(rows.Text, true).
-		Add(") AS u(scope, key) CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = "+
-			"u.key LIMIT 1) c",
-			audit.Position)
+	b.Add("SELECT u.ord, ", recordSelect, " FROM ").Source(keyColumns).
+		Add(" CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = ", b.Tenant(),
+			" AND c.scope = u.scope AND c.key = u.key LIMIT 1) c", audit.Position(b.Tenant()))
 }
 
 var (
-	recordSQL  = `SELECT ` + recordSelect + ` FROM pawl.command c` + audit.Position + ` WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
+	recordSQL  = `SELECT ` + recordSelect + ` FROM pawl.command c` + audit.Position("$1") + ` WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
 	recordsSQL = `SELECT ` + briefSelect + ` FROM unnest($2::text[], $3::text[]) AS u(scope, key)
-CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` + audit.Position
+CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` + audit.Position("$1")
 
 	// undoingSQL reads the undos of an instance that are in flight. Parameters: tenant,
 	// the scope of its undos, how many.
 	undoingSQL = `SELECT ` + briefSelect + ` FROM (SELECT * FROM pawl.command u
 	WHERE u.tenant = $1 AND u.scope = $2 AND u.phase IS NOT NULL
-	ORDER BY u.created_at, u.key LIMIT $3) c` + audit.Position + ` ORDER BY c.created_at, c.key`
+	ORDER BY u.created_at, u.key LIMIT $3) c` + audit.Position("$1") + ` ORDER BY c.created_at, c.key`
 )
 
 // Record reads a command, on the pool for nil. Error: CommandNotFound.

@@ -202,6 +202,38 @@ COMMENT ON TABLE pawl.log IS 'The head of each tenant''s log. Its row lock is ta
 COMMENT ON COLUMN pawl.log.tenant IS 'Whose log it is.';
 COMMENT ON COLUMN pawl.log.head IS 'The position of the newest transition; 0 for an empty log.';
 
+-- Moves the head of a log, and returns where it stood before. It is the one place that
+-- does so.
+--
+-- Every move leaves a version of the row. While an old snapshot is open none of them can
+-- be removed, so a look from the oldest on would read them all. Equal keys of an index are
+-- in the order of their rows' places, and new pages come last: the newest version is where
+-- a scan that goes back begins. It reads the versions of that one page, at most some two
+-- hundred. An equality, or no ORDER BY, would let the planner go forward.
+--
+-- Each statement in here sees what was committed before it. So the update finds the newest
+-- version, unless somebody moves it at this very moment: then the update waits for him, and
+-- some versions of PostgreSQL change the row while others find that its place has changed.
+-- What they have found is locked then, or will be by the second statement, and stays.
+CREATE FUNCTION pawl.advance(tenant text, steps bigint) RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE base bigint;
+BEGIN
+	LOOP
+		UPDATE pawl.log AS l SET head = l.head + steps WHERE l.ctid = (SELECT x.ctid FROM pawl.log AS x
+			WHERE x.tenant >= advance.tenant AND x.tenant <= advance.tenant ORDER BY x.tenant DESC LIMIT 1)
+		RETURNING l.head - steps INTO base;
+		IF FOUND THEN RETURN base; END IF;
+		PERFORM FROM pawl.log AS x WHERE x.tenant >= advance.tenant AND x.tenant <= advance.tenant
+			ORDER BY x.tenant DESC LIMIT 1 FOR NO KEY UPDATE;
+		IF NOT FOUND THEN -- the log of a new tenant
+			INSERT INTO pawl.log AS l (tenant, head) VALUES (tenant, steps) ON CONFLICT DO NOTHING;
+			IF FOUND THEN RETURN 0; END IF;
+		END IF;
+	END LOOP;
+END $$;
+COMMENT ON FUNCTION pawl.advance(text, bigint) IS 'Internal: moves the head of a tenant''s log by a number of transitions, and returns where it stood before.';
+
 CREATE TABLE pawl.audit (
 	tenant         text COLLATE "C" NOT NULL,
 	instance       uuid NOT NULL,
@@ -379,9 +411,7 @@ BEGIN
 	PERFORM pawl.durable(); -- it may have been turned off since
 	FOR moved IN SELECT a.tenant, array_agg(a.position ORDER BY a.position) AS places, count(*) AS steps, min(a.at) AS since, max(a.at) AS until
 			FROM pawl.audit AS a WHERE a.position >= NEW.position AND a.position < 0 GROUP BY a.tenant ORDER BY a.tenant LOOP
-		INSERT INTO pawl.log AS l (tenant, head) VALUES (moved.tenant, moved.steps)
-			ON CONFLICT (tenant) DO UPDATE SET head = l.head + moved.steps
-			RETURNING head - moved.steps INTO base;
+		base := pawl.advance(moved.tenant, moved.steps);
 		WITH o AS (UPDATE pawl.outbox AS o SET position = base + width_bucket(o.position, moved.places)
 			WHERE o.tenant = moved.tenant AND o.position BETWEEN moved.places[1] AND -1 AND o.at BETWEEN moved.since AND moved.until
 			RETURNING o.position)

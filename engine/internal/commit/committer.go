@@ -70,8 +70,8 @@ func (c *committer) commitNow(ctx context.Context, ops []*op) {
 	case reaction == blocked:
 		c.p.retry.push(ops...)
 	case reaction == headLocked:
-		tenant := c.p.retry.markHeadLocked(err)
-		theirs := func(o *op) bool { return o.p.Tenant == tenant }
+		tenants := c.p.retry.markHeadsLocked(err)
+		theirs := func(o *op) bool { return slices.Contains(tenants, o.p.Tenant) }
 		c.p.retry.push(slices.DeleteFunc(slices.Clone(ops), func(o *op) bool { return !theirs(o) })...)
 		c.commit(ctx, slices.DeleteFunc(ops, theirs))
 	case (reaction == badCommand || reaction == retryGroup) && len(ops) > 1:

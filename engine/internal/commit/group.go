@@ -4,16 +4,13 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/internal/decide"
-	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/internal/store"
-	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -23,7 +20,9 @@ type group struct {
 	config *Config // of its pipeline
 	now    time.Time
 	ops    []*op
+	room   int       // what each tenant's maps are made for
 	parts  []*part   // by tenant, in order
+	sets   []*sets   // the rows to write
 	blind  bool      // the keys were not looked up
 	leased time.Time // when workers were reserved: leases last from then, or a little later
 	broken map[before]error
@@ -40,9 +39,9 @@ type before struct {
 // part is what a group has of one tenant.
 type part struct {
 	tenant    string
+	ops       []*op
 	slots     map[uuid.UUID]*slot
 	keyStates map[commandKey]*keyState
-	sets      *sets // the rows to write
 	steps     []*op // the commands that made a transition, in log order
 	stored    []*op // the commands whose outcome is stored, the starts of children among them
 	head      int64 // the log's head after the group
@@ -63,11 +62,15 @@ type keyState struct {
 // newGroup sorts the ops by tenant.
 func (p *Pipeline) newGroup(ops []*op) *group {
 	g := &group{config: &p.config, now: p.config.Clock.Now(), ops: ops}
+	if !slices.ContainsFunc(ops, func(o *op) bool { return o.p.Tenant != ops[0].p.Tenant }) {
+		g.room = len(ops) // else the parts are small, for the most
+	}
 	for _, o := range ops {
 		o.reset()
 		t := g.part(o.p.Tenant)
+		t.ops = append(t.ops, o)
 		if t.slots[o.p.Instance] == nil {
-			t.slots[o.p.Instance] = &slot{id: o.p.Instance}
+			t.slots[o.p.Instance] = &slot{tenant: t.tenant, id: o.p.Instance}
 		}
 		t.expect(o.key())
 		if target, ok := o.target(); ok {
@@ -87,36 +90,41 @@ func (p *part) expect(key commandKey) {
 func (g *group) part(tenant string) *part {
 	i, found := slices.BinarySearchFunc(g.parts, tenant, func(p *part, t string) int { return strings.Compare(p.tenant, t) })
 	if !found {
-		g.parts = slices.Insert(g.parts, i, &part{tenant: tenant, slots: make(map[uuid.UUID]*slot, len(g.ops)),
-			keyStates: make(map[commandKey]*keyState, len(g.ops))})
+		g.parts = slices.Insert(g.parts, i, &part{tenant: tenant, slots: make(map[uuid.UUID]*slot, g.room),
+			keyStates: make(map[commandKey]*keyState, g.room)})
 	}
 	return g.parts[i]
 }
 
-// existing are the ids that may be in the database, in lock order. The id of a
+// spans are the tenants of each statement of the group: all of them, unless every
+// statement is to be one tenant's.
+func (g *group) spans() [][]*part {
+	if !g.config.Limits.OneTenantPerStatement {
+		return [][]*part{g.parts}
+	}
+	return slices.Collect(slices.Chunk(g.parts, 1))
+}
+
+// existing are the instances that may be in the database, in lock order. The id of a
 // creation without a business key was made up a moment ago. blind takes every
 // creation for the first.
-func (p *part) existing(ops []*op, blind bool) []uuid.UUID {
-	ids := make([]uuid.UUID, 0, len(p.slots))
-	seen := make(map[uuid.UUID]bool, len(p.slots))
-	for _, o := range ops {
+func (p *part) existing(blind bool) []*slot {
+	list := make([]*slot, 0, len(p.slots))
+	for _, o := range p.ops {
 		fresh := o.p.Creates && (blind || o.p.BusinessKey == "")
-		if o.p.Tenant == p.tenant && !fresh && !seen[o.p.Instance] {
-			seen[o.p.Instance] = true
-			ids = append(ids, o.p.Instance)
+		if s := p.slots[o.p.Instance]; !fresh && !s.sought {
+			s.sought = true
+			list = append(list, s)
 		}
 	}
-	slices.SortFunc(ids, compareID)
-	return ids
+	slices.SortFunc(list, compareSlots)
+	return list
 }
 
-func compareID(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
+func compareSlots(a, b *slot) int { return bytes.Compare(a.id[:], b.id[:]) }
 
-// loaded takes an instance that the database has.
-func (p *part) loaded(inst *transitions.Instance) {
-	s := p.slots[inst.ID]
-	s.inst, s.before = inst, inst.Version
-}
+// loaded takes the instance as the database has it.
+func (s *slot) loaded(inst *transitions.Instance) { s.inst, s.before = inst, inst.Version }
 
 // known takes a command that the database has.
 func (p *part) known(r *transitions.Record) {
@@ -254,52 +262,9 @@ func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 	o.step = len(t.steps)
 	for _, child := range d.Children {
 		born := &op{p: child.Prepared}
-		s := &slot{id: born.p.Instance}
+		s := &slot{tenant: t.tenant, id: born.p.Instance}
 		t.slots[s.id] = s
 		g.take(t, s, &keyState{}, born, child.Decision)
-	}
-}
-
-// sets are what a part decided, as rows.
-type sets struct {
-	created                     *store.Rows[transitions.Instance]
-	changed                     *store.Rows[store.Changed]
-	commands, accepted, settled *store.Rows[store.Command]
-	cancelled                   *store.Rows[store.Cancelled]
-	disarmed                    *store.Rows[store.Disarmed]
-	entries, events             *rows.Set
-}
-
-// setsPool keeps the memory of sets.
-var setsPool = sync.Pool{New: func() any {
-	return &sets{
-		created:   store.Created(),
-		changed:   store.Changes(),
-		commands:  store.Done(),
-		accepted:  store.Accepted(),
-		settled:   store.Settled(),
-		cancelled: store.Cancels(),
-		disarmed:  store.Disarms(),
-		entries:   rows.NewSet(audit.Columns),
-		events:    rows.NewSet(outbox.Columns),
-	}
-}}
-
-// release gives the memory of the group's rows back.
-func (g *group) release() {
-	for _, t := range g.parts {
-		if t.sets != nil {
-			setsPool.Put(t.sets)
-			t.sets = nil
-		}
-	}
-}
-
-func (s *sets) reset() {
-	for _, set := range []*rows.Set{&s.created.Set, &s.changed.Set, &s.commands.Set, &s.accepted.Set,
-		&s.settled.Set, &s.cancelled.Set, &s.disarmed.Set,
-		s.entries, s.events} {
-		set.Reset()
 	}
 }
 

@@ -56,6 +56,9 @@ type Limits struct {
 	LockWait     time.Duration // how long a command waits for a lock before it is refused
 	Outage       time.Duration // how long commands wait for a database that is gone
 	HookTimeout  time.Duration // how long the user's SQL may take
+
+	// OneTenantPerStatement keeps the tenants of a group apart: no statement has rows of two.
+	OneTenantPerStatement bool
 }
 
 const (
@@ -260,9 +263,9 @@ func (p *Pipeline) finish(g *group) {
 	for _, o := range g.ops {
 		o.answer()
 	}
+	p.retry.headsFree(g)
 	for _, t := range g.parts {
 		if t.head > 0 {
-			p.retry.headFree(t.tenant)
 			p.config.Committed(t.tenant, t.head)
 		}
 	}

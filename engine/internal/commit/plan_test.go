@@ -15,7 +15,6 @@ import (
 var keyOf = map[string][]string{
 	"instance": {"tenant", "id"},
 	"command":  {"tenant", "scope", "key"},
-	"log":      {"tenant"},
 	"audit":    {"tenant", "instance", "version"},
 }
 
@@ -70,8 +69,14 @@ func explainAll(t *testing.T, pool *pgxpool.Pool) {
 func checkProbes(t *testing.T, statement string, n pgtest.Step) {
 	t.Helper()
 	bound := keyOf[n.Relation]
-	if statement == "disarm" && n.Relation == "command" {
+	if strings.HasPrefix(statement, "disarm") && n.Relation == "command" {
 		bound = []string{"tenant", "scope"} // the commands of a scope: at most one is in flight
+	}
+	if n.Relation == "log" { // the newest version comes first
+		if !strings.Contains(n.Cond, "tenant >= ") || !strings.Contains(n.Cond, "tenant <= ") || n.Goes != "Backward" {
+			t.Errorf("%s of %s, %s: %s", n.Type, n.Relation, n.Goes, n.Cond)
+		}
+		return
 	}
 	switch n.Type {
 	case "Seq Scan", "Bitmap Heap Scan", "Bitmap Index Scan":

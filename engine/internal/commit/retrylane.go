@@ -75,24 +75,33 @@ func (l *retryLane) takes(o *op) bool {
 	return l.queues[o.route] != nil || l.lockedHeads[o.p.Tenant]
 }
 
-// markHeadLocked notes that the log that the error names cannot be written for now. All
-// commands of that tenant come here, and of no other.
-func (l *retryLane) markHeadLocked(err error) (tenant string) {
+// markHeadsLocked notes that the logs that the error names cannot be written for now. All
+// commands of those tenants come here, and of no other.
+func (l *retryLane) markHeadsLocked(err error) (tenants []string) {
 	head, ok := errors.AsType[*headError](err)
 	if !ok {
-		return ""
+		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lockedHeads[head.tenant] = true
-	return head.tenant
+	for _, tenant := range head.tenants {
+		l.lockedHeads[tenant] = true
+	}
+	return head.tenants
 }
 
-// headFree notes that the tenant's log was written.
-func (l *retryLane) headFree(tenant string) {
+// headsFree notes that the logs that the group has moved were written.
+func (l *retryLane) headsFree(g *group) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.lockedHeads, tenant)
+	if len(l.lockedHeads) == 0 {
+		return
+	}
+	for _, t := range g.parts {
+		if t.head > 0 {
+			delete(l.lockedHeads, t.tenant)
+		}
+	}
 }
 
 // push adds commands, behind those of the same route.
@@ -297,7 +306,7 @@ func (l *retryLane) do(ctx context.Context, r *runner, j *job) {
 	case reaction == blocked && ctx.Err() == nil:
 		l.done(j, l.waiting(ops, err), true)
 	case reaction == headLocked && ctx.Err() == nil:
-		l.markHeadLocked(err)
+		l.markHeadsLocked(err)
 		l.done(j, l.waiting(ops, err), false)
 	case (reaction == badCommand || reaction == retryGroup) && len(ops) > 1:
 		l.p.stats.splits.Add(1)

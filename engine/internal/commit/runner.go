@@ -171,7 +171,7 @@ func readOne(t *part, row *rows.Row) error {
 		return err
 	}
 	if inst != nil {
-		t.loaded(inst)
+		t.slots[inst.ID].loaded(inst)
 	}
 	record, err := store.ReadRecord(row)
 	if record != nil {
@@ -191,25 +191,21 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 	if err := g.fill(); err != nil {
 		return err
 	}
-	set := t.sets
-	s := r.p.stmts
-	tenant := []byte(t.tenant)
+	set, s := g.sets[0], r.p.stmts
+	tenant, command := [][]byte{[]byte(t.tenant)}, set.commands.Params(rows.Single)
 	r.set()
 	if o.step == 0 {
-		r.conn.Queue(&s.RefuseOne, params([][]byte{tenant}, set.commands.Params(false)), nil)
+		r.conn.Queue(&s.RefuseOne, params(tenant, command), nil)
 		return r.conn.Send(context.Background())
 	}
-	rest := params(
-		[][]byte{tenant}, set.commands.Params(false),
-		[][]byte{tenant, int8Param(1)},
-		[][]byte{tenant}, set.entries.Params(false),
-		[][]byte{tenant}, set.events.Params(false))
-	position := func(row *rows.Row) error { t.head = row.Int8(); return nil }
+	stmt, instance := &s.ChangeOne, [][]byte(nil)
 	if set.created.Len() == 1 {
-		r.conn.Queue(&s.CreateOne, params([][]byte{tenant}, set.created.Params(false), rest), position)
+		stmt, instance = &s.CreateOne, set.created.Params(rows.Single)
 	} else {
-		r.conn.Queue(&s.ChangeOne, params(store.ChangeParams(set.changed, tenant), rest), position)
+		instance = store.ChangeParams(set.changed)
 	}
+	log := params(set.entries.Params(rows.Single), set.events.Params(rows.Single))
+	r.conn.Queue(stmt, params(tenant, instance, command, log), set.readHead)
 	if err := r.conn.Send(context.Background()); err != nil {
 		return err
 	}
@@ -261,10 +257,12 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 	queueWrites(r.conn, r.p.stmts, g)
 	r.conn.Queue(&r.p.stmts.Commit, nil, nil)
 	if err := r.conn.Send(context.Background()); err != nil {
-		if s, params := r.conn.Failed(); s == &r.p.stmts.Advance {
-			err = &headError{tenant: string(params[0]), err: err}
+		statement, params := r.conn.Failed()
+		err = r.rollback(r.noteConflict(err))
+		if statement == &r.p.stmts.Log.One || statement == &r.p.stmts.Log.Many {
+			err = r.headFailed(statement, params[0], err)
 		}
-		return nil, r.rollback(r.noteConflict(err))
+		return nil, err
 	}
 	return held, nil
 }
