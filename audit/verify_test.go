@@ -175,7 +175,8 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 		{"a row is added", addRow("sha256('x')"), []inspect.Break{broken(second, 5, changed), log(13, 13, 1, 13)}},
 		{"a row is added with the right hash", addRow(fmt.Sprintf(`'\x%x'`, added.Hash)),
 			[]inspect.Break{broken(second, 5, "the instance is at version 4, but its last row is of version 5"), log(13, 13, 1, 13)}},
-		{"an instance is added", "INSERT INTO pawl.instance SELECT tenant, '" + third.String()[:35] +
+		{"an instance is added", "INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version," +
+			" data, attributes, actors, open, chain, created_at, updated_at) SELECT tenant, '" + third.String()[:35] +
 			"9', workflow, definition, business_key, state, version," +
 			" data, attributes, actors, open, chain, created_at, updated_at FROM pawl.instance" + ofSecond,
 			[]inspect.Break{broken(uuid.MustParse(third.String()[:35]+"9"), 1, "the instance is at version 4, but its last row is of version 0")}},

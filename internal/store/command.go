@@ -18,6 +18,10 @@ type Command struct {
 	transitions.Record
 	Keep decide.Keep // what is said of its tombstone
 
+	// State is that after the transition, where the answer is put together from the row. Then
+	// Body is only the result, until the row is read.
+	State workflow.State
+
 	// What it was, where it is there already.
 	Seen int
 	Was  transitions.Status
@@ -38,6 +42,7 @@ var (
 		bigintOrNull("version", func(c *Command) *int64 { return &c.Version }),
 		text("actor", func(c *Command) *string { return &c.Actor }),
 		smallintOrNull("code", func(c *Command) *int { return &c.Code }),
+		textOrNull("state", func(c *Command) *workflow.State { return &c.State }),
 		raw("body", rows.Text, func(c *Command) *[]byte { return &c.Body }),
 		moment("created_at", func(c *Command) *time.Time { return &c.CreatedAt }),
 		momentOrNull("finished_at", func(c *Command) *time.Time { return &c.FinishedAt }),

@@ -81,6 +81,10 @@ CREATE INDEX instance_attributes ON pawl.instance USING gin (attributes jsonb_pa
 -- its lease is a column of its own, so that it is in none of the indexes in which
 -- the engine's workers look for work.
 --
+-- What a transition is answered at once has the state, and the rest of it stands in the
+-- row anyway: it is put together when it is asked for again. Any other answer is kept
+-- whole. docs/decisions/0017 tells why.
+--
 -- Until expires_at an answer is replayed. Then it is dropped and the row stays as a
 -- tombstone, with the status "expired"; its expires_at is when that may be forgotten,
 -- NULL for never. So one column and one index serve both ends.
@@ -100,6 +104,7 @@ CREATE TABLE pawl.command (
 	version      bigint CHECK (version >= 1),
 	actor        text NOT NULL,
 	code         smallint CHECK (code BETWEEN 200 AND 599),
+	state        text COLLATE "C",
 	body         text,
 	created_at   timestamptz NOT NULL,
 	finished_at  timestamptz,
@@ -124,8 +129,8 @@ CREATE TABLE pawl.command (
 	forget_at    timestamptz,
 	waits_since  timestamptz,
 	PRIMARY KEY (tenant, scope, key),
-	CHECK ((status IN ('succeeded', 'failed_final')) = (body IS NOT NULL)),
-	CHECK ((code IS NULL) = (body IS NULL)),
+	CHECK ((status IN ('succeeded', 'failed_final')) = (code IS NOT NULL)),
+	CONSTRAINT command_answer CHECK ((code IS NULL) = (coalesce(state, body) IS NULL) AND (state IS NULL OR version IS NOT NULL)),
 	CHECK (status IN ('pending', 'processing', 'failed_retryable') OR finished_at IS NOT NULL),
 	CONSTRAINT command_phase CHECK ((status IN ('pending', 'processing', 'failed_retryable')) = (phase IS NOT NULL)),
 	CONSTRAINT command_in_flight CHECK (phase IS NULL
@@ -149,7 +154,8 @@ COMMENT ON COLUMN pawl.command.instance IS 'The instance that it is about.';
 COMMENT ON COLUMN pawl.command.version IS 'The version of the instance that it made; with the instance it finds the audit row and so the position. NULL when it changed nothing.';
 COMMENT ON COLUMN pawl.command.actor IS 'Who asked.';
 COMMENT ON COLUMN pawl.command.code IS 'The HTTP status of the answer.';
-COMMENT ON COLUMN pawl.command.body IS 'The answer, byte for byte, but for its last member, the position.';
+COMMENT ON COLUMN pawl.command.state IS 'The state after the transition, where the answer says nothing but that, the result and what other columns say. Then the function answer puts it together.';
+COMMENT ON COLUMN pawl.command.body IS 'The answer, byte for byte, but for its last member, the position; where there is a state, only the transition''s result, NULL for none.';
 COMMENT ON COLUMN pawl.command.created_at IS 'When it was first asked.';
 COMMENT ON COLUMN pawl.command.finished_at IS 'When it was answered for good.';
 COMMENT ON COLUMN pawl.command.expires_at IS 'Until when the answer is replayed; after it the key is refused and never runs again. Of a tombstone: when it may be forgotten; NULL for never.';

@@ -135,6 +135,9 @@ func (g *group) begun(o *op) store.Command {
 	c := store.Command{Record: transitions.Record{Scope: o.p.Scope, Key: o.p.Key, Fingerprint: o.p.Fingerprint, Workflow: o.p.Workflow,
 		Transition: o.p.Transition, Instance: o.p.Instance, Actor: o.p.Actor, CreatedAt: g.now}}
 	g.decided(&c, o)
+	if d := &o.decision; d.Plain && d.Flight == nil {
+		c.State, c.Body = d.After.State, d.Result
+	}
 	return c
 }
 
