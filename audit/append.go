@@ -3,6 +3,8 @@ package audit
 import (
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -30,13 +32,26 @@ func Add(s *rows.Set, e *transitions.Entry) {
 	s.TextOrNull(e.Reason)
 	s.Bytes(e.Payload)
 	s.Bytes(e.Data)
-	s.Text(e.Scope)
+	if e.Scope == defaultScope(e) {
+		s.Null()
+	} else {
+		s.Text(e.Scope)
+	}
 	s.Text(e.Key)
 	s.TextOrNull(string(e.Cause))
 	s.Time(e.At)
 	s.Bytes(e.Hash[:])
 	s.Bytes(e.Rest)
 	s.Bytes(e.Emitted)
+}
+
+// defaultScope is the scope that stands as NULL; see ScopeOf.
+func defaultScope(e *transitions.Entry) string {
+	instance := e.Instance
+	if e.Version == 1 {
+		instance = uuid.Nil
+	}
+	return transitions.DefaultScope(e.Workflow, e.Transition, instance)
 }
 
 // Insert writes the insert of a set's rows. Parameters: the columns. position is an SQL

@@ -39,8 +39,8 @@ var ceilingStatements = []struct {
 			return []any{filler(c.n), actor, now, now.Add(replayFor)}
 		}},
 	{`INSERT INTO pawl.audit (tenant, position, workflow, transition, instance, version, from_state, to_state, actor, payload, data,
-			scope, key, at, hash)
-		SELECT $1, u.position, 'order', 'flip', u.id, u.version, u.from, u.to, $10, $11, $12, u.scope, u.key, $13, $14` + ceilingSource,
+			key, at, hash)
+		SELECT $1, u.position, 'order', 'flip', u.id, u.version, u.from, u.to, $10, $11, $12, u.key, $13, $14` + ceilingSource,
 		func(c *ceiling, now time.Time) []any {
 			return []any{actor, c.specimen.payload, c.specimen.data, now, filler(c.n)}
 		}},

@@ -22,8 +22,8 @@ const (
 	floorUpdate = `UPDATE pawl.instance SET state = $3, version = $4, data = $5, chain = $6, updated_at = $7
 		WHERE tenant = $1 AND id = $2`
 	floorAudit = `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor,
-			payload, data, scope, key, at, hash)
-		VALUES ($1, $2, $3, nextval('` + sequence + `'), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING position`
+			payload, data, key, at, hash)
+		VALUES ($1, $2, $3, nextval('` + sequence + `'), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING position`
 	floorEmit = `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at,
 			business_key)
 		VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10)`
@@ -100,7 +100,7 @@ func (f *floor) command(ctx context.Context, o *order, key string) (err error) {
 	if _, err = tx.Exec(ctx, "claim", tenant, scope, key, filler(f.n), workflowName, f.transition, o.id, actor, now); err != nil {
 		return err
 	}
-	version, to, err := f.transit(ctx, tx, o, scope, key, now)
+	version, to, err := f.transit(ctx, tx, o, key, now)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (f *floor) command(ctx context.Context, o *order, key string) (err error) {
 }
 
 // transit makes the transition: the instance, its audit row, its event.
-func (f *floor) transit(ctx context.Context, tx pgx.Tx, o *order, scope, key string, now time.Time) (version int64, to workflow.State, err error) {
+func (f *floor) transit(ctx context.Context, tx pgx.Tx, o *order, key string, now time.Time) (version int64, to workflow.State, err error) {
 	var from workflow.State
 	var position int64
 	var data string
@@ -129,7 +129,7 @@ func (f *floor) transit(ctx context.Context, tx pgx.Tx, o *order, scope, key str
 		return 0, "", err
 	}
 	if err := tx.QueryRow(ctx, "audit", tenant, o.id, version, workflowName, f.transition, string(from), string(to), actor,
-		s.payload, s.data, scope, key, now, filler(f.n)).Scan(&position); err != nil {
+		s.payload, s.data, key, now, filler(f.n)).Scan(&position); err != nil {
 		return 0, "", err
 	}
 	_, err = tx.Exec(ctx, "emit", tenant, position, s.eventType, workflowName, o.id, version, f.transition, string(to), now, o.key)

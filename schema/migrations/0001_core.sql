@@ -257,7 +257,7 @@ CREATE TABLE pawl.audit (
 	reason         text,
 	payload        json,
 	data           json,
-	scope          text COLLATE "C" NOT NULL,
+	scope          text COLLATE "C",
 	key            text COLLATE "C" NOT NULL,
 	cause          text COLLATE "C" CHECK (cause = 'operator'),
 	at             timestamptz NOT NULL,
@@ -285,7 +285,7 @@ COMMENT ON COLUMN pawl.audit.actor IS 'Who did it.';
 COMMENT ON COLUMN pawl.audit.reason IS 'Why, where the workflow says so.';
 COMMENT ON COLUMN pawl.audit.payload IS 'The canonical payload; NULL when it was redacted.';
 COMMENT ON COLUMN pawl.audit.data IS 'The data after the transition; NULL when it was redacted.';
-COMMENT ON COLUMN pawl.audit.scope IS 'The scope of the command that did it.';
+COMMENT ON COLUMN pawl.audit.scope IS 'The scope of the command that did it; NULL for the default one: the workflow and the instance, of a creation the workflow and the transition. The function scope_of tells it.';
 COMMENT ON COLUMN pawl.audit.key IS 'The key of the command that did it.';
 COMMENT ON COLUMN pawl.audit.cause IS 'What it comes from, where the scope does not tell: operator; else NULL.';
 COMMENT ON COLUMN pawl.audit.at IS 'The time of the decision.';

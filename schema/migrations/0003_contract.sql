@@ -30,6 +30,11 @@ CREATE FUNCTION pawl.answer(c pawl.command) RETURNS text LANGUAGE sql STABLE PAR
 $$;
 COMMENT ON FUNCTION pawl.answer IS 'The stored answer of a command, byte for byte, but for its last member, the position. NULL: there is none, or not any more.';
 
+CREATE FUNCTION pawl.scope_of(a pawl.audit) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT coalesce(a.scope, a.workflow || ':' || CASE a.version WHEN 1 THEN a.transition ELSE a.instance::text END)
+$$;
+COMMENT ON FUNCTION pawl.scope_of IS 'The scope of the command that made a transition.';
+
 -- Finished commands are read without a lock, so that a replay writes nothing.
 CREATE FUNCTION pawl.claim(
 	scope text, key text, hash bytea, workflow text DEFAULT '', transition text DEFAULT '', instance uuid DEFAULT NULL,
