@@ -94,6 +94,7 @@ func (d *database) ready(ctx context.Context) error {
 	return errors.Join(
 		d.exec(ctx, "ALTER TABLE pawl.command DROP CONSTRAINT command_phase, DROP CONSTRAINT command_lease"),
 		d.exec(ctx, "CREATE SEQUENCE "+sequence),
+		d.exec(ctx, leanTables),
 		d.exec(ctx, withoutAutovacuum(d.schema)), // it would come to some scenarios and not to others
 		d.admin.QueryRow(ctx, tables, d.schema).Scan(&d.tables),
 		d.admin.QueryRow(ctx, settings).Scan(&a.version, &a.fsync, &a.synchronous, &a.fullPages, &a.buffers))
@@ -207,12 +208,16 @@ type counters struct {
 	statements   int64 // -1: not counted
 	transactions int64
 	wal          int64 // bytes
+	processor    int64 // microseconds, of this program and the server; -1: not counted
 }
 
 func (c counters) since(before counters) counters {
-	d := counters{c.statements - before.statements, c.transactions - before.transactions, c.wal - before.wal}
+	d := counters{c.statements - before.statements, c.transactions - before.transactions, c.wal - before.wal, c.processor - before.processor}
 	if c.statements < 0 || before.statements < 0 {
 		d.statements = -1
+	}
+	if c.processor < 0 || before.processor < 0 {
+		d.processor = -1
 	}
 	return d
 }
@@ -253,6 +258,9 @@ func (d *database) count(ctx context.Context) (counters, error) {
 		FROM pg_stat_database WHERE datname = current_database()`).Scan(&c.transactions, &c.wal)
 	if err == nil && d.statements != "" {
 		err = d.admin.QueryRow(ctx, d.statements).Scan(&c.statements)
+	}
+	if err == nil {
+		c.processor, err = d.processorTime(ctx)
 	}
 	return c, err
 }
