@@ -136,7 +136,8 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 	added := entry(second, 5, 13)
 	added.Hash = audit.Link(last.Hash, &added)
 	addRow := func(hash string) string {
-		return fmt.Sprintf(`INSERT INTO pawl.audit SELECT tenant, instance, 5, 13, workflow, transition, 's4', 's5', actor, reason,
+		return fmt.Sprintf(`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, reason,
+			payload, data, scope, key, cause, at, payload_digest, data_digest, hash, rest_digest, events_digest) SELECT tenant, instance, 5, 13, workflow, transition, 's4', 's5', actor, reason,
 			'{"n":5, "x": "\u00e9"}', '{"total":50}', scope, 'k-5', NULL, '2026-01-02 03:04:05.567891Z', NULL, NULL, %s, NULL, NULL FROM pawl.audit`, hash) + where(second, 4)
 	}
 	swap := func(column string) string {

@@ -10,6 +10,9 @@
 --
 -- JSON is kept as json, not jsonb: the audit chain hashes the very bytes that
 -- were decided, and a replay returns them.
+--
+-- Columns of a fixed width come first, so that no bytes are lost for their alignment; in
+-- the rows that change, after what stays.
 
 -- What stays for its life comes first, then what every transition changes, then what
 -- often stays. An update that finds room in the page writes into the write-ahead log
@@ -92,23 +95,24 @@ CREATE INDEX instance_attributes ON pawl.instance USING gin (attributes jsonb_pa
 -- Every answer that expires leaves a dead row, and so does every tombstone that is
 -- forgotten. Those are to be a twentieth of the table at most, not a fifth.
 CREATE TABLE pawl.command (
+	instance     uuid NOT NULL,
+	created_at   timestamptz NOT NULL,
+	version      bigint CHECK (version >= 1),
+	finished_at  timestamptz,
+	expires_at   timestamptz,
+	code         smallint CHECK (code BETWEEN 200 AND 599),
 	tenant       text COLLATE "C" NOT NULL,
 	scope        text COLLATE "C" NOT NULL CHECK (octet_length(scope) BETWEEN 1 AND 255),
 	key          text COLLATE "C" NOT NULL CHECK (octet_length(key) BETWEEN 1 AND 255),
 	fingerprint  bytea NOT NULL CHECK (octet_length(fingerprint) = 32),
-	status       text COLLATE "C" NOT NULL
-		CHECK (status IN ('pending', 'processing', 'succeeded', 'failed_retryable', 'failed_final', 'expired')),
 	workflow     text COLLATE "C" NOT NULL,
 	transition   text COLLATE "C" NOT NULL,
-	instance     uuid NOT NULL,
-	version      bigint CHECK (version >= 1),
 	actor        text NOT NULL,
-	code         smallint CHECK (code BETWEEN 200 AND 599),
+	request      json,
+	status       text COLLATE "C" NOT NULL
+		CHECK (status IN ('pending', 'processing', 'succeeded', 'failed_retryable', 'failed_final', 'expired')),
 	state        text COLLATE "C",
 	body         text,
-	created_at   timestamptz NOT NULL,
-	finished_at  timestamptz,
-	expires_at   timestamptz,
 	phase        text COLLATE "C" CHECK (phase IN ('scheduled', 'working', 'undoing', 'sql')),
 	attempt      int CHECK (attempt >= 0),
 	failures     int CHECK (failures >= 0),
@@ -117,7 +121,6 @@ CREATE TABLE pawl.command (
 	claimed_at   timestamptz,
 	locked_until timestamptz,
 	run_at       timestamptz,
-	request      json,
 	progress     json,
 	failure      text,
 	stuck        text COLLATE "C",
@@ -245,10 +248,11 @@ END $$;
 COMMENT ON FUNCTION pawl.advance(text, bigint) IS 'Internal: moves the head of a tenant''s log by a number of transitions, and returns where it stood before.';
 
 CREATE TABLE pawl.audit (
-	tenant         text COLLATE "C" NOT NULL,
-	instance       uuid NOT NULL,
 	version        bigint NOT NULL CHECK (version >= 1),
 	position       bigint NOT NULL CHECK (position <> 0),
+	at             timestamptz NOT NULL,
+	instance       uuid NOT NULL,
+	tenant         text COLLATE "C" NOT NULL,
 	workflow       text COLLATE "C" NOT NULL,
 	transition     text COLLATE "C" NOT NULL,
 	from_state     text COLLATE "C",
@@ -260,7 +264,6 @@ CREATE TABLE pawl.audit (
 	scope          text COLLATE "C",
 	key            text COLLATE "C" NOT NULL,
 	cause          text COLLATE "C" CHECK (cause = 'operator'),
-	at             timestamptz NOT NULL,
 	payload_digest bytea CHECK (octet_length(payload_digest) = 32),
 	data_digest    bytea CHECK (octet_length(data_digest) = 32),
 	hash           bytea NOT NULL CHECK (octet_length(hash) = 32),
@@ -303,16 +306,16 @@ COMMENT ON COLUMN pawl.audit.events_digest IS 'SHA-256 of the events that the tr
 -- key, and the data after it) is not written a second time: whoever reads the log
 -- finds that row by its primary key. See docs/decisions/0013-events.md.
 CREATE TABLE pawl.outbox (
-	tenant       text COLLATE "C" NOT NULL,
 	position     bigint NOT NULL CHECK (position <> 0),
-	type         text COLLATE "C" NOT NULL CHECK (octet_length(type) BETWEEN 1 AND 255),
-	ordinal      int NOT NULL CHECK (ordinal >= 0),
-	workflow     text COLLATE "C" NOT NULL,
-	instance     uuid NOT NULL,
 	version      bigint NOT NULL,
+	at           timestamptz NOT NULL,
+	instance     uuid NOT NULL,
+	ordinal      int NOT NULL CHECK (ordinal >= 0),
+	tenant       text COLLATE "C" NOT NULL,
+	type         text COLLATE "C" NOT NULL CHECK (octet_length(type) BETWEEN 1 AND 255),
+	workflow     text COLLATE "C" NOT NULL,
 	transition   text COLLATE "C" NOT NULL,
 	state        text COLLATE "C" NOT NULL,
-	at           timestamptz NOT NULL,
 	business_key text COLLATE "C",
 	attributes   jsonb,
 	payload      json,
