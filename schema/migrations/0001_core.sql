@@ -86,7 +86,7 @@ CREATE INDEX instance_attributes ON pawl.instance USING gin (attributes jsonb_pa
 --
 -- What a transition is answered at once has the state, and the rest of it stands in the
 -- row anyway: it is put together when it is asked for again. Any other answer is kept
--- whole. docs/decisions/0017 tells why.
+-- whole. docs/decisions/0017-what-a-transition-writes.md tells why.
 --
 -- Until expires_at an answer is replayed. Then it is dropped and the row stays as a
 -- tombstone, with the status "expired"; its expires_at is when that may be forgotten,
