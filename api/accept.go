@@ -12,14 +12,20 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// accepted returns which of the route's answers the caller prefers. Error:
-// NotAcceptable.
+// accepted returns which of the route's answers the caller prefers. Errors:
+// NotAcceptable; Forbidden where he may not be answered so.
 func (r *request) accepted() (string, error) {
 	offers := r.route.media()
-	if media := accepted(r.Request, offers...); media != "" {
-		return media, nil
+	media := accepted(r.Request, offers...)
+	if media == "" {
+		return "", workflow.Errorf(workflow.NotAcceptable, "the answer is %s", orList(offers))
 	}
-	return "", workflow.Errorf(workflow.NotAcceptable, "the answer is %s", orList(offers))
+	for _, a := range r.route.Answers {
+		if a.Media == media && a.Grant != "" {
+			return media, r.caller.may(a.Grant)
+		}
+	}
+	return media, nil
 }
 
 // accepted returns the offer that the Accept header prefers (RFC 9110, section

@@ -69,6 +69,14 @@ func manyStates(n int) (query string) {
 	return query
 }
 
+// inJSON are the headers of a request with a body.
+func inJSON(more ...string) []string {
+	return append([]string{"Content-Type", "application/json"}, more...)
+}
+
+// keyed are those of a command.
+func keyed(more ...string) []string { return append(inJSON("Idempotency-Key", "a"), more...) }
+
 // badRequests are requests with bad heads, for a server with the instance {id}.
 var badRequests = []struct {
 	name    string
@@ -79,17 +87,17 @@ var badRequests = []struct {
 	code    workflow.Code
 }{
 	{"no key", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json"}, 400, workflow.KeyMissing},
-	{"empty key", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", ""}, 400, workflow.KeyMissing},
-	{"empty quoted key", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", `""`}, 400, workflow.KeyMissing},
-	{"two keys", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "Idempotency-Key", "b"}, 400, workflow.KeyInvalid},
-	{"open key", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", `"a`}, 400, workflow.KeyInvalid},
-	{"long key", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", strings.Repeat("k", 256)}, 400, workflow.KeyInvalid},
-	{"key in Latin-1", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", "\xe4"}, 400, workflow.KeyInvalid},
-	{"empty scope", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "Idempotency-Scope", ""}, 400, workflow.ScopeMissing},
-	{"long scope", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "Idempotency-Scope", strings.Repeat("s", 256)}, 400, workflow.ScopeInvalid},
-	{"long tenant", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "Pawl-Tenant", strings.Repeat("t", 65)}, 400, workflow.InvalidRequest},
+	{"empty key", "POST", "/v1/workflows/parcel/pack", inJSON("Idempotency-Key", ""), 400, workflow.KeyMissing},
+	{"empty quoted key", "POST", "/v1/workflows/parcel/pack", inJSON("Idempotency-Key", `""`), 400, workflow.KeyMissing},
+	{"two keys", "POST", "/v1/workflows/parcel/pack", keyed("Idempotency-Key", "b"), 400, workflow.KeyInvalid},
+	{"open key", "POST", "/v1/workflows/parcel/pack", inJSON("Idempotency-Key", `"a`), 400, workflow.KeyInvalid},
+	{"long key", "POST", "/v1/workflows/parcel/pack", inJSON("Idempotency-Key", strings.Repeat("k", 256)), 400, workflow.KeyInvalid},
+	{"key in Latin-1", "POST", "/v1/workflows/parcel/pack", inJSON("Idempotency-Key", "\xe4"), 400, workflow.KeyInvalid},
+	{"empty scope", "POST", "/v1/workflows/parcel/pack", keyed("Idempotency-Scope", ""), 400, workflow.ScopeMissing},
+	{"long scope", "POST", "/v1/workflows/parcel/pack", keyed("Idempotency-Scope", strings.Repeat("s", 256)), 400, workflow.ScopeInvalid},
+	{"long tenant", "POST", "/v1/workflows/parcel/pack", keyed("Pawl-Tenant", strings.Repeat("t", 65)), 400, workflow.InvalidRequest},
 	{"tenant in Latin-1", "GET", "/v1/instances", []string{"Pawl-Tenant", "\xe4"}, 400, workflow.InvalidRequest},
-	{"long actor", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "Pawl-Actor", strings.Repeat("t", 256)}, 400, workflow.InvalidRequest},
+	{"long actor", "POST", "/v1/workflows/parcel/pack", keyed("Pawl-Actor", strings.Repeat("t", 256)), 400, workflow.InvalidRequest},
 	{"role in Latin-1", "GET", "/v1/instances", []string{"Pawl-Roles", "a,\xe4"}, 400, workflow.InvalidRequest},
 	{"many roles", "GET", "/v1/instances", []string{"Pawl-Roles", strings.Repeat("r,", 65)}, 400, workflow.InvalidRequest},
 	{"a misspelt header", "GET", "/v1/instances", []string{"Pawl-Role", "porter"}, 400, workflow.InvalidRequest},
@@ -97,12 +105,13 @@ var badRequests = []struct {
 	{"history of no workflow", "GET", "/v1/workflows/nothing/keys/1/history", nil, 404, workflow.WorkflowNotFound},
 	{"history of no business key", "GET", "/v1/workflows/parcel/keys/1/history", nil, 404, workflow.InstanceNotFound},
 	{"two tenants", "GET", "/v1/instances", []string{"Pawl-Tenant", "a", "Pawl-Tenant", "b"}, 400, workflow.InvalidRequest},
-	{"bad If-Match", "POST", "/v1/instances/{id}/stamp", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "If-Match", "7"}, 400, workflow.InvalidRequest},
+	{"bad If-Match", "POST", "/v1/instances/{id}/stamp", keyed("If-Match", "7"), 400, workflow.InvalidRequest},
 	{"no content type", "POST", "/v1/commands", nil, 415, workflow.UnsupportedMedia},
 	{"XML", "POST", "/v1/workflows/parcel/pack", []string{"Content-Type", "text/xml", "Idempotency-Key", "a"}, 415, workflow.UnsupportedMedia},
-	{"NDJSON for one", "POST", "/v1/instances/{id}/stamp", []string{"Content-Type", "application/x-ndjson", "Idempotency-Key", "a"}, 415, workflow.UnsupportedMedia},
+	{"NDJSON for one", "POST", "/v1/instances/{id}/stamp", []string{"Content-Type", "application/x-ndjson", "Idempotency-Key", "a"},
+		415, workflow.UnsupportedMedia},
 	{"broken content type", "POST", "/v1/commands", []string{"Content-Type", "application/json; ="}, 415, workflow.UnsupportedMedia},
-	{"id is a word", "POST", "/v1/instances/x/stamp", []string{"Content-Type", "application/json", "Idempotency-Key", "a"}, 400, workflow.InvalidRequest},
+	{"id is a word", "POST", "/v1/instances/x/stamp", keyed(), 400, workflow.InvalidRequest},
 	{"id with braces", "GET", "/v1/instances/%7B{id}%7D", nil, 400, workflow.InvalidRequest},
 	{"zero id", "GET", "/v1/instances/00000000-0000-0000-0000-000000000000", nil, 400, workflow.InvalidRequest},
 	{"NUL in an id", "GET", "/v1/instances/%00", nil, 400, workflow.InvalidRequest},
@@ -113,15 +122,15 @@ var badRequests = []struct {
 	{"invalid UTF-8 in a business key", "GET", "/v1/workflows/parcel/keys/%ff", nil, 400, workflow.InvalidRequest},
 	{"long business key", "GET", "/v1/workflows/parcel/keys/" + strings.Repeat("k", 256), nil, 400, workflow.InvalidRequest},
 	{"NUL in a workflow", "GET", "/v1/workflows/%00", nil, 400, workflow.InvalidRequest},
-	{"NUL in a transition", "POST", "/v1/workflows/parcel/%00", []string{"Content-Type", "application/json", "Idempotency-Key", "a"}, 400, workflow.InvalidRequest},
-	{"a transition like a path", "POST", "/v1/workflows/parcel/..%2fpack", []string{"Content-Type", "application/json", "Idempotency-Key", "a"}, 404, workflow.TransitionNotFound},
+	{"NUL in a transition", "POST", "/v1/workflows/parcel/%00", keyed(), 400, workflow.InvalidRequest},
+	{"a transition like a path", "POST", "/v1/workflows/parcel/..%2fpack", keyed(), 404, workflow.TransitionNotFound},
 	{"NUL in a scope", "GET", "/v1/commands/%00/k", nil, 400, workflow.ScopeInvalid},
 	{"NUL in a key", "GET", "/v1/commands/s/%00", nil, 400, workflow.KeyInvalid},
 	{"no key in the path", "GET", "/v1/commands/s/", nil, 400, workflow.KeyMissing},
 	{"long key in the path", "GET", "/v1/commands/s/" + strings.Repeat("k", 256), nil, 400, workflow.KeyInvalid},
 	{"an attribute that the workflow does not declare", "GET", "/v1/instances?workflow=parcel&attr.colour=red", nil, 400, workflow.InvalidRequest},
 	{"unknown parameter", "GET", "/v1/instances?colour=red", nil, 400, workflow.InvalidRequest},
-	{"unknown parameter of a command", "POST", "/v1/workflows/parcel/pack?dryrun=true", []string{"Content-Type", "application/json", "Idempotency-Key", "a"}, 400, workflow.InvalidRequest},
+	{"unknown parameter of a command", "POST", "/v1/workflows/parcel/pack?dryrun=true", keyed(), 400, workflow.InvalidRequest},
 	{"a parameter twice", "GET", "/v1/instances?order=id&order=id", nil, 400, workflow.InvalidRequest},
 	{"a state twice", "GET", "/v1/instances?state=a&state=a", nil, 400, workflow.InvalidRequest},
 	{"a state and an empty one", "GET", "/v1/instances?state=a&state=", nil, 400, workflow.InvalidRequest},
@@ -146,7 +155,7 @@ var badRequests = []struct {
 	{"counts of open and shut", "GET", "/v1/counts?open=true&open=false", nil, 400, workflow.InvalidRequest},
 	{"counts of no workflow", "GET", "/v1/counts?workflow=nothing", nil, 404, workflow.WorkflowNotFound},
 	{"counts of everybody", "GET", "/v1/counts?all_tenants=true", []string{"Pawl-Roles", "operator"}, 403, workflow.Forbidden},
-	{"If-Match with half a tag", "POST", "/v1/instances/{id}/send", []string{"Content-Type", "application/json", "Idempotency-Key", "a", "If-Match", `"1.ab"`}, 400, workflow.InvalidRequest},
+	{"If-Match with half a tag", "POST", "/v1/instances/{id}/send", keyed("If-Match", `"1.ab"`), 400, workflow.InvalidRequest},
 	{"NUL in a parameter", "GET", "/v1/instances?state=%00", nil, 400, workflow.InvalidRequest},
 	{"invalid UTF-8 in a parameter", "GET", "/v1/instances?attr.to=%ff", nil, 400, workflow.InvalidRequest},
 	{"NUL in an attribute's name", "GET", "/v1/instances?attr.%00=x", nil, 400, workflow.InvalidRequest},

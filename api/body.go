@@ -58,11 +58,16 @@ func readJSON[T any](a *API, w http.ResponseWriter, r *request) (v T, err error)
 	if err != nil || len(body) == 0 {
 		return v, err
 	}
-	if jsontext.Value(body).Kind() != '{' {
-		return v, workflow.Errorf(workflow.InvalidRequest, "the body is not a JSON object")
+	return object[T]("the body", body)
+}
+
+// object reads a JSON object.
+func object[T any](what string, text []byte) (v T, err error) {
+	if jsontext.Value(text).Kind() != '{' {
+		return v, workflow.Errorf(workflow.InvalidRequest, "%s is not a JSON object", what)
 	}
-	if err := json.Unmarshal(body, &v, json.RejectUnknownMembers(true)); err != nil {
-		return v, &workflow.Error{Code: workflow.InvalidRequest, Message: "the body is not well-formed",
+	if err := json.Unmarshal(text, &v, json.RejectUnknownMembers(true)); err != nil {
+		return v, &workflow.Error{Code: workflow.InvalidRequest, Message: what + " is not well-formed",
 			Fields: []workflow.FieldError{parse.JSON(err)}}
 	}
 	return v, nil

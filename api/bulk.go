@@ -1,15 +1,12 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/api/internal/parse"
@@ -120,13 +117,9 @@ func (a *API) dryRunMany(ctx context.Context, b *batch) {
 
 // commandOf reads one item. Its error is an InvalidRequest.
 func commandOf(item []byte) (transitions.Command, error) {
-	if jsontext.Value(item).Kind() != '{' {
-		return transitions.Command{}, workflow.Errorf(workflow.InvalidRequest, "a command is a JSON object")
-	}
-	var in BulkCommand
-	if err := json.Unmarshal(item, &in, json.RejectUnknownMembers(true)); err != nil {
-		return transitions.Command{}, &workflow.Error{Code: workflow.InvalidRequest, Message: "the command is not well-formed",
-			Fields: []workflow.FieldError{parse.JSON(err)}}
+	in, err := object[BulkCommand]("the command", item)
+	if err != nil {
+		return transitions.Command{}, err
 	}
 	if in.Workflow == "" && in.Instance == "" {
 		return transitions.Command{}, workflow.Errorf(workflow.InvalidRequest, "the command names neither a workflow nor an instance")
@@ -134,86 +127,46 @@ func commandOf(item []byte) (transitions.Command, error) {
 	cmd := transitions.Command{
 		Workflow: in.Workflow, Transition: in.Transition, BusinessKey: in.BusinessKey, Key: in.Key, Payload: in.Payload,
 	}
+	if err := in.terms(&cmd); err != nil {
+		return cmd, err
+	}
+	if in.Instance != "" {
+		cmd.Instance, err = parse.ID(in.Instance)
+	}
+	return cmd, err
+}
+
+// termsOf reads the members that say what the headers of a single command do; see termsOf.
+func (in *BulkCommand) terms(cmd *transitions.Command) (err error) {
 	if in.Scope != nil {
 		if err := transitions.CheckScope(*in.Scope); err != nil {
-			return cmd, err
+			return err
 		}
 		cmd.Scope = *in.Scope
 	}
 	if in.IfVersion != nil {
 		if cmd.IfVersion = *in.IfVersion; cmd.IfVersion < 1 {
-			return cmd, workflow.Errorf(workflow.InvalidRequest, "if_version is less than 1")
+			return workflow.Errorf(workflow.InvalidRequest, "if_version is less than 1")
 		}
 	}
 	if in.NotBefore != nil {
-		var err error
 		if cmd.NotBefore, err = scheduled("not_before", *in.NotBefore, time.Now()); err != nil {
-			return cmd, err
+			return err
 		}
 	}
-	if err := in.keepFor(&cmd); err != nil {
-		return cmd, err
-	}
-	if in.Instance != "" {
-		id, err := parse.ID(in.Instance)
-		if err != nil {
-			return cmd, err
+	if in.ReplayFor != nil {
+		if err := lasting("replay_for", string(in.ReplayFor), false, &cmd.Replay); err != nil {
+			return err
 		}
-		cmd.Instance = id
 	}
-	return cmd, nil
-}
-
-// splitArray returns the elements of a JSON array. What is wrong inside of an element is
-// left to who reads it, as long as it is clear where it ends.
-func splitArray(body []byte, limit int) (items [][]byte, err error) {
-	in := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if in.PeekKind() != '[' {
-		return nil, workflow.Errorf(workflow.InvalidRequest, "the body is not a JSON array of commands")
-	}
-	if _, err := in.ReadToken(); err != nil {
-		return nil, brokenArray(err)
-	}
-	for in.PeekKind() != ']' {
-		item, err := in.ReadValue()
-		if err != nil {
-			return nil, brokenArray(err)
+	if in.TombstoneFor != nil {
+		text := string(in.TombstoneFor)
+		if text == `"`+forever+`"` {
+			text = forever
 		}
-		if len(items) == limit {
-			return nil, tooMany(limit)
-		}
-		items = append(items, bytes.Clone(item)) // it is the decoder's until the next read
+		return lasting("tombstone_for", text, true, &cmd.Tombstone)
 	}
-	if _, err := in.ReadToken(); err != nil {
-		return nil, brokenArray(err)
-	}
-	if _, err := in.ReadToken(); err != io.EOF {
-		return nil, workflow.Errorf(workflow.InvalidRequest, "something follows the JSON array")
-	}
-	return items, nil
-}
-
-func brokenArray(err error) error {
-	return &workflow.Error{Code: workflow.InvalidRequest, Message: "the body is not a JSON array of commands; nothing of it was submitted",
-		Fields: []workflow.FieldError{parse.JSON(err)}}
-}
-
-// splitLines returns the lines that are not blank.
-func splitLines(body []byte, limit int) (items [][]byte, err error) {
-	for line := range bytes.Lines(body) {
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
-		}
-		if len(items) == limit {
-			return nil, tooMany(limit)
-		}
-		items = append(items, line)
-	}
-	return items, nil
-}
-
-func tooMany(limit int) error {
-	return workflow.Errorf(workflow.TooLarge, "the request has more than %d commands", limit)
+	return nil
 }
 
 // renderBulk writes the results around the bodies as they are.

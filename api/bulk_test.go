@@ -152,7 +152,9 @@ func TestBulkTakesAThousandCommands(t *testing.T) {
 	s := newServer(t)
 	var body strings.Builder
 	for i := range 1000 {
-		body.WriteString(`{"workflow":"parcel","transition":"pack","key":"k` + strconv.Itoa(i) + `","payload":{"to":"` + strconv.Itoa(i) + `"}}` + "\n")
+		body.WriteString(
+			`{"workflow":"parcel","transition":"pack","key":"k` + strconv.Itoa(i) + `","payload":{"to":"` + strconv.Itoa(i) + `"}}` + "\n",
+		)
 	}
 	a := s.bulk("application/x-ndjson", body.String(), "")
 	a.want(t, 200)
@@ -172,7 +174,11 @@ func TestBulkTakesAThousandCommands(t *testing.T) {
 func TestBulkDryRunChangesNothing(t *testing.T) {
 	s := newServer(t)
 	before := s.rows()
-	a := s.bulk("application/json", `[{"workflow":"parcel","transition":"pack","payload":{"to":"Wien"}},{"workflow":"parcel","transition":"pack"},7]`, "?dry_run=true")
+	a := s.bulk(
+		"application/json",
+		`[{"workflow":"parcel","transition":"pack","payload":{"to":"Wien"}},{"workflow":"parcel","transition":"pack"},7]`,
+		"?dry_run=true",
+	)
 	a.want(t, 200)
 	results := read[[]api.BulkResult](t, a)
 	if results[0].Status != 201 || results[1].Status != 400 || results[2].Status != 400 || a.header.Get("Pawl-Dry-Run") != "true" {

@@ -25,8 +25,6 @@ const (
 	OperatorOfAll = "operator:all"
 )
 
-func isOperatorOfAll(role string) bool { return role == OperatorOfAll || role == transitions.AnyRole }
-
 // Identify says who sends a request. Its error is what the caller is answered
 // with: Unauthorized, Forbidden or InvalidRequest.
 type Identify func(*http.Request) (Caller, error)
@@ -37,6 +35,8 @@ const (
 	headerActor  = "Pawl-Actor"
 	headerRoles  = "Pawl-Roles"
 )
+
+var ofCallers = []string{headerTenant, headerActor, headerRoles}
 
 // Loopback trusts every caller, and is for a server that listens on a loopback
 // address only. A caller may name itself with the headers Pawl-Tenant (default

@@ -21,12 +21,15 @@ func TestCancellingStopsTheWorkAndIsARequest(t *testing.T) {
 	v := s.visit()
 	a = s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann")
 	a.want(t, http.StatusAccepted)
-	if status := read[api.CommandStatus](t, a); status.CancelledBy != "ann" || a.header.Get("Location") != address || a.header.Get("Retry-After") == "" {
+	if status := read[api.CommandStatus](t, a); status.CancelledBy != "ann" || a.header.Get("Location") != address ||
+		a.header.Get("Retry-After") == "" {
 		t.Errorf("%s %v", a.body, a.header)
 	}
 	<-v.ctx.Done()
 	v.failed(context.Canceled)
-	await.Eventually(t, "its failure is shown", func() bool { return read[api.CommandStatus](t, s.get(address)).Status == transitions.FailedFinal })
+	await.Eventually(t, "its failure is shown", func() bool {
+		return read[api.CommandStatus](t, s.get(address)).Status == transitions.FailedFinal
+	})
 	a = s.do(http.MethodDelete, address, nil)
 	a.want(t, http.StatusOK)
 	status := read[api.CommandStatus](t, a)
@@ -63,16 +66,49 @@ func TestAScheduledCommandThatIsCancelledIsNotDone(t *testing.T) {
 	}
 }
 
-func TestOnlyOperatorsCancelWhatWaitsForAPerson(t *testing.T) {
+func TestOnlyOperatorsCancelWhatWaitsForThem(t *testing.T) {
 	s := newServer(t)
-	about := s.stuck("k")
-	address := "/v1/commands/" + about.Scope + "/" + about.Key
-	s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann", "Pawl-Roles", "nobody").wantProblem(t, 403, workflow.Forbidden)
-	if status := read[api.CommandStatus](t, s.get(address)); status.Stuck == "" || status.CancelledBy != "" {
-		t.Errorf("%+v", status)
+	for _, role := range []string{api.Operator, api.OperatorOfAll} {
+		about := s.stuck("k")
+		address := "/v1/commands/" + about.Scope + "/" + about.Key
+		s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann", "Pawl-Roles", "nobody").wantProblem(t, 403, workflow.Forbidden)
+		if status := read[api.CommandStatus](t, s.get(address)); status.Stuck == "" || status.CancelledBy != "" {
+			t.Errorf("%+v", status)
+		}
+		a := s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann", "Pawl-Roles", role)
+		if status := read[api.CommandStatus](t, a); a.status != 202 && a.status != 200 || status.CancelledBy != "ann" { // a worker may be quick
+			t.Errorf("%s: %d %s", role, a.status, a.body)
+		}
 	}
-	a := s.do(http.MethodDelete, address, nil, "Pawl-Actor", "ann", "Pawl-Roles", api.Operator)
-	if status := read[api.CommandStatus](t, a); a.status != 202 && a.status != 200 || status.CancelledBy != "ann" { // a worker may be quick
+}
+
+func TestWhatWasClaimedInSQLIsNotCancelled(t *testing.T) {
+	s := newServer(t)
+	if _, err := s.pool.Exec(t.Context(), "SELECT pawl.claim('desk', 'k', sha256('x'))"); err != nil {
+		t.Fatal(err)
+	}
+	s.do(http.MethodDelete, "/v1/commands/desk/k", nil).wantProblem(t, 409, workflow.InProgress)
+}
+
+// Who could have sent a command is told by the version that its instance began with.
+func TestWhoMayCancelIsSaidByTheInstancesVersion(t *testing.T) {
+	gate := func(version int, role string) workflow.Source {
+		type data struct{}
+		return workflow.Define("gate", version,
+			workflow.Start("build", packed, func(*workflow.Call, *data, workflow.None) error { return nil }),
+			workflow.On("open", workflow.From(packed), sent, func(*workflow.Call, *data, workflow.None) error { return nil }).Role(role),
+		).Final(sent).Roles(role)
+	}
+	s := newServerOf(t, []workflow.Source{gate(1, "porter"), gate(2, "guard")}, nil)
+	built := read[transitions.Result](t, s.post("/v1/workflows/gate/build", "k", `{}`)).Instance
+	if _, err := s.pool.Exec(t.Context(), "UPDATE pawl.instance SET definition = 1 WHERE id = $1", built); err != nil {
+		t.Fatal(err)
+	}
+	a := s.post("/v1/instances/"+built.String()+"/open", "k", `{}`, "Pawl-Not-Before", time.Now().Add(time.Hour).Format(time.RFC3339))
+	a.want(t, 202)
+	address := a.header.Get("Location")
+	s.do(http.MethodDelete, address, nil, "Pawl-Actor", "eve", "Pawl-Roles", "guard").wantProblem(t, 403, workflow.RoleRequired)
+	if a := s.do(http.MethodDelete, address, nil, "Pawl-Actor", "bob", "Pawl-Roles", "porter"); a.status != 202 && a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
@@ -92,7 +128,7 @@ func TestACommandIsCancelledByWhoSentItOrCouldHave(t *testing.T) {
 		t.Errorf("%+v", status)
 	}
 	for _, who := range [][]string{{"Pawl-Actor", "ann", "Pawl-Roles", "nobody"}, {"Pawl-Actor", "bob", "Pawl-Roles", "boss"},
-		{"Pawl-Actor", "eve", "Pawl-Roles", api.Operator}} {
+		{"Pawl-Actor", "eve", "Pawl-Roles", api.Operator}, {"Pawl-Actor", "eve", "Pawl-Roles", api.OperatorOfAll}} {
 		if a := s.do(http.MethodDelete, send(), nil, who...); a.status != 202 && a.status != 200 {
 			t.Errorf("%v: %d %s", who, a.status, a.body)
 		}

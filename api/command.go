@@ -113,10 +113,10 @@ func sendReceipt(w http.ResponseWriter, receipt transitions.Receipt) error {
 		h.Set(headerReplayed, "true")
 	}
 	if receipt.Status == http.StatusCreated {
-		h.Set("Location", "/v1/instances/"+receipt.Instance.String())
+		h.Set(headerLocation, "/v1/instances/"+receipt.Instance.String())
 	}
 	if receipt.Version > 0 {
-		h.Set("ETag", versionTag(receipt.Version))
+		h.Set(headerETag, versionTag(receipt.Version))
 	}
 	if receipt.Position > 0 {
 		h.Set(headerPosition, strconv.FormatInt(receipt.Position, 10))

@@ -29,6 +29,7 @@ func declared(t testing.TB, h http.Handler) http.Handler {
 		if !ours {
 			return
 		}
+		headersDeclared(t, &route, w.Header())
 		media, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type"))
 		if media == "application/problem+json" {
 			var p transitions.Problem
@@ -44,6 +45,20 @@ func declared(t testing.TB, h http.Handler) http.Handler {
 			t.Errorf("%s answers with %d %s, which is not declared", r.Pattern, seen.status, media)
 		}
 	})
+}
+
+// ofEveryAnswer are headers that any answer may have: those of its body and of HTTP, and of a
+// problem when to try again.
+var ofEveryAnswer = []string{"Content-Type", "Content-Length", "Content-Security-Policy", "X-Content-Type-Options", "Cache-Control", "Vary",
+	"X-Accel-Buffering", "Retry-After", "Allow", "Date"}
+
+func headersDeclared(t testing.TB, route *api.Route, h http.Header) {
+	for name := range h {
+		is := func(d api.Header) bool { return http.CanonicalHeaderKey(d.Name) == name }
+		if !slices.Contains(ofEveryAnswer, name) && !slices.ContainsFunc(route.Headers, is) {
+			t.Errorf("%s %s answers with the header %s, which is not declared", route.Method, route.Path, name)
+		}
+	}
 }
 
 // atNoAddress is what the mux itself says, also of an address that is not a tidy one.

@@ -189,7 +189,10 @@ func (s *server) flood(n, size int) {
 	s.t.Helper()
 	var items []string
 	for range n {
-		items = append(items, `{"workflow":"parcel","transition":"bulky","key":"`+uuid.NewString()+`","payload":{"text":"`+strings.Repeat("x", size)+`"}}`)
+		items = append(
+			items,
+			`{"workflow":"parcel","transition":"bulky","key":"`+uuid.NewString()+`","payload":{"text":"`+strings.Repeat("x", size)+`"}}`,
+		)
 	}
 	s.bulk("application/x-ndjson", strings.Join(items, "\n"), "").want(s.t, 200)
 }

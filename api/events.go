@@ -37,7 +37,6 @@ func (a *API) eventPage(w http.ResponseWriter, r *request, f transitions.EventFi
 	if waited {
 		w.Header().Set(headerApplied, "wait")
 	}
-	w.Header().Set("Vary", "Accept")
 	return sendJSON(w, http.StatusOK, Events{Events: page.Events, NextAfter: page.Last, Head: page.Head})
 }
 
@@ -60,5 +59,6 @@ func (a *API) eventStream(w http.ResponseWriter, r *request, f transitions.Event
 
 // webSocket follows the log and commands: GET /v1/stream.
 func (a *API) webSocket(w http.ResponseWriter, r *request) error {
-	return a.streams.WebSocket(w, r.Request, r.tenant(), func(err error) { a.fail(w, r.Request, err) })
+	may := func(operation string) error { return r.caller.may(r.route.needs(operation)) }
+	return a.streams.WebSocket(w, r.Request, r.tenant(), may, func(err error) { a.fail(w, r.Request, err) })
 }

@@ -52,7 +52,8 @@ func TestAKeyPastItsHorizonIsGoneEverywhere(t *testing.T) {
 				a.wantProblem(t, http.StatusGone, workflow.KeyExpired)
 			}
 			s.post(path, "k", `{"to":"Graz"}`).wantProblem(t, http.StatusUnprocessableEntity, workflow.KeyReused)
-			many := read[[]api.BulkResult](t, s.bulk("application/json", `[{"workflow":"parcel","transition":"pack","key":"k","payload":`+body+`}]`, ""))
+			again := `[{"workflow":"parcel","transition":"pack","key":"k","payload":` + body + `}]`
+			many := read[[]api.BulkResult](t, s.bulk("application/json", again, ""))
 			if len(many) != 1 || many[0].Status != http.StatusGone || !strings.Contains(string(many[0].Body), string(workflow.KeyExpired)) {
 				t.Errorf("in bulk: %+v", many)
 			}

@@ -47,7 +47,8 @@ func TestGosTransportRepeatsWhatHasAnIdempotencyKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = warm.Body.Close()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, lossy.URL+"/v1/workflows/parcel/pack", strings.NewReader(`{"to":"Wien"}`))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, lossy.URL+"/v1/workflows/parcel/pack",
+			strings.NewReader(`{"to":"Wien"}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,9 @@ const (
 	headerPrefer       = "Prefer"
 	headerNoneMatch    = "If-None-Match"
 	headerApplied      = "Preference-Applied"
+	headerETag         = "ETag"
+	headerLocation     = "Location"
+	headerRetryAfter   = "Retry-After"
 )
 
 // ofCommands are the headers that say something about one command.
@@ -36,11 +40,8 @@ var ofCommands = []string{headerKey, headerScope, headerNotBefore, headerIfMatch
 // say would be passed over in silence, such as a role that is not "every role".
 func knownHeaders(r *http.Request) error {
 	for name := range r.Header {
-		switch name {
-		case headerKey, headerScope, headerNotBefore, headerReplayFor, headerTombstoneFor, headerTenant, headerActor, headerRoles:
-			continue
-		}
-		if strings.HasPrefix(name, "Pawl-") || strings.HasPrefix(name, "Idempotency-") {
+		ours := strings.HasPrefix(name, "Pawl-") || strings.HasPrefix(name, "Idempotency-")
+		if ours && !slices.Contains(ofCommands, name) && !slices.Contains(ofCallers, name) {
 			return workflow.Errorf(workflow.InvalidRequest, "there is no header %s", name)
 		}
 	}
@@ -173,22 +174,8 @@ func termsOf(r *http.Request, cmd *transitions.Command) error {
 	return nil
 }
 
-// keepFor reads the members that say it in a bulk request.
-func (in *BulkCommand) keepFor(cmd *transitions.Command) error {
-	if in.ReplayFor != nil {
-		if err := lasting("replay_for", string(in.ReplayFor), false, &cmd.Replay); err != nil {
-			return err
-		}
-	}
-	if in.TombstoneFor != nil {
-		text := string(in.TombstoneFor)
-		if text == `"`+forever+`"` {
-			text = forever
-		}
-		return lasting("tombstone_for", text, true, &cmd.Tombstone)
-	}
-	return nil
-}
+// maxSeconds is the longest time that Go can say.
+const maxSeconds = int64(math.MaxInt64 / time.Second)
 
 // lasting reads a number of seconds in digits, from 1, or the word for ever where the time
 // may be endless.
@@ -197,7 +184,7 @@ func lasting(what, value string, endless bool, into *time.Duration) error {
 	switch {
 	case endless && value == forever:
 		*into = workflow.Forever
-	case err == nil && n >= 1 && n <= uint64(math.MaxInt64/time.Second):
+	case err == nil && n >= 1 && int64(n) <= maxSeconds:
 		*into = time.Duration(n) * time.Second
 	case endless:
 		return workflow.Errorf(workflow.InvalidRequest, "%s is not a number of seconds, from 1, nor %q", what, forever)

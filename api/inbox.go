@@ -41,8 +41,11 @@ func checkConsumers(given map[string]Consumer) (map[string]Consumer, error) {
 	return complete, nil
 }
 
-// The answers to messages that are no command, now or any more.
-const expiredMessage = `{"expired":true}`
+// NoCommand is the answer to a message that is no command, or none any more.
+type NoCommand struct {
+	Ignored bool `json:"ignored,omitzero"` // nothing is to be done about such messages
+	Expired bool `json:"expired,omitzero"` // it was done long ago
+}
 
 // receive consumes a signed message: POST /v1/inbox/{consumer}. Nothing touches the
 // database before the signature is verified.
@@ -70,8 +73,7 @@ func (a *API) receive(w http.ResponseWriter, r *request) error {
 		// It was done, long ago. The 410 of other commands would tell a sender that
 		// nobody is here any more.
 		w.Header().Set(headerReplayed, "true")
-		send(w, http.StatusOK, mediaJSON, []byte(expiredMessage))
-		return nil
+		return sendJSON(w, http.StatusOK, NoCommand{Expired: true})
 	}
 	if err != nil {
 		return err

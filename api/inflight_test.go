@@ -146,7 +146,8 @@ func TestWhoWaitsInVainIsToldHowTheCommandStandsThen(t *testing.T) {
 	a = <-waiting
 	a.want(t, http.StatusAccepted)
 	status := read[api.CommandStatus](t, a)
-	if string(status.Progress) != `{"percent":40}` || status.Attempt != 1 || status.Status != transitions.Processing || status.LockedUntil.IsZero() {
+	if string(status.Progress) != `{"percent":40}` || status.Attempt != 1 || status.Status != transitions.Processing ||
+		status.LockedUntil.IsZero() {
 		t.Errorf("%s", a.body)
 	}
 	if got := a.header.Get("Preference-Applied"); got != "wait, respond-async" {
@@ -183,7 +184,8 @@ func TestBulkWaitsOnceForAllOfItsCommands(t *testing.T) {
 	item := func(id uuid.UUID) string {
 		return `{"transition":"deliver","instance":"` + id.String() + `","key":"k"}`
 	}
-	body := "[" + item(first) + `,{"workflow":"parcel","transition":"pack","key":"k","payload":{"to":"Wien"}},7,` + item(second) + "," + item(third) + "," + item(first) + "]"
+	pack := `{"workflow":"parcel","transition":"pack","key":"k","payload":{"to":"Wien"}}`
+	body := "[" + strings.Join([]string{item(first), pack, "7", item(second), item(third), item(first)}, ",") + "]"
 	send := func() answer {
 		return s.do(http.MethodPost, "/v1/commands", []byte(body), "Content-Type", "application/json", "Prefer", "wait=60")
 	}
@@ -277,7 +279,8 @@ func TestADryRunOfWhatTakesTimeBeginsNothing(t *testing.T) {
 	before := s.rows()
 	a := s.do(http.MethodPost, "/v1/instances/"+id+"/deliver?dry_run=true", []byte(`{}`), "Content-Type", "application/json")
 	a.want(t, 202)
-	if status := read[api.CommandStatus](t, a); a.header.Get("Location") != "" || a.header.Get("Pawl-Dry-Run") != "true" || status.Transition != "deliver" {
+	if status := read[api.CommandStatus](t, a); a.header.Get("Location") != "" || a.header.Get("Pawl-Dry-Run") != "true" ||
+		status.Transition != "deliver" {
 		t.Errorf("%v %s", a.header, a.body)
 	}
 	bulk := s.bulk("application/json", `[{"transition":"deliver","instance":"`+id+`"}]`, "?dry_run=true")

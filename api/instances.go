@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -33,13 +32,10 @@ func filterOf(r *request) (inspect.Filter, *cursor[inspect.Place], error) {
 	list := &byID
 	f := inspect.Filter{Tenant: r.tenant(), Workflow: r.text("workflow"), BusinessKey: r.text("business_key"), Attributes: r.attributes(),
 		Definition: int(r.integer("definition")), States: r.states(), Open: r.choice("open"), Limit: r.limit()}
-	if f.BusinessKey != "" && f.Workflow == "" {
-		return f, nil, workflow.Errorf(workflow.InvalidRequest, "a business key needs its workflow: add the query parameter \"workflow\"")
-	}
 	for name, t := range map[string]*time.Time{"created_after": &f.CreatedAfter, "created_before": &f.CreatedBefore,
 		"updated_after": &f.UpdatedAfter, "updated_before": &f.UpdatedBefore} {
-		if *t = r.time(name); r.given(name) && t.IsZero() {
-			return f, nil, errNoTime(name) // it would mean that none is given
+		if *t = r.time(name); r.given(name) && t.IsZero() { // it would mean that none is given
+			return f, nil, workflow.Errorf(workflow.InvalidRequest, "query parameter %q %s", name, noTime)
 		}
 	}
 	if r.text("order") == "updated" {
@@ -142,7 +138,7 @@ func (a *API) options(r *request) (Options, error) {
 		return Options{}, err
 	}
 	found, err := a.engine.Explain(r.Context(), r.tenant(), id, r.caller.Actor, r.caller.Roles)
-	return Options{Instance: id, Explanation: found}, err
+	return optionsOf(id, &found), err
 }
 
 // whole shows all of one instance, to an operator.
@@ -160,41 +156,6 @@ func (a *API) counts(r *request) (Counts, error) {
 	counts, err := a.engine.Counts(r.Context(), inspect.CountFilter{Tenant: r.tenant(), Workflow: r.text("workflow"),
 		Definition: int(r.integer("definition")), States: r.states(), Open: r.choice("open")})
 	return CountsOf(&counts), err
-}
-
-// maxShown is how many timers, scheduled and stuck commands and effects an instance is shown
-// with at most, of each.
-const maxShown = inspect.MaxWaiting
-
-// InstanceView is an instance by itself: with its armed timers, with what is
-// scheduled on it, with what a later failure would undo, and what waits for an operator.
-type InstanceView struct {
-	Instance
-	Timers    []inspect.Timer            `json:"timers,omitempty"`    // the next first
-	Scheduled []inspect.ScheduledCommand `json:"scheduled,omitempty"` // what callers asked for later, the next first
-	Stuck     []inspect.StuckCommand     `json:"stuck,omitempty"`     // what of it waits for an operator, an undo too
-	// Effects are the commands whose effects would be undone, in that order: the newest first.
-	Effects []CommandRef `json:"effects,omitempty"`
-	More    []string     `json:"more,omitempty"` // the lists of these that have only their first hundred
-}
-
-func viewOf(v *inspect.View) InstanceView {
-	out := InstanceView{Instance: instanceOf(&v.Instance), Timers: v.Timers, Scheduled: v.Scheduled, Stuck: v.Stuck}
-	for _, e := range slices.Backward(v.Links.Effects) {
-		if len(out.Effects) == maxShown {
-			break
-		}
-		out.Effects = append(out.Effects, *refOf(&e.CommandRef))
-	}
-	for _, list := range []struct {
-		name string
-		more bool
-	}{{"timers", v.MoreTimers}, {"scheduled", v.MoreScheduled}, {"stuck", v.MoreStuck}, {"effects", len(v.Links.Effects) > maxShown}} {
-		if list.more {
-			out.More = append(out.More, list.name)
-		}
-	}
-	return out
 }
 
 // sendView shows an instance. What waits on it comes and goes without a new

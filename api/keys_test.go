@@ -27,7 +27,8 @@ func TestOperatorsSeeHowKeysAndRetentionStand(t *testing.T) {
 	if len(k.Scopes) == 0 || k.Scopes[0] != pack {
 		t.Errorf("scopes: %+v", k.Scopes)
 	}
-	if other := read[api.Keys](t, s.get("/v1/ops/keys", "Pawl-Tenant", "other")); other.Stuck != 0 || len(other.Scopes) != 1 || other.Scopes[0].New != 1 {
+	if other := read[api.Keys](t, s.get("/v1/ops/keys", "Pawl-Tenant", "other")); other.Stuck != 0 || len(other.Scopes) != 1 ||
+		other.Scopes[0].New != 1 {
 		t.Errorf("another tenant: %+v", other)
 	}
 	s.get("/v1/ops/keys", "Pawl-Roles", "clerk").wantProblem(t, 403, workflow.Forbidden)

@@ -63,7 +63,8 @@ func FuzzATimeToBeginIsWithinTenYears(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		at, err := scheduled("it", s, noon)
-		if err == nil && (at.Before(noon.AddDate(-10, 0, -1)) || at.After(noon.AddDate(10, 0, 1)) || at.Nanosecond()%1000 != 0 || at.Location() != time.UTC) {
+		if err == nil &&
+			(at.Before(noon.AddDate(-10, 0, -1)) || at.After(noon.AddDate(10, 0, 1)) || at.Nanosecond()%1000 != 0 || at.Location() != time.UTC) {
 			t.Errorf("%q was taken for %v", s, at)
 		}
 	})

@@ -174,7 +174,8 @@ func TestAPausedInstanceBeginsNothingNew(t *testing.T) {
 func TestAPausedWorkflowBeginsNothingNew(t *testing.T) {
 	s := newServer(t)
 	id := s.booked()
-	put := s.do(http.MethodPut, "/v1/ops/paused/delivery", []byte(`{"reason":"snow"}`), "Content-Type", "application/json", "Pawl-Actor", "olga")
+	put := s.do(http.MethodPut, "/v1/ops/paused/delivery", []byte(`{"reason":"snow"}`), "Content-Type", "application/json",
+		"Pawl-Actor", "olga")
 	put.want(t, 204)
 	s.do(http.MethodPut, "/v1/ops/paused/delivery", nil).want(t, 204) // twice is no mistake
 	list := read[api.PausedList](t, s.get("/v1/ops/paused"))

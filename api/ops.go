@@ -38,27 +38,25 @@ func (a *API) metrics(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// healthy says that the process serves.
-func (a *API) healthy(w http.ResponseWriter, _ *request) error {
-	send(w, http.StatusOK, mediaJSON, []byte(`{"status":"ok"}`))
-	return nil
+// Health is that a node is well.
+type Health struct {
+	Status string `json:"status"` // "ok" of a process that serves, "ready" of a node that can take requests
 }
+
+// healthy says that the process serves.
+func (a *API) healthy(*request) (Health, error) { return Health{"ok"}, nil }
 
 // readyTimeout bounds how long a readiness probe waits for the database.
 const readyTimeout = 2 * time.Second
 
 // ready says whether the node can take requests.
-func (a *API) ready(w http.ResponseWriter, r *request) error {
+func (a *API) ready(r *request) (Health, error) {
 	if err := a.streams.Refusing(); err != nil {
-		return err
+		return Health{}, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
-	if err := a.engine.Ready(ctx); err != nil {
-		return err
-	}
-	send(w, http.StatusOK, mediaJSON, []byte(`{"status":"ready"}`))
-	return nil
+	return Health{"ready"}, a.engine.Ready(ctx)
 }
 
 // stuck lists the commands that wait for an operator.

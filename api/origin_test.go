@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,8 +41,7 @@ func TestWhatAPageOfAnotherOriginCanDo(t *testing.T) {
 			unshared(t, preflight.header)
 		})
 	}
-	s.get("/v1/stream", "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==",
-		"Origin", "https://evil.example").wantProblem(t, 403, workflow.Forbidden)
+	s.get("/v1/stream", append(slices.Clone(handshake), "Origin", "https://evil.example")...).wantProblem(t, 403, workflow.Forbidden)
 	if after := s.rows(); after["command"] != before["command"] || after["paused"] != before["paused"] {
 		t.Errorf("a foreign page has changed something: %v, %v", before, after)
 	}

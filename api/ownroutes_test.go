@@ -20,7 +20,11 @@ func says(text string) http.Handler {
 
 func TestRoutesOfTheProgramAreServedBesidePawls(t *testing.T) {
 	s := newServer(t, func(c *api.Config) {
-		c.Routes = map[string]http.Handler{"GET /shop/{x}": says("shop"), "/": says("all else"), "/broken": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret") })}
+		c.Routes = map[string]http.Handler{
+			"GET /shop/{x}": says("shop"),
+			"/":             says("all else"),
+			"/broken":       http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret") }),
+		}
 	})
 	for path, want := range map[string]string{"/shop/7": "shop 7", "/": "all else ", "/v2/instances": "all else ", "/shop/7/8": "all else "} {
 		if got := s.get(path); got.status != 200 || string(got.body) != want || got.header.Get("Content-Type") != "text/plain" {

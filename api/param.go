@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -23,7 +24,8 @@ type Param struct {
 	Default  string   // what counts without it
 	Many     int      // how often it may be given; 0 is once
 	Required bool
-	Grant    Grant // what it takes to say true
+	Needs    string // another parameter of the query, which has to be given with it
+	Grant    Grant  // what it takes to say true
 	Doc      string
 }
 
@@ -71,7 +73,7 @@ func (p *Param) is(name string) bool {
 }
 
 // check refuses a value that cannot be. Name is the one that the caller has given.
-func (p *Param) check(name, value string) (err error) {
+func (p *Param) check(name, value string) error {
 	switch p.Kind {
 	case Known:
 		return nil
@@ -80,7 +82,7 @@ func (p *Param) check(name, value string) (err error) {
 	case Key:
 		return transitions.CheckKey(value)
 	case UUID:
-		_, err = parse.ID(value)
+		_, err := parse.ID(value)
 		return err
 	}
 	what := "query parameter " + strconv.Quote(parse.Shown(name))
@@ -91,34 +93,43 @@ func (p *Param) check(name, value string) (err error) {
 	if p.Kind == Text && p.Max > 0 {
 		limit = int(p.Max)
 	}
-	if problem := transitions.TextProblem(value, limit); problem != "" {
+	problem := transitions.TextProblem(value, limit)
+	if problem == "" {
+		problem = p.problem(value)
+	}
+	if problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "%s %s", what, problem)
 	}
+	return nil
+}
+
+// problem says why a text does not mean what the kind says, or "".
+func (p *Param) problem(value string) string {
 	switch p.Kind {
 	case Text:
 		if p.Values != nil && !slices.Contains(p.Values, value) {
-			return workflow.Errorf(workflow.InvalidRequest, "%s is not %s", what, orList(p.Values))
+			return "is not " + orList(p.Values)
 		}
 	case Integer:
 		if _, ok := p.integer(value); !ok && p.Max == maxPosition {
-			return workflow.Errorf(workflow.InvalidRequest, "%s is not an integer from %d on", what, p.Min)
+			return fmt.Sprintf("is not an integer from %d on", p.Min)
 		} else if !ok {
-			return workflow.Errorf(workflow.InvalidRequest, "%s is not an integer from %d to %d", what, p.Min, p.Max)
+			return fmt.Sprintf("is not an integer from %d to %d", p.Min, p.Max)
 		}
 	case Boolean:
 		if value != "true" && value != "false" {
-			return workflow.Errorf(workflow.InvalidRequest, "%s is neither true nor false", what)
+			return "is neither true nor false"
 		}
 	case Time:
 		if t, ok := parseTime(value); !ok || t.UTC().Year() < 1 || t.UTC().Year() > 9999 {
-			return errNoTime(name)
+			return noTime
 		}
 	case Position:
 		if _, ok := stream.ParseStart(value); !ok {
-			return workflow.Errorf(workflow.InvalidRequest, `%s is not a position, "start" or "now"`, what)
+			return `is not a position, "start" or "now"`
 		}
 	}
-	return nil
+	return ""
 }
 
 func (p *Param) integer(s string) (int64, bool) {
@@ -131,10 +142,7 @@ func parseTime(s string) (time.Time, bool) {
 	return t, err == nil
 }
 
-func errNoTime(name string) error {
-	return workflow.Errorf(workflow.InvalidRequest,
-		`query parameter %q is not a time such as 2030-01-31T12:00:00Z (RFC 3339; a "+" in it is written %%2B)`, name)
-}
+const noTime = `is not a time such as 2030-01-31T12:00:00Z (RFC 3339; a "+" in it is written %2B)`
 
 func spoken(name string) string { return strings.ReplaceAll(name, "_", " ") }
 

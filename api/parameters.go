@@ -31,9 +31,9 @@ var (
 	pageLimit = Param{Name: "limit", In: InQuery, Kind: Integer, Min: 1, Max: maxLimit, Default: defaultLimit,
 		Doc: "how many entries at most"}
 	pageCursor = Param{Name: "cursor", In: InQuery, Kind: Text, Max: maxCursor, Doc: "`next` of the page before; an empty one is the first"}
-	forAll     = Param{Name: "all_tenants", In: InQuery, Kind: Boolean, Grant: OperateAll, Doc: "of all tenants"}
+	forAll     = Param{Name: "all_tenants", In: InQuery, Kind: Boolean, Grant: OperateAll, Doc: "of all tenants, not of the caller's alone"}
 	ofFlow     = Param{Name: "workflow", In: InQuery, Kind: Text, Doc: "a workflow"}
-	ofKey      = Param{Name: "business_key", In: InQuery, Kind: Text, Doc: "one, with `workflow`"}
+	ofKey      = Param{Name: "business_key", In: InQuery, Kind: Text, Needs: "workflow", Doc: "the business key of an instance"}
 	ofOne      = Param{Name: "instance", In: InQuery, Kind: UUID, Doc: "an instance"}
 	ofType     = Param{Name: "type", In: InQuery, Kind: Text, Doc: "a type of events"}
 	ofVersion  = Param{Name: "definition", In: InQuery, Kind: Integer, Min: 1, Max: math.MaxInt32,
@@ -86,7 +86,7 @@ var (
 	ofOneCommand = append(itsKey[:2:2],
 		Param{Name: headerIfMatch, In: InHeader, Kind: Text, Doc: "a version such as `\"3\"`: refuse unless the instance is at it"},
 		Param{Name: headerNotBefore, In: InHeader, Kind: Time, Doc: "decide it then, such as `2030-01-31T12:00:00Z`; at most ten years away"},
-		Param{Name: headerReplayFor, In: InHeader, Kind: Integer, Min: 1, Max: math.MaxInt64,
+		Param{Name: headerReplayFor, In: InHeader, Kind: Integer, Min: 1, Max: maxSeconds,
 			Doc: "for how many seconds the answer is replayed, see [below](#how-long-a-key-is-good-for)"},
 		Param{Name: headerTombstoneFor, In: InHeader, Kind: Text,
 			Doc: "for how many seconds the key is refused after that, such as `86400`; or `forever`"},
@@ -98,6 +98,19 @@ var (
 	preferWait  = Param{Name: headerPrefer, In: InHeader, Kind: Text, Doc: "`wait=N`: wait up to N seconds (60 at most) for something new"}
 	noneMatch   = Param{Name: headerNoneMatch, In: InHeader, Kind: Text, Doc: "the `ETag` that the caller has: 304 while it is the same"}
 	lastEventID = Param{Name: headerLastEventID, In: InHeader, Kind: Text, Doc: "of an event stream: go on after this id"}
+)
+
+// Headers of answers.
+var (
+	replayed = Header{headerReplayed, "`true` on a replay"}
+	location = Header{headerLocation, "the address of what was created; of a 202, that of how the command stands"}
+	etag     = Header{headerETag, "the version that the command made, or that is shown; of a 202, of how the command stands"}
+	position = Header{headerPosition, "the place in the log of what the command did"}
+	// retryLater is that of a 202; a problem that may pass has it everywhere.
+	retryLater = Header{headerRetryAfter, "in how many seconds to look again, or when the same request may succeed"}
+	applied    = Header{headerApplied, "the preferences that were followed"}
+	dry        = Header{headerDryRun, "`true`: nothing was written"}
+	ofReceipts = []Header{replayed, location, etag, position, retryLater}
 )
 
 // params joins parameters and lists of them.

@@ -24,8 +24,8 @@ func TestAnInstanceIsShownAsItWas(t *testing.T) {
 		byVersion := s.get(id + "?version=" + string('0'+rune(e.Version)))
 		byVersion.want(t, 200)
 		got := read[api.PastInstance](t, byVersion)
-		if got.Version != e.Version || got.State != e.To || string(got.Data) != string(e.Data) || got.Newest != 4 || got.Open != (e.Version < 4) ||
-			got.BusinessKey != "L-1" || got.Workflow != "parcel" || !got.UpdatedAt.Equal(e.At) || got.Erased {
+		if got.Version != e.Version || got.State != e.To || string(got.Data) != string(e.Data) || got.Newest != 4 ||
+			got.Open != (e.Version < 4) || got.BusinessKey != "L-1" || got.Workflow != "parcel" || !got.UpdatedAt.Equal(e.At) || got.Erased {
 			t.Errorf("version %d: %s", e.Version, byVersion.body)
 		}
 		if byVersion.header.Get("ETag") != "" {

@@ -22,11 +22,11 @@ const retryAfter = "1"
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	err = a.judged(r.Context(), err)
 	problem := transitions.ProblemOf(err)
-	w.Header().Del("ETag")
+	w.Header().Del(headerETag)
 	w.Header().Del(headerApplied)
 	if problem.Status == http.StatusTooManyRequests || problem.Status == http.StatusServiceUnavailable || problem.Code == workflow.InProgress {
-		if w.Header().Get("Retry-After") == "" { // nothing better is known
-			w.Header().Set("Retry-After", retryAfter)
+		if w.Header().Get(headerRetryAfter) == "" { // nothing better is known
+			w.Header().Set(headerRetryAfter, retryAfter)
 		}
 	}
 	send(w, problem.Status, mediaProblem, problem.JSON())

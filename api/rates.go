@@ -77,7 +77,7 @@ func (a *API) admit(w http.ResponseWriter, tenant string, n int) error {
 	if wait == 0 {
 		return nil
 	}
-	w.Header().Set("Retry-After", seconds(wait))
+	w.Header().Set(headerRetryAfter, seconds(wait))
 	return workflow.Errorf(workflow.RateLimited, "the tenant sends more than %v commands a second", a.cfg.Limits.Rate)
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
-	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -168,7 +167,7 @@ func TestOptionsSayWhatCanBeDoneAndWhyNot(t *testing.T) {
 	for roles, want := range map[string]workflow.Code{"porter": workflow.RoleRequired, "clerk": workflow.GuardRefused} {
 		a := s.get(path, "Pawl-Roles", roles)
 		a.want(t, 200)
-		allowed := map[string]inspect.Option{}
+		allowed := map[string]api.Option{}
 		for _, o := range read[api.Options](t, a).Transitions {
 			allowed[o.Transition] = o
 		}
@@ -191,8 +190,9 @@ func TestCommandStatusRepeatsTheAnswer(t *testing.T) {
 	status := s.get("/v1/commands/my%2Fscope/a/b%20%C3%BC")
 	status.want(t, 200)
 	c := read[api.CommandStatus](t, status)
-	if c.Scope != "my/scope" || c.Key != "a/b ü" || c.Status != transitions.Succeeded || c.Code != 201 || c.Instance != id || c.Position != 1 ||
-		c.Version != 1 || c.Workflow != "parcel" || c.Transition != "pack" || c.Problem != nil || !c.ExpiresAt.After(c.CreatedAt) {
+	if c.Scope != "my/scope" || c.Key != "a/b ü" || c.Status != transitions.Succeeded || c.Code != 201 || c.Instance != id ||
+		c.Position != 1 || c.Version != 1 || c.Workflow != "parcel" || c.Transition != "pack" || c.Problem != nil ||
+		!c.ExpiresAt.After(c.CreatedAt) {
 		t.Errorf("%+v", c)
 	}
 	if string(c.Result) != string(created.body) {

@@ -73,15 +73,24 @@ func (r *request) readQuery() error {
 		}
 	}
 	for i := range r.route.Params {
-		p := &r.route.Params[i]
-		if p.Required && p.In == InQuery && !r.given(p.Name) {
-			return workflow.Errorf(workflow.InvalidRequest, "query parameter %q is missing", p.Name)
+		if err := r.checkGiven(&r.route.Params[i]); err != nil {
+			return err
 		}
-		if p.Grant != "" && r.boolean(p.Name) {
-			if err := r.caller.may(p.Grant); err != nil {
-				return err
-			}
-		}
+	}
+	return nil
+}
+
+// checkGiven holds a parameter of the query against the others that are given, and
+// against who asks.
+func (r *request) checkGiven(p *Param) error {
+	switch given := r.given(p.Name); {
+	case p.In != InQuery:
+	case p.Required && !given:
+		return workflow.Errorf(workflow.InvalidRequest, "query parameter %q is missing", p.Name)
+	case p.Needs != "" && given && !r.given(p.Needs):
+		return workflow.Errorf(workflow.InvalidRequest, "query parameter %q needs the %s", p.Name, spoken(p.Needs))
+	case p.Grant != "" && r.boolean(p.Name):
+		return r.caller.may(p.Grant)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -23,7 +24,9 @@ type Route struct {
 	NoKey       bool    // an Idempotency-Key is refused, and a scope
 	Body        *Body   // nil: a body is not looked at
 	Answers     []Answer
-	Codes       []workflow.Code // of the problems that it answers with
+	Headers     []Header          // that its answers may have, beside those of every answer
+	Codes       []workflow.Code   // of the problems that it answers with
+	Operations  []StreamOperation // of a WebSocket: what a client may ask on it
 
 	handle handler
 }
@@ -41,6 +44,17 @@ type Answer struct {
 	Status int
 	Media  string       // "" for no body
 	Type   reflect.Type // of its JSON; nil where it is not the API's to say
+	Grant  Grant        // what it takes to be answered so, beside the route's; "" for nothing
+}
+
+// Header is one of an answer.
+type Header struct{ Name, Doc string }
+
+// StreamOperation is what a client asks in a message on a WebSocket.
+type StreamOperation struct {
+	Name  string // the message's "op"
+	Grant Grant
+	Doc   string
 }
 
 // Grant is what a caller needs for a request.
@@ -52,17 +66,24 @@ const (
 	Read       Grant = "read"        // to be a caller, as for the next two
 	Streaming  Grant = "stream"      // to stay connected
 	Submit     Grant = "submit"      // to send commands
-	Operate    Grant = "operate"     // the role [Operator]
+	Operate    Grant = "operate"     // the role [Operator], or [OperatorOfAll]
 	OperateAll Grant = "operate:all" // the role [OperatorOfAll]
 )
 
-// may refuses a caller who has not got a grant.
+// may refuses a caller who has not got a grant. Nobody has an unknown one.
 func (c *Caller) may(g Grant) error {
-	switch all := slices.ContainsFunc(c.Roles, isOperatorOfAll); {
-	case all, g == Public, g == Read, g == Streaming, g == Submit, g == Operate && slices.Contains(c.Roles, Operator):
+	switch g {
+	case Public, Read, Streaming, Submit:
 		return nil
-	case g == Operate:
+	case Operate:
+		if transitions.HasRole(c.Roles, Operator, OperatorOfAll) {
+			return nil
+		}
 		return workflow.Errorf(workflow.Forbidden, "this is for callers with the role %q", Operator)
+	case OperateAll:
+		if transitions.HasRole(c.Roles, OperatorOfAll) {
+			return nil
+		}
 	}
 	return workflow.Errorf(workflow.Forbidden, "this concerns all tenants, and is for callers with the role %q", OperatorOfAll)
 }
@@ -109,6 +130,17 @@ func (r *Route) param(name string) *Param {
 		}
 	}
 	return nil
+}
+
+// needs is the grant for an operation on the route's WebSocket; "", which nobody has, for
+// one that it does not declare.
+func (r *Route) needs(operation string) Grant {
+	for _, o := range r.Operations {
+		if o.Name == operation {
+			return o.Grant
+		}
+	}
+	return ""
 }
 
 // media are the types of the answers, the preferred one first.

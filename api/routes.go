@@ -35,8 +35,12 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) serve(route *Route) http.HandlerFunc {
+	varies := len(route.media()) > 1
 	return func(w http.ResponseWriter, hr *http.Request) {
 		w = routed(w)
+		if varies {
+			w.Header().Set("Vary", "Accept")
+		}
 		r := &request{Request: hr, route: route}
 		err := a.let(r)
 		if err == nil {
@@ -70,7 +74,7 @@ func (u *unrouted) WriteHeader(status int) {
 	if status == http.StatusMethodNotAllowed {
 		err = workflow.Errorf(workflow.MethodNotAllowed, "this address takes %s", u.Header().Get("Allow"))
 	}
-	u.Header().Del("Location")
+	u.Header().Del(headerLocation)
 	u.api.fail(u.ResponseWriter, u.request, err)
 }
 
@@ -99,7 +103,8 @@ func (a *API) ownRoutes() (*http.ServeMux, error) {
 	return mux, nil
 }
 
-// mount takes a route. Without authentication it is for loopback hosts, as Pawl's are. The mux panics with what is wrong with it.
+// mount takes a route. Without authentication it is for loopback hosts, as Pawl's are. The
+// mux panics with what is wrong with it.
 func (a *API) mount(mux *http.ServeMux, pattern string, h http.Handler) (err error) {
 	if h == nil {
 		return errors.New("there is no handler")

@@ -15,9 +15,10 @@ func TestEveryUnknownAddressIsAProblem(t *testing.T) {
 	s := newServer(t)
 	id := s.packed("1").String()
 	for _, path := range []string{
-		"/", "/v1", "/v1/", "/v2/instances", "/v1/nothing", "/v1/instances/", "/v1/instances/" + id + "/", "/v1/instances/" + id + "/nothing/more",
-		"/v1//instances", "/v1/../v1/instances", "/v1/instances/./" + id, "//v1/instances", "/v1/commands/scope", "/healthz/", "/v1/workflows/parcel/keys",
-		"/v1/workflows//diagram", "/v1/ops/nothing",
+		"/", "/v1", "/v1/", "/v2/instances", "/v1/nothing", "/v1/instances/", "/v1/instances/" + id + "/",
+		"/v1/instances/" + id + "/nothing/more",
+		"/v1//instances", "/v1/../v1/instances", "/v1/instances/./" + id, "//v1/instances", "/v1/commands/scope", "/healthz/",
+		"/v1/workflows/parcel/keys", "/v1/workflows//diagram", "/v1/ops/nothing",
 	} {
 		want := workflow.NotFound
 		if path == "/v1/workflows/parcel/keys" {
@@ -116,7 +117,8 @@ func TestAPanicIsAProblemAndTheServerGoesOn(t *testing.T) {
 func TestHealthAndReadiness(t *testing.T) {
 	s := newServer(t)
 	s.get("/healthz").want(t, 200)
-	await.Eventually(t, "the node is ready", func() bool { return s.get("/readyz").status == 200 }) // which waits for the database for a moment only
+	// Which waits for the database for a moment only.
+	await.Eventually(t, "the node is ready", func() bool { return s.get("/readyz").status == 200 })
 	if err := s.api.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -196,7 +196,8 @@ func (a answer) wantProblem(t testing.TB, status int, code workflow.Code) transi
 		t.Errorf("the problem document cannot be read: %v: %.300s", err, a.body)
 		return p.Problem
 	}
-	if a.status != status || p.Status != status || p.Code != code || p.Detail == "" || p.Title == "" || !strings.HasSuffix(p.Type, "#"+string(code)) {
+	if a.status != status || p.Status != status || p.Code != code || p.Detail == "" || p.Title == "" ||
+		!strings.HasSuffix(p.Type, "#"+string(code)) {
 		t.Errorf("status %d, want %d %s: %.500s", a.status, status, code, a.body)
 	}
 	return p.Problem

@@ -139,12 +139,11 @@ func (a *API) sinksOf(r *request, tenant string) ([]inspect.SinkInfo, error) {
 }
 
 // DeadSelection is which dead letters an operator redrives or skips: those of a
-// workflow, a type, an instance (by its id or its business key), a position, or expressly all. What is given must
-// not be empty.
+// workflow, a type, an instance (by its id or its business key), a position, or
+// expressly all. What is given must not be empty.
 type DeadSelection struct {
-	All         bool               `json:"all,omitempty"`         // of the status
-	AllTenants  bool               `json:"all_tenants,omitempty"` // instead of the caller's alone
-	Status      inspect.DeadStatus `json:"status,omitempty"`      // "" is waiting
+	All         bool               `json:"all,omitempty"`    // of the status
+	Status      inspect.DeadStatus `json:"status,omitempty"` // "" is waiting
 	Workflow    *string            `json:"workflow,omitempty"`
 	Type        *string            `json:"type,omitempty"`
 	Instance    *string            `json:"instance,omitempty"`
@@ -161,12 +160,6 @@ func (s *DeadSelection) filter(r *request) (f inspect.DeadFilter, err error) {
 			`say which: with "workflow", "type", "instance", "business_key" or "position", or "all": true`)
 	}
 	f = inspect.DeadFilter{Status: s.Status, Tenant: r.tenant()}
-	if s.AllTenants {
-		if err := r.caller.may(OperateAll); err != nil {
-			return f, err
-		}
-		f.Tenant = ""
-	}
 	for name, field := range map[string]struct{ from, to *string }{"workflow": {s.Workflow, &f.Workflow}, "type": {s.Type, &f.Type},
 		"business_key": {s.BusinessKey, &f.BusinessKey}} {
 		if field.from == nil {

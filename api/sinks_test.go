@@ -179,8 +179,8 @@ func TestDeadLettersAreRedrivenAndSkipped(t *testing.T) {
 	changed(0, s.operateSink("redrive", `{"workflow":"delivery"}`))
 	changed(0, s.operateSink("redrive", `{"instance":"`+one.Instance.String()+`"}`, "Pawl-Tenant", "other"))
 	changed(1, s.operateSink("redrive", `{"type":"parcel.stamp"}`, "Pawl-Roles", "operator"))
-	s.operateSink("redrive", `{"all":true,"all_tenants":true}`, "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
-	changed(2, s.operateSink("redrive", `{"all":true,"all_tenants":true}`))
+	s.operateSink("redrive?all_tenants=true", `{"all":true}`, "Pawl-Roles", "operator").wantProblem(t, 403, workflow.Forbidden)
+	changed(2, s.operateSink("redrive?all_tenants=true", `{"all":true}`))
 	changed(1, s.operateSink("redrive", `{"all":true,"status":"skipped"}`))
 	want := []string{"default 1-0", "default 2-0", "default 3-0", "other 1-0", "other 2-0", "other 3-0"}
 	await.Eventually(t, "the sink has all in order", func() bool { return slices.Equal(main.got(), want) })
@@ -243,7 +243,7 @@ var badSinks = []badCase{
 	{"put", "PUT", aSink + "/pause", `{}`, nil, workflow.MethodNotAllowed},
 	{"a time", "POST", aSink + "/pause", `{}`, notBefore("2030-01-01T00:00:00Z"), workflow.InvalidRequest},
 	{"a version", "POST", aSink + "/move", `{"position":0}`, []string{"If-Match", `"1"`}, workflow.InvalidRequest},
-	{"a parameter", "POST", aSink + "/redrive?all_tenants=true", `{"all":true}`, nil, workflow.InvalidRequest},
+	{"a parameter", "POST", aSink + "/redrive?tenant=other", `{"all":true}`, nil, workflow.InvalidRequest},
 	{"no JSON", "POST", aSink + "/pause", `reason`, nil, workflow.InvalidRequest},
 	{"an array", "POST", aSink + "/redrive", `[]`, nil, workflow.InvalidRequest},
 	{"more than a pause", "POST", aSink + "/pause", `{"until":"noon"}`, nil, workflow.InvalidRequest},
@@ -266,7 +266,7 @@ var badSinks = []badCase{
 	{"redrive the empty instance", "POST", aSink + "/redrive", `{"instance":""}`, nil, workflow.InvalidRequest},
 	{"redrive the zero instance", "POST", aSink + "/redrive", `{"instance":"` + uuid.Nil.String() + `"}`, nil, workflow.InvalidRequest},
 	{"redrive position 0", "POST", aSink + "/redrive", `{"position":0}`, nil, workflow.InvalidRequest},
-	{"a position of all", "POST", aSink + "/redrive", `{"position":2,"all_tenants":true}`, nil, workflow.InvalidRequest},
+	{"a position of all", "POST", aSink + "/redrive?all_tenants=true", `{"position":2}`, nil, workflow.InvalidRequest},
 	{"redrive what is queued", "POST", aSink + "/redrive", `{"all":true,"status":"queued"}`, nil, workflow.InvalidRequest},
 	{"skip what is redriven", "POST", aSink + "/skip", `{"all":true,"status":"redriven","reason":"known"}`, nil, workflow.InvalidRequest},
 	{"skip without a reason", "POST", aSink + "/skip", `{"all":true}`, nil, workflow.InvalidRequest},
@@ -274,7 +274,7 @@ var badSinks = []badCase{
 	{"redrive with a reason alone", "POST", aSink + "/redrive", `{"reason":"mended"}`, nil, workflow.InvalidRequest},
 	{"redrive not all", "POST", aSink + "/redrive", `{"all":false}`, nil, workflow.InvalidRequest},
 	{"redrive a status", "POST", aSink + "/redrive", `{"status":"skipped"}`, nil, workflow.InvalidRequest},
-	{"redrive of all tenants nothing named", "POST", aSink + "/redrive", `{"all_tenants":true}`, nil, workflow.InvalidRequest},
+	{"redrive of all tenants nothing named", "POST", aSink + "/redrive?all_tenants=true", `{}`, nil, workflow.InvalidRequest},
 	{"skip nothing named", "POST", aSink + "/skip", `{"reason":"known"}`, nil, workflow.InvalidRequest},
 	{"NUL in a workflow", "POST", aSink + "/skip", `{"workflow":"\u0000"}`, nil, workflow.InvalidRequest},
 	{"an unknown field", "POST", aSink + "/skip", `{"tenant":"other"}`, nil, workflow.InvalidRequest},

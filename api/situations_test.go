@@ -142,7 +142,8 @@ func TestKeys(t *testing.T) {
 	if other := pack(`checkout-7`, `{"to":"Wien"}`, "Pawl-Tenant", "other"); other.status != 201 || string(other.body) == string(first.body) {
 		t.Errorf("another tenant's key: %d %s", other.status, other.body)
 	}
-	if other := pack(`checkout-7`, `{"to":"Wien"}`, "Idempotency-Scope", "mine"); other.status != 201 || string(other.body) == string(first.body) {
+	if other := pack(`checkout-7`, `{"to":"Wien"}`, "Idempotency-Scope", "mine"); other.status != 201 ||
+		string(other.body) == string(first.body) {
 		t.Errorf("another scope's key: %d %s", other.status, other.body)
 	}
 	a, b := s.packed("1").String(), s.packed("2").String()

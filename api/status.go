@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/transitions"
@@ -18,7 +17,6 @@ import (
 // answers when that has changed.
 func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 	ref := commandRef(r)
-	w.Header().Set("Vary", "Accept")
 	media, err := r.accepted()
 	if err != nil {
 		return err
@@ -60,15 +58,10 @@ func (a *API) changedStatus(w http.ResponseWriter, r *request, ref transitions.R
 
 // cancelCommand asks a command in flight to stop: DELETE
 // /v1/commands/{scope}/{key...}. It answers with the status, 202 while the
-// command has not ended. Pawl's own, such as timers, are not the caller's to
-// stop.
+// command has not ended.
 func (a *API) cancelCommand(w http.ResponseWriter, r *request) error {
 	ref := commandRef(r)
-	if strings.HasPrefix(ref.Scope, transitions.Reserved) {
-		return workflow.Errorf(workflow.ScopeInvalid, "scopes that begin with %q are Pawl's own; their commands cannot be cancelled",
-			transitions.Reserved)
-	}
-	if err := a.mayCancel(r.Context(), ref, r.caller); err != nil {
+	if err := a.mayCancel(r.Context(), ref, &r.caller); err != nil {
 		return err
 	}
 	record, err := a.engine.Cancel(r.Context(), ref.Tenant, ref.Scope, ref.Key, r.caller.Actor)
@@ -84,7 +77,7 @@ func (a *API) cancelCommand(w http.ResponseWriter, r *request) error {
 		send(w, http.StatusAccepted, mediaJSON, body)
 		return nil
 	}
-	w.Header().Set("ETag", statusTag(&record))
+	w.Header().Set(headerETag, statusTag(&record))
 	send(w, http.StatusOK, mediaJSON, body)
 	return nil
 }
@@ -117,9 +110,9 @@ func pathSegment(s string) string {
 // pointTo sets the headers of an answer to a command in flight: where its status
 // is, which one this is, and when to look again.
 func pointTo(h http.Header, r *transitions.Record) {
-	h.Set("Location", commandPath(r.Scope, r.Key))
-	h.Set("ETag", statusTag(r))
-	h.Set("Retry-After", seconds(lookAgain(r, time.Now())))
+	h.Set(headerLocation, commandPath(r.Scope, r.Key))
+	h.Set(headerETag, statusTag(r))
+	h.Set(headerRetryAfter, seconds(lookAgain(r, time.Now())))
 }
 
 // lookAgain is how long the status of a command in flight will probably stay as
@@ -157,7 +150,7 @@ func statusOf(r *transitions.Record) CommandStatus {
 
 // sendTagged answers with the body, or with 304 when the caller has it already.
 func sendTagged(w http.ResponseWriter, r *http.Request, tag string, body []byte) {
-	w.Header().Set("ETag", tag)
+	w.Header().Set(headerETag, tag)
 	if notModified(r, tag) {
 		w.Header().Set("Cache-Control", "no-cache")
 		w.WriteHeader(http.StatusNotModified)
@@ -166,36 +159,39 @@ func sendTagged(w http.ResponseWriter, r *http.Request, tag string, body []byte)
 	send(w, http.StatusOK, mediaJSON, body)
 }
 
-// mayCancel lets a command be cancelled by who sent it, by who could have sent
-// it, and by operators; one that waits for an operator by operators alone.
-func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c Caller) error {
-	record, err := a.engine.Command(ctx, ref.Tenant, ref.Scope, ref.Key)
-	if err != nil {
-		return err
-	}
-	operates := holds(c, Operator)
-	switch {
-	case operates:
+// mayCancel lets a command be cancelled by who sent it, by who could have sent it, and by
+// operators; one that waits for an operator by operators alone.
+func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c *Caller) error {
+	if c.may(Operate) == nil {
 		return nil
+	}
+	record, err := a.engine.Command(ctx, ref.Tenant, ref.Scope, ref.Key)
+	switch {
+	case err != nil:
+		return err
 	case record.Stuck != "":
 		return workflow.Errorf(workflow.Forbidden, "the command waits for an operator; that takes the role %q", Operator)
 	case record.Actor == c.Actor:
 		return nil
 	}
-	w, err := a.engine.Workflow(record.Workflow, 0)
+	w, err := a.definedFor(ctx, ref.Tenant, &record)
 	if err != nil {
 		return err
 	}
-	for _, step := range w.Named(record.Transition) {
-		if len(step.Roles) == 0 || slices.ContainsFunc(step.Roles, func(role string) bool { return holds(c, role) }) {
-			return nil
-		}
+	if slices.ContainsFunc(w.Named(record.Transition), func(s *workflow.Step) bool { return transitions.HasRole(c.Roles, s.Roles...) }) {
+		return nil
 	}
 	return workflow.Errorf(workflow.RoleRequired, "a command is cancelled by who sent it, by who may send it, or with the role %q", Operator)
 }
 
-func holds(c Caller, role string) bool {
-	return slices.Contains(c.Roles, transitions.AnyRole) || slices.Contains(c.Roles, role)
+// definedFor is the version of its workflow that decides a command: that of its instance,
+// or the newest where it is to create one.
+func (a *API) definedFor(ctx context.Context, tenant string, r *transitions.Record) (*workflow.Workflow, error) {
+	inst, err := a.engine.Instance(ctx, tenant, r.Instance)
+	if err != nil && workflow.CodeOf(err) != workflow.InstanceNotFound {
+		return nil, err
+	}
+	return a.engine.Workflow(r.Workflow, inst.Definition)
 }
 
 // lastRevision is the id of the last event that the caller has, -1 for none.

@@ -40,7 +40,8 @@ func TestALongPollOfACommandEndsWithTheNextChange(t *testing.T) {
 	}
 	// A finished command changes no more, so nobody waits for that.
 	began := time.Now()
-	if again := s.get(address, "If-None-Match", end.header.Get("ETag"), "Prefer", "wait=60"); again.status != 304 || time.Since(began) > 30*time.Second {
+	if again := s.get(address, "If-None-Match", end.header.Get("ETag"), "Prefer", "wait=60"); again.status != 304 ||
+		time.Since(began) > 30*time.Second {
 		t.Errorf("%d after %v", again.status, time.Since(began))
 	}
 	if again := s.get(address, "Prefer", "wait=60"); again.status != 200 || string(again.body) != string(end.body) {

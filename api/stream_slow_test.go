@@ -142,7 +142,8 @@ func TestStopCutsWhoDoesNotLetGo(t *testing.T) {
 
 func TestASubscriptionOutlivesAnOutageOfTheDatabase(t *testing.T) {
 	s := newServer(t, func(c *api.Config) { c.Stream.WriteTimeout = time.Minute }) // it is not read meanwhile
-	s.flood(600, 12_000)                                                           // many reads of the log, and much more than the sockets hold
+	// Many reads of the log, and much more than the sockets hold.
+	s.flood(600, 12_000)
 	s.flood(500, 12_000)
 	c := s.dialWith(smallWindow())
 	c.subscribe("a", `"start"`, `{}`)
@@ -197,7 +198,8 @@ func (s *server) outage() (restore func()) {
 	}
 	alter := "ALTER DATABASE " + pgx.Identifier{name}.Sanitize() + " ALLOW_CONNECTIONS "
 	run(alter + "false")
-	await.Eventually(s.t, "nobody is connecting", func() bool { // who was connecting at that moment has a lock on the database, until it can be seen
+	// Who was connecting at that moment has a lock on the database, until it can be seen.
+	await.Eventually(s.t, "nobody is connecting", func() bool {
 		var coming bool
 		if err := admin.QueryRow(s.t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND classid = 'pg_database'::regclass
 			AND objid = (SELECT oid FROM pg_database WHERE datname = $1))`, name).Scan(&coming); err != nil {

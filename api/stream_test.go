@@ -24,7 +24,8 @@ func TestASubscriptionFromTheStartGetsEverythingAndGoesOn(t *testing.T) {
 		t.Errorf("subscribed after %d", m.After)
 	}
 	ids, caughtUp := c.events("caught_up")
-	if want := []string{"1-0", "2-0", "3-0", "3-1", "3-2", "4-0", "4-1", "4-2"}; !slices.Equal(ids, want) || caughtUp.Position != 4 || caughtUp.ID != "a" {
+	if want := []string{"1-0", "2-0", "3-0", "3-1", "3-2", "4-0", "4-1", "4-2"}; !slices.Equal(ids, want) ||
+		caughtUp.Position != 4 || caughtUp.ID != "a" {
 		t.Errorf("%q, then %+v", ids, caughtUp)
 	}
 	s.stamp(first, 1)
@@ -275,8 +276,7 @@ func TestEveryConnectionIsToldThatTheNodeStops(t *testing.T) {
 	if n := s.api.OpenStreams(); n != 0 {
 		t.Errorf("%d streams are left", n)
 	}
-	s.get("/v1/stream", "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==").
-		wantProblem(t, 503, workflow.ShuttingDown)
+	s.get("/v1/stream", handshake...).wantProblem(t, 503, workflow.ShuttingDown)
 }
 
 func TestStreamsEndWhenTheEngineStopsBeforeThem(t *testing.T) {
@@ -293,9 +293,13 @@ func TestStreamsEndWhenTheEngineStopsBeforeThem(t *testing.T) {
 	s.waitForStreams(0)
 }
 
+// handshake is the headers that open a WebSocket.
+var handshake = []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13",
+	"Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="}
+
 func TestAHandshakeIsRefusedWithAProblem(t *testing.T) {
 	s := newServer(t)
-	good := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="}
+	good := handshake
 	for name, c := range map[string]struct {
 		headers []string
 		status  int

@@ -107,12 +107,6 @@ type History struct {
 	NextAfter int64 `json:"next_after,omitzero"`
 }
 
-// Options is what an actor can do with an instance now, and why not.
-type Options struct {
-	Instance uuid.UUID `json:"instance"`
-	inspect.Explanation
-}
-
 // CommandStatus is where a command stands.
 type CommandStatus struct {
 	Scope      string             `json:"scope"`

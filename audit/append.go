@@ -11,47 +11,40 @@ import (
 
 // Columns are the columns of a row as Add fills them, after its tenant. The position
 // is not among them: the database gives it.
-var Columns = []rows.Column{
-	rows.Of("instance", rows.UUID), rows.Of("version", rows.Int8), rows.Of("workflow", rows.Text),
-	rows.Of("transition", rows.Text), rows.Of("from_state", rows.Text), rows.Of("to_state", rows.Text),
-	rows.Of("actor", rows.Text), rows.Of("reason", rows.Text), rows.Of("payload", rows.JSON), rows.Of("data", rows.JSON),
-	rows.Of("scope", rows.Text), rows.Of("key", rows.Text), rows.Of("cause", rows.Text), rows.Of("at", rows.Timestamptz),
-	rows.Of("hash", rows.Bytea), rows.Of("rest_digest", rows.Bytea), rows.Of("events_digest", rows.Bytea),
-}
+var Columns = rows.ColumnsOf(func(s *rows.Set) { Add(s, &transitions.Entry{}) })
 
 // Add adds an entry to a set with these columns. Its Hash must be set.
 func Add(s *rows.Set, e *transitions.Entry) {
 	s.Tenant(e.Tenant)
-	s.UUID(e.Instance)
-	s.Int8(e.Version)
-	s.Text(e.Workflow)
-	s.Text(e.Transition)
-	s.TextOrNull(string(e.From))
-	s.Text(string(e.To))
-	s.Text(e.Actor)
-	s.TextOrNull(e.Reason)
-	s.Bytes(e.Payload)
-	s.Bytes(e.Data)
-	if e.Scope == defaultScope(e) {
-		s.Null()
-	} else {
-		s.Text(e.Scope)
-	}
-	s.Text(e.Key)
-	s.TextOrNull(string(e.Cause))
-	s.Time(e.At)
-	s.Bytes(e.Hash[:])
-	s.Bytes(e.Rest)
-	s.Bytes(e.Emitted)
+	s.Col("instance", rows.UUID).UUID(e.Instance)
+	s.Col("version", rows.Int8).Int8(e.Version)
+	s.Col("workflow", rows.Text).Text(e.Workflow)
+	s.Col("transition", rows.Text).Text(e.Transition)
+	s.Col("from_state", rows.Text).TextOrNull(string(e.From))
+	s.Col("to_state", rows.Text).Text(string(e.To))
+	s.Col("actor", rows.Text).Text(e.Actor)
+	s.Col("reason", rows.Text).TextOrNull(e.Reason)
+	s.Col("payload", rows.JSON).Bytes(e.Payload)
+	s.Col("data", rows.JSON).Bytes(e.Data)
+	s.Col("scope", rows.Text).TextOrNull(storedScope(e))
+	s.Col("key", rows.Text).Text(e.Key)
+	s.Col("cause", rows.Text).TextOrNull(string(e.Cause))
+	s.Col("at", rows.Timestamptz).Time(e.At)
+	s.Col("hash", rows.Bytea).Bytes(e.Hash[:])
+	s.Col("rest_digest", rows.Bytea).Bytes(e.Rest)
+	s.Col("events_digest", rows.Bytea).Bytes(e.Emitted)
 }
 
-// defaultScope is the scope that stands as NULL; see ScopeOf.
-func defaultScope(e *transitions.Entry) string {
+// storedScope is "" for the default scope, which stands as NULL; see ScopeOf.
+func storedScope(e *transitions.Entry) string {
 	instance := e.Instance
 	if e.Version == 1 {
 		instance = uuid.Nil
 	}
-	return transitions.DefaultScope(e.Workflow, e.Transition, instance)
+	if e.Scope == transitions.DefaultScope(e.Workflow, e.Transition, instance) {
+		return ""
+	}
+	return e.Scope
 }
 
 // Insert writes the insert of a set's rows. Parameters: the columns. position is an SQL

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // smallConfig measures next to nothing, on few orders.
 func smallConfig(t *testing.T) Config {
-	c, err := Config{URL: pgtest.DirectURL(t), Rounds: 1, Duration: 100 * time.Millisecond, orders: 256}.withDefaults()
+	c, err := Config{URL: pgtest.DirectURL(t), Rounds: 1, Duration: 100 * time.Millisecond, orders: 256, Aged: 100}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestEveryScenarioCommitsWhatItClaims(t *testing.T) {
 	for _, s := range list {
 		s.beside /= 100
 		measured(s, func(m *sample) {
-			if m.commands == 0 || m.latency.n == 0 {
+			if m.commands == 0 && s.name != pausedMany || m.latency.n == 0 { // that one is to have none
 				t.Errorf("%s: %d commands and %d latencies were measured", s.name, m.commands, m.latency.n)
 			}
 			if strings.Contains(s.name, "follow") && m.lag.n == 0 {
@@ -148,7 +148,7 @@ func TestFloorAndCeilingWriteRowsOfTheEnginesSize(t *testing.T) {
 		sizes[s.name] = size
 	}
 	// What a transition writes is mostly these rows.
-	if size := sizes[submitOne]; size[0] > 245 || size[1] > 550 || size[2] > 150 {
+	if size := sizes[submitOne]; size[0] > 245 || size[1] > 600 || size[2] > 145 {
 		t.Errorf("a transition's rows (command, audit, outbox) have grown to %.0f bytes", size)
 	}
 	for name, size := range sizes {

@@ -120,12 +120,12 @@ type RetentionConfig struct {
 
 // PipelineConfig tunes the commit pipeline. The zero value is right for most.
 type PipelineConfig struct {
-	Committers   int           // connections that commit groups. Default: one for each two cores, 2 to 8.
-	RetryWorkers int           // connections for commands that wait for locks or run user SQL. Default 4.
-	QueueSize    int           // commands that may wait for one committer. Default 8192.
-	QueueBytes   int           // payload bytes that may wait for one committer, about. Default 64 MiB.
+	Committers   int           // connections that commit groups, as many of them as are needed. Default: one for each two cores, 2 to 8.
+	RetryWorkers int           // connections for commands that wait for locks or run user SQL, of which one tenant has all but two. Default 6.
+	QueueSize    int           // commands that may wait on this node; half of them for locks or for user SQL. Default 16384.
+	QueueBytes   int           // bytes that those may take, about. Default 128 MiB.
 	GroupSize    int           // commands in one transaction, at most. Default 256.
-	GroupBytes   int           // payload bytes in one transaction, about, at most. Default 4 MiB.
+	GroupBytes   int           // bytes of payloads and of the data of instances in one transaction, read and written, about. Default 4 MiB.
 	LockWait     time.Duration // how long a command waits for a lock that somebody else holds. Default 15 s.
 	Outage       time.Duration // how long commands wait for a database that is gone. Default 30 s.
 	HookTimeout  time.Duration // how long a transition's own SQL may take. Default 30 s.
@@ -144,14 +144,13 @@ func (c Config) withDefaults() (Config, error) {
 	if len(c.Workflows) == 0 {
 		return c, errors.New("engine: Config.Workflows is empty")
 	}
+	c.setDefaults()
+	return c, c.check()
+}
+
+func (c *Config) setDefaults() {
 	setDefault(&c.Schema, schema.Default)
-	if err := schema.CheckName(c.Schema); err != nil {
-		return c, fmt.Errorf("engine: Config.Schema: %w", err)
-	}
 	setDefault(&c.Source, transitions.DefaultSource)
-	if err := transitions.CheckSource(c.Source); err != nil {
-		return c, fmt.Errorf("engine: Config.Source: %w", err)
-	}
 	setDefault(&c.Replay, 24*time.Hour)
 	setDefault(&c.MaxDeliveries, 20)
 	if c.Log == nil {
@@ -159,40 +158,49 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	p := &c.Pipeline
 	setDefault(&p.Committers, min(max(runtime.GOMAXPROCS(0)/2, 2), 8))
-	setDefault(&p.RetryWorkers, 4)
-	setDefault(&p.QueueSize, 8192)
-	setDefault(&p.QueueBytes, 64<<20)
+	setDefault(&p.RetryWorkers, 6)
+	setDefault(&p.QueueSize, 16384)
+	setDefault(&p.QueueBytes, 128<<20)
 	setDefault(&p.GroupSize, 256)
 	setDefault(&p.GroupBytes, 4<<20)
 	setDefault(&p.LockWait, 15*time.Second)
 	setDefault(&p.Outage, 30*time.Second)
 	setDefault(&p.HookTimeout, 30*time.Second)
 	setDefault(&c.Retention.Outbox, 30*24*time.Hour)
-	if c.Retention.Outbox < minOutbox {
-		return c, fmt.Errorf("engine: Config.Retention.Outbox is less than %s", minOutbox)
-	}
 	setDefault(&c.Retention.Batch, 2000)
-	f := &c.InFlight
-	setDefault(&f.Workers, 100)
-	f.Workers = max(f.Workers, 0)
-	setDefault(&f.Lease, 30*time.Second)
-	if f.Lease < minLease {
-		return c, fmt.Errorf("engine: Config.InFlight.Lease is less than %s", minLease)
-	}
+	setDefault(&c.InFlight.Workers, 100)
+	c.InFlight.Workers = max(c.InFlight.Workers, 0)
+	setDefault(&c.InFlight.Lease, 30*time.Second)
 	setDefault(&c.SinkLease, pollsPerLease*sinkPace)
-	if c.SinkLease < minSinkLease {
-		return c, fmt.Errorf("engine: Config.SinkLease is less than %s", minSinkLease)
+}
+
+func (c *Config) check() error {
+	if err := schema.CheckName(c.Schema); err != nil {
+		return fmt.Errorf("engine: Config.Schema: %w", err)
 	}
+	if err := transitions.CheckSource(c.Source); err != nil {
+		return fmt.Errorf("engine: Config.Source: %w", err)
+	}
+	if c.Retention.Outbox < minOutbox {
+		return fmt.Errorf("engine: Config.Retention.Outbox is less than %s", minOutbox)
+	}
+	if c.InFlight.Lease < minLease {
+		return fmt.Errorf("engine: Config.InFlight.Lease is less than %s", minLease)
+	}
+	if c.SinkLease < minSinkLease {
+		return fmt.Errorf("engine: Config.SinkLease is less than %s", minSinkLease)
+	}
+	p := &c.Pipeline
 	for name, v := range map[string]int64{"Replay": int64(c.Replay), "MaxDeliveries": int64(c.MaxDeliveries),
 		"Committers": int64(p.Committers), "RetryWorkers": int64(p.RetryWorkers),
 		"QueueSize": int64(p.QueueSize), "QueueBytes": int64(p.QueueBytes), "GroupSize": int64(p.GroupSize), "GroupBytes": int64(p.GroupBytes),
 		"LockWait": int64(p.LockWait), "Outage": int64(p.Outage), "HookTimeout": int64(p.HookTimeout),
 		"Retention.Batch": int64(c.Retention.Batch)} {
 		if v < 0 {
-			return c, fmt.Errorf("engine: Config: %s is negative", name)
+			return fmt.Errorf("engine: Config: %s is negative", name)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // unheard reports whether there is nowhere to listen, because the pool leads

@@ -118,15 +118,3 @@ func (e *Engine) DiscardMessage(ctx context.Context, ref transitions.MessageRef,
 func (e *Engine) ForgetMessages(ctx context.Context, before time.Time, limit int) (int64, error) {
 	return e.inbox.Forget(ctx, before, limit)
 }
-
-// operator checks who asks for something, and why.
-func operator(by, reason string) (string, error) {
-	setDefault(&by, transitions.DefaultActor)
-	if problem := transitions.TextProblem(by, transitions.MaxActor); problem != "" {
-		return by, workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
-	}
-	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
-		return by, workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
-	}
-	return by, nil
-}

@@ -141,25 +141,21 @@ func (e *Engine) checkListener(ctx context.Context) error {
 	return nil
 }
 
-// Start checks that the schema is the one that this program needs, records the
-// definitions and the sinks, and begins to work. ctx bounds only the start.
-//
-// Errors: a pooler that Config.Pool or Config.Listen is not made for, schema.ErrBehind, schema.ErrNewer, a workflow that changed under its
-// version, those of the database.
-func (e *Engine) Start(ctx context.Context) error {
-	if e.started {
-		return errors.New("engine: started twice")
-	}
+// checkDatabase refuses a database, or a way to it, that this program cannot work with.
+func (e *Engine) checkDatabase(ctx context.Context) error {
 	if err := pooler.Check(ctx, e.config.Pool); err != nil {
 		return err
 	}
 	if err := e.checkListener(ctx); err != nil {
 		return err
 	}
-	if err := schema.Check(ctx, e.config.Pool, e.config.Schema); err != nil {
-		return err
-	}
-	if err := e.registry.record(ctx, e.config.Pool, e.config.Schema); err != nil {
+	return schema.Check(ctx, e.config.Pool, e.config.Schema)
+}
+
+// record tells the database what this node runs, and makes the partitions that its clock
+// will soon need.
+func (e *Engine) record(ctx context.Context) error {
+	if err := e.registry.record(ctx, e.config); err != nil {
 		return err
 	}
 	if !e.config.Transient {
@@ -167,10 +163,22 @@ func (e *Engine) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := e.registry.warn(ctx, e.config); err != nil {
+	return e.makePartitions(ctx)
+}
+
+// Start checks that the schema is the one that this program needs, records the
+// definitions and the sinks, and begins to work. ctx bounds only the start.
+//
+// Errors: a pooler that Config.Pool or Config.Listen is not made for, schema.ErrBehind,
+// schema.ErrNewer, a workflow that changed under its version, those of the database.
+func (e *Engine) Start(ctx context.Context) error {
+	if e.started {
+		return errors.New("engine: started twice")
+	}
+	if err := e.checkDatabase(ctx); err != nil {
 		return err
 	}
-	if err := e.makePartitions(ctx); err != nil {
+	if err := e.record(ctx); err != nil {
 		return err
 	}
 	if err := e.pauses.load(ctx); err != nil {
@@ -200,9 +208,9 @@ func (e *Engine) Start(ctx context.Context) error {
 // Watcher and Await, lets other nodes deliver to the sinks and closes them, and
 // returns when all is done. When ctx ends first it gives up on what is under way.
 // Activities that are not done shortly before half of ctx's time are told to end, and
-// what they leave goes to another node at once, by that half. Sources that have not ended by then are
-// left behind, and the pipeline has half of the rest, so that whoever does not end
-// takes no more than his share. It may be called twice.
+// what they leave goes to another node at once, by that half. Sources that have not
+// ended by then are left behind, and the pipeline has half of the rest, so that whoever
+// does not end takes no more than his share. It may be called twice.
 func (e *Engine) Stop(ctx context.Context) {
 	defer e.closePools()
 	if !e.started {

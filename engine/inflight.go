@@ -104,11 +104,9 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 // Errors: CommandNotFound, ScopeInvalid for Pawl's own commands, InvalidRequest,
 // Locked where another transaction holds the command, TimedOut, Unavailable.
 func (e *Engine) Cancel(ctx context.Context, tenant, scope, key, by string) (transitions.Record, error) {
-	if by == "" {
-		by = transitions.DefaultActor
-	}
-	if problem := transitions.TextProblem(by, transitions.MaxActor); problem != "" {
-		return transitions.Record{}, workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
+	by, err := operator(by, "")
+	if err != nil {
+		return transitions.Record{}, err
 	}
 	if strings.HasPrefix(scope, transitions.Reserved) {
 		return transitions.Record{}, workflow.Errorf(workflow.ScopeInvalid,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // Operate does what an operator asks: pause or resume the instance that c names,
@@ -34,4 +35,16 @@ func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitio
 		return transitions.Receipt{}, err
 	}
 	return e.pipeline.Do(ctx, p)
+}
+
+// operator checks who asks for something, and why.
+func operator(by, reason string) (string, error) {
+	setDefault(&by, transitions.DefaultActor)
+	if problem := transitions.TextProblem(by, transitions.MaxActor); problem != "" {
+		return by, workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
+	}
+	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
+		return by, workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
+	}
+	return by, nil
 }

@@ -21,13 +21,8 @@ func (e *Engine) InstanceAt(ctx context.Context, tenant string, id uuid.UUID, ve
 		return inspect.Past{}, store.ReadError("history", err)
 	}
 	return e.past(ctx, tenant, id, entries, func(now *transitions.Instance) error {
-		return workflow.Errorf(
-			workflow.InstanceNotFound,
-			"the instance %s has versions from 1 to %d; there is no version %d",
-			id,
-			now.Version,
-			version,
-		)
+		return workflow.Errorf(workflow.InstanceNotFound, "the instance %s has versions from 1 to %d; there is no version %d",
+			id, now.Version, version)
 	})
 }
 
@@ -60,12 +55,8 @@ func (e *Engine) InstanceAsOf(ctx context.Context, tenant string, id uuid.UUID, 
 
 // past is the instance after the transition of an audit row. The row was read
 // before the instance, so it cannot be newer.
-func (e *Engine) past(
-	ctx context.Context,
-	tenant string,
-	id uuid.UUID,
-	entries []transitions.Entry,
-	absent func(*transitions.Instance) error,
+func (e *Engine) past(ctx context.Context, tenant string, id uuid.UUID, entries []transitions.Entry,
+	absent func(now *transitions.Instance) error,
 ) (inspect.Past, error) {
 	now, err := e.reader.Instance(ctx, tenant, id)
 	if err != nil {

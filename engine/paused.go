@@ -28,8 +28,8 @@ type pauses struct {
 
 type pausedWorkflow struct{ tenant, workflow string }
 
-// resumeBatch is how many commands one call looks at, and
-// resumePace how long to leave those alone that somebody has locked.
+// resumeBatch is how many commands one call looks at, and resumePace how long to leave
+// those alone that somebody has locked.
 const (
 	resumeBatch = 1000
 	resumePace  = 50 * time.Millisecond
@@ -112,14 +112,8 @@ func (e *Engine) PauseWorkflow(ctx context.Context, tenant, name, actor, reason 
 	if err != nil {
 		return err
 	}
-	if actor == "" {
-		actor = transitions.DefaultActor
-	}
-	if problem := transitions.TextProblem(actor, transitions.MaxActor); problem != "" {
-		return workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
-	}
-	if problem := transitions.TextProblem(reason, transitions.MaxReason); problem != "" {
-		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
+	if actor, err = operator(actor, reason); err != nil {
+		return err
 	}
 	if err := e.pauses.rows.Add(ctx, tenant, name, actor, reason, e.clock.Now()); err != nil {
 		return pauseError(err)
@@ -140,7 +134,9 @@ func (e *Engine) ResumeWorkflow(ctx context.Context, tenant, name string) error 
 	if err := e.pauses.endPause(ctx, tenant, name, e.clock.Now(), e.config.Pipeline.LockWait); err != nil {
 		return pauseError(err)
 	}
-	return e.pauses.load(ctx)
+	err = e.pauses.load(ctx)
+	e.inflight.Wake()
+	return err
 }
 
 // PausedWorkflows lists the workflows that the tenant has paused.

@@ -128,12 +128,9 @@ func (e *Engine) Verify(ctx context.Context, tenant string, id uuid.UUID) (inspe
 
 // VerifyWithProgress is Verify, and calls progress now and then with the number
 // of rows checked so far.
-func (e *Engine) VerifyWithProgress(
-	ctx context.Context,
-	tenant string,
-	id uuid.UUID,
-	progress func(entries int64),
-) (inspect.Verification, error) {
+func (e *Engine) VerifyWithProgress(ctx context.Context, tenant string, id uuid.UUID, progress func(entries int64)) (
+	inspect.Verification, error,
+) {
 	tenant = tenantOr(tenant)
 	if id != uuid.Nil {
 		if _, err := e.reader.WorkflowOf(ctx, nil, tenant, id); err != nil {

@@ -95,7 +95,7 @@ func TestAViewByBusinessKeyIsThatOfItsInstance(t *testing.T) {
 func TestAViewIsBoundedAndProbesIndexes(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	config, last := pool.Config(), &lastQuery{fragment: "'undo'"} // the poll for due work has json_agg, too
+	config, last := pool.Config(), &lastQuery{fragment: "'Undo'"} // the poll for due work has json_agg, too
 	config.ConnConfig.Tracer = last
 	traced, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -34,12 +36,8 @@ type Runner struct {
 
 // NewRunner starts nothing.
 func NewRunner(c RunnerConfig) *Runner {
-	if c.First == 0 {
-		c.First = time.Second
-	}
-	if c.Max == 0 {
-		c.Max = time.Minute
-	}
+	c.First = cmp.Or(c.First, time.Second)
+	c.Max = cmp.Or(c.Max, time.Minute)
 	return &Runner{config: c}
 }
 
@@ -101,13 +99,9 @@ func (r *Runner) keep(ctx context.Context, number int, s Source) {
 		if time.Since(begun) > r.config.Max {
 			wait = r.config.First
 		}
-		pause := time.NewTimer(rand.N(wait) + time.Millisecond)
 		r.config.Log.Error("inbox: a source has ended; it is run again", "source", nameOf(number, s), "error", err)
-		select {
-		case <-ctx.Done():
-			pause.Stop()
+		if !pause.For(ctx, rand.N(wait)+time.Millisecond) {
 			return
-		case <-pause.C:
 		}
 		wait = min(2*wait, r.config.Max)
 	}

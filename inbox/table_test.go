@@ -95,9 +95,11 @@ func TestTheListReadsByIndexOnEmptyAndOnFullTables(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.DirectTo(t, pgtest.Pool(t)) // a pooler's sessions have counted before
 	t.Run("empty", func(t *testing.T) { readByIndex(t, pool, "forget") })
-	fill := `INSERT INTO pawl.inbox_dead SELECT 'default', 'c' || n % 5, n, sha256('x'), '', 0, '', CASE WHEN n % 10 = 0 THEN 'waiting' ELSE 'retried' END,
+	fill := `INSERT INTO pawl.inbox_dead SELECT 'default', 'c' || n % 5, n, sha256('x'), '', 0, '',
+			CASE WHEN n % 10 = 0 THEN 'waiting' ELSE 'retried' END,
 			'guard_refused', '', 1, now(), now(), 'a' FROM generate_series(1, 20000) AS n;
-		INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at, finished_at, expires_at)
+		INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body,
+			created_at, finished_at, expires_at)
 			SELECT 'default', 'inbox:c' || n % 5, n, sha256('x'), 'failed_final', '', '', gen_random_uuid(), 'a', 409, '{}', now(), now(), now()
 			FROM generate_series(1, 20000) AS n`
 	if _, err := pool.Exec(t.Context(), fill); err != nil {
@@ -178,8 +180,10 @@ func TestWaitingMessagesAreReadUpToTheBound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	exec(`INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries, created_at, updated_at)
-		SELECT 't' || n % 20, 'bank', n, decode(repeat('00', 32), 'hex'), '', 0, '', 'waiting', 'invalid_payload', 'no', 1, now(), now() FROM generate_series(1, 2000) AS n`)
+	exec(`INSERT INTO pawl.inbox_dead (tenant, consumer, message, hash, type, size, body, status, code, failure, deliveries,
+			created_at, updated_at)
+		SELECT 't' || n % 20, 'bank', n, decode(repeat('00', 32), 'hex'), '', 0, '', 'waiting', 'invalid_payload', 'no', 1,
+			now(), now() FROM generate_series(1, 2000) AS n`)
 	const most = 100
 	for _, when := range []string{"as they grew", "analyzed"} {
 		if read := pgtest.RowsRead(t, pool, inbox.WaitingSQL, "", most); read > most+21 {

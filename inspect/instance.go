@@ -25,19 +25,19 @@ type View struct {
 
 // Timer is an armed timer of an instance.
 type Timer struct {
-	Name       string    `json:"name"`
-	Transition string    `json:"transition"` // what it does
-	Due        time.Time `json:"due"`
+	Name       string
+	Transition string // what it does
+	Due        time.Time
 }
 
 // ScheduledCommand is a command on an instance whose time has not come, or that
 // nobody has decided since it came.
 type ScheduledCommand struct {
-	Transition string    `json:"transition"`
-	Scope      string    `json:"scope"`
-	Key        string    `json:"key"`
-	Actor      string    `json:"actor"`
-	Due        time.Time `json:"due"`
+	Transition string
+	Scope      string
+	Key        string
+	Actor      string
+	Due        time.Time
 }
 
 // MaxTimeline is how many transitions a Case has at most.
@@ -87,14 +87,14 @@ type Past struct {
 
 // Option is one transition as it stands for an instance and an actor.
 type Option struct {
-	Transition string           `json:"transition"`
-	Allowed    bool             `json:"allowed"`
-	To         []workflow.State `json:"to"`
-	Reasons    []Reason         `json:"reasons,omitempty"` // why not
+	Transition string
+	Allowed    bool
+	To         []workflow.State
+	Reasons    []Reason // why not
 }
 
 // Reason is why a transition is not allowed.
 type Reason struct {
-	Code    workflow.Code `json:"code"`
-	Message string        `json:"message"`
+	Code    workflow.Code
+	Message string
 }

@@ -12,15 +12,15 @@ import (
 
 // StuckCommand is a command on an instance that waits for an operator.
 type StuckCommand struct {
-	Transition string    `json:"transition"`
-	Undo       bool      `json:"undo,omitzero"` // what waits is the undo of the transition's effect
-	Scope      string    `json:"scope"`
-	Key        string    `json:"key"`
-	Stuck      string    `json:"stuck"`             // why it waits
-	Failure    string    `json:"failure,omitempty"` // what the newest attempt that failed said
-	Failures   int       `json:"failures"`
-	Since      time.Time `json:"since"`
-	Message    string    `json:"message"` // all of that in a sentence, and what can be done
+	Transition string
+	Undo       bool // what waits is the undo of the transition's effect
+	Scope      string
+	Key        string
+	Stuck      string // why it waits
+	Failure    string // what the newest attempt that failed said
+	Failures   int
+	Since      time.Time
+	Message    string // all of that in a sentence, and what can be done
 }
 
 // Describe sets the message, and writes the time in UTC.
@@ -51,8 +51,8 @@ func (s *StuckCommand) reason() string {
 
 // Explanation is what an actor can do with an instance now, and why not.
 type Explanation struct {
-	Transitions []Option       `json:"transitions"`
-	Stuck       []StuckCommand `json:"stuck,omitempty"` // what an operator has to act on
+	Transitions []Option
+	Stuck       []StuckCommand // what an operator has to act on
 }
 
 // Blocked adds what is stuck to an explanation. Where the state excludes a

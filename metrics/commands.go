@@ -15,7 +15,7 @@ var (
 		"claim",
 	)
 	commandsRefused = counter("pawl_commands_refused_total", "Commands that were refused because the queue was full.")
-	commandsWaiting = gauge("pawl_commands_waiting", "Commands in the queues of the commit pipeline.")
+	commandsWaiting = gauge("pawl_commands_waiting", "Commands that wait for a committer.")
 	groups          = counter("pawl_commit_groups_total", "Transactions that the commit pipeline committed.")
 	groupsAgain     = counter("pawl_commit_reruns_total", "Runs of a group that another transaction won.")
 	groupsLost      = counter("pawl_commit_connections_lost_total", "Runs of a group that lost their connection to the database.")
@@ -72,7 +72,7 @@ func sendScopes(ch chan<- prometheus.Metric, list []inspect.ScopeCount) {
 }
 
 var (
-	looks     = counter("pawl_inflight_looks_total", "Polls for due work.")
+	polls     = counter("pawl_inflight_polls_total", "Polls for due work.")
 	claimed   = counter("pawl_inflight_claimed_total", "Commands in flight that this node claimed.")
 	takenOver = counter("pawl_inflight_taken_over_total", "Of those, the ones that it took over from a node whose lease had run out.")
 	ended     = counter(
@@ -80,17 +80,17 @@ var (
 		"Ends of attempts by outcome: decided (a scheduled command), succeeded, failed, cancelled, abandoned (given up), undone (an effect).",
 		"outcome",
 	)
-	retried    = counter("pawl_inflight_retries_total", "Attempts that failed and are to be repeated.")
-	becameHard = counter("pawl_inflight_stuck_total", "Commands that were left to an operator.")
-	returned   = counter("pawl_inflight_returned_total", "Commands that were given back without an attempt that failed.")
-	heartbeats = counter("pawl_inflight_heartbeats_total", "Leases that were prolonged.")
-	leasesLost = counter("pawl_inflight_leases_lost_total", "Leases that were lost while an attempt was under way.")
-	busy       = gauge("pawl_inflight_busy_workers", "Workers, and scheduled commands being decided.")
-	held       = gauge("pawl_inflight_leases", "Leases that this node holds.")
+	retried     = counter("pawl_inflight_retries_total", "Attempts that failed and are to be repeated.")
+	becameStuck = counter("pawl_inflight_stuck_total", "Commands that were left to an operator.")
+	returned    = counter("pawl_inflight_returned_total", "Commands that were given back without an attempt that failed.")
+	heartbeats  = counter("pawl_inflight_heartbeats_total", "Leases that were prolonged.")
+	leasesLost  = counter("pawl_inflight_leases_lost_total", "Leases that were lost while an attempt was under way.")
+	busy        = gauge("pawl_inflight_busy_workers", "Workers, and scheduled commands being decided.")
+	held        = gauge("pawl_inflight_leases", "Leases that this node holds.")
 )
 
 func sendInFlight(ch chan<- prometheus.Metric, s engine.InFlightStats) {
-	send(ch, looks, s.Polls)
+	send(ch, polls, s.Polls)
 	send(ch, claimed, s.Claimed)
 	send(ch, takenOver, s.TakenOver)
 	for outcome, n := range map[string]int64{"decided": s.Decided, "succeeded": s.Succeeded, "failed": s.Failed, "cancelled": s.Cancelled,
@@ -98,7 +98,7 @@ func sendInFlight(ch chan<- prometheus.Metric, s engine.InFlightStats) {
 		send(ch, ended, n, outcome)
 	}
 	send(ch, retried, s.Retried)
-	send(ch, becameHard, s.Stuck)
+	send(ch, becameStuck, s.Stuck)
 	send(ch, returned, s.Returned)
 	send(ch, heartbeats, s.Heartbeats)
 	send(ch, leasesLost, s.Lost)

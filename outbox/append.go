@@ -11,12 +11,7 @@ import (
 // Columns are the columns of an event as Add fills them, after its tenant. step is not a column
 // of the table: it says which of the statement's transitions the event belongs
 // to, counted from 1.
-var Columns = []rows.Column{
-	rows.Of("step", rows.Int8), rows.Of("type", rows.Text), rows.Of("ordinal", rows.Int4), rows.Of("workflow", rows.Text),
-	rows.Of("instance", rows.UUID), rows.Of("version", rows.Int8), rows.Of("transition", rows.Text),
-	rows.Of("state", rows.Text), rows.Of("at", rows.Timestamptz), rows.Of("business_key", rows.Text), rows.Of("attributes", rows.JSONB),
-	rows.Of("payload", rows.JSON),
-}
+var Columns = rows.ColumnsOf(func(s *rows.Set) { _ = Add(s, 1, &transitions.Event{}) }) // an event without attributes is no error
 
 // Add adds an event of the step-th transition to a set with these columns. What the
 // transition's audit row has is not stored again: of its own event that is the
@@ -28,22 +23,22 @@ func Add(s *rows.Set, step int, e *transitions.Event) error {
 		return err
 	}
 	s.Tenant(e.Tenant)
-	s.Int8(int64(step))
-	s.Text(e.Type)
-	s.Int4(e.Ordinal)
-	s.Text(e.Workflow)
-	s.UUID(e.Instance)
-	s.Int8(e.Version)
-	s.Text(e.Transition)
-	s.Text(string(e.State))
-	s.Time(e.At)
-	s.TextOrNull(e.BusinessKey)
-	s.JSONB(attributes)
+	payload := e.Payload
 	if e.Ordinal == 0 {
-		s.Null()
-	} else {
-		s.Bytes(e.Payload)
+		payload = nil
 	}
+	s.Col("step", rows.Int8).Int8(int64(step))
+	s.Col("type", rows.Text).Text(e.Type)
+	s.Col("ordinal", rows.Int4).Int4(e.Ordinal)
+	s.Col("workflow", rows.Text).Text(e.Workflow)
+	s.Col("instance", rows.UUID).UUID(e.Instance)
+	s.Col("version", rows.Int8).Int8(e.Version)
+	s.Col("transition", rows.Text).Text(e.Transition)
+	s.Col("state", rows.Text).Text(string(e.State))
+	s.Col("at", rows.Timestamptz).Time(e.At)
+	s.Col("business_key", rows.Text).TextOrNull(e.BusinessKey)
+	s.Col("attributes", rows.JSONB).JSONB(attributes)
+	s.Col("payload", rows.JSON).Bytes(payload)
 	return nil
 }
 

@@ -10,7 +10,7 @@ const Logs = "pawl.log"
 // headRow selects the head of a tenant's log, which is an SQL expression. It goes back from
 // the newest version of the row: see pawl.advance.
 func headRow(tenant string) string {
-	return "SELECT h.head FROM " + Logs + " h WHERE h.tenant >= " + tenant + " AND h.tenant <= " + tenant + " ORDER BY h.tenant DESC LIMIT 1"
+	return "SELECT h.head FROM pawl.log h WHERE h.tenant >= " + tenant + " AND h.tenant <= " + tenant + " ORDER BY h.tenant DESC LIMIT 1"
 }
 
 // HeadOf is an expression: the position of a tenant's newest transition, 0 for none. It reads
@@ -49,6 +49,6 @@ func WeekOf(at string) string {
 
 // Attached is true of a partition of the outbox, one that is no table on its way out.
 func Attached(partition string) string {
-	return "EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = 'pawl.outbox'::regclass AND NOT i.inhdetachpending AND i.inhrelid = " +
-		"" + partition + ")"
+	return `EXISTS (SELECT FROM pg_inherits i
+		WHERE i.inhparent = 'pawl.outbox'::regclass AND NOT i.inhdetachpending AND i.inhrelid = ` + partition + ")"
 }

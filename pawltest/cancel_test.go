@@ -68,7 +68,7 @@ func TestACommandThatIsAskedToStopEnds(t *testing.T) {
 	accepted := c.Do("call", nil)
 	for range 2 {
 		r, err := s.Cancel("", accepted.Record.Scope, accepted.Record.Key, "ann")
-		if err != nil || r.CancelledBy != "ann" || r.Revision != 2 {
+		if err != nil || r.CancelledBy != "ann" || r.Revision != 1 {
 			t.Errorf("got %+v, %v", r, err)
 		}
 	}

@@ -56,9 +56,7 @@ func (s *Sim) take(p *decide.Prepared, d *decide.Decision) transitions.Receipt {
 		position = s.log(d)
 	}
 	receipt := decide.ReceiptOf(p, d, position)
-	c := s.own(p)
-	s.settle(c, &decide.Target{Status: d.Status, Code: d.Code, Body: d.Body, Version: d.Entry.Version, Flight: d.Flight,
-		Workflow: p.Workflow, Keep: decide.Keep{Replay: p.Replay, Tombstone: p.Tombstone, Answer: d.Answer}}, position)
+	c := s.keep(p.Tenant, decide.RowOf(p, d, s.workflows.Horizons, s.now), position)
 	s.changeOthers(p, d, position)
 	for _, child := range d.Children {
 		s.take(child.Prepared, &child.Decision)
@@ -85,33 +83,30 @@ func (s *Sim) log(d *decide.Decision) int64 {
 	return s.heads[tenant]
 }
 
-// own is the command itself, new where it is not known.
-func (s *Sim) own(p *decide.Prepared) *command {
-	ref := transitions.Ref{Tenant: p.Tenant, Scope: p.Scope, Key: p.Key}
-	if c := s.commands[ref]; c != nil {
-		return c
+// keep makes a row part of the run: a new command, or what becomes of one. position is that
+// of the transition.
+func (s *Sim) keep(tenant string, row decide.Row, position int64) *command {
+	ref := transitions.Ref{Tenant: tenant, Scope: row.Scope, Key: row.Key}
+	c := s.commands[ref]
+	if c == nil {
+		c = &command{tenant: tenant, number: s.next(), Record: row.Record}
+		c.Version = 0 // until it is taken over, with the position
+		s.commands[ref] = c
+	} else {
+		c.Revision++
 	}
-	c := &command{tenant: p.Tenant, number: s.next(), Record: transitions.Record{Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint,
-		Workflow: p.Workflow, Transition: p.Transition, Instance: p.Instance, Actor: p.Actor, CreatedAt: s.now}}
-	s.commands[ref] = c
+	if row.Version > c.Version {
+		c.Version, c.Position = row.Version, position
+	}
+	c.Status, c.Phase, c.RunAt, c.Request, c.UpdatedAt = row.Status, row.Phase, row.RunAt, row.Request, row.UpdatedAt
+	c.Code, c.Body, c.FinishedAt, c.ExpiresAt = row.Code, row.Body, row.FinishedAt, row.ExpiresAt
+	c.Stuck, c.LockedUntil = "", time.Time{}
+	if c.InFlight() {
+		s.flying[ref], c.Failures = c, 0
+	} else {
+		delete(s.flying, ref)
+	}
 	return c
-}
-
-// settle writes what becomes of a command.
-func (s *Sim) settle(c *command, t *decide.Target, position int64) {
-	c.Status, c.UpdatedAt, c.Stuck, c.LockedUntil, c.RunAt = t.Status, s.now, "", time.Time{}, time.Time{}
-	c.Revision++
-	if t.Version > c.Version {
-		c.Version, c.Position = t.Version, position
-	}
-	if t.Flight != nil {
-		s.flying[c.ref()] = c
-		c.Phase, c.RunAt, c.Request, c.Failures = t.Flight.Phase, t.Flight.RunAt, t.Flight.Request, 0
-		return
-	}
-	delete(s.flying, c.ref())
-	c.Phase, c.Request, c.Code, c.Body = "", nil, t.Code, t.Body
-	c.FinishedAt, c.ExpiresAt = s.now, t.Keep.Until(s.workflows.Horizons(t.Workflow), s.now)
 }
 
 // changeOthers does what a decision makes of other commands.
@@ -128,7 +123,7 @@ func (s *Sim) changeOthers(p *decide.Prepared, d *decide.Decision, position int6
 		}
 	}
 	if t := d.Target; t != nil {
-		s.settle(s.commands[transitions.Ref{Tenant: p.Tenant, Scope: t.Scope, Key: t.Key}], t, position)
+		s.keep(p.Tenant, t.Row(s.workflows.Horizons, s.now), position)
 	}
 }
 
@@ -149,11 +144,7 @@ func (s *Sim) plan(tenant string, planned decide.Planned) {
 	if s.commands[ref] != nil {
 		s.t.Fatalf("pawltest: the command %s %s is made twice, which an engine's tables refuse: a defect of Pawl", ref.Scope, ref.Key)
 	}
-	c := &command{tenant: tenant, number: s.next(), Record: transitions.Record{Scope: planned.Scope, Key: planned.Key,
-		Fingerprint: planned.Fingerprint, Status: transitions.Pending, Workflow: planned.Workflow, Transition: planned.Transition,
-		Instance: planned.Instance, Actor: planned.Actor, CreatedAt: s.now, UpdatedAt: s.now,
-		Phase: planned.Flight.Phase, RunAt: planned.Flight.RunAt, Request: planned.Flight.Request}}
-	s.commands[ref], s.flying[ref] = c, c
+	s.keep(tenant, planned.Row(s.now), 0)
 }
 
 // cancel asks a command to stop: one that waits is due, to end.

@@ -1,6 +1,7 @@
 package transitions
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,12 @@ const (
 
 // AnyRole among a command's roles stands for every role.
 const AnyRole = "*"
+
+// HasRole reports whether somebody with these roles has one of those that are needed;
+// where none is, everybody has.
+func HasRole(roles []string, needed ...string) bool {
+	return len(needed) == 0 || slices.ContainsFunc(roles, func(role string) bool { return role == AnyRole || slices.Contains(needed, role) })
+}
 
 // Command is what a caller asks: one intent, named by tenant, scope and key.
 type Command struct {

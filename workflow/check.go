@@ -84,26 +84,12 @@ func (w *Workflow) checkStep(m *Mistakes, s *Step) {
 	case slices.Contains(reserved, s.Name):
 		m.add("a transition cannot be named %q: the REST interface uses that name", s.Name)
 	}
-	if !s.Start && len(s.From) == 0 {
-		m.add("transition %q leaves no state", s.Name)
-	}
-	if s.Start && slices.Contains(s.To, Stay) {
-		m.add("transition %q creates the instance, so there is no state to stay in", s.Name)
-	}
-	if slices.Contains(s.From, Stay) {
-		m.add("transition %q leaves %q, which is a target, not a state", s.Name, Stay)
-	}
+	s.checkStates(m)
 	if s.Keyed && !s.Start {
 		m.add("transition %q declares a business key, but it creates nothing", s.Name)
 	}
 	if s.RefuseExisting && !s.Keyed {
 		m.add("transition %q refuses existing instances, but has no business key", s.Name)
-	}
-	if dup := firstDuplicate(s.From); dup != "" {
-		m.add("transition %q names state %q twice in From", s.Name, dup)
-	}
-	if dup := firstDuplicate(s.To); dup != "" {
-		m.add("transition %q names target %q twice", s.Name, dup)
 	}
 	if s.Start && len(s.NotBy) > 0 {
 		m.add("transition %q creates the instance, so nobody can have done %q before", s.Name, s.NotBy[0])
@@ -124,6 +110,24 @@ func (w *Workflow) checkStep(m *Mistakes, s *Step) {
 	}
 	if _, err := s.Schema(); err != nil {
 		m.add("transition %q: payload %s has no JSON Schema: %v", s.Name, s.body.payloadType(), err)
+	}
+}
+
+func (s *Step) checkStates(m *Mistakes) {
+	if !s.Start && len(s.From) == 0 {
+		m.add("transition %q leaves no state", s.Name)
+	}
+	if s.Start && slices.Contains(s.To, Stay) {
+		m.add("transition %q creates the instance, so there is no state to stay in", s.Name)
+	}
+	if slices.Contains(s.From, Stay) {
+		m.add("transition %q leaves %q, which is a target, not a state", s.Name, Stay)
+	}
+	if dup := firstDuplicate(s.From); dup != "" {
+		m.add("transition %q names state %q twice in From", s.Name, dup)
+	}
+	if dup := firstDuplicate(s.To); dup != "" {
+		m.add("transition %q names target %q twice", s.Name, dup)
 	}
 }
 
@@ -165,33 +169,13 @@ func (w *Workflow) names() []string {
 // checkGraph looks for states that nothing reaches, states that nothing leaves,
 // and final states that something leaves.
 func (w *Workflow) checkGraph(m *Mistakes) {
-	reached := map[State]bool{}
-	starts := 0
-	for _, s := range w.Steps {
-		if s.Start {
-			starts++
-			for _, to := range s.reaches() {
-				reached[to] = true
-			}
-		}
-	}
-	if starts == 0 {
+	starts := slices.ContainsFunc(w.Steps, func(s *Step) bool { return s.Start })
+	if !starts {
 		m.add("nothing starts it: declare a workflow.Start")
 	}
-	for changed := true; changed; {
-		changed = false
-		for _, s := range w.Steps {
-			if !slices.ContainsFunc(s.From, func(f State) bool { return reached[f] }) {
-				continue
-			}
-			for _, to := range s.reaches() {
-				changed = changed || !reached[to]
-				reached[to] = true
-			}
-		}
-	}
+	reached := w.reached()
 	for _, s := range w.States {
-		if !reached[s] && starts > 0 {
+		if !reached[s] && starts {
 			m.add("state %q cannot be reached from a start", s)
 		}
 		leaves := w.Allowed(s)
@@ -210,6 +194,24 @@ func (w *Workflow) checkGraph(m *Mistakes) {
 	if dup := firstDuplicate(w.Finals); dup != "" {
 		m.add("state %q is declared final twice", dup)
 	}
+}
+
+// reached are the states that an instance can come to.
+func (w *Workflow) reached() map[State]bool {
+	reached := map[State]bool{}
+	for changed := true; changed; {
+		changed = false
+		for _, s := range w.Steps {
+			if !s.Start && !slices.ContainsFunc(s.From, func(f State) bool { return reached[f] }) {
+				continue
+			}
+			for _, to := range s.reaches() {
+				changed = changed || !reached[to]
+				reached[to] = true
+			}
+		}
+	}
+	return reached
 }
 
 func (w *Workflow) checkRoles(m *Mistakes) {

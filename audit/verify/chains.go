@@ -17,7 +17,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// verifier walks rows ordered by instance and version.
+// walk goes through rows ordered by instance and version.
 type walk struct {
 	tenant string
 	out    inspect.Verification
@@ -41,7 +41,7 @@ type walk struct {
 type stored struct {
 	Workflow, BusinessKey, State    *string
 	Definition                      *int
-	Data, Attributes, Duties, Links []byte
+	Data, Attributes, Actors, Links []byte
 	Open, Paused                    *bool
 	CreatedAt, UpdatedAt            *time.Time
 }
@@ -58,7 +58,7 @@ func (s *stored) read() (i *transitions.Instance, illegal string) {
 		name string
 		raw  []byte
 		into any
-	}{{"attributes", s.Attributes, &i.Attributes}, {"actors", s.Duties, &i.Actors}, {"links", s.Links, &i.Links}} {
+	}{{"attributes", s.Attributes, &i.Attributes}, {"actors", s.Actors, &i.Actors}, {"links", s.Links, &i.Links}} {
 		if column.raw != nil && json.Unmarshal(column.raw, column.into, json.RejectUnknownMembers(true)) != nil {
 			illegal = column.name
 		}
@@ -77,7 +77,7 @@ func (v *walk) read(row pgx.Rows) error {
 	)
 	err := row.Scan(&id, &version, &chain, &e.Version, &e.Position, &e.Workflow, &e.Transition, &from, &to, &e.Actor, &e.Reason,
 		&e.Payload, &e.Data, &payloadDigest, &dataDigest, &e.Scope, &e.Key, &e.Cause, &e.At, &hash, &e.Rest, &e.Emitted,
-		&s.Workflow, &s.Definition, &s.BusinessKey, &s.State, &s.Data, &s.Attributes, &s.Duties, &s.Links,
+		&s.Workflow, &s.Definition, &s.BusinessKey, &s.State, &s.Data, &s.Attributes, &s.Actors, &s.Links,
 		&s.Open, &s.Paused, &s.CreatedAt, &s.UpdatedAt)
 	if err != nil {
 		return err

@@ -25,6 +25,25 @@ func TestEveryImportIsInTheMatrix(t *testing.T) {
 	}
 }
 
+func TestEveryEdgeOfTheMatrixIsUsed(t *testing.T) {
+	edges, err := Unused(os.DirFS(root), module, Matrix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, edge := range edges {
+		t.Error(edge)
+	}
+	rooms := []Room{{Path: "a"}, {Path: "b", Ours: []string{"a", "c/..."}}, {Path: "c/...", Ours: []string{"a", All}}}
+	edges, err = Unused(fstest.MapFS{
+		"b/b.go":      {Data: []byte("package b\nimport _ \"m.org/m/c/d\"\n")},
+		"b/b_test.go": {Data: []byte("package b\nimport _ \"m.org/m/a\"\n")},
+		"c/d/d.go":    {Data: []byte("package d\nimport _ \"m.org/m/a\"\n")},
+	}, "m.org/m", rooms)
+	if want := []string{"room b does not import a"}; err != nil || !slices.Equal(edges, want) {
+		t.Errorf("%q, %v", edges, err)
+	}
+}
+
 func TestEveryRoomOfTheMatrixExists(t *testing.T) {
 	for _, r := range Matrix {
 		folder := strings.TrimSuffix(r.Path, "/...")
@@ -34,11 +53,39 @@ func TestEveryRoomOfTheMatrixExists(t *testing.T) {
 	}
 }
 
+// Nothing points back up: read from the first row to the last, the matrix needs no room that
+// has not been read yet.
+func TestRoomsImportOnlyRoomsOfEarlierRows(t *testing.T) {
+	for _, edge := range upward(Matrix) {
+		t.Error(edge)
+	}
+	rooms := []Room{
+		{Path: "a/...", Ours: []string{"a/b", "c"}}, {Path: "c", Ours: []string{"a/x", "c", "d"}}, {Path: "d", Ours: []string{All}},
+	}
+	want := []string{"a/... may import c, of a later row", "c may import d, of a later row"}
+	if got := upward(rooms); !slices.Equal(got, want) {
+		t.Errorf("of rooms that point up %q are found, not %q", got, want)
+	}
+}
+
+// upward are the imports of rooms that no earlier row is about.
+func upward(rooms []Room) (edges []string) {
+	for i, r := range rooms {
+		for _, imported := range r.Ours {
+			if imported != All && roomOf(rooms[:i], imported) == nil && !covers(r.Path, imported) {
+				edges = append(edges, r.Path+" may import "+imported+", of a later row")
+			}
+		}
+	}
+	return edges
+}
+
 // The record of what happened knows nothing of those who are told about it. (An event
 // is read together with its audit row, so the outbox knows the audit.)
 func TestTheAuditKnowsNothingOfTheOutbox(t *testing.T) {
 	for _, r := range Matrix {
-		if r.Path == "audit" && slices.ContainsFunc(r.Ours, func(p string) bool { return strings.HasPrefix(p, "outbox") || p == "internal/store" }) {
+		later := func(p string) bool { return strings.HasPrefix(p, "outbox") || p == "internal/store" }
+		if r.Path == "audit" && slices.ContainsFunc(r.Ours, later) {
 			t.Errorf("room %s may import %v", r.Path, r.Ours)
 		}
 	}

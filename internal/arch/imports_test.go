@@ -32,11 +32,7 @@ func Check(fsys fs.FS, module string, rooms []Room) ([]string, error) {
 }
 
 func checkFile(fsys fs.FS, name, module string, rooms []Room) ([]string, error) {
-	source, err := fs.ReadFile(fsys, name)
-	if err != nil {
-		return nil, err
-	}
-	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
+	all, err := imports(fsys, name)
 	if err != nil {
 		return nil, err
 	}
@@ -45,16 +41,60 @@ func checkFile(fsys fs.FS, name, module string, rooms []Room) ([]string, error) 
 		return []string{name + ": its package has no room in the matrix"}, nil
 	}
 	var violations []string
-	for _, spec := range file.Imports {
-		imported, err := strconv.Unquote(spec.Path.Value)
-		if err != nil {
-			return nil, fmt.Errorf("%s: import %s: %w", name, spec.Path.Value, err)
-		}
+	for _, imported := range all {
 		if !room.allows(imported, module, strings.HasSuffix(name, "_test.go"), rooms) {
 			violations = append(violations, fmt.Sprintf("%s: room %s may not import %s", name, room.Path, imported))
 		}
 	}
 	return violations, nil
+}
+
+// imports are the packages that a file imports.
+func imports(fsys fs.FS, name string) (all []string, err error) {
+	source, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: import %s: %w", name, spec.Path.Value, err)
+		}
+		all = append(all, imported)
+	}
+	return all, nil
+}
+
+// Unused returns what the rooms may import of the module and do not, tests left out.
+func Unused(fsys fs.FS, module string, rooms []Room) (edges []string, err error) {
+	used := map[[2]string]bool{}
+	err = walk(fsys, func(name string) error {
+		room := roomOf(rooms, path.Dir(name))
+		if room == nil || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		all, err := imports(fsys, name)
+		for _, imported := range all {
+			for _, pattern := range room.Ours {
+				if covers(pattern, strings.TrimPrefix(imported, module+"/")) {
+					used[[2]string{room.Path, pattern}] = true
+				}
+			}
+		}
+		return err
+	})
+	for _, r := range rooms {
+		for _, pattern := range r.Ours {
+			if pattern != All && !used[[2]string{r.Path, pattern}] {
+				edges = append(edges, fmt.Sprintf("room %s does not import %s", r.Path, pattern))
+			}
+		}
+	}
+	return edges, err
 }
 
 // roomOf is the room of a package: the one with the longest path.

@@ -12,7 +12,8 @@ import (
 // packages, on Linux.
 func linked(t *testing.T, packages ...string) (modules []string) {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}, packages...)...)
+	args := append([]string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}"}, packages...)
+	list := exec.CommandContext(t.Context(), "go", args...)
 	list.Dir, list.Env = root, append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
 	out, err := list.Output()
 	if err != nil {
@@ -33,7 +34,8 @@ var programs = []struct {
 	packages []string
 	never    []string
 }{
-	{"`engine`, `workflow`", []string{"./engine", "./workflow"}, []string{cobra, embedded, nats, natsServer, prometheus, watermill, websocket}},
+	{"`engine`, `workflow`", []string{"./engine", "./workflow"},
+		[]string{cobra, embedded, nats, natsServer, prometheus, watermill, websocket}},
 	{"`internal/service`", []string{"./internal/service"}, []string{cobra, nats, natsServer, watermill}},
 	{"the root, `pawl`", []string{"."}, []string{natsServer, watermill}},
 }
@@ -55,7 +57,8 @@ func TestDocumentShowsWhatIsLinked(t *testing.T) {
 	var above []string
 	for _, p := range programs {
 		modules := linked(t, p.packages...)
-		b.WriteString("| " + p.name + " | " + names(slices.DeleteFunc(slices.Clone(modules), func(m string) bool { return slices.Contains(above, m) })) + " |\n")
+		more := slices.DeleteFunc(slices.Clone(modules), func(m string) bool { return slices.Contains(above, m) })
+		b.WriteString("| " + p.name + " | " + names(more) + " |\n")
 		above = modules
 	}
 	inDocument(t, "docs/decisions/0002-dependencies.md", "linked", b.String())

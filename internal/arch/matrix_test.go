@@ -30,28 +30,46 @@ const (
 	websocket  = "github.com/gorilla/websocket"
 )
 
-// Matrix is who may import whom, from the pure to what composes it. Why it is
-// so is told in docs/decisions/0001-import-matrix.md.
+// Matrix is who may import whom, from the pure to what composes it: a room imports only
+// rooms of earlier rows. Why it is so is told in docs/decisions/0001-import-matrix.md.
 var Matrix = []Room{
-	{"workflow", ours("workflow/internal/schemagen"), mods(json, uuid, validator)},
+	// What a user declares, and what becomes of a command: no clock, no database.
 	{"workflow/internal/schemagen", nil, mods(json, jsonschema, uuid, validator)},
+	{"workflow", ours("workflow/internal/schemagen"), mods(json, uuid, validator)},
 	{"workflow/diagram", ours("workflow"), nil},
 	{"transitions", ours("workflow"), mods(json, uuid)},
 	{"inspect", ours("transitions", "workflow"), mods(uuid)},
 	{"internal/decide", ours("inspect", "transitions", "workflow"), mods(json, uuid)},
+	{"internal/definitions", ours("internal/decide", "transitions", "workflow"), mods(uuid)},
 
+	// What knows nothing of workflows.
+	{"internal/pause", nil, nil},
+	{"internal/progress", nil, nil},
+	{"internal/usage", nil, nil},
+	{"internal/clock", nil, mods(pgx)},
+	{"internal/rows", nil, mods(pgx, uuid)},
+	{"internal/hints", ours("internal/pause"), mods(pgx)},
 	{"internal/pooler", nil, mods(pgx)},
 	{"schema", ours("internal/pooler"), mods(pgx)},
-	{"internal/clock", nil, mods(pgx)},
-	{"internal/definitions", ours("internal/decide", "transitions", "workflow"), mods(uuid)},
-	{"internal/rows", nil, mods(pgx, uuid)},
+	{"internal/localpg", nil, mods(embedded, pgx)},
+	{"internal/pgtest", ours("internal/localpg"), mods(pgx)},
+	{"internal/tables", ours("internal/pgtest", "schema"), mods(pgx)},
+	{"internal/arch", nil, nil},
+	{"internal/await", nil, nil},
+	{"internal/testlog", nil, nil},
+	{"internal/faults", nil, nil},
+
+	// The tables.
 	{"audit", ours("internal/rows", "transitions"), mods(pgx, uuid)},
-	{"audit/verify", ours("audit", "inspect", "internal/decide", "internal/store", "outbox", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"internal/store", ours("audit", "inspect", "internal/decide", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"outbox", ours("audit", "internal/rows", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"audit/verify", ours(
+		"audit", "inspect", "internal/decide", "internal/store", "outbox", "transitions", "workflow",
+	), mods(json, pgx, uuid)},
 
+	// Out and in.
 	{"outbox/feed", ours("internal/pause", "outbox", "transitions", "workflow"), nil},
-	{"outbox/relay", ours("inspect", "internal/pause", "internal/store", "outbox", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},
+	{"inbox/signature", nil, nil},
 	{"outbox/sink", ours("transitions"), mods(uuid)},
 	{"outbox/sink/file", ours("outbox/sink", "transitions"), nil},
 	{"outbox/sink/jetstream", ours("outbox/sink", "transitions"), mods(nats)},
@@ -59,45 +77,53 @@ var Matrix = []Room{
 	{"outbox/sink/sinktest", ours("outbox/sink", "transitions"), mods(uuid)},
 	{"outbox/sink/watermill", ours("outbox/sink", "transitions"), mods(overNATS, uuid, watermill)}, // overNATS for its test
 	{"outbox/sink/webhook", ours("inbox/signature", "outbox/sink", "transitions"), nil},
-
-	{"inbox/signature", nil, nil},
+	{"outbox/relay", ours("inspect", "internal/pause", "internal/store", "outbox", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},
 	{"inbox/jetstream", ours("transitions", "workflow"), mods(nats)},
+	{"inbox", ours("inspect", "internal/pause", "internal/store", "transitions", "workflow"), mods(pgx)},
 
-	{"inbox", ours("inspect", "internal/store", "transitions", "workflow"), mods(pgx)},
-
-	{"engine/internal/commit", ours("audit", "inspect", "internal/clock", "internal/decide", "internal/pause", "internal/rows", "internal/store", "outbox", "transitions", "workflow"), mods(pgx, uuid)},
+	// The runtime.
+	{"engine/internal/commit", ours(
+		"audit", "inspect", "internal/clock", "internal/decide", "internal/pause", "internal/rows", "internal/store", "outbox",
+		"transitions", "workflow",
+	), mods(pgx, uuid)},
 	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "internal/store", "transitions", "workflow"), mods(pgx)},
-	{"engine/internal/retention", ours("inbox", "inspect", "internal/clock", "internal/decide", "internal/store", "outbox/relay", "transitions"), mods(pgx)},
+	{"engine/internal/retention", ours(
+		"inbox", "inspect", "internal/clock", "internal/decide", "internal/store", "outbox/relay",
+	), mods(pgx)},
 	{"engine/internal/watch", ours("internal/clock", "internal/decide", "internal/pause", "transitions", "workflow"), nil},
-	{"engine", ours("audit", "audit/verify", "engine/internal/commit", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch", "inbox", "inspect", "internal/clock", "internal/decide", "internal/definitions", "internal/hints", "internal/pooler", "internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	{"engine", ours(
+		"audit", "audit/verify", "engine/internal/commit", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch",
+		"inbox", "inspect", "internal/clock", "internal/decide", "internal/definitions", "internal/hints", "internal/pooler",
+		"internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow",
+	), mods(json, pgx, uuid)},
+	{"metrics", ours("engine", "inspect", "outbox/relay"), mods(prometheus)},
 
-	{"metrics", ours("engine", "inspect", "outbox/relay", "transitions"), mods(prometheus)},
-
+	// HTTP.
 	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
 	{"api/internal/stream", ours("api/internal/parse", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
-	{"api", ours("api/internal/parse", "api/internal/stream", "inspect", "transitions", "workflow", "workflow/diagram"), mods(json, rate, uuid)},
+	{"api", ours(
+		"api/internal/parse", "api/internal/stream", "inspect", "transitions", "workflow", "workflow/diagram",
+	), mods(json, rate, uuid)},
 
-	{"examples/...", ours("api", "engine", "examples/...", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"pawltest", ours("engine", "inspect", "internal/decide", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
-	{"bench", ours("api", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "internal/progress", "outbox/relay", "outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow"), mods(json, pgx, uuid, websocket)},
-
-	{"internal/arch", nil, nil},
-	{"internal/await", nil, nil},
-	{"internal/faults", nil, nil},
-	{"internal/hints", ours("internal/pause"), mods(pgx)},
-	{"internal/localpg", nil, mods(embedded, pgx)},
-	{"internal/pause", nil, nil},
-	{"internal/pgtest", ours("internal/localpg"), mods(pgx)},
-	{"internal/progress", nil, nil},
-	{"internal/tables", ours("internal/pgtest", "schema"), mods(pgx)},
-	{"internal/replay", ours("api", "engine", "examples/fines", "inspect", "internal/pause", "internal/progress", "internal/replay/eventlog", "internal/replay/fold", "schema", "transitions", "workflow"), mods(json, pgx, uuid)},
+	// Who uses it.
+	{"examples/...", ours("examples/...", "workflow"), mods(json, pgx, uuid)},
+	{"pawltest", ours(
+		"engine", "inspect", "internal/decide", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow",
+	), mods(json, pgx, uuid)},
+	{"bench", ours(
+		"api", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "internal/progress", "outbox/relay",
+		"outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow",
+	), mods(json, pgx, uuid, websocket)},
+	{"internal/withnats", ours("outbox/sink/natstest"), nil},
 	{"internal/replay/eventlog", ours("examples/fines", "transitions"), nil},
 	{"internal/replay/fold", nil, nil},
-	{"internal/testlog", nil, nil},
-	{"internal/usage", nil, nil},
-	{"internal/withnats", ours("outbox/sink/natstest"), nil},
+	{"internal/replay", ours(
+		"api", "examples/fines", "inspect", "internal/pause", "internal/progress", "internal/replay/eventlog",
+		"internal/replay/fold", "schema", "transitions", "workflow",
+	), mods(json, pgx, uuid)},
 
+	// What composes it.
 	{"internal/service", ours(
 		"api", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/usage", "metrics", "outbox/relay", "schema",
 		"transitions", "workflow",
@@ -111,7 +137,6 @@ var Matrix = []Room{
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
 	), mods(cobra, uuid)},
-
 	{".", ours("engine", "internal/cli", "internal/service", "internal/usage", "transitions", "workflow"), mods(cobra)},
 	{"cmd/...", ours(All), mods(cobra, json, pgx, uuid, websocket)},
 }

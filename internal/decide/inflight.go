@@ -39,7 +39,7 @@ type Request struct {
 func (r Request) encode() []byte {
 	raw, err := json.Marshal(r, json.Deterministic(true))
 	if err != nil {
-		panic("transitions: a request has nothing that JSON cannot say: " + err.Error())
+		panic("decide: a request has nothing that JSON cannot say: " + err.Error())
 	}
 	return raw
 }
@@ -162,15 +162,6 @@ func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
 		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect,
 		Resumed: &Resumed{Attempt: f.Attempt, Phase: f.Phase, Outcome: &o},
 	}, nil
-}
-
-// Begun is the record of a command that a decision puts in flight.
-func (p *Prepared) Begun(d *Decision, now time.Time) *transitions.Record {
-	return &transitions.Record{
-		Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint, Status: d.Status, Workflow: p.Workflow, Transition: p.Transition,
-		Instance: p.Instance, Version: d.Entry.Version, Actor: p.Actor, CreatedAt: now, UpdatedAt: now,
-		Phase: d.Flight.Phase, RunAt: d.Flight.RunAt, Request: d.Flight.Request,
-	}
 }
 
 // The bounds of Links.Effects.

@@ -29,7 +29,7 @@ const KeyVerdicts = int(keyVerdicts)
 var keyVerdictNames = [KeyVerdicts]string{"new", "replayed", "active", "stale", "retryable", "final", "mismatched", "expired"}
 
 // String names the verdict as the metrics do.
-func (c KeyVerdict) String() string { return keyVerdictNames[c] }
+func (v KeyVerdict) String() string { return keyVerdictNames[v] }
 
 // Classify says what an attempt with this fingerprint amounts to, given what is
 // stored under its key (nil: nothing).
@@ -67,8 +67,8 @@ func Classify(r *transitions.Record, fingerprint [32]byte, now time.Time) KeyVer
 // Answer is what a caller gets for a key with this verdict. r is what the store has:
 // the stored answer is replayed, a command in flight is answered with how it stands,
 // and any other verdict is an error.
-func (c KeyVerdict) Answer(r *transitions.Record) (transitions.Receipt, error) {
-	switch c {
+func (v KeyVerdict) Answer(r *transitions.Record) (transitions.Receipt, error) {
+	switch v {
 	case KeyMismatch:
 		return transitions.Receipt{}, workflow.Errorf(workflow.KeyReused, "this idempotency key was used with another request: "+
 			"another workflow, transition, instance, payload, expected version, time or actor; a new intent needs a new key")

@@ -21,26 +21,11 @@ func Operate(c transitions.Command, o transitions.Operation) (*Prepared, error) 
 	if err := checkReserved(c); err != nil {
 		return nil, err
 	}
-	if problem := transitions.TextProblem(o.Reason, transitions.MaxReason); problem != "" {
-		return nil, workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
+	if err := checkOperation(&o); err != nil {
+		return nil, err
 	}
 	c.Transition = string(o.Action)
-	switch o.Action {
-	case transitions.Pause, transitions.Resume:
-		if o.Target != (transitions.CommandRef{}) {
-			return nil, workflow.Errorf(workflow.InvalidRequest, "%q is about an instance, not a command", o.Action)
-		}
-	case transitions.Retry, transitions.Resolve, transitions.Abandon:
-		if o.Target.Scope == "" || o.Target.Key == "" {
-			return nil, workflow.Errorf(workflow.InvalidRequest, "%q needs the scope and the key of a command", o.Action)
-		}
-	default:
-		return nil, workflow.Errorf(workflow.InvalidRequest, "there is no operation %q", o.Action)
-	}
 	if o.Result != nil {
-		if o.Action != transitions.Resolve {
-			return nil, workflow.Errorf(workflow.InvalidRequest, "only %q takes a result", transitions.Resolve)
-		}
 		canonical, err := canonicalValue(o.Result)
 		if err != nil {
 			return nil, err
@@ -72,6 +57,29 @@ func Operate(c transitions.Command, o transitions.Operation) (*Prepared, error) 
 	return p, nil
 }
 
+// checkOperation refuses an operation that cannot be stored or means nothing.
+func checkOperation(o *transitions.Operation) error {
+	if problem := transitions.TextProblem(o.Reason, transitions.MaxReason); problem != "" {
+		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
+	}
+	switch o.Action {
+	case transitions.Pause, transitions.Resume:
+		if o.Target != (transitions.CommandRef{}) {
+			return workflow.Errorf(workflow.InvalidRequest, "%q is about an instance, not a command", o.Action)
+		}
+	case transitions.Retry, transitions.Resolve, transitions.Abandon:
+		if o.Target.Scope == "" || o.Target.Key == "" {
+			return workflow.Errorf(workflow.InvalidRequest, "%q needs the scope and the key of a command", o.Action)
+		}
+	default:
+		return workflow.Errorf(workflow.InvalidRequest, "there is no operation %q", o.Action)
+	}
+	if o.Result != nil && o.Action != transitions.Resolve {
+		return workflow.Errorf(workflow.InvalidRequest, "only %q takes a result", transitions.Resolve)
+	}
+	return nil
+}
+
 // canonicalValue is any JSON value in canonical form.
 func canonicalValue(v jsontext.Value) (jsontext.Value, error) {
 	if !v.IsValid() {
@@ -96,8 +104,8 @@ func decideOperation(p *Prepared, w *workflow.Workflow, inst *transitions.Instan
 	if p.Stuck == nil || p.Stuck.Instance != p.Instance {
 		return failed(workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key"))
 	}
-	if claim := Classify(p.Stuck, p.Stuck.Fingerprint, now); claim == KeyGone {
-		_, err := claim.Answer(p.Stuck)
+	if verdict := Classify(p.Stuck, p.Stuck.Fingerprint, now); verdict == KeyGone {
+		_, err := verdict.Answer(p.Stuck)
 		return failed(workflow.AsError(err))
 	}
 	if p.Stuck.Stuck == "" {
@@ -117,7 +125,7 @@ func setPaused(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, pa
 	}
 	d := p.note(w, inst, name, now)
 	if d.After != nil {
-		d.After.Paused = paused
+		d.After.Paused, d.Resumed = paused, !paused
 	}
 	return d
 }
@@ -257,7 +265,7 @@ func (p *Prepared) answer(now time.Time) []byte {
 		At        time.Time          `json:"at"`
 	}{o.Action, o.Target.Scope, o.Target.Key, now})
 	if err != nil {
-		panic(fmt.Sprintf("transitions: an operation's answer has nothing that JSON cannot say: %v", err))
+		panic(fmt.Sprintf("decide: an operation's answer has nothing that JSON cannot say: %v", err))
 	}
 	return raw
 }

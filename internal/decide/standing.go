@@ -133,7 +133,7 @@ func restOf(attributes, actors, effects []byte) [32]byte {
 func asStored(part any) []byte {
 	raw, err := json.Marshal(part, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		panic("transitions: an instance has nothing that JSON cannot say: " + err.Error())
+		panic("decide: an instance has nothing that JSON cannot say: " + err.Error())
 	}
 	return raw
 }

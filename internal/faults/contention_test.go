@@ -100,7 +100,8 @@ func TestDeadlocksOfCallersTransactionsHurtNobodyElse(t *testing.T) {
 					return
 				}
 				// A deadlock lasts a second by default. Who may change that shortens it.
-				if _, err := tx.Exec(ctx, `SELECT set_config('deadlock_timeout', '100ms', true) FROM pg_roles WHERE rolname = current_user AND rolsuper`); err != nil {
+				if _, err := tx.Exec(ctx, `SELECT set_config('deadlock_timeout', '100ms', true)
+					FROM pg_roles WHERE rolname = current_user AND rolsuper`); err != nil {
 					t.Error(err)
 					return
 				}

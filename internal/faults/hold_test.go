@@ -61,7 +61,8 @@ func hold(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (release fu
 
 const (
 	holdInstance = `SELECT 1 FROM pawl.instance WHERE id = $1 FOR UPDATE`
-	holdKey      = `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body, created_at, finished_at)
+	holdKey      = `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, code, body,
+			created_at, finished_at)
 		VALUES ('default', $1, $2, sha256('somebody'), 'succeeded', 'counter', 'add', $3, 'psql', 200, '{}', now(), now())`
 )
 
@@ -76,7 +77,8 @@ func TestWhatSomebodyHoldsCostsOnlyTheCommandsThatNeedIt(t *testing.T) {
 	z := transitions.InstanceID("default", "counter", "z")
 	releaseInstance := hold(t, pool, holdInstance, x)
 	releaseKey := hold(t, pool, holdKey, "counter:"+y.String(), "held", y)
-	releaseNew := hold(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data, open, chain, created_at, updated_at)
+	releaseNew := hold(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data, open, chain,
+			created_at, updated_at)
 		VALUES ('default', $1, 'counter', 1, 'z', 'live', 1, '{}', true, sha256(''), now(), now())`, z)
 
 	ctx := underLoad(t)

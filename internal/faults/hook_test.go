@@ -117,7 +117,8 @@ func TestUsersSQLMayTakeOnlySoLong(t *testing.T) {
 	}
 	wantCode(t, "what takes no time", err, "")
 	waitUntil(t, "the statement is ended", func() bool {
-		return number(t, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()`) == 0
+		return number(t, pool, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND state = 'active' AND query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()`) == 0
 	})
 	wantSound(t, e, pool)
 }

@@ -108,7 +108,8 @@ func TestAMessageThatIsTooLargeIsListedBeforeItIsAcknowledged(t *testing.T) {
 	js, stream, source := bankStream(t, server.URL())
 	pool := database(t)
 	// What the list holds is asked before the source hears that it may acknowledge.
-	const listed = `SELECT count(*) FROM pawl.inbox_dead WHERE size = $1 AND body IS NULL AND code = 'payload_too_large' AND status = 'waiting'`
+	const listed = `SELECT count(*) FROM pawl.inbox_dead WHERE size = $1 AND body IS NULL 
+		AND code = 'payload_too_large' AND status = 'waiting'`
 	size := 2 * transitions.MaxMessage
 	here := &watched{Source: source, after: func(m transitions.Message, err error) {
 		if len(m.Body) != size {
@@ -216,7 +217,8 @@ func TestMessagesThatComeTenTimesToTwoNodesHaveOneEffect(t *testing.T) {
 		return i.NumPending == 0 && i.NumAckPending == 0
 	})
 	third.end(t)
-	if n := number(t, pool, `SELECT count(*) FROM pawl.instance WHERE (data->>'n')::int = $1 AND version = $2`, each*(each-1)/2, 1+each); n != depositors {
+	const right = `SELECT count(*) FROM pawl.instance WHERE (data->>'n')::int = $1 AND version = $2`
+	if n := number(t, pool, right, each*(each-1)/2, 1+each); n != depositors {
 		t.Errorf("%d accounts of %d are right", n, depositors)
 	}
 	dead, _, err := first.DeadMessages(bounded(t), inspect.DeadMessageFilter{})
@@ -224,5 +226,6 @@ func TestMessagesThatComeTenTimesToTwoNodesHaveOneEffect(t *testing.T) {
 		t.Errorf("dead messages: %+v, %v", dead, err)
 	}
 	wantSound(t, first, pool)
-	t.Logf("%d deliveries here and %d elsewhere; %d messages were not acknowledged when the node was killed", here.n.Load(), elsewhere(), killed)
+	t.Logf("%d deliveries here and %d elsewhere; %d messages were not acknowledged when the node was killed",
+		here.n.Load(), elsewhere(), killed)
 }

@@ -83,9 +83,10 @@ func TestReplayEndsAsTheFoldSaysWhileANodeIsKilled(t *testing.T) {
 	// Another program may have the port of a node that was killed.
 	var address atomic.Pointer[string]
 	address.Store(&dies.address)
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, *address.Load())
-	}}}
+	}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DialContext: dial}}
 	due := make(chan struct{})
 	var kills atomic.Int64
 	var killing sync.WaitGroup

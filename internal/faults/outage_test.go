@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -52,7 +53,7 @@ func TestShortOutageCostsOnlyTime(t *testing.T) {
 		lost := e.Stats().Lost
 		p.setDown(true)
 		waitUntil(t, "the engine noticed", func() bool { return e.Stats().Lost > lost })
-		<-time.After(500 * time.Millisecond) // how long the outage is
+		await.Pass("the outage lasts", 500*time.Millisecond)
 		p.setDown(false)
 	}
 	last := done.Load()

@@ -53,7 +53,8 @@ func TestKilledRelayLosesAndDoublesNothingInJetStream(t *testing.T) {
 
 	got := stored(t, conn)
 	k.wantAll(got)
-	t.Logf("%d kills, %d of them in the middle, %d events in %.0fs; %d were published again and dropped", kills, k.busy, len(got), took.Seconds(), again())
+	t.Logf("%d kills, %d of them in the middle, %d events in %.0fs; %d were published again and dropped",
+		kills, k.busy, len(got), took.Seconds(), again())
 	if again() <= 0 {
 		t.Error("nothing was published again: the test proves little")
 	}

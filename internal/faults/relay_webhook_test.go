@@ -141,7 +141,8 @@ func TestKilledRelayLosesNothingOfAReceiverThatFailsAndStalls(t *testing.T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k.wantAll(m.list)
-	t.Logf("%d kills, %d of them in the middle, %d events in %.0fs; %d came again; %v", kills, k.busy, len(m.list), took.Seconds(), m.repeated, m.failed)
+	t.Logf("%d kills, %d of them in the middle, %d events in %.0fs; %d came again; %v",
+		kills, k.busy, len(m.list), took.Seconds(), m.repeated, m.failed)
 	if m.repeated == 0 {
 		t.Error("nothing came again: the test proves little")
 	}

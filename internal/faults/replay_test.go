@@ -89,7 +89,8 @@ func TestReplayOverRESTEndsAsTheFoldSays(t *testing.T) {
 	}
 	server := httptest.NewServer(a)
 	defer server.Close()
-	wantEachOnce(t, wantReplay(t, e, pool, replay.Config{Log: someEvents(t, 10_000), Targets: against(replay.HTTP(server.URL, server.Client()))}))
+	targets := against(replay.HTTP(server.URL, server.Client()))
+	wantEachOnce(t, wantReplay(t, e, pool, replay.Config{Log: someEvents(t, 10_000), Targets: targets}))
 }
 
 // Two nodes share the database, and each duplicate goes to the other node.

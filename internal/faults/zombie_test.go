@@ -62,7 +62,8 @@ func TestAFrozenWorkerThatWakesAfterItsLeaseCompletesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if before.Attempt < 2 || after.Attempt != before.Attempt || after.Revision != before.Revision || string(after.Body) != string(before.Body) || after.ClaimedBy != before.ClaimedBy {
+	if before.Attempt < 2 || after.Attempt != before.Attempt || after.Revision != before.Revision ||
+		string(after.Body) != string(before.Body) || after.ClaimedBy != before.ClaimedBy {
 		t.Errorf("the thawed node changed\n%+v to\n%+v", before, after)
 	}
 	inst, err := other.Instance(bounded(t), "", instanceOf(0))

@@ -55,7 +55,7 @@ type Exchange struct {
 	some   chan struct{} // one token, when there is something to send
 }
 
-// news is what others have not been told of.
+// pendingHints are what others have not been told of.
 type pendingHints struct {
 	heads    map[string]int64
 	commands []uint64 // with repetitions

@@ -29,7 +29,7 @@ const (
 	pieceSize = 700
 )
 
-// payloads renders the news.
+// payloads renders the hints.
 func (n pendingHints) payloads(node string) []string {
 	var list []string
 	add := func(topic, text string) { list = append(list, node+" "+topic+" "+text) }

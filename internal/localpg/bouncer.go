@@ -91,27 +91,7 @@ func (b *Bouncer) launch(ctx context.Context, program string, server *pgx.ConnCo
 }
 
 func (b *Bouncer) launchOn(ctx context.Context, program string, server *pgx.ConnConfig, sessions int) (ready bool, err error) {
-	settings := fmt.Sprintf(`[databases]
-* = host=%s port=%d
-[pgbouncer]
-listen_addr = %s
-listen_port = %d
-unix_socket_dir =
-auth_type = scram-sha-256
-auth_file = %s
-pool_mode = transaction
-default_pool_size = %d
-max_client_conn = 2000
-server_login_retry = 1
-query_wait_timeout = 30
-log_connections = 0
-log_disconnections = 0
-`, server.Host, server.Port, loopback, b.port, b.path("users.txt"), sessions)
-	err = errors.Join(
-		b.write("bouncer.ini", settings),
-		b.write("users.txt", fmt.Sprintf("%s %s\n", quoted(server.User), quoted(server.Password))),
-	)
-	if err != nil {
+	if err := b.configure(server, sessions); err != nil {
 		return false, err
 	}
 	output, err := os.OpenFile(b.path("bouncer.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -134,6 +114,28 @@ log_disconnections = 0
 		return ready || b.child.ended(), nil
 	})
 	return ready, err
+}
+
+// configure writes the files that PgBouncer reads.
+func (b *Bouncer) configure(server *pgx.ConnConfig, sessions int) error {
+	settings := fmt.Sprintf(`[databases]
+* = host=%s port=%d
+[pgbouncer]
+listen_addr = %s
+listen_port = %d
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = %s
+pool_mode = transaction
+default_pool_size = %d
+max_client_conn = 2000
+server_login_retry = 1
+query_wait_timeout = 30
+log_connections = 0
+log_disconnections = 0
+`, server.Host, server.Port, loopback, b.port, b.path("users.txt"), sessions)
+	users := fmt.Sprintf("%s %s\n", quoted(server.User), quoted(server.Password))
+	return errors.Join(b.write("bouncer.ini", settings), b.write("users.txt", users))
 }
 
 func quoted(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }

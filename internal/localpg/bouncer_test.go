@@ -24,7 +24,8 @@ func TestABouncerLeadsToEveryDatabaseOfItsServerAndLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keywords := fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s", config.Host, config.Port, config.User, config.Password, config.Database)
+	keywords := fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s",
+		config.Host, config.Port, config.User, config.Password, config.Database)
 	for server, database := range map[string]string{s.URL(): "pawl", s.URLFor("postgres"): "postgres", keywords: "pawl"} {
 		through := b.Through(server)
 		if got := ask(t, through, "SELECT current_database()::text"); got != database {

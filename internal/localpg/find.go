@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,6 +36,12 @@ type binaries struct {
 }
 
 func (b binaries) path(program string) string { return filepath.Join(b.dir, program) }
+
+// home is where a server of this version has its data among those that programs share.
+func (b binaries) home(dir string) string { return filepath.Join(dir, strconv.Itoa(b.major)) }
+
+// reads reports whether the data in a home is of this version.
+func (b binaries) reads(home string) bool { return filepath.Base(home) == strconv.Itoa(b.major) }
 
 // Find looks for PostgreSQL binaries (versions 14 to 18) without installing or starting anything, in this order:
 // the folder in PAWL_PG_BIN and, if that is set, nowhere else; the folders that pg_config, postgres and initdb on PATH
@@ -66,36 +73,47 @@ func usualFolders() folders {
 	return patterns
 }
 
-// find returns the first usable binaries, or ErrNotFound.
-func (f folders) find(ctx context.Context) (binaries, error) {
-	if dir := os.Getenv(EnvBin); dir != "" {
-		b, err := inspect(ctx, dir)
-		if err != nil {
-			return binaries{}, fmt.Errorf("%s: %w", EnvBin, err)
-		}
-		return b, nil
+// find returns the binaries to use, or ErrNotFound: where there are homes with data, those of the data's version.
+func (f folders) find(ctx context.Context, homes ...string) (binaries, error) {
+	found, err := f.usable(ctx)
+	if err != nil {
+		return binaries{}, err
 	}
-	for _, dir := range onPath(ctx) {
-		if b, err := inspect(ctx, dir); err == nil {
+	certain := len(homes) == 1 || os.Getenv(EnvBin) != ""
+	for _, b := range found {
+		if len(homes) == 0 || certain && slices.ContainsFunc(homes, b.reads) {
 			return b, nil
 		}
 	}
-	var newest binaries
-	for _, pattern := range f {
-		found, _ := filepath.Glob(pattern) // it fails for a home with a bracket in its name: nothing to find
-		for _, dir := range found {
-			if b, err := inspect(ctx, dir); err == nil && b.major > newest.major {
-				newest = b
-			}
+	return binaries{}, fmt.Errorf("a PostgreSQL reads only the data of its own major version, and there is data in %s: set %s to the folder "+
+		"of the programs of that version (found: %s in %s), or %s to another folder, to begin with an empty database",
+		strings.Join(homes, " and "), EnvBin, found[0].version, found[0].dir, EnvHome)
+}
+
+// usable lists the usable binaries, first those to prefer. Without any the error is ErrNotFound.
+func (f folders) usable(ctx context.Context) ([]binaries, error) {
+	if dir := os.Getenv(EnvBin); dir != "" {
+		b, err := inspect(ctx, dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", EnvBin, err)
 		}
+		return []binaries{b}, nil
 	}
-	if ctx.Err() != nil {
-		return binaries{}, context.Cause(ctx)
+	var usual []string
+	for _, pattern := range f {
+		dirs, _ := filepath.Glob(pattern) // it fails for a home with a bracket in its name: nothing to find
+		usual = append(usual, dirs...)
 	}
-	if newest.major == 0 {
-		return binaries{}, ErrNotFound
+	newestFirst := inspectAll(ctx, usual)
+	slices.SortStableFunc(newestFirst, func(a, b binaries) int { return b.major - a.major })
+	found := append(inspectAll(ctx, onPath(ctx)), newestFirst...)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case len(found) == 0:
+		return nil, ErrNotFound
 	}
-	return newest, nil
+	return found, nil
 }
 
 // onPath lists the folders that the programs on PATH lead to. On Debian only pg_config is there, and names the folder
@@ -115,6 +133,16 @@ func onPath(ctx context.Context) []string {
 		}
 	}
 	return dirs
+}
+
+// inspectAll returns the binaries of those folders that have usable ones.
+func inspectAll(ctx context.Context, dirs []string) (usable []binaries) {
+	for _, dir := range dirs {
+		if b, err := inspect(ctx, dir); err == nil {
+			usable = append(usable, b)
+		}
+	}
+	return usable
 }
 
 // inspect checks that the folder holds both programs in a version that Pawl supports.

@@ -32,7 +32,11 @@ func TestUserDirIsNotInAFolderThatCannotBe(t *testing.T) {
 	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(shut, 0o500)); err != nil {
 		t.Fatal(err)
 	}
-	cases := map[string]string{filepath.Join(top, "srv", "pawl"): "no such file", file: "not a directory", filepath.Join(file, "pawl"): "not a directory"}
+	cases := map[string]string{
+		filepath.Join(top, "srv", "pawl"): "no such file",
+		filepath.Join(file, "pawl"):       "not a directory",
+		file:                              "not a directory",
+	}
 	if os.Geteuid() != 0 { // who may write everywhere
 		cases[shut], cases[filepath.Join(shut, "pawl")] = "permission denied", "permission denied"
 	}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -28,10 +27,6 @@ func (s *Server) prepare(ctx context.Context, o Options, bin binaries, log logge
 		return err
 	}
 	log("creating a PostgreSQL %s data folder in %s", bin.version, s.home)
-	others, _ := filepath.Glob(filepath.Join(filepath.Dir(s.home), "[0-9]*", "data")) // somebody who has just upgraded may miss them
-	for _, data := range others {
-		log("the data of another version stays in %s", filepath.Dir(data))
-	}
 	if err := s.initialise(ctx, o, bin); err != nil {
 		return fmt.Errorf("create the data folder: %w", err)
 	}

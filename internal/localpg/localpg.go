@@ -63,13 +63,20 @@ type Server struct {
 
 // Start finds PostgreSQL (see Find), obtains it if there is none (by download, or, where PAWL_PG_INSTALL is set, as root on
 // Debian and its relatives from the system's packages), and returns a server that answers and has the database "pawl". If a
-// server runs already in that folder, it is used. Cancelling ctx ends the attempt and nothing afterwards. Call Stop when done.
+// server runs already in that folder, it is used. Data that a lasting server has made is used by its own major version, and
+// refused if that is not here. Cancelling ctx ends the attempt and nothing afterwards. Call Stop when done.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	log := logger(o.Log)
 	if log == nil {
 		log = func(string, ...any) {}
 	}
-	bin, err := findOrObtain(ctx, log)
+	var err error
+	if o.Dir == "" && !o.Ephemeral {
+		if o.Dir, err = UserDir("postgres"); err != nil {
+			return nil, err
+		}
+	}
+	bin, err := findOrObtain(ctx, o.homes(), log)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +86,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if s.private {
 		s.home, s.users, err = makeRun(ctx)
 	} else {
-		s.home, err = sharedHome(o.Dir, bin)
+		s.home, err = makeHome(bin.home(o.Dir))
 	}
 	if err != nil {
 		return nil, err

@@ -40,6 +40,31 @@ func TestLastingServerKeepsItsDataAndTakesSettings(t *testing.T) {
 	}
 }
 
+func TestDataOfAnotherVersionIsNotLeftBehind(t *testing.T) {
+	t.Parallel()
+	bin, err := usualFolders().find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := oldestMajor
+	if bin.major == other {
+		other = newestMajor
+	}
+	dir := openFolder(t)
+	home := binaries{major: other}.home(dir)
+	if err := os.MkdirAll(filepath.Join(home, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(t.Context(), Options{Dir: dir})
+	if err == nil {
+		stopServer(t, s)
+	}
+	if err == nil || !strings.Contains(err.Error(), home) {
+		t.Errorf("got %v, want a refusal that names the data", err)
+	}
+	onlyEntry(t, dir, filepath.Base(home))
+}
+
 func TestThrowAwayServerIsPrivateAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, Options{Ephemeral: true})

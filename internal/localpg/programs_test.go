@@ -206,9 +206,9 @@ func TestAsNormalUser(t *testing.T) {
 	if err != nil {
 		t.Fatalf("as nobody: %v\n%s", err, out)
 	}
-	for _, want := range []string{"--- PASS: TestLastingServer", "--- PASS: TestTwoPrograms", "--- PASS: TestThrowAway", "--- PASS: TestUserDir"} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("no %q in the output of the run as nobody:\n%s", want, out)
+	for _, want := range []string{"LastingServer", "TwoPrograms", "ThrowAway", "UserDir"} {
+		if !strings.Contains(string(out), "--- PASS: Test"+want) {
+			t.Errorf("no Test%s has passed in the run as nobody:\n%s", want, out)
 		}
 	}
 }

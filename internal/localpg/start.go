@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -20,15 +19,16 @@ import (
 func (s *Server) path(name string) string { return filepath.Join(s.home, name) }
 func (s *Server) data() string            { return s.path("data") }
 
-// sharedHome is the folder of a lasting server: one per major version, because PostgreSQL reads only its own data.
-func sharedHome(dir string, bin binaries) (string, error) {
-	if dir == "" {
-		var err error
-		if dir, err = UserDir("postgres"); err != nil {
-			return "", err
+// homes are those with data in the folder of a lasting server: it goes on with that data, whatever version is installed
+// later. Of a throw-away server there are none: its data can be made anew.
+func (o Options) homes() (homes []string) {
+	for major := oldestMajor; major <= newestMajor && !o.Ephemeral; major++ {
+		home := binaries{major: major}.home(o.Dir)
+		if _, err := os.Stat(filepath.Join(home, "data")); err == nil {
+			homes = append(homes, home)
 		}
 	}
-	return makeHome(filepath.Join(dir, strconv.Itoa(bin.major)))
+	return homes
 }
 
 // start adopts or starts the server, with the home locked against other programs that would do the same.

@@ -68,19 +68,8 @@ func openServer(ctx context.Context, prepare Prepare) (_ *server, err error) {
 		}
 		s.base = s.local.URL()
 	}
-	config, err := pgxpool.ParseConfig(s.base)
-	if err != nil {
-		return nil, fmt.Errorf("DATABASE_URL: %w", err)
-	}
-	config.MaxConns = 3 // one of them holds the lock
-	if s.admin, err = pgxpool.NewWithConfig(ctx, config); err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
-	}
-	if s.held, err = s.admin.Acquire(ctx); err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
-	}
-	if _, err = s.held.Exec(ctx, `SELECT pg_advisory_lock($1, $2)`, int32(lockClass), int32(s.owner)); err != nil {
-		return nil, fmt.Errorf("take the lock that names our databases: %w", err)
+	if err = s.lock(ctx); err != nil {
+		return nil, err
 	}
 	if s.pooled = os.Getenv(EnvBouncer) != ""; s.pooled {
 		if _, err := s.bouncer(ctx); err != nil {
@@ -91,6 +80,25 @@ func openServer(ctx context.Context, prepare Prepare) (_ *server, err error) {
 		err = s.prepare(ctx, prepare)
 	}
 	return s, err
+}
+
+// lock connects, and takes the lock that names the databases of this process.
+func (s *server) lock(ctx context.Context) error {
+	config, err := pgxpool.ParseConfig(s.base)
+	if err != nil {
+		return fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	config.MaxConns = 3 // one of them holds the lock
+	if s.admin, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	if s.held, err = s.admin.Acquire(ctx); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	if _, err = s.held.Exec(ctx, `SELECT pg_advisory_lock($1, $2)`, int32(lockClass), int32(s.owner)); err != nil {
+		return fmt.Errorf("take the lock that names our databases: %w", err)
+	}
+	return nil
 }
 
 // close ends the use of the server, and the server if nobody else uses it.
@@ -152,12 +160,12 @@ func (s *server) alone(ctx context.Context, name string) error {
 		err := s.admin.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'`, name).
 			Scan(&others)
 		if err != nil {
-			return fmt.Errorf("look who is connected: %w", err)
+			return fmt.Errorf("ask who is connected: %w", err)
 		}
 		if others == 0 {
 			return nil
 		}
-		time.Sleep(5 * time.Millisecond) // between two looks
+		time.Sleep(5 * time.Millisecond) // between two questions
 	}
 }
 

@@ -62,6 +62,8 @@ type Set struct {
 	cols  []column
 	next  int
 	n     int
+
+	named []Column // not nil: Col adds to it
 }
 
 type column struct {
@@ -80,10 +82,29 @@ func NewSet(columns []Column) *Set {
 	return s
 }
 
-// Reset forgets the rows and keeps the memory.
+// ColumnsOf are the columns of the rows that add adds, but for the tenant.
+func ColumnsOf(add func(*Set)) []Column {
+	s := &Set{named: []Column{}, cols: make([]column, 1)} // the tenant's
+	add(s)
+	return s.named
+}
+
+// Col says which column the next value is of. So name and value are one line, and two
+// columns cannot be swapped; a set that gathers rows has no work with it.
+func (s *Set) Col(name string, t Type) *Set {
+	if s.named != nil {
+		s.named, s.cols = append(s.named, Of(name, t)), append(s.cols, column{})
+	}
+	return s
+}
+
+// maxKept is how much memory of a column a set keeps, in bytes.
+const maxKept = 512 << 10
+
+// Reset forgets the rows and keeps the memory, unless it is much.
 func (s *Set) Reset() {
 	for i := range s.cols {
-		if cap(s.cols[i].buf) < headerSize {
+		if c := cap(s.cols[i].buf); c < headerSize || c > maxKept {
 			s.cols[i].buf = make([]byte, headerSize, 256)
 		}
 		s.cols[i].buf = s.cols[i].buf[:headerSize]

@@ -303,3 +303,16 @@ func TestABuilderNumbersItsParameters(t *testing.T) {
 		}
 	}
 }
+
+// A set is kept in a pool between groups.
+func TestASetKeepsNoGiantColumn(t *testing.T) {
+	s := NewSet([]Column{Of("a", Text), Of("b", Text)})
+	s.Text("")
+	s.Bytes(make([]byte, 2*maxKept))
+	s.Reset()
+	for i := range s.cols {
+		if got := cap(s.cols[i].buf); got > maxKept {
+			t.Errorf("column %d keeps %d bytes", i, got)
+		}
+	}
+}

@@ -33,9 +33,9 @@ func TestAnAnswerIsPutTogetherAsItWas(t *testing.T) {
 	} {
 		told := transitions.Result{Instance: uuid.New(), Workflow: "order-1", Transition: "pay_all", State: "paid", Version: 1 << 40, At: tt.at,
 			Result: []byte(tt.result)}
-		c := Command{State: told.State, Record: transitions.Record{Scope: "s", Key: key, Status: transitions.Succeeded, Workflow: told.Workflow,
+		c := Command{State: told.State, Row: decide.Row{Record: transitions.Record{Scope: "s", Key: key, Status: transitions.Succeeded, Workflow: told.Workflow,
 			Transition: told.Transition, Instance: told.Instance, Version: told.Version, Actor: "ann", Code: 200, CreatedAt: tt.at,
-			FinishedAt: tt.at, ExpiresAt: tt.at}}
+			FinishedAt: tt.at, ExpiresAt: tt.at}}}
 		if tt.result != "" {
 			c.Body = told.Result
 		}

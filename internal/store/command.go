@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,20 +12,14 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Command is the row of a command as the pipeline writes it: a new one, or what
-// becomes of one that is in flight. Where it is in flight (Phase) it has no answer
-// yet; with ClaimedBy its lease begins as the row is written.
+// Command is the row of a command as the pipeline writes it. With ClaimedBy its lease
+// begins as the row is written.
 type Command struct {
-	transitions.Record
-	Keep decide.Keep // what is said of its tombstone
+	decide.Row
 
 	// State is that after the transition, where the answer is put together from the row. Then
 	// Body is only the result, until the row is read.
 	State workflow.State
-
-	// What it was, where it is there already.
-	Seen int
-	Was  transitions.Status
 }
 
 // The columns of a new command, but for the tenant, which every row begins with. The row of one that is done at
@@ -59,17 +54,15 @@ var (
 		inFlight(momentOrNull("updated_at", func(c *Command) *time.Time { return &c.UpdatedAt })),
 		forgetField,
 	}
-	acceptedFields = append(doneFields[:len(doneFields):len(doneFields)], flightFields...)
+	acceptedFields = slices.Concat(doneFields, flightFields)
 	seenFields     = []field[Command]{
 		integer("seen", func(c *Command) *int { return &c.Seen }),
 		text("was", func(c *Command) *transitions.Status { return &c.Was }),
 		integer("attempt", func(c *Command) *int { return &c.Attempt }),
 		moment("updated_at", func(c *Command) *time.Time { return &c.UpdatedAt }),
 	}
-	settledFields = append(
-		seenFields[:len(seenFields):len(seenFields)],
-		named(acceptedFields, "scope", "key", "status", "version", "code", "body",
-			"finished_at", "expires_at", "phase", "claimed_by", "run_at", "request", "forget_at")...)
+	settledFields = slices.Concat(seenFields, named(acceptedFields, "scope", "key", "status", "version", "code", "body",
+		"finished_at", "expires_at", "phase", "claimed_by", "run_at", "request", "forget_at"))
 	cancelledFields = []field[Cancelled]{
 		text("scope", func(c *Cancelled) *string { return &c.Scope }),
 		text("key", func(c *Cancelled) *string { return &c.Key }),
@@ -173,33 +166,28 @@ func found(b *rows.Builder) string {
 // keys. If one is not as it was seen the transaction fails and runs again.
 // Parameters: length of a lease in microseconds, columns, number of rows.
 func SettleCommands(b *rows.Builder) {
-	b.Add("WITH settled AS (UPDATE pawl.command AS c SET status = u.status, version = CASE WHEN u.phase IS NULL THEN u.version ELSE "+
-		"coalesce(u.version, c.version) END, code = u.code, body = u.body, ",
-		"finished_at = u.finished_at, expires_at = u.expires_at, phase = u.phase, attempt = u.attempt, ",
-		"failures = CASE WHEN u.phase IS NULL THEN c.failures ELSE 0 END, revision = c.revision + 1, stuck = NULL, unsure = NULL, "+
-			"waits_since = NULL, ",
-		"claimed_by = coalesce(u.claimed_by, c.claimed_by), claimed_at = CASE WHEN u.claimed_by IS NULL THEN c.claimed_at ELSE "+
-			"clock_timestamp() END, ",
-		"locked_until = CASE WHEN u.claimed_by IS NOT NULL THEN clock_timestamp() + u.lease * interval '1 microsecond' END, ",
-		"run_at = u.run_at, request = u.request, updated_at = u.updated_at, forget_at = u.forget_at FROM (SELECT found.row, t.lease, u.* "+
-			"FROM (SELECT ").
-		Param(rows.Int8, false).
-		Add(" AS lease) AS t, ").
-		Source(settledColumns).
-		Add(found(b), ") AS u WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM ", b.Tenant(),
-			" AND c.attempt = u.seen AND c.status = u.was RETURNING 1) SELECT pawl.expect(count(*), ").
-		Param(rows.Int8, false).
-		Add(") FROM settled")
+	b.Add(`WITH settled AS (UPDATE pawl.command AS c SET status = u.status, code = u.code, body = u.body,
+	version = CASE WHEN u.phase IS NULL THEN u.version ELSE coalesce(u.version, c.version) END,
+	finished_at = u.finished_at, expires_at = u.expires_at, phase = u.phase, attempt = u.attempt,
+	failures = CASE WHEN u.phase IS NULL THEN c.failures ELSE 0 END, revision = c.revision + 1,
+	stuck = NULL, unsure = NULL, waits_since = NULL, claimed_by = coalesce(u.claimed_by, c.claimed_by),
+	claimed_at = CASE WHEN u.claimed_by IS NULL THEN c.claimed_at ELSE clock_timestamp() END,
+	locked_until = CASE WHEN u.claimed_by IS NOT NULL THEN clock_timestamp() + u.lease * interval '1 microsecond' END,
+	run_at = u.run_at, request = u.request, updated_at = u.updated_at, forget_at = u.forget_at
+FROM (SELECT found.row, t.lease, u.* FROM (SELECT `).Param(rows.Int8, false).Add(" AS lease) AS t, ").Source(settledColumns).
+		Add(found(b), `) AS u
+WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.attempt = u.seen AND c.status = u.was RETURNING 1)
+SELECT pawl.expect(count(*), `).Param(rows.Int8, false).Add(") FROM settled")
 }
 
 // CancelCommands asks commands in flight to stop: who works on them will see it, and
 // those that wait are due at once, to end. Parameters: columns, number of rows.
 func CancelCommands(b *rows.Builder) {
-	b.Add("WITH cancelled AS (UPDATE pawl.command AS c SET cancelled_by = u.actor, revision = c.revision + 1, stuck = NULL, ",
-		"run_at = CASE WHEN c.status = 'processing' THEN NULL ELSE u.at END, updated_at = u.at FROM (SELECT found.row, u.* FROM ").
-		Source(cancelledColumns).Add(found(b),
-		") AS u WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM ", b.Tenant(), " AND c.phase IS NOT NULL RETURNING 1) SELECT pawl.expect(count(*), ").
-		Param(rows.Int8, false).Add(") FROM cancelled")
+	b.Add(`WITH cancelled AS (UPDATE pawl.command AS c SET cancelled_by = u.actor, revision = c.revision + 1, stuck = NULL, paused = NULL,
+	run_at = CASE WHEN c.status = 'processing' THEN NULL ELSE u.at END, updated_at = u.at
+FROM (SELECT found.row, u.* FROM `).Source(cancelledColumns).Add(found(b), `) AS u
+WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.phase IS NOT NULL RETURNING 1)
+SELECT pawl.expect(count(*), `).Param(rows.Int8, false).Add(") FROM cancelled")
 }
 
 // DisarmCommands deletes the commands of some scopes that are not decided yet, but for one

@@ -28,12 +28,6 @@ func (f field[T]) as(expression string) field[T] {
 	return f
 }
 
-// readOnly is a field that other statements write.
-func (f field[T]) readOnly() field[T] {
-	f.add = nil
-	return f
-}
-
 // plain makes a field whose value is never refused. null says of which values there
 // is NULL in the row; NULL is read as the zero value.
 func plain[T, V any](name string, t rows.Type, at func(*T) *V, null func(V) bool, add func(*rows.Set, V), read func(*rows.Row) V) field[T] {

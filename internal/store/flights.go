@@ -11,30 +11,48 @@ import (
 )
 
 // Flights are the statements about commands in flight, for one schema.
-type Flights struct{ look, claim, keep, held, cancel string }
+type Flights struct {
+	poll, claim, keep, held, cancel    string
+	parkWorkflow, parkInstance, unpark string
+}
 
 // NewFlights writes the statements; in puts the schema's name into one.
 func NewFlights(in func(sql string) string) *Flights {
-	return &Flights{look: in(LookSQL), claim: in(ClaimSQL), keep: in(KeepSQL), held: in(HeldSQL), cancel: in(CancelSQL)}
+	return &Flights{poll: in(PollSQL), claim: in(ClaimSQL), keep: in(KeepSQL), held: in(HeldSQL), cancel: in(CancelSQL),
+		parkWorkflow: in(ParkWorkflowSQL), parkInstance: in(ParkInstanceSQL), unpark: in(UnparkSQL)}
 }
 
-// Look is what a look for due work asks for.
-type Look struct {
+// PollRequest is what a poll for due work asks for.
+type PollRequest struct {
 	Now       time.Time // by the engine's clock
-	Works     int       // how much work
+	Works     int       // how much work could be taken
 	Full      []string  // activities of which nothing can be taken: workflow, a space, transition
-	Scheduled int       // how many scheduled commands
-	Since     time.Time // when those are due, at the earliest
+	Scheduled int       // how many scheduled commands could be taken
+	Since     time.Time // when those are due, at the earliest; zero: whenever
 	Workflows []string  // those that this node knows
 	After     string    // the tenant whose turn was last
 	Turns     int       // how many tenants have a turn
+
+	Whole      bool       // nothing of what follows bounds it, and it asks for pauses that have ended
+	Activities []Activity // those of which something can be taken
+	Lapsed     time.Time  // since when leases have run out; zero: whenever
+	Oldest     time.Time  // since when any work is due; zero: whenever
+	Next       time.Time  // after when something is due next
 }
 
-// Seen is what a look finds, without a lock.
-type Seen struct {
+// Activity is the work of one activity that a poll asks for.
+type Activity struct {
+	Workflow, Name string
+	Since          time.Time // when it is due, at the earliest; zero: whenever
+	Room           int       // how much of it
+}
+
+// PollResult is what a poll finds, without a lock.
+type PollResult struct {
 	Clock  time.Time   // the database's
 	Next   *time.Time  // when something is due next; nil: nothing
 	Paused [][2]string // the workflows that are paused, each with its tenant before it
+	Ended  [][2]string // likewise: those that are not, while commands are still set aside for them
 	Found  []Candidate
 }
 
@@ -42,32 +60,47 @@ type Seen struct {
 // nothing of the tenant whose turn it is.
 type Candidate struct {
 	transitions.Ref
-	Kind                 string // "lapsed", "scheduled", "turn" or "work"
+	Kind                 string // Lapsed, Turn, "scheduled" or "work"
 	Attempt              int
 	Phase                transitions.Phase
 	Workflow, Transition string
+	Since                time.Time // when it was due, or its lease ran out
+	Pause                string    // which pause holds it, as command.paused says it; "" none
 }
 
-// Look finds due work. The statement is planned each time, for the tables as they
+// Kinds of candidates.
+const (
+	Lapsed = "lapsed" // its lease has run out
+	Turn   = "turn"   // it is its tenant's turn
+)
+
+// Poll finds due work. The statement is planned each time, for the tables as they
 // are: a plan from when the table was empty would read all of it.
-func (f *Flights) Look(ctx context.Context, q Querier, l Look) (seen Seen, err error) {
-	rows, err := q.Query(ctx, f.look, append([]any{pgx.QueryExecModeExec}, l.params()...)...)
+func (f *Flights) Poll(ctx context.Context, q Querier, p PollRequest) (found PollResult, err error) {
+	rows, err := q.Query(ctx, f.poll, append([]any{pgx.QueryExecModeExec}, p.Params()...)...)
 	if err != nil {
-		return seen, err
+		return found, err
 	}
 	var c Candidate
-	_, err = pgx.ForEachRow(rows, []any{&seen.Clock, &seen.Next, &seen.Paused, &c.Kind, &c.Tenant, &c.Scope, &c.Key, &c.Attempt, &c.Phase,
-		&c.Workflow, &c.Transition}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&found.Clock, &found.Next, &found.Paused, &found.Ended, &c.Kind, &c.Tenant, &c.Scope, &c.Key, &c.Attempt,
+		&c.Phase, &c.Workflow, &c.Transition, &c.Since, &c.Pause}, func() error {
 		if c.Tenant != "" {
-			seen.Found = append(seen.Found, c)
+			found.Found = append(found.Found, c)
 		}
 		return nil
 	})
-	return seen, err
+	return found, err
 }
 
-func (l *Look) params() []any {
-	return []any{l.Now, int64(l.Scheduled), int64(l.Works), l.Full, l.Since, l.Workflows, l.After, int64(l.Turns)}
+// Params are the parameters of PollSQL.
+func (p *PollRequest) Params() []any {
+	n := len(p.Activities)
+	workflows, names, since, room := make([]string, n), make([]string, n), make([]time.Time, n), make([]int64, n)
+	for i, a := range p.Activities {
+		workflows[i], names[i], since[i], room[i] = a.Workflow, a.Name, a.Since, int64(a.Room)
+	}
+	return []any{p.Now, int64(p.Scheduled), int64(p.Works), append([]string{}, p.Full...), p.Since, p.Workflows, p.After, int64(p.Turns),
+		workflows, names, since, room, p.Lapsed, p.Next, p.Oldest, p.Whole}
 }
 
 // Keys name attempts at commands of one tenant.
@@ -179,13 +212,9 @@ func (f *Flights) Held(b *pgx.Batch, tenant, node string, k *Keys, held func(i i
 // Cancel asks a command to stop, if nobody has asked yet, which asked reports. phase
 // is as it was before, "" of one that is finished. Of one that is not there it returns
 // pgx.ErrNoRows. It waits for whoever has locked the row.
-func (f *Flights) Cancel(
-	ctx context.Context,
-	tx pgx.Tx,
-	ref transitions.Ref,
-	by string,
-	now time.Time,
-) (phase transitions.Phase, asked bool, err error) {
+func (f *Flights) Cancel(ctx context.Context, tx pgx.Tx, ref transitions.Ref, by string, now time.Time) (
+	phase transitions.Phase, asked bool, err error,
+) {
 	err = tx.QueryRow(ctx, f.cancel, ref.Tenant, ref.Scope, ref.Key, by, now).Scan(&phase, &asked)
 	return phase, asked, err
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,7 +16,7 @@ type instance = transitions.Instance
 
 // The columns of an instance, but for the tenant, which every statement names.
 var (
-	bornFields = []field[instance]{ // those that stay for its life
+	lifeFields = []field[instance]{ // those that stay for its life
 		id("id", func(i *instance) *uuid.UUID { return &i.ID }),
 		text("workflow", func(i *instance) *string { return &i.Workflow }),
 		integer("definition", func(i *instance) *int { return &i.Definition }),
@@ -25,7 +26,7 @@ var (
 	stateFields = []field[instance]{ // those that every transition writes
 		text("state", func(i *instance) *workflow.State { return &i.State }),
 		bigint("version", func(i *instance) *int64 { return &i.Version }),
-		raw("data", rows.JSON, func(i *instance) *[]byte { return (*[]byte)(&i.Data) }),
+		raw("data", rows.JSON, func(i *instance) *[]byte { return &i.Data }),
 		encoded("attributes", rows.JSONB, func(i *instance) *map[string]string { return &i.Attributes }, noMap),
 		encoded("actors", rows.JSON, func(i *instance) *map[string][]string { return &i.Actors }, noMap),
 		encoded("links", rows.JSON, func(i *instance) *transitions.Links { return &i.Links }, noLinks),
@@ -34,7 +35,7 @@ var (
 		hash("chain", func(i *instance) *[32]byte { return &i.Chain }),
 		moment("updated_at", func(i *instance) *time.Time { return &i.UpdatedAt }),
 	}
-	instanceFields = append(bornFields[:len(bornFields):len(bornFields)], stateFields...)
+	instanceFields = slices.Concat(lifeFields, stateFields)
 	changedFields  = append([]field[Changed]{
 		place("row", func(c *Changed) *rows.RowID { return &c.Row }),
 		id("id", func(c *Changed) *uuid.UUID { return &c.ID }),
@@ -90,22 +91,27 @@ var idColumns = []rows.Column{rows.Of("id", rows.UUID)}
 // InstanceIDs gathers the ids of instances.
 func InstanceIDs() *rows.Set { return rows.NewSet(idColumns) }
 
+// newest selects some columns of an instance, i. Every transition leaves a version of the row, which
+// stays while an old snapshot is open; the index is scanned back, which for the most begins with the
+// newest one. Tenant and id are SQL expressions.
+func newest(columns, tenant, id string) string {
+	return "SELECT " + columns + " FROM pawl.instance i WHERE i.tenant = " + tenant + " AND i.id >= " + id + " AND i.id <= " + id +
+		" ORDER BY i.id DESC LIMIT 1"
+}
+
 // LockInstances locks instances in the order of InstanceIDs. It returns for each its place there, from
 // 1, whether it is there but somebody else has it, where it stands, and the instance. The lateral
 // subquery can only be index probes, in the order of the array. Parameters: the ids.
 func LockInstances(b *rows.Builder, how string) {
-	b.Add("SELECT u.ord, i.id IS NULL AND (SELECT true FROM pawl.instance x WHERE x.tenant = ", b.Tenant(),
-		" AND x.id = u.id LIMIT 1) IS NOT NULL AS held, i.ctid, ", instanceSelect, " FROM ").Source(idColumns).
-		Add(" LEFT JOIN LATERAL (SELECT i.ctid, i.* FROM pawl.instance i WHERE i.tenant = ", b.Tenant(), " AND i.id = u.id LIMIT 1 ",
-			how, ") i ON true")
+	b.Add("SELECT u.ord, i.id IS NULL AND (", newest("true", b.Tenant(), "u.id"), ") IS NOT NULL AS held, i.ctid, ", instanceSelect,
+		" FROM ").Source(idColumns).Add(" LEFT JOIN LATERAL (", newest("i.ctid, i.*", b.Tenant(), "u.id"), " ", how, ") i ON true")
 }
 
 // ReadBoth finds one instance and one key, without a lock: see ReadInstance and ReadRecord.
 // Parameters: tenant, id, scope, key.
 func ReadBoth(b *rows.Builder) {
-	b.Add("SELECT ", instanceSelect, ", ", recordSelect, " FROM (SELECT 1) AS t "+
-		"LEFT JOIN LATERAL (SELECT * FROM pawl.instance i WHERE i.tenant = ", b.Tenant(), " AND i.id = ").Param(rows.UUID, false).
-		Add(" LIMIT 1) i ON true LEFT JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = ", b.Tenant(), " AND c.scope = ").
+	b.Add("SELECT ", instanceSelect, ", ", recordSelect, " FROM (SELECT ").Param(rows.UUID, false).
+		Add(" AS id) AS u LEFT JOIN LATERAL (", newest("*", b.Tenant(), "u.id"), ") i ON true LEFT JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = ", b.Tenant(), " AND c.scope = ").
 		Param(rows.Text, false).Add(" AND c.key = ").Param(rows.Text, false).Add(" LIMIT 1) c ON true", audit.Position(b.Tenant()))
 }
 
@@ -128,7 +134,7 @@ func ChangeInstances(b *rows.Builder) {
 		Param(rows.Int8, false).Add(") FROM changed")
 }
 
-// ChangeInstance updates one, unless it has moved. Parameters: those of ChangeParams.
+// ChangeInstance updates one, unless it has moved. Parameters: the tenant, then those of ChangeParams.
 func ChangeInstance(b *rows.Builder) {
 	b.Add("UPDATE pawl.instance AS i SET ")
 	for n, c := range stateColumns {
@@ -137,8 +143,8 @@ func ChangeInstance(b *rows.Builder) {
 		}
 		b.Add(c.Name, " = ").Param(c.Type, false)
 	}
-	b.Add(" WHERE i.id = ").Param(rows.UUID, false).Add(" AND i.version = ").Param(rows.Int8, false).
-		Add(" AND i.tenant = ", b.Tenant())
+	b.Add(" WHERE i.ctid = (SELECT i.ctid FROM (SELECT ").Param(rows.UUID, false).
+		Add(" AS id) AS u CROSS JOIN LATERAL (", newest("i.ctid", b.Tenant(), "u.id"), ") AS i) AND i.version = ").Param(rows.Int8, false)
 }
 
 // ChangeParams are the parameters of ChangeInstance, of a set with one row.

@@ -16,9 +16,19 @@ import (
 // every kind by the index that holds only those, and not more of it than a bound.
 // Parameters: tenant or "", how many of a kind, how many claims are many.
 const KeysSQL = `
-WITH flight AS MATERIALIZED (
+WITH RECURSIVE ` + activities + `,
+flight AS MATERIALIZED (
 	(SELECT 1 AS kind, tenant, status, phase, attempt, created_at, run_at, waits_since, NULL::timestamptz AS until FROM pawl.command
-		WHERE run_at IS NOT NULL ORDER BY run_at LIMIT $2 + 1)
+		WHERE ` + later + ` ORDER BY run_at LIMIT $2 + 1)
+	UNION ALL
+	(SELECT 6, w.tenant, w.status, w.phase, w.attempt, w.created_at, w.run_at, w.waits_since, NULL
+		FROM activities AS a CROSS JOIN LATERAL (SELECT * FROM pawl.command AS c
+			WHERE ` + waits + ` AND c.workflow = a.workflow AND c.transition = a.transition
+			ORDER BY c.workflow, c.transition, c.run_at LIMIT $2 + 1) AS w
+		ORDER BY w.run_at LIMIT $2 + 1)
+	UNION ALL
+	(SELECT 7, tenant, status, phase, attempt, created_at, run_at, waits_since, NULL FROM pawl.command
+		WHERE paused IS NOT NULL ORDER BY paused, tenant, run_at LIMIT $2 + 1)
 	UNION ALL
 	(SELECT 2, tenant, status, phase, attempt, created_at, NULL, NULL, locked_until FROM pawl.command
 		WHERE locked_until IS NOT NULL ORDER BY locked_until LIMIT $2 + 1)
@@ -40,14 +50,23 @@ FROM (SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE 
 		count(*) FILTER (WHERE phase = 'scheduled' AND run_at > statement_timestamp()),
 		count(*) FILTER (WHERE run_at <= statement_timestamp()), count(*) FILTER (WHERE kind = 2 AND until <= statement_timestamp()),
 		count(*) FILTER (WHERE kind = 3 AND until <= statement_timestamp()), count(*) FILTER (WHERE kind = 4),
-			count(*) FILTER (WHERE attempt >= $3), coalesce(max(attempt), 0),
+		count(*) FILTER (WHERE attempt >= $3), coalesce(max(attempt), 0),
 		min(created_at) FILTER (WHERE NOT (phase = 'scheduled' AND run_at > statement_timestamp())),
 		min(least(waits_since, run_at)) FILTER (WHERE run_at <= statement_timestamp() OR waits_since IS NOT NULL),
-		min(until) FILTER (WHERE kind = 2 AND until <= statement_timestamp()), min(until) FILTER (WHERE kind = 3
-			AND until <= statement_timestamp())
+		min(until) FILTER (WHERE kind = 2 AND until <= statement_timestamp()),
+		min(until) FILTER (WHERE kind = 3 AND until <= statement_timestamp())
 	FROM flight WHERE $1 = '' OR tenant = $1) AS f,
 	(SELECT count(*) FILTER (WHERE status <> 'expired'), count(*) FILTER (WHERE status = 'expired'), min(expires_at)
 	FROM expired WHERE $1 = '' OR tenant = $1) AS x`
+
+// activities are those of which work waits, found from one to the next with a probe of
+// the index each. It is a part of a WITH RECURSIVE.
+const activities = `activities AS (
+	(SELECT workflow, transition FROM pawl.command WHERE ` + waits + ` ORDER BY workflow, transition, run_at LIMIT 1)
+	UNION ALL
+	(SELECT next.workflow, next.transition FROM activities AS a CROSS JOIN LATERAL (SELECT c.workflow, c.transition FROM pawl.command AS c
+		WHERE ` + waits + ` AND (c.workflow, c.transition) > (a.workflow, a.transition)
+		ORDER BY c.workflow, c.transition, c.run_at LIMIT 1) AS next))`
 
 // smallTable is up to how many bytes the finished commands are counted. To read
 // so much takes milliseconds, and statistics of small tables are poor.
@@ -73,7 +92,7 @@ func (q *Reader) Keys(ctx context.Context, k *inspect.Keys) error {
 func (q *Reader) keys(ctx context.Context, k *inspect.Keys) error {
 	var pending, processing, retryable int64
 	var flight, due, stale, lapsed, expired *time.Time
-	err := q.pool.QueryRow(ctx, q.in(KeysSQL), plannedNow, k.Tenant, inspect.MaxCounted, inspect.ManyAttempts).Scan(
+	err := q.pool.QueryRow(ctx, q.sql.keys, plannedNow, k.Tenant, inspect.MaxCounted, inspect.ManyAttempts).Scan(
 		&k.At, &pending, &processing, &retryable, &k.Scheduled, &k.Due, &k.Stale, &k.Lapsed, &k.Stuck, &k.Attempts, &k.MostTried, &flight, &due,
 		&stale, &lapsed, &k.Expired, &k.Forgotten, &expired, &k.AtLeast)
 	if err != nil {
@@ -86,7 +105,7 @@ func (q *Reader) keys(ctx context.Context, k *inspect.Keys) error {
 		{Status: transitions.FailedRetryable, Count: retryable},
 	}
 	var small bool
-	if err := q.pool.QueryRow(ctx, q.in(commandSizeSQL), plannedNow, smallTable).Scan(&small); err != nil {
+	if err := q.pool.QueryRow(ctx, q.sql.commandSize, plannedNow, smallTable).Scan(&small); err != nil {
 		return err
 	}
 	for _, status := range []transitions.Status{transitions.Succeeded, transitions.FailedFinal, transitions.Expired} {
@@ -103,7 +122,7 @@ func (q *Reader) keys(ctx context.Context, k *inspect.Keys) error {
 // expects.
 func (q *Reader) finished(ctx context.Context, tenant string, status transitions.Status, exactly bool) (count int64, err error) {
 	if exactly {
-		err = q.pool.QueryRow(ctx, q.in(`SELECT count(*) `+finishedSQL), plannedNow, tenant, string(status)).Scan(&count)
+		err = q.pool.QueryRow(ctx, q.sql.countFinished, plannedNow, tenant, string(status)).Scan(&count)
 		return count, err
 	}
 	// The planner never expects less than one row: that is what it says of a status

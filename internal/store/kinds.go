@@ -43,7 +43,7 @@ func (s *query) add(format string, args ...any) *query {
 		s.args = append(s.args, a)
 		places[i] = fmt.Sprintf("$%d", len(s.args))
 	}
-	fmt.Fprintf(s, format, places...)
+	s.WriteString(fmt.Sprintf(format, places...))
 	return s
 }
 
@@ -89,12 +89,12 @@ func (s *query) walk(f *inspect.CountFilter) {
 	}
 	s.args = within.args
 	all, rest := strings.Join(kindColumns, ", "), kindColumns[fixed:]
-	fmt.Fprintf(s, `WITH RECURSIVE each AS (
+	s.WriteString(fmt.Sprintf(`WITH RECURSIVE each AS (
 	(SELECT %[1]s FROM pawl.instance WHERE %[2]s ORDER BY %[1]s LIMIT 1)
 	UNION ALL
 	SELECT following.* FROM each CROSS JOIN LATERAL (SELECT %[1]s FROM pawl.instance i WHERE %[2]s
 		AND (i.%[3]s) > (each.%[4]s) ORDER BY %[1]s LIMIT 1) AS following
-) SELECT * FROM each AS kinds`, all, within.String(), strings.Join(rest, ", i."), strings.Join(rest, ", each."))
+) SELECT * FROM each AS kinds`, all, within.String(), strings.Join(rest, ", i."), strings.Join(rest, ", each.")))
 }
 
 // ofKind writes the conditions of a filter on the kind of an instance, each after an AND.

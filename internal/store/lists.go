@@ -183,33 +183,17 @@ func updated(s *query, f *inspect.Filter) {
 // many that are not selected. So where an index tells that few are in question, all
 // of those are read and put in order.
 func (l *lister) sourceOf(ctx context.Context, f *inspect.Filter, attributes string) (*source, error) {
-	whole := entries(func(s *query) { s.add("tenant = %s", f.Tenant) })
 	if f.BusinessKey != "" {
 		return entries(func(s *query) {
 			s.add("tenant = %s AND id = %s", f.Tenant, transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey))
 		}), nil
 	}
 	if len(f.Attributes) > 0 {
-		have := entries(func(s *query) { // not by the primary key
-			s.add("attributes @> %s::jsonb AND tenant || '' = %s", attributes, f.Tenant)
-		})
-		// The index of attributes is read as a whole: not where it is much.
-		guess, err := l.expected(ctx, l.tx, "SELECT FROM pawl.instance WHERE attributes @> $1::jsonb", attributes)
-		if err != nil {
-			return nil, err
-		}
-		if guess <= 10*maxScanned {
-			if _, err := l.tx.Exec(ctx, bitmaps); err != nil {
-				return nil, err
-			}
-			if few, err := l.few(ctx, have, f); few || err != nil {
-				return have, err
-			}
-			if _, err := l.tx.Exec(ctx, noBitmaps); err != nil {
-				return nil, err
-			}
+		if few, err := l.fewWithAttributes(ctx, f, attributes); few != nil || err != nil {
+			return few, err
 		}
 	}
+	whole := entries(func(s *query) { s.add("tenant = %s", f.Tenant) })
 	ofKind := f.Workflow != "" || f.Definition != 0 || len(f.States) > 0 || f.Open != nil
 	inTime := !f.UpdatedAfter.IsZero() || !f.UpdatedBefore.IsZero()
 	if f.Order == inspect.ByID && !ofKind && !inTime {
@@ -219,16 +203,44 @@ func (l *lister) sourceOf(ctx context.Context, f *inspect.Filter, attributes str
 	if err != nil || len(kinds) == 0 {
 		return nil, err
 	}
-	if len(kinds) > maxListedKinds {
-		if f.Order == inspect.ByUpdate {
-			return nil, workflow.Errorf(
-				workflow.InvalidRequest,
-				"the list is of more than %d kinds of instances (workflow, definition, state): name the workflow, its definition or a state",
-				maxListedKinds,
-			)
-		}
+	listed := ofKinds(kinds, f)
+	switch many := len(kinds) > maxListedKinds; {
+	case many && f.Order == inspect.ByUpdate:
+		return nil, workflow.Errorf(workflow.InvalidRequest, "the list is of more than %d kinds of instances (workflow, definition, state): "+
+			"name the workflow, its definition or a state", maxListedKinds)
+	case many:
 		return whole, nil
+	case f.Order == inspect.ByUpdate:
+		return listed, nil
 	}
+	if few, err := l.few(ctx, listed, f); few || err != nil {
+		return listed, err
+	}
+	return whole, nil
+}
+
+// fewWithAttributes are the instances that have the attributes, where those are few; nil
+// where they are not. The index of attributes is read as a whole: not where it is much.
+func (l *lister) fewWithAttributes(ctx context.Context, f *inspect.Filter, attributes string) (*source, error) {
+	guess, err := l.expected(ctx, l.tx, "SELECT FROM pawl.instance WHERE attributes @> $1::jsonb", attributes)
+	if err != nil || guess > 10*maxScanned {
+		return nil, err
+	}
+	if _, err := l.tx.Exec(ctx, bitmaps); err != nil {
+		return nil, err
+	}
+	have := entries(func(s *query) { // not by the primary key
+		s.add("attributes @> %s::jsonb AND tenant || '' = %s", attributes, f.Tenant)
+	})
+	if few, err := l.few(ctx, have, f); few || err != nil {
+		return have, err
+	}
+	_, err = l.tx.Exec(ctx, noBitmaps)
+	return nil, err
+}
+
+// ofKinds are the instances of some kinds, as the index of lists has them.
+func ofKinds(kinds []Kind, f *inspect.Filter) *source {
 	listed := &source{ranges: true}
 	for _, k := range kinds {
 		listed.conditions = append(listed.conditions, func(s *query) {
@@ -237,13 +249,7 @@ func (l *lister) sourceOf(ctx context.Context, f *inspect.Filter, attributes str
 			updated(s, f)
 		})
 	}
-	if f.Order == inspect.ByUpdate {
-		return listed, nil
-	}
-	if few, err := l.few(ctx, listed, f); few || err != nil {
-		return listed, err
-	}
-	return whole, nil
+	return listed
 }
 
 // few reports whether a source has no more entries than a page may look at.

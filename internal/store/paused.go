@@ -21,9 +21,8 @@ type Pauses struct {
 func NewPauses(pool *pgxpool.Pool, in func(sql string) string) *Pauses {
 	return &Pauses{
 		pool: pool,
-		list: in(
-			"SELECT tenant, workflow, actor, coalesce(reason, ''), at FROM pawl.paused WHERE $1 = '' OR tenant = $1 ORDER BY tenant, workflow",
-		),
+		list: in(`SELECT tenant, workflow, actor, coalesce(reason, ''), at FROM pawl.paused
+			WHERE $1 = '' OR tenant = $1 ORDER BY tenant, workflow`),
 		add: in(`INSERT INTO pawl.paused (tenant, workflow, actor, reason, at) VALUES ($1, $2, $3, nullif($4, ''), $5)
 			ON CONFLICT (tenant, workflow) DO NOTHING`),
 		exists: in("SELECT EXISTS (SELECT FROM pawl.paused WHERE tenant = $1 AND workflow = $2)"),
@@ -89,13 +88,9 @@ func (p *Pauses) Remove(ctx context.Context, tenant, workflow string) error {
 
 // LetDueBeTaken runs dueInPauseSQL. place is where the last call stopped, nil at the
 // beginning and at the end; locked is how many somebody has locked.
-func (p *Pauses) LetDueBeTaken(
-	ctx context.Context,
-	tenant, workflow string,
-	now time.Time,
-	place *string,
-	batch int,
-) (next *string, locked int64, err error) {
+func (p *Pauses) LetDueBeTaken(ctx context.Context, tenant, workflow string, now time.Time, place *string, batch int) (
+	next *string, locked int64, err error,
+) {
 	err = p.pool.QueryRow(ctx, p.due, plannedNow, tenant, workflow, now, place, batch).Scan(&next, &locked)
 	return next, locked, err
 }

@@ -24,21 +24,28 @@ type Querier interface {
 // Reader reads instances and commands of one schema. The errors of its methods are
 // *workflow.Error.
 type Reader struct {
-	pool                                       *pgxpool.Pool
-	in                                         func(sql string) string
-	instance, workflowOf, record, briefRecords string
+	pool *pgxpool.Pool
+	in   func(sql string) string
+	sql  statements
 }
+
+// statements are those of a Reader that are always the same.
+type statements struct{ instance, workflowOf, view, record, records, undoing, stuck, keys, commandSize, countFinished string }
 
 // NewReader prepares to read. in puts the schema's name into a statement.
 func NewReader(pool *pgxpool.Pool, in func(sql string) string) *Reader {
-	return &Reader{
-		pool:         pool,
-		in:           in,
-		instance:     in(instanceSQL),
-		workflowOf:   in(workflowOfSQL),
-		record:       in(recordSQL),
-		briefRecords: in(recordsSQL),
-	}
+	return &Reader{pool: pool, in: in, sql: statements{
+		instance:      in(instanceSQL),
+		workflowOf:    in(workflowOfSQL),
+		view:          in(viewSQL),
+		record:        in(recordSQL),
+		records:       in(recordsSQL),
+		undoing:       in(undoingSQL),
+		stuck:         in(stuckSQL),
+		keys:          in(KeysSQL),
+		commandSize:   in(commandSizeSQL),
+		countFinished: in(`SELECT count(*) ` + finishedSQL),
+	}}
 }
 
 // plannedNow has a statement planned whenever it runs. A plan that was made when
@@ -68,15 +75,8 @@ var instanceSQL = `SELECT ` + instanceSelect + ` FROM pawl.instance i WHERE i.te
 
 // Instance reads an instance. Error: InstanceNotFound.
 func (q *Reader) Instance(ctx context.Context, tenant string, id uuid.UUID) (transitions.Instance, error) {
-	return oneInstance(
-		ctx,
-		q.pool,
-		id,
-		func(r *rows.Row) (transitions.Instance, error) { return mustInstance(r, tenant) },
-		q.instance,
-		tenant,
-		id,
-	)
+	read := func(r *rows.Row) (transitions.Instance, error) { return mustInstance(r, tenant) }
+	return oneInstance(ctx, q.pool, id, read, q.sql.instance, tenant, id)
 }
 
 // mustInstance reads an instance of a row that has one.
@@ -89,14 +89,9 @@ func mustInstance(r *rows.Row, tenant string) (transitions.Instance, error) {
 }
 
 // oneInstance reads what a statement tells of an instance.
-func oneInstance[T any](
-	ctx context.Context,
-	by Querier,
-	id uuid.UUID,
-	read func(*rows.Row) (T, error),
-	sql string,
-	args ...any,
-) (v T, err error) {
+func oneInstance[T any](ctx context.Context, by Querier, id uuid.UUID, read func(*rows.Row) (T, error), sql string, args ...any) (
+	v T, err error,
+) {
 	found, err := ask(ctx, by, sql, args...)
 	if err == nil {
 		v, err = pgx.CollectExactlyOneRow(found, rowBy(read))
@@ -119,7 +114,7 @@ func (q *Reader) WorkflowOf(ctx context.Context, by Querier, tenant string, id u
 	if by == nil {
 		by = q.pool
 	}
-	return oneInstance(ctx, by, id, func(r *rows.Row) (string, error) { return r.Text(), nil }, q.workflowOf, tenant, id)
+	return oneInstance(ctx, by, id, func(r *rows.Row) (string, error) { return r.Text(), nil }, q.sql.workflowOf, tenant, id)
 }
 
 // ReadError is a failed query as the caller may see it. A refusal is one already.

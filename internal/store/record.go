@@ -18,10 +18,8 @@ import (
 // change, and are read again and again while somebody watches.
 var (
 	requestField = named(flightFields, "request")
-	briefFields  = append(
-		append(
-			doneFields[:len(doneFields):len(doneFields)],
-			named(flightFields, "phase", "attempt", "failures", "revision", "claimed_by", "run_at", "updated_at")...),
+	briefFields  = slices.Concat(doneFields, named(flightFields, "phase", "attempt", "failures", "revision", "claimed_by", "run_at",
+		"updated_at"), []field[Command]{
 		bigint("position", func(c *Command) *int64 { return &c.Position }).as("a.position"),
 		momentOrNull("claimed_at", func(c *Command) *time.Time { return &c.ClaimedAt }),
 		momentOrNull("locked_until", func(c *Command) *time.Time { return &c.LockedUntil }).as("coalesce(c.locked_until, c.held_until)"),
@@ -29,8 +27,8 @@ var (
 		textOrNull("failure", func(c *Command) *string { return &c.Failure }),
 		textOrNull("stuck", func(c *Command) *string { return &c.Stuck }),
 		textOrNull("cancelled_by", func(c *Command) *string { return &c.CancelledBy }),
-	)
-	recordFields = append(briefFields[:len(briefFields):len(briefFields)], requestField...)
+	})
+	recordFields = slices.Concat(briefFields, requestField)
 
 	// Of a command named c and the audit row of its transition, named a.
 	recordSelect, briefSelect = selectOf(recordFields, "c"), selectOf(briefFields, "c")
@@ -61,6 +59,13 @@ func readRecord(r *rows.Row, fields []field[Command]) (*transitions.Record, erro
 	return &c.Record, nil
 }
 
+// recordOfKey joins the command c that a row u names, and the audit row a of its transition.
+func recordOfKey(tenant string) string {
+	return `
+CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = ` + tenant + ` AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` +
+		audit.Position(tenant)
+}
+
 // keyColumns name a command.
 var keyColumns = []rows.Column{rows.Of("scope", rows.Text), rows.Of("key", rows.Text)}
 
@@ -70,15 +75,16 @@ func CommandKeys() *rows.Set { return rows.NewSet(keyColumns) }
 // FindCommands finds the commands of CommandKeys that are there, each with an index probe. It returns
 // the place of each there, from 1, and the command: see ReadRecord. Parameters: the keys.
 func FindCommands(b *rows.Builder) {
-	b.Add("SELECT u.ord, ", recordSelect, " FROM ").Source(keyColumns).
-		Add(" CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = ", b.Tenant(),
-			" AND c.scope = u.scope AND c.key = u.key LIMIT 1) c", audit.Position(b.Tenant()))
+	b.Add("SELECT u.ord, ", recordSelect, " FROM ").Source(keyColumns).Add(recordOfKey(b.Tenant()))
 }
 
 var (
-	recordSQL  = `SELECT ` + recordSelect + ` FROM pawl.command c` + audit.Position("$1") + ` WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
-	recordsSQL = `SELECT ` + briefSelect + ` FROM unnest($2::text[], $3::text[]) AS u(scope, key)
-CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` + audit.Position("$1")
+	recordSQL = `SELECT ` + recordSelect + ` FROM pawl.command c` + audit.Position("$1") + ` WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
+
+	// recordsSQL reads commands of any tenants, each with its place in the list.
+	// Parameters: tenants, scopes, keys.
+	recordsSQL = `SELECT ` + briefSelect + `, u.ord FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS u(tenant, scope, key, ord)` +
+		recordOfKey("u.tenant")
 
 	// undoingSQL reads the undos of an instance that are in flight. Parameters: tenant,
 	// the scope of its undos, how many.
@@ -95,7 +101,7 @@ func (q *Reader) Record(ctx context.Context, by Querier, ref transitions.Ref) (t
 	if by == nil {
 		by = q.pool
 	}
-	list, err := recordsOf(ctx, by, "command", recordFields, q.record, ref.Tenant, ref.Scope, ref.Key)
+	list, err := recordsOf(ctx, by, "command", recordFields, q.sql.record, ref.Tenant, ref.Scope, ref.Key)
 	if err == nil && len(list) == 0 {
 		err = errNoCommand()
 	}
@@ -105,37 +111,49 @@ func (q *Reader) Record(ctx context.Context, by Querier, ref transitions.Ref) (t
 	return list[0], nil
 }
 
-// Records reads those of a tenant's commands that are there, without their
-// requests.
-func (q *Reader) Records(ctx context.Context, tenant string, refs []transitions.Ref) ([]transitions.Record, error) {
-	scopes, keys := make([]string, len(refs)), make([]string, len(refs))
+// Records reads commands, of any tenants, without their requests: each in the place of
+// its name, nil where it is not there.
+func (q *Reader) Records(ctx context.Context, refs []transitions.Ref) ([]*transitions.Record, error) {
+	tenants, scopes, keys := make([]string, len(refs)), make([]string, len(refs)), make([]string, len(refs))
 	for i, r := range refs {
-		scopes[i], keys[i] = r.Scope, r.Key
+		tenants[i], scopes[i], keys[i] = r.Tenant, r.Scope, r.Key
 	}
-	return recordsOf(ctx, q.pool, "commands", briefFields, q.briefRecords, tenant, scopes, keys)
+	list := make([]*transitions.Record, len(refs))
+	found, err := ask(ctx, q.pool, q.sql.records, tenants, scopes, keys)
+	if err == nil {
+		_, err = pgx.CollectRows(found, rowBy(func(row *rows.Row) (none struct{}, err error) {
+			r, err := mustRecord(row, briefFields)
+			if i := row.Int8(); err == nil {
+				list[i-1] = &r
+			}
+			return none, err
+		}))
+	}
+	if err != nil {
+		return nil, ReadError("commands", err)
+	}
+	return list, nil
 }
 
 // InFlight reads the command whose outcome takes the instance on, and up to most of its
 // undos, without their requests.
 func (q *Reader) InFlight(ctx context.Context, inst *transitions.Instance, most int) (list []transitions.Record, err error) {
 	if ref := inst.Links.InFlight; ref != nil {
-		if list, err = q.Records(ctx, inst.Tenant, []transitions.Ref{{Tenant: inst.Tenant, Scope: ref.Scope, Key: ref.Key}}); err != nil {
+		found, err := q.Records(ctx, []transitions.Ref{{Tenant: inst.Tenant, Scope: ref.Scope, Key: ref.Key}})
+		if err != nil {
 			return nil, err
 		}
-		list = slices.DeleteFunc(list, func(r transitions.Record) bool { return !r.InFlight() }) // it has ended meanwhile
+		if r := found[0]; r != nil && r.InFlight() { // else it has ended meanwhile
+			list = append(list, *r)
+		}
 	}
-	undos, err := recordsOf(ctx, q.pool, "undos", briefFields, q.in(undoingSQL), inst.Tenant, decide.UndoScope(inst.ID), most)
+	undos, err := recordsOf(ctx, q.pool, "undos", briefFields, q.sql.undoing, inst.Tenant, decide.UndoScope(inst.ID), most)
 	return append(list, undos...), err
 }
 
-func recordsOf(
-	ctx context.Context,
-	by Querier,
-	what string,
-	fields []field[Command],
-	sql string,
-	args ...any,
-) ([]transitions.Record, error) {
+func recordsOf(ctx context.Context, by Querier, what string, fields []field[Command], sql string, args ...any) (
+	[]transitions.Record, error,
+) {
 	found, err := ask(ctx, by, sql, args...)
 	if err != nil {
 		return nil, ReadError(what, err)

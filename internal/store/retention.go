@@ -1,5 +1,7 @@
 package store
 
+import "github.com/pawlhq/pawl/transitions"
+
 // OldestExpirySQL is when the key is due that is due first.
 const OldestExpirySQL = `SELECT expires_at FROM pawl.command WHERE expires_at IS NOT NULL ORDER BY expires_at LIMIT 1`
 
@@ -20,24 +22,26 @@ SELECT $1::timestamptz - max(history_kept) FROM pawl.horizon WHERE history HAVIN
 // go on without the workflow, so another command takes its place there, in a scope of
 // Pawl's own, for whoever knows it again. What a message asks for waits.
 //
-// One look reads a batch of what is due, in the order of the index, and all that are
-// due at the time of the last: much of it may stay, such as timers and what is paused.
-// The planner does not see the bounds, so that it does not expect few rows between
-// them, and sort all of them.
-// It takes no row that somebody has locked, and
-// none whose links PostgreSQL may not be able to read (a result with a NUL). It returns where to go on, NULL at the end,
+// One call reads a batch of what is due of each activity of such workflows, in the order
+// of the index, and all that are due at the time of the last: much of it may stay, such
+// as what is paused.
+// It takes no row that somebody has locked, and none whose links PostgreSQL may not
+// be able to read (a result with a NUL). It returns where to go on, NULL at the end,
 // and how many it has ended. Parameters: now, how long an answer is replayed in
 // microseconds where no workflow says it, the workflows that this node knows, where
-// the last look stopped, batch, the answer, the scopes of the commands that take the
-// place.
+// the last one stopped, batch, the answer, what the scopes of the commands that take
+// the place begin with.
 const GiveUpSQL = `
-WITH looked AS MATERIALIZED (
-	SELECT c.ctid AS place, c.run_at, c.tenant, c.workflow, c.instance, c.request, c.phase = 'working' AND c.attempt = 0
-		AND c.workflow <> ALL ($3::text[])
-		AND NOT starts_with(c.scope, 'pawl:') AND NOT starts_with(c.scope, 'inbox:') AS unknown
-	FROM pawl.command AS c
-	WHERE (c.run_at, '') > ((SELECT $4::timestamptz), '') AND c.run_at <= $1::timestamptz - least($2::bigint * interval '1 microsecond',
-		(SELECT min(h.replay) FROM pawl.horizon AS h))
+WITH RECURSIVE ` + activities + `,
+looked AS MATERIALIZED (
+	SELECT c.place, c.run_at, c.tenant, c.workflow, c.instance, c.request, c.phase = 'working' AND c.attempt = 0
+		AND NOT starts_with(c.scope, '` + transitions.Reserved + `') AND NOT starts_with(c.scope, 'inbox:') AS unknown
+	FROM activities AS a CROSS JOIN LATERAL (SELECT x.ctid AS place, x.* FROM pawl.command AS x
+		WHERE x.run_at IS NOT NULL AND x.phase <> 'scheduled' AND x.workflow = a.workflow AND x.transition = a.transition
+			AND (x.run_at, '') > ((SELECT $4::timestamptz), '')
+			AND x.run_at <= $1::timestamptz - least($2::bigint * interval '1 microsecond', (SELECT min(h.replay) FROM pawl.horizon AS h))
+		ORDER BY x.workflow, x.transition, x.run_at FETCH FIRST ($5::bigint) ROWS WITH TIES) AS c
+	WHERE a.workflow <> ALL ($3::text[])
 	ORDER BY c.run_at FETCH FIRST ($5::bigint) ROWS WITH TIES),
 late AS MATERIALIZED (
 	SELECT l.place, l.tenant, l.instance, k.replay, (l.request ->> 'tombstone_ns')::bigint AS tombstone
@@ -49,13 +53,13 @@ late AS MATERIALIZED (
 held AS MATERIALIZED (
 	SELECT c.place, c.tenant, c.scope, c.key, c.version, c.transition, l.instance, l.replay, l.tombstone, i.place AS home,
 		i.links -> 'in_flight' ->> 'scope' = c.scope AND i.links -> 'in_flight' ->> 'key' = c.key AS waits, i.links,
-			$7::text || l.instance AS late
+		$7::text || l.instance AS late
 	FROM late AS l
 	CROSS JOIN LATERAL (SELECT x.ctid AS place, x.tenant, x.scope, x.key, x.version, x.transition FROM pawl.command AS x
 		WHERE x.ctid = l.place AND x.phase = 'working' AND x.attempt = 0 AND x.run_at IS NOT NULL FOR UPDATE SKIP LOCKED) AS c
 	CROSS JOIN LATERAL (SELECT x.ctid AS place, x.links FROM pawl.instance AS x
-		WHERE x.tenant = l.tenant AND x.id = l.instance AND NOT x.paused AND strpos(coalesce(x.links::text, ''),
-			'\u') = 0 FOR NO KEY UPDATE SKIP LOCKED) AS i),
+		WHERE x.tenant = l.tenant AND x.id = l.instance AND NOT x.paused AND strpos(coalesce(x.links::text, ''), '\u') = 0
+		FOR NO KEY UPDATE SKIP LOCKED) AS i),
 planted AS (
 	INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, created_at,
 		phase, attempt, failures, revision, run_at, request, updated_at)
@@ -68,9 +72,8 @@ linked AS (
 				FROM json_each(h.links) AS e)
 	FROM held AS h WHERE i.ctid = h.home AND h.waits),
 ended AS (
-	UPDATE pawl.command AS c SET status = 'failed_final', code = 408, body = $6::text, failure = 'nobody took it in time', phase = NULL,
-		request = NULL,
-		run_at = NULL, revision = c.revision + 1, updated_at = $1, finished_at = $1, expires_at = $1 + h.replay,
+	UPDATE pawl.command AS c SET status = 'failed_final', code = 408, body = $6::text, failure = 'nobody took it in time',
+		phase = NULL, request = NULL, run_at = NULL, revision = c.revision + 1, updated_at = $1, finished_at = $1, expires_at = $1 + h.replay,
 		forget_at = CASE h.tombstone WHEN 9223372036854775807 THEN 'infinity'
 			ELSE $1 + h.replay + h.tombstone / 1000 * interval '1 microsecond' END
 	FROM held AS h WHERE c.ctid = h.place RETURNING 1)

@@ -30,7 +30,7 @@ func (q *Reader) Stuck(ctx context.Context, f inspect.StuckFilter) (list []trans
 	if f.Instance != uuid.Nil {
 		instance = &f.Instance
 	}
-	found, err := ask(ctx, q.pool, q.in(stuckSQL), f.Tenant, f.After.UpdatedAt, f.After.Scope, f.After.Key, f.Workflow, instance, f.Limit+1)
+	found, err := ask(ctx, q.pool, q.sql.stuck, f.Tenant, f.After.UpdatedAt, f.After.Scope, f.After.Key, f.Workflow, instance, f.Limit+1)
 	if err == nil {
 		list, err = pgx.CollectRows(found, rowBy(func(row *rows.Row) (transitions.Record, error) {
 			r, err := mustRecord(row, briefFields)

@@ -10,25 +10,26 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // viewSQL reads an instance with what waits on it: its timers by the scopes that
 // they have, what callers have scheduled and what is stuck by the indexes for that.
 // Parameters: tenant, id, the first scope of a timer, the first one after those, how
-// many of each.
+// many of each. Its lists have the names of their Go types' fields.
 var viewSQL = `SELECT ` + instanceSelect + `,
-	(SELECT json_agg(json_build_object('name', substr(t.scope, length($3::text) + 1), 'transition', t.transition, 'due', t.run_at)
+	(SELECT json_agg(json_build_object('Name', substr(t.scope, length($3::text) + 1), 'Transition', t.transition, 'Due', t.run_at)
 			ORDER BY t.run_at, t.scope)
 		FROM (SELECT c.scope, c.transition, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
 			WHERE c.tenant = $1 AND c.scope >= $3 AND c.scope < $4 AND c.phase = 'scheduled' ORDER BY c.scope LIMIT $5) AS t)::text,
-	(SELECT json_agg(json_build_object('transition', s.transition, 'scope', s.scope, 'key', s.key, 'actor', s.actor, 'due', s.run_at)
+	(SELECT json_agg(json_build_object('Transition', s.transition, 'Scope', s.scope, 'Key', s.key, 'Actor', s.actor, 'Due', s.run_at)
 			ORDER BY s.run_at, s.scope, s.key)
 		FROM (SELECT c.transition, c.scope, c.key, c.actor, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
-			WHERE c.tenant = $1 AND c.instance = $2 AND c.phase = 'scheduled' AND NOT starts_with(c.scope, 'pawl:')
+			WHERE c.tenant = $1 AND c.instance = $2 AND c.phase = 'scheduled' AND NOT starts_with(c.scope, '` + transitions.Reserved + `')
 			ORDER BY c.run_at LIMIT $5) AS s)::text,
-	(SELECT json_agg(json_build_object('transition', k.transition, 'undo', k.phase = 'undoing', 'scope', k.scope, 'key', k.key, 'stuck',
-		k.stuck,
-			'failure', coalesce(k.failure, ''), 'failures', k.failures, 'since', k.updated_at) ORDER BY k.updated_at, k.scope, k.key)
+	(SELECT json_agg(json_build_object('Transition', k.transition, 'Undo', k.phase = 'undoing', 'Scope', k.scope, 'Key', k.key,
+			'Stuck', k.stuck, 'Failure', coalesce(k.failure, ''), 'Failures', k.failures, 'Since', k.updated_at)
+			ORDER BY k.updated_at, k.scope, k.key)
 		FROM (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.instance = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k)::text
 FROM pawl.instance i WHERE i.tenant = $1 AND i.id = $2`
 
@@ -37,8 +38,8 @@ FROM pawl.instance i WHERE i.tenant = $1 AND i.id = $2`
 func (q *Reader) View(ctx context.Context, tenant string, id uuid.UUID) (inspect.View, error) {
 	first := decide.TimerScope(id, "")
 	after := strings.TrimSuffix(first, ":") + ";" // the character after ":"
-	return oneInstance(ctx, q.pool, id, func(r *rows.Row) (inspect.View, error) { return readView(r, tenant) },
-		q.in(viewSQL), tenant, id, first, after, inspect.MaxWaiting+1)
+	read := func(r *rows.Row) (inspect.View, error) { return readView(r, tenant) }
+	return oneInstance(ctx, q.pool, id, read, q.sql.view, tenant, id, first, after, inspect.MaxWaiting+1)
 }
 
 // readView reads what viewSQL asks for.
@@ -72,7 +73,7 @@ func atMost[T any](raw []byte) (list []T, more bool, err error) {
 	if raw == nil {
 		return nil, false, nil
 	}
-	if err := json.Unmarshal(raw, &list); err != nil {
+	if err := json.Unmarshal(raw, &list, json.RejectUnknownMembers(true)); err != nil {
 		return nil, false, err
 	}
 	if len(list) > inspect.MaxWaiting {

@@ -131,7 +131,7 @@ func (n *node) publish(t testing.TB, count int) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Committed(tenant, head)
+	n.Committed(tenant, head, nil)
 	return head
 }
 

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -152,11 +153,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Pool == nil || c.Events == nil || c.Feed == nil || c.Node == "" || c.Log == nil {
 		add("Pool, Events, Feed, Node and Log are required")
 	}
-	setDefault(&c.Every, time.Second)
+	c.Every = cmp.Or(c.Every, time.Second)
 	if c.Every < 100*time.Millisecond {
 		add("Every is less than 100 ms")
 	}
-	setDefault(&c.Lease, max(3*c.Every, 5*time.Second))
+	c.Lease = cmp.Or(c.Lease, max(3*c.Every, 5*time.Second))
 	if c.Lease < 2*c.Every {
 		add("Lease is less than %s, which is two polls", 2*c.Every)
 	}
@@ -164,13 +165,13 @@ func (c Config) withDefaults() (Config, error) {
 	names := map[string]bool{}
 	for i := range c.Sinks {
 		s := &c.Sinks[i]
-		setDefault(&s.Batch, 256)
-		setDefault(&s.Calls, 4)
-		setDefault(&s.Timeout, 2*time.Minute)
-		setDefault(&s.Window, 8192)
-		setDefault(&s.Retry.Attempts, 15)
-		setDefault(&s.Retry.First, 500*time.Millisecond)
-		setDefault(&s.Retry.Max, max(time.Hour, s.Retry.First))
+		s.Batch = cmp.Or(s.Batch, 256)
+		s.Calls = cmp.Or(s.Calls, 4)
+		s.Timeout = cmp.Or(s.Timeout, 2*time.Minute)
+		s.Window = cmp.Or(s.Window, 8192)
+		s.Retry.Attempts = cmp.Or(s.Retry.Attempts, 15)
+		s.Retry.First = cmp.Or(s.Retry.First, 500*time.Millisecond)
+		s.Retry.Max = cmp.Or(s.Retry.Max, max(time.Hour, s.Retry.First))
 		if err := CheckName(s.Name); err != nil {
 			add("%w", err)
 		}
@@ -234,10 +235,3 @@ func (s *Sink) ceiling(failures int) time.Duration {
 
 // maxAside is how many instances of a sink may be aside, about.
 const maxAside = 100_000
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}

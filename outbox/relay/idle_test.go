@@ -29,7 +29,7 @@ func TestNodeWithoutSinksAsksNothing(t *testing.T) {
 // While its receiver is down a sink wants no more tenants, and commits of new ones
 // do not make it poll again and again. The log has a line when it goes away, and
 // one when it comes back.
-func TestSinkThatIsDownDoesNotLookForNewTenants(t *testing.T) {
+func TestSinkThatIsDownDoesNotPollForNewTenants(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	to := &receiver{fail: func(*transitions.Event, int) *sink.Failure { return sink.Fail(sink.Unavailable, nil, "down") }}
@@ -90,4 +90,30 @@ func TestIdleSinkDeliversWhatItHearsOf(t *testing.T) {
 	cursorReaches(t, n.pool, "main", tenant, publish(t, n.pool, tenant, "abc", n))
 	await.Pass("the log is followed no longer", 7*time.Second)
 	cursorReaches(t, n.pool, "main", tenant, publish(t, n.pool, tenant, "abc", n))
+}
+
+// Who wants to take a sink over that somebody has locked tries again at the next poll.
+func TestSinkThatIsLockedIsNotPolledForAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	startNode(t, url, quick("main", &receiver{})).stop()
+	pool := poolOf(t, url, nil)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "SELECT FROM pawl.outbox_sink FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	n := startNode(t, url, quick("main", &receiver{}))
+	eventually(t, "it polls", func() bool { return n.Stats().Polls > 0 })
+	before, begun := n.Stats().Polls, time.Now()
+	await.Pass("the sink is locked", time.Second)
+	if polls, took := n.Stats().Polls-before, time.Since(begun); polls > 2+2*int64(took/time.Second) {
+		t.Errorf("it polled %d times in %s", polls, took)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cursorReaches(t, pool, "main", tenant, publish(t, pool, tenant, "abc", n))
 }

@@ -226,7 +226,7 @@ func TestTenantThatIsTakenAwayIsNotDeliveredFromAside(t *testing.T) {
 	n.stop()
 	mustEqual(t, "delivered", to.ids('a'), nil)
 
-	n = startNode(t, url, quick("main", to, of(tenant, "other")))
+	startNode(t, url, quick("main", to, of(tenant, "other")))
 	to.wants(t, 4)
 	mustEqual(t, "delivered", to.ids('a'), []string{"1-0"})
 }
@@ -296,7 +296,6 @@ func TestPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
 	}
 }
 
-// Whatever its sink says about that, or does not.
 // A receiver may ask to be left alone for a day. An operator who knows better pauses and
 // resumes, and it is tried at once, whether or not anybody has noticed the pause.
 func TestResumeEndsTheWaitThatAReceiverAsksFor(t *testing.T) {
@@ -335,6 +334,7 @@ func TestResumeEndsTheWaitThatAReceiverAsksFor(t *testing.T) {
 	}
 }
 
+// Whatever its sink says about that, or does not.
 func TestReceiverThatWantsNoMorePausesItsSink(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]*sink.Failure{

@@ -21,12 +21,12 @@ func TestReceiverThatFailsEverythingLosesNothing(t *testing.T) {
 		return sink.Fail(sink.Temporary, nil, "500 Internal Server Error")
 	}}
 	n := startNode(t, url, quick("main", to))
-	head := publish(t, n.pool, tenant, strings.Repeat("abcdefghij", 10), n)
+	publish(t, n.pool, tenant, strings.Repeat("abcdefghij", 10), n)
 	eventually(t, "events are tried again and again", func() (many bool) {
 		to.set(func(*receiver) { many = tries > 20*10 })
 		return many
 	})
-	head = publish(t, n.pool, tenant, "abcdefghij", n)
+	head := publish(t, n.pool, tenant, "abcdefghij", n)
 	table := relay.NewTable(n.pool, same)
 	eventually(t, "the sink's failures are known", func() bool {
 		list, err := table.Sinks(t.Context(), "")

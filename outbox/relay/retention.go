@@ -31,7 +31,7 @@ func ForgetSettled(ctx context.Context, q querier, in func(sql string) string, b
 	return tag.RowsAffected(), err
 }
 
-// heldSQL says why a partition of the outbox cannot go; ” if nothing holds it: a
+// heldSQL says why a partition of the outbox cannot go, an empty text if nothing holds it: a
 // sink that has not passed all that it has to, or a dead letter that may still be
 // delivered. The oldest and the newest event of each tenant are found by index, and
 // so are dead letters between them: there may be many of other weeks. Nothing is

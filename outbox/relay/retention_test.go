@@ -23,7 +23,8 @@ func TestWhatHoldsAWeekIsFoundByIndexAndThenNothingMoreIsRead(t *testing.T) {
 	at := time.Date(2040, 1, 2, 0, 0, 0, 0, time.UTC)
 	execute("SELECT pawl.make_partition('outbox', $1)", at)
 	execute(`INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
-		SELECT 't' || lpad(n::text, 4, '0'), p, 'e', 0, 'w', gen_random_uuid(), 1, 't', 's', $1 FROM generate_series(1, $2::int) AS n, generate_series(1, $3::int) AS p`,
+		SELECT 't' || lpad(n::text, 4, '0'), p, 'e', 0, 'w', gen_random_uuid(), 1, 't', 's', $1
+		FROM generate_series(1, $2::int) AS n, generate_series(1, $3::int) AS p`,
 		at, tenants, events)
 	execute("INSERT INTO pawl.outbox_sink (name) SELECT 's' || n FROM generate_series(1, 3) AS n")
 	sql := fmt.Sprintf(heldSQL, "pawl.outbox_2040w01")

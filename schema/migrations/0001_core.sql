@@ -131,6 +131,7 @@ CREATE TABLE pawl.command (
 	given_up_at  timestamptz,
 	forget_at    timestamptz,
 	waits_since  timestamptz,
+	paused       text COLLATE "C",
 	PRIMARY KEY (tenant, scope, key),
 	CHECK ((status IN ('succeeded', 'failed_final')) = (code IS NOT NULL)),
 	CONSTRAINT command_answer CHECK ((code IS NULL) = (coalesce(state, body) IS NULL) AND (state IS NULL OR version IS NOT NULL)),
@@ -142,10 +143,12 @@ CREATE TABLE pawl.command (
 		AND (status <> 'processing' OR (claimed_by IS NOT NULL AND claimed_at IS NOT NULL))),
 	CONSTRAINT command_due CHECK ((status IN ('pending', 'failed_retryable') AND stuck IS NULL AND phase <> 'sql') = (run_at IS NOT NULL)),
 	CONSTRAINT command_stuck CHECK (stuck IS NULL OR status = 'failed_retryable'),
+	CONSTRAINT command_paused CHECK (paused IS NULL OR (phase = 'scheduled' AND run_at IS NOT NULL)),
 	CONSTRAINT command_held CHECK ((status = 'processing' AND phase = 'sql') = (held_until IS NOT NULL)),
 	CONSTRAINT command_given_up CHECK ((status = 'failed_retryable' AND phase = 'sql') = (given_up_at IS NOT NULL))
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
-COMMENT ON TABLE pawl.command IS 'One intent, named by tenant, scope and key: what was asked, and the answer. The primary key decides who wins.';
+COMMENT ON TABLE pawl.command IS
+	'One intent, named by tenant, scope and key: what was asked, and the answer. The primary key decides who wins.';
 COMMENT ON COLUMN pawl.command.tenant IS 'Whose command it is.';
 COMMENT ON COLUMN pawl.command.scope IS 'Within what the key is unique; by default the workflow and the instance.';
 COMMENT ON COLUMN pawl.command.key IS 'The caller''s idempotency key.';
@@ -154,15 +157,19 @@ COMMENT ON COLUMN pawl.command.status IS 'Where it stands.';
 COMMENT ON COLUMN pawl.command.workflow IS 'The workflow that it is about.';
 COMMENT ON COLUMN pawl.command.transition IS 'The transition that it asks for.';
 COMMENT ON COLUMN pawl.command.instance IS 'The instance that it is about.';
-COMMENT ON COLUMN pawl.command.version IS 'The version of the instance that it made; with the instance it finds the audit row and so the position. NULL when it changed nothing.';
+COMMENT ON COLUMN pawl.command.version IS
+	'The version of the instance that it made; with the instance it finds the audit row and so the position. NULL when it changed nothing.';
 COMMENT ON COLUMN pawl.command.actor IS 'Who asked.';
 COMMENT ON COLUMN pawl.command.code IS 'The HTTP status of the answer.';
 COMMENT ON COLUMN pawl.command.state IS 'The state after the transition, where the answer says nothing but that, the result and what other columns say. Then the function answer puts it together.';
 COMMENT ON COLUMN pawl.command.body IS 'The answer, byte for byte, but for its last member, the position; where there is a state, only the transition''s result, NULL for none.';
 COMMENT ON COLUMN pawl.command.created_at IS 'When it was first asked.';
 COMMENT ON COLUMN pawl.command.finished_at IS 'When it was answered for good.';
-COMMENT ON COLUMN pawl.command.expires_at IS 'Until when the answer is replayed; after it the key is refused and never runs again. Of a tombstone: when it may be forgotten; NULL for never.';
-COMMENT ON COLUMN pawl.command.phase IS 'What a command in flight waits for: its time, the outcome of its activity, that of an undo, or a SQL caller. NULL when it is finished.';
+COMMENT ON COLUMN pawl.command.expires_at IS
+	'Until when the answer is replayed; after it the key is refused and never runs again. Of a tombstone: when it may be forgotten; NULL '
+	'for never.';
+COMMENT ON COLUMN pawl.command.phase IS
+	'What a command in flight waits for: its time, the outcome of its activity, that of an undo, or a SQL caller. NULL when it is finished.';
 COMMENT ON COLUMN pawl.command.attempt IS 'The fencing token: counts its claims. Only the newest may complete it.';
 COMMENT ON COLUMN pawl.command.failures IS 'Attempts that failed or were lost; what the retry policy counts.';
 COMMENT ON COLUMN pawl.command.revision IS 'Counts the changes of the row, for those who watch it.';
@@ -177,15 +184,26 @@ COMMENT ON COLUMN pawl.command.stuck IS 'Why it waits for an operator; NULL when
 COMMENT ON COLUMN pawl.command.cancelled_by IS 'Who asked it to stop.';
 COMMENT ON COLUMN pawl.command.unsure IS 'Whether a worker was lost in the middle of it, and nobody has found out since what it has done.';
 COMMENT ON COLUMN pawl.command.updated_at IS 'When it changed last, while in flight.';
-COMMENT ON COLUMN pawl.command.held_until IS 'Until when the SQL caller that claimed it has it to himself. After it the next claim takes over.';
-COMMENT ON COLUMN pawl.command.given_up_at IS 'When a command that its SQL caller has given back fails for good, unless it is claimed before.';
-COMMENT ON COLUMN pawl.command.waits_since IS 'Since when it has been due, where it was claimed and given back without an attempt; run_at moves on each time.';
-COMMENT ON COLUMN pawl.command.forget_at IS 'Until when the tombstone stays, where the caller asked for another time than the workflow''s; infinity for ever.';
+COMMENT ON COLUMN pawl.command.held_until IS
+	'Until when the SQL caller that claimed it has it to himself. After it the next claim takes over.';
+COMMENT ON COLUMN pawl.command.given_up_at IS
+	'When a command that its SQL caller has given back fails for good, unless it is claimed before.';
+COMMENT ON COLUMN pawl.command.waits_since IS
+	'Since when it has been due, where it was claimed and given back without an attempt; run_at moves on each time.';
+COMMENT ON COLUMN pawl.command.forget_at IS
+	'Until when the tombstone stays, where the caller asked for another time than the workflow''s; infinity for ever.';
 
--- What is due, over all tenants.
-CREATE INDEX command_due ON pawl.command (run_at) WHERE run_at IS NOT NULL;
--- The same of work alone, by tenant and activity, so that each tenant has its turn. What a free worker
--- takes at its accept is never in it.
+COMMENT ON COLUMN pawl.command.paused IS 'Whose pause it waits for the end of, since it became due: instance:<id> or workflow:<name>. NULL: none is known to hold it.';
+
+-- What is to be decided at a time, over all tenants. What became due in a pause is set
+-- aside, so that no look reads it until the pause ends.
+CREATE INDEX command_due ON pawl.command (run_at) WHERE phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL;
+-- What is set aside, by what it waits for.
+CREATE INDEX command_paused ON pawl.command (paused, tenant, run_at) WHERE paused IS NOT NULL;
+-- Work that waits, by activity: what one of them cannot take is not read for another.
+-- What a free worker takes at its accept is never in it.
+CREATE INDEX command_work ON pawl.command (workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
+-- The same by tenant, so that each has its turn.
 CREATE INDEX command_turn ON pawl.command (tenant, workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
 -- Whose lease has run out.
 CREATE INDEX command_leased ON pawl.command (locked_until) WHERE locked_until IS NOT NULL;
@@ -275,11 +293,14 @@ CREATE TABLE pawl.audit (
 	CHECK ((payload IS NULL) = (payload_digest IS NOT NULL)),
 	CHECK ((data IS NULL) = (data_digest IS NOT NULL))
 );
-COMMENT ON TABLE pawl.audit IS 'Every transition, for good: who, what, from, to, why, with what payload, and the data after it. Append-only.';
+COMMENT ON TABLE pawl.audit IS
+	'Every transition, for good: who, what, from, to, why, with what payload, and the data after it. Append-only.';
 COMMENT ON COLUMN pawl.audit.tenant IS 'Whose instance it is.';
 COMMENT ON COLUMN pawl.audit.instance IS 'The instance.';
 COMMENT ON COLUMN pawl.audit.version IS 'The version that the transition made.';
-COMMENT ON COLUMN pawl.audit.position IS 'Its place in the tenant''s log: gapless from 1, in commit order. Negative only inside of the transaction that writes it, until that commits.';
+COMMENT ON COLUMN pawl.audit.position IS
+	'Its place in the tenant''s log: gapless from 1, in commit order. Negative only inside of the transaction that writes it, until that '
+	'commits.';
 COMMENT ON COLUMN pawl.audit.workflow IS 'The workflow.';
 COMMENT ON COLUMN pawl.audit.transition IS 'The transition.';
 COMMENT ON COLUMN pawl.audit.from_state IS 'The state before; NULL for a creation.';
@@ -294,8 +315,10 @@ COMMENT ON COLUMN pawl.audit.cause IS 'What it comes from, where the scope does 
 COMMENT ON COLUMN pawl.audit.at IS 'The time of the decision.';
 COMMENT ON COLUMN pawl.audit.payload_digest IS 'SHA-256 of a redacted payload, so that the chain still verifies.';
 COMMENT ON COLUMN pawl.audit.data_digest IS 'SHA-256 of redacted data.';
-COMMENT ON COLUMN pawl.audit.hash IS 'SHA-256 over this row, how the instance stood before and after it, and the hash of the instance''s previous row.';
-COMMENT ON COLUMN pawl.audit.rest_digest IS 'SHA-256 of the instance''s attributes, actors and effects after the transition; NULL when they are as the row before left them.';
+COMMENT ON COLUMN pawl.audit.hash IS
+	'SHA-256 over this row, how the instance stood before and after it, and the hash of the instance''s previous row.';
+COMMENT ON COLUMN pawl.audit.rest_digest IS
+	'SHA-256 of the instance''s attributes, actors and effects after the transition; NULL when they are as the row before left them.';
 COMMENT ON COLUMN pawl.audit.events_digest IS 'SHA-256 of the events that the transition emitted beside its own; NULL for none.';
 
 -- By week, so that old events go as a whole. A position is not part of the
@@ -323,7 +346,9 @@ CREATE TABLE pawl.outbox (
 	CHECK (jsonb_typeof(attributes) = 'object' AND NOT attributes @? 'strict $.* ? (@.type() != "string")'),
 	CHECK (ordinal > 0 OR payload IS NULL)
 ) PARTITION BY RANGE (at);
-COMMENT ON TABLE pawl.outbox IS 'The events of the log, at least one per position, by week. Append-only: delivery writes nothing here. The primary key of a partition allows one event of a type per transition.';
+COMMENT ON TABLE pawl.outbox IS
+	'The events of the log, at least one per position, by week. Append-only: delivery writes nothing here. The primary key of a partition '
+	'allows one event of a type per transition.';
 COMMENT ON COLUMN pawl.outbox.tenant IS 'Whose event it is.';
 COMMENT ON COLUMN pawl.outbox.position IS 'The position of its transition, the cursor of every reader.';
 COMMENT ON COLUMN pawl.outbox.type IS 'The type of the event.';
@@ -335,8 +360,11 @@ COMMENT ON COLUMN pawl.outbox.transition IS 'The transition.';
 COMMENT ON COLUMN pawl.outbox.state IS 'The state after it.';
 COMMENT ON COLUMN pawl.outbox.at IS 'The time of the decision.';
 COMMENT ON COLUMN pawl.outbox.business_key IS 'The business key of the instance; NULL where it has none.';
-COMMENT ON COLUMN pawl.outbox.attributes IS 'The declared attributes after it, for readers who want only some events; NULL where there are none.';
-COMMENT ON COLUMN pawl.outbox.payload IS 'What the action emitted; NULL when it was erased. The payload of the transition''s own event, with the ordinal 0, is the data in the audit row.';
+COMMENT ON COLUMN pawl.outbox.attributes IS
+	'The declared attributes after it, for readers who want only some events; NULL where there are none.';
+COMMENT ON COLUMN pawl.outbox.payload IS
+	'What the action emitted; NULL when it was erased. The payload of the transition''s own event, with the ordinal 0, is the data in the '
+	'audit row.';
 
 CREATE TABLE pawl.definition (
 	workflow   text COLLATE "C" NOT NULL,
@@ -346,7 +374,8 @@ CREATE TABLE pawl.definition (
 	created_at timestamptz NOT NULL DEFAULT now(),
 	PRIMARY KEY (workflow, version)
 );
-COMMENT ON TABLE pawl.definition IS 'The definitions that have run here. A changed definition under an unchanged version is refused at start-up.';
+COMMENT ON TABLE pawl.definition IS
+	'The definitions that have run here. A changed definition under an unchanged version is refused at start-up.';
 COMMENT ON COLUMN pawl.definition.workflow IS 'The name of the workflow.';
 COMMENT ON COLUMN pawl.definition.version IS 'The version of the definition.';
 COMMENT ON COLUMN pawl.definition.hash IS 'SHA-256 of what the definition says.';
@@ -376,7 +405,8 @@ CREATE TABLE pawl.horizon (
 	history_kept interval CHECK (history_kept > interval '0'),
 	CHECK (history OR history_kept IS NULL)
 );
-COMMENT ON TABLE pawl.horizon IS 'How long the keys of each workflow are good for: the longest that any node has started with, unless an operator made it shorter.';
+COMMENT ON TABLE pawl.horizon IS
+	'How long the keys of each workflow are good for: the longest that any node has started with, unless an operator made it shorter.';
 COMMENT ON COLUMN pawl.horizon.workflow IS 'The name of the workflow.';
 COMMENT ON COLUMN pawl.horizon.replay IS 'How long an answer is replayed, from when it was given.';
 COMMENT ON COLUMN pawl.horizon.tombstone IS 'How long the tombstone stays after that; NULL for ever.';
@@ -422,7 +452,8 @@ BEGIN
 		RETURN NULL;
 	END IF;
 	PERFORM pawl.durable(); -- it may have been turned off since
-	FOR moved IN SELECT a.tenant, array_agg(a.position ORDER BY a.position) AS places, count(*) AS steps, min(a.at) AS since, max(a.at) AS until
+	FOR moved IN SELECT a.tenant, array_agg(a.position ORDER BY a.position) AS places, count(*) AS steps,
+		min(a.at) AS since, max(a.at) AS until
 			FROM pawl.audit AS a WHERE a.position >= NEW.position AND a.position < 0 GROUP BY a.tenant ORDER BY a.tenant LOOP
 		base := pawl.advance(moved.tenant, moved.steps);
 		WITH o AS (UPDATE pawl.outbox AS o SET position = base + width_bucket(o.position, moved.places)
@@ -448,7 +479,8 @@ COMMENT ON TRIGGER audit_position ON pawl.audit IS 'Runs at commit, and only for
 
 -- Inside of a statement there is no other way to stop a transaction whose
 -- commit has already been sent.
-CREATE FUNCTION pawl.expect(actual bigint, expected bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION pawl.expect(actual bigint, expected bigint) RETURNS bigint
+	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF actual <> expected THEN
 		RAISE EXCEPTION 'expected % rows, found %', expected, actual USING ERRCODE = '40001';

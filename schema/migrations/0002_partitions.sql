@@ -20,7 +20,8 @@ CREATE TABLE pawl.command_history (
 	expired_at  timestamptz NOT NULL,
 	PRIMARY KEY (tenant, scope, key, expired_at)
 ) PARTITION BY RANGE (expired_at);
-COMMENT ON TABLE pawl.command_history IS 'Commands whose answers have expired, by the month in which they did, of the workflows that want it.';
+COMMENT ON TABLE pawl.command_history IS
+	'Commands whose answers have expired, by the month in which they did, of the workflows that want it.';
 COMMENT ON COLUMN pawl.command_history.tenant IS 'Whose command it was.';
 COMMENT ON COLUMN pawl.command_history.scope IS 'Within what its key was unique.';
 COMMENT ON COLUMN pawl.command_history.key IS 'Its idempotency key.';
@@ -81,13 +82,16 @@ BEGIN
 		IF parent = 'outbox' THEN
 			EXECUTE format('ALTER TABLE pawl.%I ADD PRIMARY KEY (tenant, position, type)', name);
 		END IF;
-		EXECUTE format('COMMENT ON TABLE pawl.%I IS %L', name, 'The ' || unit || ' from ' || to_char(begins, 'YYYY-MM-DD') || ' of ' || parent || '.');
+		EXECUTE format('COMMENT ON TABLE pawl.%I IS %L', name,
+			'The ' || unit || ' from ' || to_char(begins, 'YYYY-MM-DD') || ' of ' || parent || '.');
 	END IF;
 	EXECUTE format('ALTER TABLE pawl.%I ATTACH PARTITION pawl.%I FOR VALUES FROM (%L) TO (%L)', parent, name,
 		begins AT TIME ZONE 'UTC', (begins + ('1 ' || unit)::interval) AT TIME ZONE 'UTC');
 	RETURN true;
 END $$;
-COMMENT ON FUNCTION pawl.make_partition IS 'Makes the partition of outbox or command_history that a moment is in, by the right of the tables'' owner; for others of up to a year from now. False: it is there. Who holds locks on rows must not wait for others who make one: 55P03.';
+COMMENT ON FUNCTION pawl.make_partition IS
+	'Makes the partition of outbox or command_history that a moment is in, by the right of the tables'' owner; for others of up to a year '
+	'from now. False: it is there. Who holds locks on rows must not wait for others who make one: 55P03.';
 REVOKE EXECUTE ON FUNCTION pawl.make_partition FROM PUBLIC;
 
 CREATE FUNCTION pawl.make_partitions(since timestamptz DEFAULT clock_timestamp(), until timestamptz DEFAULT NULL) RETURNS int
@@ -101,11 +105,13 @@ BEGIN
 	SELECT count(*) FILTER (WHERE pawl.make_partition(p.parent, p.begins AT TIME ZONE 'UTC')) INTO made FROM (
 		SELECT 'outbox', generate_series(date_trunc('week', since AT TIME ZONE 'UTC'), until AT TIME ZONE 'UTC', '1 week')
 		UNION ALL
-		SELECT 'command_history', generate_series(date_trunc('month', since AT TIME ZONE 'UTC'), until AT TIME ZONE 'UTC' + interval '1 month', '1 month')
+		SELECT 'command_history', generate_series(date_trunc('month', since AT TIME ZONE 'UTC'),
+			until AT TIME ZONE 'UTC' + interval '1 month', '1 month')
 	) AS p(parent, begins);
 	RETURN made;
 END $$;
-COMMENT ON FUNCTION pawl.make_partitions IS 'Makes the partitions of a time, by default of the next two weeks and months. Returns how many were missing.';
+COMMENT ON FUNCTION pawl.make_partitions IS
+	'Makes the partitions of a time, by default of the next two weeks and months. Returns how many were missing.';
 SELECT pawl.make_partitions();
 
 CREATE FUNCTION pawl.drop_partition(name text) RETURNS boolean

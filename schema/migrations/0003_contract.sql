@@ -3,7 +3,8 @@
 -- in the caller's transaction, which should be READ COMMITTED: at another level
 -- what is an answer here becomes a serialization failure.
 
-CREATE FUNCTION pawl.check_text(what text, given text, longest int, state text) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION pawl.check_text(what text, given text, longest int, state text) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF coalesce(given, '') = '' THEN
 		RAISE EXCEPTION 'the % is missing', what USING ERRCODE = state;
@@ -94,7 +95,8 @@ BEGIN
 		RETURNING x.attempt INTO attempt;
 	ELSIF c.phase IS NOT NULL THEN
 		RAISE EXCEPTION 'a command with this key is being worked on' USING ERRCODE = 'P4029',
-			DETAIL = format('Its status is %s, its attempt %s%s.', c.status, c.attempt, ', held until ' || c.held_until), HINT = 'Ask again with the same key.';
+			DETAIL = format('Its status is %s, its attempt %s%s.', c.status, c.attempt, ', held until ' || c.held_until),
+			HINT = 'Ask again with the same key.';
 	ELSIF c.status = 'expired' OR c.expires_at <= moment THEN
 		RAISE EXCEPTION 'the idempotency key is past its horizon' USING ERRCODE = 'P4099',
 			DETAIL = 'Its answer is gone, and it will not run again.', HINT = 'A new intent needs a new key.';
@@ -108,9 +110,12 @@ BEGIN
 		body := coalesce(body, pawl.answer(c)::json);
 	END IF;
 END $$;
-COMMENT ON FUNCTION pawl.claim IS 'Claims a key for one attempt: outcome new, retry or taken_over says to do it, replay has the stored answer. Else P4000 to P4003, P4029, P4030 or P4099.';
+COMMENT ON FUNCTION pawl.claim IS
+	'Claims a key for one attempt: outcome new, retry or taken_over says to do it, replay has the stored answer. Else P4000 to P4003, '
+	'P4029, P4030 or P4099.';
 
-CREATE FUNCTION pawl.unheld(tenant text, scope text, key text, attempt int, mark text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION pawl.unheld(tenant text, scope text, key text, attempt int, mark text) RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE how text;
 BEGIN
 	SELECT format('Its status is %s, its attempt %s.', x.status, coalesce(x.attempt, 0)) INTO how FROM pawl.command AS x
@@ -125,7 +130,8 @@ COMMENT ON FUNCTION pawl.unheld IS 'Internal: says why a command cannot be marke
 -- says.
 CREATE FUNCTION pawl.mark(
 	tenant text, scope text, key text, attempt int, status text, code int, body text, failure text, replay interval,
-	instance uuid DEFAULT NULL, version bigint DEFAULT NULL) RETURNS void LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$
+	instance uuid DEFAULT NULL, version bigint DEFAULT NULL) RETURNS void
+	LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	moment timestamptz := clock_timestamp();
@@ -159,7 +165,9 @@ BEGIN
 	END IF;
 	PERFORM pawl.mark(tenant, scope, key, attempt, 'succeeded', code, body::text, NULL, replay);
 END $$;
-COMMENT ON FUNCTION pawl.succeed IS 'Ends a claimed command with an answer, which every later claim and every other caller of the key gets until the time of replay is over. Else P4010.';
+COMMENT ON FUNCTION pawl.succeed IS
+	'Ends a claimed command with an answer, which every later claim and every other caller of the key gets until the time of replay is '
+	'over. Else P4010.';
 
 CREATE FUNCTION pawl.fail(
 	scope text, key text, attempt int, message text, final boolean DEFAULT false,
@@ -178,7 +186,9 @@ BEGIN
 		PERFORM pawl.mark(tenant, scope, key, attempt, 'failed_retryable', NULL, NULL, message, replay);
 	END IF;
 END $$;
-COMMENT ON FUNCTION pawl.fail IS 'Gives a claimed command back for another attempt, or ends it for good: then every later claim gets P4030, and a caller of the engine guard_refused. Else P4011.';
+COMMENT ON FUNCTION pawl.fail IS
+	'Gives a claimed command back for another attempt, or ends it for good: then every later claim gets P4030, and a caller of the engine '
+	'guard_refused. Else P4011.';
 
 -- A message that comes in is a command: its scope is "inbox:" and the consumer,
 -- its key the sender's id, its fingerprint the hash of its body.
@@ -220,9 +230,12 @@ BEGIN
 	END IF;
 	RETURN false;
 END $$;
-COMMENT ON FUNCTION pawl.consume IS 'True once per consumer and message: do what it asks in this transaction. False: that was done, here or by the engine. Else P4000, P4001, P4003, P4029, P4030, P4050.';
+COMMENT ON FUNCTION pawl.consume IS
+	'True once per consumer and message: do what it asks in this transaction. False: that was done, here or by the engine. Else P4000, '
+	'P4001, P4003, P4029, P4030, P4050.';
 
-CREATE FUNCTION pawl.lock_key(resource text, tenant text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION pawl.lock_key(resource text, tenant text) RETURNS bigint
+	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM pawl.check_text('tenant', tenant, 64, '22023');
 	PERFORM pawl.check_text('resource', resource, 255, '22023');
@@ -240,7 +253,8 @@ COMMENT ON FUNCTION pawl.try_lock IS 'As lock, but says false instead of waiting
 
 -- The rest lets a SQL caller make a transition, and meet the engine on one key.
 
-CREATE FUNCTION pawl.canonical_number(given numeric) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION pawl.canonical_number(given numeric) RETURNS text
+	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	whole  text := split_part(trim_scale(abs(given))::text, '.', 1);
 	rest   text := split_part(trim_scale(abs(given))::text, '.', 2);
@@ -261,9 +275,11 @@ BEGIN
 		ELSE left(digits, 1) || CASE WHEN k > 1 THEN '.' ELSE '' END || substr(digits, 2) || 'e' || CASE WHEN n > 0 THEN '+' ELSE '' END || n - 1
 	END;
 END $$;
-COMMENT ON FUNCTION pawl.canonical_number IS 'Internal: a number as RFC 8785 writes it. It refuses those that a double may not keep digit for digit.';
+COMMENT ON FUNCTION pawl.canonical_number IS
+	'Internal: a number as RFC 8785 writes it. It refuses those that a double may not keep digit for digit.';
 
-CREATE FUNCTION pawl.canonical(document jsonb) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION pawl.canonical(document jsonb) RETURNS text
+	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	CASE jsonb_typeof(document)
 	WHEN 'object' THEN
@@ -283,11 +299,15 @@ COMMENT ON FUNCTION pawl.canonical IS 'The document as RFC 8785 writes it: two d
 
 CREATE FUNCTION pawl.fingerprint(
 	workflow text, transition text, payload jsonb DEFAULT '{}', instance uuid DEFAULT NULL,
-	actor text DEFAULT 'local', if_version bigint DEFAULT 0) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT sha256(convert_to('{"actor":' || to_json(actor) || ',"if_version":' || if_version || ',"instance":' || coalesce(to_json(instance)::text, 'null')
-		|| ',"payload":' || pawl.canonical(payload) || ',"transition":' || to_json(transition) || ',"workflow":' || to_json(workflow) || '}', 'UTF8'))
+	actor text DEFAULT 'local', if_version bigint DEFAULT 0) RETURNS bytea
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT sha256(convert_to('{"actor":' || to_json(actor) || ',"if_version":' || if_version || ',"instance":'
+		|| coalesce(to_json(instance)::text, 'null') || ',"payload":' || pawl.canonical(payload)
+		|| ',"transition":' || to_json(transition) || ',"workflow":' || to_json(workflow) || '}', 'UTF8'))
 $$;
-COMMENT ON FUNCTION pawl.fingerprint IS 'The hash by which the engine knows this request, so that its callers and those of SQL can use one key. The instance is NULL for a creation.';
+COMMENT ON FUNCTION pawl.fingerprint IS
+	'The hash by which the engine knows this request, so that its callers and those of SQL can use one key. The instance is NULL for a '
+	'creation.';
 
 CREATE FUNCTION pawl.instance_id(workflow text, business_key text, tenant text DEFAULT 'default') RETURNS uuid
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -297,7 +317,8 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_tem
 $$;
 COMMENT ON FUNCTION pawl.instance_id IS 'The id of the instance that has a business key, whether it is there or not.';
 
-CREATE FUNCTION pawl.fields(VARIADIC list text[]) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION pawl.fields(VARIADIC list text[]) RETURNS bytea
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT string_agg(int4send(octet_length(f.bytes)) || f.bytes, '' ORDER BY f.ord)
 	FROM (SELECT convert_to(coalesce(u.field, ''), 'UTF8') AS bytes, u.ord FROM unnest(list) WITH ORDINALITY AS u(field, ord)) AS f
 $$;
@@ -312,9 +333,11 @@ $$;
 COMMENT ON FUNCTION pawl.rest IS 'Internal: the hash of an instance''s attributes, actors and effects.';
 
 -- What ties an instance to others has no part in it: who is tied is refused.
-CREATE FUNCTION pawl.standing(i pawl.instance) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT sha256(int4send(i.definition) || CASE WHEN i.open THEN '\x01' ELSE '\x00' END::bytea || CASE WHEN i.paused THEN '\x01' ELSE '\x00' END::bytea
-		|| sha256(convert_to(i.data::text, 'UTF8')) || pawl.rest(i.attributes, i.actors, i.links) || pawl.fields(i.business_key, i.state, '', '', '', ''))
+CREATE FUNCTION pawl.standing(i pawl.instance) RETURNS bytea
+	LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT sha256(int4send(i.definition) || CASE WHEN i.open THEN '\x01' ELSE '\x00' END::bytea
+		|| CASE WHEN i.paused THEN '\x01' ELSE '\x00' END::bytea || sha256(convert_to(i.data::text, 'UTF8'))
+		|| pawl.rest(i.attributes, i.actors, i.links) || pawl.fields(i.business_key, i.state, '', '', '', ''))
 $$;
 COMMENT ON FUNCTION pawl.standing IS 'Internal: the hash of all of an instance that decides what can be done with it.';
 
@@ -331,7 +354,8 @@ COMMENT ON FUNCTION pawl.link IS 'Internal: the hash of an audit row that follow
 -- What the declaration says about a transition, to a caller that cannot run the
 -- workflow's code. It refuses what only the engine can do.
 CREATE FUNCTION pawl.declared(
-	spec jsonb, transition text, before text, after text, business_key text) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+	spec jsonb, transition text, before text, after text, business_key text) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	workflow text := format('version %s of workflow "%s"', spec ->> 'version', spec ->> 'name');
 	step     jsonb;
@@ -364,7 +388,8 @@ COMMENT ON FUNCTION pawl.declared IS 'Internal: refuses a transition that a defi
 CREATE FUNCTION pawl.transition(
 	scope text, key text, attempt int, version bigint, state text, data json, payload json DEFAULT '{}', result json DEFAULT NULL,
 	business_key text DEFAULT NULL, attributes jsonb DEFAULT NULL, reason text DEFAULT NULL, events json DEFAULT '[]',
-	replay interval DEFAULT NULL, tenant text DEFAULT 'default') RETURNS json LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$
+	replay interval DEFAULT NULL, tenant text DEFAULT 'default') RETURNS json
+	LANGUAGE plpgsql SET enable_seqscan = off SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	c       pawl.command;
@@ -414,7 +439,8 @@ BEGIN
 		RAISE EXCEPTION 'an event has no payload' USING ERRCODE = '23502', HINT = 'Without anything to say it is null, or {}.';
 	END IF;
 	PERFORM pawl.declared(spec, c.transition, i.state, transition.state, transition.business_key);
-	closes := EXISTS (SELECT FROM jsonb_array_elements(spec -> 'states') AS s WHERE s ->> 'name' = transition.state AND s @> '{"final": true}');
+	closes := EXISTS (SELECT FROM jsonb_array_elements(spec -> 'states') AS s
+		WHERE s ->> 'name' = transition.state AND s @> '{"final": true}');
 	moment := clock_timestamp();
 	was := i;
 	i.business_key := coalesce(i.business_key, transition.business_key);
@@ -425,15 +451,17 @@ BEGIN
 	i.paused := false; -- or it were refused
 	SELECT sha256(string_agg(pawl.fields(m.value ->> 'type', (m.value -> 'payload')::text), '' ORDER BY m.ord)) INTO emitted
 		FROM json_array_elements(transition.events) WITH ORDINALITY AS m(value, ord);
-	i.chain := pawl.link(i.chain, CASE transition.version WHEN 0 THEN i.chain ELSE pawl.standing(was) END, pawl.standing(i), transition.payload, i.id,
-		transition.version + 1, moment, emitted, transition.tenant, c.workflow, c.transition, was.state, i.state, c.actor, transition.reason,
-		transition.scope, transition.key, ''); -- no operator's
+	i.chain := pawl.link(i.chain, CASE transition.version WHEN 0 THEN i.chain ELSE pawl.standing(was) END,
+		pawl.standing(i), transition.payload, i.id, transition.version + 1, moment, emitted, transition.tenant, c.workflow, c.transition,
+		was.state, i.state, c.actor, transition.reason, transition.scope, transition.key, ''); -- no operator's
 	IF transition.version = 0 THEN
-		INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data, attributes, open, chain, created_at, updated_at)
-		VALUES (transition.tenant, i.id, c.workflow, i.definition, i.business_key, i.state, 1, i.data, i.attributes, i.open, i.chain, moment, moment);
+		INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data, attributes, open,
+			chain, created_at, updated_at)
+		VALUES (transition.tenant, i.id, c.workflow, i.definition, i.business_key, i.state, 1, i.data, i.attributes, i.open,
+			i.chain, moment, moment);
 	ELSE
-		UPDATE pawl.instance AS x SET state = i.state, version = x.version + 1, data = i.data, attributes = i.attributes, open = i.open, chain = i.chain,
-			updated_at = moment
+		UPDATE pawl.instance AS x SET state = i.state, version = x.version + 1, data = i.data, attributes = i.attributes,
+			open = i.open, chain = i.chain, updated_at = moment
 		WHERE x.tenant = transition.tenant AND x.id = i.id;
 	END IF;
 	body := format('{"instance":"%s","workflow":%s,"transition":%s,"state":%s,"version":%s,"at":"%s"%s}', i.id, to_json(c.workflow),
@@ -444,18 +472,21 @@ BEGIN
 	-- The trigger on the audit row gives both their position, so that row comes last.
 	PERFORM pawl.make_partition('outbox', moment, waits => false);
 	place := nextval('pawl.provisional');
-	INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, business_key, attributes, payload)
+	INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at,
+		business_key, attributes, payload)
 	SELECT transition.tenant, place, e.type, e.ordinal, c.workflow, i.id, transition.version + 1, c.transition, transition.state, moment,
 		coalesce(transition.business_key, i.business_key), coalesce(transition.attributes, i.attributes), e.payload
 	FROM (SELECT c.workflow || '.' || c.transition, 0, NULL::json -- the audit row has it
 		UNION ALL
 		SELECT m.value ->> 'type', m.ord::int, m.value -> 'payload'
 		FROM json_array_elements(transition.events) WITH ORDINALITY AS m(value, ord)) AS e(type, ordinal, payload);
-	INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, reason, payload, data, scope, key, at, hash,
-		rest_digest, events_digest)
+	INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, reason, payload, data,
+		scope, key, at, hash, rest_digest, events_digest)
 	VALUES (transition.tenant, i.id, transition.version + 1, place, c.workflow, c.transition, was.state, transition.state, c.actor,
 		transition.reason, transition.payload, transition.data, transition.scope, transition.key, moment, i.chain,
 		nullif(pawl.rest(i.attributes, i.actors, i.links), pawl.rest(was.attributes, was.actors, was.links)), emitted);
 	RETURN body;
 END $$;
-COMMENT ON FUNCTION pawl.transition IS 'Ends a claimed command with a transition that its caller has decided: the instance, its audit row, its events and the answer. The version is the one that was decided on, 0 to create an instance. Returns the answer.';
+COMMENT ON FUNCTION pawl.transition IS
+	'Ends a claimed command with a transition that its caller has decided: the instance, its audit row, its events and the answer. The '
+	'version is the one that was decided on, 0 to create an instance. Returns the answer.';

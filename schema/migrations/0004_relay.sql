@@ -28,7 +28,8 @@ COMMENT ON TABLE pawl.outbox_sink IS 'The sinks: which node delivers to each, an
 COMMENT ON COLUMN pawl.outbox_sink.name IS 'The name of the sink.';
 COMMENT ON COLUMN pawl.outbox_sink.tenants IS 'Whose events it gets; NULL: everybody''s.';
 COMMENT ON COLUMN pawl.outbox_sink.token IS 'The fencing token: counts the claims. Every write of the relay names it.';
-COMMENT ON COLUMN pawl.outbox_sink.revision IS 'Counts the operators'' changes, so that the relay looks at its dead letters, and at the cursors that were moved.';
+COMMENT ON COLUMN pawl.outbox_sink.revision IS
+	'Counts the operators'' changes, so that the relay looks at its dead letters, and at the cursors that were moved.';
 COMMENT ON COLUMN pawl.outbox_sink.claimed_by IS 'The node that delivers; NULL: none.';
 COMMENT ON COLUMN pawl.outbox_sink.claimed_at IS 'Since when.';
 COMMENT ON COLUMN pawl.outbox_sink.locked_until IS 'Until when its lease lasts unless it is renewed. After it any node takes over.';
@@ -62,7 +63,8 @@ COMMENT ON COLUMN pawl.outbox_cursor.tenant IS 'Whose log.';
 COMMENT ON COLUMN pawl.outbox_cursor.sink IS 'The sink.';
 COMMENT ON COLUMN pawl.outbox_cursor.position IS 'Every event up to it is delivered, or a row of outbox_dead.';
 COMMENT ON COLUMN pawl.outbox_cursor.failure IS 'Why it does not go on; NULL: nothing is in its way.';
-COMMENT ON COLUMN pawl.outbox_cursor.revision IS 'The sink''s revision when an operator moved it last; 0: nobody has. A relay that knows only of an earlier one does not write it.';
+COMMENT ON COLUMN pawl.outbox_cursor.revision IS
+	'The sink''s revision when an operator moved it last; 0: nobody has. A relay that knows only of an earlier one does not write it.';
 COMMENT ON COLUMN pawl.outbox_cursor.updated_at IS 'When it was last written.';
 COMMENT ON COLUMN pawl.outbox_cursor.moved_from IS 'Where it was before an operator moved it last.';
 COMMENT ON COLUMN pawl.outbox_cursor.moved_at IS 'When that was.';
@@ -91,7 +93,8 @@ CREATE TABLE pawl.outbox_dead (
 	PRIMARY KEY (tenant, sink, position, type),
 	CONSTRAINT outbox_dead_skipped CHECK (status <> 'skipped' OR changed_by IS NOT NULL)
 );
-COMMENT ON TABLE pawl.outbox_dead IS 'Events that their sink''s cursor has passed without their delivery: dead letters, and those that are retried aside.';
+COMMENT ON TABLE pawl.outbox_dead IS
+	'Events that their sink''s cursor has passed without their delivery: dead letters, and those that are retried aside.';
 COMMENT ON COLUMN pawl.outbox_dead.tenant IS 'Whose event it is.';
 COMMENT ON COLUMN pawl.outbox_dead.sink IS 'The sink that has not got it.';
 COMMENT ON COLUMN pawl.outbox_dead.position IS 'Its position; the event itself is in the outbox.';
@@ -99,8 +102,11 @@ COMMENT ON COLUMN pawl.outbox_dead.type IS 'Its type.';
 COMMENT ON COLUMN pawl.outbox_dead.ordinal IS 'Its number among the events of its position.';
 COMMENT ON COLUMN pawl.outbox_dead.workflow IS 'Its workflow.';
 COMMENT ON COLUMN pawl.outbox_dead.instance IS 'Its instance.';
-COMMENT ON COLUMN pawl.outbox_dead.status IS 'waiting: for an operator. queued: the relay delivers it, in its turn. redriven: delivered after an operator asked for it. skipped: never to be delivered.';
-COMMENT ON COLUMN pawl.outbox_dead.kind IS 'What its newest failure was about; held: it was never tried, and is behind another of its instance.';
+COMMENT ON COLUMN pawl.outbox_dead.status IS
+	'waiting: for an operator. queued: the relay delivers it, in its turn. redriven: delivered after an operator asked for it. skipped: '
+	'never to be delivered.';
+COMMENT ON COLUMN pawl.outbox_dead.kind IS
+	'What its newest failure was about; held: it was never tried, and is behind another of its instance.';
 COMMENT ON COLUMN pawl.outbox_dead.failure IS 'The message of its newest failure.';
 COMMENT ON COLUMN pawl.outbox_dead.attempts IS 'Attempts that failed since it was first tried, or redriven.';
 COMMENT ON COLUMN pawl.outbox_dead.created_at IS 'When the cursor passed it.';

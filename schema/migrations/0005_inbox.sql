@@ -31,7 +31,8 @@ COMMENT ON COLUMN pawl.inbox_dead.hash IS 'SHA-256 of its body: two messages wit
 COMMENT ON COLUMN pawl.inbox_dead.type IS 'What the sender calls it; empty when he does not say.';
 COMMENT ON COLUMN pawl.inbox_dead.size IS 'The bytes of its body.';
 COMMENT ON COLUMN pawl.inbox_dead.body IS 'As it was sent; NULL: it was too large to be kept.';
-COMMENT ON COLUMN pawl.inbox_dead.status IS 'waiting: for an operator, or for its sender to send it again. retried: done after an operator asked for it. discarded: never to be done.';
+COMMENT ON COLUMN pawl.inbox_dead.status IS
+	'waiting: for an operator, or for its sender to send it again. retried: done after an operator asked for it. discarded: never to be done.';
 COMMENT ON COLUMN pawl.inbox_dead.code IS 'The code of its newest failure.';
 COMMENT ON COLUMN pawl.inbox_dead.failure IS 'The message of its newest failure.';
 COMMENT ON COLUMN pawl.inbox_dead.deliveries IS 'How often it was delivered, as far as is known.';

@@ -25,7 +25,8 @@ CREATE FUNCTION pawl.purge(
 	batch int DEFAULT 1000, tombstone interval DEFAULT '30 days', moment timestamptz DEFAULT NULL, replay interval DEFAULT '24 hours',
 	decided text[] DEFAULT NULL, after json DEFAULT NULL, since timestamptz DEFAULT '-infinity',
 	OUT expired bigint, OUT forgotten bigint, OUT abandoned bigint, OUT archived bigint, OUT passed json)
-LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off SET plan_cache_mode = force_generic_plan SET jit = off SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off
+	SET plan_cache_mode = force_generic_plan SET jit = off SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	due      tid[];
@@ -46,7 +47,8 @@ BEGIN
 	due := ARRAY(SELECT c.ctid FROM pawl.command AS c WHERE c.expires_at >= purge.since AND c.expires_at <= purge.moment AND c.phase IS NULL
 		ORDER BY c.expires_at LIMIT batch FOR UPDATE SKIP LOCKED);
 	IF cardinality(due) > 0 THEN
-		FOR month IN SELECT DISTINCT date_trunc('month', c.expires_at, 'UTC') FROM pawl.command AS c JOIN pawl.horizon AS h ON h.workflow = c.workflow
+		FOR month IN SELECT DISTINCT date_trunc('month', c.expires_at, 'UTC') FROM pawl.command AS c
+			JOIN pawl.horizon AS h ON h.workflow = c.workflow
 				WHERE c.ctid = ANY (due) AND c.status <> 'expired' AND h.history LOOP
 			PERFORM pawl.make_partition('command_history', month, waits => false);
 		END LOOP;
@@ -81,16 +83,19 @@ BEGIN
 				CASE WHEN count(*) = batch THEN (array_agg(json_build_array(l.run_at, l.tenant, l.scope, l.key)))[batch] END INTO planned, passed
 			FROM (SELECT c.ctid AS place, c.* FROM pawl.command AS c
 				WHERE c.phase = 'scheduled' AND NOT starts_with(c.scope, 'pawl:') AND c.run_at <= soonest AND (c.run_at, c.tenant, c.scope, c.key)
-					> (coalesce((purge.after ->> 0)::timestamptz, '-infinity'), coalesce(purge.after ->> 1, ''), coalesce(purge.after ->> 2, ''), coalesce(purge.after ->> 3, ''))
+					> (coalesce((purge.after ->> 0)::timestamptz, '-infinity'), coalesce(purge.after ->> 1, ''),
+						coalesce(purge.after ->> 2, ''), coalesce(purge.after ->> 3, ''))
 				ORDER BY c.run_at, c.tenant, c.scope, c.key LIMIT batch) AS l;
 		END IF;
 		WITH late AS MATERIALIZED (
 			SELECT d.ctid AS place, k.replay, (d.request ->> 'tombstone_ns')::bigint AS tombstone FROM pawl.command AS d
 			LEFT JOIN pawl.horizon AS h ON h.workflow = d.workflow
-			CROSS JOIN LATERAL (SELECT coalesce((d.request ->> 'replay_ns')::bigint / 1000 * interval '1 microsecond', h.replay, purge.replay) AS replay) AS k
+			CROSS JOIN LATERAL (SELECT coalesce((d.request ->> 'replay_ns')::bigint / 1000 * interval '1 microsecond',
+				h.replay, purge.replay) AS replay) AS k
 			WHERE d.ctid = ANY (planned) AND d.run_at <= purge.moment - k.replay
 				AND NOT EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = d.tenant AND p.workflow = d.workflow)
-				AND NOT coalesce((SELECT i.paused FROM pawl.instance AS i WHERE i.tenant = d.tenant AND i.id = d.instance), false)), -- not a join: one by one
+				AND NOT coalesce((SELECT i.paused FROM pawl.instance AS i -- not a join: one by one
+					WHERE i.tenant = d.tenant AND i.id = d.instance), false)),
 		still AS MATERIALIZED (
 			SELECT f.place, l.replay, l.tombstone FROM late AS l CROSS JOIN LATERAL (
 				SELECT c.ctid AS place FROM pawl.command AS c WHERE c.ctid = l.place AND c.phase = 'scheduled'
@@ -101,12 +106,17 @@ BEGIN
 				SELECT c.ctid AS place, c.workflow FROM pawl.command AS c WHERE c.given_up_at <= purge.moment
 				ORDER BY c.given_up_at LIMIT batch - (SELECT count(*) FROM late) FOR UPDATE SKIP LOCKED) AS g
 			LEFT JOIN pawl.horizon AS h ON h.workflow = g.workflow)
-		UPDATE pawl.command AS c SET status = 'failed_final', code = 408, body = problem, failure = coalesce(c.failure, 'nobody went on with it in time'),
-			phase = NULL, request = NULL, run_at = NULL, given_up_at = NULL, stuck = NULL, revision = c.revision + 1, updated_at = purge.moment,
+		UPDATE pawl.command AS c SET status = 'failed_final', code = 408, body = problem,
+			failure = coalesce(c.failure, 'nobody went on with it in time'),
+			phase = NULL, request = NULL, run_at = NULL, paused = NULL, given_up_at = NULL, stuck = NULL, revision = c.revision + 1, updated_at = purge.moment,
 			finished_at = purge.moment, expires_at = purge.moment + s.replay, forget_at = CASE s.tombstone WHEN 9223372036854775807 THEN 'infinity'
 				ELSE purge.moment + s.replay + s.tombstone / 1000 * interval '1 microsecond' END
 		FROM still AS s WHERE c.ctid = s.place;
 		GET DIAGNOSTICS abandoned = ROW_COUNT;
 	END IF;
 END $$;
-COMMENT ON FUNCTION pawl.purge IS 'Ends what is past its horizon, at most batch of each, the oldest first, none that somebody has locked: answers become tombstones, tombstones are forgotten, and what nobody goes on with fails. It is for SQL callers and the engine alike. Zeros: there was nothing to do. Of the scheduled commands one call looks at batch, those that come after a place; passed is the place for the next, NULL at the end. since leaves out what was due before.';
+COMMENT ON FUNCTION pawl.purge IS
+	'Ends what is past its horizon, at most batch of each, the oldest first, none that somebody has locked: answers become tombstones, '
+	'tombstones are forgotten, and what nobody goes on with fails. It is for SQL callers and the engine alike. Zeros: there was nothing to '
+	'do. Of the scheduled commands one call looks at batch, those that come after a place; passed is the place for the next, NULL at the '
+	'end. since leaves out what was due before.';

@@ -15,6 +15,7 @@ import (
 type conn struct {
 	server *Server
 	tenant string
+	may    func(operation string) error
 	ws     *websocket.Conn         // for reading only
 	cancel context.CancelCauseFunc // ends the connection; the cause is a *closing
 	out    chan outgoing           // to the writer
@@ -96,15 +97,21 @@ func (c *conn) handle(ctx context.Context, text []byte) {
 		return
 	}
 	c.sweep()
-	switch m.op {
-	case opSubscribe:
-		err = c.subscribe(ctx, m)
-	case opWatch:
-		err = c.watch(ctx, m)
-	case opUnsubscribe:
-		err = c.unsubscribe(ctx, m.id)
+	if err = c.may(m.op); err == nil {
+		err = c.do(ctx, m)
 	}
 	if err != nil && ctx.Err() == nil {
 		c.send(ctx, outgoing{frame: errorFrame(m.id, transitions.ProblemOf(c.server.judge(ctx, err)))})
+	}
+}
+
+func (c *conn) do(ctx context.Context, m message) error {
+	switch m.op {
+	case Subscribe:
+		return c.subscribe(ctx, m)
+	case Watch:
+		return c.watch(ctx, m)
+	default:
+		return c.unsubscribe(ctx, m.id)
 	}
 }

@@ -25,10 +25,13 @@ type message struct {
 
 // The operations of a client.
 const (
-	opSubscribe   = "subscribe"
-	opUnsubscribe = "unsubscribe" // from the log or a command
-	opWatch       = "watch"
+	Subscribe   = "subscribe" // to the log
+	Watch       = "watch"     // a command
+	Unsubscribe = "unsubscribe"
 )
+
+// Operations are all that a client can ask.
+var Operations = []string{Subscribe, Watch, Unsubscribe}
 
 const (
 	maxSubscriptionID = 64 // bytes
@@ -70,23 +73,23 @@ func parseMessage(text []byte) (message, error) {
 	}
 	ofLog, ofCommand := in.After != nil || !in.Filter.empty(), in.Scope != nil || in.Key != nil
 	switch m.op {
-	case opSubscribe:
+	case Subscribe:
 		if ofCommand {
 			return m, fmt.Errorf("subscribe has no scope and no key")
 		}
 		return m, m.subscribe(&in)
-	case opWatch:
+	case Watch:
 		if ofLog {
 			return m, fmt.Errorf("watch has no position and no filter")
 		}
 		return m, m.watch(&in)
-	case opUnsubscribe:
+	case Unsubscribe:
 		if ofLog || ofCommand {
 			return m, fmt.Errorf("unsubscribe has only an id")
 		}
 		return m, nil
 	default:
-		return m, fmt.Errorf("/op: must be %s, %s or %s", opSubscribe, opWatch, opUnsubscribe)
+		return m, fmt.Errorf("/op: must be one of %s", strings.Join(Operations, ", "))
 	}
 }
 

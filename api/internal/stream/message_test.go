@@ -30,7 +30,7 @@ func TestMessages(t *testing.T) {
 
 func TestAWatchNamesACommand(t *testing.T) {
 	m, err := parseMessage([]byte(`{"op":"watch","id":"w","scope":"order:pay","key":"k/\u00e4"}`))
-	if err != nil || m.op != opWatch || m.id != "w" || m.scope != "order:pay" || m.key != "k/ä" {
+	if err != nil || m.op != Watch || m.id != "w" || m.scope != "order:pay" || m.key != "k/ä" {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
@@ -58,8 +58,8 @@ func FuzzMessage(f *testing.F) {
 		case err != nil && len(err.Error()) > maxControl-2:
 			t.Errorf("%q: the reason is too long: %v", text, err)
 		case err != nil:
-		case m.id == "" || m.after.position < 0 || m.op != opSubscribe && m.op != opUnsubscribe && m.op != opWatch,
-			(m.op == opWatch) != (m.scope != "" && m.key != ""), len(m.scope) > 255, len(m.key) > 255:
+		case m.id == "" || m.after.position < 0 || m.op != Subscribe && m.op != Unsubscribe && m.op != Watch,
+			(m.op == Watch) != (m.scope != "" && m.key != ""), len(m.scope) > 255, len(m.key) > 255:
 			t.Errorf("%q: %+v", text, m)
 		}
 	})

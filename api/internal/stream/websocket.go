@@ -15,9 +15,10 @@ import (
 // that offers none is taken to mean it.
 const Subprotocol = "pawl.v1"
 
-// WebSocket follows the log and commands over WebSocket. What is wrong with a
-// handshake is answered by refuse.
-func (srv *Server) WebSocket(w http.ResponseWriter, r *http.Request, tenant string, refuse func(error)) error {
+// WebSocket follows the log and commands over WebSocket. may says why the client may not
+// do an operation; what is wrong with a handshake is answered by refuse.
+func (srv *Server) WebSocket(w http.ResponseWriter, r *http.Request, tenant string, may func(operation string) error,
+	refuse func(error)) error {
 	if offers := websocket.Subprotocols(r); len(offers) > 0 && !slices.Contains(offers, Subprotocol) {
 		return workflow.Errorf(workflow.InvalidRequest, "the WebSocket subprotocol is %s", Subprotocol)
 	}
@@ -36,7 +37,7 @@ func (srv *Server) WebSocket(w http.ResponseWriter, r *http.Request, tenant stri
 	socket := ws.NetConn()
 	srv.arm(x, func() { _ = socket.Close() })
 	c := &conn{
-		server: srv, tenant: tenant, ws: ws, cancel: cancel,
+		server: srv, tenant: tenant, may: may, ws: ws, cancel: cancel,
 		out: make(chan outgoing), tasks: map[string]*task{},
 	}
 	c.serve(ctx, newWriter(c, socket))

@@ -35,7 +35,7 @@ func (b *bench) doBeside(ticket *Ticket, ps []*decide.Prepared) []transitions.Re
 		b.t.Fatal(err)
 	}
 	ops := ticket.add(b.t.Context(), append(ps[:len(ps):len(ps)], greeting))
-	if taken, _ := b.p.committers[0].queue.push(ops); taken != len(ops) {
+	if taken, _ := b.p.queue.push(ops); taken != len(ops) {
 		b.t.Fatalf("there was room for %d commands of %d", taken, len(ops))
 	}
 	replies := ticket.Wait(b.t.Context())

@@ -131,14 +131,18 @@ type bench struct {
 	beside int // counts the commands of another tenant, of which every group has one; negative: none has
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T, change ...func(*Config)) *bench {
 	t.Helper()
 	pool := pgtest.Pool(t)
 	b := &bench{t: t, pool: pool, w: dealWorkflow(t), worker: &worker{free: 100}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), beside: -1}
 	if strings.HasPrefix(t.Name(), "TestBesideAnotherTenant/") {
 		b.beside = 0
 	}
-	b.p = testPipeline(pool, b.w)
+	c := testConfig(pool, b.w)
+	for _, set := range change {
+		set(&c)
+	}
+	b.p = New(c)
 	b.p.config.Definitions = known(func(name string, version int) *workflow.Workflow {
 		switch {
 		case name == b.w.Name && version <= 1:

@@ -26,7 +26,10 @@ type group struct {
 	blind  bool      // the keys were not looked up
 	leased time.Time // when workers were reserved: leases last from then, or a little later
 	broken map[before]error
-	hooked bool // the user's SQL has run
+	hooked bool  // the user's SQL has run
+	unread []*op // commands for which there was no room in memory, in order
+
+	read, written int // bytes, about
 }
 
 // before names what comes before a command: its caller's earlier ones of the same
@@ -48,6 +51,7 @@ type part struct {
 
 	planned   []decide.Planned  // commands that begin in flight by themselves
 	disarmed  map[string]string // scopes whose commands in flight are void, but for the key
+	resumed   []uuid.UUID       // instances whose pause has ended
 	cancelled []store.Cancelled
 }
 
@@ -57,6 +61,7 @@ type keyState struct {
 	record *transitions.Record
 	leader *op
 	moved  bool // an operation of this group changed it
+	unread bool // there is a record, for which there was no room in memory
 }
 
 // newGroup sorts the ops by tenant.
@@ -126,9 +131,9 @@ func compareSlots(a, b *slot) int { return bytes.Compare(a.id[:], b.id[:]) }
 // loaded takes the instance as the database has it.
 func (s *slot) loaded(inst *transitions.Instance) { s.inst, s.before = inst, inst.Version }
 
-// known takes a command that the database has.
-func (p *part) known(r *transitions.Record) {
-	if c := p.keyStates[commandKey{r.Scope, r.Key}]; c != nil {
+// known takes a command that the database has, if there is room for it.
+func (g *group) known(c *keyState, r *transitions.Record) {
+	if c.unread = !g.reads(len(r.Body) + len(r.Request)); !c.unread {
 		c.record = r
 	}
 }
@@ -142,7 +147,7 @@ func (g *group) outdated() bool {
 			if c.record == nil {
 				continue
 			}
-			if s := t.slots[c.record.Instance]; s != nil && !s.held && c.record.Version > s.before {
+			if s := t.slots[c.record.Instance]; s != nil && !s.held && !s.unread && c.record.Version > s.before {
 				return true
 			}
 		}
@@ -151,13 +156,23 @@ func (g *group) outdated() bool {
 }
 
 // decide goes through the ops in the order of their arrival. Those whose
-// instance somebody else holds are left out and returned.
+// instance somebody else holds are left out and returned; those for which there is no room in
+// memory are left out, and are in g.unread then.
 func (g *group) decide() (held []*op) {
 	kept := g.ops[:0:0]
+	var behind map[uint64]bool // the routes of those for which there is no room
 	for _, o := range g.ops {
 		t := g.part(o.p.Tenant)
-		if t.slots[o.p.Instance].held {
+		switch s := t.slots[o.p.Instance]; {
+		case s.held:
 			held = append(held, o)
+			continue
+		case s.unread || t.misses(o) || g.full() && len(kept) > 0 || behind[o.route]:
+			if behind == nil {
+				behind = map[uint64]bool{}
+			}
+			behind[o.route] = true
+			g.unread = append(g.unread, o)
 			continue
 		}
 		kept = append(kept, o)
@@ -166,10 +181,16 @@ func (g *group) decide() (held []*op) {
 			g.breakOff(o)
 		}
 	}
-	if len(held) > 0 {
+	if len(kept) < len(g.ops) {
 		g.ops = kept
 	}
 	return held
+}
+
+// misses reports whether a command cannot be decided because a record was not read.
+func (p *part) misses(o *op) bool {
+	target, ok := o.target()
+	return p.keyStates[o.key()].unread || ok && p.keyStates[target].unread
 }
 
 // breakOff makes the caller's later commands of the route fail, if this one has
@@ -203,6 +224,9 @@ func (g *group) decideOne(t *part, o *op) {
 		}
 	}
 	s := t.slots[o.p.Instance]
+	if s.inst != nil {
+		o.data = len(s.inst.Data)
+	}
 	find := g.config.Definitions.Find
 	w, err := decide.VersionFor(o.p, s.inst, find)
 	if err != nil {
@@ -246,6 +270,7 @@ func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 		return
 	}
 	c.leader = o
+	g.hold(o)
 	t.stored = append(t.stored, o)
 	t.noteOthers(o)
 	if d.After == nil {
@@ -266,6 +291,17 @@ func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 		t.slots[s.id] = s
 		g.take(t, s, &keyState{}, born, child.Decision)
 	}
+}
+
+// events are those of the part, which is committed.
+func (p *part) events() (list []transitions.Event) {
+	for _, o := range p.steps {
+		for _, e := range o.decision.Events {
+			e.Position = p.head - int64(len(p.steps)) + int64(o.step)
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // answers settles nothing yet: it computes every op's answer, now that the

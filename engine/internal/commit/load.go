@@ -28,7 +28,7 @@ func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
 		lock = &s.LockWaiting
 	}
 	for _, span := range g.spans() {
-		some = l.lock(conn, lock, span) || some
+		some = l.lock(conn, lock, g, span) || some
 	}
 	if l.blind {
 		return some
@@ -38,7 +38,7 @@ func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
 }
 
 // lock queues the lock of some tenants' instances, and reports whether there are any.
-func (l loading) lock(conn *rows.Conn, lock *Forms, span []*part) bool {
+func (l loading) lock(conn *rows.Conn, lock *Forms, g *group, span []*part) bool {
 	ids := store.InstanceIDs()
 	var slots []*slot
 	for _, t := range span {
@@ -58,6 +58,9 @@ func (l loading) lock(conn *rows.Conn, lock *Forms, span []*part) bool {
 		}
 		s := slots[place-1]
 		s.held, s.row = row.Bool(), row.TID()
+		if s.unread = !s.held && !g.reads(row.Size()); s.unread {
+			return nil
+		}
 		inst, err := store.ReadInstance(row, s.tenant)
 		if inst != nil {
 			s.loaded(inst)
@@ -86,7 +89,9 @@ func lookUp(conn *rows.Conn, s *Statements, g *group) {
 				return err
 			}
 			record, err := store.ReadRecord(row)
-			states[place-1].record = record
+			if record != nil {
+				g.known(states[place-1], record)
+			}
 			return err
 		})
 	}
@@ -98,7 +103,11 @@ func (g *group) answered() bool {
 		if o.p.Resumed != nil || o.p.Operation != nil {
 			return false
 		}
-		record := g.part(o.p.Tenant).keyStates[o.key()].record
+		c := g.part(o.p.Tenant).keyStates[o.key()]
+		if c.unread {
+			return false
+		}
+		record := c.record
 		switch decide.Classify(record, o.p.Fingerprint, g.now) {
 		case decide.KeyReplay, decide.KeyRefused, decide.KeyMismatch, decide.KeyGone:
 		default:

@@ -41,16 +41,22 @@ const maxTries = 20
 // maxLostInHook bounds how often a command runs whose own SQL ends the connection.
 const maxLostInHook = 3
 
-// run commits the ops, and runs them again for as long as that makes sense.
-// Commands whose instance somebody else holds come back as held, unsettled. A
+// leftover is what a run did not settle, though it did not fail.
+type leftover struct {
+	held   []*op // somebody else holds their instance
+	unread []*op // there was no room for them in memory; there is for a group of one
+}
+
+// run commits the ops, and runs them again for as long as that makes sense. A
 // reaction other than failureNone comes with the error, and then nothing is settled.
 // retry says that it is for the retry lane, waiting that it may stand in line for an
 // instance.
-func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (held []*op, reaction reaction, err error) {
+func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (left leftover, reaction reaction, err error) {
 	begun, missed := time.Now(), false
+	var held []*op
 	for try := 0; ; try++ {
 		if err = r.connect(ctx, begun); err != nil {
-			return nil, lost, err
+			return leftover{}, lost, err
 		}
 		g := r.p.newGroup(ops)
 		held, err = r.attempt(ctx, g, try == 0 && !retry, waiting)
@@ -74,30 +80,30 @@ func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (held 
 		case failureNone:
 			r.p.finish(g)
 			r.end()
-			return held, failureNone, nil
+			return leftover{held, g.unread}, failureNone, nil
 		case lost:
 			r.drop()
 			r.p.stats.lost.Add(1)
 			if e, ok := errors.AsType[*hookLostError](err); ok {
-				if ops[0].lostInHook++; ops[0].lostInHook >= e.bound() {
-					return nil, lost, e.answer()
+				if ops[0].lostInHook++; ops[0].lostInHook >= e.most {
+					return leftover{}, lost, e.answer()
 				}
 			}
 			if time.Since(begun) > r.p.config.Limits.Outage || !pause.For(ctx, backoff(try)) {
-				return nil, lost, err
+				return leftover{}, lost, err
 			}
 		case retryGroup:
 			r.end()
 			r.p.stats.again.Add(1)
 			if try >= maxTries || try > 1 && !pause.For(ctx, backoff(try)) {
-				return nil, retryGroup, err
+				return leftover{}, retryGroup, err
 			}
 		default:
 			if r.pg.IsClosed() {
 				r.drop()
 			}
 			r.end()
-			return nil, reaction, err
+			return leftover{}, reaction, err
 		}
 	}
 }
@@ -148,7 +154,7 @@ func (r *runner) one(g *group) (held []*op, err error) {
 	}
 	t := g.parts[0]
 	r.set()
-	r.conn.Queue(&r.p.stmts.Read, readParams(o), func(row *rows.Row) error { return readOne(t, row) })
+	r.conn.Queue(&r.p.stmts.Read, readParams(o), func(row *rows.Row) error { return readOne(g, t, row) })
 	if err := r.conn.Send(context.Background()); err != nil {
 		return nil, err
 	}
@@ -165,7 +171,7 @@ func (r *runner) one(g *group) (held []*op, err error) {
 	return nil, r.writeOne(g, t, o)
 }
 
-func readOne(t *part, row *rows.Row) error {
+func readOne(g *group, t *part, row *rows.Row) error {
 	inst, err := store.ReadInstance(row, t.tenant)
 	if err != nil {
 		return err
@@ -175,7 +181,7 @@ func readOne(t *part, row *rows.Row) error {
 	}
 	record, err := store.ReadRecord(row)
 	if record != nil {
-		t.known(record)
+		g.known(t.keyStates[commandKey{record.Scope, record.Key}], record)
 	}
 	return err
 }

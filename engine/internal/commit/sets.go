@@ -20,6 +20,7 @@ type sets struct {
 	commands, accepted, settled *store.Rows[store.Command]
 	cancelled                   *store.Rows[store.Cancelled]
 	disarmed                    *store.Rows[store.Disarmed]
+	resumed                     *store.Rows[store.Resumed]
 	moves, entries, events      *rows.Set
 	moved                       []*part // those with moves
 }
@@ -34,6 +35,7 @@ var setsPool = sync.Pool{New: func() any {
 		settled:   store.Settled(),
 		cancelled: store.Cancels(),
 		disarmed:  store.Disarms(),
+		resumed:   store.Resumes(),
 		moves:     outbox.Moves(),
 		entries:   rows.NewSet(audit.Columns),
 		events:    rows.NewSet(outbox.Columns),
@@ -45,6 +47,7 @@ func (g *group) release() {
 	for _, s := range g.sets {
 		clear(s.moved)
 		s.parts, s.moved = nil, s.moved[:0]
+		s.reset()
 		setsPool.Put(s)
 	}
 	g.sets = nil
@@ -52,7 +55,7 @@ func (g *group) release() {
 
 func (s *sets) reset() {
 	for _, set := range []*rows.Set{&s.created.Set, &s.changed.Set, &s.commands.Set, &s.accepted.Set,
-		&s.settled.Set, &s.cancelled.Set, &s.disarmed.Set, s.moves, s.entries, s.events} {
+		&s.settled.Set, &s.cancelled.Set, &s.disarmed.Set, &s.resumed.Set, s.moves, s.entries, s.events} {
 		set.Reset()
 	}
 }

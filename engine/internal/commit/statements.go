@@ -19,7 +19,7 @@ type Statements struct {
 	Create, Change, Command, Log Forms
 
 	// Of a group with commands in flight.
-	Disarm, Accept, Cancel, Settle Forms
+	Disarm, Resume, Accept, Cancel, Settle Forms
 
 	// HeldHeads tells whose logs cannot be written now.
 	HeldHeads rows.Statement
@@ -91,6 +91,7 @@ func NewStatements(in func(sql string) string) *Statements {
 		Command:     forms(func(b *rows.Builder) { store.InsertCommands(b, "") }),
 		Log:         forms(writeLog),
 		Disarm:      forms(store.DisarmCommands),
+		Resume:      forms(store.UnparkInstances),
 		Accept:      forms(store.AcceptCommands),
 		Cancel:      forms(store.CancelCommands),
 		Settle:      forms(store.SettleCommands),

@@ -40,7 +40,11 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 		case !r.pg.IsClosed():
 			err = hookFailure(ctx, r.pg, g.ops[0], err)
 		case g.hooked:
-			err = &hookLostError{err: err, committing: true, late: ctx.Err() != nil}
+			ended := &hookLostError{err: err, most: maxTries, committing: true} // it may as well be the server's end
+			if ctx.Err() != nil {
+				ended.most = maxLostInHook
+			}
+			err = ended
 		}
 		err = fmt.Errorf("commit: %w", err)
 	}
@@ -227,17 +231,8 @@ func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
 // hookLostError is the end of a connection while it ran the user's SQL.
 type hookLostError struct {
 	err        error
+	most       int  // how often a command is tried that ends so
 	committing bool // what that SQL has put off to the commit, which may have been made
-	late       bool // its time was over
-}
-
-// bound is how often a command is tried that ends so. The end of a connection in a
-// commit may as well be that of the server, which is not the command's fault.
-func (e *hookLostError) bound() int {
-	if e.committing && !e.late {
-		return maxTries
-	}
-	return maxLostInHook
 }
 
 func (e *hookLostError) Error() string {
@@ -268,7 +263,7 @@ func hookFailure(ctx context.Context, pg *pgx.Conn, o *op, err error) error {
 	case ctx.Err() != nil:
 		return &workflow.Error{Code: workflow.TimedOut, Message: "the transition's own SQL took too long; nothing was done", Cause: where}
 	case pg.IsClosed() || failed != nil && failed.Code == "25006" && pg.PgConn().ParameterStatus("in_hot_standby") == "on":
-		return &hookLostError{err: where}
+		return &hookLostError{err: where, most: maxLostInHook}
 	case failed != nil && (failed.Code == "40001" || failed.Code == "40P01"):
 		return err
 	case failed != nil && failed.Code == "57014":

@@ -25,7 +25,6 @@ func (g *group) writes() bool {
 func (g *group) fill() error {
 	for _, span := range g.spans() {
 		s := setsPool.Get().(*sets)
-		s.reset()
 		s.parts = span
 		g.sets = append(g.sets, s)
 		for _, t := range span {
@@ -85,23 +84,27 @@ func (s *sets) fillLog(t *part) error {
 // fillCommands adds the rows of commands, each statement's in the order of their
 // keys.
 func (g *group) fillCommands(s *sets, t *part) error {
-	var created, settled []store.Command
+	created := make([]store.Command, 0, len(t.stored)+len(t.planned))
+	var settled []store.Command
 	for _, o := range t.stored {
 		if o.p.Resumed != nil {
-			settled = append(settled, g.ended(o))
+			settled = append(settled, g.rowOf(o))
 		} else {
-			created = append(created, g.begun(o))
+			created = append(created, g.rowOf(o))
 		}
 		if target := o.decision.Target; target != nil {
-			settled = append(settled, g.aimedAt(target))
+			settled = append(settled, store.Command{Row: target.Row(g.config.Definitions.Horizons, g.now)})
 		}
 	}
 	for i := range t.planned {
-		created = append(created, g.planned(&t.planned[i]))
+		created = append(created, store.Command{Row: t.planned[i].Row(g.now)})
 	}
 	into := s.commands
-	if slices.ContainsFunc(created, func(c store.Command) bool { return c.Wide() }) {
-		into = s.accepted
+	for i := range created {
+		if created[i].Wide() {
+			into = s.accepted
+			break
+		}
 	}
 	for i := range t.cancelled {
 		t.cancelled[i].At = g.now
@@ -109,6 +112,11 @@ func (g *group) fillCommands(s *sets, t *part) error {
 	slices.SortFunc(t.cancelled, func(a, b store.Cancelled) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
 	for i := range t.cancelled {
 		if err := s.cancelled.Add(t.tenant, &t.cancelled[i]); err != nil {
+			return err
+		}
+	}
+	for _, pause := range t.pausesEnded() {
+		if err := s.resumed.Add(t.tenant, &store.Resumed{Pause: pause, At: g.now}); err != nil {
 			return err
 		}
 	}
@@ -121,73 +129,44 @@ func (g *group) fillCommands(s *sets, t *part) error {
 }
 
 func addSorted(into *store.Rows[store.Command], tenant string, list []store.Command) error {
-	slices.SortFunc(list, func(a, b store.Command) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
+	sorted := make([]*store.Command, len(list)) // a row is large, and sorting moves it about
 	for i := range list {
-		if err := into.Add(tenant, &list[i]); err != nil {
+		sorted[i] = &list[i]
+	}
+	slices.SortFunc(sorted, func(a, b *store.Command) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
+	for _, c := range sorted {
+		if err := into.Add(tenant, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// begun is the row of a command that was decided just now.
-func (g *group) begun(o *op) store.Command {
-	c := store.Command{Record: transitions.Record{Scope: o.p.Scope, Key: o.p.Key, Fingerprint: o.p.Fingerprint, Workflow: o.p.Workflow,
-		Transition: o.p.Transition, Instance: o.p.Instance, Actor: o.p.Actor, CreatedAt: g.now}}
-	g.decided(&c, o)
-	if d := &o.decision; d.Plain && d.Flight == nil {
+// rowOf is the row of a command that was decided just now; in flight, with a worker of this
+// node where one is reserved.
+func (g *group) rowOf(o *op) store.Command {
+	c := store.Command{Row: decide.RowOf(o.p, &o.decision, g.config.Definitions.Horizons, g.now)}
+	if d := &o.decision; o.p.Resumed == nil && d.Plain && d.Flight == nil {
 		c.State, c.Body = d.After.State, d.Result
 	}
-	return c
-}
-
-// ended is what becomes of the row of a command that goes on.
-func (g *group) ended(o *op) store.Command {
-	c := store.Command{Seen: o.p.Resumed.Attempt, Was: transitions.Processing,
-		Record: transitions.Record{Scope: o.p.Scope, Key: o.p.Key, Workflow: o.p.Workflow, Attempt: o.p.Resumed.Attempt}}
-	g.decided(&c, o)
-	return c
-}
-
-// decided is what a row has of a decision.
-func (g *group) decided(c *store.Command, o *op) {
-	d := &o.decision
-	c.Status, c.Version = d.Status, d.Entry.Version
-	c.Keep = decide.Keep{Replay: o.p.Replay, Tombstone: o.p.Tombstone, Answer: d.Answer}
-	g.put(c, d.Flight, d.Code, d.Body)
 	if o.leased {
 		c.Status, c.Attempt, c.ClaimedBy, c.RunAt = transitions.Processing, c.Attempt+1, g.config.Node, time.Time{}
 	}
-}
-
-// aimedAt is what an operation makes of another command's row.
-func (g *group) aimedAt(t *decide.Target) store.Command {
-	c := store.Command{Seen: t.Attempt, Was: t.Was, Keep: t.Keep, Record: transitions.Record{Scope: t.Scope, Key: t.Key, Workflow: t.Workflow,
-		Status: t.Status, Version: t.Version, Attempt: t.Attempt}}
-	g.put(&c, t.Flight, t.Code, t.Body)
 	return c
-}
-
-// planned is the row of a command that begins in flight by itself.
-func (g *group) planned(p *decide.Planned) store.Command {
-	c := store.Command{Record: transitions.Record{Scope: p.Scope, Key: p.Key, Fingerprint: p.Fingerprint, Workflow: p.Workflow,
-		Transition: p.Transition, Instance: p.Instance, Actor: p.Actor, CreatedAt: g.now, Status: transitions.Pending}}
-	g.put(&c, &p.Flight, 0, nil)
-	return c
-}
-
-// put puts a row in flight, or gives it its answer.
-func (g *group) put(c *store.Command, f *decide.Flight, code int, body []byte) {
-	c.UpdatedAt = g.now
-	if f != nil {
-		c.Phase, c.RunAt, c.Request = f.Phase, f.RunAt, f.Request
-		return
-	}
-	c.Code, c.Body, c.FinishedAt, c.ExpiresAt = code, body, g.now, c.Keep.Until(g.config.Definitions.Horizons(c.Workflow), g.now)
 }
 
 func compareKey(scopeA, keyA, scopeB, keyB string) int {
 	return cmp.Or(cmp.Compare(scopeA, scopeB), cmp.Compare(keyA, keyB))
+}
+
+// pausesEnded are what the commands wait for that the pauses of instances held, in lock order.
+func (p *part) pausesEnded() []string {
+	list := make([]string, len(p.resumed))
+	for i, id := range p.resumed {
+		list[i] = store.PauseOf(id)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // queueWrites queues the statements that write a group, kind by kind. The last
@@ -254,6 +233,9 @@ func queueStates(conn *rows.Conn, s *Statements, g *group) {
 	}
 	for _, set := range g.sets {
 		set.queue(conn, &s.Disarm, &set.disarmed.Set, nil, nil)
+	}
+	for _, set := range g.sets {
+		set.queue(conn, &s.Resume, &set.resumed.Set, nil, nil)
 	}
 	for _, set := range g.sets {
 		set.queue(conn, &s.Command, &set.commands.Set, nil, nil)

@@ -16,9 +16,7 @@ import (
 // cancelSettings bound the wait for a lock, keep the statement to its index, and
 // make what is answered durable, on a connection that is the user's. Parameter:
 // milliseconds.
-const cancelSettings = `SELECT set_config('lock_timeout', $1, true), set_config('enable_seqscan', 'off', true),
-	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
-		ELSE current_setting('synchronous_commit') END, true)`
+const cancelSettings = `SELECT set_config('lock_timeout', $1, true), set_config('enable_seqscan', 'off', true), ` + durable
 
 // Cancel asks a command in flight to stop: one that waits is ended soon; the
 // context of one that is being worked on is done, at once on this node and by the
@@ -43,7 +41,7 @@ func (r *Runner) Cancel(ctx context.Context, ref transitions.Ref, by string) err
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return workflow.Errorf(workflow.CommandNotFound, "there is no command with this scope and key")
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return &workflow.Error{Code: workflow.TimedOut, Message: "the command could not be cancelled in time; ask again", Cause: err}
 	case refused != nil && refused.Code == "55P03": // lock_not_available
 		return &workflow.Error{Code: workflow.Locked, Message: "another transaction holds the command; ask again when it has ended", Cause: err}

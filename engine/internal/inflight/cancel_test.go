@@ -1,9 +1,13 @@
 package inflight
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/decide"
@@ -39,6 +43,43 @@ func TestCancelStopsARunningAttemptHere(t *testing.T) {
 	if got := read(t, pool, ref); got.CancelledBy != "bob" {
 		t.Errorf("it was cancelled by %s", got.CancelledBy)
 	}
+}
+
+// afterCommit calls what it is when a COMMIT has been answered.
+type afterCommit func()
+
+func (afterCommit) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (f afterCommit) TraceQueryEnd(_ context.Context, _ *pgx.Conn, d pgx.TraceQueryEndData) {
+	if d.CommandTag.String() == "COMMIT" {
+		f()
+	}
+}
+
+// The time of the caller is over when it is committed: it is done all the same, and the
+// attempt is told at once.
+func TestACancelThatIsCommittedIsNotTimedOut(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	ctx, leave := context.WithCancel(t.Context())
+	config := pool.Config().Copy()
+	config.ConnConfig.Tracer = afterCommit(leave)
+	callers, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(callers.Close)
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w, func(c *Config) { c.Callers, c.Lease = callers, time.Hour })
+	ref := n.accept(t, w, "a")
+	await.Receive(t, "it runs", g.begun)
+	if err := n.Cancel(ctx, ref, "bob"); err != nil || ctx.Err() == nil {
+		t.Errorf("got %v; the caller has left: %v", err, ctx.Err())
+	}
+	await.Receive(t, "its context is done", g.cause)
 }
 
 func TestCancelStopsARunningAttemptElsewhereByItsHeartbeat(t *testing.T) {

@@ -13,35 +13,22 @@ import (
 
 // claim leases the candidates, which have their slots, and begins to work on
 // those that it gets. The others' slots are free again.
-func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, err error) {
+func (r *Runner) claim(ctx context.Context, chosen []store.Candidate) (claimed int, err error) {
 	if len(chosen) == 0 {
 		return 0, nil
 	}
-	byRef := make(map[transitions.Ref]candidate, len(chosen))
-	tenants := map[string]*store.Keys{}
-	for _, c := range chosen {
-		byRef[c.Ref] = c
-		if tenants[c.Tenant] == nil {
-			tenants[c.Tenant] = &store.Keys{}
-		}
-		tenants[c.Tenant].Add(c.Ref, c.attempt)
+	byRef := make(map[transitions.Ref]*store.Candidate, len(chosen))
+	for i := range chosen {
+		byRef[chosen[i].Ref] = &chosen[i]
 	}
 	kept := time.Now()
-	var flights []*flight
-	err = r.send(ctx, func(b *pgx.Batch) {
-		for tenant, k := range tenants {
-			r.sql.Claim(b, tenant, r.config.Node, r.config.Lease, r.config.Clock.Now(), k, func(claimed decide.InFlight) {
-				flights = append(flights, &flight{InFlight: claimed})
-			})
-		}
-	})
+	flights, err := r.lease(ctx, chosen)
 	if err != nil {
-		flights = nil
 		r.returnUnheard(ctx, chosen)
 	}
 	changed := make([]transitions.Ref, 0, len(flights))
 	for _, f := range flights {
-		f.kept, f.slot = kept, byRef[f.Ref].slot
+		f.kept, f.slot = kept, slotOf(byRef[f.Ref])
 		delete(byRef, f.Ref)
 		changed = append(changed, f.Ref)
 		r.stats.count(func(s *Stats) { s.Claimed++ })
@@ -53,7 +40,7 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 	}
 	r.mu.Lock()
 	for _, c := range byRef {
-		r.slots.vacate(c.slot)
+		r.slots.vacate(slotOf(c))
 	}
 	r.checkIdle()
 	r.mu.Unlock()
@@ -63,14 +50,36 @@ func (r *Runner) claim(ctx context.Context, chosen []candidate) (claimed int, er
 	return len(flights), err
 }
 
+// lease leases the candidates that it gets; none with an error.
+func (r *Runner) lease(ctx context.Context, chosen []store.Candidate) (flights []*flight, err error) {
+	tenants := map[string]*store.Keys{}
+	for _, c := range chosen {
+		if tenants[c.Tenant] == nil {
+			tenants[c.Tenant] = &store.Keys{}
+		}
+		tenants[c.Tenant].Add(c.Ref, c.Attempt)
+	}
+	err = r.send(ctx, func(b *pgx.Batch) {
+		for tenant, k := range tenants {
+			r.sql.Claim(b, tenant, r.config.Node, r.config.Lease, r.config.Clock.Now(), k, func(claimed decide.InFlight) {
+				flights = append(flights, &flight{InFlight: claimed})
+			})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return flights, nil
+}
+
 // returnUnheard gives back what a claim may have leased whose answer was lost. No
 // attempt at it has begun. Only the poller claims, so a lease of the next attempt can
 // only be that claim's. If the database does not answer, or commits the claim later,
 // the leases run out.
-func (r *Runner) returnUnheard(ctx context.Context, chosen []candidate) {
+func (r *Runner) returnUnheard(ctx context.Context, chosen []store.Candidate) {
 	tenants := map[string][]*leaseUpdate{}
 	for _, c := range chosen {
-		f := &flight{InFlight: decide.InFlight{Ref: c.Ref, Attempt: c.attempt + 1}}
+		f := &flight{InFlight: decide.InFlight{Ref: c.Ref, Attempt: c.Attempt + 1}}
 		tenants[c.Tenant] = append(tenants[c.Tenant], &leaseUpdate{flight: f})
 	}
 	held, err := r.leased(ctx, tenants)

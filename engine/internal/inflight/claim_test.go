@@ -194,17 +194,17 @@ func TestATurnGoesPastWhatCannotBeTaken(t *testing.T) {
 			FROM generate_series(1, $4::int) n`, r.tenant, r.workflow, r.transition, r.count)
 	}
 	n := newNode(t, pool, job(t, atOnce))
-	found, err := n.findDue(t.Context(), pollRequest{now: time.Now(), works: 5, full: []string{"job busy"}, turns: 10})
+	found, err := n.findDue(t.Context(), store.PollRequest{Now: time.Now(), Works: 5, Full: []string{"job busy"}, Workflows: n.config.Workflows, Turns: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	turns := map[string]candidate{}
+	turns := map[string]activity{}
 	for _, c := range found {
-		if c.turn {
-			turns[c.Tenant] = c
+		if c.Kind == store.Turn {
+			turns[c.Tenant] = slotOf(&c)
 		}
 	}
-	if len(turns) != 2 || turns["b"].slot.transition != "run" || turns["c"].slot != (activity{"job", "run"}) {
+	if len(turns) != 2 || turns["b"].transition != "run" || turns["c"] != (activity{"job", "run"}) {
 		t.Errorf("the turns are %+v", turns)
 	}
 }
@@ -306,9 +306,10 @@ func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
 		insert(t, pool, due(fmt.Sprint(i)))
 	}
 	other := due("other", scheduled)
-	undo := due("undo", func(r *row) { r.Workflow = "unknown"; r.RunAt = time.Now() }) // anything of another name
+	undo := due("undo", func(r *row) { r.Workflow = "other"; r.RunAt = time.Now() }) // anything of another name
 	insert(t, pool, other, undo)
-	n := startNode(t, pool, w, workers(10), func(c *Config) { c.Workflows = append(c.Workflows, "unknown") })
+	exec(t, pool, "UPDATE pawl.instance SET definition = 9 WHERE id = $1", undo.Instance) // which this node gives back
+	n := startNode(t, pool, w, workers(10), func(c *Config) { c.Workflows, c.Definitions = append(c.Workflows, "other"), everything{known{w}} })
 	becomes(t, pool, other.ref(), "the scheduled command behind them is decided", func(r row) bool { return r.Status == transitions.Succeeded })
 	becomes(t, pool, undo.ref(), "the other work behind them is seen to", func(r row) bool { return r.Attempt > 0 })
 	eventually(t, "two run", func() bool { mu.Lock(); defer mu.Unlock(); return running == 2 })
@@ -321,3 +322,8 @@ func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
 		t.Errorf("%d ran at once", most)
 	}
 }
+
+// everything is a node's definitions where all workflows are the same but for their names.
+type everything struct{ known }
+
+func (e everything) Versions(string) []*workflow.Workflow { return []*workflow.Workflow{e.w} }

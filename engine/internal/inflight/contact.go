@@ -3,6 +3,7 @@ package inflight
 import (
 	"time"
 
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -54,23 +55,23 @@ func (c *contact) succeeded(theirs, sent, received time.Time) (gap time.Duration
 }
 
 // takeable leaves out the leases that have run out but are not to be taken over yet.
-func (c *contact) takeable(due []candidate, tick bool) []candidate {
+func (c *contact) takeable(due []store.Candidate, tick bool) []store.Candidate {
 	steady := c.received.Sub(c.since) >= c.wait
 	lapsed, twice := map[transitions.Ref]int{}, c.twice
 	if tick {
 		twice = map[transitions.Ref]int{}
 	}
-	var list []candidate
+	var list []store.Candidate
 	for _, one := range due {
-		if !one.lapsed {
+		if one.Kind != store.Lapsed {
 			list = append(list, one)
 			continue
 		}
-		lapsed[one.Ref] = one.attempt
-		if attempt, before := c.lapsed[one.Ref]; tick && before && attempt == one.attempt {
+		lapsed[one.Ref] = one.Attempt
+		if attempt, before := c.lapsed[one.Ref]; tick && before && attempt == one.Attempt {
 			twice[one.Ref] = attempt
 		}
-		if attempt, ok := twice[one.Ref]; steady && ok && attempt == one.attempt {
+		if attempt, ok := twice[one.Ref]; steady && ok && attempt == one.Attempt {
 			list = append(list, one)
 		}
 	}

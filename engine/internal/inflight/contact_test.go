@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -23,7 +24,7 @@ func newEyes() *eyes {
 func (e *eyes) look(after time.Duration, attempt int) bool {
 	e.at = e.at.Add(after)
 	e.succeeded(e.at.Add(e.ahead), e.at.Add(-time.Millisecond), e.at)
-	return len(e.takeable([]candidate{{Ref: transitions.Ref{Key: "a"}, attempt: attempt, lapsed: true}}, true)) == 1
+	return len(e.takeable([]store.Candidate{{Ref: transitions.Ref{Key: "a"}, Attempt: attempt, Kind: store.Lapsed}}, true)) == 1
 }
 
 // until looks every second, and returns after how long the lease may be taken over.
@@ -64,12 +65,15 @@ func TestALeaseMustHaveRunOutInTwoRegularLooks(t *testing.T) {
 	t.Parallel()
 	e := newEyes()
 	e.wait = 0
-	one := []candidate{{Ref: transitions.Ref{Key: "a"}, attempt: 1, lapsed: true}, {Ref: transitions.Ref{Key: "due"}}}
+	one := []store.Candidate{{Ref: transitions.Ref{Key: "a"}, Attempt: 1, Kind: store.Lapsed}, {Ref: transitions.Ref{Key: "due"}}}
 	for i, step := range []struct {
-		found []candidate
+		found []store.Candidate
 		tick  bool
 		want  int
-	}{{one, true, 1}, {one, false, 1}, {nil, true, 0}, {one, false, 1}, {one, true, 1}, {one, true, 2}, {one, false, 2}, {nil, true, 0}, {one, false, 1}} {
+	}{
+		{one, true, 1}, {one, false, 1}, {nil, true, 0}, {one, false, 1}, {one, true, 1}, {one, true, 2}, {one, false, 2}, {nil, true, 0},
+		{one, false, 1},
+	} {
 		if got := e.takeable(step.found, step.tick); len(got) != step.want {
 			t.Errorf("look %d leaves %d", i+1, len(got))
 		}

@@ -19,12 +19,14 @@ var probed = map[string][]string{
 	"instance_pkey":  {"tenant = ", "id >= ", "id <= "},
 	"paused_pkey":    {"tenant = "},
 	"command_due":    {"run_at "},
+	"command_work":   {"workflow", "transition", "run_at"},
+	"command_paused": {"paused"},
 	"command_leased": {"locked_until < "},
 	"command_turn":   {"tenant "},
 }
 
 // A plan that a connection made for an empty table stays in use while it fills.
-// So the statements that write have one plan, in both. The look is planned each
+// So the statements that write have one plan, in both. The poll is planned each
 // time; what it must not do is to read a full table.
 func TestEveryStatementStaysOnItsIndexes(t *testing.T) {
 	t.Parallel()
@@ -48,19 +50,19 @@ SELECT tenant, 'job:' || id, 'k', chain, status, CASE WHEN n % 2 = 0 THEN 'worki
 FROM (SELECT *, row_number() OVER () AS n, CASE WHEN row_number() OVER () % 3 = 0 THEN 'processing' ELSE 'pending' END AS status FROM pawl.instance) i;`)
 	t.Run("full, with the statistics of the empty ones", func(t *testing.T) {
 		explainProbes(t, pool)
-		explainLook(t, pool)
+		explainPoll(t, pool)
 	})
 
 	execAll(t, pool, "UPDATE pawl.command SET run_at = now() - random() * interval '1 hour' WHERE run_at IS NOT NULL")
-	t.Run("full and due, with the statistics of the empty ones", func(t *testing.T) { explainLook(t, pool) })
+	t.Run("full and due, with the statistics of the empty ones", func(t *testing.T) { explainPoll(t, pool) })
 
 	execAll(t, pool, "ANALYZE")
-	t.Run("full, and all is due", func(t *testing.T) { explainLook(t, pool) })
+	t.Run("full, and all is due", func(t *testing.T) { explainPoll(t, pool) })
 
 	execAll(t, pool, "UPDATE pawl.command SET run_at = now() + random() * interval '1 hour' WHERE run_at IS NOT NULL; ANALYZE")
 	t.Run("full", func(t *testing.T) {
 		explainProbes(t, pool)
-		explainLook(t, pool)
+		explainPoll(t, pool)
 	})
 }
 
@@ -70,7 +72,8 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
-	}{"claim": {store.ClaimSQL, 7}, "keep": {store.KeepSQL, 17}, "held": {store.HeldSQL, 5}, "cancel": {store.CancelSQL, 5}} {
+	}{"claim": {store.ClaimSQL, 7}, "keep": {store.KeepSQL, 17}, "held": {store.HeldSQL, 5}, "cancel": {store.CancelSQL, 5},
+		"park a workflow's": {store.ParkWorkflowSQL, 5}, "park an instance's": {store.ParkInstanceSQL, 5}, "unpark": {store.UnparkSQL, 5}} {
 		t.Run(name, func(t *testing.T) {
 			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {
 				check(t, step)
@@ -79,19 +82,19 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// explainLook executes looks and counts the rows that they touch.
-func explainLook(t *testing.T, pool *pgxpool.Pool) {
-	for name, q := range map[string]pollRequest{
-		"idle workers": {works: 20, dues: dueBatch},
-		"some full":    {works: 5, dues: dueBatch, full: []string{"other run"}},
-		"what is new":  {works: 5, dues: dueBatch, since: time.Now().Add(-lateness)},
-		"no workers":   {works: 0, dues: 0},
-		"a backlog":    {works: 20, dues: dueBatch, turns: 100, after: "t0"},
+// explainPoll executes polls and counts the rows that they touch.
+func explainPoll(t *testing.T, pool *pgxpool.Pool) {
+	for name, q := range map[string]store.PollRequest{
+		"idle workers": {Works: 20, Scheduled: dueBatch, Whole: true},
+		"some full":    {Works: 5, Scheduled: dueBatch, Full: []string{"other run"}},
+		"what is new":  {Works: 5, Scheduled: dueBatch, Since: time.Now().Add(-lateness)},
+		"no workers":   {},
+		"a backlog":    {Works: 20, Scheduled: dueBatch, Turns: 100, After: "t0"},
 	} {
-		t.Run("look, "+name, func(t *testing.T) {
-			for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", store.LookSQL, pgx.QueryExecModeExec, time.Now(), int64(q.dues), int64(q.works),
-				append([]string{}, q.full...), q.since, []string{"job", "rest"},
-				q.after, int64(q.turns)) {
+		t.Run("poll, "+name, func(t *testing.T) {
+			q.Now, q.Next, q.Workflows = time.Now(), time.Now(), []string{"job", "rest"}
+			q.Activities = []store.Activity{{Workflow: "job", Name: "run", Room: 20}, {Workflow: "job", Name: "rest", Room: 1}}
+			for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", store.PollSQL, append([]any{pgx.QueryExecModeExec}, q.Params()...)...) {
 				check(t, step)
 			}
 		})

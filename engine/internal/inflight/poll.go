@@ -14,6 +14,7 @@ type wanted struct {
 	work bool      // a worker may have something to do
 	due  bool      // so may whoever decides scheduled commands
 	at   time.Time // something is due then; zero: nothing is known of
+	next time.Time // nothing that is known of is due before it, and after the newest poll; zero: that is not known
 }
 
 // want asks for a poll: for work, or also for scheduled commands. r.mu is held.
@@ -28,6 +29,7 @@ func (r *Runner) wantAt(at time.Time) {
 		r.poller.wanted.at = at
 		poke(r.poller.woken)
 	}
+	r.poller.wanted.next = earlier(r.poller.wanted.next, at)
 }
 
 // Wake polls for due work now: another node has some that it cannot take, or an
@@ -35,28 +37,8 @@ func (r *Runner) wantAt(at time.Time) {
 func (r *Runner) Wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.poller.wanted.next = time.Time{} // so that the poll tells what others know
 	r.want(true)
-}
-
-// pollRequest is what a poll asks for.
-type pollRequest struct {
-	tick  bool      // it is the regular poll
-	now   time.Time // by the engine's clock
-	works int       // how much work could be taken
-	full  []string  // activities that cannot be taken now
-	dues  int       // how many scheduled commands
-	since time.Time // when they are due, at the earliest; zero: whenever
-	after string    // the tenant whose turn was last
-	turns int       // how many tenants have a turn
-}
-
-// candidate is a command that a poll has found.
-type candidate struct {
-	transitions.Ref
-	attempt int
-	lapsed  bool // its lease has run out
-	turn    bool // it is its tenant's turn; without a key, there is nothing of the tenant's
-	slot    activity
 }
 
 // pollLoop polls for due work: when there is reason to, and regularly.
@@ -78,11 +60,12 @@ func (r *Runner) pollLoop(ctx context.Context) {
 			return
 		}
 		begun := time.Now()
-		if q, ok := r.nextRequest(!begun.Before(next)); ok {
-			if err := r.poll(ctx, q); err != nil && ctx.Err() == nil {
+		tick := !begun.Before(next)
+		if q, ok := r.nextRequest(tick); ok {
+			if err := r.poll(ctx, q, tick); err != nil && ctx.Err() == nil {
 				r.config.Log.Warn("cannot poll for due work", "error", err)
 			}
-			if q.tick {
+			if tick {
 				next = begun.Add(r.config.Every)
 			}
 		}
@@ -90,8 +73,8 @@ func (r *Runner) pollLoop(ctx context.Context) {
 	}
 }
 
-// nextRequest says what to poll for now. false: nothing.
-func (r *Runner) nextRequest(tick bool) (pollRequest, bool) {
+// nextRequest says what to poll for now, at the regular poll or before it. false: nothing.
+func (r *Runner) nextRequest(tick bool) (store.PollRequest, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, w := r.config.Clock.Now(), r.poller.wanted
@@ -100,26 +83,44 @@ func (r *Runner) nextRequest(tick bool) (pollRequest, bool) {
 	}
 	due := tick || w.due
 	if r.ended || !due && !w.work {
-		return pollRequest{}, false
+		return store.PollRequest{}, false
 	}
 	r.poller.wanted.work, r.poller.wanted.due = false, false
 	s := &r.slots
-	q := pollRequest{tick: tick, now: now, works: s.workers, full: s.full()}
-	if q.works > 0 {
-		q.after, q.turns = r.poller.turns.next(q.works)
+	q := store.PollRequest{Now: now, Works: s.workers, Full: s.full(), Workflows: r.config.Workflows}
+	if q.Works > 0 {
+		q.After, q.Turns = r.poller.turns.next(q.Works)
 		s.polled()
 	} else {
 		s.more = true
 	}
 	if due {
 		r.poller.wanted.at = time.Time{} // the poll will tell
-		q.dues = min(s.deciding, dueBatch)
-		if !tick && !s.moreDue {
-			q.since = r.poller.foundUntil
-		}
-		s.moreDue = q.dues == 0
+		q.Scheduled = min(s.deciding, dueBatch)
+		s.moreDue = q.Scheduled == 0
 	}
-	return q, tick || q.works > 0 || q.dues > 0
+	if !tick && q.Works == 0 && q.Scheduled == 0 {
+		return q, false
+	}
+	q.Activities = r.takeable()
+	r.poller.bounds.begin(&q, tick)
+	q.Next = now
+	if !q.Whole && w.next.After(now) {
+		q.Next = w.next.Add(-time.Microsecond)
+	}
+	r.poller.wanted.next = never // unless something becomes known, or the poll tells
+	return q, true
+}
+
+// takeable are the activities of which something can be taken. r.mu is held.
+func (r *Runner) takeable() []store.Activity {
+	list := make([]store.Activity, 0, len(r.limits))
+	for a, limit := range r.limits {
+		if room := r.slots.room(a, limit); room > 0 {
+			list = append(list, store.Activity{Workflow: a.workflow, Name: a.transition, Room: room})
+		}
+	}
+	return list
 }
 
 // pause is how long there is nothing to poll for.
@@ -132,24 +133,20 @@ func (r *Runner) pause(most time.Duration) time.Duration {
 	return min(most, max(r.poller.wanted.at.Sub(r.config.Clock.Now()), dueGap))
 }
 
-// poll finds due work, claims it and begins to work on it.
-func (r *Runner) poll(ctx context.Context, q pollRequest) error {
+// poll finds due work, claims it and begins to work on it. tick: it is the regular poll.
+func (r *Runner) poll(ctx context.Context, q store.PollRequest, tick bool) error {
 	found, err := r.findDue(ctx, q)
 	if err != nil {
 		r.poller.contact.failed = true
+		r.mu.Lock()
+		r.poller.wanted.next = time.Time{}
+		r.mu.Unlock()
 		return err
 	}
-	found = r.poller.contact.takeable(found, q.tick)
-	var works, dues int
-	for _, c := range found {
-		switch {
-		case c.lapsed, c.turn:
-		case c.slot == (activity{}):
-			dues++
-		default:
-			works++
-		}
-	}
+	held, parked := r.park(ctx, q.Now, found)
+	resumed := r.resumePaused(ctx, q)
+	found = r.poller.contact.takeable(found, tick)
+	works, dues := countDue(found)
 	chosen, shadowed := r.choose(found)
 	r.poller.turns.taken(q, found, chosen, works)
 	claimed, err := r.claim(ctx, chosen)
@@ -157,15 +154,16 @@ func (r *Runner) poll(ctx context.Context, q pollRequest) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := &r.slots
-	if q.dues > 0 && dues < q.dues {
-		r.poller.foundUntil = q.now.Add(-lateness)
-	} else if q.dues > 0 {
+	if q.Scheduled > 0 && dues+held == q.Scheduled {
 		s.moreDue = true
 	}
-	if q.works > 0 && works == q.works {
+	if resumed || parked && s.moreDue {
+		r.want(true)
+	}
+	if q.Works > 0 && works == q.Works {
 		if !shadowed {
 			s.more = true
-		} else if q.tick {
+		} else if tick {
 			r.want(false) // for what is behind those whose activity is full now
 		}
 	}
@@ -184,61 +182,67 @@ func (r *Runner) poll(ctx context.Context, q pollRequest) error {
 	return err
 }
 
+// countDue counts what comes in the order in which it is due: work, and scheduled
+// commands.
+func countDue(found []store.Candidate) (works, dues int) {
+	for _, c := range found {
+		switch {
+		case c.Kind == store.Lapsed, c.Kind == store.Turn, c.Pause != "":
+		case c.Phase == transitions.Scheduled:
+			dues++
+		default:
+			works++
+		}
+	}
+	return works, dues
+}
+
 // findDue asks for candidates.
-func (r *Runner) findDue(ctx context.Context, q pollRequest) ([]candidate, error) {
+func (r *Runner) findDue(ctx context.Context, q store.PollRequest) ([]store.Candidate, error) {
 	r.stats.count(func(s *Stats) { s.Polls++ })
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	sent := time.Now()
-	seen, err := r.sql.Look(ctx, r.config.Pool, store.Look{Now: q.now, Works: q.works, Full: q.full, Scheduled: q.dues, Since: q.since,
-		Workflows: r.config.Workflows, After: q.after, Turns: q.turns})
+	due, err := r.sql.Poll(ctx, r.config.Pool, q)
 	if err != nil {
 		return nil, err
 	}
 	received := time.Now()
-	r.config.Clock.Set(seen.Clock, sent, received)
-	if gap, again := r.poller.contact.succeeded(seen.Clock, sent, received); again {
+	r.config.Clock.Set(due.Clock, sent, received)
+	if gap, again := r.poller.contact.succeeded(due.Clock, sent, received); again {
 		r.config.Log.Info("the database was out of sight, or its clock has jumped: "+
 			"leases that ran out meanwhile are left to their holders for a while",
 			"gap", gap, "for", r.poller.contact.wait)
 	}
-	r.config.Paused(seen.Paused, sent)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if next := seen.Next; next != nil && (r.poller.wanted.at.IsZero() || next.Before(r.poller.wanted.at)) {
-		r.poller.wanted.at = *next
-	}
-	found := make([]candidate, len(seen.Found))
-	for i, c := range seen.Found {
-		found[i] = candidate{Ref: c.Ref, attempt: c.Attempt, lapsed: c.Kind == "lapsed", turn: c.Kind == "turn"}
-		if c.Phase != transitions.Scheduled {
-			found[i].slot = activity{c.Workflow, c.Transition}
+	r.config.Paused(due.Paused, sent)
+	r.poller.pauses.seen(&due)
+	r.poller.bounds.found(q, &due, received.Sub(sent))
+	if next := due.Next; next != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.poller.wanted.at.IsZero() || next.Before(r.poller.wanted.at) {
+			r.poller.wanted.at = *next
 		}
+		r.poller.wanted.next = earlier(r.poller.wanted.next, *next)
 	}
-	return found, nil
+	return due.Found, nil
 }
 
 // choose takes a slot for each candidate that there is one for. shadowed says
 // that some have none because their activity is full.
-func (r *Runner) choose(found []candidate) (chosen []candidate, shadowed bool) {
-	limits := map[activity]int{}
+func (r *Runner) choose(found []store.Candidate) (chosen []store.Candidate, shadowed bool) {
 	taken := map[transitions.Ref]bool{} // what is a tenant's turn may be the next besides
-	for _, c := range found {
-		if _, ok := limits[c.slot]; !ok {
-			limits[c.slot] = r.limit(c.slot)
-		}
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range found {
-		switch s := &r.slots; {
-		case c.Key == "" || taken[c.Ref]:
-		case s.take(c.slot, limits[c.slot]):
+		switch s, a := &r.slots, slotOf(&c); {
+		case c.Key == "" || taken[c.Ref] || c.Pause != "":
+		case s.take(a, r.limits[a]):
 			chosen = append(chosen, c)
 			taken[c.Ref] = true
-		case c.slot == (activity{}):
+		case a == (activity{}):
 			s.moreDue = true
-		case s.wait(c.slot):
+		case s.wait(a):
 			shadowed = true
 		default:
 			s.more = true
@@ -247,13 +251,19 @@ func (r *Runner) choose(found []candidate) (chosen []candidate, shadowed bool) {
 	return chosen, shadowed
 }
 
-// limit is how many attempts of an activity may run at once, as its newest
-// version says.
-func (r *Runner) limit(a activity) int {
-	for _, w := range r.config.Definitions.Versions(a.workflow) {
-		if s := w.Activity(a.transition); s != nil {
-			return s.Work.Concurrency
+// limitsOf is how many attempts of each activity that is known may run at once, as its
+// newest version says.
+func limitsOf(c *Config) map[activity]int {
+	limits := map[activity]int{}
+	for _, name := range c.Workflows {
+		for _, w := range c.Definitions.Versions(name) {
+			for _, s := range w.Steps {
+				a := activity{name, s.Name}
+				if _, newer := limits[a]; !newer && s.Work != nil {
+					limits[a] = s.Work.Concurrency
+				}
+			}
 		}
 	}
-	return 0
+	return limits
 }

@@ -1,11 +1,23 @@
 package inflight
 
-import "github.com/pawlhq/pawl/workflow"
+import (
+	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
 
 // activity names what an attempt runs. Its attempts share a limit, whatever the
 // version of the workflow. The zero activity is the deciding of a scheduled
 // command, which takes no worker.
 type activity struct{ workflow, transition string }
+
+// slotOf is what a candidate takes.
+func slotOf(c *store.Candidate) activity {
+	if c.Phase == transitions.Scheduled {
+		return activity{}
+	}
+	return activity{c.Workflow, c.Transition}
+}
 
 // slots counts who works, and who could. Runner.mu guards it.
 type slots struct {
@@ -55,6 +67,17 @@ func (s *slots) take(a activity, limit int) bool {
 	s.busy++
 	l.running++
 	return true
+}
+
+// room is how many slots of an activity are free.
+func (s *slots) room(a activity, limit int) int {
+	if limit == 0 {
+		return s.workers
+	}
+	if l := s.loads[a]; l != nil {
+		limit -= l.running
+	}
+	return min(limit, s.workers)
 }
 
 // vacate gives a slot back. It reports whether somebody may be waiting for it.

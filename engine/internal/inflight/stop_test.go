@@ -59,7 +59,8 @@ func TestStopGivesBackWhatLandsMeanwhile(t *testing.T) {
 		return "", nil
 	})
 	n := startNode(t, pool, w)
-	if !n.Reserve(w.Name, w.Named("run")[0]) || !n.Reserve(w.Name, w.Named("run")[0]) {
+	reserve := func() bool { return n.Reserve(w.Name, w.Named("run")[0]) }
+	if first, second := reserve(), reserve(); !first || !second {
 		t.Fatal("no worker is free")
 	}
 	stopped := make(chan struct{})

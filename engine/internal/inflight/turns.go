@@ -1,5 +1,7 @@
 package inflight
 
+import "github.com/pawlhq/pawl/internal/store"
+
 // turns shares the workers among tenants when there is more due work than workers:
 // a poll takes one command of each of the next tenants, and the workers that are left
 // take what has been due for longest. It belongs to the poller.
@@ -19,19 +21,19 @@ func (t *turns) next(workers int) (after string, tenants int) {
 
 // taken takes notice of a poll for work: what it found, what of that was chosen,
 // and how many commands there were in the order in which they are due.
-func (t *turns) taken(q pollRequest, found, chosen []candidate, works int) {
-	if q.works == 0 {
+func (t *turns) taken(q store.PollRequest, found, chosen []store.Candidate, works int) {
+	if q.Works == 0 {
 		return
 	}
-	t.backlog = works == q.works
+	t.backlog = works == q.Works
 	served := map[string]bool{}
 	for _, c := range chosen {
-		served[c.Tenant] = served[c.Tenant] || c.turn
+		served[c.Tenant] = served[c.Tenant] || c.Kind == store.Turn
 	}
 	walked := 0
 	for _, c := range found {
 		switch {
-		case !c.turn:
+		case c.Kind != store.Turn:
 			continue
 		case c.Key != "" && !served[c.Tenant]:
 			return // the turns go on with this one
@@ -39,7 +41,7 @@ func (t *turns) taken(q pollRequest, found, chosen []candidate, works int) {
 		walked++
 		t.last = c.Tenant
 	}
-	if walked < q.turns {
+	if walked < q.Turns {
 		t.last = "" // the walk has come to the end
 	}
 }

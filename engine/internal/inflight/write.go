@@ -62,15 +62,8 @@ func (r *Runner) store(ctx context.Context, notes map[string][]*leaseUpdate) (st
 	stored = map[*leaseUpdate]string{}
 	err = r.send(ctx, func(b *pgx.Batch) {
 		for tenant, list := range notes {
-			r.sql.Keep(
-				b,
-				tenant,
-				r.config.Node,
-				r.config.Lease,
-				r.config.Clock.Now(),
-				writtenAs(list),
-				func(i int, by string) { stored[list[i]] = by },
-			)
+			r.sql.Keep(b, tenant, r.config.Node, r.config.Lease, r.config.Clock.Now(), writtenAs(list),
+				func(i int, by string) { stored[list[i]] = by })
 		}
 	})
 	return stored, err
@@ -134,9 +127,11 @@ func refusesReport(err error) bool {
 // connection planned them while the tables were empty, and make what the node has
 // begun durable. They are the transaction's own: a session may be somebody else's
 // a moment later.
-const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
-	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
-		ELSE current_setting('synchronous_commit') END, true)`
+const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), ` + durable
+
+// durable makes a transaction durable when it commits.
+const durable = `set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
+	ELSE current_setting('synchronous_commit') END, true)`
 
 // send sends statements in one message, which is one transaction: one in which a
 // row that another node has just changed is no error, whatever the role's default

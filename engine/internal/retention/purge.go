@@ -55,21 +55,26 @@ func (r *Runner) purge(ctx context.Context) (time.Duration, error) {
 		s.Abandoned, s.Archived = s.Abandoned+abandoned, s.Archived+archived
 	})
 	if full := max(expired, forgotten, abandoned) >= int64(r.batch); full {
-		if r.behind.IsZero() {
-			r.behind = begun
-		}
-		busy := yielding(r.config.Busy(), begun.Sub(r.behind))
-		r.batch = fit(r.batch, took, busy, r.config.Batch)
-		return pause(took, busy), nil
+		return r.afterFull(begun, took), nil
 	}
 	r.behind = time.Time{}
-	if passed != nil { // there are more scheduled commands
+	switch {
+	case passed != nil: // there are more scheduled commands
 		return min(lull, r.config.Every), nil
-	}
-	if next == nil {
+	case next == nil:
 		return r.config.Every, nil
 	}
 	return min(max(next.Sub(now), lull), r.config.Every), nil
+}
+
+// afterFull fits the size of the next batch after a full one, and says when it is due.
+func (r *Runner) afterFull(begun time.Time, took time.Duration) time.Duration {
+	if r.behind.IsZero() {
+		r.behind = begun
+	}
+	busy := yielding(r.config.Busy(), begun.Sub(r.behind))
+	r.batch = fit(r.batch, took, busy, r.config.Batch)
+	return pause(took, busy)
 }
 
 // yielding is how much to give way to a pipeline that is so busy: the less, the

@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,32 +50,14 @@ type Config struct {
 
 // check fills in what has a default and returns all that is wrong.
 func (c *Config) check() (subject, error) {
-	set := func(s *string, value string) {
-		if *s == "" {
-			*s = value
-		}
-	}
-	set(&c.URL, nats.DefaultURL)
-	set(&c.Stream, "PAWL")
-	set(&c.Subject, "pawl.{tenant}.{workflow}.{type}")
-	if c.Duplicates == 0 {
-		c.Duplicates = 20 * time.Minute
-		if c.MaxAge > 0 {
-			c.Duplicates = min(c.Duplicates, c.MaxAge)
-		}
-	}
-	if c.Replicas == 0 {
-		c.Replicas = 1
-	}
-	if c.InFlight == 0 {
-		c.InFlight = 256
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 5 * time.Second
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.URL = cmp.Or(c.URL, nats.DefaultURL)
+	c.Stream = cmp.Or(c.Stream, "PAWL")
+	c.Subject = cmp.Or(c.Subject, "pawl.{tenant}.{workflow}.{type}")
+	c.Duplicates = cmp.Or(c.Duplicates, min(20*time.Minute, cmp.Or(max(c.MaxAge, 0), 20*time.Minute)))
+	c.Replicas = cmp.Or(c.Replicas, 1)
+	c.InFlight = cmp.Or(c.InFlight, 256)
+	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	var wrong []error
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf("jetstream: "+format, args...)) }
 	if strings.ContainsAny(c.Stream, ">*. /\\\t\r\n") {

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -45,12 +46,8 @@ type Config struct {
 // check fills in what has a default, makes the rest its own, and returns all
 // that is wrong.
 func (c *Config) check() (*url.URL, error) {
-	if c.Timeout == 0 {
-		c.Timeout = 20 * time.Second
-	}
-	if c.Connections == 0 {
-		c.Connections = 64
-	}
+	c.Timeout = cmp.Or(c.Timeout, 20*time.Second)
+	c.Connections = cmp.Or(c.Connections, 64)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

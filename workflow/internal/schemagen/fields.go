@@ -67,20 +67,11 @@ func fieldsOf(t reflect.Type) (members []field, rest reflect.Type) {
 		parent := queue[0]
 		queue = queue[1:]
 		for i := range parent.typ.NumField() {
-			sf := parent.typ.Field(i)
-			tag := sf.Tag.Get("json")
-			name, options, _ := strings.Cut(tag, ",")
-			if tag == "-" || !sf.IsExported() && !sf.Anonymous {
+			f, embedded, is := parent.member(i)
+			if !is {
 				continue
 			}
-			f := field{
-				name: cmp.Or(name, sf.Name), named: name != "", typ: sf.Type, goField: sf,
-				index:  append(slices.Clone(parent.index), i),
-				quoted: hasOption(options, "string"), anyCase: hasOption(options, "case:ignore"),
-				rules:   sf.Tag.Get("validate"),
-				skipped: parent.skipped, pointers: parent.pointers,
-			}
-			if !embedded(sf, name, options) {
+			if !embedded {
 				all = append(all, f)
 				continue
 			}
@@ -103,6 +94,24 @@ func fieldsOf(t reflect.Type) (members []field, rest reflect.Type) {
 		}
 	}
 	return dominant(all), rest
+}
+
+// member is a field of the parent's struct, and whether its members are those of the
+// parent. is: it is one for JSON.
+func (parent *field) member(i int) (f field, isEmbedded, is bool) {
+	sf := parent.typ.Field(i)
+	tag := sf.Tag.Get("json")
+	name, options, _ := strings.Cut(tag, ",")
+	if tag == "-" || !sf.IsExported() && !sf.Anonymous {
+		return f, false, false
+	}
+	return field{
+		name: cmp.Or(name, sf.Name), named: name != "", typ: sf.Type, goField: sf,
+		index:  append(slices.Clone(parent.index), i),
+		quoted: hasOption(options, "string"), anyCase: hasOption(options, "case:ignore"),
+		rules:   sf.Tag.Get("validate"),
+		skipped: parent.skipped, pointers: parent.pointers,
+	}, embedded(sf, name, options), true
 }
 
 func dominant(all []field) []field {

@@ -63,14 +63,7 @@ func (b *builder) object(t reflect.Type, checked bool) (*jsonschema.Schema, erro
 	}
 	var required []field
 	for _, f := range members {
-		if f.anyCase {
-			return nil, fmt.Errorf("field %s: no schema can say that its name may have any case", f.goField.Name)
-		}
-		at := site{typ: f.typ, quoted: f.quoted}
-		if checked && !f.skipped && f.rules != "-" {
-			at.checked, at.rules = true, parseRules(f.rules)
-		}
-		value, optional, err := b.value(at)
+		value, optional, err := b.member(&f, checked)
 		if err != nil {
 			return nil, fmt.Errorf("field %s: %w", f.goField.Name, err)
 		}
@@ -88,6 +81,18 @@ func (b *builder) object(t reflect.Type, checked bool) (*jsonschema.Schema, erro
 	var err error
 	s.AdditionalProperties, err = b.additional(rest)
 	return s, err
+}
+
+// member describes a field of a struct, and whether it may be missing.
+func (b *builder) member(f *field, checked bool) (s *jsonschema.Schema, optional bool, err error) {
+	if f.anyCase {
+		return nil, false, errors.New("no schema can say that its name may have any case")
+	}
+	at := site{typ: f.typ, quoted: f.quoted}
+	if checked && !f.skipped && f.rules != "-" {
+		at.checked, at.rules = true, parseRules(f.rules)
+	}
+	return b.value(at)
 }
 
 // require writes which members must be there: always, or with those that make

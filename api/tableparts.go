@@ -1,0 +1,92 @@
+package api
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// What rows of the table have in common.
+
+// both adds to each route of an instance by its id the one by its business key.
+func both(routes ...Route) (all []Route) {
+	for _, r := range routes {
+		all = append(all, r)
+		if before, after, is := strings.Cut(r.Path, atID); is {
+			r.Doc = "the same, by the caller's own number"
+			r.Path = before + atKey + after
+			r.Codes = append(r.Codes[:len(r.Codes):len(r.Codes)], workflow.WorkflowNotFound)
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func answer[T any](status int) Answer {
+	return Answer{Status: status, Media: mediaJSON, Type: reflect.TypeFor[T]()}
+}
+
+// streamed is an event stream, with the data of its events.
+func streamed[T any]() Answer {
+	return Answer{Status: 200, Media: mediaEventStream, Type: reflect.TypeFor[T](), Grant: Streaming}
+}
+
+var (
+	receipts   = []Answer{answer[transitions.Result](200), answer[transitions.Result](201), answer[CommandStatus](202)}
+	ofMessages = append(receipts[:3:3], answer[NoCommand](200))
+	drawings   = []Answer{{Status: 200, Media: mediaSVG}, {Status: 200, Media: mediaMermaid}, {Status: 200, Media: mediaDOT}}
+
+	keyCodes      = []workflow.Code{workflow.KeyMissing, workflow.KeyInvalid, workflow.ScopeMissing, workflow.ScopeInvalid}
+	instanceCodes = []workflow.Code{workflow.InstanceNotFound}
+	// decidedCodes are what may become of what is to be decided.
+	decidedCodes = []workflow.Code{workflow.InvalidPayload, workflow.WorkflowNotFound, workflow.TransitionNotFound, workflow.InstanceNotFound,
+		workflow.CommandAbandoned, workflow.IllegalTransition, workflow.GuardRefused, workflow.AlreadyExists, workflow.ActivityFailed,
+		workflow.CommandCancelled, workflow.TooManyEffects, workflow.DataTooLarge, workflow.KeyExpired, workflow.VersionConflict,
+		workflow.KeyReused,
+		workflow.RateLimited, workflow.RoleRequired, workflow.SeparationOfDuties, workflow.InProgress, workflow.Overloaded, workflow.Paused,
+		workflow.Locked, workflow.ShuttingDown}
+	messageCodes = append(decidedCodes[:len(decidedCodes):len(decidedCodes)], workflow.NotFound, workflow.MessageReused,
+		workflow.MessageNotTaken)
+)
+
+// command is the route of one command.
+func command(path, doc string) Route {
+	return Route{Section: ofCommand, Method: "POST", Path: path, Grant: Submit, handle: (*API).command, Doc: doc,
+		Params: params(dryRun, ofOneCommand), Answers: receipts, Headers: append(ofReceipts[:5:5], applied, dry),
+		Codes: slices.Concat(keyCodes, decidedCodes),
+		Body:  &Body{Media: []string{mediaJSON}, Optional: true, Limit: func(l Limits) int64 { return l.Body }}}
+}
+
+// operation is the route of what an operator does as a command.
+func operation[T any](path string, handle handler, doc string) Route {
+	r := Route{Section: ofOperator, Method: "POST", Path: path, Grant: Operate, handle: handle, Doc: doc,
+		Params: itsKey, Body: bodyOfOperation[T](), Answers: receipts, Headers: ofReceipts,
+		Codes: slices.Concat(keyCodes, decidedCodes, []workflow.Code{workflow.CommandNotFound, workflow.NotStuck})}
+	if reflect.TypeFor[T]() == reflect.TypeFor[Operation]() { // which has a result
+		r.Body.Limit = func(l Limits) int64 { return l.Body + maxOperation }
+	}
+	return r
+}
+
+// change is the route of what an operator does that needs no key: the same request
+// again does no harm.
+func change[T any](method, path string, g Grant, do func(*API, *request, T) error, doc string, codes ...workflow.Code) Route {
+	return Route{Section: ofOperator, Method: method, Path: path, Grant: g, handle: done(do), Doc: doc,
+		Body: bodyOfOperation[T](), Answers: []Answer{{Status: 204}}, Codes: codes}
+}
+
+func changeDead(action string, do func(*API, *request, DeadSelection) (DeadChange, error), doc string) Route {
+	return Route{Section: ofOperator, Method: "POST", Path: ops + "/sinks/{sink}/" + action, Grant: Operate, Doc: doc, handle: answered(do),
+		Params: params(forAll), Body: bodyOfOperation[DeadSelection](), Answers: []Answer{answer[DeadChange](200)},
+		Codes: []workflow.Code{workflow.NotFound, workflow.WorkflowNotFound}}
+}
+
+// maxOperation is the longest body of an operation in bytes, beside a result.
+const maxOperation = 16 << 10
+
+func bodyOfOperation[T any]() *Body {
+	return &Body{Type: reflect.TypeFor[T](), Media: []string{mediaJSON}, Optional: true, Limit: func(Limits) int64 { return maxOperation }}
+}
