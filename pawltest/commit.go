@@ -117,6 +117,9 @@ func (s *Sim) changeOthers(p *decide.Prepared, d *decide.Decision, position int6
 	for _, planned := range d.Commands {
 		s.plan(p.Tenant, planned)
 	}
+	if d.Resumed {
+		s.resume(p.Tenant, p.Instance)
+	}
 	if b := d.Cancelled; b != nil {
 		if c := s.commands[transitions.Ref{Tenant: p.Tenant, Scope: b.Scope, Key: b.Key}]; c != nil && c.InFlight() {
 			s.cancel(c, p.Actor)

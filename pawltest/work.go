@@ -2,7 +2,10 @@ package pawltest
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/transitions"
@@ -99,11 +102,33 @@ func (s *Sim) LoseWorker() { s.lose++ }
 // due is the command that is due first, or nil.
 func (s *Sim) due() (first *command) {
 	for _, c := range s.flying {
-		if at := c.dueAt(); !at.IsZero() && (first == nil || at.Before(first.dueAt()) || at.Equal(first.dueAt()) && c.number < first.number) {
+		if at := c.dueAt(); !at.IsZero() && !s.held(c) && (first == nil || at.Before(first.dueAt()) || at.Equal(first.dueAt()) && c.number < first.number) {
 			first = c
 		}
 	}
 	return first
+}
+
+// held reports whether a command waits for the end of the instance's pause.
+func (s *Sim) held(c *command) bool {
+	inst := s.instances[address{c.tenant, c.Instance}]
+	return c.Phase == transitions.Scheduled && c.CancelledBy == "" && inst != nil && inst.Paused
+}
+
+// resume makes due what the pause of an instance has held, in the order in which it was due before.
+func (s *Sim) resume(tenant string, instance uuid.UUID) {
+	var list []*command
+	for _, c := range s.flying {
+		if c.tenant == tenant && c.Instance == instance && c.Phase == transitions.Scheduled && !c.RunAt.IsZero() && !c.RunAt.After(s.now) {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b *command) int { return b.RunAt.Compare(a.RunAt) })
+	for n, c := range list {
+		c.RunAt, c.UpdatedAt = s.now.Add(-time.Duration(n+1)*time.Microsecond), s.now
+		c.Attempt = max(c.Attempt, 1) // nobody was to take it, so it is not late
+		c.Revision++
+	}
 }
 
 // dueAt is when somebody has to work on a command in flight: the zero time for
