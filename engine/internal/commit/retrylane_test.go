@@ -85,28 +85,28 @@ func TestWhatWaitsAsideTakesHalfOfTheQueueAndOthersGoOn(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.Limits.QueueSize = 20 })
 	release := b.heldTenant()
 	await.Eventually(t, "who left is forgotten", func() bool { _, all, _ := b.waiting(); return all.n == 0 })
-	var answers []<-chan error
-	for i := range 40 {
-		answers = append(answers, b.submit(t.Context(), b.theirs("held", fmt.Sprint(i), "")))
-	}
-	refused := 0
-	await.Eventually(t, "those that find no room are refused", func() bool {
-		for _, a := range answers {
+	refused, waiting := 0, 0
+	for i := range 40 { // one after the other: what is in the queue already is let in too
+		answer := b.submit(t.Context(), b.theirs("held", fmt.Sprint(i), ""))
+		await.Eventually(t, "it waits aside, or is refused", func() bool {
+			aside, all, _ := b.waiting()
+			if all.n > 20 {
+				t.Errorf("%d wait in a queue of 20", all.n)
+			}
 			select {
-			case err := <-a:
+			case err := <-answer:
 				if codeOf(err) != workflow.Overloaded {
 					t.Errorf("got %v", err)
 				}
 				refused++
+				return true
 			default:
+				return aside.n > waiting
 			}
-		}
-		aside, all, _ := b.waiting()
-		if all.n > 20 {
-			t.Errorf("%d wait in a queue of 20", all.n)
-		}
-		return refused > 0 && refused+aside.n+1 >= 40 // one may be under way
-	})
+		})
+		aside, _, _ := b.waiting()
+		waiting = aside.n
+	}
 	if refused < 20 {
 		t.Errorf("%d of 40 were refused, more than half of the queue is taken", refused)
 	}
