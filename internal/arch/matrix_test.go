@@ -15,6 +15,7 @@ const All = "..."
 // docs/decisions/0002-dependencies.md.
 const (
 	cobra      = "github.com/spf13/cobra"
+	jose       = "github.com/go-jose/go-jose/v4"
 	embedded   = "github.com/fergusstrange/embedded-postgres"
 	json       = "github.com/go-json-experiment/json"
 	jsonschema = "github.com/google/jsonschema-go"
@@ -97,6 +98,11 @@ var Matrix = []Room{
 		"internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
 	{"metrics", ours("engine", "inspect", "outbox/relay"), mods(prometheus)},
+
+	// Who calls, and what he may.
+	{"auth", ours("transitions", "workflow"), mods(uuid)},
+	{"auth/jwt", ours("auth", "internal/pause", "transitions", "workflow"), mods(jose, json)},
+	{"auth/authtest", nil, mods(jose)},
 
 	// HTTP.
 	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
