@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 
+	"golang.org/x/time/rate"
+
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -24,6 +26,8 @@ type API struct {
 	local   bool           // Identify is Loopback, by default
 	streams *stream.Server
 	rates   *rates
+
+	refusals *rate.Limiter // of the log's lines about them
 }
 
 // New makes the interface of an engine. It starts nothing. Its error is a
@@ -37,7 +41,7 @@ func New(e Engine, c Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{engine: e, cfg: c, local: local, log: c.Logger, rates: newRates(c.Limits)}
+	a := &API{engine: e, cfg: c, local: local, log: c.Logger, rates: newRates(c.Limits), refusals: rate.NewLimiter(10, 100)}
 	status := func(r *transitions.Record) ([]byte, error) { return render(statusOf(r)) }
 	a.streams = stream.New(e, c.Stream, c.Logger, stream.Wire{Status: status, Judge: a.judged})
 	a.mux = a.routes()

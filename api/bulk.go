@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/api/internal/parse"
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -51,7 +52,10 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 	if _, err := contentType(r.Request, mediaNDJSON); err == nil {
 		split = splitLines
 	}
-	b := &batch{request: r}
+	b := &batch{request: r, may: func(cmd *transitions.Command) error {
+		return a.may(r.Context(), &r.caller, r.route.Grant, auth.Target{
+			Workflow: cmd.Workflow, Transition: cmd.Transition, Instance: cmd.Instance, BusinessKey: cmd.BusinessKey})
+	}}
 	items, err := split(body, a.cfg.Limits.BulkItems)
 	if err != nil {
 		return err
@@ -77,14 +81,18 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 // that could be read, with where their replies belong.
 type batch struct {
 	request  *request
+	may      func(*transitions.Command) error
 	replies  []transitions.Reply
 	commands []transitions.Command
 	places   []int
 }
 
-// add takes an item. One that is malformed is answered at once.
+// add takes an item. One that is malformed, or that the caller may not send, is answered at once.
 func (b *batch) add(item []byte) {
 	cmd, err := commandOf(item)
+	if err == nil {
+		err = b.may(&cmd)
+	}
 	b.replies = append(b.replies, transitions.Reply{Err: err})
 	if err != nil {
 		return

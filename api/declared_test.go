@@ -50,7 +50,8 @@ func declared(t testing.TB, h http.Handler) http.Handler {
 // ofEveryAnswer are headers that any answer may have: those of its body and of HTTP, and of a
 // problem when to try again.
 var ofEveryAnswer = []string{"Content-Type", "Content-Length", "Content-Security-Policy", "X-Content-Type-Options", "Cache-Control", "Vary",
-	"X-Accel-Buffering", "Retry-After", "Allow", "Date"}
+	"X-Accel-Buffering", "Retry-After", "Allow", "Date",
+	"Www-Authenticate"}
 
 func headersDeclared(t testing.TB, route *api.Route, h http.Header) {
 	for name := range h {

@@ -42,7 +42,7 @@ func (a *API) serve(route *Route) http.HandlerFunc {
 			w.Header().Set("Vary", "Accept")
 		}
 		r := &request{Request: hr, route: route}
-		err := a.let(r)
+		err := a.let(w.Header(), r)
 		if err == nil {
 			err = route.handle(a, w, r)
 		}

@@ -21,17 +21,29 @@ const (
 )
 
 // Refusal is the cause of the Unauthorized and Forbidden of this package and those below it.
-type Refusal struct{ Reason Reason }
+type Refusal struct {
+	Reason        Reason
+	Tenant, Actor string // who it is, where that is known
+	Proof         Proof
+}
 
 // Error is the reason.
 func (r *Refusal) Error() string { return string(r.Reason) }
 
 // Refuse makes an Unauthorized with a reason and a message that is safe to tell.
 func Refuse(reason Reason, message string) error {
-	return &workflow.Error{Code: workflow.Unauthorized, Message: message, Cause: &Refusal{reason}}
+	return &workflow.Error{Code: workflow.Unauthorized, Message: message, Cause: &Refusal{Reason: reason}}
 }
 
-// Lacks is the Forbidden for want of a grant, which it names.
-func Lacks(g Grant) error {
-	return &workflow.Error{Code: workflow.Forbidden, Message: `this takes the grant "` + g.String() + `"`, Cause: &Refusal{NoGrant}}
+// Lacks is the Forbidden for want of a right to a target. It names the grant.
+func (p *Principal) Lacks(r Right, t Target) error {
+	g := Grant{Right: r, Target: t}
+	if r != Submit {
+		g.Transition = ""
+	}
+	if r == OperateAll {
+		g.Target = Target{}
+	}
+	return &workflow.Error{Code: workflow.Forbidden, Message: `this takes the grant "` + g.String() + `"`,
+		Cause: &Refusal{NoGrant, p.Tenant, p.Actor, p.Proof}}
 }

@@ -17,7 +17,7 @@ func Table() []Metric {
 	for _, k := range kinds {
 		list = append(list, k.Metric)
 	}
-	return append(list, requestsTotal, requestsTook)
+	return append(append(list, requestsTotal, requestsTook), ofAuth...)
 }
 
 // kinds are the metrics that a Collector gives, in the order in which they are declared.

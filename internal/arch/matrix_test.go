@@ -109,7 +109,7 @@ var Matrix = []Room{
 	{"api/internal/stream", ours("api/internal/parse", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
 	{"api", ours(
-		"api/internal/parse", "api/internal/stream", "inspect", "transitions", "workflow", "workflow/diagram",
+		"api/internal/parse", "api/internal/stream", "auth", "inspect", "transitions", "workflow", "workflow/diagram",
 	), mods(json, rate, uuid)},
 
 	// Who uses it.
@@ -131,7 +131,7 @@ var Matrix = []Room{
 
 	// What composes it.
 	{"internal/service", ours(
-		"api", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/usage", "metrics", "outbox/relay", "schema",
+		"api", "auth/jwt", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/usage", "metrics", "outbox/relay", "schema",
 		"transitions", "workflow",
 	), mods(pgx)},
 	{"internal/cli/flags", ours("internal/usage", "transitions"), mods(cobra, uuid)},
@@ -139,10 +139,10 @@ var Matrix = []Room{
 		"api", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow",
 	), mods(cobra, uuid)},
 	{"internal/cli", ours(
-		"engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
+		"api", "auth", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
-	), mods(cobra, uuid)},
+	), mods(cobra, json, uuid)},
 	{".", ours("engine", "internal/cli", "internal/service", "internal/usage", "transitions", "workflow"), mods(cobra)},
 	{"cmd/...", ours(All), mods(cobra, json, pgx, uuid, websocket)},
 }

@@ -23,6 +23,7 @@ import (
 type serveFlags struct {
 	config                               service.Config
 	receivers, private, fromNow, inboxes []string
+	auth                                 string
 }
 
 func serveCommand(workflows []workflow.Source) *cobra.Command {
@@ -87,6 +88,8 @@ func (f *serveFlags) add(c *cobra.Command) {
 	own.StringSliceVar(&f.private, "sink-private", nil,
 		"networks that webhooks may call although they are not public, such as 10.0.0.0/8")
 	own.Float64Var(&config.Rate, "rate", 0, "how many commands a second this node takes from each tenant; 0 is no limit")
+	own.StringVar(&f.auth, "auth", "",
+		"file that says whose tokens are taken, see docs/authentication.md; without it everybody on this machine is believed")
 	own.StringArrayVar(&f.inboxes, "inbox", nil,
 		"take signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; "+
 			"its secrets are in PAWL_INBOX_CONSUMER_SECRET; may be given several times")
@@ -105,6 +108,9 @@ func (f *serveFlags) read(c *cobra.Command, workflows []workflow.Source) (config
 	}
 	if config.Rate < 0 {
 		return config, usage.Errorf("--rate is negative")
+	}
+	if config.Auth, err = authOf(f.auth); err != nil {
+		return config, err
 	}
 	if config.Inbox, err = inboxOf(f.inboxes); err != nil {
 		return config, err

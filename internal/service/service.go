@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth/jwt"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/metrics"
 )
@@ -28,6 +29,7 @@ type Service struct {
 	engine   *engine.Engine
 	api      *api.API
 	server   *http.Server
+	tokens   *jwt.Verifier // nil where none are taken
 
 	served   chan struct{} // closed when server has returned
 	serveErr error         // set before served is closed
@@ -78,15 +80,19 @@ func (s *Service) start(ctx context.Context) (err error) {
 	if err := e.Start(ctx); err != nil {
 		return err
 	}
-	return s.serve()
+	return s.serve(ctx)
 }
 
 // serve answers requests from now on.
-func (s *Service) serve() (err error) {
+func (s *Service) serve(ctx context.Context) (err error) {
 	c, e := s.config, s.engine
 	requests := metrics.NewRequests()
-	measured := metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests)
-	config := api.Config{Logger: c.Log, Limits: api.Limits{Rate: c.Rate}, Inbox: c.consumers(), Metrics: measured}
+	config := api.Config{Logger: c.Log, Limits: api.Limits{Rate: c.Rate}, Inbox: c.consumers()}
+	refusals, err := s.authenticate(ctx, &config)
+	if err != nil {
+		return err
+	}
+	config.Metrics = metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests, refusals)
 	if c.Routes != nil {
 		config.Routes = c.Routes(s)
 	}
@@ -141,6 +147,9 @@ func (s *Service) stop(ctx context.Context) error {
 		errs = append(errs, s.stopServing(ctx))
 	} else if s.listener != nil {
 		errs = append(errs, s.listener.Close())
+	}
+	if s.tokens != nil {
+		s.tokens.Stop()
 	}
 	if s.engine != nil {
 		s.engine.Stop(ctx)
