@@ -10,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/api/internal/parse"
-	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -23,6 +22,7 @@ type BulkCommand struct {
 	BusinessKey string         `json:"business_key,omitzero"`
 	Key         string         `json:"key"`
 	Scope       *string        `json:"scope,omitzero"`
+	Actor       string         `json:"actor,omitzero"` // whom the caller acts as; see act-as
 	Payload     jsontext.Value `json:"payload,omitempty"`
 	IfVersion   *int64         `json:"if_version,omitzero"`
 	NotBefore   *string        `json:"not_before,omitzero"` // RFC 3339
@@ -52,9 +52,11 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 	if _, err := contentType(r.Request, mediaNDJSON); err == nil {
 		split = splitLines
 	}
-	b := &batch{request: r, may: func(cmd *transitions.Command) error {
-		return a.may(r.Context(), &r.caller, r.route.Grant, auth.Target{
-			Workflow: cmd.Workflow, Transition: cmd.Transition, Instance: cmd.Instance, BusinessKey: cmd.BusinessKey})
+	b := &batch{may: func(cmd *transitions.Command) error {
+		if err := a.may(r.Context(), &r.caller, r.route.Grant, aboutCommand(cmd)); err != nil {
+			return err
+		}
+		return a.by(r, cmd)
 	}}
 	items, err := split(body, a.cfg.Limits.BulkItems)
 	if err != nil {
@@ -77,10 +79,9 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// batch is a bulk request: a reply for each item, and the commands of those
+// batch is a bulk request: who may send an item and as whom, a reply for each, and the commands of those
 // that could be read, with where their replies belong.
 type batch struct {
-	request  *request
 	may      func(*transitions.Command) error
 	replies  []transitions.Reply
 	commands []transitions.Command
@@ -97,7 +98,6 @@ func (b *batch) add(item []byte) {
 	if err != nil {
 		return
 	}
-	b.request.by(&cmd)
 	b.commands = append(b.commands, cmd)
 	b.places = append(b.places, len(b.replies)-1)
 }
@@ -134,6 +134,7 @@ func commandOf(item []byte) (transitions.Command, error) {
 	}
 	cmd := transitions.Command{
 		Workflow: in.Workflow, Transition: in.Transition, BusinessKey: in.BusinessKey, Key: in.Key, Payload: in.Payload,
+		Actor: in.Actor,
 	}
 	if err := in.terms(&cmd); err != nil {
 		return cmd, err

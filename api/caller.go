@@ -69,7 +69,7 @@ func Loopback(r *http.Request) (Caller, error) {
 
 // grantsOf are those of a caller who is believed.
 func grantsOf(roles []string) auth.Grants {
-	all := auth.Grants{{Right: Read}, {Right: Streaming}, {Right: Submit}}
+	all := auth.Grants{{Right: Read}, {Right: Streaming}, {Right: Submit}, {Right: ActAs}}
 	if transitions.HasRole(roles, Operator) {
 		all = append(all, auth.Grant{Right: Operate})
 	}

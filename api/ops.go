@@ -157,7 +157,9 @@ func (a *API) operate(w http.ResponseWriter, r *request, cmd transitions.Command
 	if err := named(r.Request, &cmd, false); err != nil {
 		return err
 	}
-	r.by(&cmd)
+	if err := a.by(r, &cmd); err != nil {
+		return err
+	}
 	receipt, err := a.engine.Operate(r.Context(), cmd, o)
 	if err != nil {
 		return err

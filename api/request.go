@@ -23,6 +23,7 @@ type request struct {
 	caller Caller
 	route  *Route
 	query  url.Values
+	actAs  string // the actor that the caller names, "" for himself
 }
 
 // let reads a request, and refuses what its route does not take. The body is left. h is
@@ -37,6 +38,9 @@ func (a *API) let(h http.Header, r *request) (err error) {
 			return err
 		}
 		if err := mayAny(&r.caller, r.route.Grant); err != nil {
+			return err
+		}
+		if err := r.readActor(); err != nil {
 			return err
 		}
 	}

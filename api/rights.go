@@ -28,6 +28,7 @@ const (
 	Read       = auth.Read
 	Streaming  = auth.Stream
 	Submit     = auth.Submit
+	ActAs      = auth.ActAs
 	Operate    = auth.Operate
 	OperateAll = auth.OperateAll
 )

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -131,6 +132,46 @@ func TestAnInstanceThatIsNotCoveredLooksLikeNone(t *testing.T) {
 	none := g.get("/v1/commands/parcel:label/no", g.with("read:courier")...)
 	if string(there.body) != string(none.body) {
 		t.Errorf("%s, and of none %s", there.body, none.body)
+	}
+}
+
+// Whoever acts as somebody else needs a grant for that, and the audit row has both.
+func TestTheAuditSaysHowTheActorWasProved(t *testing.T) {
+	g := newGuarded(t)
+	path := "/v1/instances/" + g.instance.String() + "/stamp"
+	proof := "jwt " + authtest.Issuer
+	g.post(path, "1", `{}`, append(g.with("submit"), "Pawl-Actor", "bob")...).wantProblem(t, 403, workflow.Forbidden)
+	g.post(path, "1", `{}`, append(g.with("submit act-as:parcel/pack"), "Pawl-Actor", "bob")...).wantProblem(t, 404, workflow.InstanceNotFound)
+	g.get("/v1/instances", append(g.with("read act-as"), "Pawl-Actor", "bob")...).wantProblem(t, 400, workflow.InvalidRequest)
+	g.post(path, "1", `{}`, append(g.with("submit act-as:parcel"), "Pawl-Actor", "bob")...).want(t, 200)
+	g.post(path, "2", `{}`, append(g.with("submit"), "Pawl-Actor", "ann")...).want(t, 200) // who he is himself
+	item := func(key, actor string) string {
+		return `{"transition":"stamp","workflow":"parcel","business_key":"L-1","key":"` + key + `"` + actor + `}`
+	}
+	bulk := "[" + item("3", `,"actor":"eve"`) + "," + item("4", "") + "]"
+	list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, append(g.with("submit act-as"), "Pawl-Actor", "bob")...))
+	if list[0].Status != 200 || list[1].Status != 200 {
+		t.Fatalf("%d %s, %d %s", list[0].Status, list[0].Body, list[1].Status, list[1].Body)
+	}
+	if list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit")...)); list[0].Status != 403 || list[1].Status == 403 {
+		t.Errorf("%d, %d", list[0].Status, list[1].Status)
+	}
+	entries := read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...)).Entries
+	for i, want := range [][2]string{{"ann", proof}, {"bob", proof + " by ann"}, {"ann", proof}} {
+		if e := entries[i]; e.Actor != want[0] || e.Proof != want[1] {
+			t.Errorf("version %d: %s, %q", e.Version, e.Actor, e.Proof)
+		}
+	}
+	both := map[string]string{}
+	for _, e := range entries[3:] {
+		both[e.Actor] = e.Proof
+	}
+	if both["eve"] != proof+" by ann" || both["bob"] != proof+" by ann" {
+		t.Errorf("%v", both)
+	}
+	v := read[api.Verification](t, g.get("/v1/ops/verify", g.with("operate")...))
+	if !v.Intact {
+		t.Errorf("%+v", v)
 	}
 }
 

@@ -28,6 +28,8 @@ type Route struct {
 	Codes       []workflow.Code   // of the problems that it answers with
 	Operations  []StreamOperation // of a WebSocket: what a client may ask on it
 
+	ActsAs bool // a caller may name another actor
+
 	handle handler
 }
 

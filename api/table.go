@@ -49,7 +49,7 @@ var commandRoutes = []Route{
 	command("/v1/workflows/{workflow}/{transition}", "create an instance; the body is the payload"),
 	command(v1+atID+"/{transition}", "a transition of an instance"),
 	command(v1+atKey+"/{transition}", "the same, by the caller's own number"),
-	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, ByItem: true, handle: (*API).bulk, Doc: "many at once, see below",
+	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, ByItem: true, ActsAs: true, handle: (*API).bulk, Doc: "many at once, see below",
 		Params: params(dryRun, preferEnd), Answers: []Answer{answer[[]BulkResult](200)}, Headers: []Header{applied, dry},
 		Codes: []workflow.Code{workflow.RateLimited},
 		Body: &Body{Type: reflect.TypeFor[[]BulkCommand](), Media: []string{mediaJSON, mediaNDJSON},

@@ -134,7 +134,7 @@ func TestNamesThatTheTableUsesAreNoTransitions(t *testing.T) {
 
 func TestRightsOfWhoIsBelievedAreThoseOfTheRoles(t *testing.T) {
 	a := &API{}
-	for role, has := range map[string]int{"": 3, "clerk": 3, "Operator": 3, Operator: 4, OperatorOfAll: 5, "*": 5} {
+	for role, has := range map[string]int{"": 4, "clerk": 4, "Operator": 4, Operator: 5, OperatorOfAll: 6, "*": 6} {
 		c := Caller{Grants: grantsOf([]string{role})}
 		for i, g := range auth.Rights {
 			if err := a.may(t.Context(), &c, g, auth.Target{}); (err == nil) != (i < has) ||

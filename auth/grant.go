@@ -19,12 +19,16 @@ const (
 	Read       Right = "read"        // instances, the log, commands
 	Stream     Right = "stream"      // to stay connected, and be told what is new
 	Submit     Right = "submit"      // commands, and to stop one
+	ActAs      Right = "act-as"      // to name another actor of what one submits
 	Operate    Right = "operate"     // what is for operators, of the own tenant
 	OperateAll Right = "operate:all" // what concerns every tenant
 )
 
 // Rights are all of them.
-var Rights = []Right{Read, Stream, Submit, Operate, OperateAll}
+var Rights = []Right{Read, Stream, Submit, ActAs, Operate, OperateAll}
+
+// ofTransition reports whether the right can be narrowed to a transition.
+func (r Right) ofTransition() bool { return r == Submit || r == ActAs }
 
 // Target is what a request is about, and what a grant is narrowed to. The zero value is
 // everything of the tenant.
@@ -65,8 +69,8 @@ func (t *Target) covers(tenant string, other *Target) bool {
 //	submit:@0197f6a0-…/pay         of the instance with this id
 //
 // What is neither a letter, a digit nor one of "-._~" is in a business key as in a URL: "%20" for a
-// blank. So a grant has no blanks, and many of them are separated by those. Only submit is narrowed
-// to a transition, operate:all to nothing, and operate not to a workflow that is named "all".
+// blank. So a grant has no blanks, and many of them are separated by those. Only submit and act-as
+// are narrowed to a transition, operate:all to nothing, and operate not to a workflow that is named "all".
 type Grant struct {
 	Right Right
 	Target
@@ -92,8 +96,8 @@ func ParseGrant(text string) (Grant, error) {
 	if err := g.parse(target); err != nil {
 		return Grant{}, fmt.Errorf("the grant %q %w", shown(text), err)
 	}
-	if g.Transition != "" && g.Right != Submit {
-		return Grant{}, fmt.Errorf("the grant %q names a transition, which only %q can", shown(text), Submit)
+	if g.Transition != "" && !g.Right.ofTransition() {
+		return Grant{}, fmt.Errorf("the grant %q names a transition, which only %q and %q can", shown(text), Submit, ActAs)
 	}
 	if g.String() != text {
 		return Grant{}, fmt.Errorf("the grant %q is not written as %q", shown(text), g)

@@ -27,6 +27,7 @@ func TestAGrantHasOneText(t *testing.T) {
 		"submit:order#7/pay":     {Right: auth.Submit, Target: auth.Target{Workflow: "order", BusinessKey: "7", Transition: "pay"}},
 		"submit:@" + anID:        {Right: auth.Submit, Target: auth.Target{Instance: id}},
 		"submit:@" + anID + "/p": {Right: auth.Submit, Target: auth.Target{Instance: id, Transition: "p"}},
+		"act-as:order/pay":       {Right: auth.ActAs, Target: auth.Target{Workflow: "order", Transition: "pay"}},
 		"operate:order":          {Right: auth.Operate, Target: auth.Target{Workflow: "order"}},
 	} {
 		if got, err := auth.ParseGrant(text); err != nil || got != want || got.String() != text {

@@ -38,7 +38,7 @@ func Refuse(reason Reason, message string) error {
 // Lacks is the Forbidden for want of a right to a target. It names the grant.
 func (p *Principal) Lacks(r Right, t Target) error {
 	g := Grant{Right: r, Target: t}
-	if r != Submit {
+	if !r.ofTransition() {
 		g.Transition = ""
 	}
 	if r == OperateAll {

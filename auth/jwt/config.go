@@ -56,6 +56,9 @@ type Claims struct {
 
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.ES256, jose.ES384, jose.EdDSA}
 
+// maxIssuer is the longest issuer in bytes: with an actor it is still a proof ([transitions.MaxProof]).
+const maxIssuer = 200
+
 // minSecret is the shortest secret of HS256 in bytes (RFC 7518, section 3.2).
 const minSecret = 32
 
@@ -80,6 +83,8 @@ func (c *Config) check() error {
 	switch {
 	case c.Issuer == "":
 		return errors.New("an issuer is required: only its tokens are taken")
+	case len(c.Issuer) > maxIssuer:
+		return fmt.Errorf("the issuer has more than %d bytes; it is in every audit row", maxIssuer)
 	case len(c.Audience) == 0 || slices.Contains(c.Audience, ""):
 		return errors.New("an audience is required: tokens for others are not taken")
 	case len(c.Algorithms) == 0:
