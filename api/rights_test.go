@@ -16,6 +16,7 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -172,6 +173,37 @@ func TestTheAuditSaysHowTheActorWasProved(t *testing.T) {
 	v := read[api.Verification](t, g.get("/v1/ops/verify", g.with("operate")...))
 	if !v.Intact {
 		t.Errorf("%+v", v)
+	}
+}
+
+// The proof stays with a command that takes time, or whose time has not come.
+func TestTheProofGoesWithACommandInFlight(t *testing.T) {
+	g := newGuarded(t)
+	a := g.post("/v1/workflows/delivery/book", "1", `{}`, g.with("submit")...)
+	a.want(t, 201)
+	id := a.header.Get("Location")
+	soon := time.Now().Add(100 * time.Millisecond).UTC().Format(time.RFC3339Nano)
+	g.post(id+"/note", "2", `{}`, append(g.with("submit act-as"), "Pawl-Not-Before", soon, "Pawl-Actor", "bob")...).want(t, 202)
+	var entries []api.Entry
+	done := func(transition string) func() bool {
+		return func() bool {
+			entries = read[api.History](t, g.get(id+"/history", g.with("read")...)).Entries
+			last := entries[len(entries)-1]
+			return last.Transition == transition && last.To != "underway"
+		}
+	}
+	await.Eventually(t, "it is noted", done("note"))
+	g.post(id+"/deliver", "3", `{}`, g.with("submit")...).want(t, 202)
+	g.visit().signed("eve")
+	await.Eventually(t, "it is delivered", done("deliver"))
+	for _, e := range entries {
+		want := "jwt " + authtest.Issuer
+		if e.Transition == "note" {
+			want += " by ann"
+		}
+		if e.Proof != want {
+			t.Errorf("%s by %s: %q", e.Transition, e.Actor, e.Proof)
+		}
 	}
 }
 

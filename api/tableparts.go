@@ -44,7 +44,8 @@ var (
 	// decidedCodes are what may become of what is to be decided.
 	decidedCodes = []workflow.Code{workflow.InvalidPayload, workflow.WorkflowNotFound, workflow.TransitionNotFound, workflow.InstanceNotFound,
 		workflow.CommandAbandoned, workflow.IllegalTransition, workflow.GuardRefused, workflow.AlreadyExists, workflow.ActivityFailed,
-		workflow.CommandCancelled, workflow.TooManyEffects, workflow.KeyExpired, workflow.VersionConflict, workflow.KeyReused,
+		workflow.CommandCancelled, workflow.TooManyEffects, workflow.DataTooLarge, workflow.KeyExpired, workflow.VersionConflict,
+		workflow.KeyReused,
 		workflow.RateLimited, workflow.RoleRequired, workflow.SeparationOfDuties, workflow.InProgress, workflow.Overloaded, workflow.Paused,
 		workflow.Locked, workflow.ShuttingDown}
 	messageCodes = append(decidedCodes[:len(decidedCodes):len(decidedCodes)], workflow.NotFound, workflow.MessageReused,

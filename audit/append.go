@@ -7,13 +7,13 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Columns are the columns of a row as Add fills them. Tenant and position are
-// not among them: the statement has one tenant, and the database gives the
-// position.
+// Columns are the columns of a row as Add fills them, after its tenant. The position
+// is not among them: the database gives it.
 var Columns = rows.ColumnsOf(func(s *rows.Set) { Add(s, &transitions.Entry{}) })
 
 // Add adds an entry to a set with these columns. Its Hash must be set.
 func Add(s *rows.Set, e *transitions.Entry) {
+	s.Tenant(e.Tenant)
 	s.Col("instance", rows.UUID).UUID(e.Instance)
 	s.Col("version", rows.Int8).Int8(e.Version)
 	s.Col("workflow", rows.Text).Text(e.Workflow)
@@ -34,15 +34,11 @@ func Add(s *rows.Set, e *transitions.Entry) {
 	s.Col("events_digest", rows.Bytea).Bytes(e.Emitted)
 }
 
-// Insert writes the insert of a set's rows. Parameters: the tenant, then the
-// columns. position is an SQL expression that may use u.ord, which counts the
-// rows from 1, and the source from, if that is not "".
-func Insert(b *rows.Builder, array bool, position, from string) {
-	b.Add("INSERT INTO pawl.audit (tenant, position, ", rows.Names(Columns), ") SELECT ").Param(rows.Text, false).
-		Add(", ", position, ", ", uColumns, " FROM ").Source(Columns, array)
-	if from != "" {
-		b.Add(", ", from)
-	}
+// Insert writes the insert of a set's rows. Parameters: the columns. position is an SQL
+// expression that may use u.ord, which counts the rows from 1, and the source from.
+func Insert(b *rows.Builder, position, from string) {
+	b.Add("INSERT INTO pawl.audit (tenant, position, ", rows.Names(Columns), ") SELECT ", b.Tenant(), ", ", position, ", ", uColumns,
+		" FROM ").Source(Columns).Add(", ", from)
 }
 
 var uColumns = "u." + strings.ReplaceAll(rows.Names(Columns), ", ", ", u.")

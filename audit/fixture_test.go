@@ -130,11 +130,11 @@ func (b *book) write(t testing.TB) {
 			prev = e.Hash
 			audit.Add(set, e)
 		}
-		var builder rows.Builder
-		audit.Insert(&builder, true, "h.base + 3 * u.ord", "(SELECT "+fmt.Sprint(entries[0].Position-3)+" AS base) AS h")
+		builder := rows.For(rows.OneTenant)
+		audit.Insert(builder, "h.base + 3 * u.ord", "(SELECT "+fmt.Sprint(entries[0].Position-3)+" AS base) AS h")
 		stmt := builder.Statement()
 		c := rows.NewUnnamedConn(conn.Conn().PgConn())
-		c.Queue(&stmt, append([][]byte{[]byte(tenant)}, set.Params(true)...), nil)
+		c.Queue(&stmt, append([][]byte{[]byte(tenant)}, set.Params(rows.OneTenant)...), nil)
 		if err := c.Send(t.Context()); err != nil {
 			t.Fatal(err)
 		}

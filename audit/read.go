@@ -29,10 +29,13 @@ func New(q Querier, in func(sql string) string) *Table {
 	return &Table{q: q, history: in(historySQL), at: in(atSQL), asOf: in(asOfSQL)}
 }
 
-// Position joins the audit row a of the version that a command c of the tenant $1 has
-// made, which can only be a probe of the primary key. It has a position alone.
-const Position = ` LEFT JOIN LATERAL (SELECT a.position FROM pawl.audit a
-	WHERE a.tenant = $1 AND a.instance = c.instance AND a.version = c.version LIMIT 1) a ON true`
+// Position joins the audit row a of the version that a command c of the tenant has made,
+// which can only be a probe of the primary key. It has a position alone. The tenant is an
+// SQL expression.
+func Position(tenant string) string {
+	return ` LEFT JOIN LATERAL (SELECT a.position FROM pawl.audit a
+	WHERE a.tenant = ` + tenant + ` AND a.instance = c.instance AND a.version = c.version LIMIT 1) a ON true`
+}
 
 // RowOf joins the audit row a of a version of an instance, which can only be a probe
 // of the primary key. All are SQL expressions.

@@ -31,6 +31,10 @@ type Config struct {
 	// are. [past] says what is loaded.
 	Large int
 
+	// Aged is after how many commands it is measured what a snapshot costs that is as old.
+	// Default 20,000.
+	Aged int
+
 	// NATS is the URL of a server with JetStream, for the scenarios that need one,
 	// which are left out otherwise. Streams are made there, whose messages last for a
 	// minute.
@@ -52,14 +56,15 @@ const defaultOrders = 10_240
 
 func (c Config) withDefaults() (Config, error) {
 	c.Rounds, c.Duration, c.orders = cmp.Or(c.Rounds, 3), cmp.Or(c.Duration, 3*time.Second), cmp.Or(c.orders, defaultOrders)
+	c.Aged = cmp.Or(c.Aged, 20_000)
 	if c.Progress == nil {
 		c.Progress = func(string) {}
 	}
 	switch {
 	case c.URL == "":
 		return c, errors.New("bench: Config.URL is required")
-	case c.Rounds < 0 || c.Duration < 0 || c.Large < 0:
-		return c, errors.New("bench: Config.Rounds, Config.Duration and Config.Large cannot be negative")
+	case c.Rounds < 0 || c.Duration < 0 || c.Large < 0 || c.Aged < 0:
+		return c, errors.New("bench: Config.Rounds, Config.Duration, Config.Large and Config.Aged cannot be negative")
 	}
 	return c, nil
 }

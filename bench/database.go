@@ -169,30 +169,29 @@ func (d *database) head(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// Every position after a base, with what belongs to it.
-const storedSQL = `SELECT count(*), count(DISTINCT o.position), count(a.hash), count(c.key), coalesce(max(o.position), $2)
+// Every position after a base, with what belongs to it, and how far the logs go in all.
+const storedSQL = `WITH stored AS (SELECT o.tenant, o.position, a.hash, c.key
 FROM pawl.outbox AS o
 LEFT JOIN LATERAL (SELECT * FROM pawl.audit AS a WHERE a.tenant = o.tenant AND a.instance = o.instance AND a.version = o.version
 	AND a.position = o.position LIMIT 1) AS a ON true
 LEFT JOIN LATERAL (SELECT * FROM pawl.command AS c WHERE c.tenant = a.tenant AND c.scope = a.scope AND c.key = a.key
 	AND c.status = 'succeeded' LIMIT 1) AS c ON true
-WHERE o.tenant = $1 AND o.position > $2`
+WHERE o.tenant = ANY ($1) AND o.position > $2)
+SELECT count(*), count(DISTINCT (tenant, position)), count(hash), count(key),
+	coalesce((SELECT sum(last) FROM (SELECT max(position) AS last FROM stored GROUP BY tenant) AS l), $2)::bigint,
+	(SELECT coalesce(sum(head), 0) FROM pawl.log WHERE tenant = ANY ($1))::bigint FROM stored`
 
-// verify checks that n transitions have been committed since the log was at base,
-// each with its event, its audit row, its command and a position of its own; and
-// that the log's head says so too, where it is moved.
-func (d *database) verify(ctx context.Context, base, n int64, headed bool) error {
+// verify checks that n transitions of the tenants have been committed since the log was at
+// base, which is 0 for several, each with its event, its audit row, its command and a position
+// of its own; and that the heads of the logs say so too, where they are moved.
+func (d *database) verify(ctx context.Context, tenants []string, base, n int64, headed bool) error {
 	type stored struct{ events, positions, entries, commands, last, head int64 }
 	var s stored
-	if err := d.admin.QueryRow(ctx, d.in(storedSQL), tenant, base).Scan(&s.events, &s.positions, &s.entries, &s.commands,
-		&s.last); err != nil {
+	if err := d.admin.QueryRow(ctx, d.in(storedSQL), tenants, base).Scan(&s.events, &s.positions, &s.entries, &s.commands,
+		&s.last, &s.head); err != nil {
 		return fmt.Errorf("count the rows: %w", err)
 	}
 	want := stored{n, n, n, n, base + n, base + n}
-	var err error
-	if s.head, err = d.head(ctx); err != nil {
-		return err
-	}
 	if !headed {
 		want.head = s.head
 	}

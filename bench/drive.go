@@ -20,8 +20,10 @@ type sample struct {
 	took     time.Duration // the measured time
 	latency  latency       // of the calls in the measured time
 	cost     counters      // of all commands
+	heap     float64       // at most, as a part of what the engine's queue and groups may have; 0: not measured
 	stream   *delivery     // of a scenario with subscribers
 	lag      latency       // of a scenario with sinks: from the decision of a transition to the end of its delivery
+	after    float64       // commands a second after an old snapshot has ended
 	purges   bool          // the engine purges beside it
 	purged   float64       // and so many commands a second
 }

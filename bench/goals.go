@@ -23,13 +23,23 @@ func goals() []goal {
 		{createOne, floorOne, p50, "p50", true, 0.4},
 		{awaitOne, submitOne, p50, "p50", true, 2.5},
 		{submitMost, "", walEach, "bytes of WAL", true, 2000},
+		{waitMany, "", (*sample).rate, "queries a second", true, 5},
+		{pausedMany, "", (*sample).rate, "claims a second", true, 0},
+		{behindMany, "", p99, "p99 of a poll, ms", true, 50},
 		{followStream, submitMost, (*sample).rate, "rate", false, 0.85},
 		{followFile, submitMost, (*sample).rate, "rate", false, 0.95},
+		{threeNodes, submitMost, (*sample).rate, "rate", false, 0.95},
+		{besideHeld, submitMany, p99, "p99", true, 2},
+		{heapLarge, "", heapShare, "heap / what is configured", true, 3},
+		{heapHeld, "", heapShare, "heap / what is configured", true, 3},
+		{webhooks(10*manySubscribers, 30), "", lagP99, "lag p99, ms", true, 100},
 		{subscribers(manySubscribers / 10), "", p99, "p99, ms", true, 10},
 		{fullReplays, replayMost, (*sample).rate, "rate", false, 0.8},
 		{halfPurging, halfRate, p99, "p99", true, 1.5},
 	}
 }
+
+func heapShare(s *sample) float64 { return s.heap }
 
 func walEach(s *sample) float64 { return float64(s.cost.wal) / float64(max(s.all, 1)) }
 

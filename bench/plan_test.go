@@ -283,7 +283,7 @@ func TestTheEnginesStatementsPlanAlikeOnEmptyAndOnFullTables(t *testing.T) {
 	}
 }
 
-const lookBegins = "SELECT clock_timestamp(), (SELECT run_at"
+const lookBegins = "SELECT clock_timestamp(), least("
 
 var (
 	wholeTable = regexp.MustCompile(`(Seq Scan|Bitmap Heap Scan) (instance|command|audit|outbox)`)

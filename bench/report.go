@@ -80,7 +80,8 @@ const tableNotes = `
 rate: commands a second, the median of the rounds (least–most). p50, p99: of one call, so of a whole batch for SubmitMany and bulk.
 stmts, tx, WAL B: statements (BEGIN and COMMIT count), transactions and bytes of write-ahead log, for each command.
 × floor: against the floor with 16 connections; one caller against the floor with one; one instance against the floor on one row;
-through PgBouncer against Submit without it; a relay against Submit with 256 callers. × ceiling: against what only
+through PgBouncer against Submit without it; a relay, and several tenants against Submit with 256 callers,
+as is "later", which is after so many commands as an old snapshot is open for; that against the same without it. × ceiling: against what only
 writes. Ratios are the medians of the rounds' own ratios.
 lag, and p50 and p99 of a stream: from the decision of a transition (so with its commit) to the end of its delivery. A dead sink is
 not counted; lost is what had not come long after the last commit. Every round's rows were counted: what is claimed above is in the tables.
@@ -163,6 +164,8 @@ func (r *result) besides() string {
 		}
 		delivered := r.of(func(s *sample) float64 { return float64(s.stream.delivered) / s.took.Seconds() })
 		return fmt.Sprintf("%s deliveries/s, %d lost, %d out of order, %d cut off", whole(delivered), all.lost, all.disordered, all.cut)
+	case one.after > 0:
+		return whole(r.of(func(s *sample) float64 { return s.after })) + "/s after its end"
 	case one.purges:
 		return "the engine itself purged " + whole(r.of(func(s *sample) float64 { return s.purged })) + "/s"
 	}

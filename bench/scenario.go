@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // scenario is one line of the table. One of open and run says what is done: open
@@ -20,8 +20,10 @@ type scenario struct {
 	floor   string // the scenario that its rate is compared with; "" for none
 	replays bool   // it asks again what is done already, and writes nothing
 	offLog  bool   // it does not move the log's head
+	apart   bool   // its commands are another tenant's, and are not counted
 	flips   int    // how often each order is flipped before; 0 is never, or once for replays
 	steps   int64  // transitions of one command; 0 is 1
+	tenants int    // whose the orders are, in turns; 0: one's
 	beside  int    // commands of another tenant that are in flight meanwhile
 	pooled  bool   // it is run behind PgBouncer
 	full    bool   // it is run on full tables
@@ -63,7 +65,7 @@ func (e *env) engine(ctx context.Context, c engine.Config, purging bool) (*engin
 		return nil, err
 	}
 	e.later(func() error { pool.Close(); return nil })
-	c.Pool, c.Schema, c.Workflows = pool, e.db.schema, []workflow.Source{definition}
+	c.Pool, c.Schema, c.Workflows = pool, e.db.schema, append(c.Workflows, definition)
 	c.Retention.Off = !purging            // what is purged, and when, is for the scenario to say
 	c.Log = slog.New(slog.DiscardHandler) // what goes wrong is an error of the round
 	eng, err := engine.New(c)
@@ -94,6 +96,8 @@ func (e *env) prepare(ctx context.Context, s *scenario) (n int64, err error) {
 		e.renew()
 	} else if err := e.db.empty(ctx); err != nil {
 		return 0, err
+	} else {
+		e.spread(s.tenants)
 	}
 	turns := s.flips
 	if turns == 0 && (s.replays || e.past != nil) {
@@ -101,7 +105,9 @@ func (e *env) prepare(ctx context.Context, s *scenario) (n int64, err error) {
 	}
 	var commands []transitions.Command
 	for i := range e.orders {
-		commands = append(commands, placeAt(e.first+i))
+		c := placeAt(e.first + i)
+		c.Tenant = e.orders[i].tenant
+		commands = append(commands, c)
 	}
 	for n := range turns * len(e.orders) {
 		commands = append(commands, change(flipping, &e.orders[n%len(e.orders)], commandKey(1, n)))
@@ -118,6 +124,16 @@ func (e *env) prepare(ctx context.Context, s *scenario) (n int64, err error) {
 		return 0, err
 	}
 	return n, e.db.settle(ctx, n)
+}
+
+// spread gives the orders to so many tenants, in turns.
+func (e *env) spread(tenants int) {
+	for i := range e.orders {
+		e.orders[i] = orderAt(i)
+		if tenants > 0 {
+			e.orders[i] = orderOf(fmt.Sprintf("%s-%05d", tenant, i%tenants), i)
+		}
+	}
 }
 
 // renew takes other orders, with numbers that no order has had.
@@ -155,10 +171,19 @@ func (e *env) round(ctx context.Context, s *scenario) (*sample, error) {
 		return nil, err
 	}
 	m.cost = after.since(before)
-	if !s.replays {
+	if !s.replays && !s.apart {
 		n += m.all * max(s.steps, 1)
 	}
-	return m, e.db.verify(ctx, base, n, !s.offLog)
+	return m, e.db.verify(ctx, e.tenants(), base, n, !s.offLog)
+}
+
+// tenants are whose orders there are.
+func (e *env) tenants() (list []string) {
+	for _, o := range e.orders {
+		list = append(list, o.tenant)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 func (e *env) measure(ctx context.Context, s *scenario) (*sample, error) {

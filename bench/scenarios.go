@@ -25,8 +25,20 @@ const (
 	awaitOne      = "in flight: 1 caller"
 	awaitMany     = "in flight: 64 callers"
 	submitAmid    = "Submit: 256 callers, 100,000 in flight"
+	submitTenants = "Submit: 256 callers, 16 tenants"
+	submitOthers  = "Submit: 256 callers, 1,000 tenants"
+	submitLater   = "Submit: 256 callers, later"
+	submitAged    = "Submit: 256 callers, later, an old snapshot"
+	threeNodes    = "Submit: 3 nodes, 256 callers in all"
+	besideHeld    = "Submit: 64 callers, beside a held log"
+	heapLarge     = "heap: 256 callers, 900 kB of data each"
+	heapHeld      = "heap: 64 impatient callers, a held log"
 	pooledOne     = "Submit: 1 caller, through PgBouncer"
 	pooledMost    = "Submit: 256 callers, through PgBouncer"
+
+	waitMany   = "idle: 5,000 tenants, a waiter each"
+	pausedMany = "idle: 5,000 paused instances with due timers"
+	behindMany = "idle: 100,000 due that cannot be taken"
 
 	drainFile    = "relay: a backlog to a file"
 	drainStream  = "relay: a backlog to JetStream"
@@ -52,7 +64,7 @@ const (
 const manySubscribers = 1000
 
 // scenarios are the lines of the table, in order. crowd is the number of
-// subscribers of the larger stream; nats says whether there is a NATS server.
+// subscribers of the larger stream, and what else is large is so many times as large as in a test; nats says whether there is a NATS server.
 func scenarios(crowd int, nats bool) []*scenario {
 	list := []*scenario{
 		floorScenario(floorMany, 16, false),
@@ -71,13 +83,25 @@ func scenarios(crowd int, nats bool) []*scenario {
 		awaiting(awaitOne, floorOne, 1),
 		awaiting(awaitMany, floorMany, 64),
 		with(submitting(submitAmid, floorMany, 256, flips, false), func(s *scenario) { s.beside = 100_000 }),
+		with(submitting(submitTenants, submitMost, 256, flips, false), func(s *scenario) { s.tenants = 16 }),
+		with(submitting(submitOthers, submitMost, 256, flips, false), func(s *scenario) { s.tenants = 1000 }),
+		aged(submitLater, submitMost, 256, false),
+		aged(submitAged, submitLater, 256, true),
+		submittingAt(threeNodes, submitMost, 3, 256, flips),
+		besideAHeldLog(besideHeld, submitMany, 64, 20*crowd),
+		largeData(heapLarge, 256, 900*crowd),
+		impatient(heapHeld, 64, 20_000),
 		with(submitting(pooledOne, submitOne, 1, flips, false), func(s *scenario) { s.pooled = true }),
 		with(submitting(pooledMost, submitMost, 256, flips, false), func(s *scenario) { s.pooled = true }),
+		waiting(waitMany),
+		pausing(pausedMany),
+		behind(behindMany),
 		draining(drainFile, toFile),
 		draining(drainWebhook, toWebhook),
 		submittingTo(followFile, toFile),
 		halved(threeSinks, "", false, toFile, toFile, toFile),
 		halved(besideDead, threeSinks, false, toFile, toFile, toFile, toNobody),
+		unseen(10*crowd, 30),
 		draining(drainStream, toJetStream),
 		submittingTo(followStream, toJetStream),
 		restSingles(restMany, 64),

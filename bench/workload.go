@@ -116,15 +116,19 @@ const changeJSON = `{"by":"` + actor + `","desk":42,"note":"the customer asked o
 
 // order is an instance as the callers know it.
 type order struct {
-	id  uuid.UUID
-	key string // the business key
+	tenant string
+	id     uuid.UUID
+	key    string // the business key
 }
 
 // orderAt is the n-th order. Its numbers are of fixed width, so that all rows
 // are of one size.
-func orderAt(n int) order {
+func orderAt(n int) order { return orderOf(tenant, n) }
+
+// orderOf is the n-th order, of a tenant.
+func orderOf(tenant string, n int) order {
 	key := fmt.Sprintf("c-%010d:k-%010d", n/3, n)
-	return order{id: transitions.InstanceID(tenant, workflowName, key), key: key}
+	return order{tenant: tenant, id: transitions.InstanceID(tenant, workflowName, key), key: key}
 }
 
 // placeAt is the command that creates the n-th order.
@@ -135,7 +139,7 @@ func placeAt(n int) transitions.Command {
 }
 
 func change(transition string, o *order, key string) transitions.Command {
-	return transitions.Command{Workflow: workflowName, Transition: transition, Instance: o.id, Key: key, Actor: actor,
+	return transitions.Command{Tenant: o.tenant, Workflow: workflowName, Transition: transition, Instance: o.id, Key: key, Actor: actor,
 		Payload: []byte(changeJSON)}
 }
 

@@ -120,15 +120,20 @@ type RetentionConfig struct {
 
 // PipelineConfig tunes the commit pipeline. The zero value is right for most.
 type PipelineConfig struct {
-	Committers   int           // connections that commit groups. Default: one for each two cores, 2 to 8.
-	RetryWorkers int           // connections for commands that wait for locks or run user SQL. Default 4.
-	QueueSize    int           // commands that may wait for one committer. Default 8192.
-	QueueBytes   int           // payload bytes that may wait for one committer, about. Default 64 MiB.
+	Committers   int           // connections that commit groups, as many of them as are needed. Default: one for each two cores, 2 to 8.
+	RetryWorkers int           // connections for commands that wait for locks or run user SQL, of which one tenant has all but two. Default 6.
+	QueueSize    int           // commands that may wait on this node; half of them for locks or for user SQL. Default 16384.
+	QueueBytes   int           // bytes that those may take, about. Default 128 MiB.
 	GroupSize    int           // commands in one transaction, at most. Default 256.
-	GroupBytes   int           // payload bytes in one transaction, about, at most. Default 4 MiB.
+	GroupBytes   int           // bytes of payloads and of the data of instances in one transaction, read and written, about. Default 4 MiB.
 	LockWait     time.Duration // how long a command waits for a lock that somebody else holds. Default 15 s.
 	Outage       time.Duration // how long commands wait for a database that is gone. Default 30 s.
 	HookTimeout  time.Duration // how long a transition's own SQL may take. Default 30 s.
+
+	// OneTenantPerStatement keeps the tenants apart in a transaction of several: no statement
+	// has rows of two of them. It is for a database that is distributed by tenant, and makes
+	// a group cost what all of its tenants would cost alone. Default false.
+	OneTenantPerStatement bool
 }
 
 // withDefaults checks the configuration and returns a complete copy.
@@ -153,9 +158,9 @@ func (c *Config) setDefaults() {
 	}
 	p := &c.Pipeline
 	setDefault(&p.Committers, min(max(runtime.GOMAXPROCS(0)/2, 2), 8))
-	setDefault(&p.RetryWorkers, 4)
-	setDefault(&p.QueueSize, 8192)
-	setDefault(&p.QueueBytes, 64<<20)
+	setDefault(&p.RetryWorkers, 6)
+	setDefault(&p.QueueSize, 16384)
+	setDefault(&p.QueueBytes, 128<<20)
 	setDefault(&p.GroupSize, 256)
 	setDefault(&p.GroupBytes, 4<<20)
 	setDefault(&p.LockWait, 15*time.Second)

@@ -161,7 +161,7 @@ func TestAWriterWithAPositionHoldsBackWhoComesAfter(t *testing.T) {
 		}
 		after <- r.Position
 	}()
-	pgtest.WaitBlocked(t, pool, "pawl.log")
+	pgtest.WaitBlocked(t, pool, "pawl.advance")
 	if head, err := e.Head(t.Context(), ""); err != nil || head != 2 {
 		t.Errorf("the head is %d, %v", head, err)
 	}

@@ -134,7 +134,9 @@ func (e *Engine) ResumeWorkflow(ctx context.Context, tenant, name string) error 
 	if err := e.pauses.endPause(ctx, tenant, name, e.clock.Now(), e.config.Pipeline.LockWait); err != nil {
 		return pauseError(err)
 	}
-	return e.pauses.load(ctx)
+	err = e.pauses.load(ctx)
+	e.inflight.Wake()
+	return err
 }
 
 // PausedWorkflows lists the workflows that the tenant has paused.

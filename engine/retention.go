@@ -20,12 +20,12 @@ func (e *Engine) newRetention(in func(string) string, node string) *retention.Ru
 }
 
 // utilization tells, each time it is asked, how much of the time since the last
-// question the committers have worked, from 0 to 1.
+// question a committer was at work, from 0 to 1.
 func (e *Engine) utilization() func() float64 {
 	asked, worked := time.Now(), time.Duration(0)
 	return func() float64 {
 		now, working := time.Now(), e.pipeline.Stats().Working
-		share := float64(working-worked) / (float64(now.Sub(asked)) * float64(e.config.Pipeline.Committers))
+		share := float64(working-worked) / float64(now.Sub(asked))
 		asked, worked = now, working
 		return min(share, 1)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // relayConns are enough for the relay's polls and for what it stores of the sinks, of
@@ -24,8 +25,8 @@ func (e *Engine) newRelay(log *outbox.Table, node string) (*relay.Relay, error) 
 }
 
 // committed takes in a commit of this node.
-func (e *Engine) committed(tenant string, head int64) {
-	e.feed.Committed(tenant, head)
+func (e *Engine) committed(tenant string, head int64, events func() []transitions.Event) {
+	e.feed.Committed(tenant, head, events)
 	e.relay.NoteHead(tenant, head)
 }
 

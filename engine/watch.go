@@ -9,7 +9,7 @@ import (
 
 // Watch follows a command on whatever node it is worked on: this node's changes
 // are seen at once, those of others within moments, and within a second where
-// notifications are lost. The records have no Request. The Watcher must be
+// notifications are lost (more where this node watches more than 8,000 commands). The records have no Request. The Watcher must be
 // closed.
 func (e *Engine) Watch(tenant, scope, key string) transitions.Watcher {
 	ref := transitions.Ref{Tenant: tenantOr(tenant), Scope: scope, Key: key}

@@ -19,7 +19,7 @@ type SinkInfo struct {
 	FailedAt    time.Time
 	Behind      int64     // tenants whose logs it has not got all of
 	Lag         int64     // transitions that it has not got, over these tenants
-	Oldest      time.Time // the time of the oldest of them
+	Oldest      time.Time // the time of the oldest of them; where more than 32 tenants are behind, of the 32 whose cursors have rested longest
 	Stuck       int64     // tenants whose cursor cannot go on
 	Delivered   int64     // events, with repetitions
 	Failed      int64     // attempts

@@ -38,7 +38,7 @@ type Engine interface {
 
 // Config says how the database is read. The zero value is right for most.
 type Config struct {
-	Every          time.Duration // for how long what was read is good. Default 5 s.
+	Every          time.Duration // for how long what was read is good; longer where it is slow to read: 20 times as long as that took, up to 1 min. Default 5 s.
 	RetentionEvery time.Duration // likewise, of how retention stands, which is dearer and changes slowly. Default 1 min.
 	Timeout        time.Duration // how long a read may take. Default 2 s.
 	Log            *slog.Logger  // told of reads that fail. Default: slog.Default().
@@ -119,6 +119,7 @@ type reading[T any] struct {
 
 	mu       sync.Mutex // held while it is read: who comes meanwhile gets the same
 	tried    time.Time
+	took     time.Duration // to read it
 	value    T
 	at       time.Time // when it was read; zero when the last attempt failed
 	failures int64
@@ -129,12 +130,14 @@ type reading[T any] struct {
 func (r *reading[T]) get() (value T, at time.Time, failures int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.tried.IsZero() || time.Since(r.tried) >= r.config.Every {
+	if r.tried.IsZero() || time.Since(r.tried) >= r.rest() {
 		ctx, cancel := context.WithTimeout(context.Background(), r.config.Timeout)
 		defer cancel()
 		var err error
+		begun := time.Now()
 		r.value, err = r.read(ctx)
 		r.tried = time.Now()
+		r.took = r.tried.Sub(begun)
 		if r.at = r.tried; err != nil {
 			r.at = time.Time{}
 			r.failures++
@@ -142,4 +145,10 @@ func (r *reading[T]) get() (value T, at time.Time, failures int64) {
 		}
 	}
 	return r.value, r.at, r.failures
+}
+
+// rest is how long it is until it may be read again: what is slow to read takes no more
+// than a twentieth of the time, up to a rest of a minute.
+func (r *reading[T]) rest() time.Duration {
+	return max(r.config.Every, min(20*r.took, time.Minute))
 }

@@ -15,7 +15,7 @@ var (
 		"claim",
 	)
 	commandsRefused = counter("pawl_commands_refused_total", "Commands that were refused because the queue was full.")
-	commandsWaiting = gauge("pawl_commands_waiting", "Commands in the queues of the commit pipeline.")
+	commandsWaiting = gauge("pawl_commands_waiting", "Commands that wait for a committer.")
 	groups          = counter("pawl_commit_groups_total", "Transactions that the commit pipeline committed.")
 	groupsAgain     = counter("pawl_commit_reruns_total", "Runs of a group that another transaction won.")
 	groupsLost      = counter("pawl_commit_connections_lost_total", "Runs of a group that lost their connection to the database.")

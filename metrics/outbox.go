@@ -68,8 +68,13 @@ var (
 	relayFailed    = counter("pawl_relay_failed_attempts_total", "Attempts of this node to deliver that failed.")
 	relayParked    = counter("pawl_relay_parked_events_total", "Events that this node gave up, and that wait for an operator.")
 
-	sinkLag      = sharedGauge("pawl_sink_lag_transitions", "Transitions that the sink has not got, over all tenants.", "sink")
-	sinkOldest   = sharedGauge("pawl_sink_lag_seconds", "Age of the oldest transition that the sink has not got; 0 for none.", "sink")
+	sinkLag    = sharedGauge("pawl_sink_lag_transitions", "Transitions that the sink has not got, over all tenants.", "sink")
+	sinkOldest = sharedGauge(
+		"pawl_sink_lag_seconds",
+		"Age of the oldest transition that the sink has not got; 0 for none. Where more than 32 tenants are behind it is sought among the 32 "+
+			"whose cursors have rested longest.",
+		"sink",
+	)
 	sinkBehind   = sharedGauge("pawl_sink_behind_tenants", "Tenants whose logs the sink has not got all of.", "sink")
 	sinkStuck    = sharedGauge("pawl_sink_stuck_tenants", "Tenants whose cursor cannot go on.", "sink")
 	sinkDead     = sharedGauge("pawl_sink_dead_letters", "Events that were given up and wait for an operator.", "sink")

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Columns are the columns of an event as Add fills them. step is not a column
+// Columns are the columns of an event as Add fills them, after its tenant. step is not a column
 // of the table: it says which of the statement's transitions the event belongs
 // to, counted from 1.
 var Columns = rows.ColumnsOf(func(s *rows.Set) { _ = Add(s, 1, &transitions.Event{}) }) // an event without attributes is no error
@@ -22,6 +22,7 @@ func Add(s *rows.Set, step int, e *transitions.Event) error {
 	if err != nil {
 		return err
 	}
+	s.Tenant(e.Tenant)
 	payload := e.Payload
 	if e.Ordinal == 0 {
 		payload = nil
@@ -53,35 +54,32 @@ func attributesOf(e *transitions.Event) ([]byte, error) {
 	return text, nil
 }
 
-// Insert writes the insert of a set's events. Parameters: the tenant, then the
-// columns. position is an SQL expression that may use u.step and the source
-// from, if that is not "".
-func Insert(b *rows.Builder, array bool, position, from string) {
+// Insert writes the insert of a set's events. Parameters: the columns. position is an
+// SQL expression that may use u.step and the source from.
+func Insert(b *rows.Builder, position, from string) {
 	names := rows.Names(Columns[1:])
-	b.Add("INSERT INTO pawl.outbox (tenant, position, ", names, ") SELECT ").Param(rows.Text, false).
-		Add(", ", position, ", ", names, " FROM ").Source(Columns, array)
-	if from != "" {
-		b.Add(", ", from)
-	}
+	b.Add("INSERT INTO pawl.outbox (tenant, position, ", names, ") SELECT ", b.Tenant(), ", ", position, ", ", names, " FROM ").
+		Source(Columns).Add(", ", from)
 }
 
-// Advance writes the statement that moves the log's head by the number of
-// transitions and returns the new head. Parameters: the tenant, the number. from
-// is a row source whose single row lets it happen, or "". It takes the head's
-// row lock, the last of a transaction.
-//
-// ON CONFLICT rather than UPDATE: it makes the log of a new tenant, and it takes
-// the newest head even where the statement's snapshot is older.
+// Moves gathers by how many transitions the logs of some tenants grow, in the order of
+// the tenants.
+func Moves() *rows.Set { return rows.NewSet(moveColumns) }
+
+var moveColumns = []rows.Column{rows.Of("steps", rows.Int8)}
+
+// Advance writes a query that moves the heads of logs, in the order of Moves, and returns
+// of each its place there, from 1, the number of transitions as steps, and as base its head
+// before. It takes the heads' row locks, the last of a transaction. Parameters: the moves;
+// of a single transition there is none, and the row source from lets it happen.
 func Advance(b *rows.Builder, from string) {
-	b.Add("INSERT INTO pawl.log AS l (tenant, head) SELECT ").Param(rows.Text, false).Add(", ").Param(rows.Int8, false)
-	if from != "" {
-		b.Add(" FROM ", from)
+	switch b.Form() {
+	case rows.Single:
+		b.Add("SELECT 1::bigint AS ord, 1::bigint AS steps, pawl.advance(", b.Tenant(), ", 1) AS base FROM ", from)
+	case rows.OneTenant:
+		b.Add("SELECT 1::bigint AS ord, u.steps, pawl.advance(", b.Tenant(), ", u.steps) AS base FROM (SELECT ").Param(rows.Int8, false).
+			Add(" AS steps) AS u")
+	default:
+		b.Add("SELECT u.ord, u.steps, pawl.advance(u.tenant, u.steps) AS base FROM ").Source(moveColumns)
 	}
-	b.Add(" ON CONFLICT (tenant) DO UPDATE SET head = l.head + excluded.head RETURNING head")
-}
-
-// Base adds the source h, whose base is the log's head before this transaction's
-// transitions. Parameters: their number, the tenant.
-func Base(b *rows.Builder) {
-	b.Add(", (SELECT head - ").Param(rows.Int8, false).Add(" AS base FROM pawl.log WHERE tenant = ").Param(rows.Text, false).Add(") AS h")
 }

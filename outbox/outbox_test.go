@@ -94,13 +94,13 @@ func publish(t testing.TB, pool *pgxpool.Pool, counts ...int) (all []transitions
 			t.Fatal(err)
 		}
 	}
-	var insert, advance rows.Builder
-	outbox.Advance(&advance, "")
-	outbox.Insert(&insert, true, "u.step", "")
+	insert, advance := rows.For(rows.OneTenant), rows.For(rows.OneTenant)
+	outbox.Advance(advance, "")
+	outbox.Insert(insert, "u.step", "(SELECT 1) AS once")
 	insertStmt, advanceStmt := insert.Statement(), advance.Statement()
 	c := rows.NewUnnamedConn(conn.Conn().PgConn())
 	c.Queue(&advanceStmt, [][]byte{[]byte(tenant), {0, 0, 0, 0, 0, 0, 0, byte(len(counts))}}, nil)
-	c.Queue(&insertStmt, append([][]byte{[]byte(tenant)}, set.Params(true)...), nil)
+	c.Queue(&insertStmt, append([][]byte{[]byte(tenant)}, set.Params(rows.OneTenant)...), nil)
 	if err := c.Send(t.Context()); err != nil {
 		t.Fatal(err)
 	}

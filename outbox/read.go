@@ -25,13 +25,15 @@ type Table struct {
 	after  string
 	head   string
 	heads  string
+	each   string
 	first  string
 }
 
 // New prepares to read with q. in puts the schema's name into a statement. source
 // is that of the events, see [transitions.Event].
 func New(q Querier, in func(sql string) string, source string) *Table {
-	return &Table{q: q, in: in, source: source, after: in(afterSQL), head: in(headSQL), heads: in(headsSQL), first: in(firstSQL)}
+	return &Table{q: q, in: in, source: source, after: in(afterSQL), head: in(headSQL), heads: in(headsSQL), each: in(eachSQL),
+		first: in(firstSQL)}
 }
 
 // In puts the name of the table's schema into a statement.
@@ -118,7 +120,7 @@ func (t *Table) number(ctx context.Context, sql string, args ...any) (n int64, e
 	return n, nil
 }
 
-const headsSQL = `SELECT tenant, head FROM ` + Logs + ` WHERE tenant = ANY($1)`
+var headsSQL = `SELECT u.tenant, l.head FROM unnest($1::text[]) AS u(tenant) CROSS JOIN LATERAL (` + headRow("u.tenant") + `) AS l`
 
 // Heads are the heads of several tenants' logs. An empty log has none.
 func (t *Table) Heads(ctx context.Context, tenants []string) (map[string]int64, error) {
@@ -127,13 +129,31 @@ func (t *Table) Heads(ctx context.Context, tenants []string) (map[string]int64, 
 		return nil, fmt.Errorf("read log heads: %w", err)
 	}
 	heads := make(map[string]int64, len(tenants))
+	if err := eachHead(rows, func(tenant string, head int64) { heads[tenant] = head }); err != nil {
+		return nil, err
+	}
+	return heads, nil
+}
+
+const eachSQL = `SELECT tenant, head FROM ` + Logs
+
+// EachHead does something with the head of every tenant's log.
+func (t *Table) EachHead(ctx context.Context, do func(tenant string, head int64)) error {
+	rows, err := t.q.Query(ctx, t.each)
+	if err != nil {
+		return fmt.Errorf("read log heads: %w", err)
+	}
+	return eachHead(rows, do)
+}
+
+func eachHead(rows pgx.Rows, do func(tenant string, head int64)) error {
 	var tenant string
 	var head int64
 	if _, err := pgx.ForEachRow(rows, []any{&tenant, &head}, func() error {
-		heads[tenant] = head
+		do(tenant, head)
 		return nil
 	}); err != nil {
-		return nil, fmt.Errorf("read log heads: %w", err)
+		return fmt.Errorf("read log heads: %w", err)
 	}
-	return heads, nil
+	return nil
 }

@@ -7,10 +7,20 @@ import "github.com/pawlhq/pawl/audit"
 // Logs is the table of the logs: the columns tenant and head.
 const Logs = "pawl.log"
 
-// HeadOf is an expression: the position of a tenant's newest transition, 0 for none.
-func HeadOf(tenant string) string {
-	return "coalesce((SELECT head FROM " + Logs + " WHERE tenant = " + tenant + "), 0)"
+// headRow selects the head of a tenant's log, which is an SQL expression. It goes back from
+// the newest version of the row: see pawl.advance.
+func headRow(tenant string) string {
+	return "SELECT h.head FROM pawl.log h WHERE h.tenant >= " + tenant + " AND h.tenant <= " + tenant + " ORDER BY h.tenant DESC LIMIT 1"
 }
+
+// HeadOf is an expression: the position of a tenant's newest transition, 0 for none. It reads
+// a few pages however many versions of the head an old snapshot keeps.
+func HeadOf(tenant string) string { return "coalesce((" + headRow(tenant) + "), 0)" }
+
+// HeldHeads is a query: those of some tenants whose log nobody but another transaction can write
+// now, or that have none. It takes the row locks of the others. Parameter: the tenants.
+var HeldHeads = "SELECT u.tenant FROM unnest($1::text[]) AS u(tenant) LEFT JOIN LATERAL (" + headRow("u.tenant") +
+	" FOR NO KEY UPDATE SKIP LOCKED) AS l ON true WHERE l.head IS NULL"
 
 // FirstAfter selects a column of a tenant's first event after a position that is still
 // there, if a condition holds. All are SQL expressions.

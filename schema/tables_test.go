@@ -199,6 +199,7 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"command", held.with(row{"locked_until": "now()"})},                              // the workers would take it over
 		{"command", held.with(row{"claimed_by": "NULL"})},                                 // held by nobody
 		{"command", inFlight.with(row{"held_until": "now()"})},                            // not SQL's
+		{"command", inFlight.with(row{"paused": "'workflow:w'"})},                         // only what waits for its time
 		{"command", row{"held_until": "now()"}},                                           // finished
 		{"command", held.with(row{"given_up_at": "now()"})},                               // not given back
 		{"command", held.with(row{"status": "'failed_retryable'", "held_until": "NULL"})}, // never given up

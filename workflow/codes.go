@@ -37,6 +37,7 @@ var Codes = []CodeInfo{
 	{ActivityFailed, 409, "P4030", true, false, "what the transition does outside of the database has failed for good"},
 	{CommandCancelled, 409, "P4030", true, false, "the command was cancelled while it was in flight"},
 	{TooManyEffects, 409, "", true, false, "the instance keeps as much to be undone by a later failure as it can"},
+	{DataTooLarge, 409, "", true, false, "the data of the instance would be larger than its workflow allows"},
 	{NotStuck, 409, "", true, false, "the command does not wait for an operator"},
 	{LeaseLost, 409, "P4010", false, false, "the command is not, or no longer, held by this attempt"},
 	{InProgress, 409, "P4029", false, true, "a command with this key is being worked on"},

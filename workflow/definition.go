@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -19,6 +20,7 @@ type Definition[D any] struct {
 	timers  []timer[D]
 
 	horizons Horizons
+	maxData  int
 }
 
 type attribute[D any] struct {
@@ -54,6 +56,20 @@ func (d *Definition[D]) Attr(name string, value func(D) string) *Definition[D] {
 	return d
 }
 
+// DefaultMaxData is how large the data of an instance may be where its workflow does not say
+// it, in bytes of JSON.
+const DefaultMaxData = 1 << 20
+
+// MaxData says how large the data of an instance may be, in bytes of JSON. A transition after which
+// it would be larger, and larger than before, is refused with [DataTooLarge]; the result of an activity
+// is, as if the workflow had refused it. Only the failure of an activity is noted in any case. A node
+// has to hold the data some times over, and every transition stores it. Like the horizons it is
+// no part of what the definition says.
+func (d *Definition[D]) MaxData(bytes int) *Definition[D] {
+	d.maxData = bytes
+	return d
+}
+
 // Source is a declared workflow, whatever its data; every *Definition is one.
 type Source interface {
 	Build() (*Workflow, error)
@@ -64,7 +80,8 @@ type Source interface {
 func (d *Definition[D]) Build() (*Workflow, error) {
 	w := &Workflow{
 		Name: d.name, Version: d.version, Finals: slices.Clone(d.finals), Roles: slices.Clone(d.roles), Horizons: d.horizons,
-		byName: map[string][]*Step{}, final: map[State]bool{}, watched: map[string]bool{},
+		MaxData: cmp.Or(d.maxData, DefaultMaxData),
+		byName:  map[string][]*Step{}, final: map[State]bool{}, watched: map[string]bool{},
 	}
 	m := &Mistakes{Workflow: d.name}
 	for i, p := range d.parts {
@@ -93,6 +110,9 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	w.check(m)
 	d.check(m)
 	d.horizons.check(m)
+	if d.maxData < 0 {
+		m.add("MaxData is negative")
+	}
 	if len(m.List) > 0 {
 		return nil, m
 	}

@@ -49,6 +49,7 @@ const (
 	CommandAbandoned  Code = "command_abandoned"
 	NotStuck          Code = "command_not_stuck"
 	TooManyEffects    Code = "too_many_effects"
+	DataTooLarge      Code = "data_too_large"
 
 	// The key is spoken for.
 	KeyReused  Code = "idempotency_key_reused"

@@ -15,6 +15,7 @@ type Workflow struct {
 	Attributes []string
 	Timers     []*Timer
 	Horizons   Horizons // as declared; see Horizons.Resolve
+	MaxData    int      // of an instance, in bytes of JSON
 
 	byName  map[string][]*Step
 	final   map[State]bool

@@ -48,6 +48,7 @@ server meanwhile.`,
 	flags.IntVar(&config.Large, "large", 0,
 		"measure on full tables beside empty ones, instead of all else; the number is how many commands are loaded")
 	flags.Lookup("large").NoOptDefVal = "10000000"
+	flags.IntVar(&config.Aged, "aged", 0, "how many commands are done before, where an old snapshot is open (default 20,000)")
 	flags.StringVar(&config.NATS, "nats", os.Getenv("NATS_URL"),
 		"a server with JetStream, for what needs one; default is NATS_URL, or else it is left out")
 	flags.StringVar(&only, "only", "", "a regular expression for the names of the scenarios to run")

@@ -37,6 +37,7 @@ type Decision struct {
 	Disarmed  []string                // scopes whose commands in flight are void
 	Cancelled *transitions.CommandRef // the instance leaves the state that this one would take it on from
 	Target    *Target                 // the one that an operation is about
+	Resumed   bool                    // those that the pause of the instance has held are due
 
 	spawns []workflow.Spawned
 }
@@ -201,6 +202,9 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 	now time.Time,
 ) Decision {
 	out, err := step.Run(factsOf(p, inst, now), inst.Data, payload)
+	if err == nil {
+		err = tooLarge(w, inst, out.Data)
+	}
 	if err != nil {
 		return unwilling(err, inst)
 	}
@@ -228,6 +232,15 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 	}
 	d.Body = c.body(&d)
 	return d
+}
+
+// tooLarge refuses data that is larger than the workflow allows, and than before: what is
+// larger already may stay so, and shrink.
+func tooLarge(w *workflow.Workflow, inst *transitions.Instance, data []byte) error {
+	if len(data) <= max(w.MaxData, len(inst.Data)) {
+		return nil
+	}
+	return workflow.Errorf(workflow.DataTooLarge, "the instance's data would have %d bytes; workflow %q allows %d", len(data), w.Name, w.MaxData)
 }
 
 func factsOf(p *Prepared, inst *transitions.Instance, now time.Time) workflow.Facts {

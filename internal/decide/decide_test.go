@@ -102,9 +102,13 @@ func refusalsInFlight(t testing.TB) map[workflow.Code]Decision {
 	rich := newLife(t)
 	rich.inst.Links.Effects = make([]transitions.Effect, MaxEffects)
 	_, full := rich.decide(rich.command("book", `{}`))
+	large := newLife(t)
+	large.w.MaxData = len(large.inst.Data)
+	_, grown := large.decide(large.command("edit", `{}`))
 	f := l.accept("book", `{}`)
 	return map[workflow.Code]Decision{
 		workflow.TooManyEffects:   full,
+		workflow.DataTooLarge:     grown,
 		workflow.ActivityFailed:   l.end(f, failure(workflow.FailureError, "no seats", false)),
 		workflow.CommandCancelled: l.end(f, failure(workflow.FailureCancelled, "cancelled by ann", false)),
 		workflow.CommandAbandoned: l.end(f, failure(workflow.FailureUntaken, "nobody took it", false)),

@@ -35,9 +35,12 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 		return decideFailure(p, w, step, inst, *outcome.Failure, nil, now)
 	}
 	out, failure := step.Done(factsOf(p, inst, now), inst.Data, outcome.Result)
+	if failure == nil {
+		failure = tooLarge(w, inst, out.Data)
+	}
 	if failure != nil {
 		e := workflow.AsError(failure)
-		if e.Code != workflow.GuardRefused {
+		if e.Code != workflow.GuardRefused && e.Code != workflow.DataTooLarge {
 			return failed(e)
 		}
 		return decideFailure(p, w, step, inst,

@@ -125,7 +125,7 @@ func setPaused(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, pa
 	}
 	d := p.note(w, inst, name, now)
 	if d.After != nil {
-		d.After.Paused = paused
+		d.After.Paused, d.Resumed = paused, !paused
 	}
 	return d
 }

@@ -249,7 +249,7 @@ func TestHeldLogHoldsUpItsTenantAlone(t *testing.T) {
 	for i := range 20 {
 		waiting = append(waiting, submit(ctx, e, theirs(i+1)))
 	}
-	pgtest.WaitBlocked(t, pool, "pawl.log")
+	pgtest.WaitBlocked(t, pool, "pawl.advance")
 	keepBusy(t, ctx, e, time.Second, 100)
 	wantNoAnswer(t, waiting)
 	release()

@@ -16,9 +16,12 @@ type Step struct {
 	Relation string  `json:"Relation Name"`
 	Index    string  `json:"Index Name"`
 	Cond     string  `json:"Index Cond"`
+	Goes     string  `json:"Scan Direction"` // "Forward" or "Backward", of an index scan
 	Removed  float64 `json:"Rows Removed by Filter"`
 	Loops    float64 `json:"Actual Loops"`
 	Rows     float64 `json:"Actual Rows"` // on average, each time that it was run; PostgreSQL 18 gives a fraction
+	Hit      int     `json:"Shared Hit Blocks"`
+	Read     int     `json:"Shared Read Blocks"`
 }
 
 // Explain returns the steps of a statement's plan, each before what it reads from. It sends the statement after "EXPLAIN
@@ -63,6 +66,16 @@ func RowsRead(t testing.TB, by interface {
 		}
 	}
 	return rows
+}
+
+// Pages executes a statement, and counts the pages of tables and indexes that it looks at, those that functions look
+// at for it among them.
+func Pages(t testing.TB, by interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}, sql string, args ...any) int {
+	t.Helper()
+	whole := Explain(t, by, "ANALYZE, BUFFERS, ", sql, args...)[0]
+	return whole.Hit + whole.Read
 }
 
 // ExplainPrepared returns the steps of the plan that a session makes of a prepared statement with so many parameters, all

@@ -15,12 +15,15 @@ func TestThePlanOfAStatementIsListedStepByStep(t *testing.T) {
 	const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
 		set_config('plan_cache_mode', 'force_generic_plan', true)`
 	steps := ExplainPrepared(t, pool, settings, sql, 1)
-	want := Step{Type: "Index Only Scan", Relation: "spot", Index: "spot_pkey", Cond: "(id = $1)"}
+	want := Step{Type: "Index Only Scan", Relation: "spot", Index: "spot_pkey", Cond: "(id = $1)", Goes: "Forward"}
 	if len(steps) != 2 || steps[0].Type != "Limit" || steps[1] != want {
 		t.Errorf("got %+v, want %+v", steps, want)
 	}
 	steps = Explain(t, pool, "ANALYZE, ", `SELECT FROM spot ORDER BY id + 0`)
 	if !slices.ContainsFunc(steps, func(s Step) bool { return s.Type == "Seq Scan" && s.Relation == "spot" && s.Rows == 2 }) {
 		t.Errorf("got %+v", steps)
+	}
+	if pages := Pages(t, pool, "SELECT FROM spot"); pages != 1 {
+		t.Errorf("%d pages were read, and the table has one", pages)
 	}
 }

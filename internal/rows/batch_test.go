@@ -22,8 +22,8 @@ var measured = []Column{Of("scope", Text), Of("key", Text), Of("fingerprint", By
 // process for a row, which other programs on the machine disturb least. What it says is
 // in docs/decisions/0015.
 func BenchmarkAGroup(b *testing.B) {
-	var build Builder
-	build.Add("SELECT count(*) FROM ").Source(measured, true)
+	build := For(OneTenant)
+	build.Add("SELECT count(*) FROM ").Source(measured)
 	s := build.Statement()
 	for _, n := range []int{1, 16, 128} {
 		scopes, keys, hashes, bodies := make([]string, n), make([]string, n), make([][]byte, n), make([]string, n)
@@ -37,6 +37,7 @@ func BenchmarkAGroup(b *testing.B) {
 			perRow(b, n, func() error {
 				set.Reset()
 				for i := range n {
+					set.Tenant("acme")
 					set.Text(scopes[i])
 					set.Text(keys[i])
 					set.Bytes(hashes[i])
@@ -52,7 +53,7 @@ func BenchmarkAGroup(b *testing.B) {
 					set.Time(at)
 					set.Time(at)
 				}
-				conn.Queue(&s, set.Params(true), nil)
+				conn.Queue(&s, append([][]byte{[]byte("acme")}, set.Params(OneTenant)...), nil)
 				return conn.Send(b.Context())
 			})
 		})
@@ -72,7 +73,7 @@ func BenchmarkAGroup(b *testing.B) {
 					versions[i], codes[i], times[i] = &version, &code, &at
 				}
 				var batch pgx.Batch
-				batch.Queue(s.SQL, scopes, keys, hashes, text("succeeded"), text("order"), text("pay"), ids, versions, text("ann"), codes, bodies,
+				batch.Queue(s.SQL, "acme", scopes, keys, hashes, text("succeeded"), text("order"), text("pay"), ids, versions, text("ann"), codes, bodies,
 					times, times, times)
 				return conn.SendBatch(b.Context(), &batch).Close()
 			})

@@ -7,6 +7,7 @@ import (
 
 // addPair names its columns where it adds their values.
 func addPair(s *Set, name string, n int64) {
+	s.Tenant("acme")
 	s.Col("n", Int8).Int8(n)
 	s.Col("name", Text).TextOrNull(name)
 }
@@ -20,11 +21,12 @@ func TestColumnsAreThoseThatAreAdded(t *testing.T) {
 	named, plain := NewSet(columns), NewSet(columns)
 	for range 2 {
 		addPair(named, "a", 7)
+		plain.Tenant("acme")
 		plain.Int8(7)
 		plain.Text("a")
 	}
-	for i, got := range named.Params(true) {
-		if want := plain.Params(true)[i]; !slices.Equal(got, want) {
+	for i, got := range named.Params(ManyTenants) {
+		if want := plain.Params(ManyTenants)[i]; !slices.Equal(got, want) {
 			t.Errorf("column %d: got %x, want %x", i, got, want)
 		}
 	}

@@ -57,7 +57,10 @@ func (c *Conn) Queue(s *Statement, params [][]byte, row func(*Row) error) {
 func (c *Conn) Failed() (*Statement, [][]byte) { return c.failed.stmt, c.failed.params }
 
 // Forget drops what was queued and not sent.
-func (c *Conn) Forget() { c.queue = c.queue[:0] }
+func (c *Conn) Forget() {
+	clear(c.queue)
+	c.queue = c.queue[:0]
+}
 
 // roundTrip bounds one message and its answers.
 const roundTrip = 60 * time.Second
@@ -75,7 +78,7 @@ var binaryFormat = []int16{1}
 // costs a goroutine for each message.)
 func (c *Conn) Send(ctx context.Context) error {
 	queue := c.queue
-	c.queue = c.queue[:0]
+	defer c.Forget() // with what the parameters share memory with
 	if err := c.prepare(ctx, queue); err != nil {
 		return err
 	}

@@ -45,6 +45,14 @@ func (r *Row) fail(problem string) {
 // IsNull looks at the next column without taking it.
 func (r *Row) IsNull() bool { return r.next < len(r.values) && r.values[r.next] == nil }
 
+// Size is how many bytes the columns have that were not read yet.
+func (r *Row) Size() (n int) {
+	for _, v := range r.values[min(r.next, len(r.values)):] {
+		n += len(v)
+	}
+	return n
+}
+
 // Skip passes over n columns.
 func (r *Row) Skip(n int) { r.next += n }
 

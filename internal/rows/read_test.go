@@ -50,3 +50,18 @@ func TestWhatARowReturnsIsACopy(t *testing.T) {
 		t.Errorf("got %s %s %s", text, raw, doc)
 	}
 }
+
+func TestARowTellsHowLargeTheRestIs(t *testing.T) {
+	r := Read([][]byte{{1}, nil, []byte("four")})
+	if got := r.Size(); got != 5 {
+		t.Errorf("got %d, want 5", got)
+	}
+	r.Skip(1)
+	if got := r.Size(); got != 4 {
+		t.Errorf("got %d, want 4", got)
+	}
+	r.Skip(3)
+	if got := r.Size(); got != 0 {
+		t.Errorf("got %d, want 0", got)
+	}
+}

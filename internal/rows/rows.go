@@ -1,7 +1,8 @@
 // Package rows gathers the rows of a table column by column in PostgreSQL's
 // binary format, and writes the statements that take them. One description of
-// a row serves both a single row, sent as scalar parameters, and many, sent as
-// arrays: a scalar statement starts faster, an array statement runs faster.
+// a row serves a single row, sent as scalar parameters, and many, sent as
+// arrays: a scalar statement starts faster, an array statement runs faster. Every
+// row is a tenant's; see [Form].
 package rows
 
 import (
@@ -54,10 +55,10 @@ func Of(name string, t Type) Column { return Column{name, t} }
 // headerSize is the length of a one-dimensional array's header on the wire.
 const headerSize = 20
 
-// Set gathers rows. The values of a row are added in the order of the columns.
-// A Set is for one goroutine and can be used again after Reset.
+// Set gathers rows. Of each row its tenant is added first, then the values in the
+// order of the columns. A Set is for one goroutine and can be used again after Reset.
 type Set struct {
-	types []Type
+	types []Type // the tenant's first
 	cols  []column
 	next  int
 	n     int
@@ -72,17 +73,18 @@ type column struct {
 
 // NewSet makes an empty set of rows with these columns.
 func NewSet(columns []Column) *Set {
-	s := &Set{types: make([]Type, len(columns)), cols: make([]column, len(columns))}
+	s := &Set{types: make([]Type, 1+len(columns)), cols: make([]column, 1+len(columns))}
+	s.types[0] = Text
 	for i, c := range columns {
-		s.types[i] = c.Type
+		s.types[1+i] = c.Type
 	}
 	s.Reset()
 	return s
 }
 
-// ColumnsOf are the columns of the rows that add adds.
+// ColumnsOf are the columns of the rows that add adds, but for the tenant.
 func ColumnsOf(add func(*Set)) []Column {
-	s := &Set{named: []Column{}}
+	s := &Set{named: []Column{}, cols: make([]column, 1)} // the tenant's
 	add(s)
 	return s.named
 }
@@ -96,10 +98,13 @@ func (s *Set) Col(name string, t Type) *Set {
 	return s
 }
 
-// Reset forgets the rows and keeps the memory.
+// maxKept is how much memory of a column a set keeps, in bytes.
+const maxKept = 512 << 10
+
+// Reset forgets the rows and keeps the memory, unless it is much.
 func (s *Set) Reset() {
 	for i := range s.cols {
-		if cap(s.cols[i].buf) < headerSize {
+		if c := cap(s.cols[i].buf); c < headerSize || c > maxKept {
 			s.cols[i].buf = make([]byte, headerSize, 256)
 		}
 		s.cols[i].buf = s.cols[i].buf[:headerSize]
@@ -111,22 +116,25 @@ func (s *Set) Reset() {
 // Len is the number of complete rows.
 func (s *Set) Len() int { return s.n }
 
-// Params returns the rows as parameters: scalars for exactly one row, arrays
-// otherwise. They share memory with the set.
-func (s *Set) Params(array bool) [][]byte {
+// Params returns the rows as the parameters of Builder.Source: the columns, and before
+// them the tenants for ManyTenants. A Single set has exactly one row. They share
+// memory with the set.
+func (s *Set) Params(f Form) [][]byte {
 	if s.next != 0 {
 		panic("rows: the last row is not complete")
 	}
-	out := make([][]byte, len(s.cols))
+	out := make([][]byte, 0, len(s.cols))
 	for i := range s.cols {
 		c := &s.cols[i]
-		if array {
+		switch {
+		case i == 0 && f != ManyTenants:
+		case f != Single:
 			c.writeHeader(s.types[i].oid, s.n)
-			out[i] = c.buf
-			continue
-		}
-		if int32(binary.BigEndian.Uint32(c.buf[headerSize:])) >= 0 {
-			out[i] = c.buf[headerSize+4:]
+			out = append(out, c.buf)
+		case int32(binary.BigEndian.Uint32(c.buf[headerSize:])) >= 0:
+			out = append(out, c.buf[headerSize+4:])
+		default:
+			out = append(out, nil)
 		}
 	}
 	return out
@@ -156,6 +164,9 @@ func (s *Set) advance() *column {
 }
 
 func (c *column) length(n int) { c.buf = binary.BigEndian.AppendUint32(c.buf, uint32(n)) }
+
+// Tenant begins a row: it is this tenant's.
+func (s *Set) Tenant(v string) { s.Text(v) }
 
 // Null adds a NULL.
 func (s *Set) Null() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,7 @@ type record struct {
 }
 
 func (r *record) add(s *Set) {
+	s.Tenant("acme")
 	put(s, r.bo, s.Bool)
 	s.Bytes(r.by)
 	put(s, r.i8, s.Int8)
@@ -104,9 +106,9 @@ var records = []record{
 	{ts: at("1999-12-31T23:59:59.999999Z"), tx: new("NULL")},
 }
 
-func echo(array bool) *Statement {
-	var b Builder
-	b.Add("SELECT ", Names(everyType), ", ord::bigint FROM ").Source(everyType, array).Add(" ORDER BY ord")
+func echo(f Form) *Statement {
+	b := For(f)
+	b.Add("SELECT ", Names(everyType), ", ord::bigint, ", b.Tenant(), " FROM ").Source(everyType).Add(" ORDER BY ord")
 	s := b.Statement()
 	return &s
 }
@@ -114,13 +116,13 @@ func echo(array bool) *Statement {
 func TestEveryTypeComesBackAsAScalar(t *testing.T) {
 	t.Parallel()
 	conn := NewConn(connect(t).PgConn())
-	stmt := echo(false)
+	stmt := echo(Single)
 	s := NewSet(everyType)
 	for i, want := range records {
 		s.Reset()
 		want.add(s)
 		var got []*record
-		conn.Queue(stmt, s.Params(false), func(r *Row) error { got = append(got, readRecord(r)); return nil })
+		conn.Queue(stmt, append([][]byte{[]byte("acme")}, s.Params(Single)...), func(r *Row) error { got = append(got, readRecord(r)); return nil })
 		if err := conn.Send(t.Context()); err != nil {
 			t.Fatalf("row %d: %v", i, err)
 		}
@@ -132,8 +134,13 @@ func TestEveryTypeComesBackAsAScalar(t *testing.T) {
 
 func TestEveryTypeComesBackFromAnArrayOfAnyLength(t *testing.T) {
 	t.Parallel()
+	t.Run("of one tenant", func(t *testing.T) { echoArrays(t, OneTenant, []byte("acme")) })
+	t.Run("of many", func(t *testing.T) { echoArrays(t, ManyTenants) })
+}
+
+func echoArrays(t *testing.T, f Form, first ...[]byte) {
 	conn := NewConn(connect(t).PgConn())
-	stmt := echo(true)
+	stmt := echo(f)
 	s := NewSet(everyType)
 	for n := range len(records) + 1 {
 		s.Reset()
@@ -144,10 +151,13 @@ func TestEveryTypeComesBackFromAnArrayOfAnyLength(t *testing.T) {
 			t.Fatalf("%d rows, want %d", s.Len(), n)
 		}
 		got := 0
-		conn.Queue(stmt, s.Params(true), func(r *Row) error {
+		conn.Queue(stmt, slices.Concat(first, s.Params(f)), func(r *Row) error {
 			row := readRecord(r)
 			if ord := r.Int8(); ord != int64(got+1) {
 				t.Errorf("row %d has the number %d", got, ord)
+			}
+			if tenant := r.Text(); tenant != "acme" {
+				t.Errorf("row %d is of the tenant %q", got, tenant)
 			}
 			if !reflect.DeepEqual(*row, records[got]) {
 				t.Errorf("row %d of %d: got %.200v", got, n, show(row))
@@ -217,20 +227,21 @@ func TestTheServerUnderstandsWhatIsMeant(t *testing.T) {
 		{Timestamptz, func(s *Set) { s.Time(*at("9999-12-31T23:59:59.999999Z")) }, "9999-12-31 23:59:59.999999+00"},
 		{Timestamptz, func(s *Set) { s.Time(time.Date(2026, 3, 1, 13, 0, 0, 1999, time.FixedZone("", 3600))) }, "2026-03-01 12:00:00.000001+00"},
 	} {
-		for _, array := range []bool{false, true} {
+		for _, form := range []Form{Single, OneTenant} {
 			columns := []Column{Of("v", tt.typ)}
-			var b Builder
-			b.Add("SELECT coalesce(v::text, 'NULL') FROM ").Source(columns, array)
+			b := For(form)
+			b.Add("SELECT coalesce(v::text, 'NULL') FROM ").Source(columns)
 			stmt := b.Statement()
 			s := NewSet(columns)
+			s.Tenant("acme")
 			tt.add(s)
 			var got string
-			conn.Queue(&stmt, s.Params(array), func(r *Row) error { got = r.Text(); return r.Err() })
+			conn.Queue(&stmt, append([][]byte{[]byte("acme")}, s.Params(form)...), func(r *Row) error { got = r.Text(); return r.Err() })
 			if err := conn.Send(t.Context()); err != nil {
 				t.Fatalf("%s: %v", tt.typ.Name, err)
 			}
 			if got != tt.want {
-				t.Errorf("%s, array %v: the server has %s, want %s", tt.typ.Name, array, got, tt.want)
+				t.Errorf("%s, form %d: the server has %s, want %s", tt.typ.Name, form, got, tt.want)
 			}
 		}
 	}
@@ -239,18 +250,20 @@ func TestTheServerUnderstandsWhatIsMeant(t *testing.T) {
 func TestASetForgetsOnlyItsRows(t *testing.T) {
 	t.Parallel()
 	s := NewSet([]Column{Of("a", Text), Of("b", Int8)})
+	s.Tenant("acme")
 	s.Null()
 	s.Int8(1)
 	s.Reset()
 	if s.Len() != 0 {
 		t.Errorf("%d rows after Reset", s.Len())
 	}
+	s.Tenant("acme")
 	s.Text("x")
 	s.Int8(2)
-	if got := s.Params(true)[0]; got[7] != 0 {
+	if got := s.Params(OneTenant)[0]; got[7] != 0 {
 		t.Error("the array says that it has NULLs, from before Reset")
 	}
-	if got := string(s.Params(false)[0]); got != "x" {
+	if got := string(s.Params(Single)[0]); got != "x" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -258,31 +271,48 @@ func TestASetForgetsOnlyItsRows(t *testing.T) {
 func TestParamsOfHalfARowIsAMistakeOfTheProgram(t *testing.T) {
 	t.Parallel()
 	s := NewSet([]Column{Of("a", Text), Of("b", Int8)})
+	s.Tenant("acme")
 	s.Text("x")
 	defer func() {
 		if recover() == nil {
 			t.Error("half a row was taken for a whole one")
 		}
 	}()
-	s.Params(true)
+	s.Params(OneTenant)
 }
 
 func TestABuilderNumbersItsParameters(t *testing.T) {
 	t.Parallel()
 	columns := []Column{Of("id", UUID), Of("n", Int4)}
 	for _, tt := range []struct {
-		array bool
-		sql   string
-		oids  []uint32
+		form Form
+		sql  string
+		oids []uint32
 	}{
-		{false, "SELECT $1::text, x FROM (VALUES ($2::uuid, $3::int, 1)) AS u(id, n, ord)", []uint32{25, 2950, 23}},
-		{true, "SELECT $1::text, x FROM unnest($2::uuid[], $3::int[]) WITH ORDINALITY AS u(id, n, ord)", []uint32{25, 2951, 1007}},
+		{Single, "SELECT $1::text, $2::bigint FROM (VALUES ($3::uuid, $4::int, 1)) AS u(id, n, ord)", []uint32{25, 20, 2950, 23}},
+		{OneTenant, "SELECT $1::text, $2::bigint FROM unnest($3::uuid[], $4::int[]) WITH ORDINALITY AS u(id, n, ord)",
+			[]uint32{25, 20, 2951, 1007}},
+		{ManyTenants, "SELECT u.tenant, $1::bigint FROM unnest($2::text[], $3::uuid[], $4::int[]) WITH ORDINALITY AS u(tenant, id, n, ord)",
+			[]uint32{20, 1009, 2951, 1007}},
 	} {
-		var b Builder
-		b.Add("SELECT ").Param(Text, false).Add(", x", " FROM ").Source(columns, tt.array)
+		b := For(tt.form)
+		b.Add("SELECT ", b.Tenant(), ", ").Param(Int8, false).Add(" FROM ").Source(columns)
 		got := b.Statement()
 		if got.SQL != tt.sql || !reflect.DeepEqual(got.OIDs, tt.oids) {
 			t.Errorf("got %+v, want %s %v", got, tt.sql, tt.oids)
+		}
+	}
+}
+
+// A set is kept in a pool between groups.
+func TestASetKeepsNoGiantColumn(t *testing.T) {
+	s := NewSet([]Column{Of("a", Text), Of("b", Text)})
+	s.Text("")
+	s.Bytes(make([]byte, 2*maxKept))
+	s.Reset()
+	for i := range s.cols {
+		if got := cap(s.cols[i].buf); got > maxKept {
+			t.Errorf("column %d keeps %d bytes", i, got)
 		}
 	}
 }

@@ -11,10 +11,43 @@ type Statement struct {
 	OIDs []uint32
 }
 
+// Form is how a statement takes its rows.
+type Form int
+
+// The forms. In all but the last the tenant is a parameter of its own, the first: so a
+// database that is distributed by tenant knows where the statement belongs, and the
+// tenant is sent once.
+const (
+	Single      Form = iota // one row, as scalars
+	OneTenant               // many rows of one tenant, as arrays
+	ManyTenants             // many rows, as arrays, of which the first has the tenant of each
+)
+
 // Builder writes a statement piece by piece and numbers its parameters.
 type Builder struct {
+	form Form
 	sql  strings.Builder
 	oids []uint32
+}
+
+// For begins a statement that takes its rows in a form.
+func For(f Form) *Builder {
+	b := &Builder{form: f}
+	if f != ManyTenants {
+		b.oids = append(b.oids, Text.OID(false))
+	}
+	return b
+}
+
+// Form is how the statement takes its rows.
+func (b *Builder) Form() Form { return b.form }
+
+// Tenant is an expression: whose the row u of the source is.
+func (b *Builder) Tenant() string {
+	if b.form == ManyTenants {
+		return "u.tenant"
+	}
+	return "$1::text"
 }
 
 // Add appends text.
@@ -47,10 +80,14 @@ func (b *Builder) Params(columns []Column, array bool) *Builder {
 }
 
 // Source appends a row source named u with these columns and, last, ord, which
-// counts from 1: VALUES of scalars for one row, unnested arrays for many.
-func (b *Builder) Source(columns []Column, array bool) *Builder {
-	if !array {
+// counts from 1: VALUES of scalars for a single row, else unnested arrays. Where the
+// rows are of many tenants its first column is the tenant.
+func (b *Builder) Source(columns []Column) *Builder {
+	switch b.form {
+	case Single:
 		return b.Add("(VALUES (").Params(columns, false).Add(", 1)) AS u(", Names(columns), ", ord)")
+	case ManyTenants:
+		columns = append([]Column{Of("tenant", Text)}, columns...)
 	}
 	return b.Add("unnest(").Params(columns, true).Add(") WITH ORDINALITY AS u(", Names(columns), ", ord)")
 }

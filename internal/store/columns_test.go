@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { tables.Main(m) }
 // them where they belong.
 var byStatements = map[string][]string{
 	"instance": {"tenant"},
-	"command":  {"tenant", "unsure", "held_until", "given_up_at", "waits_since"},
+	"command":  {"tenant", "unsure", "held_until", "given_up_at", "waits_since", "paused"},
 }
 
 // A column that a migration adds must be decided about here, and has the type that
@@ -123,18 +123,18 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	c.ClaimedBy, c.RunAt = "n", time.Time{}
 
 	created, accepted := Created(), Accepted()
-	if err := created.Add(&inst); err != nil {
+	if err := created.Add("t", &inst); err != nil {
 		t.Fatal(err)
 	}
-	if err := accepted.Add(&c); err != nil {
+	if err := accepted.Add("t", &c); err != nil {
 		t.Fatal(err)
 	}
 	tenant, lease := []byte("t"), []byte{0, 0, 0, 0, 0, 0, 1, 0}
-	queue(conn, func(b *rows.Builder) { InsertInstances(b, true) }, append([][]byte{tenant}, created.Params(true)...), nil)
-	queue(conn, AcceptCommands, append([][]byte{tenant, lease}, accepted.Params(true)...), nil)
+	queue(conn, rows.OneTenant, InsertInstances, append([][]byte{tenant}, created.Params(rows.OneTenant)...), nil)
+	queue(conn, rows.ManyTenants, AcceptCommands, append([][]byte{lease}, accepted.Params(rows.ManyTenants)...), nil)
 	var gotInst *transitions.Instance
 	var got *transitions.Record
-	queue(conn, ReadBoth, [][]byte{tenant, inst.ID[:], []byte(c.Scope), []byte(c.Key)}, func(r *rows.Row) (err error) {
+	queue(conn, rows.Single, ReadBoth, [][]byte{tenant, inst.ID[:], []byte(c.Scope), []byte(c.Key)}, func(r *rows.Row) (err error) {
 		if gotInst, err = ReadInstance(r, "t"); err == nil {
 			got, err = ReadRecord(r)
 		}
@@ -157,9 +157,9 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 }
 
-func queue(conn *rows.Conn, write func(*rows.Builder), params [][]byte, row func(*rows.Row) error) {
-	var b rows.Builder
-	write(&b)
+func queue(conn *rows.Conn, form rows.Form, write func(*rows.Builder), params [][]byte, row func(*rows.Row) error) {
+	b := rows.For(form)
+	write(b)
 	s := b.Statement()
 	conn.Queue(&s, params, row)
 }

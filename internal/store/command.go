@@ -16,7 +16,7 @@ import (
 // begins as the row is written.
 type Command struct{ decide.Row }
 
-// The columns of a new command, but for the tenant. The row of one that is done at
+// The columns of a new command, but for the tenant, which every row begins with. The row of one that is done at
 // once, and says nothing of its tombstone, has only the first kind; acceptedFields
 // has both.
 var (
@@ -128,35 +128,36 @@ func Cancels() *Rows[Cancelled] { return gather(cancelledFields) }
 func Disarms() *Rows[Disarmed] { return gather(disarmedFields) }
 
 // InsertCommands inserts commands that are done. from is a row source whose single row
-// lets it happen, or "". Parameters: tenant, columns.
-func InsertCommands(b *rows.Builder, array bool, from string) {
+// lets it happen, or "". Parameters: columns.
+func InsertCommands(b *rows.Builder, from string) {
 	names := rows.Names(doneColumns)
-	b.Add("INSERT INTO pawl.command (tenant, ", names, ") SELECT ").Param(rows.Text, false).
-		Add(", ", names, " FROM ").Source(doneColumns, array)
+	b.Add("INSERT INTO pawl.command (tenant, ", names, ") SELECT ", b.Tenant(), ", ", names, " FROM ").Source(doneColumns)
 	if from != "" {
 		b.Add(", ", from)
 	}
 }
 
 // AcceptCommands inserts commands of which some have more columns than most. A lease lasts by the
-// database's clock, whatever the engine's says. Parameters: tenant, length of a
-// lease in microseconds, columns.
+// database's clock, whatever the engine's says. Parameters: length of a lease in
+// microseconds, columns.
 func AcceptCommands(b *rows.Builder) {
 	names := rows.Names(acceptedColumns)
-	b.Add("INSERT INTO pawl.command (tenant, claimed_at, locked_until, ", names, ") SELECT ").Param(rows.Text, false).
-		Add(", CASE WHEN claimed_by IS NOT NULL THEN clock_timestamp() END, CASE WHEN claimed_by IS NOT NULL THEN clock_timestamp() + ").
-		Param(rows.Int8, false).Add(" * interval '1 microsecond' END, ", names, " FROM ").Source(acceptedColumns, true)
+	b.Add("INSERT INTO pawl.command (tenant, claimed_at, locked_until, ", names, ") SELECT ", b.Tenant(),
+		", CASE WHEN claimed_by IS NOT NULL THEN clock_timestamp() END, CASE WHEN claimed_by IS NOT NULL THEN clock_timestamp() + ").
+		Param(rows.Int8, false).Add(" * interval '1 microsecond' END, ", names, " FROM ").Source(acceptedColumns)
 }
 
 // found joins the source u to the commands that it names, each with a probe of
 // the key, and locks them, so that they stay where they are found: against the
 // claims and heartbeats of workers, which are all short.
-const found = ` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command x WHERE x.tenant = $1 AND x.scope = u.scope AND x.key = u.key
-	LIMIT 1 FOR NO KEY UPDATE) AS found`
+func found(b *rows.Builder) string {
+	return ` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command x WHERE x.tenant = ` + b.Tenant() + ` AND x.scope = u.scope
+	AND x.key = u.key LIMIT 1 FOR NO KEY UPDATE) AS found`
+}
 
 // SettleCommands writes what became of commands in flight, in the order of their
 // keys. If one is not as it was seen the transaction fails and runs again.
-// Parameters: tenant, length of a lease in microseconds, columns, number of rows.
+// Parameters: length of a lease in microseconds, columns, number of rows.
 func SettleCommands(b *rows.Builder) {
 	b.Add(`WITH settled AS (UPDATE pawl.command AS c SET status = u.status, code = u.code, body = u.body,
 	version = CASE WHEN u.phase IS NULL THEN u.version ELSE coalesce(u.version, c.version) END,
@@ -166,29 +167,27 @@ func SettleCommands(b *rows.Builder) {
 	claimed_at = CASE WHEN u.claimed_by IS NULL THEN c.claimed_at ELSE clock_timestamp() END,
 	locked_until = CASE WHEN u.claimed_by IS NOT NULL THEN clock_timestamp() + u.lease * interval '1 microsecond' END,
 	run_at = u.run_at, request = u.request, updated_at = u.updated_at, forget_at = u.forget_at
-FROM (SELECT found.row, t.lease, u.* FROM (SELECT `).Param(rows.Text, false).Add(" AS tenant, ").Param(rows.Int8, false).
-		Add(" AS lease) AS t, ").Source(settledColumns, true).Add(found, `) AS u
-WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1 AND c.attempt = u.seen AND c.status = u.was RETURNING 1)
+FROM (SELECT found.row, t.lease, u.* FROM (SELECT `).Param(rows.Int8, false).Add(" AS lease) AS t, ").Source(settledColumns).
+		Add(found(b), `) AS u
+WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.attempt = u.seen AND c.status = u.was RETURNING 1)
 SELECT pawl.expect(count(*), `).Param(rows.Int8, false).Add(") FROM settled")
 }
 
 // CancelCommands asks commands in flight to stop: who works on them will see it, and
-// those that wait are due at once, to end. Parameters: tenant, columns, number
-// of rows.
+// those that wait are due at once, to end. Parameters: columns, number of rows.
 func CancelCommands(b *rows.Builder) {
-	b.Add(`WITH cancelled AS (UPDATE pawl.command AS c SET cancelled_by = u.actor, revision = c.revision + 1, stuck = NULL,
+	b.Add(`WITH cancelled AS (UPDATE pawl.command AS c SET cancelled_by = u.actor, revision = c.revision + 1, stuck = NULL, paused = NULL,
 	run_at = CASE WHEN c.status = 'processing' THEN NULL ELSE u.at END, updated_at = u.at
-FROM (SELECT found.row, u.* FROM (SELECT `).Param(rows.Text, false).Add(" AS tenant) AS t, ").
-		Source(cancelledColumns, true).Add(found, `) AS u
-WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1 AND c.phase IS NOT NULL RETURNING 1)
+FROM (SELECT found.row, u.* FROM `).Source(cancelledColumns).Add(found(b), `) AS u
+WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.phase IS NOT NULL RETURNING 1)
 SELECT pawl.expect(count(*), `).Param(rows.Int8, false).Add(") FROM cancelled")
 }
 
 // DisarmCommands deletes the commands of some scopes that are not decided yet, but for one
-// key each. Parameters: tenant, columns.
+// key each. Parameters: columns.
 func DisarmCommands(b *rows.Builder) {
-	b.Add("DELETE FROM pawl.command AS c USING (SELECT found.row FROM (SELECT ").Param(rows.Text, false).Add(" AS tenant) AS t, ").
-		Source(disarmedColumns, true).Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command x
-	WHERE x.tenant = $1 AND x.scope = u.scope AND x.key <> u.spare AND x.phase = 'scheduled' FOR UPDATE) AS found) AS u
-	WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1`)
+	b.Add("DELETE FROM pawl.command AS c USING (SELECT found.row, ", b.Tenant(), " AS tenant FROM ").Source(disarmedColumns).
+		Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command x WHERE x.tenant = `, b.Tenant(), ` AND x.scope = u.scope
+	AND x.key <> u.spare AND x.phase = 'scheduled' FOR UPDATE) AS found) AS u
+	WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM u.tenant`)
 }

@@ -198,8 +198,9 @@ func gather[T any](fields []field[T]) *Rows[T] {
 	return &Rows[T]{Set: *rows.NewSet(columnsOf(fields)), fields: fields}
 }
 
-// Add adds a row. Its error is that of a value that cannot be encoded.
-func (s *Rows[T]) Add(row *T) error {
+// Add adds a row of a tenant. Its error is that of a value that cannot be encoded.
+func (s *Rows[T]) Add(tenant string, row *T) error {
+	s.Tenant(tenant)
 	for i := range s.fields {
 		if err := s.fields[i].add(&s.Set, row); err != nil {
 			return err

@@ -11,11 +11,15 @@ import (
 )
 
 // Flights are the statements about commands in flight, for one schema.
-type Flights struct{ poll, claim, keep, held, cancel string }
+type Flights struct {
+	poll, claim, keep, held, cancel    string
+	parkWorkflow, parkInstance, unpark string
+}
 
 // NewFlights writes the statements; in puts the schema's name into one.
 func NewFlights(in func(sql string) string) *Flights {
-	return &Flights{poll: in(PollSQL), claim: in(ClaimSQL), keep: in(KeepSQL), held: in(HeldSQL), cancel: in(CancelSQL)}
+	return &Flights{poll: in(PollSQL), claim: in(ClaimSQL), keep: in(KeepSQL), held: in(HeldSQL), cancel: in(CancelSQL),
+		parkWorkflow: in(ParkWorkflowSQL), parkInstance: in(ParkInstanceSQL), unpark: in(UnparkSQL)}
 }
 
 // PollRequest is what a poll for due work asks for.
@@ -28,6 +32,19 @@ type PollRequest struct {
 	Workflows []string  // those that this node knows
 	After     string    // the tenant whose turn was last
 	Turns     int       // how many tenants have a turn
+
+	Whole      bool       // nothing of what follows bounds it, and it asks for pauses that have ended
+	Activities []Activity // those of which something can be taken
+	Lapsed     time.Time  // since when leases have run out; zero: whenever
+	Oldest     time.Time  // since when any work is due; zero: whenever
+	Next       time.Time  // after when something is due next
+}
+
+// Activity is the work of one activity that a poll asks for.
+type Activity struct {
+	Workflow, Name string
+	Since          time.Time // when it is due, at the earliest; zero: whenever
+	Room           int       // how much of it
 }
 
 // PollResult is what a poll finds, without a lock.
@@ -35,6 +52,7 @@ type PollResult struct {
 	Clock  time.Time   // the database's
 	Next   *time.Time  // when something is due next; nil: nothing
 	Paused [][2]string // the workflows that are paused, each with its tenant before it
+	Ended  [][2]string // likewise: those that are not, while commands are still set aside for them
 	Found  []Candidate
 }
 
@@ -46,6 +64,8 @@ type Candidate struct {
 	Attempt              int
 	Phase                transitions.Phase
 	Workflow, Transition string
+	Since                time.Time // when it was due, or its lease ran out
+	Pause                string    // which pause holds it, as command.paused says it; "" none
 }
 
 // Kinds of candidates.
@@ -62,8 +82,8 @@ func (f *Flights) Poll(ctx context.Context, q Querier, p PollRequest) (found Pol
 		return found, err
 	}
 	var c Candidate
-	_, err = pgx.ForEachRow(rows, []any{&found.Clock, &found.Next, &found.Paused, &c.Kind, &c.Tenant, &c.Scope, &c.Key, &c.Attempt, &c.Phase,
-		&c.Workflow, &c.Transition}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&found.Clock, &found.Next, &found.Paused, &found.Ended, &c.Kind, &c.Tenant, &c.Scope, &c.Key, &c.Attempt,
+		&c.Phase, &c.Workflow, &c.Transition, &c.Since, &c.Pause}, func() error {
 		if c.Tenant != "" {
 			found.Found = append(found.Found, c)
 		}
@@ -74,7 +94,13 @@ func (f *Flights) Poll(ctx context.Context, q Querier, p PollRequest) (found Pol
 
 // Params are the parameters of PollSQL.
 func (p *PollRequest) Params() []any {
-	return []any{p.Now, int64(p.Scheduled), int64(p.Works), p.Full, p.Since, p.Workflows, p.After, int64(p.Turns)}
+	n := len(p.Activities)
+	workflows, names, since, room := make([]string, n), make([]string, n), make([]time.Time, n), make([]int64, n)
+	for i, a := range p.Activities {
+		workflows[i], names[i], since[i], room[i] = a.Workflow, a.Name, a.Since, int64(a.Room)
+	}
+	return []any{p.Now, int64(p.Scheduled), int64(p.Works), append([]string{}, p.Full...), p.Since, p.Workflows, p.After, int64(p.Turns),
+		workflows, names, since, room, p.Lapsed, p.Next, p.Oldest, p.Whole}
 }
 
 // Keys name attempts at commands of one tenant.

@@ -3,73 +3,110 @@ package store
 // PollSQL finds candidates over all tenants without a lock: first leases that
 // have run out, then scheduled commands and work that are due. Scheduled commands
 // are counted apart, so that they never wait behind a backlog of work. The first
-// three columns are there also when there is nothing to do: the database's clock,
-// when something is due next, and which workflows are paused. Parameters: now,
-// how many scheduled commands, how many others, the activities of which nothing
-// can be taken now, since when scheduled commands are due, the workflows that this
-// node knows, the tenant whose turn was last, and how many tenants have a turn.
+// four columns are there also when there is nothing to do: the database's clock,
+// when something is due next, which workflows are paused, and, where it is asked for,
+// those that are not any more while commands are still set aside for them.
+// Parameters: now, how many scheduled commands, how many others, the activities of
+// which nothing can be taken now, since when scheduled commands are due, the workflows
+// that this node knows, the tenant whose turn was last, how many tenants have a turn,
+// of the activities that can be taken their workflows, their names, since when their
+// work is due and how much of each, since when leases have run out, after when
+// something is due next, since when any work is due, whether to ask for pauses that
+// have ended.
 //
-// Work comes in the order in which it is due. Where there is more than workers, the
+// What is before the moments that are given is not read: so neither are entries of the
+// indexes that are dead, and stay for as long as somebody has an old snapshot. See
+// docs/decisions/0006.
+//
+// Work comes in the order in which it is due, each activity's read by itself, so that
+// what one of them cannot take is in nobody's way. Where there is more than workers, the
 // next tenants have their turns before: one command of each, or a row without one
 // where nothing of the tenant's is due that can be taken. The walk goes from tenant to
 // tenant, and within one from activity to activity, with a probe of the index each,
 // whatever they have waiting. Scheduled commands have no turns: they come in the order in
 // which they are due, and are only decided.
 //
-// Scheduled commands of a paused workflow stay where they are, and a poll after
-// the pause finds them; but not those that were asked to stop, which can end.
+// A scheduled command that a pause holds is found once, with what holds it, to be set
+// aside; but not one that was asked to stop, which can end.
 //
 // The index must be read in order, until there is enough: so whatever the
 // statistics say the planner is not to expect few rows, and read and sort all of
 // them, again and again also those that are dead. It does not see the value of a
 // subquery, nor what a column behind OFFSET 0 was made of, and it does not take
-// bounds for a narrow range of which one is a row's.
+// bounds for a narrow range of which one is a row's. Where a tenant is asked for as a
+// range, it is because the order of another index would do for one that is equal.
 const PollSQL = `
-SELECT clock_timestamp(), (SELECT run_at FROM pawl.command WHERE run_at > (SELECT $1::timestamptz) ORDER BY run_at LIMIT 1),
+SELECT clock_timestamp(), least(
+		(SELECT run_at FROM pawl.command WHERE ` + later + ` AND run_at > (SELECT $14::timestamptz) ORDER BY run_at LIMIT 1),
+		(SELECT min(soon.run_at) FROM unnest($9::text[], $10::text[]) AS r(workflow, transition) CROSS JOIN LATERAL (
+			SELECT w.run_at FROM pawl.command AS w WHERE ` + waits + ` AND w.workflow = r.workflow AND w.transition = r.transition
+				AND w.run_at > (SELECT $14::timestamptz)
+			ORDER BY w.workflow, w.transition, w.run_at LIMIT 1) AS soon)),
 	(SELECT coalesce(json_agg(json_build_array(tenant, workflow) ORDER BY tenant, workflow), '[]') FROM pawl.paused),
+	CASE WHEN $16::boolean THEN (` + endedPauses + `) END,
 	coalesce(found.kind, ''), coalesce(found.tenant, ''), coalesce(found.scope, ''), coalesce(found.key, ''), coalesce(found.attempt, 0),
-	coalesce(found.phase, ''), coalesce(found.workflow, ''), coalesce(found.transition, '')
+	coalesce(found.phase, ''), coalesce(found.workflow, ''), coalesce(found.transition, ''), coalesce(found.since, 'epoch'),
+	coalesce(found.pause, '')
 FROM (VALUES (1)) AS one LEFT JOIN (
-	(SELECT 'lapsed' AS kind, tenant, scope, key, attempt, phase, workflow, transition FROM (
+	(SELECT 'lapsed' AS kind, tenant, scope, key, attempt, phase, workflow, transition, locked_until AS since, NULL AS pause FROM (
 			SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
-			WHERE locked_until < (SELECT clock_timestamp()) ORDER BY locked_until OFFSET 0) AS lapsed
+			WHERE locked_until < (SELECT clock_timestamp()) AND (locked_until, scope) > ((SELECT $13::timestamptz), '')
+			ORDER BY locked_until OFFSET 0) AS lapsed
 		WHERE known LIMIT $2::bigint + $3::bigint)
 	UNION ALL
-	(SELECT 'scheduled', tenant, scope, key, attempt, phase, workflow, transition FROM (
-			SELECT *, phase = 'scheduled' AS later, workflow = ANY ($6::text[]) AS known FROM pawl.command
-			WHERE run_at <= (SELECT $1::timestamptz) AND (run_at, scope) > ((SELECT $5::timestamptz), '') ORDER BY run_at OFFSET 0) AS due
-		WHERE later AND known
-			AND (cancelled_by IS NOT NULL OR (tenant, workflow) NOT IN (SELECT tenant, workflow FROM pawl.paused)) LIMIT $2::bigint)
+	(SELECT 'scheduled', tenant, scope, key, attempt, phase, workflow, transition, run_at,
+			CASE WHEN cancelled_by IS NOT NULL THEN NULL
+				WHEN EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = due.tenant AND p.workflow = due.workflow)
+				THEN '` + PausedWorkflow + `' || workflow
+				WHEN (SELECT i.paused FROM pawl.instance AS i WHERE i.tenant = due.tenant AND i.id >= due.instance AND i.id <= due.instance
+					ORDER BY i.id LIMIT 1) THEN '` + PausedInstance + `' || instance END
+		FROM (SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
+			WHERE ` + later + ` AND run_at <= (SELECT $1::timestamptz) AND (run_at, scope) > ((SELECT $5::timestamptz), '')
+			ORDER BY run_at OFFSET 0) AS due
+		WHERE known LIMIT $2::bigint)
 	UNION ALL
 	(WITH RECURSIVE each AS (
-			(SELECT tenant, 1 AS n FROM pawl.command WHERE ` + waits + ` AND tenant > (SELECT $7::text) ORDER BY ` + turn + ` LIMIT 1)
+			(SELECT tenant, 1 AS n FROM pawl.command WHERE ` + turns + ` AND tenant > (SELECT $7::text) ORDER BY ` + turn + ` LIMIT 1)
 			UNION ALL
 			(SELECT next.tenant, each.n + 1 FROM each CROSS JOIN LATERAL (SELECT tenant FROM pawl.command
-				WHERE ` + waits + ` AND tenant > each.tenant ORDER BY ` + turn + ` LIMIT 1) AS next WHERE each.n < $8::bigint))
-		SELECT 'turn', each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition FROM each LEFT JOIN LATERAL (
+				WHERE ` + turns + ` AND tenant > each.tenant ORDER BY ` + turn + ` LIMIT 1) AS next WHERE each.n < $8::bigint))
+		SELECT 'turn', each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition, one.run_at, NULL
+		FROM each LEFT JOIN LATERAL (
 			WITH RECURSIVE kinds AS (
-				(SELECT workflow, transition FROM pawl.command WHERE ` + waits + ` AND tenant = each.tenant ORDER BY ` + turn + ` LIMIT 1)
+				(SELECT workflow, transition FROM pawl.command
+					WHERE ` + turns + ` AND tenant >= each.tenant AND tenant <= each.tenant ORDER BY ` + turn + ` LIMIT 1)
 				UNION ALL
 				(SELECT next.workflow, next.transition FROM kinds CROSS JOIN LATERAL (SELECT workflow, transition FROM pawl.command
-					WHERE ` + waits + ` AND tenant = each.tenant AND (workflow, transition) > (kinds.workflow, kinds.transition)
+					WHERE ` + turns + ` AND tenant <= each.tenant
+						AND (tenant, workflow, transition) > (each.tenant, kinds.workflow, kinds.transition)
 					ORDER BY ` + turn + ` LIMIT 1) AS next))
 			SELECT first.* FROM kinds CROSS JOIN LATERAL (SELECT * FROM pawl.command
-				WHERE ` + waits + ` AND tenant = each.tenant AND workflow = kinds.workflow AND transition = kinds.transition
+				WHERE ` + turns + ` AND tenant = each.tenant AND workflow = kinds.workflow AND transition = kinds.transition
 					AND run_at <= (SELECT $1::timestamptz) ORDER BY ` + turn + ` LIMIT 1) AS first
 			WHERE kinds.workflow = ANY ($6::text[]) AND kinds.workflow || ' ' || kinds.transition <> ALL ($4::text[])
 			ORDER BY first.run_at LIMIT 1) AS one ON true
 		LIMIT $8::bigint)
 	UNION ALL
-	(SELECT 'work', tenant, scope, key, attempt, phase, workflow, transition FROM (
-			SELECT *, phase = 'scheduled' AS later, workflow = ANY ($6::text[]) AS known FROM pawl.command
-			WHERE run_at <= (SELECT $1::timestamptz) ORDER BY run_at OFFSET 0) AS due
-		WHERE NOT later AND known AND workflow || ' ' || transition <> ALL ($4::text[]) LIMIT $3::bigint)
+	(SELECT 'work', one.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition, one.run_at, NULL
+		FROM unnest($9::text[], $10::text[], $11::timestamptz[], $12::bigint[]) AS r(workflow, transition, since, room) CROSS JOIN LATERAL (
+			SELECT * FROM pawl.command AS w WHERE ` + waits + ` AND w.workflow = r.workflow AND w.transition = r.transition
+				AND w.run_at <= (SELECT $1::timestamptz) AND (w.run_at, w.scope) > (r.since, '')
+			ORDER BY w.workflow, w.transition, w.run_at LIMIT least(r.room, $3::bigint)) AS one
+		ORDER BY one.run_at LIMIT $3::bigint)
 ) AS found ON true`
 
-// waits finds work that waits for its time or for a worker, by the index command_turn.
+// later finds what is to be decided at a time, and is not set aside for a pause, by the
+// index command_due.
+const later = `phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL`
+
+// waits finds work that waits for its time or for a worker, by the indexes command_work
+// and command_turn.
 const waits = `run_at IS NOT NULL AND phase <> 'scheduled'`
 
-// turn is the order of that index.
+// turns is waits, but for what is due before all that can be taken, of LookSQL.
+const turns = waits + ` AND run_at >= (SELECT $15::timestamptz)`
+
+// turn is the order of command_turn.
 const turn = `tenant, workflow, transition, run_at`
 
 // ClaimSQL leases the candidates that are still as they were seen, and that
@@ -91,7 +128,7 @@ WITH claimed AS (
 	FROM (SELECT found.* FROM unnest($5::text[], $6::text[], $7::int[]) AS u(scope, key, attempt) CROSS JOIN LATERAL (
 		SELECT x.ctid AS row, x.run_at AS due, CASE WHEN x.status = 'processing' THEN x.claimed_by END AS taken FROM pawl.command x
 		WHERE x.tenant = $1 AND x.scope = u.scope AND x.key = u.key AND x.attempt = u.attempt
-			AND (x.run_at <= $4 OR x.locked_until < clock_timestamp())
+			AND (x.run_at <= $4 OR x.locked_until < clock_timestamp()) AND x.paused IS NULL
 		LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) AS found) AS u
 	WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1
 	RETURNING c.scope, c.key, c.fingerprint, c.phase, c.workflow, c.transition, c.instance, c.actor, c.request, c.attempt, c.failures,
@@ -148,7 +185,7 @@ CROSS JOIN LATERAL (SELECT 1 FROM ` + mine + `) AS found`
 // who asks, now.
 const CancelSQL = `
 WITH asked AS (
-	UPDATE pawl.command SET cancelled_by = $4, revision = revision + 1, stuck = NULL, updated_at = $5,
+	UPDATE pawl.command SET cancelled_by = $4, revision = revision + 1, stuck = NULL, paused = NULL, updated_at = $5,
 		run_at = CASE WHEN status = 'processing' THEN NULL ELSE $5::timestamptz END
 	WHERE tenant = $1 AND scope = $2 AND key = $3 AND phase IN ('scheduled', 'working') AND cancelled_by IS NULL
 	RETURNING 1)

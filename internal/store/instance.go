@@ -85,30 +85,40 @@ const (
 	WaitForLocked = "FOR NO KEY UPDATE"
 )
 
-// LockInstances locks instances in the order of the given ids. It returns for each its id, whether
-// it is there but somebody else has it, where it stands, and the instance. The lateral subquery
-// can only be index probes, in the order of the array. Parameters: tenant, ids.
+// idColumns name an instance.
+var idColumns = []rows.Column{rows.Of("id", rows.UUID)}
+
+// InstanceIDs gathers the ids of instances.
+func InstanceIDs() *rows.Set { return rows.NewSet(idColumns) }
+
+// newest selects some columns of an instance, i. Every transition leaves a version of the row, which
+// stays while an old snapshot is open; the index is scanned back, which for the most begins with the
+// newest one. Tenant and id are SQL expressions.
+func newest(columns, tenant, id string) string {
+	return "SELECT " + columns + " FROM pawl.instance i WHERE i.tenant = " + tenant + " AND i.id >= " + id + " AND i.id <= " + id +
+		" ORDER BY i.id DESC LIMIT 1"
+}
+
+// LockInstances locks instances in the order of InstanceIDs. It returns for each its place there, from
+// 1, whether it is there but somebody else has it, where it stands, and the instance. The lateral
+// subquery can only be index probes, in the order of the array. Parameters: the ids.
 func LockInstances(b *rows.Builder, how string) {
-	b.Add("SELECT u.id, i.id IS NULL AND (SELECT true FROM pawl.instance x WHERE x.tenant = ").Param(rows.Text, false).
-		Add(" AND x.id = u.id LIMIT 1) IS NOT NULL AS held, i.ctid, ", instanceSelect, " FROM unnest(").Param(rows.UUID, true).
-		Add(") AS u(id) LEFT JOIN LATERAL (SELECT i.ctid, i.* FROM pawl.instance i WHERE i.tenant = $1 AND i.id = u.id LIMIT 1 ", how).
-		Add(") i ON true")
+	b.Add("SELECT u.ord, i.id IS NULL AND (", newest("true", b.Tenant(), "u.id"), ") IS NOT NULL AS held, i.ctid, ", instanceSelect,
+		" FROM ").Source(idColumns).Add(" LEFT JOIN LATERAL (", newest("i.ctid, i.*", b.Tenant(), "u.id"), " ", how, ") i ON true")
 }
 
 // ReadBoth finds one instance and one key, without a lock: see ReadInstance and ReadRecord.
 // Parameters: tenant, id, scope, key.
 func ReadBoth(b *rows.Builder) {
-	b.Add("SELECT ", instanceSelect, ", ", recordSelect, " FROM (SELECT ").Param(rows.Text, false).
-		Add(" AS tenant) t LEFT JOIN LATERAL (SELECT * FROM pawl.instance i WHERE i.tenant = $1 AND i.id = ").Param(rows.UUID, false).
-		Add(" LIMIT 1) i ON true LEFT JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = ").Param(rows.Text, false).
-		Add(" AND c.key = ").Param(rows.Text, false).Add(" LIMIT 1) c ON true", audit.Position)
+	b.Add("SELECT ", instanceSelect, ", ", recordSelect, " FROM (SELECT ").Param(rows.UUID, false).
+		Add(" AS id) AS u LEFT JOIN LATERAL (", newest("*", b.Tenant(), "u.id"), ") i ON true LEFT JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = ", b.Tenant(), " AND c.scope = ").
+		Param(rows.Text, false).Add(" AND c.key = ").Param(rows.Text, false).Add(" LIMIT 1) c ON true", audit.Position(b.Tenant()))
 }
 
-// InsertInstances inserts new ones. Parameters: tenant, columns.
-func InsertInstances(b *rows.Builder, array bool) {
+// InsertInstances inserts new ones. Parameters: columns.
+func InsertInstances(b *rows.Builder) {
 	names := rows.Names(createdColumns)
-	b.Add("INSERT INTO pawl.instance (tenant, ", names, ") SELECT ").Param(rows.Text, false).
-		Add(", ", names, " FROM ").Source(createdColumns, array)
+	b.Add("INSERT INTO pawl.instance (tenant, ", names, ") SELECT ", b.Tenant(), ", ", names, " FROM ").Source(createdColumns)
 }
 
 // ChangeInstances updates locked instances, which it finds where the lock saw them: a
@@ -116,15 +126,15 @@ func InsertInstances(b *rows.Builder, array bool) {
 // nothing else to do, also when it takes the table for empty (tenant and id are
 // compared in a way that no index serves, so that none tempts it). Should an
 // instance not have the version that was decided on, the transaction fails and
-// runs again. Parameters: columns, tenant, number of rows.
+// runs again. Parameters: columns, number of rows.
 func ChangeInstances(b *rows.Builder) {
-	b.Add("WITH changed AS (UPDATE pawl.instance AS i SET ", setAll(stateColumns), " FROM ").Source(changedColumns, true).
-		Add(" WHERE i.ctid = u.row AND i.tenant IS NOT DISTINCT FROM ").Param(rows.Text, false).
-		Add(" AND i.id IS NOT DISTINCT FROM u.id AND i.version = u.before RETURNING 1) SELECT pawl.expect(count(*), ").
+	b.Add("WITH changed AS (UPDATE pawl.instance AS i SET ", setAll(stateColumns), " FROM ").Source(changedColumns).
+		Add(" WHERE i.ctid = u.row AND i.tenant IS NOT DISTINCT FROM ", b.Tenant(),
+			" AND i.id IS NOT DISTINCT FROM u.id AND i.version = u.before RETURNING 1) SELECT pawl.expect(count(*), ").
 		Param(rows.Int8, false).Add(") FROM changed")
 }
 
-// ChangeInstance updates one, unless it has moved. Parameters: those of ChangeParams.
+// ChangeInstance updates one, unless it has moved. Parameters: the tenant, then those of ChangeParams.
 func ChangeInstance(b *rows.Builder) {
 	b.Add("UPDATE pawl.instance AS i SET ")
 	for n, c := range stateColumns {
@@ -133,12 +143,12 @@ func ChangeInstance(b *rows.Builder) {
 		}
 		b.Add(c.Name, " = ").Param(c.Type, false)
 	}
-	b.Add(" WHERE i.id = ").Param(rows.UUID, false).Add(" AND i.version = ").Param(rows.Int8, false).
-		Add(" AND i.tenant = ").Param(rows.Text, false)
+	b.Add(" WHERE i.ctid = (SELECT i.ctid FROM (SELECT ").Param(rows.UUID, false).
+		Add(" AS id) AS u CROSS JOIN LATERAL (", newest("i.ctid", b.Tenant(), "u.id"), ") AS i) AND i.version = ").Param(rows.Int8, false)
 }
 
 // ChangeParams are the parameters of ChangeInstance, of a set with one row.
-func ChangeParams(changed *Rows[Changed], tenant []byte) [][]byte {
-	list := changed.Params(false)
-	return append(append(list[beforeState:len(list):len(list)], list[1:beforeState]...), tenant)
+func ChangeParams(changed *Rows[Changed]) [][]byte {
+	list := changed.Params(rows.Single)
+	return append(list[beforeState:len(list):len(list)], list[1:beforeState]...)
 }

@@ -16,9 +16,19 @@ import (
 // every kind by the index that holds only those, and not more of it than a bound.
 // Parameters: tenant or "", how many of a kind, how many claims are many.
 const KeysSQL = `
-WITH flight AS MATERIALIZED (
+WITH RECURSIVE ` + activities + `,
+flight AS MATERIALIZED (
 	(SELECT 1 AS kind, tenant, status, phase, attempt, created_at, run_at, waits_since, NULL::timestamptz AS until FROM pawl.command
-		WHERE run_at IS NOT NULL ORDER BY run_at LIMIT $2 + 1)
+		WHERE ` + later + ` ORDER BY run_at LIMIT $2 + 1)
+	UNION ALL
+	(SELECT 6, w.tenant, w.status, w.phase, w.attempt, w.created_at, w.run_at, w.waits_since, NULL
+		FROM activities AS a CROSS JOIN LATERAL (SELECT * FROM pawl.command AS c
+			WHERE ` + waits + ` AND c.workflow = a.workflow AND c.transition = a.transition
+			ORDER BY c.workflow, c.transition, c.run_at LIMIT $2 + 1) AS w
+		ORDER BY w.run_at LIMIT $2 + 1)
+	UNION ALL
+	(SELECT 7, tenant, status, phase, attempt, created_at, run_at, waits_since, NULL FROM pawl.command
+		WHERE paused IS NOT NULL ORDER BY paused, tenant, run_at LIMIT $2 + 1)
 	UNION ALL
 	(SELECT 2, tenant, status, phase, attempt, created_at, NULL, NULL, locked_until FROM pawl.command
 		WHERE locked_until IS NOT NULL ORDER BY locked_until LIMIT $2 + 1)
@@ -48,6 +58,15 @@ FROM (SELECT count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE 
 	FROM flight WHERE $1 = '' OR tenant = $1) AS f,
 	(SELECT count(*) FILTER (WHERE status <> 'expired'), count(*) FILTER (WHERE status = 'expired'), min(expires_at)
 	FROM expired WHERE $1 = '' OR tenant = $1) AS x`
+
+// activities are those of which work waits, found from one to the next with a probe of
+// the index each. It is a part of a WITH RECURSIVE.
+const activities = `activities AS (
+	(SELECT workflow, transition FROM pawl.command WHERE ` + waits + ` ORDER BY workflow, transition, run_at LIMIT 1)
+	UNION ALL
+	(SELECT next.workflow, next.transition FROM activities AS a CROSS JOIN LATERAL (SELECT c.workflow, c.transition FROM pawl.command AS c
+		WHERE ` + waits + ` AND (c.workflow, c.transition) > (a.workflow, a.transition)
+		ORDER BY c.workflow, c.transition, c.run_at LIMIT 1) AS next))`
 
 // smallTable is up to how many bytes the finished commands are counted. To read
 // so much takes milliseconds, and statistics of small tables are poor.

@@ -56,25 +56,37 @@ func readRecord(r *rows.Row, fields []field[Command]) (*transitions.Record, erro
 }
 
 // recordOfKey joins the command c that a row u names, and the audit row a of its transition.
-const recordOfKey = `
-CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` + audit.Position
+func recordOfKey(tenant string) string {
+	return `
+CROSS JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = ` + tenant + ` AND c.scope = u.scope AND c.key = u.key LIMIT 1) c` +
+		audit.Position(tenant)
+}
 
-// FindCommands finds the commands of many keys, each with an index probe: see
-// ReadRecord. Parameters: tenant, scopes, keys.
+// keyColumns name a command.
+var keyColumns = []rows.Column{rows.Of("scope", rows.Text), rows.Of("key", rows.Text)}
+
+// CommandKeys gathers the scopes and keys of commands.
+func CommandKeys() *rows.Set { return rows.NewSet(keyColumns) }
+
+// FindCommands finds the commands of CommandKeys that are there, each with an index probe. It returns
+// the place of each there, from 1, and the command: see ReadRecord. Parameters: the keys.
 func FindCommands(b *rows.Builder) {
-	b.Add("SELECT ", recordSelect, " FROM (SELECT ").Param(rows.Text, false).
-		Add(" AS tenant) t, unnest(").Param(rows.Text, true).Add(", ").Param(rows.Text, true).Add(") AS u(scope, key)", recordOfKey)
+	b.Add("SELECT u.ord, ", recordSelect, " FROM ").Source(keyColumns).Add(recordOfKey(b.Tenant()))
 }
 
 var (
-	recordSQL  = `SELECT ` + recordSelect + ` FROM pawl.command c` + audit.Position + ` WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
-	recordsSQL = `SELECT ` + briefSelect + ` FROM unnest($2::text[], $3::text[]) AS u(scope, key)` + recordOfKey
+	recordSQL = `SELECT ` + recordSelect + ` FROM pawl.command c` + audit.Position("$1") + ` WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
+
+	// recordsSQL reads commands of any tenants, each with its place in the list.
+	// Parameters: tenants, scopes, keys.
+	recordsSQL = `SELECT ` + briefSelect + `, u.ord FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS u(tenant, scope, key, ord)` +
+		recordOfKey("u.tenant")
 
 	// undoingSQL reads the undos of an instance that are in flight. Parameters: tenant,
 	// the scope of its undos, how many.
 	undoingSQL = `SELECT ` + briefSelect + ` FROM (SELECT * FROM pawl.command u
 	WHERE u.tenant = $1 AND u.scope = $2 AND u.phase IS NOT NULL
-	ORDER BY u.created_at, u.key LIMIT $3) c` + audit.Position + ` ORDER BY c.created_at, c.key`
+	ORDER BY u.created_at, u.key LIMIT $3) c` + audit.Position("$1") + ` ORDER BY c.created_at, c.key`
 )
 
 // Record reads a command, on the pool for nil. Error: CommandNotFound.
@@ -95,24 +107,41 @@ func (q *Reader) Record(ctx context.Context, by Querier, ref transitions.Ref) (t
 	return list[0], nil
 }
 
-// Records reads those of a tenant's commands that are there, without their
-// requests.
-func (q *Reader) Records(ctx context.Context, tenant string, refs []transitions.Ref) ([]transitions.Record, error) {
-	scopes, keys := make([]string, len(refs)), make([]string, len(refs))
+// Records reads commands, of any tenants, without their requests: each in the place of
+// its name, nil where it is not there.
+func (q *Reader) Records(ctx context.Context, refs []transitions.Ref) ([]*transitions.Record, error) {
+	tenants, scopes, keys := make([]string, len(refs)), make([]string, len(refs)), make([]string, len(refs))
 	for i, r := range refs {
-		scopes[i], keys[i] = r.Scope, r.Key
+		tenants[i], scopes[i], keys[i] = r.Tenant, r.Scope, r.Key
 	}
-	return recordsOf(ctx, q.pool, "commands", briefFields, q.sql.records, tenant, scopes, keys)
+	list := make([]*transitions.Record, len(refs))
+	found, err := ask(ctx, q.pool, q.sql.records, tenants, scopes, keys)
+	if err == nil {
+		_, err = pgx.CollectRows(found, rowBy(func(row *rows.Row) (none struct{}, err error) {
+			r, err := mustRecord(row, briefFields)
+			if i := row.Int8(); err == nil {
+				list[i-1] = &r
+			}
+			return none, err
+		}))
+	}
+	if err != nil {
+		return nil, ReadError("commands", err)
+	}
+	return list, nil
 }
 
 // InFlight reads the command whose outcome takes the instance on, and up to most of its
 // undos, without their requests.
 func (q *Reader) InFlight(ctx context.Context, inst *transitions.Instance, most int) (list []transitions.Record, err error) {
 	if ref := inst.Links.InFlight; ref != nil {
-		if list, err = q.Records(ctx, inst.Tenant, []transitions.Ref{{Tenant: inst.Tenant, Scope: ref.Scope, Key: ref.Key}}); err != nil {
+		found, err := q.Records(ctx, []transitions.Ref{{Tenant: inst.Tenant, Scope: ref.Scope, Key: ref.Key}})
+		if err != nil {
 			return nil, err
 		}
-		list = slices.DeleteFunc(list, func(r transitions.Record) bool { return !r.InFlight() }) // it has ended meanwhile
+		if r := found[0]; r != nil && r.InFlight() { // else it has ended meanwhile
+			list = append(list, *r)
+		}
 	}
 	undos, err := recordsOf(ctx, q.pool, "undos", briefFields, q.sql.undoing, inst.Tenant, decide.UndoScope(inst.ID), most)
 	return append(list, undos...), err

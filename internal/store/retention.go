@@ -22,10 +22,9 @@ SELECT $1::timestamptz - max(history_kept) FROM pawl.horizon WHERE history HAVIN
 // go on without the workflow, so another command takes its place there, in a scope of
 // Pawl's own, for whoever knows it again. What a message asks for waits.
 //
-// One call reads a batch of what is due, in the order of the index, and all that are
-// due at the time of the last: much of it may stay, such as timers and what is paused.
-// The planner does not see the bounds, so that it does not expect few rows between
-// them, and sort all of them.
+// One call reads a batch of what is due of each activity of such workflows, in the order
+// of the index, and all that are due at the time of the last: much of it may stay, such
+// as what is paused.
 // It takes no row that somebody has locked, and none whose links PostgreSQL may not
 // be able to read (a result with a NUL). It returns where to go on, NULL at the end,
 // and how many it has ended. Parameters: now, how long an answer is replayed in
@@ -33,13 +32,16 @@ SELECT $1::timestamptz - max(history_kept) FROM pawl.horizon WHERE history HAVIN
 // the last one stopped, batch, the answer, what the scopes of the commands that take
 // the place begin with.
 const GiveUpSQL = `
-WITH looked AS MATERIALIZED (
-	SELECT c.ctid AS place, c.run_at, c.tenant, c.workflow, c.instance, c.request, c.phase = 'working' AND c.attempt = 0
-		AND c.workflow <> ALL ($3::text[])
+WITH RECURSIVE ` + activities + `,
+looked AS MATERIALIZED (
+	SELECT c.place, c.run_at, c.tenant, c.workflow, c.instance, c.request, c.phase = 'working' AND c.attempt = 0
 		AND NOT starts_with(c.scope, '` + transitions.Reserved + `') AND NOT starts_with(c.scope, 'inbox:') AS unknown
-	FROM pawl.command AS c
-	WHERE (c.run_at, '') > ((SELECT $4::timestamptz), '') AND c.run_at <= $1::timestamptz - least($2::bigint * interval '1 microsecond',
-		(SELECT min(h.replay) FROM pawl.horizon AS h))
+	FROM activities AS a CROSS JOIN LATERAL (SELECT x.ctid AS place, x.* FROM pawl.command AS x
+		WHERE x.run_at IS NOT NULL AND x.phase <> 'scheduled' AND x.workflow = a.workflow AND x.transition = a.transition
+			AND (x.run_at, '') > ((SELECT $4::timestamptz), '')
+			AND x.run_at <= $1::timestamptz - least($2::bigint * interval '1 microsecond', (SELECT min(h.replay) FROM pawl.horizon AS h))
+		ORDER BY x.workflow, x.transition, x.run_at FETCH FIRST ($5::bigint) ROWS WITH TIES) AS c
+	WHERE a.workflow <> ALL ($3::text[])
 	ORDER BY c.run_at FETCH FIRST ($5::bigint) ROWS WITH TIES),
 late AS MATERIALIZED (
 	SELECT l.place, l.tenant, l.instance, k.replay, (l.request ->> 'tombstone_ns')::bigint AS tombstone

@@ -19,7 +19,7 @@ var stuckSQL = `SELECT ` + briefSelect + `, coalesce(i.business_key, c.request->
 FROM (SELECT * FROM pawl.command s
 	WHERE s.tenant = $1 AND s.stuck IS NOT NULL AND (s.updated_at, s.scope, s.key) > ($2, $3, $4) AND ($5 = '' OR s.workflow = $5)
 		AND ($6::uuid IS NULL OR s.instance = $6)
-	ORDER BY s.updated_at, s.scope, s.key LIMIT $7) c` + audit.Position + BusinessKey("$1", "c.instance") + `
+	ORDER BY s.updated_at, s.scope, s.key LIMIT $7) c` + audit.Position("$1") + BusinessKey("$1", "c.instance") + `
 ORDER BY c.updated_at, c.scope, c.key`
 
 // Stuck lists the commands that wait for an operator, the longest waiting first, and

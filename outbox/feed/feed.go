@@ -68,9 +68,13 @@ func (f *Feed) Stop() {
 	f.work.Wait()
 }
 
-// Committed takes in a commit of this node, and tells the others.
-func (f *Feed) Committed(tenant string, head int64) {
-	f.NoteHead(tenant, head)
+// Committed takes in a commit of this node, and tells the others. events gives the events
+// of that commit, with their positions, up to head: so they need not be read. It is called
+// at once or not at all.
+func (f *Feed) Committed(tenant string, head int64, events func() []transitions.Event) {
+	if t := f.tail(tenant); t != nil {
+		t.hand(head, events)
+	}
 	if f.config.Peers != nil {
 		f.config.Peers.Head(tenant, head)
 	}
@@ -78,12 +82,16 @@ func (f *Feed) Committed(tenant string, head int64) {
 
 // NoteHead takes in that a tenant's log has grown to head, as a commit or a hint says.
 func (f *Feed) NoteHead(tenant string, head int64) {
-	f.mu.Lock()
-	t := f.tails[tenant]
-	f.mu.Unlock()
-	if t != nil {
+	if t := f.tail(tenant); t != nil {
 		t.wake(head)
 	}
+}
+
+// tail is that of a tenant; nil: nobody follows it.
+func (f *Feed) tail(tenant string) *tail {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tails[tenant]
 }
 
 // Head is the position of the tenant's newest transition.

@@ -37,9 +37,9 @@ type queries struct {
 
 // The kinds of queries.
 const (
-	logRead = "FROM pawl.outbox"  // a piece of a log
-	poll    = "tenant = ANY($1)"  // the heads of all logs that are followed
-	head    = "(SELECT head FROM" // one head
+	logRead = "FROM pawl.outbox"                               // a piece of a log
+	poll    = "AS u(tenant) CROSS JOIN LATERAL (SELECT h.head" // the heads of all logs that are followed
+	head    = "coalesce((SELECT h.head FROM"                   // one head
 	all     = ""
 )
 
@@ -131,7 +131,7 @@ func (n *node) publish(t testing.TB, count int) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Committed(tenant, head)
+	n.Committed(tenant, head, nil)
 	return head
 }
 

@@ -33,7 +33,7 @@ func TestFollowersGetEverythingOnceWhileThousandsAreCommitted(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				n.Committed(tenant, head)
+				n.Committed(tenant, head, nil)
 				left -= count
 			}
 		})
@@ -153,7 +153,7 @@ func TestTenantsDoNotMix(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.Committed("acme", other)
+		n.Committed("acme", other, nil)
 		r.mustReadTo(t, n.publish(t, 2)) // take checks the tenant
 	}
 }

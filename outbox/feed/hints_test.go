@@ -6,6 +6,8 @@ import (
 
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/outbox"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // A batch that arrives although nobody polled was announced by the other node.
@@ -100,7 +102,7 @@ func TestAHintThatIsWrongHidesNoneThatIsRight(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		n.Committed(tenant, head)
+		n.Committed(tenant, head, nil)
 		published <- head
 	}
 	n.queries.mu.Unlock()
@@ -120,4 +122,38 @@ func TestAHintThatIsWrongHidesNoneThatIsRight(t *testing.T) {
 		}
 	}
 	t.Logf("read with %d polls", n.Count(poll)-polls)
+}
+
+// What the pipeline hands over is not read from the table; what another node has
+// committed in between is.
+func TestCommitsAreFollowedWithoutBeingRead(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	n, other := startNode(t, url, true), startNode(t, url, true)
+	log := outbox.New(other.pool, func(sql string) string { return sql }, "")
+	commit := func(count int) int64 {
+		head, err := n.write(t.Context(), tenant, count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := log.After(t.Context(), tenant, head-int64(count), count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Committed(tenant, head, func() []transitions.Event { return events })
+		return head
+	}
+	r := n.reader(t, 0)
+	r.mustReadTo(t, n.publish(t, 1))
+	reads, polls := n.Count(logRead), n.Count(poll)
+	for i := range 100 {
+		r.mustReadTo(t, commit(1+i%7))
+	}
+	if got, polled := n.Count(logRead)-reads, n.Count(poll)-polls; got > polled { // a poll may see a commit before it is announced
+		t.Errorf("%d reads, %d polls", got, polled)
+	}
+	if _, err := other.write(t.Context(), tenant, 3); err != nil {
+		t.Fatal(err)
+	}
+	r.mustReadTo(t, commit(2))
 }

@@ -87,7 +87,7 @@ func TestStopEndsEveryWait(t *testing.T) {
 			t.Errorf("%s: got %v, want shutting_down", name, err)
 		}
 	}
-	n.Committed(tenant, last+1) // a late commit is nobody's trouble
+	n.Committed(tenant, last+1, nil) // a late commit is nobody's trouble
 }
 
 // Not parallel: it looks at all goroutines of the process.

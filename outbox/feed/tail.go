@@ -29,6 +29,7 @@ type tail struct {
 	noted   int64                // the newest that was noted since the last read began
 	ring    []transitions.Logged // shared with followers; only appended to
 	bytes   int                  // of the events in it
+	handed  handed
 	pace    pace
 	changed chan struct{} // closed and replaced when the ring grows
 }
@@ -94,6 +95,9 @@ func (t *tail) advance() error {
 	if !begun {
 		return t.begin(ctx)
 	}
+	if t.takeHanded() {
+		return nil
+	}
 	events, err := t.pace.read(ctx, t.f.config.Log, t.tenant, last, t.known())
 	switch {
 	case workflow.CodeOf(err) == workflow.EventsGone:
@@ -121,7 +125,7 @@ func (t *tail) begin(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.begun, t.first, t.last, t.head = true, head, head, max(head, t.head)
-	t.ring, t.bytes = nil, 0
+	t.ring, t.bytes, t.handed = nil, 0, handed{}
 	t.notify()
 	return nil
 }

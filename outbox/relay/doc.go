@@ -74,7 +74,11 @@
 // # The parts
 //
 // A [Relay] is a node's. It polls how all its sinks stand, in one statement, every second
-// or two and when it has reason to, and takes over what no node holds. Each lease has a
+// or two and when it has reason to, and takes over what no node holds. A log of which
+// everything is delivered is not in memory. When it grows, as a commit or a hint says,
+// its cursor is looked up by its key; what no hint tells of is found because the poll
+// also asks for the sum of all heads. All tenants are passed over, in steps, only for a sink
+// that was just claimed, or that had no room for all that it was told of. Each lease has a
 // holder, with one goroutine that decides everything by means of a flow, which knows
 // neither clock nor database nor sink. Readers of the logs, calls of the sink and the
 // batches that are stored run beside it. A [Table] is for operators: it tells how the

@@ -126,7 +126,7 @@ func (n *node) stop() {
 
 // committed tells the node of a commit, as its pipeline does.
 func (n *node) committed(tenant string, head int64) {
-	n.feed.Committed(tenant, head)
+	n.feed.Committed(tenant, head, nil)
 	n.NoteHead(tenant, head)
 }
 

@@ -33,7 +33,7 @@ type holder struct {
 	logs    *logReaders
 	store   storeLoop
 	signals *signalBox
-	polled  bool // a poll has told of the tenants; only the poller uses it
+	wanted  lagRequests
 }
 
 // sinkLease is a node's lease of a sink.
@@ -46,7 +46,7 @@ type sinkLease struct {
 
 func newHolder(r *Relay, s *Sink, token, revision int64, until time.Time) *holder {
 	h := &holder{relay: r, sink: s, flow: newFlow(s.policy()), calls: newSinkCalls(s.Calls), signals: newSignalBox(),
-		store: storeLoop{replies: make(chan *storeReply, 1), reload: true, knownMoves: revision}}
+		store: storeLoop{replies: make(chan *storeReply, 1), reload: true, knownMoves: revision}, wanted: lagRequests{missed: true}}
 	h.lease.token, h.lease.until = token, until
 	h.logs = newLogReaders(h)
 	return h
@@ -78,6 +78,7 @@ func (h *holder) run() {
 	h.logs.stop()
 	h.calls.cancel(errStopping)
 	h.logs.work.Wait()
+	h.relay.stats.logs.Add(-int64(len(h.logs.of)))
 	if open := h.flow.calls.open; open > 0 {
 		h.relay.config.Log.Warn("a sink ignores that its calls were told to end", "sink", h.sink.Name, "calls", open)
 	}
@@ -112,7 +113,9 @@ func (h *holder) act(now time.Time) {
 	if at, ok := h.storeDue(); ok && !now.Before(at) {
 		h.startStore(now)
 	}
-	h.logs.hasRoom.Store(len(h.logs.queue.rest()) < 32*maxReaders)
+	if room := len(h.logs.queue.rest()) < maxWaiting; h.logs.hasRoom.Swap(room) != room && room {
+		h.relay.lags.wake()
+	}
 }
 
 // untilNext is how long nothing can be done unless something arrives.
@@ -158,9 +161,16 @@ func (h *holder) handleSignals() {
 	}
 	for _, lag := range s.lagging {
 		if h.logs.of[lag.tenant] == nil && lag.revision < h.store.knownMoves {
-			h.relay.Wake() // the cursor may have been moved after the poll
-		} else if h.sink.serves(lag.tenant) {
+			h.wantLag(lag.tenant) // the cursor may have been moved since it was read
+		} else {
 			h.logs.noteLag(lag)
+		}
+	}
+	for tenant, head := range s.confirmed {
+		if l := h.logs.of[tenant]; l != nil {
+			h.logs.noteLag(tenantLag{tenant: tenant, head: head})
+		} else {
+			h.wantLag(tenant)
 		}
 	}
 	h.logs.resume(s.due)
@@ -169,9 +179,18 @@ func (h *holder) handleSignals() {
 		if l := h.logs.of[tenant]; l != nil {
 			l.announced = max(l.announced, head)
 			h.logs.start(l)
-		} else if h.sink.serves(tenant) && h.logs.hasRoom.Load() && !h.flow.circuit.open {
-			h.relay.Wake() // to learn where its cursor is; while the receiver is down the next poll does
+		} else {
+			h.wantLag(tenant)
 		}
+	}
+}
+
+// wantLag lets it be found out where the cursor of a tenant is whose log has grown.
+// While the receiver is down there is time until the next poll.
+func (h *holder) wantLag(tenant string) {
+	h.wanted.want(tenant, h.logs.hasRoom.Load())
+	if !h.flow.circuit.open {
+		h.relay.lags.wake()
 	}
 }
 

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	maxReaders = 32             // tenants that are read at once
-	maxKept    = 2 * maxReaders // pieces that may wait for room while others read
+	maxReaders = 32              // tenants that are read at once
+	maxWaiting = 32 * maxReaders // that wait for their turn; where there are more, no others are looked for
+	maxKept    = 2 * maxReaders  // pieces that may wait for room while others read
 )
 
 // logReaders reads the logs of a sink's tenants, some at a time, and gives the flow
@@ -34,7 +35,7 @@ type logReaders struct {
 	work    sync.WaitGroup // the readers
 
 	contended atomic.Bool // logs wait for a reader; the readers ask
-	hasRoom   atomic.Bool // more logs could be read; the poller asks
+	hasRoom   atomic.Bool // more logs could be read; the finder asks
 }
 
 func newLogReaders(h *holder) *logReaders {
@@ -74,37 +75,61 @@ func (r *logReaders) noteLag(lag tenantLag) {
 	if l == nil {
 		l = newTenantLog(&logWindow{tenant: lag.tenant, revision: lag.revision, stored: lag.cursor, read: lag.cursor})
 		r.of[lag.tenant] = l
+		r.relay.stats.logs.Add(1)
 	}
 	l.head.Store(max(l.head.Load(), lag.head))
 	r.start(l)
 }
 
-// rereadMoved begins anew with the logs whose cursors an operator has moved. No batch
-// is under way.
-func (r *logReaders) rereadMoved(moved []tenantLag, now time.Time) {
-	for _, m := range moved {
-		l := r.of[m.tenant]
-		if l == nil || l.revision >= m.revision {
-			continue
-		}
-		r.flow.discard(l.logWindow, now)
-		r.start(r.replace(l, &logWindow{tenant: m.tenant, revision: m.revision, stored: m.cursor, read: m.cursor}))
+// mayLoad reports whether the logs of more tenants can be taken in.
+func (r *logReaders) mayLoad() bool { return r.hasRoom.Load() && r.ctx.Err() == nil }
+
+// forget takes a log out of memory of which everything is delivered and stored: when it
+// grows its cursor is looked up. So memory does not grow with the tenants that there are.
+func (r *logReaders) forget(l *tenantLog) {
+	if r.of[l.tenant] == l && !l.reading && !l.holdsSlot && !l.queued && !l.unloaded && !l.hasMore() && l.atRest() {
+		r.drop(l)
 	}
-	r.startQueued()
 }
 
-// replace puts another log in the place of one whose window is discarded.
-func (r *logReaders) replace(l *tenantLog, w *logWindow) *tenantLog {
+// dropMoved drops the logs whose cursors an operator has moved, and returns the tenants
+// whose cursors have to be looked up. No batch is under way.
+func (r *logReaders) dropMoved(moved []tenantLag, now time.Time) (tenants []string) {
+	for _, m := range moved {
+		l := r.of[m.tenant]
+		if l != nil && l.revision >= m.revision || !r.sink.serves(m.tenant) {
+			continue
+		}
+		if l != nil {
+			r.flow.discard(l.logWindow, now)
+			r.drop(l)
+		}
+		tenants = append(tenants, m.tenant)
+	}
+	r.startQueued()
+	return tenants
+}
+
+// drop takes a log out of memory whose window is discarded.
+func (r *logReaders) drop(l *tenantLog) {
 	if l.stopReader != nil {
 		l.stopReader()
 	}
 	r.releaseSlot(l)
 	r.setReading(l, false)
 	r.kept = slices.DeleteFunc(r.kept, func(p piece) bool { return p.log == l })
+	delete(r.of, l.tenant)
+	r.relay.stats.logs.Add(-1)
+}
+
+// replace puts another log in the place of one whose window is discarded.
+func (r *logReaders) replace(l *tenantLog, w *logWindow) *tenantLog {
+	r.drop(l)
 	next := newTenantLog(w)
 	next.head.Store(l.head.Load())
 	next.announced = l.announced
 	r.of[w.tenant] = next
+	r.relay.stats.logs.Add(1)
 	return next
 }
 
@@ -197,6 +222,7 @@ func (r *logReaders) handleReport(p report) {
 	}
 	r.startQueued()
 	r.start(l)
+	r.forget(l)
 }
 
 // releaseSlot lets another log be read instead of this one.

@@ -48,6 +48,13 @@ func (w *logWindow) dirty() bool {
 	return !w.discarded && (w.cursor() > w.stored || w.failure != w.storedFailure)
 }
 
+// atRest reports whether everything that was read is passed and stored, and nothing is
+// in the cursor's way.
+func (w *logWindow) atRest() bool {
+	return !w.discarded && !w.changed && w.read == w.stored && len(w.positions) == 0 && len(w.newRows) == 0 &&
+		w.failure == "" && w.storedFailure == ""
+}
+
 // advance counts the positions that are complete.
 func (w *logWindow) advance() {
 	for w.complete < len(w.positions) && w.positions[w.complete].undelivered == 0 {

@@ -17,11 +17,11 @@ type sinkState struct {
 	paused   bool
 	free     bool // no node holds it
 	renewed  bool // our lease was prolonged
-	lagging  []tenantLag
 }
 
-// poll finds out how the sinks stand, prolongs the leases, and takes over what no node
-// holds. It is the only query of a node at rest, for all its sinks.
+// poll finds out how the sinks stand and whether the logs have grown, prolongs the
+// leases, and takes over what no node holds. It is the only query of a node at rest, for
+// all its sinks.
 func (r *Relay) poll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, queryBudget)
 	defer cancel()
@@ -40,7 +40,6 @@ func (r *Relay) poll(ctx context.Context) error {
 				n.lost = n.lost || s.token != h.lease.token
 				n.drain = n.drain || s.paused
 				n.revision = s.revision
-				n.lagging = append(n.lagging, s.lagging...)
 				if s.renewed {
 					n.until = sent.Add(r.config.Lease)
 				}
@@ -49,6 +48,7 @@ func (r *Relay) poll(ctx context.Context) error {
 			free = append(free, s)
 		}
 	}
+	r.lags.wake() // for what failed, or could wait
 	if len(free) == 0 || r.isStopping() {
 		return nil
 	}
@@ -73,42 +73,36 @@ func (r *Relay) held() map[string]*holder {
 func (r *Relay) sinkStates(ctx context.Context, held map[string]*holder) (map[string]*sinkState, error) {
 	r.stats.polls.Add(1)
 	names := make([]string, len(r.config.Sinks))
-	tokens, reads := make([]int64, len(names)), make([]bool, len(names))
+	tokens := make([]int64, len(names))
 	begun := time.Now()
-	all := !begun.Before(r.nextFullPoll)
+	heads := len(held) > 0 && !begun.Before(r.nextHeads)
 	for i := range r.config.Sinks {
 		names[i] = r.config.Sinks[i].Name
 		if h := held[names[i]]; h != nil && !h.lease.lost.Load() { // what is lost is prolonged no more
-			tokens[i], reads[i] = h.lease.token, (all || !h.polled) && h.logs.hasRoom.Load()
+			tokens[i] = h.lease.token
 		}
 	}
-	rows, err := r.config.Pool.Query(ctx, r.sql.poll, pgx.QueryExecModeExec, names, tokens, reads, r.config.Lease.Microseconds())
+	rows, err := r.config.Pool.Query(ctx, r.sql.poll, pgx.QueryExecModeExec, names, tokens, heads, r.config.Lease.Microseconds())
 	if err != nil {
 		return nil, err
 	}
 	list := map[string]*sinkState{}
 	var s sinkState
-	var lag tenantLag
-	columns := []any{&s.name, &s.token, &s.revision, &s.paused, &s.free, &s.renewed, &lag.tenant, &lag.cursor, &lag.head}
+	var sum int64
+	columns := []any{&s.name, &s.token, &s.revision, &s.paused, &s.free, &s.renewed, &sum}
 	_, err = pgx.ForEachRow(rows, columns, func() error {
-		if list[s.name] == nil {
-			one := s
-			list[s.name] = &one
-		}
-		if lag.tenant != "" {
-			lag.revision = s.revision
-			list[s.name].lagging = append(list[s.name].lagging, lag)
-		}
+		one := s
+		list[s.name] = &one
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, h := range held {
-		h.polled = true
-	}
-	if took := time.Since(begun); all && took > r.config.Every/10 {
-		r.nextFullPoll = begun.Add(10 * took) // there are very many tenants
+	if heads && len(list) > 0 {
+		r.lags.noteSum(sum)
+		if took := time.Since(begun) + time.Duration(r.lags.took.Load()); took > r.config.Every/10 {
+			r.nextHeads = begun.Add(10 * took) // there are very many tenants
+		}
 	}
 	return list, nil
 }
@@ -146,8 +140,6 @@ func (r *Relay) claim(ctx context.Context, free []*sinkState) error {
 		i := slices.IndexFunc(r.config.Sinks, func(s Sink) bool { return s.Name == l.name })
 		r.startHolder(&r.config.Sinks[i], l.token, l.revision, sent.Add(r.config.Lease))
 	}
-	if len(got) > 0 {
-		r.Wake() // to find out what there is to deliver
-	}
+	r.lags.wake() // to find out what there is to deliver
 	return nil
 }

@@ -16,14 +16,15 @@ const pollGap = 20 * time.Millisecond // between two polls, at least
 // Relay delivers to the sinks of a node, as far as no other node does. It is safe
 // for concurrent use.
 type Relay struct {
-	config       Config
-	sql          statements
-	stats        stats
-	woken        chan struct{} // one token: poll now
-	nextFullPoll time.Time     // the next poll may ask for all tenants then
-	ctx          context.Context
-	cancel       context.CancelFunc
-	work         sync.WaitGroup // the poller and the holders
+	config    Config
+	sql       statements
+	stats     stats
+	woken     chan struct{} // one token: poll now
+	nextHeads time.Time     // the next poll may ask for the heads of all logs then
+	lags      *lagFinder
+	ctx       context.Context
+	cancel    context.CancelFunc
+	work      sync.WaitGroup // the poller, the finder and the holders
 
 	mu      sync.Mutex
 	started bool
@@ -40,6 +41,7 @@ func New(c Config) (*Relay, error) {
 	}
 	r := &Relay{config: c, sql: newStatements(c.Events.In), holders: map[string]*holder{},
 		woken: make(chan struct{}, 1), idle: make(chan struct{})}
+	r.lags = newLagFinder(r)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -61,6 +63,7 @@ func (r *Relay) Start(ctx context.Context) error {
 	}
 	r.started = true
 	r.work.Go(r.pollLoop)
+	r.work.Go(r.lags.run)
 	return nil
 }
 
@@ -165,7 +168,9 @@ func (r *Relay) NoteHead(tenant string, head int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, h := range r.holders {
-		h.signals.noteHead(tenant, head)
+		if h.sink.serves(tenant) {
+			h.signals.noteHead(tenant, head)
+		}
 	}
 }
 

@@ -7,15 +7,16 @@ import (
 
 // signals are what other goroutines tell a holder.
 type signals struct {
-	lagging  []tenantLag      // logs that go on after the cursor, as of a poll
-	heads    map[string]int64 // of logs that have grown, as a commit or a hint says
-	revision int64            // of the sink
-	until    time.Time        // the lease lasts at least so long
-	due      []*tenantLog     // that were unloaded, and whose next attempt is due
-	late     []*call          // whose timeout and grace are over
-	lost     bool             // the lease is another node's
-	drain    bool             // the lease is to be given back
-	stop     bool             // calls are to be broken off
+	lagging   []tenantLag      // logs that go on after the cursor, as the database says
+	confirmed map[string]int64 // heads of logs that have grown, as the database says
+	heads     map[string]int64 // likewise, as a commit or a hint says
+	revision  int64            // of the sink
+	until     time.Time        // the lease lasts at least so long
+	due       []*tenantLog     // that were unloaded, and whose next attempt is due
+	late      []*call          // whose timeout and grace are over
+	lost      bool             // the lease is another node's
+	drain     bool             // the lease is to be given back
+	stop      bool             // calls are to be broken off
 }
 
 // tenantLag is a tenant whose log goes on after the cursor, as of a revision of the
@@ -24,6 +25,8 @@ type tenantLag struct {
 	tenant                 string
 	cursor, head, revision int64
 }
+
+func noSignals() signals { return signals{confirmed: map[string]int64{}, heads: map[string]int64{}} }
 
 // signalBox keeps signals until their holder takes them. Sending never blocks.
 type signalBox struct {
@@ -35,7 +38,7 @@ type signalBox struct {
 }
 
 func newSignalBox() *signalBox {
-	return &signalBox{poked: make(chan struct{}, 1), waiting: signals{heads: map[string]int64{}}, reading: map[string]bool{}}
+	return &signalBox{poked: make(chan struct{}, 1), waiting: noSignals(), reading: map[string]bool{}}
 }
 
 // send adds to what is told.
@@ -62,7 +65,11 @@ func (b *signalBox) noteHead(tenant string, head int64) {
 func (b *signalBox) setReading(tenant string, reads bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.reading[tenant] = reads
+	if reads {
+		b.reading[tenant] = true
+	} else {
+		delete(b.reading, tenant)
+	}
 }
 
 // take takes everything that was told.
@@ -70,7 +77,7 @@ func (b *signalBox) take() signals {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.waiting
-	b.waiting = signals{heads: map[string]int64{}}
+	b.waiting = noSignals()
 	return s
 }
 

@@ -4,12 +4,12 @@ import "github.com/pawlhq/pawl/outbox"
 
 // statements are the statements of a relay, for one schema.
 type statements struct {
-	register, restrict, fromNow, fromOldest, poll, claim, renew, insertDead, updateDead, cursor, moved, aside, rows string
+	register, restrict, fromNow, fromOldest, poll, lookUp, pass, claim, renew, insertDead, updateDead, cursor, moved, aside, rows string
 }
 
 func newStatements(in func(sql string) string) statements {
 	return statements{register: in(registerSQL), restrict: in(restrictSQL), fromNow: in(fromNowSQL), fromOldest: in(fromOldestSQL),
-		poll: in(pollSQL), claim: in(claimSQL), renew: in(renewSQL), insertDead: in(insertDeadSQL),
+		poll: in(pollSQL), lookUp: in(lookUpSQL), pass: in(passSQL), claim: in(claimSQL), renew: in(renewSQL), insertDead: in(insertDeadSQL),
 		updateDead: in(updateDeadSQL), cursor: in(cursorSQL), moved: in(movedSQL), aside: in(asideSQL), rows: in(rowsSQL)}
 }
 
@@ -37,12 +37,11 @@ WHERE ($2::text[] IS NULL OR l.tenant = ANY ($2::text[])) AND coalesce(o.positio
 ON CONFLICT (tenant, sink) DO NOTHING`
 
 // pollSQL prolongs the leases of a node that end soon, and tells how all its sinks
-// stand. For those of its sinks that want it, there is a row for each tenant whose log
-// goes on after the cursor. It waits for no lock: the lease of a sink that is locked is
-// prolonged the next time. Which tenants a sink is for is asked last (OFFSET 0), so
-// that the planner does not expect few logs and probe for each one's cursor.
-// Parameters: names of sinks, the tokens under which this node holds them (0: it does
-// not), whether to tell of their tenants, length of a lease in microseconds.
+// stand, and the sum of the heads of all logs if that is asked for: heads only grow, so
+// it is another one when a log has grown. It waits for no lock: the lease of a sink that is
+// locked is prolonged the next time. Parameters: names of sinks, the tokens under which
+// this node holds them (0: it does not), whether to tell the sum, length of a lease in
+// microseconds.
 const pollSQL = `
 WITH kept AS (
 	UPDATE pawl.outbox_sink AS s SET locked_until = clock_timestamp() + $4::bigint * interval '1 microsecond'
@@ -53,14 +52,36 @@ WITH kept AS (
 	WHERE s.ctid = u.row
 	RETURNING s.name)
 SELECT s.name, s.token, s.revision, s.paused_at IS NOT NULL, s.locked_until IS NULL OR s.locked_until < clock_timestamp(),
-	EXISTS (SELECT FROM kept WHERE kept.name = s.name), coalesce(behind.tenant, ''), coalesce(behind.position, 0), coalesce(behind.head, 0)
-FROM unnest($1::text[], $2::bigint[], $3::boolean[]) AS u(name, token, reads)
-JOIN pawl.outbox_sink s ON s.name = u.name
-LEFT JOIN LATERAL (
-	SELECT l.tenant, coalesce(c.position, 0) AS position, l.head
-	FROM ` + outbox.Logs + ` l LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name
-	WHERE u.reads AND s.token = u.token AND l.head > coalesce(c.position, 0) OFFSET 0) AS behind
-ON s.tenants IS NULL OR behind.tenant = ANY (s.tenants)`
+	EXISTS (SELECT FROM kept WHERE kept.name = s.name),
+	coalesce((SELECT sum(l.head) FROM ` + outbox.Logs + ` l WHERE $3::boolean), 0)::bigint
+FROM unnest($1::text[]) AS u(name)
+JOIN pawl.outbox_sink s ON s.name = u.name`
+
+// behind is true of a log l and a cursor c, or none, where the log goes on after it.
+const behind = `l.head > coalesce(c.position, 0)`
+
+// lookUpSQL tells which of some logs go on after the cursors of some sinks, and where
+// these are; each by its key. Like the next it returns the sink, the tenant, the cursor,
+// the head, and the revision of the sink as of which that is so. Parameters: sinks, tenants:
+// an entry of each for each pair.
+const lookUpSQL = `
+SELECT u.sink, u.tenant, coalesce(c.position, 0), l.head, s.revision
+FROM unnest($1::text[], $2::text[]) AS u(sink, tenant)
+CROSS JOIN LATERAL (SELECT x.head FROM ` + outbox.Logs + ` x WHERE x.tenant = u.tenant LIMIT 1) AS l
+CROSS JOIN LATERAL (SELECT x.revision FROM pawl.outbox_sink x WHERE x.name = u.sink LIMIT 1) AS s
+LEFT JOIN LATERAL (SELECT x.position FROM pawl.outbox_cursor x WHERE x.tenant = u.tenant AND x.sink = u.sink LIMIT 1) AS c ON true
+WHERE ` + behind
+
+// passSQL is a step of a pass over all tenants for a sink: those whose logs go on, by
+// tenant. Parameters: sink, the last tenant of the step before, the tenants that it is
+// for, or NULL, how many.
+const passSQL = `
+SELECT s.name, l.tenant, coalesce(c.position, 0), l.head, s.revision
+FROM pawl.outbox_sink s
+JOIN ` + outbox.Logs + ` l ON l.tenant > $2 AND ($3::text[] IS NULL OR l.tenant = ANY ($3::text[]))
+LEFT JOIN LATERAL (SELECT x.position FROM pawl.outbox_cursor x WHERE x.tenant = l.tenant AND x.sink = $1 LIMIT 1) AS c ON true
+WHERE s.name = $1 AND ` + behind + `
+ORDER BY l.tenant LIMIT $4`
 
 // claimSQL takes over sinks that no node holds, unless they have changed since the poll
 // or are locked. It returns which node has not given them back. Parameters: node, names

@@ -5,6 +5,7 @@ import "sync/atomic"
 type stats struct {
 	polls, claimed, takenOver, lost   atomic.Int64
 	stores, delivered, failed, parked atomic.Int64
+	logs                              atomic.Int64 // in memory
 }
 
 // Stats are counters since the start, over all sinks that this node delivers to.

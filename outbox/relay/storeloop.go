@@ -78,8 +78,15 @@ func (h *holder) takeReply(r *storeReply, now time.Time) {
 	h.count(b)
 	h.lease.until = r.sent.Add(h.relay.config.Lease)
 	h.lease.released = b.release
-	h.logs.rereadMoved(r.moved, now)
+	for _, tenant := range h.logs.dropMoved(r.moved, now) {
+		h.wantLag(tenant)
+	}
 	s.knownMoves = r.revision
+	for _, c := range b.cursors {
+		if l := h.logs.of[c.window.tenant]; l != nil && l.logWindow == c.window {
+			h.logs.forget(l)
+		}
+	}
 	if b.reload {
 		h.takeReload(r, now)
 	}

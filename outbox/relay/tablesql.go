@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"fmt"
+
 	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/outbox"
 )
@@ -116,20 +118,48 @@ var oldest = `LEFT JOIN LATERAL (` +
 const failing = `CASE WHEN c.position > l.head
 	THEN 'the cursor is past the end of the log, which has lost some of it: move it back to where it is right' ELSE c.failure END`
 
-// infosSQL tells how the sinks stand. Parameter: a tenant, or "".
-var infosSQL = `
+// infosSQL tells how the sinks stand. All heads and all cursors are read once, for all
+// sinks together, without a sort. Which logs have no cursor of a sink yet is asked only where their
+// number says that there are some. The age of what is behind is in the outbox, which is
+// asked only about oldestOf tenants of each sink: those that it has got nothing of, and
+// then those whose cursors have rested for the longest. Parameter: a tenant, or "".
+var infosSQL = fmt.Sprintf(`
+WITH every AS MATERIALIZED (
+	SELECT count(*) AS logs, coalesce(sum(l.head), 0) AS heads FROM `+outbox.Logs+` l WHERE ($1 = '' OR l.tenant = $1) AND l.head > 0),
+known AS MATERIALIZED (
+	SELECT c.sink, count(*) FILTER (WHERE l.head > 0) AS logs, sum(least(c.position, l.head)) AS got, count(%[2]s) AS stuck,
+		array_agg(l.tenant) FILTER (WHERE %[1]s) AS tenants, array_agg(c.position) FILTER (WHERE %[1]s) AS positions,
+		array_agg(c.updated_at) FILTER (WHERE %[1]s) AS since
+	FROM pawl.outbox_cursor c JOIN `+outbox.Logs+` l ON l.tenant = c.tenant
+	JOIN pawl.outbox_sink s ON s.name = c.sink AND (s.tenants IS NULL OR l.tenant = ANY (s.tenants))
+	WHERE $1 = '' OR c.tenant = $1
+	GROUP BY c.sink)
 SELECT s.name, s.tenants, coalesce(s.claimed_by, ''), s.claimed_at, s.locked_until, s.paused_at, coalesce(s.paused_by, ''),
 	coalesce(s.pause_reason, ''), s.failures, coalesce(s.failure, ''), s.failed_at, s.delivered, s.failed, s.parked,
-	logs.behind, logs.lag, logs.oldest, logs.stuck,
+	new.logs + coalesce(cardinality(k.tenants), 0), (t.heads - coalesce(k.got, 0))::bigint, (
+		SELECT min(first.at) FROM (
+			(SELECT l.tenant, 0::bigint AS position, '-infinity'::timestamptz AS since FROM `+outbox.Logs+` l
+				LEFT JOIN LATERAL (SELECT true AS had FROM pawl.outbox_cursor c WHERE c.tenant = l.tenant AND c.sink = s.name LIMIT 1) AS c ON true
+				WHERE new.logs > 0 AND l.head > 0 AND c.had IS NULL AND (s.tenants IS NULL OR l.tenant = ANY (s.tenants))
+					AND ($1 = '' OR l.tenant = $1)
+				LIMIT %[4]d)
+			UNION ALL
+			(SELECT * FROM unnest(k.tenants, k.positions, k.since) AS b(tenant, position, since) ORDER BY since LIMIT %[4]d)
+			ORDER BY since LIMIT %[4]d) AS b CROSS JOIN LATERAL (%[3]s) AS first),
+	coalesce(k.stuck, 0),
 	(SELECT count(*) FROM pawl.outbox_dead d WHERE d.sink = s.name AND d.status = 'waiting' AND ($1 = '' OR d.tenant = $1)),
 	(SELECT count(*) FROM pawl.outbox_dead d WHERE d.sink = s.name AND d.status = 'queued' AND ($1 = '' OR d.tenant = $1))
-FROM pawl.outbox_sink s CROSS JOIN LATERAL (
-	SELECT count(*) FILTER (WHERE l.head > coalesce(c.position, 0)) AS behind,
-		coalesce(sum(greatest(l.head - coalesce(c.position, 0), 0)), 0)::bigint AS lag, min(first.at) AS oldest, count(` + failing + `) AS stuck
-	FROM ` + outbox.Logs + ` l LEFT JOIN pawl.outbox_cursor c ON c.tenant = l.tenant AND c.sink = s.name ` + oldest + `
-	WHERE (s.tenants IS NULL OR l.tenant = ANY (s.tenants)) AND ($1 = '' OR l.tenant = $1)) AS logs
+FROM pawl.outbox_sink s LEFT JOIN known k ON k.sink = s.name CROSS JOIN LATERAL (
+	SELECT logs, heads FROM every WHERE s.tenants IS NULL
+	UNION ALL
+	SELECT count(*), coalesce(sum(l.head), 0) FROM `+outbox.Logs+` l
+	WHERE l.tenant = ANY (s.tenants) AND ($1 = '' OR l.tenant = $1) AND l.head > 0 HAVING s.tenants IS NOT NULL) AS t
+CROSS JOIN LATERAL (SELECT t.logs - coalesce(k.logs, 0) AS logs) AS new
 WHERE $1 = '' OR s.tenants IS NULL OR $1 = ANY (s.tenants)
-ORDER BY s.name`
+ORDER BY s.name`, behind, failing, outbox.FirstAfter("at", "b.tenant", "b.position", "true"), oldestOf)
+
+// oldestOf is of how many tenants that are behind the oldest event is sought, at most.
+const oldestOf = 32
 
 // cursorsSQL is a page of a sink's cursors. Parameters: sink, a tenant, or "", the
 // last tenant of the page before, how many.

@@ -119,6 +119,7 @@ CREATE TABLE pawl.command (
 	given_up_at  timestamptz,
 	forget_at    timestamptz,
 	waits_since  timestamptz,
+	paused       text COLLATE "C",
 	PRIMARY KEY (tenant, scope, key),
 	CHECK ((status IN ('succeeded', 'failed_final')) = (body IS NOT NULL)),
 	CHECK ((code IS NULL) = (body IS NULL)),
@@ -130,6 +131,7 @@ CREATE TABLE pawl.command (
 		AND (status <> 'processing' OR (claimed_by IS NOT NULL AND claimed_at IS NOT NULL))),
 	CONSTRAINT command_due CHECK ((status IN ('pending', 'failed_retryable') AND stuck IS NULL AND phase <> 'sql') = (run_at IS NOT NULL)),
 	CONSTRAINT command_stuck CHECK (stuck IS NULL OR status = 'failed_retryable'),
+	CONSTRAINT command_paused CHECK (paused IS NULL OR (phase = 'scheduled' AND run_at IS NOT NULL)),
 	CONSTRAINT command_held CHECK ((status = 'processing' AND phase = 'sql') = (held_until IS NOT NULL)),
 	CONSTRAINT command_given_up CHECK ((status = 'failed_retryable' AND phase = 'sql') = (given_up_at IS NOT NULL))
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
@@ -178,10 +180,17 @@ COMMENT ON COLUMN pawl.command.waits_since IS
 COMMENT ON COLUMN pawl.command.forget_at IS
 	'Until when the tombstone stays, where the caller asked for another time than the workflow''s; infinity for ever.';
 
--- What is due, over all tenants.
-CREATE INDEX command_due ON pawl.command (run_at) WHERE run_at IS NOT NULL;
--- The same of work alone, by tenant and activity, so that each tenant has its turn. What a free worker
--- takes at its accept is never in it.
+COMMENT ON COLUMN pawl.command.paused IS 'Whose pause it waits for the end of, since it became due: instance:<id> or workflow:<name>. NULL: none is known to hold it.';
+
+-- What is to be decided at a time, over all tenants. What became due in a pause is set
+-- aside, so that no look reads it until the pause ends.
+CREATE INDEX command_due ON pawl.command (run_at) WHERE phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL;
+-- What is set aside, by what it waits for.
+CREATE INDEX command_paused ON pawl.command (paused, tenant, run_at) WHERE paused IS NOT NULL;
+-- Work that waits, by activity: what one of them cannot take is not read for another.
+-- What a free worker takes at its accept is never in it.
+CREATE INDEX command_work ON pawl.command (workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
+-- The same by tenant, so that each has its turn.
 CREATE INDEX command_turn ON pawl.command (tenant, workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
 -- Whose lease has run out.
 CREATE INDEX command_leased ON pawl.command (locked_until) WHERE locked_until IS NOT NULL;
@@ -210,6 +219,38 @@ CREATE TABLE pawl.log (
 COMMENT ON TABLE pawl.log IS 'The head of each tenant''s log. Its row lock is taken last and makes positions gapless and commit-ordered.';
 COMMENT ON COLUMN pawl.log.tenant IS 'Whose log it is.';
 COMMENT ON COLUMN pawl.log.head IS 'The position of the newest transition; 0 for an empty log.';
+
+-- Moves the head of a log, and returns where it stood before. It is the one place that
+-- does so.
+--
+-- Every move leaves a version of the row. While an old snapshot is open none of them can
+-- be removed, so a look from the oldest on would read them all. Equal keys of an index are
+-- in the order of their rows' places, and new pages come last: the newest version is where
+-- a scan that goes back begins. It reads the versions of that one page, at most some two
+-- hundred. An equality, or no ORDER BY, would let the planner go forward.
+--
+-- Each statement in here sees what was committed before it. So the update finds the newest
+-- version, unless somebody moves it at this very moment: then the update waits for him, and
+-- some versions of PostgreSQL change the row while others find that its place has changed.
+-- What they have found is locked then, or will be by the second statement, and stays.
+CREATE FUNCTION pawl.advance(tenant text, steps bigint) RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE base bigint;
+BEGIN
+	LOOP
+		UPDATE pawl.log AS l SET head = l.head + steps WHERE l.ctid = (SELECT x.ctid FROM pawl.log AS x
+			WHERE x.tenant >= advance.tenant AND x.tenant <= advance.tenant ORDER BY x.tenant DESC LIMIT 1)
+		RETURNING l.head - steps INTO base;
+		IF FOUND THEN RETURN base; END IF;
+		PERFORM FROM pawl.log AS x WHERE x.tenant >= advance.tenant AND x.tenant <= advance.tenant
+			ORDER BY x.tenant DESC LIMIT 1 FOR NO KEY UPDATE;
+		IF NOT FOUND THEN -- the log of a new tenant
+			INSERT INTO pawl.log AS l (tenant, head) VALUES (tenant, steps) ON CONFLICT DO NOTHING;
+			IF FOUND THEN RETURN 0; END IF;
+		END IF;
+	END LOOP;
+END $$;
+COMMENT ON FUNCTION pawl.advance(text, bigint) IS 'Internal: moves the head of a tenant''s log by a number of transitions, and returns where it stood before.';
 
 CREATE TABLE pawl.audit (
 	tenant         text COLLATE "C" NOT NULL,
@@ -405,9 +446,7 @@ BEGIN
 	FOR moved IN SELECT a.tenant, array_agg(a.position ORDER BY a.position) AS places, count(*) AS steps,
 		min(a.at) AS since, max(a.at) AS until
 			FROM pawl.audit AS a WHERE a.position >= NEW.position AND a.position < 0 GROUP BY a.tenant ORDER BY a.tenant LOOP
-		INSERT INTO pawl.log AS l (tenant, head) VALUES (moved.tenant, moved.steps)
-			ON CONFLICT (tenant) DO UPDATE SET head = l.head + moved.steps
-			RETURNING head - moved.steps INTO base;
+		base := pawl.advance(moved.tenant, moved.steps);
 		WITH o AS (UPDATE pawl.outbox AS o SET position = base + width_bucket(o.position, moved.places)
 			WHERE o.tenant = moved.tenant AND o.position BETWEEN moved.places[1] AND -1 AND o.at BETWEEN moved.since AND moved.until
 			RETURNING o.position)

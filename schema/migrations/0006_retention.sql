@@ -108,7 +108,7 @@ BEGIN
 			LEFT JOIN pawl.horizon AS h ON h.workflow = g.workflow)
 		UPDATE pawl.command AS c SET status = 'failed_final', code = 408, body = problem,
 			failure = coalesce(c.failure, 'nobody went on with it in time'),
-			phase = NULL, request = NULL, run_at = NULL, given_up_at = NULL, stuck = NULL, revision = c.revision + 1, updated_at = purge.moment,
+			phase = NULL, request = NULL, run_at = NULL, paused = NULL, given_up_at = NULL, stuck = NULL, revision = c.revision + 1, updated_at = purge.moment,
 			finished_at = purge.moment, expires_at = purge.moment + s.replay, forget_at = CASE s.tombstone WHEN 9223372036854775807 THEN 'infinity'
 				ELSE purge.moment + s.replay + s.tombstone / 1000 * interval '1 microsecond' END
 		FROM still AS s WHERE c.ctid = s.place;

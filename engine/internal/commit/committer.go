@@ -3,75 +3,77 @@ package commit
 import (
 	"context"
 	"slices"
-	"time"
-
-	"github.com/pawlhq/pawl/workflow"
 )
 
-// committer commits what waits in its queue, group by group.
+// committer commits what waits in the queue, group by group.
 type committer struct {
-	p     *Pipeline
-	queue *queue
-	r     *runner
+	p *Pipeline
+	r *runner
 }
 
 func (c *committer) loop(ctx context.Context) {
 	defer c.r.drop()
-	buf := make([]*op, 0, c.p.config.Limits.GroupSize)
-	for {
-		ops := c.queue.take(buf[:0], c.p.config.Limits.GroupSize, c.p.config.Limits.GroupBytes)
-		if ops == nil {
-			return
-		}
-		begun := time.Now()
-		c.commit(ctx, ops)
-		c.p.stats.working.Add(int64(time.Since(begun)))
-		clear(buf[:cap(buf)])
+	var w work
+	for c.p.queue.next(&w) {
+		c.commit(ctx, w.ops)
 	}
 }
 
 // admit drops the commands whose callers have left before anything was done for
 // them, and tells those that have to go to the retry lane.
 func (p *Pipeline) admit(ops []*op) (kept, retry []*op) {
-	kept = ops[:0]
-	var routes map[uint64]bool // that have commands in retry
+	stay := ops[:0]
+	var left []*op
 	for _, o := range ops {
-		switch {
-		case o.gone():
-			o.settle(o.receipt, workflow.Errorf(workflow.TimedOut, "the caller left before the command was begun; nothing was done"))
-		case o.p.Hook || routes[o.route] || p.retry.takes(o):
-			if routes == nil {
-				routes = map[uint64]bool{}
-			}
-			routes[o.route] = true
-			retry = append(retry, o)
-		default:
-			kept = append(kept, o)
+		if o.leaves() {
+			left = append(left, o)
+		} else {
+			stay = append(stay, o)
 		}
 	}
-	return kept, retry
+	answerLeft(left)
+	return p.retry.sort(stay)
 }
 
-// commit settles every op, or sends it to the retry lane.
+// commit settles every op, or sends it to the retry lane: in as many groups as it takes
+// for none to weigh too much.
 func (c *committer) commit(ctx context.Context, ops []*op) {
+	for most := len(ops); len(ops) > 0; {
+		n := min(c.p.fits(ops), most)
+		rest := c.commitSome(ctx, ops[:n:n])
+		if most = len(ops); len(rest) == n { // what was read is not what the first of them need
+			most = max(n/2, 1)
+		}
+		ops = slices.Concat(rest, ops[n:])
+	}
+}
+
+// commitSome settles ops or sends them to the retry lane, and returns those for which there was
+// no room in memory.
+func (c *committer) commitSome(ctx context.Context, ops []*op) (rest []*op) {
 	ops, retry := c.p.admit(c.p.unbroken(ops))
 	if len(ops) > 0 {
-		c.commitNow(ctx, ops)
+		rest = c.commitNow(ctx, ops)
 	}
 	// Only now: they must not overtake the commands before them.
-	c.p.retry.push(retry...)
+	if len(rest) == 0 {
+		c.p.retry.push(retry...)
+		return nil
+	}
+	return append(rest, retry...)
 }
 
-func (c *committer) commitNow(ctx context.Context, ops []*op) {
-	held, reaction, err := c.r.run(ctx, ops, false, false)
+func (c *committer) commitNow(ctx context.Context, ops []*op) (rest []*op) {
+	left, reaction, err := c.r.run(ctx, ops, false, false)
 	switch {
 	case reaction == failureNone:
-		c.p.retry.push(held...)
+		c.p.retry.push(left.held...)
+		return left.unread
 	case reaction == blocked:
 		c.p.retry.push(ops...)
 	case reaction == headLocked:
-		tenant := c.p.retry.markHeadLocked(err)
-		theirs := func(o *op) bool { return o.p.Tenant == tenant }
+		tenants := c.p.retry.markHeadsLocked(err)
+		theirs := func(o *op) bool { return slices.Contains(tenants, o.p.Tenant) }
 		c.p.retry.push(slices.DeleteFunc(slices.Clone(ops), func(o *op) bool { return !theirs(o) })...)
 		c.commit(ctx, slices.DeleteFunc(ops, theirs))
 	case (reaction == badCommand || reaction == retryGroup) && len(ops) > 1:
@@ -82,4 +84,5 @@ func (c *committer) commitNow(ctx context.Context, ops []*op) {
 	default:
 		c.p.fail(ops, err, reaction)
 	}
+	return nil
 }

@@ -3,9 +3,13 @@
 //
 // A committer owns one connection. It takes every command that waits, commits
 // them together and answers them; meanwhile the next group gathers. So groups
-// grow under load and are of one when idle, without a timer. A command goes to
-// the committer that its instance hashes to, so the commands of one instance
-// keep their order.
+// grow under load and are of one when idle, without a timer, but where other nodes
+// write the same logs; see siblings. All committers take from one queue. The commands of
+// one instance are with one of them at a time, and so keep their order.
+//
+// Memory is bounded by the limits: all that waits, in the retry lane too, counts against those of the
+// queue, and who leaves takes his command out. A group counts the data that it reads and
+// writes; what does not fit is left unread, and goes into the next one.
 //
 // What the database decides:
 //
@@ -34,6 +38,10 @@
 // must never wait; the key that it inserts is named by the instance and the version, so only
 // another give-up of the same command could be inserting it, and that one does not get the row.
 //
+// A statement of a group has rows of all its tenants, as arrays; in a group of one tenant
+// the tenant is a scalar beside them. [Limits].OneTenantPerStatement keeps tenants apart. Both
+// forms of each statement are written by one builder.
+//
 // A group of several takes two round trips. First: BEGIN, lock the instances,
 // look up the keys. Then, decided in memory: write everything, COMMIT. No lock
 // is held across a pause of the client after the second message is sent, and
@@ -44,7 +52,7 @@
 // up. After a group in which every command was answered before, the next one looks up
 // its keys first, and locks nothing if it is such a group too.
 //
-// How a key is claimed: [Pipeline.Do] puts its command into the queue of a committer,
+// How a key is claimed: [Pipeline.Do] puts its command into the queue, of which a committer takes it,
 // whose runner.run takes the group through runner.attempt to runner.many, or
 // runner.one; there group.decideOne asks decide.Classify what the key amounts to,
 // and queueStates writes it. queueStates and queueWrites are also where the lock order

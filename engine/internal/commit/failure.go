@@ -18,20 +18,23 @@ const (
 	failureNone reaction = iota
 	retryGroup           // run it again: another transaction won, and is visible now
 	blocked              // somebody holds a lock; only those who need it should wait
-	headLocked           // somebody holds the head of a tenant's log; only that tenant should wait
+	headLocked           // somebody holds the head of a tenant's log; only such tenants should wait
 	lost                 // the connection is gone, and perhaps the commit was made: ask again by key
 	full                 // the database has no room; the callers may retry
 	noPartition          // the events are the first of their week, whose partition nobody has made
 	badCommand           // one of the commands cannot be done
 )
 
-// headError is a group that could not move a tenant's log in time.
+// headError is a group that could not move the logs of some tenants in time.
 type headError struct {
-	tenant string
-	err    error
+	tenants []string
+	err     error
 }
 
-func (e *headError) Error() string { return "the log of " + e.tenant + ": " + e.err.Error() }
+func (e *headError) Error() string {
+	return "the log of " + strings.Join(e.tenants, ", ") + ": " + e.err.Error()
+}
+
 func (e *headError) Unwrap() error { return e.err }
 
 // contested are the constraints by which the database decides who wins.

@@ -69,6 +69,9 @@ func (p *part) noteOthers(o *op) {
 		p.disarm(scope)
 	}
 	p.planned = append(p.planned, d.Commands...)
+	if d.Resumed {
+		p.resumed = append(p.resumed, o.p.Instance)
+	}
 	if d.Cancelled != nil {
 		p.cancelled = append(p.cancelled, store.Cancelled{CommandRef: *d.Cancelled, By: o.p.Actor})
 		if c := p.keyStates[commandKey{d.Cancelled.Scope, d.Cancelled.Key}]; c != nil && c.leader != nil {
@@ -141,6 +144,9 @@ func (g *group) unreserve() {
 // markUnheard takes note of the attempts that the group has leased if it was committed,
 // which nobody knows: its connection was lost.
 func (g *group) markUnheard() {
+	for _, o := range g.ops {
+		o.uncertain = true
+	}
 	for _, t := range g.parts {
 		for _, o := range t.stored {
 			if o.leased {
@@ -177,7 +183,7 @@ func (o *op) working() bool {
 // of one.
 func (o *op) plain() bool {
 	d := &o.decision
-	return o.p.Tombstone == 0 && d.Flight == nil && d.Target == nil && d.Cancelled == nil && len(d.Commands) == 0 && len(d.Disarmed) == 0 &&
+	return o.p.Tombstone == 0 && !d.Resumed && d.Flight == nil && d.Target == nil && d.Cancelled == nil && len(d.Commands) == 0 && len(d.Disarmed) == 0 &&
 		len(d.Children) == 0 && len(d.Events) <= 1
 }
 
@@ -204,6 +210,10 @@ func (g *group) flightUpdates() (list []decide.FlightUpdate) {
 			list = append(list, decide.FlightUpdate{Status: transitions.Pending, InFlight: decide.InFlight{
 				Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}, Phase: c.Flight.Phase, RunAt: c.Flight.RunAt,
 				Workflow: c.Workflow, Transition: c.Transition, Instance: c.Instance}})
+		}
+		for range t.resumed { // what waited for it may be due
+			list = append(list, decide.FlightUpdate{Status: transitions.Pending,
+				InFlight: decide.InFlight{Phase: transitions.Scheduled, RunAt: g.now}})
 		}
 		for _, c := range t.cancelled {
 			list = append(list, decide.FlightUpdate{Stop: true, InFlight: decide.InFlight{

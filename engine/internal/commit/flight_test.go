@@ -128,16 +128,27 @@ type bench struct {
 	w      *workflow.Workflow
 	worker *worker
 	now    time.Time
+	beside int // counts the commands of another tenant, of which every group has one; negative: none has
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T, change ...func(*Config)) *bench {
 	t.Helper()
 	pool := pgtest.Pool(t)
-	b := &bench{t: t, pool: pool, w: dealWorkflow(t), worker: &worker{free: 100}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	b.p = testPipeline(pool, b.w)
+	b := &bench{t: t, pool: pool, w: dealWorkflow(t), worker: &worker{free: 100}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), beside: -1}
+	if strings.HasPrefix(t.Name(), "TestBesideAnotherTenant/") {
+		b.beside = 0
+	}
+	c := testConfig(pool, b.w)
+	for _, set := range change {
+		set(&c)
+	}
+	b.p = New(c)
 	b.p.config.Definitions = known(func(name string, version int) *workflow.Workflow {
-		if name == b.w.Name && version <= 1 {
+		switch {
+		case name == b.w.Name && version <= 1:
 			return b.w
+		case name == neighbour.Name:
+			return neighbour
 		}
 		return nil
 	})
@@ -155,6 +166,9 @@ func newBench(t *testing.T) *bench {
 func (b *bench) do(ps ...*decide.Prepared) []transitions.Reply {
 	b.t.Helper()
 	ticket := b.p.Ticket()
+	if b.beside >= 0 {
+		return b.doBeside(ticket, ps)
+	}
 	ticket.SubmitMany(b.t.Context(), ps)
 	return ticket.Wait(b.t.Context())
 }
@@ -541,7 +555,7 @@ func TestAChildIsBornWithItsParentsTransitionAndTellsItsEnd(t *testing.T) {
 	parent := b.opened()
 	b.one(b.command("branch", "b1", parent))
 	var child uuid.UUID
-	if err := b.pool.QueryRow(t.Context(), `SELECT id FROM pawl.instance WHERE id <> $1`, parent).Scan(&child); err != nil {
+	if err := b.pool.QueryRow(t.Context(), `SELECT id FROM pawl.instance WHERE workflow = 'deal' AND id <> $1`, parent).Scan(&child); err != nil {
 		t.Fatal(err)
 	}
 	b.wantHistory(child, "open:opened")

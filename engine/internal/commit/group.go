@@ -4,16 +4,13 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/internal/decide"
-	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/internal/store"
-	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -23,11 +20,16 @@ type group struct {
 	config *Config // of its pipeline
 	now    time.Time
 	ops    []*op
+	room   int       // what each tenant's maps are made for
 	parts  []*part   // by tenant, in order
+	sets   []*sets   // the rows to write
 	blind  bool      // the keys were not looked up
 	leased time.Time // when workers were reserved: leases last from then, or a little later
 	broken map[before]error
-	hooked bool // the user's SQL has run
+	hooked bool  // the user's SQL has run
+	unread []*op // commands for which there was no room in memory, in order
+
+	read, written int // bytes, about
 }
 
 // before names what comes before a command: its caller's earlier ones of the same
@@ -40,15 +42,16 @@ type before struct {
 // part is what a group has of one tenant.
 type part struct {
 	tenant    string
+	ops       []*op
 	slots     map[uuid.UUID]*slot
 	keyStates map[commandKey]*keyState
-	sets      *sets // the rows to write
 	steps     []*op // the commands that made a transition, in log order
 	stored    []*op // the commands whose outcome is stored, the starts of children among them
 	head      int64 // the log's head after the group
 
 	planned   []decide.Planned  // commands that begin in flight by themselves
 	disarmed  map[string]string // scopes whose commands in flight are void, but for the key
+	resumed   []uuid.UUID       // instances whose pause has ended
 	cancelled []store.Cancelled
 }
 
@@ -58,16 +61,21 @@ type keyState struct {
 	record *transitions.Record
 	leader *op
 	moved  bool // an operation of this group changed it
+	unread bool // there is a record, for which there was no room in memory
 }
 
 // newGroup sorts the ops by tenant.
 func (p *Pipeline) newGroup(ops []*op) *group {
 	g := &group{config: &p.config, now: p.config.Clock.Now(), ops: ops}
+	if !slices.ContainsFunc(ops, func(o *op) bool { return o.p.Tenant != ops[0].p.Tenant }) {
+		g.room = len(ops) // else the parts are small, for the most
+	}
 	for _, o := range ops {
 		o.reset()
 		t := g.part(o.p.Tenant)
+		t.ops = append(t.ops, o)
 		if t.slots[o.p.Instance] == nil {
-			t.slots[o.p.Instance] = &slot{id: o.p.Instance}
+			t.slots[o.p.Instance] = &slot{tenant: t.tenant, id: o.p.Instance}
 		}
 		t.expect(o.key())
 		if target, ok := o.target(); ok {
@@ -87,40 +95,45 @@ func (p *part) expect(key commandKey) {
 func (g *group) part(tenant string) *part {
 	i, found := slices.BinarySearchFunc(g.parts, tenant, func(p *part, t string) int { return strings.Compare(p.tenant, t) })
 	if !found {
-		g.parts = slices.Insert(g.parts, i, &part{tenant: tenant, slots: make(map[uuid.UUID]*slot, len(g.ops)),
-			keyStates: make(map[commandKey]*keyState, len(g.ops))})
+		g.parts = slices.Insert(g.parts, i, &part{tenant: tenant, slots: make(map[uuid.UUID]*slot, g.room),
+			keyStates: make(map[commandKey]*keyState, g.room)})
 	}
 	return g.parts[i]
 }
 
-// existing are the ids that may be in the database, in lock order. The id of a
+// spans are the tenants of each statement of the group: all of them, unless every
+// statement is to be one tenant's.
+func (g *group) spans() [][]*part {
+	if !g.config.Limits.OneTenantPerStatement {
+		return [][]*part{g.parts}
+	}
+	return slices.Collect(slices.Chunk(g.parts, 1))
+}
+
+// existing are the instances that may be in the database, in lock order. The id of a
 // creation without a business key was made up a moment ago. blind takes every
 // creation for the first.
-func (p *part) existing(ops []*op, blind bool) []uuid.UUID {
-	ids := make([]uuid.UUID, 0, len(p.slots))
-	seen := make(map[uuid.UUID]bool, len(p.slots))
-	for _, o := range ops {
+func (p *part) existing(blind bool) []*slot {
+	list := make([]*slot, 0, len(p.slots))
+	for _, o := range p.ops {
 		fresh := o.p.Creates && (blind || o.p.BusinessKey == "")
-		if o.p.Tenant == p.tenant && !fresh && !seen[o.p.Instance] {
-			seen[o.p.Instance] = true
-			ids = append(ids, o.p.Instance)
+		if s := p.slots[o.p.Instance]; !fresh && !s.sought {
+			s.sought = true
+			list = append(list, s)
 		}
 	}
-	slices.SortFunc(ids, compareID)
-	return ids
+	slices.SortFunc(list, compareSlots)
+	return list
 }
 
-func compareID(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
+func compareSlots(a, b *slot) int { return bytes.Compare(a.id[:], b.id[:]) }
 
-// loaded takes an instance that the database has.
-func (p *part) loaded(inst *transitions.Instance) {
-	s := p.slots[inst.ID]
-	s.inst, s.before = inst, inst.Version
-}
+// loaded takes the instance as the database has it.
+func (s *slot) loaded(inst *transitions.Instance) { s.inst, s.before = inst, inst.Version }
 
-// known takes a command that the database has.
-func (p *part) known(r *transitions.Record) {
-	if c := p.keyStates[commandKey{r.Scope, r.Key}]; c != nil {
+// known takes a command that the database has, if there is room for it.
+func (g *group) known(c *keyState, r *transitions.Record) {
+	if c.unread = !g.reads(len(r.Body) + len(r.Request)); !c.unread {
 		c.record = r
 	}
 }
@@ -134,7 +147,7 @@ func (g *group) outdated() bool {
 			if c.record == nil {
 				continue
 			}
-			if s := t.slots[c.record.Instance]; s != nil && !s.held && c.record.Version > s.before {
+			if s := t.slots[c.record.Instance]; s != nil && !s.held && !s.unread && c.record.Version > s.before {
 				return true
 			}
 		}
@@ -143,13 +156,23 @@ func (g *group) outdated() bool {
 }
 
 // decide goes through the ops in the order of their arrival. Those whose
-// instance somebody else holds are left out and returned.
+// instance somebody else holds are left out and returned; those for which there is no room in
+// memory are left out, and are in g.unread then.
 func (g *group) decide() (held []*op) {
 	kept := g.ops[:0:0]
+	var behind map[uint64]bool // the routes of those for which there is no room
 	for _, o := range g.ops {
 		t := g.part(o.p.Tenant)
-		if t.slots[o.p.Instance].held {
+		switch s := t.slots[o.p.Instance]; {
+		case s.held:
 			held = append(held, o)
+			continue
+		case s.unread || t.misses(o) || g.full() && len(kept) > 0 || behind[o.route]:
+			if behind == nil {
+				behind = map[uint64]bool{}
+			}
+			behind[o.route] = true
+			g.unread = append(g.unread, o)
 			continue
 		}
 		kept = append(kept, o)
@@ -158,10 +181,16 @@ func (g *group) decide() (held []*op) {
 			g.breakOff(o)
 		}
 	}
-	if len(held) > 0 {
+	if len(kept) < len(g.ops) {
 		g.ops = kept
 	}
 	return held
+}
+
+// misses reports whether a command cannot be decided because a record was not read.
+func (p *part) misses(o *op) bool {
+	target, ok := o.target()
+	return p.keyStates[o.key()].unread || ok && p.keyStates[target].unread
 }
 
 // breakOff makes the caller's later commands of the route fail, if this one has
@@ -195,6 +224,9 @@ func (g *group) decideOne(t *part, o *op) {
 		}
 	}
 	s := t.slots[o.p.Instance]
+	if s.inst != nil {
+		o.data = len(s.inst.Data)
+	}
 	find := g.config.Definitions.Find
 	w, err := decide.VersionFor(o.p, s.inst, find)
 	if err != nil {
@@ -238,6 +270,7 @@ func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 		return
 	}
 	c.leader = o
+	g.hold(o)
 	t.stored = append(t.stored, o)
 	t.noteOthers(o)
 	if d.After == nil {
@@ -254,53 +287,21 @@ func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 	o.step = len(t.steps)
 	for _, child := range d.Children {
 		born := &op{p: child.Prepared}
-		s := &slot{id: born.p.Instance}
+		s := &slot{tenant: t.tenant, id: born.p.Instance}
 		t.slots[s.id] = s
 		g.take(t, s, &keyState{}, born, child.Decision)
 	}
 }
 
-// sets are what a part decided, as rows.
-type sets struct {
-	created                     *store.Rows[transitions.Instance]
-	changed                     *store.Rows[store.Changed]
-	commands, accepted, settled *store.Rows[store.Command]
-	cancelled                   *store.Rows[store.Cancelled]
-	disarmed                    *store.Rows[store.Disarmed]
-	entries, events             *rows.Set
-}
-
-// setsPool keeps the memory of sets.
-var setsPool = sync.Pool{New: func() any {
-	return &sets{
-		created:   store.Created(),
-		changed:   store.Changes(),
-		commands:  store.Done(),
-		accepted:  store.Accepted(),
-		settled:   store.Settled(),
-		cancelled: store.Cancels(),
-		disarmed:  store.Disarms(),
-		entries:   rows.NewSet(audit.Columns),
-		events:    rows.NewSet(outbox.Columns),
-	}
-}}
-
-// release gives the memory of the group's rows back.
-func (g *group) release() {
-	for _, t := range g.parts {
-		if t.sets != nil {
-			setsPool.Put(t.sets)
-			t.sets = nil
+// events are those of the part, which is committed.
+func (p *part) events() (list []transitions.Event) {
+	for _, o := range p.steps {
+		for _, e := range o.decision.Events {
+			e.Position = p.head - int64(len(p.steps)) + int64(o.step)
+			list = append(list, e)
 		}
 	}
-}
-
-func (s *sets) reset() {
-	for _, set := range []*rows.Set{&s.created.Set, &s.changed.Set, &s.commands.Set, &s.accepted.Set,
-		&s.settled.Set, &s.cancelled.Set, &s.disarmed.Set,
-		s.entries, s.events} {
-		set.Reset()
-	}
+	return list
 }
 
 // answers settles nothing yet: it computes every op's answer, now that the

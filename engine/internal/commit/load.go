@@ -27,21 +27,8 @@ func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
 	if l.waiting {
 		lock = &s.LockWaiting
 	}
-	for _, t := range g.parts {
-		ids := t.existing(g.ops, l.blind)
-		if len(ids) == 0 {
-			continue
-		}
-		some = true
-		conn.Queue(lock, [][]byte{[]byte(t.tenant), uuidArray(ids)}, func(row *rows.Row) error {
-			slot := t.slots[row.UUID()]
-			slot.held, slot.row = row.Bool(), row.TID()
-			inst, err := store.ReadInstance(row, t.tenant)
-			if inst != nil {
-				t.loaded(inst)
-			}
-			return err
-		})
+	for _, span := range g.spans() {
+		some = l.lock(conn, lock, g, span) || some
 	}
 	if l.blind {
 		return some
@@ -50,14 +37,60 @@ func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
 	return true
 }
 
+// lock queues the lock of some tenants' instances, and reports whether there are any.
+func (l loading) lock(conn *rows.Conn, lock *Forms, g *group, span []*part) bool {
+	ids := store.InstanceIDs()
+	var slots []*slot
+	for _, t := range span {
+		for _, s := range t.existing(l.blind) {
+			ids.Tenant(s.tenant)
+			ids.UUID(s.id)
+			slots = append(slots, s)
+		}
+	}
+	if len(slots) == 0 {
+		return false
+	}
+	conn.Queue(lock.of(span), args(span, ids), func(row *rows.Row) error {
+		place := row.Int8()
+		if err := row.Err(); err != nil {
+			return err
+		}
+		s := slots[place-1]
+		s.held, s.row = row.Bool(), row.TID()
+		if s.unread = !s.held && !g.reads(row.Size()); s.unread {
+			return nil
+		}
+		inst, err := store.ReadInstance(row, s.tenant)
+		if inst != nil {
+			s.loaded(inst)
+		}
+		return err
+	})
+	return true
+}
+
 // lookUp queues the look-up of the keys.
 func lookUp(conn *rows.Conn, s *Statements, g *group) {
-	for _, t := range g.parts {
-		scopes, keys := t.keys()
-		conn.Queue(&s.Lookup, [][]byte{[]byte(t.tenant), textArray(scopes), textArray(keys)}, func(row *rows.Row) error {
+	for _, span := range g.spans() {
+		keys := store.CommandKeys()
+		var states []*keyState
+		for _, t := range span {
+			for _, k := range t.keys() {
+				keys.Tenant(t.tenant)
+				keys.Text(k.scope)
+				keys.Text(k.key)
+				states = append(states, t.keyStates[k])
+			}
+		}
+		conn.Queue(s.Lookup.of(span), args(span, keys), func(row *rows.Row) error {
+			place := row.Int8()
+			if err := row.Err(); err != nil {
+				return err
+			}
 			record, err := store.ReadRecord(row)
 			if record != nil {
-				t.known(record)
+				g.known(states[place-1], record)
 			}
 			return err
 		})
@@ -70,7 +103,11 @@ func (g *group) answered() bool {
 		if o.p.Resumed != nil || o.p.Operation != nil {
 			return false
 		}
-		record := g.part(o.p.Tenant).keyStates[o.key()].record
+		c := g.part(o.p.Tenant).keyStates[o.key()]
+		if c.unread {
+			return false
+		}
+		record := c.record
 		switch decide.Classify(record, o.p.Fingerprint, g.now) {
 		case decide.KeyReplay, decide.KeyRefused, decide.KeyMismatch, decide.KeyGone:
 		default:

@@ -21,11 +21,13 @@ type op struct {
 	route    uint64
 	canceled <-chan struct{} // the caller's context; a command not yet begun is dropped
 	deadline time.Time       // until when the retry lane waits for locks; set there
+	places   [kindsOfList]place
 
 	// What the current run of its group made of it.
 	verdict  decide.KeyVerdict
 	record   *transitions.Record // what is stored under its key
 	decision decide.Decision
+	data     int  // of its instance, in bytes; 0: it is not known
 	step     int  // its place among the group's transitions of its tenant, from 1; 0: none
 	leader   *op  // the earlier attempt with the same key in the same group
 	leased   bool // a worker is reserved for its activity
@@ -37,7 +39,9 @@ type op struct {
 	// answered: nobody works on it. 0: none.
 	unheard int
 
-	lostInHook int // how often its own SQL has ended the connection
+	lostInHook int  // how often its own SQL has ended the connection
+	uncertain  bool // the connection of an earlier run was lost, which may have been committed
+	again      again
 
 	settled atomic.Bool
 	batch   *batch
@@ -122,7 +126,7 @@ func (o *op) answer() {
 // reset forgets an earlier run.
 func (o *op) reset() {
 	o.verdict, o.record, o.decision, o.step, o.leader, o.err = decide.KeyNew, nil, decide.Decision{}, 0, nil, nil
-	o.receipt, o.leased, o.stopped = transitions.Receipt{}, false, false
+	o.receipt, o.leased, o.stopped, o.data = transitions.Receipt{}, false, false, 0
 }
 
 // gone reports whether the caller has left.
@@ -135,6 +139,9 @@ func (o *op) gone() bool {
 	}
 }
 
+// leaves reports whether the op can be let go: its caller has left, and nothing was done.
+func (o *op) leaves() bool { return !o.uncertain && o.gone() }
+
 // outcome is the op's answer, for a caller who may have left before it was
 // settled.
 func (o *op) outcome() (transitions.Receipt, error) {
@@ -146,7 +153,7 @@ func (o *op) outcome() (transitions.Receipt, error) {
 
 var seed = maphash.MakeSeed()
 
-// routeOf says which committer serves a command: the one of its instance, or of
+// routeOf says with which others a command keeps its order: those of its instance, or of
 // its key where the instance's id was made up for this very attempt.
 func routeOf(p *decide.Prepared) uint64 {
 	var h maphash.Hash
@@ -178,10 +185,13 @@ func (o *op) key() commandKey { return commandKey{o.p.Scope, o.p.Key} }
 
 // slot is an instance as a group sees it while it folds its commands.
 type slot struct {
+	tenant  string
 	id      uuid.UUID
 	inst    *transitions.Instance // nil: there is none
 	before  int64                 // its version in the database; 0: it is not there
 	row     rows.RowID            // where it stands there, while it is locked
+	sought  bool                  // it is in the statement that locks
 	held    bool                  // somebody else has it locked
+	unread  bool                  // there was no room for it in memory
 	changed bool
 }

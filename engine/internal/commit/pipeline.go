@@ -26,13 +26,18 @@ type Config struct {
 	Statements  *Statements
 	Definitions Definitions
 	Clock       *clock.Clock
-	Committed   func(tenant string, head int64)    // called after every commit that moved a log; it must not block
+	Committed   Committed
 	Paused      func(tenant, workflow string) bool // whether nothing new is to be begun; nil: never
 	Flights     Flights                            // who works on commands in flight; nil: nobody here
 	Node        string                             // whose leases are taken at the accept
 	Lease       time.Duration                      // how long such a lease is
 	Log         *slog.Logger
 }
+
+// Committed is called after every commit that moved a tenant's log, to head; it must not
+// block. events gives the events of that commit, with their positions, as long as the
+// call lasts.
+type Committed func(tenant string, head int64, events func() []transitions.Event)
 
 // Connect opens a connection, with a name for pg_stat_activity.
 type Connect func(ctx context.Context, name string) (*pgx.Conn, error)
@@ -49,13 +54,16 @@ type Definitions interface {
 type Limits struct {
 	Committers   int
 	RetryWorkers int
-	QueueSize    int           // commands, for each committer
-	QueueBytes   int           // about, for each committer
+	QueueSize    int           // commands that wait, in the retry lane too
+	QueueBytes   int           // of those, about
 	GroupSize    int           // commands
-	GroupBytes   int           // about
+	GroupBytes   int           // about, with the data of the instances
 	LockWait     time.Duration // how long a command waits for a lock before it is refused
 	Outage       time.Duration // how long commands wait for a database that is gone
 	HookTimeout  time.Duration // how long the user's SQL may take
+
+	// OneTenantPerStatement keeps the tenants of a group apart: no statement has rows of two.
+	OneTenantPerStatement bool
 }
 
 const (
@@ -75,7 +83,9 @@ type Pipeline struct {
 	log    *slog.Logger
 	stats  stats
 	scopes scopes
+	sizes  dataSizes
 
+	queue      *queue
 	committers []*committer
 	retry      *retryLane
 
@@ -88,11 +98,11 @@ type Pipeline struct {
 
 // New makes a pipeline. Start begins its work.
 func New(c Config) *Pipeline {
-	p := &Pipeline{config: c, stmts: c.Statements, log: c.Log, ended: make(chan struct{})}
-	p.retry = newRetryLane(p)
+	p := &Pipeline{config: c, stmts: c.Statements, log: c.Log, ended: make(chan struct{}), queue: newQueue(c.Limits)}
+	p.queue.weight = p.weight
+	p.retry = newRetryLane(p, p.queue)
 	for i := range c.Limits.Committers {
-		p.committers = append(p.committers, &committer{p: p, queue: newQueue(c.Limits.QueueSize, c.Limits.QueueBytes),
-			r: p.newRunner(fmt.Sprintf("committer %d", i+1), committerLockTimeout)})
+		p.committers = append(p.committers, &committer{p, p.newRunner(fmt.Sprintf("committer %d", i+1), committerLockTimeout)})
 	}
 	return p
 }
@@ -131,9 +141,7 @@ func (p *Pipeline) Stop(ctx context.Context) {
 	p.ending.Do(func() {
 		go func() {
 			defer close(p.ended)
-			for _, c := range p.committers {
-				c.queue.close()
-			}
+			p.queue.close()
 			p.committing.Wait()
 			p.retry.close()
 			p.retrying.Wait()
@@ -161,8 +169,7 @@ func (p *Pipeline) Ticket() *Ticket { return &Ticket{p: p, batch: newBatch()} }
 // Submit queues a command and fails at once with Overloaded when there is no
 // room for it, or with ShuttingDown.
 func (t *Ticket) Submit(ctx context.Context, c *decide.Prepared) error {
-	ops := t.add(ctx, []*decide.Prepared{c})
-	taken, closed := t.p.committers[ops[0].route%uint64(len(t.p.committers))].queue.push(ops)
+	taken, closed := t.p.queue.push(t.add(ctx, []*decide.Prepared{c}))
 	switch {
 	case closed:
 		return errStopping()
@@ -176,19 +183,13 @@ func (t *Ticket) Submit(ctx context.Context, c *decide.Prepared) error {
 // SubmitMany queues commands in order, waiting for room. Those that cannot be
 // queued before ctx ends are settled with an error.
 func (t *Ticket) SubmitMany(ctx context.Context, cs []*decide.Prepared) {
-	byCommitter := make([][]*op, len(t.p.committers))
-	for _, o := range t.add(ctx, cs) {
-		i := o.route % uint64(len(t.p.committers))
-		byCommitter[i] = append(byCommitter[i], o)
-	}
-	for i, ops := range byCommitter {
-		taken, closed := t.p.committers[i].queue.pushAll(ctx, ops)
-		for _, o := range ops[taken:] {
-			if o.err = errStopping(); !closed {
-				o.err = workflow.Errorf(workflow.TimedOut, "there was no room in time; nothing was done")
-			}
-			o.answer()
+	ops := t.add(ctx, cs)
+	taken, closed := t.p.queue.pushAll(ctx, ops)
+	for _, o := range ops[taken:] {
+		if o.err = errStopping(); !closed {
+			o.err = workflow.Errorf(workflow.TimedOut, "there was no room in time; nothing was done")
 		}
+		o.answer()
 	}
 }
 
@@ -228,13 +229,14 @@ func (p *Pipeline) Continue(ctx context.Context, c *decide.Prepared) (transition
 }
 
 // Wait returns the answers in the order of the commands, when all are there or
-// ctx ends. A command without an answer by then has a TimedOut error and may
-// still be done. Nothing can be submitted after it.
+// ctx ends. A command without an answer by then has a TimedOut error; it is let go where it
+// still waits, and else may still be done. Nothing can be submitted after it.
 func (t *Ticket) Wait(ctx context.Context) []transitions.Reply {
 	t.batch.release()
 	select {
 	case <-t.batch.done:
 	case <-ctx.Done():
+		t.p.queue.leave(t.ops)
 	}
 	replies := make([]transitions.Reply, len(t.ops))
 	for i, o := range t.ops {
@@ -247,6 +249,7 @@ func (t *Ticket) Wait(ctx context.Context) []transitions.Reply {
 func (p *Pipeline) finish(g *group) {
 	g.answers()
 	p.stats.groups.Add(1)
+	p.sizes.learn(g)
 	p.scopes.count(g.ops)
 	for _, o := range g.ops {
 		p.stats.count(o)
@@ -260,10 +263,11 @@ func (p *Pipeline) finish(g *group) {
 	for _, o := range g.ops {
 		o.answer()
 	}
+	p.retry.headsFree(g.parts)
+	p.queue.wrote(g.parts)
 	for _, t := range g.parts {
 		if t.head > 0 {
-			p.retry.headFree(t.tenant)
-			p.config.Committed(t.tenant, t.head)
+			p.config.Committed(t.tenant, t.head, t.events)
 		}
 	}
 }

@@ -2,25 +2,57 @@ package commit
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
-// queue is a queue of many senders, bounded in number and bytes, and one
-// receiver, which takes everything that waits at once.
+// queue has everything of a pipeline that waits: commands for a committer, in the order of
+// their arrival, and those in the retry lane, which shares its lock and its bounds.
+//
+// Where other nodes write the same logs as few committers are at work as the load needs, so that groups
+// are large: one more begins when more waits than a group takes, or when those at work are late. A command of
+// a route that a committer is at work on waits for the end of that group: so the
+// commands of a route keep their order, whoever commits them.
 type queue struct {
-	limit, byteLimit int
+	limits Limits
+	lane   *retryLane    // nil: there is none
+	weight func(*op) int // what an op will weigh in a group, in bytes
 
-	mu     sync.Mutex
-	items  []*op
-	bytes  int
-	closed bool
+	mu       sync.Mutex
+	items    opList             // for the committers
+	busy     map[uint64]*opList // routes at work, each with what waits for the end of its group; nil: nothing does
+	parked   int                // ops in those lists
+	charged  charge             // all that waits
+	asides   charge             // of that, in the retry lane
+	working  int                // committers with a group
+	late     int                // of those, how many have had theirs for long
+	worked   time.Duration      // for how long there were some, until counted
+	counted  time.Time
+	duration time.Duration // of a group, about
+	closed   bool
 
-	filled chan struct{} // one token: something waits, or the queue is closed
-	room   chan struct{} // one token: there is room again
+	leastPatience, mostPatience time.Duration
+	siblings                    siblings
+
+	filled chan struct{} // one token: there may be work for one more committer
+	room   chan struct{} // closed when there is room again
+	wanted bool          // somebody waits for that
 }
 
-func newQueue(limit, byteLimit int) *queue {
-	return &queue{limit: limit, byteLimit: byteLimit, filled: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+// charge is what counts against the bounds of the queue.
+type charge struct{ n, bytes int }
+
+func (c *charge) add(o *op)  { c.n, c.bytes = c.n+1, c.bytes+o.size() }
+func (c *charge) take(o *op) { c.n, c.bytes = c.n-1, c.bytes-o.size() }
+
+func newQueue(l Limits) *queue {
+	return &queue{limits: l, weight: (*op).size, leastPatience: 2 * time.Millisecond, mostPatience: 50 * time.Millisecond,
+		busy: map[uint64]*opList{}, filled: make(chan struct{}, 1), room: make(chan struct{}),
+		siblings: siblings{heads: map[string]int64{}, here: make(chan struct{}, 1)}}
 }
 
 // push adds as many ops as there is room for, in order, and returns how many. A
@@ -28,72 +60,104 @@ func newQueue(limit, byteLimit int) *queue {
 func (q *queue) push(ops []*op) (taken int, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.pushNow(ops)
+}
+
+func (q *queue) pushNow(ops []*op) (taken int, closed bool) {
 	if q.closed {
-		signal(q.room) // others may wait for room, in vain
 		return 0, true
 	}
-	for taken < len(ops) && q.hasRoom() {
-		q.items = append(q.items, ops[taken])
-		q.bytes += ops[taken].size()
+	some := false // that no committer at work will take after its group
+	for taken < len(ops) && q.hasRoom(ops[taken]) {
+		_, busy := q.busy[ops[taken].route]
+		some = some || !busy
+		q.items.pushBack(ops[taken])
+		q.charged.add(ops[taken])
 		taken++
 	}
-	if taken > 0 {
+	if some && q.begins() {
 		signal(q.filled)
 	}
-	if q.hasRoom() {
-		signal(q.room)
+	if s := &q.siblings; s.expected > 0 && q.items.n >= min(s.expected, q.limits.GroupSize) {
+		signal(s.here)
 	}
 	return taken, false
 }
 
-func (q *queue) hasRoom() bool { return len(q.items) < q.limit && q.bytes < q.byteLimit }
+// hasRoom reports whether there is room for the op. What will go to the retry lane may
+// fill half of the queue: of a tenant whose commands all wait there the others feel nothing.
+func (q *queue) hasRoom(o *op) bool {
+	if q.charged.n >= q.limits.QueueSize || q.charged.bytes >= q.limits.QueueBytes {
+		return false
+	}
+	half := 2*q.asides.n >= q.limits.QueueSize || 2*q.asides.bytes >= q.limits.QueueBytes
+	return !half || q.lane == nil || !q.lane.takes(o)
+}
+
+// freed tells those that wait for room.
+func (q *queue) freed() {
+	if q.wanted {
+		q.wanted = false
+		close(q.room)
+		q.room = make(chan struct{})
+	}
+}
 
 // pushAll adds all ops, waiting for room. It returns how many it could add
 // before the context ended or the queue was closed.
 func (q *queue) pushAll(ctx context.Context, ops []*op) (taken int, closed bool) {
 	for {
-		n, closed := q.push(ops[taken:])
+		q.mu.Lock()
+		n, closed := q.pushNow(ops[taken:])
 		taken += n
+		room := q.room
+		q.wanted = q.wanted || taken < len(ops)
+		q.mu.Unlock()
 		if closed || taken == len(ops) {
 			return taken, closed
 		}
 		select {
-		case <-q.room:
+		case <-room:
 		case <-ctx.Done():
 			return taken, false
 		}
 	}
 }
 
-// take waits for ops and moves up to maxOps of them, and up to about maxBytes,
-// into buf. It returns none when the queue is closed and empty.
-func (q *queue) take(buf []*op, maxOps, maxBytes int) []*op {
-	for {
-		q.mu.Lock()
-		n, bytes := 0, 0
-		for n < len(q.items) && n < maxOps && (n == 0 || bytes < maxBytes) {
-			bytes += q.items[n].size()
-			n++
-		}
-		if n > 0 {
-			buf = append(buf, q.items[:n]...)
-			q.bytes -= bytes
-			rest := copy(q.items, q.items[n:])
-			clear(q.items[rest:])
-			q.items = q.items[:rest]
-			if rest > 0 || q.closed {
-				signal(q.filled)
-			}
-			signal(q.room)
-			q.mu.Unlock()
-			return buf
-		}
-		closed := q.closed
-		q.mu.Unlock()
-		if closed {
-			return nil
-		}
-		<-q.filled
+// leave lets go of those ops that wait and whose callers have left: nothing was done for
+// them. What cannot be said of one, it stays.
+func (q *queue) leave(ops []*op) {
+	q.mu.Lock()
+	left := slices.DeleteFunc(slices.Clone(ops), func(o *op) bool { return o.list() == nil || !o.leaves() })
+	for _, o := range left {
+		q.letGo(o)
+	}
+	if len(left) > 0 {
+		q.freed()
+	}
+	answerLeft(left) // with the lock: nothing that comes after them may be done before
+	q.mu.Unlock()
+}
+
+// letGo takes an op out of wherever it waits.
+func (q *queue) letGo(o *op) {
+	list := o.list()
+	list.remove(o)
+	q.charged.take(o)
+	switch {
+	case o.aged(): // it is in the retry lane
+		q.lane.letGo(o)
+	case list != &q.items:
+		q.parked--
+	}
+}
+
+// answerLeft settles commands that were let go.
+func answerLeft(ops []*op) {
+	for _, o := range ops {
+		o.receipt = transitions.Receipt{}
+		o.err = workflow.Errorf(workflow.TimedOut, "the caller left before the command was begun; nothing was done")
+		o.answer()
 	}
 }
 
@@ -103,14 +167,23 @@ func (q *queue) close() {
 	defer q.mu.Unlock()
 	q.closed = true
 	signal(q.filled)
-	signal(q.room)
+	signal(q.siblings.here)
+	q.freed()
 }
 
-// depth is how many ops wait.
+// depth is how many ops wait for a committer.
 func (q *queue) depth() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.items)
+	return q.items.n + q.parked
+}
+
+// workedFor is for how long there were committers at work.
+func (q *queue) workedFor() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.atWork(0)
+	return q.worked
 }
 
 func signal(c chan struct{}) {

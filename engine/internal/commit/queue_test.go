@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,13 +12,32 @@ import (
 func testOps(n, payload int) []*op {
 	ops := make([]*op, n)
 	for i := range ops {
-		ops[i] = &op{p: &decide.Prepared{Canonical: make([]byte, payload)}}
+		ops[i] = &op{p: &decide.Prepared{Canonical: make([]byte, payload)}, batch: newBatch(), route: uint64(i)}
 	}
 	return ops
 }
 
+// testQueue is a queue whose groups have no bounds but those that a test takes with.
+func testQueue(size, bytes int) *queue {
+	return newQueue(Limits{QueueSize: size, QueueBytes: bytes, GroupSize: 1000, GroupBytes: 1 << 30})
+}
+
+// take is the work of a committer that has only this group.
+func take(q *queue, maxOps, maxBytes int) []*op {
+	q.limits.GroupSize, q.limits.GroupBytes = maxOps, maxBytes
+	var w work
+	if !q.next(&w) {
+		return nil
+	}
+	ops := slices.Clone(w.ops)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.end(&w)
+	return ops
+}
+
 func TestQueueRefusesAtOnceWhatItHasNoRoomFor(t *testing.T) {
-	q := newQueue(3, 1<<20)
+	q := testQueue(3, 1<<20)
 	if n, closed := q.push(testOps(5, 0)); n != 3 || closed {
 		t.Errorf("took %d, closed %v; want 3 of 5, open", n, closed)
 	}
@@ -27,12 +47,12 @@ func TestQueueRefusesAtOnceWhatItHasNoRoomFor(t *testing.T) {
 }
 
 func TestQueueIsBoundedInBytes(t *testing.T) {
-	q := newQueue(1000, 10_000)
+	q := testQueue(1000, 10_000)
 	n, _ := q.push(testOps(100, 1000))
 	if n != 3 {
 		t.Errorf("took %d commands of about 3.5 kB into 10 kB; want 3", n)
 	}
-	if got := len(q.take(nil, 1000, 1<<20)); got != 3 {
+	if got := len(take(q, 1000, 1<<20)); got != 3 {
 		t.Fatalf("gave back %d", got)
 	}
 	if n, _ := q.push(testOps(100, 1000)); n != 3 {
@@ -41,13 +61,13 @@ func TestQueueIsBoundedInBytes(t *testing.T) {
 }
 
 func TestQueueGivesEverythingThatWaitsInOrderUpToTheBounds(t *testing.T) {
-	q := newQueue(100, 1<<20)
+	q := testQueue(100, 1<<20)
 	ops := testOps(10, 100)
 	q.push(ops)
 	var got []*op
-	got = append(got, q.take(nil, 4, 1<<20)...)
-	got = append(got, q.take(nil, 100, 1)...) // one, however small the bound
-	got = append(got, q.take(nil, 100, 1<<20)...)
+	got = append(got, take(q, 4, 1<<20)...)
+	got = append(got, take(q, 100, 1)...) // one, however small the bound
+	got = append(got, take(q, 100, 1<<20)...)
 	if len(got) != 10 {
 		t.Fatalf("got %d of 10", len(got))
 	}
@@ -59,7 +79,7 @@ func TestQueueGivesEverythingThatWaitsInOrderUpToTheBounds(t *testing.T) {
 }
 
 func TestQueueSendersWaitForRoomAndNoneIsForgotten(t *testing.T) {
-	q := newQueue(1, 1<<20)
+	q := testQueue(1, 1<<20)
 	const senders = 20
 	taken := make(chan int, senders)
 	for range senders {
@@ -69,7 +89,7 @@ func TestQueueSendersWaitForRoomAndNoneIsForgotten(t *testing.T) {
 		}()
 	}
 	for received := 0; received < 3*senders; {
-		received += len(q.take(nil, 100, 1<<20))
+		received += len(take(q, 100, 1<<20))
 	}
 	for range senders {
 		if n := <-taken; n != 3 {
@@ -79,7 +99,7 @@ func TestQueueSendersWaitForRoomAndNoneIsForgotten(t *testing.T) {
 }
 
 func TestClosedQueueLetsEverybodyGoAndGivesWhatItHas(t *testing.T) {
-	q := newQueue(2, 1<<20)
+	q := testQueue(2, 1<<20)
 	q.push(testOps(2, 0))
 	const senders = 8
 	left := make(chan bool, senders)
@@ -101,10 +121,10 @@ func TestClosedQueueLetsEverybodyGoAndGivesWhatItHas(t *testing.T) {
 			t.Fatal("a sender still waits for room")
 		}
 	}
-	if got := len(q.take(nil, 10, 1<<20)); got != 2 {
+	if got := len(take(q, 10, 1<<20)); got != 2 {
 		t.Errorf("got %d of the 2 that waited", got)
 	}
-	if got := q.take(nil, 10, 1<<20); got != nil {
+	if got := take(q, 10, 1<<20); got != nil {
 		t.Errorf("an empty closed queue gave %d", len(got))
 	}
 }

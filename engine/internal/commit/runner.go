@@ -41,16 +41,22 @@ const maxTries = 20
 // maxLostInHook bounds how often a command runs whose own SQL ends the connection.
 const maxLostInHook = 3
 
-// run commits the ops, and runs them again for as long as that makes sense.
-// Commands whose instance somebody else holds come back as held, unsettled. A
+// leftover is what a run did not settle, though it did not fail.
+type leftover struct {
+	held   []*op // somebody else holds their instance
+	unread []*op // there was no room for them in memory; there is for a group of one
+}
+
+// run commits the ops, and runs them again for as long as that makes sense. A
 // reaction other than failureNone comes with the error, and then nothing is settled.
 // retry says that it is for the retry lane, waiting that it may stand in line for an
 // instance.
-func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (held []*op, reaction reaction, err error) {
+func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (left leftover, reaction reaction, err error) {
 	begun, missed := time.Now(), false
+	var held []*op
 	for try := 0; ; try++ {
 		if err = r.connect(ctx, begun); err != nil {
-			return nil, lost, err
+			return leftover{}, lost, err
 		}
 		g := r.p.newGroup(ops)
 		held, err = r.attempt(ctx, g, try == 0 && !retry, waiting)
@@ -74,30 +80,30 @@ func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (held 
 		case failureNone:
 			r.p.finish(g)
 			r.end()
-			return held, failureNone, nil
+			return leftover{held, g.unread}, failureNone, nil
 		case lost:
 			r.drop()
 			r.p.stats.lost.Add(1)
 			if e, ok := errors.AsType[*hookLostError](err); ok {
 				if ops[0].lostInHook++; ops[0].lostInHook >= e.most {
-					return nil, lost, e.answer()
+					return leftover{}, lost, e.answer()
 				}
 			}
 			if time.Since(begun) > r.p.config.Limits.Outage || !pause.For(ctx, backoff(try)) {
-				return nil, lost, err
+				return leftover{}, lost, err
 			}
 		case retryGroup:
 			r.end()
 			r.p.stats.again.Add(1)
 			if try >= maxTries || try > 1 && !pause.For(ctx, backoff(try)) {
-				return nil, retryGroup, err
+				return leftover{}, retryGroup, err
 			}
 		default:
 			if r.pg.IsClosed() {
 				r.drop()
 			}
 			r.end()
-			return nil, reaction, err
+			return leftover{}, reaction, err
 		}
 	}
 }
@@ -148,7 +154,7 @@ func (r *runner) one(g *group) (held []*op, err error) {
 	}
 	t := g.parts[0]
 	r.set()
-	r.conn.Queue(&r.p.stmts.Read, readParams(o), func(row *rows.Row) error { return readOne(t, row) })
+	r.conn.Queue(&r.p.stmts.Read, readParams(o), func(row *rows.Row) error { return readOne(g, t, row) })
 	if err := r.conn.Send(context.Background()); err != nil {
 		return nil, err
 	}
@@ -165,17 +171,17 @@ func (r *runner) one(g *group) (held []*op, err error) {
 	return nil, r.writeOne(g, t, o)
 }
 
-func readOne(t *part, row *rows.Row) error {
+func readOne(g *group, t *part, row *rows.Row) error {
 	inst, err := store.ReadInstance(row, t.tenant)
 	if err != nil {
 		return err
 	}
 	if inst != nil {
-		t.loaded(inst)
+		t.slots[inst.ID].loaded(inst)
 	}
 	record, err := store.ReadRecord(row)
 	if record != nil {
-		t.known(record)
+		g.known(t.keyStates[commandKey{record.Scope, record.Key}], record)
 	}
 	return err
 }
@@ -191,25 +197,21 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 	if err := g.fill(); err != nil {
 		return err
 	}
-	set := t.sets
-	s := r.p.stmts
-	tenant := []byte(t.tenant)
+	set, s := g.sets[0], r.p.stmts
+	tenant, command := [][]byte{[]byte(t.tenant)}, set.commands.Params(rows.Single)
 	r.set()
 	if o.step == 0 {
-		r.conn.Queue(&s.RefuseOne, params([][]byte{tenant}, set.commands.Params(false)), nil)
+		r.conn.Queue(&s.RefuseOne, params(tenant, command), nil)
 		return r.conn.Send(context.Background())
 	}
-	rest := params(
-		[][]byte{tenant}, set.commands.Params(false),
-		[][]byte{tenant, int8Param(1)},
-		[][]byte{tenant}, set.entries.Params(false),
-		[][]byte{tenant}, set.events.Params(false))
-	position := func(row *rows.Row) error { t.head = row.Int8(); return nil }
+	stmt, instance := &s.ChangeOne, [][]byte(nil)
 	if set.created.Len() == 1 {
-		r.conn.Queue(&s.CreateOne, params([][]byte{tenant}, set.created.Params(false), rest), position)
+		stmt, instance = &s.CreateOne, set.created.Params(rows.Single)
 	} else {
-		r.conn.Queue(&s.ChangeOne, params(store.ChangeParams(set.changed, tenant), rest), position)
+		instance = store.ChangeParams(set.changed)
 	}
+	log := params(set.entries.Params(rows.Single), set.events.Params(rows.Single))
+	r.conn.Queue(stmt, params(tenant, instance, command, log), set.readHead)
 	if err := r.conn.Send(context.Background()); err != nil {
 		return err
 	}
@@ -261,10 +263,12 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 	queueWrites(r.conn, r.p.stmts, g)
 	r.conn.Queue(&r.p.stmts.Commit, nil, nil)
 	if err := r.conn.Send(context.Background()); err != nil {
-		if s, params := r.conn.Failed(); s == &r.p.stmts.Advance {
-			err = &headError{tenant: string(params[0]), err: err}
+		statement, params := r.conn.Failed()
+		err = r.rollback(r.noteConflict(err))
+		if statement == &r.p.stmts.Log.One || statement == &r.p.stmts.Log.Many {
+			err = r.headFailed(statement, params[0], err)
 		}
-		return nil, r.rollback(r.noteConflict(err))
+		return nil, err
 	}
 	return held, nil
 }

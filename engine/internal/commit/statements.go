@@ -14,12 +14,15 @@ import (
 type Statements struct {
 	Begin, Commit, Rollback rows.Statement
 
-	// Of a group of several, with arrays.
-	Lock, LockWaiting, Lookup                     rows.Statement
-	Create, Change, Command, Advance, Audit, Emit rows.Statement
+	// Of a group of several, with arrays. Log moves the logs and writes their rows.
+	Lock, LockWaiting, Lookup    Forms
+	Create, Change, Command, Log Forms
 
 	// Of a group with commands in flight.
-	Disarm, Accept, Cancel, Settle rows.Statement
+	Disarm, Resume, Accept, Cancel, Settle Forms
+
+	// HeldHeads tells whose logs cannot be written now.
+	HeldHeads rows.Statement
 
 	// HeadTimeout lets a group wait longer for the log's head than for any other
 	// lock: whoever has it is committing, and that takes as long as it takes.
@@ -39,17 +42,35 @@ type Statements struct {
 	Partition string
 }
 
+// Forms are a statement for the rows of one tenant, and for those of many.
+type Forms struct{ One, Many rows.Statement }
+
+func (f *Forms) as(form rows.Form) *rows.Statement {
+	if form == rows.ManyTenants {
+		return &f.Many
+	}
+	return &f.One
+}
+
+// of is the form for these tenants.
+func (f *Forms) of(parts []*part) *rows.Statement { return f.as(formOf(parts)) }
+
 // Named lists the statements with their names.
 func (s *Statements) Named() map[string]*rows.Statement {
-	return map[string]*rows.Statement{
+	named := map[string]*rows.Statement{
 		"begin": &s.Begin, "commit": &s.Commit, "rollback": &s.Rollback,
-		"lock": &s.Lock, "lock_waiting": &s.LockWaiting, "lookup": &s.Lookup,
-		"create": &s.Create, "change": &s.Change, "command": &s.Command, "advance": &s.Advance, "audit": &s.Audit, "emit": &s.Emit,
-		"disarm": &s.Disarm, "accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle,
-		"head_timeout": &s.HeadTimeout, "provisional": &s.Provisional, "audit_provisional": &s.AuditProvisional,
+		"head_timeout": &s.HeadTimeout, "held_heads": &s.HeldHeads, "provisional": &s.Provisional, "audit_provisional": &s.AuditProvisional,
 		"emit_provisional": &s.EmitProvisional,
 		"read":             &s.Read, "create_one": &s.CreateOne, "change_one": &s.ChangeOne, "refuse_one": &s.RefuseOne,
 	}
+	for name, f := range map[string]*Forms{
+		"lock": &s.Lock, "lock_waiting": &s.LockWaiting, "lookup": &s.Lookup,
+		"create": &s.Create, "change": &s.Change, "command": &s.Command, "log": &s.Log,
+		"disarm": &s.Disarm, "accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle,
+	} {
+		named[name], named[name+"_many"] = &f.One, &f.Many
+	}
+	return named
 }
 
 // NewStatements writes the statements; in puts the schema's name into one.
@@ -59,78 +80,82 @@ func NewStatements(in func(sql string) string) *Statements {
 		Commit:      rows.Statement{SQL: "COMMIT"},
 		Rollback:    rows.Statement{SQL: "ROLLBACK"},
 		HeadTimeout: rows.Statement{SQL: fmt.Sprintf("SET LOCAL lock_timeout = %d", headLockTimeout.Milliseconds())},
-		Lock:        build(func(b *rows.Builder) { store.LockInstances(b, store.SkipLocked) }),
-		LockWaiting: build(func(b *rows.Builder) { store.LockInstances(b, store.WaitForLocked) }),
-		Lookup:      build(store.FindCommands),
-		Read:        build(store.ReadBoth),
+		HeldHeads:   rows.Statement{SQL: outbox.HeldHeads, OIDs: []uint32{rows.Text.OID(true)}},
 		Provisional: rows.Statement{SQL: "SELECT nextval('pawl.provisional') FROM pawl.durable()"},
 		Partition:   in("SELECT pawl.make_partition('outbox', $1, $2)"),
+		Lock:        forms(func(b *rows.Builder) { store.LockInstances(b, store.SkipLocked) }),
+		LockWaiting: forms(func(b *rows.Builder) { store.LockInstances(b, store.WaitForLocked) }),
+		Lookup:      forms(store.FindCommands),
+		Create:      forms(store.InsertInstances),
+		Change:      forms(store.ChangeInstances),
+		Command:     forms(func(b *rows.Builder) { store.InsertCommands(b, "") }),
+		Log:         forms(writeLog),
+		Disarm:      forms(store.DisarmCommands),
+		Resume:      forms(store.UnparkInstances),
+		Accept:      forms(store.AcceptCommands),
+		Cancel:      forms(store.CancelCommands),
+		Settle:      forms(store.SettleCommands),
+		Read:        build(rows.Single, store.ReadBoth),
+		CreateOne:   build(rows.Single, func(b *rows.Builder) { writeOne(b, store.InsertInstances) }),
+		ChangeOne:   build(rows.Single, func(b *rows.Builder) { writeOne(b, store.ChangeInstance) }),
+		RefuseOne:   build(rows.Single, func(b *rows.Builder) { store.InsertCommands(b, "") }),
 	}
-	s.Create = build(func(b *rows.Builder) { store.InsertInstances(b, true) })
-	s.Change = build(store.ChangeInstances)
-	s.Command = build(func(b *rows.Builder) { store.InsertCommands(b, true, "") })
-	s.Disarm = build(store.DisarmCommands)
-	s.Accept = build(store.AcceptCommands)
-	s.Cancel = build(store.CancelCommands)
-	s.Settle = build(store.SettleCommands)
-	s.Advance = build(func(b *rows.Builder) { outbox.Advance(b, "") })
-	// Parameters of the two inserts: the rows' own, then tenant and count.
-	s.Audit = build(func(b *rows.Builder) {
-		audit.Insert(b, true, "h.base + u.ord", "")
-		outbox.Base(b)
-	})
-	s.Emit = build(func(b *rows.Builder) {
-		outbox.Insert(b, true, "h.base + u.step", "")
-		outbox.Base(b)
-	})
-	s.EmitProvisional = build(func(b *rows.Builder) {
-		outbox.Insert(b, true, "h.base + u.step", "")
-		provisionalBase(b)
-	})
-	s.AuditProvisional = build(func(b *rows.Builder) {
-		audit.Insert(b, true, "h.base + u.ord", "")
-		provisionalBase(b)
-	})
-	s.CreateOne = build(func(b *rows.Builder) {
-		b.Add("WITH i AS (")
-		store.InsertInstances(b, false)
-		restOfOne(b.Add(" RETURNING 1)"))
-	})
-	s.ChangeOne = build(func(b *rows.Builder) {
-		b.Add("WITH i AS (")
-		store.ChangeInstance(b)
-		restOfOne(b.Add(" RETURNING 1)"))
-	})
-	s.RefuseOne = build(func(b *rows.Builder) { store.InsertCommands(b, false, "") })
+	s.EmitProvisional = build(rows.OneTenant, func(b *rows.Builder) { outbox.Insert(b, "h.base + u.step", provisionalBase) })
+	s.AuditProvisional = build(rows.OneTenant, func(b *rows.Builder) { audit.Insert(b, "h.base + u.ord", provisionalBase) })
 	for _, stmt := range s.Named() {
 		stmt.SQL = in(stmt.SQL)
 	}
 	return s
 }
 
-func build(write func(*rows.Builder)) rows.Statement {
-	var b rows.Builder
-	write(&b)
+func build(form rows.Form, write func(*rows.Builder)) rows.Statement {
+	b := rows.For(form)
+	write(b)
 	return b.Statement()
 }
 
-// restOfOne continues a statement that begins with the write of one instance as
-// i. Each write reads a row from the one before, so they happen in lock order,
-// and none happens if the instance was not written. It returns the position.
-func restOfOne(b *rows.Builder) {
-	b.Add(", c AS (")
-	store.InsertCommands(b, false, "i")
-	b.Add(" RETURNING 1), l AS (")
-	outbox.Advance(b, "c")
-	b.Add("), a AS (")
-	audit.Insert(b, false, "l.head", "l")
-	b.Add(") ")
-	outbox.Insert(b, false, "l.head", "l")
-	b.Add(" RETURNING position")
+func forms(write func(*rows.Builder)) Forms {
+	return Forms{One: build(rows.OneTenant, write), Many: build(rows.ManyTenants, write)}
 }
 
-// provisionalBase adds the source h, whose base is before the provisional
-// positions of this transaction's newest transitions.
-func provisionalBase(b *rows.Builder) {
-	b.Add(", (SELECT currval('pawl.provisional') AS base) AS h")
+// writeOne writes one instance, its command and its transition. Each write reads a row from
+// the one before, so they happen in lock order, and none happens if the instance was not
+// written. It returns what moveLog does.
+func writeOne(b *rows.Builder, instance func(*rows.Builder)) {
+	b.Add("WITH i AS (")
+	instance(b)
+	b.Add(" RETURNING 1), c AS (")
+	store.InsertCommands(b, "i")
+	b.Add(" RETURNING 1), ")
+	moveLog(b, "c")
 }
+
+// writeLog is moveLog alone.
+func writeLog(b *rows.Builder) {
+	b.Add("WITH ")
+	moveLog(b, "")
+}
+
+// moveLog continues a statement: it moves logs, and writes their rows at the positions that
+// are handed on. A transition's place is after its tenant's head for one tenant; for many it
+// is sought in an array, which has the positions of all. It returns of each log its place
+// among those that move, and its head before. Parameters: those of outbox.Advance, then
+// the columns of audit rows and of events.
+func moveLog(b *rows.Builder, from string) {
+	b.Add("l AS MATERIALIZED (")
+	outbox.Advance(b, from)
+	source, audited, emitted := "l", "l.base + u.ord", "l.base + u.step"
+	if b.Form() == rows.ManyTenants {
+		b.Add("), h AS MATERIALIZED (SELECT array_agg(l.base + s.n ORDER BY l.ord, s.n) AS positions FROM l, generate_series(1, l.steps) AS s(n)")
+		source, audited, emitted = "h", "h.positions[u.ord]", "h.positions[u.step]"
+	}
+	b.Add("), a AS (")
+	audit.Insert(b, audited, source)
+	b.Add("), o AS (")
+	outbox.Insert(b, emitted, source)
+	b.Add(") SELECT l.ord, l.base FROM l")
+}
+
+// provisionalBase is a source h, whose base is before the provisional positions of
+// this transaction's newest transitions.
+const provisionalBase = "(SELECT currval('pawl.provisional') AS base) AS h"

@@ -15,7 +15,6 @@ type stats struct {
 	splits      atomic.Int64
 	toRetryLane atomic.Int64
 	refused     atomic.Int64
-	working     atomic.Int64 // nanoseconds
 }
 
 // count takes an attempt of a caller's that was answered.
@@ -33,21 +32,19 @@ type Stats struct {
 	Lost    int64            // runs that lost their connection
 	Splits  int64            // groups split to find the command that could not be stored
 	Aside   int64            // commands that went to the retry lane
-	Refused int64            // commands refused because the queue was full
-	Waiting int              // commands in the queues now
-	Working time.Duration    // how long the committers have worked on groups, all together
+	Refused int64            // commands refused because there was no room for them
+	Waiting int              // commands that wait for a committer now
+	Working time.Duration    // for how long a committer was at work, one at least
 }
 
 // Stats reads the counters.
 func (p *Pipeline) Stats() Stats {
 	s := Stats{Claims: map[string]int64{}, Groups: p.stats.groups.Load(), Again: p.stats.again.Load(), Lost: p.stats.lost.Load(),
 		Splits: p.stats.splits.Load(), Aside: p.stats.toRetryLane.Load(), Refused: p.stats.refused.Load(),
-		Working: time.Duration(p.stats.working.Load())}
+		Working: p.queue.workedFor()}
 	for c := range decide.KeyVerdicts {
 		s.Claims[decide.KeyVerdict(c).String()] = p.stats.verdicts[c].Load()
 	}
-	for _, c := range p.committers {
-		s.Waiting += c.queue.depth()
-	}
+	s.Waiting = p.queue.depth()
 	return s
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/pawlhq/pawl/audit"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
@@ -25,43 +23,57 @@ func (g *group) writes() bool {
 
 // fill turns what the group decided into rows, each table's in lock order.
 func (g *group) fill() error {
-	for _, t := range g.parts {
-		if err := g.fillPart(t); err != nil {
-			return err
+	for _, span := range g.spans() {
+		s := setsPool.Get().(*sets)
+		s.parts = span
+		g.sets = append(g.sets, s)
+		for _, t := range span {
+			if err := g.fillPart(s, t); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (g *group) fillPart(t *part) error {
-	t.sets = setsPool.Get().(*sets)
-	s := t.sets
-	s.reset()
+func (g *group) fillPart(s *sets, t *part) error {
 	var touched []*slot
 	for _, slot := range t.slots {
 		if slot.changed {
 			touched = append(touched, slot)
 		}
 	}
-	slices.SortFunc(touched, func(a, b *slot) int { return compareID(a.id, b.id) })
+	slices.SortFunc(touched, compareSlots)
 	for _, slot := range touched {
 		var err error
 		if slot.before == 0 {
-			err = s.created.Add(slot.inst)
+			err = s.created.Add(t.tenant, slot.inst)
 		} else {
-			err = s.changed.Add(&store.Changed{Instance: slot.inst, Row: slot.row, Before: slot.before})
+			err = s.changed.Add(t.tenant, &store.Changed{Instance: slot.inst, Row: slot.row, Before: slot.before})
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := g.fillCommands(t); err != nil {
+	if err := g.fillCommands(s, t); err != nil {
 		return err
 	}
+	return s.fillLog(t)
+}
+
+// fillLog adds the tenant's transitions. The steps of the events count the transitions of
+// all tenants of the statement.
+func (s *sets) fillLog(t *part) error {
+	if len(t.steps) == 0 {
+		return nil
+	}
+	s.moved = append(s.moved, t)
+	s.moves.Tenant(t.tenant)
+	s.moves.Int8(int64(len(t.steps)))
 	for _, o := range t.steps {
 		audit.Add(s.entries, &o.decision.Entry)
 		for i := range o.decision.Events {
-			if err := outbox.Add(s.events, o.step, &o.decision.Events[i]); err != nil {
+			if err := outbox.Add(s.events, s.entries.Len(), &o.decision.Events[i]); err != nil {
 				return err
 			}
 		}
@@ -71,7 +83,7 @@ func (g *group) fillPart(t *part) error {
 
 // fillCommands adds the rows of commands, each statement's in the order of their
 // keys.
-func (g *group) fillCommands(t *part) error {
+func (g *group) fillCommands(s *sets, t *part) error {
 	created := make([]store.Command, 0, len(t.stored)+len(t.planned))
 	var settled []store.Command
 	for _, o := range t.stored {
@@ -87,10 +99,10 @@ func (g *group) fillCommands(t *part) error {
 	for i := range t.planned {
 		created = append(created, store.Command{Row: t.planned[i].Row(g.now)})
 	}
-	into := t.sets.commands
+	into := s.commands
 	for i := range created {
 		if created[i].Wide() {
-			into = t.sets.accepted
+			into = s.accepted
 			break
 		}
 	}
@@ -99,26 +111,31 @@ func (g *group) fillCommands(t *part) error {
 	}
 	slices.SortFunc(t.cancelled, func(a, b store.Cancelled) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
 	for i := range t.cancelled {
-		if err := t.sets.cancelled.Add(&t.cancelled[i]); err != nil {
+		if err := s.cancelled.Add(t.tenant, &t.cancelled[i]); err != nil {
+			return err
+		}
+	}
+	for _, pause := range t.pausesEnded() {
+		if err := s.resumed.Add(t.tenant, &store.Resumed{Pause: pause, At: g.now}); err != nil {
 			return err
 		}
 	}
 	for _, scope := range slices.Sorted(maps.Keys(t.disarmed)) {
-		if err := t.sets.disarmed.Add(&store.Disarmed{Scope: scope, Spare: t.disarmed[scope]}); err != nil {
+		if err := s.disarmed.Add(t.tenant, &store.Disarmed{Scope: scope, Spare: t.disarmed[scope]}); err != nil {
 			return err
 		}
 	}
-	return errors.Join(addSorted(into, created), addSorted(t.sets.settled, settled))
+	return errors.Join(addSorted(into, t.tenant, created), addSorted(s.settled, t.tenant, settled))
 }
 
-func addSorted(into *store.Rows[store.Command], list []store.Command) error {
+func addSorted(into *store.Rows[store.Command], tenant string, list []store.Command) error {
 	sorted := make([]*store.Command, len(list)) // a row is large, and sorting moves it about
 	for i := range list {
 		sorted[i] = &list[i]
 	}
 	slices.SortFunc(sorted, func(a, b *store.Command) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
 	for _, c := range sorted {
-		if err := into.Add(c); err != nil {
+		if err := into.Add(tenant, c); err != nil {
 			return err
 		}
 	}
@@ -139,6 +156,16 @@ func compareKey(scopeA, keyA, scopeB, keyB string) int {
 	return cmp.Or(cmp.Compare(scopeA, scopeB), cmp.Compare(keyA, keyB))
 }
 
+// pausesEnded are what the commands wait for that the pauses of instances held, in lock order.
+func (p *part) pausesEnded() []string {
+	list := make([]string, len(p.resumed))
+	for i, id := range p.resumed {
+		list[i] = store.PauseOf(id)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
 // queueWrites queues the statements that write a group, kind by kind. The last
 // of a kind that others may hold for long is the log's head; it alone may take
 // its time, because a commit may.
@@ -147,22 +174,36 @@ func queueWrites(conn *rows.Conn, s *Statements, g *group) {
 	if g.count() > 0 {
 		conn.Queue(&s.HeadTimeout, nil, nil)
 	}
-	for _, t := range g.parts {
-		if n := len(t.steps); n > 0 {
-			conn.Queue(&s.Advance, [][]byte{[]byte(t.tenant), int8Param(n)}, func(row *rows.Row) error {
-				t.head = row.Int8()
-				return nil
-			})
-		}
+	for _, set := range g.sets {
+		set.queueLog(conn, s)
 	}
-	for _, t := range g.parts {
-		if n := len(t.steps); n > 0 {
-			tenant := []byte(t.tenant)
-			base := [][]byte{int8Param(n), tenant}
-			conn.Queue(&s.Audit, params([][]byte{tenant}, t.sets.entries.Params(true), base), nil)
-			conn.Queue(&s.Emit, params([][]byte{tenant}, t.sets.events.Params(true), base), nil)
-		}
+}
+
+// queueLog queues the statement that moves the logs and writes their rows.
+func (s *sets) queueLog(conn *rows.Conn, stmts *Statements) {
+	form := rows.ManyTenants
+	switch len(s.moved) {
+	case 0:
+		return
+	case 1:
+		form = rows.OneTenant
 	}
+	list := s.moves.Params(form)
+	if form == rows.OneTenant {
+		list = append([][]byte{[]byte(s.moved[0].tenant)}, s.moves.Params(rows.Single)...)
+	}
+	conn.Queue(stmts.Log.as(form), params(list, s.entries.Params(form), s.events.Params(form)), s.readHead)
+}
+
+// readHead takes a row of the statement that moves the logs.
+func (s *sets) readHead(row *rows.Row) error {
+	place, base := row.Int8(), row.Int8()
+	if err := row.Err(); err != nil {
+		return err
+	}
+	t := s.moved[place-1]
+	t.head = base + int64(len(t.steps))
+	return nil
 }
 
 // queueProvisional queues the statements that write a command in a caller's
@@ -172,54 +213,37 @@ func queueWrites(conn *rows.Conn, s *Statements, g *group) {
 func queueProvisional(conn *rows.Conn, s *Statements, g *group) {
 	conn.Queue(&s.Provisional, nil, nil)
 	queueStates(conn, s, g)
-	for _, t := range g.parts {
-		if len(t.steps) > 0 {
-			tenant := [][]byte{[]byte(t.tenant)}
-			conn.Queue(&s.EmitProvisional, params(tenant, t.sets.events.Params(true)), nil)
-			conn.Queue(&s.AuditProvisional, params(tenant, t.sets.entries.Params(true)), nil)
+	for _, set := range g.sets {
+		if len(set.moved) > 0 {
+			conn.Queue(&s.EmitProvisional, args(set.parts, set.events), nil)
+			conn.Queue(&s.AuditProvisional, args(set.parts, set.entries), nil)
 		}
 	}
 }
 
 // queueStates queues the writes of instances and commands.
 func queueStates(conn *rows.Conn, s *Statements, g *group) {
-	each := func(queue func(t *part, tenant []byte)) {
-		for _, t := range g.parts {
-			queue(t, []byte(t.tenant))
-		}
+	lease := [][]byte{int8Param(int(g.config.Lease.Microseconds()))}
+	for _, set := range g.sets {
+		set.queue(conn, &s.Create, &set.created.Set, nil, nil)
+		set.queue(conn, &s.Change, &set.changed.Set, nil, [][]byte{int8Param(set.changed.Len())})
 	}
-	lease := int8Param(int(g.config.Lease.Microseconds()))
-	each(func(t *part, tenant []byte) {
-		if t.sets.created.Len() > 0 {
-			conn.Queue(&s.Create, params([][]byte{tenant}, t.sets.created.Params(true)), nil)
-		}
-		if n := t.sets.changed.Len(); n > 0 {
-			conn.Queue(&s.Change, params(t.sets.changed.Params(true), [][]byte{tenant, int8Param(n)}), nil)
-		}
-	})
-	each(func(t *part, tenant []byte) {
-		if t.sets.disarmed.Len() > 0 {
-			conn.Queue(&s.Disarm, params([][]byte{tenant}, t.sets.disarmed.Params(true)), nil)
-		}
-	})
-	each(func(t *part, tenant []byte) {
-		if t.sets.commands.Len() > 0 {
-			conn.Queue(&s.Command, params([][]byte{tenant}, t.sets.commands.Params(true)), nil)
-		}
-		if t.sets.accepted.Len() > 0 {
-			conn.Queue(&s.Accept, params([][]byte{tenant, lease}, t.sets.accepted.Params(true)), nil)
-		}
-	})
-	each(func(t *part, tenant []byte) {
-		if n := t.sets.cancelled.Len(); n > 0 {
-			conn.Queue(&s.Cancel, params([][]byte{tenant}, t.sets.cancelled.Params(true), [][]byte{int8Param(n)}), nil)
-		}
-	})
-	each(func(t *part, tenant []byte) {
-		if n := t.sets.settled.Len(); n > 0 {
-			conn.Queue(&s.Settle, params([][]byte{tenant, lease}, t.sets.settled.Params(true), [][]byte{int8Param(n)}), nil)
-		}
-	})
+	for _, set := range g.sets {
+		set.queue(conn, &s.Disarm, &set.disarmed.Set, nil, nil)
+	}
+	for _, set := range g.sets {
+		set.queue(conn, &s.Resume, &set.resumed.Set, nil, nil)
+	}
+	for _, set := range g.sets {
+		set.queue(conn, &s.Command, &set.commands.Set, nil, nil)
+		set.queue(conn, &s.Accept, &set.accepted.Set, lease, nil)
+	}
+	for _, set := range g.sets {
+		set.queue(conn, &s.Cancel, &set.cancelled.Set, nil, [][]byte{int8Param(set.cancelled.Len())})
+	}
+	for _, set := range g.sets {
+		set.queue(conn, &s.Settle, &set.settled.Set, lease, [][]byte{int8Param(set.settled.Len())})
+	}
 }
 
 // count is the number of transitions of the group.
@@ -231,16 +255,13 @@ func (g *group) count() (n int) {
 }
 
 // keys are the distinct keys of a part, in lock order.
-func (p *part) keys() (scopes, keys []string) {
+func (p *part) keys() []commandKey {
 	list := make([]commandKey, 0, len(p.keyStates))
 	for k := range p.keyStates {
 		list = append(list, k)
 	}
 	slices.SortFunc(list, func(a, b commandKey) int { return compareKey(a.scope, a.key, b.scope, b.key) })
-	for _, k := range list {
-		scopes, keys = append(scopes, k.scope), append(keys, k.key)
-	}
-	return scopes, keys
+	return list
 }
 
 func readParams(o *op) [][]byte {
@@ -251,19 +272,3 @@ func readParams(o *op) [][]byte {
 func params(lists ...[][]byte) [][]byte { return slices.Concat(lists...) }
 
 func int8Param(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
-
-func uuidArray(ids []uuid.UUID) []byte {
-	s := rows.NewSet([]rows.Column{rows.Of("id", rows.UUID)})
-	for _, id := range ids {
-		s.UUID(id)
-	}
-	return s.Params(true)[0]
-}
-
-func textArray(list []string) []byte {
-	s := rows.NewSet([]rows.Column{rows.Of("text", rows.Text)})
-	for _, v := range list {
-		s.Text(v)
-	}
-	return s.Params(true)[0]
-}

@@ -306,9 +306,10 @@ func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
 		insert(t, pool, due(fmt.Sprint(i)))
 	}
 	other := due("other", scheduled)
-	undo := due("undo", func(r *row) { r.Workflow = "unknown"; r.RunAt = time.Now() }) // anything of another name
+	undo := due("undo", func(r *row) { r.Workflow = "other"; r.RunAt = time.Now() }) // anything of another name
 	insert(t, pool, other, undo)
-	n := startNode(t, pool, w, workers(10), func(c *Config) { c.Workflows = append(c.Workflows, "unknown") })
+	exec(t, pool, "UPDATE pawl.instance SET definition = 9 WHERE id = $1", undo.Instance) // which this node gives back
+	n := startNode(t, pool, w, workers(10), func(c *Config) { c.Workflows, c.Definitions = append(c.Workflows, "other"), everything{known{w}} })
 	becomes(t, pool, other.ref(), "the scheduled command behind them is decided", func(r row) bool { return r.Status == transitions.Succeeded })
 	becomes(t, pool, undo.ref(), "the other work behind them is seen to", func(r row) bool { return r.Attempt > 0 })
 	eventually(t, "two run", func() bool { mu.Lock(); defer mu.Unlock(); return running == 2 })
@@ -321,3 +322,8 @@ func TestALimitedActivityRunsNoMoreAtOnceAndHoldsUpNobody(t *testing.T) {
 		t.Errorf("%d ran at once", most)
 	}
 }
+
+// everything is a node's definitions where all workflows are the same but for their names.
+type everything struct{ known }
+
+func (e everything) Versions(string) []*workflow.Workflow { return []*workflow.Workflow{e.w} }

@@ -19,6 +19,8 @@ var probed = map[string][]string{
 	"instance_pkey":  {"tenant = ", "id >= ", "id <= "},
 	"paused_pkey":    {"tenant = "},
 	"command_due":    {"run_at "},
+	"command_work":   {"workflow", "transition", "run_at"},
+	"command_paused": {"paused"},
 	"command_leased": {"locked_until < "},
 	"command_turn":   {"tenant "},
 }
@@ -70,7 +72,8 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 	for name, s := range map[string]struct {
 		sql        string
 		parameters int
-	}{"claim": {store.ClaimSQL, 7}, "keep": {store.KeepSQL, 17}, "held": {store.HeldSQL, 5}, "cancel": {store.CancelSQL, 5}} {
+	}{"claim": {store.ClaimSQL, 7}, "keep": {store.KeepSQL, 17}, "held": {store.HeldSQL, 5}, "cancel": {store.CancelSQL, 5},
+		"park a workflow's": {store.ParkWorkflowSQL, 5}, "park an instance's": {store.ParkInstanceSQL, 5}, "unpark": {store.UnparkSQL, 5}} {
 		t.Run(name, func(t *testing.T) {
 			for _, step := range pgtest.ExplainPrepared(t, pool, settings, s.sql, s.parameters) {
 				check(t, step)
@@ -82,14 +85,15 @@ func explainProbes(t *testing.T, pool *pgxpool.Pool) {
 // explainPoll executes polls and counts the rows that they touch.
 func explainPoll(t *testing.T, pool *pgxpool.Pool) {
 	for name, q := range map[string]store.PollRequest{
-		"idle workers": {Works: 20, Scheduled: dueBatch},
+		"idle workers": {Works: 20, Scheduled: dueBatch, Whole: true},
 		"some full":    {Works: 5, Scheduled: dueBatch, Full: []string{"other run"}},
 		"what is new":  {Works: 5, Scheduled: dueBatch, Since: time.Now().Add(-lateness)},
 		"no workers":   {},
 		"a backlog":    {Works: 20, Scheduled: dueBatch, Turns: 100, After: "t0"},
 	} {
 		t.Run("poll, "+name, func(t *testing.T) {
-			q.Now, q.Full, q.Workflows = time.Now(), append([]string{}, q.Full...), []string{"job", "rest"}
+			q.Now, q.Next, q.Workflows = time.Now(), time.Now(), []string{"job", "rest"}
+			q.Activities = []store.Activity{{Workflow: "job", Name: "run", Room: 20}, {Workflow: "job", Name: "rest", Room: 1}}
 			for _, step := range pgtest.Explain(t, pool, "ANALYZE, ", store.PollSQL, append([]any{pgx.QueryExecModeExec}, q.Params()...)...) {
 				check(t, step)
 			}

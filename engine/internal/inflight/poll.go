@@ -14,6 +14,7 @@ type wanted struct {
 	work bool      // a worker may have something to do
 	due  bool      // so may whoever decides scheduled commands
 	at   time.Time // something is due then; zero: nothing is known of
+	next time.Time // nothing that is known of is due before it, and after the newest poll; zero: that is not known
 }
 
 // want asks for a poll: for work, or also for scheduled commands. r.mu is held.
@@ -28,6 +29,7 @@ func (r *Runner) wantAt(at time.Time) {
 		r.poller.wanted.at = at
 		poke(r.poller.woken)
 	}
+	r.poller.wanted.next = earlier(r.poller.wanted.next, at)
 }
 
 // Wake polls for due work now: another node has some that it cannot take, or an
@@ -35,6 +37,7 @@ func (r *Runner) wantAt(at time.Time) {
 func (r *Runner) Wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.poller.wanted.next = time.Time{} // so that the poll tells what others know
 	r.want(true)
 }
 
@@ -94,12 +97,30 @@ func (r *Runner) nextRequest(tick bool) (store.PollRequest, bool) {
 	if due {
 		r.poller.wanted.at = time.Time{} // the poll will tell
 		q.Scheduled = min(s.deciding, dueBatch)
-		if !tick && !s.moreDue {
-			q.Since = r.poller.foundUntil
-		}
 		s.moreDue = q.Scheduled == 0
 	}
-	return q, tick || q.Works > 0 || q.Scheduled > 0
+	if !tick && q.Works == 0 && q.Scheduled == 0 {
+		return q, false
+	}
+	q.Activities = r.takeable()
+	r.poller.bounds.begin(&q, tick)
+	q.Next = now
+	if !q.Whole && w.next.After(now) {
+		q.Next = w.next.Add(-time.Microsecond)
+	}
+	r.poller.wanted.next = never // unless something becomes known, or the poll tells
+	return q, true
+}
+
+// takeable are the activities of which something can be taken. r.mu is held.
+func (r *Runner) takeable() []store.Activity {
+	list := make([]store.Activity, 0, len(r.limits))
+	for a, limit := range r.limits {
+		if room := r.slots.room(a, limit); room > 0 {
+			list = append(list, store.Activity{Workflow: a.workflow, Name: a.transition, Room: room})
+		}
+	}
+	return list
 }
 
 // pause is how long there is nothing to poll for.
@@ -117,8 +138,13 @@ func (r *Runner) poll(ctx context.Context, q store.PollRequest, tick bool) error
 	found, err := r.findDue(ctx, q)
 	if err != nil {
 		r.poller.contact.failed = true
+		r.mu.Lock()
+		r.poller.wanted.next = time.Time{}
+		r.mu.Unlock()
 		return err
 	}
+	held, parked := r.park(ctx, q.Now, found)
+	resumed := r.resumePaused(ctx, q)
 	found = r.poller.contact.takeable(found, tick)
 	works, dues := countDue(found)
 	chosen, shadowed := r.choose(found)
@@ -128,10 +154,11 @@ func (r *Runner) poll(ctx context.Context, q store.PollRequest, tick bool) error
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := &r.slots
-	if q.Scheduled > 0 && dues < q.Scheduled {
-		r.poller.foundUntil = q.Now.Add(-lateness)
-	} else if q.Scheduled > 0 {
+	if q.Scheduled > 0 && dues+held == q.Scheduled {
 		s.moreDue = true
+	}
+	if resumed || parked && s.moreDue {
+		r.want(true)
 	}
 	if q.Works > 0 && works == q.Works {
 		if !shadowed {
@@ -160,7 +187,7 @@ func (r *Runner) poll(ctx context.Context, q store.PollRequest, tick bool) error
 func countDue(found []store.Candidate) (works, dues int) {
 	for _, c := range found {
 		switch {
-		case c.Kind == store.Lapsed, c.Kind == store.Turn:
+		case c.Kind == store.Lapsed, c.Kind == store.Turn, c.Pause != "":
 		case c.Phase == transitions.Scheduled:
 			dues++
 		default:
@@ -188,10 +215,15 @@ func (r *Runner) findDue(ctx context.Context, q store.PollRequest) ([]store.Cand
 			"gap", gap, "for", r.poller.contact.wait)
 	}
 	r.config.Paused(due.Paused, sent)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if next := due.Next; next != nil && (r.poller.wanted.at.IsZero() || next.Before(r.poller.wanted.at)) {
-		r.poller.wanted.at = *next
+	r.poller.pauses.seen(&due)
+	r.poller.bounds.found(q, &due, received.Sub(sent))
+	if next := due.Next; next != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.poller.wanted.at.IsZero() || next.Before(r.poller.wanted.at) {
+			r.poller.wanted.at = *next
+		}
+		r.poller.wanted.next = earlier(r.poller.wanted.next, *next)
 	}
 	return due.Found, nil
 }
@@ -199,20 +231,13 @@ func (r *Runner) findDue(ctx context.Context, q store.PollRequest) ([]store.Cand
 // choose takes a slot for each candidate that there is one for. shadowed says
 // that some have none because their activity is full.
 func (r *Runner) choose(found []store.Candidate) (chosen []store.Candidate, shadowed bool) {
-	limits := map[activity]int{}
 	taken := map[transitions.Ref]bool{} // what is a tenant's turn may be the next besides
-	for _, c := range found {
-		a := slotOf(&c)
-		if _, ok := limits[a]; !ok {
-			limits[a] = r.limit(a)
-		}
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range found {
 		switch s, a := &r.slots, slotOf(&c); {
-		case c.Key == "" || taken[c.Ref]:
-		case s.take(a, limits[a]):
+		case c.Key == "" || taken[c.Ref] || c.Pause != "":
+		case s.take(a, r.limits[a]):
 			chosen = append(chosen, c)
 			taken[c.Ref] = true
 		case a == (activity{}):
@@ -226,13 +251,19 @@ func (r *Runner) choose(found []store.Candidate) (chosen []store.Candidate, shad
 	return chosen, shadowed
 }
 
-// limit is how many attempts of an activity may run at once, as its newest
-// version says.
-func (r *Runner) limit(a activity) int {
-	for _, w := range r.config.Definitions.Versions(a.workflow) {
-		if s := w.Activity(a.transition); s != nil {
-			return s.Work.Concurrency
+// limitsOf is how many attempts of each activity that is known may run at once, as its
+// newest version says.
+func limitsOf(c *Config) map[activity]int {
+	limits := map[activity]int{}
+	for _, name := range c.Workflows {
+		for _, w := range c.Definitions.Versions(name) {
+			for _, s := range w.Steps {
+				a := activity{name, s.Name}
+				if _, newer := limits[a]; !newer && s.Work != nil {
+					limits[a] = s.Work.Concurrency
+				}
+			}
 		}
 	}
-	return 0
+	return limits
 }

@@ -62,6 +62,7 @@ const (
 	dueGap      = 5 * time.Millisecond  // between two polls for what is due next
 	lateness    = 2 * time.Second       // of a command that becomes due before others see it; later ones wait for the next regular poll
 	dueBatch    = 500                   // scheduled commands in one claim
+	resumeBatch = 1000                  // commands made due at once whose workflow is resumed
 	dueAtOnce   = 2 * dueBatch          // scheduled commands being decided: the next are claimed meanwhile
 	reportGap   = 50 * time.Millisecond // how long a report of progress waits for others
 	retryGap    = time.Second           // until a lease or a give-back is written again that could not be
@@ -76,6 +77,7 @@ type Runner struct {
 	config   Config
 	pipeline Pipeline // once it is started
 	sql      *store.Flights
+	limits   map[activity]int // of the activities that are known
 	stats    counters
 
 	work     sync.WaitGroup // the poller and the keeper
@@ -97,12 +99,13 @@ type poller struct {
 	end     context.CancelFunc
 	contact contact
 	turns   turns
+	bounds  bounds
+	pauses  pauses
 
 	// Guarded by Runner.mu:
 	running     bool
 	wanted      wanted
-	emptyClaims int       // claims in a row that got nothing
-	foundUntil  time.Time // scheduled commands due before it have been found, but for those that became visible late
+	emptyClaims int // claims in a row that got nothing
 }
 
 // keeper is of the one goroutine that prolongs leases and gives commands back.
@@ -127,7 +130,7 @@ type stop struct {
 
 // New makes a runner; Start begins its work.
 func New(c Config) *Runner {
-	return &Runner{config: c, sql: store.NewFlights(c.In), lockWait: lockWait, held: map[transitions.Ref]*flight{},
+	return &Runner{config: c, sql: store.NewFlights(c.In), limits: limitsOf(&c), lockWait: lockWait, held: map[transitions.Ref]*flight{},
 		stop:   stop{begun: make(chan struct{}), idle: make(chan struct{}), grace: stopGrace},
 		poller: poller{woken: make(chan struct{}, 1), contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease}},
 		keeper: keeper{woken: make(chan struct{}, 1), drained: make(chan struct{})},

@@ -69,6 +69,17 @@ func (s *slots) take(a activity, limit int) bool {
 	return true
 }
 
+// room is how many slots of an activity are free.
+func (s *slots) room(a activity, limit int) int {
+	if limit == 0 {
+		return s.workers
+	}
+	if l := s.loads[a]; l != nil {
+		limit -= l.running
+	}
+	return min(limit, s.workers)
+}
+
 // vacate gives a slot back. It reports whether somebody may be waiting for it.
 func (s *slots) vacate(a activity) (wanted bool) {
 	s.busy--

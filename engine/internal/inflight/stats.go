@@ -62,6 +62,7 @@ type Stats struct {
 	Retried    int64 // attempts that failed and are to be repeated
 	Stuck      int64 // commands that were left to an operator
 	Returned   int64 // commands given back without an attempt that failed
+	Parked     int64 // scheduled commands set aside until the end of a pause
 	Heartbeats int64 // leases prolonged
 	Lost       int64 // leases lost while an attempt was under way
 

@@ -132,7 +132,7 @@ func TestAHintIsFollowedAtOnce(t *testing.T) {
 }
 
 // lookText is in every look, and in nothing else.
-const lookText = "clock_timestamp(), (SELECT run_at"
+const lookText = "clock_timestamp(), least("
 
 // This test counts what happens while nothing happens, so it must let time go
 // by.

@@ -21,13 +21,13 @@ func TestALookForUnknownWorkReadsABatch(t *testing.T) {
 	}
 	run(`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at,
 			phase, attempt, failures, revision, run_at, request, updated_at)
-		SELECT 't', 'pawl:timer', n, sha256('x'), 'pending', 'w', 'a', gen_random_uuid(), 'a', $1,
-			'scheduled', 0, 0, 0, $1::timestamptz - interval '3 days' + n * interval '1 ms', '{}', $1 FROM generate_series(1, 20000) AS n`, now)
+		SELECT 't', 'inbox:letters', n, sha256('x'), 'pending', 'w', 'a', gen_random_uuid(), 'a', $1,
+			'working', 0, 0, 0, $1::timestamptz - interval '3 days' + n * interval '1 ms', '{}', $1 FROM generate_series(1, 20000) AS n`, now)
 	for _, first := range []string{"SELECT", "ANALYZE pawl.command"} {
 		run(first)
 		var looked bool
 		for _, s := range pgtest.Explain(t, pool, "ANALYZE, ", store.GiveUpSQL, now, (24 * time.Hour).Microseconds(), []string{}, time.Time{}, 500, "{}", "pawl:late:") {
-			looked = looked || s.Type == "Index Scan" && s.Index == "command_due"
+			looked = looked || s.Type == "Index Scan" && s.Index == "command_work"
 			if s.Relation == "command" && s.Rows > 501 { // one more tells that there are no ties
 				t.Errorf("after %s: it reads %.0f rows: %+v", first, s.Rows, s)
 			}

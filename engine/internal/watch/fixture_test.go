@@ -88,7 +88,7 @@ func startNode(t testing.TB, url string, quiet bool) *node {
 }
 
 // read is the engine's, with the columns that matter here.
-func (n *node) read(ctx context.Context, of string, list []transitions.Ref) ([]transitions.Record, error) {
+func (n *node) read(ctx context.Context, list []transitions.Ref) ([]*transitions.Record, error) {
 	defer func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -97,27 +97,34 @@ func (n *node) read(ctx context.Context, of string, list []transitions.Ref) ([]t
 	if n.broken.Load() {
 		return nil, errors.New("it is gone")
 	}
-	var scopes, keys []string
+	var tenants, scopes, keys []string
 	for _, r := range list {
-		scopes, keys = append(scopes, r.Scope), append(keys, r.Key)
+		tenants, scopes, keys = append(tenants, r.Tenant), append(scopes, r.Scope), append(keys, r.Key)
 	}
-	found, err := n.pool.Query(ctx, `SELECT c.scope, c.key, c.status, c.revision, coalesce(c.phase, ''), c.instance, coalesce(c.code, 0),
+	found, err := n.pool.Query(ctx, `SELECT u.ord, c.scope, c.key, c.status, c.revision, coalesce(c.phase, ''), c.instance, coalesce(c.code, 0),
 			coalesce(c.body, ''), c.expires_at
-		FROM unnest($2::text[], $3::text[]) AS u(scope, key) JOIN pawl.command c ON c.tenant = $1 AND c.scope = u.scope AND c.key = u.key`,
-		of, scopes, keys)
+		FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS u(tenant, scope, key, ord)
+		JOIN pawl.command c ON c.tenant = u.tenant AND c.scope = u.scope AND c.key = u.key`, tenants, scopes, keys)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(found, func(row pgx.CollectableRow) (r transitions.Record, err error) {
+	records := make([]*transitions.Record, len(list))
+	_, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (none struct{}, err error) {
+		var r transitions.Record
+		var ord int
 		var body string
 		var expires *time.Time
-		err = row.Scan(&r.Scope, &r.Key, &r.Status, &r.Revision, &r.Phase, &r.Instance, &r.Code, &body, &expires)
+		err = row.Scan(&ord, &r.Scope, &r.Key, &r.Status, &r.Revision, &r.Phase, &r.Instance, &r.Code, &body, &expires)
 		if expires != nil {
 			r.ExpiresAt = *expires
 		}
 		r.Body = []byte(body)
-		return r, err
+		if err == nil {
+			records[ord-1] = &r
+		}
+		return none, err
 	})
+	return records, err
 }
 
 // readsSoFar is how many reads are done, and of how many commands together.

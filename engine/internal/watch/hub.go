@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/internal/clock"
+	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
 )
 
 // Config is what a hub needs. Every field must be set.
 type Config struct {
-	// Read reads those of a tenant's commands that are there, of readSize at most.
-	Read func(ctx context.Context, tenant string, refs []transitions.Ref) ([]transitions.Record, error)
+	// Read reads commands of any tenants, readSize at most: each in the place of its
+	// name, nil where it is not there.
+	Read func(ctx context.Context, refs []transitions.Ref) ([]*transitions.Record, error)
 	// Announce tells other nodes that commands have changed, by the hashes of their
 	// names; their Heard is called. It must not block.
 	Announce func(commands []uint64)
@@ -24,30 +26,30 @@ type Config struct {
 
 const (
 	pollEvery  = time.Second
-	readSize   = 1000                  // commands in one read, at most
-	readGap    = 5 * time.Millisecond  // between two reads of one tenant
-	readers    = 4                     // reads at a time
-	readBudget = 10 * time.Second      // of one read
-	patience   = 20 * time.Millisecond // with an end on this node, before Await reads
+	sliceEvery = 250 * time.Millisecond // between two reads of a poll
+	readSize   = 2000                   // commands in one read, at most
+	readGap    = 5 * time.Millisecond   // between two reads
+	readers    = 4                      // reads at a time
+	readBudget = 10 * time.Second       // of one read
+	patience   = 20 * time.Millisecond  // with an end on this node, before Await reads
 )
 
 // Hub serves the watchers of one node.
 type Hub struct {
-	config Config
-	ctx    context.Context
-	stop   context.CancelFunc
-	work   sync.WaitGroup
-	slots  chan struct{} // one for each read at a time
-
+	config  Config
+	ctx     context.Context
+	stop    context.CancelFunc
+	work    sync.WaitGroup
 	mu      sync.Mutex
 	ended   bool
 	watched map[uint64][]*command // by the hash of the name
-	wanted  map[string][]*command // to be read, by tenant; a tenant that is in it has a reader
+	wanted  []*command            // to be read
+	reading int                   // readers at work
 }
 
 // New makes a hub; Start begins its work.
 func New(c Config) *Hub {
-	h := &Hub{config: c, slots: make(chan struct{}, readers), watched: map[uint64][]*command{}, wanted: map[string][]*command{}}
+	h := &Hub{config: c, watched: map[uint64][]*command{}}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }
@@ -107,26 +109,39 @@ func (h *Hub) Heard(commands []uint64) {
 	}
 }
 
-// poll has everything read, now and then, that may have changed unnoticed.
+// poll has everything read, now and then, that may have changed unnoticed: a slice of it
+// at a time, so that a poll of very many takes longer, and does not ask more often.
 func (h *Hub) poll() {
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-h.ctx.Done():
-			return
-		}
-		h.mu.Lock()
-		for _, list := range h.watched {
-			for _, c := range list {
-				if !c.finished() {
+	for wait := pollEvery; pause.For(h.ctx, wait); {
+		begun := time.Now()
+		for slice := range slices.Chunk(h.unfinished(), readSize) {
+			h.mu.Lock()
+			for _, c := range slice {
+				if c.watchers+c.waiters > 0 {
 					h.want(c)
 				}
 			}
+			h.mu.Unlock()
+			if !pause.For(h.ctx, sliceEvery) {
+				return
+			}
 		}
-		h.mu.Unlock()
+		wait = max(0, time.Until(begun.Add(pollEvery)))
 	}
+}
+
+// unfinished are the commands that are watched and may change.
+func (h *Hub) unfinished() (list []*command) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, same := range h.watched {
+		for _, c := range same {
+			if !c.finished() {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
 }
 
 // join is the command that somebody begins to watch. h.mu is held.

@@ -16,10 +16,10 @@ import (
 )
 
 // whatIsThere is a database in which every command is at revision 1.
-func whatIsThere(_ context.Context, _ string, refs []transitions.Ref) ([]transitions.Record, error) {
-	list := make([]transitions.Record, len(refs))
+func whatIsThere(_ context.Context, refs []transitions.Ref) ([]*transitions.Record, error) {
+	list := make([]*transitions.Record, len(refs))
 	for i, r := range refs {
-		list[i] = transitions.Record{Scope: r.Scope, Key: r.Key, Status: transitions.Pending, Phase: transitions.Working, Revision: 1}
+		list[i] = &transitions.Record{Scope: r.Scope, Key: r.Key, Status: transitions.Pending, Phase: transitions.Working, Revision: 1}
 	}
 	return list, nil
 }
@@ -78,10 +78,10 @@ func TestNothingIsKeptOfCommandsThatNobodyWatches(t *testing.T) {
 func TestWhoComesDuringAReadGetsTheNext(t *testing.T) {
 	begun, goOn := make(chan bool), make(chan bool)
 	h := New(Config{Announce: func([]uint64) {}, Clock: clock.New(nil), Log: slog.New(slog.DiscardHandler),
-		Read: func(ctx context.Context, tenant string, refs []transitions.Ref) ([]transitions.Record, error) {
+		Read: func(ctx context.Context, refs []transitions.Ref) ([]*transitions.Record, error) {
 			begun <- true
 			<-goOn
-			return whatIsThere(ctx, tenant, refs)
+			return whatIsThere(ctx, refs)
 		}})
 	defer h.Stop()
 	ref := transitions.Ref{Tenant: "t", Scope: "s", Key: "k"}
@@ -139,7 +139,7 @@ func TestAReaderEndsWhenNothingIsWanted(t *testing.T) {
 	await.Eventually(t, "the reader ends", func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		return len(h.wanted) == 0
+		return len(h.wanted) == 0 && h.reading == 0
 	})
 }
 

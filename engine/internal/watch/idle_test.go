@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -40,7 +41,40 @@ func TestNobodyWatchesAndNothingIsRead(t *testing.T) {
 	t.Error("it is never quiet")
 }
 
-func TestThousandsWhoOnlyWatchCostAReadASecondForEachTenant(t *testing.T) {
+// Each waits for a command of another tenant.
+func TestWaitersOfThousandsOfTenantsCostThreeReadsASecond(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, pgtest.URL(t), true)
+	const tenants = 5000
+	n.exec(t, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at,
+			phase, attempt, failures, revision, run_at, request, updated_at)
+		SELECT 'tenant ' || i, 's', 'k', decode(repeat('00', 32), 'hex'), 'pending', 'order', 'pay', gen_random_uuid(), 'ann', now(),
+			'working', 0, 0, 0, now(), '{}', now() FROM generate_series(1, $1) i`, tenants)
+	list := make([]transitions.Ref, tenants)
+	for i := range list {
+		list[i] = transitions.Ref{Tenant: fmt.Sprint("tenant ", i+1), Scope: "s", Key: "k"}
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, r := range list {
+		work.Go(func() { _, _ = n.Await(ctx, r) }) // until the test is over
+	}
+	eventually(t, "each was read", func() bool { _, commands := n.readsSoFar(); return commands >= tenants })
+	reads, _ := n.readsSoFar()
+	begun := time.Now()
+	await.Pass("nothing happens", 2*quietTime)
+	more, _ := n.readsSoFar()
+	if got, most := more-reads, 3*polls(begun); got > most {
+		t.Errorf("%d reads, more than %d", got, most)
+	}
+	n.exec(t, `UPDATE pawl.command SET revision = revision + 1, status = 'succeeded', phase = NULL, run_at = NULL, code = 200, body = $1,
+		finished_at = now(), expires_at = now() + interval '1 day'`, answer)
+	work.Wait() // a poll tells all
+}
+
+func TestThousandsWhoOnlyWatchCostAReadASecond(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, pgtest.URL(t), true)
 	list := refs(200)

@@ -15,77 +15,65 @@ func (h *Hub) want(c *command) {
 		return
 	}
 	c.wanted = true
-	tenant := c.ref.Tenant
-	list, read := h.wanted[tenant]
-	h.wanted[tenant] = append(list, c)
-	if !read {
-		h.work.Go(func() { h.reader(tenant) })
+	h.wanted = append(h.wanted, c)
+	if h.reading == 0 || h.reading < readers && len(h.wanted) > readSize {
+		h.reading++
+		h.work.Go(h.reader)
 	}
 }
 
-// reader reads a tenant's commands until none is wanted. What becomes wanted
-// during one read is the next.
-func (h *Hub) reader(tenant string) {
+// reader reads commands until none is wanted. What becomes wanted during one read is
+// the next.
+func (h *Hub) reader() {
 	for {
-		select {
-		case h.slots <- struct{}{}:
-		case <-h.ctx.Done():
+		batch := h.take()
+		if len(batch) == 0 {
 			return
 		}
-		batch := h.take(tenant)
-		if len(batch) > 0 {
-			h.read(tenant, batch)
-		}
-		<-h.slots
-		if len(batch) == 0 || !pause.For(h.ctx, readGap) {
-			return
-		}
+		h.read(batch)
+		_ = pause.For(h.ctx, readGap) // when the hub stops, nothing is taken
 	}
 }
 
-// take is the next piece of what is wanted. When it is empty, the tenant has no
-// reader any more.
-func (h *Hub) take(tenant string) []*command {
+// take is the next piece of what is wanted. When it is empty, there is a reader less.
+func (h *Hub) take() []*command {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	list := h.wanted[tenant]
-	list = slices.DeleteFunc(list, func(c *command) bool { return c.watchers+c.waiters == 0 })
-	if len(list) == 0 {
-		delete(h.wanted, tenant)
+	h.wanted = slices.DeleteFunc(h.wanted, func(c *command) bool { return c.watchers+c.waiters == 0 })
+	if len(h.wanted) == 0 || h.ctx.Err() != nil {
+		h.wanted, h.reading = nil, h.reading-1
 		return nil
 	}
-	n := min(len(list), readSize)
-	h.wanted[tenant] = list[n:]
-	for _, c := range list[:n] {
+	n := min(len(h.wanted), readSize)
+	batch := h.wanted[:n:n]
+	h.wanted = h.wanted[n:]
+	for _, c := range batch {
 		c.wanted = false
 		c.begun++
 	}
-	return list[:n]
+	return batch
 }
 
 // read reads commands and tells those who watch them.
-func (h *Hub) read(tenant string, batch []*command) {
+func (h *Hub) read(batch []*command) {
 	refs := make([]transitions.Ref, len(batch))
 	for i, c := range batch {
 		refs[i] = c.ref
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, readBudget)
 	defer cancel()
-	records, err := h.config.Read(ctx, tenant, refs)
+	records, err := h.config.Read(ctx, refs)
 	if err != nil {
 		if h.ctx.Err() == nil {
-			h.config.Log.Warn("cannot read the commands that are watched", "tenant", tenant, "error", err)
+			h.config.Log.Warn("cannot read the commands that are watched", "commands", len(batch), "error", err)
 		}
 		err = &workflow.Error{Code: workflow.Unavailable, Message: "the command could not be read; try again", Cause: err}
-	}
-	found := make(map[transitions.Ref]*transitions.Record, len(records))
-	for i := range records {
-		found[transitions.Ref{Tenant: tenant, Scope: records[i].Scope, Key: records[i].Key}] = &records[i]
+		records = make([]*transitions.Record, len(batch))
 	}
 	now := h.config.Clock.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range batch {
-		c.update(found[c.ref], err, now)
+	for i, c := range batch {
+		c.update(records[i], err, now)
 	}
 }

@@ -25,14 +25,25 @@ type Config struct {
 	NoSync bool
 }
 
-// Sink appends to a file or a stream. A batch is one write. After one that failed,
-// the batch is written again as a whole: a reader meets the lines that had been
-// written twice, and one that was broken off.
+// Sink appends to a file or a stream. What is delivered while something is being
+// written is one write, and reaches the disk at once. After one that failed, the
+// batches of it are written again: a reader meets the lines that had been written
+// twice, and one that was broken off.
 type Sink struct {
 	mu     sync.Mutex
-	out    output
-	buffer []byte
+	next   *write // what waits to be written; nil: nothing
+	buffer []byte // to be used again
 	closed bool
+
+	writing sync.Mutex // locked before mu
+	out     output
+}
+
+// write is what is written at once. Whoever comes first writes it.
+type write struct {
+	lines []byte
+	done  bool // guarded by Sink.writing, as err is
+	err   error
 }
 
 // output is where lines go.
@@ -63,25 +74,53 @@ func NewWriter(w io.Writer) *Sink { return &Sink{out: &stream{w: w}} }
 // then the failure is about the file. Deliveries follow each other, in whatever
 // order they come.
 func (s *Sink) Deliver(ctx context.Context, events []transitions.Logged) []*sink.Failure {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if len(events) == 0 {
 		return nil
 	}
-	if s.closed || ctx.Err() != nil {
+	w := s.add(ctx, events)
+	if w == nil {
 		return sink.Together(ctx, events, sink.Fail(sink.Unavailable, nil, "the sink is closed"))
 	}
-	lines := s.buffer[:0]
-	for i := range events {
-		lines = appendLine(lines, events[i].CloudEvent)
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if !w.done {
+		s.flush(w)
 	}
-	if cap(lines) <= keep {
-		s.buffer = lines
-	}
-	if err := s.out.append(lines); err != nil {
-		return sink.Together(ctx, events, sink.Fail(sink.Unavailable, err, "%v", err))
+	if w.err != nil {
+		return sink.Together(ctx, events, sink.Fail(sink.Unavailable, w.err, "%v", w.err))
 	}
 	return nil
+}
+
+// add adds events to what is written next; nil: nothing is written any more.
+func (s *Sink) add(ctx context.Context, events []transitions.Logged) *write {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || ctx.Err() != nil {
+		return nil
+	}
+	if s.next == nil {
+		s.next = &write{lines: s.buffer[:0]}
+		s.buffer = nil
+	}
+	for i := range events {
+		s.next.lines = appendLine(s.next.lines, events[i].CloudEvent)
+	}
+	return s.next
+}
+
+// flush writes what there is. s.writing is held.
+func (s *Sink) flush(w *write) {
+	s.mu.Lock()
+	s.next = nil
+	s.mu.Unlock()
+	w.err, w.done = s.out.append(w.lines), true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cap(w.lines) <= keep {
+		s.buffer = w.lines
+	}
+	w.lines = nil
 }
 
 // appendLine appends JSON as one line. Its line breaks are white space between
@@ -101,9 +140,12 @@ func appendLine(lines, json []byte) []byte {
 
 // Check implements [sink.Checker]: it opens the file.
 func (s *Sink) Check(context.Context) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
 		return errors.New("the sink is closed")
 	}
 	return s.out.check()
@@ -111,12 +153,15 @@ func (s *Sink) Check(context.Context) error {
 
 // Close implements [sink.Sink].
 func (s *Sink) Close(context.Context) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
 		return nil
 	}
-	s.closed = true
 	return s.out.close()
 }
 

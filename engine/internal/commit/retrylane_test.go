@@ -1,0 +1,218 @@
+package commit
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// theirs is the creation of an instance of a tenant's.
+func (b *bench) theirs(tenant, key, text string) *decide.Prepared {
+	b.t.Helper()
+	p := b.command("open", key, uuid.Nil)
+	p, err := decide.Prepare(transitionsOf(p, tenant, text), b.w, uuid.New)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return p
+}
+
+// holdHead takes the head of a tenant's log, which must be there, until the test ends or release
+// is called.
+func (b *bench) holdHead(tenant string) (release func()) {
+	b.t.Helper()
+	conn, err := pgx.ConnectConfig(b.t.Context(), b.pool.Config().ConnConfig.Copy())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() { _ = conn.Close(context.Background()) })
+	b.t.Cleanup(release)
+	for _, sql := range []string{"BEGIN", "SELECT 1 FROM pawl.log WHERE tenant = '" + tenant + "' FOR UPDATE"} {
+		if _, err := conn.Exec(b.t.Context(), sql); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return release
+}
+
+// waiting reads what waits in the retry lane, and how many routes it knows.
+func (b *bench) waiting() (asides, all charge, routes int) {
+	q := b.p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.asides, q.charged, len(b.p.retry.routes)
+}
+
+func (b *bench) submit(ctx context.Context, p *decide.Prepared) <-chan error {
+	answer := make(chan error, 1)
+	go func() {
+		_, err := b.p.Do(ctx, p)
+		answer <- err
+	}()
+	return answer
+}
+
+// heldTenant has a log whose head somebody has, as the pipeline knows.
+func (b *bench) heldTenant() (release func()) {
+	b.t.Helper()
+	b.one(b.theirs("held", "first", ""))
+	release = b.holdHead("held")
+	ctx, leave := context.WithCancel(b.t.Context())
+	answer := b.submit(ctx, b.theirs("held", "finds out", ""))
+	await.Eventually(b.t, "the head is known to be held", func() bool {
+		b.p.queue.mu.Lock()
+		defer b.p.queue.mu.Unlock()
+		t := b.p.retry.tenants["held"]
+		return t != nil && t.held
+	})
+	leave()
+	await.Receive(b.t, "the answer of who left", answer)
+	return release
+}
+
+func TestWhatWaitsAsideTakesHalfOfTheQueueAndOthersGoOn(t *testing.T) {
+	b := newBench(t, func(c *Config) { c.Limits.QueueSize = 20 })
+	release := b.heldTenant()
+	await.Eventually(t, "who left is forgotten", func() bool { _, all, _ := b.waiting(); return all.n == 0 })
+	var answers []<-chan error
+	for i := range 40 {
+		answers = append(answers, b.submit(t.Context(), b.theirs("held", fmt.Sprint(i), "")))
+	}
+	refused := 0
+	await.Eventually(t, "those that find no room are refused", func() bool {
+		for _, a := range answers {
+			select {
+			case err := <-a:
+				if codeOf(err) != workflow.Overloaded {
+					t.Errorf("got %v", err)
+				}
+				refused++
+			default:
+			}
+		}
+		aside, all, _ := b.waiting()
+		if all.n > 20 {
+			t.Errorf("%d wait in a queue of 20", all.n)
+		}
+		return refused > 0 && refused+aside.n+1 >= 40 // one may be under way
+	})
+	if refused < 20 {
+		t.Errorf("%d of 40 were refused, more than half of the queue is taken", refused)
+	}
+	for i := range 50 { // by all means while they wait: nobody lets go
+		b.one(b.theirs("free", fmt.Sprint(i), ""))
+	}
+	release()
+	await.Eventually(t, "what waited is done", func() bool { _, all, routes := b.waiting(); return all.n == 0 && routes == 0 })
+}
+
+// Impatient callers, who come again and again, leave nothing behind.
+func TestWhoLeavesTheRetryLaneLeavesNothingThere(t *testing.T) {
+	b := newBench(t, func(c *Config) { c.Limits.QueueSize, c.Limits.QueueBytes = 1000, 64<<20 })
+	b.heldTenant()
+	text := strings.Repeat("x", 100_000)
+	const rounds, callers = 10, 64 // 64 MB in all
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for round := range rounds {
+		ctx, leave := context.WithCancel(t.Context())
+		var answers []<-chan error
+		for i := range callers {
+			answers = append(answers, b.submit(ctx, b.theirs("held", fmt.Sprintf("%d-%d", round, i), text)))
+		}
+		await.Eventually(t, "all wait aside", func() bool { aside, _, _ := b.waiting(); return aside.n >= callers-1 })
+		leave()
+		for _, a := range answers {
+			if err := await.Receive(t, "the answer of who left", a); codeOf(err) != workflow.TimedOut {
+				t.Errorf("got %v", err)
+			}
+		}
+		if aside, _, _ := b.waiting(); aside.n > 0 {
+			t.Fatalf("%d commands wait for nobody", aside.n)
+		}
+	}
+	await.Eventually(t, "what was under way ends", func() bool { _, all, routes := b.waiting(); return all == charge{} && routes == 0 })
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 16<<20 {
+		t.Errorf("%d MB are left of commands whose callers have left", grown>>20)
+	}
+}
+
+// The commands of a route keep their order where one in the middle is let go.
+func TestACommandThatIsLetGoTakesItsCallersLaterOnesAlong(t *testing.T) {
+	b := newBench(t)
+	release := b.heldTenant()
+	first := b.theirs("held", "first of many", "")
+	id := first.Instance
+	on := func(key string) *decide.Prepared {
+		p, err := decide.Prepare(transitionsOf(b.command("remind", key, id), "held", key), b.w, uuid.New)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	stays, comes := b.p.Ticket(), b.p.Ticket()
+	stays.SubmitMany(t.Context(), []*decide.Prepared{first})
+	ctx, leave := context.WithCancel(t.Context())
+	leaves := b.p.Ticket()
+	leaves.SubmitMany(ctx, []*decide.Prepared{on("a"), on("b")})
+	comes.SubmitMany(t.Context(), []*decide.Prepared{on("c")})
+	await.Eventually(t, "they wait aside", func() bool { aside, _, _ := b.waiting(); return aside.n >= 3 })
+	leave()
+	for _, r := range leaves.Wait(ctx) {
+		if codeOf(r.Err) != workflow.TimedOut || !strings.Contains(r.Err.Error(), "nothing was done") {
+			t.Errorf("who left got %v", r.Err)
+		}
+	}
+	release()
+	if r := stays.Wait(t.Context())[0]; r.Err != nil {
+		t.Error(r.Err)
+	}
+	if r := comes.Wait(t.Context())[0]; r.Err != nil || r.Receipt.Version == 0 {
+		t.Errorf("who stayed got %+v", r)
+	}
+	var keys string
+	const done = `SELECT string_agg(key, ' ' ORDER BY version) FROM pawl.audit WHERE instance = $1`
+	if err := b.pool.QueryRow(t.Context(), done, id).Scan(&keys); err != nil || keys != "first of many c" {
+		t.Errorf("done were %q, %v", keys, err)
+	}
+}
+
+// One command of a held tenant tries; however many wait, others have the workers.
+func TestOneCommandTriesAHeadThatIsHeld(t *testing.T) {
+	b := newBench(t, func(c *Config) { c.Limits.QueueSize, c.Limits.RetryWorkers, c.Limits.LockWait = 1000, 4, 3*time.Second })
+	b.heldTenant()
+	for i := range 100 {
+		b.submit(t.Context(), b.theirs("held", fmt.Sprint(i), ""))
+	}
+	await.Eventually(t, "all wait aside", func() bool { aside, _, _ := b.waiting(); return aside.n >= 99 })
+	most := 0
+	await.Eventually(t, "all have waited long enough", func() bool {
+		b.p.queue.mu.Lock()
+		defer b.p.queue.mu.Unlock()
+		busy := 0
+		for _, r := range b.p.retry.routes {
+			if r.state == running {
+				busy++
+			}
+		}
+		most = max(most, busy)
+		return len(b.p.retry.routes) == 0
+	})
+	if most > 1 {
+		t.Errorf("%d tried at once", most)
+	}
+}

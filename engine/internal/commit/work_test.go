@@ -1,0 +1,180 @@
+package commit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/await"
+)
+
+// Where other nodes write the same logs a further committer begins when more waits than a group takes, and not
+// before.
+func TestAsFewCommittersAreAtWorkAsTheLoadNeeds(t *testing.T) {
+	q := newQueue(Limits{QueueSize: 100, QueueBytes: 1 << 20, GroupSize: 4, GroupBytes: 1 << 20})
+	q.leastPatience, q.mostPatience = time.Hour, time.Hour
+	q.siblings.others = 1
+	var first, second work
+	q.push(testOps(2, 0))
+	if !q.next(&first) || len(first.ops) != 2 {
+		t.Fatalf("the first has %d", len(first.ops))
+	}
+	ops := testOps(4, 0)
+	for i, o := range ops {
+		o.route = uint64(10 + i)
+	}
+	<-q.filled // of the first
+	q.push(ops[:3])
+	if len(q.filled) > 0 || q.begins() {
+		t.Error("a second committer begins for three commands, where a group takes four")
+	}
+	q.push(ops[3:])
+	if len(q.filled) == 0 {
+		t.Error("nobody is told that a group is full")
+	}
+	if !q.next(&second) || len(second.ops) != 4 {
+		t.Errorf("the second has %d", len(second.ops))
+	}
+}
+
+func TestACommitterThatIsLateHasAnotherBegin(t *testing.T) {
+	q := newQueue(Limits{QueueSize: 100, QueueBytes: 1 << 20, GroupSize: 4, GroupBytes: 1 << 20})
+	q.siblings.others = 1
+	var first, second work
+	q.push(testOps(1, 0))
+	q.next(&first)
+	other := testOps(1, 0)
+	other[0].route = 10
+	q.push(other)
+	if !q.next(&second) || second.ops[0] != other[0] { // when the first is late, which it will be
+		t.Error("what waits was not taken")
+	}
+}
+
+// What is of a route at work waits for the end of that group, before what came later.
+func TestARouteIsWithOneCommitterAtATime(t *testing.T) {
+	q := newQueue(Limits{QueueSize: 100, QueueBytes: 1 << 20, GroupSize: 2, GroupBytes: 1 << 20})
+	q.leastPatience, q.mostPatience = time.Hour, time.Hour
+	ops := testOps(6, 0)
+	for i, route := range []uint64{1, 2, 1, 3, 1, 4} {
+		ops[i].route = route
+	}
+	q.push(ops)
+	var first, second work
+	q.next(&first)
+	q.next(&second)
+	if len(second.ops) != 2 || second.ops[0] != ops[3] || second.ops[1] != ops[5] {
+		t.Fatalf("the second has routes %v, want 3 and 4", second.routes)
+	}
+	if q.depth() != 2 {
+		t.Errorf("%d wait, want 2", q.depth())
+	}
+	q.mu.Lock()
+	q.end(&second)
+	q.mu.Unlock()
+	q.next(&first)
+	if len(first.ops) != 2 || first.ops[0] != ops[2] || first.ops[1] != ops[4] {
+		t.Errorf("then the first has routes %v, want what waited, in order", first.routes)
+	}
+	if q.charged != (charge{}) {
+		t.Errorf("%+v is counted, and nothing waits", q.charged)
+	}
+}
+
+// Who leaves takes the command out, wherever it waits.
+func TestWhoLeavesTheQueueMakesRoom(t *testing.T) {
+	q := newQueue(Limits{QueueSize: 3, QueueBytes: 1 << 20, GroupSize: 1, GroupBytes: 1 << 20})
+	q.leastPatience, q.mostPatience = time.Hour, time.Hour
+	ops := testOps(3, 0)
+	gone := make(chan struct{})
+	for _, o := range ops {
+		o.route, o.canceled = 1, gone
+	}
+	q.push(ops)
+	var first work
+	q.next(&first)
+	q.mu.Lock()
+	q.park(q.busy[1], q.items.popFront())
+	q.mu.Unlock()
+	q.leave(ops)
+	if q.depth() != 2 {
+		t.Errorf("%d wait; nobody has left yet", q.depth())
+	}
+	close(gone)
+	q.leave(ops)
+	if q.depth() != 0 || q.charged != (charge{}) {
+		t.Errorf("%d wait, %+v", q.depth(), q.charged)
+	}
+	if ops[0].settled.Load() || !ops[1].settled.Load() || !ops[2].settled.Load() {
+		t.Error("settled must be those that waited, and not the one under way")
+	}
+}
+
+func TestANodeThatIsAloneHasAllItsCommittersBegin(t *testing.T) {
+	q := newQueue(Limits{QueueSize: 100, QueueBytes: 1 << 20, GroupSize: 4, GroupBytes: 1 << 20})
+	q.leastPatience, q.mostPatience = time.Hour, time.Hour
+	ops := testOps(2, 0)
+	var first, second work
+	q.push(ops[:1])
+	q.next(&first)
+	q.push(ops[1:])
+	if !q.next(&second) || second.ops[0] != ops[1] {
+		t.Error("what waits was not taken")
+	}
+}
+
+// That others write a log is seen by the numbers of its transitions.
+func TestANodeSeesThatOthersWriteItsLogs(t *testing.T) {
+	q := testQueue(100, 1<<20)
+	wrote := func(head int64) { q.wrote([]*part{{tenant: "a", head: head, steps: testOps(2, 0)}}) }
+	for i := range 20 {
+		wrote(int64(2 + 2*i))
+	}
+	if q.siblings.shared() {
+		t.Error("nobody else has written")
+	}
+	for i := range 20 {
+		wrote(int64(100 + 3*i))
+	}
+	if !q.siblings.shared() {
+		t.Error("others have written")
+	}
+	for i := range 20 {
+		wrote(int64(159 + 2*i))
+	}
+	if q.siblings.shared() {
+		t.Error("the others have ended")
+	}
+}
+
+// Who shares a log waits for those whom it has just answered, and does not for one caller.
+func TestACommitterWaitsForThoseWhomItHasAnswered(t *testing.T) {
+	q := testQueue(100, 1<<20)
+	q.siblings.others, q.duration = 1, time.Hour // so that the wait is the longest that may be
+	var w work
+	q.push(testOps(1, 0))
+	q.next(&w)
+	q.push(testOps(20, 0))
+	q.next(&w) // at once: one was answered
+	if len(w.ops) != 20 {
+		t.Fatalf("took %d", len(w.ops))
+	}
+	q.leastPatience, q.mostPatience = time.Hour, time.Hour
+	took := make(chan int)
+	go func() {
+		q.next(&w)
+		took <- len(w.ops)
+	}()
+	back := testOps(20, 0)
+	for i, o := range back {
+		o.route = uint64(100 + i)
+	}
+	await.Eventually(t, "it waits, or has given up", func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.siblings.expected == 20 || q.siblings.vain > 0
+	})
+	q.push(back)
+	if n := await.Receive(t, "the next group", took); n != 20 {
+		t.Errorf("took %d of the 20 that came back", n)
+	}
+}

@@ -1,0 +1,95 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// expiring is a workflow that a timer ends.
+func expiring() workflow.Source {
+	nothing := func(*workflow.Call, *parcel, workflow.None) error { return nil }
+	return workflow.Define("parcel", 1,
+		workflow.Start("pack", "packed", nothing),
+		workflow.On("expire", workflow.From("packed"), "expired", nothing),
+	).Final("expired").After("ttl", workflow.From("packed"), time.Hour, "expire")
+}
+
+// The timers become due in a pause, of their instances or of the workflow. Nobody claims
+// them until it has ended, and then they fire.
+func TestTimersThatAPauseHoldsAreNotClaimedAndFireAfterIt(t *testing.T) {
+	t.Parallel()
+	for _, of := range []string{"instances", "a workflow"} {
+		t.Run(of, func(t *testing.T) {
+			t.Parallel()
+			pool := database(t)
+			e := newEngine(t, pool, with(expiring()))
+			const n = 12
+			var packed []transitions.Receipt
+			for i := range n {
+				packed = append(packed, submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: fmt.Sprint(i)}))
+			}
+			operate := func(r transitions.Receipt, a transitions.Action) {
+				t.Helper()
+				if _, err := e.Operate(t.Context(), transitions.Command{Key: string(a), Instance: r.Instance}, transitions.Operation{Action: a}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if of == "instances" {
+				for _, r := range packed {
+					operate(r, transitions.Pause)
+				}
+			} else if err := e.PauseWorkflow(t.Context(), "", "parcel", "ann", ""); err != nil {
+				t.Fatal(err)
+			}
+			exec(t, pool, "UPDATE pawl.command SET run_at = now() - interval '1 minute' WHERE phase = 'scheduled'")
+			eventually(t, "they are set aside", func() bool { return e.InFlightStats().Parked == n })
+			if s := e.InFlightStats(); s.Claimed != 0 {
+				t.Errorf("%+v", s)
+			}
+			fires := n
+			if of == "instances" {
+				fires = n / 2
+				for _, r := range packed[:fires] {
+					operate(r, transitions.Resume)
+				}
+			} else if err := e.ResumeWorkflow(t.Context(), "", "parcel"); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "they fire", func() bool { return e.InFlightStats().Decided == int64(fires) })
+			if s := e.InFlightStats(); s.Claimed != int64(fires) || s.Parked != n {
+				t.Errorf("%+v", s)
+			}
+			if expired := query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE state = 'expired'"); expired != fires {
+				t.Errorf("%d have expired", expired)
+			}
+		})
+	}
+}
+
+// A command that a caller has scheduled is not given up for a pause that was longer than
+// its answer would be replayed.
+func TestAScheduledCommandOfAPausedInstanceIsDoneAfterThePause(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, with(expiring()), func(c *engine.Config) { c.Retention.Off = true })
+	packed := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
+	later := submit(t, e, transitions.Command{Workflow: "parcel", Transition: "expire", Key: "2", Instance: packed.Instance, NotBefore: time.Now().Add(time.Hour)})
+	pause := func(a transitions.Action) {
+		t.Helper()
+		if _, err := e.Operate(t.Context(), transitions.Command{Key: string(a), Instance: packed.Instance}, transitions.Operation{Action: a}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pause(transitions.Pause)
+	exec(t, pool, "UPDATE pawl.command SET run_at = now() - interval '30 days' WHERE key = '2' AND phase = 'scheduled'")
+	eventually(t, "it is set aside", func() bool { return e.InFlightStats().Parked == 1 })
+	pause(transitions.Resume)
+	if r, err := e.Await(t.Context(), "", later.Record.Scope, "2"); err != nil || r.Status != 200 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

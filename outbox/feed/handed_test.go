@@ -1,0 +1,60 @@
+package feed
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// commitOf are the events of a commit: two of each position.
+func commitOf(from, to int64) (list []transitions.Event) {
+	for p := from; p <= to; p++ {
+		list = append(list, transitions.Event{Position: p}, transitions.Event{Position: p, Ordinal: 1, Payload: make([]byte, 10)})
+	}
+	return list
+}
+
+// Whatever the order in which commits are announced, and whatever was read meanwhile, what
+// is taken comes directly after what there was.
+func TestHandedCommitsAreTakenInTheOrderOfTheLog(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		var commits [][]transitions.Event
+		head := int64(0)
+		for range 6 {
+			next := head + 1 + random.Int64N(3)
+			commits = append(commits, commitOf(head+1, next))
+			head = next
+		}
+		random.Shuffle(len(commits), func(i, j int) { commits[i], commits[j] = commits[j], commits[i] })
+		var h handed
+		last := int64(0)
+		for i, c := range commits {
+			h.add(c)
+			if random.IntN(4) == 0 && last < head { // it was read from the table
+				last += 1 + random.Int64N(head-last)
+			}
+			events, later := h.take(last)
+			for k := range events {
+				if want := last + 1 + int64(k/2); events[k].Position != want || events[k].Ordinal != k%2 {
+					t.Fatalf("event %d is %d-%d, want %d-%d", k, events[k].Position, events[k].Ordinal, want, k%2)
+				}
+			}
+			last += int64(len(events) / 2)
+			if i == len(commits)-1 && (last != head || later || h.bytes != 0 || len(h.pieces) != 0) {
+				t.Fatalf("at %d of %d in the end, with %d bytes", last, head, h.bytes)
+			}
+		}
+	}
+}
+
+func TestWhatIsHandedOverIsBounded(t *testing.T) {
+	var h handed
+	for p := int64(2); p < 100; p++ {
+		h.add([]transitions.Event{{Position: p, Payload: make([]byte, 1<<20)}})
+	}
+	if _, later := h.take(0); !later || h.bytes > handedBytes || len(h.pieces) != 4 {
+		t.Errorf("%d pieces with %d bytes are kept", len(h.pieces), h.bytes)
+	}
+}

@@ -1,0 +1,54 @@
+package file
+
+import (
+	"bytes"
+	"sync"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// slow is a writer whose first write waits until it is let go.
+type slow struct {
+	bytes.Buffer
+	begun, let chan struct{}
+	writes     int
+}
+
+func (s *slow) Write(b []byte) (int, error) {
+	if s.writes++; s.writes == 1 {
+		close(s.begun)
+		<-s.let
+	}
+	return s.Buffer.Write(b)
+}
+
+// Whatever is delivered during a write, and its sync, costs one more.
+func TestDeliveriesDuringAWriteAreWrittenTogether(t *testing.T) {
+	t.Parallel()
+	out := &slow{begun: make(chan struct{}), let: make(chan struct{})}
+	s := NewWriter(out)
+	var work sync.WaitGroup
+	deliver := func() {
+		if f := s.Deliver(t.Context(), []transitions.Logged{{CloudEvent: []byte("{}")}}); f != nil {
+			t.Error(f)
+		}
+	}
+	work.Go(deliver)
+	<-out.begun
+	const more = 10
+	for range more {
+		work.Go(deliver)
+	}
+	await.Eventually(t, "all of them wait", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.next != nil && len(s.next.lines) == more*len("{}\n")
+	})
+	close(out.let)
+	work.Wait()
+	if lines := bytes.Count(out.Bytes(), []byte("{}\n")); out.writes != 2 || lines != more+1 {
+		t.Errorf("%d lines in %d writes", lines, out.writes)
+	}
+}
