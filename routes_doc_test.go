@@ -105,11 +105,15 @@ func parametersOf(pattern string, in api.Place) string {
 	return strings.ReplaceAll(b.String(), " ` |", "` |")
 }
 
-// answerHeaders are those that the answers of a route may have.
+// answerHeaders are those that the answers of a route may have; of "", any answer.
 func answerHeaders(pattern string) string {
 	var b strings.Builder
 	b.WriteString("| header of the answer | |\n|---|---|\n")
-	for _, h := range routeOf(pattern).Headers {
+	headers := routeOf(pattern).Headers
+	if pattern == "" {
+		headers = api.AnswerHeaders()
+	}
+	for _, h := range headers {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", h.Name, h.Doc)
 	}
 	return b.String()
@@ -167,8 +171,8 @@ func meantBy(p api.Param) string {
 }
 
 // anywhere is what can go wrong with every request of a caller.
-var anywhere = []workflow.Code{workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.Unavailable, workflow.TimedOut,
-	workflow.Internal}
+var anywhere = []workflow.Code{workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.RateLimited,
+	workflow.Unavailable, workflow.TimedOut, workflow.Internal}
 
 // everyRoute says of each route what it takes and answers.
 func everyRoute() string {

@@ -17,6 +17,10 @@ type (
 	// InboxConsumer takes webhooks that are signed as Standard Webhooks says.
 	InboxConsumer = service.InboxConsumer
 
+	// Network says how a Service is reached: TLS, proxies, pages of other origins, and how
+	// much of it everybody may take.
+	Network = service.Network
+
 	// Service is a running engine with its HTTP interface and its database. It is
 	// safe for concurrent use. Engine is the engine behind the interface, Pool the pool
 	// of connections, for tables of the program's own, and URL the address to send
@@ -28,7 +32,7 @@ type (
 // Start connects to the database, migrates it, and serves. ctx bounds only the
 // start. Call Stop when done.
 //
-// Errors: a *UsageError for an address, a schema name or an inbox that cannot be;
+// Errors: a *UsageError for an address, a network, a schema name or an inbox that cannot be;
 // the mistakes of the workflows; a route that cannot be; those of package schema,
 // [engine.New] and its Start.
 func Start(ctx context.Context, c Config) (*Service, error) { return service.Start(ctx, c) }

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,6 +40,39 @@ func TestATenantThatSendsTooMuchIsToldWhenToComeBack(t *testing.T) {
 	s.get("/v1/instances").want(t, 200) // reading is no command
 }
 
+// The limit of a credential is beside that of its tenant, and what one of them refuses the other one keeps.
+func TestACredentialThatSendsTooMuchIsToldSo(t *testing.T) {
+	s := newServer(t, func(c *api.Config) {
+		c.Limits.Rate, c.Limits.Burst, c.Limits.CredentialRate, c.Limits.CredentialBurst = 0.01, 4, 0.001, 2
+	})
+	pack := func(actor, tenant, credential string) answer {
+		t.Helper()
+		a := s.post("/v1/workflows/parcel/pack?dry_run=true", "k", `{"to":"Wien"}`, "Pawl-Actor", actor)
+		if got, want := a.header.Values("RateLimit-Policy"), []string{`"tenant";q=4;w=400`, `"credential";q=2;w=2000`}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		got := strings.Join(a.header.Values("RateLimit"), ", ")
+		if !strings.Contains(got, `"tenant";r=`+tenant+`;t=`) || !strings.Contains(got, `"credential";r=`+credential+`;t=`) {
+			t.Errorf("%s: %s, want %s and %s", actor, got, tenant, credential)
+		}
+		return a
+	}
+	pack("ann", "3", "1").want(t, 201)
+	pack("ann", "2", "0").want(t, 201)
+	refused := pack("ann", "2", "0")
+	if p := refused.wantProblem(t, 429, workflow.RateLimited); !strings.Contains(p.Detail, "the credential sends") {
+		t.Error(p.Detail)
+	}
+	if after, err := strconv.Atoi(refused.header.Get("Retry-After")); err != nil || after < 100 || after > 1000 {
+		t.Errorf("Retry-After %q", refused.header.Get("Retry-After"))
+	}
+	pack("bob", "1", "1").want(t, 201)
+	pack("eve", "0", "1").want(t, 201)
+	if p := pack("eve", "0", "1").wantProblem(t, 429, workflow.RateLimited); !strings.Contains(p.Detail, "the tenant sends") {
+		t.Error(p.Detail)
+	}
+}
+
 func TestWithoutALimitEverythingIsTaken(t *testing.T) {
 	s := newServer(t)
 	for range 50 {
@@ -49,7 +83,7 @@ func TestWithoutALimitEverythingIsTaken(t *testing.T) {
 func TestTheLimitsOfATenantAreChecked(t *testing.T) {
 	s := newServer(t)
 	zero := 0.0
-	for _, l := range []api.Limits{{Rate: -1}, {Rate: zero / zero}, {Rate: 1 / zero}, {Rate: 1, Burst: -1}} {
+	for _, l := range []api.Limits{{Rate: -1}, {Rate: zero / zero}, {Rate: 1 / zero}, {Rate: 1, Burst: -1}, {CredentialRate: -1}, {CredentialBurst: -1}} {
 		if _, err := api.New(s.engine, api.Config{Limits: l}); err == nil || !strings.Contains(err.Error(), "Limits.") {
 			t.Errorf("%+v: %v", l, err)
 		}

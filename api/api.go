@@ -25,9 +25,11 @@ type API struct {
 	own     *http.ServeMux // the routes of the program; nil for none
 	local   bool           // Identify is Loopback, by default
 	streams *stream.Server
-	rates   *rates
+	open    *openRequests
+	cors    *cors // nil: pages of other origins are not served
 
-	refusals *rate.Limiter // of the log's lines about them
+	tenants, credentials *rates        // nil for no limit
+	refusals             *rate.Limiter // of the log's lines about them
 }
 
 // New makes the interface of an engine. It starts nothing. Its error is a
@@ -41,13 +43,17 @@ func New(e Engine, c Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{engine: e, cfg: c, local: local, log: c.Logger, rates: newRates(c.Limits), refusals: rate.NewLimiter(10, 100)}
+	a := &API{engine: e, cfg: c, local: local, log: c.Logger, open: newOpenRequests(c.Limits.Open),
+		tenants:     newRates("tenant", c.Limits.Rate, c.Limits.Burst),
+		credentials: newRates("credential", c.Limits.CredentialRate, c.Limits.CredentialBurst),
+		refusals:    rate.NewLimiter(10, 100)}
 	status := func(r *transitions.Record) ([]byte, error) { return render(statusOf(r)) }
 	a.streams = stream.New(e, c.Stream, c.Logger, stream.Wire{Status: status, Judge: a.judged})
 	a.mux = a.routes()
 	if a.own, err = a.ownRoutes(); err != nil {
 		return nil, err
 	}
+	a.cors = newCORS(c.Origins)
 	return a, nil
 }
 

@@ -65,7 +65,7 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 	for _, item := range items {
 		b.add(item)
 	}
-	if err := a.admit(w, r.tenant(), len(b.replies)); err != nil {
+	if err := a.admit(w, r.tenant(), credential(&r.caller), len(b.replies)); err != nil {
 		return err
 	}
 	if r.boolean("dry_run") {

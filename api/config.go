@@ -19,6 +19,14 @@ type Config struct {
 	Limits   Limits
 	Stream   Stream
 
+	// Origins are those whose pages are served, such as "https://shop.example.com", exactly:
+	// there is no wildcard. It counts for WebSockets too, and not for Routes. None.
+	Origins []string
+
+	// AccessLog logs each request at level Info when it is answered, else at Debug: its
+	// route, not its path or query.
+	AccessLog bool
+
 	// Inbox takes signed messages for these consumers; none.
 	Inbox map[string]Consumer
 
@@ -42,11 +50,19 @@ type Config struct {
 	Metrics http.Handler
 }
 
-// Limits bound what one request may send, and what one tenant.
+// Limits bound what one request may send and take, and what one tenant.
 type Limits struct {
 	Body      int64 // bytes of a command's body; 1 MiB
 	BulkBody  int64 // bytes of a bulk request; 16 MiB
 	BulkItems int   // commands of a bulk request; 1,000
+
+	// WriteTime is how long a caller may take to read a piece of an answer, 64 KiB; 30
+	// seconds. Streams have a time of their own.
+	WriteTime time.Duration
+
+	// Open is how many requests and streams each tenant may have open on this node. 0
+	// is no limit.
+	Open int
 
 	// Rate is how many commands a second each tenant may send to this node, those
 	// of a bulk request counted one by one. 0 is no limit.
@@ -54,6 +70,11 @@ type Limits struct {
 	// Burst is how many of them may come at once; a second's worth of Rate, and at
 	// least BulkItems. A bulk request with more is too large.
 	Burst int
+
+	// CredentialRate and CredentialBurst are the same for each credential: each actor of
+	// a tenant. 0 is no limit.
+	CredentialRate  float64
+	CredentialBurst int
 }
 
 // Stream bounds and paces WebSocket connections and event streams.
@@ -64,8 +85,12 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	c.Logger = slog.New(logHandler{c.Logger.Handler()})
 	if c.Identify == nil {
 		c.Identify = Loopback
+	}
+	if err := CheckOrigins(c.Origins); err != nil {
+		return c, fmt.Errorf("api: Config.Origins: %w", err)
 	}
 	var err error
 	if c.Inbox, err = checkConsumers(c.Inbox); err != nil {
@@ -74,10 +99,10 @@ func (c Config) withDefaults() (Config, error) {
 	fill(&err, "Limits.Body", &c.Limits.Body, 1<<20)
 	fill(&err, "Limits.BulkBody", &c.Limits.BulkBody, 16<<20)
 	fill(&err, "Limits.BulkItems", &c.Limits.BulkItems, 1000)
-	if r := c.Limits.Rate; !(r >= 0) || math.IsInf(r, 1) {
-		err = cmp.Or(err, fmt.Errorf("api: Config.Limits.Rate is not a number of commands a second: %v", r))
-	}
-	fill(&err, "Limits.Burst", &c.Limits.Burst, max(int(min(math.Ceil(c.Limits.Rate), math.MaxInt32)), c.Limits.BulkItems))
+	fill(&err, "Limits.WriteTime", &c.Limits.WriteTime, 30*time.Second)
+	fill(&err, "Limits.Open", &c.Limits.Open, 0)
+	fillRate(&err, "Limits.Rate", c.Limits.Rate, "Limits.Burst", &c.Limits.Burst, c.Limits.BulkItems)
+	fillRate(&err, "Limits.CredentialRate", c.Limits.CredentialRate, "Limits.CredentialBurst", &c.Limits.CredentialBurst, c.Limits.BulkItems)
 	fill(&err, "Stream.MaxLag", &c.Stream.MaxLag, 10_000)
 	fill(&err, "Stream.WriteTimeout", &c.Stream.WriteTimeout, 10*time.Second)
 	fill(&err, "Stream.PingEvery", &c.Stream.PingEvery, 20*time.Second)
@@ -95,4 +120,12 @@ func fill[T int | int64 | time.Duration](err *error, name string, field *T, valu
 	case *field < 0 && *err == nil:
 		*err = fmt.Errorf("api: Config.%s is negative: %v", name, *field)
 	}
+}
+
+// fillRate checks a rate, and fills how many may come at once.
+func fillRate(err *error, name string, rate float64, burstName string, burst *int, least int) {
+	if !(rate >= 0) || math.IsInf(rate, 1) {
+		*err = cmp.Or(*err, fmt.Errorf("api: Config.%s is not a number of commands a second: %v", name, rate))
+	}
+	fill(err, burstName, burst, max(int(min(math.Ceil(rate), math.MaxInt32)), least))
 }

@@ -47,16 +47,10 @@ func declared(t testing.TB, h http.Handler) http.Handler {
 	})
 }
 
-// ofEveryAnswer are headers that any answer may have: those of its body and of HTTP, and of a
-// problem when to try again.
-var ofEveryAnswer = []string{"Content-Type", "Content-Length", "Content-Security-Policy", "X-Content-Type-Options", "Cache-Control", "Vary",
-	"X-Accel-Buffering", "Retry-After", "Allow", "Date",
-	"Www-Authenticate"}
-
 func headersDeclared(t testing.TB, route *api.Route, h http.Header) {
 	for name := range h {
 		is := func(d api.Header) bool { return http.CanonicalHeaderKey(d.Name) == name }
-		if !slices.Contains(ofEveryAnswer, name) && !slices.ContainsFunc(route.Headers, is) {
+		if !slices.ContainsFunc(api.AnswerHeaders(), is) && !slices.ContainsFunc(route.Headers, is) {
 			t.Errorf("%s %s answers with the header %s, which is not declared", route.Method, route.Path, name)
 		}
 	}

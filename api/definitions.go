@@ -88,7 +88,7 @@ func draw(w http.ResponseWriter, r *request, f *workflow.Workflow, current workf
 	case mediaDOT:
 		body = []byte(diagram.DOT(f, options))
 	}
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'") // an SVG is a document
+	w.Header().Set(headerPolicy, "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'") // an SVG is a document
 	send(w, http.StatusOK, media, body)
 	return nil
 }

@@ -29,9 +29,9 @@ func TestAKeyPastItsHorizonIsGoneEverywhere(t *testing.T) {
 	s.get(status).want(t, http.StatusOK)
 	for name, sql := range map[string]string{
 		"1 expired": `UPDATE pawl.command SET expires_at = now() - interval '1 second' WHERE key = 'k'`,
-		"2 a tombstone": `UPDATE pawl.command SET status = 'expired', code = NULL, body = NULL, attempt = NULL, revision = NULL, updated_at = NULL,
+		"2 a tombstone": `UPDATE pawl.command SET status = 'expired', code = NULL, state = NULL, body = NULL, attempt = NULL, revision = NULL, updated_at = NULL,
 			expires_at = now() + interval '1 hour' WHERE key = 'k'`,
-		"3 for ever": `UPDATE pawl.command SET status = 'expired', code = NULL, body = NULL, expires_at = NULL WHERE key = 'k'`,
+		"3 for ever": `UPDATE pawl.command SET status = 'expired', code = NULL, state = NULL, body = NULL, expires_at = NULL WHERE key = 'k'`,
 	} {
 		s.exec(`UPDATE pawl.command SET status = 'succeeded', code = 201, body = '{}', expires_at = now() WHERE key = 'k'`)
 		s.exec(sql)

@@ -63,7 +63,7 @@ func (a *API) receive(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return workflow.Errorf(workflow.Unauthorized, "%s", err)
 	}
-	if err := a.admit(w, consumer.Tenant, 1); err != nil {
+	if err := a.admit(w, consumer.Tenant, "", 1); err != nil {
 		return err
 	}
 	receipt, err := a.engine.Consume(r.Context(), transitions.Message{

@@ -22,6 +22,7 @@ const retryAfter = "1"
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	err = a.judged(r.Context(), err)
 	problem := transitions.ProblemOf(err)
+	protect(w.Header()) // also of one that the program's routes lead to
 	w.Header().Del(headerETag)
 	w.Header().Del(headerApplied)
 	if problem.Status == http.StatusTooManyRequests || problem.Status == http.StatusServiceUnavailable || problem.Code == workflow.InProgress {
@@ -59,6 +60,7 @@ func (a *API) recovered(w http.ResponseWriter, r *http.Request) {
 	}
 	a.log.ErrorContext(r.Context(), "api: a handler panicked", "panic", v, "method", r.Method, "pattern", r.Pattern,
 		"stack", string(debug.Stack()))
+	protect(w.Header())
 	problem := transitions.ProblemOf(workflow.Errorf(workflow.Internal, "the request failed; the log has the details"))
 	send(w, problem.Status, mediaProblem, problem.JSON())
 }
@@ -68,7 +70,6 @@ func send(w http.ResponseWriter, status int, media string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", media)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("X-Content-Type-Options", "nosniff")
 	if h.Get("Cache-Control") == "" {
 		h.Set("Cache-Control", "no-cache")
 	}

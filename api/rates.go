@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -9,16 +10,18 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// rates bounds how many commands each tenant sends to this node.
+// rates bounds how many commands each tenant, or each credential, sends to this node.
 //
-// It remembers the tenants that came last, in two generations: when the younger
+// It remembers those that came last, in two generations: when the younger
 // one is full, it becomes the older one, and what was in that is forgotten. Who
 // is forgotten has a full burst again, so that memory stays bounded however many
-// tenants there are, at the price of a little more than the rate for them.
+// there are, at the price of a little more than the rate for them.
 type rates struct {
+	whose     string // of a tenant or of a credential
 	perSecond rate.Limit
 	burst     int
 
@@ -26,59 +29,134 @@ type rates struct {
 	young, older map[string]*rate.Limiter
 }
 
-// ratedTenants is how many tenants a generation has.
-const ratedTenants = 4096
+// ratedKeys is how many of them a generation has.
+const ratedKeys = 4096
 
 // newRates returns nil where there is no limit.
-func newRates(l Limits) *rates {
-	if l.Rate == 0 {
+func newRates(whose string, perSecond float64, burst int) *rates {
+	if perSecond == 0 {
 		return nil
 	}
-	return &rates{perSecond: rate.Limit(l.Rate), burst: l.Burst, young: map[string]*rate.Limiter{}}
+	return &rates{whose: whose, perSecond: rate.Limit(perSecond), burst: burst, young: map[string]*rate.Limiter{}}
 }
 
-// take takes n commands out of the tenant's bucket, or says how long it will be
+// take takes n commands out of a bucket, or says how long it will be
 // until it has so many. n is at most the burst.
-func (s *rates) take(tenant string, n int, now time.Time) (wait time.Duration) {
+func (s *rates) take(key string, n int, now time.Time) (wait time.Duration) {
 	s.mu.Lock() // also around the limiter: what is given back must not have been missing meanwhile
 	defer s.mu.Unlock()
-	taken := s.limiter(tenant).ReserveN(now, n)
+	taken := s.limiter(key).ReserveN(now, n)
 	if wait = taken.DelayFrom(now); wait > 0 {
 		taken.CancelAt(now)
 	}
 	return wait
 }
 
-func (s *rates) limiter(tenant string) *rate.Limiter {
-	l := s.young[tenant]
+// giveBack undoes a take.
+func (s *rates) giveBack(key string, n int, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limiter(key).ReserveN(now, -n)
+}
+
+// left is how many may come now, and when there will be one more.
+func (s *rates) left(key string, now time.Time) (n int, next time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tokens := max(0, s.limiter(key).TokensAt(now))
+	whole := math.Floor(tokens)
+	return int(whole), time.Duration((whole + 1 - tokens) / float64(s.perSecond) * float64(time.Second))
+}
+
+func (s *rates) limiter(key string) *rate.Limiter {
+	l := s.young[key]
 	if l != nil {
 		return l
 	}
-	if l = s.older[tenant]; l == nil {
+	if l = s.older[key]; l == nil {
 		l = rate.NewLimiter(s.perSecond, s.burst)
 	}
-	if len(s.young) >= ratedTenants {
+	if len(s.young) >= ratedKeys {
 		s.young, s.older = map[string]*rate.Limiter{}, s.young
 	}
-	s.young[tenant] = l
+	s.young[key] = l
 	return l
 }
 
-// admit refuses n commands of a tenant that sends too many. Errors: RateLimited,
-// with the header Retry-After set; TooLarge for more than can ever come at once.
-func (a *API) admit(w http.ResponseWriter, tenant string, n int) error {
-	if a.rates == nil || n == 0 {
+// rated is one that a limit is for.
+type rated struct {
+	*rates
+	key string
+}
+
+// credential is whose rate a caller's commands count for: what is the same of all tokens that he is given, and
+// who he is where there is none.
+func credential(c *Caller) string {
+	id := c.Tenant + "\x00" + c.Actor
+	if kind := c.Proof.Kind; kind != "" && kind != auth.Loopback {
+		id = c.Proof.String() + "\x00" + id
+	}
+	return id
+}
+
+// admit refuses n commands of who sends too many, "" for a credential that there is none of, and says in headers what is
+// left. Errors: RateLimited, with the header Retry-After set; TooLarge for more than can ever come at once.
+func (a *API) admit(w http.ResponseWriter, tenant, credential string, n int) error {
+	if n == 0 {
 		return nil
 	}
-	if n > a.rates.burst {
-		return workflow.Errorf(workflow.TooLarge, "the request has more than the %d commands that a tenant may send at once", a.rates.burst)
+	var all []rated
+	if a.tenants != nil {
+		all = append(all, rated{a.tenants, tenant})
 	}
-	wait := a.rates.take(tenant, n, time.Now())
-	if wait == 0 {
-		return nil
+	if a.credentials != nil && credential != "" {
+		all = append(all, rated{a.credentials, credential})
 	}
-	w.Header().Set(headerRetryAfter, seconds(wait))
-	return workflow.Errorf(workflow.RateLimited, "the tenant sends more than %v commands a second", a.cfg.Limits.Rate)
+	for _, r := range all {
+		if n > r.burst {
+			return workflow.Errorf(workflow.TooLarge, "the request has more than the %d commands that a %s may send at once", r.burst, r.whose)
+		}
+	}
+	now := time.Now()
+	err := takeAll(w, all, n, now)
+	for _, r := range all {
+		w.Header().Add(headerRatePolicy, r.policy())
+		w.Header().Add(headerRateLimit, r.standing(now))
+	}
+	return err
+}
+
+// takeAll takes out of every bucket, or out of none.
+func takeAll(w http.ResponseWriter, all []rated, n int, now time.Time) error {
+	for i, r := range all {
+		wait := r.take(r.key, n, now)
+		if wait == 0 {
+			continue
+		}
+		for _, taken := range all[:i] {
+			taken.giveBack(taken.key, n, now)
+		}
+		w.Header().Set(headerRetryAfter, seconds(wait))
+		return workflow.Errorf(workflow.RateLimited, "the %s sends more than %v commands a second", r.whose, float64(r.perSecond))
+	}
+	return nil
+}
+
+// The headers of draft-ietf-httpapi-ratelimit-headers-11: lists of structured fields.
+const (
+	headerRatePolicy = "RateLimit-Policy"
+	headerRateLimit  = "RateLimit"
+)
+
+// policy is how many commands may come at once, and in how many seconds so many more.
+func (r *rates) policy() string {
+	return fmt.Sprintf(`"%s";q=%d;w=%s`, r.whose, r.burst, seconds(time.Duration(float64(r.burst)/float64(r.perSecond)*float64(time.Second))))
+}
+
+// standing is how many may come now, and in how many seconds there will be one more.
+func (r rated) standing(now time.Time) string {
+	n, next := r.left(r.key, now)
+	return fmt.Sprintf(`"%s";r=%d;t=%s`, r.whose, n, seconds(next))
 }
 
 // seconds is a duration as Retry-After says it: whole seconds, at least one.

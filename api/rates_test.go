@@ -9,7 +9,7 @@ import (
 )
 
 func TestATenantGetsItsBurstAndThenItsRate(t *testing.T) {
-	r := newRates(Limits{Rate: 2, Burst: 10})
+	r := newRates("tenant", 2, 10)
 	take := func(tenant string, n int, at time.Duration, want time.Duration) {
 		t.Helper()
 		if got := r.take(tenant, n, noon.Add(at)); got.Round(time.Microsecond) != want {
@@ -28,20 +28,20 @@ func TestATenantGetsItsBurstAndThenItsRate(t *testing.T) {
 }
 
 func TestRatesRememberAFewThousandTenants(t *testing.T) {
-	r := newRates(Limits{Rate: 0.001, Burst: 1})
-	for i := range 10 * ratedTenants {
+	r := newRates("tenant", 0.001, 1)
+	for i := range 10 * ratedKeys {
 		r.take(strconv.Itoa(i), 1, noon)
 		if wait := r.take("faithful", 1, noon); i > 0 && wait == 0 { // it is never among those that came last
 			t.Fatalf("a tenant that keeps coming was forgotten after %d others", i)
 		}
-		if n := len(r.young) + len(r.older); n > 2*ratedTenants {
+		if n := len(r.young) + len(r.older); n > 2*ratedKeys {
 			t.Fatalf("%d tenants are remembered", n)
 		}
 	}
 }
 
 func TestConcurrentTakersGetNoMoreThanTheBurst(t *testing.T) {
-	r := newRates(Limits{Rate: 0.001, Burst: 100})
+	r := newRates("tenant", 0.001, 100)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	got := 0
@@ -71,5 +71,22 @@ func TestRetryAfterIsWholeSecondsAndOneAtLeast(t *testing.T) {
 		if got := seconds(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
+	}
+}
+
+func TestWhatIsGivenBackCanBeTakenAgain(t *testing.T) {
+	r := newRates("credential", 0.5, 3)
+	if r.take("a", 2, noon) != 0 {
+		t.Fatal("it is refused")
+	}
+	if n, next := r.left("a", noon.Add(time.Second)); n != 1 || next.Round(time.Microsecond) != time.Second {
+		t.Errorf("%d left, one more in %v", n, next)
+	}
+	r.giveBack("a", 2, noon.Add(time.Second))
+	if n, _ := r.left("a", noon.Add(time.Second)); n != 3 {
+		t.Errorf("%d left", n)
+	}
+	if wait := r.take("a", 3, noon.Add(time.Second)); wait != 0 {
+		t.Errorf("wait %v", wait)
 	}
 }

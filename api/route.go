@@ -71,7 +71,8 @@ func (r Route) complete() Route {
 	r.Params = append(all, r.Params...)
 	codes := []workflow.Code{workflow.Internal}
 	if r.Grant != Public {
-		codes = append(codes, workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.Unavailable, workflow.TimedOut)
+		codes = append(codes, workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.RateLimited,
+			workflow.Unavailable, workflow.TimedOut)
 	}
 	if r.Grant != Public && !r.ByItem && (r.param("id") != nil || r.param("instance") != nil) {
 		codes = append(codes, workflow.InstanceNotFound)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -25,31 +26,58 @@ func (a *API) routes() *http.ServeMux {
 
 // ServeHTTP serves one request. Every error is a problem document, also where
 // no route takes the request.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer a.recovered(w, r)
+func (a *API) ServeHTTP(w http.ResponseWriter, given *http.Request) {
+	began := time.Now()
+	out := newAnswerWriter(w, a.cfg.Limits.WriteTime)
+	r := identified(out, given)
+	defer func() {
+		given.Pattern = r.Pattern // for those before us, as if the mux had their request
+		out.finish()
+		a.logAccess(out, r, began)
+	}()
+	defer a.recovered(out, r)
 	mux := a.mux
 	if a.own != nil && !pawls(r.URL.Path) {
 		mux = a.own
+	} else {
+		protect(out.Header())
+		if a.cors != nil {
+			if r = a.cors.let(out, r); a.cors.preflight(out, r, mux) {
+				return
+			}
+		}
 	}
-	mux.ServeHTTP(&unrouted{ResponseWriter: w, request: r, api: a}, r)
+	mux.ServeHTTP(&unrouted{answerWriter: out, request: r, api: a}, r)
 }
 
 func (a *API) serve(route *Route) http.HandlerFunc {
 	varies := len(route.media()) > 1
 	return func(w http.ResponseWriter, hr *http.Request) {
-		w = routed(w)
+		out := routed(w)
 		if varies {
-			w.Header().Set("Vary", "Accept")
+			out.Header().Add("Vary", "Accept")
 		}
 		r := &request{Request: hr, route: route}
-		err := a.let(w.Header(), r)
-		if err == nil {
-			err = route.handle(a, w, r)
-		}
-		if err != nil {
-			a.fail(w, hr, err)
+		if err := a.answer(out, r); err != nil {
+			a.fail(out, hr, err)
 		}
 	}
+}
+
+// answer serves a request that its route lets through.
+func (a *API) answer(w *answerWriter, r *request) error {
+	err := a.let(w.Header(), r)
+	w.caller = r.caller
+	if err != nil {
+		return err
+	}
+	if r.route.Grant != Public {
+		if err := a.open.enter(r.caller.Tenant); err != nil {
+			return err
+		}
+		defer a.open.leave(r.caller.Tenant)
+	}
+	return r.route.handle(a, w, r)
 }
 
 var errNothingHere = workflow.Errorf(workflow.NotFound, "there is nothing at this address")
@@ -60,12 +88,12 @@ var errNothingHere = workflow.Errorf(workflow.NotFound, "there is nothing at thi
 // a problem document. Nothing is redirected: a command that was posted to a
 // wrong address must not be posted again to another.
 type unrouted struct {
-	http.ResponseWriter
+	*answerWriter
 	request *http.Request
 	api     *API
 }
 
-func routed(w http.ResponseWriter) http.ResponseWriter { return w.(*unrouted).ResponseWriter }
+func routed(w http.ResponseWriter) *answerWriter { return w.(*unrouted).answerWriter }
 
 // WriteHeader answers instead of the mux. The header Allow that it has set for
 // a 405 stays.
@@ -75,7 +103,7 @@ func (u *unrouted) WriteHeader(status int) {
 		err = workflow.Errorf(workflow.MethodNotAllowed, "this address takes %s", u.Header().Get("Allow"))
 	}
 	u.Header().Del(headerLocation)
-	u.api.fail(u.ResponseWriter, u.request, err)
+	u.api.fail(u.answerWriter, u.request, err)
 }
 
 // Write drops the mux's text.
@@ -119,12 +147,12 @@ func (a *API) mount(mux *http.ServeMux, pattern string, h http.Handler) (err err
 		}
 	}()
 	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		w = routed(w)
+		out := routed(w)
 		if a.local && !isLoopback(r.Host) {
-			a.fail(w, r, errNotLoopback)
+			a.fail(out, r, errNotLoopback)
 			return
 		}
-		h.ServeHTTP(w, r)
+		h.ServeHTTP(out, r)
 	})
 	return nil
 }

@@ -50,7 +50,7 @@ var commandRoutes = []Route{
 	command(v1+atID+"/{transition}", "a transition of an instance"),
 	command(v1+atKey+"/{transition}", "the same, by the caller's own number"),
 	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, ByItem: true, ActsAs: true, handle: (*API).bulk, Doc: "many at once, see below",
-		Params: params(dryRun, preferEnd), Answers: []Answer{answer[[]BulkResult](200)}, Headers: []Header{applied, dry},
+		Params: params(dryRun, preferEnd), Answers: []Answer{answer[[]BulkResult](200)}, Headers: append([]Header{applied, dry}, ofRates...),
 		Codes: []workflow.Code{workflow.RateLimited},
 		Body: &Body{Type: reflect.TypeFor[[]BulkCommand](), Media: []string{mediaJSON, mediaNDJSON},
 			Limit: func(l Limits) int64 { return l.BulkBody }}},
@@ -113,7 +113,7 @@ var logRoutes = []Route{
 var inboxRoutes = []Route{
 	{Section: ofInbox, Method: "POST", Path: "/v1/inbox/{consumer}", Grant: Public, handle: (*API).receive, AnyQuery: true,
 		Doc: "a message from outside; its signature says who sends it", Body: &Body{Limit: func(Limits) int64 { return transitions.MaxMessage }},
-		Answers: ofMessages, Headers: ofReceipts, Codes: slices.Concat(messageCodes, []workflow.Code{workflow.Unauthorized,
+		Answers: ofMessages, Headers: slices.Concat(ofReceipts, ofRates), Codes: slices.Concat(messageCodes, []workflow.Code{workflow.Unauthorized,
 			workflow.Unavailable, workflow.TimedOut})},
 }
 

@@ -3,6 +3,8 @@ package audit
 import (
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/pawlhq/pawl/internal/rows"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -25,13 +27,25 @@ func Add(s *rows.Set, e *transitions.Entry) {
 	s.Col("reason", rows.Text).TextOrNull(e.Reason)
 	s.Col("payload", rows.JSON).Bytes(e.Payload)
 	s.Col("data", rows.JSON).Bytes(e.Data)
-	s.Col("scope", rows.Text).Text(e.Scope)
+	s.Col("scope", rows.Text).TextOrNull(storedScope(e))
 	s.Col("key", rows.Text).Text(e.Key)
 	s.Col("cause", rows.Text).TextOrNull(string(e.Cause))
 	s.Col("at", rows.Timestamptz).Time(e.At)
 	s.Col("hash", rows.Bytea).Bytes(e.Hash[:])
 	s.Col("rest_digest", rows.Bytea).Bytes(e.Rest)
 	s.Col("events_digest", rows.Bytea).Bytes(e.Emitted)
+}
+
+// storedScope is "" for the default scope, which stands as NULL; see ScopeOf.
+func storedScope(e *transitions.Entry) string {
+	instance := e.Instance
+	if e.Version == 1 {
+		instance = uuid.Nil
+	}
+	if e.Scope == transitions.DefaultScope(e.Workflow, e.Transition, instance) {
+		return ""
+	}
+	return e.Scope
 }
 
 // Insert writes the insert of a set's rows. Parameters: the columns. position is an SQL

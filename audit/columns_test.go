@@ -159,7 +159,8 @@ func TestAnEmittedEventThatIsChangedIsNoticed(t *testing.T) {
 			"its event number 1 is missing from the outbox, which has number 2"},
 		{"DELETE FROM pawl.outbox WHERE position = 5 AND ordinal = 1", emitted},
 		{"DELETE FROM pawl.outbox WHERE position = 5 AND ordinal = 0", "its event number 0 is missing from the outbox, which has number 1"},
-		{`INSERT INTO pawl.outbox SELECT tenant, position, 'more', 2, workflow, instance, version, transition, state, at, business_key, attributes, '{}' FROM pawl.outbox
+		{`INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, business_key, attributes, payload)
+			SELECT tenant, position, 'more', 2, workflow, instance, version, transition, state, at, business_key, attributes, '{}' FROM pawl.outbox
 			WHERE position = 5 AND ordinal = 0`, emitted},
 		{"DELETE FROM pawl.outbox WHERE position = 5", "its events are missing from the outbox"},
 	} {
@@ -169,7 +170,8 @@ func TestAnEmittedEventThatIsChangedIsNoticed(t *testing.T) {
 			}
 		}
 	}
-	added := `INSERT INTO pawl.outbox SELECT tenant, 13, type, 0, workflow, instance, 5, transition, state, at, business_key, attributes, payload FROM pawl.outbox WHERE position = 11`
+	added := `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at, business_key, attributes, payload)
+		SELECT tenant, 13, type, 0, workflow, instance, 5, transition, state, at, business_key, attributes, payload FROM pawl.outbox WHERE position = 11`
 	want := broken(second, 5, `the outbox has an event "order.move" at position 13, where no transition is`)
 	if got := b.verifyAfter(t, uuid.Nil, added); !slices.Equal(got.Broken, []inspect.Break{want}) {
 		t.Errorf("an event of no transition: got %+v", got.Broken)

@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -55,9 +56,16 @@ func Rows(tenant, instance string) string {
 	return all + " AND instance = " + instance
 }
 
-const (
+// ScopeOf is an SQL expression for the scope of the command that made the audit row a,
+// which has none where it is the default one.
+const ScopeOf = `coalesce(a.scope, a.workflow || ':' || CASE a.version WHEN 1 THEN a.transition ELSE a.instance::text END)`
+
+// scope is ScopeOf where there is no other table.
+var scope = strings.ReplaceAll(ScopeOf, "a.", "")
+
+var (
 	entryColumns = `version, position, workflow, transition, coalesce(from_state, ''), to_state, actor, coalesce(reason, ''),
-	payload::text, data::text, scope, key, coalesce(cause, ''), at, hash, coalesce(proof, '')`
+	payload::text, data::text, ` + scope + `, key, coalesce(cause, ''), at, hash, coalesce(proof, '')`
 
 	historySQL = `
 SELECT ` + entryColumns + `

@@ -32,15 +32,15 @@ var ceilingStatements = []struct {
 	{`UPDATE pawl.instance i SET state = u.to, version = u.version, data = $10, chain = $11, updated_at = $12` + ceilingSource +
 		`WHERE i.tenant = $1 AND i.id = u.id`,
 		func(c *ceiling, now time.Time) []any { return []any{c.specimen.data, filler(c.n), now} }},
-	{`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, body,
+	{`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, state,
 			created_at, finished_at, expires_at)
-		SELECT $1, u.scope, u.key, $10, 'succeeded', 'order', 'flip', u.id, u.version, $11, 200, $12, $13, $13, $14` + ceilingSource,
+		SELECT $1, u.scope, u.key, $10, 'succeeded', 'order', 'flip', u.id, u.version, $11, 200, u.to, $12, $12, $13` + ceilingSource,
 		func(c *ceiling, now time.Time) []any {
-			return []any{filler(c.n), actor, string(c.specimen.body), now, now.Add(replayFor)}
+			return []any{filler(c.n), actor, now, now.Add(replayFor)}
 		}},
 	{`INSERT INTO pawl.audit (tenant, position, workflow, transition, instance, version, from_state, to_state, actor, payload, data,
-			scope, key, at, hash)
-		SELECT $1, u.position, 'order', 'flip', u.id, u.version, u.from, u.to, $10, $11, $12, u.scope, u.key, $13, $14` + ceilingSource,
+			key, at, hash)
+		SELECT $1, u.position, 'order', 'flip', u.id, u.version, u.from, u.to, $10, $11, $12, u.key, $13, $14` + ceilingSource,
 		func(c *ceiling, now time.Time) []any {
 			return []any{actor, c.specimen.payload, c.specimen.data, now, filler(c.n)}
 		}},

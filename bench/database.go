@@ -94,6 +94,7 @@ func (d *database) ready(ctx context.Context) error {
 	return errors.Join(
 		d.exec(ctx, "ALTER TABLE pawl.command DROP CONSTRAINT command_phase, DROP CONSTRAINT command_lease"),
 		d.exec(ctx, "CREATE SEQUENCE "+sequence),
+		d.exec(ctx, leanTables),
 		d.exec(ctx, withoutAutovacuum(d.schema)), // it would come to some scenarios and not to others
 		d.admin.QueryRow(ctx, tables, d.schema).Scan(&d.tables),
 		d.admin.QueryRow(ctx, settings).Scan(&a.version, &a.fsync, &a.synchronous, &a.fullPages, &a.buffers))
@@ -172,9 +173,9 @@ func (d *database) head(ctx context.Context) (n int64, err error) {
 // Every position after a base, with what belongs to it, and how far the logs go in all.
 const storedSQL = `WITH stored AS (SELECT o.tenant, o.position, a.hash, c.key
 FROM pawl.outbox AS o
-LEFT JOIN LATERAL (SELECT * FROM pawl.audit AS a WHERE a.tenant = o.tenant AND a.instance = o.instance AND a.version = o.version
+LEFT JOIN LATERAL (SELECT a.*, pawl.scope_of(a) AS of FROM pawl.audit AS a WHERE a.tenant = o.tenant AND a.instance = o.instance AND a.version = o.version
 	AND a.position = o.position LIMIT 1) AS a ON true
-LEFT JOIN LATERAL (SELECT * FROM pawl.command AS c WHERE c.tenant = a.tenant AND c.scope = a.scope AND c.key = a.key
+LEFT JOIN LATERAL (SELECT * FROM pawl.command AS c WHERE c.tenant = a.tenant AND c.scope = a.of AND c.key = a.key
 	AND c.status = 'succeeded' LIMIT 1) AS c ON true
 WHERE o.tenant = ANY ($1) AND o.position > $2)
 SELECT count(*), count(DISTINCT (tenant, position)), count(hash), count(key),
@@ -206,12 +207,16 @@ type counters struct {
 	statements   int64 // -1: not counted
 	transactions int64
 	wal          int64 // bytes
+	processor    int64 // microseconds, of this program and the server; -1: not counted
 }
 
 func (c counters) since(before counters) counters {
-	d := counters{c.statements - before.statements, c.transactions - before.transactions, c.wal - before.wal}
+	d := counters{c.statements - before.statements, c.transactions - before.transactions, c.wal - before.wal, c.processor - before.processor}
 	if c.statements < 0 || before.statements < 0 {
 		d.statements = -1
+	}
+	if c.processor < 0 || before.processor < 0 {
+		d.processor = -1
 	}
 	return d
 }
@@ -252,6 +257,9 @@ func (d *database) count(ctx context.Context) (counters, error) {
 		FROM pg_stat_database WHERE datname = current_database()`).Scan(&c.transactions, &c.wal)
 	if err == nil && d.statements != "" {
 		err = d.admin.QueryRow(ctx, d.statements).Scan(&c.statements)
+	}
+	if err == nil {
+		c.processor, err = d.processorTime(ctx)
 	}
 	return c, err
 }

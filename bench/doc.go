@@ -7,6 +7,9 @@
 // them stand the engine's own calls, and above the engine REST and WebSocket,
 // over real sockets. Callers, server and PostgreSQL share the machine.
 //
+// The floor writes the engine's own rows, which are wide. The lean floor writes what a
+// team would for one workflow by hand: four tables, six statements for each command.
+//
 // # A round
 //
 // Every scenario is run once in each round, in the same order, so that drift of
@@ -19,7 +22,8 @@
 // The callers warm up, are measured, and then every connection is closed: a
 // backend reports its counters at the latest when it ends. Statements come from
 // pg_stat_statements where the server has it, transactions from
-// pg_stat_database, and the write-ahead log from its position; each is divided
+// pg_stat_database, the write-ahead log from its position, and the processor time of this
+// program and the server's processes from /proc; each is divided
 // by the commands of warm-up and measurement together, and so has a trace of
 // the set-up of connections in it.
 //

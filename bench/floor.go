@@ -22,12 +22,12 @@ const (
 	floorUpdate = `UPDATE pawl.instance SET state = $3, version = $4, data = $5, chain = $6, updated_at = $7
 		WHERE tenant = $1 AND id = $2`
 	floorAudit = `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor,
-			payload, data, scope, key, at, hash)
-		VALUES ($1, $2, $3, nextval('` + sequence + `'), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING position`
+			payload, data, key, at, hash)
+		VALUES ($1, $2, $3, nextval('` + sequence + `'), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING position`
 	floorEmit = `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at,
 			business_key)
 		VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10)`
-	floorFinish = `UPDATE pawl.command SET status = 'succeeded', version = $4, code = 200, body = $5, finished_at = $6, expires_at = $7
+	floorFinish = `UPDATE pawl.command SET status = 'succeeded', version = $4, code = 200, state = $5, finished_at = $6, expires_at = $7
 		WHERE tenant = $1 AND scope = $2 AND key = $3`
 )
 
@@ -100,40 +100,40 @@ func (f *floor) command(ctx context.Context, o *order, key string) (err error) {
 	if _, err = tx.Exec(ctx, "claim", tenant, scope, key, filler(f.n), workflowName, f.transition, o.id, actor, now); err != nil {
 		return err
 	}
-	version, err := f.transit(ctx, tx, o, scope, key, now)
+	version, to, err := f.transit(ctx, tx, o, key, now)
 	if err != nil {
 		return err
 	}
-	if _, err = tx.Exec(ctx, "finish", tenant, scope, key, version, string(f.specimen.body), now, now.Add(replayFor)); err != nil {
+	if _, err = tx.Exec(ctx, "finish", tenant, scope, key, version, string(to), now, now.Add(replayFor)); err != nil {
 		return err
 	}
 	return tx.Commit(ctx)
 }
 
 // transit makes the transition: the instance, its audit row, its event.
-func (f *floor) transit(ctx context.Context, tx pgx.Tx, o *order, scope, key string, now time.Time) (version int64, err error) {
+func (f *floor) transit(ctx context.Context, tx pgx.Tx, o *order, key string, now time.Time) (version int64, to workflow.State, err error) {
 	var from workflow.State
 	var position int64
 	var data string
 	var chain []byte
 	if err := tx.QueryRow(ctx, "lock", tenant, o.id).Scan(&from, &version, &data, &chain); err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	to := from
+	to = from
 	if f.transition == flipping {
 		to = flipped(from)
 	}
 	version++
 	s := f.specimen
 	if _, err := tx.Exec(ctx, "update", tenant, o.id, string(to), version, s.data, filler(f.n), now); err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	if err := tx.QueryRow(ctx, "audit", tenant, o.id, version, workflowName, f.transition, string(from), string(to), actor,
-		s.payload, s.data, scope, key, now, filler(f.n)).Scan(&position); err != nil {
-		return 0, err
+		s.payload, s.data, key, now, filler(f.n)).Scan(&position); err != nil {
+		return 0, "", err
 	}
 	_, err = tx.Exec(ctx, "emit", tenant, position, s.eventType, workflowName, o.id, version, f.transition, string(to), now, o.key)
-	return version, err
+	return version, to, err
 }
 
 // filler stands for a SHA-256.

@@ -256,10 +256,8 @@ func TestTheEnginesStatementsPlanAlikeOnEmptyAndOnFullTables(t *testing.T) {
 	}
 	empty := hotStatements(t, l.url, schema.Default, 0)
 	full := hotStatements(t, l.url, l.schema, l.past.instances)
-	for _, begin := range []string{"INSERT INTO pawl.instance", "INSERT INTO pawl.command", "INSERT INTO pawl.audit",
-		"INSERT INTO pawl.outbox",
-		"INSERT INTO pawl.log", "WITH i AS (INSERT", "WITH i AS (UPDATE", "WITH changed AS", "WITH settled AS", "SELECT u.id, i.id IS NULL",
-		"WITH past AS MATERIALIZED", "SELECT c.scope", "SELECT i.id", lookBegins} {
+	for _, begin := range []string{"INSERT INTO pawl.instance", "INSERT INTO pawl.command", "UPDATE pawl.log", "WITH i AS (INSERT",
+		"WITH i AS (UPDATE", "WITH changed AS", "WITH settled AS", "SELECT u.ord", "WITH past AS MATERIALIZED", "SELECT i.id", lookBegins} {
 		if !begins(full, begin) {
 			t.Errorf("no statement was seen that begins with %q", begin)
 		}
@@ -277,7 +275,7 @@ func TestTheEnginesStatementsPlanAlikeOnEmptyAndOnFullTables(t *testing.T) {
 		if strings.HasPrefix(strings.TrimSpace(text), lookBegins) || len(empty[text]) == 0 {
 			continue
 		}
-		if before := strings.Join(slices.Sorted(maps.Keys(empty[text])), "or\n"); anyLog(before) != anyLog(after) {
+		if before := strings.Join(slices.Sorted(maps.Keys(empty[text])), "or\n"); alike(before) != alike(after) {
 			t.Errorf("%s\nis, on empty tables,\n%s\nand on full ones\n%s", text, before, after)
 		}
 	}
@@ -287,9 +285,12 @@ const lookBegins = "SELECT clock_timestamp(), least("
 
 var (
 	wholeTable = regexp.MustCompile(`(Seq Scan|Bitmap Heap Scan) (instance|command|audit|outbox)`)
-	logScan    = regexp.MustCompile(`(Seq|Index) Scan log .*`)
+	logScan    = regexp.MustCompile(`(Sort\s+)?(Seq|Index) Scan log .*`)
+	weeks      = regexp.MustCompile(`(Index Scan outbox_)\d+w\d+ outbox_\d+w\d+(_pkey .*)(\n\s*Index Scan outbox_\d+w\d+ .*)*`)
 )
 
-// anyLog makes no difference how the table log is read, which has a row for each
-// tenant and so is never full.
-func anyLog(shapes string) string { return logScan.ReplaceAllString(shapes, "log") }
+// alike makes no difference how the table log is read, which has a row for each tenant and so is never full, nor how many
+// weeks of the outbox there are: the full tables may have one that is over.
+func alike(shapes string) string {
+	return weeks.ReplaceAllString(logScan.ReplaceAllString(shapes, "log"), "$1$2")
+}

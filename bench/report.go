@@ -78,7 +78,8 @@ type report struct {
 // tableNotes explain the table to somebody who has not read the program.
 const tableNotes = `
 rate: commands a second, the median of the rounds (least–most). p50, p99: of one call, so of a whole batch for SubmitMany and bulk.
-stmts, tx, WAL B: statements (BEGIN and COMMIT count), transactions and bytes of write-ahead log, for each command.
+stmts, tx, WAL B, CPU µs: statements (BEGIN and COMMIT count), transactions, bytes of write-ahead log, and processor time of this
+program and the server together, for each command.
 × floor: against the floor with 16 connections; one caller against the floor with one; one instance against the floor on one row;
 through PgBouncer against Submit without it; a relay, and several tenants against Submit with 256 callers,
 as is "later", which is after so many commands as an old snapshot is open for; that against the same without it. × ceiling: against what only
@@ -90,7 +91,8 @@ not counted; lost is what had not come long after the last commit. Every round's
 // largeNotes are tableNotes for a run on full tables.
 const largeNotes = `
 rate: commands a second, the median of the rounds (least–most). p50, p99: of one call; at half of the rate, from when the call was due.
-stmts, tx, WAL B: statements (BEGIN and COMMIT count), transactions and bytes of write-ahead log, for each command.
+stmts, tx, WAL B, CPU µs: statements (BEGIN and COMMIT count), transactions, bytes of write-ahead log, and processor time of this
+program and the server together, for each command.
 × same: against the same on empty tables; with a purge, against the same without. Ratios are the medians of the rounds' own ratios.
 Callers have 10,240 orders of their own, placed since the checkpoint. "Any instance" is any of the loaded ones: most commands find
 pages that nobody has changed since the checkpoint, which go to the log in full; see WAL B. "Old keys" are any of the loaded ones.
@@ -123,15 +125,16 @@ func (r *report) table(b *strings.Builder) {
 	if r.config.Large > 0 {
 		beside, notes = "same", largeNotes
 	}
-	fmt.Fprintf(w, "\trate/s\tleast–most\tp50\tp99\tstmts\ttx\tWAL B\t× %s\t× ceiling\tbesides\t\n", beside)
+	fmt.Fprintf(w, "\trate/s\tleast–most\tp50\tp99\tstmts\ttx\tWAL B\tCPU µs\t× %s\t× ceiling\tbesides\t\n", beside)
 	for _, line := range r.results {
 		s := line.scenario
 		rates := line.over((*sample).rate)
-		fmt.Fprintf(w, "%s\t%s\t%s–%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.padded(s.name),
+		fmt.Fprintf(w, "%s\t%s\t%s–%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.padded(s.name),
 			whole(median(rates)), whole(slices.Min(rates)), whole(slices.Max(rates)), brief(line.of(p50)), brief(line.of(p99)),
 			orDash("%.2f")(line.perCommand(func(c counters) int64 { return c.statements })),
 			orDash("%.2f")(line.perCommand(func(c counters) int64 { return c.transactions })),
 			orDash("%.0f")(line.perCommand(func(c counters) int64 { return c.wal })),
+			orDash("%.0f")(line.perCommand(func(c counters) int64 { return c.processor })),
 			orDash("%.2f")(compare(line, r.named(s.floor), (*sample).rate)),
 			orDash("%.2f")(compare(line, r.named(ceilingName), (*sample).rate)), line.besides())
 	}

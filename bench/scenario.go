@@ -20,6 +20,7 @@ type scenario struct {
 	floor   string // the scenario that its rate is compared with; "" for none
 	replays bool   // it asks again what is done already, and writes nothing
 	offLog  bool   // it does not move the log's head
+	lean    bool   // it has tables of its own
 	apart   bool   // its commands are another tenant's, and are not counted
 	flips   int    // how often each order is flipped before; 0 is never, or once for replays
 	steps   int64  // transitions of one command; 0 is 1
@@ -123,6 +124,11 @@ func (e *env) prepare(ctx context.Context, s *scenario) (n int64, err error) {
 	if err = errors.Join(err, e.end()); err != nil {
 		return 0, err
 	}
+	if s.lean {
+		if err := e.db.exec(ctx, fillLean); err != nil {
+			return 0, err
+		}
+	}
 	return n, e.db.settle(ctx, n)
 }
 
@@ -171,6 +177,9 @@ func (e *env) round(ctx context.Context, s *scenario) (*sample, error) {
 		return nil, err
 	}
 	m.cost = after.since(before)
+	if s.lean {
+		return m, e.db.verifyLean(ctx, m.all)
+	}
 	if !s.replays && !s.apart {
 		n += m.all * max(s.steps, 1)
 	}

@@ -11,6 +11,8 @@ const (
 	floorMany = "floor: 16 connections"
 	floorOne  = "floor: 1 connection"
 	floorRow  = "floor: 16 connections, one row"
+	leanMany  = "lean floor: 16 connections"
+	leanMost  = "lean floor: 64 connections"
 
 	ceilingName = "ceiling: 2 connections"
 
@@ -70,6 +72,8 @@ func scenarios(crowd int, nats bool) []*scenario {
 		floorScenario(floorMany, 16, false),
 		floorScenario(floorOne, 1, false),
 		floorScenario(floorRow, 16, true),
+		leanScenario(leanMany, 16),
+		leanScenario(leanMost, 64),
 		ceilingScenario(ceilingName, 2),
 		submitting(submitOne, floorOne, 1, flips, false),
 		submitting(submitMany, floorMany, 64, flips, false),

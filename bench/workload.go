@@ -152,8 +152,8 @@ func commandKey(caller, n int) string {
 // A specimen is what the engine stores for one change. The floor and the
 // ceiling write the same without deciding anything.
 type specimen struct {
-	payload, data, body []byte
-	eventType           string
+	payload, data []byte
+	eventType     string
 }
 
 func newSpecimen(transition string) (*specimen, error) {
@@ -173,5 +173,5 @@ func newSpecimen(transition string) (*specimen, error) {
 			return nil, d.Err
 		}
 	}
-	return &specimen{payload: d.Entry.Payload, data: d.Entry.Data, body: d.Body, eventType: d.Events[0].Type}, nil
+	return &specimen{payload: d.Entry.Payload, data: d.Entry.Data, eventType: d.Events[0].Type}, nil
 }

@@ -68,13 +68,13 @@ func TestAPersonRetriesAMessageThatWasRefusedLongAgo(t *testing.T) {
 	if r, err := e.Consume(t.Context(), m); err != nil || r.Status != 409 {
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	exec(t, pool, `UPDATE pawl.command SET status = 'expired', code = NULL, body = NULL WHERE key = 'm-1';
+	exec(t, pool, `UPDATE pawl.command SET status = 'expired', code = NULL, state = NULL, body = NULL WHERE key = 'm-1';
 		UPDATE pawl.instance SET data = '{"customer":"","owed":10}'`)
 	if r, err := e.RetryMessage(t.Context(), m.Ref(), "ann", ""); err != nil || r.Status != 200 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	// What was done is never done again: nothing here says that it was refused.
-	exec(t, pool, `UPDATE pawl.command SET status = 'expired', code = NULL, body = NULL WHERE key = 'm-1'`)
+	exec(t, pool, `UPDATE pawl.command SET status = 'expired', code = NULL, state = NULL, body = NULL WHERE key = 'm-1'`)
 	_, err := e.RetryMessage(t.Context(), m.Ref(), "ann", "")
 	wantCode(t, err, workflow.KeyExpired)
 }

@@ -51,12 +51,12 @@ func TestCommandsOfManyTenantsInOneGroupAreAllDurable(t *testing.T) {
 func TestAGroupOfManyTenantsTakesAsManyStatementsAsOneOfOne(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
-	exec(t, pool, "CREATE TABLE written (what text)")
-	exec(t, pool, `CREATE FUNCTION written() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	exec(t, pool, "CREATE TABLE public.written (what text)")
+	exec(t, pool, `CREATE FUNCTION public.written() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		INSERT INTO public.written SELECT concat_ws(' ', TG_OP, TG_TABLE_NAME) WHERE current_setting('application_name') ~ 'committer';
 		RETURN NULL; END $$`)
 	for _, table := range []string{"instance", "command", "audit", "outbox"} {
-		exec(t, pool, "CREATE TRIGGER written AFTER INSERT OR UPDATE ON pawl."+table+" FOR EACH STATEMENT EXECUTE FUNCTION written()")
+		exec(t, pool, "CREATE TRIGGER written AFTER INSERT OR UPDATE ON pawl."+table+" FOR EACH STATEMENT EXECUTE FUNCTION public.written()")
 	}
 	for _, apart := range []bool{false, true} {
 		e := newEngine(t, pool, func(c *engine.Config) { c.Pipeline.Committers, c.Pipeline.OneTenantPerStatement = 1, apart })
@@ -66,13 +66,13 @@ func TestAGroupOfManyTenantsTakesAsManyStatementsAsOneOfOne(t *testing.T) {
 				cs = append(cs, transitions.Command{Tenant: fmt.Sprint(apart, tenants, n%tenants), Workflow: "loan", Transition: transition,
 					BusinessKey: fmt.Sprint(n), Key: transition + fmt.Sprint(n), Payload: fmt.Appendf(nil, payload, n)})
 			}
-			exec(t, pool, "TRUNCATE written")
+			exec(t, pool, "TRUNCATE public.written")
 			for _, r := range e.SubmitMany(t.Context(), cs) {
 				if r.Err != nil || r.Receipt.Refused() {
 					t.Fatalf("%+v, %v", r.Receipt, r.Err)
 				}
 			}
-			return query[string](t, pool, "SELECT string_agg(what, ', ') FROM written")
+			return query[string](t, pool, "SELECT string_agg(what, ', ') FROM public.written")
 		}
 		for _, c := range [][2]string{{"apply", `{"number":"%d","amount":50}`}, {"pay", `{"amount":%d}`}} {
 			one, many := group(c[0], c[1], 1), group(c[0], c[1], 16)

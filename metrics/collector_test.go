@@ -21,6 +21,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/server"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -173,7 +174,8 @@ func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
 	refusals.Count("expired")
 	refusals.Keys = func() metrics.TokenKeys { return metrics.TokenKeys{Keys: 1, Reads: 1, Read: time.Now()} }
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(metrics.New(e, metrics.Config{Timeout: time.Minute}), requests, refusals)
+	r.MustRegister(metrics.New(e, metrics.Config{Timeout: time.Minute}), requests, refusals,
+		metrics.Connections(func() server.Stats { return server.Stats{} }))
 	problems, err := testutil.GatherAndLint(r)
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,11 @@ func Table() []Metric {
 	for _, k := range kinds {
 		list = append(list, k.Metric)
 	}
-	return append(append(list, requestsTotal, requestsTook), ofAuth...)
+	list = append(append(list, requestsTotal, requestsTook), ofAuth...)
+	for _, m := range ofServers {
+		list = append(list, m.Metric)
+	}
+	return list
 }
 
 // kinds are the metrics that a Collector gives, in the order in which they are declared.

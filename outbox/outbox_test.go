@@ -221,7 +221,8 @@ func TestTheDatabaseAllowsOneEventOfATypeForATransition(t *testing.T) {
 	t.Parallel()
 	pool := migrated(t)
 	publish(t, pool, 1)
-	_, err := pool.Exec(t.Context(), `INSERT INTO pawl.outbox SELECT tenant, position, type, 1, workflow, instance, version, transition,
+	_, err := pool.Exec(t.Context(), `INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition,
+		state, at) SELECT tenant, position, type, 1, workflow, instance, version, transition,
 		state, at
 		FROM pawl.outbox`)
 	if err == nil || !strings.Contains(err.Error(), "outbox_2026w01_pkey") {

@@ -168,7 +168,7 @@ func (w *twins) rest() {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for busy := -1; busy != 0; <-tick.C {
-		if err := w.pool.QueryRow(ctx, `SELECT count(*) FROM pawl.command WHERE run_at <= $1 OR locked_until IS NOT NULL`,
+		if err := w.pool.QueryRow(ctx, `SELECT count(*) FROM pawl.command WHERE run_at <= $1 AND paused IS NULL OR locked_until IS NOT NULL`,
 			w.sim.Now()).Scan(&busy); err != nil {
 			w.t.Fatalf("the engine still has %d commands to work on: %v", busy, err)
 		}

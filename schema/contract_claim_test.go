@@ -118,7 +118,7 @@ func TestClaimRefuses(t *testing.T) {
 		SELECT pawl.claim('s', 'old', sha256('request')); SELECT pawl.succeed('s', 'old', 1, replay => '1 microsecond');
 		SELECT pawl.claim('s', 'bad', sha256('request')); SELECT pawl.fail('s', 'bad', 1, 'x', true, '1 microsecond');
 		SELECT pawl.claim('s', 'dead', sha256('request')); SELECT pawl.succeed('s', 'dead', 1);
-		UPDATE pawl.command SET status = 'expired', code = NULL, body = NULL, expires_at = NULL WHERE key = 'dead'`)
+		UPDATE pawl.command SET status = 'expired', code = NULL, state = NULL, body = NULL, expires_at = NULL WHERE key = 'dead'`)
 	for _, tt := range []struct{ state, args, message string }{
 		{"P4000", "NULL, 'k', sha256('')", "scope is missing"},
 		{"P4000", "'', 'k', sha256('')", "scope is missing"},

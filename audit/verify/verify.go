@@ -35,7 +35,7 @@ var chainsSQL = `
 SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.version, 0), coalesce(a.position, 0),
 	coalesce(a.workflow, ''), coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''),
 		coalesce(a.reason, ''),
-	a.payload::text, a.data::text, a.payload_digest, a.data_digest, coalesce(a.scope, ''), coalesce(a.key, ''),
+	a.payload::text, a.data::text, a.payload_digest, a.data_digest, coalesce(` + audit.ScopeOf + `, ''), coalesce(a.key, ''),
 	coalesce(a.cause, ''), coalesce(a.proof, ''), coalesce(a.at, 'epoch'), a.hash, a.rest_digest, a.events_digest,
 		` + withFirst("i.workflow", "i.definition", "i.business_key", "i.state", "i.data::text",
 	"i.attributes::text", "i.actors::text", "i.links::text", "i.open", "i.paused", "i.created_at", "i.updated_at") + `

@@ -47,6 +47,7 @@ var Matrix = []Room{
 	{"internal/pause", nil, nil},
 	{"internal/progress", nil, nil},
 	{"internal/usage", nil, nil},
+	{"internal/server", nil, nil},
 	{"internal/clock", nil, mods(pgx)},
 	{"internal/rows", nil, mods(pgx, uuid)},
 	{"internal/hints", ours("internal/pause"), mods(pgx)},
@@ -97,7 +98,7 @@ var Matrix = []Room{
 		"inbox", "inspect", "internal/clock", "internal/decide", "internal/definitions", "internal/hints", "internal/pooler",
 		"internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
-	{"metrics", ours("engine", "inspect", "outbox/relay"), mods(prometheus)},
+	{"metrics", ours("engine", "inspect", "internal/server", "outbox/relay"), mods(prometheus)},
 
 	// Who calls, and what he may.
 	{"auth", ours("transitions", "workflow"), mods(uuid)},
@@ -131,8 +132,8 @@ var Matrix = []Room{
 
 	// What composes it.
 	{"internal/service", ours(
-		"api", "auth/jwt", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/usage", "metrics", "outbox/relay", "schema",
-		"transitions", "workflow",
+		"api", "auth/jwt", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/server", "internal/usage", "metrics",
+		"outbox/relay", "schema", "transitions", "workflow",
 	), mods(pgx)},
 	{"internal/cli/flags", ours("internal/usage", "transitions"), mods(cobra, uuid)},
 	{"internal/cli/ops", ours(

@@ -21,9 +21,9 @@ import (
 
 // serveFlags are the flags of serve.
 type serveFlags struct {
-	config                               service.Config
-	receivers, private, fromNow, inboxes []string
-	auth                                 string
+	config                                        service.Config
+	receivers, private, fromNow, inboxes, proxies []string
+	auth                                          string
 }
 
 func serveCommand(workflows []workflow.Source) *cobra.Command {
@@ -66,12 +66,15 @@ the variables, what is no letter or digit is "_", and letters are capital.`,
 		},
 	}
 	f.add(c)
+	addNetwork(c, &f.config.Network)
+	c.Flags().StringSliceVar(&f.proxies, "proxy", nil,
+		"networks of proxies that are believed about who asks, such as 10.1.2.0/24: Forwarded, or X-Forwarded-For, -Host and -Proto")
 	return c
 }
 
 func (f *serveFlags) add(c *cobra.Command) {
 	own, config := c.Flags(), &f.config
-	own.StringVar(&config.Address, "address", service.DefaultAddress, "loopback host and port to listen on")
+	own.StringVar(&config.Address, "address", service.DefaultAddress, "host and port to listen on; other machines reach it only with --auth, and TLS or --plain-http")
 	own.StringVar(&config.Listen, "listen", "",
 		"connection string past a pooler, to hear other nodes' notifications; without it nodes behind one poll")
 	own.IntVar(&config.InFlight.Workers, "workers", 100,
@@ -88,6 +91,9 @@ func (f *serveFlags) add(c *cobra.Command) {
 	own.StringSliceVar(&f.private, "sink-private", nil,
 		"networks that webhooks may call although they are not public, such as 10.0.0.0/8")
 	own.Float64Var(&config.Rate, "rate", 0, "how many commands a second this node takes from each tenant; 0 is no limit")
+	own.Float64Var(&config.CredentialRate, "credential-rate", 0,
+		"how many commands a second this node takes from each credential, which is each actor of a tenant; 0 is no limit")
+	own.BoolVar(&config.AccessLog, "access-log", false, "log each request when it is answered")
 	own.StringVar(&f.auth, "auth", "",
 		"file that says whose tokens are taken, see docs/authentication.md; without it everybody on this machine is believed")
 	own.StringArrayVar(&f.inboxes, "inbox", nil,
@@ -109,7 +115,13 @@ func (f *serveFlags) read(c *cobra.Command, workflows []workflow.Source) (config
 	if config.Rate < 0 {
 		return config, usage.Errorf("--rate is negative")
 	}
+	if config.CredentialRate < 0 {
+		return config, usage.Errorf("--credential-rate is negative")
+	}
 	if config.Auth, err = authOf(f.auth); err != nil {
+		return config, err
+	}
+	if config.Network.Proxies, err = networksOf("--proxy", f.proxies); err != nil {
 		return config, err
 	}
 	if config.Inbox, err = inboxOf(f.inboxes); err != nil {

@@ -23,13 +23,9 @@ import (
 // networks that webhooks may call although they are not public. stdout is for
 // file:-. No error shows a URL, which may hold a password or a token.
 func sinks(receivers, private []string, getenv func(string) string, stdout io.Writer, log *slog.Logger) ([]relay.Sink, error) {
-	var networks []netip.Prefix
-	for _, text := range private {
-		p, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, usage.Errorf("--sink-private %s is not a network such as 10.0.0.0/8", text)
-		}
-		networks = append(networks, p.Masked())
+	networks, err := networksOf("--sink-private", private)
+	if err != nil {
+		return nil, err
 	}
 	var list []relay.Sink
 	variables := map[string]string{}

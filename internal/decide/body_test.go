@@ -70,7 +70,7 @@ func TestResultReadsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	want := transitions.Result{Instance: madeUp, Workflow: "w", Transition: `t"\`, State: "é\u2028", Version: 1 << 62,
 		At: time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC), Existing: true, Result: []byte(`{"a":[1,"\u2028"]}`), Position: 12}
-	body := transitions.WithPosition(storedResult(want), want.Position)
+	body := transitions.WithPosition(Answer(want), want.Position)
 	got, err := transitions.Receipt{Status: 200, Body: body}.Result()
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v\nwant %+v", got, err, want)

@@ -79,9 +79,13 @@ func (c *change) decide() Decision {
 	return d
 }
 
-// body is the answer of a command that is done.
-func (c *change) body(d *Decision) []byte {
-	return storedResult(transitions.Result{Instance: d.After.ID, Workflow: d.After.Workflow, Transition: c.p.Transition, State: d.After.State,
+// answer makes the decision that of a command that is done.
+func (c *change) answer(d *Decision) {
+	d.Plain = true
+	if len(c.out.Result) > 0 {
+		d.Result = c.out.Result
+	}
+	d.Body = Answer(transitions.Result{Instance: d.After.ID, Workflow: d.After.Workflow, Transition: c.p.Transition, State: d.After.State,
 		Version: d.After.Version, At: c.now, Result: c.out.Result})
 }
 

@@ -22,6 +22,8 @@ type Decision struct {
 	Status transitions.Status // of the command, where Stored
 	Code   int                // the HTTP status of the answer
 	Body   []byte             // the answer without its position; see WithPosition
+	Result jsontext.Value     // in the Body of a transition; nil for none
+	Plain  bool               // Body is the Answer that the transition itself makes
 	Flight *Flight            // the command stays in flight; nil: it is finished
 	Answer time.Duration      // how long the answer is replayed at least
 
@@ -157,7 +159,7 @@ func decideExisting(p *Prepared, step *workflow.Step, inst *transitions.Instance
 	}
 	body := transitions.Result{Instance: inst.ID, Workflow: inst.Workflow, Transition: p.Transition, State: inst.State,
 		Version: inst.Version, At: inst.UpdatedAt, Existing: true}
-	return Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Body: storedResult(body)}
+	return Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Body: Answer(body)}
 }
 
 func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
@@ -230,7 +232,7 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 	case p.Creates:
 		d.Code = 201
 	}
-	d.Body = c.body(&d)
+	c.answer(&d)
 	return d
 }
 
@@ -311,9 +313,10 @@ func authorizeAny(steps []*workflow.Step, p *Prepared, inst *transitions.Instanc
 	return last
 }
 
-// storedResult renders a result as it is stored: without the position, which the
-// database gives while the row is being written. WithPosition adds it.
-func storedResult(r transitions.Result) []byte {
+// Answer renders a result without the position, which the database gives while the
+// row is being written. WithPosition adds it. The function answer of the contract in SQL
+// does the same.
+func Answer(r transitions.Result) []byte {
 	b := make([]byte, 0, 256)
 	b = append(b, `{"instance":"`...)
 	b = append(b, r.Instance.String()...)

@@ -51,7 +51,7 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 	if d.After == nil {
 		return d
 	}
-	d.Body = c.body(&d)
+	c.answer(&d)
 	if w.UndoneByOthers(step.Name) {
 		d.After.Links.Effects = append(slices.Clip(d.After.Links.Effects), transitions.Effect{
 			CommandRef: transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, Payload: p.Canonical, Result: outcome.Result})
@@ -155,11 +155,11 @@ func decideUndone(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 	if d.After == nil {
 		return d
 	}
-	d.Body = c.body(&d)
+	c.answer(&d)
 	if f != nil {
 		e := &workflow.Error{Code: workflow.ActivityFailed, State: inst.State, Message: reason}
 		problem := transitions.ProblemOf(e)
-		d.Err, d.Status, d.Code, d.Body = e, transitions.FailedFinal, problem.Status, problem.JSON()
+		d.Err, d.Status, d.Code, d.Body, d.Plain = e, transitions.FailedFinal, problem.Status, problem.JSON(), false
 	}
 	return d
 }

@@ -136,7 +136,7 @@ func (p *Prepared) note(w *workflow.Workflow, inst *transitions.Instance, name s
 		out: workflow.Outcome{To: inst.State, Data: inst.Data, Reason: p.Operation.Reason}}
 	d := c.decide()
 	if d.After != nil {
-		d.Body = c.body(&d)
+		c.answer(&d)
 	}
 	return d
 }
@@ -222,7 +222,7 @@ func (p *Prepared) noteIfThere(w *workflow.Workflow, inst *transitions.Instance,
 
 // done is the decision of an operation on a command.
 func (p *Prepared) done(d Decision, now time.Time) Decision {
-	d.Err, d.Status, d.Code, d.Body = nil, transitions.Succeeded, 200, p.answer(now)
+	d.Err, d.Status, d.Code, d.Body, d.Plain = nil, transitions.Succeeded, 200, p.answer(now), false
 	return d
 }
 

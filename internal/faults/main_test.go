@@ -194,7 +194,7 @@ func wantSound(t testing.TB, e *engine.Engine, pool *pgxpool.Pool) {
 		"events without their transition": `SELECT count(*) FROM pawl.outbox o LEFT JOIN pawl.audit a
 			ON a.tenant = o.tenant AND a.position = o.position WHERE a.position IS NULL`,
 		"transitions without their command": `SELECT count(*) FROM pawl.audit a LEFT JOIN pawl.command c
-			ON c.tenant = a.tenant AND c.scope = a.scope AND c.key = a.key AND c.instance = a.instance
+			ON c.tenant = a.tenant AND c.scope = pawl.scope_of(a) AND c.key = a.key AND c.instance = a.instance
 			AND coalesce(c.version >= a.version, c.status = 'failed_final') WHERE c.key IS NULL`,
 		"commands without their transition": `SELECT count(*) FROM pawl.command c LEFT JOIN pawl.audit a
 			ON a.tenant = c.tenant AND a.instance = c.instance AND a.version = c.version

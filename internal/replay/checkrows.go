@@ -25,10 +25,10 @@ type stored struct {
 // Each look-up can only be an index probe, also right after the tables were
 // filled, when their statistics lie.
 const commandsSQL = `
-SELECT coalesce(c.code, 0), coalesce(c.body, ''), coalesce(c.version, 0),
+SELECT coalesce(c.code, 0), coalesce(c.answer, ''), coalesce(c.version, 0),
 	coalesce(a.position, 0), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.transition, '')
 FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS u(scope, key, n)
-LEFT JOIN LATERAL (SELECT code, body, instance, version FROM pawl.command
+LEFT JOIN LATERAL (SELECT code, pawl.answer(command) AS answer, instance, version FROM pawl.command
 	WHERE tenant = $1 AND scope = u.scope AND key = u.key LIMIT 1) c ON true
 LEFT JOIN LATERAL (SELECT position, from_state, to_state, transition FROM pawl.audit
 	WHERE tenant = $1 AND instance = c.instance AND version = c.version LIMIT 1) a ON true ORDER BY u.n`

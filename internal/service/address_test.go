@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/pawlhq/pawl/internal/usage"
@@ -24,12 +25,39 @@ func TestOnlyLoopbackAddressesAreListenedOn(t *testing.T) {
 		"127.0.0.1":              false,
 		"":                       false,
 	} {
-		err := checkAddress(address)
+		err := checkAddress(address, Network{}, false)
 		if (err == nil) != allowed {
 			t.Errorf("%q: %v, want allowed %v", address, err, allowed)
 		}
 		if _, ok := errors.AsType[*usage.Error](err); err != nil && !ok {
 			t.Errorf("%q: %v is no usage error", address, err)
+		}
+	}
+}
+
+func TestOtherAddressesNeedAuthenticationAndTLS(t *testing.T) {
+	encrypted, behindProxy := Network{CertFile: "c", KeyFile: "k"}, Network{PlainHTTP: true}
+	for _, tt := range []struct {
+		network       Network
+		authenticated bool
+		want          string
+	}{
+		{Network{}, false, "not authenticated"},
+		{encrypted, false, "not authenticated"},
+		{behindProxy, false, "not authenticated"},
+		{Network{}, true, "without TLS"},
+		{encrypted, true, ""},
+		{behindProxy, true, ""},
+	} {
+		err := checkAddress("0.0.0.0:8080", tt.network, tt.authenticated)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%+v, authenticated %v: %v", tt.network, tt.authenticated, err)
+		}
+		if err := checkAddress("127.0.0.1:8080", tt.network, tt.authenticated); err != nil {
+			t.Errorf("%+v: %v", tt.network, err)
+		}
+		if err := checkAddress("8080", tt.network, tt.authenticated); err == nil {
+			t.Error("no address is taken for one")
 		}
 	}
 }

@@ -24,7 +24,7 @@ func asks(t *testing.T, s *Service, path, token string) (int, string) {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	w := httptest.NewRecorder()
-	s.server.Handler.ServeHTTP(w, r)
+	s.api.ServeHTTP(w, r)
 	return w.Code, w.Body.String()
 }
 

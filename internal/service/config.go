@@ -54,9 +54,20 @@ type Config struct {
 	// Sinks are the receivers of the events. Stop closes them.
 	Sinks []relay.Sink
 
+	// Network says how the service is reached, and what those take who reach it. The
+	// zero value is right on a loopback address.
+	Network Network
+
 	// Rate is how many commands a second this node takes from each tenant over
 	// HTTP; more are refused with RateLimited. 0 is no limit.
 	Rate float64
+
+	// CredentialRate is the same of each credential: of each actor of a tenant. 0 is no
+	// limit.
+	CredentialRate float64
+
+	// AccessLog logs each request at level Info when it is answered, else at Debug.
+	AccessLog bool
 
 	// Inbox takes signed webhooks for these consumers, at POST /v1/inbox/{consumer}.
 	Inbox map[string]InboxConsumer
@@ -88,7 +99,10 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	if err := checkAddress(c.Address); err != nil {
+	if err := checkAddress(c.Address, c.Network, c.authenticated()); err != nil {
+		return c, err
+	}
+	if err := c.Network.check(); err != nil {
 		return c, err
 	}
 	if err := c.Auth.check(); err != nil {

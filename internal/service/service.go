@@ -6,17 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth/jwt"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/server"
 	"github.com/pawlhq/pawl/metrics"
 )
 
@@ -24,11 +22,10 @@ import (
 // safe for concurrent use.
 type Service struct {
 	config   Config
-	listener net.Listener
+	server   *server.Server
 	database *database
 	engine   *engine.Engine
 	api      *api.API
-	server   *http.Server
 	tokens   *jwt.Verifier // nil where none are taken
 
 	served   chan struct{} // closed when server has returned
@@ -62,8 +59,8 @@ func (s *Service) Pool() *pgxpool.Pool { return s.database.pool }
 func (s *Service) start(ctx context.Context) (err error) {
 	c := s.config
 	// First of all, so that a port that is taken is known at once.
-	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", c.Address); err != nil {
-		return fmt.Errorf("listen on %s: %w", c.Address, err)
+	if s.server, err = server.Listen(ctx, c.listening()); err != nil {
+		return err
 	}
 	if s.database, err = openDatabase(ctx, c.Database, c.Log); err != nil {
 		return err
@@ -87,28 +84,23 @@ func (s *Service) start(ctx context.Context) (err error) {
 func (s *Service) serve(ctx context.Context) (err error) {
 	c, e := s.config, s.engine
 	requests := metrics.NewRequests()
-	config := api.Config{Logger: c.Log, Limits: api.Limits{Rate: c.Rate}, Inbox: c.consumers()}
+	config := api.Config{Logger: c.Log, AccessLog: c.AccessLog, Origins: c.Network.Origins,
+		Limits: api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests}, Inbox: c.consumers()}
 	refusals, err := s.authenticate(ctx, &config)
 	if err != nil {
 		return err
 	}
-	config.Metrics = metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests, refusals)
+	config.Metrics = metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests, refusals, metrics.Connections(s.server.Stats))
 	if c.Routes != nil {
 		config.Routes = c.Routes(s)
 	}
 	if s.api, err = api.New(e, config); err != nil {
 		return err
 	}
-	s.server = &http.Server{
-		Handler:           requests.Observe(s.api),
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		ErrorLog:          slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn),
-	}
 	s.served = make(chan struct{})
 	go func() {
 		defer close(s.served)
-		if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.server.Serve(requests.Observe(s.api)); !errors.Is(err, http.ErrServerClosed) {
 			s.serveErr = fmt.Errorf("serve: %w", err)
 		}
 	}()
@@ -116,7 +108,12 @@ func (s *Service) serve(ctx context.Context) (err error) {
 }
 
 // URL is the address to send requests to, such as "http://127.0.0.1:8080".
-func (s *Service) URL() string { return "http://" + s.listener.Addr().String() }
+func (s *Service) URL() string {
+	if s.config.Network.encrypted() {
+		return "https://" + s.server.Addr().String()
+	}
+	return "http://" + s.server.Addr().String()
+}
 
 // Engine is the engine behind the interface.
 func (s *Service) Engine() *engine.Engine { return s.engine }
@@ -145,8 +142,8 @@ func (s *Service) stop(ctx context.Context) error {
 	var errs []error
 	if s.served != nil {
 		errs = append(errs, s.stopServing(ctx))
-	} else if s.listener != nil {
-		errs = append(errs, s.listener.Close())
+	} else if s.server != nil {
+		errs = append(errs, s.server.Close())
 	}
 	if s.tokens != nil {
 		s.tokens.Stop()

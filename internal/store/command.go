@@ -14,7 +14,13 @@ import (
 
 // Command is the row of a command as the pipeline writes it. With ClaimedBy its lease
 // begins as the row is written.
-type Command struct{ decide.Row }
+type Command struct {
+	decide.Row
+
+	// State is that after the transition, where the answer is put together from the row. Then
+	// Body is only the result, until the row is read.
+	State workflow.State
+}
 
 // The columns of a new command, but for the tenant, which every row begins with. The row of one that is done at
 // once, and says nothing of its tombstone, has only the first kind; acceptedFields
@@ -31,6 +37,7 @@ var (
 		bigintOrNull("version", func(c *Command) *int64 { return &c.Version }),
 		text("actor", func(c *Command) *string { return &c.Actor }),
 		smallintOrNull("code", func(c *Command) *int { return &c.Code }),
+		textOrNull("state", func(c *Command) *workflow.State { return &c.State }),
 		raw("body", rows.Text, func(c *Command) *[]byte { return &c.Body }),
 		moment("created_at", func(c *Command) *time.Time { return &c.CreatedAt }),
 		momentOrNull("finished_at", func(c *Command) *time.Time { return &c.FinishedAt }),

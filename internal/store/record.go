@@ -46,6 +46,10 @@ func readRecord(r *rows.Row, fields []field[Command]) (*transitions.Record, erro
 	if err := readAll(fields, r, &c); err != nil {
 		return nil, err
 	}
+	if c.State != "" {
+		c.Body = decide.Answer(transitions.Result{Instance: c.Instance, Workflow: c.Workflow, Transition: c.Transition, State: c.State,
+			Version: c.Version, At: c.FinishedAt, Result: c.Body})
+	}
 	if c.UpdatedAt.IsZero() {
 		c.UpdatedAt = c.FinishedAt
 	}

@@ -10,29 +10,36 @@
 --
 -- JSON is kept as json, not jsonb: the audit chain hashes the very bytes that
 -- were decided, and a replay returns them.
+--
+-- Columns of a fixed width come first, so that no bytes are lost for their alignment; in
+-- the rows that change, after what stays.
 
+-- What stays for its life comes first, then what every transition changes, then what
+-- often stays. An update that finds room in the page writes into the write-ahead log
+-- only what is between the first byte that changes and the last one, so data that stays
+-- as it is, or changes at its beginning, is not written there a second time.
 CREATE TABLE pawl.instance (
-	tenant       text COLLATE "C" NOT NULL CHECK (octet_length(tenant) BETWEEN 1 AND 64),
 	id           uuid NOT NULL,
-	workflow     text COLLATE "C" NOT NULL,
-	definition   int NOT NULL CHECK (definition >= 1),
-	business_key text COLLATE "C" CHECK (octet_length(business_key) BETWEEN 1 AND 255),
-	state        text COLLATE "C" NOT NULL,
-	version      bigint NOT NULL CHECK (version >= 1),
-	data         json NOT NULL,
-	attributes   jsonb,
-	actors       json,
-	open         boolean NOT NULL,
-	chain        bytea NOT NULL CHECK (octet_length(chain) = 32),
 	created_at   timestamptz NOT NULL,
+	definition   int NOT NULL CHECK (definition >= 1),
+	tenant       text COLLATE "C" NOT NULL CHECK (octet_length(tenant) BETWEEN 1 AND 64),
+	workflow     text COLLATE "C" NOT NULL,
+	business_key text COLLATE "C" CHECK (octet_length(business_key) BETWEEN 1 AND 255),
+	version      bigint NOT NULL CHECK (version >= 1),
 	updated_at   timestamptz NOT NULL,
+	open         boolean NOT NULL,
 	paused       boolean NOT NULL DEFAULT false,
+	state        text COLLATE "C" NOT NULL,
+	chain        bytea NOT NULL CHECK (octet_length(chain) = 32),
 	links        json,
+	actors       json,
+	attributes   jsonb,
+	data         json NOT NULL,
 	PRIMARY KEY (tenant, id),
 	-- The engine reads no others, and a SQL caller who stored some would keep
 	-- everybody from listing instances.
 	CHECK (jsonb_typeof(attributes) = 'object' AND NOT attributes @? 'strict $.* ? (@.type() != "string")')
-);
+) WITH (fillfactor = 85);
 COMMENT ON TABLE pawl.instance IS 'One case, one order: where it is now.';
 COMMENT ON COLUMN pawl.instance.tenant IS 'Whose instance it is; the first part of every key.';
 COMMENT ON COLUMN pawl.instance.id IS 'UUIDv8 of tenant, workflow and business key where there is a business key, else UUIDv7.';
@@ -77,6 +84,10 @@ CREATE INDEX instance_attributes ON pawl.instance USING gin (attributes jsonb_pa
 -- its lease is a column of its own, so that it is in none of the indexes in which
 -- the engine's workers look for work.
 --
+-- What a transition is answered at once has the state, and the rest of it stands in the
+-- row anyway: it is put together when it is asked for again. Any other answer is kept
+-- whole. docs/decisions/0017-what-a-transition-writes.md tells why.
+--
 -- Until expires_at an answer is replayed. Then it is dropped and the row stays as a
 -- tombstone, with the status "expired"; its expires_at is when that may be forgotten,
 -- NULL for never. So one column and one index serve both ends.
@@ -84,22 +95,24 @@ CREATE INDEX instance_attributes ON pawl.instance USING gin (attributes jsonb_pa
 -- Every answer that expires leaves a dead row, and so does every tombstone that is
 -- forgotten. Those are to be a twentieth of the table at most, not a fifth.
 CREATE TABLE pawl.command (
+	instance     uuid NOT NULL,
+	created_at   timestamptz NOT NULL,
+	version      bigint CHECK (version >= 1),
+	finished_at  timestamptz,
+	expires_at   timestamptz,
+	code         smallint CHECK (code BETWEEN 200 AND 599),
 	tenant       text COLLATE "C" NOT NULL,
 	scope        text COLLATE "C" NOT NULL CHECK (octet_length(scope) BETWEEN 1 AND 255),
 	key          text COLLATE "C" NOT NULL CHECK (octet_length(key) BETWEEN 1 AND 255),
 	fingerprint  bytea NOT NULL CHECK (octet_length(fingerprint) = 32),
-	status       text COLLATE "C" NOT NULL
-		CHECK (status IN ('pending', 'processing', 'succeeded', 'failed_retryable', 'failed_final', 'expired')),
 	workflow     text COLLATE "C" NOT NULL,
 	transition   text COLLATE "C" NOT NULL,
-	instance     uuid NOT NULL,
-	version      bigint CHECK (version >= 1),
 	actor        text NOT NULL,
-	code         smallint CHECK (code BETWEEN 200 AND 599),
+	request      json,
+	status       text COLLATE "C" NOT NULL
+		CHECK (status IN ('pending', 'processing', 'succeeded', 'failed_retryable', 'failed_final', 'expired')),
+	state        text COLLATE "C",
 	body         text,
-	created_at   timestamptz NOT NULL,
-	finished_at  timestamptz,
-	expires_at   timestamptz,
 	phase        text COLLATE "C" CHECK (phase IN ('scheduled', 'working', 'undoing', 'sql')),
 	attempt      int CHECK (attempt >= 0),
 	failures     int CHECK (failures >= 0),
@@ -108,7 +121,6 @@ CREATE TABLE pawl.command (
 	claimed_at   timestamptz,
 	locked_until timestamptz,
 	run_at       timestamptz,
-	request      json,
 	progress     json,
 	failure      text,
 	stuck        text COLLATE "C",
@@ -121,8 +133,8 @@ CREATE TABLE pawl.command (
 	waits_since  timestamptz,
 	paused       text COLLATE "C",
 	PRIMARY KEY (tenant, scope, key),
-	CHECK ((status IN ('succeeded', 'failed_final')) = (body IS NOT NULL)),
-	CHECK ((code IS NULL) = (body IS NULL)),
+	CHECK ((status IN ('succeeded', 'failed_final')) = (code IS NOT NULL)),
+	CONSTRAINT command_answer CHECK ((code IS NULL) = (coalesce(state, body) IS NULL) AND (state IS NULL OR version IS NOT NULL)),
 	CHECK (status IN ('pending', 'processing', 'failed_retryable') OR finished_at IS NOT NULL),
 	CONSTRAINT command_phase CHECK ((status IN ('pending', 'processing', 'failed_retryable')) = (phase IS NOT NULL)),
 	CONSTRAINT command_in_flight CHECK (phase IS NULL
@@ -149,7 +161,8 @@ COMMENT ON COLUMN pawl.command.version IS
 	'The version of the instance that it made; with the instance it finds the audit row and so the position. NULL when it changed nothing.';
 COMMENT ON COLUMN pawl.command.actor IS 'Who asked.';
 COMMENT ON COLUMN pawl.command.code IS 'The HTTP status of the answer.';
-COMMENT ON COLUMN pawl.command.body IS 'The answer, byte for byte, but for its last member, the position.';
+COMMENT ON COLUMN pawl.command.state IS 'The state after the transition, where the answer says nothing but that, the result and what other columns say. Then the function answer puts it together.';
+COMMENT ON COLUMN pawl.command.body IS 'The answer, byte for byte, but for its last member, the position; where there is a state, only the transition''s result, NULL for none.';
 COMMENT ON COLUMN pawl.command.created_at IS 'When it was first asked.';
 COMMENT ON COLUMN pawl.command.finished_at IS 'When it was answered for good.';
 COMMENT ON COLUMN pawl.command.expires_at IS
@@ -253,10 +266,11 @@ END $$;
 COMMENT ON FUNCTION pawl.advance(text, bigint) IS 'Internal: moves the head of a tenant''s log by a number of transitions, and returns where it stood before.';
 
 CREATE TABLE pawl.audit (
-	tenant         text COLLATE "C" NOT NULL,
-	instance       uuid NOT NULL,
 	version        bigint NOT NULL CHECK (version >= 1),
 	position       bigint NOT NULL CHECK (position <> 0),
+	at             timestamptz NOT NULL,
+	instance       uuid NOT NULL,
+	tenant         text COLLATE "C" NOT NULL,
 	workflow       text COLLATE "C" NOT NULL,
 	transition     text COLLATE "C" NOT NULL,
 	from_state     text COLLATE "C",
@@ -266,10 +280,9 @@ CREATE TABLE pawl.audit (
 	reason         text,
 	payload        json,
 	data           json,
-	scope          text COLLATE "C" NOT NULL,
+	scope          text COLLATE "C",
 	key            text COLLATE "C" NOT NULL,
 	cause          text COLLATE "C" CHECK (cause = 'operator'),
-	at             timestamptz NOT NULL,
 	payload_digest bytea CHECK (octet_length(payload_digest) = 32),
 	data_digest    bytea CHECK (octet_length(data_digest) = 32),
 	hash           bytea NOT NULL CHECK (octet_length(hash) = 32),
@@ -300,7 +313,7 @@ COMMENT ON COLUMN pawl.audit.proof IS
 COMMENT ON COLUMN pawl.audit.reason IS 'Why, where the workflow says so.';
 COMMENT ON COLUMN pawl.audit.payload IS 'The canonical payload; NULL when it was redacted.';
 COMMENT ON COLUMN pawl.audit.data IS 'The data after the transition; NULL when it was redacted.';
-COMMENT ON COLUMN pawl.audit.scope IS 'The scope of the command that did it.';
+COMMENT ON COLUMN pawl.audit.scope IS 'The scope of the command that did it; NULL for the default one: the workflow and the instance, of a creation the workflow and the transition. The function scope_of tells it.';
 COMMENT ON COLUMN pawl.audit.key IS 'The key of the command that did it.';
 COMMENT ON COLUMN pawl.audit.cause IS 'What it comes from, where the scope does not tell: operator; else NULL.';
 COMMENT ON COLUMN pawl.audit.at IS 'The time of the decision.';
@@ -320,16 +333,16 @@ COMMENT ON COLUMN pawl.audit.events_digest IS 'SHA-256 of the events that the tr
 -- key, and the data after it) is not written a second time: whoever reads the log
 -- finds that row by its primary key. See docs/decisions/0013-events.md.
 CREATE TABLE pawl.outbox (
-	tenant       text COLLATE "C" NOT NULL,
 	position     bigint NOT NULL CHECK (position <> 0),
-	type         text COLLATE "C" NOT NULL CHECK (octet_length(type) BETWEEN 1 AND 255),
-	ordinal      int NOT NULL CHECK (ordinal >= 0),
-	workflow     text COLLATE "C" NOT NULL,
-	instance     uuid NOT NULL,
 	version      bigint NOT NULL,
+	at           timestamptz NOT NULL,
+	instance     uuid NOT NULL,
+	ordinal      int NOT NULL CHECK (ordinal >= 0),
+	tenant       text COLLATE "C" NOT NULL,
+	type         text COLLATE "C" NOT NULL CHECK (octet_length(type) BETWEEN 1 AND 255),
+	workflow     text COLLATE "C" NOT NULL,
 	transition   text COLLATE "C" NOT NULL,
 	state        text COLLATE "C" NOT NULL,
-	at           timestamptz NOT NULL,
 	business_key text COLLATE "C",
 	attributes   jsonb,
 	payload      json,

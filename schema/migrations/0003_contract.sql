@@ -23,6 +23,19 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION pawl.check_hash IS 'Internal: refuses what is not a SHA-256.';
 
+-- The engine writes times without the zeros at their end.
+CREATE FUNCTION pawl.answer(c pawl.command) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT CASE WHEN c.state IS NULL THEN c.body ELSE format('{"instance":"%s","workflow":%s,"transition":%s,"state":%s,"version":%s,"at":"%sZ"%s}',
+		c.instance, to_json(c.workflow), to_json(c.transition), to_json(c.state), c.version,
+		rtrim(rtrim(to_char(c.finished_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '0'), '.'), ',"result":' || c.body) END
+$$;
+COMMENT ON FUNCTION pawl.answer IS 'The stored answer of a command, byte for byte, but for its last member, the position. NULL: there is none, or not any more.';
+
+CREATE FUNCTION pawl.scope_of(a pawl.audit) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT coalesce(a.scope, a.workflow || ':' || CASE a.version WHEN 1 THEN a.transition ELSE a.instance::text END)
+$$;
+COMMENT ON FUNCTION pawl.scope_of IS 'The scope of the command that made a transition.';
+
 -- Finished commands are read without a lock, so that a replay writes nothing.
 CREATE FUNCTION pawl.claim(
 	scope text, key text, hash bytea, workflow text DEFAULT '', transition text DEFAULT '', instance uuid DEFAULT NULL,
@@ -92,9 +105,9 @@ BEGIN
 	ELSE
 		outcome := 'replay'; attempt := c.attempt; code := c.code;
 		-- The position is not stored with the answer: it is given while that is written.
-		SELECT left(c.body, -1) || ',"position":' || a.position || '}' INTO body FROM pawl.audit AS a
+		SELECT left(pawl.answer(c), -1) || ',"position":' || a.position || '}' INTO body FROM pawl.audit AS a
 			WHERE a.tenant = c.tenant AND a.instance = c.instance AND a.version = c.version AND a.position > 0;
-		body := coalesce(body, c.body::json);
+		body := coalesce(body, pawl.answer(c)::json);
 	END IF;
 END $$;
 COMMENT ON FUNCTION pawl.claim IS

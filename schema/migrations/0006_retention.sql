@@ -53,19 +53,19 @@ BEGIN
 			PERFORM pawl.make_partition('command_history', month, waits => false);
 		END LOOP;
 		WITH past AS MATERIALIZED (
-			SELECT c.ctid AS place, c.*, c.status <> 'expired' AS answer, c.status <> 'expired' AND coalesce(h.history, false) AS wanted,
+			SELECT c.ctid AS place, c.*, CASE WHEN h.history THEN pawl.answer(c) END AS said, c.status <> 'expired' AS answer, c.status <> 'expired' AND coalesce(h.history, false) AS wanted,
 				CASE WHEN c.status = 'expired' THEN c.expires_at WHEN c.forget_at IS NOT NULL THEN nullif(c.forget_at, 'infinity')
 					WHEN h.workflow IS NULL THEN c.expires_at + purge.tombstone ELSE c.expires_at + h.tombstone END AS forget
 			FROM pawl.command AS c LEFT JOIN pawl.horizon AS h ON h.workflow = c.workflow WHERE c.ctid = ANY (due)),
 		kept AS (
 			INSERT INTO pawl.command_history (tenant, scope, key, workflow, transition, instance, version, actor, status, code, body,
 				failures, failure, created_at, finished_at, expired_at)
-			SELECT p.tenant, p.scope, p.key, p.workflow, p.transition, p.instance, p.version, p.actor, p.status, p.code, p.body,
+			SELECT p.tenant, p.scope, p.key, p.workflow, p.transition, p.instance, p.version, p.actor, p.status, p.code, p.said,
 				p.failures, p.failure, p.created_at, p.finished_at, p.expires_at FROM past AS p WHERE p.wanted),
 		gone AS (
 			DELETE FROM pawl.command AS c WHERE c.ctid = ANY (ARRAY(SELECT p.place FROM past AS p WHERE p.forget <= purge.moment))),
 		turned AS (
-			UPDATE pawl.command AS c SET status = 'expired', code = NULL, body = NULL, expires_at = p.forget, forget_at = NULL, attempt = NULL,
+			UPDATE pawl.command AS c SET status = 'expired', code = NULL, state = NULL, body = NULL, expires_at = p.forget, forget_at = NULL, attempt = NULL,
 				failures = NULL, revision = NULL, claimed_by = NULL, claimed_at = NULL, progress = NULL, failure = NULL, cancelled_by = NULL,
 				unsure = NULL, updated_at = NULL
 			FROM past AS p WHERE c.ctid = p.place AND (p.forget <= purge.moment) IS NOT TRUE)

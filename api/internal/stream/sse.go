@@ -48,7 +48,6 @@ func (s *sse) begin() error {
 	h := s.w.Header()
 	h.Set("Content-Type", MediaType)
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Accel-Buffering", "no") // some proxies would hold the stream back
 	s.w.WriteHeader(http.StatusOK)
 	return s.flush([]byte("retry: 1000\n\n"))

@@ -30,7 +30,7 @@ func (srv *Server) WebSocket(w http.ResponseWriter, r *http.Request, tenant stri
 	}
 	defer srv.remove(x)
 
-	ws, err := upgrader(refuse).Upgrade(w, r, nil)
+	ws, err := upgrader(refuse).Upgrade(w, r, w.Header())
 	if err != nil {
 		return nil // it was answered
 	}

@@ -146,6 +146,9 @@ func addSorted(into *store.Rows[store.Command], tenant string, list []store.Comm
 // node where one is reserved.
 func (g *group) rowOf(o *op) store.Command {
 	c := store.Command{Row: decide.RowOf(o.p, &o.decision, g.config.Definitions.Horizons, g.now)}
+	if d := &o.decision; o.p.Resumed == nil && d.Plain && d.Flight == nil {
+		c.State, c.Body = d.After.State, d.Result
+	}
 	if o.leased {
 		c.Status, c.Attempt, c.ClaimedBy, c.RunAt = transitions.Processing, c.Attempt+1, g.config.Node, time.Time{}
 	}

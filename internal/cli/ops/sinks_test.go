@@ -21,6 +21,7 @@ INSERT INTO pawl.outbox_cursor (tenant, sink, position, updated_at) VALUES ('def
 INSERT INTO pawl.outbox_dead (tenant, sink, position, type, ordinal, workflow, instance, status, kind, failure, attempts, created_at, updated_at)
 SELECT tenant, 'crm', position, type, ordinal, workflow, instance, 'waiting', 'permanent', '422 what is that?', 15, now(), now()
 FROM pawl.outbox WHERE position = 2;
+SELECT pawl.make_partition('outbox', now() - interval '61 minutes'); -- which may be last week
 UPDATE pawl.outbox SET at = now() - interval '61 minutes'`)
 	return p
 }

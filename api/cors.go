@@ -1,0 +1,130 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// cors serves pages of other origins that are listed (the Fetch standard, section 3.2). What it allows comes from the
+// table of routes, so there is no second list to keep. Credentials that a browser adds by itself are never allowed, so
+// a page sends the ones that it has been given.
+type cors struct {
+	origins []string
+	routes  map[string]*Route // by the pattern of the mux
+	methods map[string][]string
+	exposed string
+}
+
+// Headers of the Fetch standard.
+const (
+	headerOrigin         = "Origin"
+	headerAskedMethod    = "Access-Control-Request-Method"
+	headerAllowOrigin    = "Access-Control-Allow-Origin"
+	headerAllowMethods   = "Access-Control-Allow-Methods"
+	headerAllowHeaders   = "Access-Control-Allow-Headers"
+	headerExposeHeaders  = "Access-Control-Expose-Headers"
+	headerPreflightCache = "Access-Control-Max-Age"
+)
+
+// preflightSeconds is for how long a browser keeps the answer to a preflight.
+const preflightSeconds = "600"
+
+// CheckOrigins refuses what is no origin as [Config] has it.
+func CheckOrigins(origins []string) error {
+	for _, origin := range origins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(u.Host, "*@") ||
+			origin != u.Scheme+"://"+u.Host || origin != strings.ToLower(origin) {
+			return fmt.Errorf("%q is not an origin such as https://shop.example.com, in small letters and without a path", origin)
+		}
+	}
+	return nil
+}
+
+// newCORS returns nil for no origins.
+func newCORS(origins []string) *cors {
+	if len(origins) == 0 {
+		return nil
+	}
+	c := &cors{origins: origins, routes: map[string]*Route{}, methods: map[string][]string{}}
+	exposed := AnswerHeaders()
+	for _, r := range Routes() {
+		c.routes[r.Method+" "+r.Path] = &r
+		c.methods[r.Path] = append(c.methods[r.Path], r.Method)
+		exposed = append(exposed, r.Headers...)
+	}
+	c.exposed = expose(exposed)
+	return c
+}
+
+// expose lists the headers that a page may read, each once.
+func expose(headers []Header) string {
+	var names []string
+	for _, h := range headers {
+		if !slices.Contains(names, h.Name) && !strings.HasPrefix(h.Name, "Access-Control-") {
+			names = append(names, h.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// let prepares the answer to a request of a page. Where its origin is listed the request goes on as one of our own pages: what
+// refuses other origins, and WebSockets of theirs, does not see that it comes from elsewhere.
+func (c *cors) let(w http.ResponseWriter, r *http.Request) *http.Request {
+	h := w.Header()
+	h.Add("Vary", headerOrigin)
+	origin := r.Header[headerOrigin]
+	if len(origin) != 1 || !slices.Contains(c.origins, origin[0]) {
+		return r
+	}
+	h.Set(headerAllowOrigin, origin[0])
+	h.Set(headerExposeHeaders, c.exposed)
+	own := r.WithContext(r.Context()) // a copy
+	own.Header = r.Header.Clone()
+	own.Header.Del(headerOrigin)
+	own.Header.Del("Sec-Fetch-Site")
+	return own
+}
+
+// preflight answers a browser that asks what a page of a listed origin may do. It reports
+// false for what is no such question: nobody else is told.
+func (c *cors) preflight(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) bool {
+	asked := r.Header.Get(headerAskedMethod)
+	if r.Method != http.MethodOptions || asked == "" || w.Header().Get(headerAllowOrigin) == "" {
+		return false
+	}
+	_, pattern := mux.Handler(&http.Request{Method: asked, URL: r.URL, Host: r.Host})
+	route := c.routes[pattern]
+	if route == nil {
+		return false
+	}
+	h := w.Header()
+	h.Del(headerExposeHeaders)
+	h.Add("Vary", headerAskedMethod)
+	h.Add("Vary", "Access-Control-Request-Headers")
+	h.Set(headerAllowMethods, strings.Join(c.methods[route.Path], ", "))
+	h.Set(headerAllowHeaders, strings.Join(route.takes(), ", "))
+	h.Set(headerPreflightCache, preflightSeconds)
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// takes are the headers of a request that mean something.
+func (r *Route) takes() []string {
+	names := []string{"Authorization", "Accept", headerRequestID}
+	if r.Body != nil {
+		names = append(names, "Content-Type")
+	}
+	for _, p := range r.Params {
+		if p.In == InHeader && !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	if r.Grant != Public {
+		names = append(names, ofCallers...)
+	}
+	return names
+}

@@ -1,0 +1,128 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/internal/streamtest"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestATenantHasSoManyRequestsOpen(t *testing.T) {
+	s := newServer(t, func(c *api.Config) { c.Limits.Open = 2 })
+	var ends []context.CancelFunc
+	for range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ends = append(ends, cancel)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/v1/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "text/event-stream")
+		response, err := smallClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+	}
+	for _, path := range []string{"/v1/workflows", "/v1/stream"} {
+		refused := s.get(path)
+		refused.wantProblem(t, 429, workflow.RateLimited)
+		if refused.header.Get("Retry-After") == "" {
+			t.Error("it does not say when")
+		}
+	}
+	s.get("/v1/workflows", "Pawl-Tenant", "other").want(t, 200)
+	s.get("/healthz").want(t, 200)
+	ends[0]()
+	await.Eventually(t, "there is room again", func() bool { return s.get("/v1/workflows").status == 200 })
+}
+
+// A reader that does not read ends by a deadline, of an answer of Pawl and of a route of the program.
+func TestAStalledReaderOfAnAnswerIsEnded(t *testing.T) {
+	const size = 8 * streamtest.SocketsHold
+	failed := make(chan error, 2)
+	large := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		_, err := w.Write(make([]byte, size))
+		failed <- err
+	})
+	s := newServer(t, func(c *api.Config) {
+		c.Limits.WriteTime = 300 * time.Millisecond
+		c.Metrics, c.Routes = large, map[string]http.Handler{"GET /large": large}
+	})
+	for _, path := range []string{"/metrics", "/large"} {
+		socket, err := streamtest.Dial(t.Context(), "tcp", s.url[len("http://"):])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = socket.Close() }()
+		if _, err := io.WriteString(socket, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if err := await.Receive(t, path+" ends", failed); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// An answer that takes longer than a piece may is not cut off while its reader reads.
+func TestAReaderThatReadsGetsALongAnswer(t *testing.T) {
+	const size = 8 * streamtest.SocketsHold
+	s := newServer(t, func(c *api.Config) {
+		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			_, _ = w.Write(make([]byte, size))
+		})
+	})
+	if got := s.get("/metrics"); got.status != 200 || len(got.body) != size {
+		t.Errorf("%d, %d bytes", got.status, len(got.body))
+	}
+}
+
+// The same over HTTP/2, where it is one stream of a connection that others use.
+func TestAStalledStreamOfHTTP2IsEnded(t *testing.T) {
+	failed := make(chan error, 1)
+	s := newServer(t, func(c *api.Config) {
+		c.Limits.WriteTime = 2 * time.Second
+		c.Routes = map[string]http.Handler{"GET /large": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, err := w.Write(make([]byte, 64<<20)) // more than a client takes before it is read
+			failed <- err
+		})}
+	})
+	over := httptest.NewUnstartedServer(s.api)
+	over.EnableHTTP2 = true
+	over.StartTLS()
+	defer over.Close()
+	get := func(path string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, over.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := over.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response
+	}
+	stalled := get("/large")
+	defer stalled.Body.Close()
+	if err := await.Receive(t, "the stream ends", failed); err == nil || stalled.ProtoMajor != 2 {
+		t.Errorf("%v, %s", err, stalled.Proto)
+	}
+	other := get("/healthz")
+	defer other.Body.Close()
+	if other.StatusCode != 200 || other.ProtoMajor != 2 {
+		t.Errorf("%s %s", other.Proto, other.Status)
+	}
+}

@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// headerRequestID names a request, for those who look for it in several logs.
+const headerRequestID = "X-Request-Id"
+
+// maxRequestID is the longest name that is taken from a caller, in bytes.
+const maxRequestID = 128
+
+// requestIDKey is that of the name in a context.
+type requestIDKey struct{}
+
+// requestID is what the caller calls the request, if that can stand in any log: one word of printable ASCII. Else it is
+// a new UUID, version 7.
+func requestID(r *http.Request) string {
+	given := r.Header[headerRequestID]
+	if len(given) == 1 && 0 < len(given[0]) && len(given[0]) <= maxRequestID && strings.IndexFunc(given[0], notOfAWord) < 0 {
+		return given[0]
+	}
+	return uuid.Must(uuid.NewV7()).String()
+}
+
+func notOfAWord(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }
+
+// identified returns the request with a name, which the answer has too.
+func identified(w http.ResponseWriter, r *http.Request) *http.Request {
+	id := requestID(r)
+	w.Header().Set(headerRequestID, id)
+	return r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+}
+
+// logHandler adds the name of the request to each line that is logged for one.
+type logHandler struct{ slog.Handler }
+
+func (h logHandler) Handle(ctx context.Context, line slog.Record) error {
+	if id, ok := ctx.Value(requestIDKey{}).(string); ok {
+		line = line.Clone()
+		line.AddAttrs(slog.String("request_id", id))
+	}
+	return h.Handler.Handle(ctx, line)
+}
+
+func (h logHandler) WithAttrs(all []slog.Attr) slog.Handler {
+	return logHandler{h.Handler.WithAttrs(all)}
+}
+
+func (h logHandler) WithGroup(name string) slog.Handler { return logHandler{h.Handler.WithGroup(name)} }
+
+// logAccess logs a request that was answered. Its path and query are left out: the path can have a number in it that is
+// somebody's, and the pattern of the route is what is counted anyway.
+func (a *API) logAccess(w *answerWriter, r *http.Request, began time.Time) {
+	level := slog.LevelDebug
+	if a.cfg.AccessLog {
+		level = slog.LevelInfo
+	}
+	if !a.log.Enabled(r.Context(), level) {
+		return
+	}
+	a.log.LogAttrs(r.Context(), level, "api: request", slog.String("method", r.Method), slog.String("route", r.Pattern),
+		slog.Int("status", w.status), slog.Int64("bytes", w.bytes), slog.Duration("took", time.Since(began)),
+		slog.String("tenant", w.caller.Tenant), slog.String("actor", w.caller.Actor), slog.String("remote", r.RemoteAddr),
+		slog.String("protocol", r.Proto))
+}

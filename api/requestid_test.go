@@ -1,0 +1,119 @@
+package api_test
+
+import (
+	"bufio"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+const requestID = "X-Request-Id"
+
+func TestARequestIsCalledWhatItsCallerCallsIt(t *testing.T) {
+	s := newServer(t)
+	for given, taken := range map[string]bool{
+		"r-1": true, "0af7651916cd43dd8448eb211c80319c/b7ad": true, strings.Repeat("x", 128): true,
+		"": false, "two words": false, `quo"ted`: false, `back\slash`: false, "wörter": false, strings.Repeat("x", 129): false, "a\tb": false,
+	} {
+		got := s.get("/healthz", requestID, given).header.Get(requestID)
+		id, err := uuid.Parse(got)
+		if made := err == nil && id.Version() == 7; taken && got != given || !taken && !made {
+			t.Errorf("%q is called %q", given, got)
+		}
+	}
+	if got := s.get("/healthz", requestID, "a", requestID, "b").header.Values(requestID); len(got) != 1 || got[0] == "a" || got[0] == "b" {
+		t.Errorf("two names: %q", got)
+	}
+	if a, b := s.get("/healthz").header.Get(requestID), s.get("/healthz").header.Get(requestID); a == b || a == "" {
+		t.Errorf("%q and %q", a, b)
+	}
+}
+
+// The one line of the log with a text.
+func line(t *testing.T, s *server, fragments ...string) string {
+	t.Helper()
+	var found []string
+	for all := bufio.NewScanner(strings.NewReader(s.log.String())); all.Scan(); {
+		has := true
+		for _, f := range fragments {
+			has = has && strings.Contains(all.Text(), f)
+		}
+		if has {
+			found = append(found, all.Text())
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d lines with %q: %q", len(found), fragments, found)
+	}
+	return found[0]
+}
+
+func TestEachRequestIsOneLineOfTheLog(t *testing.T) {
+	s := newServer(t, func(c *api.Config) {
+		c.AccessLog = true
+		c.Routes = map[string]http.Handler{"GET /own/{thing}": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })}
+	})
+	id := s.packed("1")
+	s.get("/v1/instances/"+id.String()+"?at=2030-01-01T00:00:00Z", requestID, "r-1", "Pawl-Tenant", "acme", "Pawl-Actor", "ann").
+		wantProblem(t, 404, workflow.InstanceNotFound)
+	s.get("/own/secret?token=hidden", requestID, "r-2").want(t, 204)
+	s.get("/nothing/secret?token=hidden", requestID, "r-3").want(t, 404)
+	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/v1/stream",
+		http.Header{requestID: {"r-4"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = ws.Close()
+	await.Eventually(t, "the stream has ended", func() bool { return strings.Contains(s.log.String(), "request_id=r-4") })
+	for id, want := range map[string][]string{
+		"r-1": {`route="GET /v1/instances/{id}"`, "status=404", "tenant=acme", "actor=ann", "bytes=", "took=", "remote=127.0.0.1:", "level=INFO"},
+		"r-2": {`route="GET /own/{thing}"`, "status=204"},
+		"r-3": {`route=""`, "status=404"},
+		"r-4": {`route="GET /v1/stream"`, "status=101", "tenant=default"},
+	} {
+		got := line(t, s, "api: request\"", "request_id="+id)
+		for _, w := range want {
+			if !strings.Contains(got, w) {
+				t.Errorf("no %s in %s", w, got)
+			}
+		}
+	}
+	if text := s.log.String(); strings.Contains(text, "hidden") || strings.Contains(text, "secret") || strings.Contains(text, id.String()) {
+		t.Errorf("more is logged than should be:\n%s", text)
+	}
+}
+
+// What is logged in the course of a request says which.
+func TestEveryLineOfARequestHasItsName(t *testing.T) {
+	s := newServer(t, func(c *api.Config) {
+		c.Identify = func(*http.Request) (api.Caller, error) { panic("who is that?") }
+	})
+	s.get("/v1/workflows", requestID, "r-1").wantProblem(t, 500, workflow.Internal)
+	line(t, s, "a handler panicked", "request_id=r-1")
+}
+
+func TestEveryAnswerHasItsSecurityHeaders(t *testing.T) {
+	s := newServer(t)
+	id := s.packed("1").String()
+	for path, policy := range map[string]string{
+		"/healthz": "", "/v1/workflows": "", "/v1/instances/" + id: "", "/v1/nothing": "", "/metrics": "", "/v1/commands": "",
+		"/v1/workflows/parcel/diagram": "style-src", "/v1/workflows/nothing/diagram": "",
+	} {
+		h := s.get(path).header
+		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" || h.Get("Cache-Control") != "no-cache" {
+			t.Errorf("%s: %v", path, h)
+		}
+		got := h.Get("Content-Security-Policy")
+		if !strings.HasPrefix(got, "default-src 'none'; ") || !strings.HasSuffix(got, "frame-ancestors 'none'") || !strings.Contains(got, policy) ||
+			policy == "" && strings.Contains(got, "style-src") {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+}

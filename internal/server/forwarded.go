@@ -1,0 +1,152 @@
+package server
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// hsts has a browser ask over TLS alone, for a year.
+const hsts = "max-age=31536000"
+
+// known tells the handler who asks, and for what, where a proxy of ours stands between.
+// What anybody else says of that is passed over.
+func (s *Server) known(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		secure := r.TLS != nil
+		if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && within(s.config.Proxies, peer.Addr().Unmap()) {
+			if o, ok := originOf(r.Header, s.config.Proxies); ok {
+				r = r.WithContext(r.Context()) // a copy
+				if o.client.IsValid() {
+					r.RemoteAddr = netip.AddrPortFrom(o.client, 0).String()
+				}
+				if o.host != "" {
+					r.Host = o.host
+				}
+				secure = o.proto == "https" || o.proto == "" && secure
+			}
+		}
+		if secure && !ofThisMachine(r.Host) {
+			w.Header().Set("Strict-Transport-Security", hsts)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// ofThisMachine reports whether a host is one whose other ports a browser must not ask
+// over TLS too: there is no TLS for a name that everybody has.
+func ofThisMachine(host string) bool {
+	name := (&url.URL{Host: host}).Hostname()
+	_, err := netip.ParseAddr(name)
+	return err == nil || strings.EqualFold(name, "localhost")
+}
+
+// origin is where a request came from before our proxies.
+type origin struct {
+	client      netip.Addr // the zero address where nobody says
+	proto, host string     // "" where nobody says
+}
+
+// originOf reads what proxies say: Forwarded (RFC 7239), or the headers X-Forwarded-For, -Proto and -Host. It reports false
+// where both are there: a proxy sets one of the two, and passes on the other as the client has made it up.
+func originOf(h http.Header, proxies []netip.Prefix) (o origin, ok bool) {
+	forwarded := h.Values("Forwarded")
+	old := len(h.Values("X-Forwarded-For"))+len(h.Values("X-Forwarded-Proto"))+len(h.Values("X-Forwarded-Host")) > 0
+	switch {
+	case len(forwarded) > 0 && old:
+		return o, false
+	case old:
+		o.client, _ = firstForeign(items(h.Values("X-Forwarded-For"), ','), proxies)
+		o.proto = strings.ToLower(last(h.Values("X-Forwarded-Proto")))
+		o.host = hostOf(last(h.Values("X-Forwarded-Host")))
+	case len(forwarded) > 0:
+		o = rfc7239(forwarded, proxies)
+	}
+	return o, true
+}
+
+// firstForeign is the nearest address that is no proxy of ours, and where it stands: what is
+// before it a client may have made up. Where all are ours it is the first, and where one
+// cannot be read, the one that is told by a proxy of ours.
+func firstForeign(addresses []string, proxies []netip.Prefix) (found netip.Addr, at int) {
+	at = len(addresses)
+	for i := len(addresses) - 1; i >= 0; i-- {
+		address, ok := addressOf(addresses[i])
+		if !ok {
+			break
+		}
+		found, at = address, i
+		if !within(proxies, address) {
+			break
+		}
+	}
+	return found, at
+}
+
+// rfc7239 reads what the proxy that the client came to has said of it.
+func rfc7239(values []string, proxies []netip.Prefix) (o origin) {
+	var elements []map[string]string
+	var addresses []string
+	for _, text := range items(values, ',') {
+		element := map[string]string{}
+		for _, pair := range items([]string{text}, ';') {
+			name, value, _ := strings.Cut(pair, "=")
+			element[strings.ToLower(strings.TrimSpace(name))] = strings.Trim(strings.TrimSpace(value), `"`)
+		}
+		elements = append(elements, element)
+		addresses = append(addresses, element["for"])
+	}
+	client, at := firstForeign(addresses, proxies)
+	if at == len(elements) { // unknown, or a name that a proxy has made up
+		at = len(elements) - 1
+	}
+	if at >= 0 {
+		o.proto, o.host = strings.ToLower(elements[at]["proto"]), hostOf(elements[at]["host"])
+	}
+	o.client = client
+	return o
+}
+
+// items splits lists, but not within quotes.
+func items(values []string, separator byte) (all []string) {
+	for _, text := range values {
+		quoted, begin := false, 0
+		for i := 0; i <= len(text); i++ {
+			switch {
+			case i == len(text) || text[i] == separator && !quoted:
+				all = append(all, strings.TrimSpace(text[begin:i]))
+				begin = i + 1
+			case text[i] == '"':
+				quoted = !quoted
+			}
+		}
+	}
+	return all
+}
+
+// last is what the nearest proxy says.
+func last(values []string) string {
+	all := items(values, ',')
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1]
+}
+
+// addressOf reads an address, with a port or without.
+func addressOf(text string) (netip.Addr, bool) {
+	if withPort, err := netip.ParseAddrPort(text); err == nil {
+		return withPort.Addr().Unmap(), true
+	}
+	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	return address.Unmap(), err == nil && address.Zone() == ""
+}
+
+// hostOf is a host, with a port or without; "" for what is none.
+func hostOf(text string) string {
+	if u, err := url.Parse("//" + text); err != nil || u.Host != text || u.User != nil {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,140 @@
+// Package server is what listens: how many connections there are, how long each of their steps may take, TLS, and who
+// is at the other end where a proxy stands between. What is served it does not know.
+//
+// A client that is slow or silent keeps a connection for a bounded time and a few kilobytes, and nothing else: no
+// goroutine of a handler begins before the header of a request is there.
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Limits bound what clients may take. The zero value of a field is its default.
+type Limits struct {
+	Connections int // at once. More wait for an idle one to be closed, or for any to end. 10,000
+	PerAddress  int // of one remote address, but for proxies. More are closed at once. Half of Connections
+
+	Header     int           // bytes of a request's header. 64 KiB
+	HeaderTime time.Duration // from the first moment of a connection, or the first byte of a further request. 10 seconds
+	BodyTime   time.Duration // from there until the request's body is read, also one that nobody reads. 1 minute
+	IdleTime   time.Duration // between two requests. 2 minutes
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Connections = cmp.Or(l.Connections, 10_000)
+	l.PerAddress = cmp.Or(l.PerAddress, max(l.Connections/2, 1))
+	l.Header = cmp.Or(l.Header, 64<<10)
+	l.HeaderTime = cmp.Or(l.HeaderTime, 10*time.Second)
+	l.BodyTime = cmp.Or(l.BodyTime, time.Minute)
+	l.IdleTime = cmp.Or(l.IdleTime, 2*time.Minute)
+	return l
+}
+
+// Config is what a Server needs. Only Address is required.
+type Config struct {
+	Address string // host and port
+	Limits  Limits
+	TLS     *Certificate   // nil: HTTP without TLS
+	Proxies []netip.Prefix // whose word on who asks, and for which host, is taken
+	Log     *slog.Logger
+}
+
+// Server listens, and serves when it is told what.
+type Server struct {
+	config       Config
+	listener     *listener
+	certificates *certificates // nil without TLS
+	http         http.Server
+}
+
+// Listen takes the address, so that a port that is taken is known at once. Nothing is
+// accepted before Serve. Errors: a certificate that cannot be used; the address.
+func Listen(ctx context.Context, c Config) (_ *Server, err error) {
+	c.Limits = c.Limits.withDefaults()
+	s := &Server{config: c}
+	if c.TLS != nil {
+		if s.certificates, err = newCertificates(*c.TLS, c.Log); err != nil {
+			return nil, fmt.Errorf("the TLS certificate: %w", err)
+		}
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", c.Address, err)
+	}
+	s.listener = newListener(l, c.Limits, c.Proxies...)
+	return s, nil
+}
+
+// Serve answers requests until Shutdown or Close, and then returns
+// http.ErrServerClosed. It is called once.
+func (s *Server) Serve(h http.Handler) error {
+	limits := s.config.Limits
+	s.http.Handler = s.known(h)
+	s.http.ErrorLog = log.New(complaints{s.config.Log}, "", 0)
+	s.http.ConnState = s.listener.state
+	s.http.MaxHeaderBytes = limits.Header
+	s.http.ReadHeaderTimeout = limits.HeaderTime
+	s.http.ReadTimeout = limits.HeaderTime + limits.BodyTime // ends with the body: it does not bound an answer
+	s.http.IdleTimeout = limits.IdleTime
+	if s.certificates == nil {
+		return s.http.Serve(s.listener)
+	}
+	// HTTP/2 where the client speaks it. A WebSocket begins with HTTP/1.1, which its client asks for.
+	s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificates.get}
+	s.http.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 128, SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second,
+		WriteByteTimeout: 30 * time.Second}
+	return s.http.ServeTLS(s.listener, "", "")
+}
+
+// Addr is where it listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Stats is how the connections and the certificate stand.
+func (s *Server) Stats() Stats {
+	now := s.listener.stats()
+	if s.certificates != nil {
+		now.TLSEnds, now.TLSFailures = s.certificates.stats()
+	}
+	return now
+}
+
+// Shutdown takes no more requests and waits until those under way are answered, but not for WebSockets.
+func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
+
+// Close ends at once, also what was never served.
+func (s *Server) Close() error {
+	err := s.http.Close()
+	_ = s.listener.Close() // which the line above has done, unless nothing was served
+	return err
+}
+
+// complaints are what net/http says. Of a handshake that fails the client is the reason.
+type complaints struct{ log *slog.Logger }
+
+func (c complaints) Write(line []byte) (int, error) {
+	level := slog.LevelWarn
+	if bytes.Contains(line, []byte("TLS handshake error")) {
+		level = slog.LevelDebug
+	}
+	c.log.Log(context.Background(), level, strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+// underneath is the connection that TLS is spoken on, or the connection itself.
+func underneath(c net.Conn) net.Conn {
+	if over, ok := c.(*tls.Conn); ok {
+		return over.NetConn()
+	}
+	return c
+}
