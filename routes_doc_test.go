@@ -87,12 +87,10 @@ func whoHas(g api.Grant) string {
 	switch g {
 	case api.Public:
 		return "anybody"
-	case api.Operate:
-		return "`" + api.Operator + "`"
-	case api.OperateAll:
-		return "`" + api.OperatorOfAll + "`"
+	case api.AnyCaller:
+		return "callers"
 	}
-	return "callers"
+	return "`" + string(g) + "`"
 }
 
 // parametersOf are those of a route that stand at one place.
@@ -167,7 +165,7 @@ func meantBy(p api.Param) string {
 		what += fmt.Sprintf(", up to %d times", p.Many)
 	}
 	if p.Grant == api.OperateAll {
-		what += "; `true` is for `" + api.OperatorOfAll + "`"
+		what += "; `true` is for `" + string(api.OperateAll) + "`"
 	}
 	return what
 }

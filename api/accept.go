@@ -12,22 +12,6 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// accepted returns which of the route's answers the caller prefers. Errors:
-// NotAcceptable; Forbidden where he may not be answered so.
-func (r *request) accepted() (string, error) {
-	offers := r.route.media()
-	media := accepted(r.Request, offers...)
-	if media == "" {
-		return "", workflow.Errorf(workflow.NotAcceptable, "the answer is %s", orList(offers))
-	}
-	for _, a := range r.route.Answers {
-		if a.Media == media && a.Grant != "" {
-			return media, r.caller.may(a.Grant)
-		}
-	}
-	return media, nil
-}
-
 // accepted returns the offer that the Accept header prefers (RFC 9110, section
 // 12.5.1), the earlier one of equals, and "" when it takes none of them. Without
 // a header everything is taken.

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 
+	"golang.org/x/time/rate"
+
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -26,7 +28,8 @@ type API struct {
 	open    *openRequests
 	cors    *cors // nil: pages of other origins are not served
 
-	tenants, credentials *rates // nil for no limit
+	tenants, credentials *rates        // nil for no limit
+	refusals             *rate.Limiter // of the log's lines about them
 }
 
 // New makes the interface of an engine. It starts nothing. Its error is a
@@ -42,7 +45,8 @@ func New(e Engine, c Config) (*API, error) {
 	}
 	a := &API{engine: e, cfg: c, local: local, log: c.Logger, open: newOpenRequests(c.Limits.Open),
 		tenants:     newRates("tenant", c.Limits.Rate, c.Limits.Burst),
-		credentials: newRates("credential", c.Limits.CredentialRate, c.Limits.CredentialBurst)}
+		credentials: newRates("credential", c.Limits.CredentialRate, c.Limits.CredentialBurst),
+		refusals:    rate.NewLimiter(10, 100)}
 	status := func(r *transitions.Record) ([]byte, error) { return render(statusOf(r)) }
 	a.streams = stream.New(e, c.Stream, c.Logger, stream.Wire{Status: status, Judge: a.judged})
 	a.mux = a.routes()

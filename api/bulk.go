@@ -22,6 +22,7 @@ type BulkCommand struct {
 	BusinessKey string         `json:"business_key,omitzero"`
 	Key         string         `json:"key"`
 	Scope       *string        `json:"scope,omitzero"`
+	Actor       string         `json:"actor,omitzero"` // whom the caller acts as; see act-as
 	Payload     jsontext.Value `json:"payload,omitempty"`
 	IfVersion   *int64         `json:"if_version,omitzero"`
 	NotBefore   *string        `json:"not_before,omitzero"` // RFC 3339
@@ -51,7 +52,12 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 	if _, err := contentType(r.Request, mediaNDJSON); err == nil {
 		split = splitLines
 	}
-	b := &batch{request: r}
+	b := &batch{may: func(cmd *transitions.Command) error {
+		if err := a.may(r.Context(), &r.caller, r.route.Grant, aboutCommand(cmd)); err != nil {
+			return err
+		}
+		return a.by(r, cmd)
+	}}
 	items, err := split(body, a.cfg.Limits.BulkItems)
 	if err != nil {
 		return err
@@ -59,7 +65,7 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 	for _, item := range items {
 		b.add(item)
 	}
-	if err := a.admit(w, r.tenant(), r.caller.credential(), len(b.replies)); err != nil {
+	if err := a.admit(w, r.tenant(), credential(&r.caller), len(b.replies)); err != nil {
 		return err
 	}
 	if r.boolean("dry_run") {
@@ -73,23 +79,25 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// batch is a bulk request: a reply for each item, and the commands of those
+// batch is a bulk request: who may send an item and as whom, a reply for each, and the commands of those
 // that could be read, with where their replies belong.
 type batch struct {
-	request  *request
+	may      func(*transitions.Command) error
 	replies  []transitions.Reply
 	commands []transitions.Command
 	places   []int
 }
 
-// add takes an item. One that is malformed is answered at once.
+// add takes an item. One that is malformed, or that the caller may not send, is answered at once.
 func (b *batch) add(item []byte) {
 	cmd, err := commandOf(item)
+	if err == nil {
+		err = b.may(&cmd)
+	}
 	b.replies = append(b.replies, transitions.Reply{Err: err})
 	if err != nil {
 		return
 	}
-	b.request.by(&cmd)
 	b.commands = append(b.commands, cmd)
 	b.places = append(b.places, len(b.replies)-1)
 }
@@ -126,6 +134,7 @@ func commandOf(item []byte) (transitions.Command, error) {
 	}
 	cmd := transitions.Command{
 		Workflow: in.Workflow, Transition: in.Transition, BusinessKey: in.BusinessKey, Key: in.Key, Payload: in.Payload,
+		Actor: in.Actor,
 	}
 	if err := in.terms(&cmd); err != nil {
 		return cmd, err

@@ -6,27 +6,24 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Caller is who sends a request, and for which tenant.
-type Caller struct {
-	Tenant string
-	Actor  string
-	Roles  []string
-}
+// Caller is who sends a request, for which tenant, and what he may do.
+type Caller = auth.Principal
 
-// The roles of those who may use /v1/ops.
+// The roles by which [Loopback] knows an operator.
 const (
-	// Operator sees and does what concerns the caller's own tenant.
+	// Operator has the grant operate.
 	Operator = "operator"
-	// OperatorOfAll also sees and does what concerns every tenant.
+	// OperatorOfAll has the grant operate:all.
 	OperatorOfAll = "operator:all"
 )
 
-// Identify says who sends a request. Its error is what the caller is answered
-// with: Unauthorized, Forbidden or InvalidRequest.
+// Identify says who sends a request; a caller without grants may do nothing. Its error is
+// what is answered: Unauthorized, Forbidden, InvalidRequest or Unavailable.
 type Identify func(*http.Request) (Caller, error)
 
 // The headers by which a caller on the same machine may name itself.
@@ -41,7 +38,8 @@ var ofCallers = []string{headerTenant, headerActor, headerRoles}
 // Loopback trusts every caller, and is for a server that listens on a loopback
 // address only. A caller may name itself with the headers Pawl-Tenant (default
 // "default"), Pawl-Actor (default "local") and Pawl-Roles (comma-separated,
-// default every role).
+// default every role). He may read, follow and submit everything of his tenant, and what is for
+// operators with the role [Operator], [OperatorOfAll] or every role.
 //
 // Two ways in which a web page could reach such a server through the user's
 // browser are closed: a request whose Host is not a loopback name is refused,
@@ -65,7 +63,20 @@ func Loopback(r *http.Request) (Caller, error) {
 	if values := r.Header.Values(headerRoles); len(values) > 0 {
 		c.Roles, err = rolesOf(strings.Join(values, ","))
 	}
+	c.Grants, c.Proof = grantsOf(c.Roles), auth.Proof{Kind: auth.Loopback}
 	return c, err
+}
+
+// grantsOf are those of a caller who is believed.
+func grantsOf(roles []string) auth.Grants {
+	all := auth.Grants{{Right: Read}, {Right: Streaming}, {Right: Submit}, {Right: ActAs}}
+	if transitions.HasRole(roles, Operator) {
+		all = append(all, auth.Grant{Right: Operate})
+	}
+	if transitions.HasRole(roles, OperatorOfAll) {
+		all = append(all, auth.Grant{Right: OperateAll})
+	}
+	return all
 }
 
 var errNotLoopback = workflow.Errorf(workflow.Forbidden,

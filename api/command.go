@@ -34,8 +34,10 @@ func (a *API) command(w http.ResponseWriter, r *request) (err error) {
 	if cmd.Payload, err = a.body(w, r); err != nil {
 		return err
 	}
-	r.by(&cmd)
-	if err := a.admit(w, cmd.Tenant, r.caller.credential(), 1); err != nil {
+	if err := a.by(r, &cmd); err != nil {
+		return err
+	}
+	if err := a.admit(w, cmd.Tenant, credential(&r.caller), 1); err != nil {
 		return err
 	}
 	if dryRun {
@@ -47,11 +49,6 @@ func (a *API) command(w http.ResponseWriter, r *request) (err error) {
 	}
 	a.settle(w, r, &receipt)
 	return sendReceipt(w, receipt)
-}
-
-// by says whose command it is.
-func (r *request) by(cmd *transitions.Command) {
-	cmd.Tenant, cmd.Actor, cmd.Roles = r.tenant(), r.caller.Actor, r.caller.Roles
 }
 
 // named reads the headers that name a command. A dry run needs no key: nothing is

@@ -38,6 +38,14 @@ type Config struct {
 	// pages of other origins reach them unless they check Origin. None.
 	Routes map[string]http.Handler
 
+	// Refused is told of each caller who is refused for want of a credential or a grant, with the
+	// reason in a word; see [auth.Reason]. None.
+	Refused func(reason string)
+
+	// Health is how what Identify stands on is, for GET /readyz: a warning, "" for none, or an error where
+	// nobody can be identified. Both are told to anybody. None.
+	Health func() (warning string, err error)
+
 	// Metrics serves GET /metrics to every [OperatorOfAll]. nil is no such address.
 	Metrics http.Handler
 }

@@ -98,5 +98,5 @@ func formatOf(r *request) (string, error) {
 	if name := r.text("format"); name != "" {
 		return formats[name], nil
 	}
-	return r.accepted()
+	return r.accepted(nil) // which takes no grant
 }

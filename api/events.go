@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/pawlhq/pawl/api/internal/stream"
@@ -15,7 +16,7 @@ func (a *API) events(w http.ResponseWriter, r *request) error {
 	if err := a.streams.Check(&selected); err != nil {
 		return err
 	}
-	media, err := r.accepted()
+	media, err := r.accepted(func(g Grant) error { return a.may(r.Context(), &r.caller, g, r.about()) })
 	switch {
 	case err != nil:
 		return err
@@ -54,11 +55,24 @@ func (a *API) eventStream(w http.ResponseWriter, r *request, f transitions.Event
 			return workflow.Errorf(workflow.InvalidRequest, "Last-Event-ID is not a position")
 		}
 	}
-	return a.streams.Log(w, r.Request, r.tenant(), start, f)
+	bounded, done := r.bounded()
+	defer done()
+	return a.streams.Log(w, bounded, r.tenant(), start, f)
 }
 
 // webSocket follows the log and commands: GET /v1/stream.
 func (a *API) webSocket(w http.ResponseWriter, r *request) error {
-	may := func(operation string) error { return r.caller.may(r.route.needs(operation)) }
-	return a.streams.WebSocket(w, r.Request, r.tenant(), may, func(err error) { a.fail(w, r.Request, err) })
+	bounded, done := r.bounded()
+	defer done()
+	may := func(ctx context.Context, ask stream.Ask) error { return a.mayAsk(ctx, r, ask) }
+	return a.streams.WebSocket(w, bounded, r.tenant(), may, func(err error) { a.fail(w, r.Request, err) })
+}
+
+// bounded is the request of a stream, which ends with the caller's credential.
+func (r *request) bounded() (*http.Request, context.CancelFunc) {
+	if r.caller.Until.IsZero() {
+		return r.Request, func() {}
+	}
+	ctx, done := context.WithDeadlineCause(r.Context(), r.caller.Until, stream.CredentialEnded)
+	return r.WithContext(ctx), done
 }

@@ -126,7 +126,7 @@ func entryOf(e *transitions.Entry) Entry {
 	cause, by := transitions.CauseOf(e.Cause, e.Scope, e.Key)
 	return Entry{
 		Version: e.Version, Position: e.Position, Transition: e.Transition, From: e.From, To: e.To,
-		Actor: e.Actor, Reason: e.Reason, Payload: raw(e.Payload), Data: raw(e.Data),
+		Actor: e.Actor, Proof: e.Proof, Reason: e.Reason, Payload: raw(e.Payload), Data: raw(e.Data),
 		Scope: e.Scope, Key: e.Key, Cause: cause, CausedBy: by, At: e.At.UTC(), Hash: hex.EncodeToString(e.Hash[:]),
 	}
 }

@@ -40,11 +40,12 @@ func (a *API) metrics(w http.ResponseWriter, r *request) error {
 
 // Health is that a node is well.
 type Health struct {
-	Status string `json:"status"` // "ok" of a process that serves, "ready" of a node that can take requests
+	Status  string `json:"status"`            // "ok" of a process that serves, "ready" of a node that can take requests
+	Warning string `json:"warning,omitempty"` // what is not well, and will be worse if nobody looks after it
 }
 
 // healthy says that the process serves.
-func (a *API) healthy(*request) (Health, error) { return Health{"ok"}, nil }
+func (a *API) healthy(*request) (Health, error) { return Health{Status: "ok"}, nil }
 
 // readyTimeout bounds how long a readiness probe waits for the database.
 const readyTimeout = 2 * time.Second
@@ -56,7 +57,14 @@ func (a *API) ready(r *request) (Health, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
-	return Health{"ready"}, a.engine.Ready(ctx)
+	health := Health{Status: "ready"}
+	if a.cfg.Health != nil {
+		var err error
+		if health.Warning, err = a.cfg.Health(); err != nil {
+			return Health{}, err
+		}
+	}
+	return health, a.engine.Ready(ctx)
 }
 
 // stuck lists the commands that wait for an operator.
@@ -149,7 +157,9 @@ func (a *API) operate(w http.ResponseWriter, r *request, cmd transitions.Command
 	if err := named(r.Request, &cmd, false); err != nil {
 		return err
 	}
-	r.by(&cmd)
+	if err := a.by(r, &cmd); err != nil {
+		return err
+	}
 	receipt, err := a.engine.Operate(r.Context(), cmd, o)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package api
 import (
 	"math"
 
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/inspect"
 )
 
@@ -45,6 +46,8 @@ var (
 		Doc: "a declared attribute; one that the named workflow does not declare is refused"}
 	inOrder = Param{Name: "order", In: InQuery, Kind: Text, Values: []string{"id", "updated"}, Default: "id",
 		Doc: "`updated`: what was updated last comes first"}
+	aGrant = Param{Name: "can", In: InQuery, Kind: Text, Max: auth.MaxGrant, Doc: "a grant: does the caller have it, and if not, why?"}
+
 	aVersion = Param{Name: "version", In: InQuery, Kind: Integer, Min: 1, Max: math.MaxInt32,
 		Doc: "of the definition; without it the newest"}
 	aFormat = Param{Name: "format", In: InQuery, Kind: Text, Values: []string{"svg", "mermaid", "dot"},

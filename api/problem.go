@@ -39,6 +39,7 @@ func (a *API) judged(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*workflow.Error](err); !ok && ctx.Err() != nil {
 		return &workflow.Error{Code: workflow.TimedOut, Message: "the request ended before its answer", Cause: err}
 	}
+	a.noteRefusal(ctx, err)
 	switch code := workflow.CodeOf(err); {
 	case code == workflow.Internal:
 		a.log.ErrorContext(ctx, "api: a request failed", "error", err)

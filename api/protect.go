@@ -12,6 +12,7 @@ func AnswerHeaders() []Header {
 		{"Vary", "which headers of the request the answer depends on"},
 		{headerRequestID, "what the request is called in the log: what the caller has called it, else a UUID"},
 		{headerRetryAfter, "in how many seconds the same request may succeed; of problems that may pass"},
+		{headerChallenge, "how a caller would be known, and what is wrong with his credential; of 401"},
 		{"Allow", "the methods of an address, where another one was used"},
 		{"X-Content-Type-Options", "`nosniff`: no browser takes it for something else"},
 		{headerPolicy, "what a browser may load for it, and who may frame it: nothing and nobody; of an SVG, its own style"},

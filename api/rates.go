@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -88,8 +89,15 @@ type rated struct {
 	key string
 }
 
-// credential is whose rate a caller's commands count for.
-func (c *Caller) credential() string { return c.Tenant + "\x00" + c.Actor }
+// credential is whose rate a caller's commands count for: what is the same of all tokens that he is given, and
+// who he is where there is none.
+func credential(c *Caller) string {
+	id := c.Tenant + "\x00" + c.Actor
+	if kind := c.Proof.Kind; kind != "" && kind != auth.Loopback {
+		id = c.Proof.String() + "\x00" + id
+	}
+	return id
+}
 
 // admit refuses n commands of who sends too many, "" for a credential that there is none of, and says in headers what is
 // left. Errors: RateLimited, with the header Retry-After set; TooLarge for more than can ever come at once.

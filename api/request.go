@@ -23,18 +23,24 @@ type request struct {
 	caller Caller
 	route  *Route
 	query  url.Values
+	actAs  string // the actor that the caller names, "" for himself
 }
 
-// let reads a request, and refuses what its route does not take. The body is left.
-func (a *API) let(r *request) (err error) {
+// let reads a request, and refuses what its route does not take. The body is left. h is
+// the header of the answer.
+func (a *API) let(h http.Header, r *request) (err error) {
 	if r.route.Grant != Public {
 		if err := knownHeaders(r.Request); err != nil {
 			return err
 		}
 		if r.caller, err = a.cfg.Identify(r.Request); err != nil {
+			challenge(h, err)
 			return err
 		}
-		if err := r.caller.may(r.route.Grant); err != nil {
+		if err := mayAny(&r.caller, r.route.Grant); err != nil {
+			return err
+		}
+		if err := r.readActor(); err != nil {
 			return err
 		}
 	}
@@ -51,7 +57,10 @@ func (a *API) let(r *request) (err error) {
 	if err := r.unwanted(); err != nil {
 		return err
 	}
-	return r.contentType()
+	if err := r.contentType(); err != nil || r.route.ByItem {
+		return err
+	}
+	return a.may(r.Context(), &r.caller, r.route.Grant, r.about())
 }
 
 // readQuery refuses a parameter that the route does not declare, that is given too
@@ -90,7 +99,7 @@ func (r *request) checkGiven(p *Param) error {
 	case p.Needs != "" && given && !r.given(p.Needs):
 		return workflow.Errorf(workflow.InvalidRequest, "query parameter %q needs the %s", p.Name, spoken(p.Needs))
 	case p.Grant != "" && r.boolean(p.Name):
-		return r.caller.may(p.Grant)
+		return mayAny(&r.caller, p.Grant)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -22,11 +21,14 @@ type Route struct {
 	AnyQuery    bool    // the query is not looked at
 	EmptyIsNone bool    // a query parameter without a value is not given, but for an attribute
 	NoKey       bool    // an Idempotency-Key is refused, and a scope
+	ByItem      bool    // what it is about is not in its address; the handler asks who may, of each thing
 	Body        *Body   // nil: a body is not looked at
 	Answers     []Answer
 	Headers     []Header          // that its answers may have, beside those of every answer
 	Codes       []workflow.Code   // of the problems that it answers with
 	Operations  []StreamOperation // of a WebSocket: what a client may ask on it
+
+	ActsAs bool // a caller may name another actor
 
 	handle handler
 }
@@ -57,37 +59,6 @@ type StreamOperation struct {
 	Doc   string
 }
 
-// Grant is what a caller needs for a request.
-type Grant string
-
-// The grants. The zero value is none of them.
-const (
-	Public     Grant = "public"      // nothing: anybody may, and is not asked for a name
-	Read       Grant = "read"        // to be a caller, as for the next two
-	Streaming  Grant = "stream"      // to stay connected
-	Submit     Grant = "submit"      // to send commands
-	Operate    Grant = "operate"     // the role [Operator], or [OperatorOfAll]
-	OperateAll Grant = "operate:all" // the role [OperatorOfAll]
-)
-
-// may refuses a caller who has not got a grant. Nobody has an unknown one.
-func (c *Caller) may(g Grant) error {
-	switch g {
-	case Public, Read, Streaming, Submit:
-		return nil
-	case Operate:
-		if transitions.HasRole(c.Roles, Operator, OperatorOfAll) {
-			return nil
-		}
-		return workflow.Errorf(workflow.Forbidden, "this is for callers with the role %q", Operator)
-	case OperateAll:
-		if transitions.HasRole(c.Roles, OperatorOfAll) {
-			return nil
-		}
-	}
-	return workflow.Errorf(workflow.Forbidden, "this concerns all tenants, and is for callers with the role %q", OperatorOfAll)
-}
-
 var pathName = regexp.MustCompile(`\{(\w+)`)
 
 // complete returns the route with the parameters that its path names, and the codes
@@ -102,6 +73,9 @@ func (r Route) complete() Route {
 	if r.Grant != Public {
 		codes = append(codes, workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.RateLimited,
 			workflow.Unavailable, workflow.TimedOut)
+	}
+	if r.Grant != Public && !r.ByItem && (r.param("id") != nil || r.param("instance") != nil) {
+		codes = append(codes, workflow.InstanceNotFound)
 	}
 	if r.Body != nil {
 		codes = append(codes, workflow.InvalidRequest, workflow.TooLarge)

@@ -66,7 +66,7 @@ func (a *API) serve(route *Route) http.HandlerFunc {
 
 // answer serves a request that its route lets through.
 func (a *API) answer(w *answerWriter, r *request) error {
-	err := a.let(r)
+	err := a.let(w.Header(), r)
 	w.caller = r.caller
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -83,7 +84,8 @@ func TestIdentifyDecidesWhoCalls(t *testing.T) {
 			if r.Header.Get("Authorization") != "Bearer 7" {
 				return api.Caller{}, workflow.Errorf(workflow.Unauthorized, "a token is required")
 			}
-			return api.Caller{Tenant: "acme", Actor: "seven", Roles: []string{"clerk"}}, nil
+			return api.Caller{Tenant: "acme", Actor: "seven", Roles: []string{"clerk"},
+				Grants: auth.Grants{{Right: auth.Read}, {Right: auth.Submit}}}, nil
 		}
 	})
 	for _, path := range []string{"/v1/workflows", "/v1/events", "/v1/stream"} {

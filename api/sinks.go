@@ -125,7 +125,7 @@ func (a *API) sinkOf(r *request, tenant string) (inspect.SinkInfo, error) {
 // else gets their events, and what became of these.
 func (a *API) sinksOf(r *request, tenant string) ([]inspect.SinkInfo, error) {
 	list, err := a.engine.Sinks(r.Context(), tenant)
-	if err != nil || r.caller.may(OperateAll) == nil {
+	if err != nil || r.caller.Has(OperateAll) {
 		return list, err
 	}
 	for i := range list {

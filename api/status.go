@@ -17,7 +17,10 @@ import (
 // answers when that has changed.
 func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 	ref := commandRef(r)
-	media, err := r.accepted()
+	if err := a.mayAbout(r.Context(), &r.caller, r.route.Grant, ref); err != nil {
+		return err
+	}
+	media, err := r.accepted(func(g Grant) error { return a.mayAbout(r.Context(), &r.caller, g, ref) })
 	if err != nil {
 		return err
 	}
@@ -26,7 +29,9 @@ func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return err
 		}
-		return a.streams.Status(w, r.Request, ref, seen)
+		bounded, done := r.bounded()
+		defer done()
+		return a.streams.Status(w, bounded, ref, seen)
 	}
 	record, err := a.changedStatus(w, r, ref)
 	if err != nil {
@@ -61,6 +66,9 @@ func (a *API) changedStatus(w http.ResponseWriter, r *request, ref transitions.R
 // command has not ended.
 func (a *API) cancelCommand(w http.ResponseWriter, r *request) error {
 	ref := commandRef(r)
+	if err := a.mayAbout(r.Context(), &r.caller, r.route.Grant, ref); err != nil {
+		return err
+	}
 	if err := a.mayCancel(r.Context(), ref, &r.caller); err != nil {
 		return err
 	}
@@ -162,15 +170,14 @@ func sendTagged(w http.ResponseWriter, r *http.Request, tag string, body []byte)
 // mayCancel lets a command be cancelled by who sent it, by who could have sent it, and by
 // operators; one that waits for an operator by operators alone.
 func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c *Caller) error {
-	if c.may(Operate) == nil {
-		return nil
-	}
 	record, err := a.engine.Command(ctx, ref.Tenant, ref.Scope, ref.Key)
 	switch {
+	case c.May(Operate, aboutRecord(&record)):
+		return nil // if there is none, the engine says so
 	case err != nil:
 		return err
 	case record.Stuck != "":
-		return workflow.Errorf(workflow.Forbidden, "the command waits for an operator; that takes the role %q", Operator)
+		return workflow.Errorf(workflow.Forbidden, "the command waits for an operator; that takes the grant %q", Operate)
 	case record.Actor == c.Actor:
 		return nil
 	}
@@ -181,7 +188,7 @@ func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c *Caller) err
 	if slices.ContainsFunc(w.Named(record.Transition), func(s *workflow.Step) bool { return transitions.HasRole(c.Roles, s.Roles...) }) {
 		return nil
 	}
-	return workflow.Errorf(workflow.RoleRequired, "a command is cancelled by who sent it, by who may send it, or with the role %q", Operator)
+	return workflow.Errorf(workflow.RoleRequired, "a command is cancelled by who sent it, by who may send it, or with the grant %q", Operate)
 }
 
 // definedFor is the version of its workflow that decides a command: that of its instance,

@@ -14,7 +14,7 @@ import (
 // Routes is the table of routes: every address of Pawl, once.
 func Routes() []Route {
 	var all []Route
-	for _, part := range [][]Route{commandRoutes, readingRoutes, logRoutes, inboxRoutes,
+	for _, part := range [][]Route{callerRoutes, commandRoutes, readingRoutes, logRoutes, inboxRoutes,
 		nodeRoutes, caseRoutes, deadMessageRoutes, sinkRoutes} {
 		for _, r := range part {
 			all = append(all, r.complete())
@@ -25,6 +25,7 @@ func Routes() []Route {
 
 // Sections of docs/protocol.md.
 const (
+	ofCaller   = "Who calls"
 	ofCommand  = "Commands"
 	ofReading  = "Reading"
 	ofLog      = "The log"
@@ -39,20 +40,25 @@ const (
 	ops   = v1 + "/ops"
 )
 
+var callerRoutes = []Route{
+	{Section: ofCaller, Method: "GET", Path: "/v1/me", Grant: AnyCaller, handle: show((*API).me), Params: params(aGrant),
+		Doc: "who the caller is, how that is known, and what he may do", Answers: []Answer{answer[Me](200)}},
+}
+
 var commandRoutes = []Route{
 	command("/v1/workflows/{workflow}/{transition}", "create an instance; the body is the payload"),
 	command(v1+atID+"/{transition}", "a transition of an instance"),
 	command(v1+atKey+"/{transition}", "the same, by the caller's own number"),
-	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, handle: (*API).bulk, Doc: "many at once, see below",
+	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, ByItem: true, ActsAs: true, handle: (*API).bulk, Doc: "many at once, see below",
 		Params: params(dryRun, preferEnd), Answers: []Answer{answer[[]BulkResult](200)}, Headers: append([]Header{applied, dry}, ofRates...),
 		Codes: []workflow.Code{workflow.RateLimited},
 		Body: &Body{Type: reflect.TypeFor[[]BulkCommand](), Media: []string{mediaJSON, mediaNDJSON},
 			Limit: func(l Limits) int64 { return l.BulkBody }}},
-	{Section: ofCommand, Method: "GET", Path: "/v1/commands/{scope}/{key...}", Grant: Read, handle: (*API).commandStatus,
+	{Section: ofCommand, Method: "GET", Path: "/v1/commands/{scope}/{key...}", Grant: Read, ByItem: true, handle: (*API).commandStatus,
 		Doc: "how the command stands: see [in flight](#in-flight)", Params: params(preferWait, noneMatch, lastEventID),
 		Answers: []Answer{answer[CommandStatus](200), streamed[CommandStatus](), {Status: 204}, {Status: 304}}, Headers: []Header{etag, applied},
 		Codes: slices.Concat(keyCodes, []workflow.Code{workflow.CommandNotFound, workflow.KeyExpired, workflow.ShuttingDown})},
-	{Section: ofCommand, Method: "DELETE", Path: "/v1/commands/{scope}/{key...}", Grant: Submit, handle: (*API).cancelCommand,
+	{Section: ofCommand, Method: "DELETE", Path: "/v1/commands/{scope}/{key...}", Grant: Submit, ByItem: true, handle: (*API).cancelCommand,
 		Doc:     "ask a command in flight to stop: for who sent it, for who could have sent it, and for operators",
 		Answers: []Answer{answer[CommandStatus](200), answer[CommandStatus](202)}, Headers: []Header{etag, location, retryLater},
 		Codes: slices.Concat(keyCodes, []workflow.Code{workflow.CommandNotFound, workflow.KeyExpired, workflow.RoleRequired,
@@ -97,7 +103,7 @@ var logRoutes = []Route{
 		Params:  params(afterPosition, pageLimit, ofFlow, ofOne, ofKey, attributes, ofType, ofState, preferWait, lastEventID),
 		Answers: []Answer{answer[Events](200), streamed[jsontext.Value]()}, Headers: []Header{applied},
 		Codes: []workflow.Code{workflow.EventsGone, workflow.ShuttingDown, workflow.WorkflowNotFound}},
-	{Section: ofLog, Method: "GET", Path: "/v1/stream", Grant: Streaming, handle: (*API).webSocket,
+	{Section: ofLog, Method: "GET", Path: "/v1/stream", Grant: Streaming, ByItem: true, handle: (*API).webSocket,
 		Doc: "a WebSocket: the log and commands, as they go on", Operations: []StreamOperation{
 			{stream.Subscribe, Streaming, "follow the log"}, {stream.Watch, Streaming, "follow a command"},
 			{stream.Unsubscribe, Streaming, "end one of these"}},

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/pawlhq/pawl/api/internal/stream"
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 var anyName = regexp.MustCompile(`\{[^}]*\}`)
 
 func TestEveryRouteIsWhole(t *testing.T) {
-	grants := []Grant{Public, Read, Streaming, Submit, Operate, OperateAll}
+	grants := append([]Grant{Public, AnyCaller}, auth.Rights...)
 	for _, r := range Routes() {
 		if !slices.Contains(grants, r.Grant) || r.handle == nil || r.Section == "" || r.Doc == "" || len(r.Answers) == 0 || len(r.Codes) == 0 {
 			t.Errorf("%s %s: %+v", r.Method, r.Path, r)
@@ -108,8 +109,9 @@ func TestStreamsTakeWhatTheTableSays(t *testing.T) {
 	}
 	asks := &http.Request{Header: http.Header{"Accept": {mediaEventStream}}}
 	r := &request{Request: asks, route: &Route{Answers: []Answer{answer[Events](200), {Status: 200, Media: mediaEventStream, Grant: OperateAll}}}}
-	if _, err := r.accepted(); workflow.CodeOf(err) != workflow.Forbidden {
-		t.Errorf("who has no grant for the stream: %v", err)
+	var asked []Grant
+	if _, err := r.accepted(func(g Grant) error { asked = append(asked, g); return nil }); err != nil || !slices.Equal(asked, []Grant{OperateAll}) {
+		t.Errorf("asked for are %q, %v", asked, err)
 	}
 }
 
@@ -130,17 +132,18 @@ func TestNamesThatTheTableUsesAreNoTransitions(t *testing.T) {
 	}
 }
 
-func TestRightsAreThoseOfTheRoles(t *testing.T) {
-	all := []Grant{Public, Read, Streaming, Submit, Operate, OperateAll}
+func TestRightsOfWhoIsBelievedAreThoseOfTheRoles(t *testing.T) {
+	a := &API{}
 	for role, has := range map[string]int{"": 4, "clerk": 4, "Operator": 4, Operator: 5, OperatorOfAll: 6, "*": 6} {
-		c := Caller{Roles: []string{role}}
-		for i, g := range all {
-			if err := c.may(g); (err == nil) != (i < has) || err != nil && workflow.CodeOf(err) != workflow.Forbidden {
+		c := Caller{Grants: grantsOf([]string{role})}
+		for i, g := range auth.Rights {
+			if err := a.may(t.Context(), &c, g, auth.Target{}); (err == nil) != (i < has) ||
+				err != nil && workflow.CodeOf(err) != workflow.Forbidden {
 				t.Errorf("role %q, grant %s: %v", role, g, err)
 			}
 		}
 		for _, g := range []Grant{"", "none"} {
-			if c.may(g) == nil {
+			if a.may(t.Context(), &c, g, auth.Target{}) == nil || mayAny(&c, g) == nil {
 				t.Errorf("role %q has the grant %q", role, g)
 			}
 		}

@@ -54,7 +54,7 @@ var (
 
 // command is the route of one command.
 func command(path, doc string) Route {
-	return Route{Section: ofCommand, Method: "POST", Path: path, Grant: Submit, handle: (*API).command, Doc: doc,
+	return Route{Section: ofCommand, Method: "POST", Path: path, Grant: Submit, ActsAs: true, handle: (*API).command, Doc: doc,
 		Params: params(dryRun, ofOneCommand), Answers: receipts, Headers: slices.Concat(ofReceipts, []Header{applied, dry}, ofRates),
 		Codes: slices.Concat(keyCodes, decidedCodes),
 		Body:  &Body{Media: []string{mediaJSON}, Optional: true, Limit: func(l Limits) int64 { return l.Body }}}

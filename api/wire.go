@@ -88,6 +88,7 @@ type Entry struct {
 	From       workflow.State    `json:"from,omitempty"` // "" for the creation
 	To         workflow.State    `json:"to"`
 	Actor      string            `json:"actor"`
+	Proof      string            `json:"proof,omitempty"` // how it was known who that is, and who acted as him
 	Reason     string            `json:"reason,omitempty"`
 	Payload    jsontext.Value    `json:"payload"`
 	Data       jsontext.Value    `json:"data"` // after the transition

@@ -23,6 +23,7 @@ func Add(s *rows.Set, e *transitions.Entry) {
 	s.Col("from_state", rows.Text).TextOrNull(string(e.From))
 	s.Col("to_state", rows.Text).Text(string(e.To))
 	s.Col("actor", rows.Text).Text(e.Actor)
+	s.Col("proof", rows.Text).TextOrNull(e.Proof)
 	s.Col("reason", rows.Text).TextOrNull(e.Reason)
 	s.Col("payload", rows.JSON).Bytes(e.Payload)
 	s.Col("data", rows.JSON).Bytes(e.Data)

@@ -9,7 +9,7 @@ import (
 
 // chainLabel begins every hash, so that one of another format cannot be taken
 // for it.
-const chainLabel = "pawl.audit.2"
+const chainLabel = "pawl.audit.3"
 
 // Link is the hash of an entry that follows the entry with hash prev (all zero
 // for an instance's first): SHA-256 over prev, how the instance stood before and
@@ -35,7 +35,7 @@ func LinkTo(prev [32]byte, e *transitions.Entry, payload [32]byte) [32]byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(e.Emitted)))
 	b = append(b, e.Emitted...)
 	for _, s := range [...]string{e.Tenant, e.Workflow, e.Transition, string(e.From), string(e.To), e.Actor, e.Reason, e.Scope, e.Key,
-		string(e.Cause)} {
+		string(e.Cause), e.Proof} {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(s)))
 		b = append(b, s...)
 	}

@@ -21,8 +21,8 @@ func TestLinkGolden(t *testing.T) {
 	zero := audit.Link([32]byte{}, &e)
 	again := audit.Link(zero, &e)
 	const (
-		wantZero  = "872ebbbca77085e2811b9fa7c4eedac6db5e34420424ea8fb5409766707ef350"
-		wantAgain = "ddb4afbfbd93aa25e5ceb21f98d0c48e2cf41902fe5379bd8e9775c93edc35c1"
+		wantZero  = "9bd939aac4723b9b405dd06f30da1ce9873737682d500f3381e016432da552f0"
+		wantAgain = "efaf64d65631145a24e5ee7fbb02be2dab366b30f940f282ae0655b7ebd0b78e"
 	)
 	if got := hex.EncodeToString(zero[:]); got != wantZero {
 		t.Errorf("got %s, want %s", got, wantZero)
@@ -48,6 +48,7 @@ func TestEveryFieldButThePositionEntersTheHash(t *testing.T) {
 		"before": func(e *transitions.Entry) { e.Before[0]++ }, "after": func(e *transitions.Entry) { e.After[0]++ },
 		"emitted": func(e *transitions.Entry) { e.Emitted = nil }, "scope": func(e *transitions.Entry) { e.Scope += "x" },
 		"key": func(e *transitions.Entry) { e.Key += "x" }, "cause": func(e *transitions.Entry) { e.Cause = "" },
+		"proof":    func(e *transitions.Entry) { e.Proof += "x" },
 		"at":       func(e *transitions.Entry) { e.At = e.At.Add(time.Microsecond) },
 		"a border": func(e *transitions.Entry) { e.Workflow, e.Transition = e.Workflow+e.Transition[:1], e.Transition[1:] },
 	} {

@@ -65,7 +65,7 @@ var scope = strings.ReplaceAll(ScopeOf, "a.", "")
 
 var (
 	entryColumns = `version, position, workflow, transition, coalesce(from_state, ''), to_state, actor, coalesce(reason, ''),
-	payload::text, data::text, ` + scope + `, key, coalesce(cause, ''), at, hash`
+	payload::text, data::text, ` + scope + `, key, coalesce(cause, ''), at, hash, coalesce(proof, '')`
 
 	historySQL = `
 SELECT ` + entryColumns + `
@@ -116,7 +116,7 @@ func (t *Table) entries(ctx context.Context, tenant string, instance uuid.UUID, 
 		e := transitions.Entry{Tenant: tenant, Instance: instance}
 		var hash []byte
 		err := row.Scan(&e.Version, &e.Position, &e.Workflow, &e.Transition, &e.From, &e.To, &e.Actor, &e.Reason,
-			&e.Payload, &e.Data, &e.Scope, &e.Key, &e.Cause, &e.At, &hash)
+			&e.Payload, &e.Data, &e.Scope, &e.Key, &e.Cause, &e.At, &hash, &e.Proof)
 		copy(e.Hash[:], hash)
 		e.At = e.At.UTC()
 		return e, err

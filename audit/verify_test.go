@@ -62,6 +62,7 @@ func TestAChangeOfAnyColumnIsFoundAtItsRow(t *testing.T) {
 		"from_state":     {"from_state = 's9'", nil, nil},
 		"to_state":       {"to_state = 's9'", nil, nil},
 		"actor":          {"actor = 'eve'", nil, nil},
+		"proof":          {"proof = 'jwt'", nil, nil},
 		"reason":         {"reason = 'because.'", nil, nil},
 		"payload":        {`payload = '{"n":9, "x": "é"}'`, nil, nil},
 		"payload_digest": {"payload = NULL, payload_digest = sha256('x')", nil, nil},
@@ -136,8 +137,8 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 	added := entry(second, 5, 13)
 	added.Hash = audit.Link(last.Hash, &added)
 	addRow := func(hash string) string {
-		return fmt.Sprintf(`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, reason,
-			payload, data, scope, key, cause, at, payload_digest, data_digest, hash, rest_digest, events_digest) SELECT tenant, instance, 5, 13, workflow, transition, 's4', 's5', actor, reason,
+		return fmt.Sprintf(`INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor, proof, reason,
+			payload, data, scope, key, cause, at, payload_digest, data_digest, hash, rest_digest, events_digest) SELECT tenant, instance, 5, 13, workflow, transition, 's4', 's5', actor, proof, reason,
 			'{"n":5, "x": "\u00e9"}', '{"total":50}', scope, 'k-5', NULL, '2026-01-02 03:04:05.567891Z', NULL, NULL, %s, NULL, NULL FROM pawl.audit`, hash) + where(second, 4)
 	}
 	swap := func(column string) string {

@@ -176,8 +176,11 @@ func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
 	write(t, e, "", "", "1")
 	requests := metrics.NewRequests()
 	requests.Observe(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	refusals := metrics.NewRefusals()
+	refusals.Count("expired")
+	refusals.Keys = func() metrics.TokenKeys { return metrics.TokenKeys{Keys: 1, Reads: 1, Read: time.Now()} }
 	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(metrics.New(e, metrics.Config{Timeout: time.Minute}), requests,
+	r.MustRegister(metrics.New(e, metrics.Config{Timeout: time.Minute}), requests, refusals,
 		metrics.Connections(func() server.Stats { return server.Stats{} }))
 	problems, err := testutil.GatherAndLint(r)
 	if err != nil {

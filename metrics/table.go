@@ -17,7 +17,7 @@ func Table() []Metric {
 	for _, k := range kinds {
 		list = append(list, k.Metric)
 	}
-	list = append(list, requestsTotal, requestsTook)
+	list = append(append(list, requestsTotal, requestsTook), ofAuth...)
 	for _, m := range ofServers {
 		list = append(list, m.Metric)
 	}

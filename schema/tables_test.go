@@ -151,7 +151,9 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"audit", row{"hash": short}},
 		{"audit", row{"rest_digest": short}},
 		{"audit", row{"events_digest": short}},
-		{"audit", row{"cause": "'timer'"}},  // the scope tells
+		{"audit", row{"cause": "'timer'"}}, // the scope tells
+		{"audit", row{"proof": "''"}},      // NULL is none
+		{"audit", row{"proof": repeat("513")}},
 		{"audit", row{"from_state": "'s'"}}, // the first comes from nowhere
 		{"audit", row{"version": "2"}},      // the second from somewhere
 		{"audit", row{"payload": "NULL"}},   // redacted without a digest

@@ -18,6 +18,7 @@ const (
 	MaxScope   = 255
 	MaxTenant  = 64
 	MaxActor   = 255
+	MaxProof   = 512
 	MaxReason  = 4096
 	MaxPayload = 1 << 20
 )
@@ -47,6 +48,7 @@ type Command struct {
 	IfVersion int64     // refuse unless the instance has this version; 0 does not ask
 	Actor     string    // "" is "local"
 	Roles     []string  // what the actor may be; none is none, AnyRole is all
+	Proof     string    // how it is known who the actor is, for the audit row; "" where that was not asked
 
 	// How long the key is good for, within the bounds of the workflow's Horizons.
 	// They are no part of the request that the key stands for: of two attempts the

@@ -39,6 +39,7 @@ type Entry struct {
 	Transition string
 	From, To   workflow.State
 	Actor      string
+	Proof      string // how it was known who that is, and who acted as him; "" where that was not asked
 	Reason     string
 	Payload    []byte // canonical JSON
 	Data       []byte // the data after it

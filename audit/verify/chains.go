@@ -76,7 +76,7 @@ func (v *walk) read(row pgx.Rows) error {
 		s                                      stored
 	)
 	err := row.Scan(&id, &version, &chain, &e.Version, &e.Position, &e.Workflow, &e.Transition, &from, &to, &e.Actor, &e.Reason,
-		&e.Payload, &e.Data, &payloadDigest, &dataDigest, &e.Scope, &e.Key, &e.Cause, &e.At, &hash, &e.Rest, &e.Emitted,
+		&e.Payload, &e.Data, &payloadDigest, &dataDigest, &e.Scope, &e.Key, &e.Cause, &e.Proof, &e.At, &hash, &e.Rest, &e.Emitted,
 		&s.Workflow, &s.Definition, &s.BusinessKey, &s.State, &s.Data, &s.Attributes, &s.Actors, &s.Links,
 		&s.Open, &s.Paused, &s.CreatedAt, &s.UpdatedAt)
 	if err != nil {

@@ -36,7 +36,7 @@ SELECT coalesce(i.id, a.instance), coalesce(i.version, 0), i.chain, coalesce(a.v
 	coalesce(a.workflow, ''), coalesce(a.transition, ''), coalesce(a.from_state, ''), coalesce(a.to_state, ''), coalesce(a.actor, ''),
 		coalesce(a.reason, ''),
 	a.payload::text, a.data::text, a.payload_digest, a.data_digest, coalesce(` + audit.ScopeOf + `, ''), coalesce(a.key, ''),
-	coalesce(a.cause, ''), coalesce(a.at, 'epoch'), a.hash, a.rest_digest, a.events_digest,
+	coalesce(a.cause, ''), coalesce(a.proof, ''), coalesce(a.at, 'epoch'), a.hash, a.rest_digest, a.events_digest,
 		` + withFirst("i.workflow", "i.definition", "i.business_key", "i.state", "i.data::text",
 	"i.attributes::text", "i.actors::text", "i.links::text", "i.open", "i.paused", "i.created_at", "i.updated_at") + `
 FROM (` + store.Instances("$1") + ` AND ($2::uuid IS NULL OR id = $2)) i

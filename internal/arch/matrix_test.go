@@ -15,6 +15,7 @@ const All = "..."
 // docs/decisions/0002-dependencies.md.
 const (
 	cobra      = "github.com/spf13/cobra"
+	jose       = "github.com/go-jose/go-jose/v4"
 	embedded   = "github.com/fergusstrange/embedded-postgres"
 	json       = "github.com/go-json-experiment/json"
 	jsonschema = "github.com/google/jsonschema-go"
@@ -99,12 +100,17 @@ var Matrix = []Room{
 	), mods(json, pgx, uuid)},
 	{"metrics", ours("engine", "inspect", "internal/server", "outbox/relay"), mods(prometheus)},
 
+	// Who calls, and what he may.
+	{"auth", ours("transitions", "workflow"), mods(uuid)},
+	{"auth/jwt", ours("auth", "internal/pause", "transitions", "workflow"), mods(jose, json)},
+	{"auth/authtest", nil, mods(jose)},
+
 	// HTTP.
 	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
 	{"api/internal/stream", ours("api/internal/parse", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
 	{"api", ours(
-		"api/internal/parse", "api/internal/stream", "inspect", "transitions", "workflow", "workflow/diagram",
+		"api/internal/parse", "api/internal/stream", "auth", "inspect", "transitions", "workflow", "workflow/diagram",
 	), mods(json, rate, uuid)},
 
 	// Who uses it.
@@ -126,7 +132,7 @@ var Matrix = []Room{
 
 	// What composes it.
 	{"internal/service", ours(
-		"api", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/server", "internal/usage", "metrics",
+		"api", "auth/jwt", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/server", "internal/usage", "metrics",
 		"outbox/relay", "schema", "transitions", "workflow",
 	), mods(pgx)},
 	{"internal/cli/flags", ours("internal/usage", "transitions"), mods(cobra, uuid)},
@@ -134,10 +140,10 @@ var Matrix = []Room{
 		"api", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow",
 	), mods(cobra, uuid)},
 	{"internal/cli", ours(
-		"engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
+		"api", "auth", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
-	), mods(cobra, uuid)},
+	), mods(cobra, json, uuid)},
 	{".", ours("engine", "internal/cli", "internal/service", "internal/usage", "transitions", "workflow"), mods(cobra)},
 	{"cmd/...", ours(All), mods(cobra, json, pgx, uuid, websocket)},
 }

@@ -39,8 +39,8 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		{"fly away", `shop: there is no command "fly" (see "shop --help")`},
 		{"serve now", `shop: unknown command "now" for "shop serve" (see "shop serve --help")`},
 		{"serve --port 1", `shop: unknown flag: --port (see "shop serve --help")`},
-		{"serve --address 0.0.0.0:80", `shop: refusing to listen on 0.0.0.0:80: there is no authentication yet, so only this machine may connect; ` +
-			`listen on a loopback address such as 127.0.0.1:8080, and let a proxy that authenticates stand before it (see "shop serve --help")`},
+		{"serve --address 0.0.0.0:80", `shop: refusing to listen on 0.0.0.0:80: callers are not authenticated, so only this machine may connect; ` +
+			`say whose tokens are taken (--auth), or listen on a loopback address such as 127.0.0.1:8080 (see "shop serve --help")`},
 		{"serve --schema Pawl", `shop: the schema name "Pawl" is not 1 to 63 of a-z, 0-9 and _, beginning with a letter (see "shop serve --help")`},
 		{"ops sinks forget crm --schema=", `shop: --schema is empty (see "shop ops sinks forget --help")`},
 		{"verify --tenant=", `shop: --tenant is empty (see "shop verify --help")`},

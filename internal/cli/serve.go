@@ -23,6 +23,7 @@ import (
 type serveFlags struct {
 	config                                        service.Config
 	receivers, private, fromNow, inboxes, proxies []string
+	auth                                          string
 }
 
 func serveCommand(workflows []workflow.Source) *cobra.Command {
@@ -73,7 +74,7 @@ the variables, what is no letter or digit is "_", and letters are capital.`,
 
 func (f *serveFlags) add(c *cobra.Command) {
 	own, config := c.Flags(), &f.config
-	own.StringVar(&config.Address, "address", service.DefaultAddress, "loopback host and port to listen on")
+	own.StringVar(&config.Address, "address", service.DefaultAddress, "host and port to listen on; other machines reach it only with --auth, and TLS or --plain-http")
 	own.StringVar(&config.Listen, "listen", "",
 		"connection string past a pooler, to hear other nodes' notifications; without it nodes behind one poll")
 	own.IntVar(&config.InFlight.Workers, "workers", 100,
@@ -93,6 +94,8 @@ func (f *serveFlags) add(c *cobra.Command) {
 	own.Float64Var(&config.CredentialRate, "credential-rate", 0,
 		"how many commands a second this node takes from each credential, which is each actor of a tenant; 0 is no limit")
 	own.BoolVar(&config.AccessLog, "access-log", false, "log each request when it is answered")
+	own.StringVar(&f.auth, "auth", "",
+		"file that says whose tokens are taken, see docs/authentication.md; without it everybody on this machine is believed")
 	own.StringArrayVar(&f.inboxes, "inbox", nil,
 		"take signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; "+
 			"its secrets are in PAWL_INBOX_CONSUMER_SECRET; may be given several times")
@@ -114,6 +117,9 @@ func (f *serveFlags) read(c *cobra.Command, workflows []workflow.Source) (config
 	}
 	if config.CredentialRate < 0 {
 		return config, usage.Errorf("--credential-rate is negative")
+	}
+	if config.Auth, err = authOf(f.auth); err != nil {
+		return config, err
 	}
 	if config.Network.Proxies, err = networksOf("--proxy", f.proxies); err != nil {
 		return config, err

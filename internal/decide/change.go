@@ -64,7 +64,7 @@ func (c *change) decide() Decision {
 	}
 	d.Entry = transitions.Entry{
 		Tenant: c.p.Tenant, Instance: after.ID, Version: after.Version, Workflow: after.Workflow,
-		Transition: c.name, From: c.inst.State, To: after.State, Actor: c.p.Actor, Reason: c.out.Reason,
+		Transition: c.name, From: c.inst.State, To: after.State, Actor: c.p.Actor, Proof: c.p.Proof, Reason: c.out.Reason,
 		Payload: c.payload, Data: after.Data, Scope: c.p.Scope, Key: c.p.Key, Cause: c.p.storedCause(),
 		At: c.now,
 	}

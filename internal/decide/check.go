@@ -30,6 +30,9 @@ func CheckCommand(c transitions.Command) error {
 	if problem := transitions.TextProblem(c.Actor, transitions.MaxActor); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the actor %s", problem)
 	}
+	if problem := transitions.TextProblem(c.Proof, transitions.MaxProof); problem != "" {
+		return workflow.Errorf(workflow.InvalidRequest, "the proof of the actor %s", problem)
+	}
 	if problem := transitions.TextProblem(c.BusinessKey, workflow.MaxBusinessKey); problem != "" {
 		return workflow.Errorf(workflow.InvalidRequest, "the business key %s", problem)
 	}

@@ -59,7 +59,8 @@ func startChild(d *Decision, ordinal int, s workflow.Spawned, w *workflow.Workfl
 	}
 	p, err := prepare(transitions.Command{
 		Tenant: parent.Tenant, Scope: childScope(parent.ID), Key: fmt.Sprintf("%d-%d", parent.Version, ordinal),
-		Workflow: s.Workflow, Transition: s.Transition, Payload: s.Payload, Actor: d.Entry.Actor, Roles: []string{transitions.AnyRole},
+		Workflow: s.Workflow, Transition: s.Transition, Payload: s.Payload, Actor: d.Entry.Actor, Proof: d.Entry.Proof,
+		Roles: []string{transitions.AnyRole},
 	}, w, func() uuid.UUID { return childID(parent, ordinal) })
 	if err != nil {
 		return ChildStart{}, defect("%s: %w", what, err)

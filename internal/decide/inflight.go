@@ -19,6 +19,7 @@ import (
 type Request struct {
 	Payload     jsontext.Value `json:"payload,omitzero"`
 	Roles       []string       `json:"roles,omitempty"`
+	Proof       string         `json:"proof,omitempty"`
 	IfVersion   int64          `json:"if_version,omitzero"`
 	BusinessKey string         `json:"business_key,omitempty"`
 	Creates     bool           `json:"creates,omitzero"`
@@ -124,7 +125,7 @@ func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (
 		return nil, err
 	}
 	c := transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
-		IfVersion: asked.IfVersion, Actor: f.Actor, Roles: asked.Roles,
+		IfVersion: asked.IfVersion, Actor: f.Actor, Roles: asked.Roles, Proof: asked.Proof,
 		Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)}
 	if asked.Creates { // whatever a newer version makes of the name
 		c.BusinessKey = asked.BusinessKey
@@ -158,7 +159,8 @@ func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
 	}
 	return &Prepared{
 		Command: transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
-			Instance: f.Instance, Actor: f.Actor, Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)},
+			Instance: f.Instance, Actor: f.Actor, Proof: asked.Proof,
+			Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)},
 		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect,
 		Resumed: &Resumed{Attempt: f.Attempt, Phase: f.Phase, Outcome: &o},
 	}, nil

@@ -183,6 +183,7 @@ func settle(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now t
 	if err != nil {
 		return failed(workflow.AsError(err))
 	}
+	ending.Proof = p.Proof
 	ending.settled, ending.because = true, o.Reason
 	d := Decide(ending, w, inst, now)
 	if !d.Stored {

@@ -9,7 +9,7 @@ import (
 
 // authenticated reports whether callers have to prove who they are. It is the one place
 // that says so: with it, any address is listened on.
-func (c Config) authenticated() bool { return false }
+func (c Config) authenticated() bool { return c.Auth.Configured() }
 
 // checkAddress refuses an address that other machines could reach, unless callers are
 // authenticated, and that without TLS, unless somebody has said that a proxy does it.
@@ -22,8 +22,8 @@ func checkAddress(address string, n Network, authenticated bool) error {
 	case own:
 		return nil
 	case !authenticated:
-		return usage.Errorf("refusing to listen on %s: there is no authentication yet, so only this machine may connect; "+
-			"listen on a loopback address such as %s, and let a proxy that authenticates stand before it", address, DefaultAddress)
+		return usage.Errorf("refusing to listen on %s: callers are not authenticated, so only this machine may connect; "+
+			"say whose tokens are taken (--auth), or listen on a loopback address such as %s", address, DefaultAddress)
 	case !n.encrypted() && !n.PlainHTTP:
 		return usage.Errorf("refusing to listen on %s without TLS: whoever is on the way could read the callers' credentials and use them; "+
 			"give a certificate (--tls-cert and --tls-key), or say that a proxy before this address ends TLS (--plain-http)", address)

@@ -42,9 +42,9 @@ func TestOtherAddressesNeedAuthenticationAndTLS(t *testing.T) {
 		authenticated bool
 		want          string
 	}{
-		{Network{}, false, "no authentication"},
-		{encrypted, false, "no authentication"},
-		{behindProxy, false, "no authentication"},
+		{Network{}, false, "not authenticated"},
+		{encrypted, false, "not authenticated"},
+		{behindProxy, false, "not authenticated"},
 		{Network{}, true, "without TLS"},
 		{encrypted, true, ""},
 		{behindProxy, true, ""},

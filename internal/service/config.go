@@ -77,9 +77,13 @@ type Config struct {
 
 	// Routes are served beside those of Pawl, by pattern as [http.ServeMux] has it; see
 	// [api.Config]. It is asked once, when the engine runs and before the first request.
-	// Nobody is authenticated for them; only loopback hosts are served, as with Pawl's
-	// own. Start refuses what clashes with those.
+	// Nobody is authenticated for them. Without Auth only loopback hosts are served, as with
+	// Pawl's own. Start refuses what clashes with those.
 	Routes func(s *Service) map[string]http.Handler
+
+	// Auth says whose credentials are taken. The zero value takes none, and every caller on this machine
+	// is believed; see [api.Loopback].
+	Auth Auth
 
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger
@@ -99,6 +103,9 @@ func (c Config) withDefaults() (Config, error) {
 		return c, err
 	}
 	if err := c.Network.check(); err != nil {
+		return c, err
+	}
+	if err := c.Auth.check(); err != nil {
 		return c, err
 	}
 	if err := schema.CheckName(c.Schema); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth/jwt"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/server"
 	"github.com/pawlhq/pawl/metrics"
@@ -25,6 +26,7 @@ type Service struct {
 	database *database
 	engine   *engine.Engine
 	api      *api.API
+	tokens   *jwt.Verifier // nil where none are taken
 
 	served   chan struct{} // closed when server has returned
 	serveErr error         // set before served is closed
@@ -75,16 +77,20 @@ func (s *Service) start(ctx context.Context) (err error) {
 	if err := e.Start(ctx); err != nil {
 		return err
 	}
-	return s.serve()
+	return s.serve(ctx)
 }
 
 // serve answers requests from now on.
-func (s *Service) serve() (err error) {
+func (s *Service) serve(ctx context.Context) (err error) {
 	c, e := s.config, s.engine
 	requests := metrics.NewRequests()
-	measured := metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests, metrics.Connections(s.server.Stats))
 	config := api.Config{Logger: c.Log, AccessLog: c.AccessLog, Origins: c.Network.Origins,
-		Limits: api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests}, Inbox: c.consumers(), Metrics: measured}
+		Limits: api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests}, Inbox: c.consumers()}
+	refusals, err := s.authenticate(ctx, &config)
+	if err != nil {
+		return err
+	}
+	config.Metrics = metrics.Handler(metrics.New(e, metrics.Config{Log: c.Log}), requests, refusals, metrics.Connections(s.server.Stats))
 	if c.Routes != nil {
 		config.Routes = c.Routes(s)
 	}
@@ -138,6 +144,9 @@ func (s *Service) stop(ctx context.Context) error {
 		errs = append(errs, s.stopServing(ctx))
 	} else if s.server != nil {
 		errs = append(errs, s.server.Close())
+	}
+	if s.tokens != nil {
+		s.tokens.Stop()
 	}
 	if s.engine != nil {
 		s.engine.Stop(ctx)

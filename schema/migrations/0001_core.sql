@@ -276,6 +276,7 @@ CREATE TABLE pawl.audit (
 	from_state     text COLLATE "C",
 	to_state       text COLLATE "C" NOT NULL,
 	actor          text NOT NULL,
+	proof          text CHECK (octet_length(proof) BETWEEN 1 AND 512),
 	reason         text,
 	payload        json,
 	data           json,
@@ -306,6 +307,9 @@ COMMENT ON COLUMN pawl.audit.transition IS 'The transition.';
 COMMENT ON COLUMN pawl.audit.from_state IS 'The state before; NULL for a creation.';
 COMMENT ON COLUMN pawl.audit.to_state IS 'The state after.';
 COMMENT ON COLUMN pawl.audit.actor IS 'Who did it.';
+COMMENT ON COLUMN pawl.audit.proof IS
+	'How it was known who that is: the kind of the credential and who vouches for it, such as "jwt https://idp.example"; and, after " by ", '
+	'who acted as him. NULL where that was not asked. Never the credential.';
 COMMENT ON COLUMN pawl.audit.reason IS 'Why, where the workflow says so.';
 COMMENT ON COLUMN pawl.audit.payload IS 'The canonical payload; NULL when it was redacted.';
 COMMENT ON COLUMN pawl.audit.data IS 'The data after the transition; NULL when it was redacted.';

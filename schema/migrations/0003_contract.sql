@@ -345,7 +345,7 @@ COMMENT ON FUNCTION pawl.standing IS 'Internal: the hash of all of an instance t
 CREATE FUNCTION pawl.link(
 	previous bytea, before bytea, after bytea, payload json, instance uuid, version bigint, moment timestamptz, emitted bytea,
 	VARIADIC fields text[]) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT sha256(convert_to('pawl' || '.audit.2', 'UTF8') || previous || before || after || sha256(convert_to(payload::text, 'UTF8'))
+	SELECT sha256(convert_to('pawl' || '.audit.3', 'UTF8') || previous || before || after || sha256(convert_to(payload::text, 'UTF8'))
 		|| uuid_send(instance) || int8send(version) || int8send((extract(epoch FROM moment) * 1000000)::bigint)
 		|| int4send(coalesce(octet_length(emitted), 0)) || coalesce(emitted, '') || pawl.fields(VARIADIC fields))
 $$;
@@ -453,7 +453,8 @@ BEGIN
 		FROM json_array_elements(transition.events) WITH ORDINALITY AS m(value, ord);
 	i.chain := pawl.link(i.chain, CASE transition.version WHEN 0 THEN i.chain ELSE pawl.standing(was) END,
 		pawl.standing(i), transition.payload, i.id, transition.version + 1, moment, emitted, transition.tenant, c.workflow, c.transition,
-		was.state, i.state, c.actor, transition.reason, transition.scope, transition.key, ''); -- no operator's
+		was.state, i.state, c.actor, transition.reason, transition.scope, transition.key, '', ''); -- no operator's, and nothing is
+		-- known of the credential
 	IF transition.version = 0 THEN
 		INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data, attributes, open,
 			chain, created_at, updated_at)

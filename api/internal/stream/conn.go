@@ -15,7 +15,7 @@ import (
 type conn struct {
 	server *Server
 	tenant string
-	may    func(operation string) error
+	may    func(context.Context, Ask) error
 	ws     *websocket.Conn         // for reading only
 	cancel context.CancelCauseFunc // ends the connection; the cause is a *closing
 	out    chan outgoing           // to the writer
@@ -97,7 +97,7 @@ func (c *conn) handle(ctx context.Context, text []byte) {
 		return
 	}
 	c.sweep()
-	if err = c.may(m.op); err == nil {
+	if err = c.may(ctx, m.ask(c.tenant)); err == nil {
 		err = c.do(ctx, m)
 	}
 	if err != nil && ctx.Err() == nil {

@@ -16,8 +16,8 @@ func TestAnOperationThatTheClientMayNotDoIsRefused(t *testing.T) {
 		c := &conn{
 			server: &Server{judge: func(_ context.Context, err error) error { return err }},
 			out:    make(chan outgoing, 1),
-			may: func(operation string) error {
-				asked = operation
+			may: func(_ context.Context, ask Ask) error {
+				asked = ask.Operation
 				return workflow.Errorf(workflow.Forbidden, "not you")
 			},
 		}

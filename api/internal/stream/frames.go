@@ -147,6 +147,7 @@ func appendMember(b []byte, s string) []byte {
 // Close codes of the subprotocol, beside those of RFC 6455.
 const (
 	closeBadMessage = 4400 // what the client sent is no message; it must not send it again
+	closeEnded      = 4401 // the credential has ended; with another one the client may resume where the reason says
 	closeGone       = 4410 // the events that the client asks for were removed; the reason says where the log begins
 	closeSlow       = 4408 // the client reads too slowly; it may resume where the reason says
 	closeNoStatus   = websocket.CloseNoStatusReceived
@@ -163,8 +164,13 @@ func (c *closing) Error() string { return "closing: " + c.reason }
 var (
 	gone      = &closing{reason: "the peer is gone"}
 	goingAway = &closing{code: websocket.CloseGoingAway, reason: "the node is stopping; resume elsewhere"}
+	ended     = &closing{code: closeEnded, reason: "the credential has ended"}
 	tooSlow   = &closing{code: closeSlow, reason: "too slow"} // the writer knows where a reader of the log can resume
 )
+
+// CredentialEnded is the cause of the end of a request's context that ends its stream because the
+// caller's credential has ended.
+var CredentialEnded error = ended
 
 func badMessage(reason string) *closing { return &closing{code: closeBadMessage, reason: reason} }
 

@@ -23,6 +23,17 @@ type message struct {
 	key      string    // of watch
 }
 
+// Ask is what a client asks for.
+type Ask struct {
+	Operation string
+	Filter    transitions.EventFilter // of subscribe
+	Command   transitions.Ref         // of watch
+}
+
+func (m *message) ask(tenant string) Ask {
+	return Ask{m.op, m.selected.EventFilter, transitions.Ref{Tenant: tenant, Scope: m.scope, Key: m.key}}
+}
+
 // The operations of a client.
 const (
 	Subscribe   = "subscribe" // to the log

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/pause"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // MediaType is that of server-sent events.
@@ -62,16 +63,31 @@ func (s *sse) flush(b []byte) error {
 	return s.control.Flush()
 }
 
+// end tells a caller whose credential has ended that this is why the stream does. id is
+// the place to resume after, as a line.
+func (s *sse) end(ctx context.Context, id []byte) {
+	if context.Cause(ctx) != CredentialEnded {
+		return
+	}
+	problem := transitions.ProblemOf(workflow.Errorf(workflow.Unauthorized, "%s; connect again with another one", ended.reason))
+	_ = s.flush(appendData(append([]byte("event: unauthorized\n"), id...), problem.JSON()))
+}
+
 // appendServerSent appends an event. Its id is its position, but only on the
 // last event of a transition: a reader that is cut off between two of them
 // resumes before both.
 func appendServerSent(b, cloudEvent []byte, position int64, more bool) []byte {
 	if !more {
-		b = append(b, "id: "...)
-		b = strconv.AppendInt(b, position, 10)
-		b = append(b, '\n')
+		b = appendID(b, position)
 	}
 	return appendData(b, cloudEvent)
+}
+
+// appendID appends a position as the id of what follows.
+func appendID(b []byte, position int64) []byte {
+	b = append(b, "id: "...)
+	b = strconv.AppendInt(b, position, 10)
+	return append(b, '\n')
 }
 
 // appendStatus appends a command's status. Its id is the revision.
@@ -126,6 +142,7 @@ func (srv *Server) Log(w http.ResponseWriter, r *http.Request, tenant string, st
 // slow (no error), or the log cannot be read. Everything up to written was
 // written before.
 func (srv *Server) streamLog(ctx context.Context, s *sse, t *tail, selected selection, written int64) error {
+	defer func() { s.end(ctx, appendID(nil, written)) }()
 	var buf []byte
 	for ctx.Err() == nil {
 		quiet, cancel := context.WithTimeout(ctx, srv.config.CommentEvery)
@@ -176,6 +193,7 @@ func (srv *Server) Status(w http.ResponseWriter, r *http.Request, ref transition
 // of it. It returns at the end of the command, when the context ends or the
 // caller is gone (no error), or when the command cannot be read.
 func (srv *Server) streamStatus(ctx context.Context, s *sse, ref transitions.Ref, record transitions.Record, seen int) error {
+	defer s.end(ctx, nil)
 	x := srv.newWatch(ref, record.Revision)
 	defer x.close()
 	known := record.Revision == seen

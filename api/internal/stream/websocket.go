@@ -16,8 +16,8 @@ import (
 const Subprotocol = "pawl.v1"
 
 // WebSocket follows the log and commands over WebSocket. may says why the client may not
-// do an operation; what is wrong with a handshake is answered by refuse.
-func (srv *Server) WebSocket(w http.ResponseWriter, r *http.Request, tenant string, may func(operation string) error,
+// do what it asks; what is wrong with a handshake is answered by refuse.
+func (srv *Server) WebSocket(w http.ResponseWriter, r *http.Request, tenant string, may func(context.Context, Ask) error,
 	refuse func(error)) error {
 	if offers := websocket.Subprotocols(r); len(offers) > 0 && !slices.Contains(offers, Subprotocol) {
 		return workflow.Errorf(workflow.InvalidRequest, "the WebSocket subprotocol is %s", Subprotocol)

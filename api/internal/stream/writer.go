@@ -130,8 +130,11 @@ func (w *writer) close(cause error) {
 		why = goingAway // the server's own context ended
 	}
 	reason := why.reason
-	if why == tooSlow && len(w.written) > 0 {
-		reason = "resume after " + strconv.FormatInt(w.resume(), 10)
+	if resume := "resume after "; len(w.written) > 0 && (why == tooSlow || why == ended) {
+		if why == ended {
+			resume = reason + "; " + resume
+		}
+		reason = resume + strconv.FormatInt(w.resume(), 10)
 	}
 	var err error = gone
 	if why != gone {

@@ -1,0 +1,47 @@
+package api
+
+import (
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// readActor reads the actor that a caller with a credential names; one without has named himself by it.
+func (r *request) readActor() (err error) {
+	if kind := r.caller.Proof.Kind; kind == "" || kind == auth.Loopback || len(r.Header[headerActor]) == 0 {
+		return nil
+	}
+	if !r.route.ActsAs {
+		return workflow.Errorf(workflow.InvalidRequest, "the header %s means nothing here: the credential says who calls", headerActor)
+	}
+	r.actAs, err = namedBy(r.Request, headerActor, "", transitions.MaxActor)
+	return err
+}
+
+// by says whose command it is: the caller's, or that of the actor whom it names or his request does. For
+// that he needs a grant. Errors: those of may.
+func (a *API) by(r *request, cmd *transitions.Command) error {
+	c, as := &r.caller, cmd.Actor
+	if as == "" {
+		as = r.actAs
+	}
+	cmd.Tenant, cmd.Actor, cmd.Roles, cmd.Proof = r.tenant(), c.Actor, c.Roles, ""
+	if kind := c.Proof.Kind; kind != "" && kind != auth.Loopback {
+		cmd.Proof = c.Proof.String()
+	}
+	if as == "" || as == c.Actor {
+		return nil
+	}
+	if err := a.may(r.Context(), c, ActAs, aboutCommand(cmd)); err != nil {
+		return err
+	}
+	if cmd.Actor = as; cmd.Proof != "" {
+		cmd.Proof += " by " + c.Actor
+	}
+	return nil
+}
+
+// aboutCommand is what a command is about.
+func aboutCommand(cmd *transitions.Command) auth.Target {
+	return auth.Target{Workflow: cmd.Workflow, Transition: cmd.Transition, Instance: cmd.Instance, BusinessKey: cmd.BusinessKey}
+}

@@ -1,0 +1,383 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/authtest"
+	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// rightly is how each route answers who has the grant for it, and nothing else; see guarded.fill for
+// what is asked. A route that is added needs an entry.
+var rightly = map[string]int{
+	"GET /v1/me": 200,
+	"POST /v1/workflows/{workflow}/{transition}":                     400,
+	"POST /v1/instances/{id}/{transition}":                           200,
+	"POST /v1/workflows/{workflow}/keys/{business_key}/{transition}": 200,
+	"POST /v1/commands":                                              200,
+	"GET /v1/commands/{scope}/{key...}":                              200,
+	"DELETE /v1/commands/{scope}/{key...}":                           200,
+	"GET /v1/instances/{id}":                                         200,
+	"GET /v1/workflows/{workflow}/keys/{business_key}":               200,
+	"GET /v1/instances/{id}/history":                                 200,
+	"GET /v1/workflows/{workflow}/keys/{business_key}/history":       200,
+	"GET /v1/instances/{id}/transitions":                             200,
+	"GET /v1/workflows/{workflow}/keys/{business_key}/transitions":   200,
+	"GET /v1/instances/{id}/diagram":                                 200,
+	"GET /v1/workflows/{workflow}/keys/{business_key}/diagram":       200,
+	"GET /v1/instances":                                              200,
+	"GET /v1/counts":                                                 200,
+	"GET /v1/workflows":                                              200,
+	"GET /v1/workflows/{workflow}":                                   200,
+	"GET /v1/workflows/{workflow}/diagram":                           200,
+	"GET /v1/events":                                                 200,
+	"GET /v1/stream":                                                 400,
+	"POST /v1/inbox/{consumer}":                                      404,
+	"GET /healthz":                                                   200,
+	"GET /readyz":                                                    200,
+	"GET /metrics":                                                   404,
+	"GET /v1/ops/verify":                                             200,
+	"GET /v1/ops/keys":                                               200,
+	"GET /v1/ops/retention":                                          200,
+	"GET /v1/ops/instances/{id}":                                     200,
+	"GET /v1/ops/workflows/{workflow}/keys/{business_key}":           200,
+	"POST /v1/ops/instances/{id}/pause":                              200,
+	"POST /v1/ops/workflows/{workflow}/keys/{business_key}/pause":    200,
+	"POST /v1/ops/instances/{id}/resume":                             200,
+	"POST /v1/ops/workflows/{workflow}/keys/{business_key}/resume":   200,
+	"GET /v1/ops/stuck":                                              200,
+	"POST /v1/ops/commands/retry":                                    400,
+	"POST /v1/ops/commands/resolve":                                  400,
+	"POST /v1/ops/commands/abandon":                                  400,
+	"GET /v1/ops/paused":                                             200,
+	"PUT /v1/ops/paused/{workflow}":                                  204,
+	"DELETE /v1/ops/paused/{workflow}":                               204,
+	"GET /v1/ops/inbox":                                              200,
+	"GET /v1/ops/inbox/body":                                         404,
+	"POST /v1/ops/inbox/retry":                                       400,
+	"POST /v1/ops/inbox/discard":                                     400,
+	"GET /v1/ops/sinks":                                              200,
+	"GET /v1/ops/sinks/{sink}":                                       404,
+	"GET /v1/ops/sinks/{sink}/dead":                                  404,
+	"POST /v1/ops/sinks/{sink}/redrive":                              400,
+	"POST /v1/ops/sinks/{sink}/skip":                                 400,
+	"POST /v1/ops/sinks/{sink}/move":                                 400,
+	"POST /v1/ops/sinks/{sink}/pause":                                404,
+	"POST /v1/ops/sinks/{sink}/resume":                               404,
+	"POST /v1/ops/sinks/{sink}/forget":                               404,
+}
+
+// guarded is a server that takes tokens, with an instance and a command of the tenant acme.
+type guarded struct {
+	*server
+	idp      *authtest.Provider
+	instance uuid.UUID
+}
+
+func newGuarded(t testing.TB) *guarded {
+	t.Helper()
+	g := &guarded{idp: authtest.NewProvider(t)}
+	verifier, err := jwt.New(jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience}, Algorithms: []string{"ES256"},
+		Keys: g.idp.Set()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.server = newServer(t, func(c *api.Config) { c.Identify = api.Bearer(verifier.Verify) })
+	a := g.post("/v1/workflows/parcel/label", "k", `{"to":"Graz","label":"L-1"}`, g.with("submit")...)
+	a.want(t, http.StatusCreated)
+	g.instance = read[transitions.Result](t, a).Instance
+	return g
+}
+
+// token is one of a tenant, with grants.
+func (g *guarded) token(tenant, grants string) string {
+	return g.idp.Token(map[string]any{"tenant": tenant, "scope": grants})
+}
+
+// with is the header of a caller of acme with grants.
+func (g *guarded) with(grants string) []string {
+	return []string{"Authorization", "Bearer " + g.token("acme", grants)}
+}
+
+// fill makes a request for a route.
+func (g *guarded) fill(r *api.Route, headers ...string) *http.Request {
+	g.t.Helper()
+	path := r.Path
+	for name, value := range map[string]string{"{id}": g.instance.String(), "{workflow}": "parcel", "{business_key}": "L-1",
+		"{transition}": "stamp", "{scope}": "parcel:label", "{key...}": "k", "{sink}": "none", "{consumer}": "none"} {
+		path = strings.Replace(path, name, value, 1)
+	}
+	query := ""
+	for _, p := range r.Params {
+		if p.In == api.InQuery && p.Required {
+			query += "&" + p.Name + "=" + strings.Repeat("0", 64)
+		}
+	}
+	method := r.Method
+	request, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path+strings.Replace(query, "&", "?", 1), strings.NewReader(bodies[r.Path]))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if r.Body != nil && r.Body.Media != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for _, p := range r.Params {
+		if p.In == api.InHeader && p.Required {
+			request.Header.Set(p.Name, uuid.NewString())
+		}
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Add(headers[i], headers[i+1])
+	}
+	return request
+}
+
+var bodies = map[string]string{"/v1/commands": `[]`}
+
+// wrong are credentials that nobody takes, with the reason that is told.
+func (g *guarded) wrong() map[string][]string {
+	now := time.Now()
+	good := strings.Split(g.token("acme", "read"), ".")
+	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`))
+	key := g.idp.Set()
+	claims := authtest.Claims(nil)
+	of := func(changes map[string]any) string { return "Bearer " + g.idp.Token(changes) }
+	return map[string][]string{
+		"none":                      nil,
+		"another scheme: malformed": {"Authorization", "Basic eDp5"},
+		"malformed":                 {"Authorization", "Bearer x.y.z"},
+		"cut: malformed":            {"Authorization", "Bearer " + good[0] + "." + good[1]},
+		"expired":                   {"Authorization", of(map[string]any{"exp": now.Add(-time.Hour).Unix()})},
+		"not_yet_valid":             {"Authorization", of(map[string]any{"nbf": now.Add(time.Hour).Unix()})},
+		"wrong_issuer":              {"Authorization", of(map[string]any{"iss": "https://evil.example"})},
+		"wrong_audience":            {"Authorization", of(map[string]any{"aud": "someone"})},
+		"alg none: algorithm":       {"Authorization", "Bearer " + none + "." + good[1] + "."},
+		"the public key as secret: algorithm": {"Authorization",
+			"Bearer " + authtest.Sign(g.t, jose.HS256, jose.JSONWebKey{Key: key, KeyID: "first"}, claims)},
+		"unknown_key": {"Authorization", "Bearer " + authtest.NewKey(g.t, "other", jose.ES256).Sign(g.t, claims)},
+		"signature":   {"Authorization", "Bearer " + authtest.NewKey(g.t, "first", jose.ES256).Sign(g.t, claims)},
+		"claims":      {"Authorization", of(map[string]any{"tenant": nil})},
+	}
+}
+
+// wantUnknown checks that a caller is not known, for the reason that the name of a case ends with.
+func wantUnknown(t *testing.T, name string, a answer) {
+	t.Helper()
+	a.wantProblem(t, 401, workflow.Unauthorized)
+	_, reason, named := strings.Cut(name, ": ")
+	if !named {
+		reason = name
+	}
+	want := fmt.Sprintf(`Bearer realm="pawl", error="invalid_token", error_description="%s"`, reason)
+	if reason == "none" {
+		want = `Bearer realm="pawl"`
+	}
+	if got := a.header.Get("WWW-Authenticate"); got != want {
+		t.Errorf("it is challenged with %q, not %q", got, want)
+	}
+}
+
+// but is every grant without those that give a right.
+func but(right auth.Right) string {
+	var all auth.Grants
+	for _, g := range auth.All() {
+		if g.Right != right && (g.Right != auth.OperateAll || right != auth.Operate) {
+			all = append(all, g)
+		}
+	}
+	return all.String()
+}
+
+func TestEveryRouteIsClosedByDefault(t *testing.T) {
+	g := newGuarded(t)
+	wrong := g.wrong()
+	for _, r := range api.Routes() {
+		pattern := r.Method + " " + r.Path
+		want, listed := rightly[pattern]
+		if !listed {
+			t.Errorf("%s has no entry", pattern)
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(wrong)) {
+			t.Run(pattern+"/"+name, func(t *testing.T) {
+				if a := g.send(g.fill(&r, wrong[name]...)); r.Grant != api.Public {
+					wantUnknown(t, name, a)
+				} else if a.status != want && a.status != 503 { // a database that is slow to answer is not ready
+					t.Errorf("everybody is answered, and this one with %d", a.status)
+				}
+			})
+		}
+		if r.Grant == api.Public {
+			continue
+		}
+		t.Run(pattern+"/too few grants", func(t *testing.T) {
+			if a := g.send(g.fill(&r, g.with(but(r.Grant))...)); r.Grant != api.AnyCaller {
+				p := a.wantProblem(t, 403, workflow.Forbidden)
+				if !strings.Contains(p.Detail, `this takes the grant "`+string(r.Grant)) {
+					t.Errorf("it does not say what is missing: %s", p.Detail)
+				}
+			}
+		})
+		t.Run(pattern+"/another tenant", func(t *testing.T) {
+			a := g.send(g.fill(&r, "Authorization", "Bearer "+g.token("other", auth.All().String())))
+			if a.status == 401 || a.status == 403 || a.status < 300 && strings.Contains(string(a.body), g.instance.String()) &&
+				!strings.Contains(r.Path, "{business_key}/{transition}") { // which makes its own
+				t.Errorf("%d %s", a.status, a.body)
+			}
+		})
+		t.Run(pattern+"/the right grant", func(t *testing.T) {
+			if r.Path == "/v1/stream" {
+				return // see below
+			}
+			if a := g.send(g.fill(&r, g.with(string(r.Grant))...)); a.status != want {
+				t.Errorf("%d, not %d: %s", a.status, want, a.body)
+			}
+		})
+	}
+}
+
+func TestEveryEventStreamIsClosedByDefault(t *testing.T) {
+	g := newGuarded(t)
+	for _, r := range api.Routes() {
+		i := slices.IndexFunc(r.Answers, func(a api.Answer) bool { return a.Media == "text/event-stream" })
+		if i < 0 {
+			continue
+		}
+		pattern := r.Method + " " + r.Path
+		ask := func(headers ...string) *http.Request {
+			return g.fill(&r, append(headers, "Accept", "text/event-stream")...)
+		}
+		for name, headers := range g.wrong() {
+			t.Run(pattern+"/"+name, func(t *testing.T) { wantUnknown(t, name, g.send(ask(headers...))) })
+		}
+		for _, right := range []auth.Right{r.Grant, r.Answers[i].Grant} {
+			t.Run(pattern+"/without "+string(right), func(t *testing.T) {
+				g.send(ask(g.with(but(right))...)).wantProblem(t, 403, workflow.Forbidden)
+			})
+		}
+		t.Run(pattern+"/right", func(t *testing.T) {
+			response, err := http.DefaultClient.Do(ask(g.with("read stream")...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if response.StatusCode != 200 || response.Header.Get("Content-Type") != "text/event-stream" {
+				t.Errorf("%d %s", response.StatusCode, response.Header)
+			}
+		})
+	}
+}
+
+// messages are what a client asks on a WebSocket, by the operation. One that is added needs an entry.
+var messages = map[string]string{
+	"subscribe":   `{"op":"subscribe","id":"a","after":0,"filter":{"workflow":"parcel"}}`,
+	"watch":       `{"op":"watch","id":"a","scope":"parcel:label","key":"k"}`,
+	"unsubscribe": `{"op":"unsubscribe","id":"b"}`,
+}
+
+func TestEveryOperationOnAWebSocketIsClosedByDefault(t *testing.T) {
+	g := newGuarded(t)
+	for name, headers := range g.wrong() {
+		t.Run(name, func(t *testing.T) {
+			h := http.Header{}
+			for i := 0; i < len(headers); i += 2 {
+				h.Add(headers[i], headers[i+1])
+			}
+			_, response, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(g.url, "http")+"/v1/stream", h)
+			if err == nil || response == nil || response.StatusCode != 401 || response.Header.Get("WWW-Authenticate") == "" {
+				t.Errorf("%v, %v", response, err)
+			}
+		})
+	}
+	for _, r := range api.Routes() {
+		for _, o := range r.Operations {
+			message, listed := messages[o.Name]
+			if !listed {
+				t.Errorf("the operation %s has no entry", o.Name)
+				continue
+			}
+			elsewhere := g.dial(g.with(string(o.Grant) + ":courier " + but(o.Grant))...)
+			other := g.dial("Authorization", "Bearer "+g.token("other", auth.All().String()))
+			right := g.dial(g.with(string(o.Grant))...)
+			for _, c := range []*wsClient{elsewhere, other, right} {
+				c.send(message)
+			}
+			switch o.Name {
+			case "subscribe":
+				if m := elsewhere.next(); m.Op != "error" || m.Code != workflow.Forbidden || !strings.Contains(m.Detail, `"stream:parcel"`) {
+					t.Errorf("%+v", m)
+				}
+				if m := other.next(); m.Op != "subscribed" {
+					t.Errorf("%+v", m)
+				}
+				if m := other.next(); m.Op != "caught_up" || m.Position != 0 {
+					t.Errorf("another tenant gets %+v", m)
+				}
+				if m := right.next(); m.Op != "subscribed" {
+					t.Errorf("%+v", m)
+				}
+			case "watch":
+				for _, c := range []*wsClient{elsewhere, other} {
+					if m := c.next(); m.Op != "error" || m.Code != workflow.CommandNotFound {
+						t.Errorf("%+v", m)
+					}
+				}
+				if m := right.next(); m.Op != "status" || m.Command == nil {
+					t.Errorf("%+v", m)
+				}
+			case "unsubscribe":
+				if m := right.next(); m.Op != "error" || m.Code != workflow.InvalidRequest {
+					t.Errorf("%+v", m)
+				}
+			}
+		}
+	}
+}
+
+func TestNoCredentialIsLogged(t *testing.T) {
+	g := newGuarded(t)
+	secrets := []string{strings.Split(g.token("acme", "read"), ".")[1]}
+	for _, headers := range g.wrong() {
+		g.get("/v1/instances", headers...)
+		for _, h := range headers {
+			if _, token, is := strings.Cut(h, " "); is {
+				secrets = append(secrets, token)
+			}
+		}
+	}
+	g.get("/v1/instances", g.with("submit")...)
+	log := g.log.String()
+	for _, secret := range secrets {
+		if strings.Contains(log, secret) {
+			t.Errorf("the log has %q", secret)
+		}
+	}
+	for _, want := range []string{"reason=expired", "reason=grant", "actor=ann", "tenant=acme"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log does not say %s", want)
+		}
+	}
+}
+
+// With authentication nobody names himself.
+func TestACallerWithACredentialCannotNameHimself(t *testing.T) {
+	g := newGuarded(t)
+	for _, name := range []string{"Pawl-Tenant", "Pawl-Actor", "Pawl-Roles"} {
+		g.get("/v1/me", append(g.with("read"), name, "x")...).wantProblem(t, 400, workflow.InvalidRequest)
+	}
+}

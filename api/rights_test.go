@@ -1,0 +1,314 @@
+package api_test
+
+import (
+	"bufio"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/authtest"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestANarrowGrantIsForWhatItNames(t *testing.T) {
+	g := newGuarded(t)
+	id := "/v1/instances/" + g.instance.String()
+	key := "/v1/workflows/parcel/keys/L-1"
+	courier := "/v1/instances/" + g.packedBy(t, g.with("submit")...)
+	for _, c := range []struct {
+		grants, path string
+		want         int
+	}{
+		{"read:parcel", id, 200},
+		{"read:parcel", key + "/history", 200},
+		{"read:parcel#L-1", id, 200},
+		{"read:parcel#L-1", key, 200},
+		{"read:@" + g.instance.String(), key, 200},
+		{"read:@" + g.instance.String(), id + "/transitions", 200},
+		{"read:courier", key, 403},
+		{"read:courier", id, 404},
+		{"read:parcel#L-1", courier, 404},
+		{"read:parcel#L-1", "/v1/workflows/parcel/keys/L-2", 403},
+		{"read:parcel", "/v1/instances", 403},
+		{"read:parcel", "/v1/instances?workflow=courier", 403},
+		{"read:parcel", "/v1/instances?workflow=parcel", 200},
+		{"read:parcel#L-1", "/v1/instances?workflow=parcel", 403},
+		{"read:parcel#L-1", "/v1/instances?workflow=parcel&business_key=L-1", 200},
+		{"read:parcel", "/v1/counts", 403},
+		{"read:parcel", "/v1/counts?workflow=parcel", 200},
+		{"read:parcel", "/v1/workflows", 403},
+		{"read:parcel", "/v1/workflows/parcel", 200},
+		{"read:parcel", "/v1/workflows/courier/diagram", 403},
+		{"read:parcel", "/v1/events", 403},
+		{"read:parcel", "/v1/events?workflow=parcel", 200},
+		{"read:parcel", "/v1/events?instance=" + g.instance.String(), 200},
+		{"read:courier", "/v1/events?instance=" + g.instance.String(), 404},
+		{"read:@" + g.instance.String(), "/v1/events?instance=" + g.instance.String(), 200},
+		{"read:parcel", "/v1/commands/parcel:label/k", 200},
+		{"read:parcel#L-1", "/v1/commands/parcel:label/k", 200},
+		{"read:courier", "/v1/commands/parcel:label/k", 404},
+		{"operate:parcel", "/v1/ops/stuck", 403},
+		{"operate:parcel", "/v1/ops/stuck?workflow=parcel", 200},
+		{"operate:parcel", "/v1/ops/instances/" + g.instance.String(), 200},
+		{"operate:courier", "/v1/ops/instances/" + g.instance.String(), 404},
+		{"operate:parcel", "/v1/ops/keys", 403},
+		{"operate:parcel", "/v1/ops/stuck?workflow=parcel&all_tenants=true", 400},
+		{"operate:parcel", "/v1/counts?workflow=parcel&all_tenants=true", 403},
+	} {
+		if a := g.get(c.path, g.with(c.grants)...); a.status != c.want {
+			t.Errorf("%s, %s: %d, not %d: %.200s", c.grants, c.path, a.status, c.want, a.body)
+		}
+	}
+}
+
+// packedBy makes a parcel without a business key.
+func (g *guarded) packedBy(t *testing.T, headers ...string) string {
+	t.Helper()
+	a := g.post("/v1/workflows/parcel/pack", uuid.NewString(), `{"to":"Graz"}`, headers...)
+	a.want(t, 201)
+	return strings.TrimPrefix(a.header.Get("Location"), "/v1/instances/")
+}
+
+func TestACallerMayDoOneTransition(t *testing.T) {
+	g := newGuarded(t)
+	one := g.with("submit:parcel/stamp")
+	g.post("/v1/instances/"+g.instance.String()+"/stamp", "1", `{}`, one...).want(t, 200)
+	g.post("/v1/workflows/parcel/keys/L-1/stamp?dry_run=true", "2", `{}`, one...).want(t, 200)
+	before := g.rows()
+	p := g.post("/v1/workflows/parcel/pack", "3", `{"to":"x"}`, one...).wantProblem(t, 403, workflow.Forbidden)
+	if !strings.Contains(p.Detail, `"submit:parcel/pack"`) {
+		t.Error(p.Detail)
+	}
+	g.post("/v1/workflows/parcel/keys/L-1/send", "4", `{}`, one...).wantProblem(t, 403, workflow.Forbidden)
+	g.post("/v1/instances/"+g.instance.String()+"/send", "5", `{}`, one...).wantProblem(t, 404, workflow.InstanceNotFound)
+	g.do("DELETE", "/v1/commands/parcel:label/k", nil, one...).wantProblem(t, 404, workflow.CommandNotFound)
+	if after := g.rows(); after["command"] != before["command"] || after["audit"] != before["audit"] {
+		t.Errorf("what was refused was written: %v, %v", before, after)
+	}
+	// Each item of a bulk by itself.
+	item := func(key, rest string) string { return `{"transition":"stamp","key":"` + key + `",` + rest + `}` }
+	list := read[[]api.BulkResult](t, g.post("/v1/commands", "", "["+strings.Join([]string{
+		item("6", `"workflow":"parcel","business_key":"L-1"`),
+		item("7", `"instance":"`+g.instance.String()+`"`),
+		item("8", `"workflow":"courier","instance":"`+g.instance.String()+`"`),
+		item("9", `"instance":"`+uuid.NewString()+`"`),
+		`{"transition":"pack","workflow":"parcel","key":"10","payload":{"to":"x"}}`,
+	}, ",")+"]", one...))
+	for i, want := range []int{200, 200, 403, 404, 403} {
+		if list[i].Status != want {
+			t.Errorf("item %d: %d %s", i, list[i].Status, list[i].Body)
+		}
+	}
+}
+
+// What a grant does not cover is answered as what does not exist.
+func TestAnInstanceThatIsNotCoveredLooksLikeNone(t *testing.T) {
+	g := newGuarded(t)
+	missing := uuid.NewString()
+	for _, c := range [][2]string{{"GET", ""}, {"GET", "/history"}, {"GET", "/transitions"}, {"GET", "/diagram"}, {"POST", "/stamp"}} {
+		for _, grants := range []string{"read:courier submit:courier", "read:@" + uuid.NewString() + " submit:@" + uuid.NewString()} {
+			var told [2]string
+			for i, id := range []string{g.instance.String(), missing} {
+				headers := append(g.with(grants), "Idempotency-Key", "x", "Content-Type", "application/json")
+				a := g.do(c[0], "/v1/instances/"+id+c[1], []byte(`{}`), headers...)
+				a.wantProblem(t, 404, workflow.InstanceNotFound)
+				told[i] = strings.ReplaceAll(string(a.body), id, "ID")
+			}
+			if told[0] != told[1] {
+				t.Errorf("%s %s: %s, and of none %s", c[0], c[1], told[0], told[1])
+			}
+		}
+	}
+	there := g.get("/v1/commands/parcel:label/k", g.with("read:courier")...)
+	none := g.get("/v1/commands/parcel:label/no", g.with("read:courier")...)
+	if string(there.body) != string(none.body) {
+		t.Errorf("%s, and of none %s", there.body, none.body)
+	}
+}
+
+// Whoever acts as somebody else needs a grant for that, and the audit row has both.
+func TestTheAuditSaysHowTheActorWasProved(t *testing.T) {
+	g := newGuarded(t)
+	path := "/v1/instances/" + g.instance.String() + "/stamp"
+	proof := "jwt " + authtest.Issuer
+	g.post(path, "1", `{}`, append(g.with("submit"), "Pawl-Actor", "bob")...).wantProblem(t, 403, workflow.Forbidden)
+	g.post(path, "1", `{}`, append(g.with("submit act-as:parcel/pack"), "Pawl-Actor", "bob")...).wantProblem(t, 404, workflow.InstanceNotFound)
+	g.get("/v1/instances", append(g.with("read act-as"), "Pawl-Actor", "bob")...).wantProblem(t, 400, workflow.InvalidRequest)
+	g.post(path, "1", `{}`, append(g.with("submit act-as:parcel"), "Pawl-Actor", "bob")...).want(t, 200)
+	g.post(path, "2", `{}`, append(g.with("submit"), "Pawl-Actor", "ann")...).want(t, 200) // who he is himself
+	item := func(key, actor string) string {
+		return `{"transition":"stamp","workflow":"parcel","business_key":"L-1","key":"` + key + `"` + actor + `}`
+	}
+	bulk := "[" + item("3", `,"actor":"eve"`) + "," + item("4", "") + "]"
+	list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, append(g.with("submit act-as"), "Pawl-Actor", "bob")...))
+	if list[0].Status != 200 || list[1].Status != 200 {
+		t.Fatalf("%d %s, %d %s", list[0].Status, list[0].Body, list[1].Status, list[1].Body)
+	}
+	if list := read[[]api.BulkResult](t, g.post("/v1/commands", "", bulk, g.with("submit")...)); list[0].Status != 403 || list[1].Status == 403 {
+		t.Errorf("%d, %d", list[0].Status, list[1].Status)
+	}
+	entries := read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...)).Entries
+	for i, want := range [][2]string{{"ann", proof}, {"bob", proof + " by ann"}, {"ann", proof}} {
+		if e := entries[i]; e.Actor != want[0] || e.Proof != want[1] {
+			t.Errorf("version %d: %s, %q", e.Version, e.Actor, e.Proof)
+		}
+	}
+	both := map[string]string{}
+	for _, e := range entries[3:] {
+		both[e.Actor] = e.Proof
+	}
+	if both["eve"] != proof+" by ann" || both["bob"] != proof+" by ann" {
+		t.Errorf("%v", both)
+	}
+	v := read[api.Verification](t, g.get("/v1/ops/verify", g.with("operate")...))
+	if !v.Intact {
+		t.Errorf("%+v", v)
+	}
+}
+
+// The proof stays with a command that takes time, or whose time has not come.
+func TestTheProofGoesWithACommandInFlight(t *testing.T) {
+	g := newGuarded(t)
+	a := g.post("/v1/workflows/delivery/book", "1", `{}`, g.with("submit")...)
+	a.want(t, 201)
+	id := a.header.Get("Location")
+	soon := time.Now().Add(100 * time.Millisecond).UTC().Format(time.RFC3339Nano)
+	g.post(id+"/note", "2", `{}`, append(g.with("submit act-as"), "Pawl-Not-Before", soon, "Pawl-Actor", "bob")...).want(t, 202)
+	var entries []api.Entry
+	done := func(transition string) func() bool {
+		return func() bool {
+			entries = read[api.History](t, g.get(id+"/history", g.with("read")...)).Entries
+			last := entries[len(entries)-1]
+			return last.Transition == transition && last.To != "underway"
+		}
+	}
+	await.Eventually(t, "it is noted", done("note"))
+	g.post(id+"/deliver", "3", `{}`, g.with("submit")...).want(t, 202)
+	g.visit().signed("eve")
+	await.Eventually(t, "it is delivered", done("deliver"))
+	for _, e := range entries {
+		want := "jwt " + authtest.Issuer
+		if e.Transition == "note" {
+			want += " by ann"
+		}
+		if e.Proof != want {
+			t.Errorf("%s by %s: %q", e.Transition, e.Actor, e.Proof)
+		}
+	}
+}
+
+func TestMeSaysWhoAndWhyNot(t *testing.T) {
+	g := newGuarded(t)
+	headers := g.with("read submit:parcel/stamp")
+	me := read[api.Me](t, g.get("/v1/me", headers...))
+	if me.Tenant != "acme" || me.Actor != "ann" || strings.Join(me.Grants, " ") != "read submit:parcel/stamp" ||
+		me.Proof.Kind != auth.JWT || me.Proof.By == "" || me.Until.IsZero() || me.Can != nil {
+		t.Errorf("%+v", me)
+	}
+	for asked, want := range map[string]api.MeCan{
+		"read:parcel":         {Allowed: true, Why: "read"},
+		"submit:parcel/stamp": {Allowed: true, Why: "submit:parcel/stamp"},
+		"submit:parcel/pack":  {Why: "the grants with this right are narrower, or for something else"},
+		"submit":              {Why: "the grants with this right are narrower, or for something else"},
+		"operate":             {Why: "no grant gives this right"},
+		"submit:@" + g.instance.String() + "/stamp": {Why: "it depends on the workflow of the instance: ask for that"},
+	} {
+		want.Grant = asked
+		me := read[api.Me](t, g.get("/v1/me?can="+strings.ReplaceAll(asked, "#", "%23"), headers...))
+		if me.Can == nil || *me.Can != want {
+			t.Errorf("%s: %+v", asked, me.Can)
+		}
+	}
+	g.get("/v1/me?can=everything", headers...).wantProblem(t, 400, workflow.InvalidRequest)
+}
+
+// ending is a server whose callers' credentials end a while after they connect.
+func ending(t *testing.T) (*server, *atomic.Int64) {
+	t.Helper()
+	var lasts atomic.Int64
+	lasts.Store(int64(time.Hour))
+	return newServer(t, func(c *api.Config) {
+		c.Identify = func(r *http.Request) (api.Caller, error) {
+			caller, err := api.Loopback(r)
+			caller.Until = time.Now().Add(time.Duration(lasts.Load()))
+			return caller, err
+		}
+	}), &lasts
+}
+
+func TestAWebSocketEndsWithItsCredential(t *testing.T) {
+	s, lasts := ending(t)
+	s.someEvents()
+	for lasts.Store(int64(200 * time.Millisecond)); ; lasts.Store(2 * lasts.Load()) { // until the machine is quick enough
+		c := s.dial()
+		if c.ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":0}`)) != nil {
+			continue
+		}
+		var last int64
+		var err error
+		for err == nil {
+			var m wsMessage
+			if m, err = c.read(); m.Op == "caught_up" {
+				last = m.Position
+			}
+		}
+		closed, is := errors.AsType[*websocket.CloseError](err)
+		if !is || closed.Code != 4401 || !strings.Contains(closed.Text, "the credential has ended") {
+			t.Fatal(err)
+		}
+		if last == 0 {
+			continue
+		}
+		if want := "resume after " + strconv.FormatInt(last, 10); !strings.HasSuffix(closed.Text, want) {
+			t.Errorf("%q, not %q", closed.Text, want)
+		}
+		break
+	}
+	s.waitForStreams(0)
+}
+
+func TestAnEventStreamEndsWithItsCredential(t *testing.T) {
+	s, lasts := ending(t)
+	s.someEvents()
+	for lasts.Store(int64(200 * time.Millisecond)); ; lasts.Store(2 * lasts.Load()) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "text/event-stream")
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var id, end string
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			switch line := lines.Text(); {
+			case strings.HasPrefix(line, "id: "):
+				id = line
+			case strings.HasPrefix(line, "event: unauthorized"):
+				end = id
+			case end != "" && strings.HasPrefix(line, "data: ") && !strings.Contains(line, `"code":"unauthorized"`):
+				t.Errorf("the end is %s", line)
+			}
+		}
+		_ = response.Body.Close()
+		if end == "" {
+			continue // it ended before anything was told
+		}
+		if id != end {
+			t.Errorf("it is resumed after %q, and %q was told", id, end)
+		}
+		break
+	}
+	s.waitForStreams(0)
+}

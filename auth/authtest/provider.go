@@ -1,0 +1,177 @@
+// Package authtest is an identity provider for tests: real keys, real signatures, and its JWK Set over
+// HTTP.
+package authtest
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// Issuer and Audience are in the tokens of [Provider.Token].
+const (
+	Issuer   = "https://idp.example"
+	Audience = "pawl"
+)
+
+// Key is one of the provider's.
+type Key struct {
+	ID        string
+	Algorithm jose.SignatureAlgorithm
+	Private   any
+}
+
+// NewKey makes a key for an algorithm.
+func NewKey(t testing.TB, id string, a jose.SignatureAlgorithm) *Key {
+	t.Helper()
+	var private any
+	var err error
+	switch a {
+	case jose.ES256:
+		private, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case jose.ES384:
+		private, err = ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	case jose.EdDSA:
+		_, private, err = ed25519.GenerateKey(rand.Reader)
+	default:
+		private, err = rsa.GenerateKey(rand.Reader, 2048)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Key{id, a, private}
+}
+
+// Public is the key as it is published.
+func (k *Key) Public() jose.JSONWebKey {
+	public := k.Private.(interface{ Public() crypto.PublicKey }).Public()
+	return jose.JSONWebKey{Key: public, KeyID: k.ID, Algorithm: string(k.Algorithm), Use: "sig"}
+}
+
+// Sign makes a token.
+func (k *Key) Sign(t testing.TB, claims map[string]any) string {
+	t.Helper()
+	return Sign(t, k.Algorithm, jose.JSONWebKey{Key: k.Private, KeyID: k.ID}, claims)
+}
+
+// Sign makes a token with whatever key.
+func Sign(t testing.TB, a jose.SignatureAlgorithm, key any, claims map[string]any) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: a, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := signed.CompactSerialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// Provider publishes keys over HTTP.
+type Provider struct {
+	URL string // of its JWK Set
+	Key *Key   // the first
+
+	t       testing.TB
+	mu      sync.Mutex
+	keys    []*Key
+	down    bool
+	fetches int
+}
+
+// NewProvider starts one with a key for ES256. It ends with the test.
+func NewProvider(t testing.TB) *Provider {
+	t.Helper()
+	p := &Provider{t: t, Key: NewKey(t, "first", jose.ES256)}
+	p.Publish(p.Key)
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	p.URL = server.URL
+	return p
+}
+
+// Publish makes these all the keys that there are.
+func (p *Provider) Publish(keys ...*Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.keys = keys
+}
+
+// Down lets it answer with an error, or as before.
+func (p *Provider) Down(down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = down
+}
+
+// Fetches is how often the keys were asked for.
+func (p *Provider) Fetches() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fetches
+}
+
+// Set is what it publishes.
+func (p *Provider) Set() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var set jose.JSONWebKeySet
+	for _, k := range p.keys {
+		set.Keys = append(set.Keys, k.Public())
+	}
+	text, err := json.Marshal(set)
+	if err != nil {
+		p.t.Error(err)
+	}
+	return text
+}
+
+// ServeHTTP answers with the JWK Set.
+func (p *Provider) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	p.mu.Lock()
+	p.fetches++
+	down := p.down
+	p.mu.Unlock()
+	if down {
+		http.Error(w, "down", http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = w.Write(p.Set())
+}
+
+// Claims are those of a good token of an hour, with changes; nil takes a claim out.
+func Claims(changes map[string]any) map[string]any {
+	now := time.Now()
+	all := map[string]any{"iss": Issuer, "aud": Audience, "sub": "ann", "tenant": "acme", "exp": now.Add(time.Hour).Unix(),
+		"nbf": now.Add(-time.Minute).Unix()}
+	maps.Copy(all, changes)
+	maps.DeleteFunc(all, func(_ string, v any) bool { return v == nil })
+	return all
+}
+
+// Token signs claims with the first key; see [Claims].
+func (p *Provider) Token(changes map[string]any) string {
+	p.t.Helper()
+	return p.Key.Sign(p.t, Claims(changes))
+}

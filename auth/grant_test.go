@@ -1,0 +1,138 @@
+package auth_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+const anID = "0197f6a0-5b1c-7d2e-9f3a-4b5c6d7e8f90"
+
+func TestAGrantHasOneText(t *testing.T) {
+	id := uuid.MustParse(anID)
+	for text, want := range map[string]auth.Grant{
+		"read":                   {Right: auth.Read},
+		"operate:all":            {Right: auth.OperateAll},
+		"read:order":             {Right: auth.Read, Target: auth.Target{Workflow: "order"}},
+		"stream:order#A-17":      {Right: auth.Stream, Target: auth.Target{Workflow: "order", BusinessKey: "A-17"}},
+		"read:order#a%20b%2F%23": {Right: auth.Read, Target: auth.Target{Workflow: "order", BusinessKey: "a b/#"}},
+		"read:order#%C3%A9":      {Right: auth.Read, Target: auth.Target{Workflow: "order", BusinessKey: "é"}},
+		"submit:order/pay":       {Right: auth.Submit, Target: auth.Target{Workflow: "order", Transition: "pay"}},
+		"submit:order#7/pay":     {Right: auth.Submit, Target: auth.Target{Workflow: "order", BusinessKey: "7", Transition: "pay"}},
+		"submit:@" + anID:        {Right: auth.Submit, Target: auth.Target{Instance: id}},
+		"submit:@" + anID + "/p": {Right: auth.Submit, Target: auth.Target{Instance: id, Transition: "p"}},
+		"act-as:order/pay":       {Right: auth.ActAs, Target: auth.Target{Workflow: "order", Transition: "pay"}},
+		"operate:order":          {Right: auth.Operate, Target: auth.Target{Workflow: "order"}},
+	} {
+		if got, err := auth.ParseGrant(text); err != nil || got != want || got.String() != text {
+			t.Errorf("%q: %+v %q, %v", text, got, got, err)
+		}
+	}
+	for _, text := range []string{"", "*", "write", "Read", "read:", "read:*", "read:Order", "read:order/pay", "read:order#", "read:order#%zz",
+		"read:order#%41", "read:order#a b", "read:order#%00", "read:@", "read:@x", "read:@" + strings.ToUpper(anID), "read:@{" + anID + "}",
+		"read:@00000000-0000-0000-0000-000000000000", "submit:/pay", "submit:order/", "submit:order/pay/x", "submit:order/pay#7",
+		"operate:all:order", "operate:all/x", "public", "read order", " read", "read:order#" + strings.Repeat("a", 256),
+		"read:" + strings.Repeat("a", 65)} {
+		if g, err := auth.ParseGrant(text); err == nil {
+			t.Errorf("%q is taken as %+v", text, g)
+		}
+	}
+	all, err := auth.ParseGrants(" read  submit:order/pay\tread ")
+	if err != nil || all.String() != "read submit:order/pay" {
+		t.Errorf("%q, %v", all, err)
+	}
+}
+
+func TestAGrantCoversWhatItNames(t *testing.T) {
+	byKey := transitions.InstanceID("acme", "order", "7")
+	for _, c := range []struct {
+		grants, right string
+		covered       string // targets, as in a grant
+		not           string
+		looks         string // covered where the workflow of the instance is known
+	}{
+		{"", "read", "", "* order order#7 @" + anID, ""},
+		{"read", "read", "* order order#7 order/pay @" + anID, "", ""},
+		{"read", "stream", "", "* order", ""},
+		{"submit", "read", "", "* order", ""},
+		{"operate", "operate:all", "", "*", ""},
+		{"operate:all", "operate", "* order @" + anID, "", ""},
+		{"operate:all", "read", "", "*", ""},
+		{"read:order", "read", "order order#7", "* bill bill#7 @" + anID, "@" + anID},
+		{"read:order#7", "read", "order#7 @" + byKey.String(), "* order order#8 bill#7 @" + anID, ""},
+		{"read:@" + byKey.String(), "read", "order#7 @" + byKey.String(), "* order order#8 @" + anID, ""},
+		{"submit:order/pay", "submit", "order/pay order#7/pay", "* order order/ship bill/pay @" + anID + "/pay", "@" + anID + "/pay"},
+		{"submit:order#7/pay", "submit", "order#7/pay", "order/pay order#7/ship order#8/pay", ""},
+		{"read:bill read:order", "read", "order bill", "*", "@" + anID},
+		{"read:bill submit:order", "read", "bill", "order", "@" + anID},
+	} {
+		grants, err := auth.ParseGrants(c.grants)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := auth.Principal{Tenant: "acme", Grants: grants}
+		right := auth.Right(c.right)
+		for _, one := range strings.Fields(c.covered) {
+			if !p.May(right, target(t, one)) || !p.Has(right) {
+				t.Errorf("%q does not cover %s of %s", c.grants, right, one)
+			}
+		}
+		for _, one := range strings.Fields(c.not) {
+			if p.May(right, target(t, one)) {
+				t.Errorf("%q covers %s of %s", c.grants, right, one)
+			}
+			if looks := slices.Contains(strings.Fields(c.looks), one); p.AsksForWorkflow(right, target(t, one)) != looks {
+				t.Errorf("%q, %s of %s: it is asked for the workflow: %t", c.grants, right, one, !looks)
+			}
+		}
+	}
+	other := auth.Principal{Tenant: "other", Grants: auth.Grants{{Right: auth.Read, Target: auth.Target{Workflow: "order", BusinessKey: "7"}}}}
+	if other.May(auth.Read, auth.Target{Instance: byKey}) {
+		t.Error("a business key of one tenant covers the instance of another one")
+	}
+}
+
+// target reads one as in a grant; "*" is everything.
+func target(t *testing.T, text string) auth.Target {
+	t.Helper()
+	if text == "*" {
+		return auth.Target{}
+	}
+	g, err := auth.ParseGrant("submit:" + text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g.Target
+}
+
+// What is taken is written again as it was, and covers itself and nothing wider.
+func FuzzGrant(f *testing.F) {
+	for _, text := range []string{"read", "operate:all", "submit:order#a%20b/pay", "read:@" + anID, "read:order#%C3%A9", "read:order#%c3%a9"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		g, err := auth.ParseGrant(text)
+		if err != nil {
+			if g != (auth.Grant{}) {
+				t.Errorf("%q is refused, and is %+v", text, g)
+			}
+			return
+		}
+		if g.String() != text || strings.ContainsAny(text, " \t\n,\"") {
+			t.Errorf("%q is taken as %q", text, g)
+		}
+		p := auth.Principal{Tenant: "acme", Grants: auth.Grants{g}, Until: time.Time{}}
+		if !p.May(g.Right, g.Target) {
+			t.Errorf("%q does not cover itself", text)
+		}
+		if wide := (auth.Target{}); g.Target != wide && p.May(g.Right, wide) {
+			t.Errorf("%q covers everything", text)
+		}
+	})
+}

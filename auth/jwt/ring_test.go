@@ -1,0 +1,181 @@
+package jwt_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/authtest"
+	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// clock is one that a test moves.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time       { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) move(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// newRemote is a verifier that has fetched once, and fetches again only when it is made to.
+func newRemote(t *testing.T, idp *authtest.Provider) (*jwt.Verifier, *clock) {
+	t.Helper()
+	c := configOf(idp)
+	c.Refresh, c.Survive = 1000*time.Hour, 24*time.Hour
+	v := newVerifier(t, c)
+	moved := &clock{}
+	v.SetNow(moved.now)
+	v.Start(t.Context())
+	return v, moved
+}
+
+func TestForgedKeysCauseOneFetch(t *testing.T) {
+	idp := authtest.NewProvider(t)
+	v, clock := newRemote(t, idp)
+	forger := authtest.NewKey(t, "", jose.ES256)
+	good := idp.Token(map[string]any{"exp": time.Now().Add(100 * time.Hour).Unix()})
+	forge := func(from int) {
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				for n := range 50 {
+					forger := authtest.Key{ID: fmt.Sprint(from, i, n), Algorithm: forger.Algorithm, Private: forger.Private}
+					wantRefused(t, v, forger.Sign(t, authtest.Claims(nil)), auth.UnknownKey)
+					if _, err := v.Verify(t.Context(), good); err != nil {
+						t.Errorf("a good caller is refused meanwhile: %v", err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	for round := range 3 {
+		forge(round)
+		if got := idp.Fetches(); got != 2+round {
+			t.Errorf("after round %d the keys were fetched %d times", round, got)
+		}
+		clock.move(jwt.ForcedEvery)
+	}
+}
+
+// Somebody signs and somebody asks all the while, and the key is another one again and again.
+func TestKeysRotateUnderLoad(t *testing.T) {
+	idp := authtest.NewProvider(t)
+	v, clock := newRemote(t, idp)
+	var current atomic.Pointer[authtest.Key]
+	current.Store(idp.Key)
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	var asked [4]atomic.Int64
+	for i := range asked {
+		all.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				token := current.Load().Sign(t, authtest.Claims(map[string]any{"n": n}))
+				if _, err := v.Verify(t.Context(), token); err != nil {
+					t.Errorf("a good token is refused: %v", err)
+				}
+				asked[i].Add(1)
+			}
+		})
+	}
+	old := idp.Key
+	for i := range 5 {
+		// As providers do: the next key is published, then used, then the old one is taken away. The
+		// odd ones are used at once, so that a token is the first to tell of them.
+		next := authtest.NewKey(t, fmt.Sprint("key ", i), jose.ES256)
+		idp.Publish(old, next)
+		if i%2 == 0 {
+			v.Refresh()
+		}
+		current.Store(next)
+		for i := range asked { // until nobody has a token of the old key any more
+			before := asked[i].Load()
+			await.Eventually(t, "everybody has asked again", func() bool { return asked[i].Load() > before+2 })
+		}
+		idp.Publish(next)
+		v.Refresh()
+		old = next
+		clock.move(jwt.ForcedEvery)
+	}
+	close(stop)
+	all.Wait()
+}
+
+// A token is not taken from the cache when its key is no longer one of the provider's.
+func TestATokenEndsWithItsKey(t *testing.T) {
+	idp := authtest.NewProvider(t)
+	v, _ := newRemote(t, idp)
+	token := idp.Token(nil)
+	if _, err := v.Verify(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	v.Refresh()
+	if _, err := v.Verify(t.Context(), token); err != nil {
+		t.Fatalf("the keys are the same: %v", err)
+	}
+	idp.Publish(authtest.NewKey(t, "next", jose.ES256))
+	v.Refresh()
+	wantRefused(t, v, token, auth.UnknownKey)
+	idp.Publish(authtest.NewKey(t, "first", jose.ES256)) // the old name, another key
+	v.Refresh()
+	wantRefused(t, v, token, auth.BadSignature)
+}
+
+func TestAProviderThatIsDownIsSurvivedForATime(t *testing.T) {
+	idp := authtest.NewProvider(t)
+	v, clock := newRemote(t, idp)
+	token := idp.Token(map[string]any{"exp": time.Now().Add(1000 * time.Hour).Unix()})
+	if warning, err := v.Health(); warning != "" || err != nil {
+		t.Fatalf("%q, %v", warning, err)
+	}
+	idp.Down(true)
+	v.Refresh()
+	clock.move(23 * time.Hour)
+	if _, err := v.Verify(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	warning, err := v.Health()
+	if err != nil || !strings.Contains(warning, "could not be fetched since") || strings.Contains(warning, idp.URL) {
+		t.Errorf("%q, %v", warning, err)
+	}
+	clock.move(2 * time.Hour)
+	if _, err := v.Verify(t.Context(), token); workflow.CodeOf(err) != workflow.Unavailable {
+		t.Errorf("after a day: %v", err)
+	}
+	if _, err := v.Health(); workflow.CodeOf(err) != workflow.Unavailable {
+		t.Errorf("after a day: %v", err)
+	}
+	idp.Down(false)
+	clock.move(time.Minute)
+	if _, err := v.Verify(t.Context(), token); err != nil {
+		t.Errorf("it is back, and nobody has asked: %v", err)
+	}
+	if warning, err := v.Health(); warning != "" || err != nil {
+		t.Errorf("it is back: %q, %v", warning, err)
+	}
+}
+
+func TestAProviderThatIsDownAtTheStart(t *testing.T) {
+	idp := authtest.NewProvider(t)
+	idp.Down(true)
+	v, clock := newRemote(t, idp)
+	if _, err := v.Verify(t.Context(), idp.Token(nil)); workflow.CodeOf(err) != workflow.Unavailable {
+		t.Error(err)
+	}
+	idp.Down(false)
+	clock.move(jwt.ForcedEvery)
+	if _, err := v.Verify(t.Context(), idp.Token(nil)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,173 @@
+package jwt
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/pawlhq/pawl/auth"
+)
+
+// Verifier turns tokens into principals. It is safe for concurrent use.
+type Verifier struct {
+	config     Config
+	algorithms []jose.SignatureAlgorithm
+	ring       *ring
+	cache      cache
+}
+
+// New makes a verifier. It fetches nothing: see Start. Its error is a mistake in the Config.
+func New(c Config) (*Verifier, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("jwt: %w", err)
+	}
+	v := &Verifier{config: c, ring: newRing(&c), cache: cache{limit: c.Cache}}
+	for _, a := range c.Algorithms {
+		v.algorithms = append(v.algorithms, jose.SignatureAlgorithm(a))
+	}
+	switch {
+	case c.Secret != nil:
+		v.ring.keys.Store(&keySet{{public: c.Secret}})
+	case c.Keys != nil:
+		err = v.ring.set(c.Keys)
+	case c.File != "":
+		var text []byte
+		if text, err = os.ReadFile(c.File); err == nil {
+			err = v.ring.set(text)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("jwt: the keys: %w", err)
+	}
+	return v, nil
+}
+
+// Start begins to keep the keys fresh, and waits for the first ones until ctx ends. That they cannot be
+// fetched is no error: it is told by Health and to whoever calls. Stop when done.
+func (v *Verifier) Start(ctx context.Context) {
+	if v.ring.read != nil {
+		v.ring.keep(ctx, v.config.Refresh)
+	}
+}
+
+// Stop returns when nothing is fetched any more.
+func (v *Verifier) Stop() {
+	v.ring.stop()
+	v.ring.running.Wait()
+}
+
+// maxToken is the longest token in bytes.
+const maxToken = 16 << 10
+
+// Verify says who has a token. Errors: Unauthorized with an [auth.Refusal] as its cause; Unavailable where
+// there are no keys.
+func (v *Verifier) Verify(ctx context.Context, token string) (auth.Principal, error) {
+	if len(token) > maxToken || !canonical(token) {
+		return auth.Principal{}, auth.Refuse(auth.Malformed, "the token is no signed JSON Web Token")
+	}
+	sum := sha256.Sum256([]byte(token))
+	if e, found := v.cache.get(sum); found {
+		switch {
+		case !v.ring.now().Before(e.principal.Until):
+			v.cache.remove(sum)
+		case v.ring.holds(e.key):
+			return e.principal, nil
+		}
+	}
+	payload, k, err := v.signed(ctx, token)
+	if err != nil {
+		return auth.Principal{}, err
+	}
+	p, err := v.config.principal(payload, v.ring.now())
+	if err != nil {
+		return auth.Principal{}, err
+	}
+	v.cache.put(sum, entry{p, k})
+	return p, nil
+}
+
+// canonical reports whether a text is three parts in base64url, in the one way to write each: what was
+// altered must not mean the same.
+func canonical(token string) bool {
+	if strings.Count(token, ".") != 2 {
+		return false
+	}
+	for part := range strings.SplitSeq(token, ".") {
+		if strings.ContainsAny(part, "\r\n") { // which the decoder passes over
+			return false
+		}
+		if _, err := base64.RawURLEncoding.Strict().DecodeString(part); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// signed returns what was signed, and by which key.
+func (v *Verifier) signed(ctx context.Context, token string) ([]byte, *key, error) {
+	jws, err := jose.ParseSignedCompact(token, v.algorithms)
+	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
+		return nil, nil, auth.Refuse(auth.BadAlgorithm, "the token is signed with an algorithm that is not taken, or not at all")
+	}
+	if err != nil || len(jws.Signatures) != 1 {
+		return nil, nil, auth.Refuse(auth.Malformed, "the token is no signed JSON Web Token")
+	}
+	header := &jws.Signatures[0].Protected
+	k, err := v.ring.find(ctx, header.KeyID, jose.SignatureAlgorithm(header.Algorithm))
+	if err != nil {
+		return nil, nil, err
+	}
+	if k == nil {
+		return nil, nil, auth.Refuse(auth.UnknownKey, "the token names no key that is known")
+	}
+	payload, err := jws.Verify(k.public)
+	if err != nil {
+		return nil, nil, auth.Refuse(auth.BadSignature, "the signature of the token is not right")
+	}
+	return payload, k, nil
+}
+
+// Health is how the keys are. The warning is "" where all is well, and an error is why no token can be
+// taken. Both are safe to tell anybody.
+func (v *Verifier) Health() (warning string, err error) {
+	if _, err := v.ring.current(); err != nil {
+		return "", err
+	}
+	r := v.ring
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failure == nil || r.got.IsZero() {
+		return "", nil
+	}
+	return fmt.Sprintf("the keys of the identity provider could not be fetched since %s; they are used until %s",
+		r.got.UTC().Format(time.RFC3339), r.got.Add(r.survive).UTC().Format(time.RFC3339)), nil
+}
+
+// Stats count what was done.
+type Stats struct {
+	Reads    int64     // of the keys
+	Failures int64     // of those
+	Read     time.Time // when they were read last
+	Keys     int
+	Cached   int // tokens that are remembered
+}
+
+// Stats returns them as they are now.
+func (v *Verifier) Stats() Stats {
+	r := v.ring
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := Stats{Reads: r.reads, Failures: r.failures, Read: r.got, Cached: v.cache.len()}
+	if keys := r.keys.Load(); keys != nil {
+		s.Keys = len(*keys)
+	}
+	return s
+}

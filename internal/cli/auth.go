@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/internal/usage"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// variableOfSecret has the secret of HS256.
+const variableOfSecret = "PAWL_JWT_SECRET"
+
+// wireAuth is the file that --auth names; docs/authentication.md tells what is in it.
+type wireAuth struct {
+	JWT *wireJWT `json:"jwt"`
+}
+
+type wireJWT struct {
+	Issuer     string         `json:"issuer"`
+	Audience   []string       `json:"audience"`
+	Algorithms []string       `json:"algorithms"`
+	JWKS       string         `json:"jwks"`
+	File       string         `json:"file"`
+	Keys       jsontext.Value `json:"keys"`
+	Leeway     string         `json:"leeway"`
+	Refresh    string         `json:"refresh"`
+	Survive    string         `json:"survive"`
+	Tenant     string         `json:"tenant"`
+	Claims     wireClaims     `json:"claims"`
+	Grants     []string       `json:"grants"`
+}
+
+type wireClaims struct {
+	Tenant string `json:"tenant"`
+	Actor  string `json:"actor"`
+	Roles  string `json:"roles"`
+	Grants string `json:"grants"`
+}
+
+// authOf reads the file of --auth; "" is no authentication.
+func authOf(path string) (out service.Auth, err error) {
+	if path == "" {
+		return out, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return out, usage.Errorf("--auth: %w", err)
+	}
+	var in wireAuth
+	if err := json.Unmarshal(text, &in, json.RejectUnknownMembers(true)); err != nil {
+		return out, usage.Errorf("--auth %s: %w", path, err)
+	}
+	if in.JWT == nil {
+		return out, usage.Errorf(`--auth %s: it has no "jwt", so nobody would be let in`, path)
+	}
+	if out.JWT, err = in.JWT.config(); err != nil {
+		return out, usage.Errorf("--auth %s: %w", path, err)
+	}
+	return out, nil
+}
+
+func (in *wireJWT) config() (*jwt.Config, error) {
+	c := &jwt.Config{Issuer: in.Issuer, Audience: in.Audience, Algorithms: in.Algorithms, JWKS: in.JWKS, File: in.File, Keys: in.Keys,
+		Tenant: in.Tenant, Claims: jwt.Claims(in.Claims)}
+	if secret := os.Getenv(variableOfSecret); secret != "" {
+		c.Secret = []byte(secret)
+	}
+	for name, d := range map[string]struct {
+		text string
+		into *time.Duration
+	}{"leeway": {in.Leeway, &c.Leeway}, "refresh": {in.Refresh, &c.Refresh}, "survive": {in.Survive, &c.Survive}} {
+		if d.text == "" {
+			continue
+		}
+		var err error
+		if *d.into, err = time.ParseDuration(d.text); err != nil || *d.into < 0 {
+			return nil, fmt.Errorf("%q is no time such as \"30s\": %q", name, d.text)
+		}
+		if *d.into == 0 && name == "leeway" {
+			*d.into = -1 // none; 0 is the default
+		}
+	}
+	for _, text := range in.Grants {
+		g, err := auth.ParseGrant(text)
+		if err != nil {
+			return nil, err
+		}
+		c.Grants = append(c.Grants, g)
+	}
+	return c, nil
+}
+
+func authCommand() *cobra.Command {
+	return flags.Group("auth", "Who may do what", canICommand())
+}
+
+// variableOfToken has the credential of a command that asks a server.
+const variableOfToken = "PAWL_TOKEN"
+
+func canICommand() *cobra.Command {
+	var server string
+	c := &cobra.Command{
+		Use:   "can-i GRANT",
+		Short: "Ask a server whether a credential has a grant, and why not",
+		Long: `Ask a server whether a credential has a grant, and why not.
+
+PAWL_TOKEN has the credential; without it the server is asked as one that wants none.
+A grant is a right, or a right and what it is for: read, submit:order/pay,
+read:order#A-17, stream:@INSTANCE. The exit code is 1 where the answer is no.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if _, err := auth.ParseGrant(args[0]); err != nil {
+				return &usage.Error{Err: err}
+			}
+			return canI(c, server, args[0])
+		},
+	}
+	c.Flags().StringVar(&server, "server", "http://"+service.DefaultAddress, "address of the server")
+	return c
+}
+
+// maxMe is the longest answer of GET /v1/me in bytes.
+const maxMe = 1 << 20
+
+func canI(c *cobra.Command, server, grant string) error {
+	address, err := url.JoinPath(server, "/v1/me")
+	if err != nil {
+		return usage.Errorf("--server: %w", err)
+	}
+	r, err := http.NewRequestWithContext(c.Context(), http.MethodGet, address+"?can="+url.QueryEscape(grant), nil)
+	if err != nil {
+		return usage.Errorf("--server: %w", err)
+	}
+	if token := os.Getenv(variableOfToken); token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxMe))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		var p transitions.Problem
+		if json.Unmarshal(text, &p) != nil || p.Detail == "" {
+			return fmt.Errorf("%s answers %s", server, response.Status)
+		}
+		return fmt.Errorf("%s: %s", p.Code, p.Detail)
+	}
+	var me api.Me
+	if err := json.Unmarshal(text, &me); err != nil || me.Can == nil {
+		return fmt.Errorf("%s does not answer as a server of Pawl", server)
+	}
+	return tell(c, &me)
+}
+
+// tell prints who asks, and the answer. That it is no is its error.
+func tell(c *cobra.Command, me *api.Me) error {
+	proof := strings.TrimSpace(string(me.Proof.Kind) + " " + me.Proof.By)
+	fmt.Fprintf(c.OutOrStdout(), "%s of %s (%s) has the grants %s\n", me.Actor, me.Tenant, proof, strings.Join(me.Grants, " "))
+	if !me.Can.Allowed {
+		return fmt.Errorf("no, not %s: %s", me.Can.Grant, me.Can.Why)
+	}
+	fmt.Fprintf(c.OutOrStdout(), "yes, %s: by %s\n", me.Can.Grant, me.Can.Why)
+	return nil
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth"
+)
+
+func authFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "auth.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAuthIsReadFromItsFile(t *testing.T) {
+	got, err := authOf(authFile(t, `{"jwt":{"issuer":"i","audience":["a"],"algorithms":["RS256"],"jwks":"https://idp.example/keys",
+		"leeway":"0s","survive":"2h","claims":{"tenant":"org","roles":"realm_access.roles"},"grants":["read","submit:order/pay"]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j := got.JWT; j.Issuer != "i" || j.JWKS == "" || j.Leeway != -1 || j.Survive != 2*time.Hour || j.Claims.Roles != "realm_access.roles" ||
+		j.Grants.String() != "read submit:order/pay" || j.Secret != nil || j.Keys != nil {
+		t.Errorf("%+v", j)
+	}
+	for want, text := range map[string]string{
+		`has no "jwt"`:          `{}`,
+		"unknown object member": `{"jwt":{"isuer":"i"}}`,
+		"is no time such as":    `{"jwt":{"leeway":"1"}}`,
+		"none of the rights":    `{"jwt":{"grants":["write"]}}`,
+		"--auth":                `no`,
+	} {
+		if _, err := authOf(authFile(t, text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := authOf("/no/such/file"); err == nil {
+		t.Error("a file that is not there is none")
+	}
+	t.Setenv(variableOfSecret, "s")
+	if got, err = authOf(authFile(t, `{"jwt":{}}`)); err != nil || string(got.JWT.Secret) != "s" {
+		t.Errorf("%+v, %v", got.JWT, err)
+	}
+}
+
+// noEngine is asked nothing.
+type noEngine struct{ api.Engine }
+
+func TestCanITellsWhatAServerSays(t *testing.T) {
+	a, err := api.New(noEngine{}, api.Config{Identify: api.Bearer(func(_ context.Context, token string) (auth.Principal, error) {
+		if token != "good" {
+			return auth.Principal{}, auth.Refuse(auth.Expired, "the token has expired")
+		}
+		return auth.Principal{Tenant: "acme", Actor: "ann", Grants: auth.Grants{{Right: auth.Read}}}, nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(a)
+	defer server.Close()
+	for _, c := range []struct{ token, grant, out, problem string }{
+		{"good", "read:order", "ann of acme () has the grants read\nyes, read:order: by read\n", ""},
+		{"good", "submit", "ann of acme () has the grants read\n", "no, not submit: no grant gives this right"},
+		{"bad", "read", "", "unauthorized: the token has expired"},
+		{"", "read", "", "unauthorized: a credential is required"},
+		{"good", "everything", "", "none of the rights"},
+	} {
+		t.Setenv(variableOfToken, c.token)
+		var out bytes.Buffer
+		root := CommandLine()
+		root.SetOut(&out)
+		root.SetErr(io.Discard)
+		root.SetArgs([]string{"auth", "can-i", c.grant, "--server", server.URL})
+		root.SilenceErrors, root.SilenceUsage = true, true
+		err := root.ExecuteContext(t.Context())
+		if out.String() != c.out || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+			t.Errorf("%s with %q: %q, %v", c.grant, c.token, out.String(), err)
+		}
+	}
+}

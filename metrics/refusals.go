@@ -1,0 +1,72 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Refusals count the callers that were refused, and how the keys are with which tokens are verified. It is
+// safe for concurrent use.
+type Refusals struct {
+	// Keys tells of the keys; nil where no tokens are taken. It is set before the first scrape.
+	Keys func() TokenKeys
+
+	total *prometheus.CounterVec
+}
+
+// TokenKeys are the keys of an identity provider, and how they were read.
+type TokenKeys struct {
+	Keys            int
+	Reads, Failures int64
+	Read            time.Time // the last time that it went well
+}
+
+var _ prometheus.Collector = (*Refusals)(nil)
+
+// The metrics of Refusals.
+var (
+	refusedTotal = Metric{Name: "pawl_auth_refused_total", Type: "counter", Labels: []string{"reason"},
+		Help: "Callers that were refused: for their credential, or, `grant`, for want of a right."}
+	authKeys = Metric{Name: "pawl_auth_keys", Type: "gauge", Help: "Keys of the identity provider that are used."}
+	keyReads = Metric{Name: "pawl_auth_key_reads_total", Type: "counter",
+		Help: "How often the keys of the identity provider were asked for."}
+	keyFailures = Metric{Name: "pawl_auth_key_failures_total", Type: "counter", Help: "How often they could not be read."}
+	keysRead    = Metric{Name: "pawl_auth_keys_read_seconds", Type: "gauge",
+		Help: "When the keys of the identity provider were read last, in seconds since 1970."}
+)
+
+var ofAuth = []Metric{refusedTotal, authKeys, keyReads, keyFailures, keysRead}
+
+// NewRefusals begins to count.
+func NewRefusals() *Refusals {
+	return &Refusals{total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: refusedTotal.Name, Help: refusedTotal.Help}, refusedTotal.Labels)}
+}
+
+// Count counts a refusal.
+func (m *Refusals) Count(reason string) { m.total.WithLabelValues(reason).Inc() }
+
+// Describe implements prometheus.Collector.
+func (m *Refusals) Describe(ch chan<- *prometheus.Desc) {
+	m.total.Describe(ch)
+	for _, one := range ofAuth[1:] {
+		ch <- describe(one)
+	}
+}
+
+func describe(m Metric) *prometheus.Desc { return prometheus.NewDesc(m.Name, m.Help, m.Labels, nil) }
+
+// Collect implements prometheus.Collector.
+func (m *Refusals) Collect(ch chan<- prometheus.Metric) {
+	m.total.Collect(ch)
+	if m.Keys == nil {
+		return
+	}
+	now := m.Keys()
+	ch <- prometheus.MustNewConstMetric(describe(authKeys), prometheus.GaugeValue, float64(now.Keys))
+	ch <- prometheus.MustNewConstMetric(describe(keyReads), prometheus.CounterValue, float64(now.Reads))
+	ch <- prometheus.MustNewConstMetric(describe(keyFailures), prometheus.CounterValue, float64(now.Failures))
+	if !now.Read.IsZero() {
+		ch <- prometheus.MustNewConstMetric(describe(keysRead), prometheus.GaugeValue, float64(now.Read.Unix()))
+	}
+}
