@@ -218,7 +218,7 @@ func TestBadConfigsAreRefused(t *testing.T) {
 // command, so it tells whether the counters can be trusted.
 func TestTheServersCountersAreThoseOfTheScenario(t *testing.T) {
 	server, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true,
-		Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements"}})
+		Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements", "autovacuum": "off"}}) // it has transactions too
 	if err != nil {
 		t.Fatal(err)
 	}
