@@ -64,7 +64,8 @@ const (
 	dueBatch    = 500                   // scheduled commands that one poll takes in the order in which they are due
 	resumeBatch = 1000                  // commands made due at once whose workflow is resumed
 	dueAtOnce   = 2 * dueBatch          // scheduled commands being decided: the next are claimed meanwhile
-	reportGap   = 50 * time.Millisecond // how long a report of progress waits for others
+	reportGap   = 50 * time.Millisecond // how long a report of progress waits for others, at least
+	reportShare = 20                    // of the time one part: for what takes long to write a report waits longer
 	retryGap    = time.Second           // until a lease or a give-back is written again that could not be
 	maxProgress = 64 << 10              // bytes of one report
 	budget      = 10 * time.Second      // of one message to the database
@@ -118,6 +119,7 @@ type keeper struct {
 
 	// Guarded by Runner.mu:
 	reported []*flight      // with progress to be stored
+	took     time.Duration  // by the newest write
 	reportAt time.Time      // when it is
 	returns  []*leaseUpdate // to be given back
 }
