@@ -28,7 +28,7 @@ var probed = map[string][]string{
 	"outbox_pkey":         {"tenant = ", "position "},
 	"audit_pkey":          {"tenant = ", "instance = ", "version = "},
 	"instance_pkey":       {"tenant = ", "id = "},
-	"log_pkey":            {"tenant = "},
+	"log_pkey":            {"tenant "},
 }
 
 // week is what tells the partitions of the outbox apart.
