@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"sync"
 
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/transitions"
@@ -68,11 +69,27 @@ func (a *API) webSocket(w http.ResponseWriter, r *request) error {
 	return a.streams.WebSocket(w, bounded, r.tenant(), may, func(err error) { a.fail(w, r.Request, err) })
 }
 
-// bounded is the request of a stream, which ends with the caller's credential.
-func (r *request) bounded() (*http.Request, context.CancelFunc) {
-	if r.caller.Until.IsZero() {
-		return r.Request, func() {}
+// bounded is the request of a stream, which ends with the caller's credential: at its end, or when it is taken
+// back. done has to be called.
+func (r *request) bounded() (bounded *http.Request, done func()) {
+	ctx, end := context.WithCancelCause(r.Context())
+	release := func() {}
+	if !r.caller.Until.IsZero() {
+		ctx, release = context.WithDeadlineCause(ctx, r.caller.Until, stream.CredentialEnded)
 	}
-	ctx, done := context.WithDeadlineCause(r.Context(), r.caller.Until, stream.CredentialEnded)
-	return r.WithContext(ctx), done
+	var watch sync.WaitGroup
+	if ended := r.caller.Ended; ended != nil {
+		watch.Go(func() {
+			select {
+			case <-ended:
+				end(stream.CredentialEnded)
+			case <-ctx.Done():
+			}
+		})
+	}
+	return r.WithContext(ctx), func() {
+		end(nil)
+		release()
+		watch.Wait()
+	}
 }

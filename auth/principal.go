@@ -16,12 +16,15 @@ type Principal struct {
 	Grants Grants
 	Proof  Proof
 	Until  time.Time // when the credential ends; zero: it does not
+
+	// Ended is closed when the credential is taken back before its end. nil: that cannot be.
+	Ended <-chan struct{}
 }
 
 // Proof is how it is known who it is. It never has the credential.
 type Proof struct {
 	Kind Kind
-	By   string // the issuer of a token; "" for none
+	By   string // the issuer of a token, the id of a key; "" for none
 }
 
 // Kind is a kind of credentials.
@@ -31,6 +34,7 @@ type Kind string
 const (
 	Loopback Kind = "loopback" // none: whoever is on this machine is believed
 	JWT      Kind = "jwt"      // a token of an identity provider
+	APIKey   Kind = "key"      // a key that was made here
 )
 
 // String is the kind, and who vouches for it.
