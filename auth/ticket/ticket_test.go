@@ -227,9 +227,11 @@ func TestATicketEndsWithItsKeys(t *testing.T) {
 	gone, revoked := make(chan struct{}), make(chan struct{})
 	k.all[0].Gone = gone
 	vouched := map[string]<-chan struct{}{"k1": revoked, "k2": make(chan struct{})}
-	ts := ticket.New(k, func(_ context.Context, id string) (<-chan struct{}, bool, error) {
-		ended, ok := vouched[id]
-		return ended, ok, nil
+	ts := ticket.New(k, func(_ context.Context, id string) (<-chan struct{}, error) {
+		if ended, is := vouched[id]; is {
+			return ended, nil
+		}
+		return nil, auth.Refuse(auth.Revoked, "the API key was revoked")
 	})
 	defer ts.Stop()
 	var ended []<-chan struct{}
@@ -262,7 +264,7 @@ func TestATicketEndsWithItsKeys(t *testing.T) {
 	}
 	what := good(t)
 	what.Key = "k3"
-	if _, err := ts.Verify(t.Context(), issue(t, ts, what)); reason(err) != auth.UnknownKey {
+	if _, err := ts.Verify(t.Context(), issue(t, ts, what)); reason(err) != auth.Revoked {
 		t.Error(err)
 	}
 }

@@ -35,7 +35,7 @@ func TestAuthIsReadFromItsFile(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	for want, text := range map[string]string{
-		`has no "jwt"`:          `{}`,
+		`has no "jwt"`:          `{"keys":false}`,
 		"unknown object member": `{"jwt":{"isuer":"i"}}`,
 		"is no time such as":    `{"jwt":{"leeway":"1"}}`,
 		"none of the rights":    `{"jwt":{"grants":["write"]}}`,
