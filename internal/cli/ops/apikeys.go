@@ -162,7 +162,12 @@ end at once (--overlap 0).`,
 	}
 	c.Flags().DurationVar(&r.Overlap, "overlap", api.DefaultOverlap, "how long the text that it has is good beside the new one")
 	c.Flags().BoolVar(&r.Lost, "lost", false, "nobody has that text: it ends at once, and the one before it does not")
-	c.MarkFlagsMutuallyExclusive("overlap", "lost")
+	flags.Before(c, func() error {
+		if r.Lost && c.Flags().Changed("overlap") {
+			return usage.Errorf("--overlap is for the text that the key has, and --lost says that nobody has it")
+		}
+		return nil
+	})
 	return c
 }
 
