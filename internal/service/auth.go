@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/pawlhq/pawl/api"
@@ -11,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // Auth says whose credentials a Service takes.
@@ -68,6 +70,9 @@ func (all takes) health() (warning string, err error) {
 		if wrong != nil {
 			text, err = wrong.Error(), wrong
 			failed++
+		}
+		if known, is := errors.AsType[*workflow.Error](wrong); is {
+			text = known.Message
 		}
 		if text != "" {
 			warnings = append(warnings, text)
