@@ -22,6 +22,7 @@ var pathParams = map[string]Param{
 	"transition":   {Name: "transition", In: InPath, Kind: Text, Doc: "the name of a transition"},
 	"scope":        {Name: "scope", In: InPath, Kind: Scope, Doc: "the scope of a command"},
 	"key":          {Name: "key", In: InPath, Kind: Key, Doc: "the key of a command, which may have slashes in it"},
+	"api_key":      {Name: "api_key", In: InPath, Kind: Text, Doc: "the id of an API key"},
 	"sink":         {Name: "sink", In: InPath, Kind: Text, Doc: "the name of a sink"},
 	"consumer":     {Name: "consumer", In: InPath, Kind: Known, Doc: "who consumes the message, as the node is configured"},
 }
@@ -113,6 +114,7 @@ var (
 	retryLater = Header{headerRetryAfter, "in how many seconds to look again, or when the same request may succeed"}
 	applied    = Header{headerApplied, "the preferences that were followed"}
 	dry        = Header{headerDryRun, "`true`: nothing was written"}
+	setCookie  = Header{"Set-Cookie", "the ticket as the cookie `pawl_ticket`, where that was asked for"}
 	// ofRates are there where there is a limit.
 	ofRates = []Header{{headerRatePolicy, "how many commands may come at once (`q`), and in how many seconds so many more (`w`): of the `\"tenant\"` and of " +
 		"the `\"credential\"`, where there is a limit"},

@@ -27,7 +27,8 @@ const variableOfSecret = "PAWL_JWT_SECRET"
 
 // wireAuth is the file that --auth names; docs/authentication.md tells what is in it.
 type wireAuth struct {
-	JWT *wireJWT `json:"jwt"`
+	JWT  *wireJWT `json:"jwt"`
+	Keys bool     `json:"keys"`
 }
 
 type wireJWT struct {
@@ -65,11 +66,13 @@ func authOf(path string) (out service.Auth, err error) {
 	if err := json.Unmarshal(text, &in, json.RejectUnknownMembers(true)); err != nil {
 		return out, usage.Errorf("--auth %s: %w", path, err)
 	}
-	if in.JWT == nil {
-		return out, usage.Errorf(`--auth %s: it has no "jwt", so nobody would be let in`, path)
+	if out.Keys = in.Keys; in.JWT != nil {
+		if out.JWT, err = in.JWT.config(); err != nil {
+			return out, usage.Errorf("--auth %s: %w", path, err)
+		}
 	}
-	if out.JWT, err = in.JWT.config(); err != nil {
-		return out, usage.Errorf("--auth %s: %w", path, err)
+	if !out.Configured() {
+		return out, usage.Errorf(`--auth %s: it has no "jwt" and no "keys", so nobody would be let in`, path)
 	}
 	return out, nil
 }
@@ -175,7 +178,11 @@ func canI(c *cobra.Command, server, grant string) error {
 // tell prints who asks, and the answer. That it is no is its error.
 func tell(c *cobra.Command, me *api.Me) error {
 	proof := strings.TrimSpace(string(me.Proof.Kind) + " " + me.Proof.By)
-	fmt.Fprintf(c.OutOrStdout(), "%s of %s (%s) has the grants %s\n", me.Actor, me.Tenant, proof, strings.Join(me.Grants, " "))
+	until := ""
+	if !me.Until.IsZero() {
+		until = " until " + me.Until.Format(time.RFC3339)
+	}
+	fmt.Fprintf(c.OutOrStdout(), "%s of %s (%s) has the grants %s%s\n", me.Actor, me.Tenant, proof, strings.Join(me.Grants, " "), until)
 	if !me.Can.Allowed {
 		return fmt.Errorf("no, not %s: %s", me.Can.Grant, me.Can.Why)
 	}

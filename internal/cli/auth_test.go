@@ -34,8 +34,11 @@ func TestAuthIsReadFromItsFile(t *testing.T) {
 		j.Grants.String() != "read submit:order/pay" || j.Secret != nil || j.Keys != nil {
 		t.Errorf("%+v", j)
 	}
+	if got, err = authOf(authFile(t, `{"keys":true}`)); err != nil || !got.Keys || got.JWT != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
 	for want, text := range map[string]string{
-		`has no "jwt"`:          `{}`,
+		`has no "jwt"`:          `{"keys":false}`,
 		"unknown object member": `{"jwt":{"isuer":"i"}}`,
 		"is no time such as":    `{"jwt":{"leeway":"1"}}`,
 		"none of the rights":    `{"jwt":{"grants":["write"]}}`,
@@ -59,6 +62,10 @@ type noEngine struct{ api.Engine }
 
 func TestCanITellsWhatAServerSays(t *testing.T) {
 	a, err := api.New(noEngine{}, api.Config{Identify: api.Bearer(func(_ context.Context, token string) (auth.Principal, error) {
+		if token == "ticket" {
+			return auth.Principal{Tenant: "acme", Actor: "ann", Grants: auth.Grants{{Right: auth.Read, Target: auth.Target{Workflow: "order"}}},
+				Proof: auth.Proof{Kind: auth.Ticket, By: "key k"}, Until: time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)}, nil
+		}
 		if token != "good" {
 			return auth.Principal{}, auth.Refuse(auth.Expired, "the token has expired")
 		}
@@ -72,6 +79,8 @@ func TestCanITellsWhatAServerSays(t *testing.T) {
 	for _, c := range []struct{ token, grant, out, problem string }{
 		{"good", "read:order", "ann of acme () has the grants read\nyes, read:order: by read\n", ""},
 		{"good", "submit", "ann of acme () has the grants read\n", "no, not submit: no grant gives this right"},
+		{"ticket", "read", "ann of acme (ticket key k) has the grants read:order until 2030-01-02T00:00:00Z\n",
+			"no, not read: the grants with this right are narrower"},
 		{"bad", "read", "", "unauthorized: the token has expired"},
 		{"", "read", "", "unauthorized: a credential is required"},
 		{"good", "everything", "", "none of the rights"},
