@@ -7,10 +7,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/auth/jwt"
 	"github.com/pawlhq/pawl/workflow"
@@ -41,6 +44,25 @@ func newWithoutEngine(t *testing.T, config ...func(*api.Config)) *guarded {
 	return g
 }
 
+// tokensOfEachReason are tokens that nobody takes, one for each reason that a token has.
+func (g *guarded) tokensOfEachReason() map[auth.Reason][]string {
+	with := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
+	of := func(changes map[string]any) []string { return with(g.idp.Token(changes)) }
+	now := time.Now()
+	return map[auth.Reason][]string{
+		auth.Missing:       nil,
+		auth.Malformed:     with("x.y.z"),
+		auth.BadAlgorithm:  with(authtest.NewKey(g.t, "first", jose.ES384).Sign(g.t, authtest.Claims(nil))),
+		auth.UnknownKey:    with(authtest.NewKey(g.t, "other", jose.ES256).Sign(g.t, authtest.Claims(nil))),
+		auth.BadSignature:  with(authtest.NewKey(g.t, "first", jose.ES256).Sign(g.t, authtest.Claims(nil))),
+		auth.WrongIssuer:   of(map[string]any{"iss": "https://evil.example"}),
+		auth.WrongAudience: of(map[string]any{"aud": "someone"}),
+		auth.Expired:       of(map[string]any{"exp": now.Add(-time.Hour).Unix()}),
+		auth.NotYetValid:   of(map[string]any{"nbf": now.Add(time.Hour).Unix()}),
+		auth.BadClaims:     of(map[string]any{"tenant": nil}),
+	}
+}
+
 // counted are refusals by their reason.
 type counted struct {
 	mu sync.Mutex
@@ -61,21 +83,18 @@ func TestARefusalAsksNothingOfTheDatabase(t *testing.T) {
 	var refused counted
 	g := newWithoutEngine(t, func(c *api.Config) { c.Refused = refused.add })
 	want := map[string]int{}
-	wrong := g.wrong()
+	wrong := g.tokensOfEachReason()
 	for _, r := range api.Routes() {
 		if r.Grant == api.Public {
 			continue
 		}
-		for name, headers := range wrong {
-			wantUnknown(t, name, g.send(g.fill(&r, headers...)))
-			_, reason, named := strings.Cut(name, ": ")
-			switch {
-			case name == "none":
-				reason = "missing"
-			case !named:
-				reason = name
+		for reason, headers := range wrong {
+			name := string(reason)
+			if reason == auth.Missing {
+				name = "none"
 			}
-			want[reason]++
+			wantUnknown(t, name, g.send(g.fill(&r, headers...)))
+			want[string(reason)]++
 		}
 		if r.Grant != api.AnyCaller {
 			g.send(g.fill(&r, g.with(but(r.Grant))...)).wantProblem(t, 403, workflow.Forbidden)
