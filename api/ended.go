@@ -10,7 +10,14 @@ import (
 // stillHolds refuses to tell what has come while the caller waited, where his credential has ended meanwhile. h is the header of
 // the answer.
 func (r *request) stillHolds(h http.Header) error {
-	if end := r.caller.Until; end.IsZero() || time.Now().Before(end) {
+	c := &r.caller
+	over := !c.Until.IsZero() && !time.Now().Before(c.Until)
+	select {
+	case <-c.Ended:
+		over = true
+	default:
+	}
+	if !over {
 		return nil
 	}
 	err := auth.Refuse(auth.Expired, "the credential has ended while the request waited; ask again with another one")

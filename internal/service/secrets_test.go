@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -50,11 +51,15 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	})
 	idp, log := authtest.NewProvider(t), &written{}
 	s := service(t, func(c *Config) {
-		c.Database, c.Auth.JWT, c.AccessLog = server.URL(), tokensOf(idp), true
+		c.Database, c.Auth.JWT, c.Auth.Keys, c.AccessLog = server.URL(), tokensOf(idp), true, true
 		c.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
-	const every = "read stream submit act-as operate operate:all"
+	const every = "read stream submit act-as operate operate:all keys"
 	good := idp.Token(map[string]any{"scope": every})
+	key, rotated, revoked := makes(t, s, good, "one"), makes(t, s, good, "rotated"), makes(t, s, good, "revoked")
+	fresh := does(t, s, good, "POST", "/v1/keys/"+rotated.ID+"/rotate", `{"seconds":60}`).Key
+	does(t, s, good, "DELETE", "/v1/keys/"+revoked.ID, "")
+	const narrow = `{"grants":["read:order","stream:order"],"cookie":true}`
 	credentials := map[string]string{
 		"a good token":         good,
 		"one without a grant":  idp.Token(nil),
@@ -62,6 +67,12 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 		"one for others":       idp.Token(map[string]any{"aud": "others"}),
 		"of an unknown key":    authtest.NewKey(t, "unknown", "ES256").Sign(t, authtest.Claims(nil)),
 		"of another key":       authtest.NewKey(t, "first", "ES256").Sign(t, authtest.Claims(nil)),
+		"an API key":           key.Key,
+		"a former one":         rotated.Key,
+		"a fresh one":          fresh,
+		"a revoked one":        revoked.Key,
+		"a ticket":             does(t, s, good, "POST", "/v1/tickets", narrow).Ticket,
+		"a ticket of a key":    does(t, s, key.Key, "POST", "/v1/tickets", narrow).Ticket,
 		"what is none":         "hunter2-hunter2-hunter2",
 		"what looks like one":  "pawl_hunter2_" + strings.Repeat("hunter3", 6),
 		"what is like another": "pawlt_hunter4hunter4." + strings.Repeat("hunter5", 6) + ".hunter6hunter6",
@@ -87,6 +98,12 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	}
 	told := looks(t, server.URL(), seen)
 	for name, credential := range credentials {
+		if len(credential) < 20 {
+			t.Errorf("%s is %q", name, credential)
+		}
+		if strings.HasPrefix(credential, "pawl_") {
+			credential = strings.ReplaceAll(credential, "_", ".") // the id of a key is no secret
+		}
 		for part := range strings.SplitSeq(credential, ".") {
 			if len(part) < 16 {
 				continue
@@ -104,6 +121,41 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 	if !told {
 		t.Log("this PostgreSQL has no pg_stat_statements")
 	}
+}
+
+// shown is what is shown once.
+type shown struct{ ID, Key, Ticket string }
+
+// makes makes an API key that may the most.
+func makes(t *testing.T, s *Service, credential, name string) shown {
+	t.Helper()
+	return does(t, s, credential, "POST", "/v1/keys", `{"name":"`+name+`","grants":["read","stream","submit","operate:all"]}`)
+}
+
+// does sends a request of who may.
+func does(t *testing.T, s *Service, credential, method, path, body string) (out shown) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+credential)
+	r.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode >= 300 {
+		t.Fatalf("%s %s: %d %s, %v", method, path, response.StatusCode, text, err)
+	}
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
 }
 
 // tries sends a request, and takes note of the answer.
