@@ -25,7 +25,7 @@ type noEngine struct{ api.Engine }
 // newWithoutEngine is a server that takes tokens and has no engine behind it, and so no database.
 func newWithoutEngine(t *testing.T, config ...func(*api.Config)) *guarded {
 	t.Helper()
-	g := &guarded{server: &server{t: t, log: &lockedBuffer{}}, idp: authtest.NewProvider(t), instance: uuid.New()}
+	g := &guarded{server: &server{t: t, log: &lockedBuffer{}}, idp: authtest.NewProvider(t), instance: uuid.New(), key: "000000000000"}
 	v, err := jwt.New(jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience}, Algorithms: []string{"ES256"}, Keys: g.idp.Set()})
 	if err != nil {
 		t.Fatal(err)

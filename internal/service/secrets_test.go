@@ -96,6 +96,7 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 			_ = response.Write(seen)
 		}
 	}
+	tries(t, s, seen, "GET", "/metrics", "Bearer "+good)
 	told := looks(t, server.URL(), seen)
 	for name, credential := range credentials {
 		if len(credential) < 20 {
