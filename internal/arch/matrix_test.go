@@ -104,9 +104,9 @@ var Matrix = []Room{
 	{"auth", ours("transitions", "workflow"), mods(uuid)},
 	{"auth/internal/jws", nil, nil},
 	{"auth/jwt", ours("auth", "auth/internal/jws", "internal/pause", "transitions", "workflow"), mods(jose, json)},
+	{"auth/apikey", ours("auth", "internal/pause", "transitions", "workflow"), mods(pgx)},
 	{"auth/ticket", ours("auth", "auth/internal/jws", "transitions", "workflow"), mods(jose, json, uuid)},
 	{"auth/ticket/ring", ours("auth/ticket", "internal/clock", "workflow"), mods(pgx, uuid)},
-	{"auth/apikey", ours("auth", "internal/pause", "transitions", "workflow"), mods(pgx)},
 	{"auth/authtest", nil, mods(jose)},
 
 	// HTTP.
@@ -136,8 +136,8 @@ var Matrix = []Room{
 
 	// What composes it.
 	{"internal/service", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "auth/ticket", "auth/ticket/ring", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/server",
-		"internal/usage", "metrics",
+		"api", "auth", "auth/apikey", "auth/jwt", "auth/ticket", "auth/ticket/ring", "engine", "inbox", "inbox/signature", "internal/localpg",
+		"internal/server", "internal/usage", "metrics",
 		"outbox/relay", "schema", "transitions", "workflow",
 	), mods(pgx)},
 	{"internal/cli/flags", ours("internal/usage", "transitions"), mods(cobra, uuid)},

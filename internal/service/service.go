@@ -27,7 +27,7 @@ type Service struct {
 	database *database
 	engine   *engine.Engine
 	api      *api.API
-	takes    takes // the credentials
+	takes    takes // the credentials, but for tickets
 	tickets  *ticket.Tickets
 	ring     *ring.Ring // of the tickets' keys
 
@@ -148,11 +148,11 @@ func (s *Service) stop(ctx context.Context) error {
 	} else if s.server != nil {
 		errs = append(errs, s.server.Close())
 	}
+	s.takes.stop()
 	if s.tickets != nil {
 		s.tickets.Stop()
 		s.ring.Stop()
 	}
-	s.takes.stop()
 	if s.engine != nil {
 		s.engine.Stop(ctx)
 	}

@@ -10,29 +10,18 @@ import (
 	"github.com/pawlhq/pawl/auth/ticket/ring"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/schema"
-	"github.com/pawlhq/pawl/workflow"
 )
 
-// takeTickets lets an interface make and take tickets. They need no configuration: nobody gets one of what he may not do himself.
-// keys is nil where no API keys are taken.
+// takeTickets lets an interface make and take tickets. They need no configuration: nobody gets one of what he may not do himself. keys
+// are the API keys that ask for some; nil where none are taken.
 func (s *Service) takeTickets(c *api.Config, keys *apikey.Verifier) {
 	s.ring = s.config.ring(s.database)
-	s.tickets = ticket.New(s.ring, vouched(keys))
+	var vouched ticket.Vouched
+	if keys != nil {
+		vouched = keys.Good
+	}
+	s.tickets = ticket.New(s.ring, vouched)
 	c.Tickets = s.tickets
-}
-
-// vouched asks whether the API key is good with which a ticket was asked for; nil for no keys.
-func vouched(keys *apikey.Verifier) ticket.Vouched {
-	if keys == nil {
-		return nil
-	}
-	return func(ctx context.Context, id string) (<-chan struct{}, bool, error) {
-		ended, err := keys.Good(ctx, id)
-		if workflow.CodeOf(err) == workflow.Unauthorized {
-			return nil, false, nil
-		}
-		return ended, err == nil, err
-	}
 }
 
 func (c Config) ring(d *database) *ring.Ring {
