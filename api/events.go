@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
-	"sync"
+	"time"
 
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/transitions"
@@ -56,40 +56,19 @@ func (a *API) eventStream(w http.ResponseWriter, r *request, f transitions.Event
 			return workflow.Errorf(workflow.InvalidRequest, "Last-Event-ID is not a position")
 		}
 	}
-	bounded, done := r.bounded()
-	defer done()
-	return a.streams.Log(w, bounded, r.tenant(), start, f)
+	t := r.bounded()
+	defer t.done()
+	return a.streams.Log(w, r.Request, r.tenant(), start, f)
 }
 
 // webSocket follows the log and commands: GET /v1/stream.
 func (a *API) webSocket(w http.ResponseWriter, r *request) error {
-	bounded, done := r.bounded()
-	defer done()
-	may := func(ctx context.Context, ask stream.Ask) error { return a.mayAsk(ctx, r, ask) }
-	return a.streams.WebSocket(w, bounded, r.tenant(), may, func(err error) { a.fail(w, r.Request, err) })
-}
-
-// bounded is the request of a stream, which ends with the caller's credential: at its end, or when it is taken
-// back. done has to be called.
-func (r *request) bounded() (bounded *http.Request, done func()) {
-	ctx, end := context.WithCancelCause(r.Context())
-	release := func() {}
-	if !r.caller.Until.IsZero() {
-		ctx, release = context.WithDeadlineCause(ctx, r.caller.Until, stream.CredentialEnded)
-	}
-	var watch sync.WaitGroup
-	if ended := r.caller.Ended; ended != nil {
-		watch.Go(func() {
-			select {
-			case <-ended:
-				end(stream.CredentialEnded)
-			case <-ctx.Done():
-			}
-		})
-	}
-	return r.WithContext(ctx), func() {
-		end(nil)
-		release()
-		watch.Wait()
-	}
+	t := r.bounded()
+	defer t.done()
+	return a.streams.WebSocket(w, r.Request, stream.Peer{
+		Tenant: r.tenant(),
+		May:    func(ctx context.Context, ask stream.Ask) error { return a.mayAsk(ctx, r, ask) },
+		Renew:  func(ctx context.Context, credential string) (time.Time, error) { return a.renew(ctx, r, t, credential) },
+		Refuse: func(err error) { a.fail(w, r.Request, err) },
+	})
 }

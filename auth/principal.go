@@ -24,7 +24,7 @@ type Principal struct {
 // Proof is how it is known who it is. It never has the credential.
 type Proof struct {
 	Kind Kind
-	By   string // the issuer of a token, the id of a key; "" for none
+	By   string // the issuer of a token, the id of a key, who vouches for a ticket; "" for none
 }
 
 // Kind is a kind of credentials.
@@ -35,6 +35,7 @@ const (
 	Loopback Kind = "loopback" // none: whoever is on this machine is believed
 	JWT      Kind = "jwt"      // a token of an identity provider
 	APIKey   Kind = "key"      // a key that was made here
+	Ticket   Kind = "ticket"   // a short right that somebody has passed on
 )
 
 // String is the kind, and who vouches for it.
@@ -52,7 +53,7 @@ func (p *Principal) Has(r Right) bool {
 // named by its id is covered by a grant for its workflow only where the target names that too; see
 // AsksForWorkflow.
 func (p *Principal) May(r Right, t Target) bool {
-	return slices.ContainsFunc(p.Grants, func(g Grant) bool { return g.has(r) && g.covers(p.Tenant, &t) })
+	return p.Grants.Cover(p.Tenant, Grant{r, t})
 }
 
 // AsksForWorkflow reports whether May depends on the workflow of an instance that the target names

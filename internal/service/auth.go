@@ -95,11 +95,13 @@ func (all takes) stop() {
 func (s *Service) authenticate(ctx context.Context, c *api.Config) (*metrics.Refusals, error) {
 	refusals := metrics.NewRefusals()
 	c.Refused = refusals.Count
+	var keys *apikey.Verifier
+	if s.config.Auth.Keys {
+		keys = s.takeKeys(c, refusals)
+	}
+	s.takeTickets(c, keys)
 	if !s.config.Auth.Configured() {
 		return refusals, nil
-	}
-	if s.config.Auth.Keys {
-		s.takeKeys(c, refusals)
 	}
 	if s.config.Auth.JWT != nil {
 		if err := s.takeTokens(ctx, refusals); err != nil {
@@ -111,7 +113,7 @@ func (s *Service) authenticate(ctx context.Context, c *api.Config) (*metrics.Ref
 }
 
 // takeKeys takes API keys.
-func (s *Service) takeKeys(c *api.Config, m *metrics.Refusals) {
+func (s *Service) takeKeys(c *api.Config, m *metrics.Refusals) *apikey.Verifier {
 	v := apikey.NewVerifier(keysOf(s.database, s.config.Schema), apikey.Config{Log: s.config.Log})
 	v.Start()
 	m.APIKeys = func() metrics.APIKeys {
@@ -120,6 +122,7 @@ func (s *Service) takeKeys(c *api.Config, m *metrics.Refusals) {
 	}
 	c.Keys = v
 	s.takes = append(s.takes, credentials{apikey.Prefix, v.Verify, v.Health, v.Stop})
+	return v
 }
 
 func keysOf(d *database, name string) *apikey.Table {

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth/ticket"
+	"github.com/pawlhq/pawl/auth/ticket/ring"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/server"
 	"github.com/pawlhq/pawl/metrics"
@@ -25,7 +27,9 @@ type Service struct {
 	database *database
 	engine   *engine.Engine
 	api      *api.API
-	takes    takes // the credentials
+	takes    takes // the credentials, but for tickets
+	tickets  *ticket.Tickets
+	ring     *ring.Ring // of the tickets' keys
 
 	served   chan struct{} // closed when server has returned
 	serveErr error         // set before served is closed
@@ -145,6 +149,10 @@ func (s *Service) stop(ctx context.Context) error {
 		errs = append(errs, s.server.Close())
 	}
 	s.takes.stop()
+	if s.tickets != nil {
+		s.tickets.Stop()
+		s.ring.Stop()
+	}
 	if s.engine != nil {
 		s.engine.Stop(ctx)
 	}
