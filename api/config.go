@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/api/internal/stream"
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/ticket"
 )
 
 // Config says how the interface behaves. The zero value is usable; every zero
@@ -26,6 +29,9 @@ type Config struct {
 	// AccessLog logs each request at level Info when it is answered, else at Debug: its
 	// route, not its path or query.
 	AccessLog bool
+
+	// Tickets makes and takes tickets, whatever Identify takes; see [ticket.Tickets]. None.
+	Tickets Tickets
 
 	// Inbox takes signed messages for these consumers; none.
 	Inbox map[string]Consumer
@@ -48,6 +54,13 @@ type Config struct {
 
 	// Metrics serves GET /metrics to every [OperatorOfAll]. nil is no such address.
 	Metrics http.Handler
+}
+
+// Tickets makes tickets, and says who has one. Its errors are *workflow.Error, of Verify with an [auth.Refusal] as their
+// cause where the ticket is not taken.
+type Tickets interface {
+	Issue(ctx context.Context, t *ticket.Ticket) (string, error)
+	Verify(ctx context.Context, text string) (auth.Principal, error)
 }
 
 // Limits bound what one request may send and take, and what one tenant.

@@ -25,7 +25,8 @@ import (
 // rightly is how each route answers who has the grant for it, and nothing else; see guarded.fill for
 // what is asked. A route that is added needs an entry.
 var rightly = map[string]int{
-	"GET /v1/me": 200,
+	"GET /v1/me":       200,
+	"POST /v1/tickets": 403, // of what he may not do himself
 	"POST /v1/workflows/{workflow}/{transition}":                     400,
 	"POST /v1/instances/{id}/{transition}":                           200,
 	"POST /v1/workflows/{workflow}/keys/{business_key}/{transition}": 200,
@@ -147,7 +148,7 @@ func (g *guarded) fill(r *api.Route, headers ...string) *http.Request {
 	return request
 }
 
-var bodies = map[string]string{"/v1/commands": `[]`}
+var bodies = map[string]string{"/v1/commands": `[]`, "/v1/tickets": `{"grants":["read:parcel#L-1"]}`}
 
 // wrong are credentials that nobody takes, with the reason that is told.
 func (g *guarded) wrong() map[string][]string {
@@ -157,7 +158,19 @@ func (g *guarded) wrong() map[string][]string {
 	key := g.idp.Set()
 	claims := authtest.Claims(nil)
 	of := func(changes map[string]any) string { return "Bearer " + g.idp.Token(changes) }
+	good2 := g.ticket("read", `{"grants":["read:parcel#L-1"]}`)
+	dropped := g.forged(map[string]any{})
+	g.drop()
+	kept := g.forged(map[string]any{})
 	return map[string][]string{
+		"a ticket that has expired: expired":              {"Authorization", "Bearer " + g.forged(map[string]any{"until": now.Add(-time.Second).UnixMilli()})},
+		"a ticket of a dropped key: unknown_key":          {"Authorization", "Bearer " + dropped},
+		"an altered ticket: signature":                    {"Authorization", "Bearer " + graft(kept, good2)},
+		"a ticket of alg none: algorithm":                 {"Authorization", "Bearer pawlt_" + none + "." + strings.Split(kept, ".")[1] + "."},
+		"a ticket that may everything: claims":            {"Authorization", "Bearer " + g.forged(map[string]any{"grants": auth.All().String()})},
+		"a ticket of two hours: claims":                   {"Authorization", "Bearer " + g.forged(map[string]any{"until": now.Add(2 * time.Hour).UnixMilli()})},
+		"a ticket that is cut: malformed":                 {"Authorization", "Bearer " + kept[:len(kept)-50]},
+		"a ticket of a key that is not good: unknown_key": {"Authorization", "Bearer " + g.forged(map[string]any{"key": "k1"})},
 		"none":                      nil,
 		"another scheme: malformed": {"Authorization", "Basic eDp5"},
 		"malformed":                 {"Authorization", "Bearer x.y.z"},
@@ -288,6 +301,8 @@ var messages = map[string]string{
 	"subscribe":   `{"op":"subscribe","id":"a","after":0,"filter":{"workflow":"parcel"}}`,
 	"watch":       `{"op":"watch","id":"a","scope":"parcel:label","key":"k"}`,
 	"unsubscribe": `{"op":"unsubscribe","id":"b"}`,
+
+	"authenticate": `{"op":"authenticate","id":"c","credential":"x.y.z"}`,
 }
 
 func TestEveryOperationOnAWebSocketIsClosedByDefault(t *testing.T) {
@@ -343,6 +358,12 @@ func TestEveryOperationOnAWebSocketIsClosedByDefault(t *testing.T) {
 			case "unsubscribe":
 				if m := right.next(); m.Op != "error" || m.Code != workflow.InvalidRequest {
 					t.Errorf("%+v", m)
+				}
+			case "authenticate":
+				for _, c := range []*wsClient{elsewhere, other, right} {
+					if m := c.next(); m.Op != "error" || m.Code != workflow.Unauthorized {
+						t.Errorf("%+v", m)
+					}
 				}
 			}
 		}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/transitions"
@@ -55,24 +56,19 @@ func (a *API) eventStream(w http.ResponseWriter, r *request, f transitions.Event
 			return workflow.Errorf(workflow.InvalidRequest, "Last-Event-ID is not a position")
 		}
 	}
-	bounded, done := r.bounded()
-	defer done()
-	return a.streams.Log(w, bounded, r.tenant(), start, f)
+	t := r.bounded()
+	defer t.done()
+	return a.streams.Log(w, r.Request, r.tenant(), start, f)
 }
 
 // webSocket follows the log and commands: GET /v1/stream.
 func (a *API) webSocket(w http.ResponseWriter, r *request) error {
-	bounded, done := r.bounded()
-	defer done()
-	may := func(ctx context.Context, ask stream.Ask) error { return a.mayAsk(ctx, r, ask) }
-	return a.streams.WebSocket(w, bounded, r.tenant(), may, func(err error) { a.fail(w, r.Request, err) })
-}
-
-// bounded is the request of a stream, which ends with the caller's credential.
-func (r *request) bounded() (*http.Request, context.CancelFunc) {
-	if r.caller.Until.IsZero() {
-		return r.Request, func() {}
-	}
-	ctx, done := context.WithDeadlineCause(r.Context(), r.caller.Until, stream.CredentialEnded)
-	return r.WithContext(ctx), done
+	t := r.bounded()
+	defer t.done()
+	return a.streams.WebSocket(w, r.Request, stream.Peer{
+		Tenant: r.tenant(),
+		May:    func(ctx context.Context, ask stream.Ask) error { return a.mayAsk(ctx, r, ask) },
+		Renew:  func(ctx context.Context, credential string) (time.Time, error) { return a.renew(ctx, r, t, credential) },
+		Refuse: func(err error) { a.fail(w, r.Request, err) },
+	})
 }

@@ -113,6 +113,7 @@ var (
 	retryLater = Header{headerRetryAfter, "in how many seconds to look again, or when the same request may succeed"}
 	applied    = Header{headerApplied, "the preferences that were followed"}
 	dry        = Header{headerDryRun, "`true`: nothing was written"}
+	setCookie  = Header{"Set-Cookie", "the ticket as the cookie `pawl_ticket`, where that was asked for"}
 	// ofRates are there where there is a limit.
 	ofRates = []Header{{headerRatePolicy, "how many commands may come at once (`q`), and in how many seconds so many more (`w`): of the `\"tenant\"` and of " +
 		"the `\"credential\"`, where there is a limit"},

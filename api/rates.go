@@ -93,10 +93,13 @@ type rated struct {
 // who he is where there is none.
 func credential(c *Caller) string {
 	id := c.Tenant + "\x00" + c.Actor
-	if kind := c.Proof.Kind; kind != "" && kind != auth.Loopback {
-		id = c.Proof.String() + "\x00" + id
+	switch c.Proof.Kind {
+	case "", auth.Loopback:
+		return id
+	case auth.Ticket: // they count for who has asked for them, and for each actor of whom he has
+		return c.Proof.By + "\x00" + id
 	}
-	return id
+	return c.Proof.String() + "\x00" + id
 }
 
 // admit refuses n commands of who sends too many, "" for a credential that there is none of, and says in headers what is

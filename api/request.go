@@ -33,7 +33,7 @@ func (a *API) let(h http.Header, r *request) (err error) {
 		if err := knownHeaders(r.Request); err != nil {
 			return err
 		}
-		if r.caller, err = a.cfg.Identify(r.Request); err != nil {
+		if r.caller, err = a.identify(r); err != nil {
 			challenge(h, err)
 			return err
 		}

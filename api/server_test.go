@@ -20,6 +20,8 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/internal/streamtest"
+	"github.com/pawlhq/pawl/auth/ticket"
+	"github.com/pawlhq/pawl/auth/ticket/ring"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
@@ -76,7 +78,9 @@ func newServerOf(t testing.TB, more []workflow.Source, sinks []relay.Sink, confi
 		defer cancel()
 		s.engine.Stop(ctx)
 	})
-	c := api.Config{Logger: logger}
+	keys := ring.New(ring.Config{Pool: s.pool, Every: 50 * time.Millisecond, Log: logger})
+	t.Cleanup(keys.Stop)
+	c := api.Config{Logger: logger, Tickets: ticket.New(keys, nil)}
 	for _, change := range config {
 		change(&c)
 	}

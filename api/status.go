@@ -29,9 +29,9 @@ func (a *API) commandStatus(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return err
 		}
-		bounded, done := r.bounded()
-		defer done()
-		return a.streams.Status(w, bounded, ref, seen)
+		t := r.bounded()
+		defer t.done()
+		return a.streams.Status(w, r.Request, ref, seen)
 	}
 	record, err := a.changedStatus(w, r, ref)
 	if err != nil {

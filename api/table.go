@@ -43,6 +43,11 @@ const (
 var callerRoutes = []Route{
 	{Section: ofCaller, Method: "GET", Path: "/v1/me", Grant: AnyCaller, handle: show((*API).me), Params: params(aGrant),
 		Doc: "who the caller is, how that is known, and what he may do", Answers: []Answer{answer[Me](200)}},
+	{Section: ofCaller, Method: "POST", Path: "/v1/tickets", Grant: AnyCaller, ByItem: true, NoKey: true, handle: (*API).issueTicket,
+		Doc:     "make a [ticket](#tickets) of what one may oneself",
+		Body:    &Body{Type: reflect.TypeFor[TicketRequest](), Media: []string{mediaJSON}, Limit: func(Limits) int64 { return maxTicketRequest }},
+		Answers: []Answer{answer[Ticket](201)}, Headers: []Header{setCookie},
+		Codes: []workflow.Code{workflow.NotFound, workflow.InstanceNotFound}},
 }
 
 var commandRoutes = []Route{
@@ -106,7 +111,8 @@ var logRoutes = []Route{
 	{Section: ofLog, Method: "GET", Path: "/v1/stream", Grant: Streaming, ByItem: true, handle: (*API).webSocket,
 		Doc: "a WebSocket: the log and commands, as they go on", Operations: []StreamOperation{
 			{stream.Subscribe, Streaming, "follow the log"}, {stream.Watch, Streaming, "follow a command"},
-			{stream.Unsubscribe, Streaming, "end one of these"}},
+			{stream.Unsubscribe, Streaming, "end one of these"},
+			{stream.Authenticate, Streaming, "go on with another credential"}},
 		Answers: []Answer{{Status: 101}}, Codes: []workflow.Code{workflow.ShuttingDown}},
 }
 

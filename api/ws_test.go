@@ -26,6 +26,7 @@ type wsMessage struct {
 	Command  *api.CommandStatus `json:"command"`
 	Code     workflow.Code      `json:"code"`
 	Detail   string             `json:"detail"`
+	Until    time.Time          `json:"until"`
 }
 
 // wsClient is a client of /v1/stream.

@@ -188,6 +188,13 @@ func All() (all Grants) {
 	return all
 }
 
+// Cover reports whether whoever has these has the asked one too, in a tenant. An instance that is named
+// by its id is covered by a grant for its workflow only where the asked one names that too; see
+// [Principal.AsksForWorkflow].
+func (gs Grants) Cover(tenant string, asked Grant) bool {
+	return slices.ContainsFunc(gs, func(g Grant) bool { return g.has(asked.Right) && g.covers(tenant, &asked.Target) })
+}
+
 func (gs Grants) with(g Grant) Grants {
 	if slices.Contains(gs, g) {
 		return gs

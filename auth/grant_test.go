@@ -136,3 +136,84 @@ func FuzzGrant(f *testing.F) {
 		}
 	})
 }
+
+// What somebody passes on, he has: whatever a grant that is covered is for, he may do it himself, or may where the workflow of the
+// instance is known.
+func FuzzCover(f *testing.F) {
+	byKey := transitions.InstanceID("acme", "order", "7").String()
+	for _, c := range [][3]string{
+		{"read:order", "read:order#7", "read:@" + byKey},
+		{"read:order#7 submit", "read:@" + byKey, "read:order#7"},
+		{"submit:order/pay", "submit:order#7/pay", "submit:order#7/pay"},
+		{"submit:@" + byKey, "submit:order#7/pay", "submit:@" + byKey + "/pay"},
+		{"operate:all read", "operate:order", "operate:order#7"},
+	} {
+		f.Add(c[0], c[1], c[2])
+	}
+	f.Fuzz(func(t *testing.T, has, passed, asked string) {
+		all, err := auth.ParseGrants(has)
+		if err != nil {
+			return
+		}
+		p := auth.Principal{Tenant: "acme", Grants: all}
+		g, err := auth.ParseGrant(passed)
+		if err != nil || !all.Cover("acme", g) {
+			return
+		}
+		a, err := auth.ParseGrant(asked)
+		if err != nil || !(auth.Grants{g}).Cover("acme", a) {
+			return
+		}
+		if !p.May(a.Right, a.Target) && !p.AsksForWorkflow(a.Right, a.Target) {
+			t.Errorf("%q covers %q, which covers %q, and may not do it", has, passed, asked)
+		}
+	})
+}
+
+func TestGrantsCoverNoMoreThanTheySay(t *testing.T) {
+	byKey := transitions.InstanceID("acme", "order", "7").String()
+	for _, c := range []struct {
+		has, asked string
+		want       bool
+	}{
+		{"read", "read:order#7", true},
+		{"read:order", "read", false},
+		{"read:order#7", "read:order", false},
+		{"read:order", "stream:order", false},
+		{"read:order", "read:bill#7", false},
+		{"read:order#7", "read:@" + byKey, true},
+		{"read:@" + byKey, "read:order#7", true},
+		{"read:@" + byKey, "read:order#8", false},
+		{"read:order", "read:@" + anID, false}, // unless the workflow is known
+		{"submit:order/pay", "submit:order#7/pay", true},
+		{"submit:order/pay", "submit:order#7", false},
+		{"submit:order/pay", "submit:order#7/ship", false},
+		{"submit:order", "submit:order#7/pay", true},
+		{"operate:all", "operate:order", true},
+		{"operate", "operate:all", false},
+		{"", "read:order", false},
+	} {
+		all, err := auth.ParseGrants(c.has)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked, err := auth.ParseGrant(c.asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all.Cover("acme", asked); got != c.want {
+			t.Errorf("%q covers %q: %t", c.has, c.asked, got)
+		}
+		asked.Workflow = "order"
+		if c.asked == "read:@"+anID && !all.Cover("acme", asked) {
+			t.Errorf("%q does not cover %q, whose workflow is known", c.has, c.asked)
+		}
+	}
+	other, err := auth.ParseGrant("read:@" + byKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if (auth.Grants{{Right: auth.Read, Target: auth.Target{Workflow: "order", BusinessKey: "7"}}}).Cover("else", other) {
+		t.Error("a business key covers the instance of another tenant")
+	}
+}

@@ -16,12 +16,15 @@ type Principal struct {
 	Grants Grants
 	Proof  Proof
 	Until  time.Time // when the credential ends; zero: it does not
+
+	// Ended is closed when the credential is taken back before its end. nil: that cannot be.
+	Ended <-chan struct{}
 }
 
 // Proof is how it is known who it is. It never has the credential.
 type Proof struct {
 	Kind Kind
-	By   string // the issuer of a token; "" for none
+	By   string // the issuer of a token, the id of a key, who vouches for a ticket; "" for none
 }
 
 // Kind is a kind of credentials.
@@ -31,6 +34,8 @@ type Kind string
 const (
 	Loopback Kind = "loopback" // none: whoever is on this machine is believed
 	JWT      Kind = "jwt"      // a token of an identity provider
+	APIKey   Kind = "key"      // a key that was made here
+	Ticket   Kind = "ticket"   // a short right that somebody has passed on
 )
 
 // String is the kind, and who vouches for it.
@@ -48,7 +53,7 @@ func (p *Principal) Has(r Right) bool {
 // named by its id is covered by a grant for its workflow only where the target names that too; see
 // AsksForWorkflow.
 func (p *Principal) May(r Right, t Target) bool {
-	return slices.ContainsFunc(p.Grants, func(g Grant) bool { return g.has(r) && g.covers(p.Tenant, &t) })
+	return p.Grants.Cover(p.Tenant, Grant{r, t})
 }
 
 // AsksForWorkflow reports whether May depends on the workflow of an instance that the target names

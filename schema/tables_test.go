@@ -53,6 +53,7 @@ var validRows = map[string]row{
 	"command_history": {"tenant": "'t'", "scope": "'s'", "key": "'k'", "workflow": "'w'", "transition": "'t'", "instance": "gen_random_uuid()",
 		"actor": "''", "status": "'succeeded'", "code": "200", "body": "'{}'", "created_at": "now()", "finished_at": "now()", "expired_at": "'2026-11-20'"},
 	"leadership": {"name": "'d'"},
+	"ticket_key": {"id": "gen_random_uuid()"},
 	"paused":     {"tenant": "'t'", "workflow": "'w'", "actor": "''", "at": "now()"},
 	"horizon":    {"workflow": "'w'", "replay": "'1 day'"},
 	"inbox_dead": {"tenant": "'t'", "consumer": "'c'", "message": "'m'", "hash": hash32, "type": "''", "size": "0", "body": "''", "status": "'waiting'",
@@ -173,6 +174,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"leadership", row{"name": repeat("65")}},
 		{"leadership", row{"token": "-1"}},
 		{"leadership", row{"claimed_by": "'n'"}}, // for ever
+		{"ticket_key", row{"secret": short}},
+		{"ticket_key", row{"created_at": "'infinity'"}},
 		{"command_history", row{"status": "'expired'"}},
 		{"outbox_sink", row{"name": "''"}},
 		{"outbox_sink", row{"name": repeat("65")}},

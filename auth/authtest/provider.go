@@ -69,7 +69,11 @@ func (k *Key) Sign(t testing.TB, claims map[string]any) string {
 // Sign makes a token with whatever key.
 func Sign(t testing.TB, a jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	t.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: a, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	options := (&jose.SignerOptions{}).WithType("JWT")
+	if named, is := key.(jose.JSONWebKey); is {
+		options = options.WithHeader("kid", named.KeyID) // which of a secret it does not say by itself
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: a, Key: key}, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,16 +3,15 @@ package jwt
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/internal/jws"
 )
 
 // Verifier turns tokens into principals. It is safe for concurrent use.
@@ -70,7 +69,7 @@ const maxToken = 16 << 10
 // Verify says who has a token. Errors: Unauthorized with an [auth.Refusal] as its cause; Unavailable where
 // there are no keys.
 func (v *Verifier) Verify(ctx context.Context, token string) (auth.Principal, error) {
-	if len(token) > maxToken || !canonical(token) {
+	if len(token) > maxToken || !jws.Canonical(token) {
 		return auth.Principal{}, auth.Refuse(auth.Malformed, "the token is no signed JSON Web Token")
 	}
 	sum := sha256.Sum256([]byte(token))
@@ -94,33 +93,16 @@ func (v *Verifier) Verify(ctx context.Context, token string) (auth.Principal, er
 	return p, nil
 }
 
-// canonical reports whether a text is three parts in base64url, in the one way to write each: what was
-// altered must not mean the same.
-func canonical(token string) bool {
-	if strings.Count(token, ".") != 2 {
-		return false
-	}
-	for part := range strings.SplitSeq(token, ".") {
-		if strings.ContainsAny(part, "\r\n") { // which the decoder passes over
-			return false
-		}
-		if _, err := base64.RawURLEncoding.Strict().DecodeString(part); err != nil {
-			return false
-		}
-	}
-	return true
-}
-
 // signed returns what was signed, and by which key.
 func (v *Verifier) signed(ctx context.Context, token string) ([]byte, *key, error) {
-	jws, err := jose.ParseSignedCompact(token, v.algorithms)
+	parsed, err := jose.ParseSignedCompact(token, v.algorithms)
 	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
 		return nil, nil, auth.Refuse(auth.BadAlgorithm, "the token is signed with an algorithm that is not taken, or not at all")
 	}
-	if err != nil || len(jws.Signatures) != 1 {
+	if err != nil || len(parsed.Signatures) != 1 {
 		return nil, nil, auth.Refuse(auth.Malformed, "the token is no signed JSON Web Token")
 	}
-	header := &jws.Signatures[0].Protected
+	header := &parsed.Signatures[0].Protected
 	k, err := v.ring.find(ctx, header.KeyID, jose.SignatureAlgorithm(header.Algorithm))
 	if err != nil {
 		return nil, nil, err
@@ -128,7 +110,7 @@ func (v *Verifier) signed(ctx context.Context, token string) ([]byte, *key, erro
 	if k == nil {
 		return nil, nil, auth.Refuse(auth.UnknownKey, "the token names no key that is known")
 	}
-	payload, err := jws.Verify(k.public)
+	payload, err := parsed.Verify(k.public)
 	if err != nil {
 		return nil, nil, auth.Refuse(auth.BadSignature, "the signature of the token is not right")
 	}

@@ -103,15 +103,18 @@ var Matrix = []Room{
 
 	// Who calls, and what he may.
 	{"auth", ours("transitions", "workflow"), mods(uuid)},
-	{"auth/jwt", ours("auth", "internal/pause", "transitions", "workflow"), mods(jose, json)},
+	{"auth/internal/jws", nil, nil},
+	{"auth/jwt", ours("auth", "auth/internal/jws", "internal/pause", "transitions", "workflow"), mods(jose, json)},
+	{"auth/ticket", ours("auth", "auth/internal/jws", "transitions", "workflow"), mods(jose, json, uuid)},
+	{"auth/ticket/ring", ours("auth/ticket", "internal/clock", "workflow"), mods(pgx, uuid)},
 	{"auth/authtest", nil, mods(jose)},
 
 	// HTTP.
 	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
-	{"api/internal/stream", ours("api/internal/parse", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
+	{"api/internal/stream", ours("api/internal/parse", "auth", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
 	{"api", ours(
-		"api/internal/parse", "api/internal/stream", "auth", "inspect", "transitions", "workflow", "workflow/diagram",
+		"api/internal/parse", "api/internal/stream", "auth", "auth/ticket", "inspect", "transitions", "workflow", "workflow/diagram",
 	), mods(json, rate, uuid)},
 
 	// Who uses it.
@@ -133,7 +136,7 @@ var Matrix = []Room{
 
 	// What composes it.
 	{"internal/service", ours(
-		"api", "auth/jwt", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/server", "internal/usage", "metrics",
+		"api", "auth/jwt", "auth/ticket", "auth/ticket/ring", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/server", "internal/usage", "metrics",
 		"outbox/relay", "schema", "transitions", "workflow",
 	), mods(pgx)},
 	{"internal/cli/flags", ours("internal/usage", "transitions"), mods(cobra, uuid)},

@@ -175,7 +175,11 @@ func canI(c *cobra.Command, server, grant string) error {
 // tell prints who asks, and the answer. That it is no is its error.
 func tell(c *cobra.Command, me *api.Me) error {
 	proof := strings.TrimSpace(string(me.Proof.Kind) + " " + me.Proof.By)
-	fmt.Fprintf(c.OutOrStdout(), "%s of %s (%s) has the grants %s\n", me.Actor, me.Tenant, proof, strings.Join(me.Grants, " "))
+	until := ""
+	if !me.Until.IsZero() {
+		until = " until " + me.Until.Format(time.RFC3339)
+	}
+	fmt.Fprintf(c.OutOrStdout(), "%s of %s (%s) has the grants %s%s\n", me.Actor, me.Tenant, proof, strings.Join(me.Grants, " "), until)
 	if !me.Can.Allowed {
 		return fmt.Errorf("no, not %s: %s", me.Can.Grant, me.Can.Why)
 	}

@@ -40,7 +40,7 @@ const (
 func CommandLine(workflows ...workflow.Source) *cobra.Command {
 	root := flags.Group(filepath.Base(os.Args[0]),
 		"A workflow engine on PostgreSQL: one intent, one durable effect, the same answer on every retry.",
-		serveCommand(workflows), migrateCommand(), verifyCommand(workflows), opsCommand(workflows), diagramCommand(workflows), authCommand(),
+		serveCommand(workflows), migrateCommand(), verifyCommand(workflows), opsCommand(workflows), diagramCommand(workflows), authCommand(), ticketsCommand(),
 		versionCommand())
 	root.SuggestionsMinimumDistance = 2 // typing mistakes
 	root.CompletionOptions.HiddenDefaultCmd = true

@@ -35,6 +35,7 @@ func (a *Auth) check() error {
 func (s *Service) authenticate(ctx context.Context, c *api.Config) (*metrics.Refusals, error) {
 	refusals := metrics.NewRefusals()
 	c.Refused = refusals.Count
+	s.takeTickets(c)
 	if !s.config.Auth.Configured() {
 		return refusals, nil
 	}

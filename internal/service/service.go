@@ -13,6 +13,8 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/auth/ticket"
+	"github.com/pawlhq/pawl/auth/ticket/ring"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/server"
 	"github.com/pawlhq/pawl/metrics"
@@ -27,6 +29,8 @@ type Service struct {
 	engine   *engine.Engine
 	api      *api.API
 	tokens   *jwt.Verifier // nil where none are taken
+	tickets  *ticket.Tickets
+	ring     *ring.Ring // of the tickets' keys
 
 	served   chan struct{} // closed when server has returned
 	serveErr error         // set before served is closed
@@ -147,6 +151,10 @@ func (s *Service) stop(ctx context.Context) error {
 	}
 	if s.tokens != nil {
 		s.tokens.Stop()
+	}
+	if s.tickets != nil {
+		s.tickets.Stop()
+		s.ring.Stop()
 	}
 	if s.engine != nil {
 		s.engine.Stop(ctx)

@@ -14,8 +14,7 @@ import (
 // goroutine touches it.
 type conn struct {
 	server *Server
-	tenant string
-	may    func(context.Context, Ask) error
+	peer   Peer
 	ws     *websocket.Conn         // for reading only
 	cancel context.CancelCauseFunc // ends the connection; the cause is a *closing
 	out    chan outgoing           // to the writer
@@ -97,12 +96,17 @@ func (c *conn) handle(ctx context.Context, text []byte) {
 		return
 	}
 	c.sweep()
-	if err = c.may(ctx, m.ask(c.tenant)); err == nil {
+	if err = c.peer.May(ctx, m.ask(c.peer.Tenant)); err == nil {
 		err = c.do(ctx, m)
 	}
 	if err != nil && ctx.Err() == nil {
-		c.send(ctx, outgoing{frame: errorFrame(m.id, transitions.ProblemOf(c.server.judge(ctx, err)))})
+		c.tellError(ctx, m.id, err)
 	}
+}
+
+// tellError says what cannot be.
+func (c *conn) tellError(ctx context.Context, id string, err error) {
+	c.send(ctx, outgoing{frame: errorFrame(id, transitions.ProblemOf(c.server.judge(ctx, err)))})
 }
 
 func (c *conn) do(ctx context.Context, m message) error {
@@ -111,6 +115,8 @@ func (c *conn) do(ctx context.Context, m message) error {
 		return c.subscribe(ctx, m)
 	case Watch:
 		return c.watch(ctx, m)
+	case Authenticate:
+		return c.authenticate(ctx, m)
 	default:
 		return c.unsubscribe(ctx, m.id)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gorilla/websocket"
@@ -126,6 +127,15 @@ func statusFrame(id string, status []byte, final bool) []byte {
 // endFrame is the frame of the message "unsubscribed".
 func endFrame(id string) []byte {
 	return appendFrame(nil, frameText, append(appendMember([]byte(`{"op":"unsubscribed","id":`), id), '}'))
+}
+
+// authenticatedFrame is the frame of the message "authenticated": the credential counts from now on, until it ends.
+func authenticatedFrame(id string, until time.Time) []byte {
+	b := appendMember([]byte(`{"op":"authenticated","id":`), id)
+	if !until.IsZero() {
+		b = appendMember(append(b, `,"until":`...), until.Format(time.RFC3339Nano))
+	}
+	return appendFrame(nil, frameText, append(b, '}'))
 }
 
 // errorFrame is the frame of the message "error": what the client asked for

@@ -21,6 +21,8 @@ type message struct {
 	selected selection // of subscribe
 	scope    string    // of watch
 	key      string    // of watch
+
+	credential string // of authenticate
 }
 
 // Ask is what a client asks for.
@@ -36,17 +38,19 @@ func (m *message) ask(tenant string) Ask {
 
 // The operations of a client.
 const (
-	Subscribe   = "subscribe" // to the log
-	Watch       = "watch"     // a command
-	Unsubscribe = "unsubscribe"
+	Subscribe    = "subscribe" // to the log
+	Watch        = "watch"     // a command
+	Unsubscribe  = "unsubscribe"
+	Authenticate = "authenticate" // with another credential
 )
 
 // Operations are all that a client can ask.
-var Operations = []string{Subscribe, Watch, Unsubscribe}
+var Operations = []string{Subscribe, Watch, Unsubscribe, Authenticate}
 
 const (
-	maxSubscriptionID = 64 // bytes
-	maxChoices        = 64 // types, states or attributes in a filter
+	maxSubscriptionID = 64       // bytes
+	maxChoices        = 64       // types, states or attributes in a filter
+	maxCredential     = 16 << 10 // bytes
 )
 
 type wireMessage struct {
@@ -56,6 +60,8 @@ type wireMessage struct {
 	Filter wireFilter     `json:"filter"`
 	Scope  *string        `json:"scope"`
 	Key    *string        `json:"key"`
+
+	Credential *string `json:"credential"`
 }
 
 type wireFilter struct {
@@ -83,6 +89,9 @@ func parseMessage(text []byte) (message, error) {
 		return m, fmt.Errorf("/id: must be 1 to %d bytes without NUL", maxSubscriptionID)
 	}
 	ofLog, ofCommand := in.After != nil || !in.Filter.empty(), in.Scope != nil || in.Key != nil
+	if in.Credential != nil && m.op != Authenticate {
+		return m, fmt.Errorf("/credential: only %s has one", Authenticate)
+	}
 	switch m.op {
 	case Subscribe:
 		if ofCommand {
@@ -99,9 +108,22 @@ func parseMessage(text []byte) (message, error) {
 			return m, fmt.Errorf("unsubscribe has only an id")
 		}
 		return m, nil
+	case Authenticate:
+		if ofLog || ofCommand {
+			return m, fmt.Errorf("authenticate has only an id and a credential")
+		}
+		return m, m.authenticate(&in)
 	default:
 		return m, fmt.Errorf("/op: must be one of %s", strings.Join(Operations, ", "))
 	}
+}
+
+func (m *message) authenticate(in *wireMessage) error {
+	if in.Credential == nil || *in.Credential == "" || len(*in.Credential) > maxCredential || strings.ContainsAny(*in.Credential, " \r\n\x00") {
+		return fmt.Errorf("/credential: must be 1 to %d bytes without blanks", maxCredential)
+	}
+	m.credential = *in.Credential
+	return nil
 }
 
 func (m *message) watch(in *wireMessage) error {

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -35,6 +36,13 @@ func TestAWatchNamesACommand(t *testing.T) {
 	}
 }
 
+func TestAnotherCredentialIsRead(t *testing.T) {
+	m, err := parseMessage([]byte(`{"op":"authenticate","id":"c","credential":"pawlt_a.b.c"}`))
+	if err != nil || m.op != Authenticate || m.id != "c" || m.credential != "pawlt_a.b.c" {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
 func TestBadMessagesAreRefusedInFewWords(t *testing.T) {
 	for _, text := range streamtest.BadMessages() {
 		m, err := parseMessage([]byte(text))
@@ -58,7 +66,7 @@ func FuzzMessage(f *testing.F) {
 		case err != nil && len(err.Error()) > maxControl-2:
 			t.Errorf("%q: the reason is too long: %v", text, err)
 		case err != nil:
-		case m.id == "" || m.after.position < 0 || m.op != Subscribe && m.op != Unsubscribe && m.op != Watch,
+		case m.id == "" || m.after.position < 0 || !slices.Contains(Operations, m.op), (m.op == Authenticate) != (m.credential != ""),
 			(m.op == Watch) != (m.scope != "" && m.key != ""), len(m.scope) > 255, len(m.key) > 255:
 			t.Errorf("%q: %+v", text, m)
 		}

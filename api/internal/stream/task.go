@@ -12,6 +12,7 @@ import (
 // task is what a connection does under an id: a subscription or a watch. The
 // reader starts it and waits for its end.
 type task struct {
+	ask    Ask   // what the client has asked for
 	pump   *pump // of a subscription, nil of a watch
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -20,10 +21,10 @@ type task struct {
 
 // begin runs a task until it returns, the context ends or stop is called. What
 // run returns is why the connection must end, nil where only the task does.
-func (c *conn) begin(ctx context.Context, id string, p *pump, run func(context.Context, *task) *closing) {
-	t := &task{pump: p, done: make(chan struct{})}
+func (c *conn) begin(ctx context.Context, m message, p *pump, run func(context.Context, *task) *closing) {
+	t := &task{ask: m.ask(c.peer.Tenant), pump: p, done: make(chan struct{})}
 	ctx, t.cancel = context.WithCancel(ctx)
-	c.tasks[id] = t
+	c.tasks[m.id] = t
 	go func() {
 		defer close(t.done)
 		if why := run(ctx, t); why != nil {
@@ -70,7 +71,7 @@ func (c *conn) subscribe(ctx context.Context, m message) error {
 	if err := c.server.Check(&m.selected.EventFilter); err != nil {
 		return err
 	}
-	begin, err := c.server.from(ctx, c.tenant, m.after)
+	begin, err := c.server.from(ctx, c.peer.Tenant, m.after)
 	if err != nil {
 		return err
 	}
@@ -79,8 +80,8 @@ func (c *conn) subscribe(ctx context.Context, m message) error {
 		frame: answerFrame("subscribed", m.id, "after", begin.after),
 		pump:  p, batch: transitions.Batch{Last: begin.after}, caughtUp: begin.after == begin.head,
 	})
-	c.begin(ctx, m.id, p, func(ctx context.Context, _ *task) *closing {
-		t := c.server.newTail(c.tenant, begin)
+	c.begin(ctx, m, p, func(ctx context.Context, _ *task) *closing {
+		t := c.server.newTail(c.peer.Tenant, begin)
 		defer t.close()
 		return p.run(ctx, c.server, t, c.out)
 	})
@@ -92,8 +93,8 @@ func (c *conn) watch(ctx context.Context, m message) error {
 	if err := c.free(m.id); err != nil {
 		return err
 	}
-	c.begin(ctx, m.id, nil, func(ctx context.Context, t *task) *closing {
-		w := c.server.newWatch(transitions.Ref{Tenant: c.tenant, Scope: m.scope, Key: m.key}, -1)
+	c.begin(ctx, m, nil, func(ctx context.Context, t *task) *closing {
+		w := c.server.newWatch(transitions.Ref{Tenant: c.peer.Tenant, Scope: m.scope, Key: m.key}, -1)
 		defer w.close()
 		return c.tell(ctx, t, m.id, w)
 	})
@@ -136,6 +137,25 @@ func (c *conn) unsubscribe(ctx context.Context, id string) error {
 	t.stop()
 	delete(c.tasks, id)
 	c.send(ctx, outgoing{frame: endFrame(id), pump: t.pump, ended: true})
+	return nil
+}
+
+// authenticate goes on with another credential. What is followed and that one does not cover ends, with a message that
+// says why.
+func (c *conn) authenticate(ctx context.Context, m message) error {
+	until, err := c.peer.Renew(ctx, m.credential)
+	if err != nil {
+		return err
+	}
+	c.send(ctx, outgoing{frame: authenticatedFrame(m.id, until)})
+	for id, t := range c.tasks {
+		if err := c.peer.May(ctx, t.ask); err != nil && ctx.Err() == nil {
+			c.tellError(ctx, id, err)
+			if err := c.unsubscribe(ctx, id); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

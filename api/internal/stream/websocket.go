@@ -4,10 +4,13 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/gorilla/websocket"
 
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -15,10 +18,46 @@ import (
 // that offers none is taken to mean it.
 const Subprotocol = "pawl.v1"
 
-// WebSocket follows the log and commands over WebSocket. may says why the client may not
-// do what it asks; what is wrong with a handshake is answered by refuse.
-func (srv *Server) WebSocket(w http.ResponseWriter, r *http.Request, tenant string, may func(context.Context, Ask) error,
-	refuse func(error)) error {
+// ofCredential begins the subprotocol that is a credential: browsers let pages send no header, but name subprotocols.
+const ofCredential = "pawl.ticket."
+
+// Offered takes the credential out of the subprotocols that a client offers, "" for none: own is the request without it. Error:
+// Unauthorized.
+func Offered(r *http.Request) (own *http.Request, credential string, err error) {
+	var rest []string
+	for offer := range strings.SplitSeq(strings.Join(r.Header.Values(headerProtocol), ","), ",") {
+		offer = strings.TrimSpace(offer)
+		found, is := strings.CutPrefix(offer, ofCredential)
+		switch {
+		case !is:
+			rest = append(rest, offer)
+		case found == "" || credential != "":
+			return r, "", auth.Refuse(auth.Malformed, "among the subprotocols there is not one credential, "+ofCredential+"…")
+		default:
+			credential = found
+		}
+	}
+	if credential == "" {
+		return r, "", nil
+	}
+	own = r.WithContext(r.Context()) // a copy
+	own.Header = r.Header.Clone()
+	own.Header.Set(headerProtocol, strings.Join(rest, ", "))
+	return own, credential, nil
+}
+
+const headerProtocol = "Sec-Websocket-Protocol"
+
+// Peer is who opens a connection.
+type Peer struct {
+	Tenant string
+	May    func(context.Context, Ask) error                                          // why he may not do what he asks
+	Renew  func(ctx context.Context, credential string) (until time.Time, err error) // goes on with another credential
+	Refuse func(error)                                                               // answers a handshake with what is wrong with it
+}
+
+// WebSocket follows the log and commands over WebSocket.
+func (srv *Server) WebSocket(w http.ResponseWriter, r *http.Request, p Peer) error {
 	if offers := websocket.Subprotocols(r); len(offers) > 0 && !slices.Contains(offers, Subprotocol) {
 		return workflow.Errorf(workflow.InvalidRequest, "the WebSocket subprotocol is %s", Subprotocol)
 	}
@@ -30,14 +69,14 @@ func (srv *Server) WebSocket(w http.ResponseWriter, r *http.Request, tenant stri
 	}
 	defer srv.remove(x)
 
-	ws, err := upgrader(refuse).Upgrade(w, r, w.Header())
+	ws, err := upgrader(p.Refuse).Upgrade(w, r, w.Header())
 	if err != nil {
 		return nil // it was answered
 	}
 	socket := ws.NetConn()
 	srv.arm(x, func() { _ = socket.Close() })
 	c := &conn{
-		server: srv, tenant: tenant, may: may, ws: ws, cancel: cancel,
+		server: srv, peer: p, ws: ws, cancel: cancel,
 		out: make(chan outgoing), tasks: map[string]*task{},
 	}
 	c.serve(ctx, newWriter(c, socket))

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/pawlhq/pawl/api/internal/stream"
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/ticket"
+)
+
+const headerAuthorization = "Authorization"
+
+// identify says who sends a request. Who cannot send the header Authorization, since browsers do not let him, has his credential
+// put there first: Identify knows one place.
+func (a *API) identify(r *request) (Caller, error) {
+	var credential string
+	var err error
+	switch {
+	case r.route.Operations != nil:
+		r.Request, credential, err = stream.Offered(r.Request)
+	case a.cfg.Tickets != nil:
+		credential, err = r.cookie()
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	if credential != "" {
+		if len(r.Header[headerAuthorization]) > 0 {
+			return Caller{}, auth.Refuse(auth.Malformed, "there are two credentials")
+		}
+		r.Request = bearing(r.Request, credential)
+	}
+	return a.callerOf(r.Request)
+}
+
+// bearing is the request with a credential.
+func bearing(r *http.Request, credential string) *http.Request {
+	own := r.WithContext(r.Context()) // a copy
+	own.Header = r.Header.Clone()
+	own.Header.Set(headerAuthorization, "Bearer "+credential)
+	return own
+}
+
+// callerOf is whose the credential in the header Authorization is. A ticket is taken as one wherever there are tickets: also without
+// authentication it is never passed over, so whoever has a ticket may no more than it says.
+func (a *API) callerOf(r *http.Request) (Caller, error) {
+	if a.cfg.Tickets == nil || !slices.ContainsFunc(r.Header[headerAuthorization], hasTicket) {
+		return a.cfg.Identify(r)
+	}
+	if a.local {
+		if err := fromThisMachine(r); err != nil {
+			return Caller{}, err
+		}
+	}
+	return Bearer(a.cfg.Tickets.Verify)(r)
+}
+
+func hasTicket(authorization string) bool {
+	return slices.ContainsFunc(strings.Fields(authorization), ticket.Is)
+}
+
+// cookie is the ticket of a request for an event stream that a page of this host has made, "" for none: an EventSource sends no other
+// credential. Nothing else is done for a cookie: browsers send it whether or not the page wants that.
+func (r *request) cookie() (string, error) {
+	if r.Method != http.MethodGet || !r.route.streams() || len(r.Header[headerAuthorization]) > 0 {
+		return "", nil
+	}
+	cookies := r.CookiesNamed(cookieOfTicket)
+	if len(cookies) == 0 || r.Header.Get("Sec-Fetch-Site") != "same-origin" || accepted(r.Request, r.route.media()...) != mediaEventStream {
+		return "", nil
+	}
+	if len(cookies) > 1 || !ticket.Is(cookies[0].Value) {
+		return "", auth.Refuse(auth.Malformed, "the cookie "+cookieOfTicket+" is not one ticket")
+	}
+	return cookies[0].Value, nil
+}

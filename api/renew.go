@@ -1,0 +1,88 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pawlhq/pawl/api/internal/stream"
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/ticket"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// term ends a stream when its caller's credential does. It is for one goroutine.
+type term struct {
+	cancel  context.CancelCauseFunc
+	over    chan struct{} // closed when the credential counts no more; nil: it does not end
+	running sync.WaitGroup
+}
+
+// bounded lets the request end with the caller's credential, until the term is done.
+func (r *request) bounded() *term {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	r.Request = r.WithContext(ctx)
+	t := &term{cancel: cancel}
+	t.lasts(&r.caller)
+	return t
+}
+
+// done ends the term and the request.
+func (t *term) done() {
+	t.forget()
+	t.cancel(nil)
+}
+
+// forget lets no credential count any more.
+func (t *term) forget() {
+	if t.over != nil {
+		close(t.over)
+		t.over = nil
+	}
+	t.running.Wait()
+}
+
+// lasts lets a credential count from now on, and no other one.
+func (t *term) lasts(c *Caller) {
+	t.forget()
+	if c.Until.IsZero() && c.Ended == nil {
+		return
+	}
+	over, ended, until := make(chan struct{}), c.Ended, c.Until
+	t.over = over
+	t.running.Go(func() {
+		var end <-chan time.Time
+		if !until.IsZero() {
+			timer := time.NewTimer(time.Until(until))
+			defer timer.Stop()
+			end = timer.C
+		}
+		select {
+		case <-end:
+		case <-ended:
+		case <-over:
+			return
+		}
+		t.cancel(stream.CredentialEnded)
+	})
+}
+
+// renew goes on with another credential on an open WebSocket: one of the same actor. Errors: Unauthorized, Forbidden, Unavailable.
+func (a *API) renew(ctx context.Context, r *request, t *term, credential string) (until time.Time, err error) {
+	if a.local && !(a.cfg.Tickets != nil && ticket.Is(credential)) {
+		return until, auth.Refuse(auth.Malformed, "there is no authentication here, and no credential but tickets")
+	}
+	c, err := a.callerOf(bearing(r.Request.WithContext(ctx), credential))
+	if err != nil {
+		return until, err
+	}
+	if err := mayAny(&c, r.route.Grant); err != nil {
+		return until, err
+	}
+	if c.Tenant != r.caller.Tenant || c.Actor != r.caller.Actor {
+		return until, workflow.Errorf(workflow.Forbidden, "the credential is somebody else's: open another connection with it")
+	}
+	r.caller = c
+	t.lasts(&c)
+	return c.Until.UTC(), nil
+}

@@ -1,0 +1,570 @@
+package api_test
+
+import (
+	"bufio"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/authtest"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// ask asks for a ticket as a caller of acme with grants.
+func (g *guarded) ask(grants, body string) answer {
+	g.t.Helper()
+	return g.do("POST", "/v1/tickets", []byte(body), append(g.with(grants), "Content-Type", "application/json")...)
+}
+
+// ticket is one that he gets.
+func (g *guarded) ticket(grants, body string) string {
+	g.t.Helper()
+	a := g.ask(grants, body)
+	a.want(g.t, http.StatusCreated)
+	return read[api.Ticket](g.t, a).Ticket
+}
+
+// forged is a ticket of any claims, of a thief of the newest key.
+func (g *guarded) forged(change map[string]any) string {
+	g.t.Helper()
+	var id string
+	var secret []byte
+	if err := g.pool.QueryRow(g.t.Context(), "SELECT id::text, secret FROM pawl.ticket_key ORDER BY created_at DESC LIMIT 1").Scan(&id, &secret); err != nil {
+		g.t.Fatal(err)
+	}
+	all := map[string]any{"tenant": "acme", "actor": "ann", "grants": "read:parcel#L-1", "until": time.Now().Add(time.Minute).UnixMilli()}
+	for name, value := range change {
+		all[name] = value
+	}
+	return "pawlt_" + authtest.Sign(g.t, jose.HS256, jose.JSONWebKey{Key: secret, KeyID: id}, all)
+}
+
+// drop removes all keys, and waits until the server has noticed and has another one.
+func (g *guarded) drop() {
+	g.t.Helper()
+	old := g.forged(nil)
+	if _, err := g.pool.Exec(g.t.Context(), "DELETE FROM pawl.ticket_key"); err != nil {
+		g.t.Fatal(err)
+	}
+	await.Eventually(g.t, "the key is gone", func() bool { return g.get("/v1/me", by(old)...).status == 401 })
+	g.ticket("read", `{"grants":["read:parcel"]}`)
+}
+
+// graft is a ticket with the claims of another one.
+func graft(text, other string) string {
+	a, b := strings.Split(text, "."), strings.Split(other, ".")
+	return a[0] + "." + b[1] + "." + a[2]
+}
+
+func by(credential string) []string { return []string{"Authorization", "Bearer " + credential} }
+
+const ofOneParcel = `{"grants":["read:parcel#L-1","stream:parcel#L-1","submit:parcel#L-1/stamp"]}`
+
+func TestATicketMayWhatItSaysAndNoMore(t *testing.T) {
+	g := newGuarded(t)
+	before := g.rows()
+	a := g.ask("read stream submit", `{"grants":["read:parcel#L-1","stream:parcel#L-1","submit:parcel#L-1/stamp"],"roles":[],"seconds":60}`)
+	a.want(t, 201)
+	made := read[api.Ticket](t, a)
+	if left := time.Until(made.Until); left > time.Minute || left < 10*time.Second || a.header.Get("Cache-Control") != "no-store" || a.header.Get("Set-Cookie") != "" {
+		t.Errorf("%s, %v", left, a.header)
+	}
+	if after := g.rows(); after["ticket_key"] != 1 {
+		t.Errorf("%v", after)
+	} else if after["ticket_key"] = before["ticket_key"]; !mapsEqual(before, after) {
+		t.Errorf("something was written: %v, %v", before, after)
+	}
+	it := by(made.Ticket)
+	id := "/v1/instances/" + g.instance.String()
+	other := "/v1/instances/" + g.packedBy(t, g.with("submit")...)
+	for path, want := range map[string]int{
+		id: 200, id + "/history": 200, "/v1/workflows/parcel/keys/L-1": 200, "/v1/events?workflow=parcel&business_key=L-1": 200,
+		other: 404, "/v1/instances": 403, "/v1/instances?workflow=parcel": 403, "/v1/events": 403, "/v1/workflows/parcel": 403,
+		"/v1/ops/keys": 403, "/v1/commands/parcel:label/k": 200, "/v1/commands/parcel:pack/no": 404,
+	} {
+		if a := g.get(path, it...); a.status != want {
+			t.Errorf("%s: %d, not %d: %.200s", path, a.status, want, a.body)
+		}
+	}
+	g.post(id+"/stamp", "t1", `{}`, it...).want(t, 200)
+	g.post("/v1/workflows/parcel/keys/L-1/send", "t2", `{}`, it...).wantProblem(t, 403, workflow.Forbidden)
+	g.post(id+"/send", "t3", `{}`, it...).wantProblem(t, 404, workflow.InstanceNotFound)
+	g.post(other+"/stamp", "t4", `{}`, it...).wantProblem(t, 404, workflow.InstanceNotFound)
+	g.post("/v1/workflows/parcel/pack", "t5", `{"to":"x"}`, it...).wantProblem(t, 403, workflow.Forbidden)
+	g.post(id+"/stamp", "t6", `{}`, append(it, "Pawl-Actor", "bob")...).wantProblem(t, 403, workflow.Forbidden)
+	g.do("POST", "/v1/tickets", []byte(ofOneParcel), append(it, "Content-Type", "application/json")...).wantProblem(t, 403, workflow.Forbidden)
+	me := read[api.Me](t, g.get("/v1/me?can=submit:parcel%23L-1/stamp", it...))
+	if me.Proof.Kind != auth.Ticket || me.Proof.By != "jwt "+authtest.Issuer || me.Actor != "ann" || me.Until.Sub(made.Until).Abs() > time.Second ||
+		strings.Join(me.Grants, " ") != "read:parcel#L-1 stream:parcel#L-1 submit:parcel#L-1/stamp" || me.Can == nil || !me.Can.Allowed {
+		t.Errorf("%+v", me)
+	}
+	entries := read[api.History](t, g.get(id+"/history", it...)).Entries
+	if last := entries[len(entries)-1]; last.Actor != "ann" || last.Proof != "ticket jwt "+authtest.Issuer {
+		t.Errorf("the audit row says %s, %q", last.Actor, last.Proof)
+	}
+	// Of another tenant it sees nothing, even with the same business key.
+	elsewhere := by(read[api.Ticket](t, g.do("POST", "/v1/tickets", []byte(ofOneParcel), "Content-Type", "application/json",
+		"Authorization", "Bearer "+g.token("other", "read stream submit"))).Ticket)
+	g.get(id, elsewhere...).wantProblem(t, 404, workflow.InstanceNotFound)
+	g.get("/v1/workflows/parcel/keys/L-1", elsewhere...).wantProblem(t, 404, workflow.InstanceNotFound)
+	if log := g.log.String(); strings.Contains(log, "pawlt_") || strings.Contains(log, strings.Split(made.Ticket, ".")[2]) {
+		t.Error("the log has a ticket")
+	}
+}
+
+func mapsEqual(a, b map[string]int) bool {
+	for name, n := range a {
+		if b[name] != n {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// No route does more for a ticket of another workflow than to say who has it.
+func TestATicketForSomethingElseIsRefusedEverywhere(t *testing.T) {
+	g := newGuarded(t)
+	it := by(g.ticket("read stream submit", `{"grants":["read:courier","stream:courier","submit:courier"]}`))
+	other := by(g.ticket("read stream submit", `{"grants":["read:parcel#L-2","stream:parcel#L-2","submit:parcel#L-2"]}`))
+	about := map[string]int{"GET /v1/me": 200, "POST /v1/commands": 200, "GET /v1/stream": 400} // nothing in particular
+	for _, r := range api.Routes() {
+		if r.Grant == api.Public {
+			continue
+		}
+		for name, headers := range map[string][]string{"another workflow": it, "another instance": other} {
+			a := g.send(g.fill(&r, headers...))
+			if want := about[r.Method+" "+r.Path]; a.status != want && (want != 0 || a.status != 403 && a.status != 404) {
+				t.Errorf("%s %s, for %s: %d %.200s", r.Method, r.Path, name, a.status, a.body)
+			}
+		}
+	}
+}
+
+func TestATicketIsNeverMoreThanItsAsker(t *testing.T) {
+	g := newGuarded(t)
+	id := g.instance.String()
+	for _, c := range []struct {
+		grants, body string
+		status       int
+		code         workflow.Code
+		says         string
+	}{
+		{"read", `{"grants":["read:parcel"]}`, 201, "", ""},
+		{"read:parcel", `{"grants":["read:parcel#L-1","read:@` + id + `"]}`, 201, "", ""},
+		{"read:parcel#L-1", `{"grants":["read:@` + id + `"]}`, 201, "", ""},
+		{"read:courier", `{"grants":["read:@` + id + `"]}`, 404, workflow.InstanceNotFound, ""},
+		{"read:parcel", `{"grants":["read:@` + uuid.NewString() + `"]}`, 404, workflow.InstanceNotFound, ""},
+		{"read:parcel#L-1", `{"grants":["read:parcel"]}`, 403, workflow.Forbidden, `"read:parcel"`},
+		{"read:parcel", `{"grants":["stream:parcel"]}`, 403, workflow.Forbidden, `"stream:parcel"`},
+		{"read", `{"grants":["read:parcel","submit:parcel/stamp"]}`, 403, workflow.Forbidden, `"submit:parcel/stamp"`},
+		{"submit:parcel/stamp", `{"grants":["submit:parcel#L-1/stamp"]}`, 201, "", ""},
+		{"submit:parcel/stamp", `{"grants":["submit:parcel#L-1"]}`, 403, workflow.Forbidden, `"submit:parcel#L-1"`},
+		{"operate:all", `{"grants":["read:parcel"]}`, 403, workflow.Forbidden, ""},
+		{"submit", `{"grants":["submit:parcel/stamp"],"actor":"bob"}`, 403, workflow.Forbidden, `"act-as"`},
+		{"submit act-as:courier", `{"grants":["submit:parcel/stamp"],"actor":"bob"}`, 403, workflow.Forbidden, `"act-as:parcel/stamp"`},
+		{"submit act-as:parcel/stamp", `{"grants":["submit:parcel/stamp"],"actor":"bob"}`, 201, "", ""},
+		{"submit", `{"grants":["submit:parcel/stamp"],"actor":"ann"}`, 201, "", ""},
+		{"read", `{"grants":["read:parcel"],"roles":["clerk"]}`, 403, workflow.Forbidden, "a role that the caller has not"},
+		{"read", `{"grants":["read:parcel"],"roles":["*"]}`, 403, workflow.Forbidden, "a role that the caller has not"},
+		{"read", ``, 400, workflow.InvalidRequest, "there is no grant"},
+		{"read", `{}`, 400, workflow.InvalidRequest, "there is no grant"},
+		{"read", `[]`, 400, workflow.InvalidRequest, "is not a JSON object"},
+		{"read", `{"grants":"read:parcel"}`, 400, workflow.InvalidRequest, ""},
+		{"read", `{"grants":[7]}`, 400, workflow.InvalidRequest, ""},
+		{"read", `{"grants":[""]}`, 400, workflow.InvalidRequest, "/grants/0"},
+		{"read", `{"grants":["read:parcel","write"]}`, 400, workflow.InvalidRequest, "/grants/1"},
+		{"read", `{"grants":["read"]}`, 400, workflow.InvalidRequest, "is for everything"},
+		{"act-as", `{"grants":["act-as:parcel"]}`, 400, workflow.InvalidRequest, "is not for tickets"},
+		{"operate", `{"grants":["operate:parcel"]}`, 400, workflow.InvalidRequest, "is not for tickets"},
+		{"read", `{"grants":["read:parcel","read:parcel"]}`, 400, workflow.InvalidRequest, "is there twice"},
+		{"read", `{"grants":["read:parcel"],"grants":[]}`, 400, workflow.InvalidRequest, "occurs twice"},
+		{"read", `{"grants":["read:parcel"],"scope":"x"}`, 400, workflow.InvalidRequest, "unknown field"},
+		{"read", `{"grants":["read:parcel"],"seconds":0}`, 400, workflow.InvalidRequest, "/seconds"},
+		{"read", `{"grants":["read:parcel"],"seconds":3601}`, 400, workflow.InvalidRequest, "/seconds"},
+		{"read", `{"grants":["read:parcel"],"seconds":1.5}`, 400, workflow.InvalidRequest, "/seconds"},
+		{"read", `{"grants":["read:parcel"],"seconds":"1"}`, 400, workflow.InvalidRequest, "/seconds"},
+		{"read", `{"grants":["read:parcel"],"cookie":"yes"}`, 400, workflow.InvalidRequest, "/cookie"},
+		{"read", `{"grants":["read:parcel"],"actor":""}`, 400, workflow.InvalidRequest, "the actor is empty"},
+		{"read", `{"grants":["read:parcel"],"actor":"a\u0000"}`, 400, workflow.InvalidRequest, "contains a NUL"},
+		{"read", `{"grants":["read:parcel"],"actor":"pawl:timer"}`, 400, workflow.InvalidRequest, "nobody's name"},
+		{"read", "{\"grants\":[\"read:parcel\"],\"actor\":\"\xff\"}", 400, workflow.InvalidRequest, "is not valid JSON"},
+		{"read", `{"grants":["read:parcel"],"actor":"` + strings.Repeat("x", 256) + `"}`, 400, workflow.InvalidRequest, "longer than 255 bytes"},
+		{"read", `{"grants":["` + strings.Repeat("x", 70_000) + `"]}`, 413, workflow.TooLarge, ""},
+	} {
+		a := g.ask(c.grants, c.body)
+		if c.status == 201 {
+			if a.status != 201 {
+				t.Errorf("%s, %s: %d %s", c.grants, c.body, a.status, a.body)
+			}
+			continue
+		}
+		a.wantProblem(t, c.status, c.code)
+		if !strings.Contains(strings.ReplaceAll(string(a.body), `\"`, `"`), c.says) {
+			t.Errorf("%s, %.100s: %s", c.grants, c.body, a.body)
+		}
+	}
+	g.do("POST", "/v1/tickets", []byte(ofOneParcel), append(g.with("read"), "Content-Type", "text/plain")...).
+		wantProblem(t, 415, workflow.UnsupportedMedia)
+	// As somebody else it says who vouches, and it ends with its asker.
+	soon := time.Now().Add(20 * time.Second)
+	asker := g.idp.Token(map[string]any{"scope": "read submit act-as", "exp": soon.Unix(), "sub": "gateway", "roles": "clerk guard"})
+	a := g.do("POST", "/v1/tickets", []byte(`{"grants":["read:parcel#L-1","submit:parcel#L-1/stamp"],"actor":"bob","roles":["guard"],"seconds":3600}`),
+		append(by(asker), "Content-Type", "application/json")...)
+	made := read[api.Ticket](t, a)
+	if made.Until.After(soon.Add(31 * time.Second)) { // with the leeway
+		t.Errorf("it ends %s after its asker", made.Until.Sub(soon))
+	}
+	g.post("/v1/instances/"+id+"/stamp", "s", `{}`, by(made.Ticket)...).want(t, 200)
+	entries := read[api.History](t, g.get("/v1/instances/"+id+"/history", by(made.Ticket)...)).Entries
+	if last := entries[len(entries)-1]; last.Actor != "bob" || last.Proof != "ticket jwt "+authtest.Issuer+" by gateway" {
+		t.Errorf("the audit row says %s, %q", last.Actor, last.Proof)
+	}
+	if me := read[api.Me](t, g.get("/v1/me", by(made.Ticket)...)); !slices.Equal(me.Roles, []string{"guard"}) {
+		t.Errorf("%v", me.Roles)
+	}
+}
+
+// A cookie is for the event streams of pages of this host, and for nothing else.
+func TestACookieIsForEventStreamsAlone(t *testing.T) {
+	g := newGuarded(t)
+	a := g.ask("read stream submit", strings.Replace(ofOneParcel, "{", `{"cookie":true,"seconds":60,`, 1))
+	a.want(t, 201)
+	cookie := (&http.Response{Header: a.header}).Cookies()[0]
+	if cookie.Name != "pawl_ticket" || cookie.Value != read[api.Ticket](t, a).Ticket || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode ||
+		cookie.Path != "/v1/" || cookie.Secure || cookie.MaxAge < 1 || cookie.MaxAge > 60 || cookie.Domain != "" {
+		t.Errorf("%+v", cookie)
+	}
+	const events = "/v1/events?workflow=parcel&business_key=L-1"
+	kept := []string{"Cookie", "other=1; pawl_ticket=" + cookie.Value, "Accept", "text/event-stream"}
+	for site, want := range map[string]int{"same-origin": 200, "same-site": 401, "cross-site": 401, "none": 401, "": 401} {
+		headers := kept
+		if site != "" {
+			headers = append(headers[:len(headers):len(headers)], "Sec-Fetch-Site", site)
+		}
+		for _, path := range []string{events, "/v1/commands/parcel:label/k"} {
+			if status := g.streamed(path, headers...); status != want {
+				t.Errorf("%s, %q: %d", path, site, status)
+			}
+		}
+	}
+	same := append(kept, "Sec-Fetch-Site", "same-origin")
+	if status := g.streamed("/v1/events", same...); status != 403 {
+		t.Errorf("of everything: %d", status)
+	}
+	unknown := func(what string, a answer) {
+		if a.status != 401 {
+			t.Errorf("%s: %d %.200s", what, a.status, a.body)
+		}
+	}
+	same[3] = "application/json"
+	unknown("JSON", g.get(events, same...))
+	same[3] = "*/*"
+	unknown("anything", g.get(events, same...))
+	unknown("an instance", g.get("/v1/instances/"+g.instance.String(), same...))
+	unknown("who", g.get("/v1/me", same...))
+	unknown("a command", g.post("/v1/instances/"+g.instance.String()+"/stamp", "c", `{}`, same...))
+	unknown("a WebSocket", g.get("/v1/stream", append(same, "Upgrade", "websocket", "Connection", "Upgrade", "Sec-WebSocket-Version", "13",
+		"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")...))
+	same[3] = "text/event-stream"
+	unknown("HEAD", g.do("HEAD", events, nil, same...))
+	for _, bad := range []string{"pawl_ticket=x", "pawl_ticket=" + g.token("acme", "read stream"), kept[1] + "; pawl_ticket=" + cookie.Value} {
+		same[1] = bad
+		unknown(bad[:12], g.get(events, same...))
+	}
+	// Who sends both is known by the header.
+	same[1] = "pawl_ticket=x"
+	if status := g.streamed(events, append(same, g.with("read stream")...)...); status != 200 {
+		t.Errorf("with a header: %d", status)
+	}
+	if log := g.log.String(); strings.Contains(log, "pawlt_") {
+		t.Error("the log has a ticket")
+	}
+}
+
+// streamed asks for an event stream, and hangs up.
+func (g *guarded) streamed(path string, headers ...string) int {
+	g.t.Helper()
+	r, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, g.url+path, nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode == 200 && response.Header.Get("Content-Type") != "text/event-stream" {
+		g.t.Errorf("%s is answered as %s", path, response.Header.Get("Content-Type"))
+	}
+	if response.StatusCode == 200 {
+		if line, err := bufio.NewReader(response.Body).ReadString('\n'); err != nil || line != "retry: 1000\n" {
+			g.t.Errorf("%s: %q, %v", path, line, err)
+		}
+	}
+	return response.StatusCode
+}
+
+// dialAs opens a WebSocket as a browser does, whose pages send no header.
+func (g *guarded) dialAs(offers ...string) (*wsClient, *http.Response, error) {
+	ws, response, err := (&websocket.Dialer{Subprotocols: offers}).DialContext(g.t.Context(), "ws"+strings.TrimPrefix(g.url, "http")+"/v1/stream", nil)
+	if err != nil {
+		return nil, response, err
+	}
+	g.t.Cleanup(func() { _ = ws.Close() })
+	return &wsClient{t: g.t, ws: ws}, response, nil
+}
+
+func TestACredentialTravelsAsASubprotocol(t *testing.T) {
+	g := newGuarded(t)
+	text := g.ticket("read stream submit", ofOneParcel)
+	for _, credential := range []string{text, g.token("acme", "stream")} {
+		c, response, err := g.dialAs("pawl.v1", "pawl.ticket."+credential)
+		if err != nil {
+			t.Fatal(err, response)
+		}
+		if got := response.Header.Values("Sec-WebSocket-Protocol"); !slices.Equal(got, []string{"pawl.v1"}) {
+			t.Errorf("the server answers %q", got)
+		}
+		c.subscribe("a", "0", `{"workflow":"parcel","business_key":"L-1"}`)
+		if ids, _ := c.events("caught_up"); len(ids) == 0 {
+			t.Error("there are no events")
+		}
+		if credential == text {
+			c.send(`{"op":"subscribe","id":"b","after":0,"filter":{"workflow":"parcel"}}`)
+			if m := c.next(); m.Op != "error" || m.Code != workflow.Forbidden {
+				t.Errorf("%+v", m)
+			}
+		}
+	}
+	for name, offers := range map[string][]string{
+		"none":             {"pawl.v1"},
+		"nothing in it":    {"pawl.v1", "pawl.ticket."},
+		"two":              {"pawl.v1", "pawl.ticket." + text, "pawl.ticket." + text},
+		"altered":          {"pawl.v1", "pawl.ticket." + text[:len(text)-1]},
+		"of a ticket that": {"pawl.v1", "pawl.ticket.x.y.z"},
+	} {
+		if _, response, err := g.dialAs(offers...); err == nil || response.StatusCode != 401 {
+			t.Errorf("%s: %v", name, response)
+		}
+	}
+	if _, response, err := g.dialAs("pawl.ticket." + text); err != nil && response.StatusCode != 400 {
+		t.Errorf("without pawl.v1: %v", response)
+	}
+	both := append(by(text), "Sec-WebSocket-Protocol", "pawl.v1, pawl.ticket."+text)
+	g.get("/v1/stream", both...).wantProblem(t, 401, workflow.Unauthorized)
+	if log := g.log.String(); strings.Contains(log, "pawlt_") || strings.Contains(log, strings.Split(text, ".")[2]) {
+		t.Error("the log has a ticket")
+	}
+}
+
+// renewed is an answer to authenticate.
+func renewed(c *wsClient, credential string) wsMessage {
+	c.t.Helper()
+	c.send(`{"op":"authenticate","id":"n","credential":"` + credential + `"}`)
+	for {
+		if m, err := c.read(); err != nil || m.ID == "n" {
+			if err != nil {
+				m.Detail = err.Error()
+			}
+			return m
+		}
+	}
+}
+
+func TestAStreamGoesOnWithAFreshTicket(t *testing.T) {
+	g := newGuarded(t)
+	short := func(seconds int) string {
+		return g.ticket("read stream submit", strings.Replace(ofOneParcel, "{", `{"seconds":`+strconv.Itoa(seconds)+`,`, 1))
+	}
+	for seconds := 2; ; seconds *= 2 { // until the machine is quick enough
+		ends := time.Now().Add(time.Duration(seconds) * time.Second)
+		first, second := short(seconds), g.ticket("read stream submit", ofOneParcel)
+		c, _, err := g.dialAs("pawl.v1", "pawl.ticket."+first)
+		if err != nil {
+			continue
+		}
+		c.subscribe("a", "0", `{"workflow":"parcel","business_key":"L-1"}`)
+		c.events("caught_up")
+		m := renewed(c, second)
+		if m.Op != "authenticated" {
+			continue
+		}
+		if left := time.Until(m.Until); left < time.Minute || left > 5*time.Minute {
+			t.Errorf("it lasts for %s", left)
+		}
+		await.Pass("the first ticket ends", time.Until(ends)+100*time.Millisecond)
+		g.post("/v1/instances/"+g.instance.String()+"/stamp", uuid.NewString(), `{}`, by(second)...).want(t, 200)
+		if ids := c.take(1); len(ids) != 1 {
+			t.Errorf("%v", ids)
+		}
+		return
+	}
+}
+
+func TestAWebSocketEndsWithItsTicket(t *testing.T) {
+	g := newGuarded(t)
+	for seconds := 1; ; seconds *= 2 {
+		text := g.ticket("stream", `{"grants":["stream:parcel#L-1"],"seconds":`+strconv.Itoa(seconds)+`}`)
+		c, _, err := g.dialAs("pawl.v1", "pawl.ticket."+text)
+		if err != nil || c.ws.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","id":"a","after":0,"filter":{"workflow":"parcel","business_key":"L-1"}}`)) != nil {
+			continue
+		}
+		var last int64
+		for err == nil {
+			var m wsMessage
+			if m, err = c.read(); m.Op == "caught_up" {
+				last = m.Position
+			}
+		}
+		closed, is := errors.AsType[*websocket.CloseError](err)
+		if last == 0 && is && closed.Code == 4401 {
+			continue
+		}
+		if !is || closed.Code != 4401 || !strings.HasSuffix(closed.Text, "resume after "+strconv.FormatInt(last, 10)) {
+			t.Errorf("%v", err)
+		}
+		return
+	}
+}
+
+func TestAnotherCredentialOnAWebSocketIsThatOfTheSameActor(t *testing.T) {
+	g := newGuarded(t)
+	c := g.dial(g.with("stream")...)
+	c.subscribe("all", "0", `{}`)
+	c.events("caught_up")
+	c.subscribe("one", "0", `{"workflow":"parcel","business_key":"L-1"}`)
+	c.events("caught_up")
+	c.send(`{"op":"watch","id":"w","scope":"parcel:label","key":"k"}`)
+	if m := c.next(); !m.Final {
+		t.Fatalf("%+v", m)
+	}
+	for name, bad := range map[string]struct {
+		credential string
+		code       workflow.Code
+	}{
+		"another actor's":  {g.idp.Token(map[string]any{"sub": "bob", "scope": "stream"}), workflow.Forbidden},
+		"another tenant's": {g.token("other", "stream"), workflow.Forbidden},
+		"without a right":  {g.token("acme", "read"), workflow.Forbidden},
+		"expired":          {g.idp.Token(map[string]any{"scope": "stream", "exp": time.Now().Add(-time.Hour).Unix()}), workflow.Unauthorized},
+		"none":             {"x", workflow.Unauthorized},
+	} {
+		if m := renewed(c, bad.credential); m.Op != "error" || m.Code != bad.code {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+	// It goes on as before.
+	g.post("/v1/instances/"+g.instance.String()+"/stamp", "1", `{}`, g.with("submit")...).want(t, 200)
+	if ids := c.take(4); len(ids) != 4 { // two events to each
+		t.Errorf("%v", ids)
+	}
+	// What the next one does not cover ends, and says why.
+	narrow := g.ticket("stream", `{"grants":["stream:parcel#L-1"]}`)
+	if m := renewed(c, narrow); m.Op != "authenticated" || m.Until.IsZero() {
+		t.Fatalf("%+v", m)
+	}
+	if m := c.next(); m.Op != "error" || m.ID != "all" || m.Code != workflow.Forbidden || !strings.Contains(m.Detail, `"stream"`) {
+		t.Errorf("%+v", m)
+	}
+	if m := c.next(); m.Op != "unsubscribed" || m.ID != "all" {
+		t.Errorf("%+v", m)
+	}
+	c.send(`{"op":"subscribe","id":"all","after":0}`)
+	if m := c.next(); m.Op != "error" || m.Code != workflow.Forbidden {
+		t.Errorf("%+v", m)
+	}
+	g.post("/v1/instances/"+g.instance.String()+"/stamp", "2", `{}`, g.with("submit")...).want(t, 200)
+	if m := c.next(); m.Op != "event" || m.ID != "one" {
+		t.Errorf("%+v", m)
+	}
+	// And back again.
+	if m := renewed(c, g.token("acme", "stream")); m.Op != "authenticated" {
+		t.Errorf("%+v", m)
+	}
+	c.subscribe("all", "0", `{}`)
+	c.events("caught_up")
+	if log := g.log.String(); strings.Contains(log, "pawlt_") {
+		t.Error("the log has a ticket")
+	}
+}
+
+// When the signing key is dropped, streams end as if their tickets had.
+func TestAStreamEndsWithTheKeyOfItsTicket(t *testing.T) {
+	g := newGuarded(t)
+	c, _, err := g.dialAs("pawl.v1", "pawl.ticket."+g.ticket("stream", `{"grants":["stream:parcel#L-1"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.subscribe("a", "0", `{"workflow":"parcel","business_key":"L-1"}`)
+	_, caught := c.events("caught_up")
+	g.drop()
+	closed, is := errors.AsType[*websocket.CloseError](c.closed())
+	if want := "resume after " + strconv.FormatInt(caught.Position, 10); !is || closed.Code != 4401 || !strings.HasSuffix(closed.Text, want) {
+		t.Errorf("%v, not %q", closed, want)
+	}
+	g.waitForStreams(0)
+}
+
+// Without authentication a ticket is taken as one too, and never as somebody of this machine.
+func TestATicketOnLoopbackIsATicket(t *testing.T) {
+	g := &guarded{server: newServer(t)}
+	g.post("/v1/workflows/parcel/label", "k", `{"to":"Graz","label":"L-1"}`, "Pawl-Actor", "ann").want(t, 201)
+	ask := func(body string, headers ...string) answer {
+		return g.do("POST", "/v1/tickets", []byte(body), append(headers, "Content-Type", "application/json")...)
+	}
+	text := read[api.Ticket](t, ask(ofOneParcel, "Pawl-Actor", "ann")).Ticket
+	const one = "/v1/workflows/parcel/keys/L-1"
+	g.get(one, by(text)...).want(t, 200)
+	g.get("/v1/instances", by(text)...).wantProblem(t, 403, workflow.Forbidden)
+	g.get("/v1/instances").want(t, 200)                    // who has none is believed
+	g.get("/v1/instances", by("whatever")...).want(t, 200) // and so is who has something else
+	for _, bad := range []string{text[:len(text)-1], "pawlt_", "pawlt_x", " " + text + " x"} {
+		g.get(one, by(bad)...).wantProblem(t, 401, workflow.Unauthorized)
+	}
+	g.get(one, append(by("x"), by(text)...)...).wantProblem(t, 401, workflow.Unauthorized)
+	g.get(one, append(by(text), "Pawl-Tenant", "x")...).wantProblem(t, 400, workflow.InvalidRequest)
+	g.post(one+"/stamp", "1", `{}`, append(by(text), "Origin", "https://evil.example")...).wantProblem(t, 403, workflow.Forbidden)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+one, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "rebound.example"
+	r.Header.Set("Authorization", "Bearer "+text)
+	g.send(r).wantProblem(t, 403, workflow.Forbidden)
+	ask(ofOneParcel, "Origin", "https://evil.example").wantProblem(t, 403, workflow.Forbidden)
+	g.post(one+"/stamp", "2", `{}`, by(text)...).want(t, 200)
+	entries := read[api.History](t, g.get(one+"/history", by(text)...)).Entries
+	if last := entries[len(entries)-1]; last.Actor != "ann" || last.Proof != "ticket loopback" {
+		t.Errorf("%s, %q", last.Actor, last.Proof)
+	}
+	if status := g.streamed("/v1/events", "Cookie", "pawl_ticket="+text, "Sec-Fetch-Site", "same-origin", "Accept", "text/event-stream"); status != 403 {
+		t.Errorf("a cookie is passed over: %d", status)
+	}
+	c, _, err := g.dialAs("pawl.v1", "pawl.ticket."+text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.send(`{"op":"subscribe","id":"a","after":0}`)
+	if m := c.next(); m.Op != "error" || m.Code != workflow.Forbidden {
+		t.Errorf("%+v", m)
+	}
+	if m := renewed(c, "whatever"); m.Op != "error" || m.Code != workflow.Unauthorized {
+		t.Errorf("a caller with a ticket becomes one without: %+v", m)
+	}
+	if m := renewed(c, read[api.Ticket](t, ask(ofOneParcel, "Pawl-Actor", "ann")).Ticket); m.Op != "authenticated" {
+		t.Errorf("%+v", m)
+	}
+}

@@ -1,0 +1,240 @@
+package ring_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/auth/ticket"
+	"github.com/pawlhq/pawl/auth/ticket/ring"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/tables"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestMain(m *testing.M) { tables.Main(m) }
+
+// node is a ring that reads only when it has to, unless that is changed.
+func node(t testing.TB, pool *pgxpool.Pool, change ...func(*ring.Config)) *ring.Ring {
+	t.Helper()
+	c := ring.Config{Pool: pool, Every: time.Hour, Unsure: time.Hour, Patience: time.Minute}
+	for _, f := range change {
+		f(&c)
+	}
+	r := ring.New(c)
+	t.Cleanup(r.Stop)
+	return r
+}
+
+func often(c *ring.Config)  { c.Every = 5 * time.Millisecond }
+func always(c *ring.Config) { c.Unsure = time.Nanosecond }
+
+func newest(t testing.TB, r *ring.Ring) *ticket.Key {
+	t.Helper()
+	k, err := r.Newest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func find(t testing.TB, r *ring.Ring, id string) *ticket.Key {
+	t.Helper()
+	k, err := r.Find(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func rotate(t testing.TB, r *ring.Ring, drop bool) {
+	t.Helper()
+	if err := r.Rotate(t.Context(), drop); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func count(t testing.TB, pool *pgxpool.Pool) (n int) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM pawl.ticket_key").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestAKeyOfOneNodeVerifiesOnAnother(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	ann, bob := node(t, pool), node(t, pool)
+	if ann.Reads() != 0 {
+		t.Error("it reads before there is anything to do")
+	}
+	k := newest(t, ann)
+	if len(k.Secret) != 32 || newest(t, ann) != k || count(t, pool) != 1 {
+		t.Errorf("%d bytes, %d keys", len(k.Secret), count(t, pool))
+	}
+	if same := find(t, bob, k.ID); same == nil || string(same.Secret) != string(k.Secret) {
+		t.Errorf("%v", same)
+	}
+	if newest(t, bob).ID != k.ID || count(t, pool) != 1 {
+		t.Error("there are two keys")
+	}
+	if off := bob.Now().Sub(time.Now()).Abs(); off > time.Minute {
+		t.Errorf("its clock is off by %s", off)
+	}
+}
+
+// Nodes that need a key at once wait for the first of them.
+func TestTwoNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE pawl.ticket_key IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	ids := make([]string, 2)
+	for i := range ids {
+		r := node(t, pool)
+		all.Go(func() {
+			if k, err := r.Newest(t.Context()); err != nil {
+				t.Error(err)
+			} else {
+				ids[i] = k.ID
+			}
+		})
+	}
+	pgtest.WaitBlockedTimes(t, pool, "LOCK TABLE", 2)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	if ids[0] != ids[1] || count(t, pool) != 1 {
+		t.Errorf("%v, %d keys", ids, count(t, pool))
+	}
+}
+
+func TestAKeySignsForADayAndVerifiesForAnHourLonger(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	age := func(id string, d time.Duration) {
+		exec(t, pool, "UPDATE pawl.ticket_key SET created_at = clock_timestamp() - $2::interval WHERE id = $1", id, d)
+	}
+	first := newest(t, node(t, pool))
+	age(first.ID, ring.Signs-time.Minute)
+	if k := newest(t, node(t, pool)); k.ID != first.ID {
+		t.Error("a key of less than a day does not sign")
+	}
+	age(first.ID, ring.Signs+time.Minute)
+	r := node(t, pool)
+	second := newest(t, r)
+	if second.ID == first.ID || find(t, r, first.ID) == nil || count(t, pool) != 2 {
+		t.Errorf("after a day: %s, %s, %d keys", first.ID, second.ID, count(t, pool))
+	}
+	age(first.ID, ring.Verifies+time.Minute)
+	late := node(t, pool, often)
+	if find(t, late, first.ID) != nil || find(t, late, second.ID) == nil {
+		t.Error("after a day and an hour it verifies")
+	}
+	if n := count(t, pool); n != 1 {
+		t.Errorf("there are %d keys", n)
+	}
+}
+
+// A node that works on notices, and whoever holds on to a key is told.
+func TestAKeyThatIsDroppedIsGone(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	r, operator := node(t, pool, often), node(t, pool)
+	first := newest(t, r)
+	rotate(t, operator, false)
+	var second *ticket.Key
+	await.Eventually(t, "the new key signs", func() bool {
+		second = newest(t, r)
+		return second.ID != first.ID
+	})
+	select {
+	case <-first.Gone:
+		t.Error("a key that verifies is gone")
+	default:
+	}
+	if find(t, r, first.ID) != first {
+		t.Error("it is another one")
+	}
+	rotate(t, operator, true)
+	for _, k := range []*ticket.Key{first, second} {
+		await.Receive(t, "it is told", k.Gone)
+		if find(t, r, k.ID) != nil {
+			t.Error("a key that was dropped verifies")
+		}
+	}
+	if k := newest(t, r); k.ID == second.ID || count(t, pool) != 1 {
+		t.Errorf("%s signs, %d keys", k.ID, count(t, pool))
+	}
+	exec(t, pool, "UPDATE pawl.ticket_key SET created_at = clock_timestamp() + interval '1 year'") // the clock was put back
+	rotate(t, operator, true)
+	if operator.Now().Year() < time.Now().Year() || count(t, pool) != 1 || find(t, node(t, pool), second.ID) != nil {
+		t.Errorf("%d keys", count(t, pool))
+	}
+}
+
+func TestUnknownKeysReadTheTableSeldom(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	r := node(t, pool)
+	newest(t, r)
+	before := r.Reads()
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			for _, id := range []string{uuid.NewString(), "x", "", uuid.Nil.String() + "x"} {
+				if k, err := r.Find(t.Context(), id); k != nil || err != nil {
+					t.Errorf("%v, %v", k, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := r.Reads() - before; n != 1 {
+		t.Errorf("it has read %d times", n)
+	}
+	// When that time is over it reads again, and finds what another node has made.
+	again := node(t, pool, always)
+	newest(t, again)
+	rotate(t, r, false)
+	if find(t, again, newest(t, r).ID) == nil {
+		t.Error("a new key is not found")
+	}
+}
+
+func TestKeysThatCannotBeReadAreUnavailable(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	r, known := node(t, pool, always), node(t, pool, always)
+	k := newest(t, known)
+	exec(t, pool, "ALTER TABLE pawl.ticket_key RENAME TO away")
+	if _, err := r.Newest(t.Context()); workflow.CodeOf(err) != workflow.Unavailable {
+		t.Error(err)
+	}
+	if _, err := r.Find(t.Context(), k.ID); workflow.CodeOf(err) != workflow.Unavailable {
+		t.Error(err)
+	}
+	if find(t, known, k.ID) != k || newest(t, known) != k {
+		t.Error("what is known does not survive a moment")
+	}
+}

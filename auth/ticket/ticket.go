@@ -1,0 +1,110 @@
+package ticket
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// Prefix is how the text of each ticket begins.
+const Prefix = "pawlt_"
+
+// Is reports whether a credential is meant as a ticket.
+func Is(credential string) bool { return strings.HasPrefix(credential, Prefix) }
+
+// Bounds of a ticket.
+const (
+	Longest   = time.Hour // how long one is good
+	MaxText   = 3800      // bytes; a browser keeps 4,096 of a cookie with its name and attributes
+	MaxRoles  = 64
+	MaxGrants = 32
+)
+
+// Rights are those that a ticket can have.
+var Rights = []auth.Right{auth.Read, auth.Stream, auth.Submit}
+
+// Ticket is what a ticket says.
+type Ticket struct {
+	Tenant string
+	Actor  string
+	Roles  []string
+	Grants auth.Grants
+	By     string // who vouches: the proof of who has asked for it, and his name where the actor is another one
+	Key    string // the id of the API key with which it was asked for, without which it is not good; "" for none
+	Until  time.Time
+}
+
+// Check refuses what no ticket can say. Its error is for who asks for one.
+func (t *Ticket) Check() error {
+	for _, text := range []struct {
+		name, value string
+		limit       int
+	}{{"tenant", t.Tenant, transitions.MaxTenant}, {"actor", t.Actor, transitions.MaxActor}} {
+		switch problem := transitions.TextProblem(text.value, text.limit); {
+		case text.value == "":
+			return fmt.Errorf("the %s is empty", text.name)
+		case problem != "":
+			return fmt.Errorf("the %s %s", text.name, problem)
+		}
+	}
+	if strings.HasPrefix(t.Actor, transitions.Reserved) {
+		return fmt.Errorf("the actor begins with %q, which is nobody's name", transitions.Reserved)
+	}
+	if err := checkRoles(t.Roles); err != nil {
+		return err
+	}
+	if err := checkGrants(t.Grants); err != nil {
+		return err
+	}
+	if proof := t.proof().String(); transitions.TextProblem(proof, transitions.MaxProof) != "" {
+		return fmt.Errorf("who vouches for it has too long a name: in the audit row there is place for %d bytes", transitions.MaxProof)
+	}
+	return nil
+}
+
+func (t *Ticket) proof() auth.Proof { return auth.Proof{Kind: auth.Ticket, By: t.By} }
+
+func checkRoles(roles []string) error {
+	if len(roles) > MaxRoles {
+		return fmt.Errorf("there are more than %d roles", MaxRoles)
+	}
+	for i, role := range roles {
+		switch problem := transitions.TextProblem(role, transitions.MaxActor); {
+		case role == "":
+			return errors.New("a role is empty")
+		case problem != "":
+			return fmt.Errorf("a role %s", problem)
+		case slices.Contains(roles[:i], role):
+			return errors.New("a role is there twice")
+		}
+	}
+	return nil
+}
+
+func checkGrants(grants auth.Grants) error {
+	switch {
+	case len(grants) == 0:
+		return errors.New("there is no grant")
+	case len(grants) > MaxGrants:
+		return fmt.Errorf("there are more than %d grants", MaxGrants)
+	}
+	for i, g := range grants {
+		switch {
+		case !slices.Contains(Rights, g.Right):
+			return fmt.Errorf("the grant %q is not for tickets: they can read, stream and submit", g)
+		case g.Workflow == "" && g.Instance == uuid.Nil:
+			return fmt.Errorf("the grant %q is for everything: a ticket names an instance, a business key or a workflow, such as %s:order#A-17",
+				g, g.Right)
+		case slices.Contains(grants[:i], g):
+			return fmt.Errorf("the grant %q is there twice", g)
+		}
+	}
+	return nil
+}

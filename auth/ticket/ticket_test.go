@@ -1,0 +1,299 @@
+package ticket_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/ticket"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// keys are some, the first of which signs.
+type keys struct {
+	all   []*ticket.Key
+	ahead time.Duration // of this machine's clock
+}
+
+func newKeys(ids ...string) *keys {
+	k := &keys{}
+	for _, id := range ids {
+		k.all = append(k.all, &ticket.Key{ID: id, Secret: bytes.Repeat([]byte(id[:1]), 32), Gone: make(chan struct{})})
+	}
+	return k
+}
+
+func (k *keys) Newest(context.Context) (*ticket.Key, error) { return k.all[0], nil }
+
+func (k *keys) Find(_ context.Context, id string) (*ticket.Key, error) {
+	i := slices.IndexFunc(k.all, func(one *ticket.Key) bool { return one.ID == id })
+	if i < 0 {
+		return nil, nil
+	}
+	return k.all[i], nil
+}
+
+func (k *keys) Now() time.Time { return time.Now().Add(k.ahead) }
+
+func grants(t testing.TB, text string) auth.Grants {
+	t.Helper()
+	all, err := auth.ParseGrants(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// good is a ticket of five minutes.
+func good(t testing.TB) *ticket.Ticket {
+	t.Helper()
+	return &ticket.Ticket{Tenant: "acme", Actor: "ann", Roles: []string{"clerk"}, Grants: grants(t, "read:order#A-17 submit:order#A-17/pay"),
+		By: "jwt https://idp.example", Until: time.Now().Add(5 * time.Minute)}
+}
+
+func issue(t testing.TB, ts *ticket.Tickets, what *ticket.Ticket) string {
+	t.Helper()
+	text, err := ts.Issue(t.Context(), what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func reason(err error) auth.Reason {
+	if refusal, is := errors.AsType[*auth.Refusal](err); is && workflow.CodeOf(err) == workflow.Unauthorized {
+		return refusal.Reason
+	}
+	return ""
+}
+
+func TestATicketSaysWhatWasAsked(t *testing.T) {
+	k := newKeys("a", "b")
+	ts := ticket.New(k, nil)
+	text := issue(t, ts, good(t))
+	if !ticket.Is(text) {
+		t.Error(text)
+	}
+	p, err := ts.Verify(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Tenant != "acme" || p.Actor != "ann" || p.Grants.String() != "read:order#A-17 submit:order#A-17/pay" || !slices.Equal(p.Roles, []string{"clerk"}) ||
+		p.Proof.String() != "ticket jwt https://idp.example" || p.Ended != k.all[0].Gone || time.Until(p.Until).Round(time.Minute) != 5*time.Minute {
+		t.Errorf("%+v", p)
+	}
+	// Another node, whose clock is wrong, knows the key too.
+	other := newKeys("b", "a")
+	other.ahead, other.all[1].Secret = time.Second, k.all[0].Secret
+	p, err = ticket.New(other, nil).Verify(t.Context(), text)
+	if left := time.Until(p.Until); err != nil || left > 5*time.Minute-time.Second || left < 4*time.Minute {
+		t.Errorf("%s, %v", left, err)
+	}
+	if !strings.HasPrefix(ticket.Prefix, "pawl") || len(text) > 400 {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+}
+
+func TestATicketIsBounded(t *testing.T) {
+	ts := ticket.New(newKeys("a"), nil)
+	long := strings.Repeat("x", 300)
+	for problem, change := range map[string]func(*ticket.Ticket){
+		"the tenant is empty":                   func(t *ticket.Ticket) { t.Tenant = "" },
+		"the tenant is longer than 64 bytes":    func(t *ticket.Ticket) { t.Tenant = long },
+		"the actor is empty":                    func(t *ticket.Ticket) { t.Actor = "" },
+		"the actor is longer than 255 bytes":    func(t *ticket.Ticket) { t.Actor = long },
+		"the actor contains a NUL":              func(t *ticket.Ticket) { t.Actor = "a\x00" },
+		"the actor is not valid UTF-8":          func(t *ticket.Ticket) { t.Actor = "a\xff" },
+		`the actor begins with "pawl:"`:         func(t *ticket.Ticket) { t.Actor = "pawl:timer" },
+		"a role is empty":                       func(t *ticket.Ticket) { t.Roles = []string{""} },
+		"a role is there twice":                 func(t *ticket.Ticket) { t.Roles = []string{"a", "a"} },
+		"a role contains a NUL":                 func(t *ticket.Ticket) { t.Roles = []string{"\x00"} },
+		"more than 64 roles":                    func(t *ticket.Ticket) { t.Roles = make([]string, 65) },
+		"there is no grant":                     func(t *ticket.Ticket) { t.Grants = nil },
+		"more than 32 grants":                   func(t *ticket.Ticket) { t.Grants = make(auth.Grants, 33) },
+		`the grant "read:order" is there twice`: func(x *ticket.Ticket) { g := grants(t, "read:order"); x.Grants = append(g, g...) },
+		`the grant "read" is for everything`:    func(x *ticket.Ticket) { x.Grants = grants(t, "read") },
+		`the grant "act-as:order" is not for`:   func(x *ticket.Ticket) { x.Grants = grants(t, "act-as:order") },
+		`the grant "operate:order" is not for`:  func(x *ticket.Ticket) { x.Grants = grants(t, "operate:order") },
+		`the grant "operate:all" is not for`:    func(x *ticket.Ticket) { x.Grants = grants(t, "operate:all") },
+		"a ticket lasts for up to 1h":           func(t *ticket.Ticket) { t.Until = time.Now().Add(time.Hour + time.Minute) },
+		"a ticket lasts for":                    func(t *ticket.Ticket) { t.Until = time.Now() },
+		"has too long a name":                   func(t *ticket.Ticket) { t.By = strings.Repeat("x", 510) },
+		"would have 4": func(x *ticket.Ticket) {
+			x.Grants = nil
+			for _, c := range "abcdefghijkl" {
+				x.Grants = append(x.Grants, grants(t, "read:order#"+strings.Repeat(string(c), 250))...)
+			}
+		},
+	} {
+		what := good(t)
+		change(what)
+		if text, err := ts.Issue(t.Context(), what); workflow.CodeOf(err) != workflow.InvalidRequest || !strings.Contains(err.Error(), problem) {
+			t.Errorf("%s: %q, %v", problem, text, err)
+		}
+	}
+}
+
+// signed is a ticket of any claims.
+func signed(t testing.TB, a jose.SignatureAlgorithm, key any, claims any) string {
+	t.Helper()
+	options := &jose.SignerOptions{}
+	if named, is := key.(jose.JSONWebKey); is {
+		options.WithHeader("kid", named.KeyID)
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: a, Key: key}, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jws, err := signer.Sign(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := jws.CompactSerialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ticket.Prefix + text
+}
+
+type claims = map[string]any
+
+func TestATicketThatIsNotGoodIsRefused(t *testing.T) {
+	k := newKeys("a")
+	ts := ticket.New(k, nil)
+	text := issue(t, ts, good(t))
+	parts := strings.Split(text, ".")
+	of := func(change claims) string {
+		all := claims{"tenant": "acme", "actor": "ann", "grants": "read:order", "until": time.Now().Add(time.Minute).UnixMilli()}
+		for name, value := range change {
+			all[name] = value
+		}
+		return signed(t, jose.HS256, jose.JSONWebKey{Key: k.all[0].Secret, KeyID: "a"}, all)
+	}
+	if _, err := ts.Verify(t.Context(), of(nil)); err != nil {
+		t.Fatal(err)
+	}
+	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"a"}`))
+	for name, c := range map[string]struct {
+		text string
+		want auth.Reason
+	}{
+		"empty":                   {"", auth.Malformed},
+		"the prefix alone":        {ticket.Prefix, auth.Malformed},
+		"without it":              {strings.TrimPrefix(text, ticket.Prefix), auth.Malformed},
+		"cut":                     {parts[0] + "." + parts[1], auth.Malformed},
+		"padded":                  {text + "=", auth.Malformed},
+		"a line break in it":      {text[:40] + "\n" + text[40:], auth.Malformed},
+		"too long":                {ticket.Prefix + strings.Repeat("a", ticket.MaxText), auth.Malformed},
+		"alg none":                {ticket.Prefix + none + "." + parts[1] + ".", auth.BadAlgorithm},
+		"another algorithm":       {signed(t, jose.HS512, jose.JSONWebKey{Key: bytes.Repeat([]byte("a"), 64), KeyID: "a"}, claims{}), auth.BadAlgorithm},
+		"an unknown key":          {signed(t, jose.HS256, jose.JSONWebKey{Key: k.all[0].Secret, KeyID: "z"}, claims{}), auth.UnknownKey},
+		"no key":                  {signed(t, jose.HS256, k.all[0].Secret, claims{}), auth.UnknownKey},
+		"another secret":          {signed(t, jose.HS256, jose.JSONWebKey{Key: bytes.Repeat([]byte("z"), 32), KeyID: "a"}, claims{}), auth.BadSignature},
+		"another claim":           {parts[0] + "." + strings.Split(of(nil), ".")[1] + "." + parts[2], auth.BadSignature},
+		"expired":                 {of(claims{"until": time.Now().Add(-time.Millisecond).UnixMilli()}), auth.Expired},
+		"longer than tickets are": {of(claims{"until": time.Now().Add(2 * time.Hour).UnixMilli()}), auth.BadClaims},
+		"no tenant":               {of(claims{"tenant": ""}), auth.BadClaims},
+		"no actor":                {of(claims{"actor": nil}), auth.BadClaims},
+		"everything":              {of(claims{"grants": "read"}), auth.BadClaims},
+		"an operator's":           {of(claims{"grants": "operate:order"}), auth.BadClaims},
+		"nothing":                 {of(claims{"grants": ""}), auth.BadClaims},
+		"no grant":                {of(claims{"grants": "all"}), auth.BadClaims},
+		"what we do not know":     {of(claims{"scope": "read"}), auth.BadClaims},
+		"a key of nobody":         {of(claims{"key": "k1"}), auth.UnknownKey},
+	} {
+		if p, err := ts.Verify(t.Context(), c.text); reason(err) != c.want || p.Actor != "" {
+			t.Errorf("%s: %+v, %v (%s)", name, p, err, reason(err))
+		}
+	}
+}
+
+func TestATicketEndsWithItsKeys(t *testing.T) {
+	k := newKeys("a")
+	gone, revoked := make(chan struct{}), make(chan struct{})
+	k.all[0].Gone = gone
+	vouched := map[string]<-chan struct{}{"k1": revoked, "k2": make(chan struct{})}
+	ts := ticket.New(k, func(_ context.Context, id string) (<-chan struct{}, bool, error) {
+		ended, ok := vouched[id]
+		return ended, ok, nil
+	})
+	defer ts.Stop()
+	var ended []<-chan struct{}
+	for _, key := range []string{"k1", "k1", "k2", ""} {
+		what := good(t)
+		what.Key = key
+		p, err := ts.Verify(t.Context(), issue(t, ts, what))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended = append(ended, p.Ended)
+	}
+	close(revoked)
+	for i, one := range ended[:2] {
+		await.Receive(t, "the end of what a revoked key has asked for", one)
+		if ended[0] != ended[i] {
+			t.Error("tickets of one key have several ends")
+		}
+	}
+	for _, one := range ended[2:] {
+		select {
+		case <-one:
+			t.Error("it has ended with another key")
+		default:
+		}
+	}
+	close(gone)
+	for _, one := range ended {
+		await.Receive(t, "the end with the signing key", one)
+	}
+	what := good(t)
+	what.Key = "k3"
+	if _, err := ts.Verify(t.Context(), issue(t, ts, what)); reason(err) != auth.UnknownKey {
+		t.Error(err)
+	}
+}
+
+// Nothing is taken but what was issued.
+func FuzzTicket(f *testing.F) {
+	ts := ticket.New(newKeys("a"), nil)
+	text := issue(f, ts, good(f))
+	f.Add(text)
+	f.Add(ticket.Prefix)
+	f.Add(text[:len(text)-1])
+	f.Add(strings.Replace(text, ".", "..", 1))
+	for i := 0; i < len(text); i += 7 {
+		f.Add(text[:i] + "A" + text[i+1:])
+	}
+	f.Fuzz(func(t *testing.T, altered string) {
+		if p, err := ts.Verify(t.Context(), altered); err == nil && altered != text && time.Until(p.Until) > 0 {
+			t.Errorf("%q is taken: %+v", altered, p)
+		} else if err != nil && reason(err) == "" {
+			t.Errorf("%q: %v", altered, err)
+		}
+	})
+}
+
+func BenchmarkVerify(b *testing.B) {
+	ts := ticket.New(newKeys("a"), nil)
+	text := issue(b, ts, good(b))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ts.Verify(b.Context(), text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package ticket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/internal/jws"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Key signs tickets.
+type Key struct {
+	ID     string
+	Secret []byte // 32 bytes
+	// Gone is closed when the key signs and verifies nothing more; nil: that cannot happen.
+	Gone <-chan struct{}
+}
+
+// Keys are those of all nodes. Their errors are *workflow.Error.
+type Keys interface {
+	// Newest returns the key that signs now. Error: Unavailable.
+	Newest(ctx context.Context) (*Key, error)
+	// Find returns the key with an id; nil for none. Error: Unavailable.
+	Find(ctx context.Context, id string) (*Key, error)
+	// Now is the time by which all nodes go.
+	Now() time.Time
+}
+
+// Vouched says whether an API key is still good. ended is closed when it is not any more.
+type Vouched func(ctx context.Context, keyID string) (ended <-chan struct{}, ok bool, err error)
+
+// Tickets makes and verifies tickets. It is safe for concurrent use.
+type Tickets struct {
+	keys    Keys
+	vouched Vouched
+	ends    ends
+}
+
+// New makes it. Where vouched is nil, no ticket is good that was asked for with an API key. Stop when done.
+func New(keys Keys, vouched Vouched) *Tickets { return &Tickets{keys: keys, vouched: vouched} }
+
+// Stop returns when no goroutine is left.
+func (ts *Tickets) Stop() { ts.ends.stop() }
+
+// claims are what is signed.
+type claims struct {
+	Tenant string   `json:"tenant"`
+	Actor  string   `json:"actor"`
+	Roles  []string `json:"roles,omitempty"`
+	Grants string   `json:"grants"`
+	By     string   `json:"by,omitempty"`
+	Key    string   `json:"key,omitempty"`
+	Until  int64    `json:"until"` // milliseconds since 1970, by the clock of the keys
+}
+
+// Issue makes the text of a ticket. Its Until is by the clock of this machine, and at most [Longest] from now. Errors:
+// InvalidRequest; those of the Keys.
+func (ts *Tickets) Issue(ctx context.Context, t *Ticket) (string, error) {
+	if err := t.Check(); err != nil {
+		return "", workflow.Errorf(workflow.InvalidRequest, "%s", err)
+	}
+	lasts := time.Until(t.Until)
+	if lasts <= 0 || lasts > Longest {
+		return "", workflow.Errorf(workflow.InvalidRequest, "a ticket lasts for up to %s", Longest)
+	}
+	key, err := ts.keys.Newest(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := sign(key, &claims{t.Tenant, t.Actor, t.Roles, t.Grants.String(), t.By, t.Key, ts.keys.Now().Add(lasts).UnixMilli()})
+	if err != nil {
+		return "", &workflow.Error{Code: workflow.Internal, Message: "the ticket cannot be signed", Cause: err}
+	}
+	if len(text) > MaxText {
+		return "", workflow.Errorf(workflow.InvalidRequest, "the ticket would have %d bytes, and %d are the most: ask for fewer grants and roles",
+			len(text), MaxText)
+	}
+	return text, nil
+}
+
+func sign(key *Key, c *claims) (string, error) {
+	named := (&jose.SignerOptions{}).WithHeader("kid", key.ID)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: key.Secret}, named)
+	if err != nil {
+		return "", err
+	}
+	payload, err := json.Marshal(c)
+	if err != nil {
+		return "", err
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		return "", err
+	}
+	text, err := signed.CompactSerialize()
+	return Prefix + text, err
+}
+
+// Verify says who has a ticket. Errors: Unauthorized with an [auth.Refusal] as its cause; those of the Keys.
+func (ts *Tickets) Verify(ctx context.Context, text string) (auth.Principal, error) {
+	var none auth.Principal
+	if len(text) > MaxText || !Is(text) || !jws.Canonical(text[len(Prefix):]) {
+		return none, auth.Refuse(auth.Malformed, "the ticket is none")
+	}
+	payload, key, err := ts.signed(ctx, text[len(Prefix):])
+	if err != nil {
+		return none, err
+	}
+	t, lasts, err := read(payload, ts.keys.Now())
+	if err != nil {
+		return none, err
+	}
+	ended := key.Gone
+	if t.Key != "" {
+		if ended, err = ts.stands(ctx, &t, key); err != nil {
+			return none, err
+		}
+	}
+	return auth.Principal{Tenant: t.Tenant, Actor: t.Actor, Roles: t.Roles, Grants: t.Grants, Proof: t.proof(),
+		Until: time.Now().Add(lasts), Ended: ended}, nil
+}
+
+// signed returns what was signed, and by which key.
+func (ts *Tickets) signed(ctx context.Context, token string) ([]byte, *Key, error) {
+	parsed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.HS256})
+	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
+		return nil, nil, auth.Refuse(auth.BadAlgorithm, "the ticket is signed with another algorithm, or not at all")
+	}
+	if err != nil || len(parsed.Signatures) != 1 {
+		return nil, nil, auth.Refuse(auth.Malformed, "the ticket is none")
+	}
+	key, err := ts.keys.Find(ctx, parsed.Signatures[0].Protected.KeyID)
+	if err != nil {
+		return nil, nil, err
+	}
+	if key == nil {
+		return nil, nil, auth.Refuse(auth.UnknownKey, "the ticket is signed with no key that is known, or not any more")
+	}
+	payload, err := parsed.Verify(key.Secret)
+	if err != nil {
+		return nil, nil, auth.Refuse(auth.BadSignature, "the signature of the ticket is not right")
+	}
+	return payload, key, nil
+}
+
+// read says what a ticket is whose signature is right, and for how long it is good from now on. What could not have been made
+// here is refused all the same: whoever has a key must not do more with it than tickets can.
+func read(payload []byte, now time.Time) (t Ticket, lasts time.Duration, err error) {
+	var in claims
+	if err := json.Unmarshal(payload, &in, json.RejectUnknownMembers(true)); err != nil {
+		return t, 0, errClaims
+	}
+	grants, err := auth.ParseGrants(in.Grants)
+	if err != nil {
+		return t, 0, errClaims
+	}
+	t = Ticket{Tenant: in.Tenant, Actor: in.Actor, Roles: in.Roles, Grants: grants, By: in.By, Key: in.Key}
+	if t.Check() != nil {
+		return t, 0, errClaims
+	}
+	switch lasts = time.UnixMilli(in.Until).Sub(now); {
+	case lasts <= 0:
+		return t, 0, auth.Refuse(auth.Expired, "the ticket has expired")
+	case lasts > Longest+slack:
+		return t, 0, errClaims
+	}
+	return t, lasts, nil
+}
+
+// slack is how far two nodes may differ about the time that all of them go by.
+const slack = time.Minute
+
+var errClaims = auth.Refuse(auth.BadClaims, "the ticket does not say what a ticket can")
+
+// stands refuses a ticket that was asked for with an API key that is not good any more, and says when it ends.
+func (ts *Tickets) stands(ctx context.Context, t *Ticket, key *Key) (<-chan struct{}, error) {
+	if ts.vouched == nil {
+		return nil, auth.Refuse(auth.UnknownKey, "the ticket was asked for with an API key, and none are taken here")
+	}
+	ended, ok, err := ts.vouched(ctx, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("the API key of a ticket: %w", err)
+	}
+	if !ok {
+		return nil, auth.Refuse(auth.UnknownKey, "the API key with which the ticket was asked for is not good any more")
+	}
+	return ts.ends.first(key.Gone, ended), nil
+}

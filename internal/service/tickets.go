@@ -1,0 +1,47 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth/ticket"
+	"github.com/pawlhq/pawl/auth/ticket/ring"
+	"github.com/pawlhq/pawl/internal/usage"
+	"github.com/pawlhq/pawl/schema"
+)
+
+// takeTickets lets an interface make and take tickets. They need no configuration: nobody gets one of what he may not do himself.
+func (s *Service) takeTickets(c *api.Config) {
+	s.ring = s.config.ring(s.database)
+	s.tickets = ticket.New(s.ring, nil)
+	c.Tickets = s.tickets
+}
+
+func (c Config) ring(d *database) *ring.Ring {
+	return ring.New(ring.Config{Pool: d.pool, In: func(sql string) string { return schema.In(c.Schema, sql) }, Log: c.Log})
+}
+
+// RotateTicketKeys makes a key that signs tickets from now on. With drop, all others are removed: every ticket that there is
+// ends within seconds. It needs only the database and the schema of c.
+//
+// Errors: a *usage.Error for a schema name that cannot be; those of package schema and of the database.
+func RotateTicketKeys(ctx context.Context, c Config, drop bool) (err error) {
+	if err := schema.CheckName(c.Schema); err != nil {
+		return &usage.Error{Err: err}
+	}
+	d, err := openDatabase(ctx, c.Database, c.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	if err := schema.Check(ctx, d.pool, c.Schema); err != nil {
+		if d.local != nil {
+			err = ofPrivate(err)
+		}
+		return err
+	}
+	keys := c.ring(d)
+	defer keys.Stop()
+	return keys.Rotate(ctx, drop)
+}
