@@ -41,7 +41,7 @@ func (s *story) access(ctx context.Context) {
 		s.fail(fmt.Errorf("the browser saw %d events, and should see 3", len(browser.seen)))
 	}
 	s.held("the browser saw its order placed and paid")
-	s.ask(ctx, "The order of somebody else is none of its business.",
+	s.ask(ctx, "Another order is none of its business, whosever it is.",
 		s.guarded(get("/v1/workflows/order/keys/c-1:k-9"), ticket.at("ticket")), 403, has("code", "forbidden", ""))
 	short := s.send(ctx, s.guarded(newTicket(1), sells))
 	look := s.guarded(get(theOrder), short.at("ticket"))
