@@ -48,9 +48,10 @@ type Ring struct {
 	clock  *clock.Clock
 	known  atomic.Pointer[known]
 
-	mu    sync.Mutex // of who reads or writes the table
-	asked time.Time  // when the table was read last because of an id that is not known
-	reads atomic.Int64
+	mu     sync.Mutex // of who reads or writes the table
+	asked  time.Time  // when the table was read last because of an id that is not known
+	failed time.Time  // when it could not be read or written
+	reads  atomic.Int64
 
 	once    sync.Once
 	ctx     context.Context // of the goroutine that reads again and again
@@ -93,7 +94,7 @@ func (r *Ring) Stop() {
 // Now is the database's time.
 func (r *Ring) Now() time.Time { return r.clock.Now() }
 
-// Reads counts how often the table was read.
+// Reads counts how often the table was read, or could not be.
 func (r *Ring) Reads() int64 { return r.reads.Load() }
 
 // Newest returns the key that signs now; it makes one where there is none. Error: Unavailable.
@@ -108,8 +109,8 @@ func (r *Ring) Newest(ctx context.Context) (*ticket.Key, error) {
 		if k := r.signing(); k != nil {
 			return &k.Key, nil
 		}
-		if err := step(ctx); err != nil {
-			return nil, unavailable(err)
+		if err := r.try(ctx, step); err != nil {
+			return nil, err
 		}
 	}
 	k := r.signing()
@@ -150,8 +151,8 @@ func (r *Ring) Find(ctx context.Context, id string) (*ticket.Key, error) {
 	}
 	if time.Since(r.asked) >= r.config.Unsure {
 		r.asked = time.Now()
-		if err := r.read(ctx); err != nil {
-			return nil, unavailable(err)
+		if err := r.try(ctx, r.read); err != nil {
+			return nil, err
 		}
 	}
 	if r.fresh() == nil {
@@ -173,6 +174,19 @@ func (r *Ring) find(id string) *key {
 		if k.ID == id && r.Now().Sub(k.created) < Verifies {
 			return k
 		}
+	}
+	return nil
+}
+
+// try reads or writes the keys for a caller, who may leave meanwhile. When that has just failed it does again without trying: those
+// who have waited for it do not wait for each other. Error: Unavailable.
+func (r *Ring) try(ctx context.Context, do func(context.Context) error) error {
+	if time.Since(r.failed) < r.config.Unsure {
+		return unavailable(nil)
+	}
+	if err := do(context.WithoutCancel(ctx)); err != nil {
+		r.failed = time.Now()
+		return unavailable(err)
 	}
 	return nil
 }
@@ -215,11 +229,11 @@ func (r *Ring) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Patience)
 	defer cancel()
 	sent := time.Now()
+	r.reads.Add(1)
 	rows, err := r.config.Pool.Query(ctx, r.config.In(readSQL))
 	if err != nil {
 		return err
 	}
-	r.reads.Add(1)
 	var theirs time.Time
 	var found []*key // the newest first
 	var id *uuid.UUID

@@ -222,6 +222,39 @@ func TestUnknownKeysReadTheTableSeldom(t *testing.T) {
 	}
 }
 
+// Who waits for the table waits once, also where many do and it cannot be read.
+func TestThoseWhoWaitForTheTableDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE pawl.ticket_key"); err != nil {
+		t.Fatal(err)
+	}
+	r := node(t, pool, func(c *ring.Config) { c.Patience = time.Second })
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			var err error
+			if i%2 == 0 {
+				_, err = r.Find(t.Context(), uuid.NewString())
+			} else {
+				_, err = r.Newest(t.Context())
+			}
+			if workflow.CodeOf(err) != workflow.Unavailable {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := r.Reads(); n != 1 {
+		t.Errorf("the table was tried %d times", n)
+	}
+}
+
 func TestKeysThatCannotBeReadAreUnavailable(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
