@@ -52,6 +52,9 @@ type Config struct {
 	// nobody can be identified. Both are told to anybody. None.
 	Health func() (warning string, err error)
 
+	// Keys keeps API keys, for /v1/keys; Identify takes them. nil: there are no such addresses.
+	Keys APIKeys
+
 	// Metrics serves GET /metrics to every [OperatorOfAll]. nil is no such address.
 	Metrics http.Handler
 }

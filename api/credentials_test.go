@@ -1,8 +1,10 @@
 package api_test
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/auth/authtest"
 	"github.com/pawlhq/pawl/auth/jwt"
 	"github.com/pawlhq/pawl/transitions"
@@ -81,14 +84,25 @@ var rightly = map[string]int{
 	"POST /v1/ops/sinks/{sink}/pause":                                404,
 	"POST /v1/ops/sinks/{sink}/resume":                               404,
 	"POST /v1/ops/sinks/{sink}/forget":                               404,
+
+	"GET /v1/keys":                   200,
+	"POST /v1/keys":                  400,
+	"GET /v1/keys/{api_key}":         200,
+	"POST /v1/keys/{api_key}/rotate": 200,
+	"DELETE /v1/keys/{api_key}":      204,
 }
 
-// guarded is a server that takes tokens, with an instance and a command of the tenant acme.
+// guarded is a server that takes tokens and API keys, with an instance, a command and a key of the tenant acme.
 type guarded struct {
 	*server
 	idp      *authtest.Provider
+	keys     *apikey.Verifier
 	instance uuid.UUID
+	key      string // the id of one that may make keys
 }
+
+// lateKeys are the keys of a database that is there later.
+type lateKeys struct{ *apikey.Verifier }
 
 func newGuarded(t testing.TB) *guarded {
 	t.Helper()
@@ -98,7 +112,22 @@ func newGuarded(t testing.TB) *guarded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.server = newServer(t, func(c *api.Config) { c.Identify = api.Bearer(verifier.Verify) })
+	keys := &lateKeys{}
+	g.server = newServer(t, func(c *api.Config) {
+		c.Keys = keys
+		c.Identify = api.Bearer(func(ctx context.Context, credential string) (auth.Principal, error) {
+			if strings.HasPrefix(credential, apikey.Prefix) {
+				return g.keys.Verify(ctx, credential)
+			}
+			return verifier.Verify(ctx, credential)
+		})
+	})
+	g.keys = apikey.NewVerifier(apikey.NewTable(g.pool, func(sql string) string { return sql }), apikey.Config{Log: slog.New(slog.DiscardHandler)})
+	keys.Verifier = g.keys
+	g.keys.Start()
+	t.Cleanup(g.keys.Stop)
+	made, _ := g.make("acme", "keys")
+	g.key = made.ID
 	a := g.post("/v1/workflows/parcel/label", "k", `{"to":"Graz","label":"L-1"}`, g.with("submit")...)
 	a.want(t, http.StatusCreated)
 	g.instance = read[transitions.Result](t, a).Instance
@@ -115,12 +144,35 @@ func (g *guarded) with(grants string) []string {
 	return []string{"Authorization", "Bearer " + g.token("acme", grants)}
 }
 
+// make makes an API key of ann of a tenant.
+func (g *guarded) make(tenant, grants string) (apikey.Key, string) {
+	g.t.Helper()
+	k := apikey.Key{Tenant: tenant, Name: uuid.NewString(), Actor: "ann", CreatedBy: "test"}
+	var err error
+	if k.Grants, err = auth.ParseGrants(grants); err != nil {
+		g.t.Fatal(err)
+	}
+	made, text, err := g.keys.Create(g.t.Context(), k)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return made, text
+}
+
+// withKey is the header of a caller with a key of a tenant.
+func (g *guarded) withKey(tenant, grants string) []string {
+	g.t.Helper()
+	_, text := g.make(tenant, grants)
+	return []string{"Authorization", "Bearer " + text}
+}
+
 // fill makes a request for a route.
 func (g *guarded) fill(r *api.Route, headers ...string) *http.Request {
 	g.t.Helper()
 	path := r.Path
 	for name, value := range map[string]string{"{id}": g.instance.String(), "{workflow}": "parcel", "{business_key}": "L-1",
-		"{transition}": "stamp", "{scope}": "parcel:label", "{key...}": "k", "{sink}": "none", "{consumer}": "none"} {
+		"{transition}": "stamp", "{scope}": "parcel:label", "{key...}": "k", "{sink}": "none", "{consumer}": "none",
+		"{api_key}": g.key} {
 		path = strings.Replace(path, name, value, 1)
 	}
 	query := ""
@@ -162,6 +214,18 @@ func (g *guarded) wrong() map[string][]string {
 	dropped := g.forged(map[string]any{})
 	g.drop()
 	kept := g.forged(map[string]any{})
+	revoked, revokedText := g.make("acme", auth.All().String())
+	ended, endedText := g.make("acme", auth.All().String())
+	removed, removedText := g.make("acme", auth.All().String())
+	if _, err := g.keys.Revoke(g.t.Context(), "", revoked.ID, "test"); err != nil {
+		g.t.Fatal(err)
+	}
+	for _, sql := range []string{"UPDATE pawl.api_key SET expires_at = created_at + interval '1 us' WHERE id = '" + ended.ID + "'",
+		"DELETE FROM pawl.api_key WHERE id = '" + removed.ID + "'"} {
+		if _, err := g.pool.Exec(g.t.Context(), sql); err != nil {
+			g.t.Fatal(err)
+		}
+	}
 	return map[string][]string{
 		"a ticket that has expired: expired":              {"Authorization", "Bearer " + g.forged(map[string]any{"until": now.Add(-time.Second).UnixMilli()})},
 		"a ticket of a dropped key: unknown_key":          {"Authorization", "Bearer " + dropped},
@@ -185,6 +249,11 @@ func (g *guarded) wrong() map[string][]string {
 		"unknown_key": {"Authorization", "Bearer " + authtest.NewKey(g.t, "other", jose.ES256).Sign(g.t, claims)},
 		"signature":   {"Authorization", "Bearer " + authtest.NewKey(g.t, "first", jose.ES256).Sign(g.t, claims)},
 		"claims":      {"Authorization", of(map[string]any{"tenant": nil})},
+
+		"a mistyped key: malformed":            {"Authorization", "Bearer " + endedText[:len(endedText)-1] + "-"},
+		"revoked":                              {"Authorization", "Bearer " + revokedText},
+		"a key that has ended: expired":        {"Authorization", "Bearer " + endedText},
+		"a key that is not there: unknown_key": {"Authorization", "Bearer " + removedText},
 	}
 }
 
@@ -239,15 +308,21 @@ func TestEveryRouteIsClosedByDefault(t *testing.T) {
 			continue
 		}
 		t.Run(pattern+"/too few grants", func(t *testing.T) {
-			if a := g.send(g.fill(&r, g.with(but(r.Grant))...)); r.Grant != api.AnyCaller {
-				p := a.wantProblem(t, 403, workflow.Forbidden)
-				if !strings.Contains(p.Detail, `this takes the grant "`+string(r.Grant)) {
-					t.Errorf("it does not say what is missing: %s", p.Detail)
+			for _, headers := range [][]string{g.with(but(r.Grant)), g.withKey("acme", but(r.Grant))} {
+				if a := g.send(g.fill(&r, headers...)); r.Grant != api.AnyCaller {
+					p := a.wantProblem(t, 403, workflow.Forbidden)
+					if !strings.Contains(p.Detail, `this takes the grant "`+string(r.Grant)) {
+						t.Errorf("it does not say what is missing: %s", p.Detail)
+					}
 				}
 			}
 		})
 		t.Run(pattern+"/another tenant", func(t *testing.T) {
-			a := g.send(g.fill(&r, "Authorization", "Bearer "+g.token("other", auth.All().String())))
+			headers := []string{"Authorization", "Bearer " + g.token("other", auth.All().String())}
+			if r.Method == http.MethodGet || strings.HasPrefix(r.Path, "/v1/keys") {
+				headers = g.withKey("other", auth.All().String())
+			}
+			a := g.send(g.fill(&r, headers...))
 			if a.status == 401 || a.status == 403 || a.status < 300 && strings.Contains(string(a.body), g.instance.String()) &&
 				!strings.Contains(r.Path, "{business_key}/{transition}") { // which makes its own
 				t.Errorf("%d %s", a.status, a.body)
@@ -257,8 +332,14 @@ func TestEveryRouteIsClosedByDefault(t *testing.T) {
 			if r.Path == "/v1/stream" {
 				return // see below
 			}
-			if a := g.send(g.fill(&r, g.with(string(r.Grant))...)); a.status != want {
-				t.Errorf("%d, not %d: %s", a.status, want, a.body)
+			headers := [][]string{g.with(string(r.Grant))}
+			if r.Method == http.MethodGet && r.Grant != api.AnyCaller {
+				headers = append(headers, g.withKey("acme", string(r.Grant)))
+			}
+			for _, h := range headers {
+				if a := g.send(g.fill(&r, h...)); a.status != want {
+					t.Errorf("%d, not %d: %s", a.status, want, a.body)
+				}
 			}
 		})
 	}

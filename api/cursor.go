@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -38,6 +39,10 @@ var (
 		func(m *inspect.DeadMessage) []any { return []any{&m.CreatedAt, &m.Hash, &m.Consumer, &m.ID} },
 		func(m *inspect.DeadMessage) bool {
 			return (transitions.Message{Consumer: m.Consumer, ID: m.ID}).Check() == nil
+		}}
+	byMaking = cursor[apikey.Key]{7, func(k *apikey.Key) []any { return []any{&k.CreatedAt, &k.ID, &k.Tenant} },
+		func(k *apikey.Key) bool {
+			return apikey.IsID(k.ID) && k.Tenant != "" && transitions.CheckTenant(k.Tenant) == nil
 		}}
 )
 

@@ -22,6 +22,7 @@ var pathParams = map[string]Param{
 	"transition":   {Name: "transition", In: InPath, Kind: Text, Doc: "the name of a transition"},
 	"scope":        {Name: "scope", In: InPath, Kind: Scope, Doc: "the scope of a command"},
 	"key":          {Name: "key", In: InPath, Kind: Key, Doc: "the key of a command, which may have slashes in it"},
+	"api_key":      {Name: "api_key", In: InPath, Kind: Text, Doc: "the id of an API key"},
 	"sink":         {Name: "sink", In: InPath, Kind: Text, Doc: "the name of a sink"},
 	"consumer":     {Name: "consumer", In: InPath, Kind: Known, Doc: "who consumes the message, as the node is configured"},
 }

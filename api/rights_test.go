@@ -312,3 +312,70 @@ func TestAnEventStreamEndsWithItsCredential(t *testing.T) {
 	}
 	s.waitForStreams(0)
 }
+
+// A credential that is taken back ends what is open with it, wherever the stream stands: one of the log, one of a command, and a
+// WebSocket.
+func TestStreamsEndWhenTheirCredentialIsTakenBack(t *testing.T) {
+	g := newGuarded(t)
+	booked := g.post("/v1/workflows/delivery/book", "1", `{}`, g.with("submit")...)
+	booked.want(t, 201)
+	g.post(booked.header.Get("Location")+"/deliver", "2", `{}`, g.with("submit")...).want(t, 202) // in flight until it is signed
+	g.visit()
+	made, text := g.make("acme", "read stream")
+	with := []string{"Authorization", "Bearer " + text}
+	c := g.dial(with...)
+	c.send(`{"op":"subscribe","id":"a","after":0}`)
+	for c.next().Op != "caught_up" {
+	}
+	var streams []*bufio.Scanner
+	for _, path := range []string{"/v1/events", "/v1/commands/delivery:" + strings.TrimPrefix(booked.header.Get("Location"), "/v1/instances/") + "/2"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "text/event-stream")
+		r.Header.Set(with[0], with[1])
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		lines := bufio.NewScanner(response.Body)
+		if response.StatusCode != 200 || !lines.Scan() {
+			t.Fatalf("%s: %d", path, response.StatusCode)
+		}
+		streams = append(streams, lines)
+	}
+	if _, err := g.keys.Revoke(t.Context(), "acme", made.ID, "test"); err != nil {
+		t.Fatal(err)
+	}
+	closed, is := errors.AsType[*websocket.CloseError](c.closed())
+	if !is || closed.Code != 4401 || !strings.HasSuffix(closed.Text, "resume after "+strconv.FormatInt(g.head(), 10)) {
+		t.Errorf("%v", closed)
+	}
+	for i, lines := range streams {
+		var end, id string
+		for lines.Scan() {
+			switch line := lines.Text(); {
+			case strings.HasPrefix(line, "event: unauthorized"):
+				end = line
+			case end != "" && strings.HasPrefix(line, "id: "):
+				id = line
+			}
+		}
+		if want := []string{"id: " + strconv.FormatInt(g.head(), 10), ""}[i]; end == "" || id != want {
+			t.Errorf("stream %d ended with %q %q", i, end, id)
+		}
+	}
+	g.waitForStreams(0)
+}
+
+// head is the head of acme's log.
+func (g *guarded) head() int64 {
+	g.t.Helper()
+	n, err := g.engine.Head(g.t.Context(), "acme")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return n
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/api/internal/stream"
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -14,7 +15,7 @@ import (
 // Routes is the table of routes: every address of Pawl, once.
 func Routes() []Route {
 	var all []Route
-	for _, part := range [][]Route{callerRoutes, commandRoutes, readingRoutes, logRoutes, inboxRoutes,
+	for _, part := range [][]Route{callerRoutes, keyRoutes, commandRoutes, readingRoutes, logRoutes, inboxRoutes,
 		nodeRoutes, caseRoutes, deadMessageRoutes, sinkRoutes} {
 		for _, r := range part {
 			all = append(all, r.complete())
@@ -26,6 +27,7 @@ func Routes() []Route {
 // Sections of docs/protocol.md.
 const (
 	ofCaller   = "Who calls"
+	ofKeys     = "API keys"
 	ofCommand  = "Commands"
 	ofReading  = "Reading"
 	ofLog      = "The log"
@@ -38,6 +40,7 @@ const (
 	atKey = "/workflows/{workflow}/keys/{business_key}"
 	v1    = "/v1"
 	ops   = v1 + "/ops"
+	keys  = v1 + "/keys"
 )
 
 var callerRoutes = []Route{
@@ -48,6 +51,23 @@ var callerRoutes = []Route{
 		Body:    &Body{Type: reflect.TypeFor[TicketRequest](), Media: []string{mediaJSON}, Limit: func(Limits) int64 { return maxTicketRequest }},
 		Answers: []Answer{answer[Ticket](201)}, Headers: []Header{setCookie},
 		Codes: []workflow.Code{workflow.NotFound, workflow.InstanceNotFound}},
+}
+
+var keyRoutes = []Route{
+	{Section: ofKeys, Method: "GET", Path: keys, Grant: auth.Keys, handle: show((*API).apiKeys), EmptyIsNone: true,
+		Doc: "the keys, without their texts, those that are revoked too, in the order in which they were made", Params: params(forAll, pageLimit, pageCursor),
+		Answers: []Answer{answer[APIKeyPage](200)}, Codes: []workflow.Code{workflow.NotFound}},
+	{Section: ofKeys, Method: "POST", Path: keys, Grant: auth.Keys, handle: (*API).createAPIKey, Body: bodyOfOperation[NewAPIKey](),
+		Doc: "make one; the answer has its text as `key`, once", Answers: []Answer{answer[APIKeyText](201)}, Headers: []Header{location},
+		Codes: []workflow.Code{workflow.NotFound, workflow.Conflict}},
+	{Section: ofKeys, Method: "GET", Path: keys + "/{api_key}", Grant: auth.Keys, handle: show((*API).apiKey), Params: params(forAll),
+		Doc: "one of them", Answers: []Answer{answer[APIKey](200)}, Codes: []workflow.Code{workflow.NotFound}},
+	{Section: ofKeys, Method: "POST", Path: keys + "/{api_key}/rotate", Grant: auth.Keys, handle: (*API).rotateAPIKey, Params: params(forAll),
+		Doc: "give it a new text; the one that it has is good for a while beside it", Body: bodyOfOperation[APIKeyRotation](),
+		Answers: []Answer{answer[APIKeyText](200)}, Codes: []workflow.Code{workflow.NotFound, workflow.Conflict}},
+	{Section: ofKeys, Method: "DELETE", Path: keys + "/{api_key}", Grant: auth.Keys, handle: (*API).revokeAPIKey, Params: params(forAll),
+		Doc:     "revoke it: every node refuses it within a second, and ends what is open with it; 204, also where it was so before",
+		Answers: []Answer{{Status: 204}}, Codes: []workflow.Code{workflow.NotFound}},
 }
 
 var commandRoutes = []Route{

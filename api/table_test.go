@@ -21,6 +21,9 @@ func TestEveryRouteIsWhole(t *testing.T) {
 		if !slices.Contains(grants, r.Grant) || r.handle == nil || r.Section == "" || r.Doc == "" || len(r.Answers) == 0 || len(r.Codes) == 0 {
 			t.Errorf("%s %s: %+v", r.Method, r.Path, r)
 		}
+		if strings.HasPrefix(r.Path, keys) != (r.Grant == auth.Keys) {
+			t.Errorf("%s %s is for %s", r.Method, r.Path, r.Grant)
+		}
 		if strings.HasPrefix(r.Path, ops) != (r.Grant == Operate || r.Grant == OperateAll) && r.Path != "/metrics" {
 			t.Errorf("%s %s is for %s", r.Method, r.Path, r.Grant)
 		}

@@ -22,7 +22,7 @@ import (
 )
 
 // ask asks for a ticket as a caller of acme with grants.
-func (g *guarded) ask(grants, body string) answer {
+func (g *guarded) askTicket(grants, body string) answer {
 	g.t.Helper()
 	return g.do("POST", "/v1/tickets", []byte(body), append(g.with(grants), "Content-Type", "application/json")...)
 }
@@ -30,7 +30,7 @@ func (g *guarded) ask(grants, body string) answer {
 // ticket is one that he gets.
 func (g *guarded) ticket(grants, body string) string {
 	g.t.Helper()
-	a := g.ask(grants, body)
+	a := g.askTicket(grants, body)
 	a.want(g.t, http.StatusCreated)
 	return read[api.Ticket](g.t, a).Ticket
 }
@@ -74,7 +74,7 @@ const ofOneParcel = `{"grants":["read:parcel#L-1","stream:parcel#L-1","submit:pa
 func TestATicketMayWhatItSaysAndNoMore(t *testing.T) {
 	g := newGuarded(t)
 	before := g.rows()
-	a := g.ask("read stream submit", `{"grants":["read:parcel#L-1","stream:parcel#L-1","submit:parcel#L-1/stamp"],"roles":[],"seconds":60}`)
+	a := g.askTicket("read stream submit", `{"grants":["read:parcel#L-1","stream:parcel#L-1","submit:parcel#L-1/stamp"],"roles":[],"seconds":60}`)
 	a.want(t, 201)
 	made := read[api.Ticket](t, a)
 	if left := time.Until(made.Until); left > time.Minute || left <= 0 ||
@@ -203,7 +203,7 @@ func TestATicketIsNeverMoreThanItsAsker(t *testing.T) {
 		{"read", `{"grants":["read:parcel"],"actor":"` + strings.Repeat("x", 256) + `"}`, 400, workflow.InvalidRequest, "longer than 255 bytes"},
 		{"read", `{"grants":["` + strings.Repeat("x", 70_000) + `"]}`, 413, workflow.TooLarge, ""},
 	} {
-		a := g.ask(c.grants, c.body)
+		a := g.askTicket(c.grants, c.body)
 		if c.status == 201 {
 			if a.status != 201 {
 				t.Errorf("%s, %s: %d %s", c.grants, c.body, a.status, a.body)
@@ -239,7 +239,7 @@ func TestATicketIsNeverMoreThanItsAsker(t *testing.T) {
 // A cookie is for the event streams of pages of this host, and for nothing else.
 func TestACookieIsForEventStreamsAlone(t *testing.T) {
 	g := newGuarded(t)
-	a := g.ask("read stream submit", strings.Replace(ofOneParcel, "{", `{"cookie":true,"seconds":600,`, 1))
+	a := g.askTicket("read stream submit", strings.Replace(ofOneParcel, "{", `{"cookie":true,"seconds":600,`, 1))
 	a.want(t, 201)
 	cookie := (&http.Response{Header: a.header}).Cookies()[0]
 	if cookie.Name != "pawl_ticket" || cookie.Value != read[api.Ticket](t, a).Ticket || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode ||

@@ -22,10 +22,11 @@ const (
 	ActAs      Right = "act-as"      // to name another actor of what one submits
 	Operate    Right = "operate"     // what is for operators, of the own tenant
 	OperateAll Right = "operate:all" // what concerns every tenant
+	Keys       Right = "keys"        // to make, see, rotate and revoke API keys
 )
 
 // Rights are all of them.
-var Rights = []Right{Read, Stream, Submit, ActAs, Operate, OperateAll}
+var Rights = []Right{Read, Stream, Submit, ActAs, Operate, OperateAll, Keys}
 
 // ofTransition reports whether the right can be narrowed to a transition.
 func (r Right) ofTransition() bool { return r == Submit || r == ActAs }
@@ -70,7 +71,7 @@ func (t *Target) covers(tenant string, other *Target) bool {
 //
 // What is neither a letter, a digit nor one of "-._~" is in a business key as in a URL: "%20" for a
 // blank. So a grant has no blanks, and many of them are separated by those. Only submit and act-as
-// are narrowed to a transition, operate:all to nothing, and operate not to a workflow that is named "all".
+// are narrowed to a transition, operate:all and keys to nothing, and operate not to a workflow that is named "all".
 type Grant struct {
 	Right Right
 	Target
@@ -92,7 +93,9 @@ func ParseGrant(text string) (Grant, error) {
 	if !slices.Contains(Rights, Right(right)) {
 		return g, fmt.Errorf("the grant %q begins with none of the rights", shown(text))
 	}
-	g.Right = Right(right)
+	if g.Right = Right(right); g.Right == Keys {
+		return Grant{}, fmt.Errorf("the grant %q is narrowed: a key is by what its maker may do", shown(text))
+	}
 	if err := g.parse(target); err != nil {
 		return Grant{}, fmt.Errorf("the grant %q %w", shown(text), err)
 	}

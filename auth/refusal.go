@@ -17,6 +17,7 @@ const (
 	Expired       Reason = "expired"        // its time is over
 	NotYetValid   Reason = "not_yet_valid"  // its time has not come
 	BadClaims     Reason = "claims"         // it does not say who it is, or for which tenant
+	Revoked       Reason = "revoked"        // it was taken back
 	NoGrant       Reason = "grant"          // it is good, and gives no right to this
 )
 
@@ -44,6 +45,10 @@ func (p *Principal) Lacks(r Right, t Target) error {
 	if r == OperateAll {
 		g.Target = Target{}
 	}
-	return &workflow.Error{Code: workflow.Forbidden, Message: `this takes the grant "` + g.String() + `"`,
-		Cause: &Refusal{NoGrant, p.Tenant, p.Actor, p.Proof}}
+	return p.Denied(`this takes the grant "` + g.String() + `"`)
+}
+
+// Denied is the Forbidden for want of something else, with a message that is safe to tell.
+func (p *Principal) Denied(message string) error {
+	return &workflow.Error{Code: workflow.Forbidden, Message: message, Cause: &Refusal{NoGrant, p.Tenant, p.Actor, p.Proof}}
 }

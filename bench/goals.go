@@ -32,6 +32,8 @@ func goals() []goal {
 		{followFile, submitMost, (*sample).rate, "rate", false, 0.95},
 		{threeNodes, submitMost, (*sample).rate, "rate", false, 0.95},
 		{besideHeld, submitMany, p99, "p99", true, 2},
+		{restTokens, restMany, (*sample).rate, "rate", false, 0.9},
+		{restKeys, restMany, (*sample).rate, "rate", false, 0.9},
 		{heapLarge, "", heapShare, "heap / what is configured", true, 3},
 		{heapHeld, "", heapShare, "heap / what is configured", true, 3},
 		{webhooks(10*manySubscribers, 30), "", lagP99, "lag p99, ms", true, 100},

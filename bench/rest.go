@@ -34,11 +34,15 @@ func (e *env) listen(handler http.Handler) (address string) {
 }
 
 // serve starts an engine and a real server of its API.
-func (e *env) serve(ctx context.Context, c engine.Config) (eng *engine.Engine, address string, err error) {
+func (e *env) serve(ctx context.Context, c engine.Config, change ...func(*api.Config)) (eng *engine.Engine, address string, err error) {
 	if eng, err = e.engine(ctx, c, false); err != nil {
 		return nil, "", err
 	}
-	handler, err := api.New(eng, api.Config{Logger: slog.New(slog.DiscardHandler)})
+	config := api.Config{Logger: slog.New(slog.DiscardHandler)}
+	for _, f := range change {
+		f(&config)
+	}
+	handler, err := api.New(eng, config)
 	if err != nil {
 		return nil, "", err
 	}
@@ -53,13 +57,14 @@ type client struct {
 	conn   net.Conn
 	in     *bufio.Reader
 	out    []byte
+	caller string // the header that says who calls
 	answer bytes.Buffer
 }
 
 // post sends a command and returns the body of a 200, which is valid until the
 // next call.
 func (c *client) post(path, key string, body []byte) ([]byte, error) {
-	c.out = fmt.Appendf(c.out[:0], "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nPawl-Actor: %s\r\n", path, actor)
+	c.out = fmt.Appendf(c.out[:0], "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%s\r\n", path, c.caller)
 	if key != "" {
 		c.out = fmt.Appendf(c.out, "Idempotency-Key: %s\r\n", key)
 	}
@@ -79,10 +84,14 @@ func (c *client) post(path, key string, body []byte) ([]byte, error) {
 	return c.answer.Bytes(), err
 }
 
-// restScenario is a scenario of clients, each with a connection of its own.
-func restScenario(name string, n int, of func(e *env, c *client, i int) caller) *scenario {
+// restScenario is a scenario of clients, each with a connection of its own, who are known by something.
+func restScenario(name string, n int, by knownBy, of func(e *env, c *client, i int) caller) *scenario {
 	return &scenario{name: name, floor: floorMany, open: func(ctx context.Context, e *env) ([]caller, error) {
-		_, address, err := e.serve(ctx, engine.Config{})
+		identify, headers, err := by(ctx, e, n)
+		if err != nil {
+			return nil, err
+		}
+		_, address, err := e.serve(ctx, engine.Config{}, func(c *api.Config) { c.Identify = identify })
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +102,7 @@ func restScenario(name string, n int, of func(e *env, c *client, i int) caller) 
 				return nil, err
 			}
 			e.later(conn.Close)
-			callers[i] = of(e, &client{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}, i)
+			callers[i] = of(e, &client{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), caller: headers[i]}, i)
 		}
 		return callers, nil
 	}}
@@ -101,8 +110,8 @@ func restScenario(name string, n int, of func(e *env, c *client, i int) caller) 
 
 // restSingles posts one transition after the other, each to an order that it
 // addresses by the customer's own number.
-func restSingles(name string, clients int) *scenario {
-	return restScenario(name, clients, func(e *env, c *client, i int) caller {
+func restSingles(name string, clients int, by knownBy) *scenario {
+	return restScenario(name, clients, by, func(e *env, c *client, i int) caller {
 		own, k := share(e.orders, i, clients), 0
 		return func(context.Context) (int, error) {
 			path := "/v1/workflows/" + workflowName + "/keys/" + own[k%len(own)].key + "/" + flipping
@@ -116,7 +125,7 @@ func restSingles(name string, clients int) *scenario {
 // restBulk posts arrays of transitions.
 func restBulk(name string, clients, items int) *scenario {
 	done := []byte(`{"status":200,"replayed":false,`)
-	return restScenario(name, clients, func(e *env, c *client, i int) caller {
+	return restScenario(name, clients, byName, func(e *env, c *client, i int) caller {
 		next := flips(e, i, clients)
 		return func(context.Context) (int, error) {
 			list := make([]api.BulkCommand, items)

@@ -50,8 +50,10 @@ const (
 	threeSinks   = "Submit at half, three files follow"
 	besideDead   = "Submit at half, and a dead webhook"
 
-	restMany = "REST: 64 connections"
-	bulkMany = "REST bulk: 8 connections, 500 each"
+	restMany   = "REST: 64 connections"
+	restTokens = "REST: 64 connections, with JWTs"
+	restKeys   = "REST: 64 connections, with API keys"
+	bulkMany   = "REST bulk: 8 connections, 500 each"
 
 	fullMost    = "full: Submit, 256 callers"
 	fullAny     = "full: Submit, 256 callers, any instance"
@@ -108,7 +110,9 @@ func scenarios(crowd int, nats bool) []*scenario {
 		unseen(10*crowd, 30),
 		draining(drainStream, toJetStream),
 		submittingTo(followStream, toJetStream),
-		restSingles(restMany, 64),
+		restSingles(restMany, 64, byName),
+		restSingles(restTokens, 64, byToken),
+		restSingles(restKeys, 64, byKey),
 		restBulk(bulkMany, 8, 500),
 		streaming(crowd/10, 1000),
 		streaming(crowd, 1000),

@@ -12,6 +12,9 @@ type Refusals struct {
 	// Keys tells of the keys; nil where no tokens are taken. It is set before the first scrape.
 	Keys func() TokenKeys
 
+	// APIKeys tells of the API keys; nil where none are taken. It is set before the first scrape.
+	APIKeys func() APIKeys
+
 	total *prometheus.CounterVec
 }
 
@@ -20,6 +23,12 @@ type TokenKeys struct {
 	Keys            int
 	Reads, Failures int64
 	Read            time.Time // the last time that it went well
+}
+
+// APIKeys are the API keys, and how they were looked up.
+type APIKeys struct {
+	Known                    int   // that are remembered
+	Lookups, Looks, Failures int64 // keys that were looked for, looks at the table for them and for changes, and those that failed
 }
 
 var _ prometheus.Collector = (*Refusals)(nil)
@@ -36,7 +45,15 @@ var (
 		Help: "When the keys of the identity provider were read last, in seconds since 1970."}
 )
 
-var ofAuth = []Metric{refusedTotal, authKeys, keyReads, keyFailures, keysRead}
+var (
+	apiKeysKnown = Metric{Name: "pawl_auth_api_keys", Type: "gauge", Help: "API keys that the node remembers."}
+	keyLookups   = Metric{Name: "pawl_auth_api_key_lookups_total", Type: "counter",
+		Help: "API keys that were not remembered, and looked up in the database."}
+	keyLooks        = Metric{Name: "pawl_auth_api_key_looks_total", Type: "counter", Help: "Looks at the API keys, for those and for what has changed."}
+	keyLookFailures = Metric{Name: "pawl_auth_api_key_look_failures_total", Type: "counter", Help: "How many of these looks have failed."}
+)
+
+var ofAuth = []Metric{refusedTotal, authKeys, keyReads, keyFailures, keysRead, apiKeysKnown, keyLookups, keyLooks, keyLookFailures}
 
 // NewRefusals begins to count.
 func NewRefusals() *Refusals {
@@ -59,10 +76,19 @@ func describe(m Metric) *prometheus.Desc { return prometheus.NewDesc(m.Name, m.H
 // Collect implements prometheus.Collector.
 func (m *Refusals) Collect(ch chan<- prometheus.Metric) {
 	m.total.Collect(ch)
-	if m.Keys == nil {
-		return
+	if m.Keys != nil {
+		m.collectTokenKeys(ch, m.Keys())
 	}
-	now := m.Keys()
+	if m.APIKeys != nil {
+		now := m.APIKeys()
+		ch <- prometheus.MustNewConstMetric(describe(apiKeysKnown), prometheus.GaugeValue, float64(now.Known))
+		ch <- prometheus.MustNewConstMetric(describe(keyLookups), prometheus.CounterValue, float64(now.Lookups))
+		ch <- prometheus.MustNewConstMetric(describe(keyLooks), prometheus.CounterValue, float64(now.Looks))
+		ch <- prometheus.MustNewConstMetric(describe(keyLookFailures), prometheus.CounterValue, float64(now.Failures))
+	}
+}
+
+func (m *Refusals) collectTokenKeys(ch chan<- prometheus.Metric, now TokenKeys) {
 	ch <- prometheus.MustNewConstMetric(describe(authKeys), prometheus.GaugeValue, float64(now.Keys))
 	ch <- prometheus.MustNewConstMetric(describe(keyReads), prometheus.CounterValue, float64(now.Reads))
 	ch <- prometheus.MustNewConstMetric(describe(keyFailures), prometheus.CounterValue, float64(now.Failures))

@@ -61,6 +61,9 @@ const (
 	MessageReused   Code = "message_reused"
 	MessageNotTaken Code = "message_not_taken"
 
+	// What is there already stands in the way. Nothing was stored.
+	Conflict Code = "conflict"
+
 	// The reader of a log is too late. Go on after the position before the error's.
 	EventsGone Code = "events_gone"
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-json-experiment/json"
@@ -21,6 +22,15 @@ type key struct {
 	algorithm string // "" for any that it fits
 	print     string // the same for the same key
 	public    any    // or the secret
+
+	ended chan struct{} // closed by end
+	end   func()        // when it is no longer one of the provider's; again does no harm
+}
+
+func newKey(id, algorithm, print string, public any) *key {
+	k := &key{id: id, algorithm: algorithm, print: print, public: public, ended: make(chan struct{})}
+	k.end = sync.OnceFunc(func() { close(k.ended) })
+	return k
 }
 
 // keySet is the keys at a time. It is not changed.
@@ -112,6 +122,5 @@ func parseKey(text []byte) (*key, error) {
 	if err != nil {
 		return nil, nil
 	}
-	return &key{id: jwk.KeyID, algorithm: jwk.Algorithm, public: jwk.Key,
-		print: fmt.Sprintf("%q %q %x", jwk.KeyID, jwk.Algorithm, print)}, nil
+	return newKey(jwk.KeyID, jwk.Algorithm, fmt.Sprintf("%q %q %x", jwk.KeyID, jwk.Algorithm, print), jwk.Key), nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,7 +80,7 @@ func download(ctx context.Context, client *http.Client, address string) ([]byte,
 	return text, err
 }
 
-// set replaces the keys.
+// set replaces the keys. What was signed with one that is no longer there has ended.
 func (r *ring) set(text []byte) error {
 	var before keySet
 	if old := r.keys.Load(); old != nil {
@@ -90,6 +91,11 @@ func (r *ring) set(text []byte) error {
 		return err
 	}
 	r.keys.Store(&keys)
+	for _, old := range before {
+		if !slices.Contains(keys, old) {
+			old.end()
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.got = r.now()

@@ -117,19 +117,42 @@ func TestATokenEndsWithItsKey(t *testing.T) {
 	idp := authtest.NewProvider(t)
 	v, _ := newRemote(t, idp)
 	token := idp.Token(nil)
-	if _, err := v.Verify(t.Context(), token); err != nil {
+	p, err := v.Verify(t.Context(), token)
+	if err != nil {
 		t.Fatal(err)
 	}
 	v.Refresh()
-	if _, err := v.Verify(t.Context(), token); err != nil {
+	again, err := v.Verify(t.Context(), token)
+	if err != nil || again.Ended != p.Ended {
 		t.Fatalf("the keys are the same: %v", err)
+	}
+	idp.Publish(idp.Key, authtest.NewKey(t, "next", jose.ES256))
+	v.Refresh()
+	select {
+	case <-p.Ended:
+		t.Error("what is open with the token ends while its key is there")
+	default:
 	}
 	idp.Publish(authtest.NewKey(t, "next", jose.ES256))
 	v.Refresh()
+	await.Receive(t, "what is open with the token ends", p.Ended)
 	wantRefused(t, v, token, auth.UnknownKey)
 	idp.Publish(authtest.NewKey(t, "first", jose.ES256)) // the old name, another key
 	v.Refresh()
 	wantRefused(t, v, token, auth.BadSignature)
+}
+
+// A provider that publishes a key twice takes it back once.
+func TestAKeyThatIsThereTwiceEndsOnce(t *testing.T) {
+	idp := authtest.NewProvider(t)
+	v, _ := newRemote(t, idp)
+	for _, keys := range [][]*authtest.Key{{idp.Key, idp.Key}, {idp.Key, idp.Key}, {authtest.NewKey(t, "next", jose.ES256)}, {idp.Key}} {
+		idp.Publish(keys...)
+		v.Refresh()
+	}
+	if _, err := v.Verify(t.Context(), idp.Token(nil)); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAProviderThatIsDownIsSurvivedForATime(t *testing.T) {

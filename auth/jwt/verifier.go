@@ -34,7 +34,7 @@ func New(c Config) (*Verifier, error) {
 	}
 	switch {
 	case c.Secret != nil:
-		v.ring.keys.Store(&keySet{{public: c.Secret}})
+		v.ring.keys.Store(&keySet{newKey("", "", "", c.Secret)})
 	case c.Keys != nil:
 		err = v.ring.set(c.Keys)
 	case c.File != "":
@@ -89,6 +89,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (auth.Principal, er
 	if err != nil {
 		return auth.Principal{}, err
 	}
+	p.Ended = k.ended
 	v.cache.put(sum, entry{p, k})
 	return p, nil
 }

@@ -105,6 +105,7 @@ var Matrix = []Room{
 	{"auth", ours("transitions", "workflow"), mods(uuid)},
 	{"auth/internal/jws", nil, nil},
 	{"auth/jwt", ours("auth", "auth/internal/jws", "internal/pause", "transitions", "workflow"), mods(jose, json)},
+	{"auth/apikey", ours("auth", "internal/pause", "transitions", "workflow"), mods(pgx)},
 	{"auth/ticket", ours("auth", "auth/internal/jws", "transitions", "workflow"), mods(jose, json, uuid)},
 	{"auth/ticket/ring", ours("auth/ticket", "internal/clock", "workflow"), mods(pgx, uuid)},
 	{"auth/authtest", nil, mods(jose)},
@@ -114,7 +115,7 @@ var Matrix = []Room{
 	{"api/internal/stream", ours("api/internal/parse", "auth", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
 	{"api", ours(
-		"api/internal/parse", "api/internal/stream", "auth", "auth/ticket", "inspect", "transitions", "workflow", "workflow/diagram",
+		"api/internal/parse", "api/internal/stream", "auth", "auth/apikey", "auth/ticket", "inspect", "transitions", "workflow", "workflow/diagram",
 	), mods(json, rate, uuid)},
 
 	// Who uses it.
@@ -123,7 +124,7 @@ var Matrix = []Room{
 		"engine", "inspect", "internal/decide", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
 	{"bench", ours(
-		"api", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "internal/progress", "outbox/relay",
+		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "internal/progress", "outbox/relay",
 		"outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid, websocket)},
 	{"internal/withnats", ours("outbox/sink/natstest"), nil},
@@ -136,15 +137,16 @@ var Matrix = []Room{
 
 	// What composes it.
 	{"internal/service", ours(
-		"api", "auth/jwt", "auth/ticket", "auth/ticket/ring", "engine", "inbox", "inbox/signature", "internal/localpg", "internal/server", "internal/usage", "metrics",
+		"api", "auth", "auth/apikey", "auth/jwt", "auth/ticket", "auth/ticket/ring", "engine", "inbox", "inbox/signature", "internal/localpg",
+		"internal/server", "internal/usage", "metrics",
 		"outbox/relay", "schema", "transitions", "workflow",
 	), mods(pgx)},
 	{"internal/cli/flags", ours("internal/usage", "transitions"), mods(cobra, uuid)},
 	{"internal/cli/ops", ours(
-		"api", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow",
+		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow",
 	), mods(cobra, uuid)},
 	{"internal/cli", ours(
-		"api", "auth", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
+		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
 	), mods(cobra, json, uuid)},

@@ -27,7 +27,8 @@ const variableOfSecret = "PAWL_JWT_SECRET"
 
 // wireAuth is the file that --auth names; docs/authentication.md tells what is in it.
 type wireAuth struct {
-	JWT *wireJWT `json:"jwt"`
+	JWT  *wireJWT `json:"jwt"`
+	Keys bool     `json:"keys"`
 }
 
 type wireJWT struct {
@@ -65,11 +66,13 @@ func authOf(path string) (out service.Auth, err error) {
 	if err := json.Unmarshal(text, &in, json.RejectUnknownMembers(true)); err != nil {
 		return out, usage.Errorf("--auth %s: %w", path, err)
 	}
-	if in.JWT == nil {
-		return out, usage.Errorf(`--auth %s: it has no "jwt", so nobody would be let in`, path)
+	if out.Keys = in.Keys; in.JWT != nil {
+		if out.JWT, err = in.JWT.config(); err != nil {
+			return out, usage.Errorf("--auth %s: %w", path, err)
+		}
 	}
-	if out.JWT, err = in.JWT.config(); err != nil {
-		return out, usage.Errorf("--auth %s: %w", path, err)
+	if !out.Configured() {
+		return out, usage.Errorf(`--auth %s: it has no "jwt" and no "keys", so nobody would be let in`, path)
 	}
 	return out, nil
 }

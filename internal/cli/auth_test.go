@@ -34,8 +34,11 @@ func TestAuthIsReadFromItsFile(t *testing.T) {
 		j.Grants.String() != "read submit:order/pay" || j.Secret != nil || j.Keys != nil {
 		t.Errorf("%+v", j)
 	}
+	if got, err = authOf(authFile(t, `{"keys":true}`)); err != nil || !got.Keys || got.JWT != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
 	for want, text := range map[string]string{
-		`has no "jwt"`:          `{}`,
+		`has no "jwt"`:          `{"keys":false}`,
 		"unknown object member": `{"jwt":{"isuer":"i"}}`,
 		"is no time such as":    `{"jwt":{"leeway":"1"}}`,
 		"none of the rights":    `{"jwt":{"grants":["write"]}}`,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/cli/ops"
@@ -40,7 +41,8 @@ const (
 func CommandLine(workflows ...workflow.Source) *cobra.Command {
 	root := flags.Group(filepath.Base(os.Args[0]),
 		"A workflow engine on PostgreSQL: one intent, one durable effect, the same answer on every retry.",
-		serveCommand(workflows), migrateCommand(), verifyCommand(workflows), opsCommand(workflows), diagramCommand(workflows), authCommand(), ticketsCommand(),
+		serveCommand(workflows), migrateCommand(), verifyCommand(workflows), opsCommand(workflows), diagramCommand(workflows), authCommand(),
+		keysCommand(), ticketsCommand(),
 		versionCommand())
 	root.SuggestionsMinimumDistance = 2 // typing mistakes
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -117,6 +119,14 @@ func ConfigOf(c *cobra.Command, workflows ...workflow.Source) service.Config {
 		Database:  c.Flag(flagDatabase).Value.String(),
 		Schema:    c.Flag(flagSchema).Value.String(),
 	}
+}
+
+func keysCommand() *cobra.Command {
+	return ops.KeysCommand(func(c *cobra.Command, do func(context.Context, *apikey.Table) error) error {
+		config := ConfigOf(c)
+		config.Log = logOf(c, slog.LevelWarn)
+		return service.WithKeys(c.Context(), config, do)
+	})
 }
 
 func opsCommand(workflows []workflow.Source) *cobra.Command {

@@ -95,7 +95,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 		"how many commands a second this node takes from each credential, which is each actor of a tenant; 0 is no limit")
 	own.BoolVar(&config.AccessLog, "access-log", false, "log each request when it is answered")
 	own.StringVar(&f.auth, "auth", "",
-		"file that says whose tokens are taken, see docs/authentication.md; without it everybody on this machine is believed")
+		"file that says whose credentials are taken, see docs/authentication.md; without it everybody on this machine is believed")
 	own.StringArrayVar(&f.inboxes, "inbox", nil,
 		"take signed webhooks for this consumer, CONSUMER or CONSUMER=TENANT, at POST /v1/inbox/CONSUMER; "+
 			"its secrets are in PAWL_INBOX_CONSUMER_SECRET; may be given several times")

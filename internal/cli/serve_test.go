@@ -20,10 +20,14 @@ import (
 )
 
 // serving is a service on a database of its own, in which orders can be placed.
-func serving(t *testing.T) *service.Service {
+func serving(t *testing.T, change ...func(*service.Config)) *service.Service {
 	t.Helper()
-	s, err := service.Start(t.Context(), service.Config{Workflows: []workflow.Source{order.Workflow(provider.New())},
-		Database: pgtest.URL(t), Address: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	config := service.Config{Workflows: []workflow.Source{order.Workflow(provider.New())},
+		Database: pgtest.URL(t), Address: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)}
+	for _, f := range change {
+		f(&config)
+	}
+	s, err := service.Start(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

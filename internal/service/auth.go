@@ -2,21 +2,31 @@ package service
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/auth/ticket"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/metrics"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // Auth says whose credentials a Service takes.
 type Auth struct {
 	// JWT takes the tokens of an identity provider. nil takes none.
 	JWT *jwt.Config
+
+	// Keys takes API keys, which are made with "pawl keys" and over REST.
+	Keys bool
 }
 
 // Configured reports whether callers need a credential.
-func (a *Auth) Configured() bool { return a.JWT != nil }
+func (a *Auth) Configured() bool { return a.JWT != nil || a.Keys }
 
 // check refuses what would take too much. Nothing is fetched.
 func (a *Auth) check() error {
@@ -31,26 +41,119 @@ func (a *Auth) check() error {
 	return nil
 }
 
+// credentials are a kind of credentials that is taken: those that begin so.
+type credentials struct {
+	prefix string // "" is any that is no other
+	verify func(ctx context.Context, credential string) (auth.Principal, error)
+	health func() (warning string, err error)
+	stop   func()
+}
+
+// takes are the kinds of credentials that a service takes, the prefixes first.
+type takes []credentials
+
+// verify says whose a credential is.
+func (all takes) verify(ctx context.Context, credential string) (auth.Principal, error) {
+	for _, one := range all {
+		if strings.HasPrefix(credential, one.prefix) {
+			return one.verify(ctx, credential)
+		}
+	}
+	return auth.Principal{}, auth.Refuse(auth.Malformed, "this is no credential of a kind that is taken here")
+}
+
+// health tells of what is not well. It is an error where no kind can be taken, and a warning where another one can.
+func (all takes) health() (warning string, err error) {
+	var warnings []string
+	failed := 0
+	for _, one := range all {
+		text, wrong := one.health()
+		if wrong != nil {
+			text, err = wrong.Error(), wrong
+			failed++
+		}
+		if known, is := errors.AsType[*workflow.Error](wrong); is {
+			text = known.Message
+		}
+		if text != "" {
+			warnings = append(warnings, text)
+		}
+	}
+	if failed < len(all) {
+		err = nil
+	}
+	return strings.Join(warnings, "; "), err
+}
+
+// stop returns when nothing is done for them any more.
+func (all takes) stop() {
+	for _, one := range all {
+		one.stop()
+	}
+}
+
 // authenticate makes an interface ask for credentials, and returns what is measured of that.
 func (s *Service) authenticate(ctx context.Context, c *api.Config) (*metrics.Refusals, error) {
 	refusals := metrics.NewRefusals()
 	c.Refused = refusals.Count
-	s.takeTickets(c)
+	var vouched ticket.Vouched
+	if s.config.Auth.Keys {
+		vouched = vouchedBy(s.takeKeys(c, refusals))
+	}
+	s.takeTickets(c, vouched)
 	if !s.config.Auth.Configured() {
 		return refusals, nil
 	}
+	if s.config.Auth.JWT != nil {
+		if err := s.takeTokens(ctx, refusals); err != nil {
+			return nil, err
+		}
+	}
+	c.Identify, c.Health = api.Bearer(s.takes.verify), s.takes.health
+	return refusals, nil
+}
+
+// takeKeys takes API keys.
+func (s *Service) takeKeys(c *api.Config, m *metrics.Refusals) *apikey.Verifier {
+	v := apikey.NewVerifier(keysOf(s.database, s.config.Schema), apikey.Config{Log: s.config.Log})
+	v.Start()
+	m.APIKeys = func() metrics.APIKeys {
+		stats := v.Stats()
+		return metrics.APIKeys{Known: stats.Known, Lookups: stats.Lookups, Looks: stats.Looks, Failures: stats.Failures}
+	}
+	c.Keys = v
+	s.takes = append(s.takes, credentials{apikey.Prefix, v.Verify, v.Health, v.Stop})
+	return v
+}
+
+// vouchedBy says whether the key is good with which somebody has asked for a ticket.
+func vouchedBy(v *apikey.Verifier) ticket.Vouched {
+	return func(ctx context.Context, id string) (ended <-chan struct{}, ok bool, err error) {
+		ended, err = v.Good(ctx, id)
+		if workflow.CodeOf(err) == workflow.Unauthorized {
+			return nil, false, nil
+		}
+		return ended, err == nil, err
+	}
+}
+
+func keysOf(d *database, name string) *apikey.Table {
+	return apikey.NewTable(d.pool, func(sql string) string { return schema.In(name, sql) })
+}
+
+// takeTokens takes the tokens of an identity provider.
+func (s *Service) takeTokens(ctx context.Context, m *metrics.Refusals) error {
 	tokens := *s.config.Auth.JWT
 	tokens.Log = s.config.Log
 	v, err := jwt.New(tokens)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	v.Start(ctx)
-	s.tokens = v
-	refusals.Keys = func() metrics.TokenKeys {
+	m.Keys = func() metrics.TokenKeys {
 		stats := v.Stats()
 		return metrics.TokenKeys{Keys: stats.Keys, Reads: stats.Reads, Failures: stats.Failures, Read: stats.Read}
 	}
-	c.Identify, c.Health = api.Bearer(v.Verify), v.Health
-	return refusals, nil
+	s.takes = append(s.takes, credentials{"", v.Verify, v.Health, v.Stop})
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/internal/usage"
@@ -31,12 +32,18 @@ func Migrate(ctx context.Context, c Config) (applied int, err error) {
 	return schema.Migrate(ctx, d.pool, c.Schema)
 }
 
-// WithEngine does something with an engine that is not started. Should it be, it
-// works on nothing that waits.
-func WithEngine(ctx context.Context, c Config, do func(context.Context, *engine.Engine) error, change ...func(*engine.Config)) (err error) {
-	if c, err = c.withDefaults(); err != nil {
-		return err
+// WithKeys does something with the table of API keys. It needs only the database and the schema of c.
+//
+// Errors: a *usage.Error for a schema name that cannot be; those of package schema and of do.
+func WithKeys(ctx context.Context, c Config, do func(context.Context, *apikey.Table) error) error {
+	if err := schema.CheckName(c.Schema); err != nil {
+		return &usage.Error{Err: err}
 	}
+	return withDatabase(ctx, c, func(d *database) error { return do(ctx, keysOf(d, c.Schema)) })
+}
+
+// withDatabase does something with a database that has the tables.
+func withDatabase(ctx context.Context, c Config, do func(*database) error) (err error) {
 	d, err := openDatabase(ctx, c.Database, c.Log)
 	if err != nil {
 		return err
@@ -48,6 +55,19 @@ func WithEngine(ctx context.Context, c Config, do func(context.Context, *engine.
 		}
 		return err
 	}
+	return do(d)
+}
+
+// WithEngine does something with an engine that is not started. Should it be, it
+// works on nothing that waits.
+func WithEngine(ctx context.Context, c Config, do func(context.Context, *engine.Engine) error, change ...func(*engine.Config)) (err error) {
+	if c, err = c.withDefaults(); err != nil {
+		return err
+	}
+	return withDatabase(ctx, c, func(d *database) error { return withEngine(ctx, c, d, do, change) })
+}
+
+func withEngine(ctx context.Context, c Config, d *database, do func(context.Context, *engine.Engine) error, change []func(*engine.Config)) error {
 	config := engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log, Transient: true,
 		InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true}}
 	for _, f := range change {

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/api"
-	"github.com/pawlhq/pawl/auth/jwt"
 	"github.com/pawlhq/pawl/auth/ticket"
 	"github.com/pawlhq/pawl/auth/ticket/ring"
 	"github.com/pawlhq/pawl/engine"
@@ -28,7 +27,7 @@ type Service struct {
 	database *database
 	engine   *engine.Engine
 	api      *api.API
-	tokens   *jwt.Verifier // nil where none are taken
+	takes    takes // the credentials
 	tickets  *ticket.Tickets
 	ring     *ring.Ring // of the tickets' keys
 
@@ -149,9 +148,7 @@ func (s *Service) stop(ctx context.Context) error {
 	} else if s.server != nil {
 		errs = append(errs, s.server.Close())
 	}
-	if s.tokens != nil {
-		s.tokens.Stop()
-	}
+	s.takes.stop()
 	if s.tickets != nil {
 		s.tickets.Stop()
 		s.ring.Stop()

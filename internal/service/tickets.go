@@ -12,9 +12,9 @@ import (
 )
 
 // takeTickets lets an interface make and take tickets. They need no configuration: nobody gets one of what he may not do himself.
-func (s *Service) takeTickets(c *api.Config) {
+func (s *Service) takeTickets(c *api.Config, vouched ticket.Vouched) {
 	s.ring = s.config.ring(s.database)
-	s.tickets = ticket.New(s.ring, nil)
+	s.tickets = ticket.New(s.ring, vouched)
 	c.Tickets = s.tickets
 }
 

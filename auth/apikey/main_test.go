@@ -1,0 +1,9 @@
+package apikey
+
+import (
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/tables"
+)
+
+func TestMain(m *testing.M) { tables.Main(m) }

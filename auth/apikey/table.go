@@ -1,0 +1,267 @@
+package apikey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Database is what a Table works with, such as a pool.
+type Database interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error)
+}
+
+// Table is the keys of one schema. Errors of its methods are *workflow.Error: NotFound for a key that is not there,
+// Conflict, InvalidRequest, Unavailable, TimedOut.
+type Table struct {
+	db  Database
+	sql statements
+}
+
+// NewTable prepares to work with a database. in puts the schema's name into a statement.
+func NewTable(db Database, in func(sql string) string) *Table {
+	return &Table{db: db, sql: newStatements(in)}
+}
+
+// plannedNow has a statement planned whenever it runs: a plan that was made when
+// the table was empty, and kept, would scan it when it is full.
+const plannedNow = pgx.QueryExecModeCacheDescribe
+
+// Create makes a key, of which the caller has filled in what Check looks at, and returns it with its text, which is never shown again.
+// Errors: InvalidRequest; Conflict where the tenant has a key with this name that is not revoked, so that a
+// request that is sent twice makes one key.
+func (t *Table) Create(ctx context.Context, k Key) (made Key, text string, err error) {
+	if err := k.Check(time.Now()); err != nil {
+		return made, "", err
+	}
+	k.ID = newID()
+	text, k.hash = newText(k.ID)
+	if k.Roles == nil {
+		k.Roles = []string{} // not NULL
+	}
+	err = t.change(ctx, "make a key", func(tx pgx.Tx) (err error) {
+		made, err = one(tx.Query(ctx, t.sql.create, plannedNow, k.ID, k.Tenant, k.Name, k.Actor, k.Roles, texts(k.Grants), k.hash[:], k.CreatedBy, orNull(k.ExpiresAt)))
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		var other string
+		if err := tx.QueryRow(ctx, t.sql.named, plannedNow, k.Tenant, k.Name).Scan(&other); err != nil {
+			return err
+		}
+		return workflow.Errorf(workflow.Conflict, "the key %s has the name %q; where its text was lost, rotate it or revoke it", other, k.Name)
+	})
+	return made, text, err
+}
+
+// Get returns a key of a tenant, or of any for "".
+func (t *Table) Get(ctx context.Context, tenant, id string) (k Key, err error) {
+	if !IsID(id) {
+		return k, errNoKey
+	}
+	k, err = one(t.db.Query(ctx, t.sql.get, plannedNow, id, tenant))
+	return k, found("read a key", err)
+}
+
+// List reads a page, and says whether there is another one.
+func (t *Table) List(ctx context.Context, f Filter) (page []Key, more bool, err error) {
+	page, err = all(t.db.Query(ctx, t.sql.list, plannedNow, f.Tenant, f.After.Tenant, f.After.CreatedAt, f.After.ID, f.Limit+1))
+	if err != nil {
+		return nil, false, unavailable("read the keys", err)
+	}
+	if len(page) > f.Limit {
+		return page[:f.Limit], true, nil
+	}
+	return page, false, nil
+}
+
+// Rotate gives a key of a tenant, or of any for "", a new text, and returns that. Errors: NotFound; Conflict for a key that
+// is revoked or has ended, and where a former text is still good and would be given up before its time without anybody's having said so.
+func (t *Table) Rotate(ctx context.Context, tenant, id string, r Rotation) (k Key, text string, err error) {
+	if !r.Lost && (r.Overlap < 0 || r.Overlap > MaxOverlap) {
+		return k, "", workflow.Errorf(workflow.InvalidRequest, "a former text of a key is good for %s at most", MaxOverlap)
+	}
+	err = t.changeOne(ctx, "rotate a key", tenant, id, func(tx pgx.Tx, before Key) (err error) {
+		former, ends, err := before.rotated(r, time.Now())
+		if err != nil {
+			return err
+		}
+		var h Hash
+		text, h = newText(id)
+		k, err = one(tx.Query(ctx, t.sql.rotate, plannedNow, id, h[:], former, orNull(ends)))
+		return err
+	})
+	return k, text, err
+}
+
+// rotated is the former text of a key that gets a new one, and its end; nil for none.
+func (k *Key) rotated(r Rotation, now time.Time) (former []byte, ends time.Time, err error) {
+	overlaps := k.FormerEnds.After(now)
+	switch {
+	case !k.RevokedAt.IsZero():
+		return nil, ends, workflow.Errorf(workflow.Conflict, "the key is revoked; make another one")
+	case !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(now):
+		return nil, ends, workflow.Errorf(workflow.Conflict, "the key has ended; make another one")
+	case r.Lost && overlaps:
+		return k.former[:], k.FormerEnds, nil
+	case r.Lost || r.Overlap == 0:
+		return nil, ends, nil
+	case overlaps:
+		return nil, ends, workflow.Errorf(workflow.Conflict, "the key was rotated %s ago, and its former text is good until %s; say that the "+
+			"newest text was lost, or let all of them end at once", now.Sub(k.RotatedAt).Round(time.Second), k.FormerEnds.UTC().Format(time.RFC3339))
+	}
+	return k.hash[:], now.Add(r.Overlap), nil
+}
+
+// Revoke takes a key of a tenant, or of any for "", back. One that was before stays as it was. Error: NotFound.
+func (t *Table) Revoke(ctx context.Context, tenant, id, by string) (k Key, err error) {
+	err = t.changeOne(ctx, "revoke a key", tenant, id, func(tx pgx.Tx, before Key) (err error) {
+		if k = before; k.RevokedAt.IsZero() {
+			k, err = one(tx.Query(ctx, t.sql.revoke, plannedNow, id, by))
+		}
+		return err
+	})
+	return k, err
+}
+
+// changeOne changes a key, which is locked.
+func (t *Table) changeOne(ctx context.Context, what, tenant, id string, do func(pgx.Tx, Key) error) error {
+	if !IsID(id) {
+		return errNoKey
+	}
+	return t.change(ctx, what, func(tx pgx.Tx) error {
+		before, err := one(tx.Query(ctx, t.sql.lock, plannedNow, id, tenant))
+		if err != nil {
+			return err
+		}
+		return do(tx, before)
+	})
+}
+
+// change is a transaction that comes after those before it, as orderSQL has it.
+func (t *Table) change(ctx context.Context, what string, do func(pgx.Tx) error) error {
+	err := pgx.BeginTxFunc(ctx, t.db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, t.sql.order, plannedNow); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+	return found(what, err)
+}
+
+// newest is the newest revision.
+func (t *Table) newest(ctx context.Context) (n int64, err error) {
+	rows, err := t.db.Query(ctx, t.sql.newest, plannedNow)
+	if err != nil {
+		return 0, err
+	}
+	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+}
+
+// maxChanged is how many changes are read at once.
+const maxChanged = 1000
+
+// changed reads the keys that have changed since a revision, the first maxChanged in the order of their changes.
+func (t *Table) changed(ctx context.Context, since int64) ([]Key, error) {
+	return all(t.db.Query(ctx, t.sql.changed, plannedNow, since, maxChanged))
+}
+
+// withIDs reads the keys with these ids, those that there are.
+func (t *Table) withIDs(ctx context.Context, ids []string) ([]Key, error) {
+	return all(t.db.Query(ctx, t.sql.asked, plannedNow, ids))
+}
+
+// used notes when keys were used last.
+func (t *Table) used(ctx context.Context, ids []string, at []time.Time) error {
+	_, err := t.db.Exec(ctx, t.sql.used, plannedNow, ids, at)
+	return err
+}
+
+func one(rows pgx.Rows, err error) (k Key, _ error) {
+	if err != nil {
+		return k, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scan)
+}
+
+func all(rows pgx.Rows, err error) ([]Key, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scan)
+}
+
+func scan(row pgx.CollectableRow) (k Key, err error) {
+	var grants []string
+	var hash, former []byte
+	var formerEnds, rotated, expires, revoked, used *time.Time
+	if err = row.Scan(&k.ID, &k.Tenant, &k.Name, &k.Actor, &k.Roles, &grants, &hash, &former, &formerEnds, &k.CreatedAt, &k.CreatedBy, &rotated,
+		&expires, &revoked, &k.RevokedBy, &used, &k.revision); err != nil {
+		return k, err
+	}
+	copy(k.hash[:], hash)
+	copy(k.former[:], former)
+	k.CreatedAt = k.CreatedAt.UTC()
+	k.FormerEnds, k.RotatedAt, k.ExpiresAt, k.RevokedAt, k.LastUsedAt = orZero(formerEnds), orZero(rotated), orZero(expires), orZero(revoked), orZero(used)
+	for _, text := range grants {
+		if g, err := auth.ParseGrant(text); err == nil { // else it gives no right that is known here
+			k.Grants = append(k.Grants, g)
+		}
+	}
+	return k, nil
+}
+
+func texts(grants auth.Grants) []string {
+	all := make([]string, len(grants))
+	for i, g := range grants {
+		all[i] = g.String()
+	}
+	return all
+}
+
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+var errNoKey = workflow.Errorf(workflow.NotFound, "there is no such key")
+
+// found is unavailable, where no row is a key that is not there.
+func found(what string, err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return errNoKey
+	}
+	return unavailable(what, err)
+}
+
+// unavailable is a failed statement as the caller may see it.
+func unavailable(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, is := errors.AsType[*workflow.Error](err); is {
+		return err
+	}
+	e := &workflow.Error{Code: workflow.Unavailable, Message: "the keys could not be reached; try again", Cause: fmt.Errorf("%s: %w", what, err)}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		e.Code, e.Message = workflow.TimedOut, "the database did not answer in time; try again"
+	}
+	return e
+}

@@ -1,0 +1,224 @@
+package apikey
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func tableOf(db Database) *Table { return NewTable(db, func(sql string) string { return sql }) }
+
+// reader is a key of acme that may read.
+func reader(name string) Key {
+	return Key{Tenant: "acme", Name: name, Actor: "ann", CreatedBy: "boss (test)", Roles: []string{"clerk"}, Grants: auth.Grants{{Right: auth.Read}}}
+}
+
+func (t *Table) make(tb testing.TB, k Key) (Key, string) {
+	tb.Helper()
+	made, text, err := t.Create(tb.Context(), k)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return made, text
+}
+
+func wantCode(t *testing.T, what string, err error, code workflow.Code) {
+	t.Helper()
+	if err == nil || workflow.CodeOf(err) != code {
+		t.Errorf("%s: %v, not %s", what, err, code)
+	}
+}
+
+func TestAKeyIsKeptWithoutItsText(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	table := tableOf(pool)
+	want := reader("first")
+	want.ExpiresAt = time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+	want.Grants = append(want.Grants, auth.Grant{Right: auth.Submit, Target: auth.Target{Workflow: "order", BusinessKey: "a b", Transition: "pay"}})
+	made, text := table.make(t, want)
+	k, err := table.Get(t.Context(), "acme", made.ID)
+	if err != nil || k.Name != "first" || k.Actor != "ann" || k.CreatedBy != "boss (test)" || !slices.Equal(k.Roles, want.Roles) ||
+		k.Grants.String() != "read submit:order#a%20b/pay" || !k.ExpiresAt.Equal(want.ExpiresAt) || k.CreatedAt.IsZero() || k.hash != made.hash {
+		t.Errorf("%+v, %v", k, err)
+	}
+	for _, tenant := range []string{"other", "acm"} {
+		_, err = table.Get(t.Context(), tenant, made.ID)
+		wantCode(t, tenant, err, workflow.NotFound)
+	}
+	if _, err = table.Get(t.Context(), "", made.ID); err != nil {
+		t.Error(err)
+	}
+	for _, id := range []string{"", "x", newID(), made.ID + "0", "é23456789012"} {
+		_, err = table.Get(t.Context(), "", id)
+		wantCode(t, id, err, workflow.NotFound)
+	}
+	var row string
+	if err := pool.QueryRow(t.Context(), "SELECT k::text || encode(hash, 'escape') FROM pawl.api_key AS k").Scan(&row); err != nil {
+		t.Fatal(err)
+	}
+	if secret := text[beforeSecret:beforeChecksum]; strings.Contains(row, secret) {
+		t.Error("the secret is in the table")
+	}
+}
+
+func TestAKeyThatCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
+	table := tableOf(pgtest.Pool(t))
+	for name, change := range map[string]func(*Key){
+		"no tenant":          func(k *Key) { k.Tenant = "" },
+		"a long tenant":      func(k *Key) { k.Tenant = strings.Repeat("t", 65) },
+		"no name":            func(k *Key) { k.Name = "" },
+		"a name with a NUL":  func(k *Key) { k.Name = "a\x00" },
+		"no actor":           func(k *Key) { k.Actor = "" },
+		"Pawl's own actor":   func(k *Key) { k.Actor = "pawl:timer" },
+		"an empty role":      func(k *Key) { k.Roles = []string{""} },
+		"many roles":         func(k *Key) { k.Roles = slices.Repeat([]string{"r"}, MaxRoles+1) },
+		"no grants":          func(k *Key) { k.Grants = nil },
+		"many grants":        func(k *Key) { k.Grants = slices.Repeat(k.Grants, MaxGrants+1) },
+		"an end in the past": func(k *Key) { k.ExpiresAt = time.Now().Add(-time.Second) },
+		"an end far away":    func(k *Key) { k.ExpiresAt = time.Now().AddDate(9000, 0, 0) },
+	} {
+		k := reader("k")
+		change(&k)
+		_, _, err := table.Create(t.Context(), k)
+		wantCode(t, name, err, workflow.InvalidRequest)
+	}
+}
+
+// Who sends a request again makes no second key.
+func TestANameIsOfOneKeyThatIsNotRevoked(t *testing.T) {
+	t.Parallel()
+	table := tableOf(pgtest.Pool(t))
+	first, _ := table.make(t, reader("k"))
+	_, _, err := table.Create(t.Context(), reader("k"))
+	wantCode(t, "again", err, workflow.Conflict)
+	if err == nil || !strings.Contains(err.Error(), first.ID) {
+		t.Errorf("it does not say which: %v", err)
+	}
+	other := reader("k")
+	other.Tenant = "other"
+	table.make(t, other)
+	for range 2 { // the second time it is so already
+		k, err := table.Revoke(t.Context(), "acme", first.ID, "ann")
+		if err != nil || k.RevokedAt.IsZero() || k.RevokedBy != "ann" || k.revision != 1 {
+			t.Errorf("%+v, %v", k, err)
+		}
+	}
+	table.make(t, reader("k"))
+	_, err = table.Revoke(t.Context(), "other", first.ID, "eve")
+	wantCode(t, "another tenant", err, workflow.NotFound)
+}
+
+func TestARotationLosesNoTextThatIsUsed(t *testing.T) {
+	t.Parallel()
+	table := tableOf(pgtest.Pool(t))
+	made, _ := table.make(t, reader("k"))
+	rotate := func(r Rotation) (Key, error) {
+		k, _, err := table.Rotate(t.Context(), "acme", made.ID, r)
+		return k, err
+	}
+	first, err := rotate(Rotation{Overlap: time.Hour})
+	if err != nil || first.former != made.hash || first.hash == made.hash || first.FormerEnds.Before(time.Now().Add(59*time.Minute)) || first.RotatedAt.IsZero() {
+		t.Errorf("%+v, %v", first, err)
+	}
+	_, err = rotate(Rotation{Overlap: time.Hour}) // as who has not got the answer would
+	wantCode(t, "again", err, workflow.Conflict)
+	lost, err := rotate(Rotation{Lost: true})
+	if err != nil || lost.former != made.hash || lost.hash == first.hash || !lost.FormerEnds.Equal(first.FormerEnds) {
+		t.Errorf("%+v, %v", lost, err)
+	}
+	now, err := rotate(Rotation{})
+	if err != nil || now.former != (Hash{}) || !now.FormerEnds.IsZero() || now.hash == lost.hash || now.revision != 3 {
+		t.Errorf("%+v, %v", now, err)
+	}
+	_, err = rotate(Rotation{Overlap: MaxOverlap + 1})
+	wantCode(t, "too long", err, workflow.InvalidRequest)
+	if _, err := rotate(Rotation{Overlap: time.Hour}); err != nil {
+		t.Error(err)
+	}
+	if k, err := table.Revoke(t.Context(), "", made.ID, "ann"); err != nil || k.former != (Hash{}) || !k.FormerEnds.IsZero() {
+		t.Errorf("%+v, %v", k, err)
+	}
+	_, err = rotate(Rotation{Lost: true})
+	wantCode(t, "revoked", err, workflow.Conflict)
+}
+
+func TestKeysAreListedPageByPage(t *testing.T) {
+	t.Parallel()
+	table := tableOf(pgtest.Pool(t))
+	var want []string
+	for _, tenant := range []string{"acme", "other"} {
+		for _, name := range []string{"a", "b", "c"} {
+			k := reader(name)
+			k.Tenant = tenant
+			made, _ := table.make(t, k)
+			want = append(want, made.ID)
+		}
+	}
+	for tenant, want := range map[string][]string{"": want, "acme": want[:3], "other": want[3:], "no": nil} {
+		var got []string
+		for f := (Filter{Tenant: tenant, Limit: 2}); ; {
+			page, more, err := table.List(t.Context(), f)
+			if err != nil || more && len(page) != 2 {
+				t.Fatal(page, more, err)
+			}
+			for _, k := range page {
+				got = append(got, k.ID)
+			}
+			if !more {
+				break
+			}
+			f.After = page[len(page)-1]
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: %q, not %q", tenant, got, want)
+		}
+	}
+}
+
+// What each node asks all the time is found by an index, also where the statistics are those of an empty table. Each
+// statement is planned whenever it runs.
+func TestLooksAreProbesOfIndexes(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.DirectPool(t)
+	for i, sql := range []string{`INSERT INTO pawl.api_key (id, tenant, name, actor, roles, grants, hash, created_at, created_by, revision)
+		SELECT lpad(n::text, 12, '0'), 't' || n % 10, 'n' || n, 'a', '{}', '{read}', sha256('x'), now(), 'a', n
+		FROM generate_series(1, 20000) AS n`, "ANALYZE pawl.api_key"} {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+		explainAll(t, pool, []string{"full, with the statistics of an empty one", "full"}[i])
+	}
+}
+
+func explainAll(t *testing.T, pool *pgxpool.Pool, table string) {
+	t.Helper()
+	ids := []string{"000000000007", newID()}
+	for name, q := range map[string]struct {
+		sql  string
+		args []any
+	}{
+		"changed": {changedSQL, []any{int64(19990), maxChanged}},
+		"asked":   {askedSQL, []any{ids}},
+		"newest":  {newestSQL, nil},
+		"get":     {getSQL, []any{ids[0], "t7"}},
+		"named":   {namedSQL, []any{"t7", "n7"}},
+		"list":    {listSQL, []any{"t7", "t7", time.Time{}, "", 100}},
+		"all":     {listSQL, []any{"", "", time.Time{}, "", 100}},
+		"used":    {usedSQL, []any{ids, []time.Time{time.Now(), time.Now()}}},
+	} {
+		for _, step := range pgtest.Explain(t, pool, "", q.sql, q.args...) {
+			if step.Relation == "api_key" && step.Type == "Seq Scan" {
+				t.Errorf("%s, %s: %+v", table, name, step)
+			}
+		}
+	}
+}
