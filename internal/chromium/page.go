@@ -182,19 +182,19 @@ func (p *Page) WaitText(selector, want string) {
 	await.Eventually(p.browser.t, fmt.Sprintf("%s says %q", selector, want), func() bool { return p.Text(selector) == want })
 }
 
-// Click clicks, so many times in a row, with a mouse in the middle of what is at a selector, when it is shown.
+// Click clicks, so many times in a row, with a mouse in the middle of what is at a selector, when it is shown and enabled.
 func (p *Page) Click(selector string, times int) {
 	p.browser.t.Helper()
 	type point struct{ X, Y float64 }
 	where := fmt.Sprintf(`(() => {
 		const e = document.querySelector(%q);
-		if (!e?.checkVisibility()) return {X: -1, Y: -1};
+		if (!e?.checkVisibility() || e.matches(':disabled')) return {X: -1, Y: -1};
 		e.scrollIntoView({block: 'center', behavior: 'instant'});
 		const r = e.getBoundingClientRect();
 		return {X: r.x + r.width / 2, Y: r.y + r.height / 2};
 	})()`, selector)
 	var at point
-	await.Eventually(p.browser.t, selector+" is shown", func() bool { at = Eval[point](p, where); return at.X >= 0 })
+	await.Eventually(p.browser.t, selector+" can be clicked", func() bool { at = Eval[point](p, where); return at.X >= 0 })
 	for n := range times {
 		for _, kind := range []string{"mousePressed", "mouseReleased"} {
 			p.do("Input.dispatchMouseEvent", object{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": n + 1}, nil)

@@ -40,6 +40,7 @@ function pawl(path, init = {}) {
 function say(problem) {
   $('problem').textContent = problem;
   $('problem').hidden = !problem;
+  if (problem) $('problem').scrollIntoView({ block: 'nearest' });
 }
 
 // submitted has done what a form asks for, and says why it cannot be.
@@ -156,12 +157,15 @@ function entry(transition, state, time, reason) {
   return item;
 }
 
-// offer shows what can be done now. The workflow knows; the page does not repeat it.
+// offer lets be done what can be done now. The workflow knows; the page does not repeat it. Nothing moves by that: the second
+// of two clicks must not meet another button.
 async function offer() {
   const asked = version;
   const { transitions } = await pawl('/transitions').catch(() => ({}));
   if (!transitions || asked !== version) return;
-  for (const name of ['pay', 'cancel']) $(name).hidden = !transitions.some((t) => t.transition === name && t.allowed);
+  for (const name of ['pay', 'cancel']) {
+    $(name).firstElementChild.disabled = !transitions.some((t) => t.transition === name && t.allowed);
+  }
 }
 
 // renew gets a fresh ticket of the backend, which knows whose session this is.
