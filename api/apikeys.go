@@ -41,6 +41,7 @@ type APIKey struct {
 	CreatedAt  time.Time `json:"created_at"`
 	CreatedBy  string    `json:"created_by"`
 	RotatedAt  time.Time `json:"rotated_at,omitzero"`
+	RotatedBy  string    `json:"rotated_by,omitempty"`
 	FormerEnds time.Time `json:"former_ends,omitzero"` // until when the text before the last rotation is good too
 	ExpiresAt  time.Time `json:"expires_at,omitzero"`
 	RevokedAt  time.Time `json:"revoked_at,omitzero"`
@@ -73,7 +74,7 @@ const DefaultOverlap = 24 * time.Hour
 func APIKeyOf(k *apikey.Key) APIKey {
 	return APIKey{ID: k.ID, Tenant: k.Tenant, Name: k.Name, Actor: k.Actor, Roles: append([]string{}, k.Roles...),
 		Grants:    each(k.Grants, func(g *auth.Grant) string { return g.String() }),
-		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, RotatedAt: k.RotatedAt, FormerEnds: k.FormerEnds, ExpiresAt: k.ExpiresAt,
+		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, RotatedAt: k.RotatedAt, RotatedBy: k.RotatedBy, FormerEnds: k.FormerEnds, ExpiresAt: k.ExpiresAt,
 		RevokedAt: k.RevokedAt, RevokedBy: k.RevokedBy, LastUsedAt: k.LastUsedAt}
 }
 
@@ -144,7 +145,7 @@ func (a *API) rotateAPIKey(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	rotation := apikey.Rotation{Overlap: DefaultOverlap, Lost: in.Lost}
+	rotation := apikey.Rotation{Overlap: DefaultOverlap, Lost: in.Lost, By: maker(&r.caller)}
 	if s := in.Seconds; s != nil {
 		if *s < 0 || *s > int64(apikey.MaxOverlap/time.Second) || in.Lost {
 			return workflow.Errorf(workflow.InvalidRequest, "seconds is not 0 to %d, or given for a text that was lost", int64(apikey.MaxOverlap/time.Second))

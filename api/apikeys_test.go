@@ -58,7 +58,7 @@ func TestAKeyIsMadeRotatedAndRevoked(t *testing.T) {
 	}
 
 	rotated := read[api.APIKeyText](t, g.ask("POST", "/"+made.ID+"/rotate", "", may))
-	if rotated.ID != made.ID || rotated.Key == made.Key || rotated.FormerEnds.Before(time.Now().Add(23*time.Hour)) {
+	if rotated.ID != made.ID || rotated.Key == made.Key || !strings.HasPrefix(rotated.RotatedBy, "ann (jwt ") || rotated.FormerEnds.Before(time.Now().Add(23*time.Hour)) {
 		t.Errorf("%+v", rotated)
 	}
 	for _, text := range []string{made.Key, rotated.Key} {

@@ -124,6 +124,7 @@ func newGuarded(t testing.TB) *guarded {
 	})
 	g.keys = apikey.NewVerifier(apikey.NewTable(g.pool, func(sql string) string { return sql }), apikey.Config{Log: slog.New(slog.DiscardHandler)})
 	keys.Verifier = g.keys
+	g.vouched = g.keys.Good
 	g.keys.Start()
 	t.Cleanup(g.keys.Stop)
 	made, _ := g.make("acme", "keys")
@@ -227,14 +228,16 @@ func (g *guarded) wrong() map[string][]string {
 		}
 	}
 	return map[string][]string{
-		"a ticket that has expired: expired":              {"Authorization", "Bearer " + g.forged(map[string]any{"until": now.Add(-time.Second).UnixMilli()})},
-		"a ticket of a dropped key: unknown_key":          {"Authorization", "Bearer " + dropped},
-		"an altered ticket: signature":                    {"Authorization", "Bearer " + graft(kept, good2)},
-		"a ticket of alg none: algorithm":                 {"Authorization", "Bearer pawlt_" + none + "." + strings.Split(kept, ".")[1] + "."},
-		"a ticket that may everything: claims":            {"Authorization", "Bearer " + g.forged(map[string]any{"grants": auth.All().String()})},
-		"a ticket of two hours: claims":                   {"Authorization", "Bearer " + g.forged(map[string]any{"until": now.Add(2 * time.Hour).UnixMilli()})},
-		"a ticket that is cut: malformed":                 {"Authorization", "Bearer " + kept[:len(kept)-50]},
-		"a ticket of a key that is not good: unknown_key": {"Authorization", "Bearer " + g.forged(map[string]any{"key": "k1"})},
+		"a ticket that has expired: expired":        {"Authorization", "Bearer " + g.forged(map[string]any{"until": now.Add(-time.Second).UnixMilli()})},
+		"a ticket of a dropped key: unknown_key":    {"Authorization", "Bearer " + dropped},
+		"an altered ticket: signature":              {"Authorization", "Bearer " + graft(kept, good2)},
+		"a ticket of alg none: algorithm":           {"Authorization", "Bearer pawlt_" + none + "." + strings.Split(kept, ".")[1] + "."},
+		"a ticket that may everything: claims":      {"Authorization", "Bearer " + g.forged(map[string]any{"grants": auth.All().String()})},
+		"a ticket of two hours: claims":             {"Authorization", "Bearer " + g.forged(map[string]any{"until": now.Add(2 * time.Hour).UnixMilli()})},
+		"a ticket that is cut: malformed":           {"Authorization", "Bearer " + kept[:len(kept)-50]},
+		"a ticket of no key: unknown_key":           {"Authorization", "Bearer " + g.forged(map[string]any{"key": "k1"})},
+		"a ticket of a revoked key: revoked":        {"Authorization", "Bearer " + g.forged(map[string]any{"key": revoked.ID})},
+		"a ticket of a key that has ended: expired": {"Authorization", "Bearer " + g.forged(map[string]any{"key": ended.ID})},
 		"none":                      nil,
 		"another scheme: malformed": {"Authorization", "Basic eDp5"},
 		"malformed":                 {"Authorization", "Bearer x.y.z"},

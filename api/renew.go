@@ -8,7 +8,6 @@ import (
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/ticket"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // term ends a stream when its caller's credential does. It is for one goroutine.
@@ -80,7 +79,7 @@ func (a *API) renew(ctx context.Context, r *request, t *term, credential string)
 		return until, err
 	}
 	if c.Tenant != r.caller.Tenant || c.Actor != r.caller.Actor {
-		return until, workflow.Errorf(workflow.Forbidden, "the credential is somebody else's: open another connection with it")
+		return until, c.Denied("the credential is somebody else's: open another connection with it")
 	}
 	r.caller = c
 	t.lasts(&c)

@@ -40,6 +40,7 @@ type server struct {
 	courier *courier
 	api     *api.API
 	log     *lockedBuffer
+	vouched ticket.Vouched // of the tickets that API keys have asked for
 }
 
 // newServer starts a server that ends with the test.
@@ -80,7 +81,7 @@ func newServerOf(t testing.TB, more []workflow.Source, sinks []relay.Sink, confi
 	})
 	keys := ring.New(ring.Config{Pool: s.pool, Every: 50 * time.Millisecond, Log: logger})
 	t.Cleanup(keys.Stop)
-	c := api.Config{Logger: logger, Tickets: ticket.New(keys, nil)}
+	c := api.Config{Logger: logger, Tickets: ticket.New(keys, func(ctx context.Context, id string) (<-chan struct{}, error) { return s.vouched(ctx, id) })}
 	for _, change := range config {
 		change(&c)
 	}

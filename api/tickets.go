@@ -40,7 +40,7 @@ func (a *API) issueTicket(w http.ResponseWriter, r *request) error {
 	case a.cfg.Tickets == nil:
 		return workflow.Errorf(workflow.NotFound, "there are no tickets here")
 	case r.caller.Proof.Kind == auth.Ticket:
-		return workflow.Errorf(workflow.Forbidden, "a ticket is not for asking for another one")
+		return r.caller.Denied("a ticket is not for asking for another one")
 	}
 	in, err := readJSON[TicketRequest](a, w, r)
 	if err != nil {
@@ -118,7 +118,7 @@ func (a *API) mayPassOn(r *request, t *ticket.Ticket, other bool) error {
 	c := &r.caller
 	for _, role := range t.Roles {
 		if !transitions.HasRole(c.Roles, role) {
-			return workflow.Errorf(workflow.Forbidden, "the ticket would have a role that the caller has not")
+			return c.Denied("the ticket would have a role that the caller has not")
 		}
 	}
 	if other {

@@ -21,7 +21,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// ask asks for a ticket as a caller of acme with grants.
+// askTicket asks for a ticket as a caller of acme with grants.
 func (g *guarded) askTicket(grants, body string) answer {
 	g.t.Helper()
 	return g.do("POST", "/v1/tickets", []byte(body), append(g.with(grants), "Content-Type", "application/json")...)
@@ -568,4 +568,29 @@ func TestATicketOnLoopbackIsATicket(t *testing.T) {
 	if m := renewed(c, read[api.Ticket](t, ask(ofOneParcel, "Pawl-Actor", "ann")).Ticket); m.Op != "authenticated" {
 		t.Errorf("%+v", m)
 	}
+}
+
+// A ticket that an API key has asked for is good only as long as the key is.
+func TestATicketEndsWithTheAPIKeyThatAskedForIt(t *testing.T) {
+	g := newGuarded(t)
+	key, text := g.make("acme", "read stream")
+	a := g.do("POST", "/v1/tickets", []byte(`{"grants":["read:parcel#L-1","stream:parcel#L-1"]}`), append(by(text), "Content-Type", "application/json")...)
+	made := read[api.Ticket](t, a).Ticket
+	me := read[api.Me](t, g.get("/v1/me", by(made)...))
+	if me.Proof.By != "key "+key.ID || me.Actor != "ann" {
+		t.Errorf("%+v", me)
+	}
+	c, _, err := g.dialAs("pawl.v1", "pawl.ticket."+made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.subscribe("a", "0", `{"workflow":"parcel","business_key":"L-1"}`)
+	c.events("caught_up")
+	if _, err := g.keys.Revoke(t.Context(), "acme", key.ID, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if closed, is := errors.AsType[*websocket.CloseError](c.closed()); !is || closed.Code != 4401 {
+		t.Errorf("%v", closed)
+	}
+	g.get("/v1/me", by(made)...).wantProblem(t, 401, workflow.Unauthorized)
 }

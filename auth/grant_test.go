@@ -19,6 +19,7 @@ func TestAGrantHasOneText(t *testing.T) {
 	for text, want := range map[string]auth.Grant{
 		"read":                   {Right: auth.Read},
 		"operate:all":            {Right: auth.OperateAll},
+		"keys":                   {Right: auth.Keys},
 		"read:order":             {Right: auth.Read, Target: auth.Target{Workflow: "order"}},
 		"stream:order#A-17":      {Right: auth.Stream, Target: auth.Target{Workflow: "order", BusinessKey: "A-17"}},
 		"read:order#a%20b%2F%23": {Right: auth.Read, Target: auth.Target{Workflow: "order", BusinessKey: "a b/#"}},
@@ -37,7 +38,7 @@ func TestAGrantHasOneText(t *testing.T) {
 	for _, text := range []string{"", "*", "write", "Read", "read:", "read:*", "read:Order", "read:order/pay", "read:order#", "read:order#%zz",
 		"read:order#%41", "read:order#a b", "read:order#%00", "read:@", "read:@x", "read:@" + strings.ToUpper(anID), "read:@{" + anID + "}",
 		"read:@00000000-0000-0000-0000-000000000000", "submit:/pay", "submit:order/", "submit:order/pay/x", "submit:order/pay#7",
-		"operate:all:order", "operate:all/x", "public", "read order", " read", "read:order#" + strings.Repeat("a", 256),
+		"operate:all:order", "operate:all/x", "keys:order", "keys:", "public", "read order", " read", "read:order#" + strings.Repeat("a", 256),
 		"read:" + strings.Repeat("a", 65)} {
 		if g, err := auth.ParseGrant(text); err == nil {
 			t.Errorf("%q is taken as %+v", text, g)

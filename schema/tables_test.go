@@ -245,6 +245,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"api_key", row{"former_hash": hash32}}, // good for ever
 		{"api_key", row{"former_ends": "now()"}},
 		{"api_key", row{"created_by": "''"}},
+		{"api_key", row{"rotated_at": "now()"}}, // by nobody
+		{"api_key", row{"rotated_at": "now()", "rotated_by": "''"}},
 		{"api_key", row{"revoked_at": "now()"}}, // by nobody
 		{"api_key", row{"revoked_at": "now()", "revoked_by": "''"}},
 		{"api_key", row{"revoked_at": "now()", "revoked_by": "'a'", "former_hash": hash32, "former_ends": "now()"}},

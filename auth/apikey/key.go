@@ -22,6 +22,7 @@ type Key struct {
 	CreatedAt  time.Time
 	CreatedBy  string
 	RotatedAt  time.Time // when its text was made, where that is not the first one
+	RotatedBy  string    // who was given that
 	FormerEnds time.Time // until when the text before it is good too
 	ExpiresAt  time.Time
 	RevokedAt  time.Time
@@ -84,6 +85,7 @@ type Rotation struct {
 	// Lost says that nobody has the text that the key has: it ends at once, and the one before it goes on as it did. Overlap is
 	// not looked at.
 	Lost bool
+	By   string // who gets the text
 }
 
 // Filter selects keys. They are listed by tenant, and then in the order in which they were made.

@@ -2,7 +2,7 @@ package apikey
 
 const (
 	columns = `id, tenant, name, actor, roles, grants, hash, coalesce(former_hash, ''), former_ends, created_at, created_by, rotated_at,
-		expires_at, revoked_at, coalesce(revoked_by, ''), last_used_at, revision`
+		coalesce(rotated_by, ''), expires_at, revoked_at, coalesce(revoked_by, ''), last_used_at, revision`
 
 	createSQL = `INSERT INTO pawl.api_key (id, tenant, name, actor, roles, grants, hash, created_at, created_by, expires_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, now(), $8, $9)
@@ -18,7 +18,7 @@ const (
 	// seen all before it.
 	orderSQL  = `SELECT pawl.durable(), pg_advisory_xact_lock(hashtextextended('pawl.api_key', 0))`
 	revision  = `revision = (SELECT max(revision) FROM pawl.api_key) + 1`
-	rotateSQL = `UPDATE pawl.api_key SET hash = $2, former_hash = $3, former_ends = $4, rotated_at = now(), ` + revision +
+	rotateSQL = `UPDATE pawl.api_key SET hash = $2, former_hash = $3, former_ends = $4, rotated_at = now(), rotated_by = $5, ` + revision +
 		` WHERE id = $1 RETURNING ` + columns
 	revokeSQL = `UPDATE pawl.api_key SET revoked_at = now(), revoked_by = $2, former_hash = NULL, former_ends = NULL, ` + revision +
 		` WHERE id = $1 RETURNING ` + columns

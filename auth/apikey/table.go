@@ -96,7 +96,7 @@ func (t *Table) Rotate(ctx context.Context, tenant, id string, r Rotation) (k Ke
 		}
 		var h Hash
 		text, h = newText(id)
-		k, err = one(tx.Query(ctx, t.sql.rotate, plannedNow, id, h[:], former, orNull(ends)))
+		k, err = one(tx.Query(ctx, t.sql.rotate, plannedNow, id, h[:], former, orNull(ends), r.By))
 		return err
 	})
 	return k, text, err
@@ -167,7 +167,7 @@ func (t *Table) newest(ctx context.Context) (n int64, err error) {
 }
 
 // maxChanged is how many changes are read at once.
-const maxChanged = 1000
+const maxChanged = 100
 
 // changed reads the keys that have changed since a revision, the first maxChanged in the order of their changes.
 func (t *Table) changed(ctx context.Context, since int64) ([]Key, error) {
@@ -204,7 +204,7 @@ func scan(row pgx.CollectableRow) (k Key, err error) {
 	var hash, former []byte
 	var formerEnds, rotated, expires, revoked, used *time.Time
 	if err = row.Scan(&k.ID, &k.Tenant, &k.Name, &k.Actor, &k.Roles, &grants, &hash, &former, &formerEnds, &k.CreatedAt, &k.CreatedBy, &rotated,
-		&expires, &revoked, &k.RevokedBy, &used, &k.revision); err != nil {
+		&k.RotatedBy, &expires, &revoked, &k.RevokedBy, &used, &k.revision); err != nil {
 		return k, err
 	}
 	copy(k.hash[:], hash)

@@ -122,11 +122,12 @@ func TestARotationLosesNoTextThatIsUsed(t *testing.T) {
 	table := tableOf(pgtest.Pool(t))
 	made, _ := table.make(t, reader("k"))
 	rotate := func(r Rotation) (Key, error) {
+		r.By = "boss"
 		k, _, err := table.Rotate(t.Context(), "acme", made.ID, r)
 		return k, err
 	}
 	first, err := rotate(Rotation{Overlap: time.Hour})
-	if err != nil || first.former != made.hash || first.hash == made.hash || first.FormerEnds.Before(time.Now().Add(59*time.Minute)) || first.RotatedAt.IsZero() {
+	if err != nil || first.former != made.hash || first.hash == made.hash || first.RotatedBy != "boss" || first.FormerEnds.Before(time.Now().Add(59*time.Minute)) || first.RotatedAt.IsZero() {
 		t.Errorf("%+v, %v", first, err)
 	}
 	_, err = rotate(Rotation{Overlap: time.Hour}) // as who has not got the answer would

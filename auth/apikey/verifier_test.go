@@ -115,7 +115,7 @@ func TestARotatedKeyHasTwoTextsForAWhile(t *testing.T) {
 	there, ahead := start(t, pool, Config{Every: time.Millisecond})
 	k, first := here.make(t, reader("k"))
 	open := there.want(t, first)
-	_, second, err := here.Rotate(t.Context(), "acme", k.ID, Rotation{Overlap: time.Hour})
+	_, second, err := here.Rotate(t.Context(), "acme", k.ID, Rotation{Overlap: time.Hour, By: "boss"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestARotatedKeyHasTwoTextsForAWhile(t *testing.T) {
 	ahead.Store(int64(2 * time.Hour))
 	await.Eventually(t, "the former text ends", func() bool { _, err := there.Verify(t.Context(), first); return reasonOf(err) == auth.Expired })
 	newest := there.want(t, second)
-	_, third, err := here.Rotate(t.Context(), "acme", k.ID, Rotation{})
+	_, third, err := here.Rotate(t.Context(), "acme", k.ID, Rotation{By: "boss"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package ticket
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -32,8 +31,9 @@ type Keys interface {
 	Now() time.Time
 }
 
-// Vouched says whether an API key is still good. ended is closed when it is not any more.
-type Vouched func(ctx context.Context, keyID string) (ended <-chan struct{}, ok bool, err error)
+// Vouched refuses an API key that is not good, or not any more. ended is closed when it is revoked. Its errors are those that a ticket
+// which it asked for is refused with.
+type Vouched func(ctx context.Context, keyID string) (ended <-chan struct{}, err error)
 
 // Tickets makes and verifies tickets. It is safe for concurrent use.
 type Tickets struct {
@@ -102,7 +102,7 @@ func sign(key *Key, c *claims) (string, error) {
 	return Prefix + text, err
 }
 
-// Verify says who has a ticket. Errors: Unauthorized with an [auth.Refusal] as its cause; those of the Keys.
+// Verify says who has a ticket. Errors: Unauthorized with an [auth.Refusal] as its cause; those of the Keys and of Vouched.
 func (ts *Tickets) Verify(ctx context.Context, text string) (auth.Principal, error) {
 	var none auth.Principal
 	if len(text) > MaxText || !Is(text) || !jws.Canonical(text[len(Prefix):]) {
@@ -183,12 +183,9 @@ func (ts *Tickets) stands(ctx context.Context, t *Ticket, key *Key) (<-chan stru
 	if ts.vouched == nil {
 		return nil, auth.Refuse(auth.UnknownKey, "the ticket was asked for with an API key, and none are taken here")
 	}
-	ended, ok, err := ts.vouched(ctx, t.Key)
+	ended, err := ts.vouched(ctx, t.Key)
 	if err != nil {
-		return nil, fmt.Errorf("the API key of a ticket: %w", err)
-	}
-	if !ok {
-		return nil, auth.Refuse(auth.UnknownKey, "the API key with which the ticket was asked for is not good any more")
+		return nil, err
 	}
 	return ts.ends.first(key.Gone, ended), nil
 }

@@ -62,6 +62,10 @@ type noEngine struct{ api.Engine }
 
 func TestCanITellsWhatAServerSays(t *testing.T) {
 	a, err := api.New(noEngine{}, api.Config{Identify: api.Bearer(func(_ context.Context, token string) (auth.Principal, error) {
+		if token == "ticket" {
+			return auth.Principal{Tenant: "acme", Actor: "ann", Grants: auth.Grants{{Right: auth.Read, Target: auth.Target{Workflow: "order"}}},
+				Proof: auth.Proof{Kind: auth.Ticket, By: "key k"}, Until: time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)}, nil
+		}
 		if token != "good" {
 			return auth.Principal{}, auth.Refuse(auth.Expired, "the token has expired")
 		}
@@ -75,6 +79,8 @@ func TestCanITellsWhatAServerSays(t *testing.T) {
 	for _, c := range []struct{ token, grant, out, problem string }{
 		{"good", "read:order", "ann of acme () has the grants read\nyes, read:order: by read\n", ""},
 		{"good", "submit", "ann of acme () has the grants read\n", "no, not submit: no grant gives this right"},
+		{"ticket", "read", "ann of acme (ticket key k) has the grants read:order until 2030-01-02T00:00:00Z\n",
+			"no, not read: the grants with this right are narrower"},
 		{"bad", "read", "", "unauthorized: the token has expired"},
 		{"", "read", "", "unauthorized: a credential is required"},
 		{"good", "everything", "", "none of the rights"},

@@ -9,7 +9,6 @@ import (
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/auth/jwt"
-	"github.com/pawlhq/pawl/auth/ticket"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/schema"
@@ -96,11 +95,11 @@ func (all takes) stop() {
 func (s *Service) authenticate(ctx context.Context, c *api.Config) (*metrics.Refusals, error) {
 	refusals := metrics.NewRefusals()
 	c.Refused = refusals.Count
-	var vouched ticket.Vouched
+	var keys *apikey.Verifier
 	if s.config.Auth.Keys {
-		vouched = vouchedBy(s.takeKeys(c, refusals))
+		keys = s.takeKeys(c, refusals)
 	}
-	s.takeTickets(c, vouched)
+	s.takeTickets(c, keys)
 	if !s.config.Auth.Configured() {
 		return refusals, nil
 	}
@@ -124,17 +123,6 @@ func (s *Service) takeKeys(c *api.Config, m *metrics.Refusals) *apikey.Verifier 
 	c.Keys = v
 	s.takes = append(s.takes, credentials{apikey.Prefix, v.Verify, v.Health, v.Stop})
 	return v
-}
-
-// vouchedBy says whether the key is good with which somebody has asked for a ticket.
-func vouchedBy(v *apikey.Verifier) ticket.Vouched {
-	return func(ctx context.Context, id string) (ended <-chan struct{}, ok bool, err error) {
-		ended, err = v.Good(ctx, id)
-		if workflow.CodeOf(err) == workflow.Unauthorized {
-			return nil, false, nil
-		}
-		return ended, err == nil, err
-	}
 }
 
 func keysOf(d *database, name string) *apikey.Table {

@@ -27,7 +27,7 @@ type Service struct {
 	database *database
 	engine   *engine.Engine
 	api      *api.API
-	takes    takes // the credentials
+	takes    takes // the credentials, but for tickets
 	tickets  *ticket.Tickets
 	ring     *ring.Ring // of the tickets' keys
 

@@ -5,15 +5,21 @@ import (
 	"errors"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/auth/ticket"
 	"github.com/pawlhq/pawl/auth/ticket/ring"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/schema"
 )
 
-// takeTickets lets an interface make and take tickets. They need no configuration: nobody gets one of what he may not do himself.
-func (s *Service) takeTickets(c *api.Config, vouched ticket.Vouched) {
+// takeTickets lets an interface make and take tickets. They need no configuration: nobody gets one of what he may not do himself. keys
+// are the API keys that ask for some; nil where none are taken.
+func (s *Service) takeTickets(c *api.Config, keys *apikey.Verifier) {
 	s.ring = s.config.ring(s.database)
+	var vouched ticket.Vouched
+	if keys != nil {
+		vouched = keys.Good
+	}
 	s.tickets = ticket.New(s.ring, vouched)
 	c.Tickets = s.tickets
 }

@@ -13,12 +13,14 @@ CREATE TABLE pawl.api_key (
 	created_at   timestamptz NOT NULL,
 	created_by   text NOT NULL CHECK (octet_length(created_by) BETWEEN 1 AND 1024),
 	rotated_at   timestamptz,
+	rotated_by   text CHECK (octet_length(rotated_by) BETWEEN 1 AND 1024),
 	expires_at   timestamptz,
 	revoked_at   timestamptz,
 	revoked_by   text CHECK (octet_length(revoked_by) BETWEEN 1 AND 1024),
 	last_used_at timestamptz CONSTRAINT api_key_minute CHECK (extract(second FROM last_used_at) = 0),
 	revision     bigint NOT NULL DEFAULT 0 CHECK (revision >= 0),
 	CONSTRAINT api_key_former CHECK ((former_hash IS NULL) = (former_ends IS NULL)),
+	CONSTRAINT api_key_rotated CHECK ((rotated_at IS NULL) = (rotated_by IS NULL)),
 	CONSTRAINT api_key_revoked CHECK ((revoked_at IS NULL) = (revoked_by IS NULL)),
 	CONSTRAINT api_key_over CHECK (revoked_at IS NULL OR former_hash IS NULL),
 	CONSTRAINT api_key_lasts CHECK (expires_at > created_at)
@@ -36,6 +38,7 @@ COMMENT ON COLUMN pawl.api_key.former_ends IS 'Until when that one is good too.'
 COMMENT ON COLUMN pawl.api_key.created_at IS 'When it was made.';
 COMMENT ON COLUMN pawl.api_key.created_by IS 'Who has made it, and how that was known.';
 COMMENT ON COLUMN pawl.api_key.rotated_at IS 'When its text was made; NULL: with the key.';
+COMMENT ON COLUMN pawl.api_key.rotated_by IS 'Who was given that text, and how he was known.';
 COMMENT ON COLUMN pawl.api_key.expires_at IS 'When it ends; NULL: it does not by itself.';
 COMMENT ON COLUMN pawl.api_key.revoked_at IS 'Since when it is refused; NULL: it is not.';
 COMMENT ON COLUMN pawl.api_key.revoked_by IS 'Who has revoked it, and how that was known.';

@@ -142,6 +142,7 @@ func standing(k *api.APIKey, now time.Time) string {
 
 func (o *apiKeys) rotateCommand() *cobra.Command {
 	var r apikey.Rotation
+	var by string
 	c := &cobra.Command{
 		Use:   "rotate ID",
 		Short: "Give a key a new text, and print that",
@@ -151,6 +152,7 @@ rotated again, unless the newest text was lost (--lost), or all former ones are 
 end at once (--overlap 0).`,
 		Args: flags.Operands("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
+			r.By = byCommandLine(by)
 			return o.with(c, func(ctx context.Context, t *apikey.Table) error {
 				k, text, err := t.Rotate(ctx, "", args[0], r)
 				if err != nil {
@@ -161,6 +163,7 @@ end at once (--overlap 0).`,
 		},
 	}
 	c.Flags().DurationVar(&r.Overlap, "overlap", api.DefaultOverlap, "how long the text that it has is good beside the new one")
+	c.Flags().StringVar(&by, "by", transitions.DefaultActor, "who gets the text, for the record")
 	c.Flags().BoolVar(&r.Lost, "lost", false, "nobody has that text: it ends at once, and the one before it does not")
 	flags.Before(c, func() error {
 		if r.Lost && c.Flags().Changed("overlap") {
