@@ -110,12 +110,14 @@ func TestDemoStaysUpUntilItsContextEnds(t *testing.T) {
 		if _, rest, up := strings.Cut(out.String(), "stays up until"); up && !asked && strings.Contains(rest,
 			" ops inbox list --schema pawl_demo") {
 			asked = true
-			_, at, _ := strings.Cut(rest, "curl ")
-			resp, err := http.Get(strings.Fields(at)[0])
-			if err != nil || resp.StatusCode != http.StatusOK {
-				t.Errorf("explore: %v, %v", resp, err)
-			} else if err := resp.Body.Close(); err != nil {
-				t.Error(err)
+			for _, before := range []string{"follow it:", "curl "} { // the page, and the first address to try
+				_, at, _ := strings.Cut(rest, before)
+				resp, err := http.Get(strings.Fields(at)[0])
+				if err != nil || resp.StatusCode != http.StatusOK {
+					t.Errorf("explore: %v, %v", resp, err)
+				} else if err := resp.Body.Close(); err != nil {
+					t.Error(err)
+				}
 			}
 			cancel()
 		}
