@@ -20,7 +20,7 @@ TESTFLAGS := $(RACE) -ldflags=-w -p $(JOBS) -timeout 30m
 export PAWL_PG_INSTALL := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bouncer test-versions bench bench-large nightly lint fmt fuzz
+.PHONY: help demo test test-bouncer test-versions bench bench-large bench-river nightly lint fmt fuzz
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ bench: ## measure, beside a floor and a ceiling of plain SQL
 
 bench-large: ## measure on tables with ten million commands, which takes 20 GB of disk and 8 GB of memory
 	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl bench --large
+
+bench-river: ## measure bulk beside River, which is downloaded for it
+	cd bench/river && $(GO) run .
 
 nightly: ## measure on a tenth of that
 	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl bench --large=1000000

@@ -85,11 +85,17 @@ func walk(fsys fs.FS, visit func(name string) error) error {
 		switch base := path.Base(name); {
 		case err != nil:
 			return err
-		case entry.IsDir() && name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_'):
+		case entry.IsDir() && name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_' || hasModule(fsys, name)):
 			return fs.SkipDir
 		case entry.IsDir() || path.Ext(name) != ".go":
 			return nil
 		}
 		return visit(name)
 	})
+}
+
+// hasModule reports whether a folder is another module.
+func hasModule(fsys fs.FS, folder string) bool {
+	_, err := fs.Stat(fsys, path.Join(folder, "go.mod"))
+	return err == nil
 }
