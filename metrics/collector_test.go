@@ -179,6 +179,7 @@ func TestMetricsKeepTheConventionsAndAreAllInTheTable(t *testing.T) {
 	refusals := metrics.NewRefusals()
 	refusals.Count("expired")
 	refusals.Keys = func() metrics.TokenKeys { return metrics.TokenKeys{Keys: 1, Reads: 1, Read: time.Now()} }
+	refusals.APIKeys = func() metrics.APIKeys { return metrics.APIKeys{Known: 1, Lookups: 1, Looks: 1} }
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(metrics.New(e, metrics.Config{Timeout: time.Minute}), requests, refusals,
 		metrics.Connections(func() server.Stats { return server.Stats{} }))
