@@ -34,7 +34,8 @@ type Seen struct {
 }
 
 // tell has violations of the policy logged.
-const tell = `addEventListener('securitypolicyviolation', (e) => console.error('refused by the policy:', e.violatedDirective, e.blockedURI))`
+const tell = `addEventListener('securitypolicyviolation', (e) =>
+	console.error('refused by the policy:', e.violatedDirective, e.blockedURI))`
 
 // Open opens a tab with an address, and waits until it is loaded.
 func (b *Browser) Open(url string) *Page {

@@ -56,7 +56,8 @@ func (c client) ticket(ctx context.Context, number, customer string, lasts time.
 }
 
 // told are the answers whose words are for the customer. Others are about the backend.
-var told = []int{http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable}
+var told = []int{http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
+	http.StatusServiceUnavailable}
 
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 1 << 20

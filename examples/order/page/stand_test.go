@@ -42,13 +42,14 @@ func newStand(t *testing.T, ticketFor time.Duration) *stand {
 	database := pgtest.URL(t)
 	s.other = s.node(t, service.Config{Database: database})
 	key := newKey(t, database)
-	s.guarded = s.node(t, service.Config{Database: database, Auth: service.Auth{Keys: true}, Routes: func(node *service.Service) map[string]http.Handler {
+	serving := func(node *service.Service) map[string]http.Handler {
 		h, err := page.New(page.Config{Pawl: node.URL(), Key: key, TicketFor: ticketFor, Log: quiet})
 		if err != nil {
 			t.Error(err)
 		}
 		return map[string]http.Handler{page.Path: h}
-	}})
+	}
+	s.guarded = s.node(t, service.Config{Database: database, Auth: service.Auth{Keys: true}, Routes: serving})
 	s.cable = newCable(t, strings.TrimPrefix(s.guarded.URL(), "http://"))
 	return s
 }
