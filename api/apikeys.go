@@ -74,8 +74,8 @@ const DefaultOverlap = 24 * time.Hour
 func APIKeyOf(k *apikey.Key) APIKey {
 	return APIKey{ID: k.ID, Tenant: k.Tenant, Name: k.Name, Actor: k.Actor, Roles: append([]string{}, k.Roles...),
 		Grants:    each(k.Grants, func(g *auth.Grant) string { return g.String() }),
-		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, RotatedAt: k.RotatedAt, RotatedBy: k.RotatedBy, FormerEnds: k.FormerEnds, ExpiresAt: k.ExpiresAt,
-		RevokedAt: k.RevokedAt, RevokedBy: k.RevokedBy, LastUsedAt: k.LastUsedAt}
+		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, RotatedAt: k.RotatedAt, RotatedBy: k.RotatedBy,
+		FormerEnds: k.FormerEnds, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt, RevokedBy: k.RevokedBy, LastUsedAt: k.LastUsedAt}
 }
 
 // apiKeys lists keys.
@@ -148,7 +148,8 @@ func (a *API) rotateAPIKey(w http.ResponseWriter, r *request) error {
 	rotation := apikey.Rotation{Overlap: DefaultOverlap, Lost: in.Lost, By: maker(&r.caller)}
 	if s := in.Seconds; s != nil {
 		if *s < 0 || *s > int64(apikey.MaxOverlap/time.Second) || in.Lost {
-			return workflow.Errorf(workflow.InvalidRequest, "seconds is not 0 to %d, or given for a text that was lost", int64(apikey.MaxOverlap/time.Second))
+			return workflow.Errorf(workflow.InvalidRequest, "seconds is not 0 to %d, or given for a text that was lost",
+				int64(apikey.MaxOverlap/time.Second))
 		}
 		rotation.Overlap = time.Duration(*s) * time.Second
 	}
@@ -216,7 +217,8 @@ func mayGive(c *Caller, k *apikey.Key) error {
 			return c.Denied(`this takes every role of the key, also "` + role + `"`)
 		}
 	}
-	there := auth.Principal{Tenant: k.Tenant, Actor: c.Actor, Grants: c.Grants, Proof: c.Proof} // what is narrowed is so to instances of that tenant
+	// What is narrowed to a business key is so to an instance of that tenant.
+	there := auth.Principal{Tenant: k.Tenant, Actor: c.Actor, Grants: c.Grants, Proof: c.Proof}
 	for _, g := range k.Grants {
 		if !there.May(g.Right, g.Target) {
 			return there.Lacks(g.Right, g.Target)

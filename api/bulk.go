@@ -62,11 +62,11 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	for _, item := range items {
-		b.add(item)
-	}
-	if err := a.admit(w, r.tenant(), credential(&r.caller), len(b.replies)); err != nil {
+	if err := a.admit(w, r.tenant(), credential(&r.caller), len(items)); err != nil {
 		return err
+	}
+	for _, item := range items { // who may send one can take a look at its instance
+		b.add(item)
 	}
 	if r.boolean("dry_run") {
 		w.Header().Set(headerDryRun, "true")

@@ -37,6 +37,9 @@ func (a *API) eventPage(w http.ResponseWriter, r *request, f transitions.EventFi
 		return err
 	}
 	if waited {
+		if err := r.stillHolds(w.Header()); err != nil {
+			return err
+		}
 		w.Header().Set(headerApplied, "wait")
 	}
 	return sendJSON(w, http.StatusOK, Events{Events: page.Events, NextAfter: page.Last, Head: page.Head})

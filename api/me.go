@@ -49,19 +49,19 @@ func (a *API) me(r *request) (Me, error) {
 
 func canOf(c *Caller, asked auth.Grant) *MeCan {
 	out := &MeCan{Grant: asked.String(), Why: "no grant gives this right"}
+	depends := false
 	for _, g := range c.Grants {
 		one := auth.Principal{Tenant: c.Tenant, Grants: auth.Grants{g}}
 		if one.May(asked.Right, asked.Target) {
-			out.Allowed, out.Why = true, g.String()
-			return out
+			return &MeCan{Grant: out.Grant, Allowed: true, Why: g.String()}
 		}
+		depends = depends || one.AsksForWorkflow(asked.Right, asked.Target)
 		if one.Has(asked.Right) {
 			out.Why = "the grants with this right are narrower, or for something else"
 		}
-		if one.AsksForWorkflow(asked.Right, asked.Target) {
-			out.Why = "it depends on the workflow of the instance: ask for that"
-			return out
-		}
+	}
+	if depends {
+		out.Why = "it depends on the workflow of the instance: ask for that"
 	}
 	return out
 }

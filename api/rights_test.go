@@ -182,7 +182,7 @@ func TestTheProofGoesWithACommandInFlight(t *testing.T) {
 	a := g.post("/v1/workflows/delivery/book", "1", `{}`, g.with("submit")...)
 	a.want(t, 201)
 	id := a.header.Get("Location")
-	soon := time.Now().Add(100 * time.Millisecond).UTC().Format(time.RFC3339Nano)
+	soon := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339Nano)
 	g.post(id+"/note", "2", `{}`, append(g.with("submit act-as"), "Pawl-Not-Before", soon, "Pawl-Actor", "bob")...).want(t, 202)
 	var entries []api.Entry
 	done := func(transition string) func() bool {

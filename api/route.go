@@ -63,7 +63,13 @@ var pathName = regexp.MustCompile(`\{(\w+)`)
 
 // complete returns the route with the parameters that its path names, and the codes
 // of what can go wrong everywhere.
+//
+// It panics where the route, or something that streams, says not what a caller needs: so the program does not start.
 func (r Route) complete() Route {
+	if r.Grant == "" || slices.ContainsFunc(r.Operations, func(o StreamOperation) bool { return o.Grant == "" }) ||
+		slices.ContainsFunc(r.Answers, func(a Answer) bool { return a.Media == mediaEventStream && a.Grant == "" }) {
+		panic("api: the route " + r.Method + " " + r.Path + " does not say what a caller needs")
+	}
 	var all []Param
 	for _, name := range pathName.FindAllStringSubmatch(r.Path, -1) {
 		all = append(all, pathParams[name[1]])

@@ -55,7 +55,8 @@ func (a *API) changedStatus(w http.ResponseWriter, r *request, ref transitions.R
 		return record, err
 	}
 	record, waited, err := a.streams.Changed(r.Context(), ref, record, wait)
-	if waited {
+	if waited && err == nil {
+		err = r.stillHolds(w.Header())
 		w.Header().Set(headerApplied, "wait")
 	}
 	return record, err

@@ -55,7 +55,8 @@ var callerRoutes = []Route{
 
 var keyRoutes = []Route{
 	{Section: ofKeys, Method: "GET", Path: keys, Grant: auth.Keys, handle: show((*API).apiKeys), EmptyIsNone: true,
-		Doc: "the keys, without their texts, those that are revoked too, in the order in which they were made", Params: params(forAll, pageLimit, pageCursor),
+		Doc:     "the keys, without their texts, those that are revoked too, in the order in which they were made",
+		Params:  params(forAll, pageLimit, pageCursor),
 		Answers: []Answer{answer[APIKeyPage](200)}, Codes: []workflow.Code{workflow.NotFound}},
 	{Section: ofKeys, Method: "POST", Path: keys, Grant: auth.Keys, handle: (*API).createAPIKey, Body: bodyOfOperation[NewAPIKey](),
 		Doc: "make one; the answer has its text as `key`, once", Answers: []Answer{answer[APIKeyText](201)}, Headers: []Header{location},

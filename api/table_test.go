@@ -54,6 +54,24 @@ func TestEveryRouteIsWhole(t *testing.T) {
 	}
 }
 
+// A row that says not what a caller needs does not start, of whatever it is that is left out.
+func TestARouteSaysWhatItTakes(t *testing.T) {
+	for name, r := range map[string]Route{
+		"a route":      {Method: "GET", Path: "/v1/open"},
+		"an operation": {Method: "GET", Path: "/v1/open", Grant: Read, Operations: []StreamOperation{{Name: "subscribe", Grant: Streaming}, {Name: "take"}}},
+		"a stream":     {Method: "GET", Path: "/v1/open", Grant: Read, Answers: []Answer{{Status: 200, Media: mediaEventStream}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if told, _ := recover().(string); !strings.Contains(told, "GET /v1/open") {
+					t.Errorf("it is taken, or told as %q", told)
+				}
+			}()
+			r.complete()
+		})
+	}
+}
+
 // The mux serves each row of the table and nothing else: an address of a row leads to
 // that row, and any other method is told those of the table.
 func TestTheTableIsWhatIsServed(t *testing.T) {

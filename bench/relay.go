@@ -118,7 +118,7 @@ func (e *env) following(ctx context.Context, purging bool, open []opener) (eng *
 }
 
 // drainLimit is how long a sink may take for a backlog.
-const drainLimit = time.Minute
+const drainLimit = 3 * time.Minute
 
 // await waits until the sink has taken so many events.
 func (t *tap) await(ctx context.Context, n int64) error {

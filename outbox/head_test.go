@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox"
@@ -28,12 +29,23 @@ func TestAHeadIsFoundOnAFewPagesHoweverManyVersionsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	exec := func(sql string) {
+	plain, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Release()
+	on := func(conn *pgxpool.Conn, sql string) {
 		t.Helper()
 		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 			t.Fatal(err)
 		}
 	}
+	exec := func(sql string) { t.Helper(); on(conn, sql) }
+	// A session that has made its plans while the log was new, and keeps them.
+	exec("ALTER TABLE pawl.log SET (autovacuum_enabled = off); SELECT pawl.advance('acme', 1); ANALYZE pawl.log")
+	on(plain, "SET plan_cache_mode = force_generic_plan")
+	const execute = "EXECUTE head('acme')"
+	on(plain, "PREPARE head(text) AS SELECT "+outbox.HeadOf("$1")+"; "+execute)
 	exec("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off") // as the pipeline does
 	const most = 25
 	check := func(when string) {
@@ -52,6 +64,10 @@ func TestAHeadIsFoundOnAFewPagesHoweverManyVersionsAreKept(t *testing.T) {
 			if got := pgtest.Pages(t, conn, sql, args...); got > most {
 				t.Errorf("%s, %s: %d pages were read", when, name, got)
 			}
+		}
+		pgtest.Pages(t, plain, execute, pgx.QueryExecModeSimpleProtocol)
+		if got := pgtest.Pages(t, plain, execute, pgx.QueryExecModeSimpleProtocol); got > most {
+			t.Errorf("%s, read by a session that keeps its plan: %d pages were read", when, got)
 		}
 	}
 	check("a new log")

@@ -38,6 +38,11 @@ func TestReadingTheLogStaysOnItsIndexes(t *testing.T) {
 				t.Errorf("%s: audit_pkey is probed by %s", when, step.Cond)
 			}
 		}
+		for _, step := range pgtest.ExplainPrepared(t, pool, settings, headsSQL, 1) {
+			if step.Relation != "" && (step.Index != "log_pkey" || step.Goes != "Backward") {
+				t.Errorf("%s: heads are read by %s of %s on %s, %s", when, step.Type, step.Index, step.Relation, step.Goes)
+			}
+		}
 		if used["audit_pkey"] != 1 || used["outbox_pkey"] == 0 || len(used) != 2 {
 			t.Errorf("%s: it uses %v", when, used)
 		}
@@ -61,6 +66,7 @@ func TestReadingTheLogStaysOnItsIndexes(t *testing.T) {
 		INSERT INTO pawl.outbox (tenant, position, type, ordinal, workflow, instance, version, transition, state, at)
 		SELECT tenant, position, 'w.t', 0, workflow, instance, 1, 't', 's', at FROM pawl.audit`)
 	check("full, with the statistics of the empty ones")
+	exec("INSERT INTO pawl.log SELECT 't' || n, 2000 FROM generate_series(0, 5000) AS n")
 	exec("VACUUM ANALYZE")
 	check("full")
 }

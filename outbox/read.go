@@ -65,7 +65,7 @@ func Scan(row pgx.CollectableRow, e *transitions.Event, columns ...any) error {
 	return err
 }
 
-// settings keep that statement to its index probes, also with a plan that the
+// settings keep a statement to its index probes, also with a plan that the
 // connection made for empty tables, and the server from compiling a plan that seems
 // dear only where nobody knows how little is asked for. They end with the message.
 const settings = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
@@ -121,17 +121,18 @@ func (t *Table) number(ctx context.Context, sql string, args ...any) (n int64, e
 	return n, nil
 }
 
-var headsSQL = `SELECT u.tenant, l.head FROM unnest($1::text[]) AS u(tenant) CROSS JOIN LATERAL (` + headRow("u.tenant") + `) AS l`
+var headsSQL = `SELECT u.tenant, l.head FROM unnest($1::text[]) AS u(tenant)` + JoinHead("u.tenant")
 
 // Heads are the heads of several tenants' logs. An empty log has none.
 func (t *Table) Heads(ctx context.Context, tenants []string) (map[string]int64, error) {
-	rows, err := t.q.Query(ctx, t.heads, tenants)
-	if err != nil {
-		return nil, fmt.Errorf("read log heads: %w", err)
-	}
 	heads := make(map[string]int64, len(tenants))
-	if err := eachHead(rows, func(tenant string, head int64) { heads[tenant] = head }); err != nil {
-		return nil, err
+	var b pgx.Batch
+	b.Queue(settings)
+	b.Queue(t.heads, tenants).Query(func(rows pgx.Rows) error {
+		return eachHead(rows, func(tenant string, head int64) { heads[tenant] = head })
+	})
+	if err := t.q.SendBatch(ctx, &b).Close(); err != nil {
+		return nil, fmt.Errorf("read log heads: %w", err)
 	}
 	return heads, nil
 }
@@ -144,17 +145,18 @@ func (t *Table) EachHead(ctx context.Context, do func(tenant string, head int64)
 	if err != nil {
 		return fmt.Errorf("read log heads: %w", err)
 	}
-	return eachHead(rows, do)
+	if err := eachHead(rows, do); err != nil {
+		return fmt.Errorf("read log heads: %w", err)
+	}
+	return nil
 }
 
 func eachHead(rows pgx.Rows, do func(tenant string, head int64)) error {
 	var tenant string
 	var head int64
-	if _, err := pgx.ForEachRow(rows, []any{&tenant, &head}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&tenant, &head}, func() error {
 		do(tenant, head)
 		return nil
-	}); err != nil {
-		return fmt.Errorf("read log heads: %w", err)
-	}
-	return nil
+	})
+	return err
 }

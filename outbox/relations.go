@@ -14,8 +14,14 @@ func headRow(tenant string) string {
 }
 
 // HeadOf is an expression: the position of a tenant's newest transition, 0 for none. It reads
-// a few pages however many versions of the head an old snapshot keeps.
-func HeadOf(tenant string) string { return "coalesce((" + headRow(tenant) + "), 0)" }
+// a few pages however many versions of the head an old snapshot keeps, by whatever plan the
+// statement has.
+func HeadOf(tenant string) string { return "coalesce(pawl.head(" + tenant + "), 0)" }
+
+// JoinHead adds the log l to rows with a tenant, and leaves out those that have none. Of
+// many tenants that is cheaper than HeadOf, which is a function; it is for statements that are
+// planned whenever they run, or after settings that keep them to the index.
+func JoinHead(tenant string) string { return " CROSS JOIN LATERAL (" + headRow(tenant) + ") AS l" }
 
 // HeldHeads is a query: those of some tenants whose log nobody but another transaction can write
 // now, or that have none. It takes the row locks of the others. Parameter: the tenants.

@@ -59,7 +59,7 @@ func (k *Key) Check(now time.Time) error {
 	switch {
 	case strings.HasPrefix(k.Actor, transitions.Reserved):
 		return workflow.Errorf(workflow.InvalidRequest, "actors that begin with %q are Pawl's own", transitions.Reserved)
-	case len(k.Roles) > MaxRoles || slices.ContainsFunc(k.Roles, func(role string) bool { return textProblem(role, transitions.MaxActor) != "" }):
+	case len(k.Roles) > MaxRoles || slices.ContainsFunc(k.Roles, noRole):
 		return workflow.Errorf(workflow.InvalidRequest, "a key has at most %d roles, none of which is empty or longer than %d bytes",
 			MaxRoles, transitions.MaxActor)
 	case len(k.Grants) == 0 || len(k.Grants) > MaxGrants:
@@ -69,6 +69,8 @@ func (k *Key) Check(now time.Time) error {
 	}
 	return nil
 }
+
+func noRole(s string) bool { return textProblem(s, transitions.MaxActor) != "" }
 
 func textProblem(s string, limit int) string {
 	if s == "" {

@@ -49,7 +49,8 @@ func (t *Table) Create(ctx context.Context, k Key) (made Key, text string, err e
 		k.Roles = []string{} // not NULL
 	}
 	err = t.change(ctx, "make a key", func(tx pgx.Tx) (err error) {
-		made, err = one(tx.Query(ctx, t.sql.create, plannedNow, k.ID, k.Tenant, k.Name, k.Actor, k.Roles, texts(k.Grants), k.hash[:], k.CreatedBy, orNull(k.ExpiresAt)))
+		made, err = one(tx.Query(ctx, t.sql.create, plannedNow, k.ID, k.Tenant, k.Name, k.Actor, k.Roles,
+			texts(k.Grants), k.hash[:], k.CreatedBy, orNull(k.ExpiresAt)))
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
@@ -203,14 +204,15 @@ func scan(row pgx.CollectableRow) (k Key, err error) {
 	var grants []string
 	var hash, former []byte
 	var formerEnds, rotated, expires, revoked, used *time.Time
-	if err = row.Scan(&k.ID, &k.Tenant, &k.Name, &k.Actor, &k.Roles, &grants, &hash, &former, &formerEnds, &k.CreatedAt, &k.CreatedBy, &rotated,
-		&k.RotatedBy, &expires, &revoked, &k.RevokedBy, &used, &k.revision); err != nil {
+	if err = row.Scan(&k.ID, &k.Tenant, &k.Name, &k.Actor, &k.Roles, &grants, &hash, &former, &formerEnds, &k.CreatedAt, &k.CreatedBy,
+		&rotated, &k.RotatedBy, &expires, &revoked, &k.RevokedBy, &used, &k.revision); err != nil {
 		return k, err
 	}
 	copy(k.hash[:], hash)
 	copy(k.former[:], former)
 	k.CreatedAt = k.CreatedAt.UTC()
-	k.FormerEnds, k.RotatedAt, k.ExpiresAt, k.RevokedAt, k.LastUsedAt = orZero(formerEnds), orZero(rotated), orZero(expires), orZero(revoked), orZero(used)
+	k.FormerEnds, k.RotatedAt, k.ExpiresAt = orZero(formerEnds), orZero(rotated), orZero(expires)
+	k.RevokedAt, k.LastUsedAt = orZero(revoked), orZero(used)
 	for _, text := range grants {
 		if g, err := auth.ParseGrant(text); err == nil { // else it gives no right that is known here
 			k.Grants = append(k.Grants, g)
@@ -259,7 +261,8 @@ func unavailable(what string, err error) error {
 	if _, is := errors.AsType[*workflow.Error](err); is {
 		return err
 	}
-	e := &workflow.Error{Code: workflow.Unavailable, Message: "the keys could not be reached; try again", Cause: fmt.Errorf("%s: %w", what, err)}
+	e := &workflow.Error{Code: workflow.Unavailable, Message: "the keys could not be reached; try again",
+		Cause: fmt.Errorf("%s: %w", what, err)}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		e.Code, e.Message = workflow.TimedOut, "the database did not answer in time; try again"
 	}

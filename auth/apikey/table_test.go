@@ -127,7 +127,8 @@ func TestARotationLosesNoTextThatIsUsed(t *testing.T) {
 		return k, err
 	}
 	first, err := rotate(Rotation{Overlap: time.Hour})
-	if err != nil || first.former != made.hash || first.hash == made.hash || first.RotatedBy != "boss" || first.FormerEnds.Before(time.Now().Add(59*time.Minute)) || first.RotatedAt.IsZero() {
+	if err != nil || first.former != made.hash || first.hash == made.hash || first.RotatedBy != "boss" ||
+		first.FormerEnds.Before(time.Now().Add(59*time.Minute)) || first.RotatedAt.IsZero() {
 		t.Errorf("%+v, %v", first, err)
 	}
 	_, err = rotate(Rotation{Overlap: time.Hour}) // as who has not got the answer would

@@ -102,6 +102,8 @@ type Provider struct {
 	keys    []*Key
 	down    bool
 	fetches int
+	held    chan struct{} // closed when who asks is answered; nil: at once
+	hangs   chan struct{} // who asks meanwhile
 }
 
 // NewProvider starts one with a key for ES256. It ends with the test.
@@ -129,6 +131,28 @@ func (p *Provider) Down(down bool) {
 	p.down = down
 }
 
+// Hang lets it answer nobody until release is called, which may be called again.
+func (p *Provider) Hang() (release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	held := make(chan struct{})
+	p.held, p.hangs = held, make(chan struct{}, 100)
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.held = nil
+		close(held)
+	})
+}
+
+// Hangs waits until somebody asks who is not answered, after Hang.
+func (p *Provider) Hangs() {
+	p.mu.Lock()
+	hangs := p.hangs
+	p.mu.Unlock()
+	<-hangs
+}
+
 // Fetches is how often the keys were asked for.
 func (p *Provider) Fetches() int {
 	p.mu.Lock()
@@ -152,11 +176,18 @@ func (p *Provider) Set() []byte {
 }
 
 // ServeHTTP answers with the JWK Set.
-func (p *Provider) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.fetches++
-	down := p.down
+	down, held := p.down, p.held
 	p.mu.Unlock()
+	if held != nil {
+		p.hangs <- struct{}{}
+		select {
+		case <-held:
+		case <-r.Context().Done():
+		}
+	}
 	if down {
 		http.Error(w, "down", http.StatusServiceUnavailable)
 		return

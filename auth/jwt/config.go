@@ -161,10 +161,13 @@ func onThisMachine(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// onlySafe refuses to be led to an address that could not be configured.
+// onlySafe refuses to be led to an address that could not be configured, or from https to what listens on this machine.
 func onlySafe(r *http.Request, via []*http.Request) error {
 	if len(via) > 3 {
 		return errors.New("too many redirects")
+	}
+	if via[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
+		return errors.New("the address of the keys leads from https to something else")
 	}
 	return checkAddress(r.URL.String())
 }

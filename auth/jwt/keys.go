@@ -40,7 +40,7 @@ type keySet []*key
 func (s keySet) find(id string, a jose.SignatureAlgorithm) (found *key) {
 	for _, k := range s {
 		switch {
-		case id != "" && k.id != id || !k.fits(a):
+		case !k.named(id) || !k.fits(a):
 		case found != nil:
 			return nil // which of them it is nobody says
 		default:
@@ -48,6 +48,13 @@ func (s keySet) find(id string, a jose.SignatureAlgorithm) (found *key) {
 		}
 	}
 	return found
+}
+
+// named reports whether a token that names a key by its id, "" for none, may mean this one. There is one secret, whatever
+// its tokens call it.
+func (k *key) named(id string) bool {
+	_, secret := k.public.([]byte)
+	return id == "" || k.id == id || secret
 }
 
 func (k *key) fits(a jose.SignatureAlgorithm) bool {
@@ -92,11 +99,11 @@ func parseKeys(text []byte, before keySet) (keySet, error) {
 		if err != nil {
 			return nil, err
 		}
-		if k == nil {
+		if k == nil || set.same(k) != nil { // some list a key twice
 			continue
 		}
-		if i := slices.IndexFunc(before, func(old *key) bool { return old.print == k.print }); i >= 0 {
-			k = before[i]
+		if old := before.same(k); old != nil {
+			k = old
 		}
 		set = append(set, k)
 	}
@@ -104,6 +111,14 @@ func parseKeys(text []byte, before keySet) (keySet, error) {
 		return nil, errors.New("it has no key that can be used")
 	}
 	return set, nil
+}
+
+// same is the key of the set that is the same; nil for none.
+func (s keySet) same(k *key) *key {
+	if i := slices.IndexFunc(s, func(one *key) bool { return one.print == k.print }); i >= 0 {
+		return s[i]
+	}
+	return nil
 }
 
 // parseKey is nil for a key that is passed over.

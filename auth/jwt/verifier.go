@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -104,6 +105,9 @@ func (v *Verifier) signed(ctx context.Context, token string) ([]byte, *key, erro
 		return nil, nil, auth.Refuse(auth.Malformed, "the token is no signed JSON Web Token")
 	}
 	header := &parsed.Signatures[0].Protected
+	if !isAccess(header) {
+		return nil, nil, auth.Refuse(auth.Malformed, "it is a signed token of another kind")
+	}
 	k, err := v.ring.find(ctx, header.KeyID, jose.SignatureAlgorithm(header.Algorithm))
 	if err != nil {
 		return nil, nil, err
@@ -116,6 +120,18 @@ func (v *Verifier) signed(ctx context.Context, token string) ([]byte, *key, erro
 		return nil, nil, auth.Refuse(auth.BadSignature, "the signature of the token is not right")
 	}
 	return payload, k, nil
+}
+
+// isAccess reports whether a header is one of a token that says who calls: not that of a logout token, a proof of possession
+// or another statement that the provider signs with the same keys (RFC 8725, section 3.11), nor of one whose payload is
+// signed as it is (RFC 7797, section 7).
+func isAccess(h *jose.Header) bool {
+	if _, is := h.ExtraHeaders["b64"]; is {
+		return false
+	}
+	kind, _ := h.ExtraHeaders[jose.HeaderType].(string)
+	kind = strings.TrimPrefix(strings.ToLower(kind), "application/")
+	return !strings.Contains(kind, "+") || kind == "at+jwt"
 }
 
 // Health is how the keys are. The warning is "" where all is well, and an error is why no token can be

@@ -25,6 +25,7 @@ type Prepared struct {
 	Fingerprint [32]byte
 	Creates     bool
 	Hook        bool // some step of that name, of any version, has a Hook
+	Works       bool // likewise, an activity: unless it is refused, the command will be in flight
 
 	Resumed   *Resumed               // a command that is in flight goes on; nil: an attempt of a caller
 	Operation *transitions.Operation // what an operator asks; nil: a transition
@@ -93,6 +94,7 @@ func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow)
 	for _, w := range able {
 		steps := w.Named(p.Transition)
 		p.Hook = p.Hook || slices.ContainsFunc(steps, func(s *workflow.Step) bool { return s.Hook != nil })
+		p.Works = p.Works || slices.ContainsFunc(steps, func(s *workflow.Step) bool { return s.Work != nil })
 		if p.Definition != nil {
 			continue
 		}

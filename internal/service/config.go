@@ -35,8 +35,7 @@ type Config struct {
 	Schema string
 
 	// Address is the host and port to listen on. Default [DefaultAddress]; port 0
-	// chooses a free one. There is no authentication yet, so only loopback
-	// addresses are accepted.
+	// chooses a free one. Without Auth only loopback addresses are accepted.
 	Address string
 
 	// InFlight says how this node works on commands in flight. The zero value is

@@ -30,14 +30,20 @@ type PollRequest struct {
 	Scheduled int       // how many scheduled commands could be taken
 	Since     time.Time // when those are due, at the earliest; zero: whenever
 	Workflows []string  // those that this node knows
-	After     string    // the tenant whose turn was last
-	Turns     int       // how many tenants have a turn
+	Turns     Turns     // of tenants, for work
+	Later     Turns     // likewise, for scheduled commands
 
 	Whole      bool       // nothing of what follows bounds it, and it asks for pauses that have ended
 	Activities []Activity // those of which something can be taken
 	Lapsed     time.Time  // since when leases have run out; zero: whenever
 	Oldest     time.Time  // since when any work is due; zero: whenever
 	Next       time.Time  // after when something is due next
+}
+
+// Turns says which tenants have a turn.
+type Turns struct {
+	After string // the tenant whose turn was last
+	Most  int    // how many tenants
 }
 
 // Activity is the work of one activity that a poll asks for.
@@ -60,7 +66,7 @@ type PollResult struct {
 // nothing of the tenant whose turn it is.
 type Candidate struct {
 	transitions.Ref
-	Kind                 string // Lapsed, Turn, "scheduled" or "work"
+	Kind                 string // Lapsed, LaterTurn, Later, Turn or Work
 	Attempt              int
 	Phase                transitions.Phase
 	Workflow, Transition string
@@ -70,8 +76,11 @@ type Candidate struct {
 
 // Kinds of candidates.
 const (
-	Lapsed = "lapsed" // its lease has run out
-	Turn   = "turn"   // it is its tenant's turn
+	Lapsed    = "lapsed"     // its lease has run out
+	LaterTurn = "later turn" // it is its tenant's turn, and is scheduled
+	Later     = "later"      // it is scheduled, in the order in which those are due
+	Turn      = "turn"       // it is its tenant's turn, and is work
+	Work      = "work"       // it is work, in the order in which that is due
 )
 
 // Poll finds due work. The statement is planned each time, for the tables as they
@@ -99,8 +108,8 @@ func (p *PollRequest) Params() []any {
 	for i, a := range p.Activities {
 		workflows[i], names[i], since[i], room[i] = a.Workflow, a.Name, a.Since, int64(a.Room)
 	}
-	return []any{p.Now, int64(p.Scheduled), int64(p.Works), append([]string{}, p.Full...), p.Since, p.Workflows, p.After, int64(p.Turns),
-		workflows, names, since, room, p.Lapsed, p.Next, p.Oldest, p.Whole}
+	return []any{p.Now, int64(p.Scheduled), int64(p.Works), append([]string{}, p.Full...), p.Since, p.Workflows, p.Turns.After, int64(p.Turns.Most),
+		workflows, names, since, room, p.Lapsed, p.Next, p.Oldest, p.Whole, p.Later.After, int64(p.Later.Most)}
 }
 
 // Keys name attempts at commands of one tenant.

@@ -12,7 +12,8 @@ package store
 // of the activities that can be taken their workflows, their names, since when their
 // work is due and how much of each, since when leases have run out, after when
 // something is due next, since when any work is due, whether to ask for pauses that
-// have ended.
+// have ended, and of scheduled commands the tenant whose turn was last, and how many
+// tenants have a turn.
 //
 // What is before the moments that are given is not read: so neither are entries of the
 // indexes that are dead, and stay for as long as somebody has an old snapshot. See
@@ -23,8 +24,8 @@ package store
 // next tenants have their turns before: one command of each, or a row without one
 // where nothing of the tenant's is due that can be taken. The walk goes from tenant to
 // tenant, and within one from activity to activity, with a probe of the index each,
-// whatever they have waiting. Scheduled commands have no turns: they come in the order in
-// which they are due, and are only decided.
+// whatever they have waiting. So it is with scheduled commands, where there are more than
+// can be decided; they have no activity, so a tenant's first is found by one probe.
 //
 // A scheduled command that a pause holds is found once, with what holds it, to be set
 // aside; but not one that was asked to stop, which can end.
@@ -35,7 +36,7 @@ package store
 // subquery, nor what a column behind OFFSET 0 was made of, and it does not take
 // bounds for a narrow range of which one is a row's. Where a tenant is asked for as a
 // range, it is because the order of another index would do for one that is equal.
-const PollSQL = `
+var PollSQL = `
 SELECT clock_timestamp(), least(
 		(SELECT run_at FROM pawl.command WHERE ` + later + ` AND run_at > (SELECT $14::timestamptz) ORDER BY run_at LIMIT 1),
 		(SELECT min(soon.run_at) FROM unnest($9::text[], $10::text[]) AS r(workflow, transition) CROSS JOIN LATERAL (
@@ -48,29 +49,37 @@ SELECT clock_timestamp(), least(
 	coalesce(found.phase, ''), coalesce(found.workflow, ''), coalesce(found.transition, ''), coalesce(found.since, 'epoch'),
 	coalesce(found.pause, '')
 FROM (VALUES (1)) AS one LEFT JOIN (
-	(SELECT 'lapsed' AS kind, tenant, scope, key, attempt, phase, workflow, transition, locked_until AS since, NULL AS pause FROM (
+	(SELECT '` + Lapsed + `' AS kind, tenant, scope, key, attempt, phase, workflow, transition, locked_until AS since, NULL AS pause FROM (
 			SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
 			WHERE locked_until < (SELECT clock_timestamp()) AND (locked_until, scope) > ((SELECT $13::timestamptz), '')
 			ORDER BY locked_until OFFSET 0) AS lapsed
 		WHERE known LIMIT $2::bigint + $3::bigint)
 	UNION ALL
-	(SELECT 'scheduled', tenant, scope, key, attempt, phase, workflow, transition, run_at,
+	(SELECT kind, tenant, scope, key, attempt, phase, workflow, transition, run_at,
 			CASE WHEN cancelled_by IS NOT NULL THEN NULL
 				WHEN EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = due.tenant AND p.workflow = due.workflow)
 				THEN '` + PausedWorkflow + `' || workflow
 				WHEN (SELECT i.paused FROM pawl.instance AS i WHERE i.tenant = due.tenant AND i.id >= due.instance AND i.id <= due.instance
 					ORDER BY i.id LIMIT 1) THEN '` + PausedInstance + `' || instance END
-		FROM (SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
-			WHERE ` + later + ` AND run_at <= (SELECT $1::timestamptz) AND (run_at, scope) > ((SELECT $5::timestamptz), '')
-			ORDER BY run_at OFFSET 0) AS due
-		WHERE known LIMIT $2::bigint)
-	UNION ALL
-	(WITH RECURSIVE each AS (
-			(SELECT tenant, 1 AS n FROM pawl.command WHERE ` + turns + ` AND tenant > (SELECT $7::text) ORDER BY ` + turn + ` LIMIT 1)
+		FROM (
+			(WITH RECURSIVE ` + eachTenant(laterTurns, laterTurn, "$17", "$18") + `
+				SELECT '` + LaterTurn + `' AS kind, each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition,
+					one.run_at, one.instance, one.cancelled_by
+				FROM each LEFT JOIN LATERAL (SELECT * FROM (SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
+						WHERE ` + later + ` AND (tenant, run_at) >= (each.tenant, (SELECT $5::timestamptz))
+							AND (tenant, run_at) <= (each.tenant, (SELECT $1::timestamptz))
+						ORDER BY ` + laterTurn + ` OFFSET 0) AS due
+					WHERE known LIMIT 1) AS one ON true
+				LIMIT $18::bigint)
 			UNION ALL
-			(SELECT next.tenant, each.n + 1 FROM each CROSS JOIN LATERAL (SELECT tenant FROM pawl.command
-				WHERE ` + turns + ` AND tenant > each.tenant ORDER BY ` + turn + ` LIMIT 1) AS next WHERE each.n < $8::bigint))
-		SELECT 'turn', each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition, one.run_at, NULL
+			(SELECT '` + Later + `', tenant, scope, key, attempt, phase, workflow, transition, run_at, instance, cancelled_by
+				FROM (SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
+					WHERE ` + later + ` AND run_at <= (SELECT $1::timestamptz) AND (run_at, scope) > ((SELECT $5::timestamptz), '')
+					ORDER BY run_at OFFSET 0) AS due
+				WHERE known LIMIT $2::bigint)) AS due)
+	UNION ALL
+	(WITH RECURSIVE ` + eachTenant(turns, turn, "$7", "$8") + `
+		SELECT '` + Turn + `', each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition, one.run_at, NULL
 		FROM each LEFT JOIN LATERAL (
 			WITH RECURSIVE kinds AS (
 				(SELECT workflow, transition FROM pawl.command
@@ -87,7 +96,7 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 			ORDER BY first.run_at LIMIT 1) AS one ON true
 		LIMIT $8::bigint)
 	UNION ALL
-	(SELECT 'work', one.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition, one.run_at, NULL
+	(SELECT '` + Work + `', one.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition, one.run_at, NULL
 		FROM unnest($9::text[], $10::text[], $11::timestamptz[], $12::bigint[]) AS r(workflow, transition, since, room) CROSS JOIN LATERAL (
 			SELECT * FROM pawl.command AS w WHERE ` + waits + ` AND w.workflow = r.workflow AND w.transition = r.transition
 				AND w.run_at <= (SELECT $1::timestamptz) AND (w.run_at, w.scope) > (r.since, '')
@@ -95,19 +104,36 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 		ORDER BY one.run_at LIMIT $3::bigint)
 ) AS found ON true`
 
+// eachTenant is a recursive query, each: the next tenants after one that have rows of a
+// condition, at most so many, by an index that has those rows in an order which begins with
+// the tenant. It takes a probe of that for each.
+func eachTenant(where, order, after, most string) string {
+	return `each AS (
+			(SELECT tenant, 1 AS n FROM pawl.command WHERE ` + where + ` AND tenant > (SELECT ` + after + `::text) ORDER BY ` + order + ` LIMIT 1)
+			UNION ALL
+			(SELECT next.tenant, each.n + 1 FROM each CROSS JOIN LATERAL (SELECT tenant FROM pawl.command
+				WHERE ` + where + ` AND tenant > each.tenant ORDER BY ` + order + ` LIMIT 1) AS next WHERE each.n < ` + most + `::bigint))`
+}
+
 // later finds what is to be decided at a time, and is not set aside for a pause, by the
-// index command_due.
+// indexes command_due and command_due_turn.
 const later = `phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL`
 
 // waits finds work that waits for its time or for a worker, by the indexes command_work
 // and command_turn.
 const waits = `run_at IS NOT NULL AND phase <> 'scheduled'`
 
-// turns is waits, but for what is due before all that can be taken, of LookSQL.
+// turns is waits, but for what is due before all that can be taken, of PollSQL.
 const turns = waits + ` AND run_at >= (SELECT $15::timestamptz)`
 
 // turn is the order of command_turn.
 const turn = `tenant, workflow, transition, run_at`
+
+// laterTurns is later, but for what is due before all that can be taken, of PollSQL.
+const laterTurns = later + ` AND run_at >= (SELECT $5::timestamptz)`
+
+// laterTurn is the order of command_due_turn.
+const laterTurn = `tenant, run_at`
 
 // ClaimSQL leases the candidates that are still as they were seen, and that
 // nobody has locked. They are found by key, with one probe each, and updated

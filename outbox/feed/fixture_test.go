@@ -39,7 +39,7 @@ type queries struct {
 const (
 	logRead = "FROM pawl.outbox"                               // a piece of a log
 	poll    = "AS u(tenant) CROSS JOIN LATERAL (SELECT h.head" // the heads of all logs that are followed
-	head    = "coalesce((SELECT h.head FROM"                   // one head
+	head    = "coalesce(pawl.head("                            // one head
 	all     = ""
 )
 

@@ -64,10 +64,9 @@ const behind = `l.head > coalesce(c.position, 0)`
 // these are; each by its key. Like the next it returns the sink, the tenant, the cursor,
 // the head, and the revision of the sink as of which that is so. Parameters: sinks, tenants:
 // an entry of each for each pair.
-const lookUpSQL = `
+var lookUpSQL = `
 SELECT u.sink, u.tenant, coalesce(c.position, 0), l.head, s.revision
-FROM unnest($1::text[], $2::text[]) AS u(sink, tenant)
-CROSS JOIN LATERAL (SELECT x.head FROM ` + outbox.Logs + ` x WHERE x.tenant = u.tenant LIMIT 1) AS l
+FROM unnest($1::text[], $2::text[]) AS u(sink, tenant)` + outbox.JoinHead("u.tenant") + `
 CROSS JOIN LATERAL (SELECT x.revision FROM pawl.outbox_sink x WHERE x.name = u.sink LIMIT 1) AS s
 LEFT JOIN LATERAL (SELECT x.position FROM pawl.outbox_cursor x WHERE x.tenant = u.tenant AND x.sink = u.sink LIMIT 1) AS c ON true
 WHERE ` + behind

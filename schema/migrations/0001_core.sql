@@ -198,6 +198,8 @@ COMMENT ON COLUMN pawl.command.paused IS 'Whose pause it waits for the end of, s
 -- What is to be decided at a time, over all tenants. What became due in a pause is set
 -- aside, so that no look reads it until the pause ends.
 CREATE INDEX command_due ON pawl.command (run_at) WHERE phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL;
+-- The same by tenant, so that each has its turn.
+CREATE INDEX command_due_turn ON pawl.command (tenant, run_at) WHERE phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL;
 -- What is set aside, by what it waits for.
 CREATE INDEX command_paused ON pawl.command (paused, tenant, run_at) WHERE paused IS NOT NULL;
 -- Work that waits, by activity: what one of them cannot take is not read for another.
@@ -264,6 +266,17 @@ BEGIN
 	END LOOP;
 END $$;
 COMMENT ON FUNCTION pawl.advance(text, bigint) IS 'Internal: moves the head of a tenant''s log by a number of transitions, and returns where it stood before.';
+
+-- Tells the head of a log; NULL: there is none. It goes back from the newest version, as the
+-- function above does. The settings hold for whoever asks, also with a plan that a session
+-- made while the table was small: to read all of it would be to read all versions.
+CREATE FUNCTION pawl.head(tenant text) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp
+	SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_variable
+BEGIN
+	RETURN (SELECT x.head FROM pawl.log AS x WHERE x.tenant >= head.tenant AND x.tenant <= head.tenant ORDER BY x.tenant DESC LIMIT 1);
+END $$;
+COMMENT ON FUNCTION pawl.head(text) IS 'The position of a tenant''s newest transition; NULL: there is none.';
 
 CREATE TABLE pawl.audit (
 	version        bigint NOT NULL CHECK (version >= 1),

@@ -25,7 +25,8 @@ CREATE TABLE pawl.api_key (
 	CONSTRAINT api_key_over CHECK (revoked_at IS NULL OR former_hash IS NULL),
 	CONSTRAINT api_key_lasts CHECK (expires_at > created_at)
 );
-COMMENT ON TABLE pawl.api_key IS 'API keys: who has the text of one, and what he may.';
+COMMENT ON TABLE pawl.api_key IS
+	'API keys: who has the text of one, and what he may. One is revoked, not deleted: nodes do not notice a row that is gone.';
 COMMENT ON COLUMN pawl.api_key.id IS 'It is in the text of the key and in audit rows, and no secret. The tenant is known by it, so it is unique among all of them.';
 COMMENT ON COLUMN pawl.api_key.tenant IS 'Whose things the key is for.';
 COMMENT ON COLUMN pawl.api_key.name IS 'What people call it. A tenant has one key of a name that is not revoked.';

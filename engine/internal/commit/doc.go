@@ -62,7 +62,8 @@
 // lock, and writes with one statement in which each table's write feeds the
 // next, in lock order. If the instance moved in between, the guarded update
 // finds no row, nothing is written, and the command runs again with locks. A
-// creation does not even read: its constraints decide. An instance that is tied to
+// creation does not even read: its constraints decide. What goes in flight, or plans
+// other commands, is written like a group of several. An instance that is tied to
 // a command in flight is locked: retention may change the tie without a new version.
 //
 // A caller's list is done in its order on each instance: after a command that

@@ -84,13 +84,16 @@ func (q *queue) pushNow(ops []*op) (taken int, closed bool) {
 	return taken, false
 }
 
-// hasRoom reports whether there is room for the op. What will go to the retry lane may
-// fill half of the queue: of a tenant whose commands all wait there the others feel nothing.
+// hasRoom reports whether there is room for the op. What is in the retry lane fills half of
+// the queue at most: of a tenant whose commands all wait there the others feel nothing. What
+// would go there beyond that is refused. Only what was in the queue before that was known of
+// it may be more, so all that waits is one and a half times the bounds at most.
 func (q *queue) hasRoom(o *op) bool {
-	if q.charged.n >= q.limits.QueueSize || q.charged.bytes >= q.limits.QueueBytes {
+	size, bytes := q.limits.QueueSize, q.limits.QueueBytes
+	if q.charged.n-max(q.asides.n-size/2, 0) >= size || q.charged.bytes-max(q.asides.bytes-bytes/2, 0) >= bytes {
 		return false
 	}
-	half := 2*q.asides.n >= q.limits.QueueSize || 2*q.asides.bytes >= q.limits.QueueBytes
+	half := 2*q.asides.n >= size || 2*q.asides.bytes >= bytes
 	return !half || q.lane == nil || !q.lane.takes(o)
 }
 

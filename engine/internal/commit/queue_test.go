@@ -46,6 +46,31 @@ func TestQueueRefusesAtOnceWhatItHasNoRoomFor(t *testing.T) {
 	}
 }
 
+// All of a bulk is in the queue when it turns out that its tenant's head is held.
+func TestABulkWhoseHeadIsFoundToBeHeldLeavesRoomForOthers(t *testing.T) {
+	const size = 20
+	for _, by := range []struct{ n, bytes, payload int }{{size, 1 << 20, 0}, {1000, size * 1000, 600}} {
+		q := testQueue(by.n, by.bytes)
+		lane := newRetryLane(&Pipeline{}, q)
+		of := func(tenant string, first uint64) []*op {
+			ops := testOps(2*size, by.payload)
+			for i, o := range ops {
+				o.p.Tenant, o.route = tenant, first+uint64(i)
+			}
+			return ops
+		}
+		bulk := of("held", 0)
+		all, _ := q.push(bulk)
+		lane.push(take(q, all, 1<<30)...)
+		if n, _ := q.push(of("free", 1000)); 2*n < all-1 {
+			t.Errorf("of %d others have room for %d, while all of a bulk waits aside", all, n)
+		}
+		if n, _ := q.push(bulk[:1]); n != 0 {
+			t.Error("more is taken that would wait aside")
+		}
+	}
+}
+
 func TestQueueIsBoundedInBytes(t *testing.T) {
 	q := testQueue(1000, 10_000)
 	n, _ := q.push(testOps(100, 1000))

@@ -133,11 +133,17 @@ func (r *runner) attempt(ctx context.Context, g *group, first, waiting bool) (he
 	switch o := g.ops[0]; {
 	case o.p.Hook:
 		return r.hooked(ctx, g, waiting)
-	case first && len(g.ops) == 1 && o.p.Resumed == nil && o.p.Operation == nil:
+	case first && len(g.ops) == 1 && r.fitsOne(o):
 		return r.one(g)
 	default:
 		return r.many(g, loading{blind: first && r.lookUpsLeft == 0 && !g.operates(), waiting: waiting})
 	}
+}
+
+// fitsOne reports whether what a command does may be all in the statements of a group of
+// one. One with an activity is only read so, where it may have been answered before.
+func (r *runner) fitsOne(o *op) bool {
+	return o.p.Resumed == nil && o.p.Operation == nil && (!o.p.Works || r.lookUpsLeft > 0)
 }
 
 // one commits a group of one with a single statement; see the package comment.
@@ -147,10 +153,14 @@ func (r *runner) one(g *group) (held []*op, err error) {
 		// Most creations are new. Those that are not, or that are refused, read
 		// first what is there.
 		g.decideOne(g.parts[0], o)
-		if o.decision.After != nil && o.plain() {
+		made := o.decision.After != nil
+		if made && o.plain() {
 			return nil, r.writeOne(g, g.parts[0], o)
 		}
 		*g = *r.p.newGroup(g.ops)
+		if made && r.lookUpsLeft == 0 {
+			return r.many(g, loading{blind: true})
+		}
 	}
 	t := g.parts[0]
 	r.set()

@@ -65,7 +65,7 @@ func (r *Runner) setDeadline(f *flight, deadline time.Time) {
 	f.deadline = deadline
 }
 
-// report takes progress to be stored soon.
+// report takes progress to be stored soon; with the next heartbeat, at the latest.
 func (r *Runner) report(f *flight, progress []byte) {
 	if len(progress) > maxProgress {
 		r.config.Log.Warn("a report of progress is too long and was dropped", f.attrs("bytes", len(progress), "most", maxProgress)...)
@@ -81,7 +81,7 @@ func (r *Runner) report(f *flight, progress []byte) {
 	}
 	f.progress = progress
 	if r.keeper.reportAt.IsZero() {
-		r.keeper.reportAt = time.Now().Add(reportGap)
+		r.keeper.reportAt = time.Now().Add(max(reportGap, reportShare*r.keeper.took))
 		poke(r.keeper.woken)
 	}
 }

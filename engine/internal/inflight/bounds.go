@@ -69,7 +69,7 @@ func (b *bounds) found(q store.PollRequest, due *store.PollResult, took time.Dur
 		switch a := slotOf(&c); {
 		case c.Kind == store.Lapsed:
 			lapsed = earlier(lapsed, c.Since)
-		case c.Kind == store.Turn:
+		case c.Kind == store.Turn, c.Kind == store.LaterTurn:
 		case a == activity{}:
 			later = earlier(later, c.Since)
 		default:

@@ -51,6 +51,7 @@ func TestALookReadsNothingThatCannotBeTaken(t *testing.T) {
 		plenty(t, pool, more, since, "'working', 'unknown', 'run', NULL")
 		plenty(t, pool, more, since, "'scheduled', 'job', 'expire', 'workflow:job'")
 		plenty(t, pool, more, since, "'scheduled', 'job', 'expire', 'instance:' || n")
+		plenty(t, pool, more, now.Add(time.Hour), "'scheduled', 'job', 'expire', NULL") // not due yet
 		if more == 1000 {
 			plenty(t, pool, 5, since, "'working', 'job', 'rest', NULL")
 			plenty(t, pool, 5, since, "'scheduled', 'job', 'expire', NULL")
@@ -58,7 +59,8 @@ func TestALookReadsNothingThatCannotBeTaken(t *testing.T) {
 			exec(t, pool, "DELETE FROM pawl.paused WHERE tenant = 't0'") // one has ended
 		}
 		exec(t, pool, "VACUUM ANALYZE pawl.command")
-		for _, l := range []store.PollRequest{lookAt(now, 0), lookAt(now, 1), {Now: now, Works: 20, Turns: 100, Full: []string{"job run"}, Workflows: []string{"job"}},
+		for _, l := range []store.PollRequest{lookAt(now, 0), lookAt(now, 1), {Now: now, Works: 20, Turns: store.Turns{Most: 100}, Full: []string{"job run"}, Workflows: []string{"job"}},
+			{Now: now, Scheduled: 10, Later: store.Turns{Most: 100}, Workflows: []string{"job"}},
 			{Now: now, Scheduled: dueBatch, Workflows: []string{"job"}, Whole: true}} {
 			pages[more] = append(pages[more], pagesOf(t, pool, l))
 		}

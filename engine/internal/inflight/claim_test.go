@@ -194,7 +194,8 @@ func TestATurnGoesPastWhatCannotBeTaken(t *testing.T) {
 			FROM generate_series(1, $4::int) n`, r.tenant, r.workflow, r.transition, r.count)
 	}
 	n := newNode(t, pool, job(t, atOnce))
-	found, err := n.findDue(t.Context(), store.PollRequest{Now: time.Now(), Works: 5, Full: []string{"job busy"}, Workflows: n.config.Workflows, Turns: 10})
+	found, err := n.findDue(t.Context(), store.PollRequest{Now: time.Now(), Works: 5, Full: []string{"job busy"}, Workflows: n.config.Workflows,
+		Turns: store.Turns{Most: 10}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,6 +244,60 @@ func TestTenantsHaveTheirTurns(t *testing.T) {
 		}
 	}
 	t.Logf("%d looks", n.Stats().Polls)
+}
+
+// Nor is its single timer behind thousands of another's.
+func TestTenantsHaveTheirTurnsWithScheduledCommands(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	const many = 10_000
+	exec(t, pool, `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request,
+			attempt, failures, revision, run_at, created_at, updated_at)
+		SELECT 'big', 'pawl:timer:' || n, '1', decode(repeat('00', 32), 'hex'), 'pending', 'scheduled', 'job', 'expire', gen_random_uuid(), 'pawl:timer',
+			'{"payload":{},"roles":["*"]}', 0, 0, 0, now() - interval '1 hour' + n * interval '1 ms', now(), now() FROM generate_series(1, $1) n`, many)
+	small := []string{"a", "c"} // one before and one after it
+	for _, tenant := range small {
+		insert(t, pool, due(tenant, scheduled, func(r *row) { r.Tenant = tenant }))
+	}
+	// Theirs are not due, however many there are, or of no workflow that this node knows.
+	for i := range 50 {
+		insert(t, pool, due(fmt.Sprint(i), scheduled, func(r *row) { r.Tenant, r.RunAt = fmt.Sprint("later-", i), time.Now().Add(time.Hour) }),
+			due(fmt.Sprint("strange ", i), scheduled, func(r *row) { r.Tenant, r.Workflow = fmt.Sprint("b-", i), "strange" }))
+	}
+	n := startNode(t, pool, job(t, atOnce))
+	eventually(t, "all are decided", func() bool { return len(n.ended()) == many+len(small) })
+	for _, tenant := range small {
+		before := slices.IndexFunc(n.ended(), func(p *decide.Prepared) bool { return p.Tenant == tenant })
+		if most := 2*dueAtOnce + dueBatch; before > most {
+			t.Errorf("%s was decided after %d of another, and not after %d at most", tenant, before, most)
+		}
+	}
+	t.Logf("%d looks", n.Stats().Polls)
+}
+
+// Where the turns of many tenants have come to, they go on.
+func TestTurnsGoOnWhereTheyEnded(t *testing.T) {
+	turn := func(tenant, key, pause string) store.Candidate {
+		return store.Candidate{Ref: transitions.Ref{Tenant: tenant, Key: key}, Kind: store.LaterTurn, Pause: pause}
+	}
+	u := turns{kind: store.LaterTurn}
+	if first := u.next(100); first != (store.Turns{}) {
+		t.Errorf("without a backlog a poll asks for %+v", first)
+	}
+	u.taken(store.Turns{}, nil, nil, true)
+	asked := u.next(dueBatch)
+	if asked != (store.Turns{Most: mostTurns}) {
+		t.Errorf("the first turns are %+v", asked)
+	}
+	found := []store.Candidate{turn("a", "", ""), turn("b", "k", ""), turn("c", "k", "workflow:w"), turn("d", "k", ""), turn("e", "k", "")}
+	u.taken(store.Turns{Most: 5}, found, []store.Candidate{found[1]}, true)
+	if u.last != "c" {
+		t.Errorf("b was served, c is paused and d was not taken; the turns go on after %q", u.last)
+	}
+	u.taken(store.Turns{After: "c", Most: 5}, found[3:], found[3:], true)
+	if u.last != "" {
+		t.Errorf("there was nobody after e; the turns go on after %q", u.last)
+	}
 }
 
 func TestWorkOfAnUnknownWorkflowIsNotTouched(t *testing.T) {

@@ -378,6 +378,32 @@ func TestProgressIsStoredSoonAndTogether(t *testing.T) {
 	}
 }
 
+// Where it takes long to write, reports are written more seldom.
+func TestReportsTakeATwentiethOfTheTime(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	g := newGated()
+	w := job(t, g.work)
+	n := startNode(t, pool, w)
+	n.accept(t, w, "a")
+	a := await.Receive(t, "it runs", g.begun)
+	n.Runner.mu.Lock()
+	n.keeper.took = time.Second
+	n.Runner.mu.Unlock()
+	begun := time.Now()
+	if err := a.Report("slow"); err != nil {
+		t.Fatal(err)
+	}
+	n.Runner.mu.Lock()
+	wait := n.keeper.reportAt.Sub(begun)
+	n.Runner.mu.Unlock()
+	if wait < reportShare*time.Second {
+		t.Errorf("a report waits for %s after a write that took a second", wait)
+	}
+	g.tell <- ""
+	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 })
+}
+
 // PostgreSQL takes less deeply nested JSON than Go does.
 func TestAReportThatCannotBeStoredCostsNoLease(t *testing.T) {
 	t.Parallel()

@@ -38,10 +38,9 @@ func (p *pauses) seen(seen *store.PollResult) {
 	p.paused = seen.Paused
 }
 
-// park sets aside those of the candidates that a pause holds. It returns how many those
-// are, and whether some were set aside. The others stay due: somebody has locked them,
-// or the pause has ended.
-func (r *Runner) park(ctx context.Context, now time.Time, found []store.Candidate) (held int, parked bool) {
+// park sets aside those of the candidates that a pause holds. It returns whether some
+// were. The others stay due: somebody has locked them, or the pause has ended.
+func (r *Runner) park(ctx context.Context, now time.Time, found []store.Candidate) (parked bool) {
 	type kind struct {
 		tenant   string
 		workflow bool
@@ -51,15 +50,14 @@ func (r *Runner) park(ctx context.Context, now time.Time, found []store.Candidat
 		if c.Pause == "" {
 			continue
 		}
-		held++
 		k := kind{c.Tenant, strings.HasPrefix(c.Pause, store.PausedWorkflow)}
 		if kinds[k] == nil {
 			kinds[k] = &store.Keys{}
 		}
 		kinds[k].Add(c.Ref, c.Attempt)
 	}
-	if held == 0 {
-		return 0, false
+	if len(kinds) == 0 {
+		return false
 	}
 	var some int64
 	err := r.send(ctx, func(b *pgx.Batch) {
@@ -69,10 +67,10 @@ func (r *Runner) park(ctx context.Context, now time.Time, found []store.Candidat
 	})
 	if err != nil {
 		r.config.Log.Warn("cannot set aside what a pause holds", "error", err)
-		return held, false
+		return false
 	}
 	r.stats.count(func(s *Stats) { s.Parked += some })
-	return held, some > 0
+	return some > 0
 }
 
 // resumePaused makes due what waits for pauses of workflows that have ended, as fast as

@@ -23,6 +23,8 @@ var probed = map[string][]string{
 	"command_paused": {"paused"},
 	"command_leased": {"locked_until < "},
 	"command_turn":   {"tenant "},
+
+	"command_due_turn": {"tenant"},
 }
 
 // A plan that a connection made for an empty table stays in use while it fills.
@@ -89,7 +91,7 @@ func explainPoll(t *testing.T, pool *pgxpool.Pool) {
 		"some full":    {Works: 5, Scheduled: dueBatch, Full: []string{"other run"}},
 		"what is new":  {Works: 5, Scheduled: dueBatch, Since: time.Now().Add(-lateness)},
 		"no workers":   {},
-		"a backlog":    {Works: 20, Scheduled: dueBatch, Turns: 100, After: "t0"},
+		"a backlog":    {Works: 20, Scheduled: dueBatch, Turns: store.Turns{Most: 100, After: "t0"}, Later: store.Turns{Most: 100, After: "t0"}},
 	} {
 		t.Run("poll, "+name, func(t *testing.T) {
 			q.Now, q.Next, q.Workflows = time.Now(), time.Now(), []string{"job", "rest"}

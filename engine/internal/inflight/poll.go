@@ -89,7 +89,7 @@ func (r *Runner) nextRequest(tick bool) (store.PollRequest, bool) {
 	s := &r.slots
 	q := store.PollRequest{Now: now, Works: s.workers, Full: s.full(), Workflows: r.config.Workflows}
 	if q.Works > 0 {
-		q.After, q.Turns = r.poller.turns.next(q.Works)
+		q.Turns = r.poller.turns.next(q.Works)
 		s.polled()
 	} else {
 		s.more = true
@@ -98,6 +98,9 @@ func (r *Runner) nextRequest(tick bool) (store.PollRequest, bool) {
 		r.poller.wanted.at = time.Time{} // the poll will tell
 		q.Scheduled = min(s.deciding, dueBatch)
 		s.moreDue = q.Scheduled == 0
+	}
+	if q.Scheduled > 0 {
+		q.Later = r.poller.later.next(q.Scheduled)
 	}
 	if !tick && q.Works == 0 && q.Scheduled == 0 {
 		return q, false
@@ -143,18 +146,23 @@ func (r *Runner) poll(ctx context.Context, q store.PollRequest, tick bool) error
 		r.mu.Unlock()
 		return err
 	}
-	held, parked := r.park(ctx, q.Now, found)
+	parked := r.park(ctx, q.Now, found)
 	resumed := r.resumePaused(ctx, q)
 	found = r.poller.contact.takeable(found, tick)
 	works, dues := countDue(found)
 	chosen, shadowed := r.choose(found)
-	r.poller.turns.taken(q, found, chosen, works)
+	if q.Works > 0 {
+		r.poller.turns.taken(q.Turns, found, chosen, works == q.Works)
+	}
+	if q.Scheduled > 0 {
+		r.poller.later.taken(q.Later, found, chosen, dues == q.Scheduled)
+	}
 	claimed, err := r.claim(ctx, chosen)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := &r.slots
-	if q.Scheduled > 0 && dues+held == q.Scheduled {
+	if q.Scheduled > 0 && dues == q.Scheduled {
 		s.moreDue = true
 	}
 	if resumed || parked && s.moreDue {
@@ -183,14 +191,13 @@ func (r *Runner) poll(ctx context.Context, q store.PollRequest, tick bool) error
 }
 
 // countDue counts what comes in the order in which it is due: work, and scheduled
-// commands.
+// commands, also those that a pause holds.
 func countDue(found []store.Candidate) (works, dues int) {
 	for _, c := range found {
-		switch {
-		case c.Kind == store.Lapsed, c.Kind == store.Turn, c.Pause != "":
-		case c.Phase == transitions.Scheduled:
+		switch c.Kind {
+		case store.Later:
 			dues++
-		default:
+		case store.Work:
 			works++
 		}
 	}

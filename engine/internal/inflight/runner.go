@@ -61,10 +61,11 @@ type Clock interface {
 const (
 	dueGap      = 5 * time.Millisecond  // between two polls for what is due next
 	lateness    = 2 * time.Second       // of a command that becomes due before others see it; later ones wait for the next regular poll
-	dueBatch    = 500                   // scheduled commands in one claim
+	dueBatch    = 500                   // scheduled commands that one poll takes in the order in which they are due
 	resumeBatch = 1000                  // commands made due at once whose workflow is resumed
 	dueAtOnce   = 2 * dueBatch          // scheduled commands being decided: the next are claimed meanwhile
-	reportGap   = 50 * time.Millisecond // how long a report of progress waits for others
+	reportGap   = 50 * time.Millisecond // how long a report of progress waits for others, at least
+	reportShare = 20                    // of the time one part: for what takes long to write a report waits longer
 	retryGap    = time.Second           // until a lease or a give-back is written again that could not be
 	maxProgress = 64 << 10              // bytes of one report
 	budget      = 10 * time.Second      // of one message to the database
@@ -98,7 +99,8 @@ type poller struct {
 	woken   chan struct{} // one token: it should think again
 	end     context.CancelFunc
 	contact contact
-	turns   turns
+	turns   turns // of work
+	later   turns // of scheduled commands
 	bounds  bounds
 	pauses  pauses
 
@@ -117,6 +119,7 @@ type keeper struct {
 
 	// Guarded by Runner.mu:
 	reported []*flight      // with progress to be stored
+	took     time.Duration  // by the newest write
 	reportAt time.Time      // when it is
 	returns  []*leaseUpdate // to be given back
 }
@@ -131,8 +134,9 @@ type stop struct {
 // New makes a runner; Start begins its work.
 func New(c Config) *Runner {
 	return &Runner{config: c, sql: store.NewFlights(c.In), limits: limitsOf(&c), lockWait: lockWait, held: map[transitions.Ref]*flight{},
-		stop:   stop{begun: make(chan struct{}), idle: make(chan struct{}), grace: stopGrace},
-		poller: poller{woken: make(chan struct{}, 1), contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease}},
+		stop: stop{begun: make(chan struct{}), idle: make(chan struct{}), grace: stopGrace},
+		poller: poller{woken: make(chan struct{}, 1), contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease},
+			turns: turns{kind: store.Turn}, later: turns{kind: store.LaterTurn}},
 		keeper: keeper{woken: make(chan struct{}, 1), drained: make(chan struct{})},
 		slots:  slots{workers: c.Workers, deciding: dueAtOnce, loads: map[activity]*load{}}}
 }

@@ -2,46 +2,48 @@ package inflight
 
 import "github.com/pawlhq/pawl/internal/store"
 
-// turns shares the workers among tenants when there is more due work than workers:
-// a poll takes one command of each of the next tenants, and the workers that are left
-// take what has been due for longest. It belongs to the poller.
+// turns shares what a node can take among tenants when there is more of it due: workers
+// among those with work, and decisions among those with scheduled commands, which have
+// turns of their own. A poll takes one command of each of the next tenants, and for what
+// is left what has been due for longest. It belongs to the poller.
 type turns struct {
+	kind    string // store.Turn or store.LaterTurn
 	last    string // the tenant whose turn was last; "" before the first
-	backlog bool   // the newest poll for work found more than it could take
+	backlog bool   // the newest poll found more than it could take
 }
 
-// next is where the turns go on, and how many tenants a poll is to ask: more than
-// there are workers, for some may have nothing that is due.
-func (t *turns) next(workers int) (after string, tenants int) {
+// mostTurns is of how many tenants a poll takes a turn, at most.
+const mostTurns = dueBatch
+
+// next is where the turns go on, and how many tenants a poll that can take so much is to
+// ask: more than that, for some may have nothing that is due.
+func (t *turns) next(room int) store.Turns {
 	if !t.backlog {
-		return "", 0
+		return store.Turns{}
 	}
-	return t.last, 16 + 8*workers
+	return store.Turns{After: t.last, Most: min(16+8*room, mostTurns)}
 }
 
-// taken takes notice of a poll for work: what it found, what of that was chosen,
-// and how many commands there were in the order in which they are due.
-func (t *turns) taken(q store.PollRequest, found, chosen []store.Candidate, works int) {
-	if q.Works == 0 {
-		return
-	}
-	t.backlog = works == q.Works
+// taken takes notice of a poll that asked for so many turns: what it found, what of that
+// was chosen, and whether there is more than it could take.
+func (t *turns) taken(asked store.Turns, found, chosen []store.Candidate, backlog bool) {
+	t.backlog = backlog
 	served := map[string]bool{}
 	for _, c := range chosen {
-		served[c.Tenant] = served[c.Tenant] || c.Kind == store.Turn
+		served[c.Tenant] = served[c.Tenant] || c.Kind == t.kind
 	}
 	walked := 0
 	for _, c := range found {
 		switch {
-		case c.Kind != store.Turn:
+		case c.Kind != t.kind:
 			continue
-		case c.Key != "" && !served[c.Tenant]:
+		case c.Key != "" && c.Pause == "" && !served[c.Tenant]:
 			return // the turns go on with this one
 		}
 		walked++
 		t.last = c.Tenant
 	}
-	if walked < q.Turns {
+	if walked < asked.Most {
 		t.last = "" // the walk has come to the end
 	}
 }

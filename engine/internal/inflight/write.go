@@ -30,6 +30,9 @@ func (r *Runner) write(ctx context.Context, notes map[string][]*leaseUpdate) boo
 		}
 		stored, err = r.store(ctx, notes) // leases cannot wait for whoever reports
 	}
+	r.mu.Lock()
+	r.keeper.took = time.Since(sent)
+	r.mu.Unlock()
 	if err != nil {
 		r.config.Log.Warn("cannot prolong leases or give commands back", "error", err)
 		for _, list := range notes {

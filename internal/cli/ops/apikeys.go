@@ -196,7 +196,8 @@ func (o *apiKeys) revokeCommand() *cobra.Command {
 
 // printText prints the text of a key, so that another program can take it, and says what it is where people look.
 func (o *apiKeys) printText(c *cobra.Command, k *apikey.Key, text string) error {
-	if _, err := fmt.Fprintf(c.ErrOrStderr(), "key %s, %q of %s; its text is not shown again\n", k.ID, visible(k.Name), visible(k.Tenant)); err != nil {
+	said := fmt.Sprintf("key %s, %q of %s; its text is not shown again", k.ID, visible(k.Name), visible(k.Tenant))
+	if _, err := fmt.Fprintln(c.ErrOrStderr(), said); err != nil {
 		return err
 	}
 	return o.print(c, api.APIKeyText{APIKey: api.APIKeyOf(k), Key: text}, func(w io.Writer) error {

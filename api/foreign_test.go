@@ -1,0 +1,241 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// asked takes note of what is asked of the database, with its parameters.
+type asked struct {
+	mu   sync.Mutex
+	list []query
+}
+
+type query struct {
+	sql  string
+	args []any
+}
+
+func (a *asked) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	args := slices.DeleteFunc(slices.Clone(d.Args), func(arg any) bool {
+		switch arg.(type) {
+		case pgx.QueryExecMode, pgx.QueryResultFormats: // how, not what
+			return true
+		}
+		return false
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list = append(a.list, query{d.SQL, args})
+	return ctx
+}
+
+func (a *asked) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// take returns what was asked since the last time.
+func (a *asked) take() []query {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer func() { a.list = nil }()
+	return a.list
+}
+
+// bystander is a second interface of a server's database, with an engine that does nothing by itself, so that only what
+// requests ask is asked.
+func (s *server) bystander(t testing.TB) (*api.API, *asked) {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(s.pool.Config().ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := &asked{}
+	config.ConnConfig.Tracer = notes
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{parcel, s.courier.workflow()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := api.New(e, api.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, notes
+}
+
+// strangersOf are ids and keys of a tenant's instances, and as many that nobody has, in a database that has others beside.
+func strangersOf(t testing.TB, s *server, n int) (theirs, nobodys []string) {
+	t.Helper()
+	for _, tenant := range []string{"acme", "other"} {
+		for i := range n {
+			a := s.post("/v1/workflows/parcel/label", fmt.Sprint(i), fmt.Sprintf(`{"to":"Graz","label":"%s-%d"}`, tenant, i), "Pawl-Tenant", tenant)
+			a.want(t, http.StatusCreated)
+			if tenant == "acme" {
+				theirs = append(theirs, strings.TrimPrefix(a.header.Get("Location"), "/v1/instances/"))
+				nobodys = append(nobodys, uuid.Must(uuid.NewRandom()).String())
+			}
+		}
+	}
+	if _, err := s.pool.Exec(t.Context(), "ANALYZE"); err != nil {
+		t.Fatal(err)
+	}
+	return theirs, nobodys
+}
+
+// aimed are requests for something by the id of an instance.
+var aimed = []struct{ method, path, body string }{
+	{"GET", "/v1/instances/%s", ""},
+	{"GET", "/v1/instances/%s?version=1", ""},
+	{"GET", "/v1/instances/%s/history", ""},
+	{"GET", "/v1/instances/%s/transitions", ""},
+	{"GET", "/v1/instances/%s/diagram", ""},
+	{"GET", "/v1/commands/parcel:%s/k", ""},
+	{"DELETE", "/v1/commands/parcel:%s/k", ""},
+	{"GET", "/v1/ops/instances/%s", ""},
+	{"GET", "/v1/ops/verify?instance=%s", ""},
+	{"GET", "/v1/ops/stuck?instance=%s", ""},
+	{"POST", "/v1/instances/%s/stamp", "{}"},
+	{"POST", "/v1/ops/instances/%s/pause", "{}"},
+}
+
+// asking sends one as the tenant "other".
+func asking(t testing.TB, a http.Handler, method, path, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(body))
+	r.Header.Set("Pawl-Tenant", "other")
+	r.Header.Set("Idempotency-Key", "k")
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, r)
+	return w
+}
+
+// Of another tenant's id the same is asked of the database as of one that there is not, and the database looks at as much for it: so
+// neither the text nor the time of an answer tells them apart.
+func TestAForeignIDIsAskedForLikeOneThatThereIsNot(t *testing.T) {
+	s := newServer(t)
+	theirs, nobodys := strangersOf(t, s, 300)
+	a, notes := s.bystander(t)
+	db := pgtest.DirectTo(t, s.pool)
+	for _, c := range aimed {
+		t.Run(c.method+" "+c.path, func(t *testing.T) {
+			var told [2]string
+			var sql [2][]string
+			var looked [2]int // pages; one more than needed where a key would be at the end of one, so the least of several
+			for i, ids := range [][]string{theirs[:8], nobodys[:8]} {
+				looked[i] = math.MaxInt
+				for _, id := range ids {
+					notes.take()
+					w := asking(t, a, c.method, fmt.Sprintf(c.path, id), c.body)
+					told[i] = fmt.Sprint(w.Code, " ", strings.ReplaceAll(w.Body.String(), id, "ID"))
+					asks := notes.take()
+					sql[i] = nil
+					pages := 0
+					for _, q := range asks {
+						sql[i] = append(sql[i], q.sql)
+						if strings.HasPrefix(strings.TrimSpace(q.sql), "SELECT") || strings.HasPrefix(strings.TrimSpace(q.sql), "WITH") {
+							pages += pgtest.Pages(t, db, q.sql, q.args...)
+						}
+					}
+					looked[i] = min(looked[i], pages)
+				}
+			}
+			if told[0] != told[1] {
+				t.Errorf("it is answered %s, and one that there is not %s", told[0], told[1])
+			}
+			if !slices.Equal(sql[0], sql[1]) || len(sql[0]) == 0 {
+				t.Errorf("it is asked for by %q, and one that there is not by %q", sql[0], sql[1])
+			}
+			if looked[0] != looked[1] {
+				t.Errorf("%d pages are looked at, and for one that there is not %d", looked[0], looked[1])
+			}
+		})
+	}
+}
+
+// PAWL_FULL=1 takes the time of 10,000 answers of each kind, one after the other, and looks for a difference by the test of Mann and
+// Whitney: an attacker's best, who does not know how the times are distributed.
+func TestAForeignIDTakesAsLongAsOneThatThereIsNot(t *testing.T) {
+	if os.Getenv("PAWL_FULL") == "" {
+		t.Skip("PAWL_FULL=1 measures it")
+	}
+	const samples = 10_000
+	s := newServer(t)
+	theirs, nobodys := strangersOf(t, s, 1000)
+	a, _ := s.bystander(t)
+	for _, c := range aimed[:7] {
+		var took [2][]float64
+		for n := range samples {
+			for k := range 2 { // each goes first every other time
+				i := (n + k) % 2
+				path := fmt.Sprintf(c.path, [2][]string{theirs, nobodys}[i][n%len(theirs)])
+				began := time.Now()
+				asking(t, a, c.method, path, c.body)
+				took[i] = append(took[i], float64(time.Since(began).Nanoseconds())/1000)
+			}
+		}
+		z := mannWhitney(took[0], took[1])
+		slices.Sort(took[0])
+		slices.Sort(took[1])
+		t.Logf("%s %s: median %.1f µs, of one that there is not %.1f µs; z = %.2f", c.method, c.path, took[0][samples/2], took[1][samples/2], z)
+		if math.Abs(z) > 5 {
+			t.Errorf("%s %s: the times differ", c.method, c.path)
+		}
+	}
+}
+
+// mannWhitney is how many standard deviations the sum of the ranks of a is from what it would be if a and b were the same. Equal
+// values are so rare among nanoseconds that they are not corrected for.
+func mannWhitney(a, b []float64) float64 {
+	type one struct {
+		value float64
+		ofA   bool
+	}
+	var all []one
+	for _, v := range a {
+		all = append(all, one{v, true})
+	}
+	for _, v := range b {
+		all = append(all, one{v, false})
+	}
+	slices.SortFunc(all, func(x, y one) int {
+		switch {
+		case x.value < y.value:
+			return -1
+		case x.value > y.value:
+			return 1
+		}
+		return 0
+	})
+	ranks := 0.0
+	for i, v := range all {
+		if v.ofA {
+			ranks += float64(i + 1)
+		}
+	}
+	n, m := float64(len(a)), float64(len(b))
+	u := ranks - n*(n+1)/2
+	return (u - n*m/2) / math.Sqrt(n*m*(n+m+1)/12)
+}

@@ -1,0 +1,203 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// There is one way to say who one is, and it is said once.
+func TestTheCredentialIsGivenOnce(t *testing.T) {
+	g := newWithoutEngine(t)
+	token := g.token("acme", "read")
+	for name, headers := range map[string][]string{
+		"twice":              {"Authorization", "Bearer " + token, "Authorization", "Bearer " + token},
+		"and another":        {"Authorization", "Bearer " + token, "Authorization", "Bearer " + g.token("other", "read")},
+		"two in one":         {"Authorization", "Bearer " + token + ", Bearer " + token},
+		"and something else": {"Authorization", "Bearer " + token + " x"},
+		"without a scheme":   {"Authorization", token},
+		"no credential":      {"Authorization", "Bearer "},
+		"empty":              {"Authorization", ""},
+		"a scheme like it":   {"Authorization", "Bearers " + token},
+		"17 KB":              {"Authorization", "Bearer " + strings.Repeat("a", 17<<10)},
+		"in parts of 17 KB":  {"Authorization", "Bearer " + token + strings.Repeat("A", 17<<10)},
+	} {
+		t.Run(name, func(t *testing.T) { wantUnknown(t, "malformed", g.get("/v1/me", headers...)) })
+	}
+	wantUnknown(t, "none", g.get("/v1/me", "Cookie", "token="+token))
+	wantUnknown(t, "none", g.get("/v1/me", "Proxy-Authorization", "Bearer "+token))
+	wantUnknown(t, "none", g.get("/v1/me?access_token="+token))
+	g.get("/v1/me?access_token="+token, g.with("read")...).wantProblem(t, 400, workflow.InvalidRequest)
+	g.get("/v1/me", "Authorization", "bEARER  "+token).want(t, 200) // the scheme is in any case (RFC 9110, section 11.1)
+}
+
+// HEAD says of the same what GET says; no other method says anything.
+func TestOtherMethodsTellNoMore(t *testing.T) {
+	g := newGuarded(t)
+	for _, path := range []string{"/v1/instances/" + g.instance.String(), "/v1/commands/parcel:label/k", "/v1/workflows/parcel/keys/L-1/history"} {
+		for name, c := range map[string]struct {
+			headers []string
+			want    int
+		}{
+			"nobody":         {nil, 401},
+			"another tenant": {[]string{"Authorization", "Bearer " + g.token("other", auth.All().String())}, 404},
+			"the right one":  {g.with("read"), 200},
+		} {
+			if a := g.do(http.MethodHead, path, nil, c.headers...); a.status != c.want || len(a.body) > 0 {
+				t.Errorf("HEAD %s, %s: %d %s", path, name, a.status, a.body)
+			}
+		}
+		there, none := g.do(http.MethodOptions, path, nil), g.do(http.MethodOptions, strings.Replace(path, "L-1", "L-9", 1), nil)
+		if there.status != 405 || string(there.body) != string(none.body) {
+			t.Errorf("OPTIONS %s: %d %s, and of none %s", path, there.status, there.body, none.body)
+		}
+	}
+}
+
+// A stored answer is for who may send the command now.
+func TestAReplayTakesTheGrantToo(t *testing.T) {
+	g := newGuarded(t)
+	path := "/v1/instances/" + g.instance.String() + "/stamp"
+	g.post(path, "s", `{}`, g.with("submit")...).want(t, 200)
+	g.post(path, "b", `{}`, append(g.with("submit act-as"), "Pawl-Actor", "bob")...).want(t, 200)
+	if a := g.post(path, "s", `{}`, g.with("submit:parcel/stamp")...); a.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("who may gets %d %s", a.status, a.body)
+	}
+	other := []string{"Authorization", "Bearer " + g.idp.Token(map[string]any{"sub": "eve", "scope": "submit"})}
+	for name, c := range map[string]struct {
+		key     string
+		headers []string
+		status  int
+		code    workflow.Code
+	}{
+		"for another workflow":       {"s", g.with("submit:courier"), 404, workflow.InstanceNotFound},
+		"for another transition":     {"s", g.with("submit:parcel/send"), 404, workflow.InstanceNotFound},
+		"for another instance":       {"s", g.with("submit:@" + uuid.NewString()), 404, workflow.InstanceNotFound},
+		"to read":                    {"s", g.with("read"), 403, workflow.Forbidden},
+		"as somebody, without grant": {"b", append(g.with("submit"), "Pawl-Actor", "bob"), 403, workflow.Forbidden},
+		"by another actor":           {"s", other, 422, workflow.KeyReused},
+		"of another tenant":          {"s", []string{"Authorization", "Bearer " + g.token("other", "submit")}, 404, workflow.InstanceNotFound},
+	} {
+		a := g.post(path, c.key, `{}`, c.headers...)
+		a.wantProblem(t, c.status, c.code)
+		item := fmt.Sprintf(`[{"transition":"stamp","instance":%q,"key":%q,"scope":"parcel:%s"}]`, g.instance, c.key, g.instance)
+		bulk := g.post("/v1/commands", "", item, c.headers...)
+		if bulk.status == 200 {
+			if one := read[[]api.BulkResult](t, bulk)[0]; one.Status != c.status {
+				t.Errorf("%s, in bulk: %d %s", name, one.Status, one.Body)
+			}
+		} else if bulk.status != c.status {
+			t.Errorf("%s, in bulk: %d %s", name, bulk.status, bulk.body)
+		}
+		for _, body := range [][]byte{a.body, bulk.body} {
+			if strings.Contains(string(body), "stamps") || a.header.Get("Idempotent-Replayed") != "" {
+				t.Errorf("%s: the stored answer is told: %s", name, body)
+			}
+		}
+	}
+}
+
+// The name of a workflow beside the id of an instance does not make it one of that workflow.
+func TestAnInstanceIsOfItsOwnWorkflow(t *testing.T) {
+	g := newGuarded(t)
+	before := g.rows()
+	for _, grant := range []string{"submit:delivery/note", "submit:delivery"} {
+		item := `[{"transition":"note","workflow":"delivery","instance":"` + g.instance.String() + `","key":"n"}]`
+		one := read[[]api.BulkResult](t, g.post("/v1/commands", "", item, g.with(grant)...))[0]
+		if one.Status != 404 {
+			t.Errorf("%s: %d %s", grant, one.Status, one.Body)
+		}
+	}
+	if after := g.rows(); after["audit"] != before["audit"] {
+		t.Error("it was changed")
+	}
+	for _, path := range []string{"/v1/events?workflow=delivery&instance=", "/v1/ops/stuck?workflow=delivery&instance="} {
+		a := g.get(path+g.instance.String(), g.with("read:delivery operate:delivery")...)
+		if a.status != 200 || strings.Contains(string(a.body), g.instance.String()) {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+// A cursor says where a list goes on, not whose it is.
+func TestACursorOfAnotherTenantLeadsNowhere(t *testing.T) {
+	g := newGuarded(t)
+	for range 3 {
+		g.packedBy(t, g.with("submit")...)
+	}
+	for _, order := range []string{"id", "updated"} {
+		path := "/v1/instances?limit=1&order=" + order
+		page := read[api.InstancePage](t, g.get(path, g.with("read")...))
+		if page.Next == "" {
+			t.Fatalf("%+v", page)
+		}
+		a := g.get(path+"&cursor="+page.Next, "Authorization", "Bearer "+g.token("other", "read"))
+		if got := read[api.InstancePage](t, a); len(got.Instances) != 0 || got.Next != "" {
+			t.Errorf("another tenant goes on with %s", a.body)
+		}
+	}
+	// The log of another tenant ends elsewhere, and says so in the same words as one that was never there.
+	for _, path := range []string{"/v1/events?after=1", "/v1/events?after=start"} {
+		var told []string
+		for _, tenant := range []string{"other", "nobody"} {
+			told = append(told, string(g.get(path, "Authorization", "Bearer "+g.token(tenant, "read")).body))
+		}
+		if told[0] != told[1] || strings.Contains(told[0], "parcel") {
+			t.Errorf("%s: %q", path, told)
+		}
+	}
+}
+
+// Of several grants the one that gives it counts, wherever it stands.
+func TestMeLooksAtEveryGrant(t *testing.T) {
+	g := newWithoutEngine(t)
+	asked := "submit:@" + g.instance.String() + "/stamp"
+	for _, wide := range []string{"submit", "submit:@" + g.instance.String(), asked} {
+		grants := []string{"submit:parcel", "submit:courier/send", wide}
+		for range grants {
+			grants = append(grants[1:], grants[0])
+			me := read[api.Me](t, g.get("/v1/me?can="+asked, g.with(strings.Join(grants, " "))...))
+			if want := (api.MeCan{Grant: asked, Allowed: true, Why: wide}); me.Can == nil || *me.Can != want {
+				t.Errorf("%q: %+v", grants, me.Can)
+			}
+		}
+	}
+}
+
+// What a caller tries of others, in what he names himself.
+func TestNobodyActsAsPawl(t *testing.T) {
+	g := newGuarded(t)
+	path := "/v1/instances/" + g.instance.String() + "/stamp"
+	for _, actor := range []string{"pawl:timer", "inbox:post", strings.Repeat("x", 300)} {
+		g.post(path, uuid.NewString(), `{}`, append(g.with("submit act-as"), "Pawl-Actor", actor)...).wantProblem(t, 400, workflow.InvalidRequest)
+	}
+	g.post(path, "1", `{}`, append(g.with("submit act-as"), "Pawl-Actor", "bob", "Pawl-Actor", "eve")...).wantProblem(t, 400, workflow.InvalidRequest)
+	history := read[api.History](t, g.get("/v1/instances/"+g.instance.String()+"/history", g.with("read")...))
+	if slices.ContainsFunc(history.Entries, func(e api.Entry) bool { return e.Actor != "ann" }) {
+		t.Errorf("%+v", history)
+	}
+}
+
+// A token of the longest that may be is one that works, and its proof fits into the audit row.
+func TestTheLongestNamesFit(t *testing.T) {
+	g := newGuarded(t)
+	actor, by := strings.Repeat("é", transitions.MaxActor/2), strings.Repeat("b", transitions.MaxActor)
+	token := g.idp.Token(map[string]any{"sub": by, "scope": "read submit act-as", "exp": time.Now().Add(time.Hour).Unix()})
+	path := "/v1/instances/" + g.instance.String()
+	headers := []string{"Authorization", "Bearer " + token}
+	g.post(path+"/stamp", "1", `{}`, append(headers, "Pawl-Actor", actor)...).want(t, 200)
+	entries := read[api.History](t, g.get(path+"/history", headers...)).Entries
+	if last := entries[len(entries)-1]; last.Actor != actor || !strings.HasSuffix(last.Proof, " by "+by) {
+		t.Errorf("%+v", last)
+	}
+}

@@ -1,0 +1,131 @@
+package api_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/authtest"
+	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// noEngine is none: whatever is asked of it panics.
+type noEngine struct{ api.Engine }
+
+// newWithoutEngine is a server that takes tokens and has no engine behind it, and so no database.
+func newWithoutEngine(t *testing.T, config ...func(*api.Config)) *guarded {
+	t.Helper()
+	g := &guarded{server: &server{t: t, log: &lockedBuffer{}}, idp: authtest.NewProvider(t), instance: uuid.New(), key: "000000000000"}
+	v, err := jwt.New(jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience}, Algorithms: []string{"ES256"}, Keys: g.idp.Set()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := api.Config{Identify: api.Bearer(v.Verify), Logger: slog.New(slog.NewTextHandler(g.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	for _, change := range config {
+		change(&c)
+	}
+	a, err := api.New(noEngine{}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := httptest.NewServer(declared(t, a))
+	t.Cleanup(listener.Close)
+	g.url = listener.URL
+	return g
+}
+
+// tokensOfEachReason are tokens that nobody takes, one for each reason that a token has.
+func (g *guarded) tokensOfEachReason() map[auth.Reason][]string {
+	with := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
+	of := func(changes map[string]any) []string { return with(g.idp.Token(changes)) }
+	now := time.Now()
+	return map[auth.Reason][]string{
+		auth.Missing:       nil,
+		auth.Malformed:     with("x.y.z"),
+		auth.BadAlgorithm:  with(authtest.NewKey(g.t, "first", jose.ES384).Sign(g.t, authtest.Claims(nil))),
+		auth.UnknownKey:    with(authtest.NewKey(g.t, "other", jose.ES256).Sign(g.t, authtest.Claims(nil))),
+		auth.BadSignature:  with(authtest.NewKey(g.t, "first", jose.ES256).Sign(g.t, authtest.Claims(nil))),
+		auth.WrongIssuer:   of(map[string]any{"iss": "https://evil.example"}),
+		auth.WrongAudience: of(map[string]any{"aud": "someone"}),
+		auth.Expired:       of(map[string]any{"exp": now.Add(-time.Hour).Unix()}),
+		auth.NotYetValid:   of(map[string]any{"nbf": now.Add(time.Hour).Unix()}),
+		auth.BadClaims:     of(map[string]any{"tenant": nil}),
+	}
+}
+
+// counted are refusals by their reason.
+type counted struct {
+	mu sync.Mutex
+	by map[string]int
+}
+
+func (c *counted) add(reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.by == nil {
+		c.by = map[string]int{}
+	}
+	c.by[reason]++
+}
+
+// A refusal is counted by its reason and logged, and asks nothing of the engine, so of the database: neither a read nor a write.
+func TestARefusalAsksNothingOfTheDatabase(t *testing.T) {
+	var refused counted
+	g := newWithoutEngine(t, func(c *api.Config) { c.Refused = refused.add })
+	want := map[string]int{}
+	wrong := g.tokensOfEachReason()
+	for _, r := range api.Routes() {
+		if r.Grant == api.Public {
+			continue
+		}
+		for reason, headers := range wrong {
+			name := string(reason)
+			if reason == auth.Missing {
+				name = "none"
+			}
+			wantUnknown(t, name, g.send(g.fill(&r, headers...)))
+			want[string(reason)]++
+		}
+		if r.Grant != api.AnyCaller {
+			g.send(g.fill(&r, g.with(but(r.Grant))...)).wantProblem(t, 403, workflow.Forbidden)
+			want["grant"]++
+		}
+		if streams := strings.Contains(r.Path, "events"); streams {
+			g.send(g.fill(&r, append(g.with(but(api.Streaming)), "Accept", "text/event-stream")...)).wantProblem(t, 403, workflow.Forbidden)
+			want["grant"]++
+		}
+	}
+	refused.mu.Lock()
+	defer refused.mu.Unlock()
+	log := g.log.String()
+	for reason, n := range want {
+		if refused.by[reason] != n {
+			t.Errorf("%s: %d are counted of %d", reason, refused.by[reason], n)
+		}
+		if !strings.Contains(log, "reason="+reason) {
+			t.Errorf("the log does not say %s", reason)
+		}
+	}
+	if len(refused.by) != len(want) {
+		t.Errorf("counted are %v, refused %v", refused.by, want)
+	}
+}
+
+// Whoever sends too many commands has none of them looked at.
+func TestABulkOverTheRateIsNotLookedAt(t *testing.T) {
+	g := newWithoutEngine(t, func(c *api.Config) { c.Limits.Rate, c.Limits.BulkItems = 0.0001, 2 })
+	narrow := g.with("submit:parcel")
+	g.post("/v1/commands?dry_run=true", "", `[{},{}]`, narrow...).want(t, http.StatusOK)
+	item := `{"transition":"stamp","instance":"` + g.instance.String() + `","key":"k"}` // of which the workflow would be looked up
+	g.post("/v1/commands", "", "["+item+"]", narrow...).wantProblem(t, 429, workflow.RateLimited)
+}

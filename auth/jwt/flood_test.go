@@ -1,0 +1,108 @@
+package jwt_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/authtest"
+	"github.com/pawlhq/pawl/auth/jwt"
+)
+
+// forged is a token with a key that nobody knows. Its signature is never looked at.
+func forged(good string, n int64) string {
+	head := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"alg":"ES256","kid":"forged %d"}`, n))
+	_, rest, _ := strings.Cut(good, ".")
+	return head + "." + rest
+}
+
+// flood sends forged tokens from so many goroutines until stop, and counts them.
+func flood(t testing.TB, v *jwt.Verifier, good string, from int, sent *atomic.Int64, most int64) (wait func()) {
+	var all sync.WaitGroup
+	for range from {
+		all.Go(func() {
+			for n := sent.Add(1); n <= most && t.Context().Err() == nil; n = sent.Add(1) {
+				if p, err := v.Verify(t.Context(), forged(good, n)); err == nil {
+					t.Errorf("a forged token is taken: %+v", p)
+				}
+			}
+		})
+	}
+	return all.Wait
+}
+
+// 10,000 of them, as fast as they come, cause one fetch, and good callers do not notice, who have known keys.
+func TestAFloodOfForgedKeysCausesOneFetch(t *testing.T) {
+	idp := authtest.NewProvider(t)
+	v, clock := newRemote(t, idp)
+	clock.stopped = time.Now() // however slow the machine is
+	good := idp.Token(map[string]any{"exp": time.Now().Add(100 * time.Hour).Unix()})
+	for round := range 2 {
+		var sent atomic.Int64
+		wait := flood(t, v, good, 8, &sent, 10_000)
+		for n := 0; sent.Load() < 10_000; n++ {
+			fresh := idp.Token(map[string]any{"n": n, "nbf": nil}) // one that no cache has
+			for _, token := range []string{good, fresh} {
+				if _, err := v.Verify(t.Context(), token); err != nil {
+					t.Fatalf("a good caller is refused meanwhile: %v", err)
+				}
+			}
+		}
+		wait()
+		if got := idp.Fetches(); got != 2+round {
+			t.Errorf("after %d forged tokens the keys were fetched %d times", (round+1)*10_000, got)
+		}
+		wantRefused(t, v, forged(good, 0), auth.UnknownKey)
+		clock.move(jwt.ForcedEvery)
+	}
+	if s := v.Stats(); s.Reads != 3 || s.Failures != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// While the provider hangs, a flood waits for it, and good callers do not.
+func TestAProviderThatHangsHoldsUpNoGoodCaller(t *testing.T) {
+	idp := authtest.NewProvider(t)
+	v, _ := newRemote(t, idp)
+	good := idp.Token(nil)
+	release := idp.Hang()
+	defer release()
+	waits := make(chan struct{})
+	go func() {
+		defer close(waits)
+		_, _ = v.Verify(t.Context(), forged(good, 1))
+	}()
+	idp.Hangs() // somebody waits for keys
+	for n := range 20 {
+		if _, err := v.Verify(t.Context(), idp.Token(map[string]any{"n": n})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release()
+	<-waits
+}
+
+// What a token costs that was verified before, while forged ones come from 4 callers at once as fast as they can; each of them
+// takes its share of the processor, and nothing else. BenchmarkVerify is the same without.
+func BenchmarkVerifyBesideAFlood(b *testing.B) {
+	idp := authtest.NewProvider(b)
+	v := local(b, idp)
+	token := idp.Token(nil)
+	var sent atomic.Int64
+	most := int64(1 << 62)
+	wait := flood(b, v, token, 4, &sent, most)
+	began := time.Now()
+	for b.Loop() {
+		if _, err := v.Verify(b.Context(), token); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(sent.Load())/time.Since(began).Seconds(), "forged/s")
+	sent.Store(most)
+	wait()
+}

@@ -1,0 +1,79 @@
+package jwt_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/authtest"
+	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// Whatever is put at whatever place of a good token, it is refused.
+func FuzzAlteredToken(f *testing.F) {
+	idp := authtest.NewProvider(f)
+	v := local(f, idp, func(c *jwt.Config) { c.Cache = 1 })
+	good := idp.Token(nil)
+	f.Add(uint16(0), uint16(1), "f")
+	f.Add(uint16(len(good)), uint16(0), "=")
+	f.Add(uint16(20), uint16(4), "")
+	f.Add(uint16(len(good)-1), uint16(1), "B")
+	f.Add(uint16(0), uint16(strings.Index(good, ".")), base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)))
+	f.Fuzz(func(t *testing.T, at, cut uint16, put string) {
+		begin := int(at) % (len(good) + 1)
+		end := min(begin+int(cut), len(good))
+		altered := good[:begin] + put + good[end:]
+		if p, err := v.Verify(t.Context(), altered); err == nil && altered != good {
+			t.Errorf("%q is taken: %+v", altered, p)
+		}
+	})
+}
+
+// Whatever a provider signs, who it is said to be is somebody who can be, and what he may is what is written there.
+func FuzzClaims(f *testing.F) {
+	secret := []byte(strings.Repeat("s", 32))
+	v := local(f, authtest.NewProvider(f), func(c *jwt.Config) {
+		c.Keys, c.Secret, c.Algorithms, c.Cache = nil, secret, []string{"HS256"}, 1
+	})
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: secret}, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(claimsJSON(f, map[string]any{"scope": "read submit:order/pay", "roles": []string{"*", "clerk"}}))
+	f.Add(claimsJSON(f, map[string]any{"sub": "pawl:timer", "tenant": "a\x00b"}))
+	f.Add(claimsJSON(f, map[string]any{"exp": 1e18, "nbf": -1, "aud": []any{"pawl", 1}}))
+	f.Fuzz(func(t *testing.T, payload string) {
+		signed, err := signer.Sign([]byte(payload))
+		if err != nil {
+			t.Skip(err)
+		}
+		token, err := signed.CompactSerialize()
+		if err != nil {
+			t.Skip(err)
+		}
+		p, err := v.Verify(t.Context(), token)
+		if err != nil {
+			if p.Tenant != "" || p.Grants != nil {
+				t.Errorf("%q is refused, and is %+v", payload, p)
+			}
+			return
+		}
+		if !strings.Contains(payload, authtest.Audience) || p.Proof != (auth.Proof{Kind: auth.JWT, By: authtest.Issuer}) || !p.Until.After(time.Now()) {
+			t.Errorf("%q is taken: %+v", payload, p)
+		}
+		if transitions.CheckTenant(p.Tenant) != nil || p.Tenant == "" || p.Actor == "" || strings.HasPrefix(p.Actor, transitions.Reserved) ||
+			transitions.TextProblem(p.Actor, transitions.MaxActor) != "" || transitions.HasRole(p.Roles, "a role that nobody has") {
+			t.Errorf("%q is taken: %+v", payload, p)
+		}
+		for _, g := range p.Grants {
+			if again, err := auth.ParseGrant(g.String()); err != nil || again != g {
+				t.Errorf("%q gives %q", payload, g)
+			}
+		}
+	})
+}

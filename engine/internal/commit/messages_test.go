@@ -1,0 +1,66 @@
+package commit
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// counted counts the messages that go to the database on its connections.
+type counted struct {
+	net.Conn
+	messages *atomic.Int64
+}
+
+func (c counted) Write(b []byte) (int, error) {
+	c.messages.Add(1)
+	return c.Conn.Write(b)
+}
+
+// A single caller waits for each message. What an activity needs are two for the accept and
+// two for the ending: the instance is locked, and then all is written. A new instance with
+// timers needs one.
+func TestMessagesOfASingleCaller(t *testing.T) {
+	var messages atomic.Int64
+	b := newBench(t, func(c *Config) {
+		connect := c.Connect
+		c.Limits.Committers = 1
+		c.Connect = func(ctx context.Context, name string) (*pgx.Conn, error) {
+			conn, err := connect(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			config := conn.Config().Copy()
+			_ = conn.Close(ctx)
+			dial := config.DialFunc
+			config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+				socket, err := dial(ctx, network, address)
+				return counted{socket, &messages}, err
+			}
+			return pgx.ConnectConfig(ctx, config)
+		}
+	})
+	if b.p.config.Pooled {
+		t.Skip("without prepared statements there are more")
+	}
+	took := func(do func()) int64 {
+		before := messages.Load()
+		do()
+		return messages.Load() - before
+	}
+	for round := range 3 { // the first prepares the statements
+		id := b.one(b.command("open", fmt.Sprint("open ", round), uuid.Nil)).Instance
+		key := fmt.Sprint("pay ", round)
+		opens := took(func() { b.one(b.command("open", key, uuid.Nil)) })
+		accepts := took(func() { b.one(b.command("pay", key, id)) })
+		ends := took(func() { b.one(b.ending(key, succeeded("x"))) })
+		if round > 0 && (opens != 1 || accepts != 2 || ends != 2) {
+			t.Errorf("a creation with timers takes %d messages, an accept %d, an ending %d", opens, accepts, ends)
+		}
+	}
+}

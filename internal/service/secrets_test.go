@@ -1,0 +1,223 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/auth/authtest"
+	"github.com/pawlhq/pawl/internal/localpg"
+)
+
+// written is all that is written to a log.
+type written struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.Write(p)
+}
+
+func (w *written) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.String()
+}
+
+// Whatever credential somebody sends, and in whatever way, it is in no log, answer, metric, table or statement.
+func TestNoSecretIsWrittenAnywhere(t *testing.T) {
+	server, err := localpg.Start(t.Context(), localpg.Options{Ephemeral: true, Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	idp, log := authtest.NewProvider(t), &written{}
+	s := service(t, func(c *Config) {
+		c.Database, c.Auth.JWT, c.Auth.Keys, c.AccessLog = server.URL(), tokensOf(idp), true, true
+		c.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	const every = "read stream submit act-as operate operate:all keys"
+	good := idp.Token(map[string]any{"scope": every})
+	key, rotated, revoked := makes(t, s, good, "one"), makes(t, s, good, "rotated"), makes(t, s, good, "revoked")
+	fresh := does(t, s, good, "POST", "/v1/keys/"+rotated.ID+"/rotate", `{"seconds":60}`).Key
+	does(t, s, good, "DELETE", "/v1/keys/"+revoked.ID, "")
+	const narrow = `{"grants":["read:order","stream:order"],"cookie":true}`
+	credentials := map[string]string{
+		"a good token":         good,
+		"one without a grant":  idp.Token(nil),
+		"an expired one":       idp.Token(map[string]any{"exp": 1}),
+		"one for others":       idp.Token(map[string]any{"aud": "others"}),
+		"of an unknown key":    authtest.NewKey(t, "unknown", "ES256").Sign(t, authtest.Claims(nil)),
+		"of another key":       authtest.NewKey(t, "first", "ES256").Sign(t, authtest.Claims(nil)),
+		"an API key":           key.Key,
+		"a former one":         rotated.Key,
+		"a fresh one":          fresh,
+		"a revoked one":        revoked.Key,
+		"a ticket":             does(t, s, good, "POST", "/v1/tickets", narrow).Ticket,
+		"a ticket of a key":    does(t, s, key.Key, "POST", "/v1/tickets", narrow).Ticket,
+		"what is none":         "hunter2-hunter2-hunter2",
+		"what looks like one":  "pawl_hunter2_" + strings.Repeat("hunter3", 6),
+		"what is like another": "pawlt_hunter4hunter4." + strings.Repeat("hunter5", 6) + ".hunter6hunter6",
+	}
+	seen := &written{} // all that anybody could look at
+	for _, credential := range credentials {
+		for _, header := range []string{"Bearer " + credential, "Basic " + credential, credential} {
+			for _, r := range []struct{ method, path string }{
+				{"GET", "/v1/me?can=read"}, {"GET", "/v1/instances"}, {"POST", "/v1/workflows/order/place"}, {"POST", "/v1/commands"},
+				{"GET", "/v1/nowhere"}, {"GET", "/v1/instances?access_token=" + credential}, {"GET", "/v1/commands/order/" + credential},
+				{"GET", "/v1/ops/keys"}, {"GET", "/metrics"},
+			} {
+				tries(t, s, seen, r.method, r.path, header)
+			}
+		}
+		ws, response, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.URL(), "http")+"/v1/stream",
+			http.Header{"Authorization": {"Bearer " + credential}, "Sec-WebSocket-Protocol": {"pawl.v1"}})
+		if err == nil {
+			_ = ws.Close()
+		} else if response != nil {
+			_ = response.Write(seen)
+		}
+	}
+	tries(t, s, seen, "GET", "/metrics", "Bearer "+good)
+	told := looks(t, server.URL(), seen)
+	for name, credential := range credentials {
+		if len(credential) < 20 {
+			t.Errorf("%s is %q", name, credential)
+		}
+		if strings.HasPrefix(credential, "pawl_") {
+			credential = strings.ReplaceAll(credential, "_", ".") // the id of a key is no secret
+		}
+		for part := range strings.SplitSeq(credential, ".") {
+			if len(part) < 16 {
+				continue
+			}
+			for where, text := range map[string]string{"the log": log.String(), "an answer": seen.String()} {
+				if i := strings.Index(text, part); i >= 0 {
+					t.Errorf("%s: %s has %.300q", name, where, text[max(0, i-200):i+len(part)])
+				}
+			}
+		}
+	}
+	if !strings.Contains(seen.String(), `pawl_auth_refused_total{reason="expired"}`) || !strings.Contains(log.String(), "reason=expired") {
+		t.Error("nothing was looked at")
+	}
+	if !told {
+		t.Log("this PostgreSQL has no pg_stat_statements")
+	}
+}
+
+// shown is what is shown once.
+type shown struct{ ID, Key, Ticket string }
+
+// makes makes an API key that may the most.
+func makes(t *testing.T, s *Service, credential, name string) shown {
+	t.Helper()
+	return does(t, s, credential, "POST", "/v1/keys", `{"name":"`+name+`","grants":["read","stream","submit","operate:all"]}`)
+}
+
+// does sends a request of who may.
+func does(t *testing.T, s *Service, credential, method, path, body string) (out shown) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+credential)
+	r.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode >= 300 {
+		t.Fatalf("%s %s: %d %s, %v", method, path, response.StatusCode, text, err)
+	}
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// tries sends a request, and takes note of the answer.
+func tries(t *testing.T, s *Service, seen io.Writer, method, path, authorization string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, s.URL()+path, strings.NewReader(`{"customer":"c","cart":"k","total":1,"currency":"EUR"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", authorization)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Idempotency-Key", fmt.Sprint(time.Now().UnixNano()))
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if err := response.Write(seen); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// looks takes note of every row, and of every statement that was run, where the server has taken note of those.
+func looks(t *testing.T, url string, seen io.Writer) (told bool) {
+	t.Helper()
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close(context.WithoutCancel(t.Context())) }()
+	if _, err := db.Exec(t.Context(), "CREATE EXTENSION pg_stat_statements"); err == nil {
+		told = true
+		rows(t, db, seen, "SELECT query FROM pg_stat_statements")
+	}
+	rows(t, db, seen, "SELECT query FROM pg_stat_activity")
+	var tables []string
+	if err := db.QueryRow(t.Context(), `SELECT array_agg(oid::regclass::text) FROM pg_class
+		WHERE relnamespace = 'pawl'::regnamespace AND relkind = 'r'`).Scan(&tables); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range tables {
+		rows(t, db, seen, "SELECT x::text FROM "+name+" x")
+	}
+	return told
+}
+
+func rows(t *testing.T, db *pgx.Conn, seen io.Writer, sql string) {
+	t.Helper()
+	found, err := db.Query(t.Context(), sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, err := pgx.CollectRows(found, pgx.RowTo[*string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		if text != nil {
+			_, _ = fmt.Fprintln(seen, *text)
+		}
+	}
+}
