@@ -159,8 +159,8 @@ func commands(block string) func(yield func(command string, output []string) boo
 	}
 }
 
-// ask runs a command and looks for the lines in its output, in order. A line may
-// leave things out with "…".
+// ask runs a command and looks for the lines in its output. A line may leave
+// things out with "…".
 func ask(t *testing.T, command string, want []string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", command).Output()
@@ -168,7 +168,13 @@ func ask(t *testing.T, command string, want []string) {
 		t.Errorf("%s: %v", command, err)
 		return
 	}
-	rest := strings.ReplaceAll(string(out), "\r", "")
+	wantLines(t, command, string(out), want)
+}
+
+// wantLines looks for the lines in what a command has answered, in order.
+func wantLines(t *testing.T, command, out string, want []string) {
+	t.Helper()
+	rest := strings.ReplaceAll(out, "\r", "")
 	for _, line := range want {
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*")
 		at := regexp.MustCompile("(?m)^" + pattern + "$").FindStringIndex(rest)

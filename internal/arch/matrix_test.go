@@ -58,6 +58,7 @@ var Matrix = []Room{
 	{"internal/tables", ours("internal/pgtest", "schema"), mods(pgx)},
 	{"internal/arch", nil, nil},
 	{"internal/await", nil, nil},
+	{"internal/chromium", ours("internal/await"), mods(json, websocket)},
 	{"internal/testlog", nil, nil},
 	{"internal/faults", nil, nil},
 

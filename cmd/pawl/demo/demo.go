@@ -7,10 +7,8 @@ package demo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -21,6 +19,7 @@ import (
 	"github.com/pawlhq/pawl/cmd/pawl/shop"
 	"github.com/pawlhq/pawl/examples/fines"
 	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/page"
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -62,7 +61,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	p.aside("serving at %s, with a payment provider at %s", s.url, s.bank.URL())
 	p.aside("> is sent, < is received, = was checked")
 	for _, chapter := range []func(context.Context){
-		s.order, s.payment, s.cancellation, s.notice, s.death, s.delivery, s.fine, s.crowd, s.audit,
+		s.order, s.payment, s.cancellation, s.notice, s.death, s.delivery, s.fine, s.crowd, s.access, s.audit,
 	} {
 		if s.err == nil {
 			chapter(ctx)
@@ -72,7 +71,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	if c.Once || s.err != nil {
 		return s.err
 	}
-	p.explore(s.url, s.bank.URL(), s.stage.operators())
+	p.explore(s.url, s.guardedURL+page.Path, s.bank.URL(), s.stage.operators())
 	return errors.Join(p.err, s.service.Wait(ctx))
 }
 
@@ -93,13 +92,15 @@ func (s *story) open(ctx context.Context, c Config) (err error) {
 	if s.service, err = s.serve(ctx, c); err != nil {
 		return err
 	}
-	s.ends = append(s.ends, func() error {
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		return s.service.Stop(stopping)
-	})
+	s.ends = append(s.ends, func() error { return stopNode(ctx, s.service) })
 	s.url = s.service.URL()
 	return nil
+}
+
+func stopNode(ctx context.Context, node *pawl.Service) error {
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	return node.Stop(stopping)
 }
 
 // close ends it, the newest first.
@@ -110,6 +111,19 @@ func (s *story) close() (err error) {
 	return err
 }
 
+// config is that of every node of the story.
+func (s *story) config() pawl.Config {
+	return pawl.Config{
+		Workflows: []workflow.Source{order.Workflow(&provider.Client{URL: s.bank.URL()}), fines.Workflow},
+		Database:  s.stage.url,
+		Schema:    name,
+		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+}
+
+// loopbackPort is any free port, for this machine alone.
+const loopbackPort = "127.0.0.1:0"
+
 // serve starts the service. The usual port may be taken, by a service in real
 // use for instance; then another will do, unless this one was asked for.
 func (s *story) serve(ctx context.Context, c Config) (*pawl.Service, error) {
@@ -117,26 +131,16 @@ func (s *story) serve(ctx context.Context, c Config) (*pawl.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := pawl.Config{
-		Workflows: []workflow.Source{order.Workflow(&provider.Client{URL: s.bank.URL()}), fines.Workflow},
-		Database:  s.stage.url,
-		Schema:    name,
-		Address:   c.Address,
-		Sinks:     []relay.Sink{sink},
-		Inbox:     map[string]pawl.InboxConsumer{order.PaymentNotices: {Secrets: []signature.Secret{s.secret}}},
-		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	}
-	host, _, err := net.SplitHostPort(pawl.DefaultAddress)
-	if err != nil {
-		return nil, fmt.Errorf("the default address: %w", err)
-	}
-	anyPort := net.JoinHostPort(host, "0")
+	config := s.config()
+	config.Address = c.Address
+	config.Sinks = []relay.Sink{sink}
+	config.Inbox = map[string]pawl.InboxConsumer{order.PaymentNotices: {Secrets: []signature.Secret{s.secret}}}
 	if config.Address == "" && c.Once {
-		config.Address = anyPort
+		config.Address = loopbackPort
 	}
 	service, err := pawl.Start(ctx, config)
 	if config.Address == "" && errors.Is(err, syscall.EADDRINUSE) {
-		config.Address = anyPort
+		config.Address = loopbackPort
 		service, err = pawl.Start(ctx, config)
 	}
 	return service, err

@@ -16,9 +16,9 @@ import (
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
-// The second node of the story is this program again.
+// The second node of the story is this program again, and so is its command line.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "serve" {
+	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "keys") {
 		os.Exit(pawl.Execute(shop.Command()))
 	}
 	pgtest.Main(m)
@@ -39,7 +39,9 @@ func TestStoryIsAsToldAndCanBeToldAgain(t *testing.T) {
 		"= not even the database was asked", "= one message is on the list",
 		"= done by the second attempt", "= c-1:k-12 was charged once", "= one event waits for an operator",
 		"= it arrived, with the id that it had the first time",
-		"= one was done, 49 are replays", "= found: the row of version 2", "steps were as told",
+		"= one was done, 49 are replays", "= refused before anything was looked at", "= the browser saw its order placed and paid",
+		"this takes the grant \\\"submit:order#c-1%3Ak-15/refund\\\"", "a second node is at http://127.0.0.1:",
+		"= found: the row of version 2", "steps were as told",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the story does not tell %q\n%s", want, out.String())
@@ -108,12 +110,14 @@ func TestDemoStaysUpUntilItsContextEnds(t *testing.T) {
 		if _, rest, up := strings.Cut(out.String(), "stays up until"); up && !asked && strings.Contains(rest,
 			" ops inbox list --schema pawl_demo") {
 			asked = true
-			_, at, _ := strings.Cut(rest, "curl ")
-			resp, err := http.Get(strings.Fields(at)[0])
-			if err != nil || resp.StatusCode != http.StatusOK {
-				t.Errorf("explore: %v, %v", resp, err)
-			} else if err := resp.Body.Close(); err != nil {
-				t.Error(err)
+			for _, before := range []string{"follow it:", "curl "} { // the page, and the first address to try
+				_, at, _ := strings.Cut(rest, before)
+				resp, err := http.Get(strings.Fields(at)[0])
+				if err != nil || resp.StatusCode != http.StatusOK {
+					t.Errorf("explore: %v, %v", resp, err)
+				} else if err := resp.Body.Close(); err != nil {
+					t.Error(err)
+				}
 			}
 			cancel()
 		}

@@ -19,13 +19,14 @@ import (
 const (
 	createFine = "/v1/workflows/fine/create_fine"
 	theFine    = "/v1/workflows/fine/keys/V2031"
+	ofFines    = `{"workflow":"fine"}`
 )
 
 // fine is the chapter about following what happens, and losing nothing.
 func (s *story) fine(ctx context.Context) {
 	s.title("A traffic fine, followed over a WebSocket")
 	s.narrate("A clerk's screen subscribes to everything that happens to fines, from the beginning\nof the log.")
-	screen := s.subscribe(ctx, `"start"`)
+	screen := s.subscribe(ctx, s.url, `"start"`, ofFines, api.Subprotocol)
 	defer screen.cut()
 	s.ask(ctx, "The violation is recorded.", post(createFine, "V2031-1",
 		`{"case":"V2031","on":"2025-03-01","amount_cents":4000,"article":157,"vehicle_class":"A","officer":561}`), 201,
@@ -44,7 +45,7 @@ func (s *story) fine(ctx context.Context) {
 		"A refusal changes nothing, so it is no event.",
 		post(theFine+"/add_penalty", "V2031-4", `{"on":"2025-05-30","amount_cents":8000}`), 409, has("code", "guard_refused", ""))
 	s.narrate(fmt.Sprintf("The screen is back and asks for what comes after position %d.", screen.last))
-	again := s.subscribe(ctx, fmt.Sprint(screen.last))
+	again := s.subscribe(ctx, s.url, fmt.Sprint(screen.last), ofFines, api.Subprotocol)
 	defer again.cut()
 	again.readUntil("caught_up")
 	s.ask(ctx, "It is paid, and the screen sees it happen.",
@@ -64,7 +65,7 @@ func (s *story) fine(ctx context.Context) {
 		}})
 }
 
-// screen is somebody's screen: a WebSocket that follows the log of fines.
+// screen is somebody's screen: a WebSocket that follows the log.
 type screen struct {
 	*story
 	ws   *websocket.Conn
@@ -72,21 +73,22 @@ type screen struct {
 	seen []string // the ids of the events
 }
 
-// subscribe connects and follows fines after a position.
-func (s *story) subscribe(ctx context.Context, after string) *screen {
+// subscribe connects to a node and follows what a filter selects, after a position.
+func (s *story) subscribe(ctx context.Context, url, after, filter string, protocols ...string) *screen {
 	sc := &screen{story: s}
 	if s.err != nil {
 		return sc
 	}
-	dialer := websocket.Dialer{Subprotocols: []string{api.Subprotocol}, HandshakeTimeout: patience}
-	ws, resp, err := dialer.DialContext(ctx, "ws"+strings.TrimPrefix(s.url, "http")+"/v1/stream", nil)
+	dialer := websocket.Dialer{Subprotocols: protocols, HandshakeTimeout: patience}
+	ws, resp, err := dialer.DialContext(ctx, "ws"+strings.TrimPrefix(url, "http")+"/v1/stream", nil)
 	if err != nil {
 		s.fail(fmt.Errorf("open the stream: %w", err))
 		return sc
 	}
 	sc.ws = ws
-	text := `{"op":"subscribe","id":"fines","after":` + after + `,"filter":{"workflow":"fine"}}`
+	text := `{"op":"subscribe","id":"a","after":` + after + `,"filter":` + filter + `}`
 	s.sent("GET /v1/stream, upgrade to WebSocket")
+	s.sent("Sec-WebSocket-Protocol: %s", strings.Join(protocols, ", "))
 	s.received("%s", resp.Status)
 	s.sent("%s", text)
 	s.fail(ws.WriteMessage(websocket.TextMessage, []byte(text)))

@@ -63,12 +63,16 @@ func (p *printer) held(format string, args ...any) {
 	p.printf("     %s %s\n", p.paint(green, "="), fmt.Sprintf(format, args...))
 }
 
-// explore says what can be tried while the service is up. operators are the flags of
-// an operator's command.
-func (p *printer) explore(url, bank, operators string) {
+// explore says what can be tried while the service is up. shop is the address of the
+// shop's page, operators are the flags of an operator's command.
+func (p *printer) explore(url, shop, bank, operators string) {
 	p.printf(`
 The service stays up until you press Ctrl-C. Its tables hold what you have just
-seen. In another terminal, try:
+seen. In a browser you can order something, and follow it:
+
+  %[2]s
+
+In another terminal, try:
 
   curl %[1]s/v1/workflows/order/keys/c-1:k-9
   curl '%[1]s/v1/instances?workflow=fine&state=paid'
@@ -81,13 +85,13 @@ seen. In another terminal, try:
   curl -i %[1]s/v1/workflows/order/keys/c-2:k-1/pay \
     -H 'Content-Type: application/json' -H 'Idempotency-Key: mine-2' \
     -H 'Prefer: wait=10' -d '{"method":"card"}'
-  curl %[2]s/ledger
+  curl %[3]s/ledger
 
 What operators see:
 
-  %[3]s ops keys %[4]s
-  %[3]s ops sinks list %[4]s
-  %[3]s ops inbox list %[4]s
+  %[4]s ops keys %[5]s
+  %[4]s ops sinks list %[5]s
+  %[4]s ops inbox list %[5]s
 
-`, url, bank, os.Args[0], operators)
+`, url, shop, bank, os.Args[0], operators)
 }

@@ -29,9 +29,12 @@ type story struct {
 	secret  signature.Secret // what the bank signs its notices with
 	service *pawl.Service
 	url     string // of the service
-	ends    []func() error
-	client  *http.Client
-	steps   int // counts what was told
+
+	guardedURL string // of the node that asks who calls; "" before there is one
+
+	ends   []func() error
+	client *http.Client
+	steps  int // counts what was told
 }
 
 // patience bounds every wait.

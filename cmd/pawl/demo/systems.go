@@ -178,14 +178,12 @@ func (s *story) death(ctx context.Context) {
 // own, and returns when it serves. kill ends it with SIGKILL and may be called
 // twice.
 func (s *story) startNode(ctx context.Context, lease string) (url string, kill func(), err error) {
-	self, err := os.Executable()
+	args := []string{"serve", "--address", "127.0.0.1:0", "--schema", name, "--payments", s.bank.URL(), "--lease", lease}
+	s.sent("pawl %s", strings.Join(args, " "))
+	c, err := s.self(ctx, args...)
 	if err != nil {
 		return "", nil, err
 	}
-	args := []string{"serve", "--address", "127.0.0.1:0", "--schema", name, "--payments", s.bank.URL(), "--lease", lease}
-	s.sent("pawl %s", strings.Join(args, " "))
-	c := exec.CommandContext(ctx, self, args...)
-	c.Env = append(os.Environ(), "DATABASE_URL="+s.stage.url)
 	log, err := c.StderrPipe()
 	if err != nil {
 		return "", nil, err
@@ -209,4 +207,15 @@ func (s *story) startNode(ctx context.Context, lease string) (url string, kill f
 	}
 	kill()
 	return "", nil, errors.New("the second node does not serve: " + strings.Join(said, "; "))
+}
+
+// self is this program with other arguments, as a process of its own on the same database.
+func (s *story) self(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := exec.CommandContext(ctx, program, args...)
+	c.Env = append(os.Environ(), "DATABASE_URL="+s.stage.url)
+	return c, nil
 }

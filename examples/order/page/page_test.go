@@ -1,0 +1,206 @@
+package page_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/examples/order/page"
+)
+
+// visitor is a browser without a screen.
+type visitor struct {
+	*http.Client
+	origin string
+}
+
+// newVisitor loads the page, and so has a session.
+func newVisitor(t *testing.T, s *stand) visitor {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := visitor{&http.Client{Jar: jar}, s.origin()}
+	if status, text, _ := v.send(t, http.MethodGet, "/shop/", ""); status != 200 || !strings.Contains(text, "Place the order") {
+		t.Fatalf("%d %s", status, text)
+	}
+	return v
+}
+
+func (v visitor) send(t *testing.T, method, path, body string, header ...string) (status int, text string, h http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, v.origin+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := v.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	all, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(all), answer.Header
+}
+
+// followed is what the page gets of its backend.
+type followed struct{ Number, Ticket string }
+
+// ask sends the page's request for a cart.
+func (v visitor) ask(t *testing.T, path, cart string) (f followed) {
+	t.Helper()
+	status, text, _ := v.send(t, http.MethodPost, path, fmt.Sprintf(`{"cart":%q,"item":"lamp","quantity":2}`, cart))
+	if err := json.Unmarshal([]byte(text), &f); status != 200 || err != nil || f.Ticket == "" {
+		t.Fatalf("%s: %d %s, %v", path, status, text, err)
+	}
+	return f
+}
+
+const cart = "0123456789ab"
+
+func TestACartIsOneOrderOfItsCustomer(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, 0)
+	ann, ben := newVisitor(t, s), newVisitor(t, s)
+	first, again, other := ann.ask(t, "/shop/orders", cart), ann.ask(t, "/shop/orders", cart), ben.ask(t, "/shop/orders", cart)
+	if first.Number != again.Number || first.Number == other.Number {
+		t.Errorf("Ann's order is %s, then %s, and Ben's %s", first.Number, again.Number, other.Number)
+	}
+	if n := len(s.list(t)); n != 2 {
+		t.Errorf("there are %d orders", n)
+	}
+	if fresh := ann.ask(t, "/shop/tickets", cart); fresh.Number != first.Number {
+		t.Errorf("the ticket is for %s", fresh.Number)
+	}
+}
+
+func TestATicketOfThePageIsForOneOrder(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, 0)
+	ann, ben := newVisitor(t, s), newVisitor(t, s)
+	mine, other := ann.ask(t, "/shop/orders", cart), ben.ask(t, "/shop/orders", cart)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"GET", "/keys/" + mine.Number, "", 200},
+		{"GET", "/keys/" + mine.Number + "/history", "", 200},
+		{"GET", "/keys/" + mine.Number + "/transitions", "", 200},
+		{"GET", "/keys/" + other.Number, "", 403},
+		{"POST", "/keys/" + other.Number + "/cancel", `{"reason":"mine"}`, 403},
+		{"POST", "/keys/" + mine.Number + "/refund", `{"reason":"mine"}`, 403},
+		{"POST", "/place", `{"customer":"c","cart":"c","total":1,"currency":"EUR"}`, 403},
+		{"POST", "/keys/" + mine.Number + "/cancel", `{"reason":"mine"}`, 200},
+	} {
+		status, text, _ := ann.send(t, c.method, "/v1/workflows/order"+c.path, c.body,
+			"Authorization", "Bearer "+mine.Ticket, "Idempotency-Key", "k")
+		if status != c.status {
+			t.Errorf("%s %s: %d %s", c.method, c.path, status, text)
+		}
+	}
+}
+
+func TestTheBackendRefusesWhatNoPageOfItsOwnSends(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, 0)
+	ann, stranger := newVisitor(t, s), visitor{http.DefaultClient, s.origin()}
+	good := `{"cart":"` + cart + `","item":"lamp","quantity":1}`
+	for name, c := range map[string]struct {
+		who    visitor
+		body   string
+		header []string
+		status int
+	}{
+		"no session":    {stranger, good, nil, 403},
+		"another site":  {ann, good, []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"other origin":  {ann, good, []string{"Origin", "http://127.0.0.1:1"}, 403},
+		"no JSON":       {ann, "{", nil, 400},
+		"no cart":       {ann, `{"cart":"../../x","item":"lamp","quantity":1}`, nil, 400},
+		"no such item":  {ann, `{"cart":"` + cart + `","item":"moon","quantity":1}`, nil, 400},
+		"none of it":    {ann, `{"cart":"` + cart + `","item":"lamp","quantity":0}`, nil, 400},
+		"another order": {ann, `{"cart":"` + cart + `","item":"desk","quantity":1}`, nil, 422},
+	} {
+		if name == "another order" {
+			ann.ask(t, "/shop/orders", cart)
+		}
+		status, text, _ := c.who.send(t, http.MethodPost, "/shop/orders", c.body, c.header...)
+		if status != c.status || strings.Contains(text, "pawl_") {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+}
+
+func TestThePageAllowsNothingButItself(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, 0)
+	ann := newVisitor(t, s)
+	for path, media := range map[string]string{"": "text/html", "page.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"} {
+		status, _, h := ann.send(t, http.MethodGet, page.Path+path, "")
+		if policy := h.Get("Content-Security-Policy"); status != 200 || !strings.HasPrefix(h.Get("Content-Type"), media) ||
+			!strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d %v", path, status, h)
+		}
+	}
+	if status, _, _ := ann.send(t, http.MethodGet, page.Path+"page.go", ""); status != 404 {
+		t.Errorf("its source: %d", status)
+	}
+}
+
+// The page says the prices that the backend asks.
+func TestPricesAreThoseOfThePage(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, 0)
+	ann := newVisitor(t, s)
+	shown, err := os.ReadFile("static/index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, item := range []string{"lamp", "chair", "desk"} {
+		status, text, _ := ann.send(t, http.MethodPost, "/shop/orders", fmt.Sprintf(`{"cart":"%012x","item":%q,"quantity":1}`, n, item))
+		var f followed
+		if err := json.Unmarshal([]byte(text), &f); status != 200 || err != nil {
+			t.Fatalf("%d %s, %v", status, text, err)
+		}
+		cents := s.total(t, f.Number)
+		if want := fmt.Sprintf(`<option value=%q>%s, %d.%02d EUR<`, item, strings.ToUpper(item[:1])+item[1:], cents/100, cents%100); !strings.Contains(string(shown), want) {
+			t.Errorf("the page does not say %s", want)
+		}
+	}
+}
+
+// What is wrong with the backend itself is not the customer's to read.
+func TestABackendWithoutItsKeySaysNothingOfIt(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, 0)
+	h, err := page.New(page.Config{Pawl: s.guarded.URL(), Key: "pawl_wrong", Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := httptest.NewServer(h)
+	defer broken.Close()
+	v := newVisitor(t, s)
+	v.origin = broken.URL
+	v.send(t, http.MethodGet, "/shop/", "")
+	status, text, _ := v.send(t, http.MethodPost, "/shop/orders", `{"cart":"`+cart+`","item":"lamp","quantity":1}`)
+	if status != 502 || text != `{"status":502,"detail":"the shop has a problem: try again in a moment"}` {
+		t.Errorf("%d %s", status, text)
+	}
+	for _, c := range []page.Config{{}, {Pawl: "http://127.0.0.1"}, {Key: "k"}} {
+		if _, err := page.New(c); err == nil {
+			t.Errorf("%+v is taken", c)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package page
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+)
+
+// sessionCookie names a visitor. Here everybody may order who has one; a real shop lets people log in.
+const sessionCookie = "shop_session"
+
+// beginSession gives who has none a session.
+func beginSession(w http.ResponseWriter, r *http.Request) {
+	if customerOf(r) != "" {
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: sessionCookie, Value: rand.Text(), Path: Path, HttpOnly: true, Secure: r.TLS != nil,
+		SameSite: http.SameSiteStrictMode})
+}
+
+// customerOf is who has the session of a request, "" without one. The name does not tell the session, so that who reads
+// it in an order cannot take the session over.
+func customerOf(r *http.Request) string {
+	c, err := r.Cookie(sessionCookie)
+	if err != nil || c.Value == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(c.Value))
+	return "web-" + hex.EncodeToString(sum[:8])
+}
