@@ -112,14 +112,16 @@ var Matrix = []Room{
 
 	// HTTP.
 	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
-	{"api/internal/stream", ours("api/internal/parse", "auth", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
+	{"api/wire", ours("auth", "transitions", "workflow"), mods(json, uuid)},
+	{"api/internal/stream", ours("api/internal/parse", "api/wire", "auth", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
 	{"api", ours(
-		"api/internal/parse", "api/internal/stream", "auth", "auth/apikey", "auth/ticket", "inspect", "transitions", "workflow", "workflow/diagram",
+		"api/internal/parse", "api/internal/stream", "api/wire", "auth", "auth/apikey", "auth/ticket", "inspect", "transitions", "workflow", "workflow/diagram",
 	), mods(json, rate, uuid)},
 
 	// Who uses it.
-	{"examples/...", ours("examples/...", "workflow"), mods(json, pgx, uuid)},
+	{"client", ours("api/wire", "internal/pause", "transitions", "workflow"), mods(json, uuid, websocket)},
+	{"examples/...", ours("client", "examples/...", "workflow"), mods(json, pgx, uuid)},
 	{"pawltest", ours(
 		"engine", "inspect", "internal/decide", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
@@ -146,7 +148,7 @@ var Matrix = []Room{
 		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow",
 	), mods(cobra, uuid)},
 	{"internal/cli", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
+		"api", "auth", "auth/apikey", "auth/jwt", "client", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
 	), mods(cobra, json, uuid)},
