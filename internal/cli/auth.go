@@ -2,9 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -13,13 +10,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/client"
 	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/internal/usage"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // variableOfSecret has the secret of HS256.
@@ -137,46 +133,24 @@ read:order#A-17, stream:@INSTANCE. The exit code is 1 where the answer is no.`,
 	return c
 }
 
-// maxMe is the longest answer of GET /v1/me in bytes.
-const maxMe = 1 << 20
-
 func canI(c *cobra.Command, server, grant string) error {
-	address, err := url.JoinPath(server, "/v1/me")
+	asking, err := client.New(client.Config{URLs: []string{server}, Token: os.Getenv(variableOfToken), Retry: client.Retry{Attempts: 1}})
 	if err != nil {
 		return usage.Errorf("--server: %w", err)
 	}
-	r, err := http.NewRequestWithContext(c.Context(), http.MethodGet, address+"?can="+url.QueryEscape(grant), nil)
-	if err != nil {
-		return usage.Errorf("--server: %w", err)
-	}
-	if token := os.Getenv(variableOfToken); token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
+	defer asking.Close()
+	me, err := asking.Me(c.Context(), grant)
+	switch {
+	case err != nil:
 		return err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxMe))
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		var p transitions.Problem
-		if json.Unmarshal(text, &p) != nil || p.Detail == "" {
-			return fmt.Errorf("%s answers %s", server, response.Status)
-		}
-		return fmt.Errorf("%s: %s", p.Code, p.Detail)
-	}
-	var me api.Me
-	if err := json.Unmarshal(text, &me); err != nil || me.Can == nil {
+	case me.Can == nil:
 		return fmt.Errorf("%s does not answer as a server of Pawl", server)
 	}
 	return tell(c, &me)
 }
 
 // tell prints who asks, and the answer. That it is no is its error.
-func tell(c *cobra.Command, me *api.Me) error {
+func tell(c *cobra.Command, me *client.Me) error {
 	proof := strings.TrimSpace(string(me.Proof.Kind) + " " + me.Proof.By)
 	until := ""
 	if !me.Until.IsZero() {
