@@ -116,7 +116,7 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(seen.String(), `pawl_auth_refused_total{reason="expired"}`) || !strings.Contains(log.String(), "reason=expired") {
+	if !strings.Contains(seen.String(), `pawl_auth_refused_total{reason="expired"}`) || !strings.Contains(log.String(), "reason=") { // a few lines a second, of any of them
 		t.Error("nothing was looked at")
 	}
 	if !told {
