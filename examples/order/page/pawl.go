@@ -43,7 +43,7 @@ type ticketFor struct {
 
 // ticket makes a ticket for one order, with which its customer reads and follows it, pays and cancels it.
 func (c client) ticket(ctx context.Context, number, customer string, lasts time.Duration) (string, error) {
-	it := ":order#" + url.QueryEscape(number) // in which ":" is %3A, as in a grant
+	it := ":order#" + url.PathEscape(number) // in which ":" is %3A, as in a grant
 	ask := ticketFor{
 		Grants: []string{"read" + it, "stream" + it, "submit" + it + "/pay", "submit" + it + "/cancel"},
 		Actor:  customer, Roles: []string{}, Seconds: int64(lasts / time.Second),
