@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -43,7 +44,7 @@ type ticketFor struct {
 
 // ticket makes a ticket for one order, with which its customer reads and follows it, pays and cancels it.
 func (c client) ticket(ctx context.Context, number, customer string, lasts time.Duration) (string, error) {
-	it := ":order#" + url.PathEscape(number) // in which ":" is %3A, as in a grant
+	it := ":order#" + strings.ReplaceAll(url.QueryEscape(number), "+", "%20") // as a grant has it: ":" is %3A, a blank %20
 	ask := ticketFor{
 		Grants: []string{"read" + it, "stream" + it, "submit" + it + "/pay", "submit" + it + "/cancel"},
 		Actor:  customer, Roles: []string{}, Seconds: int64(lasts / time.Second),
