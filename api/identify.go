@@ -45,7 +45,7 @@ func bearing(r *http.Request, credential string) *http.Request {
 }
 
 // callerOf is whose the credential in the header Authorization is. A ticket is taken as one wherever there are tickets: also without
-// authentication it is never passed over, so whoever has a ticket may no more than it says.
+// authentication it is never passed over, so whoever has a ticket can do no more than it says.
 func (a *API) callerOf(r *http.Request) (Caller, error) {
 	if a.cfg.Tickets == nil || !slices.ContainsFunc(r.Header[headerAuthorization], hasTicket) {
 		c, err := a.cfg.Identify(r)

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// takeTickets lets an interface make and take tickets. They need no configuration: nobody gets one of what he may not do himself. keys
-// are the API keys that ask for some; nil where none are taken.
+// takeTickets lets an interface make and take tickets. They need no configuration: nobody gets one of what he himself is not
+// allowed to do. keys are the API keys that ask for some; nil where none are taken.
 func (s *Service) takeTickets(c *api.Config, keys *apikey.Verifier) {
 	s.ring = s.config.ring(s.database)
 	var vouched ticket.Vouched
