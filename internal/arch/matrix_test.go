@@ -121,7 +121,7 @@ var Matrix = []Room{
 
 	// Who uses it.
 	{"client", ours("api/wire", "internal/pause", "transitions", "workflow"), mods(json, uuid, websocket)},
-	{"examples/...", ours("client", "examples/...", "workflow"), mods(json, pgx, uuid)},
+	{"examples/...", ours("auth", "client", "examples/...", "workflow"), mods(json, pgx, uuid)},
 	{"pawltest", ours(
 		"engine", "inspect", "internal/decide", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
@@ -143,7 +143,7 @@ var Matrix = []Room{
 		"internal/server", "internal/usage", "metrics",
 		"outbox/relay", "schema", "transitions", "workflow",
 	), mods(pgx)},
-	{"internal/cli/flags", ours("internal/usage", "transitions"), mods(cobra, uuid)},
+	{"internal/cli/flags", ours("client", "internal/usage", "transitions"), mods(cobra, uuid)},
 	{"internal/cli/ops", ours(
 		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow",
 	), mods(cobra, uuid)},

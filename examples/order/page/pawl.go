@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/client"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/workflow"
@@ -46,10 +46,12 @@ func (p pawl) place(ctx context.Context, key string, wanted order.Place) error {
 
 // ticket makes a ticket for one order, with which its customer reads and follows it, pays and cancels it.
 func (p pawl) ticket(ctx context.Context, number, customer string, lasts time.Duration) (string, error) {
-	it := ":order#" + url.QueryEscape(number) // in which ":" is %3A, as in a grant
+	to := func(r auth.Right, transition string) string {
+		return auth.Grant{Right: r, Target: auth.Target{Workflow: "order", BusinessKey: number, Transition: transition}}.String()
+	}
 	seconds := int64(lasts / time.Second)
 	t, err := p.Ticket(ctx, client.TicketRequest{
-		Grants: []string{"read" + it, "stream" + it, "submit" + it + "/pay", "submit" + it + "/cancel"},
+		Grants: []string{to(auth.Read, ""), to(auth.Stream, ""), to(auth.Submit, "pay"), to(auth.Submit, "cancel")},
 		Actor:  &customer, Seconds: &seconds,
 	})
 	return t.Ticket, refused(err)
