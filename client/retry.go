@@ -59,14 +59,14 @@ func (f *failed) error(ctx context.Context) *workflow.Error {
 	if ctx.Err() == nil {
 		return f.err
 	}
-	return &workflow.Error{Code: workflow.TimedOut, Message: "the call was ended before its answer; the same key will find it",
+	return &workflow.Error{Code: workflow.TimedOut, Message: "the call was ended before its answer",
 		Cause: errors.Join(context.Cause(ctx), f.err)}
 }
 
 // unanswered is an attempt after which nobody knows what was done.
 func unanswered(cause error) *failed {
 	return &failed{again: true, elsewhere: true,
-		err: &workflow.Error{Code: workflow.TimedOut, Message: "there was no answer; the same key will find it", Cause: cause}}
+		err: &workflow.Error{Code: workflow.TimedOut, Message: "there was no answer", Cause: cause}}
 }
 
 // refused reads a problem document.

@@ -42,7 +42,7 @@ type Event struct {
 	wire.Event
 	// Cursor is where to go on after this event: everything up to there was yielded. It is less than the position where more
 	// events of the same transition follow, and they come again then.
-	Cursor Position
+	Cursor Position `json:"cursor"`
 }
 
 // Subscribe yields the events of the log after a position, in order, each once, and waits for more. It goes on at another node where

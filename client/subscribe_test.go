@@ -277,6 +277,7 @@ func TestWhoLeavesEarlyLeavesNothing(t *testing.T) {
 	}()
 	gone("a panic")
 	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	errEnough := errors.New("enough")
 	var last error
 	for e, err := range c.Subscribe(ctx, 1, client.Filter{}) {
@@ -296,6 +297,7 @@ func TestWhoLeavesEarlyLeavesNothing(t *testing.T) {
 		break
 	}
 	watching, leave := context.WithCancelCause(t.Context())
+	defer leave(nil)
 	for _, err := range c.Watch(watching, began.Command.Scope, began.Key) {
 		if last = err; err == nil {
 			leave(errEnough)

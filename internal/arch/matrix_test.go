@@ -143,12 +143,16 @@ var Matrix = []Room{
 		"internal/server", "internal/usage", "metrics",
 		"outbox/relay", "schema", "transitions", "workflow",
 	), mods(pgx)},
-	{"internal/cli/flags", ours("client", "internal/usage", "transitions"), mods(cobra, uuid)},
+	{"internal/cli/flags", ours("client", "internal/usage", "transitions", "workflow"), mods(cobra, uuid)},
+	{"internal/cli/output", nil, mods(cobra)},
 	{"internal/cli/ops", ours(
-		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow",
+		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/cli/output", "internal/usage", "transitions", "workflow",
 	), mods(cobra, uuid)},
+	{"internal/cli/remote", ours(
+		"api/wire", "client", "internal/cli/flags", "internal/cli/output", "internal/progress", "internal/usage", "transitions", "workflow",
+	), mods(cobra, json, uuid)},
 	{"internal/cli", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "client", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
+		"auth", "auth/apikey", "auth/jwt", "client", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/cli/remote", "internal/progress", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
 	), mods(cobra, json, uuid)},

@@ -107,12 +107,15 @@ func (in *wireJWT) config() (*jwt.Config, error) {
 	return c, nil
 }
 
+// defaultServer is who is asked where nobody else is named.
+const defaultServer = "http://" + service.DefaultAddress
+
 func authCommand() *cobra.Command {
 	return flags.Group("auth", "Who may do what", canICommand())
 }
 
 func canICommand() *cobra.Command {
-	var server string
+	var servers []string
 	c := &cobra.Command{
 		Use:   "can-i GRANT",
 		Short: "Ask a server whether a credential has a grant, and why not",
@@ -120,7 +123,7 @@ func canICommand() *cobra.Command {
 
 PAWL_TOKEN has the credential; without it the server is asked as one that wants none.
 A grant is a right, or a right and what it is for: read, submit:order/pay,
-read:order#A-17, stream:@INSTANCE. The exit code is 1 where the answer is no.
+read:order#A-17, stream:@INSTANCE.
 A certificate of an authority that the system does not know: on Linux,
 SSL_CERT_FILE names the file of that authority.`,
 		Args: flags.Operands("GRANT"),
@@ -128,15 +131,15 @@ SSL_CERT_FILE names the file of that authority.`,
 			if _, err := auth.ParseGrant(args[0]); err != nil {
 				return &usage.Error{Err: err}
 			}
-			return canI(c, server, args[0])
+			return canI(c, servers, args[0])
 		},
 	}
-	c.Flags().StringVar(&server, "server", "http://"+service.DefaultAddress, "URL of the server")
+	flags.Servers(c, &servers, defaultServer)
 	return c
 }
 
-func canI(c *cobra.Command, server, grant string) error {
-	asking, err := flags.Dial("server", client.Config{URLs: []string{server}, Retry: client.Retry{Attempts: 1}})
+func canI(c *cobra.Command, servers []string, grant string) error {
+	asking, err := flags.Dial(client.Config{URLs: servers, Retry: client.Retry{Attempts: 1}})
 	if err != nil {
 		return err
 	}
@@ -144,9 +147,9 @@ func canI(c *cobra.Command, server, grant string) error {
 	me, err := asking.Me(c.Context(), grant)
 	switch {
 	case err != nil:
-		return err
+		return flags.Answered(c.Context(), err)
 	case me.Can == nil:
-		return fmt.Errorf("%s does not answer as a server of Pawl", server)
+		return fmt.Errorf("%s does not answer as a server of Pawl", strings.Join(servers, ","))
 	}
 	return tell(c, &me)
 }
