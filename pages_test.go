@@ -85,9 +85,6 @@ func wantLines(t *testing.T, command, out string, want []string) {
 // over otherwise because its name begins with "_".
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("building a program takes seconds")
-	}
 	dir, err := os.MkdirTemp(".", "_page")
 	if err != nil {
 		t.Fatal(err)
@@ -108,9 +105,6 @@ func folder(t *testing.T, files map[string]string) string {
 // build compiles the program of a folder of this module.
 func build(t *testing.T, dir string) (program string) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("building a program takes seconds")
-	}
 	program = filepath.Join(t.TempDir(), "program")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", program, "./"+dir).CombinedOutput(); err != nil {
 		t.Fatalf("%s does not compile: %v\n%s", dir, err, out)
