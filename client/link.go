@@ -74,13 +74,18 @@ func (l *link) leave() {
 	_ = l.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(writeTime))
 }
 
+// write sends a message. Where it cannot, the reader sees the end of the connection.
 func (l *link) write(m *wire.Message) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
 	_ = l.conn.SetWriteDeadline(time.Now().Add(writeTime))
-	return l.conn.WriteMessage(websocket.TextMessage, text)
+	if err := l.conn.WriteMessage(websocket.TextMessage, text); err != nil {
+		_ = l.conn.Close()
+		return err
+	}
+	return nil
 }
 
 // read returns the next message.
