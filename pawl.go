@@ -53,8 +53,8 @@ type (
 )
 
 // Main runs the command line over the given workflows and ends the process: 0
-// when all went well, 1 for a failure, 2 for a mistake in how it was called, 3 for
-// what a server has refused, 4 for what it has not answered.
+// when all went well, 1 for a failure, 2 for a mistake in how it was called, 5 for
+// what a server has refused, 6 for what it has not answered.
 func Main(workflows ...workflow.Source) {
 	os.Exit(Execute(CommandLine(workflows...)))
 }

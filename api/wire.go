@@ -114,7 +114,8 @@ type Verification struct {
 	Broken    []Break `json:"broken"`
 }
 
-func verificationOf(v *inspect.Verification) Verification {
+// VerificationOf is what was found, as REST and the command line show it.
+func VerificationOf(v *inspect.Verification) Verification {
 	return Verification{Intact: len(v.Broken) == 0, Instances: v.Instances, Entries: v.Entries,
 		Broken: each(v.Broken, func(b *inspect.Break) Break { return Break(*b) })}
 }
@@ -131,7 +132,7 @@ type Case struct {
 // CaseOf is a case as the interface shows it.
 func CaseOf(c *inspect.Case) Case {
 	return Case{Instance: viewOf(&c.View), InFlight: each(c.InFlight, statusOf), Earlier: c.Earlier,
-		Timeline: each(c.Timeline, entryOf), Chain: verificationOf(&c.Chain)}
+		Timeline: each(c.Timeline, entryOf), Chain: VerificationOf(&c.Chain)}
 }
 
 // raw makes stored JSON part of an answer. What is not there is null.

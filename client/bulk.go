@@ -102,14 +102,15 @@ func (b *batch) send(ctx context.Context, at int64) *failed {
 		return &failed{err: &workflow.Error{Code: workflow.InvalidRequest, Message: "the payloads are not JSON", Cause: err}}
 	}
 	var results []wire.BulkResult
-	_, f := b.client.attempt(ctx, at, &call{method: http.MethodPost, path: "/v1/commands", body: body, wait: b.wait, read: func(a *answer) error {
+	request := &call{method: http.MethodPost, path: "/v1/commands", body: body, wait: b.wait}
+	request.read = func(a *answer) error {
 		results = nil
 		if err := json.Unmarshal(a.body, &results, reading); err != nil || len(results) == len(b.open) {
 			return err
 		}
 		return fmt.Errorf("there are %d results of %d commands", len(results), len(b.open))
-	}})
-	if f != nil {
+	}
+	if _, f := b.client.attempt(ctx, at, request); f != nil {
 		return f
 	}
 	var newest *failed
@@ -132,7 +133,8 @@ func (r *Reply) take(result *wire.BulkResult) *failed {
 		r.Receipt.Replayed = result.Replayed
 		return nil
 	}
-	r.Receipt = Receipt{Key: key, Receipt: transitions.Receipt{Status: result.Status, Replayed: result.Replayed, Body: slices.Clone(result.Body)}}
+	stored := transitions.Receipt{Status: result.Status, Replayed: result.Replayed, Body: slices.Clone(result.Body)}
+	r.Receipt = Receipt{Key: key, Receipt: stored}
 	f := refused(&answer{status: result.Status, header: http.Header{}, body: result.Body})
 	r.Err = f.err
 	if !f.again {
@@ -148,7 +150,8 @@ func (cmd *Command) item() (jsontext.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	item := wire.BulkCommand{Workflow: cmd.Workflow, Transition: cmd.Transition, BusinessKey: cmd.On.key, Key: cmd.Key, Actor: cmd.Actor, Payload: payload}
+	item := wire.BulkCommand{Workflow: cmd.Workflow, Transition: cmd.Transition, BusinessKey: cmd.On.key, Key: cmd.Key, Actor: cmd.Actor,
+		Payload: payload}
 	if cmd.On.key != "" {
 		item.Workflow = cmd.On.workflow
 	}

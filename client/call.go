@@ -93,7 +93,8 @@ func (c *Client) identity(ctx context.Context) (http.Header, *failed) {
 	if err != nil {
 		return nil, &failed{again: true, err: &workflow.Error{Code: workflow.TimedOut, Message: "there is no credential", Cause: err}}
 	}
-	for name, value := range map[string]string{"Pawl-Tenant": c.cfg.Tenant, "Pawl-Actor": c.cfg.Actor, "Pawl-Roles": strings.Join(c.cfg.Roles, ",")} {
+	caller := map[string]string{"Pawl-Tenant": c.cfg.Tenant, "Pawl-Actor": c.cfg.Actor, "Pawl-Roles": strings.Join(c.cfg.Roles, ",")}
+	for name, value := range caller {
 		if value != "" {
 			h.Set(name, value)
 		}

@@ -47,8 +47,8 @@ type Event struct {
 
 // Subscribe yields the events of the log after a position, in order, each once, and waits for more. It goes on at another node where
 // one is lost, and with a fresh credential before its own ends. It has no end but that of the context, of the loop, and an error, which
-// is the last that it yields. [workflow.EventsGone] says that the events that come next were removed by retention; the Position of the error
-// is that of the first one that is there, so subscribe again after the position before it.
+// is the last that it yields. [workflow.EventsGone] says that the events that come next were removed by retention; the Position of the
+// error is that of the first one that is there, so subscribe again after the position before it.
 //
 // Nothing is read ahead: a reader that takes its time is sent no more, and loses nothing.
 func (c *Client) Subscribe(ctx context.Context, after Position, f Filter) iter.Seq2[Event, error] {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/pawlhq/pawl/auth/jwt"
 	"github.com/pawlhq/pawl/client"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/internal/usage"
 )
@@ -116,6 +118,7 @@ func authCommand() *cobra.Command {
 
 func canICommand() *cobra.Command {
 	var servers []string
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "can-i GRANT",
 		Short: "Ask a server whether a credential has a grant, and why not",
@@ -131,14 +134,15 @@ SSL_CERT_FILE names the file of that authority.`,
 			if _, err := auth.ParseGrant(args[0]); err != nil {
 				return &usage.Error{Err: err}
 			}
-			return canI(c, servers, args[0])
+			return canI(c, servers, args[0], asJSON)
 		},
 	}
 	flags.Servers(c, &servers, defaultServer)
+	flags.Output(c, &asJSON)
 	return c
 }
 
-func canI(c *cobra.Command, servers []string, grant string) error {
+func canI(c *cobra.Command, servers []string, grant string, asJSON bool) error {
 	asking, err := flags.Dial(client.Config{URLs: servers, Retry: client.Retry{Attempts: 1}})
 	if err != nil {
 		return err
@@ -151,20 +155,28 @@ func canI(c *cobra.Command, servers []string, grant string) error {
 	case me.Can == nil:
 		return fmt.Errorf("%s does not answer as a server of Pawl", strings.Join(servers, ","))
 	}
-	return tell(c, &me)
+	if asJSON {
+		err = output.JSON(c.OutOrStdout(), &me)
+	} else {
+		err = tell(c, &me)
+	}
+	if err == nil && !me.Can.Allowed {
+		err = fmt.Errorf("no, not %s: %s", me.Can.Grant, me.Can.Why)
+	}
+	return err
 }
 
-// tell prints who asks, and the answer. That it is no is its error.
+// tell prints who asks, and that he may.
 func tell(c *cobra.Command, me *client.Me) error {
 	proof := strings.TrimSpace(string(me.Proof.Kind) + " " + me.Proof.By)
 	until := ""
 	if !me.Until.IsZero() {
 		until = " until " + me.Until.Format(time.RFC3339)
 	}
-	fmt.Fprintf(c.OutOrStdout(), "%s of %s (%s) has the grants %s%s\n", me.Actor, me.Tenant, proof, strings.Join(me.Grants, " "), until)
-	if !me.Can.Allowed {
-		return fmt.Errorf("no, not %s: %s", me.Can.Grant, me.Can.Why)
+	text := fmt.Sprintf("%s of %s (%s) has the grants %s%s\n", me.Actor, me.Tenant, proof, strings.Join(me.Grants, " "), until)
+	if me.Can.Allowed {
+		text += fmt.Sprintf("yes, %s: by %s\n", me.Can.Grant, me.Can.Why)
 	}
-	fmt.Fprintf(c.OutOrStdout(), "yes, %s: by %s\n", me.Can.Grant, me.Can.Why)
-	return nil
+	_, err := io.WriteString(c.OutOrStdout(), text)
+	return err
 }

@@ -80,10 +80,10 @@ func TestSubmitSubmitsOnceForEachKey(t *testing.T) {
 	if again := p.places("k-1", "--key", "cart-1"); again != first+"replayed    it was done before\n" {
 		t.Errorf("%q", again)
 	}
-	p.fails(`submit order#c-1:k-1 ship {"carrier":"dhl","tracking":"1"}`, 3, "illegal_transition")
-	p.fails(`submit order#c-1:k-1 cancel {"reason":"late"} --if-version 9`, 3, "version_conflict")
-	p.fails("submit order#c-1:k-1 cancel", 3, "invalid_payload: the payload is not valid; /reason")
-	p.fails("submit letter write", 3, "workflow_not_found")
+	p.fails(`submit order#c-1:k-1 ship {"carrier":"dhl","tracking":"1"}`, 5, "illegal_transition")
+	p.fails(`submit order#c-1:k-1 cancel {"reason":"late"} --if-version 9`, 5, "version_conflict")
+	p.fails("submit order#c-1:k-1 cancel", 5, "invalid_payload: the payload is not valid; /reason")
+	p.fails("submit letter write", 5, "workflow_not_found")
 	for args, want := range map[string]string{
 		"submit order place {": "PAYLOAD is not JSON", "submit order": "TRANSITION is missing", "submit order# pay": "names no instance",
 		"submit order place --key=": "--key is empty", "submit order place --if-version -1": "--if-version -1",
@@ -99,7 +99,7 @@ func TestSubmitSubmitsOnceForEachKey(t *testing.T) {
 		Status int
 		Answer struct{ Code string }
 	}
-	if err := json.Unmarshal([]byte(stdout), &told); err != nil || code != 3 || told.Key != "s" || told.Status != 409 || told.Answer.Code != "illegal_transition" {
+	if err := json.Unmarshal([]byte(stdout), &told); err != nil || code != 5 || told.Key != "s" || told.Status != 409 || told.Answer.Code != "illegal_transition" {
 		t.Errorf("exit %d, %s, %v", code, stdout, err)
 	}
 }
@@ -126,10 +126,10 @@ func TestSubmitReadsItsPayload(t *testing.T) {
 func TestSubmitWithoutAnAnswerTellsTheKey(t *testing.T) {
 	p := &person{t: t, url: "http://127.0.0.1:1"}
 	code, stdout, stderr := p.calls("submit", "order", "place")
-	if code != 4 || stdout != "" || !regexp.MustCompile(`^the key is [A-Z2-7]{26}: .*\nshop: timeout: there was no answer: .* connection refused\n$`).MatchString(stderr) {
+	if code != 6 || stdout != "" || !regexp.MustCompile(`^the key is [A-Z2-7]{26}: .*\nshop: timeout: there was no answer: .* connection refused\n$`).MatchString(stderr) {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}
-	p.fails("get order#1", 4, "connection refused")
+	p.fails("get order#1", 6, "connection refused")
 }
 
 func TestWhatTakesTimeIsWaitedForOrWatched(t *testing.T) {
@@ -155,9 +155,9 @@ func TestWhatTakesTimeIsWaitedForOrWatched(t *testing.T) {
 		t.Errorf("%q, %v", lines, err)
 	}
 	p.places("k-3")
-	p.fails(`submit order#c-1:k-3 pay {"method":"invoice"} --key pay-3 --wait`, 3, "activity_failed") // it is too much for an invoice
-	p.fails("watch "+strings.Replace(scope[1], idOf(p, "order#c-1:k-2"), idOf(p, "order#c-1:k-3"), 1)+" pay-3", 3, "activity_failed")
-	p.fails("watch "+scope[1]+" nobody", 3, "command_not_found")
+	p.fails(`submit order#c-1:k-3 pay {"method":"invoice"} --key pay-3 --wait`, 5, "activity_failed") // it is too much for an invoice
+	p.fails("watch "+strings.Replace(scope[1], idOf(p, "order#c-1:k-2"), idOf(p, "order#c-1:k-3"), 1)+" pay-3", 5, "activity_failed")
+	p.fails("watch "+scope[1]+" nobody", 5, "command_not_found")
 }
 
 // idOf is the id of an instance.
@@ -179,10 +179,10 @@ func TestGetShowsAnInstanceAndWhatWaitsOnIt(t *testing.T) {
 	if v.State != "placed" || len(v.Timers) != 1 || p.gets("get "+v.ID.String()) != got {
 		t.Errorf("%+v", v)
 	}
-	p.fails("get order#c-1:k-2", 3, "instance_not_found")
+	p.fails("get order#c-1:k-2", 5, "instance_not_found")
 	p.fails("get c-1:k-1", 2, "give its id, or WORKFLOW#BUSINESS-KEY")
 	p.fails("get 00000000-0000-0000-0000-000000000000", 2, "names no instance")
-	p.fails("get order#c-1:k-1 --tenant other", 3, "instance_not_found")
+	p.fails("get order#c-1:k-1 --tenant other", 5, "instance_not_found")
 	p.fails("get order#c-1:k-1 -o yaml", 2, "it is neither table nor json")
 }
 
@@ -210,7 +210,7 @@ func TestListSelectsInstances(t *testing.T) {
 			t.Errorf("%s: %d, want %d", args, len(got), want)
 		}
 	}
-	p.fails("list --workflow letter", 3, "workflow_not_found")
+	p.fails("list --workflow letter", 5, "workflow_not_found")
 	p.fails("list --limit 0", 2, "--limit 0")
 	p.fails("list --definition 0", 2, "--definition 0")
 }
@@ -226,7 +226,7 @@ func TestHistoryListsTransitions(t *testing.T) {
 	if list := read[[]client.Entry](p, "history order#c-1:k-1 --after 1 -o json"); len(list) != 1 || list[0].Version != 2 || !strings.Contains(string(list[0].Payload), `"late"`) {
 		t.Errorf("%+v", list)
 	}
-	p.fails("history order#c-1:k-9", 3, "instance_not_found")
+	p.fails("history order#c-1:k-9", 5, "instance_not_found")
 	p.fails("history order#c-1:k-1 --after -1", 2, "--after -1")
 }
 
@@ -250,7 +250,7 @@ func TestCanSaysWhyNot(t *testing.T) {
 	}
 	p.fails("can order#c-1:k-1 ship", 1, "not ship: illegal_transition: ")
 	p.fails("can order#c-1:k-1 burn", 2, `there is no transition "burn"; there are: `)
-	p.fails("can order#c-1:k-9", 3, "instance_not_found")
+	p.fails("can order#c-1:k-9", 5, "instance_not_found")
 }
 
 func TestTailGoesOnWhereItEnded(t *testing.T) {
@@ -270,14 +270,14 @@ func TestTailGoesOnWhereItEnded(t *testing.T) {
 	if e := read[client.Event](p, "tail --after start -n 1 -o json --instance "+idOf(p, "order#c-1:k-2")); e.Subject != "c-1:k-2" {
 		t.Errorf("%+v", e)
 	}
-	p.fails("tail --after 99", 3, "invalid_request")
+	p.fails("tail --after 99", 5, "invalid_request")
 	p.fails("tail --after yesterday", 2, "--after yesterday is not start, now or a position")
 	p.fails("tail --instance x", 2, "--instance is not a UUID")
 	p.fails("tail -n -1", 2, "--count -1")
 
 	p.sql("DELETE FROM pawl.outbox WHERE position <= 2")
 	code, _, stderr = p.calls("tail", "--after", "0")
-	if code != 3 || !strings.HasPrefix(stderr, "go on with --after 2\nshop: events_gone: ") {
+	if code != 5 || !strings.HasPrefix(stderr, "go on with --after 2\nshop: events_gone: ") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
@@ -342,11 +342,11 @@ func TestCommandsShowTheirCredential(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	p := &person{t: t, url: s.URL()}
-	p.fails("list", 3, "unauthorized")
+	p.fails("list", 5, "unauthorized")
 	t.Setenv(flags.EnvToken, strings.TrimSpace(key))
 	await.Eventually(t, "the key is taken", func() bool { code, _, _ := p.calls("list"); return code == 0 })
-	p.fails("submit order place", 3, "forbidden")
-	p.fails("list --tenant other", 3, "invalid_request")
+	p.fails("submit order place", 5, "forbidden")
+	p.fails("list --tenant other", 5, "invalid_request")
 }
 
 func TestShellsCompleteCommandsAndFormats(t *testing.T) {

@@ -99,7 +99,8 @@ func parseMessage(text []byte) (message, error) {
 }
 
 func (m *message) authenticate(in *wire.Message) error {
-	if in.Credential == nil || *in.Credential == "" || len(*in.Credential) > maxCredential || strings.ContainsAny(*in.Credential, " \r\n\x00") {
+	if in.Credential == nil || *in.Credential == "" || len(*in.Credential) > maxCredential ||
+		strings.ContainsAny(*in.Credential, " \r\n\x00") {
 		return fmt.Errorf("/credential: must be 1 to %d bytes without blanks", maxCredential)
 	}
 	m.credential = *in.Credential

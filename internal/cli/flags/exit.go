@@ -9,13 +9,13 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// The exit codes of all commands.
+// The exit codes of all commands. 3 and 4 are for commands that look and tell: something is to be done, something is broken.
 const (
 	ExitOK       = 0
 	ExitFailure  = 1
 	ExitUsage    = 2
-	ExitRefused  = 3
-	ExitNoAnswer = 4
+	ExitRefused  = 5
+	ExitNoAnswer = 6
 )
 
 // exitCodes says what they mean.

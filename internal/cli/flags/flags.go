@@ -101,7 +101,8 @@ func Limit(c *cobra.Command, limit *int) {
 // Output is the flag -o of a command and of those under it: a table for people, or JSON.
 func Output(c *cobra.Command, json *bool) {
 	c.PersistentFlags().VarP((*format)(json), "output", "o", "table or json")
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)) // it is there
+	formats := cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)
+	_ = c.RegisterFlagCompletionFunc("output", formats) // the flag is there
 }
 
 // format is whether what is printed is JSON.

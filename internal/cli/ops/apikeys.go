@@ -129,8 +129,8 @@ func (o *apiKeys) listCommand() *cobra.Command {
 }
 
 func rowOfKey(k *api.APIKey) []string {
-	return []string{k.ID, k.Tenant, output.OrNone(k.Name), output.OrNone(k.Actor), output.OrNone(strings.Join(k.Grants, " ")), output.OrNone(strings.Join(k.Roles, " ")),
-		standing(k, time.Now()), output.Moment(k.LastUsedAt)}
+	return []string{k.ID, k.Tenant, output.OrNone(k.Name), output.OrNone(k.Actor), output.OrNone(strings.Join(k.Grants, " ")),
+		output.OrNone(strings.Join(k.Roles, " ")), standing(k, time.Now()), output.Moment(k.LastUsedAt)}
 }
 
 // standing says whether a key is taken.

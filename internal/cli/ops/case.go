@@ -43,7 +43,8 @@ func printInstance(w io.Writer, c *inspect.Case) error {
 func printStuck(w io.Writer, c *inspect.Case) error {
 	return output.Part(w, "stuck: an operator has to retry, resolve or abandon", c.MoreStuck,
 		[]string{"since", "transition", "scope", "key", "why", ">failures", "failure"}, c.Stuck, func(s *inspect.StuckCommand) []string {
-			return []string{output.Moment(s.Since), orUndo(s.Transition, s.Undo), s.Scope, s.Key, s.Stuck, fmt.Sprint(s.Failures), output.OrNone(s.Failure)}
+			return []string{output.Moment(s.Since), orUndo(s.Transition, s.Undo), s.Scope, s.Key, s.Stuck, fmt.Sprint(s.Failures),
+				output.OrNone(s.Failure)}
 		})
 }
 
@@ -56,7 +57,8 @@ func printInFlight(w io.Writer, c *inspect.Case) error {
 				node = r.ClaimedBy
 			}
 			return []string{output.Moment(r.CreatedAt), orUndo(r.Transition, r.Phase == transitions.Undoing), r.Scope, r.Key, string(r.Status),
-				fmt.Sprint(r.Attempt), fmt.Sprint(r.Failures), output.Moment(r.RunAt), output.Moment(r.LockedUntil), output.OrNone(node), output.OrNone(string(r.Progress))}
+				fmt.Sprint(r.Attempt), fmt.Sprint(r.Failures), output.Moment(r.RunAt), output.Moment(r.LockedUntil), output.OrNone(node),
+				output.OrNone(string(r.Progress))}
 		})
 }
 

@@ -34,8 +34,8 @@ func (o *ops) inboxListCommand() *cobra.Command {
 				}
 				return dead, more, err
 			}, func(m *api.DeadMessage) []string {
-				return []string{output.Moment(m.CreatedAt), m.Consumer, m.Message, output.OrNone(m.Type), output.OrNone(m.Workflow), output.OrNone(m.BusinessKey),
-					string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), output.OrNone(m.Failure)}
+				return []string{output.Moment(m.CreatedAt), m.Consumer, m.Message, output.OrNone(m.Type), output.OrNone(m.Workflow),
+					output.OrNone(m.BusinessKey), string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), output.OrNone(m.Failure)}
 			})
 		},
 	}

@@ -67,6 +67,7 @@ func printRetention(w io.Writer, r *inspect.Retention, assumed bool) error {
 		case p.Over:
 			state = "to be dropped"
 		}
-		return []string{p.Name, output.Moment(p.From), output.Moment(p.To), fmt.Sprintf("~%d", p.Rows), fmt.Sprintf("%.1f", float64(p.Bytes)/(1<<20)), state}
+		return []string{p.Name, output.Moment(p.From), output.Moment(p.To), fmt.Sprintf("~%d", p.Rows),
+			fmt.Sprintf("%.1f", float64(p.Bytes)/(1<<20)), state}
 	})
 }

@@ -109,7 +109,8 @@ func printSink(w io.Writer, s *api.SinkPage, now time.Time) error {
 		if m := c.Moved; m != nil {
 			moved = fmt.Sprintf("%s from %d by %s: %s", output.Moment(m.At), m.From, m.By, output.OrNone(m.Reason))
 		}
-		return []string{c.Tenant, fmt.Sprint(c.Position), fmt.Sprint(c.Head), fmt.Sprint(c.Lag), output.Since(now, c.Oldest), output.OrNone(c.Failure), moved}
+		return []string{c.Tenant, fmt.Sprint(c.Position), fmt.Sprint(c.Head), fmt.Sprint(c.Lag), output.Since(now, c.Oldest),
+			output.OrNone(c.Failure), moved}
 	})
 }
 

@@ -32,8 +32,8 @@ retry, resolve and abandon.`,
 				}
 				return stuck, more, err
 			}, func(s *stuckCommand) []string {
-				return []string{output.Moment(s.UpdatedAt), s.Workflow, output.OrNone(s.BusinessKey), orUndo(s.Transition, s.Undo), s.Scope, s.Key, s.Stuck,
-					fmt.Sprint(s.Failures), output.OrNone(s.Failure)}
+				return []string{output.Moment(s.UpdatedAt), s.Workflow, output.OrNone(s.BusinessKey), orUndo(s.Transition, s.Undo), s.Scope, s.Key,
+					s.Stuck, fmt.Sprint(s.Failures), output.OrNone(s.Failure)}
 			})
 		},
 	}
