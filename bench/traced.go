@@ -12,5 +12,7 @@ import (
 func submittingTraced(name, floor string, n int, sampler sdktrace.Sampler) *scenario {
 	tracer := opentelemetry.Tracer(sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler)))
 	return &scenario{name: name, floor: floor,
-		open: onEngineWith(engine.Config{Tracer: tracer}, n, func(e *env, eng *engine.Engine, i int) caller { return submitter(eng, flips(e, i, n), false) })}
+		open: onEngineWith(engine.Config{Tracer: tracer}, n, func(e *env, eng *engine.Engine, i int) caller {
+			return submitter(eng, flips(e, i, n), false)
+		})}
 }

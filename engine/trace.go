@@ -18,7 +18,7 @@ func (e *Engine) trace(ctx context.Context, p *decide.Prepared) (context.Context
 	}
 	s := tracing.Step{Kind: tracing.Submit, Parent: p.Trace, Tenant: p.Tenant, Workflow: p.Workflow, Transition: p.Transition}
 	if !p.Creates {
-		s.Instance = p.Instance.String()
+		s.Instance = p.Instance
 	}
 	ctx, span := tracing.Start(ctx, e.config.Tracer, s)
 	p.Trace = span.Context()
@@ -30,7 +30,8 @@ func (e *Engine) traceMessage(ctx context.Context, m *transitions.Message) (cont
 	if e.config.Tracer == nil || e.registry.routes[m.Consumer] == nil {
 		return ctx, tracing.None
 	}
-	return tracing.Start(ctx, e.config.Tracer, tracing.Step{Kind: tracing.Consume, Parent: m.Trace, Tenant: m.Tenant, Name: m.Consumer, ID: m.ID})
+	return tracing.Start(ctx, e.config.Tracer, tracing.Step{Kind: tracing.Consume, Parent: m.Trace,
+		Tenant: m.Tenant, Name: m.Consumer, ID: m.ID})
 }
 
 // traceMany begins the span of many commands, which are all there.

@@ -29,7 +29,8 @@ const (
 
 // tracedBy gives an engine a tracer.
 func tracedBy(spans *tracetest.InMemoryExporter) func(*engine.Config) {
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithSampler(sdktrace.ParentBased(sampler.Linked(sdktrace.NeverSample()))))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans),
+		sdktrace.WithSampler(sdktrace.ParentBased(sampler.Linked(sdktrace.NeverSample()))))
 	return func(c *engine.Config) { c.Tracer = opentelemetry.Tracer(provider) }
 }
 
@@ -134,7 +135,8 @@ func TestATraceIsNoPartOfTheRequest(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()
 	e := newEngine(t, database(t), tracedBy(spans))
-	c := transitions.Command{Workflow: "loan", Transition: "apply", Key: "1", Payload: []byte(`{"number":"L-1","amount":5}`), Trace: sampledTrace}
+	c := transitions.Command{Workflow: "loan", Transition: "apply", Key: "1", Trace: sampledTrace,
+		Payload: []byte(`{"number":"L-1","amount":5}`)}
 	first, err := e.Submit(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +158,8 @@ func TestATransactionIsLinkedToItsCommands(t *testing.T) {
 	for i := range callers {
 		all.Go(func() {
 			_, err := e.Submit(t.Context(), transitions.Command{Workflow: "loan", Transition: "apply", Key: fmt.Sprint(i),
-				Payload: fmt.Appendf(nil, `{"number":"L-%d","amount":5}`, i), Trace: tracing.Context(fmt.Sprintf("00-%032x-%016x-01", i+1, i+1))})
+				Payload: fmt.Appendf(nil, `{"number":"L-%d","amount":5}`, i),
+				Trace:   tracing.Context(fmt.Sprintf("00-%032x-%016x-01", i+1, i+1))})
 			if err != nil {
 				t.Error(err)
 			}

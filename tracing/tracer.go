@@ -1,6 +1,10 @@
 package tracing
 
-import "context"
+import (
+	"context"
+
+	"github.com/google/uuid"
+)
 
 // Tracer is told of the steps of Pawl's work. It is safe for concurrent use.
 type Tracer interface {
@@ -30,12 +34,12 @@ type Step struct {
 	Tenant     string
 	Workflow   string
 	Transition string
-	Instance   string // its id; "" where that is not known yet
-	Name       string // of a Request its method; of a Consume the consumer, of a Send the sink
-	Route      string // of a Request, as http.ServeMux has it, without the method
-	ID         string // of a Consume that of the message, of a Send that of the event
-	Type       string // of a Send that of the event
-	Count      int    // of an Attempt which one it is; of a Commit, and a Submit of many, how many commands
+	Instance   uuid.UUID // zero where that is not known yet
+	Name       string    // of a Request its method; of a Consume the consumer, of a Send the sink
+	Route      string    // of a Request, as http.ServeMux has it, without the method
+	ID         string    // of a Consume that of the message, of a Send that of the event
+	Type       string    // of a Send that of the event
+	Count      int       // of an Attempt which one it is; of a Commit, and a Submit of many, how many commands
 }
 
 // Kind is what a step is, and so what it is called.

@@ -41,7 +41,7 @@ var Matrix = []Room{
 	{"workflow/internal/schemagen", nil, mods(json, jsonschema, uuid, validator)},
 	{"workflow", ours("workflow/internal/schemagen"), mods(json, uuid, validator)},
 	{"workflow/diagram", ours("workflow"), nil},
-	{"tracing", nil, nil},
+	{"tracing", nil, mods(uuid)},
 	{"transitions", ours("tracing", "workflow"), mods(json, uuid)},
 	{"inspect", ours("transitions", "workflow"), mods(uuid)},
 	{"internal/decide", ours("inspect", "tracing", "transitions", "workflow"), mods(json, uuid)},
@@ -103,7 +103,7 @@ var Matrix = []Room{
 		"inbox", "inspect", "internal/clock", "internal/decide", "internal/definitions", "internal/hints", "internal/pooler",
 		"internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "tracing", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
-	{"tracing/opentelemetry", ours("tracing"), mods(otel, otelTrace)},
+	{"tracing/opentelemetry", ours("tracing"), mods(otel, otelTrace, uuid)},
 	{"tracing/opentelemetry/sampler", nil, mods(otelSDK, otelTrace)},
 	{"metrics", ours("engine", "inspect", "internal/server", "outbox/relay"), mods(prometheus)},
 

@@ -24,7 +24,7 @@ func (h *holder) traceCall(ctx context.Context, c *call) (end func([]*sink.Failu
 			spans = make([]tracing.Span, len(c.events))
 		}
 		_, spans[i] = tracing.Start(ctx, t, tracing.Step{Kind: tracing.Send, Parent: e.Trace, Tenant: e.Tenant, Workflow: e.Workflow,
-			Transition: e.Transition, Instance: e.Instance.String(), Name: h.sink.Name, ID: e.ID(), Type: e.Type})
+			Transition: e.Transition, Instance: e.Instance, Name: h.sink.Name, ID: e.ID(), Type: e.Type})
 		e.Delivery = spans[i].Context()
 	}
 	return func(failures []*sink.Failure) {

@@ -1,16 +1,24 @@
 package opentelemetry
 
 import (
+	"slices"
+
+	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/pawlhq/pawl/tracing"
 )
 
-var kinds = [...]trace.SpanKind{
-	tracing.Request: trace.SpanKindServer, tracing.Submit: trace.SpanKindInternal, tracing.Consume: trace.SpanKindConsumer,
-	tracing.Commit: trace.SpanKindClient, tracing.Attempt: trace.SpanKindInternal, tracing.Undo: trace.SpanKindInternal,
-	tracing.Due: trace.SpanKindInternal, tracing.Send: trace.SpanKindProducer,
+// kinds are the options that say what kind of span a step is. They are made once, because most spans are not sampled.
+var kinds = [...][]trace.SpanStartOption{
+	tracing.Request: kind(trace.SpanKindServer), tracing.Submit: kind(trace.SpanKindInternal), tracing.Consume: kind(trace.SpanKindConsumer),
+	tracing.Commit: kind(trace.SpanKindClient), tracing.Attempt: kind(trace.SpanKindInternal), tracing.Undo: kind(trace.SpanKindInternal),
+	tracing.Due: kind(trace.SpanKindInternal), tracing.Send: kind(trace.SpanKindProducer),
+}
+
+func kind(k trace.SpanKind) []trace.SpanStartOption {
+	return slices.Clip([]trace.SpanStartOption{trace.WithSpanKind(k)})
 }
 
 // verbs begin the names of spans about a transition.
@@ -46,7 +54,9 @@ func attributesOf(s *tracing.Step) []attribute.KeyValue {
 	text("pawl.tenant", s.Tenant)
 	text("pawl.workflow", s.Workflow)
 	text("pawl.transition", s.Transition)
-	text("pawl.instance", s.Instance)
+	if s.Instance != (uuid.UUID{}) {
+		text("pawl.instance", s.Instance.String())
+	}
 	switch s.Kind {
 	case tracing.Request:
 		text("http.request.method", s.Name)

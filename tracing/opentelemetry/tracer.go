@@ -38,7 +38,7 @@ type tracer struct {
 
 // Start implements [tracing.Tracer].
 func (t *tracer) Start(ctx context.Context, s tracing.Step) (context.Context, tracing.Span) {
-	options := []trace.SpanStartOption{trace.WithSpanKind(kinds[s.Kind])}
+	options := kinds[s.Kind]
 	parent := spanContext(s.Parent)
 	switch {
 	case s.Kind == tracing.Commit || t.public && parent.IsValid() && (s.Kind == tracing.Request || s.Kind == tracing.Consume):
@@ -50,8 +50,12 @@ func (t *tracer) Start(ctx context.Context, s tracing.Step) (context.Context, tr
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
 	}
 	ctx, otel := t.spans.Start(ctx, nameOf(&s), options...)
-	if !otel.SpanContext().IsSampled() {
+	switch {
+	case otel.SpanContext().IsSampled():
+	case otel.IsRecording():
 		return ctx, unsampled{otel}
+	default:
+		return ctx, tracing.None
 	}
 	otel.SetAttributes(attributesOf(&s)...)
 	return ctx, &span{otel: otel, kind: s.Kind, context: contextOf(otel.SpanContext())}
@@ -70,7 +74,7 @@ func linksTo(places []tracing.Context, more trace.SpanContext) (links []trace.Li
 	return links
 }
 
-// unsampled is a span of which nothing comes.
+// unsampled is a span that is recorded, for a processor of the program's, and of which nothing comes.
 type unsampled struct{ otel trace.Span }
 
 func (unsampled) Context() tracing.Context { return "" }

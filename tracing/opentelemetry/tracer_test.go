@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -32,8 +33,8 @@ func parentBased() sdktrace.Sampler { return sdktrace.ParentBased(sdktrace.Alway
 // Dashboards go by these names, which are few.
 func TestNamesKindsAndAttributes(t *testing.T) {
 	t.Parallel()
-	of := tracing.Step{Tenant: "acme", Workflow: "order", Transition: "pay", Instance: "1-2"}
-	const about = "pawl.tenant=acme pawl.workflow=order pawl.transition=pay pawl.instance=1-2"
+	of := tracing.Step{Tenant: "acme", Workflow: "order", Transition: "pay", Instance: uuid.UUID{15: 1}}
+	const about = "pawl.tenant=acme pawl.workflow=order pawl.transition=pay pawl.instance=00000000-0000-0000-0000-000000000001"
 	with := func(change func(*tracing.Step)) tracing.Step {
 		s := of
 		change(&s)
@@ -48,7 +49,8 @@ func TestNamesKindsAndAttributes(t *testing.T) {
 		{with(func(s *tracing.Step) { s.Kind = tracing.Submit }), "submit order.pay internal " + about},
 		{tracing.Step{Kind: tracing.Submit, Count: 3}, "submit internal pawl.commands=3"},
 		{tracing.Step{Kind: tracing.Consume, Tenant: "acme", Name: "bank", ID: "m-1"}, "process bank consumer pawl.tenant=acme " +
-			"messaging.system=pawl messaging.operation.name=process messaging.operation.type=process messaging.destination.name=bank messaging.message.id=m-1"},
+			"messaging.system=pawl messaging.operation.name=process messaging.operation.type=process " +
+			"messaging.destination.name=bank messaging.message.id=m-1"},
 		{tracing.Step{Kind: tracing.Commit, Count: 2}, "commit client db.system.name=postgresql db.operation.name=COMMIT pawl.commands=2"},
 		{with(func(s *tracing.Step) { s.Kind, s.Count = tracing.Attempt, 2 }), "attempt order.pay internal " + about + " pawl.attempt=2"},
 		{with(func(s *tracing.Step) { s.Kind, s.Count = tracing.Undo, 1 }), "undo order.pay internal " + about + " pawl.attempt=1"},
@@ -198,3 +200,20 @@ func TestTheSamplerOfTransactions(t *testing.T) {
 		}
 	}
 }
+
+// What a command costs of which nothing is sampled.
+func BenchmarkUnsampled(b *testing.B) {
+	tracer, _ := recorded(parentBasedNever())
+	for name, parent := range map[string]tracing.Context{"root": "", "child": unsampled} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, span := tracing.Start(b.Context(), tracer, tracing.Step{Kind: tracing.Submit, Parent: parent, Tenant: "default",
+					Workflow: "order", Transition: "pay", Instance: uuid.UUID{1}})
+				span.End(tracing.Outcome{Status: 200})
+			}
+		})
+	}
+}
+
+func parentBasedNever() sdktrace.Sampler { return sdktrace.ParentBased(sdktrace.NeverSample()) }

@@ -27,7 +27,7 @@ func (r *Runner) trace(ctx, attempt context.Context, f *flight) (context.Context
 		kind = tracing.Due
 	}
 	attempt, span := tracing.Start(attempt, r.config.Tracer, tracing.Step{Kind: kind, Parent: asked.Trace, Tenant: f.Tenant,
-		Workflow: f.Workflow, Transition: f.Transition, Instance: f.Instance.String(), Count: f.Attempt})
+		Workflow: f.Workflow, Transition: f.Transition, Instance: f.Instance, Count: f.Attempt})
 	return tracing.With(ctx, span), attempt, span
 }
 
