@@ -195,7 +195,7 @@ func TestTheTraceOfAnOrder(t *testing.T) {
 		all := x.spans.GetSpans()
 		commits := 0
 		for _, s := range all {
-			if s.Name == "commit" {
+			if s.Name == "COMMIT" {
 				commits++
 			}
 		}
@@ -260,7 +260,7 @@ func newTree(t *testing.T, all tracetest.SpanStubs) *tree {
 	x := &tree{t: t, children: map[trace.SpanID][]*tracetest.SpanStub{}, place: map[trace.SpanID]int{}}
 	for i := range all {
 		switch s := &all[i]; {
-		case s.Name == "commit":
+		case s.Name == "COMMIT":
 			x.commits = append(x.commits, s)
 		case s.Parent.IsValid():
 			x.children[s.Parent.SpanID()] = append(x.children[s.Parent.SpanID()], s)

@@ -18,7 +18,8 @@ const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 // newTracedServer is a server, and the spans of its requests. Callers decide what is sampled.
 func newTracedServer(t *testing.T) (*server, *tracetest.SpanRecorder) {
 	spans := tracetest.NewSpanRecorder()
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans),
+		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))
 	return newServer(t, func(c *api.Config) { c.Tracer, c.AccessLog = opentelemetry.Tracer(provider), true }), spans
 }
 

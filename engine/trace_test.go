@@ -170,7 +170,7 @@ func TestATransactionIsLinkedToItsCommands(t *testing.T) {
 	eventually(t, "all of them are linked by transactions", func() bool {
 		for _, s := range spans.GetSpans() {
 			for _, l := range s.Links {
-				if s.Name == "commit" {
+				if s.Name == "COMMIT" {
 					linked[l.SpanContext.SpanID()] = true
 				}
 			}
@@ -179,7 +179,7 @@ func TestATransactionIsLinkedToItsCommands(t *testing.T) {
 	})
 	for _, s := range spans.GetSpans() {
 		switch {
-		case s.Name == "commit" && s.Parent.IsValid():
+		case s.Name == "COMMIT" && s.Parent.IsValid():
 			t.Error("a transaction is somebody's child")
 		case strings.HasPrefix(s.Name, "submit") && (!linked[s.SpanContext.SpanID()] || len(s.Links) == 0):
 			t.Errorf("the command of %s and its transaction are not linked", s.SpanContext.TraceID())

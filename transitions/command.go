@@ -51,8 +51,8 @@ type Command struct {
 	Roles     []string  // what the actor may be; none is none, AnyRole is all
 	Proof     string    // how it is known who the actor is, for the audit row; "" where that was not asked
 
-	// Trace is where in a trace it is asked; nowhere: the context of the call tells. It is no part of
-	// the request, and of two attempts with one key each is in its own.
+	// Trace is where in a trace it is asked; nowhere: the context of the call tells, as it does for many
+	// at once. It is no part of the request: each attempt with one key is in its own.
 	Trace tracing.Context
 
 	// How long the key is good for, within the bounds of the workflow's Horizons.

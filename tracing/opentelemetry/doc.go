@@ -8,7 +8,7 @@
 //	POST /v1/…                 SERVER    a request, by its route
 //	submit order.pay           INTERNAL  a command, until it is answered
 //	process bank               CONSUMER  a message from outside, until it is answered
-//	commit                     CLIENT    a transaction with many commands
+//	COMMIT                     CLIENT    a transaction with many commands
 //	attempt order.charge       INTERNAL  an activity, until its outcome is committed
 //	undo order.charge          INTERNAL  the same of what takes its effect back
 //	decide order.expire        INTERNAL  a timer or a scheduled command

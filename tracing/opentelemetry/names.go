@@ -34,7 +34,7 @@ func nameOf(s *tracing.Step) string {
 	case tracing.Send:
 		return "send " + s.Name
 	case tracing.Commit:
-		return "commit"
+		return "COMMIT"
 	}
 	if s.Transition == "" {
 		return "submit"

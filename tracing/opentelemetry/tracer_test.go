@@ -51,7 +51,7 @@ func TestNamesKindsAndAttributes(t *testing.T) {
 		{tracing.Step{Kind: tracing.Consume, Tenant: "acme", Name: "bank", ID: "m-1"}, "process bank consumer pawl.tenant=acme " +
 			"messaging.system=pawl messaging.operation.name=process messaging.operation.type=process " +
 			"messaging.destination.name=bank messaging.message.id=m-1"},
-		{tracing.Step{Kind: tracing.Commit, Count: 2}, "commit client db.system.name=postgresql db.operation.name=COMMIT pawl.commands=2"},
+		{tracing.Step{Kind: tracing.Commit, Count: 2}, "COMMIT client db.system.name=postgresql db.operation.name=COMMIT pawl.commands=2"},
 		{with(func(s *tracing.Step) { s.Kind, s.Count = tracing.Attempt, 2 }), "attempt order.pay internal " + about + " pawl.attempt=2"},
 		{with(func(s *tracing.Step) { s.Kind, s.Count = tracing.Undo, 1 }), "undo order.pay internal " + about + " pawl.attempt=1"},
 		{with(func(s *tracing.Step) { s.Kind, s.Count = tracing.Due, 1 }), "decide order.pay internal " + about + " pawl.attempt=1"},
