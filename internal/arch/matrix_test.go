@@ -84,7 +84,9 @@ var Matrix = []Room{
 	{"outbox/sink/sinktest", ours("outbox/sink", "transitions"), mods(uuid)},
 	{"outbox/sink/watermill", ours("outbox/sink", "transitions"), mods(overNATS, uuid, watermill)}, // overNATS for its test
 	{"outbox/sink/webhook", ours("inbox/signature", "outbox/sink", "transitions"), nil},
-	{"outbox/relay", ours("inspect", "internal/pause", "internal/store", "outbox", "outbox/sink", "tracing", "transitions", "workflow"), mods(pgx, uuid)},
+	{"outbox/relay", ours(
+		"inspect", "internal/pause", "internal/store", "outbox", "outbox/sink", "tracing", "transitions", "workflow",
+	), mods(pgx, uuid)},
 	{"inbox/jetstream", ours("tracing", "transitions", "workflow"), mods(nats)},
 	{"inbox", ours("inspect", "internal/pause", "internal/store", "transitions", "workflow"), mods(pgx)},
 
@@ -122,7 +124,8 @@ var Matrix = []Room{
 	{"api/internal/stream", ours("api/internal/parse", "api/wire", "auth", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
 	{"api", ours(
-		"api/internal/parse", "api/internal/stream", "api/wire", "auth", "auth/apikey", "auth/ticket", "inspect", "tracing", "transitions", "workflow", "workflow/diagram",
+		"api/internal/parse", "api/internal/stream", "api/wire", "auth", "auth/apikey", "auth/ticket", "inspect", "tracing", "transitions",
+		"workflow", "workflow/diagram",
 	), mods(json, rate, uuid)},
 
 	// Who uses it.
@@ -133,7 +136,8 @@ var Matrix = []Room{
 	), mods(json, pgx, uuid)},
 	{"bench", ours(
 		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "internal/progress", "outbox/relay",
-		"outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "tracing/opentelemetry", "transitions", "workflow",
+		"outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "tracing/opentelemetry",
+		"transitions", "workflow",
 	), mods(json, otelSDK, pgx, uuid, websocket)},
 	{"internal/withnats", ours("outbox/sink/natstest"), nil},
 	{"internal/replay/eventlog", ours("examples/fines", "transitions"), nil},

@@ -71,7 +71,7 @@ func TestNamesKindsAndAttributes(t *testing.T) {
 func text(s sdktrace.ReadOnlySpan) string {
 	words := []string{s.Name(), s.SpanKind().String()}
 	for _, a := range s.Attributes() {
-		words = append(words, string(a.Key)+"="+a.Value.Emit())
+		words = append(words, string(a.Key)+"="+a.Value.String())
 	}
 	return strings.Join(words, " ")
 }
