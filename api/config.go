@@ -12,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/ticket"
+	"github.com/pawlhq/pawl/tracing"
 )
 
 // Config says how the interface behaves. The zero value is usable; every zero
@@ -54,6 +55,9 @@ type Config struct {
 
 	// Keys keeps API keys, for /v1/keys; Identify takes them. nil: there are no such addresses.
 	Keys APIKeys
+
+	// Tracer is told of the requests that Pawl's own routes under /v1/ serve. nil: nobody is.
+	Tracer tracing.Tracer
 
 	// Metrics serves GET /metrics to every [OperatorOfAll]. nil is no such address.
 	Metrics http.Handler

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -29,10 +30,11 @@ func (a *API) routes() *http.ServeMux {
 func (a *API) ServeHTTP(w http.ResponseWriter, given *http.Request) {
 	began := time.Now()
 	out := newAnswerWriter(w, a.cfg.Limits.WriteTime)
-	r := identified(out, given)
+	r, span := identified(out, given), tracing.None
 	defer func() {
 		given.Pattern = r.Pattern // for those before us, as if the mux had their request
 		out.finish()
+		span.End(tracing.Outcome{Status: out.status})
 		a.logAccess(out, r, began)
 	}()
 	defer a.recovered(out, r)
@@ -41,6 +43,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, given *http.Request) {
 		mux = a.own
 	} else {
 		protect(out.Header())
+		r, span = a.trace(r)
 		if a.cors != nil {
 			if r = a.cors.let(out, r); a.cors.preflight(out, r, mux) {
 				return

@@ -3,6 +3,8 @@ package bench
 import (
 	"slices"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
 	"github.com/pawlhq/pawl/internal/localpg"
 )
 
@@ -26,6 +28,8 @@ const (
 	consumeMany   = "Consume: 64 callers"
 	awaitOne      = "in flight: 1 caller"
 	awaitMany     = "in flight: 64 callers"
+	submitTraced  = "Submit: 256 callers, traced"
+	submitUntold  = "Submit: 256 callers, traced, none sampled"
 	submitAmid    = "Submit: 256 callers, 100,000 in flight"
 	submitTenants = "Submit: 256 callers, 16 tenants"
 	submitOthers  = "Submit: 256 callers, 1,000 tenants"
@@ -84,6 +88,8 @@ func scenarios(crowd int, nats bool) []*scenario {
 		submitting(submitOne, floorOne, 1, flips, false),
 		submitting(submitMany, floorMany, 64, flips, false),
 		submitting(submitMost, floorMany, 256, flips, false),
+		submittingTraced(submitUntold, submitMost, 256, sdktrace.NeverSample()),
+		submittingTraced(submitTraced, submitMost, 256, sdktrace.AlwaysSample()),
 		submittingMany(submitBatches, 4, flips, false),
 		submitting(submitHot, floorRow, 64, notes, false),
 		submitting(createOne, floorOne, 1, places, false),

@@ -13,6 +13,7 @@ import (
 	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -67,6 +68,10 @@ type Config struct {
 
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger
+
+	// Tracer is told of the steps of commands, activities and deliveries; package
+	// tracing/opentelemetry has one. nil: nobody is.
+	Tracer tracing.Tracer
 
 	Pipeline  PipelineConfig
 	InFlight  InFlightConfig

@@ -170,6 +170,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"outbox", row{"type": repeat("256")}},
 		{"outbox", row{"ordinal": "-1"}},
 		{"outbox", row{"payload": "'{}'"}}, // the audit row has it
+		{"outbox", row{"trace": "'00'"}},
+		{"outbox", row{"trace": repeat("569")}},
 		{"outbox", row{"attributes": "'[]'"}},
 		{"outbox", row{"attributes": `'{"n": 1}'`}},
 		{"leadership", row{"name": "''"}},

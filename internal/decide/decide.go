@@ -226,7 +226,7 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 	case step.Work != nil:
 		d.After.Links.InFlight = &transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
 		d.Status, d.Code = transitions.Pending, 202
-		request := Request{Payload: p.Canonical, Proof: p.Proof, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone)}
+		request := Request{Payload: p.Canonical, Proof: p.Proof, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone), Trace: p.Trace}
 		d.Flight = &Flight{Phase: transitions.Working, RunAt: now, Request: request.encode()}
 		return d
 	case p.Creates:

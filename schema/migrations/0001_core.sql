@@ -360,6 +360,7 @@ CREATE TABLE pawl.outbox (
 	business_key text COLLATE "C",
 	attributes   jsonb,
 	payload      json,
+	trace        text COLLATE "C" CHECK (octet_length(trace) BETWEEN 55 AND 568),
 	-- What a reader cannot read would keep everybody from the log.
 	CHECK (jsonb_typeof(attributes) = 'object' AND NOT attributes @? 'strict $.* ? (@.type() != "string")'),
 	CHECK (ordinal > 0 OR payload IS NULL)
@@ -383,6 +384,9 @@ COMMENT ON COLUMN pawl.outbox.attributes IS
 COMMENT ON COLUMN pawl.outbox.payload IS
 	'What the action emitted; NULL when it was erased. The payload of the transition''s own event, with the ordinal 0, is the data in the '
 	'audit row.';
+COMMENT ON COLUMN pawl.outbox.trace IS
+	'Where in a trace its transition was decided: a traceparent (W3C Trace Context) and, after a blank, a tracestate. NULL where none is '
+	'sampled. In no hash: it says how somebody looked on, not what has happened.';
 
 CREATE TABLE pawl.definition (
 	workflow   text COLLATE "C" NOT NULL,
