@@ -123,12 +123,11 @@ const later = `phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL`
 // from the other's query, though they are the same rows: so there is no choice for who has the statistics of an empty table.
 const laterOfTenants = `phase BETWEEN 'scheduled' AND 'scheduled' AND run_at IS NOT NULL AND paused IS NULL AND tenant >= ''`
 
-// waits finds work that waits for its time or for a worker, by the indexes command_work
-// and command_turn.
+// waits finds work that waits for its time or for a worker, by the index command_work.
 const waits = `run_at IS NOT NULL AND phase <> 'scheduled'`
 
-// turns is waits, but for what is due before all that can be taken, of PollSQL.
-const turns = waits + ` AND run_at >= (SELECT $15::timestamptz)`
+// turns is waits, by the index command_turn, but for what is due before all that can be taken, of PollSQL.
+const turns = `run_at IS NOT NULL AND phase || '' <> 'scheduled' AND run_at >= (SELECT $15::timestamptz)`
 
 // turn is the order of command_turn.
 const turn = `tenant, workflow, transition, run_at`

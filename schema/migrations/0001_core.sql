@@ -206,12 +206,12 @@ CREATE INDEX command_paused ON pawl.command (paused, tenant, run_at) WHERE pause
 -- Work that waits, by activity: what one of them cannot take is not read for another.
 -- What a free worker takes at its accept is never in it.
 CREATE INDEX command_work ON pawl.command (workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
--- The same by tenant, so that each has its turn.
-CREATE INDEX command_turn ON pawl.command (tenant, workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
+-- The same by tenant, so that each has its turn; likewise with a condition that no other query has.
+CREATE INDEX command_turn ON pawl.command (tenant, workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase || '' <> 'scheduled';
 -- Whose lease has run out.
 CREATE INDEX command_leased ON pawl.command (locked_until) WHERE locked_until IS NOT NULL;
--- Whatever waits in a scope to be decided: the timers of a state that is left.
-CREATE INDEX command_scheduled ON pawl.command (tenant, scope) WHERE phase = 'scheduled';
+-- Whatever waits in a scope to be decided: the timers of a state that is left. Likewise.
+CREATE INDEX command_scheduled ON pawl.command (tenant, scope) WHERE phase || '' = 'scheduled';
 -- What callers have asked for later, without the engine's timers. Many may be due
 -- at one time; so the key is a part of the place.
 CREATE INDEX command_planned ON pawl.command (run_at, tenant, scope, key) WHERE phase = 'scheduled' AND NOT starts_with(scope, 'pawl:');
