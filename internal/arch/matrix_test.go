@@ -101,6 +101,8 @@ var Matrix = []Room{
 	), mods(json, pgx, uuid)},
 	{"metrics", ours("engine", "inspect", "internal/server", "outbox/relay"), mods(prometheus)},
 
+	{"internal/doctor", ours("engine", "inspect", "internal/pooler", "schema", "workflow"), mods(pgx)},
+
 	// Who calls, and what he may.
 	{"auth", ours("transitions", "workflow"), mods(uuid)},
 	{"auth/internal/jws", nil, nil},
@@ -146,7 +148,7 @@ var Matrix = []Room{
 		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow",
 	), mods(cobra, uuid)},
 	{"internal/cli", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
+		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/doctor", "internal/progress", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
 	), mods(cobra, json, uuid)},

@@ -41,7 +41,7 @@ const (
 func CommandLine(workflows ...workflow.Source) *cobra.Command {
 	root := flags.Group(filepath.Base(os.Args[0]),
 		"A workflow engine on PostgreSQL: one intent, one durable effect, the same answer on every retry.",
-		serveCommand(workflows), migrateCommand(), verifyCommand(workflows), opsCommand(workflows), diagramCommand(workflows), authCommand(),
+		serveCommand(workflows), migrateCommand(), doctorCommand(workflows), verifyCommand(workflows), opsCommand(workflows), diagramCommand(workflows), authCommand(),
 		keysCommand(), ticketsCommand(),
 		versionCommand())
 	root.SuggestionsMinimumDistance = 2 // typing mistakes
@@ -80,6 +80,9 @@ func execute(ctx context.Context, root *cobra.Command) int {
 	ran, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
+	}
+	if v, ok := errors.AsType[verdict](err); ok {
+		return int(v)
 	}
 	if _, ok := errors.AsType[*usage.Error](err); ok {
 		root.PrintErrf("%s: %v (see %q)\n", root.Name(), err, ran.CommandPath()+" --help")
