@@ -1,16 +1,17 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/doctor"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/internal/usage"
@@ -19,6 +20,7 @@ import (
 
 func doctorCommand(workflows []workflow.Source) *cobra.Command {
 	var timeout time.Duration
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look at the database for what hurts, and say what to do",
@@ -31,48 +33,63 @@ looks at, and the rights that it needs.
 The exit code is 0 where all is well, 3 for a warning or for what could not be
 seen, and 4 for a problem.`,
 		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			r, err := examine(c, workflows, timeout)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = output.JSON(c.OutOrStdout(), r)
+			} else {
+				err = printReport(c.OutOrStdout(), r)
+			}
+			if err != nil {
+				return err
+			}
+			return verdictOf(r)
+		},
 	}
 	c.Flags().DurationVar(&timeout, "timeout", doctor.DefaultTimeout, "how long it may take")
-	output := outputOf(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		asJSON, err := output()
-		if err != nil {
-			return err
-		}
+	flags.Before(c, func() error {
 		if timeout <= 0 {
 			return usage.Errorf("--timeout %s is not positive", timeout)
 		}
-		config := ConfigOf(c, workflows...)
-		config.Log = logOf(c, slog.LevelWarn)
-		var r *doctor.Report
-		err = service.WithDatabase(c.Context(), config, func(url string) (err error) {
-			r, err = doctor.Examine(c.Context(), doctor.Config{URL: url, Schema: config.Schema, Workflows: workflows, Timeout: timeout})
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			err = writeJSON(c.OutOrStdout(), r)
-		} else {
-			err = printReport(c.OutOrStdout(), r)
-		}
-		if err != nil {
-			return err
-		}
-		return verdictOf(r)
-	}
+		return nil
+	})
+	flags.Output(c, &asJSON)
 	return c
 }
 
+func examine(c *cobra.Command, workflows []workflow.Source, timeout time.Duration) (r *doctor.Report, err error) {
+	config := ConfigOf(c, workflows...)
+	config.Log = logOf(c, slog.LevelWarn)
+	err = service.WithDatabase(c.Context(), config, func(url string) (err error) {
+		r, err = doctor.Examine(c.Context(), doctor.Config{URL: url, Schema: config.Schema, Workflows: workflows, Timeout: timeout})
+		return err
+	})
+	return r, err
+}
+
+// verdictOf is the exit code of a report, with what it has in a few words.
 func verdictOf(r *doctor.Report) error {
+	summary := errors.New(summaryOf(r))
 	switch {
 	case r.Problems > 0:
-		return verdict(exitProblems)
+		return &flags.Exit{Code: flags.ExitBroken, Err: summary}
 	case r.Warnings > 0 || r.Unknown > 0:
-		return verdict(exitWarnings)
+		return &flags.Exit{Code: flags.ExitToDo, Err: summary}
 	}
 	return nil
+}
+
+func summaryOf(r *doctor.Report) string {
+	several := func(n int, what string) string {
+		if n != 1 {
+			what += "s"
+		}
+		return fmt.Sprintf("%d %s", n, what)
+	}
+	return fmt.Sprintf("%s, %s, %d not seen", several(r.Problems, "problem"), several(r.Warnings, "warning"), r.Unknown)
 }
 
 // printReport prints a line for each finding, and under it what to do.
@@ -83,30 +100,11 @@ func printReport(w io.Writer, r *doctor.Report) error {
 		width = max(width, len(f.Check))
 	}
 	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "%-7s  %-*s  %s\n", f.Severity, width, f.Check, shown(f.Found))
+		fmt.Fprintf(&b, "%-7s  %-*s  %s\n", f.Severity, width, f.Check, output.Visible(f.Found))
 		if f.Do != "" {
-			fmt.Fprintf(&b, "%-7s  %-*s  → %s\n", "", width, "", shown(f.Do))
+			fmt.Fprintf(&b, "%-7s  %-*s  → %s\n", "", width, "", output.Visible(f.Do))
 		}
 	}
-	fmt.Fprintf(&b, "\n%s, %s, %d not seen, in %s\n", several(r.Problems, "problem"), several(r.Warnings, "warning"), r.Unknown,
-		r.Took.Round(time.Millisecond))
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-func several(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// shown is a text without what a terminal would obey: programs choose their names, and receivers the words of a failure.
-func shown(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsGraphic(r) {
-			return r
-		}
-		return utf8.RuneError
-	}, s)
 }

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/doctor"
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
@@ -31,13 +33,13 @@ func TestTheDoctorPrintsWhatIsWrongAndWhatToDo(t *testing.T) {
 			t.Errorf("there is no %q", want)
 		}
 	}
-	if code != exitProblems || stderr != "" || t.Failed() {
+	if code != flags.ExitBroken || !strings.HasPrefix(stderr, "shop: ") || t.Failed() {
 		t.Errorf("exit %d, %s%s", code, stderr, stdout)
 	}
 
 	code, stdout, stderr = run(t.Context(), "doctor", "-o", "json", "--database", url)
 	var r doctor.Report
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != exitProblems || stderr != "" {
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != flags.ExitBroken {
 		t.Fatalf("exit %d, %v, %s%s", code, err, stderr, stdout)
 	}
 	if !slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool {
@@ -49,8 +51,8 @@ func TestTheDoctorPrintsWhatIsWrongAndWhatToDo(t *testing.T) {
 
 func TestTheDoctorTellsOfADatabaseThatIsGone(t *testing.T) {
 	code, stdout, stderr := run(t.Context(), "doctor", "--database", "postgres://127.0.0.1:1/x")
-	if code != exitProblems || stderr != "" || !strings.HasPrefix(stdout, "problem  connection  the database does not answer: ") ||
-		!strings.Contains(stdout, "\n1 problem, 0 warnings, 0 not seen, in ") {
+	if code != flags.ExitBroken || stderr != "shop: 1 problem, 0 warnings, 0 not seen\n" ||
+		!strings.HasPrefix(stdout, "problem  connection  the database does not answer: ") {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 	for _, args := range []string{"--output yaml", "--timeout 0s", "--schema Pawl"} {
@@ -61,17 +63,16 @@ func TestTheDoctorTellsOfADatabaseThatIsGone(t *testing.T) {
 }
 
 func TestTheVerdictOfAReportIsItsExitCode(t *testing.T) {
-	for _, c := range []struct {
-		r    doctor.Report
-		want error
-	}{
-		{doctor.Report{}, nil},
-		{doctor.Report{Warnings: 1}, verdict(exitWarnings)},
-		{doctor.Report{Unknown: 1}, verdict(exitWarnings)},
-		{doctor.Report{Warnings: 1, Problems: 1}, verdict(exitProblems)},
+	for want, r := range map[int]doctor.Report{
+		flags.ExitToDo:   {Warnings: 1},
+		-flags.ExitToDo:  {Unknown: 1},
+		flags.ExitBroken: {Warnings: 1, Problems: 1},
 	} {
-		if got := verdictOf(&c.r); got != c.want {
-			t.Errorf("%+v: %v", c.r, got)
+		if e, ok := errors.AsType[*flags.Exit](verdictOf(&r)); !ok || e.Code != max(want, -want) {
+			t.Errorf("%+v: %v", r, e)
 		}
+	}
+	if err := verdictOf(&doctor.Report{}); err != nil {
+		t.Error(err)
 	}
 }

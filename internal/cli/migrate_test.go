@@ -18,14 +18,14 @@ func TestMigrateTellsPlansAndDoes(t *testing.T) {
 	migrate := func(action string, want int) (stdout string) {
 		t.Helper()
 		code, stdout, stderr := run(t.Context(), append(strings.Fields("migrate "+action), "--database", url, "--schema", "shop")...)
-		if code != want || stderr != "" && !strings.Contains(stderr, "migrated") {
+		if code != want || want == 0 && stderr != "" {
 			t.Errorf("migrate %s: exit %d, %s", action, code, stderr)
 		}
 		return stdout
 	}
 	first := schema.Migrations[0].Name
 	if got := migrate("status", 3); !strings.HasPrefix(got, "schema shop is at version 0, and this program needs ") ||
-		!strings.Contains(got, "1       "+first) || !strings.Contains(got, "pending\n") {
+		!strings.Contains(got, "     1  "+first) || !strings.Contains(got, "pending\n") {
 		t.Error(got)
 	}
 	plan := migrate("plan", 0)
@@ -74,7 +74,7 @@ func TestMigrateAloneIsMigrateUp(t *testing.T) {
 	if code, _, stderr := run(t.Context(), "migrate", "pu", "--database", url); code != 2 || !strings.Contains(stderr, `there is no command "pu"`) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
-	if code, _, stderr := run(t.Context(), "migrate", "status", "-o", "yaml"); code != 2 || !strings.Contains(stderr, "not table or json") {
+	if code, _, stderr := run(t.Context(), "migrate", "status", "-o", "yaml"); code != 2 || !strings.Contains(stderr, "neither table nor json") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }
