@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -119,13 +120,15 @@ var broken = []struct {
 	{name: "commits wait for nobody", do: func(p *patient) { p.server("synchronous_standby_names", "nobody") }, want: []string{"problem standbys"}},
 	{name: "much of the log is kept", do: func(p *patient) { p.limits.walTimes = 0 }, want: []string{"warning wal"}},
 	{name: "the log cannot be archived", do: func(p *patient) {
-		p.after(`SELECT pg_stat_reset_shared('archiver')`) // after the setting is back
+		fails := `SELECT last_failed_time > coalesce(last_archived_time, '-infinity') FROM pg_stat_archiver`
+		p.Cleanup(func() { // when the setting is as it was
+			await.Eventually(p, "it is archived again", func() bool {
+				return p.says(`SELECT pg_logical_emit_message(true, 'more', '') IS NOT NULL AND pg_switch_wal() IS NOT NULL`) && !p.says(fails)
+			})
+		})
 		p.server("archive_command", "false")
 		p.exec(`CREATE TABLE more AS SELECT 1`, `SELECT pg_switch_wal()`)
-		await.Eventually(p, "it has failed", func() (failed bool) {
-			err := p.pool.QueryRow(p.Context(), `SELECT failed_count > 0 FROM pg_stat_archiver`).Scan(&failed)
-			return failed && err == nil
-		})
+		await.Eventually(p, "it has failed", func() bool { return p.says(fails) })
 	}, want: []string{"problem wal archiver"}},
 
 	{name: "the clocks differ", do: func(p *patient) { p.clock(10 * time.Second) }, want: []string{"warning clock"}},
@@ -265,13 +268,23 @@ func (p *patient) role(name, setting string) {
 // server gives the server a setting, until the test is over.
 func (p *patient) server(name, value string) {
 	p.Helper()
-	p.after(`ALTER SYSTEM RESET `+name, `SELECT pg_reload_conf()`)
-	p.exec(`ALTER SYSTEM SET `+name+` = '`+value+`'`, `SELECT pg_reload_conf()`)
-	await.Eventually(p, "the setting holds", func() bool { // for sessions to come, too
-		var now string
-		err := p.pool.QueryRow(p.Context(), "SELECT current_setting($1)", name).Scan(&now)
-		return err == nil && now == value
+	const holds = "SELECT current_setting($1) = $2"
+	var before string
+	if err := p.pool.QueryRow(p.Context(), "SELECT current_setting($1)", name).Scan(&before); err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() {
+		p.do(context.Background(), `ALTER SYSTEM SET `+name+` = '`+before+`'`, `SELECT pg_reload_conf()`)
+		await.Eventually(p, "the setting is as it was", func() bool { return p.says(holds, name, before) })
 	})
+	p.exec(`ALTER SYSTEM SET `+name+` = '`+value+`'`, `SELECT pg_reload_conf()`)
+	await.Eventually(p, "the setting holds", func() bool { return p.says(holds, name, value) })
+}
+
+// says reports whether a question is answered with yes, also when the test is over.
+func (p *patient) says(sql string, args ...any) (yes bool) {
+	err := p.pool.QueryRow(context.Background(), "SELECT coalesce(("+sql+"), false)", args...).Scan(&yes)
+	return err == nil && yes
 }
 
 // slot makes a replication slot that nobody uses.

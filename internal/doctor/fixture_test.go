@@ -48,8 +48,15 @@ func well(ctx context.Context, pool *pgxpool.Pool) error {
 	if _, err := schema.Migrate(ctx, pool, schema.Default); err != nil {
 		return err
 	}
-	_, err := pool.Exec(ctx, `UPDATE pawl.leadership SET claimed_by = 'node', claimed_at = now(), locked_until = now() + interval '1 day'`)
-	return err
+	for _, sql := range []string{
+		`UPDATE pawl.leadership SET claimed_by = 'node', claimed_at = now(), locked_until = now() + interval '1 day'`,
+		`ALTER SYSTEM SET archive_command = 'true'`, `SELECT pg_reload_conf()`, // or all that the tests write would be kept
+	} {
+		if _, err := pool.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func orders() []workflow.Source { return []workflow.Source{order.Workflow(provider.New())} }
@@ -79,28 +86,21 @@ func newPatient(t testing.TB, url string) *patient {
 // exec runs statements, each by itself.
 func (p *patient) exec(statements ...string) {
 	p.Helper()
-	for _, sql := range statements {
-		if _, err := p.pool.Exec(p.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			p.Fatalf("%v: %s", err, sql)
-		}
-	}
+	p.do(p.Context(), statements...)
 }
 
 // after has statements run when the test is over.
 func (p *patient) after(statements ...string) {
-	p.Cleanup(func() {
-		conn, err := pgx.Connect(context.Background(), pgtest.Direct(p, p.url))
-		if err != nil {
-			p.Error(err)
-			return
+	p.Cleanup(func() { p.do(context.Background(), statements...) })
+}
+
+func (p *patient) do(ctx context.Context, statements ...string) {
+	p.Helper()
+	for _, sql := range statements {
+		if _, err := p.pool.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			p.Fatalf("%v: %s", err, sql)
 		}
-		defer func() { _ = conn.Close(context.Background()) }()
-		for _, sql := range statements {
-			if _, err := conn.Exec(context.Background(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-				p.Errorf("%v: %s", err, sql)
-			}
-		}
-	})
+	}
 }
 
 // begin opens a transaction that stays open until the test is over.
