@@ -8,8 +8,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/definitions"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/schema"
 )
 
@@ -28,29 +30,51 @@ func (r *registry) record(ctx context.Context, c Config) error {
 		return fmt.Errorf("record definitions: %w", err)
 	}
 	// A statement of its own: it sees what another node was inserting.
-	found, err := c.Pool.Query(ctx, schema.In(c.Schema, "SELECT workflow, version, hash FROM pawl.definition ORDER BY workflow, version"))
+	stored, err := r.stored(ctx, c)
 	if err != nil {
 		return fmt.Errorf("read definitions: %w", err)
 	}
-	var name, hash string
-	var version int
 	var changed []error
-	_, err = pgx.ForEachRow(found, []any{&name, &version, &hash}, func() error {
-		switch w := r.Find(name, version); {
-		case w != nil && w.Hash != hash:
+	for _, d := range stored {
+		switch {
+		case d.Changed:
 			changed = append(changed, fmt.Errorf(
 				"workflow %q has changed, but is still version %d, which ran here before: give the changed one version %d, "+
-					"and this one beside it for the instances that began with it", name, version, version+1))
-		case w == nil && r.Find(name, 0) != nil:
+					"and this one beside it for the instances that began with it", d.Workflow, d.Version, d.Version+1))
+		case !d.Given && r.Find(d.Workflow, 0) != nil:
 			c.Log.Warn("a version of a workflow ran here before and is not given; instances that began with it cannot be changed by this node",
-				"workflow", name, "version", version)
+				"workflow", d.Workflow, "version", d.Version)
 		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("read definitions: %w", err)
 	}
 	return errors.Join(changed...)
+}
+
+// stored reads the definitions that have run on the database, and compares them with those of this node.
+func (r *registry) stored(ctx context.Context, c Config) ([]inspect.Definition, error) {
+	const sql = "SELECT workflow, version, hash, created_at FROM pawl.definition ORDER BY workflow, version"
+	found, err := c.Pool.Query(ctx, schema.In(c.Schema, sql))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, func(row pgx.CollectableRow) (d inspect.Definition, err error) {
+		var hash string
+		err = row.Scan(&d.Workflow, &d.Version, &hash, &d.CreatedAt)
+		if w := r.Find(d.Workflow, d.Version); w != nil {
+			d.Given, d.Changed = true, w.Hash != hash
+		}
+		d.CreatedAt = d.CreatedAt.UTC()
+		return d, err
+	})
+}
+
+// Definitions tells which versions of workflows have run on the database, by workflow and version, and which of them
+// this engine has. It works on an engine that is not started. Error: Unavailable.
+func (e *Engine) Definitions(ctx context.Context) ([]inspect.Definition, error) {
+	list, err := e.registry.stored(ctx, e.config)
+	if err != nil {
+		return nil, store.ReadError("definitions", err)
+	}
+	return list, nil
 }
 
 // insert writes down what is new, in one order on every node.

@@ -109,6 +109,8 @@ var Matrix = []Room{
 	{"tracing/opentelemetry/sampler", nil, mods(otelSDK, otelTrace)},
 	{"metrics", ours("engine", "inspect", "internal/server", "outbox/relay"), mods(prometheus)},
 
+	{"internal/doctor", ours("engine", "inspect", "internal/pooler", "schema", "workflow"), mods(pgx)},
+
 	// Who calls, and what he may.
 	{"auth", ours("transitions", "workflow"), mods(uuid)},
 	{"auth/internal/jws", nil, nil},
@@ -162,7 +164,7 @@ var Matrix = []Room{
 		"api/wire", "client", "internal/cli/flags", "internal/cli/output", "internal/progress", "internal/usage", "transitions", "workflow",
 	), mods(cobra, json, uuid)},
 	{"internal/cli", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "client", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/cli/output", "internal/cli/remote", "internal/progress", "internal/service",
+		"api", "auth", "auth/apikey", "auth/jwt", "client", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/cli/output", "internal/cli/remote", "internal/doctor", "internal/progress", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
 	), mods(cobra, json, uuid)},

@@ -9,11 +9,13 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// The exit codes of all commands. 3 and 4 are for commands that look and tell: something is to be done, something is broken.
+// The exit codes of all commands.
 const (
 	ExitOK       = 0
 	ExitFailure  = 1
 	ExitUsage    = 2
+	ExitToDo     = 3
+	ExitBroken   = 4
 	ExitRefused  = 5
 	ExitNoAnswer = 6
 )
@@ -26,6 +28,8 @@ var exitCodes = []struct {
 	{ExitOK, "it is done, or the answer is yes"},
 	{ExitFailure, "it failed, or the answer is no"},
 	{ExitUsage, "the call is wrong: nothing was done"},
+	{ExitToDo, "it was looked at, and something is to be done"},
+	{ExitBroken, "it was looked at, and something is broken"},
 	{ExitRefused, "the server has refused it, and would again"},
 	{ExitNoAnswer, "no answer, or not now: ask again, with the same key"},
 }
