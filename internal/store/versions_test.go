@@ -77,8 +77,8 @@ func TestAnInstanceMovesOnWithAFewPagesHoweverManyVersionsAreKept(t *testing.T) 
 		END LOOP; END $$`, inst.Version, inst.Version+kept-1, inst.ID, perBucket))
 	inst.Version += kept
 	var size int
-	if err := pool.QueryRow(t.Context(), "SELECT pg_relation_size('pawl.instance') / current_setting('block_size')::int").Scan(&size); err != nil ||
-		size < 2*most {
+	row := pool.QueryRow(t.Context(), "SELECT pg_relation_size('pawl.instance') / current_setting('block_size')::int")
+	if err := row.Scan(&size); err != nil || size < 2*most {
 		t.Fatalf("the versions are kept on %d pages, %v", size, err)
 	}
 	check("4,000 versions")
@@ -137,10 +137,10 @@ func (p *pages) move(inst *transitions.Instance) map[string]int {
 // next is the change to the next version of an instance, from where it is.
 func (p *pages) next(inst *transitions.Instance) *Rows[Changed] {
 	p.t.Helper()
-	c, ids := Changed{Instance: inst, Before: inst.Version}, InstanceIDs()
+	c, tenant, ids := Changed{Instance: inst, Before: inst.Version}, [][]byte{[]byte("t")}, InstanceIDs()
 	ids.Tenant("t")
 	ids.UUID(inst.ID)
-	queue(p.conn, rows.OneTenant, func(b *rows.Builder) { LockInstances(b, SkipLocked) }, append([][]byte{[]byte("t")}, ids.Params(rows.OneTenant)...),
+	queue(p.conn, rows.OneTenant, func(b *rows.Builder) { LockInstances(b, SkipLocked) }, append(tenant, ids.Params(rows.OneTenant)...),
 		func(r *rows.Row) error {
 			_, _, c.Row = r.Int8(), r.Bool(), r.TID()
 			return r.Err()
