@@ -12,21 +12,6 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// TicketRequest asks for a ticket.
-type TicketRequest struct {
-	Grants  []string `json:"grants"`
-	Actor   *string  `json:"actor"`   // the caller
-	Roles   []string `json:"roles"`   // none
-	Seconds *int64   `json:"seconds"` // 300
-	Cookie  bool     `json:"cookie"`
-}
-
-// Ticket is one that was made.
-type Ticket struct {
-	Ticket string    `json:"ticket"`
-	Until  time.Time `json:"until"`
-}
-
 const (
 	// maxTicketRequest is the longest body of one in bytes.
 	maxTicketRequest = 64 << 10
