@@ -109,6 +109,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"instance", row{"business_key": repeat("256")}},
 		{"instance", row{"business_key": "repeat('é', 128)"}}, // counted in bytes
 		{"instance", row{"version": "0"}},
+		{"instance", row{"bucket": "-1"}},
+		{"instance", row{"bucket": "1"}},
 		{"instance", row{"chain": short}},
 		{"instance", row{"attributes": "'[]'"}},
 		{"instance", row{"attributes": "'{\"a\": [\"b\"]}'"}},

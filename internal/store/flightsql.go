@@ -59,8 +59,7 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 			CASE WHEN cancelled_by IS NOT NULL THEN NULL
 				WHEN EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = due.tenant AND p.workflow = due.workflow)
 				THEN '` + PausedWorkflow + `' || workflow
-				WHEN (SELECT i.paused FROM pawl.instance AS i WHERE i.tenant = due.tenant AND i.id >= due.instance AND i.id <= due.instance
-					ORDER BY i.id LIMIT 1) THEN '` + PausedInstance + `' || instance END
+				WHEN (` + newest("i.paused", "due.tenant", "due.instance") + `) THEN '` + PausedInstance + `' || instance END
 		FROM (
 			(WITH RECURSIVE ` + eachTenant(laterTurns, laterTurn, "$17", "$18") + `
 				SELECT '` + LaterTurn + `' AS kind, each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition,
@@ -146,7 +145,7 @@ const laterTurn = `tenant, run_at`
 // empty table's plan may be another index's that begins with the tenant.
 // Parameters: tenant, node, length of a lease in microseconds, now, scopes, keys,
 // attempts seen.
-const ClaimSQL = `
+var ClaimSQL = `
 WITH claimed AS (
 	UPDATE pawl.command AS c SET status = 'processing', attempt = c.attempt + 1, revision = c.revision + 1,
 		failures = c.failures + CASE WHEN u.taken IS NULL THEN 0 ELSE 1 END,
@@ -166,8 +165,7 @@ SELECT c.scope, c.key, c.fingerprint, c.phase, c.workflow, c.transition, c.insta
 	coalesce(c.cancelled_by, ''), c.created_at, coalesce(c.taken, ''), coalesce(c.unsure, false), coalesce(i.definition, 0), i.data::text,
 	c.due, coalesce(i.paused, false) OR EXISTS (SELECT FROM pawl.paused p WHERE p.tenant = $1 AND p.workflow = c.workflow)
 FROM claimed AS c LEFT JOIN LATERAL (
-	SELECT i.definition, i.data, i.paused FROM pawl.instance i WHERE i.tenant = $1 AND i.id >= c.instance AND i.id <= c.instance
-	ORDER BY i.id LIMIT 1) AS i ON true`
+	` + newest("i.definition, i.data, i.paused", "$1", "c.instance") + `) AS i ON true`
 
 // mine finds the rows of the source u whose lease this node holds.
 const mine = `pawl.command x

@@ -39,8 +39,7 @@ WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1`
 var (
 	ParkWorkflowSQL = parkSQL(`SELECT '` + PausedWorkflow + `' || p.workflow AS pause FROM pawl.paused AS p
 		WHERE p.tenant = $1 AND p.workflow = found.workflow LIMIT 1 FOR SHARE SKIP LOCKED`)
-	ParkInstanceSQL = parkSQL(`SELECT '` + PausedInstance + `' || one.id AS pause FROM (SELECT i.id, i.paused FROM pawl.instance AS i
-		WHERE i.tenant = $1 AND i.id >= found.instance AND i.id <= found.instance ORDER BY i.id LIMIT 1 FOR SHARE SKIP LOCKED) AS one
+	ParkInstanceSQL = parkSQL(`SELECT '` + PausedInstance + `' || one.id AS pause FROM (` + newest("i.id, i.paused", "$1", "found.instance") + ` FOR SHARE SKIP LOCKED) AS one
 		WHERE one.paused`)
 )
 

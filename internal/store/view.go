@@ -31,7 +31,7 @@ var viewSQL = `SELECT ` + instanceSelect + `,
 			'Stuck', k.stuck, 'Failure', coalesce(k.failure, ''), 'Failures', k.failures, 'Since', k.updated_at)
 			ORDER BY k.updated_at, k.scope, k.key)
 		FROM (SELECT * FROM pawl.command c WHERE c.tenant = $1 AND c.instance = $2 AND c.stuck IS NOT NULL LIMIT $5) AS k)::text
-FROM pawl.instance i WHERE i.tenant = $1 AND i.id = $2`
+FROM (` + newest("*", "$1", "$2") + `) i`
 
 // View reads an instance with its timers, with what is scheduled on it and with what
 // of it is stuck. Error: InstanceNotFound.

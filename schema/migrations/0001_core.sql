@@ -18,6 +18,12 @@
 -- often stays. An update that finds room in the page writes into the write-ahead log
 -- only what is between the first byte that changes and the last one, so data that stays
 -- as it is, or changes at its beginning, is not written there a second time.
+--
+-- The primary key has one entry for each version of a row that is kept, and a new entry
+-- must be unlike all that are equal. So the bucket moves on with the version: equal are at
+-- most 4, and the newest come last. That there is one row for each id follows from
+-- two keys: two that are new are in one bucket, and one that has gone on has an audit row
+-- with the version 1.
 CREATE TABLE pawl.instance (
 	id           uuid NOT NULL,
 	created_at   timestamptz NOT NULL,
@@ -27,6 +33,7 @@ CREATE TABLE pawl.instance (
 	business_key text COLLATE "C" CHECK (octet_length(business_key) BETWEEN 1 AND 255),
 	version      bigint NOT NULL CHECK (version >= 1),
 	updated_at   timestamptz NOT NULL,
+	bucket       int NOT NULL DEFAULT 0 CHECK (bucket BETWEEN 0 AND version / 4),
 	open         boolean NOT NULL,
 	paused       boolean NOT NULL DEFAULT false,
 	state        text COLLATE "C" NOT NULL,
@@ -35,7 +42,7 @@ CREATE TABLE pawl.instance (
 	actors       json,
 	attributes   jsonb,
 	data         json NOT NULL,
-	PRIMARY KEY (tenant, id),
+	PRIMARY KEY (tenant, id, bucket),
 	-- The engine reads no others, and a SQL caller who stored some would keep
 	-- everybody from listing instances.
 	CHECK (jsonb_typeof(attributes) = 'object' AND NOT attributes @? 'strict $.* ? (@.type() != "string")')
@@ -48,6 +55,9 @@ COMMENT ON COLUMN pawl.instance.definition IS 'The version of the definition tha
 COMMENT ON COLUMN pawl.instance.business_key IS 'The caller''s own number, which the id is derived from.';
 COMMENT ON COLUMN pawl.instance.state IS 'The state it is in.';
 COMMENT ON COLUMN pawl.instance.version IS 'Counts its transitions; guards every update.';
+COMMENT ON COLUMN pawl.instance.bucket IS
+	'0 for a new instance; with a transition the version divided by 4. While an old snapshot keeps all versions of the row, a scan of the '
+	'primary key finds the newest first, and a new entry is compared to few.';
 COMMENT ON COLUMN pawl.instance.data IS 'The workflow''s data after the last transition.';
 COMMENT ON COLUMN pawl.instance.attributes IS 'The declared attributes by which it can be found.';
 COMMENT ON COLUMN pawl.instance.actors IS 'Who did the transitions whose actors others exclude: {"transition": ["actor"]}.';

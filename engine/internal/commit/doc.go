@@ -16,7 +16,8 @@
 //
 //   - The primary key of command decides which of two attempts with one key
 //     wins. The loser's transaction fails, runs again and finds the winner.
-//   - The primary key of instance decides natural uniqueness, in the same way.
+//   - The primary key of instance decides natural uniqueness, in the same way; and that of
+//     audit, where the instance has gone on to another bucket.
 //   - The version guards every update of an instance.
 //   - The row lock on the log's head orders transitions and numbers them
 //     without a gap. It is taken last.
