@@ -48,6 +48,7 @@ var Matrix = []Room{
 	{"internal/progress", nil, nil},
 	{"internal/usage", nil, nil},
 	{"internal/server", nil, nil},
+	{"internal/sdnotify", nil, nil},
 	{"internal/clock", nil, mods(pgx)},
 	{"internal/rows", nil, mods(pgx, uuid)},
 	{"internal/hints", ours("internal/pause"), mods(pgx)},
@@ -100,6 +101,7 @@ var Matrix = []Room{
 		"internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
 	{"metrics", ours("engine", "inspect", "internal/server", "outbox/relay"), mods(prometheus)},
+	{"metrics/monitoring", ours("metrics"), nil},
 
 	// Who calls, and what he may.
 	{"auth", ours("transitions", "workflow"), mods(uuid)},
@@ -146,7 +148,7 @@ var Matrix = []Room{
 		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow",
 	), mods(cobra, uuid)},
 	{"internal/cli", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
+		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/sdnotify", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
 	), mods(cobra, json, uuid)},
