@@ -21,7 +21,7 @@ TESTFLAGS := $(RACE) -vet=off -ldflags=-w -p $(JOBS) -timeout 30m
 export PAWL_PG_INSTALL := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-bouncer test-versions bench bench-large bench-river nightly lint fmt fuzz
+.PHONY: help demo test test-long test-bouncer test-versions bench bench-large bench-river nightly dist lint lint-deploy fmt fuzz
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,14 @@ bench-river: ## measure bulk beside River, which is downloaded for it
 
 nightly: ## measure on a tenth of that
 	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl bench --large=1000000
+
+dist: ## build what is released into dist/: binaries, twice and compared, checksums, a bill of materials; check the files in deploy/
+	@GO="$(GO)" deploy/dist
+	PAWL_DIST=$(CURDIR)/dist $(GO) test -count=1 -run Release .
+	@$(MAKE) -s lint-deploy
+
+lint-deploy: ## check the files in deploy/ with the tools of those who read them, which are downloaded
+	@GO="$(GO)" deploy/lint
 
 lint: ## go vet and golangci-lint
 	$(GO) vet ./...

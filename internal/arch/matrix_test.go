@@ -52,6 +52,7 @@ var Matrix = []Room{
 	{"internal/progress", nil, nil},
 	{"internal/usage", nil, nil},
 	{"internal/server", nil, nil},
+	{"internal/sdnotify", nil, nil},
 	{"internal/clock", nil, mods(pgx)},
 	{"internal/rows", nil, mods(pgx, uuid)},
 	{"internal/hints", ours("internal/pause"), mods(pgx)},
@@ -108,6 +109,7 @@ var Matrix = []Room{
 	{"tracing/opentelemetry", ours("tracing"), mods(otel, otelTrace, uuid)},
 	{"tracing/opentelemetry/sampler", nil, mods(otelSDK, otelTrace)},
 	{"metrics", ours("engine", "inspect", "internal/server", "outbox/relay"), mods(prometheus)},
+	{"metrics/monitoring", ours("metrics"), nil},
 
 	{"internal/doctor", ours("engine", "inspect", "internal/pooler", "schema", "workflow"), mods(pgx)},
 
@@ -164,7 +166,8 @@ var Matrix = []Room{
 		"api/wire", "client", "internal/cli/flags", "internal/cli/output", "internal/progress", "internal/usage", "transitions", "workflow",
 	), mods(cobra, json, uuid)},
 	{"internal/cli", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "client", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/cli/output", "internal/cli/remote", "internal/doctor", "internal/progress", "internal/service",
+		"api", "auth", "auth/apikey", "auth/jwt", "client", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops",
+		"internal/cli/output", "internal/cli/remote", "internal/doctor", "internal/progress", "internal/sdnotify", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
 	), mods(cobra, json, uuid)},
