@@ -90,3 +90,9 @@ const maxOperation = 16 << 10
 func bodyOfOperation[T any]() *Body {
 	return &Body{Type: reflect.TypeFor[T](), Media: []string{mediaJSON}, Optional: true, Limit: func(Limits) int64 { return maxOperation }}
 }
+
+// pageFile is the route of a file of the page for people. There is nothing in it that callers alone may know.
+func pageFile(path, file, media, doc string) Route {
+	return Route{Section: ofMachines, Method: "GET", Path: path, Grant: Public, handle: page(file, media), AnyQuery: true, Doc: doc,
+		Answers: []Answer{{Status: 200, Media: media}}}
+}

@@ -114,9 +114,10 @@ var Matrix = []Room{
 	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
 	{"api/internal/stream", ours("api/internal/parse", "auth", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
+	{"api/internal/contract", nil, mods(json, jsonschema, uuid)},
 	{"api", ours(
-		"api/internal/parse", "api/internal/stream", "auth", "auth/apikey", "auth/ticket", "inspect", "transitions", "workflow", "workflow/diagram",
-	), mods(json, rate, uuid)},
+		"api/internal/contract", "api/internal/parse", "api/internal/stream", "auth", "auth/apikey", "auth/ticket", "inspect", "transitions", "workflow", "workflow/diagram",
+	), mods(json, jsonschema, rate, uuid)},
 
 	// Who uses it.
 	{"examples/...", ours("examples/...", "workflow"), mods(json, pgx, uuid)},
