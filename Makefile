@@ -13,8 +13,9 @@ LONG := ./internal/faults ./outbox/relay ./engine/... ./schema ./api ./bench ./c
 
 # A test's program has no symbols for a debugger (its stack traces and data races have names and lines all the same), and
 # at its end it waits shorter than a second for races that goroutines may still report: there are fifty such programs, and
-# each of them starts others. The time limit is for a test that hangs, not for a machine that has much else to do.
-TESTFLAGS := $(RACE) -ldflags=-w -p $(JOBS) -timeout 30m
+# each of them starts others. The time limit is for a test that hangs, not for a machine that has much else to do. vet has
+# a target of its own (lint).
+TESTFLAGS := $(RACE) -vet=off -ldflags=-w -p $(JOBS) -timeout 30m
 
 # Where there is no PostgreSQL it may be installed from the system's packages, as root.
 export PAWL_PG_INSTALL := 1

@@ -63,7 +63,7 @@ var (
 	alertName  = regexp.MustCompile(`- alert: `)
 	heading    = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	anchorRef  = regexp.MustCompile(`\]\(#([a-z-]+)\)`)
-	opsCall    = regexp.MustCompile("`pawl ((?:ops|verify|serve)[a-z -]*)")
+	opsCall    = regexp.MustCompile("`pawl ((?:ops|verify|serve|keys|tickets|auth)[a-z -]*)")
 )
 
 // A rule about a metric that is not there would never fire.

@@ -3,8 +3,8 @@
 //
 //	func main() { pawl.Main(order.Workflow(payments)) }
 //
-// The program then knows the commands serve, ops, migrate, verify, diagram and
-// version. With no DATABASE_URL it runs a private PostgreSQL of its own.
+// The program then knows the commands serve, ops, keys, tickets, auth, migrate,
+// verify, diagram and version. With no DATABASE_URL it runs a private PostgreSQL.
 //
 // A program that needs more than that composes the same parts itself:
 // [CommandLine] to add commands, [Start] to run the service from its own main, or

@@ -249,7 +249,8 @@ func TestTheServersCountersAreThoseOfTheScenario(t *testing.T) {
 	if got := m.cost.statements - 8*m.all; got < 0 || got > 50 {
 		t.Errorf("%d statements for %d commands", m.cost.statements, m.all)
 	}
-	if got := m.cost.transactions - m.all; got < 0 || got > 100 {
+	// What the bench asks for meanwhile grows with the time that it takes.
+	if got := m.cost.transactions - m.all; got < 0 || got > 100+m.all/4 {
 		t.Errorf("%d transactions for %d commands", m.cost.transactions, m.all)
 	}
 	if perCommand := m.cost.wal / m.all; perCommand < 1000 || perCommand > 10_000 {

@@ -120,7 +120,7 @@ var Matrix = []Room{
 	), mods(json, jsonschema, rate, uuid)},
 
 	// Who uses it.
-	{"examples/...", ours("examples/...", "workflow"), mods(json, pgx, uuid)},
+	{"examples/...", ours("auth", "examples/...", "workflow"), mods(json, pgx, uuid)},
 	{"pawltest", ours(
 		"engine", "inspect", "internal/decide", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid)},

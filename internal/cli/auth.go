@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,6 +83,8 @@ func (in *wireJWT) config() (*jwt.Config, error) {
 		Tenant: in.Tenant, Claims: jwt.Claims(in.Claims)}
 	if secret := os.Getenv(variableOfSecret); secret != "" {
 		c.Secret = []byte(secret)
+	} else if slices.Contains(in.Algorithms, "HS256") {
+		return nil, fmt.Errorf("HS256 takes the secret that is in %s, and there is none", variableOfSecret)
 	}
 	for name, d := range map[string]struct {
 		text string
@@ -112,9 +115,6 @@ func authCommand() *cobra.Command {
 	return flags.Group("auth", "Who may do what", canICommand())
 }
 
-// variableOfToken has the credential of a command that asks a server.
-const variableOfToken = "PAWL_TOKEN"
-
 func canICommand() *cobra.Command {
 	var server string
 	c := &cobra.Command{
@@ -124,8 +124,10 @@ func canICommand() *cobra.Command {
 
 PAWL_TOKEN has the credential; without it the server is asked as one that wants none.
 A grant is a right, or a right and what it is for: read, submit:order/pay,
-read:order#A-17, stream:@INSTANCE. The exit code is 1 where the answer is no.`,
-		Args: cobra.ExactArgs(1),
+read:order#A-17, stream:@INSTANCE. The exit code is 1 where the answer is no.
+A certificate of an authority that the system does not know: on Linux,
+SSL_CERT_FILE names the file of that authority.`,
+		Args: flags.Operands("GRANT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if _, err := auth.ParseGrant(args[0]); err != nil {
 				return &usage.Error{Err: err}
@@ -133,7 +135,7 @@ read:order#A-17, stream:@INSTANCE. The exit code is 1 where the answer is no.`,
 			return canI(c, server, args[0])
 		},
 	}
-	c.Flags().StringVar(&server, "server", "http://"+service.DefaultAddress, "address of the server")
+	c.Flags().StringVar(&server, "server", "http://"+service.DefaultAddress, "URL of the server")
 	return c
 }
 
@@ -141,18 +143,11 @@ read:order#A-17, stream:@INSTANCE. The exit code is 1 where the answer is no.`,
 const maxMe = 1 << 20
 
 func canI(c *cobra.Command, server, grant string) error {
-	address, err := url.JoinPath(server, "/v1/me")
+	r, err := flags.AskServer(c.Context(), "server", server, "v1/me", url.Values{"can": {grant}})
 	if err != nil {
-		return usage.Errorf("--server: %w", err)
+		return err
 	}
-	r, err := http.NewRequestWithContext(c.Context(), http.MethodGet, address+"?can="+url.QueryEscape(grant), nil)
-	if err != nil {
-		return usage.Errorf("--server: %w", err)
-	}
-	if token := os.Getenv(variableOfToken); token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := http.DefaultClient.Do(r)
+	response, err := flags.Client.Do(r)
 	if err != nil {
 		return err
 	}

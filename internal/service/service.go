@@ -27,7 +27,7 @@ type Service struct {
 	database *database
 	engine   *engine.Engine
 	api      *api.API
-	takes    takes // the credentials, but for tickets
+	kinds    kinds // the credentials, but for tickets
 	tickets  *ticket.Tickets
 	ring     *ring.Ring // of the tickets' keys
 
@@ -148,7 +148,7 @@ func (s *Service) stop(ctx context.Context) error {
 	} else if s.server != nil {
 		errs = append(errs, s.server.Close())
 	}
-	s.takes.stop()
+	s.kinds.stop()
 	if s.tickets != nil {
 		s.tickets.Stop()
 		s.ring.Stop()

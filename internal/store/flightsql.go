@@ -66,7 +66,7 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 				SELECT '` + LaterTurn + `' AS kind, each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition,
 					one.run_at, one.instance, one.cancelled_by
 				FROM each LEFT JOIN LATERAL (SELECT * FROM (SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
-						WHERE ` + later + ` AND (tenant, run_at) >= (each.tenant, (SELECT $5::timestamptz))
+						WHERE ` + laterOfTenants + ` AND (tenant, run_at) >= (each.tenant, (SELECT $5::timestamptz))
 							AND (tenant, run_at) <= (each.tenant, (SELECT $1::timestamptz))
 						ORDER BY ` + laterTurn + ` OFFSET 0) AS due
 					WHERE known LIMIT 1) AS one ON true
@@ -116,8 +116,12 @@ func eachTenant(where, order, after, most string) string {
 }
 
 // later finds what is to be decided at a time, and is not set aside for a pause, by the
-// indexes command_due and command_due_turn.
+// index command_due.
 const later = `phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL`
+
+// laterOfTenants is later by the index command_due_turn. Each index is for rows of a condition that does not follow
+// from the other's query, though they are the same rows: so there is no choice for who has the statistics of an empty table.
+const laterOfTenants = `phase BETWEEN 'scheduled' AND 'scheduled' AND run_at IS NOT NULL AND paused IS NULL AND tenant >= ''`
 
 // waits finds work that waits for its time or for a worker, by the indexes command_work
 // and command_turn.
@@ -129,8 +133,8 @@ const turns = waits + ` AND run_at >= (SELECT $15::timestamptz)`
 // turn is the order of command_turn.
 const turn = `tenant, workflow, transition, run_at`
 
-// laterTurns is later, but for what is due before all that can be taken, of PollSQL.
-const laterTurns = later + ` AND run_at >= (SELECT $5::timestamptz)`
+// laterTurns is laterOfTenants, but for what is due before all that can be taken, of PollSQL.
+const laterTurns = laterOfTenants + ` AND run_at >= (SELECT $5::timestamptz)`
 
 // laterTurn is the order of command_due_turn.
 const laterTurn = `tenant, run_at`

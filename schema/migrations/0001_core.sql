@@ -198,8 +198,9 @@ COMMENT ON COLUMN pawl.command.paused IS 'Whose pause it waits for the end of, s
 -- What is to be decided at a time, over all tenants. What became due in a pause is set
 -- aside, so that no look reads it until the pause ends.
 CREATE INDEX command_due ON pawl.command (run_at) WHERE phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL;
--- The same by tenant, so that each has its turn.
-CREATE INDEX command_due_turn ON pawl.command (tenant, run_at) WHERE phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL;
+-- The same by tenant, so that each has its turn. Its condition is written otherwise, so that no query can choose between the two.
+CREATE INDEX command_due_turn ON pawl.command (tenant, run_at)
+	WHERE phase BETWEEN 'scheduled' AND 'scheduled' AND run_at IS NOT NULL AND paused IS NULL AND tenant >= '';
 -- What is set aside, by what it waits for.
 CREATE INDEX command_paused ON pawl.command (paused, tenant, run_at) WHERE paused IS NOT NULL;
 -- Work that waits, by activity: what one of them cannot take is not read for another.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/examples/order"
 )
 
@@ -43,9 +43,11 @@ type ticketFor struct {
 
 // ticket makes a ticket for one order, with which its customer reads and follows it, pays and cancels it.
 func (c client) ticket(ctx context.Context, number, customer string, lasts time.Duration) (string, error) {
-	it := ":order#" + url.QueryEscape(number) // in which ":" is %3A, as in a grant
+	to := func(r auth.Right, transition string) string {
+		return auth.Grant{Right: r, Target: auth.Target{Workflow: "order", BusinessKey: number, Transition: transition}}.String()
+	}
 	ask := ticketFor{
-		Grants: []string{"read" + it, "stream" + it, "submit" + it + "/pay", "submit" + it + "/cancel"},
+		Grants: []string{to(auth.Read, ""), to(auth.Stream, ""), to(auth.Submit, "pay"), to(auth.Submit, "cancel")},
 		Actor:  customer, Roles: []string{}, Seconds: int64(lasts / time.Second),
 	}
 	var answer struct {

@@ -16,7 +16,6 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
-	"github.com/pawlhq/pawl/internal/usage"
 )
 
 func (o *ops) keysCommand() *cobra.Command {
@@ -29,7 +28,9 @@ large table what is finished is an estimate, marked with "~", and what is in
 flight is counted up to a bound.
 
 How many duplicates were suppressed, by scope, is counted by each node since its
-start, because a replay writes nothing: --node asks a node for everything.`,
+start, because a replay writes nothing: --node asks a node for everything. Where
+that asks who calls, PAWL_TOKEN has the credential: an API key or a token with the
+grant operate, and --tenant with its tenant; for everybody's keys, operate:all.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			show := func(k api.Keys) error {
@@ -53,32 +54,24 @@ start, because a replay writes nothing: --node asks a node for everything.`,
 	}
 	flags.Tenant(c, &tenant, "", "whose keys; default is everybody's")
 	c.Flags().StringVar(&node, "node", "", "address of a node to ask, such as http://127.0.0.1:8080, instead of the database")
+	flags.Before(c, func() error { return flags.NotEmpty(c, "node") })
 	return c
 }
 
-// nodeTimeout bounds how long a node may take to answer.
-const nodeTimeout = 10 * time.Second
-
 // keysOf asks a node.
 func keysOf(ctx context.Context, node, tenant string) (k api.Keys, err error) {
-	address, err := url.Parse(node)
-	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
-		return k, usage.Errorf("--node is not the address of a node, such as http://127.0.0.1:8080")
-	}
-	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
-	defer cancel()
-	address = address.JoinPath("v1/ops/keys")
+	query := url.Values{}
 	if tenant == "" {
-		address.RawQuery = "all_tenants=true"
+		query.Set("all_tenants", "true")
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	r, err := flags.AskServer(ctx, "node", node, "v1/ops/keys", query)
 	if err != nil {
 		return k, err
 	}
-	if tenant != "" {
+	if tenant != "" && r.Header.Get("Authorization") == "" {
 		r.Header.Set("Pawl-Tenant", tenant)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := flags.Client.Do(r)
 	if err != nil {
 		return k, fmt.Errorf("ask the node: %w", err)
 	}
@@ -90,6 +83,9 @@ func keysOf(ctx context.Context, node, tenant string) (k api.Keys, err error) {
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&k); err != nil {
 		return k, fmt.Errorf("the answer of the node: %w", err)
+	}
+	if k.Tenant != tenant {
+		return k, fmt.Errorf("the credential in %s is one of the tenant %q, not of %q", flags.EnvToken, visible(k.Tenant), tenant)
 	}
 	return k, nil
 }
