@@ -13,11 +13,14 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // declared holds every answer of a handler against the table of routes: its status,
-// its media type and the code of its problem are declared for its route.
-func declared(t testing.TB, h http.Handler) http.Handler {
+// its media type and the code of its problem are declared for its route. And it holds it against the OpenAPI
+// document with these workflows, and server-sent events against the AsyncAPI document.
+func declared(t testing.TB, h http.Handler, workflows []*workflow.Workflow) http.Handler {
+	contract := contractOf(t, workflows)
 	routes := map[string]api.Route{}
 	for _, r := range api.Routes() {
 		routes[r.Method+" "+r.Path] = r
@@ -30,6 +33,9 @@ func declared(t testing.TB, h http.Handler) http.Handler {
 			return
 		}
 		headersDeclared(t, &route, w.Header())
+		if !seen.hijacked {
+			asDocumented(t, contract, r, seen)
+		}
 		media, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type"))
 		if media == "application/problem+json" {
 			var p transitions.Problem
@@ -64,6 +70,7 @@ type seenWriter struct {
 	http.ResponseWriter
 	status   int
 	start    bytes.Buffer
+	cut      bool // start is not all
 	hijacked bool
 }
 
@@ -75,8 +82,10 @@ func (w *seenWriter) WriteHeader(status int) {
 }
 
 func (w *seenWriter) Write(b []byte) (int, error) {
-	if w.start.Len() < 64<<10 {
+	if w.start.Len() < 1<<20 {
 		w.start.Write(b)
+	} else {
+		w.cut = true
 	}
 	return w.ResponseWriter.Write(b)
 }

@@ -89,7 +89,7 @@ func newServerOf(t testing.TB, more []workflow.Source, sinks []relay.Sink, confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener := httptest.NewUnstartedServer(declared(t, s.api))
+	listener := httptest.NewUnstartedServer(declared(t, s.api, s.engine.Workflows()))
 	listener.Listener = streamtest.Listener{Listener: listener.Listener}
 	listener.Start()
 	s.url = listener.URL
