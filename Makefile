@@ -21,7 +21,7 @@ TESTFLAGS := $(RACE) -vet=off -ldflags=-w -p $(JOBS) -timeout 30m
 export PAWL_PG_INSTALL := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bouncer test-versions bench bench-large bench-river nightly lint fmt fuzz
+.PHONY: help demo test requests test-bouncer test-versions bench bench-large bench-river nightly lint fmt fuzz
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ demo: ## show what Pawl does, and stay up to be explored (ONCE=1 ends after the 
 test: ## run all tests on a real PostgreSQL (PAWL_DATA names the folder of the event logs)
 	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector"
 	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test $(TESTFLAGS) $(LONG) ./...
+
+requests: ## send 100,000 requests that are made up from the OpenAPI document
+	PAWL_REQUESTS=100000 $(GO) test -count=1 -v -timeout 30m -run TestNoRequestOfTheDocumentOrAgainstItIsADefect ./api
 
 # The PostgreSQLs beside the one that the other targets find, as npm has them, and where they are kept. The account that
 # the servers run as can enter the folder, also when it is root's.

@@ -55,15 +55,18 @@ func asyncAPI(workflows []*workflow.Workflow) ([]byte, error) {
 		jsonObject{"ws": jsonObject{"method": "GET"}}, nil)
 	a.operation("ask", "stream", "receive", fromClients, true)
 	a.operation("tell", "stream", "send", toClients, true)
-	a.channel("events", "/v1/events", "The log as server-sent events, for `Accept: text/event-stream`; `Last-Event-ID` resumes it.", jsonObject{}, nil)
+	a.channel("events", "/v1/events", "The log as server-sent events, for `Accept: text/event-stream`; `Last-Event-ID` resumes it.",
+		jsonObject{}, nil)
 	a.operation("sendEvents", "events", "send", ofLogStream, false)
-	a.channel("command", "/v1/commands/{scope}/{key}", "How a command stands as server-sent events, for `Accept: text/event-stream`, up to its end.",
+	a.channel("command", "/v1/commands/{scope}/{key}",
+		"How a command stands as server-sent events, for `Accept: text/event-stream`, up to its end.",
 		jsonObject{}, jsonObject{"scope": jsonObject{"description": "the scope of the command"}, "key": jsonObject{"description": "its key"}})
 	a.operation("sendStatuses", "command", "send", ofStatusStream, false)
 	a.refine(workflows)
 	info := infoOf("What a Pawl service streams. Its addresses are in /openapi.json. Explained in " + protocol + "#the-log.")
 	return json.Marshal(jsonObject{"asyncapi": "3.0.0", "defaultContentType": mediaJSON,
-		"info":     jsonObject{"title": info.Title, "version": info.Version, "description": info.Description, "license": jsonObject{"name": info.License.Name}},
+		"info": jsonObject{"title": info.Title, "version": info.Version, "description": info.Description,
+			"license": jsonObject{"name": info.License.Name}},
 		"channels": a.channels, "operations": a.operations, "components": jsonObject{"schemas": a.schemas.Named, "messages": a.messages}},
 		json.Deterministic(true))
 }

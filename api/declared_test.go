@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -17,25 +18,30 @@ import (
 )
 
 // declared holds every answer of a handler against the table of routes: its status,
-// its media type and the code of its problem are declared for its route. And it holds it against the OpenAPI
-// document with these workflows, and server-sent events against the AsyncAPI document.
+// its media type and the code of its problem are declared for its route. And it holds it, and each request that is
+// served, against the OpenAPI document with these workflows, and server-sent events against the AsyncAPI document.
 func declared(t testing.TB, h http.Handler, workflows []*workflow.Workflow) http.Handler {
 	contract := contractOf(t, workflows)
 	routes := map[string]api.Route{}
 	for _, r := range api.Routes() {
 		routes[r.Method+" "+r.Path] = r
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen := &seenWriter{ResponseWriter: w, status: http.StatusOK}
+	return http.HandlerFunc(func(w http.ResponseWriter, given *http.Request) {
+		seen, sent := &seenWriter{ResponseWriter: w, status: http.StatusOK}, &sentBody{ReadCloser: given.Body}
+		r := given.WithContext(given.Context()) // net/http looks at its own
+		if given.Body != http.NoBody {
+			r.Body = sent
+		}
 		h.ServeHTTP(seen, r)
 		route, ours := routes[r.Pattern] // set by the mux
 		if !ours {
 			return
 		}
-		headersDeclared(t, &route, w.Header())
-		if !seen.hijacked {
-			asDocumented(t, contract, r, seen)
+		if seen.hijacked {
+			seen.status = http.StatusSwitchingProtocols
 		}
+		headersDeclared(t, &route, w.Header())
+		asDocumented(t, contract, &route, r, sent, seen)
 		media, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type"))
 		if media == "application/problem+json" {
 			var p transitions.Problem
@@ -45,7 +51,7 @@ func declared(t testing.TB, h http.Handler, workflows []*workflow.Workflow) http
 			return
 		}
 		if seen.hijacked {
-			seen.status, media = http.StatusSwitchingProtocols, ""
+			media = ""
 		}
 		if !slices.ContainsFunc(route.Answers, func(a api.Answer) bool { return a.Status == seen.status && a.Media == media }) {
 			t.Errorf("%s answers with %d %s, which is not declared", r.Pattern, seen.status, media)
@@ -82,7 +88,7 @@ func (w *seenWriter) WriteHeader(status int) {
 }
 
 func (w *seenWriter) Write(b []byte) (int, error) {
-	if w.start.Len() < 1<<20 {
+	if w.start.Len() < maxSeen {
 		w.start.Write(b)
 	} else {
 		w.cut = true
@@ -93,4 +99,24 @@ func (w *seenWriter) Write(b []byte) (int, error) {
 func (w *seenWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.hijacked = true
 	return http.NewResponseController(w.ResponseWriter).Hijack()
+}
+
+// maxSeen is how much of a body is kept, in bytes.
+const maxSeen = 1 << 20
+
+// sentBody keeps what is read of a request's body.
+type sentBody struct {
+	io.ReadCloser
+	start bytes.Buffer
+	cut   bool // start is not all
+}
+
+func (b *sentBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.start.Len() < maxSeen {
+		b.start.Write(p[:n])
+	} else if n > 0 {
+		b.cut = true
+	}
+	return n, err
 }

@@ -2,10 +2,12 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	stdjson "encoding/json"
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,19 +72,59 @@ func closeSchema(schema any) {
 	closeSchema(s["items"])
 }
 
-// asDocumented holds an answer of a route against the OpenAPI document, and an event stream against the AsyncAPI document.
-func asDocumented(t testing.TB, contract *contracttest.Checker, r *http.Request, seen *seenWriter) {
+// asDocumented holds an answer of a route against the OpenAPI document, and its request where it is served; and an event
+// stream against the AsyncAPI document.
+func asDocumented(t testing.TB, contract *contracttest.Checker, route *api.Route, r *http.Request, sent *sentBody, seen *seenWriter) {
 	h := seen.Header()
+	x := &contracttest.Exchange{Pattern: r.Pattern, Request: r, Sent: sent.start.Bytes(), Status: seen.status, Header: h, Body: seen.start.Bytes()}
+	walked.add(x)
 	switch media, _, _ := mime.ParseMediaType(h.Get("Content-Type")); {
-	case bytes.Contains(seen.start.Bytes(), []byte(atNoAddress)) || seen.cut || r.Method == http.MethodHead:
+	case bytes.Contains(x.Body, []byte(atNoAddress)) || seen.cut || r.Method == http.MethodHead || seen.hijacked:
 	case media == "text/event-stream":
-		eventsAsDocumented(t, r, seen.start.Bytes())
+		eventsAsDocumented(t, r, x.Body)
 	default:
-		x := &contracttest.Exchange{Pattern: r.Pattern, Request: r, Status: seen.status, Header: h, Body: seen.start.Bytes()}
-		if err := contract.Check(x); err != nil {
+		if err := contract.Answer(x); err != nil {
 			t.Errorf("%s %s: %d %.600s is not as the OpenAPI document says: %.2000v", r.Method, r.URL, seen.status, x.Body, err)
 		}
 	}
+	if seen.status < 400 && !sent.cut && !seen.hijacked && !refusedInPart(x) {
+		x.Request = plainly(route, x)
+		if err := contract.Request(x); err != nil {
+			t.Errorf("%s %s %.600s was served with %d, and is not as the OpenAPI document says: %.2000v", r.Method, r.URL, x.Sent, seen.status, err)
+		}
+	}
+}
+
+// refusedInPart reports whether an item of a bulk request was refused, so that it may be anything.
+func refusedInPart(x *contracttest.Exchange) bool {
+	if !strings.HasSuffix(x.Pattern, " /v1/commands") {
+		return false
+	}
+	var results []api.BulkResult
+	err := json.Unmarshal(x.Body, &results)
+	return err != nil || slices.ContainsFunc(results, func(r api.BulkResult) bool { return r.Status >= 400 })
+}
+
+// plainly is a request as one would send it who goes by the document alone. What is taken besides is in the protocol, and
+// undone here: a parameter that is given without a value, JSON that is called a form, a type of no body, a dry run without a key.
+func plainly(route *api.Route, x *contracttest.Exchange) *http.Request {
+	r := x.Request.Clone(context.Background())
+	query := r.URL.Query()
+	for name, values := range query {
+		if route.EmptyIsNone && len(values) == 1 && values[0] == "" {
+			delete(query, name)
+		}
+	}
+	r.URL.RawQuery = query.Encode()
+	if len(x.Sent) == 0 {
+		r.Header.Del("Content-Type")
+	} else if route.Body != nil && route.Body.Optional && r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if query.Get("dry_run") == "true" && r.Header.Get("Idempotency-Key") == "" {
+		r.Header.Set("Idempotency-Key", "none")
+	}
+	return r
 }
 
 // eventsAsDocumented holds each server-sent event that is whole against the AsyncAPI document.
@@ -177,13 +219,43 @@ func TestAnswersThatAreNotDocumentedAreFound(t *testing.T) {
 	}
 	for body, wrong := range map[string]int{`{"status":"ok"}`: 0, `{}`: 2, `{"status":7}`: 2, `{"status":"ok","more":1}`: 2, `[]`: 2} {
 		x := &contracttest.Exchange{Pattern: "GET /healthz", Request: request, Status: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body)}
-		if n := validatorsThatComplain(contract.Check(x)); n != wrong {
+		if n := validatorsThatComplain(contract.Answer(x)); n != wrong {
 			t.Errorf("%s: %d validators complain, not %d", body, n, wrong)
 		}
 	}
 	x := &contracttest.Exchange{Pattern: "GET /healthz", Request: request, Status: 418, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{}`)}
-	if n := validatorsThatComplain(contract.Check(x)); n != 2 {
+	if n := validatorsThatComplain(contract.Answer(x)); n != 2 {
 		t.Errorf("a status that is not documented: %d validators complain", n)
+	}
+}
+
+// So they have to of requests.
+func TestRequestsThatAreNotDocumentedAreFound(t *testing.T) {
+	w, err := parcel.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	contract := contractOf(t, []*workflow.Workflow{w})
+	for text, wrong := range map[string]int{
+		"POST /v1/workflows/parcel/pack {\"to\":\"Wien\"}": 0, "POST /v1/workflows/parcel/pack {\"to\":7}": 2, "POST /v1/workflows/parcel/pack {}": 2,
+		"POST /v1/workflows/parcel/pack {\"to\":\"Wien\",\"more\":1}": 2, "POST /v1/workflows/parcel/pack?dry_run=maybe {\"to\":\"Wien\"}": 2,
+		"GET /v1/instances?limit=5": 0, "GET /v1/instances?limit=0": 2, "GET /v1/instances?limit=1001": 2, "GET /v1/instances?order=size": 2,
+	} {
+		method, rest, _ := strings.Cut(text, " ")
+		path, body, _ := strings.Cut(rest, " ")
+		request, err := http.NewRequestWithContext(t.Context(), method, path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pattern := "GET /v1/instances"
+		if method == http.MethodPost {
+			pattern = "POST /v1/workflows/{workflow}/{transition}"
+			request.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"k"}}
+		}
+		err = contract.Request(&contracttest.Exchange{Pattern: pattern, Request: request, Sent: []byte(body)})
+		if n := validatorsThatComplain(err); n != wrong {
+			t.Errorf("%s: %d validators complain, not %d: %v", text, n, wrong, err)
+		}
 	}
 }
 

@@ -32,8 +32,8 @@ func openAPI(routes []Route, workflows []*workflow.Workflow, open bool) ([]byte,
 			"What streams is in /asyncapi.json. Explained in " + protocol + "."),
 		Servers: []contract.Server{{URL: "/"}},
 		Paths:   map[string]contract.PathItem{},
-		Components: contract.Components{Schemas: map[string]any{}, Responses: map[string]contract.Response{}, Headers: map[string]contract.Header{},
-			Security: credentialSchemes},
+		Components: contract.Components{Schemas: map[string]any{}, Responses: map[string]contract.Response{},
+			Headers: map[string]contract.Header{}, Security: credentialSchemes},
 	}}
 	d.problems()
 	for _, r := range routes {
@@ -128,12 +128,25 @@ func (d *describer) operation(r *Route, path, id string) *contract.Operation {
 			o.Parameters = append(o.Parameters, parameterOf(p))
 		}
 	}
+	slices.SortStableFunc(o.Parameters, familiesLast)
 	if r.Grant != Public {
 		o.Security = d.security(r)
 	}
 	d.answers(r, o)
 	d.refusals(r, o)
 	return o
+}
+
+// familiesLast orders parameters. A family is an object without a name in the query, and there is a reader that looks at no
+// parameter after one.
+func familiesLast(a, b contract.Parameter) int {
+	of := func(p contract.Parameter) int {
+		if p.Schema.Type == "object" {
+			return 1
+		}
+		return 0
+	}
+	return of(a) - of(b)
 }
 
 // security says which credentials are taken; each has to have the grant.
@@ -196,8 +209,10 @@ func plain(text string) string { return link.ReplaceAllString(text, "$1") }
 
 // credentialSchemes are the ways to say who calls. Beside a grant stands nothing that has to be sent: the credential has it.
 var credentialSchemes = map[string]contract.SecurityScheme{
-	"jwt":          {Type: "http", Scheme: "bearer", Format: "JWT", Description: "a token of the identity provider, with grants"},
-	"apiKey":       {Type: "http", Scheme: "bearer", Format: "API key", Description: "an API key of /v1/keys"},
-	"ticket":       {Type: "http", Scheme: "bearer", Format: "ticket", Description: "a ticket of /v1/tickets; for a WebSocket as the subprotocol pawl.ticket.…"},
-	"ticketCookie": {Type: "apiKey", In: "cookie", Name: cookieOfTicket, Description: "a ticket, for event streams of pages of the same origin"},
+	"jwt":    {Type: "http", Scheme: "bearer", Format: "JWT", Description: "a token of the identity provider, with grants"},
+	"apiKey": {Type: "http", Scheme: "bearer", Format: "API key", Description: "an API key of /v1/keys"},
+	"ticket": {Type: "http", Scheme: "bearer", Format: "ticket",
+		Description: "a ticket of /v1/tickets; for a WebSocket as the subprotocol pawl.ticket.…"},
+	"ticketCookie": {Type: "apiKey", In: "cookie", Name: cookieOfTicket,
+		Description: "a ticket, for event streams of pages of the same origin"},
 }

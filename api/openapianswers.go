@@ -82,8 +82,8 @@ func (d *describer) refusals(r *Route, o *contract.Operation) {
 }
 
 // ofRefusals are the headers that problems of a status have.
-var ofRefusals = map[int][]string{401: {headerChallenge}, 409: {headerRetryAfter}, 429: {headerRetryAfter, headerRateLimit, headerRatePolicy},
-	503: {headerRetryAfter}}
+var ofRefusals = map[int][]string{401: {headerChallenge}, 409: {headerRetryAfter}, 503: {headerRetryAfter},
+	429: {headerRetryAfter, headerRateLimit, headerRatePolicy}}
 
 // headerOf is a header of many answers.
 func headerOf(name string) Header {
@@ -118,7 +118,7 @@ func (d *describer) response(status int, r *contract.Response) contract.Ref {
 
 func numbered(status, n int) string { return strconv.Itoa(status) + "-" + strconv.Itoa(n) }
 
-var statusTexts = map[int]string{101: "the connection is a WebSocket from now on", 200: "done, or found", 201: "created", 202: "accepted; its end comes later",
-	204: "done; there is nothing to say", 304: "the caller has it already"}
+var statusTexts = map[int]string{101: "the connection is a WebSocket from now on", 200: "done, or found", 201: "created",
+	202: "accepted; its end comes later", 204: "done; there is nothing to say", 304: "the caller has it already"}
 
 func statusText(status int) string { return statusTexts[status] }

@@ -15,7 +15,8 @@ import (
 
 // workflow describes the transitions of a workflow, each at the addresses that it has.
 func (d *describer) workflow(w *workflow.Workflow) error {
-	d.doc.Tags = append(d.doc.Tags, contract.Tag{Name: w.Name, Description: "The workflow " + w.Name + ", version " + strconv.Itoa(w.Version) + "."})
+	d.doc.Tags = append(d.doc.Tags, contract.Tag{Name: w.Name,
+		Description: "The workflow " + w.Name + ", version " + strconv.Itoa(w.Version) + "."})
 	for _, s := range w.Steps {
 		payload, err := s.Schema()
 		if err != nil {

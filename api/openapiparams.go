@@ -2,6 +2,7 @@ package api
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -13,7 +14,8 @@ import (
 
 // parameterOf describes a parameter. A family of them is an object, whose members are parameters.
 func parameterOf(p *Param) contract.Parameter {
-	out := contract.Parameter{Name: p.Name, In: string(p.In), Required: p.Required || p.In == InPath, Schema: schemaOf(p), Description: linked(p.Doc)}
+	out := contract.Parameter{Name: p.Name, In: string(p.In), Required: p.Required || p.In == InPath, Schema: schemaOf(p),
+		Description: linked(p.Doc)}
 	if p.Needs != "" {
 		out.Description += "; with `" + p.Needs + "`"
 	}
@@ -22,7 +24,8 @@ func parameterOf(p *Param) contract.Parameter {
 	}
 	if base, family := strings.CutSuffix(p.Name, "."); family {
 		out.Name, out.Style, out.Explode = base, "form", true
-		out.Schema = &jsonschema.Schema{Type: "object", AdditionalProperties: out.Schema}
+		out.Schema = &jsonschema.Schema{Type: "object", PatternProperties: map[string]contract.Schema{"^" + regexp.QuoteMeta(p.Name): out.Schema},
+			AdditionalProperties: &jsonschema.Schema{Type: "string"}} // among these validators see the other parameters
 		out.Description += ", as `" + p.Name + "NAME`"
 	}
 	if p.Many > 0 {

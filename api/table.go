@@ -77,11 +77,11 @@ var keyRoutes = []Route{
 }
 
 var commandRoutes = []Route{
-	command("/v1/workflows/{workflow}/{transition}", "create an instance; the body is the payload"),
-	command(v1+atID+"/{transition}", "a transition of an instance"),
-	command(v1+atKey+"/{transition}", "the same, by the caller's own number"),
-	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, ByItem: true, ActsAs: true, handle: (*API).bulk, Doc: "many at once, see below",
-		Params: params(dryRun, preferEnd), Answers: []Answer{answer[[]BulkResult](200)}, Headers: append([]Header{applied, dry}, ofRates...),
+	command("/v1/workflows/{workflow}/{transition}", "create an instance; the body is the payload", ofCreations),
+	command(v1+atID+"/{transition}", "a transition of an instance", ofChanges),
+	command(v1+atKey+"/{transition}", "the same, by the caller's own number", ofChanges),
+	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, ByItem: true, ActsAs: true, handle: (*API).bulk,
+		Doc: "many at once, see below", Params: params(dryRun, preferEnd), Answers: []Answer{answer[[]BulkResult](200)}, Headers: append([]Header{applied, dry}, ofRates...),
 		Codes: []workflow.Code{workflow.RateLimited},
 		Body: &Body{Type: reflect.TypeFor[[]BulkCommand](), Media: []string{mediaJSON, mediaNDJSON},
 			Limit: func(l Limits) int64 { return l.BulkBody }}},
@@ -145,8 +145,8 @@ var logRoutes = []Route{
 var inboxRoutes = []Route{
 	{Section: ofInbox, Method: "POST", Path: "/v1/inbox/{consumer}", Grant: Public, handle: (*API).receive, AnyQuery: true,
 		Doc: "a message from outside; its signature says who sends it", Body: &Body{Limit: func(Limits) int64 { return transitions.MaxMessage }},
-		Answers: ofMessages, Headers: slices.Concat(ofReceipts, ofRates), Codes: slices.Concat(messageCodes, []workflow.Code{workflow.Unauthorized,
-			workflow.Unavailable, workflow.TimedOut})},
+		Answers: ofMessages, Headers: slices.Concat(ofReceipts, ofRates), Codes: slices.Concat(messageCodes, []workflow.Code{
+			workflow.Unauthorized, workflow.Unavailable, workflow.TimedOut})},
 }
 
 var nodeRoutes = []Route{
@@ -240,5 +240,6 @@ var documentRoutes = []Route{
 		Params: params(noneMatch), Answers: []Answer{answer[jsontext.Value](200), {Status: 304}}, Headers: []Header{etag}},
 	pageFile(docs, "index.html", mediaHTML, "a page for people, that shows the OpenAPI document to whoever has a credential for that"),
 	pageFile(docs+"/page.js", "page.js", mediaScript, "its script"),
-	pageFile(docs+"/rapidoc.js", "rapidoc.js", mediaScript, "what draws it: [RapiDoc](https://rapidocweb.com), which asks nobody else for anything"),
+	pageFile(docs+"/rapidoc.js", "rapidoc.js", mediaScript,
+		"what draws it: [RapiDoc](https://rapidocweb.com), which asks nobody else for anything"),
 }
