@@ -9,7 +9,7 @@ RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
 JOBS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 # Most of the time goes into these: they begin first, so that none of them ends long after the others.
-LONG := ./internal/faults ./outbox/relay ./engine/... ./schema ./api ./bench ./cmd/pawl/demo ./internal/localpg
+FIRST := ./internal/faults ./outbox/relay ./engine/... ./schema ./api ./bench ./cmd/pawl/demo ./internal/localpg
 
 # A test's program has no symbols for a debugger (its stack traces and data races have names and lines all the same), and
 # at its end it waits shorter than a second for races that goroutines may still report: there are fifty such programs, and
@@ -21,7 +21,7 @@ TESTFLAGS := $(RACE) -vet=off -ldflags=-w -p $(JOBS) -timeout 30m
 export PAWL_PG_INSTALL := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test requests test-bouncer test-versions bench bench-large bench-river nightly lint fmt fuzz
+.PHONY: help demo test test-long requests test-bouncer test-versions bench bench-large bench-river nightly lint fmt fuzz
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,9 +29,12 @@ help: ## show this
 demo: ## show what Pawl does, and stay up to be explored (ONCE=1 ends after the story)
 	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl demo
 
-test: ## run all tests on a real PostgreSQL (PAWL_DATA names the folder of the event logs)
+test: ## run all tests but the long ones on a real PostgreSQL (PAWL_DATA names the folder of the event logs)
 	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector"
-	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test $(TESTFLAGS) $(LONG) ./...
+	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test -short $(TESTFLAGS) $(FIRST) ./...
+
+test-long: ## run those packages whole that have long tests: nodes that are killed by the dozen, each scenario of bench
+	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test $(TESTFLAGS) $(shell grep -rlw --include='*_test.go' 'pgtest.Long' . | xargs -n1 dirname | sort -u)
 
 requests: ## send 100,000 requests that are made up from the OpenAPI document
 	PAWL_REQUESTS=100000 $(GO) test -count=1 -v -timeout 30m -run TestNoRequestOfTheDocumentOrAgainstItIsADefect ./api
@@ -64,7 +67,7 @@ POOLED_ROOMS = ./internal/pgtest $(shell grep -rlE --include='*_test.go' 'pgtest
 
 test-bouncer: ## run the tests that have a database once more, through PgBouncer in transaction mode
 	@if PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then \
-		PAWL_BOUNCER=1 $(GO) test -p $(JOBS) -timeout 30m $(POOLED_ROOMS); \
+		PAWL_BOUNCER=1 $(GO) test -short -p $(JOBS) -timeout 30m $(POOLED_ROOMS); \
 	else echo "no PgBouncer: install it (package pgbouncer) to test through it"; fi
 
 bench: ## measure, beside a floor and a ceiling of plain SQL

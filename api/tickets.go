@@ -12,21 +12,6 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// TicketRequest asks for a ticket.
-type TicketRequest struct {
-	Grants  []string `json:"grants"`
-	Actor   *string  `json:"actor,omitzero"`   // the caller
-	Roles   []string `json:"roles,omitzero"`   // none
-	Seconds *int64   `json:"seconds,omitzero"` // 300
-	Cookie  bool     `json:"cookie,omitzero"`
-}
-
-// Ticket is one that was made.
-type Ticket struct {
-	Ticket string    `json:"ticket"`
-	Until  time.Time `json:"until"`
-}
-
 const (
 	// maxTicketRequest is the longest body of one in bytes.
 	maxTicketRequest = 64 << 10

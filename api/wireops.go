@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What operators read, with the names that it has over HTTP and with --json. What it
+// What operators read, with the names that it has over HTTP and with -o json. What it
 // means stands with the types of package inspect, whose fields these are, in order.
 type (
 	Counts struct {

@@ -51,6 +51,7 @@ func measured(s *scenario, see func(*sample)) {
 // Run itself counts the rows after every round, and fails if they are not as
 // many as were claimed; see the next test.
 func TestEveryScenarioCommitsWhatItClaims(t *testing.T) {
+	pgtest.Long(t)
 	nats := natstest.Start(t)
 	list := scenarios(smallCrowd, true)
 	for _, s := range list {
@@ -84,6 +85,7 @@ func TestEveryScenarioCommitsWhatItClaims(t *testing.T) {
 }
 
 func TestARunThatClaimsACommandTooManyFails(t *testing.T) {
+	pgtest.Long(t)
 	for _, name := range []string{floorOne, ceilingName, submitOne} {
 		c := smallConfig(t)
 		c.Only = regexp.MustCompile("^" + name + "$")
@@ -99,6 +101,7 @@ func TestARunThatClaimsACommandTooManyFails(t *testing.T) {
 }
 
 func TestEveryScenarioOnFullTablesCommitsWhatItClaims(t *testing.T) {
+	pgtest.Long(t)
 	c := smallConfig(t)
 	c.Large, c.Rounds = 20_000, 1
 	var out strings.Builder

@@ -34,6 +34,7 @@ var programs = []struct {
 	packages []string
 	never    []string
 }{
+	{"`client`", []string{"./client"}, []string{cobra, embedded, jose, nats, natsServer, pgx, prometheus, watermill}},
 	{"`engine`, `workflow`", []string{"./engine", "./workflow"},
 		[]string{cobra, embedded, nats, natsServer, prometheus, watermill, websocket, kinOpenAPI, libOpenAPI, libChecks}},
 	{"`internal/service`", []string{"./internal/service"}, []string{cobra, nats, natsServer, watermill, kinOpenAPI, libOpenAPI, libChecks}},

@@ -115,16 +115,19 @@ var Matrix = []Room{
 
 	// HTTP.
 	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
-	{"api/internal/stream", ours("api/internal/parse", "auth", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
+	{"api/wire", ours("auth", "transitions", "workflow"), mods(json, uuid)},
+	{"api/internal/stream", ours("api/internal/parse", "api/wire", "auth", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
 	{"api/internal/contract", nil, mods(json, jsonschema, uuid)},
 	{"api/internal/contracttest", nil, mods(kinOpenAPI, libOpenAPI, libChecks)},
 	{"api", ours(
-		"api/internal/contract", "api/internal/parse", "api/internal/stream", "auth", "auth/apikey", "auth/ticket", "inspect", "transitions", "workflow", "workflow/diagram",
+		"api/internal/contract", "api/internal/parse", "api/internal/stream", "api/wire", "auth", "auth/apikey", "auth/ticket", "inspect", "transitions",
+		"workflow", "workflow/diagram",
 	), mods(json, jsonschema, rate, uuid)},
 
 	// Who uses it.
-	{"examples/...", ours("auth", "examples/...", "workflow"), mods(json, pgx, uuid)},
+	{"client", ours("api/wire", "internal/pause", "transitions", "workflow"), mods(json, uuid, websocket)},
+	{"examples/...", ours("auth", "client", "examples/...", "workflow"), mods(json, pgx, uuid)},
 	{"pawltest", ours(
 		"engine", "inspect", "internal/decide", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
@@ -146,12 +149,16 @@ var Matrix = []Room{
 		"internal/server", "internal/usage", "metrics",
 		"outbox/relay", "schema", "transitions", "workflow",
 	), mods(pgx)},
-	{"internal/cli/flags", ours("internal/usage", "transitions"), mods(cobra, uuid)},
+	{"internal/cli/flags", ours("client", "internal/usage", "transitions", "workflow"), mods(cobra, uuid)},
+	{"internal/cli/output", nil, mods(cobra)},
 	{"internal/cli/ops", ours(
-		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow",
+		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/cli/output", "internal/usage", "transitions", "workflow",
 	), mods(cobra, uuid)},
+	{"internal/cli/remote", ours(
+		"api/wire", "client", "internal/cli/flags", "internal/cli/output", "internal/progress", "internal/usage", "transitions", "workflow",
+	), mods(cobra, json, uuid)},
 	{"internal/cli", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
+		"api", "auth", "auth/apikey", "auth/jwt", "client", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/cli/output", "internal/cli/remote", "internal/progress", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
 	), mods(cobra, json, uuid)},

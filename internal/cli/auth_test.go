@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http/httptest"
 	"os"
@@ -91,6 +92,12 @@ func TestCanITellsWhatAServerSays(t *testing.T) {
 		{"good", "everything", "", "none of the rights"},
 	} {
 		t.Setenv(flags.EnvToken, c.token)
+		if c.out != "" {
+			_, stdout, _ := run(t.Context(), "auth", "can-i", c.grant, "--server", server.URL, "-o", "json")
+			if want := fmt.Sprintf(`"allowed": %t`, c.problem == ""); !strings.Contains(stdout, want) {
+				t.Errorf("%s with %q: %s", c.grant, c.token, stdout)
+			}
+		}
 		var out bytes.Buffer
 		root := CommandLine()
 		root.SetOut(&out)

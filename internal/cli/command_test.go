@@ -36,6 +36,8 @@ func runOver(ctx context.Context, workflows []workflow.Source, args ...string) (
 func TestMistakesInTheCallExitWith2(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"sevre", `shop: there is no command "sevre"; did you mean serve? (see "shop --help")`},
+		{"sumbit order place", `shop: there is no command "sumbit"; did you mean submit? (see "shop --help")`},
+		{"ops sutck", `shop: there is no command "sutck"; did you mean stuck? (see "shop ops --help")`},
 		{"fly away", `shop: there is no command "fly" (see "shop --help")`},
 		{"serve now", `shop: unknown command "now" for "shop serve" (see "shop serve --help")`},
 		{"serve --port 1", `shop: unknown flag: --port (see "shop serve --help")`},

@@ -44,15 +44,15 @@ func TestKeysAreMadeAndTakenBackOnTheDatabase(t *testing.T) {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	var list []api.APIKey
-	if code, stdout, _ := keys("list --json --tenant acme"); code != 0 || json.Unmarshal([]byte(stdout), &list) != nil || len(list) != 1 ||
+	if code, stdout, _ := keys("list -o json --tenant acme"); code != 0 || json.Unmarshal([]byte(stdout), &list) != nil || len(list) != 1 ||
 		list[0].CreatedBy != "ann (command line)" || list[0].ExpiresAt.IsZero() {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
-	if code, stdout, stderr := keys("list --json --tenant other"); code != 0 || stdout != "[]\n" {
+	if code, stdout, stderr := keys("list -o json --tenant other"); code != 0 || stdout != "[]\n" {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 
-	code, rotated, stderr := keys("rotate --json " + id)
+	code, rotated, stderr := keys("rotate -o json " + id)
 	var made api.APIKeyText
 	if code != 0 || json.Unmarshal([]byte(rotated), &made) != nil || made.ID != id || !keyText.MatchString(made.Key+"\n") {
 		t.Fatalf("exit %d, %s, %s", code, rotated, stderr)
@@ -64,7 +64,7 @@ func TestKeysAreMadeAndTakenBackOnTheDatabase(t *testing.T) {
 	if code, stdout, stderr := keys("revoke " + id + " --by bob"); code != 0 || stdout != `key `+id+`, "billing" of acme, is revoked`+"\n" {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
-	await.Eventually(t, "it is refused", func() bool { code, _ := canI(made.Key, "read"); return code == 1 })
+	await.Eventually(t, "it is refused", func() bool { code, _ := canI(made.Key, "read"); return code == flags.ExitRefused })
 
 	for args, want := range map[string]struct {
 		code int

@@ -14,7 +14,7 @@ func TestOpsWorksOnTheDatabaseOfTheFlags(t *testing.T) {
 	if code, _, stderr := run(t.Context(), "migrate", "--database", url, "--schema", "shop"); code != 0 {
 		t.Fatal(stderr)
 	}
-	if code, stdout, stderr := run(t.Context(), "ops", "stuck", "--json", "--database", url, "--schema", "shop"); code != 0 ||
+	if code, stdout, stderr := run(t.Context(), "ops", "stuck", "-o", "json", "--database", url, "--schema", "shop"); code != 0 ||
 		stdout != "[]\n" ||
 		stderr != "" {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)

@@ -31,9 +31,9 @@ type Options struct {
 
 	// Ephemeral makes a throw-away server: its data need not survive a crash of the machine (fsync,
 	// synchronous_commit and full_page_writes are off, unless Settings names fsync: then all three are as PostgreSQL
-	// or Settings says; see ThrowAwayDir for where it is). Without a Dir the server is this program's alone; Stop removes its folder, and the server ends
-	// with the program. With a Dir it is shared like a lasting one, and the folder stays, to be made anew if its server
-	// was not shut down in order.
+	// or Settings says; see ThrowAwayDir for where it is). Without a Dir the server is this program's alone; Stop removes
+	// its folder, and the server ends with the program. With a Dir it is shared like a lasting one, and the folder stays,
+	// to be made anew if its server was not shut down in order.
 	Ephemeral bool
 
 	// Settings are extra settings as in postgresql.conf, by name. They take effect when this call starts the server,

@@ -91,7 +91,7 @@ func TestAKeyOfOneNodeVerifiesOnAnother(t *testing.T) {
 	if newest(t, bob).ID != k.ID || count(t, pool) != 1 {
 		t.Error("there are two keys")
 	}
-	if off := bob.Now().Sub(time.Now()).Abs(); off > time.Minute {
+	if off := time.Until(bob.Now()).Abs(); off > time.Minute {
 		t.Errorf("its clock is off by %s", off)
 	}
 }

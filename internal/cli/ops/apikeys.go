@@ -14,6 +14,7 @@ import (
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -31,7 +32,7 @@ func KeysCommand(with WithKeys) *cobra.Command {
 These commands work on the database, whether or not a node serves; so the first
 key is made, before anybody can ask for one over REST. Nodes take keys with
 "keys": true in the file of serve --auth, and notice changes within a second.`
-	c.PersistentFlags().BoolVar(&k.json, "json", false, "print JSON instead of text")
+	flags.Output(c, &k.json)
 	return c
 }
 
@@ -114,35 +115,35 @@ func (o *apiKeys) listCommand() *cobra.Command {
 				}
 				return o.print(c, shown, func(w io.Writer) error {
 					header := []string{"id", "tenant", "name", "actor", "grants", "roles", "stands", "last used"}
-					if err := printTable(w, header, shown, rowOfKey); err != nil {
+					if err := output.Table(w, header, shown, rowOfKey); err != nil {
 						return err
 					}
-					return sayMore(c, more)
+					return output.More(c, more)
 				})
 			})
 		},
 	}
 	flags.Tenant(c, &f.Tenant, "", "whose keys; without it everybody's")
-	limitFlag(c, &f.Limit)
+	flags.Limit(c, &f.Limit)
 	return c
 }
 
 func rowOfKey(k *api.APIKey) []string {
-	return []string{k.ID, k.Tenant, orNone(k.Name), orNone(k.Actor), orNone(strings.Join(k.Grants, " ")), orNone(strings.Join(k.Roles, " ")),
-		standing(k, time.Now()), moment(k.LastUsedAt)}
+	return []string{k.ID, k.Tenant, output.OrNone(k.Name), output.OrNone(k.Actor), output.OrNone(strings.Join(k.Grants, " ")),
+		output.OrNone(strings.Join(k.Roles, " ")), standing(k, time.Now()), output.Moment(k.LastUsedAt)}
 }
 
 // standing says whether a key is taken.
 func standing(k *api.APIKey, now time.Time) string {
 	switch {
 	case !k.RevokedAt.IsZero():
-		return "revoked " + moment(k.RevokedAt)
+		return "revoked " + output.Moment(k.RevokedAt)
 	case !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(now):
-		return "ended " + moment(k.ExpiresAt)
+		return "ended " + output.Moment(k.ExpiresAt)
 	case k.FormerEnds.After(now):
-		return "two texts until " + moment(k.FormerEnds)
+		return "two texts until " + output.Moment(k.FormerEnds)
 	case !k.ExpiresAt.IsZero():
-		return "until " + moment(k.ExpiresAt)
+		return "until " + output.Moment(k.ExpiresAt)
 	}
 	return "good"
 }
@@ -196,7 +197,7 @@ func (o *apiKeys) revokeCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.say(c, api.APIKeyOf(&k), "key %s, %q of %s, is revoked", k.ID, visible(k.Name), visible(k.Tenant))
+				return o.say(c, api.APIKeyOf(&k), "key %s, %q of %s, is revoked", k.ID, output.Visible(k.Name), output.Visible(k.Tenant))
 			})
 		},
 	}
@@ -226,7 +227,7 @@ func anID(c *cobra.Command, args []string) error {
 
 // printText prints the text of a key, so that another program can take it, and says what it is where people look.
 func (o *apiKeys) printText(c *cobra.Command, k *apikey.Key, text string) error {
-	said := fmt.Sprintf("key %s, %q of %s; its text is not shown again", k.ID, visible(k.Name), visible(k.Tenant))
+	said := fmt.Sprintf("key %s, %q of %s; its text is not shown again", k.ID, output.Visible(k.Name), output.Visible(k.Tenant))
 	if _, err := fmt.Fprintln(c.ErrOrStderr(), said); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 )
 
 func (o *ops) keysCommand() *cobra.Command {
@@ -85,7 +86,7 @@ func keysOf(ctx context.Context, node, tenant string) (k api.Keys, err error) {
 		return k, fmt.Errorf("the answer of the node: %w", err)
 	}
 	if k.Tenant != tenant {
-		return k, fmt.Errorf("the credential in %s is one of the tenant %q, not of %q", flags.EnvToken, visible(k.Tenant), tenant)
+		return k, fmt.Errorf("the credential in %s is one of the tenant %q, not of %q", flags.EnvToken, output.Visible(k.Tenant), tenant)
 	}
 	return k, nil
 }
@@ -98,25 +99,25 @@ func printKeys(w io.Writer, k *api.Keys) error {
 	}
 	var lines []line
 	for _, s := range k.Statuses {
-		lines = append(lines, line{what: string(s.Status), count: count(s.Count, s.Estimate)})
+		lines = append(lines, line{what: string(s.Status), count: output.Count(s.Count, s.Estimate)})
 	}
 	lines = append(lines,
 		line{"of those in flight:", "", k.OldestInFlight},
-		line{"  scheduled", count(k.Scheduled, false), time.Time{}},
-		line{"  due", count(k.Due, false), k.OldestDue},
-		line{"  stale", count(k.Stale, false), k.OldestStale},
-		line{"  lapsed", count(k.Lapsed, false), k.OldestLapsed},
-		line{"  stuck", count(k.Stuck, false), time.Time{}},
-		line{fmt.Sprintf("  %d attempts or more", inspect.ManyAttempts), count(k.Attempts, false), time.Time{}},
+		line{"  scheduled", output.Count(k.Scheduled, false), time.Time{}},
+		line{"  due", output.Count(k.Due, false), k.OldestDue},
+		line{"  stale", output.Count(k.Stale, false), k.OldestStale},
+		line{"  lapsed", output.Count(k.Lapsed, false), k.OldestLapsed},
+		line{"  stuck", output.Count(k.Stuck, false), time.Time{}},
+		line{fmt.Sprintf("  %d attempts or more", inspect.ManyAttempts), output.Count(k.Attempts, false), time.Time{}},
 		line{"waiting for retention:", "", k.OldestExpired},
-		line{"  expired", count(k.Expired, false), time.Time{}},
-		line{"  forgotten", count(k.Forgotten, false), time.Time{}},
-		line{"dead messages", count(k.DeadMessages, false), k.OldestDeadMessage})
+		line{"  expired", output.Count(k.Expired, false), time.Time{}},
+		line{"  forgotten", output.Count(k.Forgotten, false), time.Time{}},
+		line{"dead messages", output.Count(k.DeadMessages, false), k.OldestDeadMessage})
 	if k.AtLeast {
 		lines = append(lines, line{what: "there is more in flight than is counted here"})
 	}
-	err := printTable(w, []string{"keys", ">count", "oldest", "age"}, lines, func(l *line) []string {
-		return []string{l.what, l.count, moment(l.oldest), since(k.At, l.oldest)}
+	err := output.Table(w, []string{"keys", ">count", "oldest", "age"}, lines, func(l *line) []string {
+		return []string{l.what, l.count, output.Moment(l.oldest), output.Since(k.At, l.oldest)}
 	})
 	if err != nil || len(k.Scopes) == 0 {
 		return err
@@ -129,9 +130,9 @@ func printScopes(w io.Writer, scopes []api.ScopeCount) error {
 		return err
 	}
 	header := []string{"scope", "tenant", ">attempts", ">new", ">replayed", ">active", ">mismatched", ">expired", ">suppressed"}
-	return printTable(w, header, scopes, func(of *api.ScopeCount) []string {
+	return output.Table(w, header, scopes, func(of *api.ScopeCount) []string {
 		s := inspect.ScopeCount(*of)
-		row := []string{orNone(s.Scope), orNone(s.Tenant)}
+		row := []string{output.OrNone(s.Scope), output.OrNone(s.Tenant)}
 		for _, n := range []int64{s.Attempts(), s.New, s.Replayed, s.Active, s.Mismatched, s.Expired} {
 			row = append(row, fmt.Sprint(n))
 		}
