@@ -62,6 +62,9 @@ func closeSchema(schema any) {
 	if !is {
 		return
 	}
+	if s["description"] == "any JSON" { // null is too, which one of the validators has to be told
+		s["type"] = []string{"null", "boolean", "number", "string", "array", "object"}
+	}
 	properties, _ := s["properties"].(map[string]any)
 	if _, said := s["additionalProperties"]; !said && properties != nil {
 		s["additionalProperties"] = false
@@ -77,7 +80,9 @@ func closeSchema(schema any) {
 func asDocumented(t testing.TB, contract *contracttest.Checker, route *api.Route, r *http.Request, sent *sentBody, seen *seenWriter) {
 	h := seen.Header()
 	x := &contracttest.Exchange{Pattern: r.Pattern, Request: r, Sent: sent.start.Bytes(), Status: seen.status, Header: h, Body: seen.start.Bytes()}
-	walked.add(x)
+	if t.Name() != nameOfFuzz { // which goes where chance leads it
+		walked.add(x)
+	}
 	switch media, _, _ := mime.ParseMediaType(h.Get("Content-Type")); {
 	case bytes.Contains(x.Body, []byte(atNoAddress)) || seen.cut || r.Method == http.MethodHead || seen.hijacked:
 	case media == "text/event-stream":
@@ -95,14 +100,15 @@ func asDocumented(t testing.TB, contract *contracttest.Checker, route *api.Route
 	}
 }
 
-// refusedInPart reports whether an item of a bulk request was refused, so that it may be anything.
+// refusedInPart reports whether an item of a bulk request was refused, so that it may be anything; or may lack a key, as in a
+// dry run.
 func refusedInPart(x *contracttest.Exchange) bool {
 	if !strings.HasSuffix(x.Pattern, " /v1/commands") {
 		return false
 	}
 	var results []api.BulkResult
 	err := json.Unmarshal(x.Body, &results)
-	return err != nil || slices.ContainsFunc(results, func(r api.BulkResult) bool { return r.Status >= 400 })
+	return err != nil || x.Request.URL.Query().Get("dry_run") == "true" || slices.ContainsFunc(results, func(r api.BulkResult) bool { return r.Status >= 400 })
 }
 
 // plainly is a request as one would send it who goes by the document alone. What is taken besides is in the protocol, and
@@ -116,8 +122,10 @@ func plainly(route *api.Route, x *contracttest.Exchange) *http.Request {
 		}
 	}
 	r.URL.RawQuery = query.Encode()
-	if len(x.Sent) == 0 {
+	if len(x.Sent) == 0 && (route.Body == nil || route.Body.Optional) {
 		r.Header.Del("Content-Type")
+	} else if route.Body != nil && route.Body.Media == nil {
+		r.Header.Set("Content-Type", "application/octet-stream")
 	} else if route.Body != nil && route.Body.Optional && r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {
 		r.Header.Set("Content-Type", "application/json")
 	}

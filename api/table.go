@@ -145,8 +145,8 @@ var logRoutes = []Route{
 var inboxRoutes = []Route{
 	{Section: ofInbox, Method: "POST", Path: "/v1/inbox/{consumer}", Grant: Public, handle: (*API).receive, AnyQuery: true,
 		Doc: "a message from outside; its signature says who sends it", Body: &Body{Limit: func(Limits) int64 { return transitions.MaxMessage }},
-		Answers: ofMessages, Headers: slices.Concat(ofReceipts, ofRates), Codes: slices.Concat(messageCodes, []workflow.Code{
-			workflow.Unauthorized, workflow.Unavailable, workflow.TimedOut})},
+		Answers: ofMessages, Headers: slices.Concat(ofReceipts, ofRates),
+		Codes: append(without(messageCodes, workflow.KeyExpired), workflow.Unauthorized, workflow.Unavailable, workflow.TimedOut)},
 }
 
 var nodeRoutes = []Route{

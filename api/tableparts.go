@@ -50,9 +50,15 @@ var (
 		workflow.KeyReused,
 		workflow.RateLimited, workflow.RoleRequired, workflow.SeparationOfDuties, workflow.InProgress, workflow.Overloaded, workflow.Paused,
 		workflow.Locked, workflow.ShuttingDown}
-	messageCodes = append(decidedCodes[:len(decidedCodes):len(decidedCodes)], workflow.NotFound, workflow.MessageReused,
+	// Neither a message nor an operation expects a version, and an operation is decided at once.
+	messageCodes = append(without(decidedCodes, workflow.VersionConflict), workflow.NotFound, workflow.MessageReused,
 		workflow.MessageNotTaken)
+	operationCodes = without(decidedCodes, workflow.VersionConflict, workflow.CommandAbandoned)
 )
+
+func without(codes []workflow.Code, these ...workflow.Code) []workflow.Code {
+	return slices.DeleteFunc(slices.Clone(codes), func(c workflow.Code) bool { return slices.Contains(these, c) })
+}
 
 // command is the route of one command.
 func command(path, doc string, answers []Answer) Route {
@@ -66,7 +72,7 @@ func command(path, doc string, answers []Answer) Route {
 func operation[T any](path string, handle handler, doc string) Route {
 	r := Route{Section: ofOperator, Method: "POST", Path: path, Grant: Operate, handle: handle, Doc: doc,
 		Params: itsKey, Body: bodyOfOperation[T](), Answers: []Answer{answer[transitions.Result](200)}, Headers: ofReceipts,
-		Codes: slices.Concat(keyCodes, decidedCodes, []workflow.Code{workflow.CommandNotFound, workflow.NotStuck})}
+		Codes: slices.Concat(keyCodes, operationCodes, []workflow.Code{workflow.CommandNotFound, workflow.NotStuck})}
 	if reflect.TypeFor[T]() == reflect.TypeFor[Operation]() { // which is on a command, and can have its result
 		r.Answers = []Answer{answer[Settled](200)}
 		r.Body.Limit = func(l Limits) int64 { return l.Body + maxOperation }

@@ -5,12 +5,14 @@ package contracttest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -24,6 +26,8 @@ import (
 type Checker struct {
 	kin *openapi3.T
 	lib validator.Validator
+
+	good sync.Map // answers that were as the document says: it says nothing of their headers but that they are texts
 }
 
 // New reads a document with both, and has both check the document itself.
@@ -65,16 +69,15 @@ func (c *Checker) Answer(x *Exchange) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.answerByKin(at, x), c.answerByLib(at, x))
-}
-
-// AnswerByOne is Answer by the faster one of both alone.
-func (c *Checker) AnswerByOne(x *Exchange) error {
-	at, err := c.find(x)
-	if err != nil {
+	same := fmt.Sprintf("%s %s %d %s %x", at.route.Method, at.route.Path, x.Status, mediaOf(x.Header), sha256.Sum256(x.Body))
+	if _, known := c.good.Load(same); known {
+		return nil
+	}
+	if err := errors.Join(c.answerByKin(at, x), c.answerByLib(at, x)); err != nil {
 		return err
 	}
-	return c.answerByLib(at, x)
+	c.good.Store(same, true)
+	return nil
 }
 
 // Request returns what of the request is not as the document says. JSON in lines is read as an array.

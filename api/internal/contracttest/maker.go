@@ -187,6 +187,7 @@ func (m *Maker) fill(d *draft) {
 		d.value = m.value(schema, "", 0)
 		return
 	}
+	d.body = []byte{}
 	for _, item := range m.items(d.o.body["application/json"]) {
 		d.body = append(appendJSON(d.body, item), '\n')
 	}
