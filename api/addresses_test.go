@@ -58,6 +58,9 @@ func TestAnOperationOnAnInstanceHasAKeyAtEachOfItsAddresses(t *testing.T) {
 		a := s.do(http.MethodPost, "/v1/ops/sinks/nothing/"+change, []byte(sinkChanges[change]), "Content-Type", "application/json")
 		a.wantProblem(t, http.StatusNotFound, workflow.NotFound)
 	}
+	for _, action := range []string{"retry", "resolve", "abandon"} {
+		s.post("/v1/ops/commands/"+action, "n", `{"scope":"none","key":"none"}`).wantProblem(t, http.StatusNotFound, workflow.CommandNotFound)
+	}
 	s.exec("INSERT INTO pawl.outbox_sink (name) VALUES ('old')")
 	s.do(http.MethodPost, "/v1/ops/sinks/old/forget", []byte(`{}`), "Content-Type", "application/json").want(t, http.StatusNoContent)
 }
