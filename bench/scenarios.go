@@ -55,6 +55,10 @@ const (
 	restKeys   = "REST: 64 connections, with API keys"
 	bulkMany   = "REST bulk: 8 connections, 500 each"
 
+	tooMany     = "overload: Submit at 10 times"
+	restTooMany = "overload: REST at 10 times, a slow database"
+	restTwice   = "overload: REST at twice"
+
 	fullMost    = "full: Submit, 256 callers"
 	fullAny     = "full: Submit, 256 callers, any instance"
 	fullReplays = "full: Submit, 256 callers, old keys"
@@ -114,6 +118,9 @@ func scenarios(crowd int, nats bool) []*scenario {
 		restSingles(restTokens, 64, byToken),
 		restSingles(restKeys, 64, byKey),
 		restBulk(bulkMany, 8, 500),
+		overloading(tooMany, 256, 10, inProcess),
+		overloading(restTooMany, 64, 10, overREST(true)),
+		overloading(restTwice, 256, 2, overREST(false)),
 		streaming(crowd/10, 1000),
 		streaming(crowd, 1000),
 	}

@@ -24,8 +24,11 @@ import (
 // business key) has a receipt that says so; see [transitions.Receipt.Err]. An
 // error is an *workflow.Error, and nothing is stored under the key, with one
 // exception: after TimedOut or Unavailable the outcome may be durable all the
-// same, and the same key tells. A full queue is refused at once with Overloaded.
+// same, and the same key tells. Where too much waits a command is refused at once with Overloaded.
 func (e *Engine) Submit(ctx context.Context, c transitions.Command) (transitions.Receipt, error) {
+	if err := e.pipeline.Admit(); err != nil {
+		return transitions.Receipt{}, err
+	}
 	p, err := e.prepare(ctx, e.config.Pool, c)
 	if err != nil {
 		return e.doneBefore(ctx, e.config.Pool, c, err)

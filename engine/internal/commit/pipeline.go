@@ -56,6 +56,7 @@ type Limits struct {
 	RetryWorkers int
 	QueueSize    int           // commands that wait, in the retry lane too
 	QueueBytes   int           // of those, about
+	QueueWait    time.Duration // how long they may wait for a committer, about; 0: however long
 	GroupSize    int           // commands
 	GroupBytes   int           // about, with the data of the instances
 	LockWait     time.Duration // how long a command waits for a lock before it is refused
@@ -174,8 +175,7 @@ func (t *Ticket) Submit(ctx context.Context, c *decide.Prepared) error {
 	case closed:
 		return errStopping()
 	case taken == 0:
-		t.p.stats.refused.Add(1)
-		return workflow.Errorf(workflow.Overloaded, "too many commands wait; try again with the same key")
+		return t.p.overloaded()
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -55,8 +54,8 @@ func printInstance(w io.Writer, v *client.InstanceView) error {
 		{"business key", output.OrNone(v.BusinessKey)}, {"state", fmt.Sprintf("%s (%s), version %d", v.State, stands, v.Version)},
 		{"created", output.Moment(v.CreatedAt)}, {"updated", output.Moment(v.UpdatedAt)},
 	}
-	if v.InFlight != nil {
-		lines = append(lines, [2]string{"in flight", fmt.Sprintf("%s, scope %s, key %s", v.InFlight.Transition, v.InFlight.Scope, v.InFlight.Key)})
+	if f := v.InFlight; f != nil {
+		lines = append(lines, [2]string{"in flight", fmt.Sprintf("%s, scope %s, key %s", f.Transition, f.Scope, f.Key)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.Attributes)) {
 		lines = append(lines, [2]string{name, output.OrNone(v.Attributes[name])})
@@ -87,10 +86,10 @@ func printWaiting(w io.Writer, v *client.InstanceView) error {
 }
 
 func printStuck(w io.Writer, more bool, stuck []wire.StuckCommand) error {
-	return output.Part(w, "stuck: an operator has to retry, resolve or abandon", more, []string{"since", "transition", "scope", "key", "why"}, stuck,
-		func(s *wire.StuckCommand) []string {
-			return []string{output.Moment(s.Since), s.Transition, s.Scope, s.Key, output.OrNone(strings.TrimSpace(s.Message))}
-		})
+	header := []string{"since", "transition", "scope", "key", "why"}
+	return output.Part(w, "stuck: an operator has to retry, resolve or abandon", more, header, stuck, func(s *wire.StuckCommand) []string {
+		return []string{output.Moment(s.Since), s.Transition, s.Scope, s.Key, output.OrNone(s.Message)}
+	})
 }
 
 // idOf is an id as a table shows it.

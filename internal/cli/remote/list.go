@@ -33,7 +33,8 @@ func listCommand(server string) *cobra.Command {
 			return a.ask(c, attempts, func(ctx context.Context, asked *client.Client) error {
 				header := []string{"id", "workflow", "business key", "state", ">version", "updated"}
 				return list(&a, c, asked.Instances(ctx, f), limit, header, func(i *client.Instance) []string {
-					return []string{i.ID.String(), i.Workflow, output.OrNone(i.BusinessKey), string(i.State), fmt.Sprint(i.Version), output.Moment(i.UpdatedAt)}
+					return []string{i.ID.String(), i.Workflow, output.OrNone(i.BusinessKey), string(i.State), fmt.Sprint(i.Version),
+						output.Moment(i.UpdatedAt)}
 				})
 			})
 		},

@@ -128,9 +128,7 @@ func (s *submitting) submit(ctx context.Context, c *cobra.Command, asked *client
 		}
 	}
 	if err != nil && r.Status == 0 {
-		if _, problem := fmt.Fprintf(c.ErrOrStderr(), "the key is %s: with it, the same command can be sent again\n", s.command.Key); problem != nil {
-			return problem
-		}
+		c.PrintErrf("the key is %s: with it, the same command can be sent again\n", s.command.Key)
 	}
 	return err
 }

@@ -47,8 +47,8 @@ func (a *asking) standing(c *cobra.Command, s *client.CommandStatus) error {
 	if s.Attempt > 0 {
 		line += fmt.Sprintf(", attempt %d", s.Attempt)
 	}
-	for _, more := range []struct{ name, text string }{{"failure", s.Failure}, {"progress", string(s.Progress)}, {"cancelled by", s.CancelledBy},
-		{"stuck", s.Stuck}} {
+	for _, more := range []struct{ name, text string }{{"failure", s.Failure}, {"progress", string(s.Progress)},
+		{"cancelled by", s.CancelledBy}, {"stuck", s.Stuck}} {
 		if more.text != "" {
 			line += fmt.Sprintf(", %s %s", more.name, output.OrNone(more.text))
 		}
