@@ -115,7 +115,8 @@ func (m *Maker) breakMedia(d *draft) string {
 // inJSON are texts in the place of a value: of other types, too large, and none at all.
 var inJSON = []raw{"null", "true", "0", "-1", "1.5", "1e400", "-1e400", "9007199254740993", "99999999999999999999", "01", "NaN",
 	"[]", "{}", "[[]]", `""`, `"x"`, `"\u0000"`, `"a\u0000b"`, "\"\x00\"", "\"\xff\"", "\"\xc3\x28\"", `"\ud800"`,
-	`"\udc00\ud800"`, `"\x"`, "'x'", "", "}", "]", ",", `"`, `"1"`, `"2030-02-30T00:00:00Z"`, `"00000000-0000-0000-0000-000000000000"`, `{"":""}`, `{"a":1,"a":2}`, "/*x*/1",
+	`"\udc00\ud800"`, `"\x"`, "'x'", "", "}", "]", ",", `"`, `"1"`,
+	`"2030-02-30T00:00:00Z"`, `"00000000-0000-0000-0000-000000000000"`, `{"":""}`, `{"a":1,"a":2}`, "/*x*/1",
 	"\ufeff1", raw(`"` + strings.Repeat("x", 300) + `"`), raw(`"` + strings.Repeat("ä", 70_000) + `"`), raw(strings.Repeat("9", 5000)),
 	raw(strings.Repeat("[", 5000) + strings.Repeat("]", 5000)), raw(strings.Repeat(`{"a":`, 5000)),
 	raw("[" + strings.Repeat("0,", 20_000) + "0]")}
