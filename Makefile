@@ -21,7 +21,7 @@ TESTFLAGS := $(RACE) -vet=off -ldflags=-w -p $(JOBS) -timeout 30m
 export PAWL_PG_INSTALL := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-bouncer test-versions bench bench-large bench-river nightly dist lint lint-deploy fmt fuzz
+.PHONY: help demo test test-long requests test-bouncer test-versions bench bench-large bench-river nightly dist lint lint-deploy fmt fuzz
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: ## run all tests but the long ones on a real PostgreSQL (PAWL_DATA names t
 
 test-long: ## run those packages whole that have long tests: nodes that are killed by the dozen, each scenario of bench
 	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test $(TESTFLAGS) $(shell grep -rlw --include='*_test.go' 'pgtest.Long' . | xargs -n1 dirname | sort -u)
+
+requests: ## send 100,000 requests that are made up from the OpenAPI document
+	PAWL_REQUESTS=100000 $(GO) test -count=1 -v -timeout 30m -run TestNoRequestOfTheDocumentOrAgainstItIsADefect ./api
 
 # The PostgreSQLs beside the one that the other targets find, as npm has them, and where they are kept. The account that
 # the servers run as can enter the folder, also when it is root's.

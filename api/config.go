@@ -38,7 +38,7 @@ type Config struct {
 	Inbox map[string]Consumer
 
 	// Routes are served beside those of the API, by pattern as [http.ServeMux] has it.
-	// Pawl's own are /v1 and what is under it, /healthz, /readyz and /metrics: New
+	// Pawl's own are /v1 and /docs and what is under them, /healthz, /readyz, /metrics, /openapi.json and /asyncapi.json: New
 	// refuses a pattern for one of them, and one that matches them among others is not
 	// asked for them. Identify is not asked for these routes. Where it is left at Loopback
 	// they too are served for loopback hosts only, which stops DNS rebinding; requests of

@@ -85,6 +85,12 @@ var rightly = map[string]int{
 	"POST /v1/ops/sinks/{sink}/resume":                               404,
 	"POST /v1/ops/sinks/{sink}/forget":                               404,
 
+	"GET /openapi.json":    200,
+	"GET /asyncapi.json":   200,
+	"GET /docs":            200,
+	"GET /docs/page.js":    200,
+	"GET /docs/rapidoc.js": 200,
+
 	"GET /v1/keys":                   200,
 	"POST /v1/keys":                  400,
 	"GET /v1/keys/{api_key}":         200,

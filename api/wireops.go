@@ -151,6 +151,14 @@ type (
 		Reason   string    `json:"reason,omitempty"`
 		At       time.Time `json:"at"`
 	}
+	// Settled is the answer to an operation on a command.
+	Settled struct {
+		Operation transitions.Action `json:"operation"`
+		Scope     string             `json:"scope"`
+		Key       string             `json:"key"`
+		At        time.Time          `json:"at"`
+		Position  int64              `json:"position,omitzero"` // in the log, of what it did to the instance
+	}
 	Break struct {
 		Instance uuid.UUID `json:"instance"`
 		Version  int64     `json:"version"`

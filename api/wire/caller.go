@@ -33,10 +33,10 @@ type MeCan struct {
 // TicketRequest asks for a ticket.
 type TicketRequest struct {
 	Grants  []string `json:"grants"`
-	Actor   *string  `json:"actor"`   // the caller
-	Roles   []string `json:"roles"`   // none
-	Seconds *int64   `json:"seconds"` // 300
-	Cookie  bool     `json:"cookie"`
+	Actor   *string  `json:"actor,omitzero"`   // the caller
+	Roles   []string `json:"roles,omitzero"`   // none
+	Seconds *int64   `json:"seconds,omitzero"` // 300
+	Cookie  bool     `json:"cookie,omitzero"`
 }
 
 // Ticket is one that was made.

@@ -36,9 +36,9 @@ var programs = []struct {
 }{
 	{"`client`", []string{"./client"}, []string{cobra, embedded, jose, nats, natsServer, otel, otelSDK, otelTrace, pgx, prometheus, watermill}},
 	{"`engine`, `workflow`", []string{"./engine", "./workflow"},
-		[]string{cobra, embedded, nats, natsServer, otel, otelSDK, otelTrace, prometheus, watermill, websocket}},
-	{"`internal/service`", []string{"./internal/service"}, []string{cobra, nats, natsServer, otel, otelSDK, otelTrace, watermill}},
-	{"the root, `pawl`", []string{"."}, []string{natsServer, otel, otelSDK, otelTrace, watermill}},
+		[]string{cobra, embedded, nats, natsServer, otel, otelSDK, otelTrace, prometheus, watermill, websocket, kinOpenAPI, libOpenAPI, libChecks}},
+	{"`internal/service`", []string{"./internal/service"}, []string{cobra, nats, natsServer, otel, otelSDK, otelTrace, watermill, kinOpenAPI, libOpenAPI, libChecks}},
+	{"the root, `pawl`", []string{"."}, []string{natsServer, otel, otelSDK, otelTrace, watermill, kinOpenAPI, libOpenAPI, libChecks}},
 	{"`tracing/opentelemetry`", []string{".", "./tracing/opentelemetry"}, []string{natsServer, otelSDK, watermill}},
 }
 

@@ -19,6 +19,9 @@ const (
 	embedded   = "github.com/fergusstrange/embedded-postgres"
 	json       = "github.com/go-json-experiment/json"
 	jsonschema = "github.com/google/jsonschema-go"
+	kinOpenAPI = "github.com/getkin/kin-openapi"
+	libOpenAPI = "github.com/pb33f/libopenapi"
+	libChecks  = "github.com/pb33f/libopenapi-validator"
 	nats       = "github.com/nats-io/nats.go"
 	natsServer = "github.com/nats-io/nats-server/v2"
 	pgx        = "github.com/jackc/pgx/v5"
@@ -127,10 +130,12 @@ var Matrix = []Room{
 	{"api/wire", ours("auth", "transitions", "workflow"), mods(json, uuid)},
 	{"api/internal/stream", ours("api/internal/parse", "api/wire", "auth", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
+	{"api/internal/contract", nil, mods(json, jsonschema, uuid)},
+	{"api/internal/contracttest", nil, mods(kinOpenAPI, libOpenAPI, libChecks)},
 	{"api", ours(
-		"api/internal/parse", "api/internal/stream", "api/wire", "auth", "auth/apikey", "auth/ticket", "inspect", "tracing", "transitions",
-		"workflow", "workflow/diagram",
-	), mods(json, rate, uuid)},
+		"api/internal/contract", "api/internal/parse", "api/internal/stream", "api/wire", "auth", "auth/apikey", "auth/ticket", "inspect",
+		"tracing", "transitions", "workflow", "workflow/diagram",
+	), mods(json, jsonschema, rate, uuid)},
 
 	// Who uses it.
 	{"client", ours("api/wire", "internal/pause", "transitions", "workflow"), mods(json, uuid, websocket)},
