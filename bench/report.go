@@ -82,8 +82,8 @@ stmts, tx, WAL B, CPU µs: statements (BEGIN and COMMIT count), transactions, by
 program and the server together, for each command.
 × floor: against the floor with 16 connections; one caller against the floor with one; one instance against the floor on one row;
 through PgBouncer against Submit without it; a relay, and several tenants against Submit with 256 callers,
-as is "later", which is after so many commands as an old snapshot is open for; that against the same without it. × ceiling: against what only
-writes. Ratios are the medians of the rounds' own ratios.
+as is "later", which is after so many commands as an old snapshot is open for; that against the same without it. × ceiling:
+against what only writes. Ratios are the medians of the rounds' own ratios.
 lag, and p50 and p99 of a stream: from the decision of a transition (so with its commit) to the end of its delivery. A dead sink is
 not counted; lost is what had not come long after the last commit. Overload: rate and latency are of what was done, from when it was
 due, also where it was late; a refusal counts from the call; normal is when callers who wait for their answers have at most twice

@@ -75,8 +75,8 @@ const (
 // which the other has a tenth.
 const manySubscribers = 1000
 
-// scenarios are the lines of the table, in order. crowd is the number of
-// subscribers of the larger stream, and what else is large is so many times as large as in a test; nats says whether there is a NATS server.
+// scenarios are the lines of the table, in order. crowd is the number of subscribers of the larger stream, and what else is
+// large is so many times as large as in a test; nats says whether there is a NATS server.
 func scenarios(crowd int, nats bool) []*scenario {
 	list := []*scenario{
 		floorScenario(floorMany, 16, false),

@@ -35,9 +35,8 @@ const (
 func CommandLine(workflows ...workflow.Source) *cobra.Command {
 	root := flags.Group(filepath.Base(os.Args[0]),
 		"A workflow engine on PostgreSQL: one intent, one durable effect, the same answer on every retry.",
-		serveCommand(workflows), migrateCommand(), doctorCommand(workflows), verifyCommand(workflows), opsCommand(workflows), diagramCommand(workflows),
-		authCommand(), keysCommand(), ticketsCommand(),
-		versionCommand())
+		serveCommand(workflows), migrateCommand(), doctorCommand(workflows), verifyCommand(workflows), opsCommand(workflows),
+		diagramCommand(workflows), authCommand(), keysCommand(), ticketsCommand(), versionCommand())
 	root.AddCommand(remote.Commands(defaultServer)...)
 	root.Long = root.Short + "\n\nThe exit codes of all commands:\n" + flags.ExitCodes()
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return flags.NotEmpty(c, flagSchema) }

@@ -75,7 +75,8 @@ the variables, what is no letter or digit is "_", and letters are capital.`,
 
 func (f *serveFlags) add(c *cobra.Command) {
 	own, config := c.Flags(), &f.config
-	own.StringVar(&config.Address, "address", service.DefaultAddress, "host and port to listen on; other machines reach it only with --auth, and TLS or --plain-http")
+	own.StringVar(&config.Address, "address", service.DefaultAddress,
+		"host and port to listen on; other machines reach it only with --auth, and TLS or --plain-http")
 	own.StringVar(&config.Listen, "listen", "",
 		"connection string past a pooler, to hear other nodes' notifications; without it nodes behind one poll")
 	own.IntVar(&config.InFlight.Workers, "workers", 100,

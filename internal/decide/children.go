@@ -82,7 +82,8 @@ func (c *change) tellParent(d *Decision) {
 	}
 	payload := endOf(child)
 	d.Commands = append(d.Commands, plan(transitions.Command{Tenant: child.Tenant, Scope: endScope(child.ID), Key: "ended",
-		Workflow: parent.Workflow, Transition: parent.End, Instance: parent.Instance, Actor: transitions.Reserved + "child", Trace: c.p.Trace}, payload, c.now))
+		Workflow: parent.Workflow, Transition: parent.End, Instance: parent.Instance,
+		Actor: transitions.Reserved + "child", Trace: c.p.Trace}, payload, c.now))
 }
 
 // endOf is the payload of that command, a workflow.Ended.

@@ -242,7 +242,8 @@ func tooLarge(w *workflow.Workflow, inst *transitions.Instance, data []byte) err
 	if len(data) <= max(w.MaxData, len(inst.Data)) {
 		return nil
 	}
-	return workflow.Errorf(workflow.DataTooLarge, "the instance's data would have %d bytes; workflow %q allows %d", len(data), w.Name, w.MaxData)
+	return workflow.Errorf(workflow.DataTooLarge, "the instance's data would have %d bytes; workflow %q allows %d",
+		len(data), w.Name, w.MaxData)
 }
 
 func factsOf(p *Prepared, inst *transitions.Instance, now time.Time) workflow.Facts {

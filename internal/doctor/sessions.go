@@ -118,7 +118,8 @@ func orUnnamed(program string) string {
 }
 
 const preparedSQL = `SELECT gid, owner::text, extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction)::int8
-FROM pg_prepared_xacts WHERE database = current_database() AND prepared < clock_timestamp() - $1::float8 * interval '1 second' ORDER BY prepared LIMIT 10`
+FROM pg_prepared_xacts WHERE database = current_database() AND prepared < clock_timestamp() - $1::float8 * interval '1 second'
+ORDER BY prepared LIMIT 10`
 
 func lookAtPrepared(ctx context.Context, x *exam) (string, []Finding, error) {
 	found, err := read(ctx, x, func(row pgx.CollectableRow) (Finding, error) {

@@ -102,7 +102,9 @@ func WithEngine(ctx context.Context, c Config, do func(context.Context, *engine.
 	return withDatabase(ctx, c, func(d *database) error { return withEngine(ctx, c, d, do, change) })
 }
 
-func withEngine(ctx context.Context, c Config, d *database, do func(context.Context, *engine.Engine) error, change []func(*engine.Config)) error {
+func withEngine(
+	ctx context.Context, c Config, d *database, do func(context.Context, *engine.Engine) error, change []func(*engine.Config),
+) error {
 	config := engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log, Transient: true,
 		InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true}}
 	for _, f := range change {

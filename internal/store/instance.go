@@ -121,7 +121,8 @@ func LockInstances(b *rows.Builder, how string) {
 // Parameters: tenant, id, scope, key.
 func ReadBoth(b *rows.Builder) {
 	b.Add("SELECT ", instanceSelect, ", ", recordSelect, " FROM (SELECT ").Param(rows.UUID, false).
-		Add(" AS id) AS u LEFT JOIN LATERAL (", newest("*", b.Tenant(), "u.id"), ") i ON true LEFT JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = ", b.Tenant(), " AND c.scope = ").
+		Add(" AS id) AS u LEFT JOIN LATERAL (", newest("*", b.Tenant(), "u.id"), ") i ON true LEFT JOIN LATERAL (",
+			"SELECT * FROM pawl.command c WHERE c.tenant = ", b.Tenant(), " AND c.scope = ").
 		Param(rows.Text, false).Add(" AND c.key = ").Param(rows.Text, false).Add(" LIMIT 1) c ON true", audit.Position(b.Tenant()))
 }
 
