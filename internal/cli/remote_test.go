@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -291,6 +293,27 @@ func (p *person) sql(statement string) {
 	defer func() { _ = conn.Close(p.t.Context()) }()
 	if _, err := conn.Exec(p.t.Context(), statement); err != nil {
 		p.t.Fatal(err)
+	}
+}
+
+// With -o json a line is the whole CloudEvent, as other tools want it, and the cursor.
+func TestTailTellsWholeCloudEvents(t *testing.T) {
+	p := newPerson(t)
+	p.places("k-1", "--actor", "ann")
+	response, err := http.Get(p.url + "/v1/events?after=start")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var log struct{ Events []map[string]any }
+	if err := json.NewDecoder(response.Body).Decode(&log); err != nil || len(log.Events) != 1 {
+		t.Fatalf("%+v, %v", log, err)
+	}
+	want := log.Events[0]
+	want["cursor"] = "1"
+	got := read[map[string]any](p, "tail --after start -n 1 -o json")
+	if got["specversion"] != "1.0" || got["datacontenttype"] != "application/json" || !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
 	}
 }
 

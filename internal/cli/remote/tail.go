@@ -36,10 +36,10 @@ func tailCommand(server string) *cobra.Command {
 		Short: "Follow the log: a line for each event",
 		Long: `Follow the log: a line for each event, in order, and then for each that happens, until it is
 interrupted. On a terminal each workflow has its colour (NO_COLOR: none). With -o json each
-line is JSON.
+line is a CloudEvent.
 
 At its end it tells where to go on with --after, without loss; with -o json every event has
-that as its cursor.`,
+that as its attribute cursor.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			after, err := positionOf(t.after)
