@@ -63,7 +63,7 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		fresh, putErr := e.inbox.Put(ctx, m, decide.AboutMessage(m, e.registry.routes[m.Consumer]), failure, e.clock.Now())
+		fresh, putErr := e.inbox.Put(ctx, m, decide.AboutMessage(m, e.registry.Routes()[m.Consumer]), failure, e.clock.Now())
 		if putErr != nil {
 			return transitions.Receipt{}, decide.FateLater, putErr
 		}
@@ -77,7 +77,7 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 
 // deliver brings the message's command through the pipeline.
 func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transitions.Receipt, error) {
-	p, err := decide.PrepareMessage(m, e.registry.routes[m.Consumer], newID)
+	p, err := decide.PrepareMessage(m, e.registry.Routes()[m.Consumer], newID)
 	switch {
 	case errors.Is(err, workflow.ErrIgnored):
 		return decide.IgnoredMessage(), nil
@@ -103,7 +103,8 @@ func (e *Engine) consumedBefore(ctx context.Context, m transitions.Message, fail
 	r, err := e.reader.Record(ctx, nil, transitions.Ref{Tenant: m.Tenant, Scope: transitions.InboxScope(m.Consumer), Key: m.ID})
 	switch {
 	case workflow.CodeOf(err) == workflow.CommandNotFound:
-		return transitions.Receipt{}, failure
+		about := decide.AboutMessage(m, e.registry.Routes()[m.Consumer])
+		return transitions.Receipt{}, e.elsewhere(ctx, m.Tenant, about.Instance, failure)
 	case err != nil:
 		return transitions.Receipt{}, err
 	}
@@ -124,4 +125,4 @@ func (e *Engine) receive(ctx context.Context, m transitions.Message) error {
 }
 
 // Consumers lists whose messages some workflow receives, by name.
-func (e *Engine) Consumers() []string { return slices.Sorted(maps.Keys(e.registry.routes)) }
+func (e *Engine) Consumers() []string { return slices.Sorted(maps.Keys(e.registry.Routes())) }

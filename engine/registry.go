@@ -8,53 +8,61 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/schema"
 )
 
 // registry is the definitions that this node knows, with what the database is told
 // of them.
-type registry struct {
-	*definitions.Set
-	routes map[string][]decide.MessageRoute // of messages, by consumer
-}
+type registry struct{ *definitions.Set }
 
 // record writes new definitions down, refuses those that have changed under a version
 // that ran here before, and tells of versions that ran here before and are not given
 // now: the instances that began with them can be read and not changed by this node.
+// What is refused leaves nothing behind.
 func (r *registry) record(ctx context.Context, c Config) error {
-	if err := r.insert(ctx, c); err != nil {
-		return fmt.Errorf("record definitions: %w", err)
-	}
-	// A statement of its own: it sees what another node was inserting.
-	found, err := c.Pool.Query(ctx, schema.In(c.Schema, "SELECT workflow, version, hash FROM pawl.definition ORDER BY workflow, version"))
-	if err != nil {
-		return fmt.Errorf("read definitions: %w", err)
-	}
-	var name, hash string
-	var version int
-	var changed []error
-	_, err = pgx.ForEachRow(found, []any{&name, &version, &hash}, func() error {
-		switch w := r.Find(name, version); {
-		case w != nil && w.Hash != hash:
-			changed = append(changed, fmt.Errorf(
-				"workflow %q has changed, but is still version %d, which ran here before: give the changed one version %d, "+
-					"and this one beside it for the instances that began with it", name, version, version+1))
-		case w == nil && r.Find(name, 0) != nil:
-			c.Log.Warn("a version of a workflow ran here before and is not given; instances that began with it cannot be changed by this node",
-				"workflow", name, "version", version)
+	err := pgx.BeginTxFunc(ctx, c.Pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if err := r.insert(ctx, tx, c); err != nil {
+			return fmt.Errorf("record definitions: %w", err)
 		}
-		return nil
+		// A statement of its own: it sees what another node was inserting.
+		found, err := tx.Query(ctx, schema.In(c.Schema, `SELECT workflow, version, hash, members, builds FROM pawl.definition
+ORDER BY workflow, version FOR NO KEY UPDATE`))
+		if err != nil {
+			return fmt.Errorf("read definitions: %w", err)
+		}
+		list, err := pgx.CollectRows(found, pgx.RowToStructByPos[recordedDefinition])
+		if err != nil {
+			return fmt.Errorf("read definitions: %w", err)
+		}
+		var refused []error
+		for i := range list {
+			refused = append(refused, r.take(ctx, tx, c, &list[i]))
+		}
+		return errors.Join(refused...)
 	})
-	if err != nil {
-		return fmt.Errorf("read definitions: %w", err)
+	return err
+}
+
+// take accepts a definition that is written down, or refuses what this node has for it.
+func (r *registry) take(ctx context.Context, tx pgx.Tx, c Config, d *recordedDefinition) error {
+	w := r.Find(d.Workflow, d.Version)
+	switch {
+	case w == nil && r.Find(d.Workflow, 0) != nil:
+		c.Log.Warn("a version of a workflow ran here before and is not given; instances that began with it cannot be changed by this node",
+			"workflow", d.Workflow, "version", d.Version)
+		return nil
+	case w == nil:
+		return nil
+	case w.Hash != d.Hash:
+		return fmt.Errorf("workflow %q has changed, but is still version %d, which ran here before: give the changed one version %d, "+
+			"and this one beside it for the instances that began with it", w.Name, w.Version, w.Version+1)
 	}
-	return errors.Join(changed...)
+	return d.takeMembers(ctx, tx, c, w)
 }
 
 // insert writes down what is new, in one order on every node.
-func (r *registry) insert(ctx context.Context, c Config) error {
+func (r *registry) insert(ctx context.Context, tx pgx.Tx, c Config) error {
 	var names, hashes, specs []string
 	var versions []int32
 	for _, w := range r.All() {
@@ -65,7 +73,7 @@ func (r *registry) insert(ctx context.Context, c Config) error {
 		names, versions = append(names, w.Name), append(versions, int32(w.Version))
 		hashes, specs = append(hashes, w.Hash), append(specs, string(spec))
 	}
-	_, err := c.Pool.Exec(ctx, schema.In(c.Schema, `INSERT INTO pawl.definition (workflow, version, hash, spec)
+	_, err := tx.Exec(ctx, schema.In(c.Schema, `INSERT INTO pawl.definition (workflow, version, hash, spec)
 SELECT u.workflow, u.version, u.hash, u.spec::json
 FROM unnest($1::text[], $2::int[], $3::text[], $4::text[]) AS u(workflow, version, hash, spec)
 ORDER BY u.workflow COLLATE "C", u.version ON CONFLICT (workflow, version) DO NOTHING`), names, versions, hashes, specs)

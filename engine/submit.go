@@ -202,6 +202,9 @@ func (e *Engine) doneBefore(ctx context.Context, q store.Querier, c transitions.
 		case r.Fingerprint == p.Fingerprint:
 			return decide.Classify(&r, p.Fingerprint, e.clock.Now()).Answer(&r)
 		}
+		if !p.Creates {
+			failure = e.elsewhere(ctx, p.Tenant, p.Instance, failure)
+		}
 	}
 	return transitions.Receipt{}, failure
 }

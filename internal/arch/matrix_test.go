@@ -36,7 +36,8 @@ const (
 var Matrix = []Room{
 	// What a user declares, and what becomes of a command: no clock, no database.
 	{"workflow/internal/schemagen", nil, mods(json, jsonschema, uuid, validator)},
-	{"workflow", ours("workflow/internal/schemagen"), mods(json, uuid, validator)},
+	{"workflow/internal/unknown", ours("workflow/internal/schemagen"), mods(json)},
+	{"workflow", ours("workflow/internal/schemagen", "workflow/internal/unknown"), mods(json, uuid, validator)},
 	{"workflow/diagram", ours("workflow"), nil},
 	{"transitions", ours("workflow"), mods(json, uuid)},
 	{"inspect", ours("transitions", "workflow"), mods(uuid)},

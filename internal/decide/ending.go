@@ -106,7 +106,7 @@ func codeOf(kind workflow.FailureKind) workflow.Code {
 func (d *Decision) undo(p *Prepared, step *workflow.Step, result []byte, now time.Time) {
 	if step.Work.Undoable {
 		done := transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
-		d.Commands = append(d.Commands, undoOf(p.Command, done, p.Canonical, result, now))
+		d.Commands = append(d.Commands, undoOf(p.Command, d.After.Definition, done, p.Canonical, result, now))
 	}
 }
 
@@ -122,18 +122,18 @@ func (d *Decision) undoEarlier(step *workflow.Step, now time.Time) {
 	on := transitions.Command{Tenant: d.After.Tenant, Workflow: d.After.Workflow, Instance: d.After.ID}
 	for _, e := range slices.Backward(d.After.Links.Effects) {
 		if slices.Contains(step.Work.Undoes, e.Transition) {
-			d.Commands = append(d.Commands, undoOf(on, e.CommandRef, e.Payload, e.Result, now))
+			d.Commands = append(d.Commands, undoOf(on, d.After.Definition, e.CommandRef, e.Payload, e.Result, now))
 		}
 	}
 	d.After.Links.Effects = kept
 }
 
-// undoOf is a command that undoes an effect on an instance.
-func undoOf(on transitions.Command, done transitions.CommandRef, payload, result jsontext.Value, now time.Time) Planned {
+// undoOf is a command that undoes an effect on an instance of that version.
+func undoOf(on transitions.Command, definition int, done transitions.CommandRef, payload, result jsontext.Value, now time.Time) Planned {
 	effect := transitions.EffectKey(transitions.Ref{Tenant: on.Tenant, Scope: done.Scope, Key: done.Key})
 	on.Scope, on.Key, on.Transition, on.Actor = UndoScope(on.Instance), effect, done.Transition, transitions.Reserved+"undo"
 	p := plan(on, payload, now)
-	p.Flight.Phase = transitions.Undoing
+	p.Flight.Phase, p.Flight.Definition = transitions.Undoing, definition
 	p.Flight.Request = Request{Payload: payload, Effect: effect, Result: result}.encode()
 	return p
 }

@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// A node says every presenceEvery that it serves, and hears what new instances begin with. One
+// that has said nothing for presenceLost is taken for lost.
+const (
+	presenceEvery = 10 * time.Second
+	presenceLost  = 3 * presenceEvery
+)
+
+// presence tells the database that this node serves, and what it knows.
+type presence struct {
+	rows     *store.Rollout
+	node     string
+	registry *registry
+	log      *slog.Logger
+	end      context.CancelFunc
+	work     sync.WaitGroup
+}
+
+func newPresence(rows *store.Rollout, node string, r *registry, log *slog.Logger) *presence {
+	return &presence{rows: rows, node: node, registry: r, log: log, end: func() {}}
+}
+
+// tell says it once, and takes over what new instances begin with.
+func (p *presence) tell(ctx context.Context) error {
+	var versions []string
+	for _, w := range p.registry.All() {
+		versions = append(versions, fmt.Sprint(w.Name, " ", w.Version))
+	}
+	begins, err := p.rows.Seen(ctx, p.node, versions)
+	if err != nil {
+		return err
+	}
+	p.registry.Begin(begins)
+	return nil
+}
+
+// start goes on telling, until stop.
+func (p *presence) start() {
+	var ctx context.Context
+	ctx, p.end = context.WithCancel(context.Background())
+	p.work.Go(func() {
+		every := time.NewTicker(presenceEvery)
+		defer every.Stop()
+		for {
+			select {
+			case <-every.C:
+			case <-ctx.Done():
+				return
+			}
+			asking, cancel := context.WithTimeout(ctx, presenceEvery)
+			if err := p.tell(asking); err != nil && ctx.Err() == nil {
+				p.log.Warn("cannot tell the database that this node serves", "error", err)
+			}
+			cancel()
+		}
+	})
+}
+
+// stop says that the node serves no more. It may be called twice.
+func (p *presence) stop(ctx context.Context) {
+	p.end()
+	p.work.Wait()
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := p.rows.Gone(ctx, p.node); err != nil {
+		p.log.Debug("cannot tell the database that this node serves no more", "error", err)
+	}
+}
+
+// BeginVersion says with which version new instances of a workflow begin, on all nodes: with version 0
+// the newest that each knows, else the newest that is not newer. It holds at once on this node, and
+// within about ten seconds on others. So a version can be brought to all nodes first, and be begun
+// when all know it. Instances that have begun stay on their version.
+//
+// Errors: WorkflowNotFound for a workflow or a version that has never run here, InvalidRequest, Unavailable.
+func (e *Engine) BeginVersion(ctx context.Context, name string, version int, actor string) error {
+	actor, err := operator(actor, "")
+	if err != nil {
+		return err
+	}
+	found, err := e.recordedVersions(ctx)
+	if err != nil {
+		return err
+	}
+	if version < 0 || !hasVersion(found, name, version) && e.registry.Find(name, version) == nil {
+		return workflow.Errorf(workflow.WorkflowNotFound, "version %d of workflow %q has never run here", version, name)
+	}
+	if err := e.presence.rows.Begin(ctx, name, version, actor, e.clock.Now()); err != nil {
+		return err
+	}
+	begins, err := e.presence.rows.Begins(ctx)
+	if err == nil {
+		e.registry.Begin(begins)
+	}
+	return err
+}
+
+// VersionsInUse lists the versions of workflows that have ever run here: which one new instances begin with, how many instances each has, and which nodes know it.
+//
+// Errors: those of Counts.
+func (e *Engine) VersionsInUse(ctx context.Context) ([]inspect.Version, error) {
+	list, err := e.recordedVersions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	begins, err := e.presence.rows.Begins(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := e.presence.rows.Nodes(ctx, presenceLost)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := e.Counts(ctx, inspect.CountFilter{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		v := &list[i]
+		v.Begins = begunVersion(list, begins, v.Workflow) == v.Version
+		v.Exact = counts.Exact
+		for _, c := range counts.Counts {
+			if c.Workflow == v.Workflow && c.Definition == v.Version {
+				v.Counts, v.Exact = append(v.Counts, c), v.Exact && c.Exact
+				if c.Open {
+					v.Open += c.Count
+				}
+			}
+		}
+		for _, n := range nodes {
+			switch {
+			case !n.Alive:
+			case n.Knows(v.Workflow, v.Version):
+				v.Knowing = append(v.Knowing, n.Name)
+			default:
+				v.Lacking = append(v.Lacking, n.Name)
+			}
+		}
+	}
+	return list, nil
+}
+
+// begunVersion is the version of the list that new instances of a workflow begin with, where nodes
+// know all of them. The list is in order.
+func begunVersion(list []inspect.Version, begins map[string]int, name string) (version int) {
+	most, given := begins[name]
+	for _, v := range list {
+		if v.Workflow == name && (version == 0 || !given || v.Version <= most) {
+			version = v.Version
+		}
+	}
+	return version
+}
+
+func hasVersion(list []inspect.Version, name string, version int) bool {
+	for _, v := range list {
+		if v.Workflow == name && (version == 0 || v.Version == version) {
+			return true
+		}
+	}
+	return false
+}
+
+// recordedVersions lists the versions that have run here, in order.
+func (e *Engine) recordedVersions(ctx context.Context) ([]inspect.Version, error) {
+	found, err := e.config.Pool.Query(ctx, schema.In(e.config.Schema, "SELECT workflow, version FROM pawl.definition ORDER BY workflow, version"))
+	if err != nil {
+		return nil, store.ReadError("definitions", err)
+	}
+	var v inspect.Version
+	var list []inspect.Version
+	if _, err := pgx.ForEachRow(found, []any{&v.Workflow, &v.Version}, func() error { list = append(list, v); return nil }); err != nil {
+		return nil, store.ReadError("definitions", err)
+	}
+	return list, nil
+}
+
+// elsewhere makes a failure to prepare a command one that another node may not have: the instance is on
+// a version that this node does not know, and only that says what is a transition, or a payload.
+func (e *Engine) elsewhere(ctx context.Context, tenant string, id uuid.UUID, failure error) error {
+	switch workflow.CodeOf(failure) {
+	case workflow.TransitionNotFound, workflow.InvalidPayload:
+	default:
+		return failure
+	}
+	inst, err := e.reader.Instance(ctx, tenant, id)
+	if err != nil {
+		return failure
+	}
+	if _, err := decide.VersionFor(nil, &inst, e.registry.Find); err != nil {
+		return err
+	}
+	return failure
+}
