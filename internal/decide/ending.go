@@ -27,7 +27,7 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 	if !waits {
 		d := refused(workflow.Errorf(workflow.CommandCancelled, "another command took the instance on while %q was in flight", p.Transition))
 		if outcome.Failure == nil || outcome.Failure.Unknown {
-			d.undo(p, step, outcome.Result, now)
+			d.undo(p, w.Version, step, outcome.Result, now)
 		}
 		return d
 	}
@@ -85,7 +85,7 @@ func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst 
 	problem := transitions.ProblemOf(e)
 	d.Err, d.Status, d.Code, d.Body = e, transitions.FailedFinal, problem.Status, problem.JSON()
 	if f.Unknown {
-		d.undo(p, step, result, now)
+		d.undo(p, w.Version, step, result, now)
 	}
 	d.undoEarlier(step, now)
 	return d
@@ -102,11 +102,11 @@ func codeOf(kind workflow.FailureKind) workflow.Code {
 	return workflow.ActivityFailed
 }
 
-// undo plans the undo of the command's effect, if the activity has one.
-func (d *Decision) undo(p *Prepared, step *workflow.Step, result []byte, now time.Time) {
+// undo plans the undo of the command's effect on an instance of that version, if the activity has one.
+func (d *Decision) undo(p *Prepared, definition int, step *workflow.Step, result []byte, now time.Time) {
 	if step.Work.Undoable {
 		done := transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
-		d.Commands = append(d.Commands, undoOf(p.Command, d.After.Definition, done, p.Canonical, result, now))
+		d.Commands = append(d.Commands, undoOf(p.Command, definition, done, p.Canonical, result, now))
 	}
 }
 
