@@ -9,18 +9,19 @@ RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
 JOBS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 # Most of the time goes into these: they begin first, so that none of them ends long after the others.
-LONG := ./internal/faults ./outbox/relay ./engine/... ./schema ./api ./bench ./cmd/pawl/demo ./internal/localpg
+FIRST := ./internal/faults ./outbox/relay ./engine/... ./schema ./api ./bench ./cmd/pawl/demo ./internal/localpg
 
 # A test's program has no symbols for a debugger (its stack traces and data races have names and lines all the same), and
 # at its end it waits shorter than a second for races that goroutines may still report: there are fifty such programs, and
-# each of them starts others. The time limit is for a test that hangs, not for a machine that has much else to do.
-TESTFLAGS := $(RACE) -ldflags=-w -p $(JOBS) -timeout 30m
+# each of them starts others. The time limit is for a test that hangs, not for a machine that has much else to do. vet has
+# a target of its own (lint).
+TESTFLAGS := $(RACE) -vet=off -ldflags=-w -p $(JOBS) -timeout 30m
 
 # Where there is no PostgreSQL it may be installed from the system's packages, as root.
 export PAWL_PG_INSTALL := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-bouncer test-versions bench bench-large bench-river nightly lint fmt fuzz
+.PHONY: help demo test test-long requests test-bouncer test-versions bench bench-large bench-river nightly dist lint lint-deploy fmt fuzz
 
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,9 +29,15 @@ help: ## show this
 demo: ## show what Pawl does, and stay up to be explored (ONCE=1 ends after the story)
 	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl demo
 
-test: ## run all tests on a real PostgreSQL (PAWL_DATA names the folder of the event logs)
+test: ## run all tests but the long ones on a real PostgreSQL (PAWL_DATA names the folder of the event logs)
 	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector"
-	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test $(TESTFLAGS) $(LONG) ./...
+	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test -short $(TESTFLAGS) $(FIRST) ./...
+
+test-long: ## run those packages whole that have long tests: nodes that are killed by the dozen, each scenario of bench
+	GORACE="atexit_sleep_ms=50 $$GORACE" $(GO) test $(TESTFLAGS) $(shell grep -rlw --include='*_test.go' 'pgtest.Long' . | xargs -n1 dirname | sort -u)
+
+requests: ## send 100,000 requests that are made up from the OpenAPI document
+	PAWL_REQUESTS=100000 $(GO) test -count=1 -v -timeout 30m -run TestNoRequestOfTheDocumentOrAgainstItIsADefect ./api
 
 # The PostgreSQLs beside the one that the other targets find, as npm has them, and where they are kept. The account that
 # the servers run as can enter the folder, also when it is root's.
@@ -53,14 +60,14 @@ test-versions: ## run the tests of what has SQL on PostgreSQL 14, 16, 17 and 18,
 				&& mv "$$dir.new" "$$dir" || exit 1; \
 		fi; \
 	done; \
-	env -u DATABASE_URL POSTGRES_BINS="$(foreach v,$(POSTGRES),$(call postgres_bin,$(v)))" $(GO) test -count=1 -timeout 30m -exec $(CURDIR)/.ci/each ./engine ./outbox/relay $(SQL_ROOMS)
+	env -u DATABASE_URL POSTGRES_BINS="$(foreach v,$(POSTGRES),$(call postgres_bin,$(v)))" $(GO) test -count=1 -timeout 30m -exec $(CURDIR)/.ci/each ./engine ./outbox/relay ./internal/doctor $(SQL_ROOMS)
 
 # The rooms with tests whose database may be behind PgBouncer.
 POOLED_ROOMS = ./internal/pgtest $(shell grep -rlE --include='*_test.go' 'pgtest\.(Empty)?(URL|Pool)\>' . | xargs -n1 dirname | sort -u)
 
 test-bouncer: ## run the tests that have a database once more, through PgBouncer in transaction mode
 	@if PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then \
-		PAWL_BOUNCER=1 $(GO) test -p $(JOBS) -timeout 30m $(POOLED_ROOMS); \
+		PAWL_BOUNCER=1 $(GO) test -short -p $(JOBS) -timeout 30m $(POOLED_ROOMS); \
 	else echo "no PgBouncer: install it (package pgbouncer) to test through it"; fi
 
 bench: ## measure, beside a floor and a ceiling of plain SQL
@@ -74,6 +81,14 @@ bench-river: ## measure bulk beside River, which is downloaded for it
 
 nightly: ## measure on a tenth of that
 	@$(GO) build -o bin/pawl ./cmd/pawl && exec bin/pawl bench --large=1000000
+
+dist: ## build what is released into dist/: binaries, twice and compared, checksums, a bill of materials; check the files in deploy/
+	@GO="$(GO)" deploy/dist
+	PAWL_DIST=$(CURDIR)/dist $(GO) test -count=1 -run Release .
+	@$(MAKE) -s lint-deploy
+
+lint-deploy: ## check the files in deploy/ with the tools of those who read them, which are downloaded
+	@GO="$(GO)" deploy/lint
 
 lint: ## go vet and golangci-lint
 	$(GO) vet ./...

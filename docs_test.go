@@ -63,7 +63,7 @@ In Go it is a ` + "`*workflow.Error`" + `; ` + "`workflow.CodeOf(err)`" + ` tell
 		case spent(c.Code) || unconsumed(c.Code):
 			again = "is refused again"
 		case barred(c):
-			again = "from somebody who may"
+			again = "may succeed for a caller who is allowed"
 		}
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %d | %s | %s |\n", c.Code, c.Code, c.Status, stored, again)
 	}
@@ -103,7 +103,7 @@ func advice(c workflow.CodeInfo) string {
 	case c.Retry:
 		return "Send the same request with the same key again, after the seconds that `Retry-After` names."
 	case barred(c):
-		return "Nothing was stored. Somebody who may can use the same key."
+		return "Nothing was stored. A caller who is allowed can use the same key."
 	default:
 		return "Nothing was stored. Mend the request; the same key can be used."
 	}

@@ -2,16 +2,20 @@ package pawl_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
 	"os/signal"
 
 	"github.com/spf13/cobra"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/pawlhq/pawl"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/tracing/opentelemetry"
+	"github.com/pawlhq/pawl/tracing/opentelemetry/sampler"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -49,6 +53,24 @@ func ExampleStart() {
 		log.Print(err)
 	}
 	if err := service.Stop(context.WithoutCancel(ctx)); err != nil {
+		log.Print(err)
+	}
+}
+
+// A service that is traced with OpenTelemetry: one of a hundred of the traces that begin here, and those that their callers sample.
+func ExampleStart_traced() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	traces := sdktrace.NewTracerProvider( // with an exporter: sdktrace.WithBatcher
+		sdktrace.WithSampler(sdktrace.ParentBased(sampler.Linked(sdktrace.TraceIDRatioBased(0.01)))))
+	service, err := pawl.Start(ctx, pawl.Config{
+		Workflows: []workflow.Source{order.Workflow(&provider.Client{URL: os.Getenv("PAYMENTS")})},
+		Tracer:    opentelemetry.Tracer(traces),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(service.Wait(ctx), service.Stop(context.WithoutCancel(ctx)), traces.Shutdown(context.WithoutCancel(ctx))); err != nil {
 		log.Print(err)
 	}
 }

@@ -3,8 +3,9 @@
 //
 //	func main() { pawl.Main(order.Workflow(payments)) }
 //
-// The program then knows the commands serve, ops, migrate, verify, diagram and
-// version. With no DATABASE_URL it runs a private PostgreSQL of its own.
+// The program then knows the commands serve, ops, keys, tickets, auth, migrate,
+// verify, diagram and version, and those that ask a server: submit, get, list,
+// history, can, watch and tail. With no DATABASE_URL it runs a private PostgreSQL.
 //
 // A program that needs more than that composes the same parts itself:
 // [CommandLine] to add commands, [Start] to run the service from its own main, or
@@ -52,7 +53,8 @@ type (
 )
 
 // Main runs the command line over the given workflows and ends the process: 0
-// when all went well, 1 for a failure, 2 for a mistake in how it was called.
+// when all went well, 1 for a failure, 2 for a mistake in how it was called, 5 for
+// what a server has refused, 6 for what it has not answered.
 func Main(workflows ...workflow.Source) {
 	os.Exit(Execute(CommandLine(workflows...)))
 }

@@ -18,15 +18,16 @@ const Subprotocol = stream.Subprotocol
 
 // API is the HTTP interface of one engine. It is an http.Handler.
 type API struct {
-	engine  Engine
-	cfg     Config
-	log     *slog.Logger
-	mux     *http.ServeMux
-	own     *http.ServeMux // the routes of the program; nil for none
-	local   bool           // Identify is Loopback, by default
-	streams *stream.Server
-	open    *openRequests
-	cors    *cors // nil: pages of other origins are not served
+	engine   Engine
+	cfg      Config
+	log      *slog.Logger
+	mux      *http.ServeMux
+	own      *http.ServeMux // the routes of the program; nil for none
+	local    bool           // Identify is Loopback, by default
+	streams  *stream.Server
+	open     *openRequests
+	contract documents
+	cors     *cors // nil: pages of other origins are not served
 
 	tenants, credentials *rates        // nil for no limit
 	refusals             *rate.Limiter // of the log's lines about them
@@ -50,6 +51,7 @@ func New(e Engine, c Config) (*API, error) {
 	status := func(r *transitions.Record) ([]byte, error) { return render(statusOf(r)) }
 	a.streams = stream.New(e, c.Stream, c.Logger, stream.Wire{Status: status, Judge: a.judged})
 	a.mux = a.routes()
+	a.contract.routes = Routes()
 	if a.own, err = a.ownRoutes(); err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func (a *API) keyOf(r *request) (apikey.Key, error) {
 	return a.cfg.Keys.Get(r.Context(), r.tenant(), r.text("api_key"))
 }
 
-// createAPIKey makes a key that may no more than its maker.
+// createAPIKey makes a key that can do no more than its maker.
 func (a *API) createAPIKey(w http.ResponseWriter, r *request) error {
 	if a.cfg.Keys == nil {
 		return errNothingHere
@@ -132,7 +132,7 @@ func (a *API) createAPIKey(w http.ResponseWriter, r *request) error {
 	return sendText(w, http.StatusCreated, &made, text)
 }
 
-// rotateAPIKey gives a key a new text. Who gets that may all that the key may: so it is for who could have made it.
+// rotateAPIKey gives a key a new text. Who gets that can do all that the key can: so it is for who could have made it.
 func (a *API) rotateAPIKey(w http.ResponseWriter, r *request) error {
 	k, err := a.keyOf(r)
 	if err != nil {

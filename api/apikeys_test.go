@@ -129,7 +129,7 @@ func TestKeysArePagedAndOfOneTenant(t *testing.T) {
 	g.ask("DELETE", "/"+other.ID+"?all_tenants=true", "", "keys operate:all").want(t, 204)
 }
 
-// Nobody makes a key that may more than he, and nobody gets the text of one that does.
+// Nobody makes a key that can do more than he, and nobody gets the text of one that does.
 func TestAKeyMayNoMoreThanItsMaker(t *testing.T) {
 	g := newGuarded(t)
 	before := g.rows()["api_key"]

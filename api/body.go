@@ -41,7 +41,7 @@ func (a *API) body(w http.ResponseWriter, r *request) ([]byte, error) {
 			return nil, workflow.Errorf(workflow.InvalidRequest, "the connection was lost")
 		}
 	}
-	return body.Bytes(), nil
+	return body.Bytes(), r.stillHolds(w.Header()) // who sends slowly is not believed for longer than others
 }
 
 func tooLarge(limit int64) error {

@@ -7,37 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/pawlhq/pawl/api/internal/parse"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
-
-// BulkCommand is one command of a bulk request.
-type BulkCommand struct {
-	Workflow    string         `json:"workflow,omitzero"` // may be left out with Instance
-	Transition  string         `json:"transition"`
-	Instance    string         `json:"instance,omitzero"`
-	BusinessKey string         `json:"business_key,omitzero"`
-	Key         string         `json:"key"`
-	Scope       *string        `json:"scope,omitzero"`
-	Actor       string         `json:"actor,omitzero"` // whom the caller acts as; see act-as
-	Payload     jsontext.Value `json:"payload,omitempty"`
-	IfVersion   *int64         `json:"if_version,omitzero"`
-	NotBefore   *string        `json:"not_before,omitzero"` // RFC 3339
-
-	// How long the key is to be good, in seconds.
-	ReplayFor    jsontext.Value `json:"replay_for,omitempty"`
-	TombstoneFor jsontext.Value `json:"tombstone_for,omitempty"` // or "forever"
-}
-
-// BulkResult is what one command of a bulk request got.
-type BulkResult struct {
-	Status   int            `json:"status"`
-	Replayed bool           `json:"replayed"`
-	Body     jsontext.Value `json:"body"`
-}
 
 // bulk submits many commands: POST /v1/commands, a JSON array or NDJSON. The
 // answer has an item for each, in order, also for those that are malformed.
@@ -136,7 +109,7 @@ func commandOf(item []byte) (transitions.Command, error) {
 		Workflow: in.Workflow, Transition: in.Transition, BusinessKey: in.BusinessKey, Key: in.Key, Payload: in.Payload,
 		Actor: in.Actor,
 	}
-	if err := in.terms(&cmd); err != nil {
+	if err := termsOfItem(&in, &cmd); err != nil {
 		return cmd, err
 	}
 	if in.Instance != "" {
@@ -145,8 +118,8 @@ func commandOf(item []byte) (transitions.Command, error) {
 	return cmd, err
 }
 
-// termsOf reads the members that say what the headers of a single command do; see termsOf.
-func (in *BulkCommand) terms(cmd *transitions.Command) (err error) {
+// termsOfItem reads the members that say what the headers of a single command do; see termsOf.
+func termsOfItem(in *BulkCommand, cmd *transitions.Command) (err error) {
 	if in.Scope != nil {
 		if err := transitions.CheckScope(*in.Scope); err != nil {
 			return err

@@ -22,8 +22,8 @@ const (
 	OperatorOfAll = "operator:all"
 )
 
-// Identify says who sends a request; a caller without grants may do nothing. Its error is
-// what is answered: Unauthorized, Forbidden, InvalidRequest or Unavailable.
+// Identify says who sends a request; a caller without grants may do nothing, and one without a tenant is of
+// "default". Its error is what is answered: Unauthorized, Forbidden, InvalidRequest or Unavailable.
 type Identify func(*http.Request) (Caller, error)
 
 // The headers by which a caller on the same machine may name itself.

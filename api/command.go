@@ -135,15 +135,15 @@ func mediaOf(receipt transitions.Receipt) string {
 // settle waits for the ends of those commands that are in flight, for as long as
 // the caller prefers to wait ("Prefer: wait=N"), and puts their answers in the
 // place of what they have. What is still in flight when the time is over, or
-// when the node stops, is then as it stands. All of them are accepted already:
-// whatever goes wrong here is no error of theirs.
+// when the node stops, is then as it stands; when his credential ends, as it was
+// accepted. All of them are accepted already: whatever goes wrong here is no error of theirs.
 func (a *API) settle(w http.ResponseWriter, r *request, receipts ...*transitions.Receipt) {
 	open := inFlight(receipts)
 	if len(open) == 0 {
 		return
 	}
 	var applied []string
-	if wait := preferredWait(r.with(headerPrefer)); wait > 0 && a.waitForEnds(r.Context(), wait, r.tenant(), open) {
+	if wait := preferredWait(r.with(headerPrefer)); wait > 0 && a.waitForEnds(r, wait, open) {
 		applied = append(applied, "wait")
 	}
 	if len(inFlight(open)) > 0 && prefersAsync(r.Request) {
@@ -155,7 +155,10 @@ func (a *API) settle(w http.ResponseWriter, r *request, receipts ...*transitions
 }
 
 // waitForEnds reports whether it waited: not on a node that stops.
-func (a *API) waitForEnds(ctx context.Context, wait time.Duration, tenant string, open []*transitions.Receipt) bool {
+func (a *API) waitForEnds(r *request, wait time.Duration, open []*transitions.Receipt) bool {
+	ctx, t := r.term()
+	defer t.done()
+	tenant := r.tenant()
 	limited, done, err := a.streams.Wait(ctx, wait)
 	if err != nil {
 		return false
@@ -177,7 +180,7 @@ func (a *API) waitForEnds(ctx context.Context, wait time.Duration, tenant string
 	all.Wait()
 	for _, receipt := range inFlight(open) {
 		if ctx.Err() != nil {
-			break // there is nobody to tell
+			break // there is nobody to tell, or nobody who may know
 		}
 		if err := a.refresh(ctx, tenant, receipt); err != nil {
 			_ = a.judged(ctx, err)

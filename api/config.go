@@ -12,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/ticket"
+	"github.com/pawlhq/pawl/tracing"
 )
 
 // Config says how the interface behaves. The zero value is usable; every zero
@@ -37,7 +38,7 @@ type Config struct {
 	Inbox map[string]Consumer
 
 	// Routes are served beside those of the API, by pattern as [http.ServeMux] has it.
-	// Pawl's own are /v1 and what is under it, /healthz, /readyz and /metrics: New
+	// Pawl's own are /v1 and /docs and what is under them, /healthz, /readyz, /metrics, /openapi.json and /asyncapi.json: New
 	// refuses a pattern for one of them, and one that matches them among others is not
 	// asked for them. Identify is not asked for these routes. Where it is left at Loopback
 	// they too are served for loopback hosts only, which stops DNS rebinding; requests of
@@ -54,6 +55,9 @@ type Config struct {
 
 	// Keys keeps API keys, for /v1/keys; Identify takes them. nil: there are no such addresses.
 	Keys APIKeys
+
+	// Tracer is told of the requests that Pawl's own routes under /v1/ serve. nil: nobody is.
+	Tracer tracing.Tracer
 
 	// Metrics serves GET /metrics to every [OperatorOfAll]. nil is no such address.
 	Metrics http.Handler

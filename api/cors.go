@@ -114,7 +114,7 @@ func (c *cors) preflight(w http.ResponseWriter, r *http.Request, mux *http.Serve
 
 // takes are the headers of a request that mean something.
 func (r *Route) takes() []string {
-	names := []string{"Authorization", "Accept", headerRequestID}
+	names := []string{"Authorization", "Accept", headerRequestID, headerTraceparent, headerTracestate}
 	if r.Body != nil {
 		names = append(names, "Content-Type")
 	}

@@ -39,7 +39,7 @@ func TestAPageOfAListedOriginIsServed(t *testing.T) {
 		ofShop("Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type,idempotency-key")...)
 	preflight.want(t, 204)
 	if h := preflight.header; h.Get("Access-Control-Allow-Origin") != shop || h.Get("Access-Control-Allow-Methods") != "POST" ||
-		!allows(h, "Access-Control-Allow-Headers", "Idempotency-Key", "Content-Type", "Authorization", "If-Match", requestID) ||
+		!allows(h, "Access-Control-Allow-Headers", "Idempotency-Key", "Content-Type", "Authorization", "If-Match", requestID, "Traceparent") ||
 		h.Get("Access-Control-Max-Age") == "" || !slices.Contains(h.Values("Vary"), "Origin") {
 		t.Errorf("%v", h)
 	}

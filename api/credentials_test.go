@@ -29,7 +29,7 @@ import (
 // what is asked. A route that is added needs an entry.
 var rightly = map[string]int{
 	"GET /v1/me":       200,
-	"POST /v1/tickets": 403, // of what he may not do himself
+	"POST /v1/tickets": 403, // of what he himself is not allowed to do
 	"POST /v1/workflows/{workflow}/{transition}":                     400,
 	"POST /v1/instances/{id}/{transition}":                           200,
 	"POST /v1/workflows/{workflow}/keys/{business_key}/{transition}": 200,
@@ -84,6 +84,12 @@ var rightly = map[string]int{
 	"POST /v1/ops/sinks/{sink}/pause":                                404,
 	"POST /v1/ops/sinks/{sink}/resume":                               404,
 	"POST /v1/ops/sinks/{sink}/forget":                               404,
+
+	"GET /openapi.json":    200,
+	"GET /asyncapi.json":   200,
+	"GET /docs":            200,
+	"GET /docs/page.js":    200,
+	"GET /docs/rapidoc.js": 200,
 
 	"GET /v1/keys":                   200,
 	"POST /v1/keys":                  400,

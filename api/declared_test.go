@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -13,23 +14,34 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // declared holds every answer of a handler against the table of routes: its status,
-// its media type and the code of its problem are declared for its route.
-func declared(t testing.TB, h http.Handler) http.Handler {
+// its media type and the code of its problem are declared for its route. And it holds it, and each request that is
+// served, against the OpenAPI document with these workflows, and server-sent events against the AsyncAPI document.
+func declared(t testing.TB, h http.Handler, workflows []*workflow.Workflow) http.Handler {
+	contract := contractOf(t, workflows)
 	routes := map[string]api.Route{}
 	for _, r := range api.Routes() {
 		routes[r.Method+" "+r.Path] = r
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen := &seenWriter{ResponseWriter: w, status: http.StatusOK}
+	return http.HandlerFunc(func(w http.ResponseWriter, given *http.Request) {
+		seen, sent := &seenWriter{ResponseWriter: w, status: http.StatusOK}, &sentBody{ReadCloser: given.Body}
+		r := given.WithContext(given.Context()) // net/http looks at its own
+		if given.Body != http.NoBody {
+			r.Body = sent
+		}
 		h.ServeHTTP(seen, r)
 		route, ours := routes[r.Pattern] // set by the mux
 		if !ours {
 			return
 		}
+		if seen.hijacked {
+			seen.status = http.StatusSwitchingProtocols
+		}
 		headersDeclared(t, &route, w.Header())
+		asDocumented(t, contract, &route, r, sent, seen)
 		media, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type"))
 		if media == "application/problem+json" {
 			var p transitions.Problem
@@ -39,7 +51,7 @@ func declared(t testing.TB, h http.Handler) http.Handler {
 			return
 		}
 		if seen.hijacked {
-			seen.status, media = http.StatusSwitchingProtocols, ""
+			media = ""
 		}
 		if !slices.ContainsFunc(route.Answers, func(a api.Answer) bool { return a.Status == seen.status && a.Media == media }) {
 			t.Errorf("%s answers with %d %s, which is not declared", r.Pattern, seen.status, media)
@@ -64,6 +76,7 @@ type seenWriter struct {
 	http.ResponseWriter
 	status   int
 	start    bytes.Buffer
+	cut      bool // start is not all
 	hijacked bool
 }
 
@@ -75,8 +88,10 @@ func (w *seenWriter) WriteHeader(status int) {
 }
 
 func (w *seenWriter) Write(b []byte) (int, error) {
-	if w.start.Len() < 64<<10 {
+	if w.start.Len() < maxSeen {
 		w.start.Write(b)
+	} else {
+		w.cut = true
 	}
 	return w.ResponseWriter.Write(b)
 }
@@ -84,4 +99,24 @@ func (w *seenWriter) Write(b []byte) (int, error) {
 func (w *seenWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.hijacked = true
 	return http.NewResponseController(w.ResponseWriter).Hijack()
+}
+
+// maxSeen is how much of a body is kept, in bytes.
+const maxSeen = 1 << 20
+
+// sentBody keeps what is read of a request's body.
+type sentBody struct {
+	io.ReadCloser
+	start bytes.Buffer
+	cut   bool // start is not all
+}
+
+func (b *sentBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.start.Len() < maxSeen {
+		b.start.Write(p[:n])
+	} else if n > 0 {
+		b.cut = true
+	}
+	return n, err
 }

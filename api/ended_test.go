@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -58,4 +59,107 @@ func TestAWaitEndsWithItsCredential(t *testing.T) {
 	await.Eventually(t, "it is delivered", func() bool {
 		return read[api.CommandStatus](t, s.get(address)).Status == transitions.Succeeded
 	})
+}
+
+// Who waits for the end of his own command is told of it what he was told when it was accepted.
+func TestAWaitForACommandEndsWithItsCredential(t *testing.T) {
+	taken := make(chan struct{})
+	s := newServer(t, func(c *api.Config) {
+		c.Identify = func(r *http.Request) (api.Caller, error) {
+			caller, err := api.Loopback(r)
+			if r.Header.Get("Prefer") != "" {
+				caller.Ended = taken
+			}
+			return caller, err
+		}
+	})
+	id := s.booked()
+	item := `[{"transition":"deliver","instance":"` + s.booked().String() + `","key":"k","payload":{"door":3}}]`
+	one := later(func() answer { return s.deliver(id, "k", "Prefer", "wait=60") })
+	many := later(func() answer {
+		return s.do(http.MethodPost, "/v1/commands", []byte(item), "Content-Type", "application/json", "Prefer", "wait=60")
+	})
+	s.waitForStreams(2)
+	visits := []visit{s.visit(), s.visit()}
+	for _, v := range visits {
+		s.report(v, 10)
+	}
+	close(taken)
+	a := <-one
+	a.want(t, http.StatusAccepted)
+	inBulk := read[[]api.BulkResult](t, <-many)[0]
+	for _, body := range [][]byte{a.body, inBulk.Body} {
+		if strings.Contains(string(body), "percent") {
+			t.Errorf("it is told how it goes on: %s", body)
+		}
+	}
+	for _, v := range visits {
+		v.signed("Ida")
+	}
+}
+
+// Who begins a request in time, and sends its body when his credential has ended, has sent nothing.
+func TestABodyThatComesAfterTheCredentialHasEndedIsRefused(t *testing.T) {
+	var taken chan struct{}
+	identified := make(chan struct{})
+	s := newServer(t, func(c *api.Config) {
+		c.Identify = func(r *http.Request) (api.Caller, error) {
+			caller, err := api.Loopback(r)
+			caller.Ended = taken
+			identified <- struct{}{}
+			return caller, err
+		}
+	})
+	for path, text := range map[string]string{
+		"/v1/workflows/parcel/pack": `{"to":"Graz","weight":1}`,
+		"/v1/commands":              `[{"workflow":"parcel","transition":"pack","key":"k","payload":{"to":"Graz","weight":1}}]`,
+		"/v1/tickets":               `{"grants":["read:parcel"]}`,
+	} {
+		taken = make(chan struct{})
+		body, rest := io.Pipe()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		if path == "/v1/workflows/parcel/pack" {
+			r.Header.Set("Idempotency-Key", "k")
+		}
+		got := later(func() answer { return s.send(r) })
+		await.Receive(t, "who asks is known", identified)
+		close(taken)
+		_, _ = io.WriteString(rest, text)
+		_ = rest.Close()
+		a := await.Receive(t, "the answer", got)
+		a.wantProblem(t, http.StatusUnauthorized, workflow.Unauthorized)
+		if !strings.Contains(a.header.Get("WWW-Authenticate"), `"expired"`) {
+			t.Errorf("%s: %s", path, a.header)
+		}
+	}
+	if rows := s.rows(); rows["instance"] > 0 || rows["command"] > 0 {
+		t.Errorf("%v", rows)
+	}
+}
+
+// An Identify that names no tenant does not name all of them.
+func TestACallerWithoutATenantIsOfTheDefaultOne(t *testing.T) {
+	s := newServer(t, func(c *api.Config) {
+		c.Identify = func(r *http.Request) (api.Caller, error) {
+			caller, err := api.Loopback(r)
+			if caller.Tenant == "default" {
+				caller.Tenant = ""
+			}
+			return caller, err
+		}
+	})
+	s.post("/v1/workflows/parcel/pack", "k", `{"to":"Graz","weight":1}`, "Pawl-Tenant", "other").want(t, 201)
+	if a := s.get("/v1/counts"); a.status != 200 || strings.Contains(string(a.body), "parcel") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	s.packed("1")
+	for _, path := range []string{"/v1/counts", "/v1/instances?workflow=parcel"} {
+		if a := s.get(path); a.status != 200 || !strings.Contains(string(a.body), "parcel") {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
 }

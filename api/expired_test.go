@@ -47,6 +47,8 @@ func TestAKeyPastItsHorizonIsGoneEverywhere(t *testing.T) {
 				"its stream, again":             s.get(status, append(stream, "Last-Event-ID", "0")...),
 				"a cancel":                      s.do(http.MethodDelete, status, nil),
 				"an operator":                   s.post("/v1/ops/commands/retry", "op", `{"scope":"parcel:pack","key":"k"}`),
+				"one who resolves":              s.post("/v1/ops/commands/resolve", "op", `{"scope":"parcel:pack","key":"k"}`),
+				"one who gives up":              s.post("/v1/ops/commands/abandon", "op", `{"scope":"parcel:pack","key":"k"}`),
 			} {
 				t.Log(what)
 				a.wantProblem(t, http.StatusGone, workflow.KeyExpired)

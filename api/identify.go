@@ -8,6 +8,7 @@ import (
 	"github.com/pawlhq/pawl/api/internal/stream"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/ticket"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 const headerAuthorization = "Authorization"
@@ -44,10 +45,14 @@ func bearing(r *http.Request, credential string) *http.Request {
 }
 
 // callerOf is whose the credential in the header Authorization is. A ticket is taken as one wherever there are tickets: also without
-// authentication it is never passed over, so whoever has a ticket may no more than it says.
+// authentication it is never passed over, so whoever has a ticket can do no more than it says.
 func (a *API) callerOf(r *http.Request) (Caller, error) {
 	if a.cfg.Tickets == nil || !slices.ContainsFunc(r.Header[headerAuthorization], hasTicket) {
-		return a.cfg.Identify(r)
+		c, err := a.cfg.Identify(r)
+		if err == nil && c.Tenant == "" {
+			c.Tenant = transitions.DefaultTenant // as everywhere; "" would read what is of any
+		}
+		return c, err
 	}
 	if a.local {
 		if err := fromThisMachine(r); err != nil {

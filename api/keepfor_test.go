@@ -26,7 +26,7 @@ func TestKeepForReadsSecondsAndForever(t *testing.T) {
 	}
 	cmd = transitions.Command{}
 	in := BulkCommand{ReplayFor: jsontext.Value("60"), TombstoneFor: jsontext.Value(`"forever"`)}
-	if err := in.terms(&cmd); err != nil || cmd.Replay != time.Minute || cmd.Tombstone != workflow.Forever {
+	if err := termsOfItem(&in, &cmd); err != nil || cmd.Replay != time.Minute || cmd.Tombstone != workflow.Forever {
 		t.Errorf("got %+v, %v", cmd, err)
 	}
 }
@@ -43,7 +43,7 @@ func TestKeepForRefusesWhatIsNoTime(t *testing.T) {
 	}
 	for _, value := range []string{`"60"`, `1.5`, `null`, `true`, `{}`, `""`} {
 		for _, in := range []BulkCommand{{ReplayFor: jsontext.Value(value)}, {TombstoneFor: jsontext.Value(value)}} {
-			if err := in.terms(&transitions.Command{}); workflow.CodeOf(err) != workflow.InvalidRequest {
+			if err := termsOfItem(&in, &transitions.Command{}); workflow.CodeOf(err) != workflow.InvalidRequest {
 				t.Errorf("%+v: got %v", in, err)
 			}
 		}

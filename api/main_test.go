@@ -6,4 +6,7 @@ import (
 	"github.com/pawlhq/pawl/internal/tables"
 )
 
-func TestMain(m *testing.M) { tables.Main(m) }
+func TestMain(m *testing.M) {
+	tables.Main(m)
+	wantWalked()
+}

@@ -1,41 +1,15 @@
 package api
 
 import (
-	"time"
-
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/workflow"
 )
-
-// Me is who a caller is.
-type Me struct {
-	Tenant string    `json:"tenant"`
-	Actor  string    `json:"actor"`
-	Roles  []string  `json:"roles"`  // what workflows ask for; "*" is every role
-	Grants []string  `json:"grants"` // what the interface asks for
-	Proof  MeProof   `json:"proof"`
-	Until  time.Time `json:"until,omitzero"` // when the credential ends
-	Can    *MeCan    `json:"can,omitempty"`  // what was asked for
-}
-
-// MeProof is how it is known who it is.
-type MeProof struct {
-	Kind auth.Kind `json:"kind"`
-	By   string    `json:"by,omitempty"` // the issuer of a token, the id of a key, who vouches for a ticket
-}
-
-// MeCan says whether a caller has a grant.
-type MeCan struct {
-	Grant   string `json:"grant"`
-	Allowed bool   `json:"allowed"`
-	Why     string `json:"why"` // the grant that allows it, or what is missing
-}
 
 // me says who calls, and what he may do. It does not ask whether there is what a grant names.
 func (a *API) me(r *request) (Me, error) {
 	c := &r.caller
 	out := Me{Tenant: c.Tenant, Actor: c.Actor, Roles: c.Roles, Grants: each(c.Grants, func(g *auth.Grant) string { return g.String() }),
-		Proof: MeProof{c.Proof.Kind, c.Proof.By}, Until: c.Until.UTC()}
+		Proof: MeProof{Kind: c.Proof.Kind, By: c.Proof.By}, Until: c.Until.UTC()}
 	if !r.given("can") {
 		return out, nil
 	}

@@ -14,7 +14,7 @@ import (
 // verify checks the audit chain of ?instance=, or of all of the tenant's.
 func (a *API) verify(r *request) (Verification, error) {
 	v, err := a.engine.Verify(r.Context(), r.tenant(), r.id("instance"))
-	return verificationOf(&v), err
+	return VerificationOf(&v), err
 }
 
 // keys tells how the keys of commands stand.

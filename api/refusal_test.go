@@ -38,7 +38,7 @@ func newWithoutEngine(t *testing.T, config ...func(*api.Config)) *guarded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener := httptest.NewServer(declared(t, a))
+	listener := httptest.NewServer(declared(t, a, nil))
 	t.Cleanup(listener.Close)
 	g.url = listener.URL
 	return g

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/auth/ticket"
 )
 
-// term ends a stream when its caller's credential does. It is for one goroutine.
+// term ends a stream or a wait when its caller's credential does. It is for one goroutine.
 type term struct {
 	cancel  context.CancelCauseFunc
 	over    chan struct{} // closed when the credential counts no more; nil: it does not end
@@ -19,11 +19,17 @@ type term struct {
 
 // bounded lets the request end with the caller's credential, until the term is done.
 func (r *request) bounded() *term {
-	ctx, cancel := context.WithCancelCause(r.Context())
+	ctx, t := r.term()
 	r.Request = r.WithContext(ctx)
+	return t
+}
+
+// term is a context that ends with the caller's credential, until the term is done.
+func (r *request) term() (context.Context, *term) {
+	ctx, cancel := context.WithCancelCause(r.Context())
 	t := &term{cancel: cancel}
 	t.lasts(&r.caller)
-	return t
+	return ctx, t
 }
 
 // done ends the term and the request.

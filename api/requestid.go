@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/tracing"
 )
 
 // headerRequestID names a request, for those who look for it in several logs.
@@ -38,13 +40,16 @@ func identified(w http.ResponseWriter, r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 }
 
-// logHandler adds the name of the request to each line that is logged for one.
+// logHandler adds the name of the request to each line that is logged for one, and its trace.
 type logHandler struct{ slog.Handler }
 
 func (h logHandler) Handle(ctx context.Context, line slog.Record) error {
 	if id, ok := ctx.Value(requestIDKey{}).(string); ok {
 		line = line.Clone()
 		line.AddAttrs(slog.String("request_id", id))
+		if trace := tracing.SpanOf(ctx).Context(); trace != "" {
+			line.AddAttrs(slog.String("trace_id", trace.ID()))
+		}
 	}
 	return h.Handler.Handle(ctx, line)
 }

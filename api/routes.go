@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -29,10 +30,11 @@ func (a *API) routes() *http.ServeMux {
 func (a *API) ServeHTTP(w http.ResponseWriter, given *http.Request) {
 	began := time.Now()
 	out := newAnswerWriter(w, a.cfg.Limits.WriteTime)
-	r := identified(out, given)
+	r, span := identified(out, given), tracing.None
 	defer func() {
 		given.Pattern = r.Pattern // for those before us, as if the mux had their request
 		out.finish()
+		span.End(tracing.Outcome{Status: out.status})
 		a.logAccess(out, r, began)
 	}()
 	defer a.recovered(out, r)
@@ -41,6 +43,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, given *http.Request) {
 		mux = a.own
 	} else {
 		protect(out.Header())
+		r, span = a.trace(r)
 		if a.cors != nil {
 			if r = a.cors.let(out, r); a.cors.preflight(out, r, mux) {
 				return
@@ -109,10 +112,14 @@ func (u *unrouted) WriteHeader(status int) {
 // Write drops the mux's text.
 func (u *unrouted) Write(b []byte) (int, error) { return len(b), nil }
 
+// ofTheNode are the addresses outside of /v1/ and /docs/.
+var ofTheNode = []string{"/healthz", "/readyz", "/metrics", atOpenAPI, atAsyncAPI}
+
 // pawls reports whether an address is Pawl's, now or in a later version. A path is
 // as the URL has it, without escapes.
 func pawls(path string) bool {
-	return path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/healthz" || path == "/readyz" || path == "/metrics"
+	return path == v1 || path == docs || strings.HasPrefix(path, v1+"/") || strings.HasPrefix(path, docs+"/") ||
+		slices.Contains(ofTheNode, path)
 }
 
 // ownRoutes is what serves the routes of the program; nil for none. Its error names
@@ -139,7 +146,8 @@ func (a *API) mount(mux *http.ServeMux, pattern string, h http.Handler) (err err
 	}
 	_, path, _ := strings.Cut(pattern, "/") // method and host are before it
 	if pawls("/" + path) {
-		return errors.New("the address is Pawl's own: choose one outside of /v1/, /healthz, /readyz and /metrics")
+		return errors.New("the address is Pawl's own: choose one outside of /v1/ and /docs/, /healthz, /readyz, /metrics, " +
+			"/openapi.json and /asyncapi.json")
 	}
 	defer func() {
 		if mistake := recover(); mistake != nil {

@@ -58,17 +58,23 @@ func newServerWith(t testing.TB, sinks []relay.Sink, config ...func(*api.Config)
 // newServerOf starts one that has more workflows.
 func newServerOf(t testing.TB, more []workflow.Source, sinks []relay.Sink, config ...func(*api.Config)) *server {
 	t.Helper()
+	return newServerOn(t, func(c *engine.Config) { c.Workflows, c.Sinks = append(c.Workflows, more...), sinks }, config...)
+}
+
+// newServerOn starts one whose engine is another.
+func newServerOn(t testing.TB, change func(*engine.Config), config ...func(*api.Config)) *server {
+	t.Helper()
 	s := &server{t: t, pool: pgtest.Pool(t), courier: newCourier(t), log: &lockedBuffer{}}
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	var err error
-	s.engine, err = engine.New(engine.Config{
-		Pool: s.pool, Workflows: append([]workflow.Source{parcel, s.courier.workflow()}, more...), Log: logger,
+	ec := engine.Config{
+		Pool: s.pool, Workflows: []workflow.Source{parcel, s.courier.workflow()}, Log: logger,
 		// Nothing happens by itself while a test looks: no heartbeat, no purge; and on a
 		// machine that stands still for a while no lease is lost.
 		InFlight: engine.InFlightConfig{Lease: time.Hour}, SinkLease: time.Hour, Retention: engine.RetentionConfig{Off: true},
-		Sinks: sinks,
-	})
-	if err != nil {
+	}
+	change(&ec)
+	var err error
+	if s.engine, err = engine.New(ec); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.engine.Start(t.Context()); err != nil {
@@ -89,7 +95,7 @@ func newServerOf(t testing.TB, more []workflow.Source, sinks []relay.Sink, confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener := httptest.NewUnstartedServer(declared(t, s.api))
+	listener := httptest.NewUnstartedServer(declared(t, s.api, s.engine.Workflows()))
 	listener.Listener = streamtest.Listener{Listener: listener.Listener}
 	listener.Start()
 	s.url = listener.URL

@@ -16,7 +16,7 @@ import (
 func Routes() []Route {
 	var all []Route
 	for _, part := range [][]Route{callerRoutes, keyRoutes, commandRoutes, readingRoutes, logRoutes, inboxRoutes,
-		nodeRoutes, caseRoutes, deadMessageRoutes, sinkRoutes} {
+		nodeRoutes, caseRoutes, deadMessageRoutes, sinkRoutes, documentRoutes} {
 		for _, r := range part {
 			all = append(all, r.complete())
 		}
@@ -33,6 +33,7 @@ const (
 	ofLog      = "The log"
 	ofInbox    = "Inbox"
 	ofOperator = "Operators"
+	ofMachines = "Documents"
 )
 
 const (
@@ -41,13 +42,17 @@ const (
 	v1    = "/v1"
 	ops   = v1 + "/ops"
 	keys  = v1 + "/keys"
+
+	docs       = "/docs"
+	atOpenAPI  = "/openapi.json"
+	atAsyncAPI = "/asyncapi.json"
 )
 
 var callerRoutes = []Route{
 	{Section: ofCaller, Method: "GET", Path: "/v1/me", Grant: AnyCaller, handle: show((*API).me), Params: params(aGrant),
 		Doc: "who the caller is, how that is known, and what he may do", Answers: []Answer{answer[Me](200)}},
 	{Section: ofCaller, Method: "POST", Path: "/v1/tickets", Grant: AnyCaller, ByItem: true, NoKey: true, handle: (*API).issueTicket,
-		Doc:     "make a [ticket](#tickets) of what one may oneself",
+		Doc:     "make a [ticket](#tickets) of what the caller himself is allowed to do",
 		Body:    &Body{Type: reflect.TypeFor[TicketRequest](), Media: []string{mediaJSON}, Limit: func(Limits) int64 { return maxTicketRequest }},
 		Answers: []Answer{answer[Ticket](201)}, Headers: []Header{setCookie},
 		Codes: []workflow.Code{workflow.NotFound, workflow.InstanceNotFound}},
@@ -72,11 +77,12 @@ var keyRoutes = []Route{
 }
 
 var commandRoutes = []Route{
-	command("/v1/workflows/{workflow}/{transition}", "create an instance; the body is the payload"),
-	command(v1+atID+"/{transition}", "a transition of an instance"),
-	command(v1+atKey+"/{transition}", "the same, by the caller's own number"),
-	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, ByItem: true, ActsAs: true, handle: (*API).bulk, Doc: "many at once, see below",
-		Params: params(dryRun, preferEnd), Answers: []Answer{answer[[]BulkResult](200)}, Headers: append([]Header{applied, dry}, ofRates...),
+	command("/v1/workflows/{workflow}/{transition}", "create an instance; the body is the payload", ofCreations),
+	command(v1+atID+"/{transition}", "a transition of an instance", ofChanges),
+	command(v1+atKey+"/{transition}", "the same, by the caller's own number", ofChanges),
+	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, ByItem: true, ActsAs: true, handle: (*API).bulk,
+		Doc: "many at once, see below", Params: params(dryRun, preferEnd),
+		Answers: []Answer{answer[[]BulkResult](200)}, Headers: append([]Header{applied, dry}, ofRates...),
 		Codes: []workflow.Code{workflow.RateLimited},
 		Body: &Body{Type: reflect.TypeFor[[]BulkCommand](), Media: []string{mediaJSON, mediaNDJSON},
 			Limit: func(l Limits) int64 { return l.BulkBody }}},
@@ -140,8 +146,8 @@ var logRoutes = []Route{
 var inboxRoutes = []Route{
 	{Section: ofInbox, Method: "POST", Path: "/v1/inbox/{consumer}", Grant: Public, handle: (*API).receive, AnyQuery: true,
 		Doc: "a message from outside; its signature says who sends it", Body: &Body{Limit: func(Limits) int64 { return transitions.MaxMessage }},
-		Answers: ofMessages, Headers: slices.Concat(ofReceipts, ofRates), Codes: slices.Concat(messageCodes, []workflow.Code{workflow.Unauthorized,
-			workflow.Unavailable, workflow.TimedOut})},
+		Answers: ofMessages, Headers: slices.Concat(ofReceipts, ofRates),
+		Codes: append(without(messageCodes, workflow.KeyExpired), workflow.Unauthorized, workflow.Unavailable, workflow.TimedOut)},
 }
 
 var nodeRoutes = []Route{
@@ -224,4 +230,17 @@ var sinkRoutes = []Route{
 		"go on; 204, also where it was so before", workflow.NotFound),
 	change[Reason]("POST", ops+"/sinks/{sink}/forget", OperateAll, (*API).forgetSink,
 		"give up a sink that no node has any more, with its cursors and dead letters; 204", workflow.NotFound),
+}
+
+var documentRoutes = []Route{
+	{Section: ofMachines, Method: "GET", Path: atOpenAPI, Grant: Read, handle: described(func(d *documents) document { return d.openAPI }),
+		Doc:    "the interface as OpenAPI 3.1: every request and answer, and each transition of the node's workflows with its payload",
+		Params: params(noneMatch), Answers: []Answer{answer[jsontext.Value](200), {Status: 304}}, Headers: []Header{etag}},
+	{Section: ofMachines, Method: "GET", Path: atAsyncAPI, Grant: Read, handle: described(func(d *documents) document { return d.asyncAPI }),
+		Doc:    "what streams as AsyncAPI 3: every message of the WebSocket and of the event streams",
+		Params: params(noneMatch), Answers: []Answer{answer[jsontext.Value](200), {Status: 304}}, Headers: []Header{etag}},
+	pageFile(docs, "index.html", mediaHTML, "a page for people, that shows the OpenAPI document to whoever has a credential for that"),
+	pageFile(docs+"/page.js", "page.js", mediaScript, "its script"),
+	pageFile(docs+"/rapidoc.js", "rapidoc.js", mediaScript,
+		"what draws it: [RapiDoc](https://rapidocweb.com), which asks nobody else for anything"),
 }

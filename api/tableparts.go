@@ -35,9 +35,11 @@ func streamed[T any]() Answer {
 }
 
 var (
-	receipts   = []Answer{answer[transitions.Result](200), answer[transitions.Result](201), answer[CommandStatus](202)}
-	ofMessages = append(receipts[:3:3], answer[NoCommand](200))
-	drawings   = []Answer{{Status: 200, Media: mediaSVG}, {Status: 200, Media: mediaMermaid}, {Status: 200, Media: mediaDOT}}
+	// ofChanges are the answers of a command on an instance that is there, ofCreations those of one that creates it.
+	ofChanges   = []Answer{answer[transitions.Result](200), answer[CommandStatus](202)}
+	ofCreations = append(ofChanges[:2:2], answer[transitions.Result](201))
+	ofMessages  = append(ofCreations[:3:3], answer[NoCommand](200))
+	drawings    = []Answer{{Status: 200, Media: mediaSVG}, {Status: 200, Media: mediaMermaid}, {Status: 200, Media: mediaDOT}}
 
 	keyCodes      = []workflow.Code{workflow.KeyMissing, workflow.KeyInvalid, workflow.ScopeMissing, workflow.ScopeInvalid}
 	instanceCodes = []workflow.Code{workflow.InstanceNotFound}
@@ -50,14 +52,20 @@ var (
 		workflow.KeyReused,
 		workflow.RateLimited, workflow.RoleRequired, workflow.SeparationOfDuties, workflow.InProgress, workflow.Overloaded, workflow.Paused,
 		workflow.NotOnThisNode, workflow.Locked, workflow.ShuttingDown}
-	messageCodes = append(decidedCodes[:len(decidedCodes):len(decidedCodes)], workflow.NotFound, workflow.MessageReused,
+	// Neither a message nor an operation expects a version, and an operation is decided at once.
+	messageCodes = append(without(decidedCodes, workflow.VersionConflict), workflow.NotFound, workflow.MessageReused,
 		workflow.MessageNotTaken)
+	operationCodes = without(decidedCodes, workflow.VersionConflict, workflow.CommandAbandoned)
 )
 
+func without(codes []workflow.Code, these ...workflow.Code) []workflow.Code {
+	return slices.DeleteFunc(slices.Clone(codes), func(c workflow.Code) bool { return slices.Contains(these, c) })
+}
+
 // command is the route of one command.
-func command(path, doc string) Route {
+func command(path, doc string, answers []Answer) Route {
 	return Route{Section: ofCommand, Method: "POST", Path: path, Grant: Submit, ActsAs: true, handle: (*API).command, Doc: doc,
-		Params: params(dryRun, ofOneCommand), Answers: receipts, Headers: slices.Concat(ofReceipts, []Header{applied, dry}, ofRates),
+		Params: params(dryRun, ofOneCommand), Answers: answers, Headers: slices.Concat(ofReceipts, []Header{applied, dry}, ofRates),
 		Codes: slices.Concat(keyCodes, decidedCodes),
 		Body:  &Body{Media: []string{mediaJSON}, Optional: true, Limit: func(l Limits) int64 { return l.Body }}}
 }
@@ -65,9 +73,10 @@ func command(path, doc string) Route {
 // operation is the route of what an operator does as a command.
 func operation[T any](path string, handle handler, doc string) Route {
 	r := Route{Section: ofOperator, Method: "POST", Path: path, Grant: Operate, handle: handle, Doc: doc,
-		Params: itsKey, Body: bodyOfOperation[T](), Answers: receipts, Headers: ofReceipts,
-		Codes: slices.Concat(keyCodes, decidedCodes, []workflow.Code{workflow.CommandNotFound, workflow.NotStuck})}
-	if reflect.TypeFor[T]() == reflect.TypeFor[Operation]() { // which has a result
+		Params: itsKey, Body: bodyOfOperation[T](), Answers: []Answer{answer[transitions.Result](200)}, Headers: ofReceipts,
+		Codes: slices.Concat(keyCodes, operationCodes, []workflow.Code{workflow.CommandNotFound, workflow.NotStuck})}
+	if reflect.TypeFor[T]() == reflect.TypeFor[Operation]() { // which is on a command, and can have its result
+		r.Answers = []Answer{answer[Settled](200)}
 		r.Body.Limit = func(l Limits) int64 { return l.Body + maxOperation }
 	}
 	return r
@@ -91,4 +100,10 @@ const maxOperation = 16 << 10
 
 func bodyOfOperation[T any]() *Body {
 	return &Body{Type: reflect.TypeFor[T](), Media: []string{mediaJSON}, Optional: true, Limit: func(Limits) int64 { return maxOperation }}
+}
+
+// pageFile is the route of a file of the page for people. There is nothing in it that callers alone may know.
+func pageFile(path, file, media, doc string) Route {
+	return Route{Section: ofMachines, Method: "GET", Path: path, Grant: Public, handle: page(file, media), AnyQuery: true, Doc: doc,
+		Answers: []Answer{{Status: 200, Media: media}}}
 }

@@ -12,21 +12,6 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// TicketRequest asks for a ticket.
-type TicketRequest struct {
-	Grants  []string `json:"grants"`
-	Actor   *string  `json:"actor"`   // the caller
-	Roles   []string `json:"roles"`   // none
-	Seconds *int64   `json:"seconds"` // 300
-	Cookie  bool     `json:"cookie"`
-}
-
-// Ticket is one that was made.
-type Ticket struct {
-	Ticket string    `json:"ticket"`
-	Until  time.Time `json:"until"`
-}
-
 const (
 	// maxTicketRequest is the longest body of one in bytes.
 	maxTicketRequest = 64 << 10
@@ -34,7 +19,7 @@ const (
 	ticketSeconds = 300
 )
 
-// issueTicket makes a ticket of what the caller may himself. Nothing is written for it.
+// issueTicket makes a ticket of what the caller himself is allowed to do. Nothing is written for it.
 func (a *API) issueTicket(w http.ResponseWriter, r *request) error {
 	switch {
 	case a.cfg.Tickets == nil:
@@ -61,7 +46,7 @@ func (a *API) issueTicket(w http.ResponseWriter, r *request) error {
 	return sendJSON(w, http.StatusCreated, Ticket{Ticket: text, Until: t.Until.UTC()})
 }
 
-// ticketFor is the ticket that a caller asks for, if he may himself what it is for. Errors: InvalidRequest; those of may.
+// ticketFor is the ticket that a caller asks for, if he himself is allowed to do what it is for. Errors: InvalidRequest; those of may.
 func (a *API) ticketFor(r *request, in *TicketRequest) (*ticket.Ticket, error) {
 	c := &r.caller
 	t := &ticket.Ticket{Tenant: c.Tenant, Actor: c.Actor, Roles: in.Roles, By: c.Proof.String()}
@@ -113,7 +98,7 @@ func invalidTicket(pointer, problem string) error {
 		Fields: []workflow.FieldError{{Pointer: pointer, Message: problem}}}
 }
 
-// mayPassOn refuses a ticket that may more than the caller. Errors: Forbidden, InstanceNotFound; those of reading an instance.
+// mayPassOn refuses a ticket that could do more than the caller. Errors: Forbidden, InstanceNotFound; those of reading an instance.
 func (a *API) mayPassOn(r *request, t *ticket.Ticket, other bool) error {
 	c := &r.caller
 	for _, role := range t.Roles {

@@ -43,7 +43,7 @@ func (g *guarded) forged(change map[string]any) string {
 	if err := g.pool.QueryRow(g.t.Context(), "SELECT id::text, secret FROM pawl.ticket_key ORDER BY created_at DESC LIMIT 1").Scan(&id, &secret); err != nil {
 		g.t.Fatal(err)
 	}
-	all := map[string]any{"tenant": "acme", "actor": "ann", "grants": "read:parcel#L-1", "until": time.Now().Add(time.Minute).UnixMilli()}
+	all := map[string]any{"tenant": "acme", "actor": "ann", "grants": "read:parcel#L-1", "until": time.Now().Add(50 * time.Minute).UnixMilli()}
 	for name, value := range change {
 		all[name] = value
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// What operators read, with the names that it has over HTTP and with --json. What it
+// What operators read, with the names that it has over HTTP and with -o json. What it
 // means stands with the types of package inspect, whose fields these are, in order.
 type (
 	Counts struct {
@@ -166,6 +166,14 @@ type (
 		Actor    string    `json:"actor"`
 		Reason   string    `json:"reason,omitempty"`
 		At       time.Time `json:"at"`
+	}
+	// Settled is the answer to an operation on a command.
+	Settled struct {
+		Operation transitions.Action `json:"operation"`
+		Scope     string             `json:"scope"`
+		Key       string             `json:"key"`
+		At        time.Time          `json:"at"`
+		Position  int64              `json:"position,omitzero"` // in the log, of what it did to the instance
 	}
 	Break struct {
 		Instance uuid.UUID `json:"instance"`

@@ -85,6 +85,9 @@ func (c *wsClient) read() (wsMessage, error) {
 	if err := json.Unmarshal(text, &m, json.RejectUnknownMembers(true)); err != nil {
 		c.t.Fatalf("%s: %v", text, err)
 	}
+	if err := toldAs("stream."+m.Op, text); err != nil {
+		c.t.Errorf("the AsyncAPI document does not allow %s: %v", text, err)
+	}
 	return m, nil
 }
 

@@ -182,6 +182,10 @@ func TestEveryOtherTamperingIsFound(t *testing.T) {
 			"9', workflow, definition, business_key, state, version," +
 			" data, attributes, actors, open, chain, created_at, updated_at FROM pawl.instance" + ofSecond,
 			[]inspect.Break{broken(uuid.MustParse(third.String()[:35]+"9"), 1, "the instance is at version 4, but its last row is of version 0")}},
+		{"the instance is there twice", "INSERT INTO pawl.instance (tenant, id, bucket, workflow, definition, business_key, state, version," +
+			" data, attributes, actors, links, open, chain, created_at, updated_at) SELECT tenant, id, 1, workflow, definition, business_key, state," +
+			" version, data, attributes, actors, links, open, chain, created_at, updated_at FROM pawl.instance" + ofSecond,
+			[]inspect.Break{broken(second, 2, "the row of version 2 is missing")}},
 		{"the instance's hash is changed", "UPDATE pawl.instance SET chain = sha256(chain)" + ofSecond,
 			[]inspect.Break{broken(second, 4, "the instance does not hold the hash of its last row")}},
 		{"the instance's state is changed", "UPDATE pawl.instance SET state = 's3'" + ofSecond,

@@ -133,7 +133,8 @@ func (t *Target) parse(text string) (err error) {
 	if !keyed {
 		return nil
 	}
-	if t.BusinessKey, err = unescape(key); err != nil || t.BusinessKey == "" || transitions.TextProblem(t.BusinessKey, workflow.MaxBusinessKey) != "" {
+	t.BusinessKey, err = unescape(key)
+	if err != nil || t.BusinessKey == "" || transitions.TextProblem(t.BusinessKey, workflow.MaxBusinessKey) != "" {
 		return fmt.Errorf("has no business key after \"#\"")
 	}
 	return nil

@@ -51,6 +51,7 @@ func measured(s *scenario, see func(*sample)) {
 // Run itself counts the rows after every round, and fails if they are not as
 // many as were claimed; see the next test.
 func TestEveryScenarioCommitsWhatItClaims(t *testing.T) {
+	pgtest.Long(t)
 	nats := natstest.Start(t)
 	list := scenarios(smallCrowd, true)
 	for _, s := range list {
@@ -84,6 +85,7 @@ func TestEveryScenarioCommitsWhatItClaims(t *testing.T) {
 }
 
 func TestARunThatClaimsACommandTooManyFails(t *testing.T) {
+	pgtest.Long(t)
 	for _, name := range []string{floorOne, ceilingName, submitOne} {
 		c := smallConfig(t)
 		c.Only = regexp.MustCompile("^" + name + "$")
@@ -99,6 +101,7 @@ func TestARunThatClaimsACommandTooManyFails(t *testing.T) {
 }
 
 func TestEveryScenarioOnFullTablesCommitsWhatItClaims(t *testing.T) {
+	pgtest.Long(t)
 	c := smallConfig(t)
 	c.Large, c.Rounds = 20_000, 1
 	var out strings.Builder
@@ -249,7 +252,8 @@ func TestTheServersCountersAreThoseOfTheScenario(t *testing.T) {
 	if got := m.cost.statements - 8*m.all; got < 0 || got > 50 {
 		t.Errorf("%d statements for %d commands", m.cost.statements, m.all)
 	}
-	if got := m.cost.transactions - m.all; got < 0 || got > 100 {
+	// What the bench asks for meanwhile grows with the time that it takes.
+	if got := m.cost.transactions - m.all; got < 0 || got > 100+m.all/4 {
 		t.Errorf("%d transactions for %d commands", m.cost.transactions, m.all)
 	}
 	if perCommand := m.cost.wal / m.all; perCommand < 1000 || perCommand > 10_000 {

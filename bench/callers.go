@@ -82,8 +82,12 @@ func replays(e *env, i, n int) func() transitions.Command {
 
 // onEngine makes callers of an engine.
 func onEngine(n int, of func(e *env, eng *engine.Engine, i int) caller) func(context.Context, *env) ([]caller, error) {
+	return onEngineWith(engine.Config{}, n, of)
+}
+
+func onEngineWith(c engine.Config, n int, of func(e *env, eng *engine.Engine, i int) caller) func(context.Context, *env) ([]caller, error) {
 	return func(ctx context.Context, e *env) ([]caller, error) {
-		eng, err := e.engine(ctx, engine.Config{}, false)
+		eng, err := e.engine(ctx, c, false)
 		list := make([]caller, n)
 		for i := range list {
 			list[i] = of(e, eng, i)

@@ -29,8 +29,8 @@ var ceilingStatements = []struct {
 	sql  string
 	rest func(c *ceiling, now time.Time) []any // parameters from $10 on
 }{
-	{`UPDATE pawl.instance i SET state = u.to, version = u.version, data = $10, chain = $11, updated_at = $12` + ceilingSource +
-		`WHERE i.tenant = $1 AND i.id = u.id`,
+	{`UPDATE pawl.instance i SET state = u.to, version = u.version, bucket = u.version / 4, data = $10, chain = $11,
+		updated_at = $12` + ceilingSource + `WHERE i.tenant = $1 AND i.id = u.id`,
 		func(c *ceiling, now time.Time) []any { return []any{c.specimen.data, filler(c.n), now} }},
 	{`INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, code, state,
 			created_at, finished_at, expires_at)

@@ -65,8 +65,8 @@ func statOf(pid string) (s stat, ok bool) {
 	var state string
 	var skip [9]int64
 	var user, system, childUser, childSystem int64
-	_, err = fmt.Sscan(after[end+1:], &state, &s.parent, &skip[0], &skip[1], &skip[2], &skip[3], &skip[4], &skip[5], &skip[6], &skip[7], &skip[8],
-		&user, &system, &childUser, &childSystem)
+	_, err = fmt.Sscan(after[end+1:], &state, &s.parent, &skip[0], &skip[1], &skip[2], &skip[3], &skip[4], &skip[5], &skip[6],
+		&skip[7], &skip[8], &user, &system, &childUser, &childSystem)
 	s.used, s.ended = time.Duration(user+system)*tick, time.Duration(childUser+childSystem)*tick
 	return s, err == nil
 }

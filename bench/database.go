@@ -173,8 +173,8 @@ func (d *database) head(ctx context.Context) (n int64, err error) {
 // Every position after a base, with what belongs to it, and how far the logs go in all.
 const storedSQL = `WITH stored AS (SELECT o.tenant, o.position, a.hash, c.key
 FROM pawl.outbox AS o
-LEFT JOIN LATERAL (SELECT a.*, pawl.scope_of(a) AS of FROM pawl.audit AS a WHERE a.tenant = o.tenant AND a.instance = o.instance AND a.version = o.version
-	AND a.position = o.position LIMIT 1) AS a ON true
+LEFT JOIN LATERAL (SELECT a.*, pawl.scope_of(a) AS of FROM pawl.audit AS a WHERE a.tenant = o.tenant AND a.instance = o.instance
+	AND a.version = o.version AND a.position = o.position LIMIT 1) AS a ON true
 LEFT JOIN LATERAL (SELECT * FROM pawl.command AS c WHERE c.tenant = a.tenant AND c.scope = a.of AND c.key = a.key
 	AND c.status = 'succeeded' LIMIT 1) AS c ON true
 WHERE o.tenant = ANY ($1) AND o.position > $2)

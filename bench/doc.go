@@ -38,6 +38,12 @@
 // Floor and ceiling write rows of the same size as the engine; a test compares
 // them. A relay's backlog is what is there when an engine with a sink starts.
 //
+// # Too much
+//
+// First callers who wait for their answers tell which rate can be sustained. Then commands come at a multiple of it, open loop: each by a
+// caller who is free, or by a new one. In the end the callers of the beginning are back, who come again when they are refused. Two cores
+// cannot send ten times what they serve over REST; so there every group takes 50 ms longer in the database, in groups of 16.
+//
 // # Full tables
 //
 // With Config.Large an engine first does that many commands, by a clock that goes

@@ -22,6 +22,7 @@ type sample struct {
 	cost     counters      // of all commands
 	heap     float64       // at most, as a part of what the engine's queue and groups may have; 0: not measured
 	stream   *delivery     // of a scenario with subscribers
+	overload *overload     // of a scenario with more commands than can be done; the figures above are of those that were
 	lag      latency       // of a scenario with sinks: from the decision of a transition to the end of its delivery
 	after    float64       // commands a second after an old snapshot has ended
 	purges   bool          // the engine purges beside it

@@ -19,7 +19,7 @@ const (
 	floorClaim = `INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at)
 		VALUES ($1, $2, $3, $4, 'processing', $5, $6, $7, $8, $9)`
 	floorLock   = `SELECT state, version, data, chain FROM pawl.instance WHERE tenant = $1 AND id = $2 FOR UPDATE`
-	floorUpdate = `UPDATE pawl.instance SET state = $3, version = $4, data = $5, chain = $6, updated_at = $7
+	floorUpdate = `UPDATE pawl.instance SET state = $3, version = $4, bucket = $4::bigint / 4, data = $5, chain = $6, updated_at = $7
 		WHERE tenant = $1 AND id = $2`
 	floorAudit = `INSERT INTO pawl.audit (tenant, instance, version, position, workflow, transition, from_state, to_state, actor,
 			payload, data, key, at, hash)

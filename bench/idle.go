@@ -39,8 +39,8 @@ WITH i AS (
 	FROM generate_series(1, $1::int) RETURNING id)
 INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, phase, workflow, transition, instance, actor, request, attempt, failures,
 	revision, run_at, created_at, updated_at)
-SELECT 'others', 'pawl:timer:' || id, '1', sha256('x'), 'pending', 'scheduled', $2, $3, id, 'pawl:timer', '{"payload":{},"roles":["*"]}', 0, 0, 0,
-	now() - interval '1 hour', now(), now() FROM i`
+SELECT 'others', 'pawl:timer:' || id, '1', sha256('x'), 'pending', 'scheduled', $2, $3, id, 'pawl:timer', '{"payload":{},"roles":["*"]}',
+	0, 0, 0, now() - interval '1 hour', now(), now() FROM i`
 
 // waiting is a node on which somebody waits for a command of each of many tenants. It
 // counts the queries.

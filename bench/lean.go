@@ -17,11 +17,13 @@ import (
 // tenants, no chain, no expiry, no lists and no order of the log, which [floor] has
 // because its rows are the engine's.
 const leanTables = `
-CREATE TABLE pawl.lean_order (id uuid PRIMARY KEY, number text NOT NULL UNIQUE, state text NOT NULL, version int NOT NULL, data jsonb NOT NULL,
-	updated_at timestamptz NOT NULL);
-CREATE TABLE pawl.lean_key (key text PRIMARY KEY, request_hash bytea NOT NULL, response jsonb, created_at timestamptz NOT NULL DEFAULT now());
+CREATE TABLE pawl.lean_order (id uuid PRIMARY KEY, number text NOT NULL UNIQUE, state text NOT NULL, version int NOT NULL,
+	data jsonb NOT NULL, updated_at timestamptz NOT NULL);
+CREATE TABLE pawl.lean_key (key text PRIMARY KEY, request_hash bytea NOT NULL, response jsonb,
+	created_at timestamptz NOT NULL DEFAULT now());
 CREATE TABLE pawl.lean_history (order_id uuid NOT NULL, version int NOT NULL, transition text NOT NULL, from_state text NOT NULL,
-	to_state text NOT NULL, actor text NOT NULL, payload jsonb NOT NULL, at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (order_id, version));
+	to_state text NOT NULL, actor text NOT NULL, payload jsonb NOT NULL, at timestamptz NOT NULL DEFAULT now(),
+	PRIMARY KEY (order_id, version));
 CREATE TABLE pawl.lean_outbox (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, type text NOT NULL, order_id uuid NOT NULL,
 	version int NOT NULL, payload jsonb NOT NULL, created_at timestamptz NOT NULL DEFAULT now());`
 

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -66,6 +67,7 @@ func load(t *testing.T, commands int) *loaded {
 // What is loaded is what the past says, by the clock of then: chains verify,
 // answers are replayed or have expired, and instances go on.
 func TestALoadedDatabaseIsOneThatAnEngineHasWritten(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	const commands = 20_000
 	l := load(t, commands)

@@ -20,6 +20,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
@@ -230,6 +231,7 @@ func read(t *testing.T, eng *engine.Engine, pool *pgxpool.Pool, schemaName strin
 // used; what statements may do at all is tested where they are. PAWL_FULL=1 takes
 // larger tables.
 func TestTheEnginesStatementsPlanAlikeOnEmptyAndOnFullTables(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	commands := 30_000
 	if os.Getenv("PAWL_FULL") != "" {

@@ -82,10 +82,12 @@ stmts, tx, WAL B, CPU µs: statements (BEGIN and COMMIT count), transactions, by
 program and the server together, for each command.
 × floor: against the floor with 16 connections; one caller against the floor with one; one instance against the floor on one row;
 through PgBouncer against Submit without it; a relay, and several tenants against Submit with 256 callers,
-as is "later", which is after so many commands as an old snapshot is open for; that against the same without it. × ceiling: against what only
-writes. Ratios are the medians of the rounds' own ratios.
+as is "later", which is after so many commands as an old snapshot is open for; that against the same without it. × ceiling:
+against what only writes. Ratios are the medians of the rounds' own ratios.
 lag, and p50 and p99 of a stream: from the decision of a transition (so with its commit) to the end of its delivery. A dead sink is
-not counted; lost is what had not come long after the last commit. Every round's rows were counted: what is claimed above is in the tables.
+not counted; lost is what had not come long after the last commit. Overload: rate and latency are of what was done, from when it was
+due, also where it was late; a refusal counts from the call; normal is when callers who wait for their answers have at most twice
+the p99 again. Every round's rows were counted: what is claimed above is in the tables.
 `
 
 // largeNotes are tableNotes for a run on full tables.
@@ -167,6 +169,17 @@ func (r *result) besides() string {
 		}
 		delivered := r.of(func(s *sample) float64 { return float64(s.stream.delivered) / s.took.Seconds() })
 		return fmt.Sprintf("%s deliveries/s, %d lost, %d out of order, %d cut off", whole(delivered), all.lost, all.disordered, all.cut)
+	case one.overload != nil:
+		at := func(of func(*overload) float64) float64 {
+			return r.of(func(s *sample) float64 { return of(s.overload) })
+		}
+		ms := func(of func(*overload) time.Duration) string {
+			return brief(at(func(o *overload) float64 { return float64(of(o)) / 1e6 }))
+		}
+		return fmt.Sprintf("%s/s came, 1%% %s late, where %s/s are sustained; refused: p50 %s, p99 %s; normal after %.2f s",
+			whole(at(func(o *overload) float64 { return o.offered })), ms(func(o *overload) time.Duration { return o.late.p99 }),
+			whole(at(func(o *overload) float64 { return o.sustained })), ms(func(o *overload) time.Duration { return o.refused.p50 }),
+			ms(func(o *overload) time.Duration { return o.refused.p99 }), r.of(untilNormal))
 	case one.after > 0:
 		return whole(r.of(func(s *sample) float64 { return s.after })) + "/s after its end"
 	case one.purges:

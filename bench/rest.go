@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // listen serves on the loopback interface until the round ends.
@@ -78,10 +79,27 @@ func (c *client) post(path, key string, body []byte) ([]byte, error) {
 	}
 	c.answer.Reset()
 	_, err = c.answer.ReadFrom(response.Body)
-	if err = errors.Join(err, response.Body.Close()); err == nil && response.StatusCode != http.StatusOK {
+	err = errors.Join(err, response.Body.Close())
+	switch {
+	case err != nil || response.StatusCode == http.StatusOK:
+	case response.StatusCode == http.StatusServiceUnavailable && bytes.Contains(c.answer.Bytes(), overloadedCode):
+		err = errRefused
+	default:
 		err = fmt.Errorf("answered %d: %s", response.StatusCode, c.answer.Bytes())
 	}
 	return c.answer.Bytes(), err
+}
+
+var overloadedCode = []byte(`"code":"` + workflow.Overloaded + `"`)
+
+// dial connects a client, who is known by a header, until the round ends.
+func (e *env) dial(ctx context.Context, address, caller string) (*client, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp4", address)
+	if err != nil {
+		return nil, err
+	}
+	e.later(conn.Close)
+	return &client{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), caller: caller}, nil
 }
 
 // restScenario is a scenario of clients, each with a connection of its own, who are known by something.
@@ -97,12 +115,11 @@ func restScenario(name string, n int, by knownBy, of func(e *env, c *client, i i
 		}
 		callers := make([]caller, n)
 		for i := range callers {
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp4", address)
+			c, err := e.dial(ctx, address, headers[i])
 			if err != nil {
 				return nil, err
 			}
-			e.later(conn.Close)
-			callers[i] = of(e, &client{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), caller: headers[i]}, i)
+			callers[i] = of(e, c, i)
 		}
 		return callers, nil
 	}}

@@ -3,6 +3,8 @@ package bench
 import (
 	"slices"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
 	"github.com/pawlhq/pawl/internal/localpg"
 )
 
@@ -26,6 +28,8 @@ const (
 	consumeMany   = "Consume: 64 callers"
 	awaitOne      = "in flight: 1 caller"
 	awaitMany     = "in flight: 64 callers"
+	submitTraced  = "Submit: 256 callers, traced"
+	submitUntold  = "Submit: 256 callers, traced, none sampled"
 	submitAmid    = "Submit: 256 callers, 100,000 in flight"
 	submitTenants = "Submit: 256 callers, 16 tenants"
 	submitOthers  = "Submit: 256 callers, 1,000 tenants"
@@ -55,6 +59,10 @@ const (
 	restKeys   = "REST: 64 connections, with API keys"
 	bulkMany   = "REST bulk: 8 connections, 500 each"
 
+	tooMany     = "overload: Submit at 10 times"
+	restTooMany = "overload: REST at 10 times, a slow database"
+	restTwice   = "overload: REST at twice"
+
 	fullMost    = "full: Submit, 256 callers"
 	fullAny     = "full: Submit, 256 callers, any instance"
 	fullReplays = "full: Submit, 256 callers, old keys"
@@ -67,8 +75,8 @@ const (
 // which the other has a tenth.
 const manySubscribers = 1000
 
-// scenarios are the lines of the table, in order. crowd is the number of
-// subscribers of the larger stream, and what else is large is so many times as large as in a test; nats says whether there is a NATS server.
+// scenarios are the lines of the table, in order. crowd is the number of subscribers of the larger stream, and what else is
+// large is so many times as large as in a test; nats says whether there is a NATS server.
 func scenarios(crowd int, nats bool) []*scenario {
 	list := []*scenario{
 		floorScenario(floorMany, 16, false),
@@ -80,6 +88,8 @@ func scenarios(crowd int, nats bool) []*scenario {
 		submitting(submitOne, floorOne, 1, flips, false),
 		submitting(submitMany, floorMany, 64, flips, false),
 		submitting(submitMost, floorMany, 256, flips, false),
+		submittingTraced(submitUntold, submitMost, 256, sdktrace.NeverSample()),
+		submittingTraced(submitTraced, submitMost, 256, sdktrace.AlwaysSample()),
 		submittingMany(submitBatches, 4, flips, false),
 		submitting(submitHot, floorRow, 64, notes, false),
 		submitting(createOne, floorOne, 1, places, false),
@@ -114,6 +124,9 @@ func scenarios(crowd int, nats bool) []*scenario {
 		restSingles(restTokens, 64, byToken),
 		restSingles(restKeys, 64, byKey),
 		restBulk(bulkMany, 8, 500),
+		overloading(tooMany, 256, 10, inProcess),
+		overloading(restTooMany, 64, 10, overREST(true)),
+		overloading(restTwice, 256, 2, overREST(false)),
 		streaming(crowd/10, 1000),
 		streaming(crowd, 1000),
 	}

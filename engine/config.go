@@ -13,6 +13,7 @@ import (
 	"github.com/pawlhq/pawl/internal/pooler"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -67,6 +68,10 @@ type Config struct {
 
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger
+
+	// Tracer is told of the steps of commands, activities and deliveries; package
+	// tracing/opentelemetry has one. nil: nobody is.
+	Tracer tracing.Tracer
 
 	Pipeline  PipelineConfig
 	InFlight  InFlightConfig
@@ -124,6 +129,7 @@ type PipelineConfig struct {
 	RetryWorkers int           // connections for commands that wait for locks or run user SQL, of which one tenant has all but two. Default 6.
 	QueueSize    int           // commands that may wait on this node; half of them for locks or for user SQL. Default 16384.
 	QueueBytes   int           // bytes that those may take, about. Default 128 MiB.
+	QueueWait    time.Duration // how long a command may wait for its turn, about: one that would wait longer is refused. Default 500 ms.
 	GroupSize    int           // commands in one transaction, at most. Default 256.
 	GroupBytes   int           // bytes of payloads and of the data of instances in one transaction, read and written, about. Default 4 MiB.
 	LockWait     time.Duration // how long a command waits for a lock that somebody else holds. Default 15 s.
@@ -161,6 +167,7 @@ func (c *Config) setDefaults() {
 	setDefault(&p.RetryWorkers, 6)
 	setDefault(&p.QueueSize, 16384)
 	setDefault(&p.QueueBytes, 128<<20)
+	setDefault(&p.QueueWait, 500*time.Millisecond)
 	setDefault(&p.GroupSize, 256)
 	setDefault(&p.GroupBytes, 4<<20)
 	setDefault(&p.LockWait, 15*time.Second)
@@ -193,7 +200,8 @@ func (c *Config) check() error {
 	p := &c.Pipeline
 	for name, v := range map[string]int64{"Replay": int64(c.Replay), "MaxDeliveries": int64(c.MaxDeliveries),
 		"Committers": int64(p.Committers), "RetryWorkers": int64(p.RetryWorkers),
-		"QueueSize": int64(p.QueueSize), "QueueBytes": int64(p.QueueBytes), "GroupSize": int64(p.GroupSize), "GroupBytes": int64(p.GroupBytes),
+		"QueueSize": int64(p.QueueSize), "QueueBytes": int64(p.QueueBytes), "QueueWait": int64(p.QueueWait),
+		"GroupSize": int64(p.GroupSize), "GroupBytes": int64(p.GroupBytes),
 		"LockWait": int64(p.LockWait), "Outage": int64(p.Outage), "HookTimeout": int64(p.HookTimeout),
 		"Retention.Batch": int64(c.Retention.Batch)} {
 		if v < 0 {

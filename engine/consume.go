@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -77,6 +78,14 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 
 // deliver brings the message's command through the pipeline.
 func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transitions.Receipt, error) {
+	ctx, span := e.traceMessage(ctx, &m)
+	receipt, err := e.deliverIn(ctx, m, span.Context())
+	span.End(outcomeOf(receipt, err))
+	return receipt, err
+}
+
+// deliverIn is deliver, in a trace.
+func (e *Engine) deliverIn(ctx context.Context, m transitions.Message, trace tracing.Context) (transitions.Receipt, error) {
 	p, err := decide.PrepareMessage(m, e.registry.Routes()[m.Consumer], newID)
 	switch {
 	case errors.Is(err, workflow.ErrIgnored):
@@ -84,6 +93,7 @@ func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transition
 	case err != nil:
 		return e.consumedBefore(ctx, m, err)
 	}
+	p.Trace = trace
 	receipt, err := e.pipeline.Do(ctx, p)
 	e.remember(p, transitions.Reply{Receipt: receipt, Err: err})
 	switch {

@@ -87,7 +87,7 @@ func New(c Config) (*Engine, error) {
 	e.pipeline = commit.New(commit.Config{
 		Limits: commit.Limits(c.Pipeline), Connect: connector(pool), Pooled: pooler.Expected(pool), Schema: c.Schema,
 		Statements: commit.NewStatements(in), Definitions: r, Clock: e.clock, Committed: e.committed, Paused: e.pauses.has,
-		Flights: e.inflight, Node: node, Lease: c.InFlight.Lease, Log: c.Log,
+		Flights: e.inflight, Node: node, Lease: c.InFlight.Lease, Log: c.Log, Tracer: c.Tracer,
 	})
 	e.retention = e.newRetention(in, node)
 	e.presence = newPresence(store.NewRollout(c.Pool, in), node, r, c.Log)

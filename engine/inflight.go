@@ -50,6 +50,7 @@ func (e *Engine) newInflight(in func(string) string, node string) (*inflight.Run
 		Definitions: e.registry, Workflows: e.registry.Names(), Watchers: e.watch, Clock: e.clock,
 		Hint: e.hints.Due, Paused: e.pauses.heard, Log: e.config.Log,
 		Workers: e.config.InFlight.Workers, Lease: e.config.InFlight.Lease, Every: e.config.pace(),
+		Tracer: e.config.Tracer,
 	}), nil
 }
 

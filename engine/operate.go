@@ -34,7 +34,7 @@ func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitio
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	return e.pipeline.Do(ctx, p)
+	return e.do(ctx, p)
 }
 
 // operator checks who asks for something, and why.

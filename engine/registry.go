@@ -8,7 +8,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/definitions"
+	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/schema"
 )
 
@@ -21,17 +23,12 @@ type registry struct{ *definitions.Set }
 // now: the instances that began with them can be read and not changed by this node.
 // What is refused leaves nothing behind.
 func (r *registry) record(ctx context.Context, c Config) error {
-	err := pgx.BeginTxFunc(ctx, c.Pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	return pgx.BeginTxFunc(ctx, c.Pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if err := r.insert(ctx, tx, c); err != nil {
 			return fmt.Errorf("record definitions: %w", err)
 		}
 		// A statement of its own: it sees what another node was inserting.
-		found, err := tx.Query(ctx, schema.In(c.Schema, `SELECT workflow, version, hash, members, builds FROM pawl.definition
-ORDER BY workflow, version FOR NO KEY UPDATE`))
-		if err != nil {
-			return fmt.Errorf("read definitions: %w", err)
-		}
-		list, err := pgx.CollectRows(found, pgx.RowToStructByPos[recordedDefinition])
+		list, err := r.stored(ctx, tx, schema.In(c.Schema, storedDefinitions+" FOR NO KEY UPDATE"))
 		if err != nil {
 			return fmt.Errorf("read definitions: %w", err)
 		}
@@ -41,24 +38,54 @@ ORDER BY workflow, version FOR NO KEY UPDATE`))
 		}
 		return errors.Join(refused...)
 	})
-	return err
 }
 
 // take accepts a definition that is written down, or refuses what this node has for it.
-func (r *registry) take(ctx context.Context, tx pgx.Tx, c Config, d *recordedDefinition) error {
-	w := r.Find(d.Workflow, d.Version)
+func (r *registry) take(ctx context.Context, tx pgx.Tx, c Config, d *storedDefinition) error {
 	switch {
-	case w == nil && r.Find(d.Workflow, 0) != nil:
+	case d.Changed:
+		return fmt.Errorf("workflow %q has changed, but is still version %d, which ran here before: give the changed one version %d, "+
+			"and this one beside it for the instances that began with it", d.Workflow, d.Version, d.Version+1)
+	case d.Given:
+		return d.takeMembers(ctx, tx, c, r.Find(d.Workflow, d.Version))
+	case r.Find(d.Workflow, 0) != nil:
 		c.Log.Warn("a version of a workflow ran here before and is not given; instances that began with it cannot be changed by this node",
 			"workflow", d.Workflow, "version", d.Version)
-		return nil
-	case w == nil:
-		return nil
-	case w.Hash != d.Hash:
-		return fmt.Errorf("workflow %q has changed, but is still version %d, which ran here before: give the changed one version %d, "+
-			"and this one beside it for the instances that began with it", w.Name, w.Version, w.Version+1)
 	}
-	return d.takeMembers(ctx, tx, c, w)
+	return nil
+}
+
+const storedDefinitions = "SELECT workflow, version, hash, created_at, members, builds FROM pawl.definition ORDER BY workflow, version"
+
+// stored reads the definitions that have run on the database, in order, and compares them with those of this node.
+func (r *registry) stored(ctx context.Context, from store.Querier, sql string) ([]storedDefinition, error) {
+	found, err := from.Query(ctx, sql)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, func(row pgx.CollectableRow) (d storedDefinition, err error) {
+		var hash string
+		err = row.Scan(&d.Workflow, &d.Version, &hash, &d.CreatedAt, &d.members, &d.builds)
+		if w := r.Find(d.Workflow, d.Version); w != nil {
+			d.Given, d.Changed = true, w.Hash != hash
+		}
+		d.CreatedAt = d.CreatedAt.UTC()
+		return d, err
+	})
+}
+
+// Definitions tells which versions of workflows have run on the database, by workflow and version, and which of them
+// this engine has. It works on an engine that is not started. Error: Unavailable.
+func (e *Engine) Definitions(ctx context.Context) ([]inspect.Definition, error) {
+	stored, err := e.registry.stored(ctx, e.config.Pool, schema.In(e.config.Schema, storedDefinitions))
+	if err != nil {
+		return nil, store.ReadError("definitions", err)
+	}
+	list := make([]inspect.Definition, len(stored))
+	for i := range stored {
+		list[i] = stored[i].Definition
+	}
+	return list, nil
 }
 
 // insert writes down what is new, in one order on every node.

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -226,4 +227,35 @@ func hasOption(options []inspect.Option, transition string) bool {
 		}
 	}
 	return false
+}
+
+func TestDefinitionsThatRanAreComparedWithThoseOfTheEngine(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	other := workflow.Define("other", 1, workflow.Start("go", "there", none)).Final("there")
+	for _, c := range [][]workflow.Source{{loans(1), loans(2), loans(3)}, {other}} {
+		if err := startAndStop(t, engine.Config{Pool: pool, Workflows: c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed := loans(2, workflow.On("sell", workflow.From("open"), workflow.Stay, none))
+	e, err := engine.New(engine.Config{Pool: pool, Workflows: []workflow.Source{loans(1), changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Stop(context.Background())
+	list, err := e.Definitions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, d := range list {
+		got[fmt.Sprint(d.Workflow, " ", d.Version)] = fmt.Sprint(d.Given, d.Changed, d.CreatedAt.IsZero())
+	}
+	want := map[string]string{"loan 1": "true false false", "loan 2": "true true false", "loan 3": "false false false", "other 1": "false false false"}
+	for of, what := range want {
+		if got[of] != what {
+			t.Errorf("%s: %q, not %q", of, got[of], what)
+		}
+	}
 }

@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/store"
-	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -113,7 +111,8 @@ func (e *Engine) BeginVersion(ctx context.Context, name string, version int, act
 	return err
 }
 
-// VersionsInUse lists the versions of workflows that have ever run here: which one new instances begin with, how many instances each has, and which nodes know it.
+// VersionsInUse lists the versions of workflows that have ever run here: which one new instances begin with, how many
+// instances each has, and which nodes know it.
 //
 // Errors: those of Counts.
 func (e *Engine) VersionsInUse(ctx context.Context) ([]inspect.Version, error) {
@@ -181,16 +180,12 @@ func hasVersion(list []inspect.Version, name string, version int) bool {
 
 // recordedVersions lists the versions that have run here, in order.
 func (e *Engine) recordedVersions(ctx context.Context) ([]inspect.Version, error) {
-	found, err := e.config.Pool.Query(ctx, schema.In(e.config.Schema, "SELECT workflow, version FROM pawl.definition ORDER BY workflow, version"))
-	if err != nil {
-		return nil, store.ReadError("definitions", err)
+	stored, err := e.Definitions(ctx)
+	list := make([]inspect.Version, len(stored))
+	for i, d := range stored {
+		list[i] = inspect.Version{Workflow: d.Workflow, Version: d.Version}
 	}
-	var v inspect.Version
-	var list []inspect.Version
-	if _, err := pgx.ForEachRow(found, []any{&v.Workflow, &v.Version}, func() error { list = append(list, v); return nil }); err != nil {
-		return nil, store.ReadError("definitions", err)
-	}
-	return list, nil
+	return list, err
 }
 
 // elsewhere makes a failure to prepare a command one that another node may not have: the instance is on

@@ -21,6 +21,7 @@ func (e *Engine) newRelay(log *outbox.Table, node string) (*relay.Relay, error) 
 	return relay.New(relay.Config{
 		Pool: pool, Events: log, Feed: e.feed, Node: node, Workflows: e.registry.All(), Peers: e.hints, Log: e.config.Log,
 		Every: min(e.config.pace(), e.config.SinkLease/pollsPerLease), Lease: e.config.SinkLease, Sinks: e.config.Sinks,
+		Tracer: e.config.Tracer,
 	})
 }
 

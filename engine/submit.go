@@ -9,6 +9,7 @@ import (
 	"github.com/pawlhq/pawl/engine/internal/commit"
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -24,14 +25,25 @@ import (
 // business key) has a receipt that says so; see [transitions.Receipt.Err]. An
 // error is an *workflow.Error, and nothing is stored under the key, with one
 // exception: after TimedOut or Unavailable the outcome may be durable all the
-// same, and the same key tells. A full queue is refused at once with Overloaded.
+// same, and the same key tells. Where too much waits a command is refused at once with Overloaded.
 func (e *Engine) Submit(ctx context.Context, c transitions.Command) (transitions.Receipt, error) {
+	if err := e.pipeline.Admit(); err != nil {
+		return transitions.Receipt{}, err
+	}
 	p, err := e.prepare(ctx, e.config.Pool, c)
 	if err != nil {
 		return e.doneBefore(ctx, e.config.Pool, c, err)
 	}
-	receipt, err := e.pipeline.Do(ctx, p)
+	receipt, err := e.do(ctx, p)
 	e.remember(p, transitions.Reply{Receipt: receipt, Err: err})
+	return receipt, err
+}
+
+// do brings a command through the pipeline.
+func (e *Engine) do(ctx context.Context, p *decide.Prepared) (transitions.Receipt, error) {
+	ctx, span := e.trace(ctx, p)
+	receipt, err := e.pipeline.Do(ctx, p)
+	span.End(outcomeOf(receipt, err))
 	return receipt, err
 }
 
@@ -47,6 +59,8 @@ const manyChunk = 256
 // the later ones of that instance are not done either, and their error has its
 // code and names its key: so submitting the whole list again is always right.
 func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []transitions.Reply {
+	ctx, span := e.traceMany(ctx, len(cs))
+	defer span.End(tracing.Outcome{})
 	replies := make([]transitions.Reply, len(cs))
 	ticket := e.pipeline.Ticket()
 	var submitted []*decide.Prepared
@@ -78,6 +92,7 @@ func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []tra
 				}
 				continue
 			}
+			p.Trace = span.Context()
 			submitted, places = append(submitted, p), append(places, i)
 		}
 		ticket.SubmitMany(ctx, submitted[first:])
@@ -124,7 +139,10 @@ func (e *Engine) SubmitTx(ctx context.Context, tx pgx.Tx, c transitions.Command)
 	if err != nil {
 		return e.doneBefore(ctx, tx, c, err)
 	}
-	return e.pipeline.RunTx(ctx, tx, p)
+	ctx, span := e.trace(ctx, p)
+	receipt, err := e.pipeline.RunTx(ctx, tx, p)
+	span.End(outcomeOf(receipt, err))
+	return receipt, err
 }
 
 // DryRun says what a command would answer now, and does nothing. It needs no

@@ -38,7 +38,10 @@ type Engine interface {
 
 // Config says how the database is read. The zero value is right for most.
 type Config struct {
-	Every          time.Duration // for how long what was read is good; longer where it is slow to read: 20 times as long as that took, up to 1 min. Default 5 s.
+	// Every is for how long what was read is good; longer where it is slow to read: 20 times as long as that took, up to
+	// 1 min. Default 5 s.
+	Every time.Duration
+
 	RetentionEvery time.Duration // likewise, of how retention stands, which is dearer and changes slowly. Default 1 min.
 	Timeout        time.Duration // how long a read may take. Default 2 s.
 	Log            *slog.Logger  // told of reads that fail. Default: slog.Default().

@@ -49,7 +49,8 @@ var (
 	apiKeysKnown = Metric{Name: "pawl_auth_api_keys", Type: "gauge", Help: "API keys that the node remembers."}
 	keyLookups   = Metric{Name: "pawl_auth_api_key_lookups_total", Type: "counter",
 		Help: "API keys that were not remembered, and looked up in the database."}
-	keyLooks        = Metric{Name: "pawl_auth_api_key_looks_total", Type: "counter", Help: "Looks at the API keys, for those and for what has changed."}
+	keyLooks = Metric{Name: "pawl_auth_api_key_looks_total", Type: "counter",
+		Help: "Looks at the API keys, for those and for what has changed."}
 	keyLookFailures = Metric{Name: "pawl_auth_api_key_look_failures_total", Type: "counter", Help: "How many of these looks have failed."}
 )
 
@@ -57,7 +58,8 @@ var ofAuth = []Metric{refusedTotal, authKeys, keyReads, keyFailures, keysRead, a
 
 // NewRefusals begins to count.
 func NewRefusals() *Refusals {
-	return &Refusals{total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: refusedTotal.Name, Help: refusedTotal.Help}, refusedTotal.Labels)}
+	opts := prometheus.CounterOpts{Name: refusedTotal.Name, Help: refusedTotal.Help}
+	return &Refusals{total: prometheus.NewCounterVec(opts, refusedTotal.Labels)}
 }
 
 // Count counts a refusal.

@@ -39,6 +39,7 @@ func Add(s *rows.Set, step int, e *transitions.Event) error {
 	s.Col("business_key", rows.Text).TextOrNull(e.BusinessKey)
 	s.Col("attributes", rows.JSONB).JSONB(attributes)
 	s.Col("payload", rows.JSON).Bytes(payload)
+	s.Col("trace", rows.Text).TextOrNull(string(e.Trace))
 	return nil
 }
 

@@ -55,12 +55,13 @@ ORDER BY o.position, o.ordinal`
 // Where there are no such rows they are empty.
 const Details = `coalesce(o.workflow, ''), coalesce(o.version, 0), coalesce(o.transition, ''), coalesce(o.state, ''),
 	coalesce(o.business_key, ''), o.attributes, coalesce(a.cause, ''), coalesce(a.from_state, ''), coalesce(a.actor, ''),
-	coalesce(a.reason, ''), coalesce(` + audit.ScopeOf + `, ''), coalesce(a.key, ''), CASE o.ordinal WHEN 0 THEN a.data ELSE o.payload END::text`
+	coalesce(a.reason, ''), coalesce(` + audit.ScopeOf + `, ''), coalesce(a.key, ''),
+	CASE o.ordinal WHEN 0 THEN a.data ELSE o.payload END::text, coalesce(o.trace, '')`
 
 // Scan reads a row of some columns, and then Details into an event.
 func Scan(row pgx.CollectableRow, e *transitions.Event, columns ...any) error {
 	err := row.Scan(append(columns, &e.Workflow, &e.Version, &e.Transition, &e.State, &e.BusinessKey, &e.Attributes, &e.Cause, &e.From,
-		&e.Actor, &e.Reason, &e.Scope, &e.Key, &e.Payload)...)
+		&e.Actor, &e.Reason, &e.Scope, &e.Key, &e.Payload, &e.Trace)...)
 	e.Cause, e.CausedBy = transitions.CauseOf(e.Cause, e.Scope, e.Key)
 	return err
 }

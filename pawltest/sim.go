@@ -75,10 +75,6 @@ type command struct {
 	stop   context.CancelCauseFunc // ends the attempt that is under way
 }
 
-func (c *command) ref() transitions.Ref {
-	return transitions.Ref{Tenant: c.tenant, Scope: c.Scope, Key: c.Key}
-}
-
 // Run begins a run of the workflows, of which several versions may be given. It
 // fails the test with every mistake of their definitions.
 func Run(t TB, sources ...workflow.Source) *Sim {

@@ -102,7 +102,11 @@ func (s *Sim) LoseWorker() { s.lose++ }
 // due is the command that is due first, or nil.
 func (s *Sim) due() (first *command) {
 	for _, c := range s.flying {
-		if at := c.dueAt(); !at.IsZero() && !s.held(c) && (first == nil || at.Before(first.dueAt()) || at.Equal(first.dueAt()) && c.number < first.number) {
+		at := c.dueAt()
+		if at.IsZero() || s.held(c) {
+			continue
+		}
+		if first == nil || at.Before(first.dueAt()) || at.Equal(first.dueAt()) && c.number < first.number {
 			first = c
 		}
 	}

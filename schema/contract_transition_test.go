@@ -191,13 +191,19 @@ func TestASecondCreationMeetsTheFirst(t *testing.T) {
 	pool := contract(t)
 	e := started(t, pool)
 	ask[string](t, pool, placeInSQL, "one", payloadOf("k-1"), "k-1")
-	tx := begin(t, pool)
-	e1 := refused(t, tx, "23505", strings.NewReplacer("$1", "'two'", "$2", "'"+payloadOf("k-1")+"'", "$3", "'k-1'").Replace(placeInSQL))
-	if e1.ConstraintName != "instance_pkey" {
-		t.Errorf("by %s", e1.ConstraintName)
+	for _, by := range []string{"instance_pkey", "audit_pkey"} {
+		again := strings.NewReplacer("$1", "'two'", "$2", "'"+payloadOf("k-1")+"'", "$3", "'k-1'").Replace(placeInSQL)
+		if e := refused(t, begin(t, pool), "23505", again); e.ConstraintName != by {
+			t.Errorf("by %s, not %s", e.ConstraintName, by)
+		}
+		r, err := e.Submit(t.Context(), place("by "+by, "k-1"))
+		if err != nil || r.Status != 200 || !strings.Contains(string(r.Body), `"existing":true`) {
+			t.Errorf("got %+v, %v", r, err)
+		}
+		exec(t, pool, "UPDATE pawl.instance SET version = 40, bucket = 2") // as if it had gone on
 	}
-	if r, err := e.Submit(t.Context(), place("three", "k-1")); err != nil || r.Status != 200 || !strings.Contains(string(r.Body), `"existing":true`) {
-		t.Errorf("got %+v, %v", r, err)
+	if n := ask[int](t, pool, "SELECT count(*) FROM pawl.instance"); n != 1 {
+		t.Errorf("there are %d", n)
 	}
 }
 

@@ -80,13 +80,19 @@ func Check(ctx context.Context, pool *pgxpool.Pool, name string) error {
 		return err
 	}
 	at, err := current(ctx, pool, name)
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && (e.Code == "42P01" || e.Code == "3F000") {
+	if missing(err) {
 		return fmt.Errorf("%w (schema %s has no tables of Pawl; are --database and --schema the right ones?)", ErrBehind, name)
 	}
 	if err != nil {
 		return fmt.Errorf("read the version of schema %s: %w", name, err)
 	}
 	return compare(at)
+}
+
+// missing reports whether there is no table of migrations, or no schema.
+func missing(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (e.Code == "42P01" || e.Code == "3F000")
 }
 
 func compare(at int) error {
@@ -110,18 +116,23 @@ func prepare(ctx context.Context, tx pgx.Tx, name string) error {
 	if err := lock(ctx, tx, name); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, In(name, `
-		CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{name}.Sanitize()+`;
-		CREATE TABLE IF NOT EXISTS pawl.migration (
-			number int PRIMARY KEY,
-			name text NOT NULL,
-			applied_at timestamptz NOT NULL DEFAULT now()
-		);
-		COMMENT ON TABLE pawl.migration IS 'The migrations that have been applied.';
-		COMMENT ON COLUMN pawl.migration.number IS 'Counts from 1 without a gap.';
-		COMMENT ON COLUMN pawl.migration.name IS 'What it was for.';
-		COMMENT ON COLUMN pawl.migration.applied_at IS 'When it was applied.';`))
+	_, err := tx.Exec(ctx, prepareSQL(name))
 	return err
+}
+
+// prepareSQL makes the schema, and the table of what was applied, where they are not there.
+func prepareSQL(name string) string {
+	return "CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{name}.Sanitize() + ";" + In(name, `
+CREATE TABLE IF NOT EXISTS pawl.migration (
+	number int PRIMARY KEY,
+	name text NOT NULL,
+	applied_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE pawl.migration IS 'The migrations that have been applied.';
+COMMENT ON COLUMN pawl.migration.number IS 'Counts from 1 without a gap.';
+COMMENT ON COLUMN pawl.migration.name IS 'What it was for.';
+COMMENT ON COLUMN pawl.migration.applied_at IS 'When it was applied.';
+`)
 }
 
 // step applies the next migration and reports whether there may be more.
@@ -146,8 +157,13 @@ func step(ctx context.Context, tx pgx.Tx, name string) (more bool, err error) {
 
 // lock waits for other nodes that migrate. The lock ends with the transaction.
 func lock(ctx context.Context, tx pgx.Tx, name string) error {
-	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('pawl migrate ' || $1, 0))", name)
+	_, err := tx.Exec(ctx, lockSQL(name))
 	return err
+}
+
+// lockSQL is written without parameters, for whoever reads it in a plan.
+func lockSQL(name string) string {
+	return "SELECT pg_advisory_xact_lock(hashtextextended('pawl migrate " + name + "', 0))"
 }
 
 type querier interface {

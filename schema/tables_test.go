@@ -114,6 +114,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"instance", row{"business_key": repeat("256")}},
 		{"instance", row{"business_key": "repeat('é', 128)"}}, // counted in bytes
 		{"instance", row{"version": "0"}},
+		{"instance", row{"bucket": "-1"}},
+		{"instance", row{"bucket": "1"}},
 		{"instance", row{"chain": short}},
 		{"instance", row{"attributes": "'[]'"}},
 		{"instance", row{"attributes": "'{\"a\": [\"b\"]}'"}},
@@ -175,6 +177,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"outbox", row{"type": repeat("256")}},
 		{"outbox", row{"ordinal": "-1"}},
 		{"outbox", row{"payload": "'{}'"}}, // the audit row has it
+		{"outbox", row{"trace": "'00'"}},
+		{"outbox", row{"trace": repeat("569")}},
 		{"outbox", row{"attributes": "'[]'"}},
 		{"outbox", row{"attributes": `'{"n": 1}'`}},
 		{"leadership", row{"name": "''"}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -49,6 +50,10 @@ type Command struct {
 	Actor     string    // "" is "local"
 	Roles     []string  // what the actor may be; none is none, AnyRole is all
 	Proof     string    // how it is known who the actor is, for the audit row; "" where that was not asked
+
+	// Trace is where in a trace it is asked; nowhere: the context of the call tells, as it does for many
+	// at once. It is no part of the request: each attempt with one key is in its own.
+	Trace tracing.Context
 
 	// How long the key is good for, within the bounds of the workflow's Horizons.
 	// They are no part of the request that the key stands for: of two attempts the

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -38,7 +39,8 @@ type Event struct {
 	Cause       Cause          // what the command came from
 	CausedBy    string         // which one of these it was, where it has a name; see [Cause]
 	At          time.Time
-	Payload     []byte // JSON; nil: it was erased
+	Payload     []byte          // JSON; nil: it was erased
+	Trace       tracing.Context // where in a trace its transition was decided; nowhere where that is not sampled
 }
 
 // ID is the event's stable id, unique within its source.
@@ -84,6 +86,7 @@ func (e *Event) Told() iter.Seq2[string, string] {
 		for _, a := range [...]struct{ name, text string }{
 			{"businesskey", e.BusinessKey}, {"from", string(e.From)}, {"actor", e.Actor}, {"reason", e.Reason},
 			{"scope", e.Scope}, {"key", e.Key}, {"cause", string(e.Cause)}, {"causedby", e.CausedBy},
+			{"traceparent", e.Trace.Traceparent()}, {"tracestate", e.Trace.Tracestate()},
 		} {
 			if a.text != "" && !yield(a.name, attributeText(a.text)) {
 				return

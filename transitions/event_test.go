@@ -37,6 +37,9 @@ func TestCloudEventGolden(t *testing.T) {
 		"everything": {full, begin + `"subject":"E�-1",` + rest + `,"businesskey":"E�-1","from":"paid","actor":"bob \"b\"",` +
 			`"reason":"because:   so� � it is","scope":"inbox:bank","key":"m-7","cause":"message","causedby":"bank",` +
 			`"datacontenttype":"application/json","data":{"total":125}}`},
+		"traced": {func(e *Event) { e.Trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 congo=t61" }, begin +
+			`"subject":"` + id + `",` + rest + `,"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","tracestate":"congo=t61",` +
+			`"datacontenttype":"application/json","data":{"total":125}}`},
 		"erased": {func(e *Event) { e.Payload = nil }, begin + `"subject":"` + id + `",` + rest + `,"redacted":true}`},
 	} {
 		e := someEvent()

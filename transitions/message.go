@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -27,6 +28,8 @@ type Message struct {
 	Body     []byte // as it was sent, up to 1 MiB
 	Delivery int    // which delivery this is, from 1; 0: nobody counts them
 	Earlier  bool   // there may have been deliveries that are not counted
+
+	Trace tracing.Context // where in a trace it was sent; nowhere: the context of the call tells
 }
 
 // A message is a command. Its scope is this and the consumer, its key is the id,

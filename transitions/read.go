@@ -1,7 +1,10 @@
 package transitions
 
 import (
+	"cmp"
 	"context"
+
+	"github.com/pawlhq/pawl/tracing"
 )
 
 // Reply is what one command of several got: a receipt or an error.
@@ -15,7 +18,13 @@ type Reply struct {
 type Logged struct {
 	Event
 	CloudEvent []byte
+
+	// Delivery is the attempt to deliver it, where that is traced; a sink tells its receiver of [Logged.Hop].
+	Delivery tracing.Context
 }
+
+// Hop is where in a trace the event is handed on: the attempt to deliver it, or else its transition.
+func (l *Logged) Hop() tracing.Context { return cmp.Or(l.Delivery, l.Trace) }
 
 // Batch is a piece of a tenant's log, in order and without gaps.
 type Batch struct {

@@ -93,9 +93,6 @@ var _ = []any{place, pay, charge, charged, Fine{}, time.Now}
 // The compiler refuses a transition of another workflow, an action that takes
 // another payload, a guard on another type of data.
 func TestTheCompilerKeepsWorkflowsApart(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the compiler")
-	}
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package apikey
 
 import (
 	"crypto/subtle"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +23,7 @@ type entry struct {
 type keyText struct {
 	hash      Hash
 	principal auth.Principal // its Ended is closed when the text is given up
-	ended     chan struct{}
+	ended     chan struct{}  // nil: it has ended
 }
 
 // newEntry is the entry of a key as it is now; before is nil, or the entry as it was. Texts that it has no longer have
@@ -90,11 +91,26 @@ func (e *entry) end(after *entry) {
 	}
 }
 
+// lapsed is the entry when the time of its former text is over. What is open with that ends, and who has it is told.
+func (e *entry) lapsed() *entry {
+	after := *e
+	after.texts = slices.Clone(e.texts)
+	former := &after.texts[1]
+	close(former.ended)
+	former.ended = nil
+	return &after
+}
+
 // cache has the keys that a node has seen.
 type cache struct {
 	limit   int
 	mu      sync.RWMutex
 	entries map[string]*entry
+	former  map[string]*entry // those of them with a former text that is good, or has just ended
+}
+
+func newCache(limit int) cache {
+	return cache{limit: limit, entries: map[string]*entry{}, former: map[string]*entry{}}
 }
 
 func (c *cache) get(id string) *entry {
@@ -122,12 +138,43 @@ func (c *cache) put(k Key) *entry {
 		if before != nil || len(c.entries) < c.limit {
 			break
 		}
-		delete(c.entries, id)
+		c.forget(id)
 		old.end(nil)
 	}
 	e := newEntry(k, before)
+	c.forget(k.ID)
 	c.entries[k.ID] = e
+	if len(e.texts) > 1 {
+		c.former[k.ID] = e
+	}
 	return e
+}
+
+// clear forgets all keys, and ends what is open with them.
+func (c *cache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, old := range c.entries {
+		c.forget(id)
+		old.end(nil)
+	}
+}
+
+func (c *cache) forget(id string) {
+	delete(c.entries, id)
+	delete(c.former, id)
+}
+
+// lapse ends what is open with former texts whose time is over: what was opened before a rotation knows no end.
+func (c *cache) lapse(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, e := range c.former {
+		if !now.Before(e.key.FormerEnds) {
+			delete(c.former, id)
+			c.entries[id] = e.lapsed()
+		}
+	}
 }
 
 // late are the keys whose last use the table does not have yet.

@@ -102,10 +102,11 @@ func (v *Verifier) take() (ids []string, looks map[string]*look) {
 	return ids, looks
 }
 
-// look reads the table once.
+// look reads the table once, and ends what is over.
 func (v *Verifier) look() {
 	ids, looks := v.take()
 	began := v.now()
+	v.cache.lapse(began)
 	err := v.renew()
 	if err == nil && len(ids) > 0 {
 		err = v.lookFor(ids, looks)
@@ -134,18 +135,32 @@ func (v *Verifier) renew() error {
 		return err
 	}
 	for {
-		keys, err := v.changed(ctx, v.since)
-		if err != nil {
+		keys, err := v.changed(ctx, max(v.since, 1)) // 0 is of keys that have not changed
+		switch {
+		case err != nil:
 			return err
+		case len(keys) == 0 && v.since > 0:
+			return v.again()
 		}
 		for _, k := range keys {
-			v.since = k.revision
-			v.cache.renew(k)
+			if k.revision > v.since {
+				v.since = k.revision
+				v.cache.renew(k)
+			}
 		}
 		if len(keys) < maxChanged {
 			return nil
 		}
 	}
+}
+
+// again begins anew. The newest change that is known is not in the table, nor a later one: it is as it was once, of a backup or of a
+// standby that had not got everything. The numbers that come are then those that were seen already.
+func (v *Verifier) again() error {
+	v.config.Log.Warn("auth: the API keys are as they were earlier; none that is remembered counts", "known", v.since)
+	v.cache.clear()
+	v.since = -1
+	return v.renew()
 }
 
 // lookFor reads what is asked for.

@@ -15,8 +15,9 @@ const (
 		ORDER BY tenant, created_at, id LIMIT $5`
 
 	// orderSQL lets changes come one after the other until they commit, so that whoever has seen a revision has
-	// seen all before it.
-	orderSQL  = `SELECT pawl.durable(), pg_advisory_xact_lock(hashtextextended('pawl.api_key', 0))`
+	// seen all before it. A node that is lost in the middle of one holds up the others, such as a revocation, for a moment only.
+	orderSQL = `SELECT set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true), pawl.durable(),
+		pg_advisory_xact_lock(hashtextextended('pawl.api_key', 0))`
 	revision  = `revision = (SELECT max(revision) FROM pawl.api_key) + 1`
 	rotateSQL = `UPDATE pawl.api_key SET hash = $2, former_hash = $3, former_ends = $4, rotated_at = now(), rotated_by = $5, ` + revision +
 		` WHERE id = $1 RETURNING ` + columns
@@ -25,7 +26,7 @@ const (
 
 	newestSQL = `SELECT coalesce(max(revision), 0) FROM pawl.api_key`
 	// changedSQL keeps to its index by the order and the limit, also where the statistics are those of an empty table.
-	changedSQL = `SELECT ` + columns + ` FROM pawl.api_key WHERE revision > $1 ORDER BY revision LIMIT $2`
+	changedSQL = `SELECT ` + columns + ` FROM pawl.api_key WHERE revision >= $1 ORDER BY revision LIMIT $2`
 	askedSQL   = `SELECT ` + columns + ` FROM pawl.api_key WHERE id = ANY ($1)`
 
 	// usedSQL passes over what another node is writing: it writes the same.

@@ -170,9 +170,9 @@ func (t *Table) newest(ctx context.Context) (n int64, err error) {
 // maxChanged is how many changes are read at once.
 const maxChanged = 100
 
-// changed reads the keys that have changed since a revision, the first maxChanged in the order of their changes.
-func (t *Table) changed(ctx context.Context, since int64) ([]Key, error) {
-	return all(t.db.Query(ctx, t.sql.changed, plannedNow, since, maxChanged))
+// changed reads the keys of a change and of those after it, the first maxChanged in the order of their changes.
+func (t *Table) changed(ctx context.Context, from int64) ([]Key, error) {
+	return all(t.db.Query(ctx, t.sql.changed, plannedNow, from, maxChanged))
 }
 
 // withIDs reads the keys with these ids, those that there are.

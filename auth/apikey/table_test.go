@@ -1,6 +1,7 @@
 package apikey
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -151,6 +153,27 @@ func TestARotationLosesNoTextThatIsUsed(t *testing.T) {
 	}
 	_, err = rotate(Rotation{Lost: true})
 	wantCode(t, "revoked", err, workflow.Conflict)
+}
+
+// A node that is lost while it changes a key does not keep others from revoking one.
+func TestALostNodeHoldsUpNoRevocation(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	table := tableOf(pool)
+	made, _ := table.make(t, reader("k"))
+	lost, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lost.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := lost.Exec(t.Context(), orderSQL); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
+	defer cancel()
+	if _, err := table.Revoke(ctx, "acme", made.ID, "ann"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestKeysAreListedPageByPage(t *testing.T) {

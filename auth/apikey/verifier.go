@@ -57,7 +57,7 @@ func NewVerifier(t *Table, c Config) *Verifier {
 	c.Survive = cmp.Or(c.Survive, time.Minute)
 	c.Cache = cmp.Or(c.Cache, 100_000)
 	c.Log = cmp.Or(c.Log, slog.Default())
-	v := &Verifier{Table: t, config: c, cache: cache{limit: c.Cache, entries: map[string]*entry{}}, now: time.Now,
+	v := &Verifier{Table: t, config: c, cache: newCache(c.Cache), now: time.Now,
 		waiting: map[string]*look{}, asked: make(chan struct{}, 1), since: -1}
 	v.ctx, v.stop = context.WithCancel(context.Background())
 	return v
@@ -91,9 +91,9 @@ func (v *Verifier) Verify(ctx context.Context, text string) (auth.Principal, err
 	switch {
 	case t == nil:
 		return auth.Principal{}, errUnknown
-	case t.ended == nil:
+	case !e.key.RevokedAt.IsZero():
 		return auth.Principal{}, errRevoked
-	case !t.principal.Until.IsZero() && !now.Before(t.principal.Until):
+	case t.ended == nil || !t.principal.Until.IsZero() && !now.Before(t.principal.Until):
 		return auth.Principal{}, errExpired
 	}
 	if minute := now.Unix() / 60; e.used.Load() < minute {

@@ -126,12 +126,16 @@ func TestARotatedKeyHasTwoTextsForAWhile(t *testing.T) {
 	}
 	ahead.Store(int64(2 * time.Hour))
 	await.Eventually(t, "the former text ends", func() bool { _, err := there.Verify(t.Context(), first); return reasonOf(err) == auth.Expired })
+	await.Receive(t, "what is open with it since before the rotation ends", open.Ended)
+	there.wantRefused(t, first, auth.Expired)
 	newest := there.want(t, second)
+	if !isOpen(newest.Ended) {
+		t.Error("what is open with the other text has ended too")
+	}
 	_, third, err := here.Rotate(t.Context(), "acme", k.ID, Rotation{By: "boss"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	await.Receive(t, "what is open with the first text ends", open.Ended)
 	await.Receive(t, "what is open with the second one ends", newest.Ended)
 	here.wantRefused(t, second, auth.UnknownKey)
 	there.want(t, third)

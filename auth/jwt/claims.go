@@ -31,7 +31,8 @@ func (c *Config) principal(payload []byte, now time.Time) (auth.Principal, error
 	if in["iss"] != c.Issuer {
 		return none, auth.Refuse(auth.WrongIssuer, "the token is not of the issuer that is taken here")
 	}
-	if audience, ok := in.texts("aud", false); !ok || !slices.ContainsFunc(audience, func(a string) bool { return slices.Contains(c.Audience, a) }) {
+	taken := func(audience string) bool { return slices.Contains(c.Audience, audience) }
+	if audience, ok := in.texts("aud", false); !ok || !slices.ContainsFunc(audience, taken) {
 		return none, auth.Refuse(auth.WrongAudience, "the token is not for this audience")
 	}
 	until, err := c.lasts(in, now)

@@ -114,7 +114,7 @@ func (c *Config) checkKeys() error {
 		}
 	}
 	if len(given) != 1 {
-		return fmt.Errorf("the keys come from one place: JWKS, a file, keys or a secret, not from %d of them", len(given))
+		return fmt.Errorf("the keys come from one place: JWKS, a file, keys or a secret; given: %s", cmp.Or(strings.Join(given, ", "), "none"))
 	}
 	if c.JWKS != "" {
 		return checkAddress(c.JWKS)

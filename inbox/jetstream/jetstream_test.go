@@ -40,12 +40,13 @@ func hasty(url string) jetstream.Config {
 
 func TestMessageSaysWhatTheSenderSaid(t *testing.T) {
 	t.Parallel()
+	const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	server := natstest.Start(t)
 	s := newStream(t, server)
 	for _, m := range []nats.Msg{
 		{Subject: "payments.captured", Data: []byte(`{"a":1}`), Header: nats.Header{"Nats-Msg-Id": {"m-1"}, "Ref": {"r-1"},
-			"ce-type": {"payment.captured"}}},
-		{Subject: "payments.captured", Header: nats.Header{"Ref": {"r-2"}}},
+			"ce-type": {"payment.captured"}, "traceparent": {traceparent}, "tracestate": {"congo=t61"}}},
+		{Subject: "payments.captured", Header: nats.Header{"Ref": {"r-2"}, "Traceparent": {traceparent}}},
 		{Subject: "payments.late", Data: []byte(`not JSON`)},
 		{Subject: "payments.long", Header: nats.Header{"Nats-Msg-Id": {strings.Repeat("x", 256)}}},
 	} {
@@ -61,14 +62,14 @@ func TestMessageSaysWhatTheSenderSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []transitions.Message{
-		{ID: "m-1", Type: "payment.captured", Body: []byte(`{"a":1}`)},
-		{ID: "r-2", Type: "payments.captured"},
+		{ID: "m-1", Type: "payment.captured", Body: []byte(`{"a":1}`), Trace: traceparent + " congo=t61"},
+		{ID: "r-2", Type: "payments.captured", Trace: traceparent},
 		{ID: fmt.Sprintf("PAYMENTS:3:%d", info.Time.UnixNano()), Type: "payments.late", Body: []byte(`not JSON`)},
 		{ID: fmt.Sprintf("sha256:%x", sha256.Sum256(bytes.Repeat([]byte("x"), 256))), Type: "payments.long"},
 	} {
 		g := got[i]
 		if g.ID != want.ID || g.Type != want.Type || !bytes.Equal(g.Body, want.Body) || g.Tenant != "acme" || g.Consumer != "payments" ||
-			g.Delivery != 1 {
+			g.Delivery != 1 || g.Trace != want.Trace {
 			t.Errorf("got %+v, want %+v", g, want)
 		}
 	}

@@ -3,12 +3,14 @@ package jetstream
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -22,7 +24,14 @@ func (c *Config) message(m jetstream.Msg, made time.Time) (transitions.Message, 
 	return transitions.Message{
 		Tenant: c.Tenant, Consumer: c.Consumer, ID: c.id(m.Headers(), place), Type: c.kind(m), Body: m.Data(),
 		Delivery: int(place.NumDelivered), Earlier: place.Timestamp.Before(made),
+		Trace: traceOf(m.Headers()),
 	}, nil
+}
+
+// traceOf is the trace that a message was sent in. The names of headers have cases in NATS; some
+// senders write them as in HTTP.
+func traceOf(h nats.Header) tracing.Context {
+	return tracing.Of(slices.Concat(h["traceparent"], h["Traceparent"]), slices.Concat(h["tracestate"], h["Tracestate"]))
 }
 
 // id is by what a message is recognized. A sender's id that cannot be stored is

@@ -19,9 +19,15 @@ const (
 	embedded   = "github.com/fergusstrange/embedded-postgres"
 	json       = "github.com/go-json-experiment/json"
 	jsonschema = "github.com/google/jsonschema-go"
+	kinOpenAPI = "github.com/getkin/kin-openapi"
+	libOpenAPI = "github.com/pb33f/libopenapi"
+	libChecks  = "github.com/pb33f/libopenapi-validator"
 	nats       = "github.com/nats-io/nats.go"
 	natsServer = "github.com/nats-io/nats-server/v2"
 	pgx        = "github.com/jackc/pgx/v5"
+	otel       = "go.opentelemetry.io/otel"
+	otelSDK    = "go.opentelemetry.io/otel/sdk"
+	otelTrace  = "go.opentelemetry.io/otel/trace"
 	prometheus = "github.com/prometheus/client_golang"
 	rate       = "golang.org/x/time"
 	uuid       = "github.com/google/uuid"
@@ -39,9 +45,10 @@ var Matrix = []Room{
 	{"workflow/internal/unknown", ours("workflow/internal/schemagen"), mods(json)},
 	{"workflow", ours("workflow/internal/schemagen", "workflow/internal/unknown"), mods(json, uuid, validator)},
 	{"workflow/diagram", ours("workflow"), nil},
-	{"transitions", ours("workflow"), mods(json, uuid)},
+	{"tracing", nil, mods(uuid)},
+	{"transitions", ours("tracing", "workflow"), mods(json, uuid)},
 	{"inspect", ours("transitions", "workflow"), mods(uuid)},
-	{"internal/decide", ours("inspect", "transitions", "workflow"), mods(json, uuid)},
+	{"internal/decide", ours("inspect", "tracing", "transitions", "workflow"), mods(json, uuid)},
 	{"internal/definitions", ours("internal/decide", "transitions", "workflow"), mods(uuid)},
 
 	// What knows nothing of workflows.
@@ -49,6 +56,7 @@ var Matrix = []Room{
 	{"internal/progress", nil, nil},
 	{"internal/usage", nil, nil},
 	{"internal/server", nil, nil},
+	{"internal/sdnotify", nil, nil},
 	{"internal/clock", nil, mods(pgx)},
 	{"internal/rows", nil, mods(pgx, uuid)},
 	{"internal/hints", ours("internal/pause"), mods(pgx)},
@@ -81,16 +89,18 @@ var Matrix = []Room{
 	{"outbox/sink/sinktest", ours("outbox/sink", "transitions"), mods(uuid)},
 	{"outbox/sink/watermill", ours("outbox/sink", "transitions"), mods(overNATS, uuid, watermill)}, // overNATS for its test
 	{"outbox/sink/webhook", ours("inbox/signature", "outbox/sink", "transitions"), nil},
-	{"outbox/relay", ours("inspect", "internal/pause", "internal/store", "outbox", "outbox/sink", "transitions", "workflow"), mods(pgx, uuid)},
-	{"inbox/jetstream", ours("transitions", "workflow"), mods(nats)},
+	{"outbox/relay", ours(
+		"inspect", "internal/pause", "internal/store", "outbox", "outbox/sink", "tracing", "transitions", "workflow",
+	), mods(pgx, uuid)},
+	{"inbox/jetstream", ours("tracing", "transitions", "workflow"), mods(nats)},
 	{"inbox", ours("inspect", "internal/pause", "internal/store", "transitions", "workflow"), mods(pgx)},
 
 	// The runtime.
 	{"engine/internal/commit", ours(
 		"audit", "inspect", "internal/clock", "internal/decide", "internal/pause", "internal/rows", "internal/store", "outbox",
-		"transitions", "workflow",
+		"tracing", "transitions", "workflow",
 	), mods(pgx, uuid)},
-	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "internal/store", "transitions", "workflow"), mods(pgx)},
+	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "internal/store", "tracing", "transitions", "workflow"), mods(pgx)},
 	{"engine/internal/retention", ours(
 		"inbox", "inspect", "internal/clock", "internal/decide", "internal/store", "outbox/relay",
 	), mods(pgx)},
@@ -98,9 +108,14 @@ var Matrix = []Room{
 	{"engine", ours(
 		"audit", "audit/verify", "engine/internal/commit", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch",
 		"inbox", "inspect", "internal/clock", "internal/decide", "internal/definitions", "internal/hints", "internal/pooler",
-		"internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "transitions", "workflow",
+		"internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "tracing", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
+	{"tracing/opentelemetry", ours("tracing"), mods(otel, otelTrace, uuid)},
+	{"tracing/opentelemetry/sampler", nil, mods(otelSDK, otelTrace)},
 	{"metrics", ours("engine", "inspect", "internal/server", "outbox/relay"), mods(prometheus)},
+	{"metrics/monitoring", ours("metrics"), nil},
+
+	{"internal/doctor", ours("engine", "inspect", "internal/pooler", "schema", "workflow"), mods(pgx)},
 
 	// Who calls, and what he may.
 	{"auth", ours("transitions", "workflow"), mods(uuid)},
@@ -113,21 +128,27 @@ var Matrix = []Room{
 
 	// HTTP.
 	{"api/internal/parse", ours("workflow"), mods(json, uuid)},
-	{"api/internal/stream", ours("api/internal/parse", "auth", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
+	{"api/wire", ours("auth", "transitions", "workflow"), mods(json, uuid)},
+	{"api/internal/stream", ours("api/internal/parse", "api/wire", "auth", "internal/pause", "transitions", "workflow"), mods(json, websocket)},
 	{"api/internal/streamtest", nil, nil},
+	{"api/internal/contract", nil, mods(json, jsonschema, uuid)},
+	{"api/internal/contracttest", nil, mods(kinOpenAPI, libOpenAPI, libChecks)},
 	{"api", ours(
-		"api/internal/parse", "api/internal/stream", "auth", "auth/apikey", "auth/ticket", "inspect", "transitions", "workflow", "workflow/diagram",
-	), mods(json, rate, uuid)},
+		"api/internal/contract", "api/internal/parse", "api/internal/stream", "api/wire", "auth", "auth/apikey", "auth/ticket", "inspect",
+		"tracing", "transitions", "workflow", "workflow/diagram",
+	), mods(json, jsonschema, rate, uuid)},
 
 	// Who uses it.
-	{"examples/...", ours("examples/...", "workflow"), mods(json, pgx, uuid)},
+	{"client", ours("api/wire", "internal/pause", "transitions", "workflow"), mods(json, uuid, websocket)},
+	{"examples/...", ours("auth", "client", "examples/...", "workflow"), mods(json, pgx, uuid)},
 	{"pawltest", ours(
 		"engine", "inspect", "internal/decide", "internal/definitions", "internal/pgtest", "schema", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
 	{"bench", ours(
 		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "internal/decide", "internal/localpg", "internal/pause", "internal/progress", "outbox/relay",
-		"outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions", "workflow",
-	), mods(json, pgx, uuid, websocket)},
+		"outbox/sink", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "tracing/opentelemetry",
+		"transitions", "workflow",
+	), mods(json, otelSDK, pgx, uuid, websocket)},
 	{"internal/withnats", ours("outbox/sink/natstest"), nil},
 	{"internal/replay/eventlog", ours("examples/fines", "transitions"), nil},
 	{"internal/replay/fold", nil, nil},
@@ -140,14 +161,19 @@ var Matrix = []Room{
 	{"internal/service", ours(
 		"api", "auth", "auth/apikey", "auth/jwt", "auth/ticket", "auth/ticket/ring", "engine", "inbox", "inbox/signature", "internal/localpg",
 		"internal/server", "internal/usage", "metrics",
-		"outbox/relay", "schema", "transitions", "workflow",
+		"outbox/relay", "schema", "tracing", "transitions", "workflow",
 	), mods(pgx)},
-	{"internal/cli/flags", ours("internal/usage", "transitions"), mods(cobra, uuid)},
+	{"internal/cli/flags", ours("client", "internal/usage", "transitions", "workflow"), mods(cobra, uuid)},
+	{"internal/cli/output", nil, mods(cobra)},
 	{"internal/cli/ops", ours(
-		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/usage", "transitions", "workflow",
+		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/cli/output", "internal/usage", "transitions", "workflow",
 	), mods(cobra, uuid)},
+	{"internal/cli/remote", ours(
+		"api/wire", "client", "internal/cli/flags", "internal/cli/output", "internal/progress", "internal/usage", "transitions", "workflow",
+	), mods(cobra, json, uuid)},
 	{"internal/cli", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops", "internal/progress", "internal/service",
+		"api", "auth", "auth/apikey", "auth/jwt", "client", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops",
+		"internal/cli/output", "internal/cli/remote", "internal/doctor", "internal/progress", "internal/sdnotify", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",
 	), mods(cobra, json, uuid)},

@@ -27,6 +27,7 @@ var owner = map[string]string{
 var yardsticks = []string{
 	"bench",           // hand-written transactions to compare with, rows that are loaded, and what is left after a run
 	"internal/replay", // reads the tables as an auditor would, who does not trust the engine
+	"internal/tables", // finds rows that lack what belongs to them, for tests
 }
 
 func TestEachTableIsNamedByOnePackagesSQL(t *testing.T) {

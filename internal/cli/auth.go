@@ -3,9 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,13 +12,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/client"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/internal/usage"
-	"github.com/pawlhq/pawl/transitions"
 )
 
 // variableOfSecret has the secret of HS256.
@@ -82,6 +81,8 @@ func (in *wireJWT) config() (*jwt.Config, error) {
 		Tenant: in.Tenant, Claims: jwt.Claims(in.Claims)}
 	if secret := os.Getenv(variableOfSecret); secret != "" {
 		c.Secret = []byte(secret)
+	} else if slices.Contains(in.Algorithms, "HS256") {
+		return nil, fmt.Errorf("HS256 takes the secret that is in %s, and there is none", variableOfSecret)
 	}
 	for name, d := range map[string]struct {
 		text string
@@ -108,15 +109,16 @@ func (in *wireJWT) config() (*jwt.Config, error) {
 	return c, nil
 }
 
+// defaultServer is who is asked where nobody else is named.
+const defaultServer = "http://" + service.DefaultAddress
+
 func authCommand() *cobra.Command {
 	return flags.Group("auth", "Who may do what", canICommand())
 }
 
-// variableOfToken has the credential of a command that asks a server.
-const variableOfToken = "PAWL_TOKEN"
-
 func canICommand() *cobra.Command {
-	var server string
+	var servers []string
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "can-i GRANT",
 		Short: "Ask a server whether a credential has a grant, and why not",
@@ -124,68 +126,57 @@ func canICommand() *cobra.Command {
 
 PAWL_TOKEN has the credential; without it the server is asked as one that wants none.
 A grant is a right, or a right and what it is for: read, submit:order/pay,
-read:order#A-17, stream:@INSTANCE. The exit code is 1 where the answer is no.`,
-		Args: cobra.ExactArgs(1),
+read:order#A-17, stream:@INSTANCE.
+A certificate of an authority that the system does not know: on Linux,
+SSL_CERT_FILE names the file of that authority.`,
+		Args: flags.Operands("GRANT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if _, err := auth.ParseGrant(args[0]); err != nil {
 				return &usage.Error{Err: err}
 			}
-			return canI(c, server, args[0])
+			return canI(c, servers, args[0], asJSON)
 		},
 	}
-	c.Flags().StringVar(&server, "server", "http://"+service.DefaultAddress, "address of the server")
+	flags.Servers(c, &servers, defaultServer)
+	flags.Output(c, &asJSON)
 	return c
 }
 
-// maxMe is the longest answer of GET /v1/me in bytes.
-const maxMe = 1 << 20
-
-func canI(c *cobra.Command, server, grant string) error {
-	address, err := url.JoinPath(server, "/v1/me")
-	if err != nil {
-		return usage.Errorf("--server: %w", err)
-	}
-	r, err := http.NewRequestWithContext(c.Context(), http.MethodGet, address+"?can="+url.QueryEscape(grant), nil)
-	if err != nil {
-		return usage.Errorf("--server: %w", err)
-	}
-	if token := os.Getenv(variableOfToken); token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := http.DefaultClient.Do(r)
+func canI(c *cobra.Command, servers []string, grant string, asJSON bool) error {
+	asking, err := flags.Dial(client.Config{URLs: servers, Retry: client.Retry{Attempts: 1}})
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxMe))
-	if err != nil {
-		return err
+	defer asking.Close()
+	me, err := asking.Me(c.Context(), grant)
+	switch {
+	case err != nil:
+		return flags.Answered(c.Context(), err)
+	case me.Can == nil:
+		return fmt.Errorf("%s does not answer as a server of Pawl", strings.Join(servers, ","))
 	}
-	if response.StatusCode != http.StatusOK {
-		var p transitions.Problem
-		if json.Unmarshal(text, &p) != nil || p.Detail == "" {
-			return fmt.Errorf("%s answers %s", server, response.Status)
-		}
-		return fmt.Errorf("%s: %s", p.Code, p.Detail)
+	if asJSON {
+		err = output.JSON(c.OutOrStdout(), &me)
+	} else {
+		err = tell(c, &me)
 	}
-	var me api.Me
-	if err := json.Unmarshal(text, &me); err != nil || me.Can == nil {
-		return fmt.Errorf("%s does not answer as a server of Pawl", server)
+	if err == nil && !me.Can.Allowed {
+		err = fmt.Errorf("no, not %s: %s", me.Can.Grant, me.Can.Why)
 	}
-	return tell(c, &me)
+	return err
 }
 
-// tell prints who asks, and the answer. That it is no is its error.
-func tell(c *cobra.Command, me *api.Me) error {
+// tell prints who asks, and that he may.
+func tell(c *cobra.Command, me *client.Me) error {
 	proof := strings.TrimSpace(string(me.Proof.Kind) + " " + me.Proof.By)
 	until := ""
 	if !me.Until.IsZero() {
 		until = " until " + me.Until.Format(time.RFC3339)
 	}
-	fmt.Fprintf(c.OutOrStdout(), "%s of %s (%s) has the grants %s%s\n", me.Actor, me.Tenant, proof, strings.Join(me.Grants, " "), until)
-	if !me.Can.Allowed {
-		return fmt.Errorf("no, not %s: %s", me.Can.Grant, me.Can.Why)
+	text := fmt.Sprintf("%s of %s (%s) has the grants %s%s\n", me.Actor, me.Tenant, proof, strings.Join(me.Grants, " "), until)
+	if me.Can.Allowed {
+		text += fmt.Sprintf("yes, %s: by %s\n", me.Can.Grant, me.Can.Why)
 	}
-	fmt.Fprintf(c.OutOrStdout(), "yes, %s: by %s\n", me.Can.Grant, me.Can.Why)
-	return nil
+	_, err := io.WriteString(c.OutOrStdout(), text)
+	return err
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/internal/cli/flags"
 )
 
 func authFile(t *testing.T, text string) string {
@@ -42,6 +44,10 @@ func TestAuthIsReadFromItsFile(t *testing.T) {
 		"unknown object member": `{"jwt":{"isuer":"i"}}`,
 		"is no time such as":    `{"jwt":{"leeway":"1"}}`,
 		"none of the rights":    `{"jwt":{"grants":["write"]}}`,
+		"PAWL_JWT_SECRET":       `{"jwt":{"algorithms":["HS256"]}}`,
+		"duplicate":             `{"keys":false,"keys":true}`,
+		"invalid UTF-8":         "{\"jwt\":{\"issuer\":\"\xff\"}}",
+		"unexpected EOF":        `{"keys":true`,
 		"--auth":                `no`,
 	} {
 		if _, err := authOf(authFile(t, text)); err == nil || !strings.Contains(err.Error(), want) {
@@ -85,7 +91,13 @@ func TestCanITellsWhatAServerSays(t *testing.T) {
 		{"", "read", "", "unauthorized: a credential is required"},
 		{"good", "everything", "", "none of the rights"},
 	} {
-		t.Setenv(variableOfToken, c.token)
+		t.Setenv(flags.EnvToken, c.token)
+		if c.out != "" {
+			_, stdout, _ := run(t.Context(), "auth", "can-i", c.grant, "--server", server.URL, "-o", "json")
+			if want := fmt.Sprintf(`"allowed": %t`, c.problem == ""); !strings.Contains(stdout, want) {
+				t.Errorf("%s with %q: %s", c.grant, c.token, stdout)
+			}
+		}
 		var out bytes.Buffer
 		root := CommandLine()
 		root.SetOut(&out)

@@ -18,17 +18,11 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/cli/ops"
+	"github.com/pawlhq/pawl/internal/cli/remote"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
-)
-
-// Exit codes of [Execute].
-const (
-	exitOK      = 0
-	exitFailure = 1
-	exitUsage   = 2
 )
 
 // Flags that every command has.
@@ -41,11 +35,10 @@ const (
 func CommandLine(workflows ...workflow.Source) *cobra.Command {
 	root := flags.Group(filepath.Base(os.Args[0]),
 		"A workflow engine on PostgreSQL: one intent, one durable effect, the same answer on every retry.",
-		serveCommand(workflows), migrateCommand(), verifyCommand(workflows), opsCommand(workflows), diagramCommand(workflows), authCommand(),
-		keysCommand(), ticketsCommand(),
-		versionCommand())
-	root.SuggestionsMinimumDistance = 2 // typing mistakes
-	root.CompletionOptions.HiddenDefaultCmd = true
+		serveCommand(workflows), migrateCommand(), doctorCommand(workflows), verifyCommand(workflows), opsCommand(workflows),
+		diagramCommand(workflows), authCommand(), keysCommand(), ticketsCommand(), versionCommand())
+	root.AddCommand(remote.Commands(defaultServer)...)
+	root.Long = root.Short + "\n\nThe exit codes of all commands:\n" + flags.ExitCodes()
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return flags.NotEmpty(c, flagSchema) }
 	all := root.PersistentFlags()
 	all.String(flagDatabase, os.Getenv("DATABASE_URL"),
@@ -79,17 +72,20 @@ func execute(ctx context.Context, root *cobra.Command) int {
 	markUsage(root)
 	ran, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitOK
+		return flags.ExitOK
 	}
 	if _, ok := errors.AsType[*usage.Error](err); ok {
 		root.PrintErrf("%s: %v (see %q)\n", root.Name(), err, ran.CommandPath()+" --help")
-		return exitUsage
+		return flags.ExitUsage
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	code := flags.ExitFailure
+	if e, ok := errors.AsType[*flags.Exit](err); ok {
+		code = e.Code
+	} else if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}
 	root.PrintErrf("%s: %v\n", root.Name(), err)
-	return exitFailure
+	return code
 }
 
 // markUsage makes usage errors of what the commands say about their arguments.

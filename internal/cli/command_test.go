@@ -36,11 +36,13 @@ func runOver(ctx context.Context, workflows []workflow.Source, args ...string) (
 func TestMistakesInTheCallExitWith2(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"sevre", `shop: there is no command "sevre"; did you mean serve? (see "shop --help")`},
+		{"sumbit order place", `shop: there is no command "sumbit"; did you mean submit? (see "shop --help")`},
+		{"ops sutck", `shop: there is no command "sutck"; did you mean stuck? (see "shop ops --help")`},
 		{"fly away", `shop: there is no command "fly" (see "shop --help")`},
 		{"serve now", `shop: unknown command "now" for "shop serve" (see "shop serve --help")`},
 		{"serve --port 1", `shop: unknown flag: --port (see "shop serve --help")`},
 		{"serve --address 0.0.0.0:80", `shop: refusing to listen on 0.0.0.0:80: callers are not authenticated, so only this machine may connect; ` +
-			`say whose tokens are taken (--auth), or listen on a loopback address such as 127.0.0.1:8080 (see "shop serve --help")`},
+			`say whose credentials are taken (--auth), or listen on a loopback address such as 127.0.0.1:8080 (see "shop serve --help")`},
 		{"serve --schema Pawl", `shop: the schema name "Pawl" is not 1 to 63 of a-z, 0-9 and _, beginning with a letter (see "shop serve --help")`},
 		{"ops sinks forget crm --schema=", `shop: --schema is empty (see "shop ops sinks forget --help")`},
 		{"verify --tenant=", `shop: --tenant is empty (see "shop verify --help")`},
@@ -71,7 +73,7 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		{"verify --instance x", `shop: --instance is not a UUID: invalid UUID length: 1 (see "shop verify --help")`},
 		{"ops fly", `shop: there is no command "fly" (see "shop ops --help")`},
 		{"ops stuck --limit 0", `shop: --limit 0 is not 1 to 1000 (see "shop ops stuck --help")`},
-		{"ops keys --node 127.0.0.1:1", `shop: --node is not the address of a node, such as http://127.0.0.1:8080 (see "shop ops keys --help")`},
+		{"ops keys --node 127.0.0.1:1", `shop: --node is not the URL of a server, such as http://127.0.0.1:8080 (see "shop ops keys --help")`},
 		{"ops sinks skip crm", `shop: say which: with --tenant, --workflow, --type, --business-key, --instance or --position, or --all (see "shop ops sinks skip --help")`},
 		{"ops sinks dead crm --position 3", `shop: --position needs --tenant, whose log it is of (see "shop ops sinks dead --help")`},
 		{"ops sinks move crm", `shop: --to is missing (see "shop ops sinks move --help")`},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/service"
 )
 
@@ -28,7 +29,7 @@ func TestKeysAreMadeAndTakenBackOnTheDatabase(t *testing.T) {
 	id := found[1]
 	canI := func(text, grant string) (int, string) {
 		t.Helper()
-		t.Setenv(variableOfToken, strings.TrimSpace(text))
+		t.Setenv(flags.EnvToken, strings.TrimSpace(text))
 		code, stdout, stderr := run(t.Context(), "auth", "can-i", grant, "--server", s.URL())
 		return code, stdout + stderr
 	}
@@ -43,15 +44,15 @@ func TestKeysAreMadeAndTakenBackOnTheDatabase(t *testing.T) {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
 	var list []api.APIKey
-	if code, stdout, _ := keys("list --json --tenant acme"); code != 0 || json.Unmarshal([]byte(stdout), &list) != nil || len(list) != 1 ||
+	if code, stdout, _ := keys("list -o json --tenant acme"); code != 0 || json.Unmarshal([]byte(stdout), &list) != nil || len(list) != 1 ||
 		list[0].CreatedBy != "ann (command line)" || list[0].ExpiresAt.IsZero() {
 		t.Errorf("exit %d, %s", code, stdout)
 	}
-	if code, stdout, stderr := keys("list --json --tenant other"); code != 0 || stdout != "[]\n" {
+	if code, stdout, stderr := keys("list -o json --tenant other"); code != 0 || stdout != "[]\n" {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 
-	code, rotated, stderr := keys("rotate --json " + id)
+	code, rotated, stderr := keys("rotate -o json " + id)
 	var made api.APIKeyText
 	if code != 0 || json.Unmarshal([]byte(rotated), &made) != nil || made.ID != id || !keyText.MatchString(made.Key+"\n") {
 		t.Fatalf("exit %d, %s, %s", code, rotated, stderr)
@@ -63,28 +64,38 @@ func TestKeysAreMadeAndTakenBackOnTheDatabase(t *testing.T) {
 	if code, stdout, stderr := keys("revoke " + id + " --by bob"); code != 0 || stdout != `key `+id+`, "billing" of acme, is revoked`+"\n" {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
-	await.Eventually(t, "it is refused", func() bool { code, _ := canI(made.Key, "read"); return code == 1 })
+	await.Eventually(t, "it is refused", func() bool { code, _ := canI(made.Key, "read"); return code == flags.ExitRefused })
 
 	for args, want := range map[string]struct {
 		code int
 		why  string
 	}{
-		"create":                                {2, "NAME is missing"},
-		"create k":                              {1, "1 to 64 grants"},
-		"create k --grant write":                {2, "none of the rights"},
-		"create k --grant read --expires -1h":   {1, "would end before it begins"},
-		"create k --grant read --actor pawl:x":  {1, "Pawl's own"},
-		"list --limit 0":                        {2, "--limit"},
-		"rotate x":                              {1, "there is no such key"},
-		"rotate " + id:                          {1, "is revoked"},
-		"rotate " + id + " --lost --overlap 1h": {2, "--lost says"},
-		"rotate " + id + " --overlap 99999h":    {1, "at most"},
-		"revoke 000000000000":                   {1, "there is no such key"},
-		"revok " + id:                           {2, "revoke"},
-		"list --schema elsewhere":               {1, "no tables of Pawl"},
+		"create":                         {2, "NAME is missing"},
+		"create k":                       {2, "a key has 1 to 64 grants"},
+		"create k --grant read --grant":  {2, "flag needs an argument"},
+		"create k --grant read --by=":    {2, "--by is empty"},
+		"create k --grant read --actor=": {2, "--actor is empty"},
+		"create k --grant read --role=":  {2, "none of which is empty"},
+		"create k\xff --grant read":      {2, "is not valid UTF-8"},
+		"create " + strings.Repeat("k", 101) + " --grant read": {2, "longer than 100 bytes"},
+		"create k --grant write":                               {2, "none of the rights"},
+		"create k --grant read --expires -1h":                  {2, "would end before it begins"},
+		"create k --grant read --actor pawl:x":                 {2, "Pawl's own"},
+		"list --limit 0":                                       {2, "--limit"},
+		"rotate x":                                             {2, "12 letters and digits"},
+		"revoke " + text:                                       {2, "12 letters and digits"},
+		"revoke --by= " + id:                                   {2, "--by is empty"},
+		"rotate " + id:                                         {1, "is revoked"},
+		"rotate " + id + " --lost --overlap 1h":                {2, "--lost says"},
+		"rotate " + id + " --overlap 99999h":                   {2, "not 0 to 2160h0m0s"},
+		"revoke 000000000000":                                  {1, "there is no such key"},
+		"revok " + id:                                          {2, "revoke"},
+		"list --schema elsewhere":                              {1, "no tables of Pawl"},
 	} {
 		if code, stdout, stderr := keys(args); code != want.code || stdout != "" || !strings.Contains(stderr, want.why) {
 			t.Errorf("%s: exit %d, %s%s", args, code, stdout, stderr)
+		} else if strings.Contains(stderr, strings.TrimSpace(text)) {
+			t.Errorf("%s shows the text of a key: %s", args, stderr)
 		}
 	}
 }

@@ -2,22 +2,46 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/schema"
 )
 
 func migrateCommand() *cobra.Command {
+	m := &migrate{}
+	up := m.upCommand()
+	c := flags.Group("migrate", "Bring the tables up to date, or see what that would do", m.statusCommand(), m.planCommand(), up)
+	c.Long = `Bring the tables up to date, each step in a transaction of its own; alone it is
+"migrate up". Several nodes may do it at once. "serve" does it too; run this
+first where the program that serves may not change tables.`
+	flags.Output(c, &m.json)
+	c.RunE = up.RunE
+	return c
+}
+
+// migrate are the commands for the tables.
+type migrate struct{ json bool }
+
+// print shows a value as JSON, or as a text.
+func (m *migrate) print(c *cobra.Command, v any, text func(w io.Writer) error) error {
+	if m.json {
+		return output.JSON(c.OutOrStdout(), v)
+	}
+	return text(c.OutOrStdout())
+}
+
+func (m *migrate) upCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "migrate",
+		Use:   "up",
 		Short: "Bring the tables up to date",
-		Long: `Bring the tables up to date, each step in a transaction of its own. Several
-nodes may do it at once. "serve" does it too; run this first where the program
-that serves may not change tables.`,
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config := ConfigOf(c)
 			config.Log = logOf(c, slog.LevelInfo)
@@ -25,8 +49,123 @@ that serves may not change tables.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "schema %s is at version %d, %d applied now\n", config.Schema, len(schema.Migrations), applied)
-			return err
+			at := len(schema.Migrations)
+			return m.print(c, map[string]any{"schema": config.Schema, "version": at, "applied": applied}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "schema %s is at version %d, %d applied now\n", config.Schema, at, applied)
+				return err
+			})
+		},
+	}
+}
+
+// migration is one of the database or of the program, as JSON has it.
+type migration struct {
+	Number    int        `json:"number"`
+	Name      string     `json:"name"`
+	AppliedAt *time.Time `json:"applied_at,omitempty"` // not there: it is pending
+}
+
+// standing is how far a database is, as JSON has it.
+type standing struct {
+	Schema     string      `json:"schema"`
+	Version    int         `json:"version"`
+	Program    int         `json:"program"`
+	Migrations []migration `json:"migrations"`
+}
+
+func standingOf(name string, s schema.Status) *standing {
+	all := &standing{Schema: name, Version: s.Version(), Program: len(schema.Migrations), Migrations: []migration{}}
+	for _, m := range s.Applied {
+		at := m.AppliedAt.UTC()
+		all.Migrations = append(all.Migrations, migration{m.Number, m.Name, &at})
+	}
+	for _, m := range s.Pending {
+		all.Migrations = append(all.Migrations, migration{m.Number, m.Name, nil})
+	}
+	return all
+}
+
+// verdict is what a script is told.
+func (s *standing) verdict() error {
+	switch {
+	case s.Version > s.Program:
+		return &flags.Exit{Code: flags.ExitBroken, Err: schema.ErrNewer}
+	case s.Version < s.Program:
+		return &flags.Exit{Code: flags.ExitToDo, Err: fmt.Errorf("%d migrations are pending", s.Program-s.Version)}
+	}
+	return nil
+}
+
+func (m *migrate) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Say which version the tables have, and what is pending",
+		Long: `Say which version the tables have, which one this program needs, and what is
+pending. Nothing is changed. The exit code is 3 where migrations are pending, and
+4 where the database is newer than this program.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			name, status, err := statusOf(c)
+			if err != nil {
+				return err
+			}
+			s := standingOf(name, status)
+			if err := m.print(c, s, s.print); err != nil {
+				return err
+			}
+			return s.verdict()
+		},
+	}
+}
+
+func statusOf(c *cobra.Command) (name string, s schema.Status, err error) {
+	config := ConfigOf(c)
+	config.Log = logOf(c, slog.LevelWarn)
+	s, err = service.SchemaStatus(c.Context(), config)
+	return config.Schema, s, err
+}
+
+func (s *standing) print(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "schema %s is at version %d, and this program needs %d\n\n", s.Schema, s.Version, s.Program)
+	if err != nil {
+		return err
+	}
+	return output.Table(w, []string{">number", "name", "applied"}, s.Migrations, func(m *migration) []string {
+		when := "pending"
+		if m.AppliedAt != nil {
+			when = output.Moment(*m.AppliedAt)
+		}
+		return []string{fmt.Sprint(m.Number), m.Name, when}
+	})
+}
+
+func (m *migrate) planCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "plan",
+		Short: "Print the SQL that would bring the tables up to date",
+		Long: `Print the SQL that would bring the tables up to date, and do nothing. Where no
+program may change tables, somebody else runs it:
+
+  pawl migrate plan | psql --set ON_ERROR_STOP=1`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			name, status, err := statusOf(c)
+			if err != nil {
+				return err
+			}
+			at := status.Version()
+			if at > len(schema.Migrations) {
+				return status.Err()
+			}
+			sql := schema.Plan(name, at)
+			plan := map[string]any{"schema": name, "version": at, "program": len(schema.Migrations), "sql": sql}
+			return m.print(c, plan, func(w io.Writer) error {
+				if sql == "" {
+					sql = fmt.Sprintf("-- nothing is pending: schema %s is at version %d\n", name, at)
+				}
+				_, err := io.WriteString(w, sql)
+				return err
+			})
 		},
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/service"
 )
 
 func TestOpsWorksOnTheDatabaseOfTheFlags(t *testing.T) {
@@ -12,7 +14,7 @@ func TestOpsWorksOnTheDatabaseOfTheFlags(t *testing.T) {
 	if code, _, stderr := run(t.Context(), "migrate", "--database", url, "--schema", "shop"); code != 0 {
 		t.Fatal(stderr)
 	}
-	if code, stdout, stderr := run(t.Context(), "ops", "stuck", "--json", "--database", url, "--schema", "shop"); code != 0 ||
+	if code, stdout, stderr := run(t.Context(), "ops", "stuck", "-o", "json", "--database", url, "--schema", "shop"); code != 0 ||
 		stdout != "[]\n" ||
 		stderr != "" {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
@@ -60,5 +62,45 @@ func TestOpsKeysOfANodeShowsTheSuppressionRate(t *testing.T) {
 	code, _, stderr = run(t.Context(), "ops", "keys", "--node", s.URL()+"/elsewhere")
 	if code != 1 || stderr != "shop: the node answered 404 Not Found: there is nothing at this address\n" {
 		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+// A node that asks who calls is shown the credential.
+func TestOpsKeysOfANodeShowsItsCredential(t *testing.T) {
+	var url string
+	s := serving(t, func(c *service.Config) { c.Auth.Keys, url = true, c.Database })
+	key := func(args string) string {
+		code, text, stderr := run(t.Context(), append([]string{"keys", "create", "--database", url}, strings.Fields(args)...)...)
+		if code != 0 {
+			t.Fatal(stderr)
+		}
+		return strings.TrimSpace(text)
+	}
+	ofAll, ofOne, reads := key("all --grant operate:all"), key("one --tenant acme --grant operate"), key("reads --tenant acme --grant read")
+	for _, c := range []struct {
+		credential, args string
+		code             int
+		problem          string
+	}{
+		{"", "", 1, "401 Unauthorized: a credential is required"},
+		{ofAll, "", 0, ""},
+		{ofOne, "", 1, "403 Forbidden"},
+		{ofOne, "--tenant acme", 0, ""},
+		{ofOne, "--tenant other", 1, `PAWL_TOKEN is one of the tenant "acme", not of "other"`},
+		{reads, "--tenant acme", 1, "403 Forbidden"},
+	} {
+		t.Setenv(flags.EnvToken, c.credential)
+		code, _, stderr := run(t.Context(), append([]string{"ops", "keys", "--node", s.URL()}, strings.Fields(c.args)...)...)
+		if code != c.code || !strings.Contains(stderr, c.problem) {
+			t.Errorf("%s: exit %d, %s", c.args, code, stderr)
+		}
+	}
+	for _, server := range []string{"", "localhost:8080", "ftp://localhost", "http://"} {
+		for _, args := range [][]string{{"ops", "keys", "--node", server}, {"auth", "can-i", "read", "--server", server}} {
+			code, _, stderr := run(t.Context(), args...)
+			if code != 2 || !strings.Contains(stderr, "is not the URL of a server") && !strings.Contains(stderr, "--node is empty") {
+				t.Errorf("%q: exit %d, %s", args, code, stderr)
+			}
+		}
 	}
 }

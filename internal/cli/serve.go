@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/sdnotify"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/transitions"
@@ -74,7 +75,8 @@ the variables, what is no letter or digit is "_", and letters are capital.`,
 
 func (f *serveFlags) add(c *cobra.Command) {
 	own, config := c.Flags(), &f.config
-	own.StringVar(&config.Address, "address", service.DefaultAddress, "host and port to listen on; other machines reach it only with --auth, and TLS or --plain-http")
+	own.StringVar(&config.Address, "address", service.DefaultAddress,
+		"host and port to listen on; other machines reach it only with --auth, and TLS or --plain-http")
 	own.StringVar(&config.Listen, "listen", "",
 		"connection string past a pooler, to hear other nodes' notifications; without it nodes behind one poll")
 	own.IntVar(&config.InFlight.Workers, "workers", 100,
@@ -148,13 +150,17 @@ func inFlight(c engine.InFlightConfig) (engine.InFlightConfig, error) {
 
 // serve runs a service until ctx ends.
 func serve(ctx context.Context, c service.Config) error {
+	systemd := sdnotify.FromEnvironment(c.Log)
+	defer systemd.Close()
 	s, err := service.Start(ctx, c)
 	if err != nil {
 		return err
 	}
 	c.Log.Info("serving", "url", s.URL(), "workflows", workflowList(s.Engine()))
+	systemd.Ready("serving " + s.URL())
 	failed := s.Wait(ctx)
 	c.Log.Info("stopping")
+	systemd.Stopping()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), service.StopTimeout)
 	defer cancel()
 	return errors.Join(failed, s.Stop(stopping))

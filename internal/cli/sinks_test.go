@@ -19,6 +19,7 @@ import (
 	"github.com/pawlhq/pawl/examples/order/provider"
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
@@ -81,7 +82,7 @@ func TestServeDeliversToTheSinksOfItsFlags(t *testing.T) {
 	go func() {
 		code := execute(ctx, root)
 		_, _ = w.Close(), printed.Close()
-		if code != exitOK {
+		if code != flags.ExitOK {
 			ended <- errors.New("it failed")
 		}
 		close(ended)
@@ -141,7 +142,7 @@ func TestNamedSinksBeginNow(t *testing.T) {
 func TestWebhooksDoNotShareAVariableForTheirSecrets(t *testing.T) {
 	t.Setenv("PAWL_SINK_A_B_SECRET", signature.NewSecret().Reveal())
 	code, _, stderr := run(t.Context(), "serve", "--sink", "a-b=https://example.com/1", "--sink", "a.b=https://example.com/2")
-	if code != exitUsage || !strings.Contains(stderr, "--sink a-b and a.b would have their secrets in one variable, PAWL_SINK_A_B_SECRET") {
+	if code != flags.ExitUsage || !strings.Contains(stderr, "--sink a-b and a.b would have their secrets in one variable, PAWL_SINK_A_B_SECRET") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

@@ -9,9 +9,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/progress"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/transitions"
@@ -20,6 +22,7 @@ import (
 
 func verifyCommand(workflows []workflow.Source) *cobra.Command {
 	var tenant string
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Check the audit chains",
@@ -42,12 +45,20 @@ found.`,
 				if err != nil {
 					return err
 				}
-				return report(c.OutOrStdout(), tenant, found)
+				w := c.OutOrStdout()
+				if asJSON {
+					if err := output.JSON(w, api.VerificationOf(&found)); err != nil {
+						return err
+					}
+					w = io.Discard
+				}
+				return report(w, tenant, found)
 			})
 		},
 	}
 	flags.Tenant(c, &tenant, transitions.DefaultTenant, "whose chains to check")
 	c.Flags().String("instance", "", "check only the chain of the instance with this id")
+	flags.Output(c, &asJSON)
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -49,7 +50,8 @@ func (c *change) decide() Decision {
 		return failed(workflow.AsError(err))
 	}
 	after := *c.inst
-	after.State, after.Version, after.Data, after.Attributes = c.out.To, c.inst.Version+1, c.out.Data, c.w.KeptAttributes(c.inst.Attributes, attrs)
+	after.State, after.Version, after.Data = c.out.To, c.inst.Version+1, c.out.Data
+	after.Attributes = c.w.KeptAttributes(c.inst.Attributes, attrs)
 	after.Open, after.UpdatedAt = !c.w.IsFinal(c.out.To), c.now
 	if c.step != nil && c.w.Watched(c.step.Name) {
 		after.Actors = did(c.inst.Actors, c.step.Name, c.p.Actor)
@@ -69,7 +71,7 @@ func (c *change) decide() Decision {
 		At: c.now,
 	}
 	var e *workflow.Error
-	if d.Events, e = eventsOf(&d.Entry, &after, c.out.Events); e != nil {
+	if d.Events, e = eventsOf(&d.Entry, &after, c.p.Trace, c.out.Events); e != nil {
 		return failed(e)
 	}
 	if err := c.setTimers(&d); err != nil {
@@ -137,7 +139,7 @@ func (c *change) setTimers(d *Decision) error {
 // time by itself.
 func (c *change) planned(on *transitions.Instance, scope, key, transition, actor string, payload []byte, due time.Time) Planned {
 	p := plan(transitions.Command{Tenant: on.Tenant, Scope: scope, Key: key, Workflow: on.Workflow, Transition: transition,
-		Instance: on.ID, Actor: actor}, payload, due.UTC().Truncate(time.Microsecond))
+		Instance: on.ID, Actor: actor, Trace: c.p.Trace}, payload, due.UTC().Truncate(time.Microsecond))
 	p.Flight.Definition = on.Definition
 	return p
 }
@@ -151,7 +153,7 @@ func plan(c transitions.Command, payload []byte, due time.Time) Planned {
 	return Planned{Scope: c.Scope, Key: c.Key, Fingerprint: p.fingerprint(), Workflow: c.Workflow, Transition: c.Transition,
 		Instance: c.Instance, Actor: c.Actor,
 		Flight: Flight{Phase: transitions.Scheduled, RunAt: due,
-			Request: Request{Payload: payload, Roles: []string{transitions.AnyRole}}.encode()}}
+			Request: Request{Payload: payload, Roles: []string{transitions.AnyRole}, Trace: c.Trace}.encode()}}
 }
 
 func defect(format string, args ...any) *workflow.Error {
@@ -173,11 +175,13 @@ func did(actors map[string][]string, transition, actor string) map[string][]stri
 }
 
 // eventsOf are the events of a transition.
-func eventsOf(e *transitions.Entry, after *transitions.Instance, emitted []workflow.Emitted) ([]transitions.Event, *workflow.Error) {
+func eventsOf(e *transitions.Entry, after *transitions.Instance, trace tracing.Context, emitted []workflow.Emitted) (
+	[]transitions.Event, *workflow.Error,
+) {
 	event := transitions.Event{
 		Tenant: e.Tenant, Type: e.Workflow + "." + e.Transition, Workflow: e.Workflow, Instance: e.Instance,
 		BusinessKey: after.BusinessKey, Attributes: after.Attributes, Version: e.Version, Transition: e.Transition, From: e.From,
-		State: e.To, Actor: e.Actor, Reason: e.Reason, Scope: e.Scope, Key: e.Key, At: e.At, Payload: e.Data,
+		State: e.To, Actor: e.Actor, Reason: e.Reason, Scope: e.Scope, Key: e.Key, At: e.At, Payload: e.Data, Trace: trace,
 	}
 	event.Cause, event.CausedBy = transitions.CauseOf(e.Cause, e.Scope, e.Key)
 	if len(emitted) == 0 {

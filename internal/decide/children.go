@@ -60,7 +60,7 @@ func startChild(d *Decision, ordinal int, s workflow.Spawned, w *workflow.Workfl
 	p, err := prepare(transitions.Command{
 		Tenant: parent.Tenant, Scope: childScope(parent.ID), Key: fmt.Sprintf("%d-%d", parent.Version, ordinal),
 		Workflow: s.Workflow, Transition: s.Transition, Payload: s.Payload, Actor: d.Entry.Actor, Proof: d.Entry.Proof,
-		Roles: []string{transitions.AnyRole},
+		Roles: []string{transitions.AnyRole}, Trace: d.Events[0].Trace,
 	}, w, func() uuid.UUID { return childID(parent, ordinal) })
 	if err != nil {
 		return ChildStart{}, defect("%s: %w", what, err)
@@ -82,7 +82,8 @@ func (c *change) tellParent(d *Decision) {
 	}
 	payload := endOf(child)
 	d.Commands = append(d.Commands, plan(transitions.Command{Tenant: child.Tenant, Scope: endScope(child.ID), Key: "ended",
-		Workflow: parent.Workflow, Transition: parent.End, Instance: parent.Instance, Actor: transitions.Reserved + "child"}, payload, c.now))
+		Workflow: parent.Workflow, Transition: parent.End, Instance: parent.Instance,
+		Actor: transitions.Reserved + "child", Trace: c.p.Trace}, payload, c.now))
 }
 
 // endOf is the payload of that command, a workflow.Ended.

@@ -228,7 +228,7 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 	case step.Work != nil:
 		d.After.Links.InFlight = &transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
 		d.Status, d.Code = transitions.Pending, 202
-		request := Request{Payload: p.Canonical, Proof: p.Proof, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone)}
+		request := Request{Payload: p.Canonical, Proof: p.Proof, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone), Trace: p.Trace}
 		d.Flight = &Flight{Phase: transitions.Working, RunAt: now, Request: request.encode(), Definition: w.Version}
 		return d
 	case p.Creates:
@@ -244,7 +244,8 @@ func tooLarge(w *workflow.Workflow, inst *transitions.Instance, data []byte) err
 	if len(data) <= max(w.MaxData, len(inst.Data)) {
 		return nil
 	}
-	return workflow.Errorf(workflow.DataTooLarge, "the instance's data would have %d bytes; workflow %q allows %d", len(data), w.Name, w.MaxData)
+	return workflow.Errorf(workflow.DataTooLarge, "the instance's data would have %d bytes; workflow %q allows %d",
+		len(data), w.Name, w.MaxData)
 }
 
 func factsOf(p *Prepared, inst *transitions.Instance, now time.Time) workflow.Facts {

@@ -119,7 +119,7 @@ func (d *Decision) undoEarlier(step *workflow.Step, now time.Time) {
 			kept = append(kept, e)
 		}
 	}
-	on := transitions.Command{Tenant: d.After.Tenant, Workflow: d.After.Workflow, Instance: d.After.ID}
+	on := transitions.Command{Tenant: d.After.Tenant, Workflow: d.After.Workflow, Instance: d.After.ID, Trace: d.Events[0].Trace}
 	for _, e := range slices.Backward(d.After.Links.Effects) {
 		if slices.Contains(step.Work.Undoes, e.Transition) {
 			d.Commands = append(d.Commands, undoOf(on, d.After.Definition, e.CommandRef, e.Payload, e.Result, now))
@@ -134,7 +134,7 @@ func undoOf(on transitions.Command, definition int, done transitions.CommandRef,
 	on.Scope, on.Key, on.Transition, on.Actor = UndoScope(on.Instance), effect, done.Transition, transitions.Reserved+"undo"
 	p := plan(on, payload, now)
 	p.Flight.Phase, p.Flight.Definition = transitions.Undoing, definition
-	p.Flight.Request = Request{Payload: payload, Effect: effect, Result: result}.encode()
+	p.Flight.Request = Request{Payload: payload, Effect: effect, Result: result, Trace: on.Trace}.encode()
 	return p
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -31,6 +32,9 @@ type Request struct {
 	// Tried says that an operator has it tried again: an attempt before that may have
 	// had its effect, although the count of attempts begins anew.
 	Tried bool `json:"tried,omitzero"`
+
+	// Trace is where in a trace it was asked, where that is sampled.
+	Trace tracing.Context `json:"trace,omitempty"`
 
 	// Of an undo: the effect's key, and its result where that is known.
 	Effect string         `json:"effect,omitempty"`
@@ -126,7 +130,7 @@ func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (
 	}
 	c := transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
 		IfVersion: asked.IfVersion, Actor: f.Actor, Roles: asked.Roles, Proof: asked.Proof,
-		Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)}
+		Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace}
 	if asked.Creates { // whatever a newer version makes of the name
 		c.BusinessKey = asked.BusinessKey
 	} else {
@@ -160,7 +164,7 @@ func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
 	return &Prepared{
 		Command: transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
 			Instance: f.Instance, Actor: f.Actor, Proof: asked.Proof,
-			Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone)},
+			Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace},
 		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect,
 		Resumed: &Resumed{Attempt: f.Attempt, Phase: f.Phase, Outcome: &o},
 	}, nil

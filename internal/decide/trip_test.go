@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -136,6 +137,8 @@ type life struct {
 	inst *transitions.Instance
 	now  time.Time
 	keys int
+
+	trace tracing.Context // of its commands
 }
 
 // newLife plans a trip.
@@ -149,7 +152,7 @@ func newLife(t testing.TB) *life {
 func (l *life) command(transition, payload string) transitions.Command {
 	l.keys++
 	c := transitions.Command{Workflow: "trip", Transition: transition, Payload: []byte(payload), Key: fmt.Sprint("k", l.keys), Actor: "ann",
-		Roles: []string{"traveller"}}
+		Roles: []string{"traveller"}, Trace: l.trace}
 	if l.inst != nil {
 		c.Instance = l.inst.ID
 	}

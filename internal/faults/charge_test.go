@@ -19,6 +19,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -140,6 +141,7 @@ func (s *shop) wantPaidOnce(e *engine.Engine, n int) {
 // node, or the one that was started again, takes over when the lease has run
 // out. PAWL_FULL=1 kills 200 times.
 func TestNodesKilledInTheMiddleOfAChargeChargeOnce(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	s := newShop(t)
 	kills := 6
@@ -214,6 +216,7 @@ func TestNodesKilledInTheMiddleOfAChargeChargeOnce(t *testing.T) {
 // Chance decides what the provider does with each request, and nodes come and
 // go: whatever happens, every order ends, and the books agree.
 func TestEveryOrderEndsHoweverTheProviderBehaves(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	s := newShop(t)
 	s.bank.Misbehave(provider.Chances{Seed: 7, Fail: 0.15, Lose: 0.15, Hang: 0.02}.Behave)

@@ -187,21 +187,5 @@ func wantSound(t testing.TB, e *engine.Engine, pool *pgxpool.Pool) {
 	if len(v.Broken) > 0 {
 		t.Errorf("broken: %v", v.Broken)
 	}
-	for what, sql := range map[string]string{
-		"transitions without their event": `SELECT count(*) FROM pawl.audit a LEFT JOIN pawl.outbox o
-			ON o.tenant = a.tenant AND o.position = a.position AND o.ordinal = 0 AND o.instance = a.instance AND o.version = a.version
-			WHERE o.position IS NULL`,
-		"events without their transition": `SELECT count(*) FROM pawl.outbox o LEFT JOIN pawl.audit a
-			ON a.tenant = o.tenant AND a.position = o.position WHERE a.position IS NULL`,
-		"transitions without their command": `SELECT count(*) FROM pawl.audit a LEFT JOIN pawl.command c
-			ON c.tenant = a.tenant AND c.scope = pawl.scope_of(a) AND c.key = a.key AND c.instance = a.instance
-			AND coalesce(c.version >= a.version, c.status = 'failed_final') WHERE c.key IS NULL`,
-		"commands without their transition": `SELECT count(*) FROM pawl.command c LEFT JOIN pawl.audit a
-			ON a.tenant = c.tenant AND a.instance = c.instance AND a.version = c.version
-			WHERE c.version IS NOT NULL AND a.version IS NULL`,
-	} {
-		if n := number(t, pool, sql); n > 0 {
-			t.Errorf("%d %s", n, what)
-		}
-	}
+	tables.WantSound(t, pool)
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/internal/replay"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -75,6 +76,7 @@ func TestTwoProgramsGiveOneEffectAndTheSameBytes(t *testing.T) {
 // Two programs play the log, and one of them is killed and started again, over
 // and over.
 func TestReplayEndsAsTheFoldSaysWhileANodeIsKilled(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	const every, enough = 1_000, 3 // events, kills
 	pool := database(t)

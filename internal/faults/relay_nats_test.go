@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/outbox/sink/natstest"
 )
 
@@ -17,6 +18,7 @@ import (
 // published: what a dead node had published and not noted is published again by
 // the next, and the stream drops it by its id.
 func TestKilledRelayLosesAndDoublesNothingInJetStream(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	server := natstest.Start(t)
 	conn, err := nats.Connect(server.URL())

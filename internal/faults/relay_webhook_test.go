@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawlhq/pawl/inbox/signature"
 	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
 // stall is how long a receiver that stalls keeps a request, and twice as long as a
@@ -127,6 +128,7 @@ func (m *moody) was() bool {
 // The receiver processes every event once, in each instance's order, because it
 // remembers the ids.
 func TestKilledRelayLosesNothingOfAReceiverThatFailsAndStalls(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	m := newMoody()
 	server := httptest.NewUnstartedServer(m)

@@ -80,6 +80,7 @@ func TestReplayEndsAsTheFoldSays(t *testing.T) {
 
 // The same over REST, in bulk.
 func TestReplayOverRESTEndsAsTheFoldSays(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	pool := database(t)
 	e := start(t, pool, withFines)
@@ -95,6 +96,7 @@ func TestReplayOverRESTEndsAsTheFoldSays(t *testing.T) {
 
 // Two nodes share the database, and each duplicate goes to the other node.
 func TestReplayToTwoNodesEndsAsTheFoldSays(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	pool := database(t)
 	e := start(t, pool, withFines)
@@ -105,6 +107,7 @@ func TestReplayToTwoNodesEndsAsTheFoldSays(t *testing.T) {
 
 // The engine's connections are ended at random all the time.
 func TestReplayEndsAsTheFoldSaysWhileConnectionsAreEnded(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	pool := database(t)
 	e := start(t, pool, withFines)

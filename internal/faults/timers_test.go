@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -29,6 +30,7 @@ func (s *skew) skip(d time.Duration) { s.by.Add(int64(d)) }
 // Ten thousand timers are due in the same second, and three nodes fire them.
 // Then the clock jumps back and forth over their time.
 func TestEveryTimerFiresOnceOnThreeNodes(t *testing.T) {
+	pgtest.Long(t)
 	t.Parallel()
 	pool := database(t)
 	clock := &skew{}

@@ -47,7 +47,7 @@ func StartBouncer(ctx context.Context, server string, sessions int) (*Bouncer, e
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	b := &Bouncer{}
-	if b.home, b.users, err = makeRun(ctx); err != nil {
+	if b.home, b.users, err = makeRun(ctx, tempBase); err != nil {
 		return nil, err
 	}
 	if b.account, err = serverAccount(b.home); err == nil {

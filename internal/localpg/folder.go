@@ -47,10 +47,37 @@ func UserDir(name string) (string, error) {
 	return filepath.Join(base, name), nil
 }
 
-// tempBase returns this user's own folder among the temporary files, creating it when it is missing. That place is
-// open to everybody, so a folder that somebody else put there in advance is refused.
-func tempBase() (string, error) {
-	base := filepath.Join(os.TempDir(), "pawl-"+strconv.Itoa(os.Geteuid()))
+// ThrowAwayDir is UserDir for a throw-away server: where the system has a file system in memory with room for it, and neither
+// PAWL_HOME nor TMPDIR says otherwise, the folder is there. A database is hundreds of files, and one that is made for each test costs a
+// disk's file system more than all that the test does with it.
+func ThrowAwayDir(name string) (string, error) {
+	if os.Getenv(EnvHome) != "" || os.Getenv(envTemp) != "" || memoryFolder() == "" {
+		return UserDir(name)
+	}
+	base, err := throwAwayBase()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(base, name), nil
+}
+
+const envTemp = "TMPDIR" // where temporary files are wanted
+
+// throwAwayBase is tempBase for what need not survive a crash of the machine.
+func throwAwayBase() (string, error) {
+	if memory := memoryFolder(); memory != "" && os.Getenv(envTemp) == "" {
+		return ownFolder(memory)
+	}
+	return tempBase()
+}
+
+// tempBase returns this user's own folder among the temporary files.
+func tempBase() (string, error) { return ownFolder(os.TempDir()) }
+
+// ownFolder returns this user's own folder in one that is open to everybody, creating it when it is missing. A folder that
+// somebody else put there in advance is refused.
+func ownFolder(shared string) (string, error) {
+	base := filepath.Join(shared, "pawl-"+strconv.Itoa(os.Geteuid()))
 	if err := makeFolder(base); err != nil {
 		return "", err
 	}
@@ -104,8 +131,8 @@ func makeFolder(dir string) error {
 // makeRun creates the home of a throw-away server and locks it as in use. Folders whose owner is gone are removed first,
 // or else the next time. Creating, sweeping and removing exclude each other by a lock, so a folder without an owner is
 // always a left-over.
-func makeRun(ctx context.Context) (home string, users *fileLock, err error) {
-	base, err := tempBase()
+func makeRun(ctx context.Context, in func() (string, error)) (home string, users *fileLock, err error) {
+	base, err := in()
 	if err == nil {
 		base, err = filepath.EvalSymlinks(base)
 	}

@@ -31,9 +31,9 @@ type Options struct {
 
 	// Ephemeral makes a throw-away server: its data need not survive a crash of the machine (fsync,
 	// synchronous_commit and full_page_writes are off, unless Settings names fsync: then all three are as PostgreSQL
-	// or Settings says). Without a Dir the server is this program's alone; Stop removes its folder, and the server ends
-	// with the program. With a Dir it is shared like a lasting one, and the folder stays, to be made anew if its server
-	// was not shut down in order.
+	// or Settings says; see ThrowAwayDir for where it is). Without a Dir the server is this program's alone; Stop removes
+	// its folder, and the server ends with the program. With a Dir it is shared like a lasting one, and the folder stays,
+	// to be made anew if its server was not shut down in order.
 	Ephemeral bool
 
 	// Settings are extra settings as in postgresql.conf, by name. They take effect when this call starts the server,
@@ -42,6 +42,12 @@ type Options struct {
 
 	// Log receives a line for each step that takes time. Nil means none.
 	Log func(format string, args ...any)
+}
+
+// durable reports whether what the server has committed survives a crash of the machine.
+func (o *Options) durable() bool {
+	_, named := o.Settings["fsync"]
+	return named || !o.Ephemeral
 }
 
 type logger func(format string, args ...any)
@@ -84,7 +90,11 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	defer cancel()
 	s := &Server{private: o.Ephemeral && o.Dir == "", freePort: freePort}
 	if s.private {
-		s.home, s.users, err = makeRun(ctx)
+		base := throwAwayBase
+		if o.durable() {
+			base = tempBase
+		}
+		s.home, s.users, err = makeRun(ctx, base)
 	} else {
 		s.home, err = makeHome(bin.home(o.Dir))
 	}

@@ -16,7 +16,8 @@ func arguments(data string, port int, o Options) []string {
 		"max_wal_size":       "4GB",
 		"checkpoint_timeout": "15min",
 	}
-	if _, named := o.Settings["fsync"]; o.Ephemeral && !named {
+	if !o.durable() {
+		settings["max_wal_size"] = "1GB" // it may be in memory
 		settings["fsync"] = "off"
 		settings["synchronous_commit"] = "off"
 		settings["full_page_writes"] = "off"

@@ -58,7 +58,7 @@ func openServer(ctx context.Context, prepare Prepare) (_ *server, err error) {
 		}
 	}()
 	if s.base == "" {
-		dir, err := localpg.UserDir("pgtest")
+		dir, err := localpg.ThrowAwayDir("pgtest")
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ func checkAddress(address string, n Network, authenticated bool) error {
 		return nil
 	case !authenticated:
 		return usage.Errorf("refusing to listen on %s: callers are not authenticated, so only this machine may connect; "+
-			"say whose tokens are taken (--auth), or listen on a loopback address such as %s", address, DefaultAddress)
+			"say whose credentials are taken (--auth), or listen on a loopback address such as %s", address, DefaultAddress)
 	case !n.encrypted() && !n.PlainHTTP:
 		return usage.Errorf("refusing to listen on %s without TLS: whoever is on the way could read the callers' credentials and use them; "+
 			"give a certificate (--tls-cert and --tls-key), or say that a proxy before this address ends TLS (--plain-http)", address)

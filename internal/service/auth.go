@@ -40,19 +40,19 @@ func (a *Auth) check() error {
 	return nil
 }
 
-// credentials are a kind of credentials that is taken: those that begin so.
-type credentials struct {
+// kind is a kind of credentials that is taken: those that begin so.
+type kind struct {
 	prefix string // "" is any that is no other
 	verify func(ctx context.Context, credential string) (auth.Principal, error)
 	health func() (warning string, err error)
 	stop   func()
 }
 
-// takes are the kinds of credentials that a service takes, the prefixes first.
-type takes []credentials
+// kinds are those that a service takes, the prefixes first.
+type kinds []kind
 
 // verify says whose a credential is.
-func (all takes) verify(ctx context.Context, credential string) (auth.Principal, error) {
+func (all kinds) verify(ctx context.Context, credential string) (auth.Principal, error) {
 	for _, one := range all {
 		if strings.HasPrefix(credential, one.prefix) {
 			return one.verify(ctx, credential)
@@ -62,7 +62,7 @@ func (all takes) verify(ctx context.Context, credential string) (auth.Principal,
 }
 
 // health tells of what is not well. It is an error where no kind can be taken, and a warning where another one can.
-func (all takes) health() (warning string, err error) {
+func (all kinds) health() (warning string, err error) {
 	var warnings []string
 	failed := 0
 	for _, one := range all {
@@ -85,7 +85,7 @@ func (all takes) health() (warning string, err error) {
 }
 
 // stop returns when nothing is done for them any more.
-func (all takes) stop() {
+func (all kinds) stop() {
 	for _, one := range all {
 		one.stop()
 	}
@@ -108,7 +108,7 @@ func (s *Service) authenticate(ctx context.Context, c *api.Config) (*metrics.Ref
 			return nil, err
 		}
 	}
-	c.Identify, c.Health = api.Bearer(s.takes.verify), s.takes.health
+	c.Identify, c.Health = api.Bearer(s.kinds.verify), s.kinds.health
 	return refusals, nil
 }
 
@@ -121,7 +121,7 @@ func (s *Service) takeKeys(c *api.Config, m *metrics.Refusals) *apikey.Verifier 
 		return metrics.APIKeys{Known: stats.Known, Lookups: stats.Lookups, Looks: stats.Looks, Failures: stats.Failures}
 	}
 	c.Keys = v
-	s.takes = append(s.takes, credentials{apikey.Prefix, v.Verify, v.Health, v.Stop})
+	s.kinds = append(s.kinds, kind{apikey.Prefix, v.Verify, v.Health, v.Stop})
 	return v
 }
 
@@ -142,6 +142,6 @@ func (s *Service) takeTokens(ctx context.Context, m *metrics.Refusals) error {
 		stats := v.Stats()
 		return metrics.TokenKeys{Keys: stats.Keys, Reads: stats.Reads, Failures: stats.Failures, Read: stats.Read}
 	}
-	s.takes = append(s.takes, credentials{"", v.Verify, v.Health, v.Stop})
+	s.kinds = append(s.kinds, kind{"", v.Verify, v.Health, v.Stop})
 	return nil
 }

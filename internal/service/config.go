@@ -10,6 +10,7 @@ import (
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/outbox/relay"
 	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -83,6 +84,10 @@ type Config struct {
 	// Auth says whose credentials are taken. The zero value takes none, and every caller on this machine
 	// is believed; see [api.Loopback].
 	Auth Auth
+
+	// Tracer is told of the steps of requests, commands, activities and deliveries; package
+	// tracing/opentelemetry has one. nil: nobody is.
+	Tracer tracing.Tracer
 
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger

@@ -32,6 +32,41 @@ func Migrate(ctx context.Context, c Config) (applied int, err error) {
 	return schema.Migrate(ctx, d.pool, c.Schema)
 }
 
+// SchemaStatus reads how far the tables are, and changes nothing. It needs only the
+// database and the schema of c.
+//
+// Errors: a *usage.Error for a schema name that cannot be; those of package schema.
+func SchemaStatus(ctx context.Context, c Config) (s schema.Status, err error) {
+	if err := schema.CheckName(c.Schema); err != nil {
+		return s, &usage.Error{Err: err}
+	}
+	d, err := openDatabase(ctx, c.Database, c.Log)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	return schema.StatusOf(ctx, d.pool, c.Schema)
+}
+
+// WithDatabase does something with the connection string of the database of c: of a
+// private server that runs meanwhile, where c names none. Nobody has connected to it.
+//
+// Errors: a *usage.Error for a schema name that cannot be; those of do.
+func WithDatabase(ctx context.Context, c Config, do func(url string) error) (err error) {
+	if err := schema.CheckName(c.Schema); err != nil {
+		return &usage.Error{Err: err}
+	}
+	if c.Database != "" {
+		return do(c.Database)
+	}
+	d, err := openDatabase(ctx, "", c.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	return do(d.local.URL())
+}
+
 // WithKeys does something with the table of API keys. It needs only the database and the schema of c.
 //
 // Errors: a *usage.Error for a schema name that cannot be; those of package schema and of do.
@@ -67,7 +102,9 @@ func WithEngine(ctx context.Context, c Config, do func(context.Context, *engine.
 	return withDatabase(ctx, c, func(d *database) error { return withEngine(ctx, c, d, do, change) })
 }
 
-func withEngine(ctx context.Context, c Config, d *database, do func(context.Context, *engine.Engine) error, change []func(*engine.Config)) error {
+func withEngine(
+	ctx context.Context, c Config, d *database, do func(context.Context, *engine.Engine) error, change []func(*engine.Config),
+) error {
 	config := engine.Config{Pool: d.pool, Workflows: c.Workflows, Schema: c.Schema, Log: c.Log, Transient: true,
 		InFlight: engine.InFlightConfig{Workers: -1}, Retention: engine.RetentionConfig{Off: true}}
 	for _, f := range change {

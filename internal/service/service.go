@@ -27,7 +27,7 @@ type Service struct {
 	database *database
 	engine   *engine.Engine
 	api      *api.API
-	takes    takes // the credentials, but for tickets
+	kinds    kinds // the credentials, but for tickets
 	tickets  *ticket.Tickets
 	ring     *ring.Ring // of the tickets' keys
 
@@ -72,7 +72,8 @@ func (s *Service) start(ctx context.Context) (err error) {
 		return err
 	}
 	e, err := engine.New(engine.Config{Pool: s.database.pool, Listen: c.Listen, Workflows: c.Workflows, Schema: c.Schema,
-		InFlight: c.InFlight, Retention: c.Retention, Sources: c.Sources, Source: c.Source, Sinks: c.Sinks, Log: c.Log})
+		InFlight: c.InFlight, Retention: c.Retention, Sources: c.Sources, Source: c.Source, Sinks: c.Sinks, Log: c.Log,
+		Tracer: c.Tracer})
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,8 @@ func (s *Service) serve(ctx context.Context) (err error) {
 	c, e := s.config, s.engine
 	requests := metrics.NewRequests()
 	config := api.Config{Logger: c.Log, AccessLog: c.AccessLog, Origins: c.Network.Origins,
-		Limits: api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests}, Inbox: c.consumers()}
+		Limits: api.Limits{Rate: c.Rate, CredentialRate: c.CredentialRate, Open: c.Network.TenantRequests}, Inbox: c.consumers(),
+		Tracer: c.Tracer}
 	refusals, err := s.authenticate(ctx, &config)
 	if err != nil {
 		return err
@@ -148,7 +150,7 @@ func (s *Service) stop(ctx context.Context) error {
 	} else if s.server != nil {
 		errs = append(errs, s.server.Close())
 	}
-	s.takes.stop()
+	s.kinds.stop()
 	if s.tickets != nil {
 		s.tickets.Stop()
 		s.ring.Stop()

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/auth/apikey"
@@ -12,8 +11,8 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// takeTickets lets an interface make and take tickets. They need no configuration: nobody gets one of what he may not do himself. keys
-// are the API keys that ask for some; nil where none are taken.
+// takeTickets lets an interface make and take tickets. They need no configuration: nobody gets one of what he himself is not
+// allowed to do. keys are the API keys that ask for some; nil where none are taken.
 func (s *Service) takeTickets(c *api.Config, keys *apikey.Verifier) {
 	s.ring = s.config.ring(s.database)
 	var vouched ticket.Vouched
@@ -32,22 +31,13 @@ func (c Config) ring(d *database) *ring.Ring {
 // ends within seconds. It needs only the database and the schema of c.
 //
 // Errors: a *usage.Error for a schema name that cannot be; those of package schema and of the database.
-func RotateTicketKeys(ctx context.Context, c Config, drop bool) (err error) {
+func RotateTicketKeys(ctx context.Context, c Config, drop bool) error {
 	if err := schema.CheckName(c.Schema); err != nil {
 		return &usage.Error{Err: err}
 	}
-	d, err := openDatabase(ctx, c.Database, c.Log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, d.close()) }()
-	if err := schema.Check(ctx, d.pool, c.Schema); err != nil {
-		if d.local != nil {
-			err = ofPrivate(err)
-		}
-		return err
-	}
-	keys := c.ring(d)
-	defer keys.Stop()
-	return keys.Rotate(ctx, drop)
+	return withDatabase(ctx, c, func(d *database) error {
+		keys := c.ring(d)
+		defer keys.Stop()
+		return keys.Rotate(ctx, drop)
+	})
 }

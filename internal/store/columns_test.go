@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { tables.Main(m) }
 // byStatements are the columns that no row of the pipeline has: statements write
 // them where they belong.
 var byStatements = map[string][]string{
-	"instance": {"tenant"},
+	"instance": {"tenant", "bucket"},
 	"command":  {"tenant", "unsure", "held_until", "given_up_at", "waits_since", "paused"},
 }
 

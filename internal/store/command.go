@@ -174,7 +174,8 @@ func SettleCommands(b *rows.Builder) {
 	stuck = NULL, unsure = NULL, waits_since = NULL, claimed_by = coalesce(u.claimed_by, c.claimed_by),
 	claimed_at = CASE WHEN u.claimed_by IS NULL THEN c.claimed_at ELSE clock_timestamp() END,
 	locked_until = CASE WHEN u.claimed_by IS NOT NULL THEN clock_timestamp() + u.lease * interval '1 microsecond' END,
-	run_at = u.run_at, request = u.request, definition = coalesce(u.definition, c.definition), updated_at = u.updated_at, forget_at = u.forget_at
+	run_at = u.run_at, request = u.request, updated_at = u.updated_at, forget_at = u.forget_at,
+	definition = coalesce(u.definition, c.definition)
 FROM (SELECT found.row, t.lease, u.* FROM (SELECT `).Param(rows.Int8, false).Add(" AS lease) AS t, ").Source(settledColumns).
 		Add(found(b), `) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.attempt = u.seen AND c.status = u.was RETURNING 1)
@@ -196,6 +197,6 @@ SELECT pawl.expect(count(*), `).Param(rows.Int8, false).Add(") FROM cancelled")
 func DisarmCommands(b *rows.Builder) {
 	b.Add("DELETE FROM pawl.command AS c USING (SELECT found.row, ", b.Tenant(), " AS tenant FROM ").Source(disarmedColumns).
 		Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command x WHERE x.tenant = `, b.Tenant(), ` AND x.scope = u.scope
-	AND x.key <> u.spare AND x.phase = 'scheduled' FOR UPDATE) AS found) AS u
+	AND x.key <> u.spare AND x.phase || '' = 'scheduled' FOR UPDATE) AS found) AS u
 	WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM u.tenant`)
 }

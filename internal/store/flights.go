@@ -91,8 +91,8 @@ func (f *Flights) Poll(ctx context.Context, q Querier, p PollRequest) (found Pol
 		return found, err
 	}
 	var c Candidate
-	_, err = pgx.ForEachRow(rows, []any{&found.Clock, &found.Next, &found.Paused, &found.Ended, &c.Kind, &c.Tenant, &c.Scope, &c.Key, &c.Attempt,
-		&c.Phase, &c.Workflow, &c.Transition, &c.Since, &c.Pause}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&found.Clock, &found.Next, &found.Paused, &found.Ended, &c.Kind, &c.Tenant, &c.Scope, &c.Key,
+		&c.Attempt, &c.Phase, &c.Workflow, &c.Transition, &c.Since, &c.Pause}, func() error {
 		if c.Tenant != "" {
 			found.Found = append(found.Found, c)
 		}
@@ -108,8 +108,8 @@ func (p *PollRequest) Params() []any {
 	for i, a := range p.Activities {
 		workflows[i], names[i], since[i], room[i] = a.Workflow, a.Name, a.Since, int64(a.Room)
 	}
-	return []any{p.Now, int64(p.Scheduled), int64(p.Works), append([]string{}, p.Full...), p.Since, p.Workflows, p.Turns.After, int64(p.Turns.Most),
-		workflows, names, since, room, p.Lapsed, p.Next, p.Oldest, p.Whole, p.Later.After, int64(p.Later.Most)}
+	return []any{p.Now, int64(p.Scheduled), int64(p.Works), append([]string{}, p.Full...), p.Since, p.Workflows, p.Turns.After,
+		int64(p.Turns.Most), workflows, names, since, room, p.Lapsed, p.Next, p.Oldest, p.Whole, p.Later.After, int64(p.Later.Most)}
 }
 
 // Keys name attempts at commands of one tenant.

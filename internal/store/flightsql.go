@@ -59,14 +59,13 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 			CASE WHEN cancelled_by IS NOT NULL THEN NULL
 				WHEN EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = due.tenant AND p.workflow = due.workflow)
 				THEN '` + PausedWorkflow + `' || workflow
-				WHEN (SELECT i.paused FROM pawl.instance AS i WHERE i.tenant = due.tenant AND i.id >= due.instance AND i.id <= due.instance
-					ORDER BY i.id LIMIT 1) THEN '` + PausedInstance + `' || instance END
+				WHEN (` + newest("i.paused", "due.tenant", "due.instance") + `) THEN '` + PausedInstance + `' || instance END
 		FROM (
 			(WITH RECURSIVE ` + eachTenant(laterTurns, laterTurn, "$17", "$18") + `
 				SELECT '` + LaterTurn + `' AS kind, each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition,
 					one.run_at, one.instance, one.cancelled_by
 				FROM each LEFT JOIN LATERAL (SELECT * FROM (SELECT *, ` + known + ` AS known FROM pawl.command
-						WHERE ` + later + ` AND (tenant, run_at) >= (each.tenant, (SELECT $5::timestamptz))
+						WHERE ` + laterOfTenants + ` AND (tenant, run_at) >= (each.tenant, (SELECT $5::timestamptz))
 							AND (tenant, run_at) <= (each.tenant, (SELECT $1::timestamptz))
 						ORDER BY ` + laterTurn + ` OFFSET 0) AS due
 					WHERE known LIMIT 1) AS one ON true
@@ -124,21 +123,24 @@ func eachTenant(where, order, after, most string) string {
 const known = `coalesce(workflow || ' ' || definition, workflow) = ANY ($6::text[])`
 
 // later finds what is to be decided at a time, and is not set aside for a pause, by the
-// indexes command_due and command_due_turn.
+// index command_due.
 const later = `phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL`
 
-// waits finds work that waits for its time or for a worker, by the indexes command_work
-// and command_turn.
+// laterOfTenants is later by the index command_due_turn. Each index is for rows of a condition that does not follow
+// from the other's query, though they are the same rows: so there is no choice for who has the statistics of an empty table.
+const laterOfTenants = `phase BETWEEN 'scheduled' AND 'scheduled' AND run_at IS NOT NULL AND paused IS NULL AND tenant >= ''`
+
+// waits finds work that waits for its time or for a worker, by the index command_work.
 const waits = `run_at IS NOT NULL AND phase <> 'scheduled'`
 
-// turns is waits, but for what is due before all that can be taken, of PollSQL.
-const turns = waits + ` AND run_at >= (SELECT $15::timestamptz)`
+// turns is waits, by the index command_turn, but for what is due before all that can be taken, of PollSQL.
+const turns = `run_at IS NOT NULL AND phase || '' <> 'scheduled' AND run_at >= (SELECT $15::timestamptz)`
 
 // turn is the order of command_turn.
 const turn = `tenant, workflow, transition, run_at`
 
-// laterTurns is later, but for what is due before all that can be taken, of PollSQL.
-const laterTurns = later + ` AND run_at >= (SELECT $5::timestamptz)`
+// laterTurns is laterOfTenants, but for what is due before all that can be taken, of PollSQL.
+const laterTurns = laterOfTenants + ` AND run_at >= (SELECT $5::timestamptz)`
 
 // laterTurn is the order of command_due_turn.
 const laterTurn = `tenant, run_at`
@@ -151,7 +153,7 @@ const laterTurn = `tenant, run_at`
 // empty table's plan may be another index's that begins with the tenant.
 // Parameters: tenant, node, length of a lease in microseconds, now, scopes, keys,
 // attempts seen.
-const ClaimSQL = `
+var ClaimSQL = `
 WITH claimed AS (
 	UPDATE pawl.command AS c SET status = 'processing', attempt = c.attempt + 1, revision = c.revision + 1,
 		failures = c.failures + CASE WHEN u.taken IS NULL THEN 0 ELSE 1 END,
@@ -171,8 +173,7 @@ SELECT c.scope, c.key, c.fingerprint, c.phase, c.workflow, c.transition, c.insta
 	coalesce(c.cancelled_by, ''), c.created_at, coalesce(c.taken, ''), coalesce(c.unsure, false), coalesce(i.definition, 0), i.data::text,
 	c.due, coalesce(i.paused, false) OR EXISTS (SELECT FROM pawl.paused p WHERE p.tenant = $1 AND p.workflow = c.workflow)
 FROM claimed AS c LEFT JOIN LATERAL (
-	SELECT i.definition, i.data, i.paused FROM pawl.instance i WHERE i.tenant = $1 AND i.id >= c.instance AND i.id <= c.instance
-	ORDER BY i.id LIMIT 1) AS i ON true`
+	` + newest("i.definition, i.data, i.paused", "$1", "c.instance") + `) AS i ON true`
 
 // mine finds the rows of the source u whose lease this node holds.
 const mine = `pawl.command x

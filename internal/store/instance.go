@@ -36,17 +36,28 @@ var (
 		moment("updated_at", func(i *instance) *time.Time { return &i.UpdatedAt }),
 	}
 	instanceFields = slices.Concat(lifeFields, stateFields)
+	writtenFields  = append(slices.Clip(stateFields), bucketField) // by a change; a new row has the default
 	changedFields  = append([]field[Changed]{
 		place("row", func(c *Changed) *rows.RowID { return &c.Row }),
 		id("id", func(c *Changed) *uuid.UUID { return &c.ID }),
 		bigint("before", func(c *Changed) *int64 { return &c.Before }),
-	}, within(func(c *Changed) *instance { return c.Instance }, stateFields...)...)
+	}, within(func(c *Changed) *instance { return c.Instance }, writtenFields...)...)
 
-	createdColumns, stateColumns, changedColumns = columnsOf(instanceFields), columnsOf(stateFields), columnsOf(changedFields)
+	createdColumns, writtenColumns, changedColumns = columnsOf(instanceFields), columnsOf(writtenFields), columnsOf(changedFields)
 )
 
+// perBucket is how many versions of an instance have one primary key. The table and pawl.transition say the same.
+const perBucket = 4
+
+// bucketField is the part of the primary key that follows from the version. A new instance is in the bucket 0
+// whatever its version is, so that two that are created at the same time have one key.
+var bucketField = field[instance]{Column: rows.Of("bucket", rows.Int4), add: func(s *rows.Set, i *instance) error {
+	s.Int4(int(i.Version / perBucket))
+	return nil
+}}
+
 // beforeState is how many columns of a changed instance say which one it is.
-var beforeState = len(changedFields) - len(stateFields)
+var beforeState = len(changedFields) - len(writtenFields)
 
 func noLinks(l *transitions.Links) bool {
 	return l.InFlight == nil && l.Effects == nil && l.Parent == nil
@@ -92,11 +103,10 @@ var idColumns = []rows.Column{rows.Of("id", rows.UUID)}
 func InstanceIDs() *rows.Set { return rows.NewSet(idColumns) }
 
 // newest selects some columns of an instance, i. Every transition leaves a version of the row, which
-// stays while an old snapshot is open; the index is scanned back, which for the most begins with the
-// newest one. Tenant and id are SQL expressions.
+// stays while an old snapshot is open; the index is scanned back, so the newest ones come first. Tenant
+// and id are SQL expressions.
 func newest(columns, tenant, id string) string {
-	return "SELECT " + columns + " FROM pawl.instance i WHERE i.tenant = " + tenant + " AND i.id >= " + id + " AND i.id <= " + id +
-		" ORDER BY i.id DESC LIMIT 1"
+	return "SELECT " + columns + " FROM pawl.instance i WHERE i.tenant = " + tenant + " AND i.id = " + id + " ORDER BY i.bucket DESC LIMIT 1"
 }
 
 // LockInstances locks instances in the order of InstanceIDs. It returns for each its place there, from
@@ -111,7 +121,8 @@ func LockInstances(b *rows.Builder, how string) {
 // Parameters: tenant, id, scope, key.
 func ReadBoth(b *rows.Builder) {
 	b.Add("SELECT ", instanceSelect, ", ", recordSelect, " FROM (SELECT ").Param(rows.UUID, false).
-		Add(" AS id) AS u LEFT JOIN LATERAL (", newest("*", b.Tenant(), "u.id"), ") i ON true LEFT JOIN LATERAL (SELECT * FROM pawl.command c WHERE c.tenant = ", b.Tenant(), " AND c.scope = ").
+		Add(" AS id) AS u LEFT JOIN LATERAL (", newest("*", b.Tenant(), "u.id"), ") i ON true LEFT JOIN LATERAL (",
+			"SELECT * FROM pawl.command c WHERE c.tenant = ", b.Tenant(), " AND c.scope = ").
 		Param(rows.Text, false).Add(" AND c.key = ").Param(rows.Text, false).Add(" LIMIT 1) c ON true", audit.Position(b.Tenant()))
 }
 
@@ -128,7 +139,7 @@ func InsertInstances(b *rows.Builder) {
 // instance not have the version that was decided on, the transaction fails and
 // runs again. Parameters: columns, number of rows.
 func ChangeInstances(b *rows.Builder) {
-	b.Add("WITH changed AS (UPDATE pawl.instance AS i SET ", setAll(stateColumns), " FROM ").Source(changedColumns).
+	b.Add("WITH changed AS (UPDATE pawl.instance AS i SET ", setAll(writtenColumns), " FROM ").Source(changedColumns).
 		Add(" WHERE i.ctid = u.row AND i.tenant IS NOT DISTINCT FROM ", b.Tenant(),
 			" AND i.id IS NOT DISTINCT FROM u.id AND i.version = u.before RETURNING 1) SELECT pawl.expect(count(*), ").
 		Param(rows.Int8, false).Add(") FROM changed")
@@ -137,7 +148,7 @@ func ChangeInstances(b *rows.Builder) {
 // ChangeInstance updates one, unless it has moved. Parameters: the tenant, then those of ChangeParams.
 func ChangeInstance(b *rows.Builder) {
 	b.Add("UPDATE pawl.instance AS i SET ")
-	for n, c := range stateColumns {
+	for n, c := range writtenColumns {
 		if n > 0 {
 			b.Add(", ")
 		}

@@ -113,7 +113,7 @@ func pageOf(from *source, f *inspect.Filter, attributes string) *query {
 	s.WriteString(", false) AS hit, at, entry FROM (SELECT at, entry, row_number() OVER (" + order + ") AS n FROM (")
 	from.write(s, f)
 	s.add(") AS entries"+order+" LIMIT %s) AS e", maxScanned)
-	s.add(" CROSS JOIN LATERAL (SELECT * FROM pawl.instance x WHERE x.tenant = %s AND x.id = e.entry LIMIT 1) AS i", f.Tenant)
+	s.add(" CROSS JOIN LATERAL ("+newest("*", "%s", "e.entry")+") AS i", f.Tenant)
 	s.add(" WHERE n = %s OR ", maxScanned)
 	selected(s, f, attributes)
 	return s.add(order+" LIMIT %s", f.Limit+1)

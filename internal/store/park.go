@@ -39,9 +39,8 @@ WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1`
 var (
 	ParkWorkflowSQL = parkSQL(`SELECT '` + PausedWorkflow + `' || p.workflow AS pause FROM pawl.paused AS p
 		WHERE p.tenant = $1 AND p.workflow = found.workflow LIMIT 1 FOR SHARE SKIP LOCKED`)
-	ParkInstanceSQL = parkSQL(`SELECT '` + PausedInstance + `' || one.id AS pause FROM (SELECT i.id, i.paused FROM pawl.instance AS i
-		WHERE i.tenant = $1 AND i.id >= found.instance AND i.id <= found.instance ORDER BY i.id LIMIT 1 FOR SHARE SKIP LOCKED) AS one
-		WHERE one.paused`)
+	ParkInstanceSQL = parkSQL(`SELECT '` + PausedInstance + `' || one.id AS pause FROM (` + newest("i.id, i.paused", "$1", "found.instance") + `
+		FOR SHARE SKIP LOCKED) AS one WHERE one.paused`)
 )
 
 // unparked is what becomes of a command whose pause has ended, in the row u.n of so
@@ -75,7 +74,8 @@ const endedPauses = `WITH RECURSIVE aside AS (
 		(SELECT paused, tenant FROM pawl.command WHERE paused >= '` + PausedWorkflow + `' ORDER BY paused, tenant, run_at LIMIT 1)
 		UNION ALL
 		(SELECT next.paused, next.tenant FROM aside CROSS JOIN LATERAL (SELECT c.paused, c.tenant FROM pawl.command AS c
-			WHERE c.paused IS NOT NULL AND (c.paused, c.tenant) > (aside.paused, aside.tenant) ORDER BY c.paused, c.tenant, c.run_at LIMIT 1) AS next))
+			WHERE c.paused IS NOT NULL AND (c.paused, c.tenant) > (aside.paused, aside.tenant)
+			ORDER BY c.paused, c.tenant, c.run_at LIMIT 1) AS next))
 	SELECT json_agg(json_build_array(a.tenant, substr(a.paused, length('` + PausedWorkflow + `') + 1))) FROM aside AS a
 	WHERE NOT EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = a.tenant AND '` + PausedWorkflow + `' || p.workflow = a.paused)`
 

@@ -69,9 +69,7 @@ func rowBy[T any](read func(*rows.Row) (T, error)) pgx.RowToFunc[T] {
 	}
 }
 
-const workflowOfSQL = `SELECT workflow FROM pawl.instance WHERE tenant = $1 AND id = $2`
-
-var instanceSQL = `SELECT ` + instanceSelect + ` FROM pawl.instance i WHERE i.tenant = $1 AND i.id = $2`
+var workflowOfSQL, instanceSQL = newest("i.workflow", "$1", "$2"), newest(instanceSelect, "$1", "$2")
 
 // Instance reads an instance. Error: InstanceNotFound.
 func (q *Reader) Instance(ctx context.Context, tenant string, id uuid.UUID) (transitions.Instance, error) {

@@ -79,12 +79,13 @@ func FindCommands(b *rows.Builder) {
 }
 
 var (
-	recordSQL = `SELECT ` + recordSelect + ` FROM pawl.command c` + audit.Position("$1") + ` WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
+	recordSQL = `SELECT ` + recordSelect + ` FROM pawl.command c` + audit.Position("$1") + `
+	WHERE c.tenant = $1 AND c.scope = $2 AND c.key = $3`
 
 	// recordsSQL reads commands of any tenants, each with its place in the list.
 	// Parameters: tenants, scopes, keys.
-	recordsSQL = `SELECT ` + briefSelect + `, u.ord FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS u(tenant, scope, key, ord)` +
-		recordOfKey("u.tenant")
+	recordsSQL = `SELECT ` + briefSelect + `, u.ord
+	FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS u(tenant, scope, key, ord)` + recordOfKey("u.tenant")
 
 	// undoingSQL reads the undos of an instance that are in flight. Parameters: tenant,
 	// the scope of its undos, how many.

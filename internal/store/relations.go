@@ -6,7 +6,7 @@ import "strings"
 // be a probe of the primary key. Both are SQL expressions.
 func BusinessKey(tenant, id string) string {
 	return `
-LEFT JOIN LATERAL (SELECT x.business_key FROM pawl.instance x WHERE x.tenant = ` + tenant + ` AND x.id = ` + id + ` LIMIT 1) AS i ON true`
+LEFT JOIN LATERAL (` + newest("i.business_key", tenant, id) + `) AS i ON true`
 }
 
 // Instances are all instances of a tenant, with every column.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlhq/pawl/outbox"
 	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -34,6 +35,9 @@ type Config struct {
 	Peers Peers
 
 	Log *slog.Logger
+
+	// Tracer is told of deliveries. nil: none.
+	Tracer tracing.Tracer
 
 	// Every is how often the relay polls how its sinks stand when it has no other reason
 	// to. 0 is 1 s; at least 100 ms.

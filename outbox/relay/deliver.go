@@ -51,7 +51,10 @@ func (h *holder) deliver(c *call) {
 	defer cancel()
 	late := time.AfterFunc(h.sink.Timeout+stopGrace, func() { h.signals.send(func(s *signals) { s.late = append(s.late, c) }) })
 	defer late.Stop()
-	h.calls.results <- callResult{c, h.callSink(ctx, c)}
+	end := h.traceCall(ctx, c)
+	failures := h.callSink(ctx, c)
+	end(failures)
+	h.calls.results <- callResult{c, failures}
 }
 
 // callSink calls the sink. A sink that panics, or answers what cannot be, counts as

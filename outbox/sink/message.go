@@ -63,6 +63,18 @@ func encode(s string, plain func(byte) bool) string {
 	return b.String()
 }
 
+// Trace are the headers of W3C Trace Context that go with an event, by name: where in a trace it
+// is handed on. The attributes of the CloudEvent say where it was made, the same in every attempt.
+func Trace(e *transitions.Logged) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		hop := e.Hop()
+		if hop == "" || !yield("traceparent", hop.Traceparent()) || hop.Tracestate() == "" {
+			return
+		}
+		yield("tracestate", hop.Tracestate())
+	}
+}
+
 // Attributes are the context attributes of an event's CloudEvent, by name, for
 // protocols that show them beside the body. Their values are fit for any
 // protocol's headers: visible ASCII, percent-encoded as CloudEvents asks for

@@ -18,6 +18,12 @@
 -- often stays. An update that finds room in the page writes into the write-ahead log
 -- only what is between the first byte that changes and the last one, so data that stays
 -- as it is, or changes at its beginning, is not written there a second time.
+--
+-- The primary key has one entry for each version of a row that is kept, and a new entry
+-- must be unlike all that are equal. So the bucket moves on with the version: equal are at
+-- most 4, and the newest come last. That there is one row for each id follows from
+-- two keys: two that are new are in one bucket, and one that has gone on has an audit row
+-- with the version 1.
 CREATE TABLE pawl.instance (
 	id           uuid NOT NULL,
 	created_at   timestamptz NOT NULL,
@@ -27,6 +33,7 @@ CREATE TABLE pawl.instance (
 	business_key text COLLATE "C" CHECK (octet_length(business_key) BETWEEN 1 AND 255),
 	version      bigint NOT NULL CHECK (version >= 1),
 	updated_at   timestamptz NOT NULL,
+	bucket       int NOT NULL DEFAULT 0 CHECK (bucket BETWEEN 0 AND version / 4),
 	open         boolean NOT NULL,
 	paused       boolean NOT NULL DEFAULT false,
 	state        text COLLATE "C" NOT NULL,
@@ -35,7 +42,7 @@ CREATE TABLE pawl.instance (
 	actors       json,
 	attributes   jsonb,
 	data         json NOT NULL,
-	PRIMARY KEY (tenant, id),
+	PRIMARY KEY (tenant, id, bucket),
 	-- The engine reads no others, and a SQL caller who stored some would keep
 	-- everybody from listing instances.
 	CHECK (jsonb_typeof(attributes) = 'object' AND NOT attributes @? 'strict $.* ? (@.type() != "string")')
@@ -48,6 +55,9 @@ COMMENT ON COLUMN pawl.instance.definition IS 'The version of the definition tha
 COMMENT ON COLUMN pawl.instance.business_key IS 'The caller''s own number, which the id is derived from.';
 COMMENT ON COLUMN pawl.instance.state IS 'The state it is in.';
 COMMENT ON COLUMN pawl.instance.version IS 'Counts its transitions; guards every update.';
+COMMENT ON COLUMN pawl.instance.bucket IS
+	'0 for a new instance; with a transition the version divided by 4. While an old snapshot keeps all versions of the row, a scan of the '
+	'primary key finds the newest first, and a new entry is compared to few.';
 COMMENT ON COLUMN pawl.instance.data IS 'The workflow''s data after the last transition.';
 COMMENT ON COLUMN pawl.instance.attributes IS 'The declared attributes by which it can be found.';
 COMMENT ON COLUMN pawl.instance.actors IS 'Who did the transitions whose actors others exclude: {"transition": ["actor"]}.';
@@ -194,25 +204,26 @@ COMMENT ON COLUMN pawl.command.waits_since IS
 COMMENT ON COLUMN pawl.command.forget_at IS
 	'Until when the tombstone stays, where the caller asked for another time than the workflow''s; infinity for ever.';
 COMMENT ON COLUMN pawl.command.definition IS
-	'The version of the definition that its instance began with, while it is in flight: nodes that do not know it leave it alone. NULL: any node may find out.';
+	'The version of the definition that its instance began with, since it is in flight: nodes that do not know it leave it alone. NULL: any node may find out.';
 COMMENT ON COLUMN pawl.command.paused IS 'Whose pause it waits for the end of, since it became due: instance:<id> or workflow:<name>. NULL: none is known to hold it.';
 
 -- What is to be decided at a time, over all tenants. What became due in a pause is set
 -- aside, so that no look reads it until the pause ends.
 CREATE INDEX command_due ON pawl.command (run_at) WHERE phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL;
--- The same by tenant, so that each has its turn.
-CREATE INDEX command_due_turn ON pawl.command (tenant, run_at) WHERE phase = 'scheduled' AND run_at IS NOT NULL AND paused IS NULL;
+-- The same by tenant, so that each has its turn. Its condition is written otherwise, so that no query can choose between the two.
+CREATE INDEX command_due_turn ON pawl.command (tenant, run_at)
+	WHERE phase BETWEEN 'scheduled' AND 'scheduled' AND run_at IS NOT NULL AND paused IS NULL AND tenant >= '';
 -- What is set aside, by what it waits for.
 CREATE INDEX command_paused ON pawl.command (paused, tenant, run_at) WHERE paused IS NOT NULL;
 -- Work that waits, by activity: what one of them cannot take is not read for another.
 -- What a free worker takes at its accept is never in it.
 CREATE INDEX command_work ON pawl.command (workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
--- The same by tenant, so that each has its turn.
-CREATE INDEX command_turn ON pawl.command (tenant, workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase <> 'scheduled';
+-- The same by tenant, so that each has its turn; likewise with a condition that no other query has.
+CREATE INDEX command_turn ON pawl.command (tenant, workflow, transition, run_at) WHERE run_at IS NOT NULL AND phase || '' <> 'scheduled';
 -- Whose lease has run out.
 CREATE INDEX command_leased ON pawl.command (locked_until) WHERE locked_until IS NOT NULL;
--- Whatever waits in a scope to be decided: the timers of a state that is left.
-CREATE INDEX command_scheduled ON pawl.command (tenant, scope) WHERE phase = 'scheduled';
+-- Whatever waits in a scope to be decided: the timers of a state that is left. Likewise.
+CREATE INDEX command_scheduled ON pawl.command (tenant, scope) WHERE phase || '' = 'scheduled';
 -- What callers have asked for later, without the engine's timers. Many may be due
 -- at one time; so the key is a part of the place.
 CREATE INDEX command_planned ON pawl.command (run_at, tenant, scope, key) WHERE phase = 'scheduled' AND NOT starts_with(scope, 'pawl:');
@@ -361,6 +372,7 @@ CREATE TABLE pawl.outbox (
 	business_key text COLLATE "C",
 	attributes   jsonb,
 	payload      json,
+	trace        text COLLATE "C" CHECK (octet_length(trace) BETWEEN 55 AND 568),
 	-- What a reader cannot read would keep everybody from the log.
 	CHECK (jsonb_typeof(attributes) = 'object' AND NOT attributes @? 'strict $.* ? (@.type() != "string")'),
 	CHECK (ordinal > 0 OR payload IS NULL)
@@ -384,6 +396,9 @@ COMMENT ON COLUMN pawl.outbox.attributes IS
 COMMENT ON COLUMN pawl.outbox.payload IS
 	'What the action emitted; NULL when it was erased. The payload of the transition''s own event, with the ordinal 0, is the data in the '
 	'audit row.';
+COMMENT ON COLUMN pawl.outbox.trace IS
+	'Where in a trace its transition was decided: a traceparent (W3C Trace Context) and, after a blank, a tracestate. NULL where none is '
+	'sampled. In no hash: it says how somebody looked on, not what has happened.';
 
 CREATE TABLE pawl.definition (
 	workflow   text COLLATE "C" NOT NULL,

@@ -62,7 +62,7 @@ BEGIN
 	END IF;
 	PERFORM pawl.durable();
 	-- Instances are locked before commands, by everybody.
-	PERFORM FROM pawl.instance AS i WHERE i.tenant = claim.tenant AND i.id = claim.instance FOR NO KEY UPDATE;
+	PERFORM FROM pawl.instance AS i WHERE i.tenant = claim.tenant AND i.id = claim.instance ORDER BY i.bucket DESC LIMIT 1 FOR NO KEY UPDATE;
 	LOOP
 		moment := clock_timestamp();
 		INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, actor, created_at,
@@ -416,7 +416,8 @@ BEGIN
 				substr(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid);
 		i.chain := decode(repeat('00', 32), 'hex');
 	ELSE
-		SELECT * INTO i FROM pawl.instance AS x WHERE x.tenant = transition.tenant AND x.id = c.instance FOR NO KEY UPDATE;
+		SELECT * INTO i FROM pawl.instance AS x WHERE x.tenant = transition.tenant AND x.id = c.instance
+			ORDER BY x.bucket DESC LIMIT 1 FOR NO KEY UPDATE;
 		IF i.workflow IS DISTINCT FROM c.workflow THEN
 			RAISE EXCEPTION 'workflow "%" has no such instance', c.workflow USING ERRCODE = '22023',
 				HINT = 'Name the workflow, the transition and the instance when you claim the key.';
@@ -463,9 +464,9 @@ BEGIN
 		VALUES (transition.tenant, i.id, c.workflow, i.definition, i.business_key, i.state, 1, i.data, i.attributes, i.open,
 			i.chain, moment, moment);
 	ELSE
-		UPDATE pawl.instance AS x SET state = i.state, version = x.version + 1, data = i.data, attributes = i.attributes,
-			open = i.open, chain = i.chain, updated_at = moment
-		WHERE x.tenant = transition.tenant AND x.id = i.id;
+		UPDATE pawl.instance AS x SET state = i.state, version = x.version + 1, bucket = (x.version + 1) / 4, data = i.data,
+			attributes = i.attributes, open = i.open, chain = i.chain, updated_at = moment
+		WHERE x.tenant = transition.tenant AND x.id = i.id AND x.bucket = i.bucket;
 	END IF;
 	body := format('{"instance":"%s","workflow":%s,"transition":%s,"state":%s,"version":%s,"at":"%s"%s}', i.id, to_json(c.workflow),
 		to_json(c.transition), to_json(transition.state), transition.version + 1,

@@ -95,7 +95,7 @@ BEGIN
 			WHERE d.ctid = ANY (planned) AND d.run_at <= purge.moment - k.replay
 				AND NOT EXISTS (SELECT FROM pawl.paused AS p WHERE p.tenant = d.tenant AND p.workflow = d.workflow)
 				AND NOT coalesce((SELECT i.paused FROM pawl.instance AS i -- not a join: one by one
-					WHERE i.tenant = d.tenant AND i.id = d.instance), false)),
+					WHERE i.tenant = d.tenant AND i.id = d.instance ORDER BY i.bucket DESC LIMIT 1), false)),
 		still AS MATERIALIZED (
 			SELECT f.place, l.replay, l.tombstone FROM late AS l CROSS JOIN LATERAL (
 				SELECT c.ctid AS place FROM pawl.command AS c WHERE c.ctid = l.place AND c.phase = 'scheduled'

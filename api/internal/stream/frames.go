@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gorilla/websocket"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -156,10 +157,10 @@ func appendMember(b []byte, s string) []byte {
 
 // Close codes of the subprotocol, beside those of RFC 6455.
 const (
-	closeBadMessage = 4400 // what the client sent is no message; it must not send it again
-	closeEnded      = 4401 // the credential has ended; with another one the client may resume where the reason says
-	closeGone       = 4410 // the events that the client asks for were removed; the reason says where the log begins
-	closeSlow       = 4408 // the client reads too slowly; it may resume where the reason says
+	closeBadMessage = wire.CloseBadMessage
+	closeEnded      = wire.CloseEnded
+	closeGone       = wire.CloseGone
+	closeSlow       = wire.CloseSlow
 	closeNoStatus   = websocket.CloseNoStatusReceived
 )
 

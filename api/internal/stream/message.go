@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pawlhq/pawl/api/internal/parse"
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // message is what a WebSocket client sends.
@@ -38,10 +38,10 @@ func (m *message) ask(tenant string) Ask {
 
 // The operations of a client.
 const (
-	Subscribe    = "subscribe" // to the log
-	Watch        = "watch"     // a command
-	Unsubscribe  = "unsubscribe"
-	Authenticate = "authenticate" // with another credential
+	Subscribe    = wire.Subscribe
+	Watch        = wire.Watch
+	Unsubscribe  = wire.Unsubscribe
+	Authenticate = wire.Authenticate
 )
 
 // Operations are all that a client can ask.
@@ -53,30 +53,10 @@ const (
 	maxCredential     = 16 << 10 // bytes
 )
 
-type wireMessage struct {
-	Op     string         `json:"op"`
-	ID     string         `json:"id"`
-	After  jsontext.Value `json:"after"`
-	Filter wireFilter     `json:"filter"`
-	Scope  *string        `json:"scope"`
-	Key    *string        `json:"key"`
-
-	Credential *string `json:"credential"`
-}
-
-type wireFilter struct {
-	Workflow    string            `json:"workflow"`
-	Instance    string            `json:"instance"`
-	BusinessKey string            `json:"business_key"`
-	Attributes  map[string]string `json:"attributes"`
-	Types       []string          `json:"types"`
-	States      []workflow.State  `json:"states"`
-}
-
 // parseMessage reads a message. Its error says what is wrong with it, briefly
 // enough for a close frame.
 func parseMessage(text []byte) (message, error) {
-	var in wireMessage
+	var in wire.Message
 	if err := json.Unmarshal(text, &in, json.RejectUnknownMembers(true)); err != nil {
 		problem := parse.JSON(err)
 		if problem.Pointer == "" {
@@ -88,7 +68,7 @@ func parseMessage(text []byte) (message, error) {
 	if m.id == "" || len(m.id) > maxSubscriptionID || strings.IndexByte(m.id, 0) >= 0 {
 		return m, fmt.Errorf("/id: must be 1 to %d bytes without NUL", maxSubscriptionID)
 	}
-	ofLog, ofCommand := in.After != nil || !in.Filter.empty(), in.Scope != nil || in.Key != nil
+	ofLog, ofCommand := in.After != nil || !empty(&in.Filter), in.Scope != nil || in.Key != nil
 	if in.Credential != nil && m.op != Authenticate {
 		return m, fmt.Errorf("/credential: only %s has one", Authenticate)
 	}
@@ -118,15 +98,16 @@ func parseMessage(text []byte) (message, error) {
 	}
 }
 
-func (m *message) authenticate(in *wireMessage) error {
-	if in.Credential == nil || *in.Credential == "" || len(*in.Credential) > maxCredential || strings.ContainsAny(*in.Credential, " \r\n\x00") {
+func (m *message) authenticate(in *wire.Message) error {
+	if in.Credential == nil || *in.Credential == "" || len(*in.Credential) > maxCredential ||
+		strings.ContainsAny(*in.Credential, " \r\n\x00") {
 		return fmt.Errorf("/credential: must be 1 to %d bytes without blanks", maxCredential)
 	}
 	m.credential = *in.Credential
 	return nil
 }
 
-func (m *message) watch(in *wireMessage) error {
+func (m *message) watch(in *wire.Message) error {
 	for _, part := range []struct {
 		name  string
 		text  *string
@@ -141,7 +122,7 @@ func (m *message) watch(in *wireMessage) error {
 	return nil
 }
 
-func (m *message) subscribe(in *wireMessage) error {
+func (m *message) subscribe(in *wire.Message) error {
 	text := string(in.After)
 	if in.After.Kind() == '"' {
 		unquoted, err := jsontext.AppendUnquote(nil, in.After)
@@ -183,6 +164,6 @@ func given[T ~string](list []T) []T {
 	return list
 }
 
-func (f *wireFilter) empty() bool {
+func empty(f *wire.Filter) bool {
 	return f.Workflow == "" && f.Instance == "" && f.BusinessKey == "" && f.Attributes == nil && f.Types == nil && f.States == nil
 }

@@ -10,13 +10,14 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/workflow"
 )
 
 // Subprotocol is the WebSocket subprotocol that this package speaks. A client
 // that offers none is taken to mean it.
-const Subprotocol = "pawl.v1"
+const Subprotocol = wire.Subprotocol
 
 // ofCredential begins the subprotocol that is a credential: browsers let pages send no header, but name subprotocols.
 const ofCredential = "pawl.ticket."

@@ -211,7 +211,7 @@ func (r *Ring) change(ctx context.Context, young, keep time.Duration) error {
 		for _, s := range []struct {
 			sql  string
 			args []any
-		}{{lockSQL, nil}, {sweepSQL, []any{keep}}, {makeSQL, []any{young}}} {
+		}{{boundSQL, nil}, {lockSQL, nil}, {sweepSQL, []any{keep}}, {makeSQL, []any{young}}} {
 			if _, err := tx.Exec(ctx, r.config.In(s.sql), s.args...); err != nil {
 				return err
 			}

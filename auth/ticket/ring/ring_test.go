@@ -1,6 +1,7 @@
 package ring_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -90,7 +91,7 @@ func TestAKeyOfOneNodeVerifiesOnAnother(t *testing.T) {
 	if newest(t, bob).ID != k.ID || count(t, pool) != 1 {
 		t.Error("there are two keys")
 	}
-	if off := bob.Now().Sub(time.Now()).Abs(); off > time.Minute {
+	if off := time.Until(bob.Now()).Abs(); off > time.Minute {
 		t.Errorf("its clock is off by %s", off)
 	}
 }
@@ -191,6 +192,26 @@ func TestAKeyThatIsDroppedIsGone(t *testing.T) {
 	if operator.Now().Year() < time.Now().Year() || count(t, pool) != 1 || find(t, node(t, pool), second.ID) != nil {
 		t.Errorf("%d keys", count(t, pool))
 	}
+}
+
+// A node that is lost while it holds the lock does not keep others from dropping the keys.
+func TestALostNodeHoldsUpNoRotation(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.Pool(t)
+	r := node(t, pool)
+	first := newest(t, r)
+	lost, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lost.Rollback(context.WithoutCancel(t.Context())) }()
+	for _, sql := range []string{ring.BoundSQL, ring.LockSQL} {
+		if _, err := lost.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rotate(t, r, true)
+	await.Receive(t, "the key is gone", first.Gone)
 }
 
 func TestUnknownKeysReadTheTableSeldom(t *testing.T) {

@@ -5,6 +5,9 @@ const (
 	readSQL = `SELECT now.at, k.id, k.secret, k.created_at FROM (SELECT clock_timestamp() AS at) AS now
 		LEFT JOIN pawl.ticket_key AS k ON true ORDER BY k.created_at DESC, k.id`
 
+	// boundSQL lets a node that is lost in the middle hold the lock for a moment only.
+	boundSQL = `SELECT set_config('idle_in_transaction_session_timeout', '10s', true)`
+
 	// lockSQL waits for others who add or remove a key, not for who reads.
 	lockSQL = `LOCK TABLE pawl.ticket_key IN SHARE ROW EXCLUSIVE MODE`
 

@@ -7,7 +7,8 @@
 // write the same logs; see siblings. All committers take from one queue. The commands of
 // one instance are with one of them at a time, and so keep their order.
 //
-// Memory is bounded by the limits: all that waits, in the retry lane too, counts against those of the
+// What waits for a committer is bounded in time, by the pace at which it is taken: more is refused, before
+// anything is spent on it. Memory is bounded by the limits: all that waits, in the retry lane too, counts against those of the
 // queue, and who leaves takes his command out. A group counts the data that it reads and
 // writes; what does not fit is left unread, and goes into the next one.
 //
@@ -15,7 +16,8 @@
 //
 //   - The primary key of command decides which of two attempts with one key
 //     wins. The loser's transaction fails, runs again and finds the winner.
-//   - The primary key of instance decides natural uniqueness, in the same way.
+//   - The primary key of instance decides natural uniqueness, in the same way; and that of
+//     audit, where the instance has gone on to another bucket.
 //   - The version guards every update of an instance.
 //   - The row lock on the log's head orders transitions and numbers them
 //     without a gap. It is taken last.

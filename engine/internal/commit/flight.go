@@ -183,8 +183,8 @@ func (o *op) working() bool {
 // of one.
 func (o *op) plain() bool {
 	d := &o.decision
-	return o.p.Tombstone == 0 && !d.Resumed && d.Flight == nil && d.Target == nil && d.Cancelled == nil && len(d.Commands) == 0 && len(d.Disarmed) == 0 &&
-		len(d.Children) == 0 && len(d.Events) <= 1
+	return o.p.Tombstone == 0 && !d.Resumed && d.Flight == nil && d.Target == nil && d.Cancelled == nil && len(d.Commands) == 0 &&
+		len(d.Disarmed) == 0 && len(d.Children) == 0 && len(d.Events) <= 1
 }
 
 // recordOf is a command that has just gone in flight, as its caller learns of

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/rows"
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -22,6 +23,7 @@ type op struct {
 	canceled <-chan struct{} // the caller's context; a command not yet begun is dropped
 	deadline time.Time       // until when the retry lane waits for locks; set there
 	places   [kindsOfList]place
+	span     tracing.Span // that it is in; nil where it is not traced
 
 	// What the current run of its group made of it.
 	verdict  decide.KeyVerdict

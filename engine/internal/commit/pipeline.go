@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/internal/clock"
 	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -32,6 +33,7 @@ type Config struct {
 	Node        string                             // whose leases are taken at the accept
 	Lease       time.Duration                      // how long such a lease is
 	Log         *slog.Logger
+	Tracer      tracing.Tracer // nil: none
 }
 
 // Committed is called after every commit that moved a tenant's log, to head; it must not
@@ -56,6 +58,7 @@ type Limits struct {
 	RetryWorkers int
 	QueueSize    int           // commands that wait, in the retry lane too
 	QueueBytes   int           // of those, about
+	QueueWait    time.Duration // how long they may wait for a committer, about; 0: however long
 	GroupSize    int           // commands
 	GroupBytes   int           // about, with the data of the instances
 	LockWait     time.Duration // how long a command waits for a lock before it is refused
@@ -174,8 +177,7 @@ func (t *Ticket) Submit(ctx context.Context, c *decide.Prepared) error {
 	case closed:
 		return errStopping()
 	case taken == 0:
-		t.p.stats.refused.Add(1)
-		return workflow.Errorf(workflow.Overloaded, "too many commands wait; try again with the same key")
+		return t.p.overloaded()
 	}
 	return nil
 }
@@ -203,6 +205,9 @@ func (t *Ticket) add(ctx context.Context, cs []*decide.Prepared) []*op {
 	for i, c := range cs {
 		o := &block[i]
 		o.p, o.batch, o.canceled, o.route = c, t.batch, ctx.Done(), routeOf(c)
+		if c.Trace != "" {
+			o.span = tracing.SpanOf(ctx)
+		}
 		t.ops = append(t.ops, o)
 	}
 	t.batch.left.Add(int64(len(cs)))

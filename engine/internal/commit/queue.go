@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlhq/pawl/transitions"
@@ -33,10 +34,13 @@ type queue struct {
 	worked   time.Duration      // for how long there were some, until counted
 	counted  time.Time
 	duration time.Duration // of a group, about
+	pace     pace
 	closed   bool
 
 	leastPatience, mostPatience time.Duration
 	siblings                    siblings
+
+	refusing atomic.Bool // something was refused because the queue is full, and nothing was taken out since
 
 	filled chan struct{} // one token: there may be work for one more committer
 	room   chan struct{} // closed when there is room again
@@ -75,6 +79,9 @@ func (q *queue) pushNow(ops []*op) (taken int, closed bool) {
 		q.charged.add(ops[taken])
 		taken++
 	}
+	if taken < len(ops) && q.full() {
+		q.refusing.Store(true)
+	}
 	if some && q.begins() {
 		signal(q.filled)
 	}
@@ -89,16 +96,16 @@ func (q *queue) pushNow(ops []*op) (taken int, closed bool) {
 // would go there beyond that is refused. Only what was in the queue before that was known of
 // it may be more, so all that waits is one and a half times the bounds at most.
 func (q *queue) hasRoom(o *op) bool {
-	size, bytes := q.limits.QueueSize, q.limits.QueueBytes
-	if q.charged.n-max(q.asides.n-size/2, 0) >= size || q.charged.bytes-max(q.asides.bytes-bytes/2, 0) >= bytes {
+	if q.full() {
 		return false
 	}
-	half := 2*q.asides.n >= size || 2*q.asides.bytes >= bytes
+	half := 2*q.asides.n >= q.limits.QueueSize || 2*q.asides.bytes >= q.limits.QueueBytes
 	return !half || q.lane == nil || !q.lane.takes(o)
 }
 
-// freed tells those that wait for room.
+// freed tells those that wait for room, and those that come.
 func (q *queue) freed() {
+	q.refusing.Store(false)
 	if q.wanted {
 		q.wanted = false
 		close(q.room)

@@ -24,7 +24,9 @@ func testQueue(size, bytes int) *queue {
 
 // take is the work of a committer that has only this group.
 func take(q *queue, maxOps, maxBytes int) []*op {
+	q.mu.Lock()
 	q.limits.GroupSize, q.limits.GroupBytes = maxOps, maxBytes
+	q.mu.Unlock()
 	var w work
 	if !q.next(&w) {
 		return nil

@@ -52,6 +52,14 @@ type leftover struct {
 // retry says that it is for the retry lane, waiting that it may stand in line for an
 // instance.
 func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (left leftover, reaction reaction, err error) {
+	span := r.p.trace(ctx, ops)
+	left, reaction, err = r.commit(ctx, ops, retry, waiting)
+	span.End(committed(err))
+	return left, reaction, err
+}
+
+// commit is run, without its span.
+func (r *runner) commit(ctx context.Context, ops []*op, retry, waiting bool) (left leftover, reaction reaction, err error) {
 	begun, missed := time.Now(), false
 	var held []*op
 	for try := 0; ; try++ {

@@ -81,6 +81,7 @@ func (q *queue) begin(w *work) {
 		q.busy[route] = nil
 	}
 	w.since, w.patience = time.Now(), q.patience()
+	q.pace.took(len(w.ops), q.items.n+q.parked > 0, w.since)
 	q.atWork(1)
 	if w.alarm == nil {
 		w.alarm = time.AfterFunc(w.patience, func() { q.beLate(w) })

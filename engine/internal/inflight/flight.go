@@ -167,11 +167,15 @@ func (r *Runner) expire(f *flight) {
 // as that of a node that is gone.
 func (r *Runner) run(ctx, attempt context.Context, f *flight) {
 	defer r.finish(f)
+	ctx, attempt, span := r.trace(ctx, attempt, f)
 	var v decide.Verdict
+	var ending *decide.Outcome
+	defer func() { span.End(outcomeOf(ending, v.Back)) }()
 	if f.Phase == transitions.Scheduled {
 		v = r.submitDue(ctx, f)
 	} else if v = r.attempt(attempt, f); v.Outcome != nil {
-		v = r.submitOutcome(ctx, f, *v.Outcome)
+		ending = v.Outcome
+		v = r.submitOutcome(ctx, f, *ending)
 	}
 	if v.Back != nil {
 		r.giveBack(f, v.Back)

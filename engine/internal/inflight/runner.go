@@ -12,11 +12,12 @@ import (
 
 	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Config is what a runner needs. All of it is required.
+// Config is what a runner needs. All of it is required but the tracer.
 type Config struct {
 	Pool        *pgxpool.Pool           // for polls and leases, which must not wait for others
 	Callers     *pgxpool.Pool           // for a caller who may have to wait for a lock
@@ -29,9 +30,10 @@ type Config struct {
 	Hint        func()                                 // there is due work that another node could take. It must not block
 	Paused      func(all [][2]string, asked time.Time) // the workflows that are paused, each with its tenant before it. It must not block
 	Log         *slog.Logger
-	Workers     int           // attempts at once
-	Lease       time.Duration // how long a lease lasts without a heartbeat
-	Every       time.Duration // between two regular polls
+	Tracer      tracing.Tracer // nil: none
+	Workers     int            // attempts at once
+	Lease       time.Duration  // how long a lease lasts without a heartbeat
+	Every       time.Duration  // between two regular polls
 }
 
 // Definitions are the workflows that this node knows.
@@ -134,8 +136,8 @@ type stop struct {
 
 // New makes a runner; Start begins its work.
 func New(c Config) *Runner {
-	return &Runner{config: c, sql: store.NewFlights(c.In), limits: limitsOf(&c), known: knownOf(&c), lockWait: lockWait, held: map[transitions.Ref]*flight{},
-		stop: stop{begun: make(chan struct{}), idle: make(chan struct{}), grace: stopGrace},
+	return &Runner{config: c, sql: store.NewFlights(c.In), limits: limitsOf(&c), known: knownOf(&c), lockWait: lockWait,
+		held: map[transitions.Ref]*flight{}, stop: stop{begun: make(chan struct{}), idle: make(chan struct{}), grace: stopGrace},
 		poller: poller{woken: make(chan struct{}, 1), contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease},
 			turns: turns{kind: store.Turn}, later: turns{kind: store.LaterTurn}},
 		keeper: keeper{woken: make(chan struct{}, 1), drained: make(chan struct{})},

@@ -24,6 +24,7 @@ func (r *Runner) submitOutcome(ctx context.Context, f *flight, o decide.Outcome)
 	if err != nil {
 		return r.undecidable(f, err)
 	}
+	traced(ctx, p)
 	r.setSubmitted(f)
 	for wait := submitFirst; ; wait = min(2*wait, submitMax) {
 		_, err := r.pipeline.Continue(ctx, p)
@@ -63,6 +64,7 @@ func (r *Runner) submitDue(ctx context.Context, f *flight) decide.Verdict {
 	}
 	p, err := f.Due(versions[0], versions[1:]...)
 	if err == nil {
+		traced(ctx, p)
 		r.setSubmitted(f)
 		_, err = r.pipeline.Continue(ctx, p)
 	}

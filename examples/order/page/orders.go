@@ -15,7 +15,7 @@ import (
 
 // shop is the backend.
 type shop struct {
-	pawl      client
+	pawl      pawl
 	ticketFor time.Duration
 	log       *slog.Logger
 }

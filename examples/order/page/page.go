@@ -60,7 +60,11 @@ func New(c Config) (http.Handler, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	s := &shop{pawl: client{c.Pawl, c.Key}, ticketFor: c.TicketFor, log: c.Log}
+	p, err := connect(c.Pawl, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("page: %w", err)
+	}
+	s := &shop{pawl: p, ticketFor: c.TicketFor, log: c.Log}
 	mux := http.NewServeMux()
 	for name, media := range files {
 		text, err := static.ReadFile(path.Join("static", name))

@@ -159,6 +159,21 @@ func TestThePageAllowsNothingButItself(t *testing.T) {
 	}
 }
 
+// Behind a proxy that ends TLS the session is still for TLS alone.
+func TestTheSessionIsSentWithoutTLSOnThisMachineAlone(t *testing.T) {
+	h, err := page.New(page.Config{Pawl: "http://127.0.0.1:1", Key: "pawl_none", Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, secure := range map[string]bool{"shop.example": true, "10.0.0.1:8080": true, "localhost:8080": false, "127.0.0.1": false, "[::1]:8080": false} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+page.Path, nil))
+		if all := w.Result().Cookies(); len(all) != 1 || all[0].Secure != secure || !all[0].HttpOnly || all[0].SameSite != http.SameSiteStrictMode {
+			t.Errorf("%s: %v", host, all)
+		}
+	}
+}
+
 // The page says the prices that the backend asks.
 func TestPricesAreThoseOfThePage(t *testing.T) {
 	t.Parallel()

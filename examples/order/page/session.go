@@ -5,18 +5,27 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"net/netip"
+	"net/url"
 )
 
 // sessionCookie names a visitor. Here everybody may order who has one; a real shop lets people log in.
 const sessionCookie = "shop_session"
 
-// beginSession gives who has none a session.
+// beginSession gives who has none a session. Its cookie is sent without TLS only on this machine: a proxy may have ended the TLS of the
+// request.
 func beginSession(w http.ResponseWriter, r *http.Request) {
 	if customerOf(r) != "" {
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: sessionCookie, Value: rand.Text(), Path: Path, HttpOnly: true, Secure: r.TLS != nil,
-		SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: sessionCookie, Value: rand.Text(), Path: Path, HttpOnly: true,
+		Secure: r.TLS != nil || !onThisMachine(r.Host), SameSite: http.SameSiteStrictMode})
+}
+
+func onThisMachine(host string) bool {
+	name := (&url.URL{Host: host}).Hostname()
+	address, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && address.IsLoopback()
 }
 
 // customerOf is who has the session of a request, "" without one. The name does not tell the session, so that who reads

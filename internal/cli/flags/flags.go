@@ -23,6 +23,8 @@ func Group(name, short string, commands ...*cobra.Command) *cobra.Command {
 		Short: short,
 		Args:  noSuchCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+
+		SuggestionsMinimumDistance: 2, // typing mistakes
 	}
 	c.AddCommand(commands...)
 	return c
@@ -40,18 +42,18 @@ func noSuchCommand(c *cobra.Command, args []string) error {
 	return errors.New(message)
 }
 
-// Operands checks that a command is given exactly what the names stand for, which
-// are those of its line of usage.
+// Operands checks that a command is given what the names stand for, which are those of its line of usage. What may be left
+// out is in brackets, and at the end.
 func Operands(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
-		case len(args) < len(names):
+		case len(args) < len(names) && !strings.HasPrefix(names[len(args)], "["):
 			return fmt.Errorf("%s is missing", names[len(args)])
 		case len(args) > len(names):
 			return fmt.Errorf("%q is one argument too many", args[len(names)])
 		}
 		if i := slices.Index(args, ""); i >= 0 {
-			return fmt.Errorf("%s is empty", names[i])
+			return fmt.Errorf("%s is empty", strings.Trim(names[i], "[]"))
 		}
 		return nil
 	}
@@ -84,6 +86,46 @@ func Tenant(c *cobra.Command, tenant *string, value, usageText string) {
 		return nil
 	})
 }
+
+// Limit is the flag --limit, how many entries a list may have.
+func Limit(c *cobra.Command, limit *int) {
+	c.Flags().IntVar(limit, "limit", 100, "list so many at most, 1 to 1000")
+	Before(c, func() error {
+		if *limit < 1 || *limit > 1000 {
+			return usage.Errorf("--limit %d is not 1 to 1000", *limit)
+		}
+		return nil
+	})
+}
+
+// Output is the flag -o of a command and of those under it: a table for people, or JSON.
+func Output(c *cobra.Command, json *bool) {
+	c.PersistentFlags().VarP((*format)(json), "output", "o", "table or json")
+	formats := cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)
+	_ = c.RegisterFlagCompletionFunc("output", formats) // the flag is there
+}
+
+// format is whether what is printed is JSON.
+type format bool
+
+func (f *format) String() string {
+	if *f {
+		return "json"
+	}
+	return "table"
+}
+
+// Set reads it.
+func (f *format) Set(text string) error {
+	if text != "table" && text != "json" {
+		return errors.New("it is neither table nor json")
+	}
+	*f = text == "json"
+	return nil
+}
+
+// Type is what help calls its values.
+func (f *format) Type() string { return "format" }
 
 // KeepEvents is the flag --keep-events, how long the nodes keep events.
 func KeepEvents(c *cobra.Command, keep *time.Duration, usageText string) {

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -13,8 +14,10 @@ import (
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // WithKeys does something with the API keys of a command's database.
@@ -29,7 +32,7 @@ func KeysCommand(with WithKeys) *cobra.Command {
 These commands work on the database, whether or not a node serves; so the first
 key is made, before anybody can ask for one over REST. Nodes take keys with
 "keys": true in the file of serve --auth, and notice changes within a second.`
-	c.PersistentFlags().BoolVar(&k.json, "json", false, "print JSON instead of text")
+	flags.Output(c, &k.json)
 	return c
 }
 
@@ -68,8 +71,12 @@ read:order#A-17, stream:@INSTANCE; see docs/protocol.md.`,
 				}
 				k.Grants = append(k.Grants, g)
 			}
+			now := time.Now()
 			if c.Flags().Changed("expires") {
-				k.ExpiresAt = time.Now().Add(lasts)
+				k.ExpiresAt = now.Add(lasts)
+			}
+			if err := k.Check(now); err != nil {
+				return mistake(err)
 			}
 			return o.with(c, func(ctx context.Context, t *apikey.Table) error {
 				made, text, err := t.Create(ctx, k)
@@ -86,6 +93,7 @@ read:order#A-17, stream:@INSTANCE; see docs/protocol.md.`,
 	c.Flags().StringArrayVar(&grants, "grant", nil, "what it may do, at least one; may be given several times")
 	c.Flags().DurationVar(&lasts, "expires", 0, "how long it lasts, such as 2160h; without it until it is revoked")
 	c.Flags().StringVar(&by, "by", transitions.DefaultActor, "who makes it, for the record")
+	flags.Before(c, func() error { return flags.NotEmpty(c, "actor", "by") })
 	return c
 }
 
@@ -107,35 +115,35 @@ func (o *apiKeys) listCommand() *cobra.Command {
 				}
 				return o.print(c, shown, func(w io.Writer) error {
 					header := []string{"id", "tenant", "name", "actor", "grants", "roles", "stands", "last used"}
-					if err := printTable(w, header, shown, rowOfKey); err != nil {
+					if err := output.Table(w, header, shown, rowOfKey); err != nil {
 						return err
 					}
-					return sayMore(c, more)
+					return output.More(c, more)
 				})
 			})
 		},
 	}
 	flags.Tenant(c, &f.Tenant, "", "whose keys; without it everybody's")
-	limitFlag(c, &f.Limit)
+	flags.Limit(c, &f.Limit)
 	return c
 }
 
 func rowOfKey(k *api.APIKey) []string {
-	return []string{k.ID, k.Tenant, orNone(k.Name), orNone(k.Actor), orNone(strings.Join(k.Grants, " ")), orNone(strings.Join(k.Roles, " ")),
-		standing(k, time.Now()), moment(k.LastUsedAt)}
+	return []string{k.ID, k.Tenant, output.OrNone(k.Name), output.OrNone(k.Actor), output.OrNone(strings.Join(k.Grants, " ")),
+		output.OrNone(strings.Join(k.Roles, " ")), standing(k, time.Now()), output.Moment(k.LastUsedAt)}
 }
 
 // standing says whether a key is taken.
 func standing(k *api.APIKey, now time.Time) string {
 	switch {
 	case !k.RevokedAt.IsZero():
-		return "revoked " + moment(k.RevokedAt)
+		return "revoked " + output.Moment(k.RevokedAt)
 	case !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(now):
-		return "ended " + moment(k.ExpiresAt)
+		return "ended " + output.Moment(k.ExpiresAt)
 	case k.FormerEnds.After(now):
-		return "two texts until " + moment(k.FormerEnds)
+		return "two texts until " + output.Moment(k.FormerEnds)
 	case !k.ExpiresAt.IsZero():
-		return "until " + moment(k.ExpiresAt)
+		return "until " + output.Moment(k.ExpiresAt)
 	}
 	return "good"
 }
@@ -145,12 +153,12 @@ func (o *apiKeys) rotateCommand() *cobra.Command {
 	var by string
 	c := &cobra.Command{
 		Use:   "rotate ID",
-		Short: "Give a key a new text, and print that",
-		Long: `Give a key a new text, and print that, alone, on standard output. The text that the
+		Short: "Give a key a new text, and print it",
+		Long: `Give a key a new text, and print it, alone, on standard output. The text that the
 key has is good for a while beside it (--overlap). While one is, the key is not
 rotated again, unless the newest text was lost (--lost), or all former ones are to
 end at once (--overlap 0).`,
-		Args: flags.Operands("ID"),
+		Args: anID,
 		RunE: func(c *cobra.Command, args []string) error {
 			r.By = byCommandLine(by)
 			return o.with(c, func(ctx context.Context, t *apikey.Table) error {
@@ -169,7 +177,10 @@ end at once (--overlap 0).`,
 		if r.Lost && c.Flags().Changed("overlap") {
 			return usage.Errorf("--overlap is for the text that the key has, and --lost says that nobody has it")
 		}
-		return nil
+		if r.Overlap < 0 || r.Overlap > apikey.MaxOverlap {
+			return usage.Errorf("--overlap %s is not 0 to %s", r.Overlap, apikey.MaxOverlap)
+		}
+		return flags.NotEmpty(c, "by")
 	})
 	return c
 }
@@ -179,24 +190,44 @@ func (o *apiKeys) revokeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Take a key back: within a second every node refuses it",
-		Args:  flags.Operands("ID"),
+		Args:  anID,
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.with(c, func(ctx context.Context, t *apikey.Table) error {
 				k, err := t.Revoke(ctx, "", args[0], byCommandLine(by))
 				if err != nil {
 					return err
 				}
-				return o.say(c, api.APIKeyOf(&k), "key %s, %q of %s, is revoked", k.ID, visible(k.Name), visible(k.Tenant))
+				return o.say(c, api.APIKeyOf(&k), "key %s, %q of %s, is revoked", k.ID, output.Visible(k.Name), output.Visible(k.Tenant))
 			})
 		},
 	}
 	c.Flags().StringVar(&by, "by", transitions.DefaultActor, "who does it, for the record")
+	flags.Before(c, func() error { return flags.NotEmpty(c, "by") })
 	return c
+}
+
+// mistake is an error of what was asked for, in words alone.
+func mistake(err error) error {
+	if known, is := errors.AsType[*workflow.Error](err); is {
+		return usage.Errorf("%s", known.Detail())
+	}
+	return &usage.Error{Err: err}
+}
+
+// anID checks that the id of a key is given. What is none is not shown: it may be a key's text.
+func anID(c *cobra.Command, args []string) error {
+	if err := flags.Operands("ID")(c, args); err != nil {
+		return err
+	}
+	if !apikey.IsID(args[0]) {
+		return errors.New(`ID is 12 letters and digits: the second part of a key's text, after "pawl_", and what "keys list" shows`)
+	}
+	return nil
 }
 
 // printText prints the text of a key, so that another program can take it, and says what it is where people look.
 func (o *apiKeys) printText(c *cobra.Command, k *apikey.Key, text string) error {
-	said := fmt.Sprintf("key %s, %q of %s; its text is not shown again", k.ID, visible(k.Name), visible(k.Tenant))
+	said := fmt.Sprintf("key %s, %q of %s; its text is not shown again", k.ID, output.Visible(k.Name), output.Visible(k.Tenant))
 	if _, err := fmt.Fprintln(c.ErrOrStderr(), said); err != nil {
 		return err
 	}

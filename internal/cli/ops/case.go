@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -32,64 +33,52 @@ func printInstance(w io.Writer, c *inspect.Case) error {
 	}
 	lines := [][2]string{
 		{"instance", c.ID.String()}, {"workflow", fmt.Sprintf("%s, version %d", c.Workflow, c.Definition)},
-		{"business key", orNone(c.BusinessKey)},
+		{"business key", output.OrNone(c.BusinessKey)},
 		{"state", fmt.Sprintf("%s (%s), version %d", c.State, stands, c.Version)},
-		{"created", moment(c.CreatedAt)}, {"updated", moment(c.UpdatedAt)}, {"data", orNone(string(c.Data))},
+		{"created", output.Moment(c.CreatedAt)}, {"updated", output.Moment(c.UpdatedAt)}, {"data", output.OrNone(string(c.Data))},
 	}
-	return printLines(w, 14, lines)
-}
-
-// printPart prints a table under a title, unless it is empty.
-func printPart[T any](w io.Writer, title string, more bool, header []string, list []T, row func(*T) []string) error {
-	if len(list) == 0 {
-		return nil
-	}
-	if more {
-		title += ", the first of more"
-	}
-	if _, err := fmt.Fprintf(w, "\n%s\n", title); err != nil {
-		return err
-	}
-	return printTable(w, header, list, row)
+	return output.Lines(w, 14, lines)
 }
 
 func printStuck(w io.Writer, c *inspect.Case) error {
-	return printPart(w, "stuck: an operator has to retry, resolve or abandon", c.MoreStuck,
+	return output.Part(w, "stuck: an operator has to retry, resolve or abandon", c.MoreStuck,
 		[]string{"since", "transition", "scope", "key", "why", ">failures", "failure"}, c.Stuck, func(s *inspect.StuckCommand) []string {
-			return []string{moment(s.Since), orUndo(s.Transition, s.Undo), s.Scope, s.Key, s.Stuck, fmt.Sprint(s.Failures), orNone(s.Failure)}
+			return []string{output.Moment(s.Since), orUndo(s.Transition, s.Undo), s.Scope, s.Key, s.Stuck, fmt.Sprint(s.Failures),
+				output.OrNone(s.Failure)}
 		})
 }
 
 func printInFlight(w io.Writer, c *inspect.Case) error {
-	return printPart(w, "in flight", false,
+	return output.Part(w, "in flight", false,
 		[]string{"since", "transition", "scope", "key", "status", ">attempt", ">failures", "due", "lease ends", "node", "progress"},
 		c.InFlight, func(r *transitions.Record) []string {
 			node := ""
 			if r.Status == transitions.Processing { // and not who had it last
 				node = r.ClaimedBy
 			}
-			return []string{moment(r.CreatedAt), orUndo(r.Transition, r.Phase == transitions.Undoing), r.Scope, r.Key, string(r.Status),
-				fmt.Sprint(r.Attempt), fmt.Sprint(r.Failures), moment(r.RunAt), moment(r.LockedUntil), orNone(node), orNone(string(r.Progress))}
+			return []string{output.Moment(r.CreatedAt), orUndo(r.Transition, r.Phase == transitions.Undoing), r.Scope, r.Key, string(r.Status),
+				fmt.Sprint(r.Attempt), fmt.Sprint(r.Failures), output.Moment(r.RunAt), output.Moment(r.LockedUntil), output.OrNone(node),
+				output.OrNone(string(r.Progress))}
 		})
 }
 
 func printTimers(w io.Writer, c *inspect.Case) error {
-	return printPart(w, "timers", c.MoreTimers, []string{"due", "timer", "transition"}, c.Timers, func(t *inspect.Timer) []string {
-		return []string{moment(t.Due), t.Name, t.Transition}
+	return output.Part(w, "timers", c.MoreTimers, []string{"due", "timer", "transition"}, c.Timers, func(t *inspect.Timer) []string {
+		return []string{output.Moment(t.Due), t.Name, t.Transition}
 	})
 }
 
 func printScheduled(w io.Writer, c *inspect.Case) error {
-	return printPart(w, "scheduled", c.MoreScheduled, []string{"due", "transition", "scope", "key", "actor"}, c.Scheduled,
+	return output.Part(w, "scheduled", c.MoreScheduled, []string{"due", "transition", "scope", "key", "actor"}, c.Scheduled,
 		func(s *inspect.ScheduledCommand) []string {
-			return []string{moment(s.Due), s.Transition, s.Scope, s.Key, s.Actor}
+			return []string{output.Moment(s.Due), s.Transition, s.Scope, s.Key, s.Actor}
 		})
 }
 
 func printEffects(w io.Writer, c *inspect.Case) error {
 	effects := slices.Clone(c.Links.Effects)
 	slices.Reverse(effects)
-	return printPart(w, "what a later failure would undo", false, []string{"transition", "scope", "key"}, effects,
+	return output.Part(w, "what a later failure would undo", false, []string{"transition", "scope", "key"}, effects,
 		func(e *transitions.Effect) []string {
 			return []string{e.Transition, e.Scope, e.Key}
 		})
@@ -100,10 +89,10 @@ func printTimeline(w io.Writer, c *inspect.Case) error {
 	if c.Earlier > 0 {
 		title = fmt.Sprintf("timeline, after %d earlier transitions", c.Earlier)
 	}
-	return printPart(w, title, false, []string{"at", ">version", "transition", "from", "to", "actor", "key", "reason"}, c.Timeline,
+	return output.Part(w, title, false, []string{"at", ">version", "transition", "from", "to", "actor", "key", "reason"}, c.Timeline,
 		func(e *transitions.Entry) []string {
-			return []string{moment(e.At), fmt.Sprint(e.Version), e.Transition, orNone(string(e.From)), string(e.To), e.Actor, e.Key,
-				orNone(e.Reason)}
+			return []string{output.Moment(e.At), fmt.Sprint(e.Version), e.Transition, output.OrNone(string(e.From)), string(e.To), e.Actor, e.Key,
+				output.OrNone(e.Reason)}
 		})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -62,10 +63,10 @@ with "~".`,
 func printCounts(w io.Writer, c *inspect.Counts) error {
 	total := inspect.InstanceCount{Workflow: "all", Count: c.Total, Exact: c.Exact}
 	header := []string{"workflow", ">version", "state", "open", ">count"}
-	return printTable(w, header, append(c.Counts, total), func(k *inspect.InstanceCount) []string {
+	return output.Table(w, header, append(c.Counts, total), func(k *inspect.InstanceCount) []string {
 		if k.Definition == 0 {
-			return []string{k.Workflow, "", "", "", count(k.Count, !k.Exact)}
+			return []string{k.Workflow, "", "", "", output.Count(k.Count, !k.Exact)}
 		}
-		return []string{k.Workflow, fmt.Sprint(k.Definition), string(k.State), fmt.Sprint(k.Open), count(k.Count, !k.Exact)}
+		return []string{k.Workflow, fmt.Sprint(k.Definition), string(k.State), fmt.Sprint(k.Open), output.Count(k.Count, !k.Exact)}
 	})
 }

@@ -26,7 +26,7 @@ all                                      3`)
 		"--tenant default --workflow order --open": 1,
 	} {
 		var c api.Counts
-		if err := json.Unmarshal([]byte(p.run("counts --json "+args)), &c); err != nil || !c.Exact || c.Total != want {
+		if err := json.Unmarshal([]byte(p.run("counts -o json "+args)), &c); err != nil || !c.Exact || c.Total != want {
 			t.Errorf("%s: %+v, %v", args, c, err)
 		}
 	}

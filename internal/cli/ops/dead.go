@@ -11,6 +11,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/usage"
 )
 
@@ -60,13 +61,13 @@ func (o *ops) deadCommand() *cobra.Command {
 				found, more, err := e.DeadLetters(ctx, d.filter, inspect.DeadPage{Limit: limit})
 				return api.DeadLettersOf(found), more, err
 			}, func(l *api.DeadLetter) []string {
-				return []string{moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, orNone(l.BusinessKey), l.Instance.String(),
-					string(l.Status), l.Kind, fmt.Sprint(l.Attempts), orNone(l.Failure)}
+				return []string{output.Moment(l.Created), l.Tenant, fmt.Sprint(l.Position), l.Type, output.OrNone(l.BusinessKey), l.Instance.String(),
+					string(l.Status), l.Kind, fmt.Sprint(l.Attempts), output.OrNone(l.Failure)}
 			})
 		},
 	}
 	d.flags(c)
-	limitFlag(c, &limit)
+	flags.Limit(c, &limit)
 	return c
 }
 

@@ -1,8 +1,6 @@
 package ops
 
 import (
-	"fmt"
-
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
@@ -27,26 +25,6 @@ func caseFlags(c *cobra.Command, name, businessKey *string, instance *uuid.UUID,
 		*instance, err = flags.Instance(c)
 		return err
 	})
-}
-
-// limitFlag is how many entries a list may have.
-func limitFlag(c *cobra.Command, limit *int) {
-	c.Flags().IntVar(limit, "limit", 100, "list so many at most, 1 to 1000")
-	flags.Before(c, func() error {
-		if *limit < 1 || *limit > 1000 {
-			return usage.Errorf("--limit %d is not 1 to 1000", *limit)
-		}
-		return nil
-	})
-}
-
-// sayMore tells that a list was cut short.
-func sayMore(c *cobra.Command, more bool) error {
-	if !more {
-		return nil
-	}
-	_, err := fmt.Fprintln(c.ErrOrStderr(), "there are more: see --limit")
-	return err
 }
 
 // author is who changes something, and why.

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -33,8 +34,8 @@ func (o *ops) inboxListCommand() *cobra.Command {
 				}
 				return dead, more, err
 			}, func(m *api.DeadMessage) []string {
-				return []string{moment(m.CreatedAt), m.Consumer, m.Message, orNone(m.Type), orNone(m.Workflow), orNone(m.BusinessKey),
-					string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), orNone(m.Failure)}
+				return []string{output.Moment(m.CreatedAt), m.Consumer, m.Message, output.OrNone(m.Type), output.OrNone(m.Workflow),
+					output.OrNone(m.BusinessKey), string(m.Status), string(m.Code), fmt.Sprint(m.Deliveries), output.OrNone(m.Failure)}
 			})
 		},
 	}
@@ -44,7 +45,7 @@ func (o *ops) inboxListCommand() *cobra.Command {
 	c.Flags().StringVar(&f.BusinessKey, "business-key", "", "only those for the instance with this business key, with --workflow")
 	c.Flags().StringVar((*string)(&f.Status), "status", string(inspect.MessageWaiting),
 		"waiting (for an operator), retried or discarded")
-	limitFlag(c, &f.Limit)
+	flags.Limit(c, &f.Limit)
 	flags.Before(c, func() error { return flags.NotEmpty(c, "consumer", "workflow", "business-key") })
 	return c
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
-	"github.com/pawlhq/pawl/internal/usage"
+	"github.com/pawlhq/pawl/internal/cli/output"
 )
 
 func (o *ops) keysCommand() *cobra.Command {
@@ -29,7 +29,9 @@ large table what is finished is an estimate, marked with "~", and what is in
 flight is counted up to a bound.
 
 How many duplicates were suppressed, by scope, is counted by each node since its
-start, because a replay writes nothing: --node asks a node for everything.`,
+start, because a replay writes nothing: --node asks a node for everything. Where
+that asks who calls, PAWL_TOKEN has the credential: an API key or a token with the
+grant operate, and --tenant with its tenant; for everybody's keys, operate:all.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			show := func(k api.Keys) error {
@@ -53,32 +55,24 @@ start, because a replay writes nothing: --node asks a node for everything.`,
 	}
 	flags.Tenant(c, &tenant, "", "whose keys; default is everybody's")
 	c.Flags().StringVar(&node, "node", "", "address of a node to ask, such as http://127.0.0.1:8080, instead of the database")
+	flags.Before(c, func() error { return flags.NotEmpty(c, "node") })
 	return c
 }
 
-// nodeTimeout bounds how long a node may take to answer.
-const nodeTimeout = 10 * time.Second
-
 // keysOf asks a node.
 func keysOf(ctx context.Context, node, tenant string) (k api.Keys, err error) {
-	address, err := url.Parse(node)
-	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
-		return k, usage.Errorf("--node is not the address of a node, such as http://127.0.0.1:8080")
-	}
-	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
-	defer cancel()
-	address = address.JoinPath("v1/ops/keys")
+	query := url.Values{}
 	if tenant == "" {
-		address.RawQuery = "all_tenants=true"
+		query.Set("all_tenants", "true")
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	r, err := flags.AskServer(ctx, "node", node, "v1/ops/keys", query)
 	if err != nil {
 		return k, err
 	}
-	if tenant != "" {
+	if tenant != "" && r.Header.Get("Authorization") == "" {
 		r.Header.Set("Pawl-Tenant", tenant)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := flags.Client.Do(r)
 	if err != nil {
 		return k, fmt.Errorf("ask the node: %w", err)
 	}
@@ -91,6 +85,9 @@ func keysOf(ctx context.Context, node, tenant string) (k api.Keys, err error) {
 	if err := json.NewDecoder(answer.Body).Decode(&k); err != nil {
 		return k, fmt.Errorf("the answer of the node: %w", err)
 	}
+	if k.Tenant != tenant {
+		return k, fmt.Errorf("the credential in %s is one of the tenant %q, not of %q", flags.EnvToken, output.Visible(k.Tenant), tenant)
+	}
 	return k, nil
 }
 
@@ -102,25 +99,25 @@ func printKeys(w io.Writer, k *api.Keys) error {
 	}
 	var lines []line
 	for _, s := range k.Statuses {
-		lines = append(lines, line{what: string(s.Status), count: count(s.Count, s.Estimate)})
+		lines = append(lines, line{what: string(s.Status), count: output.Count(s.Count, s.Estimate)})
 	}
 	lines = append(lines,
 		line{"of those in flight:", "", k.OldestInFlight},
-		line{"  scheduled", count(k.Scheduled, false), time.Time{}},
-		line{"  due", count(k.Due, false), k.OldestDue},
-		line{"  stale", count(k.Stale, false), k.OldestStale},
-		line{"  lapsed", count(k.Lapsed, false), k.OldestLapsed},
-		line{"  stuck", count(k.Stuck, false), time.Time{}},
-		line{fmt.Sprintf("  %d attempts or more", inspect.ManyAttempts), count(k.Attempts, false), time.Time{}},
+		line{"  scheduled", output.Count(k.Scheduled, false), time.Time{}},
+		line{"  due", output.Count(k.Due, false), k.OldestDue},
+		line{"  stale", output.Count(k.Stale, false), k.OldestStale},
+		line{"  lapsed", output.Count(k.Lapsed, false), k.OldestLapsed},
+		line{"  stuck", output.Count(k.Stuck, false), time.Time{}},
+		line{fmt.Sprintf("  %d attempts or more", inspect.ManyAttempts), output.Count(k.Attempts, false), time.Time{}},
 		line{"waiting for retention:", "", k.OldestExpired},
-		line{"  expired", count(k.Expired, false), time.Time{}},
-		line{"  forgotten", count(k.Forgotten, false), time.Time{}},
-		line{"dead messages", count(k.DeadMessages, false), k.OldestDeadMessage})
+		line{"  expired", output.Count(k.Expired, false), time.Time{}},
+		line{"  forgotten", output.Count(k.Forgotten, false), time.Time{}},
+		line{"dead messages", output.Count(k.DeadMessages, false), k.OldestDeadMessage})
 	if k.AtLeast {
 		lines = append(lines, line{what: "there is more in flight than is counted here"})
 	}
-	err := printTable(w, []string{"keys", ">count", "oldest", "age"}, lines, func(l *line) []string {
-		return []string{l.what, l.count, moment(l.oldest), since(k.At, l.oldest)}
+	err := output.Table(w, []string{"keys", ">count", "oldest", "age"}, lines, func(l *line) []string {
+		return []string{l.what, l.count, output.Moment(l.oldest), output.Since(k.At, l.oldest)}
 	})
 	if err != nil || len(k.Scopes) == 0 {
 		return err
@@ -133,9 +130,9 @@ func printScopes(w io.Writer, scopes []api.ScopeCount) error {
 		return err
 	}
 	header := []string{"scope", "tenant", ">attempts", ">new", ">replayed", ">active", ">mismatched", ">expired", ">suppressed"}
-	return printTable(w, header, scopes, func(of *api.ScopeCount) []string {
+	return output.Table(w, header, scopes, func(of *api.ScopeCount) []string {
 		s := inspect.ScopeCount(*of)
-		row := []string{orNone(s.Scope), orNone(s.Tenant)}
+		row := []string{output.OrNone(s.Scope), output.OrNone(s.Tenant)}
 		for _, n := range []int64{s.Attempts(), s.New, s.Replayed, s.Active, s.Mismatched, s.Expired} {
 			row = append(row, fmt.Sprint(n))
 		}

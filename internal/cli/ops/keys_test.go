@@ -46,7 +46,7 @@ waiting for retention:         -                     -
   forgotten                 0  -                     -
 dead messages               0  -                     -`)
 	var k api.Keys
-	if err := json.Unmarshal([]byte(p.run("keys --json --tenant other")), &k); err != nil || k.Tenant != "other" || k.Due != 0 ||
+	if err := json.Unmarshal([]byte(p.run("keys -o json --tenant other")), &k); err != nil || k.Tenant != "other" || k.Due != 0 ||
 		len(k.Statuses) != 6 {
 		t.Errorf("%+v, %v", k, err)
 	}

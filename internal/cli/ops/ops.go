@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -33,7 +34,7 @@ func Command(run Run) *cobra.Command {
 
 These commands work on the database, whether or not a node serves. What they
 change, the nodes notice within seconds. Times are UTC.`
-	c.PersistentFlags().BoolVar(&o.json, "json", false, "print JSON instead of a table")
+	flags.Output(c, &o.json)
 	return c
 }
 
@@ -47,7 +48,7 @@ type ops struct {
 // text that it is to people.
 func (o *ops) print(c *cobra.Command, v any, text func(w io.Writer) error) error {
 	if o.json {
-		return printJSON(c.OutOrStdout(), v)
+		return output.JSON(c.OutOrStdout(), v)
 	}
 	return text(c.OutOrStdout())
 }
@@ -73,10 +74,10 @@ func list[T any](o *ops, c *cobra.Command, header []string,
 			found = []T{} // in JSON a list too
 		}
 		return o.print(c, found, func(w io.Writer) error {
-			if err := printTable(w, header, found, row); err != nil {
+			if err := output.Table(w, header, found, row); err != nil {
 				return err
 			}
-			return sayMore(c, more)
+			return output.More(c, more)
 		})
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -68,7 +69,7 @@ func (o *ops) pausedCommand() *cobra.Command {
 				found, err := e.PausedWorkflows(ctx, tenant)
 				return api.PausedOf(found), false, err
 			}, func(w *api.PausedWorkflow) []string {
-				return []string{moment(w.At), w.Workflow, w.Actor, orNone(w.Reason)}
+				return []string{output.Moment(w.At), w.Workflow, w.Actor, output.OrNone(w.Reason)}
 			})
 		},
 	}

@@ -32,13 +32,13 @@ since                 workflow  by   reason
 		}
 	})
 	var list []api.PausedWorkflow
-	if err := json.Unmarshal([]byte(p.run("paused --json")), &list); err != nil || len(list) != 1 || list[0].Actor != "ann" {
+	if err := json.Unmarshal([]byte(p.run("paused -o json")), &list); err != nil || len(list) != 1 || list[0].Actor != "ann" {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if got := p.run("resume order --json"); !strings.Contains(got, `"done": "resumed"`) {
+	if got := p.run("resume order -o json"); !strings.Contains(got, `"done": "resumed"`) {
 		t.Error(got)
 	}
-	if got := p.run("paused --json"); got != "[]\n" {
+	if got := p.run("paused -o json"); got != "[]\n" {
 		t.Error(got)
 	}
 	p.fails("pause ordre", "workflow_not_found")

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 )
 
 func (o *ops) retentionCommand() *cobra.Command {
@@ -40,7 +41,7 @@ database: where it is not the default, say it here as well.`,
 }
 
 func printRetention(w io.Writer, r *inspect.Retention, assumed bool) error {
-	until, next, guess := maybe(r.Until), maybe(r.Next), ""
+	until, next, guess := output.Maybe(r.Until), output.Maybe(r.Next), ""
 	if r.Next != nil {
 		next += ", when a key is due"
 	}
@@ -50,22 +51,23 @@ func printRetention(w io.Writer, r *inspect.Retention, assumed bool) error {
 	if assumed {
 		guess = ", it is assumed; --keep-events where the nodes have another"
 	}
-	lines := [][2]string{{"node", orNone(r.Node)}, {"since", maybe(r.Since)}, {"until", until}, {"next", next},
+	lines := [][2]string{{"node", output.OrNone(r.Node)}, {"since", output.Maybe(r.Since)}, {"until", until}, {"next", next},
 		{"keeps", fmt.Sprintf("events for %s%s", time.Duration(r.KeepEvents)*time.Second, guess)}, {}}
-	if err := printLines(w, 7, lines); err != nil {
+	if err := output.Lines(w, 7, lines); err != nil {
 		return err
 	}
 	header := []string{"partition", "from", "to", ">rows", ">MiB", "state"}
-	return printTable(w, header, r.Partitions, func(p *inspect.Partition) []string {
+	return output.Table(w, header, r.Partitions, func(p *inspect.Partition) []string {
 		state := "in use"
 		switch {
 		case p.Detached:
 			state = "being dropped"
 		case p.Over && p.Held != "":
-			state = "kept: " + orNone(p.Held)
+			state = "kept: " + output.OrNone(p.Held)
 		case p.Over:
 			state = "to be dropped"
 		}
-		return []string{p.Name, moment(p.From), moment(p.To), fmt.Sprintf("~%d", p.Rows), fmt.Sprintf("%.1f", float64(p.Bytes)/(1<<20)), state}
+		return []string{p.Name, output.Moment(p.From), output.Moment(p.To), fmt.Sprintf("~%d", p.Rows),
+			fmt.Sprintf("%.1f", float64(p.Bytes)/(1<<20)), state}
 	})
 }

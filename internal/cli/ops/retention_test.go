@@ -26,7 +26,7 @@ func TestOpsRetentionShowsWhoRemovesAndWhatIsKept(t *testing.T) {
 		t.Errorf("%q", line)
 	}
 	var r api.Retention
-	if err := json.Unmarshal([]byte(p.run("retention --json")), &r); err != nil || len(r.Partitions) == 0 || r.KeepEvents != 30*24*3600 {
+	if err := json.Unmarshal([]byte(p.run("retention -o json")), &r); err != nil || len(r.Partitions) == 0 || r.KeepEvents != 30*24*3600 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -57,7 +57,7 @@ at                    version  transition    from  to      actor  key  reason
 
 audit chain: intact, 2 entries`)
 	var c api.Case
-	if err := json.Unmarshal([]byte(p.run("show 7 --json --workflow bill")), &c); err != nil ||
+	if err := json.Unmarshal([]byte(p.run("show 7 -o json --workflow bill")), &c); err != nil ||
 		c.Instance.State != "paying" || len(c.Instance.Stuck) != 1 ||
 		len(c.InFlight) != 1 || len(c.Timeline) != 2 || !c.Chain.Intact {
 		t.Fatalf("%+v, %v", c, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -41,7 +42,7 @@ func (o *ops) sinksListCommand() *cobra.Command {
 				for _, v := range []int64{i.Lag, i.Behind, i.DeadLetters, i.Aside, i.Delivered, i.Failed, i.Parked} {
 					row = append(row, fmt.Sprint(v))
 				}
-				return append(row, since(now, i.Oldest), orNone(i.Failure))
+				return append(row, output.Since(now, i.Oldest), output.OrNone(i.Failure))
 			})
 		},
 	}
@@ -76,39 +77,40 @@ func (o *ops) sinkShowCommand() *cobra.Command {
 					if err := printSink(w, &shown, time.Now()); err != nil {
 						return err
 					}
-					return sayMore(c, more)
+					return output.More(c, more)
 				})
 			})
 		},
 	}
 	flags.Tenant(c, &f.Tenant, "", "only the log of this tenant; default is all")
-	limitFlag(c, &f.Limit)
+	flags.Limit(c, &f.Limit)
 	return c
 }
 
 // printSink shows a sink with its cursors.
 func printSink(w io.Writer, s *api.SinkPage, now time.Time) error {
 	i := &s.Sink
-	lines := [][2]string{{"sink", i.Name}, {"state", stateOf(i, now)}, {"node", orNone(i.Node)}, {"since", moment(i.Since)}}
+	lines := [][2]string{{"sink", i.Name}, {"state", stateOf(i, now)}, {"node", output.OrNone(i.Node)}, {"since", output.Moment(i.Since)}}
 	if len(i.Tenants) > 0 {
 		lines = append(lines, [2]string{"tenants", strings.Join(i.Tenants, ", ")})
 	}
 	if p := i.Paused; p != nil {
-		lines = append(lines, [2]string{"paused", fmt.Sprintf("%s by %s: %s", moment(p.At), p.By, orNone(p.Reason))})
+		lines = append(lines, [2]string{"paused", fmt.Sprintf("%s by %s: %s", output.Moment(p.At), p.By, output.OrNone(p.Reason))})
 	}
 	if i.Failure != "" {
-		lines = append(lines, [2]string{"failure", fmt.Sprintf("%s %s", moment(i.FailedAt), orNone(i.Failure))})
+		lines = append(lines, [2]string{"failure", fmt.Sprintf("%s %s", output.Moment(i.FailedAt), output.OrNone(i.Failure))})
 	}
-	if err := printLines(w, 10, append(lines, [2]string{})); err != nil {
+	if err := output.Lines(w, 10, append(lines, [2]string{})); err != nil {
 		return err
 	}
 	header := []string{"tenant", ">position", ">head", ">lag", "age", "failure", "moved"}
-	return printTable(w, header, s.Cursors, func(c *api.SinkCursor) []string {
+	return output.Table(w, header, s.Cursors, func(c *api.SinkCursor) []string {
 		moved := "-"
 		if m := c.Moved; m != nil {
-			moved = fmt.Sprintf("%s from %d by %s: %s", moment(m.At), m.From, m.By, orNone(m.Reason))
+			moved = fmt.Sprintf("%s from %d by %s: %s", output.Moment(m.At), m.From, m.By, output.OrNone(m.Reason))
 		}
-		return []string{c.Tenant, fmt.Sprint(c.Position), fmt.Sprint(c.Head), fmt.Sprint(c.Lag), since(now, c.Oldest), orNone(c.Failure), moved}
+		return []string{c.Tenant, fmt.Sprint(c.Position), fmt.Sprint(c.Head), fmt.Sprint(c.Lag), output.Since(now, c.Oldest),
+			output.OrNone(c.Failure), moved}
 	})
 }
 

@@ -41,7 +41,7 @@ crm   its node is gone    1        1     1      0          2      20       1  1h
 since                 tenant   position  type          business key  instance                              status   kind       attempts  failure
 (a time in UTC)       default         2  order.cancel  c:0           (its id)                              waiting  permanent        15  422 what is that?`)
 	var list []api.SinkInfo
-	if err := json.Unmarshal([]byte(p.run("sinks list --json --tenant other")), &list); err != nil || len(list) != 1 || list[0].Lag != 0 {
+	if err := json.Unmarshal([]byte(p.run("sinks list -o json --tenant other")), &list); err != nil || len(list) != 1 || list[0].Lag != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	p.fails("sinks show mail", `there is no sink "mail"`)
@@ -62,7 +62,7 @@ func TestOpsSinksAreSeenTo(t *testing.T) {
 		if got := p.run("sinks " + step.args); got != step.says {
 			t.Errorf("%s: %q", step.args, got)
 		}
-		shown := p.run("sinks show crm --json")
+		shown := p.run("sinks show crm -o json")
 		if !strings.Contains(shown, step.then) || strings.Contains(shown, `"paused"`) != strings.HasPrefix(step.args, "pause") {
 			t.Errorf("after %s: want %s in\n%s", step.args, step.then, shown)
 		}

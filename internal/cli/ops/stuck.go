@@ -10,6 +10,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -31,14 +32,14 @@ retry, resolve and abandon.`,
 				}
 				return stuck, more, err
 			}, func(s *stuckCommand) []string {
-				return []string{moment(s.UpdatedAt), s.Workflow, orNone(s.BusinessKey), orUndo(s.Transition, s.Undo), s.Scope, s.Key, s.Stuck,
-					fmt.Sprint(s.Failures), orNone(s.Failure)}
+				return []string{output.Moment(s.UpdatedAt), s.Workflow, output.OrNone(s.BusinessKey), orUndo(s.Transition, s.Undo), s.Scope, s.Key,
+					s.Stuck, fmt.Sprint(s.Failures), output.OrNone(s.Failure)}
 			})
 		},
 	}
 	flags.Tenant(c, &f.Tenant, transitions.DefaultTenant, "whose commands")
 	caseFlags(c, &f.Workflow, &f.BusinessKey, &f.Instance, "only those of")
-	limitFlag(c, &f.Limit)
+	flags.Limit(c, &f.Limit)
 	return c
 }
 

@@ -17,18 +17,18 @@ since                 workflow  business key  transition  scope                 
 		Scope, Key, Effect string
 		Status             transitions.Status
 	}
-	if err := json.Unmarshal([]byte(p.run("stuck --json --workflow order")), &list); err != nil || len(list) != 1 || list[0].Key != "asked" ||
+	if err := json.Unmarshal([]byte(p.run("stuck -o json --workflow order")), &list); err != nil || len(list) != 1 || list[0].Key != "asked" ||
 		list[0].Status != transitions.FailedRetryable ||
 		list[0].Effect != transitions.EffectKey(transitions.Ref{Tenant: transitions.DefaultTenant, Scope: list[0].Scope, Key: "asked"}) {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if got := p.run("stuck --json --tenant other"); got != "[]\n" {
+	if got := p.run("stuck -o json --tenant other"); got != "[]\n" {
 		t.Error(got)
 	}
 	if got := p.run("stuck --workflow order --business-key c:0"); !strings.Contains(got, " asked ") {
 		t.Error(got)
 	}
-	if got := p.run("stuck --json --workflow order --business-key c:1"); got != "[]\n" {
+	if got := p.run("stuck -o json --workflow order --business-key c:1"); got != "[]\n" {
 		t.Error(got)
 	}
 	p.fails("stuck --business-key c:0", "--business-key needs --workflow")

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/transitions"
 )
@@ -32,14 +33,14 @@ can be left out of the next build. Large counts are as those of ops counts.`,
 			}, func(v *api.WorkflowVersion) []string {
 				var states []string
 				for _, s := range v.States {
-					states = append(states, fmt.Sprint(s.State, " ", count(s.Count, !s.Exact)))
+					states = append(states, fmt.Sprint(s.State, " ", output.Count(s.Count, !s.Exact)))
 				}
 				begins := ""
 				if v.Begins {
 					begins = "new ones"
 				}
-				return []string{v.Workflow, fmt.Sprint(v.Version), orNone(begins), count(v.Open, !v.Exact), orNone(strings.Join(states, ", ")),
-					orNone(strings.Join(v.Nodes, ", ")), orNone(strings.Join(v.NodesWithout, ", "))}
+				return []string{v.Workflow, fmt.Sprint(v.Version), output.OrNone(begins), output.Count(v.Open, !v.Exact), output.OrNone(strings.Join(states, ", ")),
+					output.OrNone(strings.Join(v.Nodes, ", ")), output.OrNone(strings.Join(v.NodesWithout, ", "))}
 			})
 		},
 	}

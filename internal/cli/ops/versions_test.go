@@ -21,7 +21,7 @@ func TestOpsSaysWithWhichVersionNewInstancesBegin(t *testing.T) {
 		t.Error(got)
 	}
 	var list []api.WorkflowVersion
-	if err := json.Unmarshal([]byte(p.run("versions --json")), &list); err != nil || len(list) == 0 {
+	if err := json.Unmarshal([]byte(p.run("versions -o json")), &list); err != nil || len(list) == 0 {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	for _, v := range list {
@@ -32,7 +32,7 @@ func TestOpsSaysWithWhichVersionNewInstancesBegin(t *testing.T) {
 	if got := p.run("versions"); !strings.Contains(got, "nodes without it") || !strings.Contains(got, "new ones") {
 		t.Error(got)
 	}
-	if got := p.run("begin order newest --json"); !strings.Contains(got, `"version": 0`) {
+	if got := p.run("begin order newest -o json"); !strings.Contains(got, `"version": 0`) {
 		t.Error(got)
 	}
 }

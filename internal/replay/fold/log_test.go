@@ -122,7 +122,7 @@ func TestLogEndsAsTheFoldSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The race detector has nothing to find in one goroutine, and is slow at it.
-	if testing.Short() || raceDetector {
+	if raceDetector {
 		compare(t, log, 20_000)
 		return
 	}
@@ -155,16 +155,10 @@ func checkTotals(t *testing.T, got totals) {
 // A made-up log: the same, wherever the test runs. It has to be worth it, so
 // each kind of refusal and each state must occur.
 func TestGeneratedLogEndsAsTheFoldSays(t *testing.T) {
-	n := 5_000
-	if testing.Short() {
-		n = 1_000
-	}
+	const n = 5_000
 	totals := compareAll(t, eventlog.Generate(1, n))
 	if totals.cases != n {
 		t.Errorf("%d cases, want %d", totals.cases, n)
-	}
-	if testing.Short() {
-		return
 	}
 	for _, reason := range []string{fold.IllegalTransition, fold.InvalidPayload, "the raised sum is not above the fine"} {
 		if totals.refused[reason] == 0 {

@@ -143,6 +143,9 @@ func (s *Sink) message(e *transitions.Logged) *nats.Msg {
 	for name, value := range sink.Attributes(&e.Event) {
 		h["ce-"+name] = []string{value}
 	}
+	for name, value := range sink.Trace(e) {
+		h[name] = []string{value}
+	}
 	return &nats.Msg{Subject: s.subject.of(&e.Event), Header: h, Data: e.CloudEvent}
 }
 

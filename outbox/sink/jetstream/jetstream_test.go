@@ -48,6 +48,8 @@ func mustDeliver(t *testing.T, s sink.Sink, events []transitions.Logged) {
 func TestMessageHasSubjectIDAndAttributes(t *testing.T) {
 	server := natstest.Start(t)
 	batch := events(1)
+	const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	batch[0].Delivery = traceparent + " congo=t61"
 	mustDeliver(t, open(t, jetstream.Config{URL: server.URL()}), batch)
 	m := stored(t, server.URL())[0]
 	if m.Subject != "pawl.acme.order.order.pay" || !bytes.Equal(m.Data, batch[0].CloudEvent) {
@@ -57,6 +59,7 @@ func TestMessageHasSubjectIDAndAttributes(t *testing.T) {
 		"Nats-Msg-Id": "acme:1-0", "Content-Type": "application/cloudevents+json", "ce-specversion": "1.0", "ce-id": "1-0",
 		"ce-source": "/pawl/acme", "ce-type": "order.pay", "ce-subject": batch[0].Instance.String(), "ce-time": "2026-01-02T03:04:05Z",
 		"ce-position": "1", "ce-version": "1", "ce-workflow": "order", "ce-transition": "pay", "ce-state": "Paid%20in%20full",
+		"traceparent": traceparent, "tracestate": "congo=t61",
 	} {
 		if got := m.Header.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

@@ -82,6 +82,9 @@ func (s *Sink) publish(ctx context.Context, e *transitions.Logged) *sink.Failure
 	for name, value := range sink.Attributes(&e.Event) {
 		m.Metadata.Set("ce-"+name, value)
 	}
+	for name, value := range sink.Trace(e) {
+		m.Metadata.Set(name, value)
+	}
 	if err := s.config.Publisher.Publish(s.config.Topic(&e.Event), m); err != nil {
 		if ctx.Err() != nil {
 			return sink.CutOff(ctx)

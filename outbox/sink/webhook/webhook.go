@@ -80,6 +80,9 @@ func (s *Sink) post(ctx context.Context, e *transitions.Logged) *sink.Failure {
 	request.Header.Set("User-Agent", "Pawl")
 	maps.Copy(request.Header, s.config.Header)
 	request.Header.Set("Content-Type", sink.ContentType)
+	for name, value := range sink.Trace(e) {
+		request.Header.Set(name, value)
+	}
 	signature.Sign(s.config.Secrets, request.Header, sink.MessageID(&e.Event), s.config.Now(), e.CloudEvent)
 
 	// The transport alone, without a client: it follows no redirection.

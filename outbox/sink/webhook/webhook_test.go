@@ -41,9 +41,13 @@ func deliver(t *testing.T, c webhook.Config) *sink.Failure {
 	return failures[0]
 }
 
+// traceparent is where the event is handed on.
+const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 func event() []transitions.Logged {
-	e := transitions.Event{Tenant: "acme", Position: 7, Type: "order.place", Instance: uuid.New(), Payload: []byte(`{}`)}
-	return []transitions.Logged{{Event: e, CloudEvent: e.AppendCloudEvent(nil)}}
+	e := transitions.Event{Tenant: "acme", Position: 7, Type: "order.place", Instance: uuid.New(), Payload: []byte(`{}`),
+		Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-aaaaaaaaaaaaaaaa-01"}
+	return []transitions.Logged{{Event: e, CloudEvent: e.AppendCloudEvent(nil), Delivery: traceparent + " congo=t61"}}
 }
 
 func TestRequestIsASignedCloudEvent(t *testing.T) {
@@ -55,6 +59,7 @@ func TestRequestIsASignedCloudEvent(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"Content-Type": "application/cloudevents+json", "Webhook-Id": "acme:7-0", "Authorization": "Bearer x", "User-Agent": "Pawl",
+		"Traceparent": traceparent, "Tracestate": "congo=t61",
 	} {
 		if got.Get(name) != want {
 			t.Errorf("%s: %q, want %q", name, got.Get(name), want)

@@ -2,7 +2,6 @@ package unknown
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -11,10 +10,11 @@ import (
 type object struct {
 	names  []string
 	values []jsontext.Value
+	at     map[string]int
 }
 
 func (o *object) get(name string) jsontext.Value {
-	if i := slices.Index(o.names, name); i >= 0 {
+	if i, is := o.at[name]; is {
 		return o.values[i]
 	}
 	return nil
@@ -22,10 +22,11 @@ func (o *object) get(name string) jsontext.Value {
 
 // set replaces a member, or adds it at the end.
 func (o *object) set(name string, value jsontext.Value) {
-	if i := slices.Index(o.names, name); i >= 0 {
+	if i, is := o.at[name]; is {
 		o.values[i] = value
 		return
 	}
+	o.at[name] = len(o.names)
 	o.names, o.values = append(o.names, name), append(o.values, value)
 }
 
@@ -49,8 +50,8 @@ func objectOf(v jsontext.Value) (*object, error) {
 	if v.Kind() != '{' {
 		return nil, nil
 	}
-	o := &object{}
-	d := jsontext.NewDecoder(bytes.NewReader(v), jsontext.AllowDuplicateNames(true))
+	o := &object{at: map[string]int{}}
+	d := jsontext.NewDecoder(bytes.NewReader(v)) // refuses a name that is there twice, as who decoded it has
 	if _, err := d.ReadToken(); err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func objectOf(v jsontext.Value) (*object, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.names, o.values = append(o.names, text), append(o.values, value.Clone())
+		o.set(text, value.Clone())
 	}
 	return o, nil
 }

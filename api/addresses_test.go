@@ -1,0 +1,94 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// What can become of a command can become of it at each of its addresses.
+func TestACommandEndsAlikeAtEachOfItsAddresses(t *testing.T) {
+	s := newServer(t)
+	a := s.post("/v1/workflows/parcel/label", "l", `{"to":"Graz","label":"L-1"}`)
+	a.want(t, http.StatusCreated)
+	id, over := a.header.Get("Location"), s.packed("1").String()
+	s.post("/v1/instances/"+over+"/send", "s", `{"via":"rail"}`).want(t, http.StatusOK)
+	for _, c := range []struct{ path, body, other string }{
+		{"/v1/workflows/parcel/pack", `{"to":"Wien"}`, `{"to":"Linz"}`}, {id + "/stamp", `{}`, `{"price":1}`}, {"/v1/workflows/parcel/keys/L-1/stamp", `{}`, `{"price":2}`},
+	} {
+		due := []string{"Pawl-Not-Before", time.Now().Add(time.Hour).UTC().Format(time.RFC3339), "Idempotency-Scope", c.path}
+		s.post(c.path, "k", c.body, due...).want(t, http.StatusAccepted)
+		s.post(c.path, "k", c.other, due...).wantProblem(t, http.StatusUnprocessableEntity, workflow.KeyReused)
+		s.exec("UPDATE pawl.command SET run_at = now() - interval '25 hours' WHERE key = 'k' AND scope = $1", c.path) // as if no node had been there
+		await.Eventually(t, "the command is given up", func() bool { return s.post(c.path, "k", c.body, due...).status != http.StatusAccepted })
+		s.post(c.path, "k", c.body, due...).wantProblem(t, http.StatusRequestTimeout, workflow.CommandAbandoned)
+		s.exec("UPDATE pawl.command SET expires_at = now() - interval '1 second' WHERE key = 'k' AND scope = $1", c.path)
+		s.post(c.path, "k", c.body, due...).wantProblem(t, http.StatusGone, workflow.KeyExpired)
+	}
+	s.post("/v1/workflows/parcel/pack", "v", `{"to":"Wien"}`, "If-Match", `"99"`).wantProblem(t, http.StatusPreconditionFailed, workflow.VersionConflict)
+	s.post(id+"/stamp", "v", `{}`, "If-Match", `"99"`).wantProblem(t, http.StatusPreconditionFailed, workflow.VersionConflict)
+	s.post("/v1/workflows/parcel/keys/L-1/stamp", "v", `{}`, "If-Match", `"99"`).wantProblem(t, http.StatusPreconditionFailed, workflow.VersionConflict)
+	s.post("/v1/workflows/parcel/keys/L-1/send", "s", `{"via":"rail"}`).want(t, http.StatusOK)
+	s.post("/v1/workflows/parcel/keys/L-1/stamp", "z", `{}`).wantProblem(t, http.StatusConflict, workflow.IllegalTransition)
+	s.post("/v1/workflows/parcel/claim", "c", `{"to":"Graz","label":"L-1"}`).wantProblem(t, http.StatusConflict, workflow.AlreadyExists)
+}
+
+// sinkChanges are what is asked of a sink.
+var sinkChanges = map[string]string{"skip": `{"all":true,"reason":"x"}`, "redrive": `{"all":true}`, "move": `{"position":0,"reason":"x"}`,
+	"pause": `{}`, "resume": `{}`, "forget": `{}`}
+
+// Neither is an operator's key good for two things, or for ever.
+func TestAnOperationOnAnInstanceHasAKeyAtEachOfItsAddresses(t *testing.T) {
+	s := newServer(t)
+	a := s.post("/v1/workflows/parcel/label", "l", `{"to":"Graz","label":"L-1"}`)
+	a.want(t, http.StatusCreated)
+	id := strings.Replace(a.header.Get("Location"), "/v1/", "/v1/ops/", 1)
+	for _, path := range []string{id + "/pause", id + "/resume", "/v1/ops/workflows/parcel/keys/L-1/pause", "/v1/ops/workflows/parcel/keys/L-1/resume"} {
+		s.post(path, path, `{}`).want(t, http.StatusOK)
+		s.post(path, path, `{"reason":"x"}`).wantProblem(t, http.StatusUnprocessableEntity, workflow.KeyReused)
+		s.exec("UPDATE pawl.command SET expires_at = now() - interval '1 second' WHERE key = $1", path)
+		s.post(path, path, `{}`).wantProblem(t, http.StatusGone, workflow.KeyExpired)
+	}
+	for _, change := range []string{"skip", "redrive", "move", "pause", "resume", "forget"} {
+		a := s.do(http.MethodPost, "/v1/ops/sinks/nothing/"+change, []byte(sinkChanges[change]), "Content-Type", "application/json")
+		a.wantProblem(t, http.StatusNotFound, workflow.NotFound)
+	}
+	for _, action := range []string{"retry", "resolve", "abandon"} {
+		s.post("/v1/ops/commands/"+action, "n", `{"scope":"none","key":"none"}`).wantProblem(t, http.StatusNotFound, workflow.CommandNotFound)
+	}
+	s.exec("INSERT INTO pawl.outbox_sink (name) VALUES ('old')")
+	s.do(http.MethodPost, "/v1/ops/sinks/old/forget", []byte(`{}`), "Content-Type", "application/json").want(t, http.StatusNoContent)
+}
+
+// A message ends as a command does, also when an operator sends it again.
+func TestAMessageEndsAsACommandDoes(t *testing.T) {
+	s := newServer(t, withPost)
+	s.post("/v1/workflows/parcel/label", "2", `{"to":"Graz","label":"L-2"}`).want(t, http.StatusCreated)
+	operate := func(method, path, body string) answer {
+		return s.do(method, "/v1/ops/"+path, []byte(body), "Content-Type", "application/json")
+	}
+	operate(http.MethodPut, "paused/parcel", `{}`).want(t, http.StatusNoContent)
+	s.mail("new", `{"type":"announced","label":"L-1"}`).wantProblem(t, http.StatusServiceUnavailable, workflow.Paused)
+	s.mail("late", `{"type":"scanned","label":"L-2"}`).wantProblem(t, http.StatusServiceUnavailable, workflow.Paused)
+	operate(http.MethodDelete, "paused/parcel", "").want(t, http.StatusNoContent)
+	s.mail("twice", `{"type":"scanned","label":"L-9"}`).wantProblem(t, http.StatusNotFound, workflow.InstanceNotFound)
+	s.mail("twice", `{"type":"scanned","label":"L-2"}`).want(t, http.StatusOK)
+	list := s.deadMessages("").Messages
+	s.post("/v1/workflows/parcel/keys/L-2/send", "s", `{"via":"rail"}`).want(t, http.StatusOK)
+	want := map[string]int{"new": 201, "late": 409, "twice": 422}
+	for _, m := range list {
+		a := operate(http.MethodPost, "inbox/retry", fmt.Sprintf(`{"consumer":"post","message":%q,"hash":%q}`, m.Message, m.Hash))
+		if a.status != want[m.Message] {
+			t.Errorf("%s: %d %s", m.Message, a.status, a.body)
+		}
+		delete(want, m.Message)
+	}
+	if len(want) > 0 {
+		t.Errorf("not on the list: %v", want)
+	}
+}

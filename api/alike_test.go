@@ -1,0 +1,154 @@
+package api_test
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// everybody may do everything.
+func everybody(*http.Request) (api.Caller, error) {
+	return api.Caller{Tenant: "acme", Actor: "ann", Roles: []string{"*"}, Grants: auth.All()}, nil
+}
+
+// noTickets are none: whatever is asked of them panics.
+type noTickets struct{ api.Tickets }
+
+// What is refused before a handler is asked, every route refuses alike.
+func TestEveryRouteRefusesAlike(t *testing.T) {
+	defect := func() { panic("a defect") }
+	post := func(verify func() (string, error)) func(*api.Config) {
+		return func(c *api.Config) {
+			c.Inbox = map[string]api.Consumer{"none": {Verify: func(http.Header, []byte) (string, error) { return verify() }}}
+			c.Identify, c.Keys, c.Tickets = everybody, &lateKeys{}, noTickets{}
+		}
+	}
+	good := func() (string, error) { return "id", nil }
+	identified := func(code workflow.Code) func(*api.Config) {
+		return func(c *api.Config) {
+			c.Identify = func(*http.Request) (api.Caller, error) { return api.Caller{}, workflow.Errorf(code, "no") }
+		}
+	}
+	private := func(r *api.Route) bool { return r.Grant != api.Public }
+	for _, c := range []struct {
+		code   workflow.Code
+		config func(*api.Config)
+		of     func(*api.Route) bool
+		with   func(*api.Route, *http.Request)
+	}{
+		{workflow.Unavailable, identified(workflow.Unavailable), private, nil},
+		{workflow.Unauthorized, identified(workflow.Unauthorized), private, nil},
+		{workflow.Forbidden, identified(workflow.Forbidden), private, nil},
+		{workflow.Internal, func(c *api.Config) {
+			post(func() (string, error) { defect(); return "", nil })(c)
+			c.Identify = func(*http.Request) (api.Caller, error) { defect(); return api.Caller{}, nil }
+		}, func(r *api.Route) bool { return notWalked[r.Method+" "+r.Path+" 500"] == "" }, nil},
+		{workflow.InvalidRequest, post(good), private, func(_ *api.Route, r *http.Request) { r.Header.Set("Pawl-Nothing", "1") }},
+		{workflow.UnsupportedMedia, post(good), func(r *api.Route) bool { return r.Body != nil && r.Body.Media != nil },
+			func(_ *api.Route, r *http.Request) {
+				r.Header.Set("Content-Type", "text/plain")
+				setBody(r, "{}")
+			}},
+	} {
+		t.Run(string(c.code), func(t *testing.T) {
+			g := newWithoutEngine(t, c.config)
+			for _, r := range api.Routes() {
+				if !c.of(&r) {
+					continue
+				}
+				if !slices.Contains(r.Codes, c.code) {
+					t.Errorf("%s %s does not declare %s", r.Method, r.Path, c.code)
+				}
+				request := g.fill(&r)
+				if c.with != nil {
+					c.with(&r, request)
+				}
+				if g.send(request).wantProblem(t, c.code.Info().Status, c.code); t.Failed() {
+					t.Fatalf("%s %s", r.Method, r.Path)
+				}
+			}
+		})
+	}
+}
+
+// No route reads more than it says.
+func TestEveryRouteRefusesALongBody(t *testing.T) {
+	g := newGuarded(t)
+	all := g.with(auth.All().String())
+	for _, r := range api.Routes() {
+		if r.Body != nil && r.Grant != api.Public {
+			request := g.fill(&r, all...)
+			setBody(request, strings.Repeat(" ", int(r.Body.Limit(api.Limits{Body: 1 << 20, BulkBody: 16 << 20}))+1))
+			if g.send(request).wantProblem(t, http.StatusRequestEntityTooLarge, workflow.TooLarge); t.Failed() {
+				t.Fatalf("%s %s", r.Method, r.Path)
+			}
+		}
+	}
+}
+
+// setBody gives a request another body.
+func setBody(r *http.Request, text string) {
+	r.ContentLength = int64(len(text))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }
+	r.Body, _ = r.GetBody()
+}
+
+// A tenant that has as many requests open as it can is told so by every route.
+func TestEveryRouteCountsWhatIsOpen(t *testing.T) {
+	g := newWithoutEngine(t, func(c *api.Config) { c.Identify, c.Limits.Open = everybody, 1 })
+	body, rest := io.Pipe()
+	held, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/commands?dry_run=true", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Header.Set("Content-Type", "application/json")
+	ended := later(func() answer { return g.send(held) })
+	await.Eventually(t, "a request is open", func() bool { return g.get("/v1/me").status == 429 })
+	for _, r := range api.Routes() {
+		if r.Grant != api.Public {
+			g.send(g.fill(&r)).wantProblem(t, 429, workflow.RateLimited)
+		}
+	}
+	if _, err := rest.Write([]byte("[]")); err != nil {
+		t.Error(err)
+	}
+	rest.Close()
+	(<-ended).want(t, http.StatusOK)
+}
+
+// Who has it already is not sent it again, and of several representations none is sent that was not asked for.
+func TestEveryRouteWithATagOrAChoiceKeepsToIt(t *testing.T) {
+	g := newGuarded(t)
+	all := g.with(auth.All().String())
+	for _, r := range api.Routes() {
+		if slices.ContainsFunc(r.Answers, func(a api.Answer) bool { return a.Status == 304 }) {
+			first := g.send(g.fill(&r, all...))
+			first.want(t, 200)
+			g.send(g.fill(&r, append(all, "If-None-Match", first.header.Get("ETag"))...)).want(t, 304)
+		}
+		if slices.Contains(r.Codes, workflow.NotAcceptable) {
+			g.send(g.fill(&r, append(all, "Accept", "image/png")...)).wantProblem(t, 406, workflow.NotAcceptable)
+		}
+	}
+}
+
+// Nothing is found of what is not there.
+func TestEveryRouteOfSomethingSaysThatItIsNotThere(t *testing.T) {
+	g := newGuarded(t)
+	all := g.with(auth.All().String())
+	g.instance = uuid.New()
+	for _, r := range api.Routes() {
+		if strings.Contains(r.Path, "{id}") {
+			g.send(g.fill(&r, all...)).wantProblem(t, 404, workflow.InstanceNotFound)
+		}
+	}
+}

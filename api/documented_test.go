@@ -1,0 +1,311 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	stdjson "encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/internal/contracttest"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// contracts are the checkers of documents, by their text: most servers of the tests have the same.
+var contracts sync.Map
+
+// contractOf is the checker of the document with some workflows. Other than the one that is served, it allows answers no
+// member that it does not know.
+func contractOf(t testing.TB, workflows []*workflow.Workflow) *contracttest.Checker {
+	t.Helper()
+	document, err := api.OpenAPI(workflows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := sync.OnceValues(func() (*contracttest.Checker, error) { return contracttest.New(closed(document)) })
+	known, _ := contracts.LoadOrStore(string(document), build)
+	checker, err := known.(func() (*contracttest.Checker, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return checker
+}
+
+// closed is a document whose named schemas allow no other members.
+func closed(document []byte) []byte {
+	var all map[string]any
+	if err := json.Unmarshal(document, &all); err != nil {
+		panic(err)
+	}
+	for _, s := range all["components"].(map[string]any)["schemas"].(map[string]any) {
+		closeSchema(s)
+	}
+	out, err := json.Marshal(all, json.Deterministic(true))
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func closeSchema(schema any) {
+	s, is := schema.(map[string]any)
+	if !is {
+		return
+	}
+	if s["description"] == "any JSON" { // null is too, which one of the validators has to be told
+		s["type"] = []string{"null", "boolean", "number", "string", "array", "object"}
+	}
+	properties, _ := s["properties"].(map[string]any)
+	if _, said := s["additionalProperties"]; !said && properties != nil {
+		s["additionalProperties"] = false
+	}
+	for _, p := range properties {
+		closeSchema(p)
+	}
+	closeSchema(s["items"])
+}
+
+// asDocumented holds an answer of a route against the OpenAPI document, and its request where it is served; and an event
+// stream against the AsyncAPI document.
+func asDocumented(t testing.TB, contract *contracttest.Checker, route *api.Route, r *http.Request, sent *sentBody, seen *seenWriter) {
+	h := seen.Header()
+	x := &contracttest.Exchange{Pattern: r.Pattern, Request: r, Sent: sent.start.Bytes(), Status: seen.status, Header: h, Body: seen.start.Bytes()}
+	if t.Name() != nameOfFuzz { // which goes where chance leads it
+		walked.add(x)
+	}
+	switch media, _, _ := mime.ParseMediaType(h.Get("Content-Type")); {
+	case bytes.Contains(x.Body, []byte(atNoAddress)) || seen.cut || r.Method == http.MethodHead || seen.hijacked:
+	case media == "text/event-stream":
+		eventsAsDocumented(t, r, x.Body)
+	default:
+		if err := contract.Answer(x); err != nil {
+			t.Errorf("%s %s: %d %.600s is not as the OpenAPI document says: %.2000v", r.Method, r.URL, seen.status, x.Body, err)
+		}
+	}
+	if seen.status < 400 && !sent.cut && !seen.hijacked && !refusedInPart(x) {
+		x.Request = plainly(route, x)
+		if err := contract.Request(x); err != nil {
+			t.Errorf("%s %s %.600s was served with %d, and is not as the OpenAPI document says: %.2000v", r.Method, r.URL, x.Sent, seen.status, err)
+		}
+	}
+}
+
+// refusedInPart reports whether an item of a bulk request was refused, so that it may be anything; or may lack a key, as in a
+// dry run.
+func refusedInPart(x *contracttest.Exchange) bool {
+	if !strings.HasSuffix(x.Pattern, " /v1/commands") {
+		return false
+	}
+	var results []api.BulkResult
+	err := json.Unmarshal(x.Body, &results)
+	return err != nil || x.Request.URL.Query().Get("dry_run") == "true" || slices.ContainsFunc(results, func(r api.BulkResult) bool { return r.Status >= 400 })
+}
+
+// plainly is a request as one would send it who goes by the document alone. What is taken besides is in the protocol, and
+// undone here: a parameter that is given without a value, JSON that is called a form, a type of no body, a dry run without a key.
+func plainly(route *api.Route, x *contracttest.Exchange) *http.Request {
+	r := x.Request.Clone(context.Background())
+	query := r.URL.Query()
+	for name, values := range query {
+		if route.EmptyIsNone && len(values) == 1 && values[0] == "" {
+			delete(query, name)
+		}
+	}
+	r.URL.RawQuery = query.Encode()
+	if len(x.Sent) == 0 && (route.Body == nil || route.Body.Optional) {
+		r.Header.Del("Content-Type")
+	} else if route.Body != nil && route.Body.Media == nil {
+		r.Header.Set("Content-Type", "application/octet-stream")
+	} else if route.Body != nil && route.Body.Optional && r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if query.Get("dry_run") == "true" && r.Header.Get("Idempotency-Key") == "" {
+		r.Header.Set("Idempotency-Key", "none")
+	}
+	return r
+}
+
+// eventsAsDocumented holds each server-sent event that is whole against the AsyncAPI document.
+func eventsAsDocumented(t testing.TB, r *http.Request, text []byte) {
+	channel := "events"
+	if strings.HasPrefix(r.URL.Path, "/v1/commands/") {
+		channel = "command"
+	}
+	blocks := strings.Split(string(text), "\n\n")
+	for _, block := range blocks[:len(blocks)-1] {
+		event, data := "message", []string{}
+		for line := range strings.SplitSeq(block, "\n") {
+			if name, is := strings.CutPrefix(line, "event: "); is {
+				event = name
+			}
+			if part, is := strings.CutPrefix(line, "data: "); is {
+				data = append(data, part)
+			}
+		}
+		if len(data) == 0 {
+			continue // a comment
+		}
+		if err := toldAs(channel+"."+event, []byte(strings.Join(data, "\n"))); err != nil {
+			t.Errorf("the AsyncAPI document does not allow %s: %v", block, err)
+		}
+	}
+}
+
+// documentedMessages are the schemas of the messages of the AsyncAPI document, by the names of the messages.
+var documentedMessages = sync.OnceValue(func() map[string]*jsonschema.Resolved {
+	document, err := api.AsyncAPI()
+	if err != nil {
+		panic(err)
+	}
+	var d struct {
+		Components struct {
+			Schemas  map[string]*jsonschema.Schema
+			Messages map[string]struct{ Payload *jsonschema.Schema }
+		}
+	}
+	text := bytes.ReplaceAll(closed(document), []byte("#/components/schemas/"), []byte("#/$defs/"))
+	if err := stdjson.Unmarshal(text, &d); err != nil {
+		panic(err)
+	}
+	all := map[string]*jsonschema.Resolved{}
+	for name, m := range d.Components.Messages {
+		root := &jsonschema.Schema{Defs: map[string]*jsonschema.Schema{}, Ref: m.Payload.Ref}
+		for name, s := range d.Components.Schemas {
+			root.Defs[name] = s.CloneSchemas()
+		}
+		if all[name], err = root.Resolve(nil); err != nil {
+			panic(fmt.Sprintf("%s: %v", name, err))
+		}
+	}
+	return all
+})
+
+// toldAs says why a message is not what the document says of it.
+func toldAs(name string, text []byte) error {
+	schema := documentedMessages()[name]
+	if schema == nil {
+		return fmt.Errorf("there is no message %s", name)
+	}
+	var message any
+	if err := stdjson.Unmarshal(text, &message); err != nil {
+		return err
+	}
+	return schema.Validate(message)
+}
+
+// What the tests of streams see is held against the document; that this can fail is shown here.
+func TestFramesThatAreNotDocumentedAreFound(t *testing.T) {
+	for name, text := range map[string]string{
+		"stream.caught_up": `{"op":"caught_up","id":"a"}`, "stream.subscribed": `{"op":"subscribed","id":"a","after":1,"more":true}`,
+		"stream.error": `{"op":"error","id":"a","code":"none","detail":"x"}`, "stream.other": `{}`, "events.message": `{"specversion":"1.0"}`,
+	} {
+		if toldAs(name, []byte(text)) == nil {
+			t.Errorf("%s may be %s", name, text)
+		}
+	}
+	if err := toldAs("stream.caught_up", []byte(`{"op":"caught_up","id":"a","position":7}`)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Both validators have to be able to complain.
+func TestAnswersThatAreNotDocumentedAreFound(t *testing.T) {
+	contract := contractOf(t, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body, wrong := range map[string]int{`{"status":"ok"}`: 0, `{}`: 2, `{"status":7}`: 2, `{"status":"ok","more":1}`: 2, `[]`: 2} {
+		x := &contracttest.Exchange{Pattern: "GET /healthz", Request: request, Status: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body)}
+		if n := validatorsThatComplain(contract.Answer(x)); n != wrong {
+			t.Errorf("%s: %d validators complain, not %d", body, n, wrong)
+		}
+	}
+	x := &contracttest.Exchange{Pattern: "GET /healthz", Request: request, Status: 418, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{}`)}
+	if n := validatorsThatComplain(contract.Answer(x)); n != 2 {
+		t.Errorf("a status that is not documented: %d validators complain", n)
+	}
+}
+
+// So they have to of requests.
+func TestRequestsThatAreNotDocumentedAreFound(t *testing.T) {
+	w, err := parcel.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	contract := contractOf(t, []*workflow.Workflow{w})
+	for text, wrong := range map[string]int{
+		"POST /v1/workflows/parcel/pack {\"to\":\"Wien\"}": 0, "POST /v1/workflows/parcel/pack {\"to\":7}": 2, "POST /v1/workflows/parcel/pack {}": 2,
+		"POST /v1/workflows/parcel/pack {\"to\":\"Wien\",\"more\":1}": 2, "POST /v1/workflows/parcel/pack?dry_run=maybe {\"to\":\"Wien\"}": 2,
+		"GET /v1/instances?limit=5": 0, "GET /v1/instances?limit=0": 2, "GET /v1/instances?limit=1001": 2, "GET /v1/instances?order=size": 2,
+	} {
+		method, rest, _ := strings.Cut(text, " ")
+		path, body, _ := strings.Cut(rest, " ")
+		request, err := http.NewRequestWithContext(t.Context(), method, path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pattern := "GET /v1/instances"
+		if method == http.MethodPost {
+			pattern = "POST /v1/workflows/{workflow}/{transition}"
+			request.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"k"}}
+		}
+		err = contract.Request(&contracttest.Exchange{Pattern: pattern, Request: request, Sent: []byte(body)})
+		if n := validatorsThatComplain(err); n != wrong {
+			t.Errorf("%s: %d validators complain, not %d: %v", text, n, wrong, err)
+		}
+	}
+}
+
+func validatorsThatComplain(err error) (n int) {
+	text := fmt.Sprint(err)
+	for _, name := range []string{"kin-openapi: ", "libopenapi: "} {
+		if strings.Contains(text, name) {
+			n++
+		}
+	}
+	return n
+}
+
+// What the document says that a client may send on a WebSocket is what is taken.
+func TestTheAsyncAPIDocumentHasWhatClientsSend(t *testing.T) {
+	document, err := api.AsyncAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Operations map[string]struct {
+			Action   string
+			Messages []map[string]string
+		}
+		Components struct{ Schemas, Messages map[string]jsontext.Value }
+	}
+	if err := json.Unmarshal(document, &d, json.MatchCaseInsensitiveNames(true)); err != nil {
+		t.Fatal(err)
+	}
+	for op, text := range messages {
+		if err := toldAs("stream."+op, []byte(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, r := range api.Routes() {
+		for _, o := range r.Operations {
+			if d.Components.Messages["stream."+o.Name] == nil {
+				t.Errorf("there is no message %s", o.Name)
+			}
+		}
+	}
+	if ask := d.Operations["ask"]; ask.Action != "receive" || len(ask.Messages) != len(messages) {
+		t.Errorf("%+v", ask)
+	}
+}

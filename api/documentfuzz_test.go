@@ -1,0 +1,312 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/internal/contracttest"
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/apikey"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/tables"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// requestsMadeUp is how many requests the fuzz sends, or what PAWL_REQUESTS says.
+func requestsMadeUp(t *testing.T) int64 {
+	text := os.Getenv("PAWL_REQUESTS")
+	if text == "" {
+		return 2000
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatalf("PAWL_REQUESTS: %v", err)
+	}
+	return n
+}
+
+const nameOfFuzz = "TestNoRequestOfTheDocumentOrAgainstItIsADefect"
+
+// Whatever is asked, by the document or against it: there is no defect, every answer is as the document says, as declared looks at
+// each of them, and what is in the database is whole. So is each request that was served what the document allows.
+func TestNoRequestOfTheDocumentOrAgainstItIsADefect(t *testing.T) {
+	f := newFuzz(t)
+	left, seed, began := &atomic.Int64{}, uint64(time.Now().UnixNano()), time.Now()
+	left.Store(requestsMadeUp(t))
+	ctx, end := context.WithCancel(t.Context())
+	var askers, courier sync.WaitGroup
+	courier.Go(func() { f.deliver(ctx) })
+	for n := range uint64(8) {
+		askers.Go(func() { f.ask(rand.New(rand.NewPCG(seed, n)), left) })
+	}
+	askers.Wait()
+	t.Logf("seed %d: %v", seed, time.Since(began).Round(time.Millisecond))
+	f.wantWhole()
+	end()
+	courier.Wait()
+	m, err := contracttest.NewMaker(f.document, nil, nil, notAsked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.tally.wantDepth(t, m.Operations())
+}
+
+// fuzz is a server that everybody may ask everything, and its document.
+type fuzz struct {
+	*server
+	client   *http.Client
+	document []byte
+	known    *contracttest.Known
+	tally    tally
+}
+
+// notAsked are operations that are a defect on purpose, or would leave nothing to ask for.
+func notAsked(operation string) bool {
+	return strings.HasSuffix(operation, "/lose") || // panics
+		operation == "PUT /v1/ops/paused/{workflow}" || strings.HasSuffix(operation, "/forget")
+}
+
+func newFuzz(t *testing.T) *fuzz {
+	t.Helper()
+	f := &fuzz{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}, tally: tally{answers: map[int]int{}, served: map[string]bool{}, refused: map[string]string{}}}
+	t.Cleanup(f.client.CloseIdleConnections)
+	keys := &lateKeys{}
+	f.server = newServerWith(t, []relay.Sink{{Name: "main", To: &shelf{}}}, withPost, func(c *api.Config) {
+		c.Keys, c.Logger = keys, slog.New(slog.DiscardHandler)
+		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+		})
+		post := c.Inbox["post"]
+		post.Tenant = "acme" // of everybody
+		c.Inbox["post"] = post
+		c.Identify = func(r *http.Request) (api.Caller, error) {
+			if r.Header.Get("Authorization") == "" {
+				return api.Caller{}, workflow.Errorf(workflow.Unauthorized, "nobody")
+			}
+			caller, err := everybody(r)
+			if r.Header.Get("Authorization") != "everybody" {
+				caller.Grants = auth.Grants{{Right: auth.Read}}
+			}
+			return caller, err
+		}
+	})
+	keys.Verifier = apikey.NewVerifier(apikey.NewTable(f.pool, func(sql string) string { return sql }), apikey.Config{Log: slog.New(slog.DiscardHandler)})
+	f.vouched = keys.Good
+	keys.Start()
+	t.Cleanup(keys.Stop)
+	var err error
+	if f.document, err = api.OpenAPI(f.engine.Workflows()); err != nil {
+		t.Fatal(err)
+	}
+	f.known = knownOfFuzz()
+	for _, label := range []string{"L-1", "L-2"} {
+		f.post("/v1/workflows/parcel/label", label, `{"to":"Graz","label":"`+label+`"}`, "Authorization", "everybody").want(t, http.StatusCreated)
+	}
+	return f
+}
+
+// knownOfFuzz is what is there from the beginning.
+func knownOfFuzz() *contracttest.Known {
+	return contracttest.NewKnown(map[string][]any{
+		"workflow": {"parcel", "delivery"}, "transition": {"pack", "label", "stamp", "send", "book", "deliver", "note"}, "business_key": {"L-1", "L-2"}, "label": {"L-1", "L-2", "L-3"},
+		"sink": {"main"}, "consumer": {"post"}, "can": {"read", "submit:parcel/stamp"}, "grants": {"read:parcel#L-1", "stream:parcel", "submit:parcel/stamp", "read"},
+		"tenant": {"acme"}, "actor": {"ann"}, "if_version": {1, 2, 3}, "version": {1, 2, 3}, "definition": {1}, "payload": {map[string]any{}, map[string]any{"to": "Graz"}},
+		"Prefer": {"wait=0", "respond-async"}, "not_before": {"2020-01-01T00:00:00Z"}, "replay_for": {60, 3600}, "Pawl-Replay-For": {60}, "If-Match": {"*"}, "scope": {"mine"}, "tombstone_for": {60, "forever"}, "Pawl-Tombstone-For": {"60", "forever"},
+		"result": {map[string]any{"signed": "ann"}}, "seconds": {60}, "roles": {"clerk"}, "Last-Event-ID": {"0"}, "^attr\\.": {"Graz", "yes"},
+	}, map[string][]string{
+		"^attr\\.": {"attr.to", "attr.heavy", "attr.none"}, "^(start|now|0|[1-9][0-9]{0,18})$": {"start", "now", "0", "1", "7"},
+	}, "lose")
+}
+
+// What is made up without a mistake is what the document allows.
+func TestWhatIsMadeUpIsAsTheDocumentSays(t *testing.T) {
+	w, err := parcel.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	workflows := []*workflow.Workflow{w}
+	document, err := api.OpenAPI(workflows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := uint64(time.Now().UnixNano())
+	m, err := contracttest.NewMaker(document, rand.New(rand.NewPCG(seed, 0)), knownOfFuzz(), notAsked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contract := contractOf(t, workflows)
+	for range 500 {
+		c := m.Call()
+		if c.Broken != "" || strings.Contains(c.Operation, "{transition}") { // of which the narrower address says more
+			continue
+		}
+		r, err := http.NewRequestWithContext(t.Context(), c.Method, c.Path, nil)
+		if err != nil {
+			t.Errorf("%v: %s", err, c)
+			continue
+		}
+		for _, h := range c.Header {
+			r.Header.Add(h[0], h[1])
+		}
+		if err := contract.Request(&contracttest.Exchange{Pattern: c.Operation, Request: r, Sent: c.Body}); err != nil {
+			t.Errorf("seed %d: %s: %.1000v", seed, c, err)
+		}
+	}
+}
+
+// ask sends requests until none are left. It is one of several goroutines.
+func (f *fuzz) ask(random *rand.Rand, left *atomic.Int64) {
+	m, err := contracttest.NewMaker(f.document, random, f.known, notAsked)
+	if err != nil {
+		f.t.Error(err)
+		return
+	}
+	for left.Add(-1) >= 0 && !f.t.Failed() {
+		c := m.Call()
+		status, body, err := f.exchange(random, c)
+		switch {
+		case err != nil:
+			f.t.Errorf("%v: %s", err, c)
+		case status >= 500 && status != http.StatusServiceUnavailable:
+			f.t.Errorf("%d %s: %s", status, body, c)
+		case status > 0:
+			f.tally.add(c, status, body)
+		}
+	}
+}
+
+// exchange sends a call as somebody, and reads its answer. A server that has heard enough hangs up: that is no answer, and no error.
+func (f *fuzz) exchange(random *rand.Rand, c *contracttest.Call) (status int, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(f.t.Context(), await.Patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, c.Method, f.url+c.Path, bytes.NewReader(c.Body))
+	if err != nil {
+		return 0, nil, nil // it is none of HTTP
+	}
+	for _, h := range c.Header {
+		r.Header.Add(h[0], h[1])
+	}
+	sign(random, r)
+	response, err := f.client.Do(r)
+	if hungUp(err) || err != nil && len(c.Body) > 256<<10 {
+		return 0, nil, nil
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	if body, err = io.ReadAll(response.Body); err == nil && response.StatusCode < 300 {
+		f.known.Learn(random, response.Header, body)
+	}
+	return response.StatusCode, body, err
+}
+
+// sign says who sends a request, mostly somebody who may do everything, and what the document has no word for: that it is sent again, and
+// that a message comes from who sends it.
+func sign(random *rand.Rand, r *http.Request) {
+	switch n := random.IntN(30); {
+	case n > 1:
+		r.Header.Set("Authorization", "everybody")
+	case n > 0:
+		r.Header.Set("Authorization", "a reader")
+	}
+	if r.Header.Get("Idempotency-Key") != "" && random.IntN(8) == 0 {
+		r.Header.Set("Idempotency-Key", "again-"+strconv.Itoa(random.IntN(100)))
+	}
+	if strings.HasPrefix(r.URL.Path, "/v1/inbox/") && random.IntN(4) > 0 {
+		r.Header.Set("Signature", "the post")
+		r.Header.Set("Id", "m-"+strconv.Itoa(random.IntN(500)))
+		switch random.IntN(4) {
+		case 0:
+			setBody(r, `{"type":"scanned","label":"L-1","price":2}`)
+		case 1:
+			setBody(r, `{"type":"announced","label":"L-`+strconv.Itoa(random.IntN(50))+`"}`)
+		}
+	}
+}
+
+// deliver ends the attempts that wait for the test: well, badly, or so that nobody knows.
+func (f *fuzz) deliver(ctx context.Context) {
+	for n := 0; ; n++ {
+		select {
+		case v := <-f.courier.visits:
+			switch n % 4 {
+			case 0:
+				v.failed(errors.New("nobody is at home"))
+			case 1:
+				v.failed(workflow.Final(errors.New("the house is gone")))
+			default:
+				v.signed("ann")
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// wantWhole holds what is in the database against itself.
+func (f *fuzz) wantWhole() {
+	f.t.Helper()
+	v, err := f.engine.Verify(f.t.Context(), "acme", uuid.Nil)
+	if err != nil || len(v.Broken) > 0 || v.Entries == 0 {
+		f.t.Errorf("%+v, %v", v, err)
+	}
+	tables.WantSound(f.t, f.pool)
+	f.post("/v1/workflows/parcel/pack", uuid.NewString(), `{"to":"Graz"}`, "Authorization", "everybody").want(f.t, http.StatusCreated) // it still serves
+}
+
+// tally counts what was asked, and how it was answered.
+type tally struct {
+	mu      sync.Mutex
+	answers map[int]int
+	whole   int               // what the document allows
+	served  map[string]bool   // operations that were
+	refused map[string]string // how the document's own was last refused, by operation
+	good    int               // of the whole ones
+}
+
+func (n *tally) add(c *contracttest.Call, status int, body []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.answers[status]++
+	if c.Broken == "" {
+		n.whole++
+		n.refused[c.Operation] = string(body[:min(len(body), 400)])
+	}
+	if status < 300 {
+		n.served[c.Operation] = true
+		if c.Broken == "" {
+			n.good++
+		}
+	}
+}
+
+// wantDepth fails a test whose requests are refused at the door.
+func (n *tally) wantDepth(t *testing.T, operations []string) {
+	t.Helper()
+	unserved := slices.DeleteFunc(operations, func(o string) bool { return n.served[o] })
+	t.Logf("by status %v; of %d that the document allows %d were served; never served: %q", n.answers, n.whole, n.good, unserved)
+	for _, o := range unserved {
+		t.Logf("%s: %s", o, n.refused[o])
+	}
+	if 3*n.good < n.whole || 2*len(unserved) > len(operations) {
+		t.Error("the requests do not get far")
+	}
+}

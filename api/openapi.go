@@ -1,0 +1,218 @@
+package api
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/pawlhq/pawl/api/internal/contract"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+const (
+	ourModule = "github.com/pawlhq/pawl/"
+	protocol  = "https://github.com/pawlhq/pawl/blob/main/docs/protocol.md"
+
+	atSchemas   = "#/components/schemas/"
+	atResponses = "#/components/responses/"
+	atHeaders   = "#/components/headers/"
+)
+
+// openAPI describes the interface with these routes and workflows as an OpenAPI document. What the table of routes says is
+// in it, and for each transition of a workflow an operation at the address of its own. Open says that
+// no credential is asked for.
+func openAPI(routes []Route, workflows []*workflow.Workflow, open bool) ([]byte, error) {
+	d := &describer{routes: routes, open: open, schemas: newSchemas(), responses: map[string]string{}, doc: contract.Document{
+		OpenAPI: contract.Version, Info: infoOf("The HTTP interface of a Pawl service: its addresses, and the transitions of its workflows. " +
+			"What streams is in /asyncapi.json. Explained in " + protocol + "."),
+		Servers: []contract.Server{{URL: "/"}},
+		Paths:   map[string]contract.PathItem{},
+		Components: contract.Components{Schemas: map[string]any{}, Responses: map[string]contract.Response{},
+			Headers: map[string]contract.Header{}, Security: credentialSchemes},
+	}}
+	d.problems()
+	for _, r := range routes {
+		d.route(&r)
+	}
+	for _, w := range workflows {
+		if err := d.workflow(w); err != nil {
+			return nil, err
+		}
+	}
+	d.refine()
+	for name, s := range d.schemas.Named {
+		d.doc.Components.Schemas[name] = s
+	}
+	return json.Marshal(&d.doc, json.Deterministic(true))
+}
+
+func infoOf(what string) contract.Info {
+	return contract.Info{Title: "Pawl", Version: "1", Description: what, License: &contract.License{Name: "MIT", Identifier: "MIT"}}
+}
+
+func newSchemas() *contract.Schemas {
+	var codes []any
+	for _, c := range workflow.Codes {
+		codes = append(codes, c.Code)
+	}
+	var statuses []any
+	for _, s := range transitions.Statuses {
+		statuses = append(statuses, s)
+	}
+	return contract.NewSchemas(ourModule, atSchemas, map[reflect.Type]contract.Schema{
+		reflect.TypeFor[workflow.Code]():      {Type: "string", Enum: codes},
+		reflect.TypeFor[transitions.Status](): {Type: "string", Enum: statuses},
+	})
+}
+
+// refine says of members that are JSON to Go what they have in them.
+func (d *describer) refine() {
+	d.schemas.Named["Events"].Properties["events"].Items = d.schemas.Answer(reflect.TypeFor[CloudEvent]())
+	d.schemas.Named["CommandStatus"].Properties["problem"] = d.schemas.Answer(reflect.TypeFor[transitions.Problem]())
+}
+
+// describer fills the document.
+type describer struct {
+	doc       contract.Document
+	routes    []Route
+	open      bool
+	schemas   *contract.Schemas
+	responses map[string]string // the names of those that are components, by what they say
+}
+
+// problems describes each code as a problem document of its own.
+func (d *describer) problems() {
+	base := d.schemas.Answer(reflect.TypeFor[transitions.Problem]())
+	for _, c := range workflow.Codes {
+		of := transitions.ProblemOf(workflow.Errorf(c.Code, ""))
+		d.doc.Components.Schemas[problemName(c.Code)] = &jsonschema.Schema{Description: c.Meaning, AllOf: []contract.Schema{base,
+			{Type: "object", Properties: map[string]contract.Schema{
+				"code": constant(c.Code), "status": constant(c.Status), "type": constant(of.Type), "title": constant(c.Meaning),
+			}, PropertyOrder: []string{"code", "status", "type", "title"}}}}
+	}
+}
+
+func problemName(c workflow.Code) string { return "problem." + string(c) }
+
+func constant(v any) contract.Schema { return &jsonschema.Schema{Const: &v} }
+
+// route describes a row of the table at its own address.
+func (d *describer) route(r *Route) {
+	if !slices.ContainsFunc(d.doc.Tags, func(t contract.Tag) bool { return t.Name == r.Section }) {
+		d.doc.Tags = append(d.doc.Tags, contract.Tag{Name: r.Section})
+	}
+	path := addressOf(r.Path)
+	o := d.operation(r, path, operationID(r.Method, path))
+	o.Summary, o.Description = plain(r.Doc), linked(r.Doc)
+	o.Body = d.body(r)
+	d.put(path, r.Method, o)
+}
+
+func (d *describer) put(path, method string, o *contract.Operation) {
+	if d.doc.Paths[path] == nil {
+		d.doc.Paths[path] = contract.PathItem{}
+	}
+	d.doc.Paths[path][strings.ToLower(method)] = o
+}
+
+// operation is what a route says of an address that is its own, or one of those that it stands for.
+func (d *describer) operation(r *Route, path, id string) *contract.Operation {
+	o := &contract.Operation{ID: id, Tags: []string{r.Section}, Grant: string(r.Grant), Responses: map[string]contract.Ref{}}
+	for i := range r.Params {
+		if p := &r.Params[i]; p.In != InPath || strings.Contains(path, "{"+p.Name+"}") {
+			o.Parameters = append(o.Parameters, parameterOf(p))
+		}
+	}
+	slices.SortStableFunc(o.Parameters, familiesLast)
+	if r.Grant != Public {
+		o.Security = d.security(r)
+	}
+	d.answers(r, o)
+	d.refusals(r, o)
+	return o
+}
+
+// familiesLast orders parameters. A family is an object without a name in the query, and there is a reader that looks at no
+// parameter after one.
+func familiesLast(a, b contract.Parameter) int {
+	of := func(p contract.Parameter) int {
+		if p.Schema.Type == "object" {
+			return 1
+		}
+		return 0
+	}
+	return of(a) - of(b)
+}
+
+// security says which credentials are taken; each has to have the grant.
+func (d *describer) security(r *Route) (all []map[string][]string) {
+	schemes := []string{"jwt", "apiKey", "ticket"}
+	if slices.ContainsFunc(r.Answers, func(a Answer) bool { return a.Media == mediaEventStream }) {
+		schemes = append(schemes, "ticketCookie")
+	}
+	for _, name := range schemes {
+		grants := []string{string(r.Grant)}
+		if r.Grant == AnyCaller {
+			grants = []string{}
+		}
+		all = append(all, map[string][]string{name: grants})
+	}
+	if d.open {
+		all = append(all, map[string][]string{})
+	}
+	return all
+}
+
+func (d *describer) body(r *Route) *contract.Body {
+	if r.Body == nil {
+		return nil
+	}
+	b := &contract.Body{Required: !r.Body.Optional, Content: map[string]contract.Media{}}
+	for _, media := range r.Body.Media {
+		switch {
+		case media == mediaNDJSON:
+			b.Content[media] = contract.Media{Schema: &jsonschema.Schema{Type: "string", Description: "one of the array's items on each line"}}
+		case r.Body.Type == nil:
+			b.Content[media] = contract.Media{Schema: &jsonschema.Schema{Type: "object", Description: "the payload, as the transition declares it"}}
+		default:
+			b.Content[media] = contract.Media{Schema: d.schemas.Request(r.Body.Type)}
+		}
+	}
+	if r.Body.Media == nil {
+		b.Content["*/*"] = contract.Media{}
+	}
+	return b
+}
+
+// addressOf is a path as OpenAPI has it: the slashes in a part of many words are written %2F.
+func addressOf(path string) string { return strings.ReplaceAll(path, "...}", "}") }
+
+var noWord = regexp.MustCompile(`[^a-z0-9]+`)
+
+// operationID names an operation of the table by its method and the words of its path.
+func operationID(method, path string) string {
+	return strings.Trim(noWord.ReplaceAllString(strings.ToLower(method)+"_"+strings.TrimPrefix(path, v1), "_"), "_")
+}
+
+var link = regexp.MustCompile(`\[([^\]]+)\]\((#[^)]+)\)`)
+
+// linked is a text whose links lead to the protocol's page, where they are headings.
+func linked(text string) string { return link.ReplaceAllString(text, "[$1]("+protocol+"$2)") }
+
+// plain is a text without links.
+func plain(text string) string { return link.ReplaceAllString(text, "$1") }
+
+// credentialSchemes are the ways to say who calls. Beside a grant stands nothing that has to be sent: the credential has it.
+var credentialSchemes = map[string]contract.SecurityScheme{
+	"jwt":    {Type: "http", Scheme: "bearer", Format: "JWT", Description: "a token of the identity provider, with grants"},
+	"apiKey": {Type: "http", Scheme: "bearer", Format: "API key", Description: "an API key of /v1/keys"},
+	"ticket": {Type: "http", Scheme: "bearer", Format: "ticket",
+		Description: "a ticket of /v1/tickets; for a WebSocket as the subprotocol pawl.ticket.…"},
+	"ticketCookie": {Type: "apiKey", In: "cookie", Name: cookieOfTicket,
+		Description: "a ticket, for event streams of pages of the same origin"},
+}

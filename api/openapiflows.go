@@ -1,0 +1,116 @@
+package api
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/pawlhq/pawl/api/internal/contract"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// workflow describes the transitions of a workflow, each at the addresses that it has.
+func (d *describer) workflow(w *workflow.Workflow) error {
+	d.doc.Tags = append(d.doc.Tags, contract.Tag{Name: w.Name,
+		Description: "The workflow " + w.Name + ", version " + strconv.Itoa(w.Version) + "."})
+	for _, s := range w.Steps {
+		payload, err := s.Schema()
+		if err != nil {
+			return err
+		}
+		name := w.Name + "." + s.Name
+		if d.doc.Components.Schemas[name], err = within(payload); err != nil {
+			return err
+		}
+		for _, r := range d.routes {
+			if strings.Contains(r.Path, "{transition}") {
+				d.transition(&r, w, s, d.schemas.Ref(name))
+			}
+		}
+	}
+	return nil
+}
+
+// within is a schema without the word of its own draft, which that of the document is.
+func within(schema jsontext.Value) (contract.Schema, error) {
+	s := &jsonschema.Schema{}
+	err := json.Unmarshal(schema, s)
+	s.Schema = ""
+	return s, err
+}
+
+// transition describes a transition at one address. One of an instance by its id is that of each workflow which has a
+// transition with the name.
+func (d *describer) transition(r *Route, w *workflow.Workflow, s *workflow.Step, payload contract.Schema) {
+	byID := strings.Contains(r.Path, "{id}")
+	byKey := strings.Contains(r.Path, "{business_key}")
+	if s.Start && (byID || byKey) || !s.Start && !byID && !byKey {
+		return
+	}
+	path := strings.NewReplacer("{workflow}", w.Name, "{transition}", s.Name).Replace(addressOf(r.Path))
+	id := w.Name + "." + s.Name
+	switch {
+	case byID:
+		id = s.Name + ".by_id"
+	case byKey:
+		id += ".by_key"
+	}
+	if known := d.doc.Paths[path]["post"]; known != nil {
+		media := known.Body.Content[mediaJSON]
+		known.Tags = append(known.Tags, w.Name)
+		known.Description += "\n\n" + stepText(w, s)
+		known.Body.Required = known.Body.Required && !optional(d, payload)
+		known.Body.Content[mediaJSON] = contract.Media{Schema: either(media.Schema.(contract.Schema), payload)}
+		return
+	}
+	o := d.operation(r, path, id)
+	o.Tags = []string{w.Name}
+	o.Summary, o.Description = cmp.Or(s.Doc, s.Name), stepText(w, s)
+	o.Body = &contract.Body{Required: !optional(d, payload), Content: map[string]contract.Media{mediaJSON: {Schema: payload}}}
+	d.put(path, r.Method, o)
+}
+
+// optional reports whether a payload needs no member, so that no body is as good as an empty one.
+func optional(d *describer, payload contract.Schema) bool {
+	s, _ := d.doc.Components.Schemas[strings.TrimPrefix(payload.Ref, atSchemas)].(contract.Schema)
+	return s != nil && len(s.Required) == 0 && len(s.AnyOf) == 0
+}
+
+func either(a, b contract.Schema) contract.Schema {
+	if a.Ref == "" {
+		a.AnyOf = append(a.AnyOf, b)
+		return a
+	}
+	return &jsonschema.Schema{AnyOf: []contract.Schema{a, b}}
+}
+
+// stepText says what a transition is, in a sentence for each part.
+func stepText(w *workflow.Workflow, s *workflow.Step) string {
+	var b strings.Builder
+	b.WriteString("`" + w.Name + "`: ")
+	if s.Start {
+		b.WriteString("creates an instance in ")
+	} else {
+		b.WriteString("from " + states(s.From) + " to ")
+	}
+	b.WriteString(states(s.To) + ".")
+	if len(s.Roles) > 0 {
+		b.WriteString(" For " + orList(s.Roles) + ".")
+	}
+	if s.Work != nil {
+		b.WriteString(" It takes time: 202, and its end later.")
+	}
+	return b.String()
+}
+
+func states(list []workflow.State) string {
+	var names []string
+	for _, s := range list {
+		names = append(names, "`"+string(s)+"`")
+	}
+	return orList(names)
+}

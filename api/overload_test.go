@@ -1,0 +1,77 @@
+package api_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// What comes while a node has all that it may have is refused at once, without a look at it, and nothing of it is done. What was
+// taken is done, and so is the rest when it comes again.
+func TestAnOverloadedNodeRefusesWhatIsTooMuchAndNothingElse(t *testing.T) {
+	const most, more = 20, 60
+	entered, open := make(chan struct{}), make(chan struct{})
+	gate := workflow.Define("gate", 1,
+		workflow.Start("enter", "inside", func(*workflow.Call, *Parcel, workflow.None) error {
+			close(entered)
+			<-open
+			return nil
+		}),
+		workflow.On("leave", workflow.From("inside"), "outside", func(*workflow.Call, *Parcel, workflow.None) error { return nil }),
+	).Final("outside")
+	s := newServerOn(t, func(c *engine.Config) {
+		c.Workflows = append(c.Workflows, gate)
+		c.Pipeline.Committers, c.Pipeline.QueueSize = 1, most
+	})
+	pack := func(key string) answer { return s.post("/v1/workflows/parcel/pack", key, `{"to":"Wien"}`) }
+	var all sync.WaitGroup
+	taken := make(chan answer, most+1)
+	goOn := sync.OnceFunc(func() { close(open) })
+	defer all.Wait()
+	defer goOn()
+	all.Go(func() { taken <- s.post("/v1/workflows/gate/enter", "first", `{}`) })
+	await.Receive(t, "the first command", entered)
+	for i := range most {
+		all.Go(func() { taken <- pack(fmt.Sprint("taken-", i)) })
+	}
+	await.Eventually(t, "the node has all that it may have", func() bool { return s.engine.Stats().Waiting == most })
+
+	before := s.rows()
+	for i := range more { // nobody goes on meanwhile: an answer is one that has not waited
+		a := pack(fmt.Sprint("refused-", i))
+		a.wantProblem(t, 503, workflow.Overloaded)
+		if got := a.header.Get("Retry-After"); got != "1" {
+			t.Fatalf("Retry-After %q", got)
+		}
+	}
+	s.post("/v1/workflows/parcel/pack", "bad", `{"to":`).wantProblem(t, 503, workflow.Overloaded) // nobody has looked at it
+	if got := s.engine.Stats().Refused; got != more+1 {
+		t.Errorf("%d refusals are counted of %d", got, more+1)
+	}
+	s.get("/v1/instances").want(t, 200) // to read costs the pipeline nothing
+
+	goOn()
+	all.Wait()
+	for range most + 1 {
+		(<-taken).want(t, 201)
+	}
+	if got := s.rows()["command"] - before["command"]; got != most+1 {
+		t.Errorf("%d commands were done, of %d that were taken", got, most+1)
+	}
+	for i := range most {
+		if pack(fmt.Sprint("taken-", i)).header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("what was acknowledged as taken-%d is not there", i)
+		}
+	}
+	for i := range more {
+		a := pack(fmt.Sprint("refused-", i))
+		a.want(t, 201)
+		if a.header.Get("Idempotent-Replayed") != "" {
+			t.Errorf("refused-%d had been done", i)
+		}
+	}
+}

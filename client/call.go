@@ -1,0 +1,180 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// call is a request, which may be sent more than once.
+type call struct {
+	method string
+	path   string // escaped
+	query  url.Values
+	header http.Header
+	body   []byte // JSON; nil for none
+	wait   time.Duration
+	read   func(*answer) error // of what is no refusal; its error is that the answer is none
+}
+
+// answer is a response, read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// reading is how JSON is read: what a later version adds is passed over, and what SQL callers have stored is taken as it is.
+var reading = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// do sends a call until it has an answer, or none is to be had.
+func (c *Client) do(ctx context.Context, r *call) (answer, error) {
+	t := trial{client: c}
+	for {
+		at := c.at.Load()
+		a, f := c.attempt(ctx, at, r)
+		if f == nil {
+			return a, nil
+		}
+		if !t.again(ctx, at, f) {
+			return a, f.error(ctx)
+		}
+	}
+}
+
+// attempt sends a call once.
+func (c *Client) attempt(ctx context.Context, at int64, r *call) (a answer, f *failed) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout+r.wait)
+	defer cancel()
+	header, f := c.identity(ctx)
+	if f != nil {
+		return a, f
+	}
+	address := c.urls[at] + r.path
+	if len(r.query) > 0 {
+		address += "?" + r.query.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(r.body))
+	if err != nil {
+		return a, &failed{err: &workflow.Error{Code: workflow.InvalidRequest, Message: "the request cannot be made", Cause: err}}
+	}
+	request.Header = header
+	for name, values := range r.header {
+		header[name] = values
+	}
+	if r.body != nil {
+		header.Set("Content-Type", "application/json")
+	}
+	if r.wait > 0 {
+		header.Set("Prefer", "wait="+strconv.Itoa(int(r.wait/time.Second)))
+	}
+	if a, err = c.exchange(request); err != nil {
+		return answer{}, unanswered(err)
+	}
+	return a, r.judge(&a)
+}
+
+// identity is who calls.
+func (c *Client) identity(ctx context.Context) (http.Header, *failed) {
+	h := http.Header{}
+	token, err := c.token(ctx)
+	if err != nil {
+		return nil, &failed{again: true, err: &workflow.Error{Code: workflow.TimedOut, Message: "there is no credential", Cause: err}}
+	}
+	caller := map[string]string{"Pawl-Tenant": c.cfg.Tenant, "Pawl-Actor": c.cfg.Actor, "Pawl-Roles": strings.Join(c.cfg.Roles, ",")}
+	for name, value := range caller {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	if token != "" {
+		h.Set("Authorization", "Bearer "+token)
+	}
+	return h, nil
+}
+
+const headerRequestID = "X-Request-Id"
+
+var errMisdelivered = errors.New("what came is the answer to another request")
+
+// exchange sends a request and reads its answer. On a connection that something in between has brought into disorder, the answer
+// to one request comes after another one: each has a name, which its answer repeats. A name that this client has not given was
+// given by something in between, and says nothing.
+func (c *Client) exchange(r *http.Request) (a answer, err error) {
+	name := c.name + "-" + strconv.FormatInt(c.requests.Add(1), 10)
+	r.Header.Set(headerRequestID, name)
+	response, err := c.http.Do(r)
+	if err != nil {
+		return a, err
+	}
+	defer response.Body.Close()
+	if got := response.Header.Get(headerRequestID); got != name && strings.HasPrefix(got, c.name) {
+		c.http.CloseIdleConnections()
+		return a, errMisdelivered
+	}
+	body, err := io.ReadAll(response.Body)
+	return answer{response.StatusCode, response.Header, body}, err
+}
+
+// judge says what is wrong with an answer, nil for nothing.
+func (r *call) judge(a *answer) *failed {
+	switch {
+	case a.status >= 400:
+		return refused(a)
+	case a.status >= 300 && a.status != http.StatusNotModified:
+		return foreign(a)
+	case r.read == nil || a.status == http.StatusNotModified:
+		return nil
+	}
+	if err := r.read(a); err != nil {
+		return unanswered(fmt.Errorf("the answer cannot be read: %w", err))
+	}
+	return nil
+}
+
+// into is how an answer is read that is JSON.
+func into(v any) func(*answer) error {
+	return func(a *answer) error { return json.Unmarshal(a.body, v, reading) }
+}
+
+// get asks for something that is JSON.
+func get[T any](ctx context.Context, c *Client, path string, query url.Values) (v T, err error) {
+	_, err = c.do(ctx, &call{method: http.MethodGet, path: path, query: query, read: func(a *answer) error {
+		v = *new(T) // of the attempt before
+		return into(&v)(a)
+	}})
+	return v, err
+}
+
+// post sends something that changes nothing, or nothing twice.
+func post[T any](ctx context.Context, c *Client, path string, body any) (v T, err error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return v, &workflow.Error{Code: workflow.InvalidRequest, Message: "the body cannot be encoded", Cause: err}
+	}
+	_, err = c.do(ctx, &call{method: http.MethodPost, path: path, body: text, read: into(&v)})
+	return v, err
+}
+
+// segment escapes a text so that it is one part of a path, also where it would be a step to another one.
+func segment(s string) string {
+	switch s {
+	case ".":
+		return "%2E"
+	case "..":
+		return "%2E%2E"
+	}
+	return url.PathEscape(s)
+}

@@ -1,0 +1,211 @@
+package client_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/client"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func TestCommandsAreTypedOrByName(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	c := dial(t, client.Config{}, i.node(nil))
+	made := packed(t, c, "A-1")
+	if made.Status != 201 || made.Version != 1 || made.Position != 1 || made.Replayed || made.Key == "" {
+		t.Errorf("%+v", made)
+	}
+	typed := must[client.Receipt](t)(client.Submit(t.Context(), c, stamp, client.ID(made.Instance), workflow.None{}))
+	byName := client.Command{Workflow: "parcel", Transition: "stamp", On: client.BusinessKey("parcel", "A-1"), Key: `"twice" `, IfVersion: 2}
+	for _, replayed := range []bool{false, true} {
+		r := must[client.Receipt](t)(c.Submit(t.Context(), byName))
+		result, err := r.Result()
+		if r.Replayed != replayed || r.Version != 3 || err != nil || result.Transition != "stamp" || typed.Version != 2 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	view := must[Parcel](t)(client.Decode[Parcel](must[client.InstanceView](t)(c.Instance(t.Context(), client.BusinessKey("parcel", "A-1"))).Data))
+	if view.Stamped != 2 || view.To != "Graz" {
+		t.Errorf("%+v", view)
+	}
+}
+
+func TestRefusalsAreErrorsWithTheirCode(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	c := dial(t, client.Config{}, i.node(nil))
+	packed(t, c, "A-1")
+	r, err := client.Submit(t.Context(), c, lose, client.BusinessKey("parcel", "A-1"), workflow.None{})
+	e := wantCode(t, err, workflow.IllegalTransition)
+	if !e.Code.Info().Final || e.State != "packed" || !slices.Equal(e.Allowed, []string{"stamp", "deliver"}) || r.Status != 409 || r.Key == "" ||
+		workflow.CodeOf(r.Err()) != workflow.IllegalTransition {
+		t.Errorf("%+v, %+v", e, r)
+	}
+	_, err = client.Submit(t.Context(), c, pack, client.NewInstance, Pack{Number: "A-2"})
+	if e = wantCode(t, err, workflow.InvalidPayload); len(e.Fields) != 1 || e.Fields[0].Pointer != "/to" {
+		t.Errorf("%+v", e)
+	}
+	for want, cmd := range map[workflow.Code]client.Command{
+		workflow.KeyInvalid:         {Workflow: "parcel", Transition: "pack", Key: "a\nb"},
+		workflow.ScopeInvalid:       {Workflow: "parcel", Transition: "pack", Scope: "a\nb"},
+		workflow.InvalidRequest:     {Workflow: "parcel", Transition: "stamp", On: client.BusinessKey("letter", "A-1")},
+		workflow.WorkflowNotFound:   {Workflow: "letter", Transition: "write"},
+		workflow.TransitionNotFound: {Workflow: "parcel", Transition: "burn"},
+		workflow.VersionConflict:    {Transition: "stamp", On: client.BusinessKey("parcel", "A-1"), IfVersion: 9},
+		workflow.InvalidPayload:     {Workflow: "parcel", Transition: "pack", Payload: func() {}},
+	} {
+		_, err := c.Submit(t.Context(), cmd)
+		wantCode(t, err, want)
+	}
+}
+
+// witness stands in front of a node, notes the keys of its requests, and loses the answers to the first ones.
+type witness struct {
+	mu   sync.Mutex
+	lose int
+	keys []string
+}
+
+func (s *witness) around(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.keys = append(s.keys, r.Header.Get("Idempotency-Key"))
+		lost := s.lose > 0
+		s.lose--
+		s.mu.Unlock()
+		if !lost {
+			next.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(&unheard{header: http.Header{}}, r)
+		panic(http.ErrAbortHandler)
+	})
+}
+
+// seen are the keys since it was last asked.
+func (s *witness) seen() (keys []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys, s.keys = s.keys, nil
+	return keys
+}
+
+// unheard is written to for nothing.
+type unheard struct{ header http.Header }
+
+func (u *unheard) Header() http.Header         { return u.header }
+func (u *unheard) Write(b []byte) (int, error) { return len(b), nil }
+func (u *unheard) WriteHeader(int)             {}
+
+func TestALostAnswerIsAskedForWithTheSameKey(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	w := &witness{lose: 2}
+	c := dial(t, client.Config{}, i.node(w.around))
+	r := packed(t, c, "A-1")
+	keys := w.seen()
+	if len(keys) != 3 || keys[0] != r.Key || len(slices.Compact(slices.Clone(keys))) != 1 {
+		t.Errorf("sent with the keys %q, and the receipt has %q", keys, r.Key)
+	}
+	if !r.Replayed || r.Status != 201 || r.Version != 1 {
+		t.Errorf("%+v", r)
+	}
+	packed(t, c, "A-2")
+	if others := w.seen(); len(others) != 1 || others[0] == keys[0] {
+		t.Errorf("another intent has the keys %q", others)
+	}
+}
+
+func TestManyCommandsAtOnce(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	w := &witness{lose: 1}
+	c := dial(t, client.Config{}, i.node(w.around))
+	var cmds []client.Command
+	for n := range 1100 {
+		cmds = append(cmds, client.CommandOf(pack, client.NewInstance, Pack{To: "Graz", Number: fmt.Sprint("A-", n)}))
+	}
+	cmds = append(cmds, client.Command{Transition: "lose", On: client.BusinessKey("parcel", "A-0"), TombstoneFor: 48 * time.Hour, ReplayFor: time.Hour},
+		client.Command{Transition: "stamp", On: client.BusinessKey("parcel", "A-1"), IfVersion: 1, Scope: "mine", NotBefore: time.Now().Add(-time.Minute)},
+		client.Command{Transition: "stamp", Payload: func() {}}, client.Command{})
+	replies := c.SubmitMany(t.Context(), cmds)
+	for n, r := range replies[:1100] {
+		if r.Err != nil || r.Receipt.Status != 201 || r.Receipt.Key != cmds[n].Key || r.Receipt.Replayed != (n < 1000) {
+			t.Fatalf("%d: %+v", n, r)
+		}
+	}
+	wantCode(t, replies[1100].Err, workflow.IllegalTransition)
+	if r := replies[1101]; r.Err != nil || r.Receipt.Version != 2 {
+		t.Errorf("%+v", r)
+	}
+	wantCode(t, replies[1102].Err, workflow.InvalidPayload)
+	wantCode(t, replies[1103].Err, workflow.InvalidRequest)
+	if requests := len(w.seen()); requests != 3 { // the first one is lost
+		t.Errorf("%d requests", requests)
+	}
+}
+
+func TestTheEndOfACommandIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	n := i.node(nil)
+	c := dial(t, client.Config{}, n, i.node(nil))
+	packed(t, c, "A-1")
+	on := client.BusinessKey("parcel", "A-1")
+	began := must[client.Receipt](t)(client.Submit(t.Context(), c, deliver, on, Deliver{By: "ann"}))
+	if !began.InFlight() || began.Command.Key != began.Key || began.Version != 2 {
+		t.Fatalf("%+v", began)
+	}
+	var seen []string
+	end := sync.OnceFunc(func() {
+		n.dies() // and the watch goes on
+		i.courier <- nil
+	})
+	for s, err := range c.Watch(t.Context(), began.Command.Scope, began.Key) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, string(s.Status))
+		if s.Status == transitions.Processing {
+			end()
+		}
+	}
+	if seen[len(seen)-1] != "succeeded" || !slices.Contains(seen, "processing") {
+		t.Errorf("seen are %q", seen)
+	}
+	r := must[client.Receipt](t)(c.Wait(t.Context(), began.Command.Scope, began.Key))
+	if result, err := r.Result(); err != nil || result.State != "delivered" || r.Version != 3 || r.Position != result.Position {
+		t.Errorf("%+v, %v", r, err)
+	}
+	again := must[client.Receipt](t)(c.SubmitAndWait(t.Context(), client.Command{Transition: "deliver", On: on, Key: began.Key, Payload: Deliver{By: "ann"}}))
+	if string(again.Body) != string(r.Body) || !again.Replayed {
+		t.Errorf("a duplicate gets %s, and not %s", again.Body, r.Body)
+	}
+}
+
+func TestWhatFailedForGoodIsAnErrorOfWait(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	c := dial(t, client.Config{}, i.node(nil))
+	packed(t, c, "A-1")
+	go func() { i.courier <- errNobodyHome }()
+	r, err := c.SubmitAndWait(t.Context(), client.CommandOf(deliver, client.BusinessKey("parcel", "A-1"), Deliver{By: "ann"}))
+	if e := wantCode(t, err, workflow.ActivityFailed); !strings.Contains(e.Message, errNobodyHome.Error()) || r.Status != 409 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	_, err = c.Wait(t.Context(), "parcel", "nobody has sent this")
+	wantCode(t, err, workflow.CommandNotFound)
+	began := must[client.Receipt](t)(client.Submit(t.Context(), c, deliver, client.BusinessKey("parcel", "A-1"), Deliver{}))
+	if s, err := c.Cancel(t.Context(), began.Command.Scope, began.Key); err != nil || s.CancelledBy == "" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	_, err = c.Wait(t.Context(), began.Command.Scope, began.Key)
+	wantCode(t, err, workflow.CommandCancelled)
+}

@@ -1,0 +1,9 @@
+package client_test
+
+import (
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/tables"
+)
+
+func TestMain(m *testing.M) { tables.Main(m) }

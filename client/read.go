@@ -1,0 +1,149 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/api/wire"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Instance is an instance, with what waits on it.
+func (c *Client) Instance(ctx context.Context, of Target) (InstanceView, error) {
+	return get[InstanceView](ctx, c, of.path(), nil)
+}
+
+// Options is what the caller can do with an instance now, and why not.
+func (c *Client) Options(ctx context.Context, of Target) (Options, error) {
+	return get[Options](ctx, c, of.path()+"/transitions", nil)
+}
+
+// Me is who the caller is, and, of a grant, whether he has it; "" asks for none.
+func (c *Client) Me(ctx context.Context, grant string) (Me, error) {
+	q := url.Values{}
+	add(q, "can", grant)
+	return get[Me](ctx, c, "/v1/me", q)
+}
+
+// Ticket makes a ticket of what the caller may himself. What is asked twice makes two.
+func (c *Client) Ticket(ctx context.Context, want TicketRequest) (Ticket, error) {
+	return post[Ticket](ctx, c, "/v1/tickets", want)
+}
+
+// InstanceFilter says which instances are listed; what is empty selects everything.
+type InstanceFilter struct {
+	Workflow     string
+	Definition   int
+	States       []workflow.State // any of them
+	Open         *bool            // not in a final state
+	BusinessKey  string           // with Workflow
+	Attributes   map[string]string
+	CreatedAfter time.Time // or at that time; so UpdatedAfter
+
+	CreatedBefore, UpdatedAfter, UpdatedBefore time.Time
+
+	NewestUpdateFirst bool // else in the order of ids
+}
+
+func (f *InstanceFilter) query() url.Values {
+	q := url.Values{"limit": {strconv.Itoa(entriesOfPage)}}
+	add(q, "workflow", f.Workflow)
+	if f.Definition != 0 {
+		add(q, "definition", strconv.Itoa(f.Definition))
+	}
+	for _, s := range f.States {
+		q.Add("state", string(s))
+	}
+	if f.Open != nil {
+		add(q, "open", strconv.FormatBool(*f.Open))
+	}
+	add(q, "business_key", f.BusinessKey)
+	for name, value := range f.Attributes {
+		q.Set("attr."+name, value)
+	}
+	for name, at := range map[string]time.Time{"created_after": f.CreatedAfter, "created_before": f.CreatedBefore,
+		"updated_after": f.UpdatedAfter, "updated_before": f.UpdatedBefore} {
+		add(q, name, notBefore(at))
+	}
+	if f.NewestUpdateFirst {
+		add(q, "order", "updated")
+	}
+	return q
+}
+
+// add adds what is not empty.
+func add(q url.Values, name, value string) {
+	if value != "" {
+		q.Set(name, value)
+	}
+}
+
+// entriesOfPage is how many entries of a list are asked for at once.
+const entriesOfPage = 100
+
+// Instances lists instances, page by page. An error is the last that it yields.
+func (c *Client) Instances(ctx context.Context, f InstanceFilter) iter.Seq2[Instance, error] {
+	q := f.query()
+	return pages(func(cursor string) ([]Instance, string, error) {
+		page, err := get[wire.InstancePage](ctx, c, "/v1/instances", with(q, "cursor", cursor))
+		return page.Instances, page.Next, err
+	})
+}
+
+// History lists the transitions of an instance with a version after this one, oldest first. An error is the last that it yields.
+func (c *Client) History(ctx context.Context, of Target, after int64) iter.Seq2[Entry, error] {
+	q := url.Values{"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.Itoa(entriesOfPage)}}
+	return pages(func(next string) ([]Entry, string, error) {
+		page, err := get[wire.History](ctx, c, of.path()+"/history", with(q, "after", next))
+		if page.NextAfter == 0 {
+			return page.Entries, "", err
+		}
+		return page.Entries, strconv.FormatInt(page.NextAfter, 10), err
+	})
+}
+
+// with is a query with another value of a parameter; "" changes nothing.
+func with(q url.Values, name, value string) url.Values {
+	out := url.Values{}
+	for n, values := range q {
+		out[n] = values
+	}
+	add(out, name, value)
+	return out
+}
+
+// pages yields the entries of a list whose pages are read when they are wanted. next is "" for the first page, and after the last.
+func pages[T any](read func(next string) (entries []T, after string, err error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for next := ""; ; {
+			entries, after, err := read(next)
+			if err != nil {
+				yield(*new(T), err)
+				return
+			}
+			for _, e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if next = after; next == "" {
+				return
+			}
+		}
+	}
+}
+
+// Decode reads JSON that a workflow has written: the data of an instance or an event, or the result of a command. What T does not have is
+// passed over.
+func Decode[T any](text jsontext.Value) (v T, err error) {
+	if err := json.Unmarshal(text, &v, reading); err != nil {
+		return v, &workflow.Error{Code: workflow.Internal, Message: "the JSON does not fit", Cause: err}
+	}
+	return v, nil
+}

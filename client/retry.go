@@ -1,0 +1,124 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/internal/pause"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// failed is why an attempt came to nothing.
+type failed struct {
+	err       *workflow.Error
+	again     bool          // another attempt may succeed
+	elsewhere bool          // rather at another address than at this one
+	wait      time.Duration // and not earlier; of Retry-After
+}
+
+// trial counts the attempts of one call.
+type trial struct {
+	client  *Client
+	rounds  int  // attempts that have failed, at every address where that may help
+	hops    int  // addresses of this round that were left
+	renewed bool // the credential was refused, and its source asked again
+}
+
+// again reports whether there is to be another attempt, after the pause that it takes.
+func (t *trial) again(ctx context.Context, at int64, f *failed) bool {
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case f.err.Code == workflow.Unauthorized && t.client.cfg.TokenSource != nil && !t.renewed:
+		t.renewed = true
+		return true
+	case !f.again:
+		return false
+	case f.elsewhere:
+		t.client.leave(at)
+		if t.hops++; t.hops < len(t.client.urls) {
+			return true
+		}
+	}
+	t.hops = 0
+	if t.rounds++; t.rounds >= t.client.cfg.Retry.Attempts {
+		return false
+	}
+	return pause.For(ctx, f.wait+t.client.backoff(t.rounds))
+}
+
+// err is what the caller is told after the last attempt.
+func (f *failed) error(ctx context.Context) *workflow.Error {
+	if ctx.Err() == nil {
+		return f.err
+	}
+	return &workflow.Error{Code: workflow.TimedOut, Message: "the call was ended before its answer",
+		Cause: errors.Join(context.Cause(ctx), f.err)}
+}
+
+// unanswered is an attempt after which nobody knows what was done.
+func unanswered(cause error) *failed {
+	return &failed{again: true, elsewhere: true,
+		err: &workflow.Error{Code: workflow.TimedOut, Message: "there was no answer", Cause: cause}}
+}
+
+// refused reads a problem document.
+func refused(a *answer) *failed {
+	var p transitions.Problem
+	if err := json.Unmarshal(a.body, &p, reading); err != nil || p.Code == "" {
+		return foreign(a)
+	}
+	f := failedWith(&p)
+	f.wait = retryAfter(a.header)
+	return f
+}
+
+// failedWith is what a problem means for the next attempt.
+func failedWith(p *transitions.Problem) *failed {
+	info := p.Code.Info()
+	known := info.Code == p.Code // another version of Pawl has others
+	return &failed{err: p.Err(), again: known && info.Retry || !known && mayPass(p.Status),
+		elsewhere: p.Code == workflow.ShuttingDown || p.Code == workflow.Unavailable}
+}
+
+func mayPass(status int) bool {
+	return status == http.StatusTooManyRequests || status >= 500
+}
+
+// foreign is an answer that Pawl does not give: of something in between, or of another server.
+func foreign(a *answer) *failed {
+	f := &failed{again: mayPass(a.status), elsewhere: a.status >= 500, wait: retryAfter(a.header)}
+	code := workflow.InvalidRequest
+	switch {
+	case f.again:
+		code = workflow.TimedOut
+	case a.status == http.StatusUnauthorized:
+		code = workflow.Unauthorized
+	case a.status == http.StatusForbidden:
+		code = workflow.Forbidden
+	case a.status == http.StatusNotFound:
+		code = workflow.NotFound
+	}
+	f.err = &workflow.Error{Code: code, Message: fmt.Sprintf("the address answers %d, without a problem document", a.status),
+		Cause: fmt.Errorf("%.200q", a.body)}
+	return f
+}
+
+// retryAfter reads the header, in either of its forms (RFC 9110, section 10.2.3).
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, time.Until(at))
+	}
+	return 0
+}

@@ -1,0 +1,254 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlhq/pawl/client"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// answers is a network that gives answers one after another, the last one again and again, and notes who was asked and when.
+type answers struct {
+	list  []func(*http.Request) (*http.Response, error)
+	hosts []string
+	times []time.Time
+}
+
+func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	next := a.list[min(len(a.hosts), len(a.list)-1)]
+	a.hosts, a.times = append(a.hosts, r.URL.Host), append(a.times, time.Now())
+	return next(r)
+}
+
+func reply(status int, body string, headers ...string) func(*http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		h := http.Header{}
+		for i := 0; i < len(headers); i += 2 {
+			h.Set(headers[i], headers[i+1])
+		}
+		return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	}
+}
+
+func problem(code workflow.Code, headers ...string) func(*http.Request) (*http.Response, error) {
+	return reply(code.Info().Status, `{"code":"`+string(code)+`","status":`+"503"+`,"detail":"not now"}`, headers...)
+}
+
+func broken(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
+
+const done = `{"instance":"0197f6a0-0000-7000-8000-000000000001","workflow":"w","transition":"t","state":"s","version":1,"at":"2030-01-01T00:00:00Z"}`
+
+// asked is what a client of one or more addresses gets, with no pauses but those that are asked for and one nanosecond.
+func asked(t *testing.T, a *answers, hosts ...string) (client.Receipt, error) {
+	t.Helper()
+	config := client.Config{HTTP: &http.Client{Transport: a}, Retry: client.Retry{Attempts: 4, First: 1, Max: 1}}
+	for _, host := range hosts {
+		config.URLs = append(config.URLs, "http://"+host+"/pawl/")
+	}
+	c, err := client.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Submit(t.Context(), client.Command{Workflow: "w", Transition: "t"})
+}
+
+func TestNobodyAsksBeforeRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		date := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
+		a := &answers{list: []func(*http.Request) (*http.Response, error){
+			problem(workflow.RateLimited, "Retry-After", "7"), problem(workflow.Overloaded, "Retry-After", date), problem(workflow.InProgress), reply(200, done),
+		}}
+		began := time.Now()
+		if r, err := asked(t, a, "one"); err != nil || r.Version != 1 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		var after []time.Duration
+		for _, at := range a.times {
+			after = append(after, at.Sub(began).Truncate(time.Second))
+		}
+		if want := []time.Duration{0, 7 * time.Second, time.Hour, time.Hour}; !slices.Equal(after, want) {
+			t.Errorf("asked after %v, want %v", after, want)
+		}
+	})
+}
+
+func TestPausesGrowUpToTheirMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{list: []func(*http.Request) (*http.Response, error){problem(workflow.Locked)}}
+		c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: a},
+			Retry: client.Retry{Attempts: 100, First: time.Second, Max: 8 * time.Second}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Submit(t.Context(), client.Command{Workflow: "w", Transition: "t"})
+		wantCode(t, err, workflow.Locked)
+		longest := time.Duration(0)
+		for i := range len(a.times) - 1 {
+			pause, ceiling := a.times[i+1].Sub(a.times[i]), min(time.Second<<i, 8*time.Second)
+			if i > 3 {
+				ceiling = 8 * time.Second
+			}
+			if longest = max(longest, pause); pause > ceiling {
+				t.Errorf("pause %d is %v, and %v at most", i, pause, ceiling)
+			}
+		}
+		if len(a.times) != 100 || longest < 4*time.Second { // of 96 that are up to 8 s
+			t.Errorf("%d attempts, the longest pause is %v", len(a.times), longest)
+		}
+	})
+}
+
+func TestWhoAnswersIsKeptTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{list: []func(*http.Request) (*http.Response, error){
+			broken, problem(workflow.ShuttingDown, "Retry-After", "1"), reply(502, "<html>"), // everybody: a pause, and again
+			reply(503, "no healthy upstream"), problem(workflow.RateLimited), reply(200, `{"instance":`), reply(200, done),
+		}}
+		if _, err := asked(t, a, "one", "two", "three"); err != nil {
+			t.Error(err)
+		}
+		if want := []string{"one", "two", "three", "one", "two", "two", "three"}; !slices.Equal(a.hosts, want) {
+			t.Errorf("asked are %v, want %v", a.hosts, want)
+		}
+	})
+}
+
+func TestWhatCannotPassIsNotTriedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer   func(*http.Request) (*http.Response, error)
+		code     workflow.Code
+		requests int
+	}{
+		"a refusal":           {problem(workflow.GuardRefused), workflow.GuardRefused, 1},
+		"no credential":       {problem(workflow.Unauthorized), workflow.Unauthorized, 1},
+		"another's server":    {reply(404, "not here"), workflow.NotFound, 1},
+		"a redirection":       {reply(307, "", "Location", "http://elsewhere/"), workflow.InvalidRequest, 1},
+		"a code of later":     {reply(418, `{"code":"teapot","status":418,"detail":"short and stout"}`), "teapot", 1},
+		"one that may pass":   {reply(503, `{"code":"tired","status":503,"detail":"yawns"}`), "tired", 4},
+		"a proxy alone":       {reply(502, "<html>"), workflow.TimedOut, 4},
+		"no JSON":             {reply(200, "<html>"), workflow.TimedOut, 4},
+		"nobody":              {broken, workflow.TimedOut, 4},
+		"a proxy with limits": {reply(429, "slow down"), workflow.TimedOut, 4},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &answers{list: []func(*http.Request) (*http.Response, error){c.answer}}
+			if _, err := asked(t, a, "one"); workflow.CodeOf(err) != c.code || len(a.hosts) != c.requests {
+				t.Errorf("%s: %v after %d requests", name, err, len(a.hosts))
+			}
+		})
+	}
+}
+
+// On a connection on which an answer comes twice, every later one would be taken for that of the request after it.
+func TestAnAnswerToAnotherRequestIsNotTaken(t *testing.T) {
+	var former string
+	stale := func(r *http.Request) (*http.Response, error) {
+		return reply(200, strings.Replace(done, `"version":1`, `"version":9`, 1), "X-Request-Id", former)(r)
+	}
+	own := func(r *http.Request) (*http.Response, error) {
+		former = r.Header.Get("X-Request-Id")
+		return reply(200, done, "X-Request-Id", former)(r)
+	}
+	proxys := func(r *http.Request) (*http.Response, error) { return reply(200, done, "X-Request-Id", "edge-7")(r) }
+	a := &answers{list: []func(*http.Request) (*http.Response, error){own, stale, stale, own, proxys}}
+	c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: a}, Retry: client.Retry{First: 1, Max: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if r, err := c.Submit(t.Context(), client.Command{Workflow: "w", Transition: "t"}); err != nil || r.Version != 1 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	if len(a.hosts) != 5 {
+		t.Errorf("%d requests", len(a.hosts))
+	}
+}
+
+func TestACredentialThatIsRefusedIsRenewedOnce(t *testing.T) {
+	tokens, asked := []string{"old", "fresh"}, 0
+	source := func(context.Context) (string, error) {
+		asked++
+		return tokens[min(asked-1, 1)], nil
+	}
+	a := &answers{list: []func(*http.Request) (*http.Response, error){func(r *http.Request) (*http.Response, error) {
+		if r.Header.Get("Authorization") != "Bearer fresh" {
+			return problem(workflow.Unauthorized)(r)
+		}
+		return reply(200, done)(r)
+	}}}
+	c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: a}, TokenSource: source})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Submit(t.Context(), client.Command{Workflow: "w", Transition: "t"}); err != nil || asked != 2 {
+		t.Errorf("%v, asked for %d credentials", err, asked)
+	}
+	tokens[1] = "revoked"
+	if _, err = c.Me(t.Context(), ""); workflow.CodeOf(err) != workflow.Unauthorized || asked != 4 {
+		t.Errorf("%v, asked for %d credentials", err, asked)
+	}
+}
+
+func TestTheEndOfTheContextIsTheEndOfACall(t *testing.T) {
+	waits := func(r *http.Request) (*http.Response, error) {
+		<-r.Context().Done()
+		return nil, context.Cause(r.Context())
+	}
+	for name, answer := range map[string]func(*http.Request) (*http.Response, error){
+		"without an answer": waits, "between attempts": problem(workflow.Paused, "Retry-After", "3600"), "in the body": func(r *http.Request) (*http.Response, error) {
+			response, err := reply(200, done)(r)
+			response.Body = io.NopCloser(readerFunc(func([]byte) (int, error) { _, err := waits(r); return 0, err }))
+			return response, err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &answers{list: []func(*http.Request) (*http.Response, error){answer}}
+			c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: a}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			ends := map[string]error{}
+			_, ends["Submit"] = c.Submit(ctx, client.Command{Workflow: "w", Transition: "t"})
+			ends["SubmitMany"] = c.SubmitMany(ctx, []client.Command{{Workflow: "w", Transition: "t"}})[0].Err
+			_, ends["Wait"] = c.Wait(ctx, "s", "k")
+			for _, err := range c.Instances(ctx, client.InstanceFilter{}) {
+				ends["Instances"] = err
+			}
+			for what, err := range ends {
+				if !errors.Is(err, context.DeadlineExceeded) || workflow.CodeOf(err) != workflow.TimedOut || time.Since(began) != time.Second {
+					t.Errorf("%s, %s: %v after %v", name, what, err, time.Since(began))
+				}
+			}
+		})
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+// A node that does not answer holds nobody for longer than an attempt may take.
+func TestAnAttemptHasItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &answers{list: []func(*http.Request) (*http.Response, error){func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, context.Cause(r.Context())
+		}, reply(200, done)}}
+		began := time.Now()
+		if _, err := asked(t, a, "one", "two"); err != nil || time.Since(began) != 30*time.Second || a.hosts[1] != "two" {
+			t.Errorf("%v after %v at %v", err, time.Since(began), a.hosts)
+		}
+	})
+}

@@ -1,0 +1,16 @@
+package client
+
+import "github.com/pawlhq/pawl/api/wire"
+
+// What nodes answer, as package wire has it.
+type (
+	Instance      = wire.Instance
+	InstanceView  = wire.InstanceView
+	Options       = wire.Options
+	Entry         = wire.Entry
+	CommandStatus = wire.CommandStatus
+	Filter        = wire.Filter
+	Me            = wire.Me
+	TicketRequest = wire.TicketRequest
+	Ticket        = wire.Ticket
+)

@@ -1,0 +1,232 @@
+package pawl
+
+import (
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/service"
+)
+
+func fileOf(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// found is the only group of a pattern in a text.
+func found(t *testing.T, pattern, text string) string {
+	t.Helper()
+	m := regexp.MustCompile("(?ms)" + pattern).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("%s is nowhere in\n%s", pattern, text)
+	}
+	return m[1]
+}
+
+const (
+	containerfile = "deploy/Containerfile"
+	unit          = "deploy/systemd/pawl.service"
+	kubernetes    = "deploy/kubernetes/pawl.yaml"
+)
+
+// served are the arguments with which each package starts a node, and those of the page that leads there.
+func served(t *testing.T) map[string][]string {
+	t.Helper()
+	var inContainer []string
+	if err := json.Unmarshal([]byte(found(t, `^CMD (\[.*?\])$`, fileOf(t, containerfile))), &inContainer); err != nil {
+		t.Fatal(err)
+	}
+	var inPod []string
+	for line := range strings.Lines(found(t, `^            - (serve\n.*?)^          env:`, fileOf(t, kubernetes))) {
+		inPod = append(inPod, strings.TrimPrefix(strings.TrimSpace(line), "- "))
+	}
+	return map[string][]string{
+		containerfile:                 inContainer,
+		unit:                          strings.Fields(found(t, `^ExecStart=/usr/local/bin/pawl (.*?)$`, fileOf(t, unit))),
+		kubernetes:                    inPod,
+		"docs/put-it-on-a-network.md": strings.Fields(found(t, `pawl (serve --auth .*?)$`, fileOf(t, "docs/put-it-on-a-network.md"))),
+	}
+}
+
+// The command line takes what the packages start a node with, and that is what the page has led to.
+func TestPackagesServeAsThePageSays(t *testing.T) {
+	for where, args := range served(t) {
+		c, rest, err := CommandLine().Find(args)
+		if err != nil || c.Name() != "serve" {
+			t.Fatalf("%s: %v, %v", where, c, err)
+		}
+		if err := c.ParseFlags(rest); err != nil || c.Flags().NArg() > 0 {
+			t.Errorf("%s: %v, %q", where, err, c.Flags().Args())
+		}
+		given := map[string]bool{}
+		namesOf(strings.Join(rest, " "), given)
+		if want := map[string]bool{"address": true, "auth": true, "tls-cert": true, "tls-key": true}; !maps.Equal(given, want) {
+			t.Errorf("%s has the flags %v, not %v", where, given, want)
+		}
+		if address := c.Flag("address").Value.String(); address != "0.0.0.0:8443" {
+			t.Errorf("%s listens on %s", where, address)
+		}
+	}
+	for path, port := range map[string]string{containerfile: `^EXPOSE (\d+)$`, kubernetes: `\bcontainerPort: (\d+)`} {
+		if got := found(t, port, fileOf(t, path)); got != "8443" {
+			t.Errorf("%s: port %s", path, got)
+		}
+	}
+}
+
+// namesOf finds the flags in a text.
+func namesOf(text string, into map[string]bool) {
+	for _, m := range aFlag.FindAllStringSubmatch(text, -1) {
+		into[m[1]] = true
+	}
+}
+
+// flagsOf are those of a command and of all below it.
+func flagsOf(c *cobra.Command, into map[string]bool) {
+	namesOf(c.Flags().FlagUsages()+c.PersistentFlags().FlagUsages(), into)
+	for _, child := range c.Commands() {
+		flagsOf(child, into)
+	}
+}
+
+// variables are those that the program asks the environment for, and that Go's runtime does.
+func variables(t *testing.T) map[string]bool {
+	t.Helper()
+	known := map[string]bool{"GOMEMLIMIT": true, "GOGC": true, "GOMAXPROCS": true}
+	name := regexp.MustCompile(`"(PAWL_[A-Z_]+|DATABASE_URL|PG[A-Z]+)"`)
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		for _, m := range name.FindAllStringSubmatch(fileOf(t, path), -1) {
+			known[m[1]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return known
+}
+
+// foreign are flags of other programs, in what the packages' files and their page tell to call.
+var foreign = []string{"read-only", "cap-drop", "security-opt", "from-literal", "cert", "key", "for", "now", "system", "threshold", "root"}
+
+var (
+	aFlag     = regexp.MustCompile(`(?:^|[\s"'` + "`" + `])--([a-z][a-z-]+)`)
+	aVariable = regexp.MustCompile(`\b(?:PAWL_[A-Z_]+|DATABASE_URL|GO(?:MEMLIMIT|GC|MAXPROCS)|PG[A-Z]+)\b`)
+)
+
+// What the files of the packages and their page tell to give to the program is there.
+func TestPackagesNameFlagsAndVariablesThatAreThere(t *testing.T) {
+	flags := map[string]bool{}
+	flagsOf(CommandLine(), flags)
+	known := variables(t)
+	paths := []string{"docs/deploy.md"}
+	err := filepath.WalkDir("deploy", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == "tools" {
+			return fs.SkipDir
+		}
+		if err == nil && !entry.IsDir() && !slices.Contains([]string{"pawl.json", "dist", "lint"}, entry.Name()) {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil || len(paths) < 6 {
+		t.Fatal(paths, err)
+	}
+	used := map[string]bool{}
+	for _, path := range paths {
+		text := fileOf(t, path)
+		for _, m := range aFlag.FindAllStringSubmatch(text, -1) {
+			if used[m[1]] = true; !flags[m[1]] && !slices.Contains(foreign, m[1]) {
+				t.Errorf("%s: there is no flag --%s", path, m[1])
+			}
+		}
+		for _, name := range aVariable.FindAllString(text, -1) {
+			if used[name] = true; !known[name] {
+				t.Errorf("%s: nobody asks for the variable %s", path, name)
+			}
+		}
+	}
+	for _, name := range []string{"address", "auth", "tls-cert", "tls-key", "DATABASE_URL", "GOMEMLIMIT"} {
+		if !used[name] {
+			t.Errorf("the check does not see %s in %q", name, slices.Sorted(maps.Keys(used)))
+		}
+	}
+}
+
+// Who ends a node waits for longer than it takes to stop, and asks addresses that are there.
+func TestPackagesKnowHowANodeEndsAndAnswers(t *testing.T) {
+	wait, err := time.ParseDuration(found(t, `^TimeoutStopSec=(\S+)$`, fileOf(t, unit)))
+	if err != nil || wait <= service.StopTimeout {
+		t.Errorf("systemd waits for %v, %v", wait, err)
+	}
+	pod := fileOf(t, kubernetes)
+	grace, err := strconv.Atoi(found(t, `terminationGracePeriodSeconds: (\d+)`, pod))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pause, err := strconv.Atoi(found(t, `preStop: \{sleep: \{seconds: (\d+)\}\}`, pod))
+	if err != nil || time.Duration(grace-pause)*time.Second <= service.StopTimeout {
+		t.Errorf("Kubernetes waits for %d s, of which %d are a pause, %v", grace, pause, err)
+	}
+	for _, probe := range regexp.MustCompile(`httpGet: \{path: (\S+), port: https, scheme: HTTPS\}`).FindAllStringSubmatch(pod, -1) {
+		if !slices.ContainsFunc(api.Routes(), func(r api.Route) bool { return r.Path == probe[1] && r.Grant == api.Public }) {
+			t.Errorf("%s does not answer a probe", probe[1])
+		}
+	}
+	if n := strings.Count(pod, "Probe:"); n != 3 {
+		t.Errorf("there are %d probes", n)
+	}
+}
+
+// systemd itself takes the unit, and says how much the service may do that it need not.
+func TestSystemdTakesTheUnit(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("no systemd-analyze found: install it (package systemd) to check the unit")
+	}
+	root := t.TempDir()
+	for from, to := range map[string]string{unit: "etc/systemd/system/pawl.service", "": "usr/local/bin/pawl"} {
+		to = filepath.Join(root, to)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		text, mode := "#!/bin/sh\n", os.FileMode(0o755)
+		if from != "" {
+			text, mode = fileOf(t, from), 0o644
+		}
+		if err := os.WriteFile(to, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{
+		{"verify", "--recursive-errors=no", "--man=no", "--root=" + root, "pawl.service"},
+		{"security", "--offline=true", "--threshold=15", "--no-pager", "--root=" + root, "pawl.service"}, // in tenths, of 100
+	} {
+		out, err := exec.CommandContext(t.Context(), analyze, args...).CombinedOutput()
+		if err != nil {
+			t.Errorf("systemd-analyze %v: %v\n%s", args, err, out)
+		}
+		if args[0] == "verify" && strings.Contains(string(out), "pawl.service") {
+			t.Errorf("systemd-analyze %v says\n%s", args, out)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package commit
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// pace is how fast a queue is emptied while more waits than its committers take: from one group to
+// the next, whoever takes it. It tells how long what waits will wait. Of a queue of which all is taken
+// nothing is known, and nothing has to be: nobody waits.
+type pace struct {
+	since time.Time     // when the newest group was taken and left something; zero: it left nothing
+	span  time.Duration // what the groups took, the older ones ever less of it
+	n     float64       // and how many commands they had
+}
+
+// paceGroups is over how many groups the pace is averaged, about.
+const paceGroups = 16
+
+// took notes a group of so many commands, and whether it left some.
+func (p *pace) took(n int, left bool, now time.Time) {
+	if !left {
+		*p = pace{}
+		return
+	}
+	if !p.since.IsZero() {
+		p.span += now.Sub(p.since) - p.span/paceGroups
+		p.n += float64(n) - p.n/paceGroups
+	}
+	p.since = now
+}
+
+// wait is how long so many commands will take; 0 where nothing is known.
+func (p *pace) wait(n int) time.Duration {
+	if p.n == 0 {
+		return 0
+	}
+	return time.Duration(float64(p.span) / p.n * float64(n))
+}
+
+// full reports whether nothing more is to wait: the queue is at one of its bounds, or what comes now would
+// wait for too long. Two groups for each committer always may: with fewer they would be small.
+func (q *queue) full() bool {
+	l := &q.limits
+	if q.charged.n-max(q.asides.n-l.QueueSize/2, 0) >= l.QueueSize || q.charged.bytes-max(q.asides.bytes-l.QueueBytes/2, 0) >= l.QueueBytes {
+		return true
+	}
+	n := q.items.n + q.parked
+	return n >= 2*l.GroupSize*l.Committers && l.QueueWait > 0 && q.pace.wait(n) >= l.QueueWait
+}
+
+// Admit fails with Overloaded where Submit would, whatever the command is: who asks it first spends next to nothing on
+// a command that is refused.
+func (p *Pipeline) Admit() error {
+	if p.queue.refusing.Load() {
+		return p.overloaded()
+	}
+	return nil
+}
+
+func (p *Pipeline) overloaded() error {
+	p.stats.refused.Add(1)
+	return workflow.Errorf(workflow.Overloaded, "too many commands wait; try again with the same key")
+}

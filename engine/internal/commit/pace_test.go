@@ -1,0 +1,89 @@
+package commit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// slowed is a queue with groups of ten of one committer, of which each took a while and left something.
+func slowed(group time.Duration) *queue {
+	q := newQueue(Limits{Committers: 1, QueueSize: 1000, QueueBytes: 1 << 20, QueueWait: time.Second, GroupSize: 10, GroupBytes: 1 << 20})
+	now := time.Now()
+	for i := range 100 {
+		q.pace.took(10, true, now.Add(time.Duration(i)*group))
+	}
+	return q
+}
+
+// Of a slow database fewer commands may wait than of a fast one: those for whom there is time.
+func TestNoMoreMayWaitThanAreDoneInTime(t *testing.T) {
+	for _, c := range []struct {
+		group time.Duration
+		want  int
+	}{
+		{time.Millisecond, 1000}, // 10,000 a second: as many as may wait at all
+		{100 * time.Millisecond, 100},
+		{time.Minute, 20}, // two groups always may
+	} {
+		q := slowed(c.group)
+		n, _ := q.push(testOps(2000, 0))
+		if n < c.want-1 || n > c.want+1 {
+			t.Errorf("groups of 10 that take %v each: %d may wait, want %d", c.group, n, c.want)
+		}
+	}
+}
+
+func TestWhereAllIsTakenNothingIsKnownOfThePace(t *testing.T) {
+	q := slowed(time.Minute)
+	q.push(testOps(5, 0))
+	take(q, 10, 1<<20)
+	if n, _ := q.push(testOps(2000, 0)); n != 1000 {
+		t.Errorf("%d may wait", n)
+	}
+}
+
+// A moment without progress is one group among many.
+func TestThePaceIsOfManyGroups(t *testing.T) {
+	var p pace
+	now := time.Now()
+	for range 1000 {
+		now = now.Add(10 * time.Millisecond)
+		p.took(100, true, now)
+	}
+	if got := p.wait(10_000); got < 990*time.Millisecond || got > 1010*time.Millisecond {
+		t.Errorf("10,000 commands at 10,000 a second will take %v", got)
+	}
+	p.took(100, true, now.Add(time.Second))
+	if got := p.wait(10_000); got < 2*time.Second || got > 10*time.Second {
+		t.Errorf("after a second without progress they will take %v", got)
+	}
+	for range 100 {
+		now = now.Add(10 * time.Millisecond)
+		p.took(100, true, now.Add(time.Second))
+	}
+	if got := p.wait(10_000); got > 1100*time.Millisecond {
+		t.Errorf("a second later they will take %v", got)
+	}
+}
+
+func TestAFullQueueRefusesBeforeACommandIsLookedAt(t *testing.T) {
+	p := New(Config{Limits: Limits{QueueSize: 1, QueueBytes: 1 << 20}})
+	if err := p.Admit(); err != nil {
+		t.Fatal(err)
+	}
+	p.queue.push(testOps(2, 0))
+	if err := p.Admit(); workflow.CodeOf(err) != workflow.Overloaded || p.Stats().Refused != 1 {
+		t.Errorf("%v, %d refused", err, p.Stats().Refused)
+	}
+	take(p.queue, 1, 1<<20)
+	if err := p.Admit(); err != nil {
+		t.Error(err)
+	}
+	p.queue.push(testOps(2, 0))
+	p.queue.close() // whoever submits then is told that
+	if err := p.Admit(); err != nil {
+		t.Error(err)
+	}
+}

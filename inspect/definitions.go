@@ -1,0 +1,12 @@
+package inspect
+
+import "time"
+
+// Definition is a version of a workflow that has run on the database.
+type Definition struct {
+	Workflow  string
+	Version   int
+	CreatedAt time.Time // when it was first seen
+	Given     bool      // the engine that answers has this version
+	Changed   bool      // and it says something else there: no node starts with it
+}

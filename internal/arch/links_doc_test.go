@@ -1,0 +1,78 @@
+package arch_test
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Every relative link of a page leads to a file that is there, and to a title in it where it names one.
+func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
+	fsys := os.DirFS(root)
+	var pages []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		found, err := fs.Glob(fsys, pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatal(pattern, err)
+		}
+		pages = append(pages, found...)
+	}
+	for _, page := range pages {
+		text, err := fs.ReadFile(fsys, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range linkTo.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
+			if !strings.Contains(l[1], "://") && !leads(fsys, page, l[1]) {
+				t.Errorf("%s: the link %s leads nowhere", page, l[1])
+			}
+		}
+	}
+}
+
+// Whoever looks for a page finds it: the index has all of them, by what a reader wants to do. (Decisions and the pages
+// for contributors have an index of their own.)
+func TestEveryPageIsInTheIndex(t *testing.T) {
+	fsys := os.DirFS(root)
+	index, err := fs.ReadFile(fsys, "docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{"docs/*.md", "docs/tour/*.md"} {
+		pages, err := fs.Glob(fsys, pattern)
+		if err != nil || len(pages) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, page := range pages {
+			if page != "docs/README.md" && !strings.Contains(string(index), "]("+strings.TrimPrefix(page, "docs/")+")") {
+				t.Errorf("docs/README.md does not link %s", page)
+			}
+		}
+	}
+}
+
+// What the front pages call by its name in Go, and the tests that they say show something, are there. (The files that
+// they have a reader save are not.)
+func TestPagesForReadersNameWhatIsThere(t *testing.T) {
+	fsys := os.DirFS(root)
+	names, err := declarations(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := fs.Glob(fsys, "docs/tour/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	for _, page := range append(pages, "README.md", "docs/comparison.md") {
+		missing, err := strangers(fsys, page, names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range missing {
+			if !strings.Contains(m, ": there is no file ") {
+				t.Error(m)
+			}
+		}
+	}
+}

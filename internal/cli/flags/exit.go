@@ -1,0 +1,68 @@
+package flags
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// The exit codes of all commands.
+const (
+	ExitOK       = 0
+	ExitFailure  = 1
+	ExitUsage    = 2
+	ExitToDo     = 3
+	ExitBroken   = 4
+	ExitRefused  = 5
+	ExitNoAnswer = 6
+)
+
+// exitCodes says what they mean.
+var exitCodes = []struct {
+	code    int
+	meaning string
+}{
+	{ExitOK, "it is done, or the answer is yes"},
+	{ExitFailure, "it failed, or the answer is no"},
+	{ExitUsage, "the call is wrong: nothing was done"},
+	{ExitToDo, "it was looked at, and something is to be done"},
+	{ExitBroken, "it was looked at, and something is broken"},
+	{ExitRefused, "the server has refused it, and would again"},
+	{ExitNoAnswer, "no answer, or not now: ask again, with the same key"},
+}
+
+// ExitCodes is the table of the exit codes, a line for each.
+func ExitCodes() string {
+	var b strings.Builder
+	for _, e := range exitCodes {
+		fmt.Fprintf(&b, "  %d  %s\n", e.code, e.meaning)
+	}
+	return b.String()
+}
+
+// Exit is an error with an exit code of its own.
+type Exit struct {
+	Code int
+	Err  error
+}
+
+// Error returns the text of the error.
+func (e *Exit) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error.
+func (e *Exit) Unwrap() error { return e.Err }
+
+// Answered gives what a server was asked for the exit code of its error.
+func Answered(ctx context.Context, err error) error {
+	e, ok := errors.AsType[*workflow.Error](err)
+	switch {
+	case !ok || ctx.Err() != nil:
+		return err
+	case e.Code.Info().Retry:
+		return &Exit{ExitNoAnswer, err}
+	}
+	return &Exit{ExitRefused, err}
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/schema"
+)
+
+// What is pending is told, planned and done; to look changes nothing.
+func TestMigrateTellsPlansAndDoes(t *testing.T) {
+	pool := pgtest.EmptyPool(t)
+	url := pool.Config().ConnString()
+	migrate := func(action string, want int) (stdout string) {
+		t.Helper()
+		code, stdout, stderr := run(t.Context(), append(strings.Fields("migrate "+action), "--database", url, "--schema", "shop")...)
+		if code != want || want == 0 && stderr != "" {
+			t.Errorf("migrate %s: exit %d, %s", action, code, stderr)
+		}
+		return stdout
+	}
+	first := schema.Migrations[0].Name
+	if got := migrate("status", 3); !strings.HasPrefix(got, "schema shop is at version 0, and this program needs ") ||
+		!strings.Contains(got, "     1  "+first) || !strings.Contains(got, "pending\n") {
+		t.Error(got)
+	}
+	plan := migrate("plan", 0)
+	if !strings.Contains(plan, `CREATE TABLE "shop".instance (`) {
+		t.Errorf("%.500s", plan)
+	}
+	if got := migrate("plan -o json", 0); !strings.Contains(got, `"version": 0`) || !strings.Contains(got, `CREATE TABLE \"shop\".instance`) {
+		t.Errorf("%.500s", got)
+	}
+	migrate("status", 3) // still
+	if _, err := pool.Exec(t.Context(), plan, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	if got := migrate("up", 0); !strings.HasSuffix(got, ", 0 applied now\n") {
+		t.Error(got)
+	}
+	if got := migrate("status", 0); strings.Contains(got, "pending") {
+		t.Error(got)
+	}
+	if got := migrate("plan", 0); !strings.HasPrefix(got, "-- nothing is pending: schema shop is at version ") {
+		t.Error(got)
+	}
+	var all standing
+	if err := json.Unmarshal([]byte(migrate("status --output json", 0)), &all); err != nil || all.Version != len(schema.Migrations) ||
+		all.Program != all.Version || len(all.Migrations) != all.Version || all.Migrations[0].AppliedAt == nil {
+		t.Errorf("%v: %+v", err, all)
+	}
+	if _, err := pool.Exec(t.Context(), "INSERT INTO shop.migration (number, name) VALUES (1000, 'later')"); err != nil {
+		t.Fatal(err)
+	}
+	migrate("status", 4)
+	if code, _, stderr := run(t.Context(), "migrate", "plan", "--database", url, "--schema", "shop"); code != 1 ||
+		!strings.Contains(stderr, "newer than this program") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
+// Alone it goes on to do what it did before it had others.
+func TestMigrateAloneIsMigrateUp(t *testing.T) {
+	url := pgtest.EmptyURL(t)
+	code, stdout, stderr := run(t.Context(), "migrate", "--output", "json", "--database", url)
+	var done struct{ Version, Applied int }
+	if err := json.Unmarshal([]byte(stdout), &done); code != 0 || err != nil || done.Applied != len(schema.Migrations) || done.Version != done.Applied {
+		t.Errorf("exit %d, %s%s", code, stdout, stderr)
+	}
+	if code, _, stderr := run(t.Context(), "migrate", "pu", "--database", url); code != 2 || !strings.Contains(stderr, `there is no command "pu"`) {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	if code, _, stderr := run(t.Context(), "migrate", "status", "-o", "yaml"); code != 2 || !strings.Contains(stderr, "neither table nor json") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}

@@ -1,0 +1,51 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/client"
+	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
+	"github.com/pawlhq/pawl/internal/usage"
+)
+
+func historyCommand(server string) *cobra.Command {
+	var a asking
+	var after int64
+	var limit int
+	c := &cobra.Command{
+		Use:   "history INSTANCE",
+		Short: "List the transitions of an instance, oldest first",
+		Long: `List the transitions of an instance, oldest first, as its audit rows say. With -o json
+each has its payload and the data after it.
+
+` + instanceUsage,
+		Args: flags.Operands("INSTANCE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			of, err := instanceOf(args[0])
+			if err != nil {
+				return err
+			}
+			return a.ask(c, attempts, func(ctx context.Context, asked *client.Client) error {
+				header := []string{">version", "at", "transition", "from", "to", "actor", "key", "reason"}
+				return list(&a, c, asked.History(ctx, of, after), limit, header, func(e *client.Entry) []string {
+					return []string{fmt.Sprint(e.Version), output.Moment(e.At), e.Transition, output.OrNone(string(e.From)), string(e.To),
+						e.Actor, e.Key, output.OrNone(e.Reason)}
+				})
+			})
+		},
+	}
+	a.flags(c, server)
+	c.Flags().Int64Var(&after, "after", 0, "only those that made a later version than this one")
+	flags.Limit(c, &limit)
+	flags.Before(c, func() error {
+		if after < 0 {
+			return usage.Errorf("--after %d is negative", after)
+		}
+		return nil
+	})
+	return c
+}

@@ -1,0 +1,171 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// connectionsSQL counts who is connected beside how many may be: all, to this database, and as the role that asks.
+const connectionsSQL = `SELECT count(*), count(*) FILTER (WHERE a.datname = current_database()),
+	count(*) FILTER (WHERE a.usename = current_user),
+	(SELECT datconnlimit FROM pg_database WHERE datname = current_database()), (SELECT rolconnlimit
+		FROM pg_roles WHERE rolname = current_user),
+	(SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
+FROM pg_stat_activity AS a WHERE a.datid IS NOT NULL AND coalesce(a.backend_type, 'client backend') = 'client backend'`
+
+func lookAtConnections(ctx context.Context, x *exam) (string, []Finding, error) {
+	c, err := one[struct {
+		All, Here, Own      int
+		HereLimit, OwnLimit int // -1: none
+		Super               bool
+	}](ctx, x, connectionsSQL)
+	if err != nil {
+		return "", nil, err
+	}
+	most, err := x.places(ctx, c.Super)
+	if err != nil {
+		return "", nil, err
+	}
+	var found []Finding
+	least := most
+	judge := func(of, limit string, used, most int) {
+		if most < 0 {
+			return
+		}
+		least = min(least, most)
+		share := float64(used) / float64(max(most, 1))
+		f := warning(of, dof("raise %s, or let programs keep fewer connections, such as with a pooler", limit),
+			"%d of the %d connections of %s are used", used, most, of)
+		switch {
+		case share >= x.limits.full:
+			f.Severity = Problem
+		case share < x.limits.used:
+			return
+		}
+		found = append(found, f)
+	}
+	judge(everybody, "max_connections", c.All, most)
+	judge("database "+x.facts.database, "its CONNECTION LIMIT", c.Here, c.HereLimit)
+	judge("role "+x.facts.role, "its CONNECTION LIMIT", c.Own, c.OwnLimit)
+	if x.conns > least {
+		found = append(found, warning("pool", dof("let pool_max_conns be less than %d in the connection string, divided by the nodes", least),
+			"the pool of one node may have %d connections beside those of its pipeline, and there are %d in all", x.conns, least))
+	}
+	return fmt.Sprintf("%d of %d connections are used, and the pool of a node may have %d", c.All, most, x.conns), found, nil
+}
+
+// places is how many connections there are for a role.
+func (x *exam) places(ctx context.Context, super bool) (int, error) {
+	number := func(name string) (n int, err error) {
+		text, err := x.value(ctx, name)
+		if err == nil && text != "" {
+			n, err = strconv.Atoi(text)
+		}
+		return n, err
+	}
+	most, err := number("max_connections")
+	for _, kept := range []string{"superuser_reserved_connections", "reserved_connections"} {
+		if err != nil || super {
+			break
+		}
+		var n int
+		n, err = number(kept)
+		most -= n
+	}
+	return most, err
+}
+
+// transactionsSQL lists the transactions of clients that are open for long, the longest first, and how many sessions
+// there are whose transactions cannot be seen.
+const transactionsSQL = `
+SELECT a.pid, coalesce(a.usename, ''), a.application_name, coalesce(a.state, ''),
+	extract(epoch FROM clock_timestamp() - a.xact_start)::float8, coalesce(age(a.backend_xmin), 0)::int8
+FROM pg_stat_activity AS a WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND a.backend_type = 'client backend'
+	AND a.xact_start < clock_timestamp() - $1::float8 * interval '1 second'
+ORDER BY a.xact_start LIMIT 10`
+
+func lookAtTransactions(ctx context.Context, x *exam) (string, []Finding, error) {
+	found, err := read(ctx, x, func(row pgx.CollectableRow) (Finding, error) {
+		var pid int
+		var role, program, state string
+		var age float64
+		var behind int64
+		err := row.Scan(&pid, &role, &program, &state, &age, &behind)
+		open := time.Duration(age * float64(time.Second))
+		f := warning(fmt.Sprintf("pid %d", pid), dof("ask whose it is; SELECT pg_terminate_backend(%d) ends it", pid),
+			"a transaction of %s (%s) is open for %s, %s: it keeps from vacuum what was replaced since (%d transactions), and holds sinks up",
+			role, orUnnamed(program), span(open), state, behind)
+		if open >= x.limits.longest {
+			f.Severity = Problem
+		}
+		return f, err
+	}, transactionsSQL, x.limits.transaction.Seconds())
+	if err == nil && !x.facts.sees {
+		found = append(found, x.blind("how long the transactions are open"))
+	}
+	return fmt.Sprintf("no transaction is open for longer than %s", span(x.limits.transaction)), found, err
+}
+
+func orUnnamed(program string) string {
+	if program == "" {
+		return "a program without a name"
+	}
+	return program
+}
+
+const preparedSQL = `SELECT gid, owner::text, extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction)::int8
+FROM pg_prepared_xacts WHERE database = current_database() AND prepared < clock_timestamp() - $1::float8 * interval '1 second'
+ORDER BY prepared LIMIT 10`
+
+func lookAtPrepared(ctx context.Context, x *exam) (string, []Finding, error) {
+	found, err := read(ctx, x, func(row pgx.CollectableRow) (Finding, error) {
+		var gid, owner string
+		var age float64
+		var behind int64
+		err := row.Scan(&gid, &owner, &age, &behind)
+		return problem(gid, dof("COMMIT PREPARED '%s' or ROLLBACK PREPARED '%[1]s', as its transaction manager says", gid),
+			"a prepared transaction of %s waits for %s: it holds its locks and what vacuum would clean up (%d transactions)",
+			owner, span(time.Duration(age*float64(time.Second))), behind), err
+	}, preparedSQL, x.limits.transaction.Seconds())
+	return "no prepared transaction waits", found, err
+}
+
+const lockWaitsSQL = `SELECT a.pid, coalesce(a.usename, ''), a.application_name,
+	extract(epoch FROM clock_timestamp() - a.query_start)::float8, array_to_string(pg_blocking_pids(a.pid), ', ')
+FROM pg_stat_activity AS a WHERE a.datname = current_database() AND a.wait_event_type = 'Lock'
+	AND a.query_start < clock_timestamp() - $1::float8 * interval '1 second' ORDER BY a.query_start LIMIT 10`
+
+func lookAtLockWaits(ctx context.Context, x *exam) (string, []Finding, error) {
+	found, err := read(ctx, x, func(row pgx.CollectableRow) (Finding, error) {
+		var pid int
+		var role, program, holders string
+		var age float64
+		err := row.Scan(&pid, &role, &program, &age, &holders)
+		return warning(fmt.Sprintf("pid %d", pid), dof("see what the session %s does, and end it where nobody needs it", holders),
+			"a statement of %s (%s) waits for %s for a lock that %s holds", role, orUnnamed(program),
+			span(time.Duration(age*float64(time.Second))), holders), err
+	}, lockWaitsSQL, x.limits.lockWait.Seconds())
+	if err == nil && !x.facts.sees {
+		found = append(found, x.blind("what the sessions wait for"))
+	}
+	return fmt.Sprintf("no statement waits for a lock for longer than %s", span(x.limits.lockWait)), found, err
+}
+
+const xidsSQL = `SELECT age(datfrozenxid)::int8 FROM pg_database WHERE datname = current_database()`
+
+func lookAtTransactionIDs(ctx context.Context, x *exam) (string, []Finding, error) {
+	c, err := one[struct{ Age int64 }](ctx, x, xidsSQL)
+	if err != nil || c.Age < x.limits.xids {
+		return fmt.Sprintf("%d million transactions since the oldest one that is not frozen, of 2000", c.Age/1_000_000), nil, err
+	}
+	f := warning("", "end what keeps vacuum back (transactions, prepared-transactions, replication-slots), then VACUUM (FREEZE)",
+		"%d million transactions since the oldest one that is not frozen; at 2000 the server takes no more", c.Age/1_000_000)
+	if c.Age >= x.limits.xidsLeft {
+		f.Severity = Problem
+	}
+	return "", []Finding{f}, nil
+}

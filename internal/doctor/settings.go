@@ -1,0 +1,207 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// setting is what a setting says to the nodes, and who says so.
+type setting struct {
+	Name  string
+	Value string // with its unit
+	Place string // such as "role shop"
+	Undo  string // the statement that takes it back
+}
+
+// rule says which values of a setting hurt.
+type rule struct {
+	name     string
+	severity Severity
+	hurts    func(value string) bool
+	why      string
+}
+
+// judge finds the settings that hurt.
+func (x *exam) judge(ctx context.Context, rules ...rule) (found []Finding, err error) {
+	all, err := x.settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rules {
+		for _, s := range all {
+			if s.Name == r.name && r.hurts(s.Value) {
+				found = append(found, Finding{About: s.Name, Severity: r.severity, Do: s.Undo,
+					Found: fmt.Sprintf("%s is %s for %s: %s", s.Name, s.Value, s.Place, r.why)})
+			}
+		}
+	}
+	return found, nil
+}
+
+// value is what a setting says for everybody, "" where that cannot be seen.
+func (x *exam) value(ctx context.Context, name string) (string, error) {
+	all, err := x.settings(ctx)
+	for _, s := range all {
+		if s.Name == name && s.Place == everybody {
+			return s.Value, err
+		}
+	}
+	return "", err
+}
+
+// everybody is the place of a setting of the server.
+const everybody = "the server"
+
+// settings are those that rules are about: of the server, of the connection string, and of the roles that write the
+// tables, of each the one that counts. They are read once.
+func (x *exam) settings(ctx context.Context) ([]setting, error) {
+	if x.said != nil {
+		return x.said, nil
+	}
+	rows, err := x.pool.Query(ctx, serversSQL, watched) // not where a transaction has bounded itself
+	if err != nil {
+		return nil, err
+	}
+	own, err := pgx.CollectRows(rows, readServers)
+	if err != nil {
+		return nil, err
+	}
+	roles, err := read(ctx, x, readRoles, rolesSQL, x.in("pawl.command"), watched)
+	if err != nil {
+		return nil, err
+	}
+	x.said = append(own, roles...)
+	return x.said, nil
+}
+
+// watched are the settings that are read.
+var watched = []string{
+	"archive_mode", "autovacuum", "default_transaction_read_only", "fsync", "full_page_writes", "idle_in_transaction_session_timeout",
+	"idle_session_timeout", "lock_timeout", "max_connections", "max_wal_size", "reserved_connections", "statement_timeout",
+	"superuser_reserved_connections", "synchronous_commit", "synchronous_standby_names", "track_counts", "transaction_timeout",
+	"wal_keep_size", "work_mem",
+}
+
+// What a role or a database has is read by the other query, for all roles.
+const serversSQL = `SELECT name, current_setting(name), source FROM pg_settings
+WHERE name = ANY ($1) AND source NOT IN ('database', 'user', 'database user') ORDER BY name`
+
+func readServers(row pgx.CollectableRow) (s setting, err error) {
+	var source string
+	err = row.Scan(&s.Name, &s.Value, &source)
+	s.Place, s.Undo = everybody, fmt.Sprintf("ALTER SYSTEM RESET %s, or mend it in postgresql.conf; then SELECT pg_reload_conf()", s.Name)
+	if source == "client" {
+		s.Place, s.Undo = "whoever has this connection string", fmt.Sprintf("take %s out of the connection string", s.Name)
+	}
+	return s, err
+}
+
+// rolesSQL is what roles that write a table, and databases, are given. A superuser counts where the table is his or he asks.
+const rolesSQL = `
+WITH writers AS (
+	SELECT r.oid, r.rolname FROM pg_class AS c JOIN pg_roles AS r ON r.rolcanlogin
+		AND (NOT r.rolsuper OR r.oid = c.relowner OR r.rolname = current_user)
+	WHERE c.oid = to_regclass($1) AND has_table_privilege(r.oid, c.oid, 'INSERT')),
+said AS (
+	SELECT w.oid AS writer, s.setrole, s.setdatabase, split_part(c, '=', 1) AS name, substr(c, strpos(c, '=') + 1) AS value,
+		CASE WHEN s.setrole <> 0 THEN w.rolname::text ELSE '' END AS role,
+			CASE WHEN s.setdatabase <> 0 THEN current_database()::text ELSE '' END AS base
+	FROM writers AS w JOIN pg_db_role_setting AS s ON s.setrole IN (0, w.oid)
+		AND s.setdatabase IN (0, (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())), unnest(s.setconfig) AS c),
+counts AS (
+	SELECT DISTINCT ON (writer, name) name, value, role, base FROM said WHERE name = ANY ($2)
+	ORDER BY writer, name, setrole <> 0 DESC, setdatabase <> 0 DESC)
+SELECT DISTINCT name, value, role, base FROM counts ORDER BY name, role, base`
+
+func readRoles(row pgx.CollectableRow) (s setting, err error) {
+	var role, base string
+	err = row.Scan(&s.Name, &s.Value, &role, &base)
+	quote := func(name string) string { return pgx.Identifier{name}.Sanitize() }
+	switch {
+	case role != "" && base != "":
+		s.Place, s.Undo = fmt.Sprintf("role %s in database %s", role, base), fmt.Sprintf("ALTER ROLE %s IN DATABASE %s RESET %s", quote(role),
+			quote(base), s.Name)
+	case role != "":
+		s.Place, s.Undo = "role "+role, fmt.Sprintf("ALTER ROLE %s RESET %s", quote(role), s.Name)
+	case base != "":
+		s.Place, s.Undo = "database "+base, fmt.Sprintf("ALTER DATABASE %s RESET %s", quote(base), s.Name)
+	default:
+		s.Place, s.Undo = "all roles", fmt.Sprintf("ALTER ROLE ALL RESET %s", s.Name)
+	}
+	return s, err
+}
+
+func isOff(value string) bool {
+	return slices.Contains([]string{"off", "false", "no", "0"}, strings.ToLower(value))
+}
+
+func isOn(value string) bool { return !isOff(value) }
+
+// shorter reports of a time whether it ends something sooner than the limit. 0 is never.
+func shorter(limit time.Duration) func(string) bool {
+	return func(value string) bool {
+		d, ok := timeOf(value)
+		return ok && d > 0 && d < limit
+	}
+}
+
+// What the units of PostgreSQL's settings are in milliseconds, and in kilobytes.
+var (
+	times = map[string]float64{"us": 0.001, "": 1, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+	sizes = map[string]float64{"B": 1.0 / 1024, "": 1, "kB": 1, "MB": 1 << 10, "GB": 1 << 20, "TB": 1 << 30}
+)
+
+// timeOf reads a setting of a time.
+func timeOf(value string) (time.Duration, bool) {
+	n, ok := quantity(value, times)
+	return time.Duration(n * float64(time.Millisecond)), ok
+}
+
+// sizeOf reads a setting of a size, in bytes.
+func sizeOf(value string) (int64, bool) {
+	n, ok := quantity(value, sizes)
+	return int64(n * 1024), ok
+}
+
+func quantity(value string, units map[string]float64) (float64, bool) {
+	value = strings.TrimSpace(value)
+	i := strings.IndexFunc(value, func(r rune) bool { return r != '.' && r != '-' && (r < '0' || r > '9') })
+	if i < 0 {
+		i = len(value)
+	}
+	n, err := strconv.ParseFloat(value[:i], 64)
+	unit, known := units[strings.TrimSpace(value[i:])]
+	return n * unit, err == nil && known
+}
+
+func lookAtDurability(ctx context.Context, x *exam) (string, []Finding, error) {
+	found, err := x.judge(ctx,
+		rule{"fsync", Problem, isOff, "a crash of the machine can destroy the database"},
+		rule{"full_page_writes", Problem, isOff, "a crash of the machine can leave pages that are half written"},
+		rule{"synchronous_commit", Warning, isOff, "how far sinks are, and what you commit yourself, may be lost in a crash"})
+	return "what is committed survives a crash", found, err
+}
+
+func lookAtTimeLimits(ctx context.Context, x *exam) (string, []Finding, error) {
+	found, err := x.judge(ctx,
+		rule{"statement_timeout", Warning, shorter(x.limits.statement),
+			"retention, migrations and verify have statements that take longer on large tables"},
+		rule{"lock_timeout", Warning, shorter(x.limits.lock), "on a busy database work fails that would only have had to wait"},
+		rule{"transaction_timeout", Warning, shorter(x.limits.statement), "it ends the connections of transactions that may last that long"},
+		rule{"idle_in_transaction_session_timeout", Warning, shorter(x.limits.idleTx), "a node that is slow for a moment loses its connection"},
+		rule{"idle_session_timeout", Warning, func(v string) bool { d, ok := timeOf(v); return ok && d > 0 },
+			"it cuts the connection by which a node hears others, and those that wait in its pools"})
+	return "nothing ends the sessions and statements of nodes", found, err
+}
+
+func lookAtMemory(ctx context.Context, x *exam) (string, []Finding, error) {
+	found, err := x.judge(ctx, rule{"work_mem", Warning, func(v string) bool { n, ok := sizeOf(v); return ok && n < x.limits.workMem },
+		"the statements of large groups sort their rows on disk"})
+	return "work_mem is large enough", found, err
+}

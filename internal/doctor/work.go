@@ -1,0 +1,242 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawlhq/pawl/inspect"
+)
+
+// atLeast says of a number that was counted up to a bound that it was.
+func atLeast(n int64) string {
+	if n > inspect.MaxCounted {
+		return fmt.Sprintf("more than %d", inspect.MaxCounted)
+	}
+	return fmt.Sprint(n)
+}
+
+func lookAtInFlight(ctx context.Context, x *exam) (string, []Finding, error) {
+	k, err := x.standing(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	age := k.At.Sub(k.OldestInFlight)
+	switch {
+	case k.OldestInFlight.IsZero():
+		return "no command is in flight", nil, nil
+	case age < x.limits.inFlight:
+		return fmt.Sprintf("the oldest command in flight is %s old", span(age)), nil, nil
+	}
+	return "", []Finding{warning("", `find it with the query "Oldest in flight" of docs/operations.md; "ops show" has what it waits for`,
+		"the oldest command in flight was asked %s ago", span(age))}, nil
+}
+
+func lookAtDue(ctx context.Context, x *exam) (string, []Finding, error) {
+	k, err := x.standing(ctx)
+	if err != nil || k.OldestDue.IsZero() || k.At.Sub(k.OldestDue) < x.limits.due {
+		return "what is due is begun", nil, err
+	}
+	return "", []Finding{problem("", "run a node with workers that has the workflow; docs/operations.md, Work that is not begun",
+		"%s commands are due and nobody works on them, the first since %s", atLeast(k.Due), span(k.At.Sub(k.OldestDue)))}, nil
+}
+
+func lookAtStale(ctx context.Context, x *exam) (string, []Finding, error) {
+	k, err := x.standing(ctx)
+	if err != nil || k.OldestStale.IsZero() || k.At.Sub(k.OldestStale) < x.limits.stale {
+		return "no lease has run out without being taken over", nil, err
+	}
+	return "", []Finding{problem("", "run a node with workers that has the workflow; docs/operations.md, A node that died",
+		"the leases of %s commands have run out, the first %s ago, and nobody takes them over", atLeast(k.Stale),
+		span(k.At.Sub(k.OldestStale)))}, nil
+}
+
+func lookAtLapsed(ctx context.Context, x *exam) (string, []Finding, error) {
+	k, err := x.standing(ctx)
+	if err != nil || k.OldestLapsed.IsZero() || k.At.Sub(k.OldestLapsed) < x.limits.lapsed {
+		return "no caller in SQL has left a claim for long", nil, err
+	}
+	return "", []Finding{warning("", "let the program that claimed them run again; docs/operations.md, Claims in SQL that nobody ended",
+		"%s keys were claimed in SQL and never ended, the first ran out %s ago", atLeast(k.Lapsed), span(k.At.Sub(k.OldestLapsed)))}, nil
+}
+
+func lookAtStuck(ctx context.Context, x *exam) (string, []Finding, error) {
+	k, err := x.standing(ctx)
+	if err != nil || k.Stuck == 0 {
+		return "no command waits for an operator", nil, err
+	}
+	return "", []Finding{problem("", `see "ops stuck", and settle each with "ops resolve", "ops retry" or "ops abandon"`,
+		"%s commands wait for an operator", atLeast(k.Stuck))}, nil
+}
+
+func lookAtAttempts(ctx context.Context, x *exam) (string, []Finding, error) {
+	k, err := x.standing(ctx)
+	if err != nil || k.Attempts <= x.limits.attempts {
+		return "few commands were tried often", nil, err
+	}
+	return "", []Finding{warning("", `see why they fail, with the query "Many attempts" in docs/operations.md`,
+		"%s commands were tried %d times or more, one %d times", atLeast(k.Attempts), inspect.ManyAttempts, k.MostTried)}, nil
+}
+
+func lookAtExpired(ctx context.Context, x *exam) (string, []Finding, error) {
+	k, err := x.standing(ctx)
+	if err != nil || k.OldestExpired.IsZero() || k.At.Sub(k.OldestExpired) < x.limits.expired {
+		return "what has expired is removed", nil, err
+	}
+	return "", []Finding{warning("", `see "ops retention" for who does it; docs/operations.md, Retention behind`,
+		"%s answers and %s tombstones are past their time, the first since %s", atLeast(k.Expired), atLeast(k.Forgotten),
+		span(k.At.Sub(k.OldestExpired)))}, nil
+}
+
+func lookAtDeadMessages(ctx context.Context, x *exam) (string, []Finding, error) {
+	k, err := x.standing(ctx)
+	if err != nil || k.DeadMessages == 0 {
+		return "every message was consumed", nil, err
+	}
+	return "", []Finding{warning("", `see "ops inbox list"; then "ops inbox retry" or "ops inbox discard"`,
+		"%s messages were not consumed, the first %s ago", atLeast(k.DeadMessages), span(k.At.Sub(k.OldestDeadMessage)))}, nil
+}
+
+func lookAtSinks(ctx context.Context, x *exam) (string, []Finding, error) {
+	k, err := x.standing(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	list, err := x.engine.Sinks(ctx, "")
+	if err != nil {
+		return "", nil, err
+	}
+	var found []Finding
+	for i := range list {
+		found = append(found, x.judgeSink(&list[i], k.At)...)
+	}
+	return fmt.Sprintf("%d sinks, none of which is behind", len(list)), found, nil
+}
+
+// judgeSink says what is wrong with a sink: of what holds it up, the first.
+func (x *exam) judgeSink(s *inspect.SinkInfo, now time.Time) (found []Finding) {
+	behind := ""
+	if s.Lag > 0 {
+		behind = fmt.Sprintf("; %d transitions have not arrived, the first of them is %s old", s.Lag, span(now.Sub(s.Oldest)))
+	}
+	switch {
+	case s.Paused != nil:
+		found = append(found, warning(s.Name, dof(`"ops sinks resume %s" when the reason is gone`, s.Name),
+			"sink %s is paused since %s by %s%s", s.Name, span(now.Sub(s.Paused.At)), s.Paused.By, behind))
+	case s.Node == "" || s.LeaseEnds.Before(now):
+		found = append(found, problem(s.Name, dof(`run a node that has this sink, or give it up with "ops sinks forget %s"`, s.Name),
+			"no node delivers to sink %s%s", s.Name, behind))
+	case s.Stuck > 0:
+		found = append(found, problem(s.Name, dof(`see "ops sinks show %s", which has the failure of each tenant`, s.Name),
+			"sink %s is blocked for %d tenants%s", s.Name, s.Stuck, behind))
+	case s.Failures > 0:
+		found = append(found, warning(s.Name, "mend the receiver; nothing is lost meanwhile",
+			"the receiver of sink %s has failed %d times in a row (%s)%s", s.Name, s.Failures, strings.Join(strings.Fields(s.Failure), " "), behind))
+	case s.Lag > 0 && now.Sub(s.Oldest) >= x.limits.lag:
+		found = append(found, warning(s.Name, "docs/operations.md, Growing lag", "sink %s is behind%s", s.Name, behind))
+	}
+	if s.DeadLetters > 0 {
+		found = append(found, warning(s.Name, dof(`see "ops sinks dead %s"; then "ops sinks redrive %[1]s" or "ops sinks skip %[1]s"`, s.Name),
+			"sink %s has given %d events up", s.Name, s.DeadLetters))
+	}
+	return found
+}
+
+func lookAtRetention(ctx context.Context, x *exam) (string, []Finding, error) {
+	k, err := x.standing(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	s, err := x.engine.Retention(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	var found []Finding
+	if s.Node == "" || s.Until != nil && s.Until.Before(k.At) {
+		found = append(found, warning("", "run a node; one of them does it for all, but those that are told not to",
+			"no node does retention: what has expired stays, and no partitions are made"))
+	}
+	over, why := 0, ""
+	for i := range s.Partitions {
+		if p := &s.Partitions[i]; p.Over && p.Held != "" {
+			over++
+			if why == "" {
+				why = fmt.Sprintf("%s for %s", p.Name, p.Held)
+			}
+		}
+	}
+	if over > x.limits.held {
+		found = append(found, warning("", `see "ops retention"; docs/operations.md, Disk growing`,
+			"%d partitions are past their age and kept, the first is %s", over, why))
+	}
+	return fmt.Sprintf("node %s does it, and %d partitions are past their age and kept", s.Node, over), found, nil
+}
+
+func lookAtPartitions(ctx context.Context, x *exam) (string, []Finding, error) {
+	k, err := x.standing(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	s, err := x.engine.Retention(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	until := covered(s.Partitions, k.At)
+	do := dof("SELECT %s.make_partitions(), as the owner of the tables; a node that runs does it by itself", x.schemaOf())
+	switch left := until.Sub(k.At); {
+	case left <= 0:
+		return "", []Finding{problem("outbox", do, "there is no partition for the events of now: commands make it while they wait, or fail")}, nil
+	case left < x.limits.ahead:
+		return "", []Finding{warning("outbox", do, "there are partitions for the events of the next %s alone", span(left))}, nil
+	default:
+		return fmt.Sprintf("there are partitions for the events of the next %s", span(left)), nil, nil
+	}
+}
+
+// covered is until when the outbox has partitions from now on, without a gap; they are in order.
+func covered(list []inspect.Partition, now time.Time) time.Time {
+	until := now
+	for i := range list {
+		p := &list[i]
+		if strings.HasPrefix(p.Name, "outbox_") && !p.Detached && !p.From.After(until) && p.To.After(until) {
+			until = p.To
+		}
+	}
+	return until
+}
+
+func lookAtDefinitions(ctx context.Context, x *exam) (string, []Finding, error) {
+	list, err := x.engine.Definitions(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	mine := map[string]bool{}
+	for _, d := range list {
+		mine[d.Workflow] = mine[d.Workflow] || d.Given
+	}
+	var found []Finding
+	given := 0
+	for _, d := range list {
+		of := fmt.Sprintf("%s %d", d.Workflow, d.Version)
+		switch {
+		case d.Changed:
+			found = append(found, problem(of, dof("give the changed one version %d, and keep this one beside it", d.Version+1),
+				"workflow %s of this program is not what ran here as version %d: no node starts with it", d.Workflow, d.Version))
+		case d.Given:
+			given++
+		case mine[d.Workflow]:
+			open := true
+			c, err := x.engine.Counts(ctx, inspect.CountFilter{Workflow: d.Workflow, Definition: d.Version, Open: &open})
+			if err != nil {
+				return "", found, err
+			}
+			if c.Total > 0 {
+				found = append(found, warning(of, "give the program that version beside the newer ones",
+					"about %d open instances of workflow %s began with version %d, which this program does not have: it cannot change them", c.Total,
+					d.Workflow, d.Version))
+			}
+		}
+	}
+	return fmt.Sprintf("%d definitions ran here, %d of them are this program's", len(list), given), found, nil
+}

@@ -1,0 +1,97 @@
+// Package sdnotify tells systemd how a service stands: that it is ready, that it stops, and that it is alive. It speaks the
+// protocol of sd_notify(3), a datagram to the socket that NOTIFY_SOCKET names.
+package sdnotify
+
+import (
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The variables by which systemd says what it wants to know.
+const (
+	envSocket   = "NOTIFY_SOCKET"
+	envWatchdog = "WATCHDOG_USEC" // the longest time between two signs of life, in microseconds
+	envPID      = "WATCHDOG_PID"  // whose they are to be
+)
+
+// Notifier tells systemd. Where nobody wants to know it does nothing. What cannot be told is logged: it is no reason for a
+// service to end.
+type Notifier struct {
+	socket string        // "" for nobody
+	every  time.Duration // between two signs of life; 0 where none are wanted
+	log    *slog.Logger
+
+	alive   chan struct{} // closed by Close; nil before Ready, or where no signs are wanted
+	waits   sync.WaitGroup
+	closing sync.Once
+}
+
+// FromEnvironment takes what systemd says from the environment, and out of it: a PostgreSQL that this process starts would
+// say in its place that it is ready.
+func FromEnvironment(log *slog.Logger) *Notifier {
+	n := &Notifier{socket: os.Getenv(envSocket), log: log}
+	wanted, err := strconv.ParseInt(os.Getenv(envWatchdog), 10, 64)
+	if pid := os.Getenv(envPID); err == nil && wanted > 0 && (pid == "" || pid == strconv.Itoa(os.Getpid())) {
+		n.every = time.Duration(wanted) * time.Microsecond / 3
+	}
+	for _, name := range []string{envSocket, envWatchdog, envPID} {
+		_ = os.Unsetenv(name) // which fails for no such name
+	}
+	return n
+}
+
+// Ready says that the service serves, and in a few words what, and begins to give signs of life where they are wanted: that
+// this process runs. A database that is away, or more requests than can be served, must not end in a restart, so a sign says
+// nothing of them.
+func (n *Notifier) Ready(status string) {
+	n.tell("READY=1\nSTATUS=" + strings.ReplaceAll(status, "\n", " "))
+	if n.socket == "" || n.every <= 0 {
+		return
+	}
+	n.alive = make(chan struct{})
+	n.waits.Go(func() {
+		tick := time.NewTicker(n.every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-n.alive:
+				return
+			case <-tick.C:
+				n.tell("WATCHDOG=1")
+			}
+		}
+	})
+}
+
+// Stopping says that the service stops. Signs of life go on until Close.
+func (n *Notifier) Stopping() { n.tell("STOPPING=1\nSTATUS=stopping") }
+
+// Close ends the signs of life. It may be called twice.
+func (n *Notifier) Close() {
+	n.closing.Do(func() {
+		if n.alive != nil {
+			close(n.alive)
+		}
+	})
+	n.waits.Wait()
+}
+
+// tell sends a message. A name that begins with "@" is one in the abstract namespace, as it is for package net.
+func (n *Notifier) tell(message string) {
+	if n.socket == "" {
+		return
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
+	if err == nil {
+		_, err = conn.Write([]byte(message))
+		conn.Close()
+	}
+	if err != nil {
+		n.log.Warn("systemd cannot be told how the service stands", "message", message, "error", err)
+	}
+}

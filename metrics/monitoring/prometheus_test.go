@@ -1,0 +1,133 @@
+package monitoring_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/await"
+)
+
+// program finds a program of Prometheus (package prometheus). Where there is none, the test is skipped.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("no %s found: install it (package prometheus), to test the dashboard and the alerts with it", name)
+	}
+	return path
+}
+
+// prometheus is a real one.
+type prometheus struct{ url string }
+
+// startPrometheus runs one with a configuration until the test ends.
+func startPrometheus(t *testing.T, config string) *prometheus {
+	t.Helper()
+	path := program(t, "prometheus")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c := exec.CommandContext(ctx, path, "--config.file="+file, "--storage.tsdb.path="+dir+"/data", "--web.listen-address=127.0.0.1:0",
+		"--log.level=info", "--log.format=logfmt")
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, read := make(chan string, 1), make(chan struct{})
+	go func() {
+		defer close(read)
+		said <- address(stderr)
+		_, _ = io.Copy(io.Discard, stderr)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-read
+		_ = c.Wait() // says that it was killed
+	})
+	p := &prometheus{await.Receive(t, "Prometheus listens", said)}
+	if !strings.HasPrefix(p.url, "http://127.0.0.1:") {
+		t.Fatalf("%s does not start; it says:\n%s", path, p.url)
+	}
+	await.Eventually(t, "Prometheus is ready", func() bool {
+		r, err := http.Get(p.url + "/-/ready")
+		if err != nil {
+			return false
+		}
+		defer r.Body.Close()
+		return r.StatusCode == http.StatusOK
+	})
+	return p
+}
+
+// address reads where it listens, or all that was said instead.
+func address(stderr io.Reader) string {
+	var all strings.Builder
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if _, at, is := strings.Cut(lines.Text(), `msg="Listening on" address=`); is {
+			return "http://" + strings.Fields(at)[0]
+		}
+		all.WriteString(lines.Text() + "\n")
+	}
+	return all.String()
+}
+
+// ask asks the API, whose answer has data of a type.
+func ask[T any](t *testing.T, p *prometheus, path string, values url.Values) (data T) {
+	t.Helper()
+	r, err := http.Get(p.url + "/api/v1/" + path + "?" + values.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var answer struct {
+		Status, Error string
+		Data          T
+	}
+	if err := json.NewDecoder(r.Body).Decode(&answer); err != nil || answer.Status != "success" {
+		t.Fatalf("%s %s: %s %v", path, values, answer.Error, err)
+	}
+	return answer.Data
+}
+
+// values are what a query gives: none where it is no number.
+func (p *prometheus) values(t *testing.T, query string) (list []string) {
+	t.Helper()
+	type sample struct{ Value [2]any }
+	for _, s := range ask[struct{ Result []sample }](t, p, "query", url.Values{"query": {query}}).Result {
+		if v := fmt.Sprint(s.Value[1]); v != "NaN" {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// firing are the alerts that fire.
+func (p *prometheus) firing(t *testing.T) (names []string) {
+	t.Helper()
+	type alert struct {
+		State  string
+		Labels map[string]string
+	}
+	for _, a := range ask[struct{ Alerts []alert }](t, p, "alerts", nil).Alerts {
+		if a.State == "firing" {
+			names = append(names, a.Labels["alertname"])
+		}
+	}
+	return names
+}

@@ -1,0 +1,104 @@
+package monitoring_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/metrics/monitoring"
+)
+
+// fire is how an alert comes to fire: series as promtool writes them, a value for each minute, and the labels of the alert.
+type fire struct {
+	series map[string]string
+	labels map[string]string
+	alone  bool // while there are no series of the others
+}
+
+// with is a series that has one value.
+func with(series, value string) fire {
+	return fire{series: map[string]string{series: value + "x30"}}
+}
+
+// of is with labels.
+func (f fire) of(name, value string) fire {
+	f.labels = map[string]string{name: value}
+	return f
+}
+
+// fires has an example for every alert.
+var fires = map[string]fire{
+	"PawlStuckCommands":       with(`pawl_keys_stuck`, `1`),
+	"PawlStaleClaims":         with(`pawl_keys_oldest_stale_seconds`, `121`),
+	"PawlLapsedClaims":        with(`pawl_keys_oldest_lapsed_seconds`, `86401`),
+	"PawlDueWorkWaits":        with(`pawl_keys_oldest_due_seconds`, `301`),
+	"PawlManyAttempts":        with(`pawl_keys_many_attempts`, `11`),
+	"PawlSinkLags":            with(`pawl_sink_lag_seconds{sink="crm"}`, `301`).of("sink", "crm"),
+	"PawlSinkBlocked":         with(`pawl_sink_stuck_tenants{sink="crm"}`, `1`).of("sink", "crm"),
+	"PawlSinkUnserved":        with(`pawl_sink_served{sink="crm"}`, `0`).of("sink", "crm"),
+	"PawlDeadLetters":         with(`pawl_sink_dead_letters{sink="crm"}`, `1`).of("sink", "crm"),
+	"PawlDeadMessages":        with(`pawl_inbox_dead_messages`, `1`),
+	"PawlKeysReused":          with(`pawl_scope_commands_total{scope="order:place",outcome="mismatched"}`, `0+1`).of("scope", "order:place"),
+	"PawlRetentionBehind":     with(`pawl_keys_oldest_expired_seconds`, `21601`),
+	"PawlRetentionUnserved":   with(`pawl_retention_served`, `0`),
+	"PawlPartitionsHeld":      with(`pawl_partitions_held{table="outbox"}`, `3`).of("table", "outbox"),
+	"PawlMetricsMissing":      {series: map[string]string{`pawl_keys_stuck`: `0x30`}, alone: true},
+	"PawlOverloaded":          with(`pawl_commands_refused_total`, `0+1`),
+	"PawlDatabaseUnreachable": with(`pawl_scrape_read_failures_total{of="keys"}`, `0+1`),
+	"PawlErrors": {series: map[string]string{`pawl_http_requests_total{code="503"}`: `0+2x30`,
+		`pawl_http_requests_total{code="200"}`: `0+98x30`}},
+	"PawlCertificate":      with(`pawl_tls_certificate_end_timestamp_seconds{instance="n"}`, `3600`).of("instance", "n"),
+	"PawlIdentityProvider": with(`pawl_auth_key_failures_total{instance="n"}`, `0+1`).of("instance", "n"),
+	"PawlConnections":      with(`pawl_http_connections_refused_total{instance="n"}`, `0+61`).of("instance", "n"),
+}
+
+// Prometheus' own tool takes the rules, and sees each fire when it is to.
+func TestEveryAlertFires(t *testing.T) {
+	promtool := program(t, "promtool")
+	rules, err := filepath.Abs(rulesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", rules).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	type object = map[string]any
+	var alone, together struct{ series, alerts []object }
+	for _, a := range monitoring.Alerts {
+		f, is := fires[a.Name]
+		if !is {
+			t.Errorf("there is no example of how %s comes to fire", a.Name)
+		}
+		test := &together
+		if f.alone {
+			test = &alone
+		}
+		for name, values := range f.series {
+			test.series = append(test.series, object{"series": name, "values": values})
+		}
+		labels, told := object{"severity": a.Severity()}, strings.NewReplacer()
+		for name, value := range f.labels {
+			labels[name] = value
+			told = strings.NewReplacer("{{ $labels."+name+" }}", value)
+		}
+		test.alerts = append(test.alerts, object{"eval_time": "20m", "alertname": a.Name, "exp_alerts": []object{{
+			"exp_labels": labels, "exp_annotations": object{
+				"summary": told.Replace(a.Summary), "description": told.Replace(a.Do), "runbook_url": a.Link()}}}})
+	}
+	tests := []object{{"interval": "1m", "input_series": alone.series, "alert_rule_test": alone.alerts},
+		{"interval": "1m", "input_series": together.series, "alert_rule_test": together.alerts}}
+	text, err := json.Marshal(object{"rule_files": []string{rules}, "evaluation_interval": "1m", "tests": tests})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "test.yml") // JSON is YAML
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", file).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,49 @@
+package metrics_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/metrics"
+)
+
+var update = flag.Bool("update", false, "write the files that are generated")
+
+// Dashboards and rules of people out there name the metrics and their labels. So a name that was there once stays: -update
+// adds new ones to the list, and removes none. Whoever takes one away does it by hand, and says so in the changelog.
+func TestMetricsKeepTheirNames(t *testing.T) {
+	const path = "testdata/names.txt"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	promised := strings.Split(strings.TrimSpace(string(text)), "\n")
+	var given []string
+	for _, m := range metrics.Table() {
+		given = append(given, fmt.Sprintf("%s %s{%s}", m.Type, m.Name, strings.Join(m.Labels, ",")))
+	}
+	for _, line := range promised {
+		if !slices.Contains(given, line) {
+			t.Errorf("%s is promised, and not there any more", line)
+		}
+	}
+	for _, line := range given {
+		if slices.Contains(promised, line) {
+			continue
+		}
+		if !*update {
+			t.Errorf("%s is new; run go test ./metrics -run Names -update", line)
+		}
+		promised = append(promised, line)
+	}
+	if *update && !t.Failed() {
+		slices.Sort(promised)
+		if err := os.WriteFile(path, []byte(strings.TrimSpace(strings.Join(promised, "\n"))+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package pawl
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// page is the text of a page of the documentation.
+func page(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// section is the part of a page under a title.
+func section(t *testing.T, text, title string) string {
+	t.Helper()
+	_, after, found := strings.Cut(text, "\n## "+title+"\n")
+	if !found {
+		t.Fatalf("there is no section %q", title)
+	}
+	after, _, _ = strings.Cut(after, "\n## ")
+	return after
+}
+
+// blocks returns the code blocks of a text in a language.
+func blocks(t *testing.T, text, language string) []string {
+	t.Helper()
+	var found []string
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	if len(found) == 0 {
+		t.Fatalf("there is no block of %s", language)
+	}
+	return found
+}
+
+// commands yields the commands of a console block, each with the lines that
+// follow it.
+func commands(block string) func(yield func(command string, output []string) bool) {
+	return func(yield func(string, []string) bool) {
+		for _, part := range strings.Split("\n"+block, "\n$ ")[1:] {
+			lines := strings.Split(strings.TrimSuffix(part, "\n"), "\n")
+			command := lines[0]
+			for lines = lines[1:]; strings.HasSuffix(command, "\\"); lines = lines[1:] {
+				command = strings.TrimSuffix(command, "\\") + strings.TrimSpace(lines[0])
+			}
+			if !yield(command, lines) {
+				return
+			}
+		}
+	}
+}
+
+// shown is what a line has to be that a page shows, where it may leave things out
+// with "…".
+func shown(line string) *regexp.Regexp {
+	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*") + "$")
+}
+
+// wantLines looks for the lines that a page shows in what a command has answered,
+// in order.
+func wantLines(t *testing.T, command, out string, want []string) {
+	t.Helper()
+	missing := want
+	for line := range strings.Lines(out) {
+		if len(missing) > 0 && shown(missing[0]).MatchString(strings.TrimRight(line, "\r\n")) {
+			missing = missing[1:]
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("%s\nanswers\n%s\nand should have the line\n%s", command, out, missing[0])
+	}
+}
+
+// folder writes files to a folder of this module, which the go command passes
+// over otherwise because its name begins with "_".
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(".", "_page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, source := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// build compiles the program of a folder of this module.
+func build(t *testing.T, dir string) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "program")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", program, "./"+dir).CombinedOutput(); err != nil {
+		t.Fatalf("%s does not compile: %v\n%s", dir, err, out)
+	}
+	return program
+}

@@ -1,0 +1,41 @@
+package schema
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+)
+
+var update = flag.Bool("update", false, "write the list of the indexes")
+
+// Who looks for an index that is missing has the list from here, also where the migrations cannot be run.
+func TestTheListOfIndexesIsWhatTheMigrationsMake(t *testing.T) {
+	t.Parallel()
+	got := query[string](t, pgtest.Pool(t), `
+SELECT string_agg(pg_get_indexdef(i.indexrelid), E'\n' ORDER BY t.relname COLLATE "C", c.relname COLLATE "C") || E'\n'
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_class AS t ON t.oid = i.indrelid
+WHERE t.relnamespace = 'pawl'::regnamespace AND NOT t.relispartition`)
+	if *update {
+		if err := os.WriteFile("indexes.txt", []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got != indexList {
+		t.Errorf("indexes.txt is not what the migrations make; run go test ./schema -run Indexes -update\n%s", got)
+	}
+	if len(Indexes) != strings.Count(got, "\n") {
+		t.Errorf("%d indexes were read of %s", len(Indexes), got)
+	}
+}
+
+func TestEveryWeekOfTheOutboxHasItsKey(t *testing.T) {
+	t.Parallel()
+	if without := query[int](t, pgtest.Pool(t), `SELECT count(*) FROM pg_inherits AS h JOIN pg_index AS i ON i.indrelid = h.inhrelid AND i.indisprimary
+		WHERE h.inhparent = 'pawl.outbox'::regclass AND NOT pg_get_indexdef(i.indexrelid) LIKE '%' || $1`, WeekKey); without != 0 {
+		t.Errorf("%d weeks have another primary key", without)
+	}
+}

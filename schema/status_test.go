@@ -1,0 +1,84 @@
+package schema
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+)
+
+func statusOf(t *testing.T, pool *pgxpool.Pool, name string) Status {
+	t.Helper()
+	s, err := StatusOf(t.Context(), pool, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestTheStatusTellsWhatIsAppliedAndWhatIsPending(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.EmptyPool(t)
+	if s := statusOf(t, pool, Default); s.Version() != 0 || len(s.Pending) != len(Migrations) || !errors.Is(s.Err(), ErrBehind) {
+		t.Errorf("of an empty database: version %d, %d pending, %v", s.Version(), len(s.Pending), s.Err())
+	}
+	if _, err := Migrate(t.Context(), pool, Default); err != nil {
+		t.Fatal(err)
+	}
+	s := statusOf(t, pool, Default)
+	if s.Version() != len(Migrations) || len(s.Pending) != 0 || s.Err() != nil {
+		t.Errorf("of a migrated one: version %d, %d pending, %v", s.Version(), len(s.Pending), s.Err())
+	}
+	if first := s.Applied[0]; first.Number != 1 || first.Name != Migrations[0].Name || first.AppliedAt.IsZero() {
+		t.Errorf("the first is %+v", first)
+	}
+	if _, err := pool.Exec(t.Context(), "INSERT INTO pawl.migration (number, name) VALUES ($1, 'next')", len(Migrations)+1); err != nil {
+		t.Fatal(err)
+	}
+	if s := statusOf(t, pool, Default); !errors.Is(s.Err(), ErrNewer) || len(s.Pending) != 0 {
+		t.Errorf("of one of a newer program: %d pending, %v", len(s.Pending), s.Err())
+	}
+}
+
+// Who may not let a program change tables runs the plan, and has what the program would have made.
+func TestThePlanMakesWhatMigrateMakes(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{Default, "other_1"} {
+		migratedHere, planned := migrated(t, name), pgtest.EmptyPool(t)
+		if _, err := planned.Exec(t.Context(), Plan(name, 0), pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(t.Context(), planned, name); err != nil {
+			t.Error(err)
+		}
+		want, got := relationsOf(t, migratedHere, name), relationsOf(t, planned, name)
+		if got != want || got == "" {
+			t.Errorf("schema %s has\n%s\nnot\n%s", name, got, want)
+		}
+		if n, err := Migrate(t.Context(), planned, name); err != nil || n != 0 {
+			t.Errorf("applied %d: %v", n, err)
+		}
+	}
+}
+
+func relationsOf(t *testing.T, pool *pgxpool.Pool, name string) string {
+	t.Helper()
+	return query[string](t, pool, `SELECT coalesce(string_agg(c.relkind::text || ' ' || c.relname, E'\n' ORDER BY c.relkind, c.relname), '')
+		FROM pg_class AS c WHERE c.relnamespace = to_regnamespace($1)`, name)
+}
+
+func TestThePlanFromAVersionOnHasWhatComesAfterIt(t *testing.T) {
+	t.Parallel()
+	last := Migrations[len(Migrations)-1]
+	plan := Plan(Default, len(Migrations)-1)
+	if strings.Count(plan, "\nCOMMIT;") != 1 || !strings.Contains(plan, "-- "+"000") || !strings.Contains(plan, "'"+last.Name+"'") {
+		t.Error(plan)
+	}
+	if plan := Plan(Default, len(Migrations)); plan != "" {
+		t.Error(plan)
+	}
+}
