@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -179,7 +180,7 @@ func TestVersionNamesProgramAndPawl(t *testing.T) {
 		info *debug.BuildInfo
 		want string
 	}{
-		{nil, "pawl, unknown version, go"},
+		{nil, "pawl unknown, go"},
 		{&debug.BuildInfo{Main: debug.Module{Path: module, Version: "v1.2.3"}}, "pawl v1.2.3, go"},
 		{&debug.BuildInfo{
 			Main:     debug.Module{Path: "example.org/shop", Version: "v7.0.0"},
@@ -191,11 +192,14 @@ func TestVersionNamesProgramAndPawl(t *testing.T) {
 			Deps: []*debug.Module{{Path: module, Replace: &debug.Module{Path: "../pawl", Version: "(devel)"}}},
 		}, "example.org/shop (devel), pawl (devel), go"},
 	} {
-		if got := version(tt.info); !strings.HasPrefix(got, tt.want) {
+		if got := versionOf(tt.info).String(); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}
 	if code, stdout, _ := run(t.Context(), "version"); code != 0 || !strings.Contains(stdout, "pawl") {
+		t.Errorf("exit %d, %q", code, stdout)
+	}
+	if code, stdout, _ := run(t.Context(), "version", "-o", "json"); code != 0 || !strings.Contains(stdout, `"go": "`+runtime.Version()+`"`) {
 		t.Errorf("exit %d, %q", code, stdout)
 	}
 }

@@ -6,41 +6,72 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 )
 
 const module = "github.com/pawlhq/pawl"
 
 func versionCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "version",
 		Short: "Say which version this is",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			info, _ := debug.ReadBuildInfo()
-			_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n", version(info))
+			v := versionOf(info)
+			if asJSON {
+				return output.JSON(c.OutOrStdout(), v)
+			}
+			_, err := fmt.Fprintln(c.OutOrStdout(), v)
 			return err
 		},
 	}
+	flags.Output(c, &asJSON)
+	return c
 }
 
-// version describes a build: the program where it is not Pawl's own, Pawl, the
-// commit where it is known, and Go. info may be nil.
-func version(info *debug.BuildInfo) string {
-	built := fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+// version describes a build. What is not known is "".
+type version struct {
+	Program        string `json:"program,omitempty"` // where it is not Pawl's own
+	ProgramVersion string `json:"program_version,omitempty"`
+	Pawl           string `json:"pawl"`
+	Commit         string `json:"commit,omitempty"`
+	Go             string `json:"go"`
+	OS             string `json:"os"`
+	Arch           string `json:"arch"`
+}
+
+// versionOf reads a build's description, which may be nil.
+func versionOf(info *debug.BuildInfo) version {
+	v := version{Pawl: "unknown", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info == nil {
-		return "pawl, unknown version, " + built
+		return v
 	}
-	text := ""
 	if info.Main.Path != module {
-		text = fmt.Sprintf("%s %s, ", info.Main.Path, info.Main.Version)
+		v.Program, v.ProgramVersion = info.Main.Path, info.Main.Version
 	}
-	text += "pawl " + pawlVersion(info)
+	v.Pawl = pawlVersion(info)
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" {
-			text += ", commit " + s.Value
+			v.Commit = s.Value
 		}
 	}
-	return text + ", " + built
+	return v
+}
+
+func (v version) String() string {
+	text := ""
+	if v.Program != "" {
+		text = fmt.Sprintf("%s %s, ", v.Program, v.ProgramVersion)
+	}
+	text += "pawl " + v.Pawl
+	if v.Commit != "" {
+		text += ", commit " + v.Commit
+	}
+	return fmt.Sprintf("%s, %s %s/%s", text, v.Go, v.OS, v.Arch)
 }
 
 func pawlVersion(info *debug.BuildInfo) string {
@@ -55,5 +86,5 @@ func pawlVersion(info *debug.BuildInfo) string {
 			return d.Version
 		}
 	}
-	return "(unknown)"
+	return "unknown"
 }
