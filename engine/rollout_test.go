@@ -58,7 +58,7 @@ func TestANodeLeavesTheWorkOfVersionsAloneThatItDoesNotKnow(t *testing.T) {
 	accepts := newEngine(t, pool, running(crates(1), crates(2)), noWorkers)
 	acceptsOld := newEngine(t, pool, running(crates(1)), noWorkers)
 	old := newEngine(t, pool, running(crates(1)))
-	const news, olds = 300, 20
+	const news, olds = 60, 10
 	send := func(e *engine.Engine, n int) (refs []transitions.Receipt) {
 		for i := range n {
 			inst := packed(t, e, fmt.Sprint(e == accepts, i)).Instance
