@@ -129,7 +129,8 @@ func (u *upgrade) visit(name string) bool {
 		begin = "urge"
 	}
 	do := func(transition string) bool {
-		c := transitions.Command{Workflow: "visit", Transition: transition, BusinessKey: name, Key: name, Payload: fmt.Appendf(nil, `{"name":%q}`, name)}
+		c := transitions.Command{Workflow: "visit", Transition: transition, BusinessKey: name, Key: transition + " " + name,
+			Payload: fmt.Appendf(nil, `{"name":%q}`, name)}
 		if transition == begin {
 			c.BusinessKey = ""
 		}
