@@ -164,10 +164,11 @@ var Matrix = []Room{
 		"internal/dialerror", "internal/localpg", "internal/server", "internal/usage", "metrics",
 		"outbox/relay", "schema", "tracing", "transitions", "workflow",
 	), mods(pgx)},
-	{"internal/cli/flags", ours("client", "internal/usage", "transitions", "workflow"), mods(cobra, uuid)},
-	{"internal/cli/output", nil, mods(cobra)},
+	{"internal/cli/flags", ours("client", "internal/usage", "transitions", "workflow"), mods(cobra, json, uuid)},
+	{"internal/cli/output", ours("api/wire"), mods(cobra)},
 	{"internal/cli/ops", ours(
-		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/cli/output", "internal/usage", "transitions", "workflow",
+		"api", "api/wire", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/cli/output", "internal/usage",
+		"transitions", "workflow",
 	), mods(cobra, uuid)},
 	{"internal/cli/remote", ours(
 		"api/wire", "client", "internal/cli/flags", "internal/cli/output", "internal/progress", "internal/usage", "transitions", "workflow",

@@ -151,7 +151,7 @@ func canI(c *cobra.Command, servers []string, grant string, asJSON bool) error {
 	me, err := asking.Me(c.Context(), grant)
 	switch {
 	case err != nil:
-		return flags.Answered(c.Context(), err)
+		return flags.AnsweredByServer(c, err)
 	case me.Can == nil:
 		return fmt.Errorf("%s does not answer as a server of Pawl", strings.Join(servers, ","))
 	}

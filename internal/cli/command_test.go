@@ -82,7 +82,7 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		{"ops inbox retry", `shop: CONSUMER is missing (see "shop ops inbox retry --help")`},
 		{"ops resolve order:1 a b", `shop: "b" is one argument too many (see "shop ops resolve --help")`},
 		{"diagram", `shop: WORKFLOW is missing (see "shop diagram --help")`},
-		{"diagram ordre", `shop: there is no workflow "ordre"; there are: order (see "shop diagram --help")`},
+		{"diagram ordre", `shop: there is no workflow "ordre"; did you mean order? (see "shop diagram --help")`},
 		{"diagram order --format png", `shop: --format png is not mermaid, dot or svg (see "shop diagram --help")`},
 	} {
 		code, stdout, stderr := run(t.Context(), strings.Fields(tt.args)...)
