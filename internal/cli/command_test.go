@@ -72,6 +72,7 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		{"serve --inbox payments", `shop: --inbox "payments": PAWL_INBOX_PAYMENTS_SECRET: the secret is missing (see "shop serve --help")`},
 		{"migrate --schema 1", `shop: the schema name "1" is not 1 to 63 of a-z, 0-9 and _, beginning with a letter (see "shop migrate --help")`},
 		{"verify --instance x", `shop: --instance is not a UUID: invalid UUID length: 1 (see "shop verify --help")`},
+		{"auth can-i read --database x", `shop: --database: it is a server that says what a credential may; whoever has the database has everything (see "shop auth can-i --help")`},
 		{"ops fly", `shop: there is no command "fly" (see "shop ops --help")`},
 		{"ops stuck --limit 0", `shop: --limit 0 is not 1 to 1000 (see "shop ops stuck --help")`},
 		{"ops keys --node 127.0.0.1:1", `shop: --node is not the URL of a server, such as http://127.0.0.1:8080 (see "shop ops keys --help")`},
