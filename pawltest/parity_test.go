@@ -52,10 +52,22 @@ func steady(begin func()) *workflow.Definition[move] {
 		workflow.Do("carry", workflow.From("ready"), "carrying", "ready", work, write("carried")).OrElse("ready", noteFailure).Retry(twice).AskOperator(),
 		workflow.Do("finish", workflow.From("ready"), "finishing", "gone", work, write("finished")).OrElse("ready", noteFailure).Retry(twice).Undoes("call"),
 		workflow.On("remind", workflow.From("ready"), workflow.Stay, write("remind")),
-		workflow.On("leave", workflow.From("ready", "calling", "carrying"), "gone", write("leave")),
+		workflow.On("leave", workflow.From("ready", "calling", "carrying", "resting"), "gone", write("leave")),
+		workflow.On("rest", workflow.From("ready"), "resting", write("rest")),
+		workflow.Do("visit", workflow.From("ready", "resting"), "visiting", workflow.Stay, work, write("visited")).OrElse(workflow.Stay, noteFailure).
+			Retry(twice).Undo(undo),
+		workflow.Do("move", workflow.From("ready", "resting"), "moving", "gone", work, write("moved")).OrElseFrom(wakeUp, noteFailure).Retry(twice),
 	).Final("gone").
 		After("reminder", workflow.From("ready"), time.Hour, "remind").
 		At("term", workflow.From("ready"), func(d move) time.Time { return d.Until }, "leave")
+}
+
+// wakeUp is where a move that failed leaves.
+func wakeUp(from workflow.State) workflow.State {
+	if from == "resting" {
+		return "ready"
+	}
+	return workflow.Stay
 }
 
 // twins are a run and a real engine that are told the same.

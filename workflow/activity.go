@@ -25,6 +25,7 @@ type Activity[D, P, R any] struct {
 	work      func(context.Context, *Attempt, D, P) (R, error)
 	ended     func(*Call, *D, R) error
 	failed    func(*Call, *D, Failure) error
+	elseTo    func(from State) State
 	undoing   func(context.Context, *Attempt, D, P, *R) error
 	checking  func(context.Context, *Attempt, D, P) (*R, error)
 }
@@ -42,7 +43,8 @@ type Activity[D, P, R any] struct {
 //
 // done makes the result a part of the data. It is pure, as every action is, and
 // may choose another target; an error refuses the result, and the work has
-// failed with [FailureRefused].
+// failed with [FailureRefused]. [Stay] as a target is the state in which the
+// command was accepted.
 func Do[D, P, R any](name string, from []State, via, to State,
 	work func(ctx context.Context, a *Attempt, data D, payload P) (R, error),
 	done func(c *Call, data *D, result R) error,
@@ -63,10 +65,19 @@ func (a *Activity[D, P, R]) Accept(action func(c *Call, data *D, payload P) erro
 }
 
 // OrElse says what becomes of the instance when the work has failed for good:
-// it goes to the state, and fail may note why. Every activity needs one. fail
-// cannot refuse: its error is a defect of the workflow.
+// it goes to the state, and fail may note why. [Stay] takes it back to the state
+// in which the command was accepted. Every activity needs an OrElse, or an
+// [Activity.OrElseFrom]. fail cannot refuse: its error is a defect of the workflow.
 func (a *Activity[D, P, R]) OrElse(state State, fail func(c *Call, data *D, f Failure) error) *Activity[D, P, R] {
-	a.spec.Failed, a.failed = state, fail
+	a.spec.Failed, a.spec.FailedFrom, a.elseTo, a.failed = state, nil, nil, fail
+	return a
+}
+
+// OrElseFrom is [Activity.OrElse] where it depends on the state in which the command
+// was accepted. to is asked for each of the states that the activity may leave, once,
+// when the definition is built.
+func (a *Activity[D, P, R]) OrElseFrom(to func(from State) State, fail func(c *Call, data *D, f Failure) error) *Activity[D, P, R] {
+	a.spec.Failed, a.spec.FailedFrom, a.elseTo, a.failed = "", map[State]State{}, to, fail
 	return a
 }
 
@@ -170,6 +181,12 @@ func (a *Activity[D, P, R]) step() *Step {
 	w.Retry.Max = cmp.Or(w.Retry.Max, max(defaultMax, w.Retry.First))
 	w.body = &frozen
 	s := a.accepting.step()
+	if a.elseTo != nil {
+		w.FailedFrom = make(map[State]State, len(s.From))
+		for _, from := range s.From {
+			w.FailedFrom[from] = a.elseTo(from)
+		}
+	}
 	s.Work = &w
 	return s
 }

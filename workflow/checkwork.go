@@ -22,7 +22,7 @@ func (w *Workflow) checkActivity(m *Mistakes, s *Step) {
 	for _, text := range s.Work.body.mistakes() {
 		m.add("activity %q %s", s.Name, text)
 	}
-	via, failed := s.Work.Via, s.Work.Failed
+	via := s.Work.Via
 	switch {
 	case via == Stay:
 		m.add("activity %q is under way in %q, which is a target, not a state", s.Name, Stay)
@@ -31,11 +31,13 @@ func (w *Workflow) checkActivity(m *Mistakes, s *Step) {
 	case slices.Contains(s.From, via):
 		m.add("activity %q leaves state %q, where it is under way itself", s.Name, via)
 	}
-	switch {
-	case failed == "":
+	if s.Work.FailedFrom == nil && s.Work.Failed == "" {
 		m.add("activity %q does not say what happens when its work fails for good: declare OrElse", s.Name)
-	case failed == Stay || slices.Contains(s.To, Stay):
-		m.add("activity %q ends in %q: the instance would remain in between", s.Name, Stay)
+	}
+	for _, from := range s.From {
+		if s.Work.FailedFrom != nil && s.Work.FailedFrom[from] == "" {
+			m.add("activity %q does not say where an instance goes that came from %q, when its work fails for good", s.Name, from)
+		}
 	}
 	checkNumbers(m, s.Name, s.Work)
 	for i, other := range s.Work.Undoes {

@@ -107,6 +107,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	}
 	w.attrs = attributes(slices.Clone(d.attrs))
 	w.collectStates()
+	w.keepFrom()
 	w.check(m)
 	d.check(m)
 	d.horizons.check(m)

@@ -45,8 +45,9 @@ type TransitionDescription struct {
 // Durations are written as time.ParseDuration reads them: "1m30s".
 type ActivityDescription struct {
 	Via         State            `json:"via"`
-	Failed      State            `json:"failed"`
-	Timeout     string           `json:"timeout"` // of an attempt
+	Failed      State            `json:"failed,omitempty"`      // "(stay)" is back
+	FailedFrom  map[State]State  `json:"failed_from,omitempty"` // in its place: by the state in which the command was accepted
+	Timeout     string           `json:"timeout"`               // of an attempt
 	Retry       RetryDescription `json:"retry"`
 	Concurrency int              `json:"concurrency,omitzero"` // on one node; 0 is unbounded
 	Undo        bool             `json:"undo,omitzero"`        // it can be undone
@@ -108,7 +109,7 @@ func (w *Work) describe() *ActivityDescription {
 		return nil
 	}
 	return &ActivityDescription{
-		Via: w.Via, Failed: w.Failed, Timeout: w.Timeout.String(),
+		Via: w.Via, Failed: w.Failed, FailedFrom: w.FailedFrom, Timeout: w.Timeout.String(),
 		Retry:       RetryDescription{w.Retry.Attempts, w.Retry.First.String(), w.Retry.Max.String()},
 		Concurrency: w.Concurrency, Undo: w.Undoable, Check: w.Checkable, Undoes: w.Undoes, AskOperator: w.AskOperator,
 	}

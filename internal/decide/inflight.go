@@ -36,6 +36,9 @@ type Request struct {
 	// Trace is where in a trace it was asked, where that is sampled.
 	Trace tracing.Context `json:"trace,omitempty"`
 
+	// From is the state in which an activity was accepted, where it depends on that what becomes of it.
+	From workflow.State `json:"from,omitempty"`
+
 	// Of an undo: the effect's key, and its result where that is known.
 	Effect string         `json:"effect,omitempty"`
 	Result jsontext.Value `json:"result,omitzero"`
@@ -165,7 +168,7 @@ func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
 		Command: transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
 			Instance: f.Instance, Actor: f.Actor, Proof: asked.Proof,
 			Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace},
-		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect,
+		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect, from: asked.From,
 		Resumed: &Resumed{Attempt: f.Attempt, Phase: f.Phase, Outcome: &o},
 	}, nil
 }

@@ -32,6 +32,7 @@ type Prepared struct {
 	Stuck     *transitions.Record    // the target of the operation, nil for none; whoever decides reads it
 
 	effect string              // the key of the effect that an undo is about
+	from   workflow.State      // see Request.From
 	parent *transitions.Parent // of a child
 
 	settled bool   // an operator settles the command

@@ -1,0 +1,73 @@
+package pawltest_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// What a workflow can say of where its activities lead and begin: one script, told to a run and to an engine.
+func TestARunGoesBackAsAnEngineDoes(t *testing.T) {
+	t.Parallel()
+	w := newTwins(t)
+	on := func(name, transition, key, text string) transitions.Command {
+		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann", Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
+	}
+	want := func(name, state string) {
+		t.Helper()
+		if inst, err := w.e.Instance(t.Context(), "", idOf(name)); err != nil || string(inst.State) != state {
+			t.Errorf("%s is %s, want %s (%v)", name, inst.State, state, err)
+		}
+	}
+	for _, name := range []string{"A", "B", "C", "D"} {
+		w.keys = append(w.keys, name)
+		w.submit(on("", "book", "book "+name, name))
+	}
+	w.submit(on("B", "rest", "rest", ""))
+	w.submit(on("C", "rest", "rest", ""))
+	w.submit(on("D", "rest", "rest", ""))
+	w.submit(on("A", "visit", "1", "never"))
+	w.submit(on("B", "visit", "1", "never"))
+	w.submit(on("C", "visit", "1", ""))
+	w.submit(on("D", "visit", "1", "busy once"))
+	w.skip(time.Second)
+	w.skip(time.Second)
+	want("A", "ready")
+	want("B", "resting")
+	want("C", "resting")
+	want("D", "resting")
+	w.submit(on("A", "move", "2", "never"))
+	w.submit(on("B", "move", "2", "never"))
+	w.submit(on("C", "visit", "2", "busy")) // it waits to be tried again when its caller does not want it any more
+	w.skip(0)
+	for _, cancel := range []func() (transitions.Record, error){
+		func() (transitions.Record, error) { return w.sim.Cancel("", "move:"+idOf("C").String(), "2", "ann") },
+		func() (transitions.Record, error) {
+			return w.e.Cancel(t.Context(), "", "move:"+idOf("C").String(), "2", "ann")
+		},
+	} {
+		if _, err := cancel(); err != nil {
+			t.Error(err)
+		}
+	}
+	w.submit(on("D", "move", "2", ""))
+	w.skip(time.Second)
+	want("A", "ready")
+	want("B", "ready")
+	want("C", "resting")
+	want("D", "gone")
+	w.skip(time.Second)
+	w.verify()
+}
+
+// verify holds what the engine has written against its audit chain.
+func (w *twins) verify() {
+	w.t.Helper()
+	if v, err := w.e.Verify(w.t.Context(), "", uuid.Nil); err != nil || len(v.Broken) > 0 {
+		w.t.Errorf("verify: %+v, %v", v.Broken, err)
+	}
+}
