@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/pawltest"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -62,6 +63,48 @@ func TestARunGoesBackAsAnEngineDoes(t *testing.T) {
 	want("D", "gone")
 	w.skip(time.Second)
 	w.verify()
+}
+
+// One name begins a case and goes on with it, and what it does outside depends on where it is.
+func TestARunTakesOneNameAsAnEngineDoes(t *testing.T) {
+	t.Parallel()
+	w := newTwins(t)
+	w.keys = []string{"A", "B"}
+	on := func(name, transition, key, text string) transitions.Command {
+		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann", Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
+	}
+	later := func(c transitions.Command) transitions.Command {
+		c.NotBefore = pawltest.Begin.Add(time.Minute)
+		return c
+	}
+	for _, name := range w.keys {
+		w.submit(on("", "book", "book "+name, name))
+	}
+	w.submit(on("A", "begin", "1", "")) // on A
+	w.submit(on("A", "begin", "1", ""))
+	w.submit(on("Z", "begin", "2", "")) // on nobody
+	w.submit(later(on("A", "begin", "3", "later")))
+	w.submit(later(on("", "book", "4", "C")))
+	w.submit(on("A", "rest", "rest", ""))
+	w.submit(on("A", "call", "5", ""))
+	w.submit(on("B", "call", "5", ""))
+	w.skip(time.Second)
+	w.submit(on("B", "finish", "6", "never")) // undoes what was called
+	w.submit(on("A", "leave", "6", ""))
+	w.skip(time.Second)
+	w.keys = append(w.keys, "C")
+	w.skip(time.Minute)
+	w.submit(on("C", "rest", "rest", ""))
+	w.submit(on("C", "call", "7", ""))
+	w.skip(0)
+	w.submit(on("C", "move", "8", "never"))
+	w.skip(0)
+	w.submit(on("C", "finish", "9", "never"))
+	w.skip(time.Second)
+	w.verify()
+	if r, err := w.e.Submit(t.Context(), transitions.Command{Workflow: "move", Transition: "begin", Key: "new"}); err != nil || r.Status != 201 {
+		t.Errorf("without a name of an instance it is to begin one: %d, %v", r.Status, err)
+	}
 }
 
 // verify holds what the engine has written against its audit chain.

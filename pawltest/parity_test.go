@@ -39,6 +39,16 @@ func steady(begin func()) *workflow.Definition[move] {
 		return note{Text: fmt.Sprintf("attempt %d of %.6s", a.Number, a.Key)}, nil
 	}
 	undo := func(context.Context, *workflow.Attempt, move, note, *note) error { return nil }
+	dream := func(context.Context, *workflow.Attempt, move, note) (note, error) {
+		begin()
+		return note{Text: "a call"}, nil
+	}
+	wake := func(_ context.Context, _ *workflow.Attempt, _ move, _ note, dreamt *note) error {
+		if dreamt.Text != "a call" {
+			return workflow.Final(fmt.Errorf("that was no dream: %s", dreamt.Text))
+		}
+		return nil
+	}
 	twice := workflow.Retry{Attempts: 2, First: time.Second, Max: time.Second}
 	return workflow.Define("move", 1,
 		workflow.Start("book", "ready", write("book")).BusinessKey(func(n note) string { return n.Text }),
@@ -52,6 +62,8 @@ func steady(begin func()) *workflow.Definition[move] {
 		workflow.Do("carry", workflow.From("ready"), "carrying", "ready", work, write("carried")).OrElse("ready", noteFailure).Retry(twice).AskOperator(),
 		workflow.Do("finish", workflow.From("ready"), "finishing", "gone", work, write("finished")).OrElse("ready", noteFailure).Retry(twice).Undoes("call"),
 		workflow.On("remind", workflow.From("ready"), workflow.Stay, write("remind")),
+		workflow.On("begin", workflow.From("ready", "resting"), workflow.Stay, write("begin again")),
+		workflow.Do("call", workflow.From("resting"), "dreaming", workflow.Stay, dream, write("dreamt of")).OrElse("ready", noteFailure).Undo(wake),
 		workflow.On("leave", workflow.From("ready", "calling", "carrying", "resting"), "gone", write("leave")),
 		workflow.On("rest", workflow.From("ready"), "resting", write("rest")),
 		workflow.Do("visit", workflow.From("ready", "resting"), "visiting", workflow.Stay, work, write("visited")).OrElse(workflow.Stay, noteFailure).

@@ -260,7 +260,7 @@ func (s *Sim) attempt(c *command, f *decide.InFlight) (v decide.Verdict, lost bo
 // activity is what the version of the command's instance declares.
 func (s *Sim) activity(f *decide.InFlight) *workflow.Work {
 	if w := s.workflows.Find(f.Workflow, f.Definition); w != nil {
-		if step := w.Activity(f.Transition); step != nil {
+		if step := f.Activity(w); step != nil {
 			return step.Work
 		}
 	}

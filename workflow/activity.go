@@ -35,6 +35,9 @@ type Activity[D, P, R any] struct {
 // from, and brings the instance into the state via, where it is while the work
 // is under way. The work's result then takes it to state to.
 //
+// One name may be declared several times, as with [On], each with work of its own;
+// only the limit of [Activity.Concurrency] is one for all.
+//
 // The work runs outside of every transaction, and may run more than once: an
 // attempt can fail, or its worker can be lost when the effect has happened
 // already. So it hands [Attempt.Key] to a provider that honours idempotency

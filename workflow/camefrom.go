@@ -6,8 +6,8 @@ import (
 )
 
 // An activity may take an instance back to where it came from, or to a state that depends on
-// that. Meanwhile the instance is in between, so where it came from is kept with the command, but
-// only where the activity does not say it already.
+// that, and several activities may have one name. Meanwhile the instance is in between, so where it
+// came from is kept with the command, but only where the activity does not say it already.
 
 // cameFrom is the state in which the command was accepted whose outcome is decided, "" where nobody knows.
 func (s *Step) cameFrom(f Facts) State {

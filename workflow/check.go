@@ -141,13 +141,11 @@ func (w *Workflow) checkAmbiguity(m *Mistakes) {
 				m.add("transition %q is declared with payload %s and with %s; one name has one payload",
 					name, steps[0].body.payloadType(), s.body.payloadType())
 			}
-			if i > 0 && (s.Start || steps[0].Start) {
-				m.add("transition %q creates instances and is declared %d times; a start stands alone", name, len(steps))
+			if s.Start && s != w.Creating(name) {
+				m.add("transition %q creates instances and is declared so twice; one name has one start", name)
 			}
 		}
-		if n := activities(steps); n > 1 {
-			m.add("activity %q is declared %d times; one name has one activity", name, n)
-		}
+		checkConcurrency(m, name, steps)
 		if len(steps) > 1 {
 			if dup := firstDuplicate(from); dup != "" {
 				m.add("transition %q is ambiguous: two declarations leave state %q", name, dup)

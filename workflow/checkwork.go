@@ -71,6 +71,20 @@ func checkNumbers(m *Mistakes, name string, w *Work) {
 	}
 }
 
+// checkConcurrency looks for limits that differ: attempts are counted by the name of their activity.
+func checkConcurrency(m *Mistakes, name string, steps []*Step) {
+	var first *Work
+	for _, s := range steps {
+		switch {
+		case s.Work == nil:
+		case first == nil:
+			first = s.Work
+		case s.Work.Concurrency != first.Concurrency:
+			m.add("activity %q is declared with concurrency %d and with %d; one name has one limit", name, first.Concurrency, s.Work.Concurrency)
+		}
+	}
+}
+
 // underWay returns an activity that has the state as its in-between state, or
 // nil.
 func (w *Workflow) underWay(state State) *Step {

@@ -40,7 +40,8 @@ func Start[D, P any](name string, to State, action func(c *Call, data *D, payloa
 
 // On declares a transition of an existing instance from one of the given states
 // to state to. One name may be declared several times, with the same payload
-// type and other states to leave.
+// type and other states to leave, also as a [Do], and once as a [Start]: a command
+// that names an instance is on that one, and one that names none creates one.
 func On[D, P any](name string, from []State, to State, action func(c *Call, data *D, payload P) error) *Transition[D, P] {
 	return newTransition(Step{Name: name, From: from, To: []State{to}}, action)
 }

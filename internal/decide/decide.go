@@ -129,7 +129,7 @@ func belongs(p *Prepared, inst *transitions.Instance) *workflow.Error {
 }
 
 func decideCreation(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
-	step := p.Definition.Named(p.Transition)[0] // w may be older, and without it
+	step := p.Definition.Creating(p.Transition) // w may be older, and without it
 	if err := authorize(step, p, nil); err != nil {
 		return failed(err)
 	}
@@ -169,15 +169,14 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Insta
 	if inst.Paused {
 		return failed(workflow.Errorf(workflow.Paused, "the instance is paused; try again with the same key when it is resumed"))
 	}
-	steps := w.Named(p.Transition)
-	if len(steps) == 0 {
+	if len(w.Named(p.Transition)) == 0 {
 		return failed(workflow.Errorf(workflow.TransitionNotFound,
 			"version %d of workflow %q, which this instance began with, has no transition %q", w.Version, w.Name, p.Transition))
 	}
 	step := w.Leaving(p.Transition, inst.State)
 	if step == nil {
 		// Who may not do it anywhere learns nothing about the state.
-		if err := authorizeAny(steps, p, inst); err != nil {
+		if err := authorizeAny(w.Moving(p.Transition), p, inst); err != nil {
 			return failed(err)
 		}
 		return refused(illegal(w, inst, p.Transition))

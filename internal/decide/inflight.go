@@ -110,6 +110,18 @@ func (f *InFlight) EffectKey() (string, error) {
 	return r.Effect, err
 }
 
+// Activity is the step of a version that the command does, or nil.
+func (f *InFlight) Activity(w *workflow.Workflow) *workflow.Step {
+	if only := w.Activity(f.Transition, ""); only != nil {
+		return only
+	}
+	asked, err := f.Asked()
+	if err != nil {
+		return nil
+	}
+	return w.Activity(f.Transition, asked.From)
+}
+
 // Outcome is what an attempt came to.
 type Outcome struct {
 	Result  []byte            // JSON, where it succeeded
@@ -139,13 +151,12 @@ func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (
 	} else {
 		c.Instance = f.Instance
 	}
-	p := &Prepared{Command: c, Canonical: asked.Payload, Fingerprint: f.Fingerprint,
+	p := &Prepared{Command: c, Canonical: asked.Payload, Fingerprint: f.Fingerprint, Creates: asked.Creates,
 		Resumed: &Resumed{Attempt: f.Attempt, Phase: transitions.Scheduled}}
 	versions := append([]*workflow.Workflow{newest}, older...)
 	if !asked.Creates {
 		versions = slices.DeleteFunc(versions, func(w *workflow.Workflow) bool {
-			steps := w.Named(f.Transition)
-			return len(steps) > 0 && steps[0].Start
+			return w.Creating(f.Transition) != nil && len(w.Moving(f.Transition)) == 0
 		})
 	}
 	if len(versions) == 0 {

@@ -59,7 +59,7 @@ func PrepareMessage(m transitions.Message, routes []MessageRoute, newID func() u
 	if asked := route.Workflow.Horizons.Tombstone; asked != 0 && asked < messageTombstone {
 		c.Tombstone = messageTombstone
 	}
-	p, err := prepare(c, route.Workflow, newID, route.Older...)
+	p, err := prepare(c, route.Step.Start, route.Workflow, newID, route.Older...)
 	if err != nil {
 		return nil, err
 	}
