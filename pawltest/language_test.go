@@ -107,6 +107,47 @@ func TestARunTakesOneNameAsAnEngineDoes(t *testing.T) {
 	}
 }
 
+// Who may not do something is the same on both.
+func TestARunExcludesWhomAnEngineExcludes(t *testing.T) {
+	t.Parallel()
+	w := newTwins(t)
+	w.keys = []string{"A"}
+	keys := 0
+	by := func(actor, transition, text string) {
+		t.Helper()
+		keys++
+		w.submit(transitions.Command{Workflow: "move", BusinessKey: "A", Transition: transition, Key: fmt.Sprint(keys), Actor: actor,
+			Payload: fmt.Appendf(nil, `{"text":%q}`, text)})
+	}
+	w.submit(transitions.Command{Workflow: "move", Transition: "book", Key: "book A", Payload: []byte(`{"text":"A"}`)})
+	by("ann", "write", "1")
+	by("bob", "write", "2")
+	by("ann", "check", "")
+	by("bob", "check", "no")
+	by("ann", "write", "3")
+	by("ann", "check", "no")
+	by("ann", "finish", "never")
+	w.skip(0)
+	by("eve", "call", "busy once")
+	w.skip(0)
+	by("ann", "check", "no")
+	by("eve", "check", "no")
+	w.skip(time.Second)
+	by("eve", "check", "no")
+	by("bob", "call", "never")
+	w.skip(time.Second)
+	by("bob", "check", "")
+	by("ann", "write", "4")
+	by("eve", "finish", "busy")
+	w.skip(time.Second)
+	by("bob", "check", "")
+	w.skip(2 * time.Second)
+	w.verify()
+	if inst, err := w.e.Instance(t.Context(), "", idOf("A")); err != nil || fmt.Sprint(inst.Actors) != "map[call:[eve] finish:[eve] write:[bob ann]]" {
+		t.Errorf("the actors are %v, %v", inst.Actors, err)
+	}
+}
+
 // verify holds what the engine has written against its audit chain.
 func (w *twins) verify() {
 	w.t.Helper()

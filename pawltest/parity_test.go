@@ -64,6 +64,7 @@ func steady(begin func()) *workflow.Definition[move] {
 		workflow.On("remind", workflow.From("ready"), workflow.Stay, write("remind")),
 		workflow.On("begin", workflow.From("ready", "resting"), workflow.Stay, write("begin again")),
 		workflow.Do("call", workflow.From("resting"), "dreaming", workflow.Stay, dream, write("dreamt of")).OrElse("ready", noteFailure).Undo(wake),
+		workflow.On("check", workflow.From("ready", "calling", "finishing"), workflow.Stay, write("check")).NotBy("finish", "call").NotByLast("write"),
 		workflow.On("leave", workflow.From("ready", "calling", "carrying", "resting"), "gone", write("leave")),
 		workflow.On("rest", workflow.From("ready"), "resting", write("rest")),
 		workflow.Do("visit", workflow.From("ready", "resting"), "visiting", workflow.Stay, work, write("visited")).OrElse(workflow.Stay, noteFailure).
@@ -201,7 +202,7 @@ func (w *twins) rest() {
 
 func life(i *transitions.Instance, history []transitions.Entry) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, i.State, i.Version, i.Open, i.Paused, i.Links.InFlight, len(i.Links.Effects), string(i.Data))
+	fmt.Fprintln(&b, i.State, i.Version, i.Open, i.Paused, i.Links.InFlight, len(i.Links.Effects), i.Actors, string(i.Data))
 	for _, e := range history {
 		fmt.Fprintln(&b, e.Version, e.Transition, e.From, e.To, e.Actor, e.Reason, string(e.Payload), e.Scope, e.Key)
 	}

@@ -103,9 +103,16 @@ func (a *Activity[D, P, R]) Role(roles ...string) *Activity[D, P, R] {
 }
 
 // NotBy refuses an actor who did one of the named transitions on the same
-// instance: separation of duties.
+// instance: separation of duties; see [Transition.NotBy].
 func (a *Activity[D, P, R]) NotBy(transitions ...string) *Activity[D, P, R] {
 	a.accepting.NotBy(transitions...)
+	return a
+}
+
+// NotByLast refuses the actor who was the last to do one of the named transitions; see
+// [Transition.NotByLast].
+func (a *Activity[D, P, R]) NotByLast(transitions ...string) *Activity[D, P, R] {
+	a.accepting.NotByLast(transitions...)
 	return a
 }
 

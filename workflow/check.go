@@ -91,10 +91,11 @@ func (w *Workflow) checkStep(m *Mistakes, s *Step) {
 	if s.RefuseExisting && !s.Keyed {
 		m.add("transition %q refuses existing instances, but has no business key", s.Name)
 	}
-	if s.Start && len(s.NotBy) > 0 {
-		m.add("transition %q creates the instance, so nobody can have done %q before", s.Name, s.NotBy[0])
+	excluding := slices.Concat(s.NotBy, s.NotByLast)
+	if s.Start && len(excluding) > 0 {
+		m.add("transition %q creates the instance, so nobody can have done %q before", s.Name, excluding[0])
 	}
-	for _, n := range s.NotBy {
+	for _, n := range excluding {
 		if len(w.byName[n]) == 0 {
 			m.add("transition %q excludes the actors of %q, which does not exist", s.Name, n)
 		}

@@ -87,7 +87,14 @@ func (w *Workflow) Allowed(state State) []string {
 
 // Watched reports whether some transition excludes the actors of the named one,
 // so that they must be remembered.
-func (w *Workflow) Watched(transition string) bool { return w.watched[transition] }
+func (w *Workflow) Watched(transition string) bool {
+	_, watched := w.watched[transition]
+	return watched
+}
+
+// WatchedLast reports whether some transition excludes the last actor of the named one,
+// so that it must be remembered who that was.
+func (w *Workflow) WatchedLast(transition string) bool { return w.watched[transition] }
 
 // UndoneByOthers reports whether the failure of some activity undoes the named
 // one, so that its effect must be remembered.

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -34,6 +33,7 @@ type change struct {
 	name    string         // in the log
 	payload jsontext.Value // in the audit row
 	now     time.Time
+	remains bool // of an activity that failed: it may have happened, and nothing undoes it
 }
 
 // decide makes the instance after the change, its audit row, its events, and
@@ -52,9 +52,7 @@ func (c *change) decide() Decision {
 	after := *c.inst
 	after.State, after.Version, after.Data, after.Attributes = c.out.To, c.inst.Version+1, c.out.Data, attrs
 	after.Open, after.UpdatedAt = !c.w.IsFinal(c.out.To), c.now
-	if c.step != nil && c.w.Watched(c.step.Name) {
-		after.Actors = did(c.inst.Actors, c.step.Name, c.p.Actor)
-	}
+	after.Actors = c.actors()
 	d := Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Answer: c.out.KeepAnswer,
 		Step: c.step, After: &after, spawns: c.out.Spawns}
 	if left := c.inst.Links.InFlight; left != nil && after.State != c.inst.State {
@@ -155,20 +153,6 @@ func plan(c transitions.Command, payload []byte, due time.Time) Planned {
 
 func defect(format string, args ...any) *workflow.Error {
 	return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed", Cause: fmt.Errorf(format, args...)}
-}
-
-// did returns the actors after actor did the transition. The map that it was
-// given is not changed: an earlier decision may be made again.
-func did(actors map[string][]string, transition, actor string) map[string][]string {
-	if slices.Contains(actors[transition], actor) {
-		return actors
-	}
-	out := make(map[string][]string, len(actors)+1)
-	for k, v := range actors {
-		out[k] = v
-	}
-	out[transition] = append(slices.Clip(out[transition]), actor)
-	return out
 }
 
 // eventsOf are the events of a transition.

@@ -3,7 +3,6 @@ package decide
 import (
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -297,12 +296,7 @@ func authorize(step *workflow.Step, p *Prepared, inst *transitions.Instance) *wo
 	if inst == nil {
 		return nil
 	}
-	for _, other := range step.NotBy {
-		if slices.Contains(inst.Actors[other], p.Actor) {
-			return workflow.Errorf(workflow.SeparationOfDuties, "%q must be done by somebody else than who did %q", step.Name, other)
-		}
-	}
-	return nil
+	return excluded(step, inst.Actors, p.Actor)
 }
 
 // authorizeAny passes an actor who may do at least one of the steps.

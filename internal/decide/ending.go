@@ -77,7 +77,8 @@ func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst 
 	if out.Reason == "" {
 		out.Reason = f.Message
 	}
-	c := change{p: p, w: w, step: step, inst: inst, out: out, name: step.Name + gaveUp, payload: payload, now: now}
+	c := change{p: p, w: w, step: step, inst: inst, out: out, name: step.Name + gaveUp, payload: payload, now: now,
+		remains: f.Unknown && !step.Work.Undoable}
 	d := c.decide()
 	if d.After == nil {
 		return d
@@ -106,8 +107,9 @@ func codeOf(kind workflow.FailureKind) workflow.Code {
 // undo plans the undo of the command's effect, if the activity has one.
 func (d *Decision) undo(p *Prepared, step *workflow.Step, result []byte, now time.Time) {
 	if step.Work.Undoable {
-		done := transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
-		d.Commands = append(d.Commands, undoOf(p.Command, done, p.from, p.Canonical, result, now))
+		done := transitions.Effect{CommandRef: transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, From: p.from,
+			Payload: p.Canonical, Result: result}
+		d.Commands = append(d.Commands, undoOf(p.Command, done, p.by, now))
 	}
 }
 
@@ -123,19 +125,19 @@ func (d *Decision) undoEarlier(step *workflow.Step, now time.Time) {
 	on := transitions.Command{Tenant: d.After.Tenant, Workflow: d.After.Workflow, Instance: d.After.ID, Trace: d.Events[0].Trace}
 	for _, e := range slices.Backward(d.After.Links.Effects) {
 		if slices.Contains(step.Work.Undoes, e.Transition) {
-			d.Commands = append(d.Commands, undoOf(on, e.CommandRef, e.From, e.Payload, e.Result, now))
+			d.Commands = append(d.Commands, undoOf(on, e, "", now))
 		}
 	}
 	d.After.Links.Effects = kept
 }
 
-// undoOf is a command that undoes an effect on an instance.
-func undoOf(on transitions.Command, done transitions.CommandRef, from workflow.State, payload, result jsontext.Value, now time.Time) Planned {
+// undoOf is a command that undoes an effect on an instance. by is who has done it if it cannot be undone.
+func undoOf(on transitions.Command, done transitions.Effect, by string, now time.Time) Planned {
 	effect := transitions.EffectKey(transitions.Ref{Tenant: on.Tenant, Scope: done.Scope, Key: done.Key})
 	on.Scope, on.Key, on.Transition, on.Actor = UndoScope(on.Instance), effect, done.Transition, transitions.Reserved+"undo"
-	p := plan(on, payload, now)
+	p := plan(on, done.Payload, now)
 	p.Flight.Phase = transitions.Undoing
-	p.Flight.Request = Request{Payload: payload, From: from, Effect: effect, Result: result, Trace: on.Trace}.encode()
+	p.Flight.Request = Request{Payload: done.Payload, From: done.From, Effect: effect, Result: done.Result, By: by, Trace: on.Trace}.encode()
 	return p
 }
 

@@ -39,9 +39,11 @@ type Request struct {
 	// From is the state in which an activity was accepted, where it depends on that what becomes of it.
 	From workflow.State `json:"from,omitempty"`
 
-	// Of an undo: the effect's key, and its result where that is known.
+	// Of an undo: the effect's key, its result where that is known, and who has done it if it cannot be
+	// undone: "" if he has in any case.
 	Effect string         `json:"effect,omitempty"`
 	Result jsontext.Value `json:"result,omitzero"`
+	By     string         `json:"by,omitempty"`
 }
 
 func (r Request) encode() []byte {
@@ -175,11 +177,14 @@ func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.Phase == transitions.Working {
+		asked.By = f.Actor
+	}
 	return &Prepared{
 		Command: transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
 			Instance: f.Instance, Actor: f.Actor, Proof: asked.Proof,
 			Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace},
-		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect, from: asked.From,
+		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect, from: asked.From, by: asked.By,
 		Resumed: &Resumed{Attempt: f.Attempt, Phase: f.Phase, Outcome: &o},
 	}, nil
 }

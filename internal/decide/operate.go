@@ -185,6 +185,9 @@ func settle(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now t
 	}
 	ending.Proof = p.Proof
 	ending.settled, ending.because = true, o.Reason
+	if stuck.Phase == transitions.Working {
+		ending.by = stuck.Actor
+	}
 	d := Decide(ending, w, inst, now)
 	if !d.Stored {
 		return d

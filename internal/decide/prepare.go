@@ -33,6 +33,7 @@ type Prepared struct {
 
 	effect string              // the key of the effect that an undo is about
 	from   workflow.State      // see Request.From
+	by     string              // who asked for the activity that has ended; of an undo, see Request.By
 	parent *transitions.Parent // of a child
 
 	settled bool   // an operator settles the command
