@@ -217,7 +217,7 @@ func (e *Engine) doneBefore(ctx context.Context, q store.Querier, c transitions.
 		case workflow.CodeOf(err) == workflow.CommandNotFound:
 		case err != nil:
 			return transitions.Receipt{}, err
-		case r.Fingerprint == p.Fingerprint:
+		case p.WasStored(&r):
 			return decide.Classify(&r, p.Fingerprint, e.clock.Now()).Answer(&r)
 		}
 	}
