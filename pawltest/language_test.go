@@ -2,6 +2,7 @@ package pawltest_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,6 +147,34 @@ func TestARunExcludesWhomAnEngineExcludes(t *testing.T) {
 	if inst, err := w.e.Instance(t.Context(), "", idOf("A")); err != nil || fmt.Sprint(inst.Actors) != "map[call:[eve] finish:[eve] write:[bob ann]]" {
 		t.Errorf("the actors are %v, %v", inst.Actors, err)
 	}
+}
+
+// What has certainly not been done is tried again, and no operator is asked.
+func TestARunKnowsWhatWasNotDoneAsAnEngineDoes(t *testing.T) {
+	t.Parallel()
+	w := newTwins(t)
+	on := func(name, transition, key, text string) transitions.Command {
+		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann", Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
+	}
+	for _, name := range []string{"A", "B", "C", "D"} {
+		w.keys = append(w.keys, name)
+		w.submit(on("", "book", "book "+name, name))
+	}
+	w.submit(on("A", "carry", "1", "closed once"))
+	w.submit(on("B", "carry", "1", "closed"))
+	w.submit(on("C", "carry", "1", "late"))
+	w.submit(on("D", "call", "1", "closed")) // has nothing to undo
+	w.skip(time.Second)
+	w.skip(2 * time.Second)
+	for name, notes := range map[string]string{"A": "carried attempt 2", "B": "failed after 2, unknown false", "D": "failed after 2, unknown false"} {
+		if inst, err := w.e.Instance(t.Context(), "", idOf(name)); err != nil || !strings.Contains(string(inst.Data), notes) {
+			t.Errorf("%s: %s, %v", name, inst.Data, err)
+		}
+	}
+	if stuck := w.sim.Stuck(); len(stuck) != 1 || stuck[0].Instance != idOf("C") {
+		t.Errorf("an operator is asked about %+v", stuck)
+	}
+	w.verify()
 }
 
 // verify holds what the engine has written against its audit chain.

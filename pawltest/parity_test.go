@@ -31,6 +31,8 @@ func steady(begin func()) *workflow.Definition[move] {
 		switch {
 		case n.Text == "never":
 			return note{}, workflow.Final(errBusy)
+		case n.Text == "closed" || n.Text == "closed once" && a.Number == 1:
+			return note{}, workflow.NotDone(errBusy)
 		case n.Text == "busy once" && a.Number == 1, n.Text == "busy":
 			return note{}, errBusy
 		case n.Text == "late" && a.Number == 1:

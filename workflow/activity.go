@@ -145,8 +145,8 @@ func (a *Activity[D, P, R]) Concurrency(n int) *Activity[D, P, R] {
 // AskOperator is for an effect that nobody can make idempotent: an attempt that
 // ended without a result is not repeated, but waits for an operator, unless
 // [Activity.Check] can tell. Only an error that is final, by [Final] or by
-// [Retry], says that nothing has happened: any other may stand for an answer that
-// was lost on its way.
+// [Retry], or one of [NotDone], says that nothing has happened: any other may stand for an
+// answer that was lost on its way.
 func (a *Activity[D, P, R]) AskOperator() *Activity[D, P, R] {
 	a.spec.AskOperator = true
 	return a

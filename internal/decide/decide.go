@@ -248,7 +248,8 @@ func tooLarge(w *workflow.Workflow, inst *transitions.Instance, data []byte) err
 }
 
 func factsOf(p *Prepared, inst *transitions.Instance, now time.Time) workflow.Facts {
-	return workflow.Facts{Now: now, Tenant: p.Tenant, Actor: p.Actor, Instance: inst.ID, Version: inst.Version, State: inst.State, From: p.from}
+	return workflow.Facts{Now: now, Tenant: p.Tenant, Actor: p.Actor, Instance: inst.ID, Version: inst.Version, State: inst.State,
+		From: p.from}
 }
 
 // unwilling is the decision where the workflow's code gave an error.

@@ -75,6 +75,7 @@ type InFlight struct {
 	// what its attempt has done; "" where that is known.
 	TakenFrom string
 	Unsure    bool // nobody knows what some earlier attempt has done, and no operator has resolved it
+	Nothing   bool // every attempt so far that has failed has certainly done nothing
 
 	// Of the instance, as it was when the lease was taken; 0 and nil where there is
 	// none yet.

@@ -55,7 +55,9 @@ func Prepare(c transitions.Command, w *workflow.Workflow, newID func() uuid.UUID
 }
 
 // prepare is Prepare for who knows what a name is to mean that both creates instances and takes them on.
-func prepare(c transitions.Command, creates bool, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow) (*Prepared, error) {
+func prepare(
+	c transitions.Command, creates bool, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow,
+) (*Prepared, error) {
 	if err := CheckCommand(c); err != nil {
 		return nil, err
 	}

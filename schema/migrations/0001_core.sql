@@ -192,7 +192,8 @@ COMMENT ON COLUMN pawl.command.progress IS 'The newest report of the activity.';
 COMMENT ON COLUMN pawl.command.failure IS 'The message of the newest failure.';
 COMMENT ON COLUMN pawl.command.stuck IS 'Why it waits for an operator; NULL when it does not.';
 COMMENT ON COLUMN pawl.command.cancelled_by IS 'Who asked it to stop.';
-COMMENT ON COLUMN pawl.command.unsure IS 'Whether a worker was lost in the middle of it, and nobody has found out since what it has done.';
+COMMENT ON COLUMN pawl.command.unsure IS 'Whether some attempt may have had its effect: its worker was lost in the middle of it, or it failed and did not say '
+	'that nothing has happened. false: all that have failed have said so. NULL: where failures were counted, some may have had it.';
 COMMENT ON COLUMN pawl.command.updated_at IS 'When it changed last, while in flight.';
 COMMENT ON COLUMN pawl.command.held_until IS
 	'Until when the SQL caller that claimed it has it to himself. After it the next claim takes over.';
