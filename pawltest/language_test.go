@@ -177,6 +177,37 @@ func TestARunKnowsWhatWasNotDoneAsAnEngineDoes(t *testing.T) {
 	w.verify()
 }
 
+// What has happened before is the same on both, and so are the timers that it has passed.
+func TestARunImportsAsAnEngineDoes(t *testing.T) {
+	t.Parallel()
+	w := newTwins(t)
+	w.keys = []string{"A"}
+	past := func(key, transition string, at time.Time) transitions.Command {
+		c := transitions.Command{Workflow: "move", Transition: transition, Key: key, HappenedAt: at, Payload: []byte(`{"text":"A"}`)}
+		if transition != "book" {
+			c.BusinessKey = "A"
+		}
+		return c
+	}
+	book := past("1", "book", pawltest.Begin.Add(-2*time.Hour))
+	if r, err := w.e.DryRun(t.Context(), book); err != nil || !strings.Contains(string(r.Body), `"overdue":[{"timer":"reminder","transition":"remind","due":"2025-12-31T23:00:00Z","fires":"2026-01-01T01:00:00Z"}]`) {
+		t.Errorf("before it is done: %s, %v", r.Body, err)
+	}
+	w.submit(book)
+	w.submit(book)
+	w.submit(past("1", "book", pawltest.Begin.Add(-time.Hour)))
+	w.submit(past("2", "write", pawltest.Begin.Add(-time.Hour)))
+	w.submit(past("3", "call", pawltest.Begin.Add(-time.Hour)))
+	w.submit(past("4", "write", pawltest.Begin.Add(time.Hour)))
+	w.skip(time.Second)
+	w.skip(time.Hour)
+	history, err := w.e.History(t.Context(), "", idOf("A"), 0, 0)
+	if err != nil || len(history) != 3 || history[1].Cause != "import 2025-12-31T23:00:00Z" || history[2].Transition != "remind" || history[2].Cause != "" {
+		t.Errorf("the history is %+v, %v", history, err)
+	}
+	w.verify()
+}
+
 // verify holds what the engine has written against its audit chain.
 func (w *twins) verify() {
 	w.t.Helper()

@@ -54,7 +54,7 @@ func (c *change) decide() Decision {
 	after.Open, after.UpdatedAt = !c.w.IsFinal(c.out.To), c.now
 	after.Actors = c.actors()
 	d := Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Answer: c.out.KeepAnswer,
-		Step: c.step, After: &after, spawns: c.out.Spawns}
+		Step: c.step, After: &after, spawns: c.out.Spawns, past: !c.p.HappenedAt.IsZero()}
 	if left := c.inst.Links.InFlight; left != nil && after.State != c.inst.State {
 		after.Links.InFlight = nil
 		if left.Scope != c.p.Scope || left.Key != c.p.Key {
@@ -80,12 +80,12 @@ func (c *change) decide() Decision {
 
 // answer makes the decision that of a command that is done.
 func (c *change) answer(d *Decision) {
-	d.Plain = true
+	d.Plain = len(d.Overdue) == 0
 	if len(c.out.Result) > 0 {
 		d.Result = c.out.Result
 	}
 	d.Body = Answer(transitions.Result{Instance: d.After.ID, Workflow: d.After.Workflow, Transition: c.p.Transition, State: d.After.State,
-		Version: d.After.Version, At: c.now, Result: c.out.Result})
+		Version: d.After.Version, At: c.now, Result: c.out.Result, Overdue: d.Overdue})
 }
 
 // setTimers arms and disarms the timers that depend on the state or the data.
@@ -99,7 +99,7 @@ func (c *change) setTimers(d *Decision) error {
 		var due time.Time
 		var err error
 		if is {
-			if due, err = t.Due(c.now, after.Data); err != nil {
+			if due, err = t.Due(c.p.asOf(c.now), after.Data); err != nil {
 				return err
 			}
 			if due.UTC().Year() > maxYear {
@@ -123,10 +123,8 @@ func (c *change) setTimers(d *Decision) error {
 			d.Disarmed = append(d.Disarmed, scope)
 		}
 		if !due.IsZero() {
-			if due.Before(c.now) {
-				due = c.now
-			}
-			d.Commands = append(d.Commands, c.planned(after, scope, fmt.Sprint(after.Version), t.Do, transitions.Reserved+"timer", nil, due))
+			fires := c.fires(d, t, due)
+			d.Commands = append(d.Commands, c.planned(after, scope, fmt.Sprint(after.Version), t.Do, transitions.Reserved+"timer", nil, fires))
 		}
 	}
 	return nil
@@ -185,6 +183,9 @@ func eventsOf(e *transitions.Entry, after *transitions.Instance, trace tracing.C
 func (p *Prepared) storedCause() transitions.Cause {
 	if p.Operation != nil || p.settled {
 		return transitions.CausedByOperator
+	}
+	if !p.HappenedAt.IsZero() {
+		return transitions.Imported(p.HappenedAt)
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
@@ -32,6 +33,7 @@ type Decision struct {
 	Entry    transitions.Entry     // without Position and Hash
 	Events   []transitions.Event   // without Position
 	Children []ChildStart          // filled by StartChildren
+	Overdue  []transitions.OverdueTimer
 
 	// What becomes of other commands:
 	Commands  []Planned               // that begin in flight
@@ -41,6 +43,7 @@ type Decision struct {
 	Resumed   bool                    // those that the pause of the instance has held are due
 
 	spawns []workflow.Spawned
+	past   bool // it is an import
 }
 
 // Flight is how a command goes on in flight.
@@ -201,6 +204,9 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Insta
 func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitions.Instance, payload workflow.Payload,
 	now time.Time,
 ) Decision {
+	if err := p.importable(step, now); err != nil {
+		return failed(err)
+	}
 	out, err := step.Run(factsOf(p, inst, now), inst.Data, payload)
 	if err == nil {
 		err = tooLarge(w, inst, out.Data)
@@ -248,7 +254,7 @@ func tooLarge(w *workflow.Workflow, inst *transitions.Instance, data []byte) err
 }
 
 func factsOf(p *Prepared, inst *transitions.Instance, now time.Time) workflow.Facts {
-	return workflow.Facts{Now: now, Tenant: p.Tenant, Actor: p.Actor, Instance: inst.ID, Version: inst.Version, State: inst.State,
+	return workflow.Facts{Now: p.asOf(now), Tenant: p.Tenant, Actor: p.Actor, Instance: inst.ID, Version: inst.Version, State: inst.State,
 		From: p.from}
 }
 
@@ -335,6 +341,14 @@ func Answer(r transitions.Result) []byte {
 	if len(r.Result) > 0 {
 		b = append(b, `,"result":`...)
 		b = append(b, r.Result...)
+	}
+	if len(r.Overdue) > 0 {
+		b = append(b, `,"overdue":`...)
+		raw, err := json.Marshal(r.Overdue)
+		if err != nil {
+			panic("decide: a timer has nothing that JSON cannot say: " + err.Error())
+		}
+		b = append(b, raw...)
 	}
 	return append(b, '}')
 }

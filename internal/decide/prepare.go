@@ -221,6 +221,11 @@ func (p *Prepared) fingerprint() [32]byte {
 	b := make([]byte, 0, 256+len(p.Canonical))
 	b = append(b, `{"actor":`...)
 	b, _ = jsontext.AppendQuote(b, p.Actor)
+	if !p.HappenedAt.IsZero() {
+		b = append(b, `,"happened_at":"`...)
+		b = p.HappenedAt.UTC().AppendFormat(b, time.RFC3339Nano)
+		b = append(b, '"')
+	}
 	b = append(b, `,"if_version":`...)
 	b = strconv.AppendInt(b, p.IfVersion, 10)
 	b = append(b, `,"instance":`...)

@@ -307,7 +307,7 @@ CREATE TABLE pawl.audit (
 	data           json,
 	scope          text COLLATE "C",
 	key            text COLLATE "C" NOT NULL,
-	cause          text COLLATE "C" CHECK (cause = 'operator'),
+	cause          text COLLATE "C" CHECK (cause = 'operator' OR cause ~ '^import [0-9T:.-]{19,26}Z$'),
 	payload_digest bytea CHECK (octet_length(payload_digest) = 32),
 	data_digest    bytea CHECK (octet_length(data_digest) = 32),
 	hash           bytea NOT NULL CHECK (octet_length(hash) = 32),
@@ -340,7 +340,7 @@ COMMENT ON COLUMN pawl.audit.payload IS 'The canonical payload; NULL when it was
 COMMENT ON COLUMN pawl.audit.data IS 'The data after the transition; NULL when it was redacted.';
 COMMENT ON COLUMN pawl.audit.scope IS 'The scope of the command that did it; NULL for the default one: the workflow and the instance, of a creation the workflow and the transition. The function scope_of tells it.';
 COMMENT ON COLUMN pawl.audit.key IS 'The key of the command that did it.';
-COMMENT ON COLUMN pawl.audit.cause IS 'What it comes from, where the scope does not tell: operator; else NULL.';
+COMMENT ON COLUMN pawl.audit.cause IS 'What it comes from, where the scope does not tell: operator, or import and when it had happened; else NULL.';
 COMMENT ON COLUMN pawl.audit.at IS 'The time of the decision.';
 COMMENT ON COLUMN pawl.audit.payload_digest IS 'SHA-256 of a redacted payload, so that the chain still verifies.';
 COMMENT ON COLUMN pawl.audit.data_digest IS 'SHA-256 of redacted data.';
