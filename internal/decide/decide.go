@@ -52,6 +52,8 @@ type Flight struct {
 	RunAt   time.Time
 	Request []byte
 	Stuck   string // why it waits for an operator, and not for RunAt
+
+	Definition int // the version that its instance is on; 0: not known here, or as it was
 }
 
 // Planned is a command that a decision makes, to go on by itself.
@@ -234,7 +236,7 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 		if step.Work.KeepsFrom {
 			request.From = inst.State
 		}
-		d.Flight = &Flight{Phase: transitions.Working, RunAt: now, Request: request.encode()}
+		d.Flight = &Flight{Phase: transitions.Working, RunAt: now, Request: request.encode(), Definition: w.Version}
 		return d
 	case p.Creates:
 		d.Code = 201

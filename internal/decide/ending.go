@@ -27,7 +27,7 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 	if !waits {
 		d := refused(workflow.Errorf(workflow.CommandCancelled, "another command took the instance on while %q was in flight", p.Transition))
 		if outcome.Failure == nil || outcome.Failure.Unknown {
-			d.undo(p, step, outcome.Result, now)
+			d.undo(p, w.Version, step, outcome.Result, now)
 		}
 		return d
 	}
@@ -87,7 +87,7 @@ func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst 
 	problem := transitions.ProblemOf(e)
 	d.Err, d.Status, d.Code, d.Body = e, transitions.FailedFinal, problem.Status, problem.JSON()
 	if f.Unknown {
-		d.undo(p, step, result, now)
+		d.undo(p, w.Version, step, result, now)
 	}
 	d.undoEarlier(step, now)
 	return d
@@ -104,12 +104,12 @@ func codeOf(kind workflow.FailureKind) workflow.Code {
 	return workflow.ActivityFailed
 }
 
-// undo plans the undo of the command's effect, if the activity has one.
-func (d *Decision) undo(p *Prepared, step *workflow.Step, result []byte, now time.Time) {
+// undo plans the undo of the command's effect on an instance of that version, if the activity has one.
+func (d *Decision) undo(p *Prepared, definition int, step *workflow.Step, result []byte, now time.Time) {
 	if step.Work.Undoable {
 		done := transitions.Effect{CommandRef: transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, From: p.from,
 			Payload: p.Canonical, Result: result}
-		d.Commands = append(d.Commands, undoOf(p.Command, done, p.by, now))
+		d.Commands = append(d.Commands, undoOf(p.Command, definition, done, p.by, now))
 	}
 }
 
@@ -125,18 +125,18 @@ func (d *Decision) undoEarlier(step *workflow.Step, now time.Time) {
 	on := transitions.Command{Tenant: d.After.Tenant, Workflow: d.After.Workflow, Instance: d.After.ID, Trace: d.Events[0].Trace}
 	for _, e := range slices.Backward(d.After.Links.Effects) {
 		if slices.Contains(step.Work.Undoes, e.Transition) {
-			d.Commands = append(d.Commands, undoOf(on, e, "", now))
+			d.Commands = append(d.Commands, undoOf(on, d.After.Definition, e, "", now))
 		}
 	}
 	d.After.Links.Effects = kept
 }
 
-// undoOf is a command that undoes an effect on an instance. by is who has done it if it cannot be undone.
-func undoOf(on transitions.Command, done transitions.Effect, by string, now time.Time) Planned {
+// undoOf is a command that undoes an effect on an instance of that version. by is who has done it if it cannot be undone.
+func undoOf(on transitions.Command, definition int, done transitions.Effect, by string, now time.Time) Planned {
 	effect := transitions.EffectKey(transitions.Ref{Tenant: on.Tenant, Scope: done.Scope, Key: done.Key})
 	on.Scope, on.Key, on.Transition, on.Actor = UndoScope(on.Instance), effect, done.Transition, transitions.Reserved+"undo"
 	p := plan(on, done.Payload, now)
-	p.Flight.Phase = transitions.Undoing
+	p.Flight.Phase, p.Flight.Definition = transitions.Undoing, definition
 	p.Flight.Request = Request{Payload: done.Payload, From: done.From, Effect: effect, Result: done.Result, By: by, Trace: on.Trace}.encode()
 	return p
 }
