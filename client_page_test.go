@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/pawlhq/pawl/examples/order"
@@ -26,7 +27,9 @@ func TestTheClientsPageHasAProgram(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	c := exec.CommandContext(t.Context(), build(t, folder(t, map[string]string{"main.go": blocks(t, text, "go")[0]})))
+	source := filepath.Join(t.TempDir(), "main.go")
+	write(t, source, blocks(t, text, "go")[0])
+	c := exec.CommandContext(t.Context(), build(t, ".", source))
 	c.Env = append(os.Environ(), "PAWL_URL="+s.URL(), "PAWL_TOKEN=")
 	out, err := c.CombinedOutput()
 	if want := blocks(t, text, "text")[0]; err != nil || string(out) != want {
