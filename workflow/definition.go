@@ -94,6 +94,9 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 		w.Steps = append(w.Steps, s)
 		w.byName[s.Name] = append(w.byName[s.Name], s)
 		for _, n := range s.NotBy {
+			w.watched[n] = w.watched[n] // whether their order counts
+		}
+		for _, n := range s.NotByLast {
 			w.watched[n] = true
 		}
 	}
@@ -108,6 +111,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	}
 	w.attrs = attributes(slices.Clone(d.attrs))
 	w.collectStates()
+	w.keepFrom()
 	w.check(m)
 	d.check(m)
 	d.checkChanged(m)
