@@ -71,7 +71,7 @@ func claims(b *bank) *workflow.Definition[Claim] {
 		}).BusinessKey(func(p File) string { return p.Number }).Doc("Somebody asks for money."),
 		workflow.On("note", workflow.From(filed, approved), workflow.Stay, func(c *workflow.Call, d *Claim, p Noted) error {
 			d.Note = p.Note
-			c.Because(p.Note)
+			c.Because(p.Note[:min(len(p.Note), 1000)])
 			return nil
 		}),
 		workflow.On("approve", workflow.From(filed), approved, func(*workflow.Call, *Claim, workflow.None) error { return nil }).

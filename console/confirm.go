@@ -42,9 +42,9 @@ func (v *visit) carry(names ...string) (all []attribute) {
 	return all
 }
 
-// send does what a form asks for: a body, with the form's key, and then leads to where it is to be seen.
-func (v *visit) send(method, path string, body any, then string) error {
-	if _, err := v.ask(method, path, nil, body, "Idempotency-Key", v.form("_key")); err != nil {
+// send does what a form asks for, and then leads to where it is to be seen. header is as with ask.
+func (v *visit) send(method, path string, body any, then string, header ...string) error {
+	if _, err := v.ask(method, path, nil, body, header...); err != nil {
 		return err
 	}
 	return v.seeOther(then)

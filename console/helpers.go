@@ -19,7 +19,8 @@ var helpers = template.FuncMap{
 	"when":    when,
 	"number":  number,
 	"join":    join,
-	"pretty":  pretty,
+	"pretty":  func(v jsontext.Value) Pretty { return pretty(v, maxShown) },
+	"shorter": func(v jsontext.Value) Pretty { return pretty(v, maxShown/5) },
 	"short":   short,
 	"list":    func(items ...any) []any { return items },
 	"str":     func(v any) string { return fmt.Sprint(v) },
@@ -100,20 +101,20 @@ type Pretty struct {
 	Cut  bool // it is longer
 }
 
-// pretty indents JSON without reading its numbers, so that large ones stay as they are.
-func pretty(v jsontext.Value) Pretty {
+// pretty indents JSON without reading its numbers, so that large ones stay as they are, up to so many bytes.
+func pretty(v jsontext.Value, most int) Pretty {
 	v = bytes.Clone(v)
 	if err := v.Indent(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  ")); err != nil {
-		return cut(string(v))
+		return cut(string(v), most)
 	}
-	return cut(string(v))
+	return cut(string(v), most)
 }
 
-func cut(text string) Pretty {
-	if len(text) <= maxShown {
+func cut(text string, most int) Pretty {
+	if len(text) <= most {
 		return Pretty{Text: text}
 	}
-	end := maxShown
+	end := most
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}

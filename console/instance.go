@@ -219,10 +219,6 @@ func (v *visit) follow(page *instancePage) {
 	}
 }
 
-func (v *visit) instanceDiagram() error {
-	return v.pass("/v1"+segments("instances", v.r.PathValue("id"), "diagram"), url.Values{"format": {"svg"}})
-}
-
 // instanceData is the data as it is, for who wants more of it than the page shows.
 func (v *visit) instanceData() error {
 	q := url.Values{}
@@ -250,12 +246,14 @@ func (v *visit) pass(path string, q url.Values) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"Content-Type", "Content-Security-Policy", "Content-Disposition"} {
-		if value := a.header.Get(name); value != "" {
-			v.w.Header().Set(name, value)
-		}
+	return v.forward(a, a.body.Bytes())
+}
+
+// forward answers as the API does, under its policy for that, with this body.
+func (v *visit) forward(a *answer, body []byte) error {
+	for _, name := range []string{"Content-Type", "Content-Security-Policy"} {
+		v.w.Header().Set(name, a.header.Get(name))
 	}
-	v.w.WriteHeader(a.status)
-	_, _ = v.w.Write(a.body.Bytes())
+	_, _ = v.w.Write(body)
 	return nil
 }

@@ -21,6 +21,7 @@ type instanceList struct {
 	Workflows []string // that the user may see; nil where he may not see the list
 	States    []workflow.State
 	Instances []wire.Instance
+	Actions   []string // transitions that can be done with several of them
 	Problem   string
 	Next      string // the address of the next page
 	stream    string
@@ -116,6 +117,11 @@ func (v *visit) choices(page *instanceList) error {
 		if err == nil {
 			for _, s := range described.States {
 				page.States = append(page.States, s.Name)
+			}
+			for _, t := range described.Transitions {
+				if !t.Start && !slices.Contains(page.Actions, t.Name) && v.May("submit", f.Workflow, "", t.Name) {
+					page.Actions = append(page.Actions, t.Name)
+				}
 			}
 			for _, name := range described.Attributes {
 				f.Attributes = append(f.Attributes, attribute{name, asked.Get("attr." + name)})

@@ -30,7 +30,8 @@ func (s *stand) addresses() []string {
 	ref := "?" + url.Values{"scope": {scope}, "key": {key}}.Encode()
 	return []string{"/", "/instances", "/instances?workflow=claim&attr.who=ann&state=paying&created_after=2020-01-01T00%3A00", "/instances?order=updated",
 		"/find?q=nobody", "/instances/" + id, "/instances/" + id + "?version=1", "/instances/" + id + "?done=2&verify=1", "/instances/" + id + "/do/note",
-		"/instances/" + id + "/do/note?raw=1", "/instances/" + id + "/pause", "/instances/" + id + "/resume", "/workflows", "/workflows/claim",
+		"/instances/" + id + "/do/note?raw=1", "/instances/" + id + "/pause", "/instances/" + id + "/resume", "/bulk?action=do+note&id=" + id,
+		"/bulk?action=pause&id=" + id, "/workflows", "/workflows/claim",
 		"/workflows/claim/do/file", "/workflows/claim/pause", "/commands" + ref, "/stuck", "/stuck/retry" + ref, "/stuck/resolve" + ref, "/stuck/abandon" + ref,
 		"/sinks", "/messages", "/log", "/log?workflow=claim&upto=2", "/keys", "/keys/new", "/nowhere"}
 }

@@ -101,7 +101,7 @@ func (v *visit) settle() error {
 	if id, err := uuid.Parse(v.form("instance")); err == nil {
 		then = v.at("instances", id.String())
 	}
-	return v.send(http.MethodPost, "/v1/ops/commands/"+action, in, then)
+	return v.send(http.MethodPost, "/v1/ops/commands/"+action, in, then, "Idempotency-Key", v.form("_key"))
 }
 
 // commandView is how a command stands.

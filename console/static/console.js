@@ -77,6 +77,9 @@ function show(page) {
     for (const open of old.querySelectorAll('details[open][id]')) {
       part.querySelector(`#${CSS.escape(open.id)}`)?.setAttribute('open', '');
     }
+    for (const box of old.querySelectorAll('[name][value]:checked')) {
+      part.querySelector(`[name="${CSS.escape(box.name)}"][value="${CSS.escape(box.value)}"]`)?.setAttribute('checked', '');
+    }
     const focused = old.contains(document.activeElement) ? pathOf(document.activeElement, old) : null;
     const left = old.scrollLeft;
     const fresh = document.importNode(part, true);
@@ -120,10 +123,9 @@ for (const slider of document.querySelectorAll('[data-output]')) {
   write();
 }
 
-for (const box of document.querySelectorAll('[data-all]')) {
-  box.addEventListener('change', () => {
-    for (const one of document.querySelectorAll(`[name="${CSS.escape(box.dataset.all)}"]`)) one.checked = box.checked;
-  });
-}
+document.addEventListener('change', ({ target }) => {
+  if (!target.dataset.all) return;
+  for (const one of target.form.querySelectorAll(`[name="${CSS.escape(target.dataset.all)}"]`)) one.checked = target.checked;
+});
 
 follow(document);
