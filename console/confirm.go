@@ -57,15 +57,29 @@ type reasoned struct {
 
 func (v *visit) reason() reasoned { return reasoned{v.form("reason")} }
 
+// What a pause is, and its end.
+var (
+	instancePauses = map[string]confirm{
+		"pause": {Heading: "Pause the instance", Button: "Pause",
+			Says: "Nothing new is begun on the instance until it is resumed: " + whatPauses},
+		"resume": {Heading: "Resume the instance", Button: "Resume", Says: whatResumes},
+	}
+	workflowPauses = map[string]confirm{
+		"pause": {Heading: "Pause the workflow", Button: "Pause", Bad: true,
+			Says: "Nothing new is begun on any instance of the workflow in this tenant until it is resumed: " + whatPauses},
+		"resume": {Heading: "Resume the workflow", Button: "Resume", Says: whatResumes},
+	}
+)
+
+const (
+	whatPauses  = "commands are refused, timers and commands for later wait. What is in flight goes on to its end."
+	whatResumes = "Commands are taken again, and what has become due meanwhile is done now."
+)
+
 // pauseForm is for the pause of an instance, and for its end.
 func (v *visit) pauseForm() error {
-	id, action := v.r.PathValue("id"), v.last()
-	c := confirm{Heading: "Pause the instance", Button: "Pause", Reason: true, Back: v.at("instances", id), Runbook: runbook("work-that-is-not-begun"),
-		Says:  "Nothing new is begun on the instance until it is resumed: commands are refused, timers and commands for later wait. What is in flight goes on to its end.",
-		Facts: []attribute{{"Instance", id}}}
-	if action == "resume" {
-		c.Heading, c.Button, c.Says = "Resume the instance", "Resume", "Commands are taken again, and what has become due meanwhile is done now."
-	}
+	id, c := v.r.PathValue("id"), instancePauses[v.last()]
+	c.Reason, c.Back, c.Runbook, c.Facts = true, v.at("instances", id), runbook("work-that-is-not-begun"), []attribute{{"Instance", id}}
 	return v.confirmation(c)
 }
 
@@ -89,16 +103,11 @@ func (v *visit) pause() error {
 	return v.done(a)
 }
 
-// pauseWorkflowForm is for the pause of a workflow, and for its end.
+// pauseWorkflowForm is for the pause of a workflow, and for its end, which takes no reason.
 func (v *visit) pauseWorkflowForm() error {
-	name := v.r.PathValue("workflow")
-	c := confirm{Heading: "Pause the workflow", Button: "Pause", Reason: true, Back: v.at("workflows", name), Bad: true,
-		Runbook: runbook("work-that-is-not-begun"), Facts: []attribute{{"Workflow", name}},
-		Says: "Nothing new is begun on any instance of the workflow in this tenant until it is resumed: commands are refused, timers and commands for later wait. What is in flight goes on to its end."}
-	if v.last() == "resume" {
-		c.Heading, c.Button, c.Bad, c.Reason = "Resume the workflow", "Resume", false, false
-		c.Says = "Commands are taken again, and what has become due meanwhile is done now, in the order in which it was."
-	}
+	name, c := v.r.PathValue("workflow"), workflowPauses[v.last()]
+	c.Reason, c.Back, c.Runbook = v.last() == "pause", v.at("workflows", name), runbook("work-that-is-not-begun")
+	c.Facts = []attribute{{"Workflow", name}}
 	return v.confirmation(c)
 }
 

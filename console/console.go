@@ -28,6 +28,8 @@ type Config struct {
 	Path string
 	// Local says that nobody is asked for a credential: whoever is on this machine is believed.
 	Local bool
+	// Login has people sign in at an identity provider, beside what they can enter. nil: nobody does.
+	Login Login
 	// Log takes what operators should know. Default: slog.Default().
 	Log *slog.Logger
 }
@@ -91,6 +93,8 @@ func (c *Console) routes() *http.ServeMux {
 	mux.HandleFunc("GET "+c.Path+"/static/{file}", c.static)
 	mux.HandleFunc("GET "+c.Path+"/sign-in", c.signInPage)
 	mux.HandleFunc("POST "+c.Path+"/sign-in", c.signIn)
+	mux.HandleFunc("GET "+c.Path+"/sign-in/provider", c.leave)
+	mux.HandleFunc("GET "+c.Path+"/signed-in", c.signedIn)
 	mux.HandleFunc("GET "+c.Path+"/", c.visited(func(*visit) error { return errNoPage }))
 	return mux
 }

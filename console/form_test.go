@@ -2,6 +2,9 @@ package console
 
 import (
 	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -123,5 +126,34 @@ func TestADifferenceIsWhatHasChanged(t *testing.T) {
 	many.WriteByte('}')
 	if list, more := difference(nil, jsontext.Value(many.String())); len(list) != maxChanges || len(list)+more != 50_000 {
 		t.Errorf("%d changes and %d more", len(list), more)
+	}
+}
+
+// Each runbook that a page leads to is there.
+func TestEveryRunbookIsThere(t *testing.T) {
+	text, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		anchors[strings.ReplaceAll(strings.ToLower(heading[1]), " ", "-")] = true
+	}
+	files, _ := filepath.Glob("*.go")
+	pages, _ := filepath.Glob("templates/*.html")
+	found := 0
+	for _, name := range append(files, pages...) {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, use := range regexp.MustCompile(`runbook[ (]"([a-z-]+)"`).FindAllStringSubmatch(string(source), -1) {
+			if found++; !anchors[use[1]] {
+				t.Errorf("%s: there is no runbook %q", name, use[1])
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d are named", found)
 	}
 }

@@ -49,7 +49,7 @@ func (l instanceList) live() *Live {
 	if l.stream == "" {
 		return nil
 	}
-	return &Live{Streams: []string{l.stream}, Every: 500}
+	return &Live{Streams: []string{l.stream}, Every: 150}
 }
 
 func (v *visit) instances() error {
@@ -99,7 +99,8 @@ func (v *visit) followed(f listFilter) string {
 }
 
 func (v *visit) listFilter() listFilter {
-	f := listFilter{Workflow: v.query("workflow"), State: v.query("state"), Open: v.query("open"), Key: v.query("business_key"), Order: v.query("order")}
+	f := listFilter{Workflow: v.query("workflow"), State: v.query("state"), Open: v.query("open"), Key: v.query("business_key"),
+		Order: v.query("order")}
 	for _, b := range timeBounds {
 		b.Value = v.query(b.Name)
 		f.Times = append(f.Times, b)
@@ -148,8 +149,8 @@ func (v *visit) choices(page *instanceList) error {
 // query is what the API is asked for. Error: InvalidRequest.
 func (f *listFilter) query(cursor string) (url.Values, error) {
 	q := url.Values{"limit": {strconv.Itoa(pageOfList)}}
-	for name, value := range map[string]string{"workflow": f.Workflow, "state": f.State, "open": f.Open, "business_key": f.Key, "order": f.Order,
-		"cursor": cursor} {
+	for name, value := range map[string]string{"workflow": f.Workflow, "state": f.State, "open": f.Open, "business_key": f.Key,
+		"order": f.Order, "cursor": cursor} {
 		if value != "" {
 			q.Set(name, value)
 		}

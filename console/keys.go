@@ -38,8 +38,8 @@ func (v *visit) newKeyForm() error {
 
 // newKey makes a key. Its text is on this one page; the form that is sent again makes no other one.
 func (v *visit) newKey() error {
-	page := newKeyPage{Name: v.form("name"), Actor: v.form("actor"), Roles: v.form("roles"), Grants: v.form("grants"), Expires: v.form("expires"),
-		Key: v.form("_key")}
+	page := newKeyPage{Name: v.form("name"), Actor: v.form("actor"), Roles: v.form("roles"), Grants: v.form("grants"),
+		Expires: v.form("expires"), Key: v.form("_key")}
 	in := api.NewAPIKey{Name: page.Name, Actor: page.Actor, Roles: words(page.Roles), Grants: strings.Fields(page.Grants)}
 	var err error
 	if page.Expires != "" {
@@ -79,7 +79,8 @@ func words(text string) (list []string) {
 
 var keyChanges = map[string]confirm{
 	"revoke": {Heading: "Revoke the key", Button: "Revoke", Bad: true,
-		Says: "Every node refuses the key within a second, and what is open with it ends. This cannot be taken back. Keys that it has made stay."},
+		Says: "Every node refuses the key within a second, and what is open with it ends. This cannot be taken back. " +
+			"Keys that it has made stay."},
 	"rotate": {Heading: "Give the key a new text", Button: "Make a new text",
 		Says: "The key gets a new text, which is shown once. The text that it has is good beside it for a day."},
 }

@@ -26,7 +26,8 @@ func (v *visit) messages() error {
 // messageBody is a message as it was sent, which no browser shall take for a page.
 func (v *visit) messageBody() error {
 	v.w.Header().Set("Content-Disposition", `attachment; filename="message"`)
-	return v.pass("/v1/ops/inbox/body", url.Values{"consumer": {v.query("consumer")}, "message": {v.query("message")}, "hash": {v.query("hash")}})
+	q := url.Values{"consumer": {v.query("consumer")}, "message": {v.query("message")}, "hash": {v.query("hash")}}
+	return v.pass("/v1/ops/inbox/body", q)
 }
 
 var messageChanges = map[string]confirm{

@@ -45,14 +45,16 @@ var sinkChanges = map[string]confirm{
 		Says: "They are delivered again, each with the id that it had, so a receiver that has it already can tell."},
 	"skip": {Heading: "Skip dead letters", Button: "Skip", Bad: true, Must: true, Runbook: runbook("dead-letters"),
 		Says: "They are never delivered. They can still be read in the log."},
-	"move": {Heading: "Move the cursor", Button: "Move", Bad: true, Must: true, Number: "Position of the last event that counts as delivered", Runbook: runbook("growing-lag"),
-		Says: "The sink goes on after this position of the log of your tenant: back to deliver events again, forward to leave some out."},
+	"move": {Heading: "Move the cursor", Button: "Move", Bad: true, Must: true, Runbook: runbook("growing-lag"),
+		Number: "Position of the last event that counts as delivered",
+		Says:   "The sink goes on after this position of the log of your tenant: back to deliver events again, forward to leave some out."},
 	"pause": {Heading: "Pause the sink", Button: "Pause", Bad: true, Runbook: runbook("growing-lag"),
 		Says: "Nothing is delivered to the sink, of any tenant, until it is resumed. What happens meanwhile is delivered then."},
 	"resume": {Heading: "Resume the sink", Button: "Resume", Runbook: runbook("growing-lag"),
 		Says: "The sink goes on where it was."},
 	"forget": {Heading: "Give the sink up", Button: "Give it up", Bad: true, Runbook: runbook("growing-lag"),
-		Says: "The sink's cursors and dead letters of every tenant are removed, and the log is not kept for it any more. This is for a sink that no node has any more."},
+		Says: "The sink's cursors and dead letters of every tenant are removed, and the log is not kept for it any more. " +
+			"This is for a sink that no node has any more."},
 }
 
 func (v *visit) sinkForm() error {

@@ -57,9 +57,11 @@ var settlements = map[string]confirm{
 	"retry": {Heading: "Try it again", Button: "Try again",
 		Says: "The command begins again with all its attempts, with the same effect key: who it calls can tell that it is the same one."},
 	"resolve": {Heading: "Say that it has happened", Button: "It has happened", Result: true, Bad: true,
-		Says: "The command ends as if its activity had returned this result. Do this when you have made sure that the effect has happened outside."},
+		Says: "The command ends as if its activity had returned this result. " +
+			"Do this when you have made sure that the effect has happened outside."},
 	"abandon": {Heading: "Give it up", Button: "Give it up", Bad: true,
-		Says: "The command ends with a refusal, and the instance goes to the failure state that its activity declares. Do this when you have made sure that the effect has not happened outside."},
+		Says: "The command ends with a refusal, and the instance goes to the failure state that its activity declares. " +
+			"Do this when you have made sure that the effect has not happened outside."},
 }
 
 func (v *visit) settleForm() error {

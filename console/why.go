@@ -71,9 +71,9 @@ func (p *instancePage) add(w why) {
 func (v *visit) pauses(page *instancePage) error {
 	id := page.ID.String()
 	if page.Paused {
-		w := why{Kind: whyPaused, Text: "the instance is paused: nothing new is begun on it", Link: v.at("instances", id, "resume"), Do: "resume it"}
-		if !v.May("operate", page.Workflow, id, "") {
-			w.Link = ""
+		w := why{Kind: whyPaused, Text: "the instance is paused: nothing new is begun on it"}
+		if v.May("operate", page.Workflow, id, "") {
+			w.Link, w.Do = v.at("instances", id, "resume"), "resume it"
 		}
 		i := slices.IndexFunc(page.Timeline, func(m moment) bool { return m.Transition == "pawl.paused" })
 		if i >= 0 {
@@ -99,28 +99,28 @@ const late = 10 * time.Second
 
 // flightReason tells how the command in flight stands.
 func flightReason(s *api.CommandStatus, now time.Time) why {
-	what := fmt.Sprintf("%q is in flight: ", s.Transition)
-	stop := ""
-	if s.CancelledBy != "" {
-		stop = "; " + s.CancelledBy + " has asked it to stop"
+	said := func(kind string, when time.Time, format string, args ...any) why {
+		text := fmt.Sprintf("%q is in flight: ", s.Transition) + fmt.Sprintf(format, args...)
+		if s.CancelledBy != "" {
+			text += "; " + s.CancelledBy + " has asked it to stop"
+		}
+		return why{Kind: kind, Text: text, When: when, Said: s.Failure}
 	}
-	switch s.Status {
-	case transitions.Processing:
-		if !s.LockedUntil.IsZero() && s.LockedUntil.Before(now) {
-			return why{Kind: whyLost, When: s.LockedUntil, Said: s.Failure,
-				Text: what + fmt.Sprintf("whoever works on attempt %d is not heard of since its lease has run out; another node takes it over%s", s.Attempt, stop)}
-		}
-		return why{Kind: whyWorks, When: s.LockedUntil, Said: s.Failure,
-			Text: what + fmt.Sprintf("attempt %d is under way, under a lease that is prolonged while it is heard of%s", s.Attempt, stop)}
-	case transitions.FailedRetryable:
-		return why{Kind: whyFails, When: s.RunAt, Said: s.Failure,
-			Text: what + fmt.Sprintf("attempt %d has failed, %s in all; the next one is begun then%s", s.Attempt, plural(s.Failures, "failure", "failures"), stop)}
-	case transitions.Pending:
-		if s.RunAt.Add(late).Before(now) {
-			return why{Kind: whyWaits, When: s.RunAt, Text: what + "it is due since then, and nobody takes it: no node that knows version and " +
-				"workflow has a worker free, its activity is at its limit, or it is paused" + stop}
-		}
-		return why{Kind: whyWaits, When: s.RunAt, Text: what + "it waits for its time, or for a worker" + stop}
+	lost := !s.LockedUntil.IsZero() && s.LockedUntil.Before(now)
+	switch {
+	case s.Status == transitions.Processing && lost:
+		return said(whyLost, s.LockedUntil, "whoever works on attempt %d is not heard of since its lease has run out; another node takes it over",
+			s.Attempt)
+	case s.Status == transitions.Processing:
+		return said(whyWorks, s.LockedUntil, "attempt %d is under way, under a lease that is prolonged while it is heard of", s.Attempt)
+	case s.Status == transitions.FailedRetryable:
+		return said(whyFails, s.RunAt, "attempt %d has failed, %s in all; the next one is begun then", s.Attempt,
+			plural(s.Failures, "failure", "failures"))
+	case s.Status == transitions.Pending && s.RunAt.Add(late).Before(now):
+		return said(whyWaits, s.RunAt, "it is due since then, and nobody takes it: no node that knows its workflow and version has a "+
+			"worker free, its activity is at its limit, or it is paused")
+	case s.Status == transitions.Pending:
+		return said(whyWaits, s.RunAt, "it waits for its time, or for a worker")
 	}
 	return why{}
 }
@@ -135,15 +135,16 @@ func (v *visit) commandReason(page *instancePage) why {
 	}
 	switch {
 	case page.Unknown:
-		return why{Kind: whyUnknown, Text: fmt.Sprintf("this node does not know version %d of the workflow %q: start one that does", page.Definition, page.Workflow)}
+		return why{Kind: whyUnknown, Text: fmt.Sprintf("this node does not know version %d of the workflow %q: start one that does",
+			page.Definition, page.Workflow)}
 	case len(names) > 0 && page.InFlight == nil:
 		return why{Kind: whyCommand, Text: "somebody has to send a command; you can do: " + join(names, ", ")}
-	case len(page.Why) == 0 && slices.ContainsFunc(page.Options, func(o option) bool { return o.Here }):
-		return why{Kind: whyRefused, Text: "somebody else has to send a command, or something has to change first: see what refuses each transition below"}
-	case len(page.Why) == 0:
-		return why{Kind: whyRefused, Text: "no transition leads out of this state for a caller: it waits for the end of a child, or for a message"}
+	case len(page.Why) > 0:
+		return why{}
+	case slices.ContainsFunc(page.Options, func(o option) bool { return o.Here }):
+		return why{Kind: whyRefused, Text: "somebody else has to send a command, or something has to change first: see what refuses each below"}
 	}
-	return why{}
+	return why{Kind: whyRefused, Text: "no transition leads out of this state for a caller: it waits for the end of a child, or for a message"}
 }
 
 // leaves reports whether a transition is possible in the state, whoever may do it.

@@ -74,7 +74,8 @@ func (s *Sealer) Seal(ctx context.Context, of Session) (string, error) {
 	}
 	text := base64.RawURLEncoding.EncodeToString(append(id[:], box.Seal(nil, nil, plain, id[:])...))
 	if len(text) > MaxText {
-		return "", workflow.Errorf(workflow.InvalidRequest, "the credential is too long for a browser's cookie by %d bytes", (len(text)-MaxText)*3/4+1)
+		over := (len(text)-MaxText)*3/4 + 1
+		return "", workflow.Errorf(workflow.InvalidRequest, "the credential is too long for a browser's cookie by %d bytes", over)
 	}
 	return text, nil
 }

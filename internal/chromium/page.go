@@ -232,7 +232,8 @@ func (p *Page) Press(key string) {
 // Focus gives what is at a selector the focus, when it is shown and enabled.
 func (p *Page) Focus(selector string) {
 	p.browser.t.Helper()
-	focus := fmt.Sprintf(`(() => { const e = document.querySelector(%q); e?.focus(); return e !== null && document.activeElement === e; })()`, selector)
+	const focused = `((e) => { e?.focus(); return e !== null && document.activeElement === e; })(document.querySelector(%q))`
+	focus := fmt.Sprintf(focused, selector)
 	await.Eventually(p.browser.t, selector+" has the focus", func() bool { return Eval[bool](p, focus) })
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth/login"
 	"github.com/pawlhq/pawl/auth/session"
 	"github.com/pawlhq/pawl/console"
 	"github.com/pawlhq/pawl/internal/usage"
@@ -30,8 +31,16 @@ func (s *Service) addConsole(c *api.Config) error {
 		return nil
 	}
 	asked := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api.ServeHTTP(w, r) }) // which is made later
-	pages, err := console.New(console.Config{API: asked, Sessions: session.New(s.ring), Path: s.config.Console,
-		Local: !s.config.Auth.Configured(), Log: s.config.Log})
+	config := console.Config{API: asked, Sessions: session.New(s.ring), Path: s.config.Console, Local: !s.config.Auth.Configured(),
+		Log: s.config.Log}
+	if s.config.Auth.Login != nil {
+		provider, err := login.New(*s.config.Auth.Login)
+		if err != nil {
+			return err
+		}
+		config.Login = provider
+	}
+	pages, err := console.New(config)
 	if err != nil {
 		return err
 	}
