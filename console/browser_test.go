@@ -167,13 +167,36 @@ func TestTheConsoleIsUsedWithoutAMouse(t *testing.T) {
 	tabTo(t, p, "Submit")
 	p.Press("Enter")
 	p.WaitText("#v2 q", `line "one" </textarea>`)
+
+	// Found by its number; and a key is revoked.
+	tabTo(t, p, "q")
+	p.Type("A-1")
+	p.Press("Enter")
+	p.WaitText("h1", "A-1")
+	tabTo(t, p, "Keys")
+	p.Press("Enter")
+	p.WaitText("h1", "API keys")
+	tabTo(t, p, "Make a key")
+	p.Press("Enter")
+	p.WaitText("h1", "New API key")
+	tabTo(t, p, "name")
+	p.Type("till")
+	tabTo(t, p, "Make the key")
+	p.Press("Enter")
+	await.Eventually(t, "its text is shown", func() bool { return strings.HasPrefix(p.Text("#secret"), "pawl_") })
+	made := p.Text("#secret")
+	p.Navigate(s.URL() + "/console/keys/" + strings.Split(made, "_")[1] + "/revoke")
+	tabTo(t, p, "Revoke")
+	p.Press("Enter")
+	p.WaitText("h1", "API keys")
+	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {made}}).want(401)
 	wantInOrder(t, s.URL(), p)
 }
 
 // tabTo presses the tabulator until something has the focus: a field by its name, a button or a link by its text.
 func tabTo(t *testing.T, p *chromium.Page, what string) {
 	t.Helper()
-	const focused = `((e) => e.name && e.name !== 'do' ? e.name : e.textContent.trim())(document.activeElement)`
+	const focused = `((e) => e?.name && e.name !== 'do' ? e.name : e?.textContent.trim() ?? '')(document.activeElement)`
 	for range 60 {
 		p.Press("Tab")
 		if chromium.Eval[string](p, focused) == what {

@@ -38,8 +38,8 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		v.showSignIn(http.StatusForbidden, signing{Problem: errForged.Error()})
 		return
 	}
-	if err := readForm(w, r); err != nil {
-		v.fail(err)
+	if err := readForm(w, r, maxSignIn); err != nil {
+		v.showSignIn(workflow.CodeOf(err).Info().Status, signing{Problem: workflow.AsError(err).Message})
 		return
 	}
 	page := signing{Next: v.next(v.form("next")), Actor: v.form("actor"), Tenant: v.form("tenant"), Roles: v.form("roles")}

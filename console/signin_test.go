@@ -110,6 +110,7 @@ func TestAFormOfElsewhereIsRefused(t *testing.T) {
 			t.Errorf("%s: %d %s", name, p.status, p.text)
 		}
 	}
+	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {strings.Repeat("x", 20_000)}}).want(413, "more than 16384 bytes")
 	if p := newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {key}}, "Sec-Fetch-Site", "cross-site"); p.status != 403 || p.header.Get("Set-Cookie") != "" {
 		t.Errorf("a page of elsewhere signs somebody in: %d", p.status)
 	}

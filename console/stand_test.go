@@ -28,13 +28,13 @@ import (
 // stand is a node with a console.
 type stand struct {
 	*service.Service
-	t    *testing.T
+	t    testing.TB
 	bank *bank
 	db   string
 }
 
 // newStand starts a node on a database of its own. It asks for API keys, unless that is changed.
-func newStand(t *testing.T, change ...func(*service.Config)) *stand {
+func newStand(t testing.TB, change ...func(*service.Config)) *stand {
 	t.Helper()
 	s := &stand{t: t, bank: &bank{asked: make(chan chan<- error)}, db: pgtest.URL(t)}
 	s.Service = s.node(append([]func(*service.Config){func(c *service.Config) { c.Auth.Keys = true }}, change...)...)
@@ -133,20 +133,20 @@ func (s *stand) stuck(number string) uuid.UUID {
 
 // visitor is a browser without a screen.
 type visitor struct {
-	t      *testing.T
+	t      testing.TB
 	origin string
 	client *http.Client
 }
 
 // page is what a visitor is answered.
 type page struct {
-	t      *testing.T
+	t      testing.TB
 	status int
 	header http.Header
 	text   string
 }
 
-func newVisitor(t *testing.T, origin string) *visitor {
+func newVisitor(t testing.TB, origin string) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {

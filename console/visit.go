@@ -32,6 +32,8 @@ const (
 	renewAfter = 5 * time.Minute
 	// maxForm is the longest form in bytes: a payload of 1 MiB, escaped.
 	maxForm = 4 << 20
+	// maxSignIn is the longest form of who has not signed in.
+	maxSignIn = 16 << 10
 	// tokenField is the field of every form that repeats the token of the session.
 	tokenField = "_token"
 )
@@ -122,7 +124,7 @@ func onThisMachine(host string) bool {
 
 // checkForm reads a form, and refuses one that does not have the token of the session.
 func (v *visit) checkForm() error {
-	if err := readForm(v.w, v.r); err != nil {
+	if err := readForm(v.w, v.r, maxForm); err != nil {
 		return err
 	}
 	if subtle.ConstantTimeCompare([]byte(v.r.PostForm.Get(tokenField)), []byte(v.session.Token)) != 1 {
@@ -131,11 +133,11 @@ func (v *visit) checkForm() error {
 	return nil
 }
 
-func readForm(w http.ResponseWriter, r *http.Request) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+func readForm(w http.ResponseWriter, r *http.Request, most int64) error {
+	r.Body = http.MaxBytesReader(w, r.Body, most)
 	err := r.ParseForm()
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return workflow.Errorf(workflow.TooLarge, "the form has more than %d bytes", maxForm)
+		return workflow.Errorf(workflow.TooLarge, "the form has more than %d bytes", most)
 	}
 	if err != nil {
 		return workflow.Errorf(workflow.InvalidRequest, "the form cannot be read")

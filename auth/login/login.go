@@ -37,6 +37,8 @@ const (
 	timeout     = 10 * time.Second
 	maxDocument = 1 << 20
 	keepFor     = 10 * time.Minute // how long the provider's addresses are good
+	pauseFor    = 5 * time.Second  // how long it is not asked for them again that could not tell
+	maxAtOnce   = 16               // codes that are exchanged, since anybody can come with one
 )
 
 // Provider is an identity provider. It is safe for concurrent use.
@@ -44,9 +46,13 @@ type Provider struct {
 	config Config
 	client http.Client
 
-	mu    sync.Mutex
-	known *addresses
-	read  time.Time
+	places chan struct{} // of who exchanges a code
+
+	mu     sync.Mutex
+	known  *addresses
+	read   time.Time
+	failed error // of the last reading, at that time
+	at     time.Time
 }
 
 // addresses are what of the provider's document is used.
@@ -68,7 +74,7 @@ func New(c Config) (*Provider, error) {
 	if err := checkAddress(c.Discovery); err != nil {
 		return nil, fmt.Errorf("login: %w", err)
 	}
-	p := &Provider{config: c}
+	p := &Provider{config: c, places: make(chan struct{}, maxAtOnce)}
 	if c.Client != nil {
 		p.client = *c.Client
 	}
@@ -122,7 +128,7 @@ func (p *Provider) Begin(ctx context.Context, redirect string) (address string, 
 }
 
 // Finish gets the token, from the query with which the browser came back. Errors: Unauthorized, where the provider or this browser
-// did not want it; Unavailable.
+// did not want it; Unavailable; Overloaded.
 func (p *Provider) Finish(ctx context.Context, pending Pending, came url.Values) (token string, err error) {
 	if pending.State == "" || subtle.ConstantTimeCompare([]byte(came.Get("state")), []byte(pending.State)) != 1 {
 		return "", refuse("this was not begun in this browser, or too long ago: sign in again")
@@ -133,6 +139,12 @@ func (p *Provider) Finish(ctx context.Context, pending Pending, came url.Values)
 	code := came.Get("code")
 	if code == "" {
 		return "", refuse("the identity provider has refused: " + word(came.Get("error")))
+	}
+	select {
+	case p.places <- struct{}{}:
+		defer func() { <-p.places }()
+	default:
+		return "", workflow.Errorf(workflow.Overloaded, "too many sign in at once: try again")
 	}
 	at, err := p.addresses(ctx)
 	if err != nil {
@@ -203,29 +215,36 @@ func (p *Provider) ask(r *http.Request, into any) (status int, err error) {
 func (p *Provider) addresses(ctx context.Context) (*addresses, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.known != nil && time.Since(p.read) < keepFor {
+	switch {
+	case p.known != nil && time.Since(p.read) < keepFor:
 		return p.known, nil
+	case p.failed != nil && time.Since(p.at) < pauseFor: // who has waited for it does not wait again
+		return nil, unavailable(p.failed)
 	}
+	found, err := p.discover(context.WithoutCancel(ctx))
+	if p.failed, p.at = err, time.Now(); err != nil {
+		return nil, unavailable(err)
+	}
+	p.known, p.read = found, p.at
+	return found, nil
+}
+
+// discover reads the provider's document.
+func (p *Provider) discover(ctx context.Context) (*addresses, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.config.Discovery, nil)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, err
 	}
 	found := &addresses{}
-	status, err := p.ask(r, found)
-	switch {
+	switch status, err := p.ask(r, found); {
 	case err != nil:
+		return nil, err
 	case status != http.StatusOK:
-		err = fmt.Errorf("%s answers %d", p.config.Discovery, status)
+		return nil, fmt.Errorf("%s answers %d", p.config.Discovery, status)
 	case found.Issuer != p.config.Issuer:
-		err = fmt.Errorf("%s is the document of another issuer: %q", p.config.Discovery, found.Issuer)
-	default:
-		err = errors.Join(checkAddress(found.Authorize), checkAddress(found.Token))
+		return nil, fmt.Errorf("%s is the document of another issuer: %q", p.config.Discovery, found.Issuer)
 	}
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	p.known, p.read = found, time.Now()
-	return found, nil
+	return found, errors.Join(checkAddress(found.Authorize), checkAddress(found.Token))
 }
 
 func unavailable(cause error) error {
