@@ -63,7 +63,7 @@ const (
 // Every page fits on every screen, and everything on it has a name.
 func TestEveryPageFitsOnEveryScreen(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newFullStand(t)
 	p := s.open(s.URL(), s.key("boss", everything, "boss"), "/")
 	for i, path := range s.addresses() {
 		p.Navigate(s.URL() + "/console" + path)
@@ -261,7 +261,7 @@ func TestNoPageHasAViolationOfAxe(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	axe := axeCore(t)
-	s := newStand(t)
+	s := newFullStand(t)
 	p := s.open(s.URL(), s.key("boss", everything, "boss"), "/")
 	const run = `axe.run(document, {resultTypes: ['violations']}).then((r) =>
 		r.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + n.html.slice(0, 200) + ' ' + n.failureSummary)))`

@@ -13,19 +13,42 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// addresses are those of every page, with something on each.
+// newFullStand is a node that has something on every page.
+func newFullStand(t *testing.T) *stand {
+	t.Helper()
+	return newStand(t, func(c *service.Config) { c.Sinks = []relay.Sink{{Name: "books", To: &receiver{}}} })
+}
+
+// addresses are those of every page of a full stand.
 func (s *stand) addresses() []string {
 	s.t.Helper()
+	for _, id := range []string{"m-<1>", "m-" + strings.Repeat("2", 200)} {
+		const body = `{"type":"payment.abandoned","data":{"reference":"c-1:k-9","reason":"<left>"}}`
+		if _, err := s.Engine().Consume(s.t.Context(), transitions.Message{Consumer: order.PaymentNotices, ID: id, Body: []byte(body)}); err == nil {
+			s.t.Fatal("its order is there")
+		}
+	}
+	if err := s.Engine().PauseWorkflow(s.t.Context(), "default", "order", "olga", "nobody is here"); err != nil {
+		s.t.Fatal(err)
+	}
 	id := s.stuck("A-<1>").String()
 	s.filed("A-2", 7)
 	c, err := s.Engine().Case(s.t.Context(), "", uuid.MustParse(id))
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	await.Eventually(s.t, "events are dead", func() bool {
+		list, err := s.Engine().Sinks(s.t.Context(), "default")
+		return err == nil && len(list) == 1 && list[0].DeadLetters > 0
+	})
 	scope, key := c.InFlight[0].Scope, c.InFlight[0].Key
 	ref := "?" + url.Values{"scope": {scope}, "key": {key}}.Encode()
 	return []string{"/", "/instances", "/instances?workflow=claim&attr.who=ann&state=paying&created_after=2020-01-01T00%3A00", "/instances?order=updated",
@@ -33,7 +56,8 @@ func (s *stand) addresses() []string {
 		"/instances/" + id + "/do/note?raw=1", "/instances/" + id + "/pause", "/instances/" + id + "/resume", "/bulk?action=do+note&id=" + id,
 		"/bulk?action=pause&id=" + id, "/workflows", "/workflows/claim",
 		"/workflows/claim/do/file", "/workflows/claim/pause", "/commands" + ref, "/stuck", "/stuck/retry" + ref, "/stuck/resolve" + ref, "/stuck/abandon" + ref,
-		"/sinks", "/messages", "/log", "/log?workflow=claim&upto=2", "/keys", "/keys/new", "/nowhere"}
+		"/sinks", "/sinks/books", "/sinks/books/redrive?position=1",
+		"/sinks/books/move", "/messages", "/messages/discard?consumer=payments&message=m&hash=0", "/log", "/log?workflow=claim&upto=2", "/keys", "/keys/new", "/nowhere"}
 }
 
 var (
@@ -44,7 +68,7 @@ var (
 // Every page is under a policy that lets nothing of the page itself run, is kept by nobody, and says what it is.
 func TestEveryPageIsUnderAPolicy(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
+	s := newFullStand(t)
 	v := s.visitor(s.key("boss", everything, "boss"))
 	for _, path := range append(s.addresses(), "/sign-in", "/sign-in?ended=1") {
 		p := v.get("/console" + path)
