@@ -34,6 +34,7 @@ var pages = []struct {
 	{"/keys", (*visit).keys},
 	{"/keys/new", (*visit).newKeyForm},
 	{"/keys/{key}/{action}", (*visit).keyForm},
+	{"/me", (*visit).account},
 	{"/live", (*visit).live},
 }
 

@@ -57,7 +57,7 @@ func (s *stand) addresses() []string {
 		"/bulk?action=pause&id=" + id, "/workflows", "/workflows/claim",
 		"/workflows/claim/do/file", "/workflows/claim/pause", "/commands" + ref, "/stuck", "/stuck/retry" + ref, "/stuck/resolve" + ref, "/stuck/abandon" + ref,
 		"/sinks", "/sinks/books", "/sinks/books/redrive?position=1",
-		"/sinks/books/move", "/messages", "/messages/discard?consumer=payments&message=m&hash=0", "/log", "/log?workflow=claim&upto=2", "/keys", "/keys/new", "/nowhere"}
+		"/sinks/books/move", "/messages", "/messages/discard?consumer=payments&message=m&hash=0", "/log", "/log?workflow=claim&upto=2", "/keys", "/keys/new", "/me", "/me?can=submit:claim/note", "/nowhere"}
 }
 
 var (

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -66,6 +67,13 @@ func TestABrowserSignsInAtTheProvider(t *testing.T) {
 	s, _ := withProvider(t, map[string]any{"sub": "ann", "tenant": "default", "scope": "read stream"})
 	id := s.filed("A-1", 10).String()
 	p := chromium.Start(t).Open(s.URL() + "/console/instances/" + id)
+	for _, width := range []int{360, 1280} {
+		p.Resize(width, 800, "light")
+		if wide := chromium.Eval[[]string](p, tooWide); len(wide) > 0 {
+			t.Errorf("%d pixels wide: %q reach out", width, wide)
+		}
+		picture(p, fmt.Sprintf("sign-in-%d", width))
+	}
 	p.Click("a.button", 1)
 	await.Eventually(t, "somebody is signed in", func() bool {
 		return chromium.Eval[string](p, `document.readyState === 'complete' ? location.pathname : ''`) == "/console/instances/"+id

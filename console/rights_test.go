@@ -93,6 +93,16 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {made}}).want(http.StatusUnauthorized)
 }
 
+func TestOneIsToldWhatOneMay(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	v := s.visitor(s.key("ann", identities["noter"], "clerk"))
+	v.get("/console/me").want(200, "<bdi>ann</bdi>", "<code>clerk</code>", "<code>submit:claim/note</code>")
+	v.get("/console/me?can=submit:claim/note").want(200, "yes, by")
+	v.get("/console/me?can=operate").want(200, "no, no grant gives this right")
+	v.get("/console/me?can="+url.QueryEscape("<b>")).want(400, `role="alert"`, `value="&lt;b&gt;"`)
+}
+
 // What waits for a person is settled by an operator, once, with his name and his reason.
 func TestAnOperatorSettlesWhatIsStuck(t *testing.T) {
 	t.Parallel()
