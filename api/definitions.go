@@ -28,9 +28,14 @@ func (a *API) workflow(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// definition returns the workflow that path and query name.
+// definition returns the workflow that path and query name. A version that this node does not know may
+// be one that there has never been.
 func (a *API) definition(r *request) (*workflow.Workflow, error) {
-	return a.engine.Workflow(r.text("workflow"), int(r.integer("version")))
+	w, err := a.engine.Workflow(r.text("workflow"), int(r.integer("version")))
+	if workflow.CodeOf(err) == workflow.NotOnThisNode {
+		return nil, workflow.Errorf(workflow.WorkflowNotFound, "%s", workflow.AsError(err).Message)
+	}
+	return w, err
 }
 
 // Media types of diagrams.

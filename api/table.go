@@ -79,7 +79,7 @@ var keyRoutes = []Route{
 var commandRoutes = []Route{
 	command("/v1/workflows/{workflow}/{transition}", "create an instance; the body is the payload", ofCreations),
 	command(v1+atID+"/{transition}", "a transition of an instance", ofChanges),
-	command(v1+atKey+"/{transition}", "the same, by the caller's own number", ofChanges),
+	command(v1+atKey+"/{transition}", "the same, by the caller's own number; also what creates an instance with it", ofCreations),
 	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, ByItem: true, ActsAs: true, handle: (*API).bulk,
 		Doc: "many at once, see below", Params: params(dryRun, preferEnd),
 		Answers: []Answer{answer[[]BulkResult](200)}, Headers: append([]Header{applied, dry}, ofRates...),
@@ -94,7 +94,7 @@ var commandRoutes = []Route{
 		Doc:     "ask a command in flight to stop: for who sent it, for who could have sent it, and for operators",
 		Answers: []Answer{answer[CommandStatus](200), answer[CommandStatus](202)}, Headers: []Header{etag, location, retryLater},
 		Codes: slices.Concat(keyCodes, []workflow.Code{workflow.CommandNotFound, workflow.KeyExpired, workflow.RoleRequired,
-			workflow.WorkflowNotFound, workflow.InProgress})},
+			workflow.WorkflowNotFound, workflow.NotOnThisNode, workflow.InProgress})},
 }
 
 var readingRoutes = both(
@@ -108,9 +108,9 @@ var readingRoutes = both(
 		Params: params(afterVersion, pageLimit), Answers: []Answer{answer[History](200)}, Codes: instanceCodes},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/transitions", Grant: Read, handle: show((*API).options),
 		Doc: "what the caller can do with it now, and why not; `stuck` is what of it waits for an operator, with a `message` that says why " +
-			"and what can be done", Answers: []Answer{answer[Options](200)}, Codes: instanceCodes},
+			"and what can be done", Answers: []Answer{answer[Options](200)}, Codes: definedCodes},
 	Route{Section: ofReading, Method: "GET", Path: v1 + atID + "/diagram", Grant: Read, handle: (*API).instanceDiagram,
-		Doc: "its workflow with its state marked", Params: params(aFormat), Answers: drawings, Codes: instanceCodes},
+		Doc: "its workflow with its state marked", Params: params(aFormat), Answers: drawings, Codes: definedCodes},
 	Route{Section: ofReading, Method: "GET", Path: "/v1/instances", Grant: Read, handle: show((*API).instances), EmptyIsNone: true,
 		Doc:     "a page of instances, see [lists](#lists); `next` is the cursor of the next one",
 		Params:  params(ofFlow, ofVersion, ofStates, ofOpen, ofKey, attributes, between, inOrder, pageLimit, pageCursor),

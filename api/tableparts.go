@@ -43,13 +43,15 @@ var (
 
 	keyCodes      = []workflow.Code{workflow.KeyMissing, workflow.KeyInvalid, workflow.ScopeMissing, workflow.ScopeInvalid}
 	instanceCodes = []workflow.Code{workflow.InstanceNotFound}
+	// definedCodes are those of what the version of an instance decides.
+	definedCodes = []workflow.Code{workflow.InstanceNotFound, workflow.NotOnThisNode}
 	// decidedCodes are what may become of what is to be decided.
 	decidedCodes = []workflow.Code{workflow.InvalidPayload, workflow.WorkflowNotFound, workflow.TransitionNotFound, workflow.InstanceNotFound,
 		workflow.CommandAbandoned, workflow.IllegalTransition, workflow.GuardRefused, workflow.AlreadyExists, workflow.ActivityFailed,
 		workflow.CommandCancelled, workflow.TooManyEffects, workflow.DataTooLarge, workflow.KeyExpired, workflow.VersionConflict,
 		workflow.KeyReused,
 		workflow.RateLimited, workflow.RoleRequired, workflow.SeparationOfDuties, workflow.InProgress, workflow.Overloaded, workflow.Paused,
-		workflow.Locked, workflow.ShuttingDown}
+		workflow.NotOnThisNode, workflow.Locked, workflow.ShuttingDown}
 	// Neither a message nor an operation expects a version, and an operation is decided at once.
 	messageCodes = append(without(decidedCodes, workflow.VersionConflict), workflow.NotFound, workflow.MessageReused,
 		workflow.MessageNotTaken)

@@ -20,6 +20,22 @@ type (
 		Total  int64           `json:"total"`
 		Counts []InstanceCount `json:"counts"`
 	}
+	WorkflowVersion struct {
+		Workflow     string       `json:"workflow"`
+		Version      int          `json:"version"`
+		Begins       bool         `json:"begins,omitzero"` // new instances begin with it
+		Open         int64        `json:"open"`
+		Exact        bool         `json:"exact"`
+		States       []StateCount `json:"states"`
+		Nodes        []string     `json:"nodes"`         // that serve and know it
+		NodesWithout []string     `json:"nodes_without"` // that serve and do not
+	}
+	StateCount struct {
+		State workflow.State `json:"state"`
+		Open  bool           `json:"open"`
+		Count int64          `json:"count"`
+		Exact bool           `json:"exact"`
+	}
 	InstanceCount struct {
 		Workflow   string         `json:"workflow"`
 		Definition int            `json:"definition"`
@@ -170,6 +186,15 @@ type (
 func CountsOf(c *inspect.Counts) Counts {
 	return Counts{At: c.At, Tenant: c.Tenant, Exact: c.Exact, Total: c.Total,
 		Counts: each(c.Counts, func(k *inspect.InstanceCount) InstanceCount { return InstanceCount(*k) })}
+}
+
+// VersionsOf is what the interface shows of versions.
+func VersionsOf(list []inspect.Version) []WorkflowVersion {
+	return each(list, func(v *inspect.Version) WorkflowVersion {
+		return WorkflowVersion{Workflow: v.Workflow, Version: v.Version, Begins: v.Begins, Open: v.Open, Exact: v.Exact,
+			States: each(v.Counts, func(c *inspect.InstanceCount) StateCount { return StateCount{c.State, c.Open, c.Count, c.Exact} }),
+			Nodes:  each(v.Knowing, func(n *string) string { return *n }), NodesWithout: each(v.Lacking, func(n *string) string { return *n })}
+	})
 }
 
 // KeysOf is what the interface shows of keys.

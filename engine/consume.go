@@ -27,6 +27,8 @@ import (
 //     succeeds it is taken off.
 //   - Paused: it should come again. Where nobody counts deliveries it is on the list
 //     too until then, for a pause may outlast its sender's patience.
+//   - NotOnThisNode: another node knows a newer version of a workflow, which may take it.
+//     It should come again, and finds that node.
 //   - Any other error: it should come again. It is not on the list, except for
 //     Internal.
 //
@@ -64,7 +66,7 @@ func (e *Engine) consume(ctx context.Context, m transitions.Message) (transition
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		fresh, putErr := e.inbox.Put(ctx, m, decide.AboutMessage(m, e.registry.routes[m.Consumer]), failure, e.clock.Now())
+		fresh, putErr := e.inbox.Put(ctx, m, decide.AboutMessage(m, e.registry.Routes()[m.Consumer]), failure, e.clock.Now())
 		if putErr != nil {
 			return transitions.Receipt{}, decide.FateLater, putErr
 		}
@@ -86,7 +88,7 @@ func (e *Engine) deliver(ctx context.Context, m transitions.Message) (transition
 
 // deliverIn is deliver, in a trace.
 func (e *Engine) deliverIn(ctx context.Context, m transitions.Message, trace tracing.Context) (transitions.Receipt, error) {
-	p, err := decide.PrepareMessage(m, e.registry.routes[m.Consumer], newID)
+	p, err := decide.PrepareMessage(m, e.registry.Routes()[m.Consumer], newID)
 	switch {
 	case errors.Is(err, workflow.ErrIgnored):
 		return decide.IgnoredMessage(), nil
@@ -113,7 +115,9 @@ func (e *Engine) consumedBefore(ctx context.Context, m transitions.Message, fail
 	r, err := e.reader.Record(ctx, nil, transitions.Ref{Tenant: m.Tenant, Scope: transitions.InboxScope(m.Consumer), Key: m.ID})
 	switch {
 	case workflow.CodeOf(err) == workflow.CommandNotFound:
-		return transitions.Receipt{}, failure
+		about := decide.AboutMessage(m, e.registry.Routes()[m.Consumer])
+		again := func() error { _, err := decide.PrepareMessage(m, e.registry.Routes()[m.Consumer], newID); return err }
+		return transitions.Receipt{}, e.elsewhereAbout(ctx, e.config.Pool, m.Tenant, about, failure, again)
 	case err != nil:
 		return transitions.Receipt{}, err
 	}
@@ -134,4 +138,4 @@ func (e *Engine) receive(ctx context.Context, m transitions.Message) error {
 }
 
 // Consumers lists whose messages some workflow receives, by name.
-func (e *Engine) Consumers() []string { return slices.Sorted(maps.Keys(e.registry.routes)) }
+func (e *Engine) Consumers() []string { return slices.Sorted(maps.Keys(e.registry.Routes())) }

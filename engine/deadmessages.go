@@ -83,7 +83,7 @@ func (e *Engine) RetryMessage(ctx context.Context, ref transitions.MessageRef, b
 		if failure == nil {
 			failure = receipt.Err()
 		}
-		if _, err := e.inbox.Put(ctx, m, decide.AboutMessage(m, e.registry.routes[m.Consumer]), failure, e.clock.Now()); err != nil {
+		if _, err := e.inbox.Put(ctx, m, decide.AboutMessage(m, e.registry.Routes()[m.Consumer]), failure, e.clock.Now()); err != nil {
 			return transitions.Receipt{}, err
 		}
 	}

@@ -46,6 +46,7 @@ type Engine struct {
 	audit     *audit.Table
 	verify    *verify.Verifier
 	pauses    *pauses
+	presence  *presence
 	retention *retention.Runner
 	names     *names
 	inbox     *inbox.Table
@@ -65,7 +66,7 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &registry{known, known.Routes()}
+	r := &registry{known}
 	in := func(sql string) string { return schema.In(c.Schema, sql) }
 	log := outbox.New(c.Pool, in, c.Source)
 	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), names: newNames(), reader: store.NewReader(c.Pool, in),
@@ -89,6 +90,7 @@ func New(c Config) (*Engine, error) {
 		Flights: e.inflight, Node: node, Lease: c.InFlight.Lease, Log: c.Log, Tracer: c.Tracer,
 	})
 	e.retention = e.newRetention(in, node)
+	e.presence = newPresence(store.NewRollout(c.Pool, in), node, r, c.Log)
 	if e.relay, err = e.newRelay(log, node); err != nil {
 		e.closePools()
 		return nil, err
@@ -184,9 +186,13 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.pauses.load(ctx); err != nil {
 		return err
 	}
+	if err := e.presence.tell(ctx); err != nil {
+		return err
+	}
 	if err := e.pipeline.Start(ctx); err != nil {
 		return fmt.Errorf("start the commit pipeline: %w", err)
 	}
+	e.presence.start()
 	e.feed.Start()
 	e.watch.Start()
 	if e.config.unheard() && !e.config.PollOnly {
@@ -204,6 +210,21 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
+// StartReading begins what follows the log and commands, and nothing else: for a program that looks on, in the place of Start. The
+// engine refuses commands with ShuttingDown and writes nothing, and hears of what happens when it polls, once a second. ctx bounds only
+// the start.
+//
+// Errors: those of Start about a database that cannot be read.
+func (e *Engine) StartReading(ctx context.Context) error {
+	if err := e.checkDatabase(ctx); err != nil {
+		return err
+	}
+	e.pipeline.Stop(ctx)
+	e.feed.Start()
+	e.watch.Start()
+	return nil
+}
+
 // Stop takes no more commands, answers those that wait, ends every Follower,
 // Watcher and Await, lets other nodes deliver to the sinks and closes them, and
 // returns when all is done. When ctx ends first it gives up on what is under way.
@@ -213,17 +234,18 @@ func (e *Engine) Start(ctx context.Context) error {
 // does not end takes no more than his share. It may be called twice.
 func (e *Engine) Stop(ctx context.Context) {
 	defer e.closePools()
-	if !e.started {
-		e.relay.Stop(ctx)
-		return
+	if e.started {
+		e.retention.Stop()
+		e.presence.stop(ctx)
+		e.stopComing(ctx)
+		e.stopPipeline(ctx)
 	}
-	e.retention.Stop()
-	e.stopComing(ctx)
-	e.stopPipeline(ctx)
 	e.relay.Stop(ctx)
 	e.feed.Stop()
 	e.watch.Stop()
-	e.hints.Stop()
+	if e.started {
+		e.hints.Stop()
+	}
 }
 
 // Ready reports whether the database answers.
@@ -237,19 +259,21 @@ func (e *Engine) Ready(ctx context.Context) error {
 // Stats are the pipeline's counters since the start.
 func (e *Engine) Stats() commit.Stats { return e.pipeline.Stats() }
 
-// Workflows lists the newest version of each workflow, by name.
+// Workflows lists, by name, the version of each workflow that new instances begin with.
 func (e *Engine) Workflows() []*workflow.Workflow { return e.registry.Newest() }
 
-// Versions lists the versions of a workflow that this node knows, the newest first.
+// Versions lists the versions of a workflow that this node knows: the one that new instances begin with, then
+// the others, the newest first.
 func (e *Engine) Versions(name string) []*workflow.Workflow { return e.registry.Versions(name) }
 
-// Workflow finds a version of a workflow; 0 is the newest.
+// Workflow finds a version of a workflow; 0 is the one that new instances begin with. Errors: WorkflowNotFound;
+// NotOnThisNode where this node knows other versions of it.
 func (e *Engine) Workflow(name string, version int) (*workflow.Workflow, error) {
 	if w := e.registry.Find(name, version); w != nil {
 		return w, nil
 	}
 	if version != 0 && e.registry.Find(name, 0) != nil {
-		return nil, workflow.Errorf(workflow.WorkflowNotFound, "this node does not know version %d of workflow %q", version, name)
+		return nil, workflow.Errorf(workflow.NotOnThisNode, "this node does not know version %d of workflow %q", version, name)
 	}
 	return nil, definitions.NotFound(name)
 }

@@ -57,7 +57,7 @@ func TestExplainNeedsTheVersionOfTheInstance(t *testing.T) {
 	submit(t, newEngine(t, pool), applied("L-1", 100))
 	e := newEngine(t, pool, func(c *engine.Config) { c.Workflows = []workflow.Source{loans(2)} })
 	_, err := e.Explain(t.Context(), "", loanID("L-1"), "bob", nil)
-	wantCode(t, err, workflow.WorkflowNotFound)
+	wantCode(t, err, workflow.NotOnThisNode)
 	_, err = e.Explain(t.Context(), "", uuid.New(), "bob", nil)
 	wantCode(t, err, workflow.InstanceNotFound)
 }

@@ -223,7 +223,7 @@ func TestKeysReadNoMoreOfAKindThanTheyCount(t *testing.T) {
 	}
 }
 
-// A node that knows the workflow and not the version claims the work and gives it
+// A node that knows the workflow and not the version claims what does not say its version, and gives it
 // back, again and again. An alert by age must not begin anew each time.
 func TestTheAgeOfDueWorkThatNobodyCanDoGrows(t *testing.T) {
 	t.Parallel()
@@ -242,6 +242,7 @@ func TestTheAgeOfDueWorkThatNobodyCanDoGrows(t *testing.T) {
 	packed := submit(t, accepts, transitions.Command{Workflow: "parcel", Transition: "pack", Key: "1"})
 	submit(t, accepts, transitions.Command{Workflow: "parcel", Transition: "send", Key: "2", Instance: packed.Instance})
 	since := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE key = '2'")
+	exec(t, pool, "UPDATE pawl.command SET definition = NULL WHERE key = '2'")
 	old := newEngine(t, pool, with(version(1)))
 	eventually(t, "it is given back more than once", func() bool {
 		return query[bool](t, pool, "SELECT attempt > 1 AND status = 'pending' FROM pawl.command WHERE key = '2'")

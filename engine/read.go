@@ -94,7 +94,7 @@ func (e *Engine) History(ctx context.Context, tenant string, id uuid.UUID, after
 }
 
 // Explain says what the actor can do with the instance now, and why not, and what of
-// it waits for an operator. Errors: InstanceNotFound; WorkflowNotFound where this
+// it waits for an operator. Errors: InstanceNotFound; NotOnThisNode where this
 // node does not have the version of its workflow.
 func (e *Engine) Explain(ctx context.Context, tenant string, id uuid.UUID, actor string, roles []string) (inspect.Explanation, error) {
 	v, err := e.View(ctx, tenant, id)

@@ -74,7 +74,7 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	_, err = e.Workflow("gift", 0)
 	wantCode(t, err, workflow.WorkflowNotFound)
 	_, err = e.Workflow("loan", 2)
-	wantCode(t, err, workflow.WorkflowNotFound)
+	wantCode(t, err, workflow.NotOnThisNode)
 	_, err = e.Command(t.Context(), "", "loan:apply", "apply-L-2")
 	wantCode(t, err, workflow.CommandNotFound)
 	_, err = e.Command(t.Context(), "acme", "loan:apply", "apply-L-1")

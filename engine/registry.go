@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/definitions"
 	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/schema"
@@ -17,48 +16,56 @@ import (
 
 // registry is the definitions that this node knows, with what the database is told
 // of them.
-type registry struct {
-	*definitions.Set
-	routes map[string][]decide.MessageRoute // of messages, by consumer
-}
+type registry struct{ *definitions.Set }
 
 // record writes new definitions down, refuses those that have changed under a version
 // that ran here before, and tells of versions that ran here before and are not given
 // now: the instances that began with them can be read and not changed by this node.
+// What is refused leaves nothing behind.
 func (r *registry) record(ctx context.Context, c Config) error {
-	if err := r.insert(ctx, c); err != nil {
-		return fmt.Errorf("record definitions: %w", err)
-	}
-	// A statement of its own: it sees what another node was inserting.
-	stored, err := r.stored(ctx, c)
-	if err != nil {
-		return fmt.Errorf("read definitions: %w", err)
-	}
-	var changed []error
-	for _, d := range stored {
-		switch {
-		case d.Changed:
-			changed = append(changed, fmt.Errorf(
-				"workflow %q has changed, but is still version %d, which ran here before: give the changed one version %d, "+
-					"and this one beside it for the instances that began with it", d.Workflow, d.Version, d.Version+1))
-		case !d.Given && r.Find(d.Workflow, 0) != nil:
-			c.Log.Warn("a version of a workflow ran here before and is not given; instances that began with it cannot be changed by this node",
-				"workflow", d.Workflow, "version", d.Version)
+	return pgx.BeginTxFunc(ctx, c.Pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if err := r.insert(ctx, tx, c); err != nil {
+			return fmt.Errorf("record definitions: %w", err)
 		}
-	}
-	return errors.Join(changed...)
+		// A statement of its own: it sees what another node was inserting.
+		list, err := r.stored(ctx, tx, schema.In(c.Schema, storedDefinitions+" FOR NO KEY UPDATE"))
+		if err != nil {
+			return fmt.Errorf("read definitions: %w", err)
+		}
+		var refused []error
+		for i := range list {
+			refused = append(refused, r.take(ctx, tx, c, &list[i]))
+		}
+		return errors.Join(refused...)
+	})
 }
 
-// stored reads the definitions that have run on the database, and compares them with those of this node.
-func (r *registry) stored(ctx context.Context, c Config) ([]inspect.Definition, error) {
-	const sql = "SELECT workflow, version, hash, created_at FROM pawl.definition ORDER BY workflow, version"
-	found, err := c.Pool.Query(ctx, schema.In(c.Schema, sql))
+// take accepts a definition that is written down, or refuses what this node has for it.
+func (r *registry) take(ctx context.Context, tx pgx.Tx, c Config, d *storedDefinition) error {
+	switch {
+	case d.Changed:
+		return fmt.Errorf("workflow %q has changed, but is still version %d, which ran here before: give the changed one version %d, "+
+			"and this one beside it for the instances that began with it", d.Workflow, d.Version, d.Version+1)
+	case d.Given:
+		return d.takeMembers(ctx, tx, c, r.Find(d.Workflow, d.Version))
+	case r.Find(d.Workflow, 0) != nil:
+		c.Log.Warn("a version of a workflow ran here before and is not given; instances that began with it cannot be changed by this node",
+			"workflow", d.Workflow, "version", d.Version)
+	}
+	return nil
+}
+
+const storedDefinitions = "SELECT workflow, version, hash, created_at, members, builds FROM pawl.definition ORDER BY workflow, version"
+
+// stored reads the definitions that have run on the database, in order, and compares them with those of this node.
+func (r *registry) stored(ctx context.Context, from store.Querier, sql string) ([]storedDefinition, error) {
+	found, err := from.Query(ctx, sql)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(found, func(row pgx.CollectableRow) (d inspect.Definition, err error) {
+	return pgx.CollectRows(found, func(row pgx.CollectableRow) (d storedDefinition, err error) {
 		var hash string
-		err = row.Scan(&d.Workflow, &d.Version, &hash, &d.CreatedAt)
+		err = row.Scan(&d.Workflow, &d.Version, &hash, &d.CreatedAt, &d.members, &d.builds)
 		if w := r.Find(d.Workflow, d.Version); w != nil {
 			d.Given, d.Changed = true, w.Hash != hash
 		}
@@ -70,15 +77,19 @@ func (r *registry) stored(ctx context.Context, c Config) ([]inspect.Definition, 
 // Definitions tells which versions of workflows have run on the database, by workflow and version, and which of them
 // this engine has. It works on an engine that is not started. Error: Unavailable.
 func (e *Engine) Definitions(ctx context.Context) ([]inspect.Definition, error) {
-	list, err := e.registry.stored(ctx, e.config)
+	stored, err := e.registry.stored(ctx, e.config.Pool, schema.In(e.config.Schema, storedDefinitions))
 	if err != nil {
 		return nil, store.ReadError("definitions", err)
+	}
+	list := make([]inspect.Definition, len(stored))
+	for i := range stored {
+		list[i] = stored[i].Definition
 	}
 	return list, nil
 }
 
 // insert writes down what is new, in one order on every node.
-func (r *registry) insert(ctx context.Context, c Config) error {
+func (r *registry) insert(ctx context.Context, tx pgx.Tx, c Config) error {
 	var names, hashes, specs []string
 	var versions []int32
 	for _, w := range r.All() {
@@ -89,7 +100,7 @@ func (r *registry) insert(ctx context.Context, c Config) error {
 		names, versions = append(names, w.Name), append(versions, int32(w.Version))
 		hashes, specs = append(hashes, w.Hash), append(specs, string(spec))
 	}
-	_, err := c.Pool.Exec(ctx, schema.In(c.Schema, `INSERT INTO pawl.definition (workflow, version, hash, spec)
+	_, err := tx.Exec(ctx, schema.In(c.Schema, `INSERT INTO pawl.definition (workflow, version, hash, spec)
 SELECT u.workflow, u.version, u.hash, u.spec::json
 FROM unnest($1::text[], $2::int[], $3::text[], $4::text[]) AS u(workflow, version, hash, spec)
 ORDER BY u.workflow COLLATE "C", u.version ON CONFLICT (workflow, version) DO NOTHING`), names, versions, hashes, specs)

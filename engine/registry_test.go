@@ -217,7 +217,7 @@ func TestTwoVersionsSideBySide(t *testing.T) {
 	wantCode(t, err, workflow.TransitionNotFound)
 	// The node of before knows nothing of version 2 and says so, without harm.
 	_, err = old.Submit(t.Context(), on("pay", "L-2", "g", 1, ""))
-	wantCode(t, err, workflow.WorkflowNotFound)
+	wantCode(t, err, workflow.NotOnThisNode)
 }
 
 func hasOption(options []inspect.Option, transition string) bool {

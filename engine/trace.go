@@ -27,7 +27,7 @@ func (e *Engine) trace(ctx context.Context, p *decide.Prepared) (context.Context
 
 // traceMessage begins the span of a message. Only the names of consumers that there are become one of a span.
 func (e *Engine) traceMessage(ctx context.Context, m *transitions.Message) (context.Context, tracing.Span) {
-	if e.config.Tracer == nil || e.registry.routes[m.Consumer] == nil {
+	if e.config.Tracer == nil || e.registry.Routes()[m.Consumer] == nil {
 		return ctx, tracing.None
 	}
 	return tracing.Start(ctx, e.config.Tracer, tracing.Step{Kind: tracing.Consume, Parent: m.Trace,

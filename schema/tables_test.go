@@ -55,6 +55,8 @@ var validRows = map[string]row{
 	"leadership": {"name": "'d'"},
 	"ticket_key": {"id": "gen_random_uuid()"},
 	"paused":     {"tenant": "'t'", "workflow": "'w'", "actor": "''", "at": "now()"},
+	"begins":     {"workflow": "'w'", "version": "1", "actor": "''", "at": "now()"},
+	"node":       {"name": "'n'", "versions": "'{w 1}'", "begun_at": "now()", "seen_at": "now()"},
 	"horizon":    {"workflow": "'w'", "replay": "'1 day'"},
 	"api_key": {"id": "'0123456789Ab'", "tenant": "'t'", "name": "'n'", "actor": "'a'", "roles": "'{}'", "grants": "'{read}'", "hash": hash32,
 		"created_at": "now()", "created_by": "'a'"},
@@ -105,6 +107,9 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"instance", row{"tenant": "''"}},
 		{"instance", row{"tenant": repeat("65")}},
 		{"instance", row{"definition": "0"}},
+		{"command", row{"definition": "0"}},
+		{"begins", row{"workflow": "''"}},
+		{"begins", row{"version": "0"}},
 		{"instance", row{"business_key": "''"}},
 		{"instance", row{"business_key": repeat("256")}},
 		{"instance", row{"business_key": "repeat('é', 128)"}}, // counted in bytes

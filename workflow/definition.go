@@ -21,6 +21,7 @@ type Definition[D any] struct {
 
 	horizons Horizons
 	maxData  int
+	changed  []string // members; see DataChanged
 }
 
 type attribute[D any] struct {
@@ -30,8 +31,8 @@ type attribute[D any] struct {
 
 // Define begins a workflow. The name is 1 to 64 characters of a-z, 0-9, "_" and
 // "-"; the version counts from 1 and grows with every change, because an
-// instance stays on the version that it began with. Mistakes are reported by
-// Build, all together.
+// instance stays on the version that it began with; only a member of the data, or an
+// attribute, can be added without. Mistakes are reported by Build, all together.
 func Define[D any](name string, version int, parts ...Part[D]) *Definition[D] {
 	return &Definition[D]{name: name, version: version, parts: parts}
 }
@@ -109,6 +110,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	w.collectStates()
 	w.check(m)
 	d.check(m)
+	d.checkChanged(m)
 	d.horizons.check(m)
 	if d.maxData < 0 {
 		m.add("MaxData is negative")
@@ -116,6 +118,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	if len(m.List) > 0 {
 		return nil, m
 	}
+	d.takeMembers(w)
 	if err := w.takeHash(); err != nil {
 		return nil, fmt.Errorf("workflow %q: describe: %w", d.name, err)
 	}

@@ -68,13 +68,14 @@ const (
 	EventsGone Code = "events_gone"
 
 	// Try again with the same key. Nothing was stored, or the key will find it.
-	RateLimited  Code = "rate_limited"
-	Overloaded   Code = "overloaded"
-	Paused       Code = "paused"
-	Locked       Code = "instance_locked"
-	Unavailable  Code = "database_unavailable"
-	ShuttingDown Code = "shutting_down"
-	TimedOut     Code = "timeout"
+	RateLimited   Code = "rate_limited"
+	Overloaded    Code = "overloaded"
+	Paused        Code = "paused"
+	NotOnThisNode Code = "not_on_this_node"
+	Locked        Code = "instance_locked"
+	Unavailable   Code = "database_unavailable"
+	ShuttingDown  Code = "shutting_down"
+	TimedOut      Code = "timeout"
 
 	// A defect, in Pawl or in a workflow's code. The details are in the log.
 	Internal Code = "internal_error"

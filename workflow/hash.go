@@ -11,10 +11,11 @@ import (
 )
 
 // takeHash sets the hash: of the description in canonical form (RFC 8785), without
-// what instances do not depend on. A payload enters as what its type means and not
-// as the text of its schema, which a later release may write in another way.
+// what instances do not depend on, and without attributes, which can be added as members of the data can. A payload
+// enters as what its type means and not as the text of its schema, which a later release may write in another way.
 func (w *Workflow) takeHash() error {
 	d := w.Describe()
+	d.Attributes = nil
 	for i, s := range w.Steps {
 		meaning, err := jsontext.AppendQuote(nil, schemagen.Meaning(s.body.payloadType()))
 		if err != nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/workflow/internal/unknown"
 )
 
 // Step is a transition with its types erased: what an engine works with. Its
@@ -30,6 +32,7 @@ type Step struct {
 	Work           *Work        // what it does outside of the database; nil: it is done at once
 	Receives       []*Reception // the messages from outside that cause it
 	body           body
+	gone           map[string]bool // see Definition.DataChanged
 }
 
 // Hook is something that an engine runs with a transition.
@@ -75,6 +78,7 @@ var (
 	jsonOut = json.JoinOptions(json.Deterministic(true), jsontext.EscapeForHTML(false))
 	// Data read back may have been written by an earlier build of the workflow.
 	jsonData    = json.JoinOptions(json.RejectUnknownMembers(false))
+	jsonKnown   = json.JoinOptions(json.RejectUnknownMembers(true))
 	jsonPayload = json.JoinOptions(json.RejectUnknownMembers(true))
 )
 
@@ -114,6 +118,10 @@ func (s *Step) accepted() []State {
 func (s *Step) outcome(c *Call, f Facts, after []byte, err error) (Outcome, error) {
 	if c.err != nil {
 		return Outcome{}, &Error{Code: Internal, Message: "the workflow's code failed", Cause: c.err}
+	}
+	if open, ok := errors.AsType[*unknown.Ambiguous](err); ok {
+		return Outcome{}, &Error{Code: NotOnThisNode, State: f.State, Cause: open,
+			Message: "the data has members that this node does not know, and could not keep; another node may know them"}
 	}
 	if err != nil {
 		return Outcome{}, refusal(err)
@@ -181,23 +189,47 @@ func (t *Transition[D, P]) act(c *Call, data []byte, p Payload) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	return change(data, func(d *D) error { return t.action(c, d, payload) })
+	return change(c, data, func(d *D) error { return t.action(c, d, payload) })
 }
 
-// change runs an action on a copy of the data that it decodes anew.
-func change[D any](data []byte, action func(*D) error) ([]byte, error) {
-	d, err := decodeStored[D]("data", data)
+// change runs an action on a copy of the data that it decodes anew. What the data has and D does
+// not know stays in it.
+func change[D any](c *Call, data []byte, action func(*D) error) ([]byte, error) {
+	d, before, err := decodeToChange[D](data)
 	if err != nil {
 		return nil, err
 	}
 	if err := action(&d); err != nil {
 		return nil, err
 	}
-	after, err := json.Marshal(&d, jsonOut)
+	after, err := encodeData(&d)
+	if err != nil || before == nil {
+		return after, err
+	}
+	return unknown.Keep(reflect.TypeFor[D](), data, before, after, c.step.gone)
+}
+
+// decodeToChange reads the data. before is what D says of it, where that is not all; else nil.
+func decodeToChange[D any](data []byte) (d D, before []byte, err error) {
+	if len(data) == 0 {
+		return d, nil, nil
+	}
+	if err = json.Unmarshal(data, &d, jsonKnown); err == nil {
+		return d, nil, nil
+	}
+	if d, err = decodeStored[D]("data", data); err != nil {
+		return d, nil, err
+	}
+	before, err = encodeData(&d)
+	return d, before, err
+}
+
+func encodeData[D any](d *D) ([]byte, error) {
+	raw, err := json.Marshal(d, jsonOut)
 	if err != nil {
 		return nil, &Error{Code: Internal, Message: "the workflow's data cannot be encoded", Cause: err}
 	}
-	return after, nil
+	return raw, nil
 }
 
 func (t *Transition[D, P]) typed(data []byte, p Payload) (any, any, error) {

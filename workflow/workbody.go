@@ -56,11 +56,11 @@ func (a *Activity[D, P, R]) done(c *Call, data, result []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return change(data, func(d *D) error { return a.ended(c, d, r) })
+	return change(c, data, func(d *D) error { return a.ended(c, d, r) })
 }
 
 func (a *Activity[D, P, R]) fail(c *Call, data []byte, f Failure) ([]byte, error) {
-	return change(data, func(d *D) error {
+	return change(c, data, func(d *D) error {
 		if err := a.failed(c, d, f); err != nil {
 			return &Error{Code: Internal, Message: "the workflow's code failed",
 				Cause: fmt.Errorf("the failure action of %q refused: %w", c.step.Name, err)}

@@ -21,6 +21,8 @@ type Workflow struct {
 	final   map[State]bool
 	watched map[string]bool
 	attrs   func(data []byte) (map[string]string, error)
+	members map[string]string // of the data; see Members
+	gone    map[string]bool   // see Definition.DataChanged
 }
 
 // IsFinal reports whether an instance ends in the state.

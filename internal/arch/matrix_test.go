@@ -42,7 +42,8 @@ const (
 var Matrix = []Room{
 	// What a user declares, and what becomes of a command: no clock, no database.
 	{"workflow/internal/schemagen", nil, mods(json, jsonschema, uuid, validator)},
-	{"workflow", ours("workflow/internal/schemagen"), mods(json, uuid, validator)},
+	{"workflow/internal/unknown", ours("workflow/internal/schemagen"), mods(json)},
+	{"workflow", ours("workflow/internal/schemagen", "workflow/internal/unknown"), mods(json, uuid, validator)},
 	{"workflow/diagram", ours("workflow"), nil},
 	{"tracing", nil, mods(uuid)},
 	{"transitions", ours("tracing", "workflow"), mods(json, uuid)},
@@ -54,6 +55,7 @@ var Matrix = []Room{
 	{"internal/pause", nil, nil},
 	{"internal/progress", nil, nil},
 	{"internal/usage", nil, nil},
+	{"internal/dialerror", nil, nil},
 	{"internal/server", nil, nil},
 	{"internal/sdnotify", nil, nil},
 	{"internal/clock", nil, mods(pgx)},
@@ -66,6 +68,7 @@ var Matrix = []Room{
 	{"internal/tables", ours("internal/pgtest", "schema"), mods(pgx)},
 	{"internal/arch", nil, nil},
 	{"internal/await", nil, nil},
+	{"internal/sdnotify/sdnotifytest", ours("internal/await"), nil},
 	{"internal/chromium", ours("internal/await"), mods(json, websocket)},
 	{"internal/testlog", nil, nil},
 	{"internal/faults", nil, nil},
@@ -114,7 +117,7 @@ var Matrix = []Room{
 	{"metrics", ours("engine", "inspect", "internal/server", "outbox/relay"), mods(prometheus)},
 	{"metrics/monitoring", ours("metrics"), nil},
 
-	{"internal/doctor", ours("engine", "inspect", "internal/pooler", "schema", "workflow"), mods(pgx)},
+	{"internal/doctor", ours("engine", "inspect", "internal/dialerror", "internal/pooler", "schema", "workflow"), mods(pgx)},
 
 	// Who calls, and what he may.
 	{"auth", ours("transitions", "workflow"), mods(uuid)},
@@ -162,14 +165,14 @@ var Matrix = []Room{
 	// What composes it.
 	{"internal/service", ours(
 		"api", "auth", "auth/apikey", "auth/jwt", "auth/login", "auth/session", "auth/ticket", "auth/ticket/ring", "console", "engine", "inbox",
-		"inbox/signature", "internal/localpg",
-		"internal/server", "internal/usage", "metrics",
+		"inbox/signature", "internal/dialerror", "internal/localpg", "internal/server", "internal/usage", "metrics",
 		"outbox/relay", "schema", "tracing", "transitions", "workflow",
 	), mods(pgx)},
-	{"internal/cli/flags", ours("client", "internal/usage", "transitions", "workflow"), mods(cobra, uuid)},
-	{"internal/cli/output", nil, mods(cobra)},
+	{"internal/cli/flags", ours("client", "internal/usage", "transitions", "workflow"), mods(cobra, json, uuid)},
+	{"internal/cli/output", ours("api/wire"), mods(cobra)},
 	{"internal/cli/ops", ours(
-		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/cli/output", "internal/usage", "transitions", "workflow",
+		"api", "api/wire", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/cli/output", "internal/usage",
+		"transitions", "workflow",
 	), mods(cobra, uuid)},
 	{"internal/cli/remote", ours(
 		"api/wire", "client", "internal/cli/flags", "internal/cli/output", "internal/progress", "internal/usage", "transitions", "workflow",

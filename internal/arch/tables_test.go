@@ -13,6 +13,7 @@ import (
 // has pieces of SQL from it. docs/decisions/0015 shows the same.
 var owner = map[string]string{
 	"instance": "internal/store", "command": "internal/store", "paused": "internal/store", "horizon": "internal/store",
+	"begins": "internal/store", "node": "internal/store",
 	"audit": "audit", "outbox": "outbox", "log": "outbox",
 	"outbox_sink": "outbox/relay", "outbox_cursor": "outbox/relay", "outbox_dead": "outbox/relay",
 	"inbox_dead": "inbox", "leadership": "engine/internal/retention", "definition": "engine",

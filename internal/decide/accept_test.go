@@ -21,7 +21,7 @@ func TestAnAcceptPutsTheCommandInFlight(t *testing.T) {
 		t.Errorf("the instance became %+v", a)
 	}
 	wantLog(t, d.After, "plan ", "book Rome")
-	want := Flight{Phase: transitions.Working, RunAt: noon, Request: []byte(`{"payload":{"text":"Rome"}}`)}
+	want := Flight{Phase: transitions.Working, RunAt: noon, Request: []byte(`{"payload":{"text":"Rome"}}`), Definition: d.After.Definition}
 	if !reflect.DeepEqual(*d.Flight, want) {
 		t.Errorf("in flight as %+v %s", d.Flight, d.Flight.Request)
 	}

@@ -15,14 +15,14 @@ type Find func(name string, version int) *workflow.Workflow
 
 // VersionFor is the version of its workflow that decides a command: the one that
 // the instance began with, or, without an instance, the newest. Error:
-// WorkflowNotFound.
+// NotOnThisNode: whoever keeps instances does not know that version, and another may.
 func VersionFor(p *Prepared, inst *transitions.Instance, find Find) (*workflow.Workflow, error) {
 	if inst == nil {
 		return p.Definition, nil
 	}
 	w := find(inst.Workflow, inst.Definition)
 	if w == nil {
-		return nil, workflow.Errorf(workflow.WorkflowNotFound,
+		return nil, workflow.Errorf(workflow.NotOnThisNode,
 			"this node does not know version %d of workflow %q, which the instance began with", inst.Definition, inst.Workflow)
 	}
 	return w, nil

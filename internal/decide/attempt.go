@@ -293,7 +293,7 @@ func (f *InFlight) AfterDue(err error) Verdict {
 	switch code := workflow.CodeOf(err); {
 	case err == nil || code == workflow.LeaseLost:
 		return Verdict{}
-	case code == workflow.Paused || code == workflow.WorkflowNotFound:
+	case code == workflow.Paused || code == workflow.WorkflowNotFound || code == workflow.NotOnThisNode:
 		return f.NotHere()
 	case code == workflow.ShuttingDown:
 		return Later(0)

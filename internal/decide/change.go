@@ -50,7 +50,8 @@ func (c *change) decide() Decision {
 		return failed(workflow.AsError(err))
 	}
 	after := *c.inst
-	after.State, after.Version, after.Data, after.Attributes = c.out.To, c.inst.Version+1, c.out.Data, attrs
+	after.State, after.Version, after.Data = c.out.To, c.inst.Version+1, c.out.Data
+	after.Attributes = c.w.KeptAttributes(c.inst.Attributes, attrs)
 	after.Open, after.UpdatedAt = !c.w.IsFinal(c.out.To), c.now
 	if c.step != nil && c.w.Watched(c.step.Name) {
 		after.Actors = did(c.inst.Actors, c.step.Name, c.p.Actor)
@@ -137,8 +138,10 @@ func (c *change) setTimers(d *Decision) error {
 // planned is a command on an instance of this workflow's, to be decided at a
 // time by itself.
 func (c *change) planned(on *transitions.Instance, scope, key, transition, actor string, payload []byte, due time.Time) Planned {
-	return plan(transitions.Command{Tenant: on.Tenant, Scope: scope, Key: key, Workflow: on.Workflow, Transition: transition,
+	p := plan(transitions.Command{Tenant: on.Tenant, Scope: scope, Key: key, Workflow: on.Workflow, Transition: transition,
 		Instance: on.ID, Actor: actor, Trace: c.p.Trace}, payload, due.UTC().Truncate(time.Microsecond))
+	p.Flight.Definition = on.Definition
+	return p
 }
 
 // plan makes a command that is Pawl's own.

@@ -50,6 +50,8 @@ type Flight struct {
 	RunAt   time.Time
 	Request []byte
 	Stuck   string // why it waits for an operator, and not for RunAt
+
+	Definition int // the version that its instance is on; 0: not known here, or as it was
 }
 
 // Planned is a command that a decision makes, to go on by itself.
@@ -227,7 +229,7 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 		d.After.Links.InFlight = &transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
 		d.Status, d.Code = transitions.Pending, 202
 		request := Request{Payload: p.Canonical, Proof: p.Proof, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone), Trace: p.Trace}
-		d.Flight = &Flight{Phase: transitions.Working, RunAt: now, Request: request.encode()}
+		d.Flight = &Flight{Phase: transitions.Working, RunAt: now, Request: request.encode(), Definition: w.Version}
 		return d
 	case p.Creates:
 		d.Code = 201

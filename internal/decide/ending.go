@@ -27,7 +27,7 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 	if !waits {
 		d := refused(workflow.Errorf(workflow.CommandCancelled, "another command took the instance on while %q was in flight", p.Transition))
 		if outcome.Failure == nil || outcome.Failure.Unknown {
-			d.undo(p, step, outcome.Result, now)
+			d.undo(p, w.Version, step, outcome.Result, now)
 		}
 		return d
 	}
@@ -85,7 +85,7 @@ func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst 
 	problem := transitions.ProblemOf(e)
 	d.Err, d.Status, d.Code, d.Body = e, transitions.FailedFinal, problem.Status, problem.JSON()
 	if f.Unknown {
-		d.undo(p, step, result, now)
+		d.undo(p, w.Version, step, result, now)
 	}
 	d.undoEarlier(step, now)
 	return d
@@ -102,11 +102,11 @@ func codeOf(kind workflow.FailureKind) workflow.Code {
 	return workflow.ActivityFailed
 }
 
-// undo plans the undo of the command's effect, if the activity has one.
-func (d *Decision) undo(p *Prepared, step *workflow.Step, result []byte, now time.Time) {
+// undo plans the undo of the command's effect on an instance of that version, if the activity has one.
+func (d *Decision) undo(p *Prepared, definition int, step *workflow.Step, result []byte, now time.Time) {
 	if step.Work.Undoable {
 		done := transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
-		d.Commands = append(d.Commands, undoOf(p.Command, done, p.Canonical, result, now))
+		d.Commands = append(d.Commands, undoOf(p.Command, definition, done, p.Canonical, result, now))
 	}
 }
 
@@ -122,18 +122,18 @@ func (d *Decision) undoEarlier(step *workflow.Step, now time.Time) {
 	on := transitions.Command{Tenant: d.After.Tenant, Workflow: d.After.Workflow, Instance: d.After.ID, Trace: d.Events[0].Trace}
 	for _, e := range slices.Backward(d.After.Links.Effects) {
 		if slices.Contains(step.Work.Undoes, e.Transition) {
-			d.Commands = append(d.Commands, undoOf(on, e.CommandRef, e.Payload, e.Result, now))
+			d.Commands = append(d.Commands, undoOf(on, d.After.Definition, e.CommandRef, e.Payload, e.Result, now))
 		}
 	}
 	d.After.Links.Effects = kept
 }
 
-// undoOf is a command that undoes an effect on an instance.
-func undoOf(on transitions.Command, done transitions.CommandRef, payload, result jsontext.Value, now time.Time) Planned {
+// undoOf is a command that undoes an effect on an instance of that version.
+func undoOf(on transitions.Command, definition int, done transitions.CommandRef, payload, result jsontext.Value, now time.Time) Planned {
 	effect := transitions.EffectKey(transitions.Ref{Tenant: on.Tenant, Scope: done.Scope, Key: done.Key})
 	on.Scope, on.Key, on.Transition, on.Actor = UndoScope(on.Instance), effect, done.Transition, transitions.Reserved+"undo"
 	p := plan(on, payload, now)
-	p.Flight.Phase = transitions.Undoing
+	p.Flight.Phase, p.Flight.Definition = transitions.Undoing, definition
 	p.Flight.Request = Request{Payload: payload, Effect: effect, Result: result, Trace: on.Trace}.encode()
 	return p
 }

@@ -11,7 +11,8 @@ import (
 // flight (Phase) it has no answer yet.
 type Row struct {
 	transitions.Record
-	Keep Keep
+	Keep       Keep
+	Definition int // of the instance, in flight, where it is known
 
 	// What it was, where it is there already.
 	Seen int
@@ -59,7 +60,7 @@ func (p *Planned) Row(now time.Time) Row {
 func (r *Row) put(f *Flight, code int, body []byte, horizons HorizonsOf, now time.Time) {
 	r.UpdatedAt = now
 	if f != nil {
-		r.Phase, r.RunAt, r.Request = f.Phase, f.RunAt, f.Request
+		r.Phase, r.RunAt, r.Request, r.Definition = f.Phase, f.RunAt, f.Request, f.Definition
 		return
 	}
 	r.Code, r.Body, r.FinishedAt, r.ExpiresAt = code, body, now, r.Keep.Until(horizons(r.Workflow), now)

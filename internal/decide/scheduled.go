@@ -14,7 +14,12 @@ func schedule(p *Prepared, inst *transitions.Instance) Decision {
 			return failed(err)
 		}
 	}
-	return Decision{Stored: true, Status: transitions.Pending, Code: 202, Flight: &Flight{Phase: transitions.Scheduled, RunAt: p.NotBefore,
+	definition := 0
+	if inst != nil && !p.Creates {
+		definition = inst.Definition
+	}
+	return Decision{Stored: true, Status: transitions.Pending, Code: 202, Flight: &Flight{
+		Phase: transitions.Scheduled, RunAt: p.NotBefore, Definition: definition,
 		Request: Request{Payload: p.Canonical, Roles: p.Roles, Proof: p.Proof, IfVersion: p.IfVersion, BusinessKey: p.BusinessKey,
 			Creates: p.Creates, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone), Trace: p.Trace}.encode()}}
 }

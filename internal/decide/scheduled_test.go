@@ -43,7 +43,7 @@ func TestACommandForLaterWaitsAndChangesNothing(t *testing.T) {
 	l := newLife(t)
 	p, d := l.decide(l.later(l.command("edit", `{"text":"later"}`)))
 	want := Decision{Stored: true, Status: transitions.Pending, Code: 202,
-		Flight: &Flight{Phase: transitions.Scheduled, RunAt: noon.Add(time.Hour),
+		Flight: &Flight{Phase: transitions.Scheduled, RunAt: noon.Add(time.Hour), Definition: l.inst.Definition,
 			Request: []byte(`{"payload":{"text":"later"},"roles":["traveller"]}`)}}
 	if !reflect.DeepEqual(d, want) {
 		t.Errorf("got %+v %s", d, d.Flight.Request)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,11 +17,18 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Set is workflows, each in one or more versions. It does not change once it is
-// built.
+// Set is workflows, each in one or more versions. What changes once it is built is only which
+// version new instances begin with. It is safe for concurrent use.
 type Set struct {
 	byName map[string][]*workflow.Workflow // the newest first
 	replay time.Duration
+	begun  atomic.Pointer[begun]
+}
+
+// begun is the set with the version first that new instances begin with.
+type begun struct {
+	byName map[string][]*workflow.Workflow
+	routes map[string][]decide.MessageRoute // of messages, by consumer
 }
 
 // Build builds every definition. Answers are replayed for as long as replay where a
@@ -30,7 +38,7 @@ func Build(sources []workflow.Source, replay time.Duration) (*Set, error) {
 	var mistakes []error
 	for _, source := range sources {
 		w, err := source.Build()
-		if err == nil && s.Find(w.Name, w.Version) != nil {
+		if err == nil && slices.ContainsFunc(s.byName[w.Name], func(other *workflow.Workflow) bool { return other.Version == w.Version }) {
 			err = fmt.Errorf("workflow %q version %d is given twice", w.Name, w.Version)
 		}
 		if err != nil {
@@ -40,12 +48,65 @@ func Build(sources []workflow.Source, replay time.Duration) (*Set, error) {
 		s.byName[w.Name] = append(s.byName[w.Name], w)
 		slices.SortFunc(s.byName[w.Name], func(a, b *workflow.Workflow) int { return cmp.Compare(b.Version, a.Version) })
 	}
+	if len(mistakes) == 0 {
+		s.Begin(nil)
+	}
 	return s, errors.Join(mistakes...)
 }
 
-// Find returns a version of a workflow, the newest for version 0, or nil.
+// Begin says with which version new instances of workflows begin: the newest that is known here,
+// and not newer than the one that is given for its name, if one is.
+func (s *Set) Begin(versions map[string]int) {
+	b := &begun{byName: s.order(versions)}
+	var first []*workflow.Workflow
+	for _, name := range s.Names() {
+		first = append(first, b.byName[name][0])
+	}
+	b.routes = decide.MessageRoutes(first, func(name string) []*workflow.Workflow { return b.byName[name][1:] })
+	s.begun.Store(b)
+}
+
+// Begun reports whether new instances begin with these versions already.
+func (s *Set) Begun(versions map[string]int) bool {
+	same := func(a, b []*workflow.Workflow) bool { return a[0] == b[0] }
+	return maps.EqualFunc(s.order(versions), s.begun.Load().byName, same)
+}
+
+// order is, by name, the versions of each workflow, the one first that new instances begin with.
+func (s *Set) order(versions map[string]int) map[string][]*workflow.Workflow {
+	byName := maps.Clone(s.byName)
+	for name, most := range versions {
+		if list := byName[name]; list != nil {
+			byName[name] = firstUpTo(list, most)
+		}
+	}
+	return byName
+}
+
+// Behind reports whether a newer version of the workflow is known elsewhere than here; of "", of any workflow that is known here.
+func (s *Set) Behind(name string, elsewhere map[string]int) bool {
+	for known, list := range s.byName {
+		if (name == "" || name == known) && list[0].Version < elsewhere[known] {
+			return true
+		}
+	}
+	return false
+}
+
+// firstUpTo is the list with the newest version first that is not newer than most, or with the
+// oldest where all are.
+func firstUpTo(list []*workflow.Workflow, most int) []*workflow.Workflow {
+	i := slices.IndexFunc(list, func(w *workflow.Workflow) bool { return w.Version <= most })
+	if i < 0 {
+		i = len(list) - 1
+	}
+	return append([]*workflow.Workflow{list[i]}, slices.Delete(slices.Clone(list), i, i+1)...)
+}
+
+// Find returns a version of a workflow, for version 0 the one that new instances begin with, or
+// nil.
 func (s *Set) Find(name string, version int) *workflow.Workflow {
-	for _, w := range s.byName[name] {
+	for _, w := range s.Versions(name) {
 		if version == 0 || w.Version == version {
 			return w
 		}
@@ -53,16 +114,18 @@ func (s *Set) Find(name string, version int) *workflow.Workflow {
 	return nil
 }
 
-// Versions are those of a workflow, the newest first; none: it is not known.
-func (s *Set) Versions(name string) []*workflow.Workflow { return s.byName[name] }
+// Versions are those of a workflow: the one that new instances begin with, then the others, the
+// newest first; none: it is not known.
+func (s *Set) Versions(name string) []*workflow.Workflow { return s.begun.Load().byName[name] }
 
 // Names are those of all workflows, in order.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.byName)) }
 
-// Newest are the newest versions of all workflows, by name.
+// Newest are, by name, the versions of all workflows that new instances begin with: the newest, unless
+// something else was said.
 func (s *Set) Newest() (list []*workflow.Workflow) {
 	for _, name := range s.Names() {
-		list = append(list, s.byName[name][0])
+		list = append(list, s.Versions(name)[0])
 	}
 	return list
 }
@@ -79,21 +142,19 @@ func (s *Set) All() (list []*workflow.Workflow) {
 // says, resolved.
 func (s *Set) Horizons(name string) workflow.Horizons {
 	var declared workflow.Horizons
-	if w := s.Find(name, 0); w != nil {
-		declared = w.Horizons
+	if versions := s.byName[name]; len(versions) > 0 {
+		declared = versions[0].Horizons
 	}
 	return declared.Resolve(s.replay)
 }
 
 // Routes are who takes messages, by consumer.
-func (s *Set) Routes() map[string][]decide.MessageRoute {
-	return decide.MessageRoutes(s.Newest(), func(name string) []*workflow.Workflow { return s.byName[name][1:] })
-}
+func (s *Set) Routes() map[string][]decide.MessageRoute { return s.begun.Load().routes }
 
 // Prepare makes a command ready to be decided; see decide.Prepare. Error:
 // WorkflowNotFound, too.
 func (s *Set) Prepare(c transitions.Command, newID func() uuid.UUID) (*decide.Prepared, error) {
-	versions := s.byName[c.Workflow]
+	versions := s.Versions(c.Workflow)
 	if len(versions) == 0 {
 		return nil, NotFound(c.Workflow)
 	}

@@ -79,8 +79,8 @@ func lookAtIndexes(ctx context.Context, x *exam) (string, []Finding, error) {
 // constraint.
 func (x *exam) remade(want *schema.Index, drop bool) string {
 	if _, columns, _ := strings.Cut(want.Definition, "USING btree "); strings.HasSuffix(want.Name, "_pkey") {
-		return fmt.Sprintf("ALTER TABLE %s.%s DROP CONSTRAINT IF EXISTS %s, ADD CONSTRAINT %[3]s PRIMARY KEY %s, while nobody works", x.schemaOf(),
-			want.Table, want.Name, columns)
+		return fmt.Sprintf("ALTER TABLE %s.%s DROP CONSTRAINT IF EXISTS %s, ADD CONSTRAINT %[3]s PRIMARY KEY %s, while nobody works",
+			x.schemaOf(), want.Table, want.Name, columns)
 	}
 	if drop {
 		return fmt.Sprintf("DROP INDEX CONCURRENTLY %s.%s; then %s", x.schemaOf(), want.Name, x.concurrently(want.Definition))

@@ -52,6 +52,7 @@ var (
 		momentOrNull("run_at", func(c *Command) *time.Time { return &c.RunAt }),
 		raw("request", rows.JSON, func(c *Command) *[]byte { return &c.Request }),
 		inFlight(momentOrNull("updated_at", func(c *Command) *time.Time { return &c.UpdatedAt })),
+		integerOrNull("definition", func(c *Command) *int { return &c.Definition }),
 		forgetField,
 	}
 	acceptedFields = slices.Concat(doneFields, flightFields)
@@ -62,7 +63,7 @@ var (
 		moment("updated_at", func(c *Command) *time.Time { return &c.UpdatedAt }),
 	}
 	settledFields = slices.Concat(seenFields, named(acceptedFields, "scope", "key", "status", "version", "code", "body",
-		"finished_at", "expires_at", "phase", "claimed_by", "run_at", "request", "forget_at"))
+		"finished_at", "expires_at", "phase", "claimed_by", "run_at", "request", "definition", "forget_at"))
 	cancelledFields = []field[Cancelled]{
 		text("scope", func(c *Cancelled) *string { return &c.Scope }),
 		text("key", func(c *Cancelled) *string { return &c.Key }),
@@ -173,7 +174,8 @@ func SettleCommands(b *rows.Builder) {
 	stuck = NULL, unsure = NULL, waits_since = NULL, claimed_by = coalesce(u.claimed_by, c.claimed_by),
 	claimed_at = CASE WHEN u.claimed_by IS NULL THEN c.claimed_at ELSE clock_timestamp() END,
 	locked_until = CASE WHEN u.claimed_by IS NOT NULL THEN clock_timestamp() + u.lease * interval '1 microsecond' END,
-	run_at = u.run_at, request = u.request, updated_at = u.updated_at, forget_at = u.forget_at
+	run_at = u.run_at, request = u.request, updated_at = u.updated_at, forget_at = u.forget_at,
+	definition = coalesce(u.definition, c.definition)
 FROM (SELECT found.row, t.lease, u.* FROM (SELECT `).Param(rows.Int8, false).Add(" AS lease) AS t, ").Source(settledColumns).
 		Add(found(b), `) AS u
 WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM `, b.Tenant(), ` AND c.attempt = u.seen AND c.status = u.was RETURNING 1)

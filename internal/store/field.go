@@ -71,6 +71,10 @@ func integer[T any](name string, at func(*T) *int) field[T] {
 	return plain(name, rows.Int4, at, nil, (*rows.Set).Int4, (*rows.Row).Int4)
 }
 
+func integerOrNull[T any](name string, at func(*T) *int) field[T] {
+	return plain(name, rows.Int4, at, zero[int], (*rows.Set).Int4, (*rows.Row).Int4)
+}
+
 func smallintOrNull[T any](name string, at func(*T) *int) field[T] {
 	return plain(name, rows.Int2, at, zero[int], (*rows.Set).Int2, (*rows.Row).Int2)
 }

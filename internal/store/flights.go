@@ -29,7 +29,7 @@ type PollRequest struct {
 	Full      []string  // activities of which nothing can be taken: workflow, a space, transition
 	Scheduled int       // how many scheduled commands could be taken
 	Since     time.Time // when those are due, at the earliest; zero: whenever
-	Workflows []string  // those that this node knows
+	Workflows []string  // those that this node knows, and their versions: "order", "order 1"
 	Turns     Turns     // of tenants, for work
 	Later     Turns     // likewise, for scheduled commands
 

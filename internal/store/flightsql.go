@@ -8,7 +8,7 @@ package store
 // those that are not any more while commands are still set aside for them.
 // Parameters: now, how many scheduled commands, how many others, the activities of
 // which nothing can be taken now, since when scheduled commands are due, the workflows
-// that this node knows, the tenant whose turn was last, how many tenants have a turn,
+// that this node knows, and their versions, the tenant whose turn was last, how many tenants have a turn,
 // of the activities that can be taken their workflows, their names, since when their
 // work is due and how much of each, since when leases have run out, after when
 // something is due next, since when any work is due, whether to ask for pauses that
@@ -50,7 +50,7 @@ SELECT clock_timestamp(), least(
 	coalesce(found.pause, '')
 FROM (VALUES (1)) AS one LEFT JOIN (
 	(SELECT '` + Lapsed + `' AS kind, tenant, scope, key, attempt, phase, workflow, transition, locked_until AS since, NULL AS pause FROM (
-			SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
+			SELECT *, ` + known + ` AS known FROM pawl.command
 			WHERE locked_until < (SELECT clock_timestamp()) AND (locked_until, scope) > ((SELECT $13::timestamptz), '')
 			ORDER BY locked_until OFFSET 0) AS lapsed
 		WHERE known LIMIT $2::bigint + $3::bigint)
@@ -64,7 +64,7 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 			(WITH RECURSIVE ` + eachTenant(laterTurns, laterTurn, "$17", "$18") + `
 				SELECT '` + LaterTurn + `' AS kind, each.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition,
 					one.run_at, one.instance, one.cancelled_by
-				FROM each LEFT JOIN LATERAL (SELECT * FROM (SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
+				FROM each LEFT JOIN LATERAL (SELECT * FROM (SELECT *, ` + known + ` AS known FROM pawl.command
 						WHERE ` + laterOfTenants + ` AND (tenant, run_at) >= (each.tenant, (SELECT $5::timestamptz))
 							AND (tenant, run_at) <= (each.tenant, (SELECT $1::timestamptz))
 						ORDER BY ` + laterTurn + ` OFFSET 0) AS due
@@ -72,7 +72,7 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 				LIMIT $18::bigint)
 			UNION ALL
 			(SELECT '` + Later + `', tenant, scope, key, attempt, phase, workflow, transition, run_at, instance, cancelled_by
-				FROM (SELECT *, workflow = ANY ($6::text[]) AS known FROM pawl.command
+				FROM (SELECT *, ` + known + ` AS known FROM pawl.command
 					WHERE ` + later + ` AND run_at <= (SELECT $1::timestamptz) AND (run_at, scope) > ((SELECT $5::timestamptz), '')
 					ORDER BY run_at OFFSET 0) AS due
 				WHERE known LIMIT $2::bigint)) AS due)
@@ -88,18 +88,21 @@ FROM (VALUES (1)) AS one LEFT JOIN (
 					WHERE ` + turns + ` AND tenant <= each.tenant
 						AND (tenant, workflow, transition) > (each.tenant, kinds.workflow, kinds.transition)
 					ORDER BY ` + turn + ` LIMIT 1) AS next))
-			SELECT first.* FROM kinds CROSS JOIN LATERAL (SELECT * FROM pawl.command
-				WHERE ` + turns + ` AND tenant = each.tenant AND workflow = kinds.workflow AND transition = kinds.transition
-					AND run_at <= (SELECT $1::timestamptz) ORDER BY ` + turn + ` LIMIT 1) AS first
+			SELECT first.* FROM kinds CROSS JOIN LATERAL (SELECT * FROM (SELECT *, ` + known + ` AS known FROM pawl.command
+					WHERE ` + turns + ` AND tenant = each.tenant AND workflow = kinds.workflow AND transition = kinds.transition
+						AND run_at <= (SELECT $1::timestamptz) ORDER BY ` + turn + ` OFFSET 0) AS due
+				WHERE known LIMIT 1) AS first
 			WHERE kinds.workflow = ANY ($6::text[]) AND kinds.workflow || ' ' || kinds.transition <> ALL ($4::text[])
 			ORDER BY first.run_at LIMIT 1) AS one ON true
 		LIMIT $8::bigint)
 	UNION ALL
 	(SELECT '` + Work + `', one.tenant, one.scope, one.key, one.attempt, one.phase, one.workflow, one.transition, one.run_at, NULL
 		FROM unnest($9::text[], $10::text[], $11::timestamptz[], $12::bigint[]) AS r(workflow, transition, since, room) CROSS JOIN LATERAL (
-			SELECT * FROM pawl.command AS w WHERE ` + waits + ` AND w.workflow = r.workflow AND w.transition = r.transition
-				AND w.run_at <= (SELECT $1::timestamptz) AND (w.run_at, w.scope) > (r.since, '')
-			ORDER BY w.workflow, w.transition, w.run_at LIMIT least(r.room, $3::bigint)) AS one
+			SELECT * FROM (SELECT *, ` + known + ` AS known FROM pawl.command AS w
+				WHERE ` + waits + ` AND w.workflow = r.workflow AND w.transition = r.transition
+					AND w.run_at <= (SELECT $1::timestamptz) AND (w.run_at, w.scope) > (r.since, '')
+				ORDER BY w.workflow, w.transition, w.run_at OFFSET 0) AS due
+			WHERE known LIMIT least(r.room, $3::bigint)) AS one
 		ORDER BY one.run_at LIMIT $3::bigint)
 ) AS found ON true`
 
@@ -113,6 +116,11 @@ func eachTenant(where, order, after, most string) string {
 			(SELECT next.tenant, each.n + 1 FROM each CROSS JOIN LATERAL (SELECT tenant FROM pawl.command
 				WHERE ` + where + ` AND tenant > each.tenant ORDER BY ` + order + ` LIMIT 1) AS next WHERE each.n < ` + most + `::bigint))`
 }
+
+// known says of a command whether this node knows its workflow, and the version that its
+// instance is on, where the row says it. What is not known is passed over: of a version that a
+// newer build has brought there may be much, and the bounds of the next polls are behind it.
+const known = `coalesce(workflow || ' ' || definition, workflow) = ANY ($6::text[])`
 
 // later finds what is to be decided at a time, and is not set aside for a pause, by the
 // index command_due.

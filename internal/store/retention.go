@@ -62,9 +62,9 @@ held AS MATERIALIZED (
 		FOR NO KEY UPDATE SKIP LOCKED) AS i),
 planted AS (
 	INSERT INTO pawl.command (tenant, scope, key, fingerprint, status, workflow, transition, instance, version, actor, created_at,
-		phase, attempt, failures, revision, run_at, request, updated_at)
+		phase, attempt, failures, revision, run_at, request, definition, updated_at)
 	SELECT c.tenant, h.late, h.version::text, c.fingerprint, 'pending', c.workflow, c.transition, c.instance, c.version, c.actor, $1,
-		'working', 0, 0, 0, $1, c.request, $1
+		'working', 0, 0, 0, $1, c.request, c.definition, $1
 	FROM held AS h JOIN pawl.command AS c ON c.ctid = h.place WHERE h.waits),
 linked AS (
 	UPDATE pawl.instance AS i SET links = (SELECT json_object_agg(e.key, CASE e.key WHEN 'in_flight'

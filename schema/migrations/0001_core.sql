@@ -142,6 +142,7 @@ CREATE TABLE pawl.command (
 	forget_at    timestamptz,
 	waits_since  timestamptz,
 	paused       text COLLATE "C",
+	definition   int CHECK (definition >= 1),
 	PRIMARY KEY (tenant, scope, key),
 	CHECK ((status IN ('succeeded', 'failed_final')) = (code IS NOT NULL)),
 	CONSTRAINT command_answer CHECK ((code IS NULL) = (coalesce(state, body) IS NULL) AND (state IS NULL OR version IS NOT NULL)),
@@ -202,7 +203,8 @@ COMMENT ON COLUMN pawl.command.waits_since IS
 	'Since when it has been due, where it was claimed and given back without an attempt; run_at moves on each time.';
 COMMENT ON COLUMN pawl.command.forget_at IS
 	'Until when the tombstone stays, where the caller asked for another time than the workflow''s; infinity for ever.';
-
+COMMENT ON COLUMN pawl.command.definition IS
+	'The version of the definition that its instance began with, since it is in flight: nodes that do not know it leave it alone. NULL: any node may find out.';
 COMMENT ON COLUMN pawl.command.paused IS 'Whose pause it waits for the end of, since it became due: instance:<id> or workflow:<name>. NULL: none is known to hold it.';
 
 -- What is to be decided at a time, over all tenants. What became due in a pause is set
@@ -404,6 +406,8 @@ CREATE TABLE pawl.definition (
 	hash       text COLLATE "C" NOT NULL,
 	spec       json NOT NULL,
 	created_at timestamptz NOT NULL DEFAULT now(),
+	members    json NOT NULL DEFAULT '{}',
+	builds     text[] COLLATE "C" NOT NULL DEFAULT '{}',
 	PRIMARY KEY (workflow, version)
 );
 COMMENT ON TABLE pawl.definition IS
@@ -413,6 +417,34 @@ COMMENT ON COLUMN pawl.definition.version IS 'The version of the definition.';
 COMMENT ON COLUMN pawl.definition.hash IS 'SHA-256 of what the definition says.';
 COMMENT ON COLUMN pawl.definition.spec IS 'What the definition says.';
 COMMENT ON COLUMN pawl.definition.created_at IS 'When it was first seen.';
+COMMENT ON COLUMN pawl.definition.members IS
+	'What the data of its instances may consist of: the kind of each member, by path, and the attributes. A build that cannot read it is refused at start-up.';
+COMMENT ON COLUMN pawl.definition.builds IS 'The builds that were accepted: of each the SHA-256 of its members.';
+
+CREATE TABLE pawl.begins (
+	workflow text COLLATE "C" PRIMARY KEY CHECK (octet_length(workflow) BETWEEN 1 AND 64),
+	version  int NOT NULL CHECK (version >= 1),
+	actor    text NOT NULL,
+	at       timestamptz NOT NULL
+);
+COMMENT ON TABLE pawl.begins IS
+	'Which version new instances of a workflow begin with, at the most, whatever newer ones nodes know. Without a row: the newest.';
+COMMENT ON COLUMN pawl.begins.workflow IS 'The workflow.';
+COMMENT ON COLUMN pawl.begins.version IS 'The version.';
+COMMENT ON COLUMN pawl.begins.actor IS 'Who said so.';
+COMMENT ON COLUMN pawl.begins.at IS 'When.';
+
+CREATE TABLE pawl.node (
+	name     text COLLATE "C" PRIMARY KEY,
+	versions text[] COLLATE "C" NOT NULL,
+	begun_at timestamptz NOT NULL,
+	seen_at  timestamptz NOT NULL
+);
+COMMENT ON TABLE pawl.node IS 'The nodes that serve, and what they know: for operators, and for a node that is asked what only a newer version can do.';
+COMMENT ON COLUMN pawl.node.name IS 'Who holds leases under this name.';
+COMMENT ON COLUMN pawl.node.versions IS 'The workflows that it knows, each with a version behind a space.';
+COMMENT ON COLUMN pawl.node.begun_at IS 'Since when it serves, by the clock of the database.';
+COMMENT ON COLUMN pawl.node.seen_at IS 'When it last said that it does.';
 
 CREATE TABLE pawl.paused (
 	tenant   text COLLATE "C" NOT NULL CHECK (octet_length(tenant) BETWEEN 1 AND 64),

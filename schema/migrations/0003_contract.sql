@@ -406,7 +406,9 @@ BEGIN
 	IF (c.phase, c.status, c.attempt) IS DISTINCT FROM ('sql', 'processing', transition.attempt) THEN
 		PERFORM pawl.unheld(tenant, scope, key, attempt, 'succeeded');
 	ELSIF transition.version = 0 THEN
-		SELECT d.version, d.spec INTO i.definition, spec FROM pawl.definition AS d WHERE d.workflow = c.workflow ORDER BY d.version DESC LIMIT 1;
+		SELECT d.version, d.spec INTO i.definition, spec FROM pawl.definition AS d WHERE d.workflow = c.workflow
+			AND d.version <= coalesce((SELECT b.version FROM pawl.begins AS b WHERE b.workflow = c.workflow), d.version)
+			ORDER BY d.version DESC LIMIT 1;
 		i.id := coalesce(pawl.instance_id(c.workflow, transition.business_key, transition.tenant),
 			nullif(c.instance, '00000000-0000-0000-0000-000000000000'),
 			-- A UUIDv7: milliseconds first.

@@ -216,7 +216,7 @@ func TestACancelledCommandThatCannotBeEndedIsNotTriedInALoop(t *testing.T) {
 			exec(t, pool, "UPDATE pawl.instance SET definition = 2")
 			n := newNode(t, pool, job(t, atOnce))
 			n.set(func(n *node) {
-				n.refuse = func(*decide.Prepared) error { return workflow.Errorf(workflow.WorkflowNotFound, "not here") }
+				n.refuse = func(*decide.Prepared) error { return workflow.Errorf(workflow.NotOnThisNode, "not here") }
 			})
 			n.Start()
 			got := becomes(t, pool, c.ref(), "it is given back", func(r row) bool { return r.Attempt > 0 && r.Status == transitions.Pending })

@@ -2,6 +2,7 @@ package inflight
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -87,7 +88,7 @@ func (r *Runner) nextRequest(tick bool) (store.PollRequest, bool) {
 	}
 	r.poller.wanted.work, r.poller.wanted.due = false, false
 	s := &r.slots
-	q := store.PollRequest{Now: now, Works: s.workers, Full: s.full(), Workflows: r.config.Workflows}
+	q := store.PollRequest{Now: now, Works: s.workers, Full: s.full(), Workflows: r.known}
 	if q.Works > 0 {
 		q.Turns = r.poller.turns.next(q.Works)
 		s.polled()
@@ -256,6 +257,17 @@ func (r *Runner) choose(found []store.Candidate) (chosen []store.Candidate, shad
 		}
 	}
 	return chosen, shadowed
+}
+
+// knownOf are the workflows that this node knows, and their versions, as a poll asks for them.
+func knownOf(c *Config) (known []string) {
+	for _, name := range c.Workflows {
+		known = append(known, name)
+		for _, w := range c.Definitions.Versions(name) {
+			known = append(known, fmt.Sprint(name, " ", w.Version))
+		}
+	}
+	return known
 }
 
 // limitsOf is how many attempts of each activity that is known may run at once, as its

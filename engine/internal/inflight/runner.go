@@ -81,6 +81,7 @@ type Runner struct {
 	pipeline Pipeline // once it is started
 	sql      *store.Flights
 	limits   map[activity]int // of the activities that are known
+	known    []string         // the workflows that are, and their versions
 	stats    counters
 
 	work     sync.WaitGroup // the poller and the keeper
@@ -135,8 +136,8 @@ type stop struct {
 
 // New makes a runner; Start begins its work.
 func New(c Config) *Runner {
-	return &Runner{config: c, sql: store.NewFlights(c.In), limits: limitsOf(&c), lockWait: lockWait, held: map[transitions.Ref]*flight{},
-		stop: stop{begun: make(chan struct{}), idle: make(chan struct{}), grace: stopGrace},
+	return &Runner{config: c, sql: store.NewFlights(c.In), limits: limitsOf(&c), known: knownOf(&c), lockWait: lockWait,
+		held: map[transitions.Ref]*flight{}, stop: stop{begun: make(chan struct{}), idle: make(chan struct{}), grace: stopGrace},
 		poller: poller{woken: make(chan struct{}, 1), contact: contact{lease: c.Lease, every: c.Every, wait: c.Lease},
 			turns: turns{kind: store.Turn}, later: turns{kind: store.LaterTurn}},
 		keeper: keeper{woken: make(chan struct{}, 1), drained: make(chan struct{})},

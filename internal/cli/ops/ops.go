@@ -28,7 +28,7 @@ func Command(run Run) *cobra.Command {
 		o.settleCommand(transitions.Retry, "Have a stuck command done once more, with all its attempts"),
 		o.settleCommand(transitions.Resolve, "Say of a stuck command that it has happened, with its result"),
 		o.settleCommand(transitions.Abandon, "Give a stuck command up"),
-		o.pauseCommand(), o.resumeCommand(), o.pausedCommand(),
+		o.pauseCommand(), o.resumeCommand(), o.pausedCommand(), o.versionsCommand(), o.beginCommand(),
 		o.sinksCommand(), o.inboxCommand(), o.retentionCommand())
 	c.Long = `See how everything stands, and see to what does not go on by itself.
 

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/schema"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// storedDefinition is a row of the table definition.
+type storedDefinition struct {
+	inspect.Definition
+	members map[string]string // of the data, by path, each with its kind; see workflow.Members
+	builds  []string          // the hashes of the members of the builds that were accepted
+}
+
+// takeMembers accepts the data type of a build, or refuses it: with a member that it may not be able
+// to read, and with one that it does not have, unless it is a build that ran here before. That one
+// keeps what it does not know, and a new one would leave it to its instances for ever without
+// a word.
+func (d *storedDefinition) takeMembers(ctx context.Context, tx pgx.Tx, c Config, w *workflow.Workflow) error {
+	build := w.MembersHash()
+	known := slices.Contains(d.builds, build)
+	lacking, unreadable := w.Unlike(d.members)
+	var refused []error
+	refuse := func(what string, members []string) {
+		refused = append(refused, fmt.Errorf("workflow %q version %d %s: %s; give the changed one version %d and this one beside it, "+
+			"or say with DataChanged that it is meant", w.Name, w.Version, what, strings.Join(members, ", "), w.Version+1))
+	}
+	if len(unreadable) > 0 {
+		refuse("stores members that this build may not be able to read", unreadable)
+	}
+	if len(lacking) > 0 && !known {
+		refuse("stores members that this build's data does not have (removed, or renamed)", lacking)
+	}
+	if len(refused) > 0 {
+		return errors.Join(refused...)
+	}
+	if len(lacking) > 0 {
+		c.Log.Info("another build has added members to the data of a workflow; this one keeps them as they are",
+			"workflow", w.Name, "version", w.Version, "members", strings.Join(lacking, ", "))
+	}
+	all := w.Recorded(d.members)
+	if known && maps.Equal(all, d.members) {
+		return nil
+	}
+	text, err := json.Marshal(all, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("encode the members of workflow %q: %w", w.Name, err)
+	}
+	if !known {
+		d.builds = append(d.builds, build)
+	}
+	sql := schema.In(c.Schema, "UPDATE pawl.definition SET members = $3::json, builds = $4 WHERE workflow = $1 AND version = $2")
+	if _, err := tx.Exec(ctx, sql, w.Name, w.Version, string(text), d.builds); err != nil {
+		return fmt.Errorf("record the members of workflow %q: %w", w.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package schemagen
+
+import (
+	"encoding"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Stored lists the members of what is stored as a t, by path, each with its kind in words of our
+// own that never change. A path is as in RFC 6901, where "*" is every entry of a map or an array, or
+// every member that a struct does not name; "" is the whole. A type within itself has the kind
+// "as " and the path where it begins. t must be one that Storable accepts.
+func Stored(t reflect.Type) map[string]string {
+	s := stored{kinds: map[string]string{}, within: map[reflect.Type]string{}}
+	s.add("", t, "")
+	return s.kinds
+}
+
+type stored struct {
+	kinds  map[string]string
+	within map[reflect.Type]string // the types of which the place is a part, with their paths
+}
+
+func (s *stored) add(path string, t reflect.Type, prefix string) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if at, inside := s.within[t]; inside {
+		s.kinds[path] = "as " + at
+		return
+	}
+	switch formOf(t, false) {
+	case formObject:
+		s.kinds[path] = "object"
+		s.within[t] = path
+		s.addMembers(path, t)
+		delete(s.within, t)
+	case formMap:
+		s.kinds[path] = "object"
+		if t.Key().Kind() != reflect.String || implements[encoding.TextUnmarshaler](t.Key()) {
+			var key strings.Builder
+			meaning(&key, t.Key())
+			s.kinds[path] = "object by " + key.String()
+		}
+		s.within[t] = path
+		s.add(path+"/*", t.Elem(), "")
+		delete(s.within, t)
+	case formArray:
+		s.kinds[path] = "array"
+		if t.Kind() == reflect.Array {
+			s.kinds[path] = fmt.Sprintf("array of %d", t.Len())
+		}
+		s.within[t] = path
+		s.add(path+"/*", t.Elem(), "")
+		delete(s.within, t)
+	default:
+		var kind strings.Builder
+		meaning(&kind, t)
+		s.kinds[path] = prefix + kind.String()
+	}
+}
+
+func (s *stored) addMembers(path string, t reflect.Type) {
+	members, rest := fieldsOf(t)
+	for _, f := range members {
+		prefix := ""
+		if f.quoted {
+			prefix = "quoted "
+		}
+		if _, format, formatted := strings.Cut(f.goField.Tag.Get("json"), ",format:"); formatted {
+			prefix += "in the format " + format + " "
+		}
+		s.add(memberPath(path, f.name), f.typ, prefix)
+	}
+	switch {
+	case rest == nil:
+	case rest.Kind() == reflect.Map:
+		s.add(path+"/*", rest.Elem(), "")
+	default:
+		s.kinds[path+"/*"] = "any"
+	}
+}
+
+func memberPath(parent, name string) string {
+	return string(jsontext.Pointer(parent).AppendToken(name))
+}
+
+// Unlike compares what is recorded of a type with another one: the members that the other
+// type lacks, and those that it has and may not be able to read, each in a text for people. Of a member
+// that is named its parts are not.
+func Unlike(recorded, own map[string]string) (lacking, unreadable map[string]string) {
+	lacking, unreadable = map[string]string{}, map[string]string{}
+	var named []string
+	for _, path := range slices.Sorted(maps.Keys(recorded)) {
+		if slices.ContainsFunc(named, func(parent string) bool { return strings.HasPrefix(path, parent+"/") }) {
+			continue
+		}
+		was, is := kindAt(recorded, path), kindAt(own, path)
+		switch {
+		case is == "":
+			lacking[path] = was
+		case !reads(was, is):
+			unreadable[path] = fmt.Sprintf("%s, now %s", was, is)
+		default:
+			continue
+		}
+		named = append(named, path)
+	}
+	return lacking, unreadable
+}
+
+// kindAt is the kind of what a type has at a path, "" for nothing. What decodes itself has
+// any members.
+func kindAt(kinds map[string]string, path string) string {
+	if !strings.HasPrefix(path, "/") && path != "" { // no member
+		return kinds[path]
+	}
+	at := ""
+	for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		kind := resolve(kinds, &at)
+		if anything := kind == "any" || kind == "custom"; anything || path == "" {
+			return kind
+		}
+		next := at + "/" + name
+		if _, ok := kinds[next]; !ok {
+			next = at + "/*"
+		}
+		if _, ok := kinds[next]; !ok {
+			return ""
+		}
+		at = next
+	}
+	return resolve(kinds, &at)
+}
+
+// resolve follows a type within itself to where it begins.
+func resolve(kinds map[string]string, at *string) string {
+	if begins, within := strings.CutPrefix(kinds[*at], "as "); within {
+		*at = begins
+	}
+	return kinds[*at]
+}
+
+// reads reports whether what is stored as one kind can always be read as another.
+func reads(was, is string) bool {
+	switch {
+	case was == is, is == "any", is == "custom":
+		return true
+	case is == "string":
+		return slices.Contains([]string{"time", "uuid", "text", "[]byte"}, was)
+	case is == "object":
+		return strings.HasPrefix(was, "object by ")
+	case is == "array":
+		return strings.HasPrefix(was, "array of ")
+	case is == "float64":
+		return was == "float32" || 0 < bits(was, "int")+bits(was, "uint") && bits(was, "int")+bits(was, "uint") <= 32
+	}
+	if wide := bits(is, "uint"); wide > 0 {
+		return bits(was, "uint") > 0 && bits(was, "uint") <= wide
+	}
+	wide := bits(is, "int")
+	return bits(was, "int") > 0 && bits(was, "int") <= wide || bits(was, "uint") > 0 && bits(was, "uint") < wide
+}
+
+// bits is how many bits an integer of that kind has, 0 for another one.
+func bits(kind, of string) (n int) {
+	if rest, ok := strings.CutPrefix(kind, of); ok {
+		_, _ = fmt.Sscan(rest, &n) // not a number: another kind
+	}
+	return n
+}

@@ -1,0 +1,126 @@
+package unknown
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+type address struct {
+	Street string `json:"street,omitzero"`
+}
+
+type line struct {
+	Article string `json:"article"`
+	Count   int    `json:"count"`
+}
+
+// data is what an older build knows.
+type data struct {
+	Name   string             `json:"name"`
+	Home   address            `json:"home,omitzero"`
+	Work   *address           `json:"work,omitempty"`
+	Lines  []line             `json:"lines,omitempty"`
+	ByRoom map[string]address `json:"by_room,omitempty"`
+	Number int                `json:"number,omitzero,case:ignore"`
+}
+
+// kept is what becomes of stored data when an older build changes it.
+func kept(t *testing.T, stored string, change func(*data), gone ...string) (string, error) {
+	t.Helper()
+	var d data
+	if err := json.Unmarshal([]byte(stored), &d); err != nil {
+		t.Fatal(err)
+	}
+	before := encode(t, &d)
+	change(&d)
+	after := encode(t, &d)
+	drop := map[string]bool{}
+	for _, path := range gone {
+		drop[path] = true
+	}
+	got, err := Keep(reflect.TypeFor[data](), []byte(stored), before, after, drop)
+	return string(got), err
+}
+
+func encode(t *testing.T, v any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func same(a, b string) bool {
+	x, y := jsontext.Value(a), jsontext.Value(b)
+	return x.Canonicalize() == nil && y.Canonicalize() == nil && string(x) == string(y)
+}
+
+func TestWhatABuildDoesNotKnowStays(t *testing.T) {
+	t.Parallel()
+	nothing := func(*data) {}
+	for name, c := range map[string]struct {
+		stored string
+		change func(*data)
+		want   string
+	}{
+		"nothing unknown":    {`{"name":"a"}`, func(d *data) { d.Name = "b" }, `{"name":"b"}`},
+		"at the top":         {`{"x":[1,{"y":null}],"name":"a"}`, func(d *data) { d.Name = "b" }, `{"name":"b","x":[1,{"y":null}]}`},
+		"in a struct":        {`{"name":"","home":{"street":"s","zip":"1"}}`, func(d *data) { d.Home.Street = "t" }, `{"name":"","home":{"street":"t","zip":"1"}}`},
+		"of nothing known":   {`{"name":"","home":{"zip":"1"},"work":{"zip":"2"}}`, nothing, `{"name":"","home":{"zip":"1"},"work":{"zip":"2"}}`},
+		"of a zero struct":   {`{"name":"","home":{"street":"s","zip":"1"}}`, func(d *data) { d.Home = address{} }, `{"name":"","home":{"zip":"1"}}`},
+		"of what is removed": {`{"name":"","work":{"street":"s","zip":"1"}}`, func(d *data) { d.Work = nil }, `{"name":""}`},
+		"in a map": {`{"name":"","by_room":{"a":{"street":"s","zip":"1"},"b":{"street":"t","zip":"2"}}}`,
+			func(d *data) { delete(d.ByRoom, "a"); d.ByRoom["c"] = address{"u"} }, `{"name":"","by_room":{"b":{"street":"t","zip":"2"},"c":{"street":"u"}}}`},
+		"in an array, in place": {`{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2}]}`,
+			func(d *data) { d.Lines[1].Count = 3 }, `{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":3,"x":2}]}`},
+		"in an array, removed": {`{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2}]}`,
+			func(d *data) { d.Lines = d.Lines[1:] }, `{"name":"","lines":[{"article":"b","count":2,"x":2}]}`},
+		"in an array, moved and added": {`{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2}]}`,
+			func(d *data) { d.Lines = []line{d.Lines[1], {"c", 3}, d.Lines[0]} },
+			`{"name":"","lines":[{"article":"b","count":2,"x":2},{"article":"c","count":3},{"article":"a","count":1,"x":1}]}`},
+		"an array without anything unknown": {`{"name":"","lines":[{"article":"a","count":1}],"x":1}`,
+			func(d *data) { d.Lines = []line{{"b", 1}, {"c", 1}} }, `{"name":"","lines":[{"article":"b","count":1},{"article":"c","count":1}],"x":1}`},
+		"beside a name in another case": {`{"name":"","NUMBER":1,"x":1}`, func(d *data) { d.Number = 2 }, `{"name":"","number":2,"x":1}`},
+	} {
+		got, err := kept(t, c.stored, c.change)
+		if err != nil || !same(got, c.want) {
+			t.Errorf("%s: %s, %v; want %s", name, got, err, c.want)
+		}
+	}
+}
+
+func TestWhatIsOpenIsNotGuessed(t *testing.T) {
+	t.Parallel()
+	const stored = `{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2},{"article":"b","count":2,"x":3}]}`
+	for name, change := range map[string]func(*data){
+		"one removed, one added elsewhere":   func(d *data) { d.Lines = append(d.Lines[1:], line{"c", 1}) },
+		"one of two that look alike removed": func(d *data) { d.Lines = d.Lines[:2] },
+		"two became one":                     func(d *data) { d.Lines = []line{{"c", 1}} },
+		"all moved, two changed": func(d *data) {
+			d.Lines[0].Count, d.Lines[1].Count = 7, 8
+			d.Lines = []line{d.Lines[2], d.Lines[1], d.Lines[0]}
+		},
+	} {
+		_, err := kept(t, stored, change)
+		open, ok := errors.AsType[*Ambiguous](err)
+		if !ok || open.Path != "/lines/*" {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := kept(t, stored, change, "/lines/*/x"); err != nil {
+			t.Errorf("%s, where the member is not kept: %v", name, err)
+		}
+	}
+}
+
+func TestWhatIsMeantToGoIsDropped(t *testing.T) {
+	t.Parallel()
+	got, err := kept(t, `{"name":"a","x":1,"home":{"zip":"1","y":2}}`, func(*data) {}, "/x", "/home/zip")
+	if err != nil || !same(got, `{"name":"a","home":{"y":2}}`) {
+		t.Errorf("%s, %v", got, err)
+	}
+}

@@ -1,0 +1,119 @@
+package workflow
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/pawlhq/pawl/workflow/internal/schemagen"
+)
+
+// attributeMember is what the path of an attribute begins with among the members of the data.
+const attributeMember = "attribute "
+
+// DataChanged says that this build means what would be refused otherwise: that members which are
+// recorded for this version of the workflow are not read any more, or as another type. Each is
+// named by its path as in RFC 6901, where "*" is every entry of a map or an array, such as
+// "/lines/*/discount"; an attribute as "attribute region". A member that the data type does not
+// have any more is dropped from an instance with its next transition. To read what is stored in one
+// form as another is for the member's type, by its own UnmarshalJSON.
+func (d *Definition[D]) DataChanged(members ...string) *Definition[D] {
+	d.changed = append(d.changed, members...)
+	return d
+}
+
+// checkChanged looks for what cannot be the path of a member.
+func (d *Definition[D]) checkChanged(m *Mistakes) {
+	for _, path := range d.changed {
+		if !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, attributeMember) {
+			m.add("DataChanged names %q, which is neither a path that begins with \"/\" nor %q and a name", path, attributeMember)
+		}
+	}
+}
+
+// takeMembers notes what the data consists of.
+func (d *Definition[D]) takeMembers(w *Workflow) {
+	w.members = schemagen.Stored(reflect.TypeFor[D]())
+	for _, a := range d.attrs {
+		w.members[attributeMember+a.name] = "attribute"
+	}
+	w.gone = make(map[string]bool, len(d.changed))
+	for _, path := range d.changed {
+		w.gone[path] = true
+	}
+	for _, s := range w.Steps {
+		s.gone = w.gone
+	}
+}
+
+// Members are the members of an instance's data, by path, each with its kind, and the attributes:
+// what a database remembers of a version, so that no build loses what another has stored. They
+// are no part of the hash.
+func (w *Workflow) Members() map[string]string { return maps.Clone(w.members) }
+
+// MembersHash is the hex SHA-256 of the members: builds with the same store the same.
+func (w *Workflow) MembersHash() string {
+	h := sha256.New()
+	for _, path := range slices.Sorted(maps.Keys(w.members)) {
+		_, _ = fmt.Fprintf(h, "%q %q\n", path, w.members[path]) // a hash takes all
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Unlike compares the data with the members that are recorded for the version: those that this build
+// lacks, and those that it may not be able to read, in words. What the definition says it
+// means is in neither.
+func (w *Workflow) Unlike(recorded map[string]string) (lacking, unreadable []string) {
+	lacks, cannot := schemagen.Unlike(recorded, w.members)
+	say := func(found map[string]string) (list []string) {
+		for _, path := range slices.Sorted(maps.Keys(found)) {
+			if !w.means(path) {
+				list = append(list, fmt.Sprintf("%q (%s)", path, found[path]))
+			}
+		}
+		return list
+	}
+	return say(lacks), say(cannot)
+}
+
+// means reports whether the definition says that the member, or what it is a part of, has changed.
+func (w *Workflow) means(path string) bool {
+	for named := range w.gone {
+		if path == named || strings.HasPrefix(path, named+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// Recorded are the members that are recorded once this build has been accepted: those of before
+// that it does not mean to change, and its own.
+func (w *Workflow) Recorded(before map[string]string) map[string]string {
+	all := maps.Clone(w.members)
+	for path, kind := range before {
+		if _, own := all[path]; !own && !w.means(path) {
+			all[path] = kind
+		}
+	}
+	return all
+}
+
+// KeptAttributes are the attributes of an instance after a transition: those that this build computes, and of those
+// before it the ones that another build has declared for the version.
+func (w *Workflow) KeptAttributes(before, computed map[string]string) map[string]string {
+	kept := computed
+	for name, value := range before {
+		if slices.Contains(w.Attributes, name) || w.gone[attributeMember+name] {
+			continue
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[name] = value
+	}
+	return kept
+}
