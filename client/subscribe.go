@@ -41,8 +41,8 @@ func (p Position) json() jsontext.Value {
 type Event struct {
 	wire.Event
 	// Cursor is where to go on after this event: everything up to there was yielded. It is less than the position where more
-	// events of the same transition follow, and they come again then.
-	Cursor Position `json:"cursor"`
+	// events of the same transition follow, and they come again then. As JSON it is text, as the position is.
+	Cursor Position `json:"cursor,string"`
 }
 
 // Subscribe yields the events of the log after a position, in order, each once, and waits for more. It goes on at another node where

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -431,6 +433,27 @@ func TestTailGoesOnAfterAnOutage(t *testing.T) {
 	if got := await.Receive(t, "it ends", code); got != 0 || strings.Count(stderr.String(), "trying again") != 1 ||
 		!strings.HasSuffix(stderr.String(), "\nconnected again\ngo on with --after 2\n") || strings.Count(stdout.String(), "\n") != 2 {
 		t.Errorf("exit %d, %s%s", got, stdout.String(), stderr.String())
+	}
+}
+
+// With -o json a line is the whole CloudEvent, as other tools want it, and the cursor.
+func TestTailTellsWholeCloudEvents(t *testing.T) {
+	p := newPerson(t)
+	p.places("k-1", "--actor", "ann")
+	response, err := http.Get(p.url + "/v1/events?after=start")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var log struct{ Events []map[string]any }
+	if err := json.NewDecoder(response.Body).Decode(&log); err != nil || len(log.Events) != 1 {
+		t.Fatalf("%+v, %v", log, err)
+	}
+	want := log.Events[0]
+	want["cursor"] = "1"
+	got := read[map[string]any](p, "tail --after start -n 1 -o json")
+	if got["specversion"] != "1.0" || got["datacontenttype"] != "application/json" || !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
 	}
 }
 

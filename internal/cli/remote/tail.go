@@ -36,11 +36,11 @@ func tailCommand(a asking) *cobra.Command {
 		Short: "Follow the log: a line for each event",
 		Long: `Follow the log: a line for each event, in order, and then for each that happens, until it is
 interrupted. On a terminal each workflow has its colour (NO_COLOR: none). With -o json each
-line is JSON.
+line is a CloudEvent.
 
 An outage is no end: once it has followed, it connects again for as long as it takes, and says
 so. At its end it tells where to go on with --after, without loss; with -o json every event
-has that as its cursor. The exit code is 0 where it was interrupted or has had its --count
+has that as its attribute cursor. The exit code is 0 where it was interrupted or has had its --count
 of events, 5 where it was refused, such as for events that are gone, and 6 where nobody
 answered at the beginning.`,
 		Args: cobra.NoArgs,
