@@ -82,7 +82,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	w := &Workflow{
 		Name: d.name, Version: d.version, Finals: slices.Clone(d.finals), Roles: slices.Clone(d.roles), Horizons: d.horizons,
 		MaxData: cmp.Or(d.maxData, DefaultMaxData),
-		byName:  map[string][]*Step{}, final: map[State]bool{}, watched: map[string]bool{},
+		byName:  map[string][]*Step{}, final: map[State]bool{}, watched: map[string]bool{}, watchedLast: map[string]bool{},
 	}
 	m := &Mistakes{Workflow: d.name}
 	for i, p := range d.parts {
@@ -94,10 +94,10 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 		w.Steps = append(w.Steps, s)
 		w.byName[s.Name] = append(w.byName[s.Name], s)
 		for _, n := range s.NotBy {
-			w.watched[n] = w.watched[n] // whether their order counts
+			w.watched[n] = true
 		}
 		for _, n := range s.NotByLast {
-			w.watched[n] = true
+			w.watched[n], w.watchedLast[n] = true, true
 		}
 	}
 	for _, s := range d.finals {

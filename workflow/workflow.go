@@ -17,12 +17,13 @@ type Workflow struct {
 	Horizons   Horizons // as declared; see Horizons.Resolve
 	MaxData    int      // of an instance, in bytes of JSON
 
-	byName  map[string][]*Step
-	final   map[State]bool
-	watched map[string]bool
-	attrs   func(data []byte) (map[string]string, error)
-	members map[string]string // of the data; see Members
-	gone    map[string]bool   // see Definition.DataChanged
+	byName      map[string][]*Step
+	final       map[State]bool
+	watched     map[string]bool
+	watchedLast map[string]bool
+	attrs       func(data []byte) (map[string]string, error)
+	members     map[string]string // of the data; see Members
+	gone        map[string]bool   // see Definition.DataChanged
 }
 
 // IsFinal reports whether an instance ends in the state.
@@ -89,14 +90,11 @@ func (w *Workflow) Allowed(state State) []string {
 
 // Watched reports whether some transition excludes the actors of the named one,
 // so that they must be remembered.
-func (w *Workflow) Watched(transition string) bool {
-	_, watched := w.watched[transition]
-	return watched
-}
+func (w *Workflow) Watched(transition string) bool { return w.watched[transition] }
 
 // WatchedLast reports whether some transition excludes the last actor of the named one,
 // so that it must be remembered who that was.
-func (w *Workflow) WatchedLast(transition string) bool { return w.watched[transition] }
+func (w *Workflow) WatchedLast(transition string) bool { return w.watchedLast[transition] }
 
 // UndoneByOthers reports whether the failure of some activity undoes the named
 // one, so that its effect must be remembered.

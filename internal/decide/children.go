@@ -32,8 +32,8 @@ func (d *Decision) StartChildren(newest func(name string) *workflow.Workflow, no
 
 func (d *Decision) startChildren(newest func(name string) *workflow.Workflow, now time.Time, left *int) *workflow.Error {
 	if d.past && len(d.spawns) > 0 {
-		return workflow.Errorf(workflow.InvalidRequest, "%q starts another instance, which would begin now; import that by itself, and this by a transition that does not",
-			d.Entry.Transition)
+		return workflow.Errorf(workflow.InvalidRequest,
+			"%q starts another instance, which would begin now; import that by itself, and this by a transition that does not", d.Entry.Transition)
 	}
 	for n, s := range d.spawns {
 		if *left--; *left < 0 {
