@@ -98,8 +98,9 @@ func (l *Login) token(w http.ResponseWriter, r *http.Request) {
 	}
 	challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
 	id, secret, _ := r.BasicAuth()
-	good := asked != nil && r.PostFormValue("grant_type") == "authorization_code" && r.PostFormValue("redirect_uri") == asked.Get("redirect_uri") &&
-		r.PostFormValue("client_id") == asked.Get("client_id") && secret == url.QueryEscape(l.Secret) && (l.Secret == "" || id == url.QueryEscape(asked.Get("client_id"))) &&
+	good := asked != nil && r.PostFormValue("grant_type") == "authorization_code" &&
+		r.PostFormValue("redirect_uri") == asked.Get("redirect_uri") && r.PostFormValue("client_id") == asked.Get("client_id") &&
+		secret == url.QueryEscape(l.Secret) && (l.Secret == "" || id == url.QueryEscape(asked.Get("client_id"))) &&
 		asked.Get("code_challenge") == base64.RawURLEncoding.EncodeToString(challenge[:])
 	if !good {
 		w.WriteHeader(http.StatusBadRequest)

@@ -222,8 +222,8 @@ func TestListSelectsInstances(t *testing.T) {
 	p.fails("list --workflow ordre", 5, "; did you mean order?")
 	p.fails("get ordre#c-1:k-1", 5, "; did you mean order?")
 	for args, want := range map[string]string{
-		"--state paide --state paid":     `no workflow declares a state "paide"; did you mean paid?`,
-		"--state paide --workflow order": `the workflow "order" does not declare a state "paide"; did you mean paid?`,
+		"--state paidd --state paid":     `no workflow declares a state "paidd"; did you mean paid?`,
+		"--state paidd --workflow order": `the workflow "order" does not declare a state "paidd"; did you mean paid?`,
 		"--state paid":                   "",
 	} {
 		code, stdout, stderr := p.calls(append(strings.Fields("list -o json "), strings.Fields(args)...)...)
