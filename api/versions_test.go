@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func TestOperatorsOfAllTenantsSayWithWhichVersionNewInstancesBegin(t *testing.T) {
+func TestOperatorsSayWithWhichVersionNewInstancesBegin(t *testing.T) {
 	s := newServerOf(t, twoBoxes(), nil)
 	json := []string{"Content-Type", "application/json"}
 	const box = "/v1/ops/begins/box"
