@@ -61,6 +61,11 @@ type Engine interface {
 	DeadLetters(ctx context.Context, f inspect.DeadFilter, p inspect.DeadPage) (list []inspect.DeadLetter, more bool, err error)
 	Keys(ctx context.Context, tenant string) (inspect.Keys, error)
 	Retention(ctx context.Context) (inspect.Retention, error)
+	// VersionsInUse lists the versions of workflows that have ever run here, of all tenants.
+	VersionsInUse(ctx context.Context) ([]inspect.Version, error)
+	// BeginVersion says with which version new instances of a workflow begin, on all nodes; 0 is the newest that each knows.
+	// Error: WorkflowNotFound.
+	BeginVersion(ctx context.Context, workflow string, version int, actor string) error
 	// Workflows returns the newest version of each workflow, by name.
 	Workflows() []*workflow.Workflow
 

@@ -169,6 +169,14 @@ var nodeRoutes = []Route{
 	{Section: ofOperator, Method: "GET", Path: ops + "/retention", Grant: OperateAll, handle: show((*API).retention),
 		Doc: "which node removes what has expired, and the partitions, with who still needs those that are past their age: `keep_events`, " +
 			"in seconds, as the node is configured that answers", Answers: []Answer{answer[Retention](200)}},
+	{Section: ofOperator, Method: "GET", Path: ops + "/versions", Grant: OperateAll, handle: show((*API).versions),
+		Doc: "the versions of workflows that have ever run here: which one new instances begin with, how many instances each has, by state, " +
+			"and which nodes know it", Answers: []Answer{answer[VersionList](200)}},
+	change[Beginning]("PUT", ops+"/begins/{workflow}", OperateAll, (*API).begin, "say with which version new instances of a workflow begin, "+
+		"on all nodes, within about ten seconds: at most with this one; 204, also where it was so before", workflow.WorkflowNotFound),
+	{Section: ofOperator, Method: "DELETE", Path: ops + "/begins/{workflow}", Grant: OperateAll, handle: (*API).beginNewest,
+		Doc:     "let each node begin with the newest that it knows, which is so where nothing is said; 204, also where it was so before",
+		Answers: []Answer{{Status: 204}}, Codes: []workflow.Code{workflow.WorkflowNotFound}},
 }
 
 var caseRoutes = append(both(

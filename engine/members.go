@@ -23,6 +23,17 @@ type storedDefinition struct {
 	builds  []string          // the hashes of the members of the builds that were accepted
 }
 
+// compare finds out what a build that has the definition is refused for.
+func (d *storedDefinition) compare(w *workflow.Workflow, hash string) {
+	d.Given, d.Changed = true, w.Hash != hash
+	if d.Changed {
+		return // its data is another version's
+	}
+	if d.Lacking, d.Unreadable = w.Unlike(d.members); slices.Contains(d.builds, w.MembersHash()) {
+		d.Lacking = nil // it keeps what it does not know
+	}
+}
+
 // takeMembers accepts the data type of a build, or refuses it: with a member that it may not be able
 // to read, and with one that it does not have, unless it is a build that ran here before. That one
 // keeps what it does not know, and a new one would leave it to its instances for ever without
@@ -30,22 +41,21 @@ type storedDefinition struct {
 func (d *storedDefinition) takeMembers(ctx context.Context, tx pgx.Tx, c Config, w *workflow.Workflow) error {
 	build := w.MembersHash()
 	known := slices.Contains(d.builds, build)
-	lacking, unreadable := w.Unlike(d.members)
 	var refused []error
 	refuse := func(what string, members []string) {
 		refused = append(refused, fmt.Errorf("workflow %q version %d %s: %s; give the changed one version %d and this one beside it, "+
 			"or say with DataChanged that it is meant", w.Name, w.Version, what, strings.Join(members, ", "), w.Version+1))
 	}
-	if len(unreadable) > 0 {
-		refuse("stores members that this build may not be able to read", unreadable)
+	if len(d.Unreadable) > 0 {
+		refuse("stores members that this build may not be able to read", d.Unreadable)
 	}
-	if len(lacking) > 0 && !known {
-		refuse("stores members that this build's data does not have (removed, or renamed)", lacking)
+	if len(d.Lacking) > 0 {
+		refuse("stores members that this build's data does not have (removed, or renamed)", d.Lacking)
 	}
 	if len(refused) > 0 {
 		return errors.Join(refused...)
 	}
-	if len(lacking) > 0 {
+	if lacking, _ := w.Unlike(d.members); len(lacking) > 0 {
 		c.Log.Info("another build has added members to the data of a workflow; this one keeps them as they are",
 			"workflow", w.Name, "version", w.Version, "members", strings.Join(lacking, ", "))
 	}

@@ -67,7 +67,7 @@ func (r *registry) stored(ctx context.Context, from store.Querier, sql string) (
 		var hash string
 		err = row.Scan(&d.Workflow, &d.Version, &hash, &d.CreatedAt, &d.members, &d.builds)
 		if w := r.Find(d.Workflow, d.Version); w != nil {
-			d.Given, d.Changed = true, w.Hash != hash
+			d.compare(w, hash)
 		}
 		d.CreatedAt = d.CreatedAt.UTC()
 		return d, err

@@ -126,6 +126,33 @@ func (e *Engine) BeginVersion(ctx context.Context, name string, version int, act
 //
 // Errors: those of Counts.
 func (e *Engine) VersionsInUse(ctx context.Context) ([]inspect.Version, error) {
+	list, err := e.Rollout(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := e.Counts(ctx, inspect.CountFilter{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		v := &list[i]
+		v.Exact = counts.Exact
+		for _, c := range counts.Counts {
+			if c.Workflow == v.Workflow && c.Definition == v.Version {
+				v.Counts, v.Exact = append(v.Counts, c), v.Exact && c.Exact
+				if c.Open {
+					v.Open += c.Count
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// Rollout lists the versions as VersionsInUse does, without how many instances they have, which takes longer to find out.
+//
+// Error: Unavailable.
+func (e *Engine) Rollout(ctx context.Context) ([]inspect.Version, error) {
 	list, err := e.recordedVersions(ctx)
 	if err != nil {
 		return nil, err
@@ -138,22 +165,9 @@ func (e *Engine) VersionsInUse(ctx context.Context) ([]inspect.Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	counts, err := e.Counts(ctx, inspect.CountFilter{})
-	if err != nil {
-		return nil, err
-	}
 	for i := range list {
 		v := &list[i]
 		v.Begins = begunVersion(list, begins, v.Workflow) == v.Version
-		v.Exact = counts.Exact
-		for _, c := range counts.Counts {
-			if c.Workflow == v.Workflow && c.Definition == v.Version {
-				v.Counts, v.Exact = append(v.Counts, c), v.Exact && c.Exact
-				if c.Open {
-					v.Open += c.Count
-				}
-			}
-		}
 		for _, n := range nodes {
 			switch {
 			case !n.Alive:

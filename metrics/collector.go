@@ -28,6 +28,8 @@ type Engine interface {
 	Keys(ctx context.Context, tenant string) (inspect.Keys, error)
 	// Counts tells how many instances there are of each kind.
 	Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error)
+	// Rollout lists the versions of workflows, and the nodes that know them.
+	Rollout(ctx context.Context) ([]inspect.Version, error)
 	// RetentionStats are those of what this node removed.
 	RetentionStats() engine.RetentionStats
 	// Sinks tells how the sinks stand; "" is for all tenants.
@@ -52,6 +54,7 @@ type Collector struct {
 	engine    Engine
 	keys      reading[inspect.Keys]
 	counts    reading[inspect.Counts]
+	versions  reading[[]inspect.Version]
 	sinks     reading[[]inspect.SinkInfo]
 	retention reading[inspect.Retention]
 }
@@ -72,6 +75,7 @@ func New(e Engine, c Config) *Collector {
 			read: func(ctx context.Context) (inspect.Keys, error) { return e.Keys(ctx, "") }},
 		counts: reading[inspect.Counts]{config: c, what: "counts",
 			read: remembered(func(ctx context.Context) (inspect.Counts, error) { return e.Counts(ctx, inspect.CountFilter{}) })},
+		versions: reading[[]inspect.Version]{config: c, what: "versions", read: e.Rollout},
 		sinks: reading[[]inspect.SinkInfo]{config: c, what: "sinks",
 			read: func(ctx context.Context) ([]inspect.SinkInfo, error) { return e.Sinks(ctx, "") }},
 		retention: reading[inspect.Retention]{config: slow, what: "retention", read: e.Retention},
@@ -93,6 +97,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	sendRelay(ch, c.engine.SinkStats())
 	give(ch, &c.keys, sendKeys)
 	give(ch, &c.counts, sendCounts)
+	give(ch, &c.versions, sendVersions)
 	sendPurged(ch, c.engine.RetentionStats())
 	give(ch, &c.sinks, sendSinks)
 	give(ch, &c.retention, sendRetention)

@@ -227,6 +227,23 @@ func (f *flaky) Keys(ctx context.Context, _ string) (inspect.Keys, error) {
 	return inspect.Keys{Due: int64(f.reads)}, f.err
 }
 
+func TestTheVersionsOfWorkflowsAndWhoKnowsThemAreMeasured(t *testing.T) {
+	e := started(t)
+	c := metrics.New(e, metrics.Config{})
+	want := `
+# HELP pawl_version_begins 1: new instances of the workflow begin with this version, where a node knows it.
+# TYPE pawl_version_begins gauge
+pawl_version_begins{definition="1",workflow="note"} 1
+# HELP pawl_version_nodes Nodes that serve, by whether they know the version of the workflow. Versions are all that have ever run here.
+# TYPE pawl_version_nodes gauge
+pawl_version_nodes{definition="1",known="false",workflow="note"} 0
+pawl_version_nodes{definition="1",known="true",workflow="note"} 1
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_version_nodes", "pawl_version_begins"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTheDatabaseIsReadNowAndThenAndItsFailureIsCounted(t *testing.T) {
 	f := &flaky{Engine: started(t)}
 	c := metrics.New(f, metrics.Config{Every: time.Hour, Timeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
@@ -254,6 +271,7 @@ pawl_scrape_read_failures_total{of="counts"} 0
 pawl_scrape_read_failures_total{of="keys"} 2
 pawl_scrape_read_failures_total{of="retention"} 0
 pawl_scrape_read_failures_total{of="sinks"} 0
+pawl_scrape_read_failures_total{of="versions"} 0
 `
 	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pawl_scrape_read_failures_total", "pawl_keys_due"); err != nil {
 		t.Error(err)

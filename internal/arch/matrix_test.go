@@ -72,6 +72,7 @@ var Matrix = []Room{
 	{"internal/chromium", ours("internal/await"), mods(json, websocket)},
 	{"internal/testlog", nil, nil},
 	{"internal/faults", nil, nil},
+	{"internal/upgrades", nil, nil},
 
 	// The tables.
 	{"audit", ours("internal/rows", "transitions"), mods(pgx, uuid)},

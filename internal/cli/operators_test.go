@@ -104,3 +104,38 @@ func TestOpsKeysOfANodeShowsItsCredential(t *testing.T) {
 		}
 	}
 }
+
+// A node lists versions, and is told which one begins, with the same words as the database.
+func TestVersionsAreSeenAndBegunAtANode(t *testing.T) {
+	var url string
+	s := serving(t, func(c *service.Config) { c.Auth.Keys, url = true, c.Database })
+	code, key, stderr := run(t.Context(), "keys", "create", "ann", "--grant", "operate:all", "--database", url)
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	at := func(code int, args ...string) string {
+		t.Helper()
+		got, stdout, stderr := run(t.Context(), append(append([]string{"ops"}, args...), "--node", s.URL())...)
+		if got != code {
+			t.Errorf("%q: exit %d, %s", args, got, stderr)
+		}
+		return stdout + stderr
+	}
+	if got := at(1, "versions"); !strings.Contains(got, "401 Unauthorized") {
+		t.Error(got)
+	}
+	t.Setenv(flags.EnvToken, strings.TrimSpace(key))
+	if got, want := at(0, "begin", "order", "1"), "order: new instances begin with version 1\n"; got != want {
+		t.Error(got)
+	}
+	if got := at(0, "versions"); !strings.Contains(got, "new ones") {
+		t.Error(got)
+	}
+	if got := at(1, "begin", "order", "7"); !strings.Contains(got, "version 7") {
+		t.Error(got)
+	}
+	if got := at(0, "begin", "order", "newest", "-o", "json"); !strings.Contains(got, `"version": 0`) {
+		t.Error(got)
+	}
+	at(2, "begin", "order", "1", "--by", "bob") // the credential says who it is
+}

@@ -143,6 +143,9 @@ var broken = []struct {
 		want: []string{"warning partitions outbox"}},
 	{name: "a workflow has changed", sql: []string{`INSERT INTO pawl.definition (workflow, version, hash, spec) VALUES ('order', 1, 'other', '{}')`},
 		want: []string{"problem definitions order 1"}},
+	{name: "the data of a workflow has changed", sql: []string{`INSERT INTO pawl.definition (workflow, version, hash, spec, members, builds)
+		VALUES ('order', 1, '` + hashOfOrder() + `', '{}', '{"gone": "string", "total": "object"}', '{x}')`},
+		want: []string{"problem definitions order 1"}},
 	{name: "a version is missing", sql: []string{
 		`INSERT INTO pawl.definition (workflow, version, hash, spec) VALUES ('order', 1, '` + hashOfOrder() + `', '{}'), ('order', 2, 'x', '{}'), ('other', 1, 'x', '{}')`,
 		`INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)

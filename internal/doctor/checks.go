@@ -70,7 +70,7 @@ func checks(l *limits) []Check {
 			tables:  true, look: lookAtPartitions},
 		{Name: "definitions", Looks: "the workflows that ran here beside those of this program",
 			Warning: "a version of its workflows is not there, and has open instances",
-			Problem: "one has changed under its version", tables: true, look: lookAtDefinitions},
+			Problem: "one has changed under its version; members of the data are stored that this program has not, or cannot read", tables: true, look: lookAtDefinitions},
 		{Name: "retention", Looks: "who removes what has expired, and partitions past their age",
 			Warning: fmt.Sprintf("nobody; more than %d partitions that somebody still needs", l.held),
 			tables:  true, look: lookAtRetention},

@@ -224,6 +224,9 @@ func lookAtDefinitions(ctx context.Context, x *exam) (string, []Finding, error) 
 		case d.Changed:
 			found = append(found, problem(of, dof("give the changed one version %d, and keep this one beside it", d.Version+1),
 				"workflow %s of this program is not what ran here as version %d: no node starts with it", d.Workflow, d.Version))
+		case len(d.Lacking)+len(d.Unreadable) > 0:
+			found = append(found, problem(of, dof("give the changed one version %d and this one beside it, or say with DataChanged that it is meant",
+				d.Version+1), "this program is refused: of workflow %s version %d is stored %s", d.Workflow, d.Version, unlike(&d)))
 		case d.Given:
 			given++
 		case mine[d.Workflow]:
@@ -240,4 +243,16 @@ func lookAtDefinitions(ctx context.Context, x *exam) (string, []Finding, error) 
 		}
 	}
 	return fmt.Sprintf("%s ran here, %d of them this program's", several(len(list), "definition"), given), found, nil
+}
+
+// unlike says which members a build is refused for.
+func unlike(d *inspect.Definition) string {
+	var parts []string
+	if len(d.Lacking) > 0 {
+		parts = append(parts, "what its data does not have: "+strings.Join(d.Lacking, ", "))
+	}
+	if len(d.Unreadable) > 0 {
+		parts = append(parts, "what it may not be able to read: "+strings.Join(d.Unreadable, ", "))
+	}
+	return strings.Join(parts, "; ")
 }

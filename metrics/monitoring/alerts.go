@@ -26,6 +26,10 @@ var Alerts = []Alert{
 		"Let the program that claimed it run again, or end the command with pawl.fail.", "Claims in SQL that nobody ended"},
 	{"PawlDueWorkWaits", `max(pawl_keys_oldest_due_seconds) > 300`, "", true, "work is due and no node begins it",
 		"See whether all workers are busy, or no node knows the workflow and its version.", "Work that is not begun"},
+	{"PawlVersionUnknown", `max by (workflow, definition) (pawl_instances{open="true"}) > 0 and on (workflow, definition)` +
+		` max by (workflow, definition) (pawl_version_nodes{known="true"}) == 0`, "5m", false,
+		"no node knows version {{ $labels.definition }} of {{ $labels.workflow }}, and instances of it are open",
+		"Start a build that has it, beside the newer ones, and see pawl ops versions.", "Work that is not begun"},
 	{"PawlManyAttempts", `max(pawl_keys_many_attempts) > 10`, "15m", false, "activities fail again and again",
 		"Read the newest failures with the query under many attempts, and mend the other side.", "Work that is not begun"},
 	{"PawlSinkLags", `max by (sink) (pawl_sink_lag_seconds) > 300 unless max by (sink) (pawl_sink_paused) == 1`, "", false,

@@ -129,6 +129,10 @@ var Rows = []Row{
 			`sum by (workflow, state) (max by (workflow, definition, state) (pawl_instances{open="true"}))`, "{{workflow}} {{state}}"),
 		{Title: "Ended instances", Unit: number, Empty: "none has ended yet", Lines: []Line{
 			{`sum by (workflow, state) (max by (workflow, definition, state) (pawl_instances{open="false"}))`, "{{workflow}} {{state}}"}}},
+		{Title: "Versions that not every node knows", Unit: number, Empty: "every node knows every version", Lines: []Line{
+			{`max by (workflow, definition) (pawl_version_nodes{known="false"}) > 0`, "{{workflow}} {{definition}}: nodes without it"}}},
+		{Title: "Versions that new instances begin with", Unit: number, Lines: []Line{
+			{`max by (workflow, definition) (pawl_version_begins) == 1`, "{{workflow}} {{definition}}"}}},
 		several("Messages that were not consumed", number,
 			Line{`max(pawl_inbox_dead_messages)`, "wait for an operator"},
 			Line{`max(pawl_inbox_oldest_dead_message_seconds)`, "seconds since the oldest"}),

@@ -31,10 +31,12 @@ func (f fire) of(name, value string) fire {
 
 // fires has an example for every alert.
 var fires = map[string]fire{
-	"PawlStuckCommands":       with(`pawl_keys_stuck`, `1`),
-	"PawlStaleClaims":         with(`pawl_keys_oldest_stale_seconds`, `121`),
-	"PawlLapsedClaims":        with(`pawl_keys_oldest_lapsed_seconds`, `86401`),
-	"PawlDueWorkWaits":        with(`pawl_keys_oldest_due_seconds`, `301`),
+	"PawlStuckCommands": with(`pawl_keys_stuck`, `1`),
+	"PawlStaleClaims":   with(`pawl_keys_oldest_stale_seconds`, `121`),
+	"PawlLapsedClaims":  with(`pawl_keys_oldest_lapsed_seconds`, `86401`),
+	"PawlDueWorkWaits":  with(`pawl_keys_oldest_due_seconds`, `301`),
+	"PawlVersionUnknown": {series: map[string]string{`pawl_instances{workflow="order",definition="1",state="placed",open="true"}`: `3x30`,
+		`pawl_version_nodes{workflow="order",definition="1",known="true"}`: `0x30`}, labels: map[string]string{"workflow": "order", "definition": "1"}},
 	"PawlManyAttempts":        with(`pawl_keys_many_attempts`, `11`),
 	"PawlSinkLags":            with(`pawl_sink_lag_seconds{sink="crm"}`, `301`).of("sink", "crm"),
 	"PawlSinkBlocked":         with(`pawl_sink_stuck_tenants{sink="crm"}`, `1`).of("sink", "crm"),
@@ -79,11 +81,12 @@ func TestEveryAlertFires(t *testing.T) {
 		for name, values := range f.series {
 			test.series = append(test.series, object{"series": name, "values": values})
 		}
-		labels, told := object{"severity": a.Severity()}, strings.NewReplacer()
+		labels, names := object{"severity": a.Severity()}, []string(nil)
 		for name, value := range f.labels {
 			labels[name] = value
-			told = strings.NewReplacer("{{ $labels."+name+" }}", value)
+			names = append(names, "{{ $labels."+name+" }}", value)
 		}
+		told := strings.NewReplacer(names...)
 		test.alerts = append(test.alerts, object{"eval_time": "20m", "alertname": a.Name, "exp_alerts": []object{{
 			"exp_labels": labels, "exp_annotations": object{
 				"summary": told.Replace(a.Summary), "description": told.Replace(a.Do), "runbook_url": a.Link()}}}})

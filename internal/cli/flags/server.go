@@ -3,6 +3,7 @@ package flags
 import (
 	"cmp"
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -53,18 +54,21 @@ func Dial(config client.Config) (*client.Client, error) {
 	return c, nil
 }
 
-// AskServer is a GET request to the server whose URL a flag has, with the credential of EnvToken where there is one. Error: a
-// *usage.Error for a URL that is none.
-func AskServer(ctx context.Context, flag, server, path string, query url.Values) (*http.Request, error) {
+// AskServer is a request to the server whose URL a flag has, with the credential of EnvToken where there is one; body may
+// be nil, and is JSON. Error: a *usage.Error for a URL that is none.
+func AskServer(ctx context.Context, flag, server, method, path string, query url.Values, body io.Reader) (*http.Request, error) {
 	address, err := serverAt(flag, server)
 	if err != nil {
 		return nil, err
 	}
 	address = address.JoinPath(path)
 	address.RawQuery = query.Encode()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	r, err := http.NewRequestWithContext(ctx, method, address.String(), body)
 	if err != nil {
 		return nil, usage.Errorf("--%s: %w", flag, err)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
 	}
 	if token := os.Getenv(EnvToken); token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)

@@ -2,8 +2,6 @@ package ops
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -54,8 +52,7 @@ grant operate, and --tenant with its tenant; for everybody's keys, operate:all.`
 		},
 	}
 	flags.Tenant(c, &tenant, "", "whose keys; default is everybody's")
-	c.Flags().StringVar(&node, "node", "", "address of a node to ask, such as http://127.0.0.1:8080, instead of the database")
-	flags.Before(c, func() error { return flags.NotEmpty(c, "node") })
+	nodeFlag(c, &node)
 	return c
 }
 
@@ -65,25 +62,15 @@ func keysOf(ctx context.Context, node, tenant string) (k api.Keys, err error) {
 	if tenant == "" {
 		query.Set("all_tenants", "true")
 	}
-	r, err := flags.AskServer(ctx, "node", node, "v1/ops/keys", query)
+	r, err := flags.AskServer(ctx, "node", node, http.MethodGet, "v1/ops/keys", query, nil)
 	if err != nil {
 		return k, err
 	}
 	if tenant != "" && r.Header.Get("Authorization") == "" {
 		r.Header.Set("Pawl-Tenant", tenant)
 	}
-	answer, err := flags.Client.Do(r)
-	if err != nil {
-		return k, fmt.Errorf("ask the node: %w", err)
-	}
-	defer func() { err = errors.Join(err, answer.Body.Close()) }()
-	if answer.StatusCode != http.StatusOK {
-		var problem struct{ Detail string }
-		_ = json.NewDecoder(answer.Body).Decode(&problem) // the status says enough
-		return k, fmt.Errorf("the node answered %s: %s", answer.Status, problem.Detail)
-	}
-	if err := json.NewDecoder(answer.Body).Decode(&k); err != nil {
-		return k, fmt.Errorf("the answer of the node: %w", err)
+	if err := askNode(r, &k); err != nil {
+		return k, err
 	}
 	if k.Tenant != tenant {
 		return k, fmt.Errorf("the credential in %s is one of the tenant %q, not of %q", flags.EnvToken, output.Visible(k.Tenant), tenant)

@@ -70,15 +70,20 @@ func list[T any](o *ops, c *cobra.Command, header []string,
 		if err != nil {
 			return err
 		}
-		if found == nil {
-			found = []T{} // in JSON a list too
+		return show(o, c, header, found, more, row)
+	})
+}
+
+// show shows what was found as list does.
+func show[T any](o *ops, c *cobra.Command, header []string, found []T, more bool, row func(*T) []string) error {
+	if found == nil {
+		found = []T{} // in JSON a list too
+	}
+	return o.print(c, found, func(w io.Writer) error {
+		if err := output.Table(w, header, found, row); err != nil {
+			return err
 		}
-		return o.print(c, found, func(w io.Writer) error {
-			if err := output.Table(w, header, found, row); err != nil {
-				return err
-			}
-			return output.More(c, more)
-		})
+		return output.More(c, more)
 	})
 }
 

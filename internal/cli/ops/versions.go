@@ -3,6 +3,9 @@ package ops
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -17,34 +20,59 @@ import (
 )
 
 func (o *ops) versionsCommand() *cobra.Command {
-	return &cobra.Command{
+	var node string
+	c := &cobra.Command{
 		Use:   "versions",
 		Short: "List the versions of workflows, their instances, and the nodes that know them",
 		Long: `List the versions of workflows that have ever run on this database: which one
 new instances begin with, how many instances each still has, by state, and which
 nodes that serve know it and which do not. A version without open instances
-can be left out of the next build. Large counts are as those of ops counts.`,
+can be left out of the next build. Large counts are as those of ops counts.
+
+With --node a node is asked. Where that asks who calls, PAWL_TOKEN has the
+credential: an API key or a token with the grant operate:all.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			header := []string{"workflow", ">version", "begins", ">open", "states", "nodes", "nodes without it"}
+			if node != "" {
+				found, err := versionsOf(c.Context(), node)
+				if err != nil {
+					return err
+				}
+				return show(o, c, header, found, false, versionRow)
+			}
 			return list(o, c, header, func(ctx context.Context, e *engine.Engine) ([]api.WorkflowVersion, bool, error) {
 				found, err := e.VersionsInUse(ctx)
 				return api.VersionsOf(found), false, err
-			}, func(v *api.WorkflowVersion) []string {
-				var states []string
-				for _, s := range v.States {
-					states = append(states, fmt.Sprint(s.State, " ", output.Count(s.Count, !s.Exact)))
-				}
-				begins := ""
-				if v.Begins {
-					begins = "new ones"
-				}
-				return []string{v.Workflow, fmt.Sprint(v.Version), output.OrNone(begins), output.Count(v.Open, !v.Exact),
-					output.OrNone(strings.Join(states, ", ")), output.OrNone(strings.Join(v.Nodes, ", ")),
-					output.OrNone(strings.Join(v.NodesWithout, ", "))}
-			})
+			}, versionRow)
 		},
 	}
+	nodeFlag(c, &node)
+	return c
+}
+
+// versionsOf asks a node.
+func versionsOf(ctx context.Context, node string) ([]api.WorkflowVersion, error) {
+	r, err := flags.AskServer(ctx, "node", node, http.MethodGet, "v1/ops/versions", nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	var found api.VersionList
+	err = askNode(r, &found)
+	return found.Versions, err
+}
+
+func versionRow(v *api.WorkflowVersion) []string {
+	var states []string
+	for _, s := range v.States {
+		states = append(states, fmt.Sprint(s.State, " ", output.Count(s.Count, !s.Exact)))
+	}
+	begins := ""
+	if v.Begins {
+		begins = "new ones"
+	}
+	return []string{v.Workflow, fmt.Sprint(v.Version), output.OrNone(begins), output.Count(v.Open, !v.Exact),
+		output.OrNone(strings.Join(states, ", ")), output.OrNone(strings.Join(v.Nodes, ", ")), output.OrNone(strings.Join(v.NodesWithout, ", "))}
 }
 
 // begun is what was said of new instances.
@@ -54,14 +82,17 @@ type begun struct {
 }
 
 func (o *ops) beginCommand() *cobra.Command {
-	var by string
+	var by, node string
 	c := &cobra.Command{
 		Use:   "begin WORKFLOW VERSION",
 		Short: "Say with which version new instances of a workflow begin",
 		Long: `Say with which version new instances of a workflow begin, on all nodes: at most
 with this one, also where a node knows a newer one. With "newest" as the version
 each node begins with the newest that it knows, as it does when nothing is said. Nodes
-notice within about ten seconds. Instances that have begun stay on their version.`,
+notice within about ten seconds. Instances that have begun stay on their version.
+
+With --node a node is told. Where that asks who calls, PAWL_TOKEN has the
+credential: an API key or a token with the grant operate:all, and who it is says so.`,
 		Args: flags.Operands("WORKFLOW", "VERSION"),
 		RunE: func(c *cobra.Command, args []string) error {
 			version := 0
@@ -71,10 +102,36 @@ notice within about ten seconds. Instances that have begun stay on their version
 					return usage.Errorf("%q is neither a version from 1 on nor \"newest\"", args[1])
 				}
 			}
-			return o.change(c, begun{args[0], version}, fmt.Sprintf("%s: new instances begin with version %s", args[0], args[1]),
-				func(ctx context.Context, e *engine.Engine) error { return e.BeginVersion(ctx, args[0], version, by) })
+			done, line := begun{args[0], version}, fmt.Sprintf("%s: new instances begin with version %s", args[0], args[1])
+			if node != "" {
+				if err := tellNode(c.Context(), node, done); err != nil {
+					return err
+				}
+				return o.say(c, done, "%s", line)
+			}
+			return o.change(c, done, line, func(ctx context.Context, e *engine.Engine) error { return e.BeginVersion(ctx, args[0], version, by) })
 		},
 	}
 	c.Flags().StringVar(&by, "by", transitions.DefaultActor, "who says so, for the record")
+	nodeFlag(c, &node)
+	flags.Before(c, func() error {
+		if node != "" && c.Flags().Changed("by") {
+			return usage.Errorf("--by goes with the database; with --node the credential says who it is")
+		}
+		return nil
+	})
 	return c
+}
+
+// tellNode tells a node with which version new instances begin.
+func tellNode(ctx context.Context, node string, b begun) error {
+	method, body := http.MethodDelete, io.Reader(nil)
+	if b.Version != 0 {
+		method, body = http.MethodPut, strings.NewReader(fmt.Sprintf(`{"version":%d}`, b.Version))
+	}
+	r, err := flags.AskServer(ctx, "node", node, method, "v1/ops/begins/"+url.PathEscape(b.Workflow), nil, body)
+	if err != nil {
+		return err
+	}
+	return askNode(r, nil)
 }

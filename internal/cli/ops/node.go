@@ -1,0 +1,39 @@
+package ops
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/internal/cli/flags"
+)
+
+// nodeFlag is the flag --node of a command, which asks a node in the place of the database.
+func nodeFlag(c *cobra.Command, node *string) {
+	c.Flags().StringVar(node, "node", "", "address of a node to ask, such as http://127.0.0.1:8080, instead of the database")
+	flags.Before(c, func() error { return flags.NotEmpty(c, "node") })
+}
+
+// askNode asks a node, and reads the answer into v, unless there is none.
+func askNode(r *http.Request, v any) (err error) {
+	answer, err := flags.Client.Do(r)
+	if err != nil {
+		return fmt.Errorf("ask the node: %w", err)
+	}
+	defer func() { err = errors.Join(err, answer.Body.Close()) }()
+	switch answer.StatusCode {
+	case http.StatusNoContent:
+		return nil
+	case http.StatusOK:
+		if err := json.NewDecoder(answer.Body).Decode(v); err != nil {
+			return fmt.Errorf("the answer of the node: %w", err)
+		}
+		return nil
+	}
+	var problem struct{ Detail string }
+	_ = json.NewDecoder(answer.Body).Decode(&problem) // the status says enough
+	return fmt.Errorf("the node answered %s: %s", answer.Status, problem.Detail)
+}
