@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -23,13 +24,17 @@ var files embed.FS
 type Migration struct {
 	Number int
 	Name   string
+	Needs  int    // the newest migration that a program has to know to work on tables that have this one; at most Number
 	SQL    string // for the schema pawl; see In
 }
+
+// needs is the line of a migration after which programs of before go on: "-- needs: 8". One without it is for those only that know it.
+var needs = regexp.MustCompile(`(?m)^-- needs: ([0-9]+)$`)
 
 // Migrations are all steps, in order, numbered from 1 without a gap.
 var Migrations = mustLoad(files)
 
-// ErrNewer means that a newer program has migrated the database. Run that one.
+// ErrNewer means that a newer program has migrated the database, and this one cannot work on it any more. Run that one.
 var ErrNewer = errors.New("the database is newer than this program")
 
 // ErrBehind means that the database lacks migrations that the program needs.
@@ -79,14 +84,14 @@ func Check(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	at, err := current(ctx, pool, name)
+	at, needs, err := current(ctx, pool, name)
 	if missing(err) {
 		return fmt.Errorf("%w (schema %s has no tables of Pawl; are --database and --schema the right ones?)", ErrBehind, name)
 	}
 	if err != nil {
 		return fmt.Errorf("read the version of schema %s: %w", name, err)
 	}
-	return compare(at)
+	return compare(at, needs)
 }
 
 // missing reports whether there is no table of migrations, or no schema.
@@ -95,9 +100,10 @@ func missing(err error) bool {
 	return ok && (e.Code == "42P01" || e.Code == "3F000")
 }
 
-func compare(at int) error {
+// compare holds the version of a database, and the migration that a program has to know there, against this program.
+func compare(at, needs int) error {
 	switch {
-	case at > len(Migrations):
+	case at > len(Migrations) && needs > len(Migrations):
 		return fmt.Errorf("%w (schema version %d, program %d)", ErrNewer, at, len(Migrations))
 	case at < len(Migrations):
 		return fmt.Errorf("%w (schema version %d, program %d)", ErrBehind, at, len(Migrations))
@@ -126,12 +132,14 @@ func prepareSQL(name string) string {
 CREATE TABLE IF NOT EXISTS pawl.migration (
 	number int PRIMARY KEY,
 	name text NOT NULL,
-	applied_at timestamptz NOT NULL DEFAULT now()
+	applied_at timestamptz NOT NULL DEFAULT now(),
+	needs int
 );
 COMMENT ON TABLE pawl.migration IS 'The migrations that have been applied.';
 COMMENT ON COLUMN pawl.migration.number IS 'Counts from 1 without a gap.';
 COMMENT ON COLUMN pawl.migration.name IS 'What it was for.';
 COMMENT ON COLUMN pawl.migration.applied_at IS 'When it was applied.';
+COMMENT ON COLUMN pawl.migration.needs IS 'The newest migration that a program has to know to work on the tables; NULL: this one.';
 `)
 }
 
@@ -140,18 +148,18 @@ func step(ctx context.Context, tx pgx.Tx, name string) (more bool, err error) {
 	if err := lock(ctx, tx, name); err != nil {
 		return false, err
 	}
-	at, err := current(ctx, tx, name)
+	at, needs, err := current(ctx, tx, name)
 	if err != nil {
 		return false, err
 	}
 	if at >= len(Migrations) {
-		return false, compare(at)
+		return false, compare(at, needs)
 	}
 	m := Migrations[at]
 	if _, err := tx.Exec(ctx, In(name, m.SQL)); err != nil {
 		return false, fmt.Errorf("migration %04d_%s: %w", m.Number, m.Name, err)
 	}
-	_, err = tx.Exec(ctx, In(name, "INSERT INTO pawl.migration (number, name) VALUES ($1, $2)"), m.Number, m.Name)
+	_, err = tx.Exec(ctx, In(name, "INSERT INTO pawl.migration (number, name, needs) VALUES ($1, $2, $3)"), m.Number, m.Name, m.Needs)
 	return true, err
 }
 
@@ -170,10 +178,10 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-func current(ctx context.Context, q querier, name string) (int, error) {
-	var at int
-	err := q.QueryRow(ctx, In(name, "SELECT coalesce(max(number), 0) FROM pawl.migration")).Scan(&at)
-	return at, err
+func current(ctx context.Context, q querier, name string) (at, needs int, err error) {
+	sql := In(name, "SELECT coalesce(max(number), 0), coalesce(max(coalesce(needs, number)), 0) FROM pawl.migration")
+	err = q.QueryRow(ctx, sql).Scan(&at, &needs)
+	return at, needs, err
 }
 
 func mustLoad(fsys fs.FS) []Migration {
@@ -193,7 +201,19 @@ func mustLoad(fsys fs.FS) []Migration {
 		if err != nil {
 			panic(err)
 		}
-		list = append(list, Migration{Number: n, Name: title, SQL: string(sql)})
+		list = append(list, Migration{Number: n, Name: title, Needs: needsOf(path, n, string(sql)), SQL: string(sql)})
 	}
 	return list
+}
+
+func needsOf(path string, number int, sql string) int {
+	said := needs.FindStringSubmatch(sql)
+	if said == nil {
+		return number
+	}
+	n, err := strconv.Atoi(said[1])
+	if err != nil || n < 1 || n > number {
+		panic(fmt.Sprintf("schema: migration %s needs none of 1 to %d", path, number))
+	}
+	return n
 }

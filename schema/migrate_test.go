@@ -118,7 +118,7 @@ func TestCheckSaysBehindOfAnythingLess(t *testing.T) {
 	for _, sql := range []string{
 		"SELECT 'nothing is there'",
 		"CREATE SCHEMA pawl",
-		"CREATE TABLE pawl.migration (number int, name text)",
+		"CREATE TABLE pawl.migration (number int, name text, needs int)",
 	} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
@@ -186,8 +186,8 @@ func TestAMigrationThatFailsLeavesTheDatabaseAsItWas(t *testing.T) {
 	defer func() { Migrations = kept }()
 	pool := migrated(t, Default)
 	next := len(kept) + 1
-	good := Migration{next, "good", "CREATE TABLE pawl.good (n int)"}
-	bad := Migration{next + 1, "bad", "CREATE TABLE pawl.half (n int); INSERT INTO pawl.half VALUES (1); SELECT 1/0"}
+	good := Migration{next, "good", next, "CREATE TABLE pawl.good (n int)"}
+	bad := Migration{next + 1, "bad", next + 1, "CREATE TABLE pawl.half (n int); INSERT INTO pawl.half VALUES (1); SELECT 1/0"}
 	Migrations = append(append([]Migration{}, kept...), good, bad)
 
 	if err := Check(t.Context(), pool, Default); !errors.Is(err, ErrBehind) {

@@ -20,6 +20,7 @@ type Applied struct {
 	Number    int
 	Name      string
 	AppliedAt time.Time
+	Needs     int // the newest migration that a program has to know to work on the tables
 }
 
 // Version is the number of the newest migration that was applied, 0 for none.
@@ -31,7 +32,13 @@ func (s *Status) Version() int {
 }
 
 // Err is nil where the schema is what this program needs; else ErrBehind or ErrNewer.
-func (s *Status) Err() error { return compare(s.Version()) }
+func (s *Status) Err() error {
+	needs := 0
+	for _, a := range s.Applied {
+		needs = max(needs, a.Needs)
+	}
+	return compare(s.Version(), needs)
+}
 
 // StatusOf reads how far the schema of that name is. It writes nothing, and works through a pooler.
 //
@@ -42,7 +49,7 @@ func StatusOf(ctx context.Context, by interface {
 	if err := CheckName(name); err != nil {
 		return s, err
 	}
-	found, err := by.Query(ctx, In(name, "SELECT number, name, applied_at FROM pawl.migration ORDER BY number"), pgx.QueryExecModeExec)
+	found, err := by.Query(ctx, In(name, "SELECT number, name, applied_at, coalesce(needs, number) FROM pawl.migration ORDER BY number"), pgx.QueryExecModeExec)
 	if err == nil {
 		s.Applied, err = pgx.CollectRows(found, pgx.RowToStructByPos[Applied])
 	}
@@ -65,7 +72,7 @@ func Plan(name string, version int) string {
 	}
 	for _, m := range pending {
 		fmt.Fprintf(&b, "\n-- %04d_%s\n", m.Number, m.Name)
-		step(In(name, m.SQL) + In(name, fmt.Sprintf("\nINSERT INTO pawl.migration (number, name) VALUES (%d, '%s');", m.Number, m.Name)))
+		step(In(name, m.SQL) + In(name, fmt.Sprintf("\nINSERT INTO pawl.migration (number, name, needs) VALUES (%d, '%s', %d);", m.Number, m.Name, m.Needs)))
 	}
 	return b.String()
 }

@@ -44,6 +44,44 @@ func TestTheStatusTellsWhatIsAppliedAndWhatIsPending(t *testing.T) {
 	}
 }
 
+// A newer program has added to the tables, and says that this one can go on.
+func TestAProgramGoesOnAfterAMigrationThatOnlyAdds(t *testing.T) {
+	t.Parallel()
+	pool, mine := migrated(t, Default), len(Migrations)
+	add := func(number, needs int) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), "INSERT INTO pawl.migration (number, name, needs) VALUES ($1, 'next', $2)", number, needs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(mine+1, mine)
+	n, err := Migrate(t.Context(), pool, Default)
+	if s := statusOf(t, pool, Default); err != nil || n != 0 || Check(t.Context(), pool, Default) != nil || s.Err() != nil {
+		t.Errorf("applied %d: %v, %v", n, err, s.Err())
+	}
+	add(mine+2, mine+1) // removes what this program uses
+	add(mine+3, mine)   // and what comes later does not bring it back
+	_, err = Migrate(t.Context(), pool, Default)
+	if s := statusOf(t, pool, Default); !errors.Is(err, ErrNewer) || !errors.Is(Check(t.Context(), pool, Default), ErrNewer) || !errors.Is(s.Err(), ErrNewer) {
+		t.Errorf("%v, %v", err, s.Err())
+	}
+}
+
+func TestAMigrationSaysWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	for sql, want := range map[string]int{"": 9, "-- A column.\n-- needs: 8\nALTER": 8, "x -- needs: 8": 9} {
+		if got := needsOf("0009_x.sql", 9, sql); got != want {
+			t.Errorf("%q needs %d, not %d", sql, got, want)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a migration needs one that comes later")
+		}
+	}()
+	needsOf("0009_x.sql", 9, "-- needs: 10\n")
+}
+
 // Who may not let a program change tables runs the plan, and has what the program would have made.
 func TestThePlanMakesWhatMigrateMakes(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -71,10 +72,12 @@ type standing struct {
 	Version    int         `json:"version"`
 	Program    int         `json:"program"`
 	Migrations []migration `json:"migrations"`
+
+	err error // what is wrong with it
 }
 
 func standingOf(name string, s schema.Status) *standing {
-	all := &standing{Schema: name, Version: s.Version(), Program: len(schema.Migrations), Migrations: []migration{}}
+	all := &standing{Schema: name, Version: s.Version(), Program: len(schema.Migrations), Migrations: []migration{}, err: s.Err()}
 	for _, m := range s.Applied {
 		at := m.AppliedAt.UTC()
 		all.Migrations = append(all.Migrations, migration{m.Number, m.Name, &at})
@@ -88,7 +91,7 @@ func standingOf(name string, s schema.Status) *standing {
 // verdict is what a script is told.
 func (s *standing) verdict() error {
 	switch {
-	case s.Version > s.Program:
+	case errors.Is(s.err, schema.ErrNewer):
 		return &flags.Exit{Code: flags.ExitBroken, Err: schema.ErrNewer}
 	case s.Version < s.Program:
 		return &flags.Exit{Code: flags.ExitToDo, Err: fmt.Errorf("pending migrations: %d", s.Program-s.Version)}
@@ -102,7 +105,7 @@ func (m *migrate) statusCommand() *cobra.Command {
 		Short: "Say which version the tables have, and what is pending",
 		Long: `Say which version the tables have, which one this program needs, and what is
 pending. Nothing is changed. The exit code is 3 where migrations are pending, and
-4 where the database is newer than this program.`,
+4 where the database is newer than this program can work with.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			name, status, err := statusOf(c)
@@ -154,8 +157,8 @@ program may change tables, somebody else runs it:
 				return err
 			}
 			at := status.Version()
-			if at > len(schema.Migrations) {
-				return status.Err()
+			if err := status.Err(); errors.Is(err, schema.ErrNewer) {
+				return err
 			}
 			sql := schema.Plan(name, at)
 			plan := map[string]any{"schema": name, "version": at, "program": len(schema.Migrations), "sql": sql}

@@ -30,6 +30,9 @@ func lookAtSchema(ctx context.Context, x *exam) (string, []Finding, error) {
 			len(schema.Migrations))}, nil
 	}
 	x.bare = false
+	if n := len(schema.Migrations); s.Version() > n {
+		return fmt.Sprintf("the tables are of version %d, on which this program, of version %d, can work", s.Version(), n), nil, nil
+	}
 	return fmt.Sprintf("the tables are of version %d, as this program needs them", s.Version()), nil, nil
 }
 
