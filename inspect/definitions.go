@@ -10,7 +10,7 @@ type Definition struct {
 	Given     bool      // the engine that answers has this version
 	Changed   bool      // and it says something else there: no node starts with it
 
-	// Members of its data that are stored, each with its kind, for which this build is refused: those that it does not have, where it has never
-	// run here, and those that it may not be able to read.
+	// Members of its data that are stored, each with its kind, for which this build is refused: those that it does not have, where it
+	// has never run here, and those that it may not be able to read.
 	Lacking, Unreadable []string
 }
