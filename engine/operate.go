@@ -8,12 +8,12 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Operate does what an operator asks: pause or resume the instance that c names,
+// Operate does what an operator asks: pause, resume or migrate the instance that c names,
 // or retry, resolve or abandon the stuck command that o names. It is a command
 // like any other: named by c's key, audited with c's actor and o's reason, and
 // replayed.
 //
-// Errors: those of Submit; CommandNotFound.
+// Errors: those of Submit; CommandNotFound; MigrationWaits, NotOnThisNode where this node has no such plan.
 func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitions.Operation) (transitions.Receipt, error) {
 	c = c.WithDefaults()
 	if err := transitions.CheckTenant(c.Tenant); err != nil {
@@ -30,7 +30,7 @@ func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitio
 	if err != nil {
 		return transitions.Receipt{}, err
 	}
-	p, err := decide.Operate(c, o)
+	p, err := decide.Operate(c, o, e.registry.Migrations(c.Workflow, o.To)...)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}

@@ -12,6 +12,7 @@ const (
 	Retry   Action = "retry"   // a stuck command: try again, with all its attempts
 	Resolve Action = "resolve" // a stuck command: it happened, with this result
 	Abandon Action = "abandon" // a stuck command: give it up
+	Migrate Action = "migrate" // the instance goes on by another version of its workflow
 )
 
 // Operation is an action with what it is about.
@@ -20,4 +21,5 @@ type Operation struct {
 	Reason string
 	Target CommandRef     // of retry, resolve and abandon: the stuck command
 	Result jsontext.Value // of resolve: what the activity would have returned
+	To     int            // of migrate: the version
 }

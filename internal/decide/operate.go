@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -13,14 +14,30 @@ import (
 )
 
 // Operate makes an operation ready to be decided: on the instance that c names,
-// for c's actor, under c's key. The default scope is "ops:" and the instance.
+// for c's actor, under c's key. The default scope is "ops:" and the instance. plans are those to the version
+// that a migration is to, as whoever keeps instances knows them.
 //
 // Errors: the codes of malformed requests.
-func Operate(c transitions.Command, o transitions.Operation) (*Prepared, error) {
+func Operate(c transitions.Command, o transitions.Operation, plans ...*workflow.Migration) (*Prepared, error) {
 	c = c.WithDefaults()
 	if err := checkReserved(c); err != nil {
 		return nil, err
 	}
+	return operate(c, o, plans)
+}
+
+// MigrationScope is the scope of what a migration of many instances does with each, the key of which is the instance.
+func MigrationScope(batch int64) string {
+	return transitions.Reserved + "migration:" + strconv.FormatInt(batch, 10)
+}
+
+// MigrateOne is Operate for an instance of a migration of many.
+func MigrateOne(c transitions.Command, o transitions.Operation, batch int64, plans ...*workflow.Migration) (*Prepared, error) {
+	c.Scope, c.Key = MigrationScope(batch), c.Instance.String()
+	return operate(c.WithDefaults(), o, plans)
+}
+
+func operate(c transitions.Command, o transitions.Operation, plans []*workflow.Migration) (*Prepared, error) {
 	if err := checkOperation(&o); err != nil {
 		return nil, err
 	}
@@ -37,7 +54,8 @@ func Operate(c transitions.Command, o transitions.Operation) (*Prepared, error) 
 		Key    string         `json:"key,omitempty"`
 		Reason string         `json:"reason,omitempty"`
 		Result jsontext.Value `json:"result,omitzero"`
-	}{o.Target.Scope, o.Target.Key, o.Reason, o.Result}, json.Deterministic(true))
+		To     int            `json:"to,omitzero"`
+	}{o.Target.Scope, o.Target.Key, o.Reason, o.Result, o.To}, json.Deterministic(true))
 	if err != nil {
 		return nil, workflow.Errorf(workflow.InvalidRequest, "the operation cannot be encoded")
 	}
@@ -52,7 +70,7 @@ func Operate(c transitions.Command, o transitions.Operation) (*Prepared, error) 
 	if err := CheckCommand(c); err != nil {
 		return nil, err
 	}
-	p := &Prepared{Command: c, Canonical: c.Payload, Operation: &o}
+	p := &Prepared{Command: c, Canonical: c.Payload, Operation: &o, plans: plans}
 	p.Fingerprint = p.fingerprint()
 	return p, nil
 }
@@ -63,7 +81,7 @@ func checkOperation(o *transitions.Operation) error {
 		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
 	}
 	switch o.Action {
-	case transitions.Pause, transitions.Resume:
+	case transitions.Pause, transitions.Resume, transitions.Migrate:
 		if o.Target != (transitions.CommandRef{}) {
 			return workflow.Errorf(workflow.InvalidRequest, "%q is about an instance, not a command", o.Action)
 		}
@@ -73,6 +91,9 @@ func checkOperation(o *transitions.Operation) error {
 		}
 	default:
 		return workflow.Errorf(workflow.InvalidRequest, "there is no operation %q", o.Action)
+	}
+	if (o.To > 0) != (o.Action == transitions.Migrate) || o.To < 0 {
+		return workflow.Errorf(workflow.InvalidRequest, "%q takes a version, from 1 on, and nothing else does", transitions.Migrate)
 	}
 	if o.Result != nil && o.Action != transitions.Resolve {
 		return workflow.Errorf(workflow.InvalidRequest, "only %q takes a result", transitions.Resolve)
@@ -95,9 +116,12 @@ func canonicalValue(v jsontext.Value) (jsontext.Value, error) {
 func decideOperation(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	o := p.Operation
 	switch o.Action {
-	case transitions.Pause, transitions.Resume:
+	case transitions.Pause, transitions.Resume, transitions.Migrate:
 		if inst == nil {
 			return failed(workflow.Errorf(workflow.InstanceNotFound, "there is no such instance"))
+		}
+		if o.Action == transitions.Migrate {
+			return migrate(p, inst, now)
 		}
 		return setPaused(p, w, inst, o.Action == transitions.Pause, now)
 	}

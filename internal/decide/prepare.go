@@ -33,6 +33,7 @@ type Prepared struct {
 
 	effect string              // the key of the effect that an undo is about
 	parent *transitions.Parent // of a child
+	plans  []*workflow.Migration
 
 	settled bool   // an operator settles the command
 	because string // the reason of that operator
