@@ -97,6 +97,15 @@ type Engine interface {
 	// MoveSink puts a sink's cursor in a tenant's log to a position.
 	MoveSink(ctx context.Context, sink, tenant string, position int64, by, reason string) error
 
+	// PreviewMigration says what a migration would do. Errors: WorkflowNotFound, NotOnThisNode.
+	PreviewMigration(ctx context.Context, workflow string, from, to int) (inspect.MigrationPreview, error)
+	// MigrateInstances begins one. Errors: those of PreviewMigration; Conflict, InvalidRequest.
+	MigrateInstances(ctx context.Context, r inspect.MigrationRequest) (inspect.Migration, error)
+	// Migrations lists the newest. Migration is one, which StopMigration ends. Error: NotFound.
+	Migrations(ctx context.Context) ([]inspect.Migration, error)
+	Migration(ctx context.Context, id int64) (inspect.Migration, error)
+	StopMigration(ctx context.Context, id int64) (inspect.Migration, error)
+
 	// Verify checks the audit chain of an instance, or of all of the tenant's
 	// for the zero id.
 	Verify(ctx context.Context, tenant string, id uuid.UUID) (inspect.Verification, error)

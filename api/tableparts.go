@@ -82,6 +82,12 @@ func operation[T any](path string, handle handler, doc string) Route {
 	return r
 }
 
+// withCodes adds to what a route's problems may be.
+func withCodes(r Route, codes ...workflow.Code) Route {
+	r.Codes = slices.Concat(r.Codes, codes)
+	return r
+}
+
 // change is the route of what an operator does that needs no key: the same request
 // again does no harm.
 func change[T any](method, path string, g Grant, do func(*API, *request, T) error, doc string, codes ...workflow.Code) Route {

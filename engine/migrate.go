@@ -39,8 +39,11 @@ func (e *Engine) lacking(ctx context.Context, name string, version int) (list []
 	return list, err
 }
 
-// planOf finds a plan of this node. Errors: WorkflowNotFound; NotOnThisNode where this node has none.
+// planOf finds a plan of this node. Errors: InvalidRequest; WorkflowNotFound; NotOnThisNode where this node has none.
 func (e *Engine) planOf(name string, from, to int) (*workflow.Migration, error) {
+	if from < 1 || to < 1 || from == to {
+		return nil, workflow.Errorf(workflow.InvalidRequest, "a migration leads from one version to another one; versions count from 1")
+	}
 	for _, version := range []int{from, to} {
 		if _, err := e.Workflow(name, version); err != nil {
 			return nil, err
@@ -48,7 +51,7 @@ func (e *Engine) planOf(name string, from, to int) (*workflow.Migration, error) 
 	}
 	plans := e.registry.Migrations(name, to)
 	at := slices.IndexFunc(plans, func(m *workflow.Migration) bool { return m.From.Version == from })
-	if at < 0 || from == 0 || to == 0 {
+	if at < 0 {
 		return nil, workflow.Errorf(workflow.NotOnThisNode,
 			"this node has no plan that takes instances of workflow %q from version %d to version %d", name, from, to)
 	}
@@ -58,7 +61,7 @@ func (e *Engine) planOf(name string, from, to int) (*workflow.Migration, error) 
 // PreviewMigration says what a migration would do now with each instance of the version that is under way, of all tenants, and writes nothing. It
 // reads all of them.
 //
-// Errors: WorkflowNotFound; NotOnThisNode where this node has no such plan; Unavailable.
+// Errors: InvalidRequest, WorkflowNotFound; NotOnThisNode where this node has no such plan; Unavailable.
 func (e *Engine) PreviewMigration(ctx context.Context, name string, from, to int) (inspect.MigrationPreview, error) {
 	plan, err := e.planOf(name, from, to)
 	if err != nil {

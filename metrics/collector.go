@@ -30,8 +30,12 @@ type Engine interface {
 	Counts(ctx context.Context, f inspect.CountFilter) (inspect.Counts, error)
 	// RetentionStats are those of what this node removed.
 	RetentionStats() engine.RetentionStats
+	// MigrationStats are those of the instances that this node took to another version.
+	MigrationStats() engine.MigrationStats
 	// Sinks tells how the sinks stand; "" is for all tenants.
 	Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error)
+	// Migrations lists the newest migrations of instances.
+	Migrations(ctx context.Context) ([]inspect.Migration, error)
 	// Retention tells how retention stands.
 	Retention(ctx context.Context) (inspect.Retention, error)
 }
@@ -49,11 +53,12 @@ type Config struct {
 
 // Collector gives the metrics of an engine. It is safe for concurrent use.
 type Collector struct {
-	engine    Engine
-	keys      reading[inspect.Keys]
-	counts    reading[inspect.Counts]
-	sinks     reading[[]inspect.SinkInfo]
-	retention reading[inspect.Retention]
+	engine     Engine
+	keys       reading[inspect.Keys]
+	counts     reading[inspect.Counts]
+	sinks      reading[[]inspect.SinkInfo]
+	retention  reading[inspect.Retention]
+	migrations reading[[]inspect.Migration]
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
@@ -74,7 +79,8 @@ func New(e Engine, c Config) *Collector {
 			read: remembered(func(ctx context.Context) (inspect.Counts, error) { return e.Counts(ctx, inspect.CountFilter{}) })},
 		sinks: reading[[]inspect.SinkInfo]{config: c, what: "sinks",
 			read: func(ctx context.Context) ([]inspect.SinkInfo, error) { return e.Sinks(ctx, "") }},
-		retention: reading[inspect.Retention]{config: slow, what: "retention", read: e.Retention},
+		retention:  reading[inspect.Retention]{config: slow, what: "retention", read: e.Retention},
+		migrations: reading[[]inspect.Migration]{config: slow, what: "migrations", read: e.Migrations},
 	}
 }
 
@@ -94,6 +100,8 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	give(ch, &c.keys, sendKeys)
 	give(ch, &c.counts, sendCounts)
 	sendPurged(ch, c.engine.RetentionStats())
+	sendMigrated(ch, c.engine.MigrationStats())
+	give(ch, &c.migrations, sendMigrations)
 	give(ch, &c.sinks, sendSinks)
 	give(ch, &c.retention, sendRetention)
 }
