@@ -9,7 +9,7 @@ RACE := $(if $(shell command -v $$($(GO) env CC)),-race)
 JOBS := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 # Most of the time goes into these: they begin first, so that none of them ends long after the others.
-FIRST := ./internal/faults ./outbox/relay ./engine/... ./schema ./api ./bench ./cmd/pawl/demo ./internal/localpg
+FIRST := ./api ./outbox/relay ./engine/... ./internal/faults ./schema ./bench ./cmd/pawl/demo ./internal/localpg
 
 # A test's program has no symbols for a debugger (its stack traces and data races have names and lines all the same), and
 # at its end it waits shorter than a second for races that goroutines may still report: there are fifty such programs, and

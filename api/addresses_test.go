@@ -35,6 +35,10 @@ func TestACommandEndsAlikeAtEachOfItsAddresses(t *testing.T) {
 	s.post("/v1/workflows/parcel/keys/L-1/stamp", "v", `{}`, "If-Match", `"99"`).wantProblem(t, http.StatusPreconditionFailed, workflow.VersionConflict)
 	s.post("/v1/workflows/parcel/keys/L-1/send", "s", `{"via":"rail"}`).want(t, http.StatusOK)
 	s.post("/v1/workflows/parcel/keys/L-1/stamp", "z", `{}`).wantProblem(t, http.StatusConflict, workflow.IllegalTransition)
+	s.post("/v1/workflows/parcel/keys/L-7/label", "n", `{"to":"Graz","label":"L-7"}`).want(t, http.StatusCreated)
+	s.post("/v1/workflows/parcel/keys/L-8/label", "n", `{"to":"Graz","label":"L-7"}`).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
+	s.post("/v1/workflows/parcel/pack", "o", `{"to":"Wien"}`).want(t, http.StatusCreated)
+	s.post("/v1/workflows/parcel/keys/1/pack", "o", `{"to":"Wien"}`).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
 	s.post("/v1/workflows/parcel/claim", "c", `{"to":"Graz","label":"L-1"}`).wantProblem(t, http.StatusConflict, workflow.AlreadyExists)
 }
 

@@ -79,7 +79,7 @@ var keyRoutes = []Route{
 var commandRoutes = []Route{
 	command("/v1/workflows/{workflow}/{transition}", "create an instance; the body is the payload", ofCreations),
 	command(v1+atID+"/{transition}", "a transition of an instance", ofChanges),
-	command(v1+atKey+"/{transition}", "the same, by the caller's own number", ofChanges),
+	command(v1+atKey+"/{transition}", "the same, by the caller's own number; also what creates an instance with it", ofCreations),
 	{Section: ofCommand, Method: "POST", Path: "/v1/commands", Grant: Submit, ByItem: true, ActsAs: true, handle: (*API).bulk,
 		Doc: "many at once, see below", Params: params(dryRun, preferEnd),
 		Answers: []Answer{answer[[]BulkResult](200)}, Headers: append([]Header{applied, dry}, ofRates...),

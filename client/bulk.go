@@ -79,12 +79,10 @@ func (b *batch) submit(ctx context.Context) {
 	t := trial{client: b.client}
 	for len(b.open) > 0 {
 		at := b.client.at.Load()
-		f := b.send(ctx, at)
+		f := b.send(ctx, at, &t)
 		if f != nil && !t.again(ctx, at, f) {
 			for _, place := range b.open {
-				if b.replies[place].Err == nil {
-					b.replies[place].Err = f.error(ctx)
-				}
+				b.replies[place].end(ctx, &t, f)
 			}
 			return
 		}
@@ -92,7 +90,7 @@ func (b *batch) submit(ctx context.Context) {
 }
 
 // send sends what is open once. What it returns is why some of it still is.
-func (b *batch) send(ctx context.Context, at int64) *failed {
+func (b *batch) send(ctx context.Context, at int64, t *trial) *failed {
 	items := make([]jsontext.Value, len(b.open))
 	for i, place := range b.open {
 		items[i] = b.items[place]
@@ -116,15 +114,36 @@ func (b *batch) send(ctx context.Context, at int64) *failed {
 	var newest *failed
 	still := b.open[:0:0]
 	for i, place := range b.open {
-		if f := b.replies[place].take(&results[i]); f != nil {
+		f := b.replies[place].take(&results[i])
+		switch {
+		case f == nil:
+		case f.again:
+			t.unsure = t.unsure || f.unsure
 			newest, still = f, append(still, place)
+		default:
+			b.replies[place].end(ctx, t, f)
 		}
 	}
 	b.open = still
 	return newest
 }
 
-// take reads the result of a command. It returns why another attempt may have another one.
+// end is the end of a command that has no other answer than a refusal, or none at all.
+func (r *Reply) end(ctx context.Context, t *trial, f *failed) {
+	switch {
+	case r.Err != nil && !f.unsure && !t.unsure:
+		return // it was refused, and by every attempt
+	case r.Err != nil && !f.unsure:
+		f = &failed{err: workflow.AsError(r.Err)}
+	}
+	e := t.error(ctx, f)
+	if e.Code != f.err.Code || f.unsure {
+		r.Receipt = Receipt{Key: r.Receipt.Key}
+	}
+	r.Err = e
+}
+
+// take reads the result of a command. It returns why it was refused.
 func (r *Reply) take(result *wire.BulkResult) *failed {
 	key := r.Receipt.Key
 	r.Err = nil
@@ -137,9 +156,6 @@ func (r *Reply) take(result *wire.BulkResult) *failed {
 	r.Receipt = Receipt{Key: key, Receipt: stored}
 	f := refused(&answer{status: result.Status, header: http.Header{}, body: result.Body})
 	r.Err = f.err
-	if !f.again {
-		return nil
-	}
 	f.wait, f.elsewhere = itemWait, false
 	return f
 }

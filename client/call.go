@@ -20,13 +20,14 @@ import (
 
 // call is a request, which may be sent more than once.
 type call struct {
-	method string
-	path   string // escaped
-	query  url.Values
-	header http.Header
-	body   []byte // JSON; nil for none
-	wait   time.Duration
-	read   func(*answer) error // of what is no refusal; its error is that the answer is none
+	method  string
+	path    string // escaped
+	query   url.Values
+	header  http.Header
+	body    []byte // JSON; nil for none
+	wait    time.Duration
+	command bool                // an attempt without an answer may have done it
+	read    func(*answer) error // of what is no refusal; its error is that the answer is none
 }
 
 // answer is a response, read to its end.
@@ -49,7 +50,14 @@ func (c *Client) do(ctx context.Context, r *call) (answer, error) {
 			return a, nil
 		}
 		if !t.again(ctx, at, f) {
-			return a, f.error(ctx)
+			if !r.command {
+				return a, f.error(ctx)
+			}
+			e := t.error(ctx, f)
+			if e.Code != f.err.Code {
+				a = answer{} // which was another attempt's
+			}
+			return a, e
 		}
 	}
 }

@@ -144,7 +144,7 @@ func (cmd *Command) call() (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &call{method: http.MethodPost, header: http.Header{}, body: payload, wait: cmd.Wait}
+	r := &call{command: true, method: http.MethodPost, header: http.Header{}, body: payload, wait: cmd.Wait}
 	if cmd.On == NewInstance {
 		r.path = "/v1/workflows/" + segment(cmd.Workflow)
 	} else {

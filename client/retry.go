@@ -20,6 +20,7 @@ type failed struct {
 	err       *workflow.Error
 	again     bool          // another attempt may succeed
 	elsewhere bool          // rather at another address than at this one
+	unsure    bool          // what was asked for may have been done
 	wait      time.Duration // and not earlier; of Retry-After
 }
 
@@ -29,10 +30,12 @@ type trial struct {
 	rounds  int  // attempts that have failed, at every address where that may help
 	hops    int  // addresses of this round that were left
 	renewed bool // the credential was refused, and its source asked again
+	unsure  bool // an attempt may have done what was asked for
 }
 
 // again reports whether there is to be another attempt, after the pause that it takes.
 func (t *trial) again(ctx context.Context, at int64, f *failed) bool {
+	t.unsure = t.unsure || f.unsure
 	switch {
 	case ctx.Err() != nil:
 		return false
@@ -63,9 +66,18 @@ func (f *failed) error(ctx context.Context) *workflow.Error {
 		Cause: errors.Join(context.Cause(ctx), f.err)}
 }
 
+// error is what the caller of a command is told after the last attempt. That it was refused says nothing of an earlier attempt that had
+// no answer, unless the refusal is the key's answer for good.
+func (t *trial) error(ctx context.Context, f *failed) *workflow.Error {
+	if !t.unsure || f.unsure || f.err.Code.Info().Final {
+		return f.error(ctx)
+	}
+	return &workflow.Error{Code: workflow.TimedOut, Message: "an attempt had no answer, and a later one was refused", Cause: f.error(ctx)}
+}
+
 // unanswered is an attempt after which nobody knows what was done.
 func unanswered(cause error) *failed {
-	return &failed{again: true, elsewhere: true,
+	return &failed{again: true, elsewhere: true, unsure: true,
 		err: &workflow.Error{Code: workflow.TimedOut, Message: "there was no answer", Cause: cause}}
 }
 
@@ -85,7 +97,8 @@ func failedWith(p *transitions.Problem) *failed {
 	info := p.Code.Info()
 	known := info.Code == p.Code // another version of Pawl has others
 	return &failed{err: p.Err(), again: known && info.Retry || !known && mayPass(p.Status),
-		elsewhere: p.Code == workflow.ShuttingDown || p.Code == workflow.Unavailable}
+		elsewhere: p.Code == workflow.ShuttingDown || p.Code == workflow.Unavailable,
+		unsure:    p.Code == workflow.Unavailable || p.Code == workflow.TimedOut}
 }
 
 func mayPass(status int) bool {
@@ -94,7 +107,7 @@ func mayPass(status int) bool {
 
 // foreign is an answer that Pawl does not give: of something in between, or of another server.
 func foreign(a *answer) *failed {
-	f := &failed{again: mayPass(a.status), elsewhere: a.status >= 500, wait: retryAfter(a.header)}
+	f := &failed{again: mayPass(a.status), elsewhere: a.status >= 500, unsure: a.status >= 500, wait: retryAfter(a.header)}
 	code := workflow.InvalidRequest
 	switch {
 	case f.again:

@@ -121,11 +121,14 @@ func (s *subscription) take(ctx context.Context, l *link, m *wire.ServerMessage,
 		l.answered(m)
 	case m.Op == wire.OpSubscribed:
 		s.after = Position(m.After)
-		*t = trial{client: s.client} // somebody is there
 	case m.Op == wire.OpEvent:
-		return s.event(m)
+		if f := s.event(m); f != nil {
+			return f
+		}
+		*t = trial{client: s.client} // it goes on
 	case m.Op == wire.OpCaughtUp:
 		s.after = max(s.after, Position(m.Position))
+		*t = trial{client: s.client}
 	case m.Op == wire.OpError && m.Code == workflow.EventsGone:
 		return s.gone(ctx, m.Detail)
 	case m.Op == wire.OpError:

@@ -27,6 +27,8 @@ import (
 //     succeeds it is taken off.
 //   - Paused: it should come again. Where nobody counts deliveries it is on the list
 //     too until then, for a pause may outlast its sender's patience.
+//   - NotOnThisNode: another node knows a newer version of a workflow, which may take it.
+//     It should come again, and finds that node.
 //   - Any other error: it should come again. It is not on the list, except for
 //     Internal.
 //
@@ -114,7 +116,8 @@ func (e *Engine) consumedBefore(ctx context.Context, m transitions.Message, fail
 	switch {
 	case workflow.CodeOf(err) == workflow.CommandNotFound:
 		about := decide.AboutMessage(m, e.registry.Routes()[m.Consumer])
-		return transitions.Receipt{}, e.elsewhere(ctx, m.Tenant, about.Instance, failure)
+		again := func() error { _, err := decide.PrepareMessage(m, e.registry.Routes()[m.Consumer], newID); return err }
+		return transitions.Receipt{}, e.elsewhereAbout(ctx, e.config.Pool, m.Tenant, about, failure, again)
 	case err != nil:
 		return transitions.Receipt{}, err
 	}

@@ -64,6 +64,34 @@ func askedAgain(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, c transition
 	return append(replies, transitions.Reply{Receipt: r, Err: err})
 }
 
+// Who names another instance than the command that had the key asks for something else, though the fingerprint of what
+// creates an instance does not have its business key.
+func TestACreationByAnotherNumberIsNotAnsweredAsTheFirst(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	long := workflow.Horizons{Replay: time.Hour, Tombstone: time.Hour}
+	before, after := newEngine(t, pool, with(longNotes(long))), newEngine(t, pool, with(shortNotes(long)))
+	for _, c := range []transitions.Command{
+		{Workflow: "note", Transition: "jot", Key: "jotted", Payload: []byte(`{"name":"n-1","text":"too long"}`)},
+		{Workflow: "note", Transition: "file", Key: "filed", Payload: []byte(`{"name":"n-1","text":"too long"}`)},
+	} {
+		submit(t, before, c)
+		named := c
+		named.BusinessKey = "n-1"
+		for i, r := range askedAgain(t, pool, after, named) {
+			if c.Transition == "file" && (r.Err != nil || !r.Receipt.Replayed) || c.Transition == "jot" && r.Err == nil {
+				t.Errorf("%s by its number, way %d: %+v, %v", c.Transition, i, r.Receipt, r.Err)
+			}
+		}
+		named.BusinessKey = "n-2"
+		for i, r := range askedAgain(t, pool, after, named) {
+			if code := workflow.CodeOf(r.Err); code != workflow.InvalidPayload && code != workflow.InvalidRequest {
+				t.Errorf("%s by another number, way %d: %+v, %v", c.Transition, i, r.Receipt, r.Err)
+			}
+		}
+	}
+}
+
 // What may be asked of a command is asked of new ones: a definition or a bound that
 // is stricter now takes nobody's answer away.
 func TestWhatWasDoneUnderALaxerVersionIsAnsweredAsThen(t *testing.T) {

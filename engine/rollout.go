@@ -7,10 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/pawlhq/pawl/inspect"
-	"github.com/pawlhq/pawl/internal/decide"
 	"github.com/pawlhq/pawl/internal/store"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -28,12 +25,14 @@ type presence struct {
 	node     string
 	registry *registry
 	log      *slog.Logger
+	hearing  sync.Mutex    // what is heard later is applied later
+	wanted   chan struct{} // somebody wants to hear now
 	end      context.CancelFunc
 	work     sync.WaitGroup
 }
 
 func newPresence(rows *store.Rollout, node string, r *registry, log *slog.Logger) *presence {
-	return &presence{rows: rows, node: node, registry: r, log: log, end: func() {}}
+	return &presence{rows: rows, node: node, registry: r, log: log, wanted: make(chan struct{}, 1), end: func() {}}
 }
 
 // tell says it once, and takes over what new instances begin with.
@@ -42,12 +41,26 @@ func (p *presence) tell(ctx context.Context) error {
 	for _, w := range p.registry.All() {
 		versions = append(versions, fmt.Sprint(w.Name, " ", w.Version))
 	}
-	begins, err := p.rows.Seen(ctx, p.node, versions)
-	if err != nil {
-		return err
+	return p.take(func() (map[string]int, error) { return p.rows.Seen(ctx, p.node, versions) })
+}
+
+// take reads what new instances begin with, and takes it over.
+func (p *presence) take(read func() (map[string]int, error)) error {
+	p.hearing.Lock()
+	defer p.hearing.Unlock()
+	begins, err := read()
+	if err == nil {
+		p.registry.Begin(begins)
 	}
-	p.registry.Begin(begins)
-	return nil
+	return err
+}
+
+// want has it told now, and heard, and does not wait for it.
+func (p *presence) want() {
+	select {
+	case p.wanted <- struct{}{}:
+	default:
+	}
 }
 
 // start goes on telling, until stop.
@@ -60,6 +73,7 @@ func (p *presence) start() {
 		for {
 			select {
 			case <-every.C:
+			case <-p.wanted:
 			case <-ctx.Done():
 				return
 			}
@@ -104,11 +118,7 @@ func (e *Engine) BeginVersion(ctx context.Context, name string, version int, act
 	if err := e.presence.rows.Begin(ctx, name, version, actor, e.clock.Now()); err != nil {
 		return err
 	}
-	begins, err := e.presence.rows.Begins(ctx)
-	if err == nil {
-		e.registry.Begin(begins)
-	}
-	return err
+	return e.presence.take(func() (map[string]int, error) { return e.presence.rows.Begins(ctx) })
 }
 
 // VersionsInUse lists the versions of workflows that have ever run here: which one new instances begin with, how many
@@ -186,22 +196,4 @@ func (e *Engine) recordedVersions(ctx context.Context) ([]inspect.Version, error
 		list[i] = inspect.Version{Workflow: d.Workflow, Version: d.Version}
 	}
 	return list, err
-}
-
-// elsewhere makes a failure to prepare a command one that another node may not have: the instance is on
-// a version that this node does not know, and only that says what is a transition, or a payload.
-func (e *Engine) elsewhere(ctx context.Context, tenant string, id uuid.UUID, failure error) error {
-	switch workflow.CodeOf(failure) {
-	case workflow.TransitionNotFound, workflow.InvalidPayload:
-	default:
-		return failure
-	}
-	inst, err := e.reader.Instance(ctx, tenant, id)
-	if err != nil {
-		return failure
-	}
-	if _, err := decide.VersionFor(nil, &inst, e.registry.Find); err != nil {
-		return err
-	}
-	return failure
 }

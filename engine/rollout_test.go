@@ -53,12 +53,12 @@ func packed(t *testing.T, e *engine.Engine, key string) transitions.Receipt {
 // what it can.
 func TestANodeLeavesTheWorkOfVersionsAloneThatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
+	const news, olds = 12, 3
 	pool := database(t)
 	noWorkers := func(c *engine.Config) { c.InFlight.Workers = -1 }
 	accepts := newEngine(t, pool, running(crates(1), crates(2)), noWorkers)
 	acceptsOld := newEngine(t, pool, running(crates(1)), noWorkers)
 	old := newEngine(t, pool, running(crates(1)))
-	const news, olds = 60, 10
 	send := func(e *engine.Engine, n int) (refs []transitions.Receipt) {
 		for i := range n {
 			inst := packed(t, e, fmt.Sprint(e == accepts, i)).Instance

@@ -85,7 +85,7 @@ func (e *Engine) SubmitMany(ctx context.Context, cs []transitions.Command) []tra
 				replies[i].Err = err
 				switch to := addressOf(cs[i]); {
 				case err == nil || !workflow.CodeOf(err).Info().Retry:
-				case workflow.CodeOf(err) != workflow.Internal:
+				case workflow.CodeOf(err) != workflow.Internal && workflow.CodeOf(err) != workflow.NotOnThisNode:
 					failed = err
 				case to.id != uuid.Nil:
 					broken[to] = commit.Behind(cs[i].Key, err)
@@ -153,7 +153,7 @@ func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions
 	}
 	p, err := e.prepare(ctx, e.config.Pool, c)
 	if err != nil {
-		return transitions.Receipt{}, err
+		return transitions.Receipt{}, e.elsewhere(ctx, e.config.Pool, c, err)
 	}
 	var inst *transitions.Instance
 	if !p.Creates || p.BusinessKey != "" {
@@ -217,14 +217,11 @@ func (e *Engine) doneBefore(ctx context.Context, q store.Querier, c transitions.
 		case workflow.CodeOf(err) == workflow.CommandNotFound:
 		case err != nil:
 			return transitions.Receipt{}, err
-		case r.Fingerprint == p.Fingerprint:
+		case p.WasStored(&r):
 			return decide.Classify(&r, p.Fingerprint, e.clock.Now()).Answer(&r)
 		}
-		if !p.Creates {
-			failure = e.elsewhere(ctx, p.Tenant, p.Instance, failure)
-		}
 	}
-	return transitions.Receipt{}, failure
+	return transitions.Receipt{}, e.elsewhere(ctx, q, c, failure)
 }
 
 // workflowOf says what workflow an instance is of. That never changes, so it is

@@ -56,7 +56,7 @@ var Codes = []CodeInfo{
 	{Internal, 500, "", false, true, "a defect; the log has the details"},
 	{Overloaded, 503, "", false, true, "the queue is full"},
 	{Paused, 503, "", false, true, "the instance or its workflow is paused"},
-	{NotOnThisNode, 503, "", false, true, "this node's build does not know the version or the data of the instance; another node may"},
+	{NotOnThisNode, 503, "", false, true, "this node's build does not know the version or the data that this is about; another node may"},
 	{Locked, 503, "", false, true, "another transaction holds the instance or the key"},
 	{Unavailable, 503, "", false, true, "the database cannot be reached"},
 	{ShuttingDown, 503, "", false, true, "the node is stopping"},

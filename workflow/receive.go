@@ -110,7 +110,7 @@ func (u unreadable) Is(target error) bool { return target == ErrNotMine }
 // Several transitions, of several workflows, may receive from one consumer. They
 // are asked in the order of the workflows' names and of their declaration, and
 // the first that takes the message has it. Of each workflow the newest version is
-// asked. What a workflow receives is not part of its hash: it changes no
+// asked; where an older one begins new instances, that is asked before. What a workflow receives is not part of its hash: it changes no
 // instance, so it may change without a new version.
 func (t *Transition[D, P]) Receive(consumer string, m Mapping[P]) *Transition[D, P] {
 	t.spec.Receives = append(t.spec.Receives, m.erase(consumer))

@@ -18,6 +18,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/cli/ops"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/cli/remote"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/internal/usage"
@@ -75,7 +76,7 @@ func execute(ctx context.Context, root *cobra.Command) int {
 		return flags.ExitOK
 	}
 	if _, ok := errors.AsType[*usage.Error](err); ok {
-		root.PrintErrf("%s: %v (see %q)\n", root.Name(), err, ran.CommandPath()+" --help")
+		root.PrintErrf("%s: %s (see %q)\n", root.Name(), output.Text(err.Error()), ran.CommandPath()+" --help")
 		return flags.ExitUsage
 	}
 	code := flags.ExitFailure
@@ -84,7 +85,7 @@ func execute(ctx context.Context, root *cobra.Command) int {
 	} else if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}
-	root.PrintErrf("%s: %v\n", root.Name(), err)
+	root.PrintErrf("%s: %s\n", root.Name(), output.Text(err.Error()))
 	return code
 }
 

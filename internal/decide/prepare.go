@@ -165,9 +165,15 @@ func (p *Prepared) settleScope() {
 	}
 }
 
+// WasStored reports whether the record is that of an earlier reading: the fingerprint of what creates an instance
+// does not have the business key by which the caller names it.
+func (p *Prepared) WasStored(r *transitions.Record) bool {
+	return r.Fingerprint == p.Fingerprint && (p.Instance == uuid.Nil || p.Instance == r.Instance)
+}
+
 // EarlierReadings lists how a command may be stored that Prepare refuses now but has
-// accepted under an earlier definition: its scope, key and fingerprint, and nothing
-// else. The workflow must be named.
+// accepted under an earlier definition: its scope, key and fingerprint, the instance where it
+// names one, and nothing else. The workflow must be named.
 func EarlierReadings(c transitions.Command) (list []*Prepared) {
 	c = c.WithDefaults()
 	if checkReserved(c) != nil || CheckCommand(c) != nil {
@@ -181,6 +187,9 @@ func EarlierReadings(c transitions.Command) (list []*Prepared) {
 		p := &Prepared{Command: c, Canonical: canonical, Creates: creates}
 		p.settleScope()
 		p.Fingerprint = p.fingerprint()
+		if c.BusinessKey != "" {
+			p.Instance = transitions.InstanceID(c.Tenant, c.Workflow, c.BusinessKey)
+		}
 		list = append(list, p)
 	}
 	if c.Instance != uuid.Nil || c.BusinessKey != "" {

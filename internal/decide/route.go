@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,21 +19,30 @@ const messageTombstone = 30 * 24 * time.Hour
 
 // MessageRoute is a step that receives messages from a consumer.
 type MessageRoute struct {
-	Workflow  *workflow.Workflow // the newest version
-	Older     []*workflow.Workflow
+	Workflow  *workflow.Workflow   // the version that new instances begin with
+	Others    []*workflow.Workflow // of it, the newest first
 	Step      *workflow.Step
 	Reception *workflow.Reception
 }
 
 // MessageRoutes lists what receives messages from each consumer, in the order in which
-// they are asked. newest is the newest version of every workflow, by name; older
-// gives the others of one, the newest of them first.
-func MessageRoutes(newest []*workflow.Workflow, older func(name string) []*workflow.Workflow) map[string][]MessageRoute {
+// they are asked. first is the version of every workflow that new instances begin with, by name; others
+// gives the other versions of one, the newest of them first. Those that are newer are asked too: instances may be on them.
+func MessageRoutes(first []*workflow.Workflow, others func(name string) []*workflow.Workflow) map[string][]MessageRoute {
 	routes := map[string][]MessageRoute{}
-	for _, w := range newest {
-		for _, s := range w.Steps {
-			for _, r := range s.Receives {
-				routes[r.Consumer] = append(routes[r.Consumer], MessageRoute{w, older(w.Name), s, r})
+	for _, w := range first {
+		rest := others(w.Name)
+		add := func(steps []*workflow.Step) {
+			for _, s := range steps {
+				for _, r := range s.Receives {
+					routes[r.Consumer] = append(routes[r.Consumer], MessageRoute{w, rest, s, r})
+				}
+			}
+		}
+		add(w.Steps)
+		for _, other := range rest {
+			if other.Version > w.Version { // it begins no instance yet, or not any more
+				add(slices.DeleteFunc(slices.Clone(other.Steps), func(s *workflow.Step) bool { return s.Start }))
 			}
 		}
 	}
@@ -59,7 +69,7 @@ func PrepareMessage(m transitions.Message, routes []MessageRoute, newID func() u
 	if asked := route.Workflow.Horizons.Tombstone; asked != 0 && asked < messageTombstone {
 		c.Tombstone = messageTombstone
 	}
-	p, err := prepare(c, route.Workflow, newID, route.Older...)
+	p, err := prepare(c, route.Workflow, newID, route.Others...)
 	if err != nil {
 		return nil, err
 	}

@@ -104,6 +104,24 @@ func TestTheFirstTakerTakesTheMessage(t *testing.T) {
 	}
 }
 
+// While an older version begins, instances may be on a newer one: its transitions hear too, after those of the older, but
+// it begins none.
+func TestANewerVersionThatDoesNotBeginHearsForItsInstances(t *testing.T) {
+	w1, w2, w3 := hears(t, "a", 1, "lost"), hears(t, "a", 2, "lost", "found"), hears(t, "a", 3, "weighed")
+	routes := MessageRoutes([]*workflow.Workflow{w2}, func(string) []*workflow.Workflow { return []*workflow.Workflow{w3, w1} })["post"]
+	var got []string
+	for _, r := range routes {
+		got = append(got, r.Step.Name)
+	}
+	if !slices.Equal(got, []string{"lost", "found", "weighed"}) {
+		t.Errorf("asked are %v", got)
+	}
+	p, err := PrepareMessage(post("weighed", `{"parcel":"p-1"}`), routes, uuid.New)
+	if err != nil || p.Definition != w3 || p.Creates {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 // Whatever comes in, the same message always becomes the same command, or the same
 // refusal.
 func FuzzPrepareMessage(f *testing.F) {

@@ -93,19 +93,40 @@ func (s *Set) Migrations(name string, to int) (list []*workflow.Migration) {
 // Begin says with which version new instances of workflows begin: the newest that is known here,
 // and not newer than the one that is given for its name, if one is.
 func (s *Set) Begin(versions map[string]int) {
-	b := &begun{byName: make(map[string][]*workflow.Workflow, len(s.byName))}
-	for name, list := range s.byName {
-		b.byName[name] = list
-		if most, given := versions[name]; given {
-			b.byName[name] = firstUpTo(list, most)
-		}
-	}
+	b := &begun{byName: s.order(versions)}
 	var first []*workflow.Workflow
 	for _, name := range s.Names() {
 		first = append(first, b.byName[name][0])
 	}
 	b.routes = decide.MessageRoutes(first, func(name string) []*workflow.Workflow { return b.byName[name][1:] })
 	s.begun.Store(b)
+}
+
+// Begun reports whether new instances begin with these versions already.
+func (s *Set) Begun(versions map[string]int) bool {
+	same := func(a, b []*workflow.Workflow) bool { return a[0] == b[0] }
+	return maps.EqualFunc(s.order(versions), s.begun.Load().byName, same)
+}
+
+// order is, by name, the versions of each workflow, the one first that new instances begin with.
+func (s *Set) order(versions map[string]int) map[string][]*workflow.Workflow {
+	byName := maps.Clone(s.byName)
+	for name, most := range versions {
+		if list := byName[name]; list != nil {
+			byName[name] = firstUpTo(list, most)
+		}
+	}
+	return byName
+}
+
+// Behind reports whether a newer version of the workflow is known elsewhere than here; of "", of any workflow that is known here.
+func (s *Set) Behind(name string, elsewhere map[string]int) bool {
+	for known, list := range s.byName {
+		if (name == "" || name == known) && list[0].Version < elsewhere[known] {
+			return true
+		}
+	}
+	return false
 }
 
 // firstUpTo is the list with the newest version first that is not newer than most, or with the

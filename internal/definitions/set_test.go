@@ -3,6 +3,7 @@ package definitions
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,4 +51,59 @@ func TestAllMistakesOfDefinitionsAreTold(t *testing.T) {
 			t.Errorf("%v does not say %q", err, want)
 		}
 	}
+}
+
+func TestNewInstancesBeginWithTheNewestThatIsNotNewerThanSaid(t *testing.T) {
+	t.Parallel()
+	s, err := Build([]workflow.Source{named("a", 1, 0), named("a", 3, 0), named("a", 4, 0), named("b", 2, 0)}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for said, want := range map[int]int{0: 1, 1: 1, 2: 1, 3: 3, 4: 4, 9: 4} {
+		versions := map[string]int{"a": said, "c": 1}
+		s.Begin(versions)
+		if w := s.Find("a", 0); w.Version != want || len(s.Versions("a")) != 3 || s.Find("b", 0).Version != 2 {
+			t.Errorf("said %d, it is %d", said, w.Version)
+		}
+		if !s.Begun(versions) || s.Begun(nil) != (want == 4) {
+			t.Errorf("said %d: whether it has begun is wrong", said)
+		}
+	}
+	for _, tt := range []struct {
+		name      string
+		elsewhere map[string]int
+		want      bool
+	}{
+		{"a", map[string]int{"a": 5}, true}, {"", map[string]int{"a": 5}, true}, {"b", map[string]int{"a": 5, "b": 2}, false},
+		{"", map[string]int{"c": 5, "a": 4}, false}, {"c", map[string]int{"c": 5}, false}, {"a", nil, false},
+	} {
+		if got := s.Behind(tt.name, tt.elsewhere); got != tt.want {
+			t.Errorf("%q, elsewhere %v: %v", tt.name, tt.elsewhere, got)
+		}
+	}
+}
+
+// What new instances begin with changes while commands are prepared.
+func TestASetIsReadWhileItChanges(t *testing.T) {
+	t.Parallel()
+	s, err := Build([]workflow.Source{named("a", 1, 0), named("a", 2, 0)}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var work sync.WaitGroup
+	for n := range 4 {
+		work.Go(func() {
+			for i := range 500 {
+				if n == 0 {
+					s.Begin(map[string]int{"a": 1 + i%2})
+					continue
+				}
+				p, err := s.Prepare(transitions.Command{Key: "k", Workflow: "a", Transition: "begin"}, uuid.New)
+				if err != nil || len(s.Versions("a")) != 2 || len(s.Routes()) != 0 || p.Definition.Name != "a" {
+					t.Errorf("%+v, %v", p, err)
+				}
+			}
+		})
+	}
+	work.Wait()
 }

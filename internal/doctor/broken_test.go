@@ -206,6 +206,30 @@ func TestWhatIsBrokenIsNamed(t *testing.T) {
 	}
 }
 
+// What the doctor says about a primary key can be done, whether that is missing or another one.
+func TestAPrimaryKeyIsMendedAsTheDoctorSays(t *testing.T) {
+	for _, broken := range []string{
+		`ALTER TABLE pawl.paused DROP CONSTRAINT paused_pkey`,
+		`ALTER TABLE pawl.paused DROP CONSTRAINT paused_pkey, ADD PRIMARY KEY (workflow, tenant)`,
+	} {
+		p := newPatient(t, pgtest.DirectURL(t))
+		p.exec(broken)
+		for _, f := range p.examine().Findings {
+			if f.About != "paused_pkey" {
+				continue
+			}
+			sql, _, said := strings.Cut(f.Do, ", while nobody works")
+			if !said {
+				t.Fatalf("%+v", f)
+			}
+			p.exec(sql)
+		}
+		if r := p.examine(); len(names(r)) != 0 {
+			t.Error(describe(r))
+		}
+	}
+}
+
 // Vacuum cannot know of what it is not told of; so the statistics have to be there first.
 func TestRowsThatVacuumHasNotGotToAreNamed(t *testing.T) {
 	p := newPatient(t, pgtest.DirectURL(t))

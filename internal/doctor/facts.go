@@ -16,8 +16,7 @@ type facts struct {
 	role     string
 	database string
 	standby  bool
-	sees     bool              // the sessions of other roles
-	config   map[string]string // settings of the server, as SHOW has them, that hold for all
+	sees     bool // the sessions of other roles
 }
 
 // connection is the name of the first check. Without it there is no other.

@@ -63,17 +63,29 @@ func lookAtIndexes(ctx context.Context, x *exam) (string, []Finding, error) {
 		have, ok := there[want.Name]
 		switch {
 		case !ok:
-			found = append(found, problem(want.Name, todo(x.concurrently(want.Definition)),
+			found = append(found, problem(want.Name, todo(x.remade(&want, false)),
 				"table %s lacks the index %s: what looks by it reads the whole table", want.Table, want.Name))
 		case have.Definition != want.Definition:
-			found = append(found, problem(want.Name, dof("DROP INDEX CONCURRENTLY %s.%s; then %s", x.schemaOf(), want.Name,
-				x.concurrently(want.Definition)),
+			found = append(found, problem(want.Name, todo(x.remade(&want, true)),
 				"the index %s of table %s is another one than the migrations make: %s", want.Name, want.Table, have.Definition))
 		}
 	}
 	found = append(found, x.invalid(list)...)
 	weeks, err := x.keyless(ctx)
 	return fmt.Sprintf("all %d indexes of the migrations are there, and valid", len(schema.Indexes)), append(found, weeks...), err
+}
+
+// remade is how an index is made, after another one of its name was dropped. That of a primary key cannot be without the
+// constraint.
+func (x *exam) remade(want *schema.Index, drop bool) string {
+	if _, columns, _ := strings.Cut(want.Definition, "USING btree "); strings.HasSuffix(want.Name, "_pkey") {
+		return fmt.Sprintf("ALTER TABLE %s.%s DROP CONSTRAINT IF EXISTS %s, ADD CONSTRAINT %[3]s PRIMARY KEY %s, while nobody works",
+			x.schemaOf(), want.Table, want.Name, columns)
+	}
+	if drop {
+		return fmt.Sprintf("DROP INDEX CONCURRENTLY %s.%s; then %s", x.schemaOf(), want.Name, x.concurrently(want.Definition))
+	}
+	return x.concurrently(want.Definition)
 }
 
 // concurrently is how an index is made while others work.

@@ -165,6 +165,14 @@ func (b *Bouncer) Through(server string) string {
 	return fmt.Sprintf("%s host=%s port=%d sslmode=disable default_query_exec_mode=exec", server, loopback, b.port) // the last one counts
 }
 
+// Crashed returns what PgBouncer has said last, and true, if it has ended though nobody has called Stop.
+func (b *Bouncer) Crashed() (said string, crashed bool) {
+	if b.child == nil || !b.child.ended() {
+		return "", false
+	}
+	return tail(b.path("bouncer.log")), true
+}
+
 // Stop ends PgBouncer and everything that is under way through it. Further calls do nothing and return what the first did.
 func (b *Bouncer) Stop() error {
 	b.stopOnce.Do(func() {

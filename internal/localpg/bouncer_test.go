@@ -39,6 +39,9 @@ func TestABouncerLeadsToEveryDatabaseOfItsServerAndLeavesNothing(t *testing.T) {
 	if _, err := query(t.Context(), strings.Replace(b.Through(s.URL()), s.password, "guess", 1), "SELECT 1"); err == nil {
 		t.Error("it lets in who does not know the password")
 	}
+	if _, crashed := b.Crashed(); crashed {
+		t.Error("it answers, and is said to have crashed")
+	}
 	for range 2 { // Stop may be called twice
 		if err := b.Stop(); err != nil {
 			t.Fatal(err)
@@ -49,5 +52,27 @@ func TestABouncerLeadsToEveryDatabaseOfItsServerAndLeavesNothing(t *testing.T) {
 	}
 	if _, err := os.Stat(b.home); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("after Stop its folder: %v, want it gone", err)
+	}
+}
+
+func TestACrashOfABouncerIsTold(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, Options{Ephemeral: true})
+	b, err := StartBouncer(t.Context(), s.URL(), 2)
+	if errors.Is(err, ErrNoBouncer) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.child.process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-b.child.waited
+	if said, crashed := b.Crashed(); !crashed || !strings.Contains(said, "listening on") {
+		t.Errorf("crashed: %v, it said %q", crashed, said)
+	}
+	if err := b.Stop(); err != nil {
+		t.Error(err)
 	}
 }

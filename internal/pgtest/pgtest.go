@@ -49,7 +49,7 @@ func MainWith(m *testing.M, prepare Prepare) {
 	shared.inMain, shared.prepare = true, prepare
 	shared.mu.Unlock()
 
-	m.Run()
+	failed := m.Run() != 0
 
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
@@ -57,9 +57,13 @@ func MainWith(m *testing.M, prepare Prepare) {
 	if shared.server == nil {
 		return
 	}
+	said, crashed := shared.server.bouncerCrashed()
 	if err := shared.server.close(); err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
 		os.Exit(1)
+	}
+	if failed && crashed {
+		os.Exit(again(said))
 	}
 }
 

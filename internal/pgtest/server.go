@@ -211,6 +211,16 @@ func (s *server) bouncer(ctx context.Context) (_ *localpg.Bouncer, err error) {
 	return s.front, err
 }
 
+// bouncerCrashed returns what this process's PgBouncer has said last if it has crashed.
+func (s *server) bouncerCrashed() (said string, crashed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.front == nil {
+		return "", false
+	}
+	return s.front.Crashed()
+}
+
 // urlFor names a database, through PgBouncer where the tests run so.
 func (s *server) urlFor(name string) string {
 	if s.pooled {

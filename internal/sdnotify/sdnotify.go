@@ -3,6 +3,7 @@
 package sdnotify
 
 import (
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -89,7 +90,7 @@ func (n *Notifier) tell(message string) {
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
 	if err == nil {
 		_, err = conn.Write([]byte(message))
-		conn.Close()
+		err = errors.Join(err, conn.Close())
 	}
 	if err != nil {
 		n.log.Warn("systemd cannot be told how the service stands", "message", message, "error", err)

@@ -197,6 +197,6 @@ SELECT pawl.expect(count(*), `).Param(rows.Int8, false).Add(") FROM cancelled")
 func DisarmCommands(b *rows.Builder) {
 	b.Add("DELETE FROM pawl.command AS c USING (SELECT found.row, ", b.Tenant(), " AS tenant FROM ").Source(disarmedColumns).
 		Add(` CROSS JOIN LATERAL (SELECT x.ctid AS row FROM pawl.command x WHERE x.tenant = `, b.Tenant(), ` AND x.scope = u.scope
-	AND x.key <> u.spare AND x.phase || '' = 'scheduled' FOR UPDATE) AS found) AS u
+	AND x.key <> u.spare AND x.phase = 'scheduled' AND x.phase || '' = 'scheduled' FOR UPDATE) AS found) AS u
 	WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM u.tenant`)
 }

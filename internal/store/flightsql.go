@@ -133,8 +133,9 @@ const laterOfTenants = `phase BETWEEN 'scheduled' AND 'scheduled' AND run_at IS 
 // waits finds work that waits for its time or for a worker, by the index command_work.
 const waits = `run_at IS NOT NULL AND phase <> 'scheduled'`
 
-// turns is waits, by the index command_turn, but for what is due before all that can be taken, of PollSQL.
-const turns = `run_at IS NOT NULL AND phase || '' <> 'scheduled' AND run_at >= (SELECT $15::timestamptz)`
+// turns is waits, by the index command_turn, but for what is due before all that can be taken, of PollSQL. That index's condition
+// is said beside that of waits, of which there are statistics.
+const turns = waits + ` AND phase || '' <> 'scheduled' AND run_at >= (SELECT $15::timestamptz)`
 
 // turn is the order of command_turn.
 const turn = `tenant, workflow, transition, run_at`

@@ -39,8 +39,8 @@ WHERE c.ctid = u.row AND c.tenant IS NOT DISTINCT FROM $1`
 var (
 	ParkWorkflowSQL = parkSQL(`SELECT '` + PausedWorkflow + `' || p.workflow AS pause FROM pawl.paused AS p
 		WHERE p.tenant = $1 AND p.workflow = found.workflow LIMIT 1 FOR SHARE SKIP LOCKED`)
-	ParkInstanceSQL = parkSQL(`SELECT '` + PausedInstance + `' || one.id AS pause FROM (` + newest("i.id, i.paused", "$1", "found.instance") + `
-		FOR SHARE SKIP LOCKED) AS one WHERE one.paused`)
+	ParkInstanceSQL = parkSQL(`SELECT '` + PausedInstance + `' || one.id AS pause
+		FROM (` + newest("i.id, i.paused", "$1", "found.instance") + ` FOR SHARE SKIP LOCKED) AS one WHERE one.paused`)
 )
 
 // unparked is what becomes of a command whose pause has ended, in the row u.n of so

@@ -73,8 +73,13 @@ var workflowOfSQL, instanceSQL = newest("i.workflow", "$1", "$2"), newest(instan
 
 // Instance reads an instance. Error: InstanceNotFound.
 func (q *Reader) Instance(ctx context.Context, tenant string, id uuid.UUID) (transitions.Instance, error) {
+	return q.InstanceBy(ctx, q.pool, tenant, id)
+}
+
+// InstanceBy is Instance, by a transaction of the caller's.
+func (q *Reader) InstanceBy(ctx context.Context, by Querier, tenant string, id uuid.UUID) (transitions.Instance, error) {
 	read := func(r *rows.Row) (transitions.Instance, error) { return mustInstance(r, tenant) }
-	return oneInstance(ctx, q.pool, id, read, q.sql.instance, tenant, id)
+	return oneInstance(ctx, by, id, read, q.sql.instance, tenant, id)
 }
 
 // mustInstance reads an instance of a row that has one.

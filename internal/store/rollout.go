@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,7 +17,7 @@ import (
 type Rollout struct {
 	pool                             *pgxpool.Pool
 	seen, gone, begin, newest, nodes string
-	begins                           string
+	begins, elsewhere                string
 }
 
 // NewRollout prepares to work. in puts the schema's name into a statement.
@@ -33,6 +35,9 @@ ON CONFLICT (workflow) DO UPDATE SET version = excluded.version, actor = exclude
 		nodes: in(`SELECT name, versions, begun_at, seen_at, clock_timestamp() - seen_at < $1::bigint * interval '1 microsecond' FROM pawl.node
 ORDER BY begun_at, name`),
 		begins: in("SELECT workflow, version FROM pawl.begins"),
+		elsewhere: in(`SELECT DISTINCT known, false FROM pawl.node, unnest(versions) AS known
+WHERE name <> $1 AND seen_at > clock_timestamp() - $2::bigint * interval '1 microsecond'
+UNION ALL SELECT workflow || ' ' || version, true FROM pawl.begins`),
 	}
 }
 
@@ -58,6 +63,37 @@ func (r *Rollout) collect(ctx context.Context, sql string, args ...any) (map[str
 		return nil, ReadError("what new instances begin with", err)
 	}
 	return begins, nil
+}
+
+// Elsewhere is what the other nodes know that were seen within so long, the newest version by workflow, and
+// what new instances begin with. by may be a caller's transaction.
+func (r *Rollout) Elsewhere(ctx context.Context, by Querier, node string, alive time.Duration) (known, begins map[string]int, err error) {
+	found, err := by.Query(ctx, r.elsewhere, node, alive.Microseconds())
+	if err != nil {
+		return nil, nil, ReadError("what other nodes know", err)
+	}
+	known, begins = map[string]int{}, map[string]int{}
+	var version string
+	var begun bool
+	if _, err := pgx.ForEachRow(found, []any{&version, &begun}, func() error {
+		name, number := nameAndVersion(version)
+		if begun {
+			begins[name] = number
+		} else {
+			known[name] = max(known[name], number)
+		}
+		return nil
+	}); err != nil {
+		return nil, nil, ReadError("what other nodes know", err)
+	}
+	return known, begins, nil
+}
+
+// nameAndVersion reads the name of a workflow, a space and a version.
+func nameAndVersion(text string) (name string, version int) {
+	i := strings.LastIndexByte(text, ' ')
+	version, _ = strconv.Atoi(text[i+1:]) // 0 is no version
+	return text[:max(i, 0)], version
 }
 
 // Gone says that a node serves no more, and forgets those that have not said so.

@@ -20,7 +20,8 @@ var viewSQL = `SELECT ` + instanceSelect + `,
 	(SELECT json_agg(json_build_object('Name', substr(t.scope, length($3::text) + 1), 'Transition', t.transition, 'Due', t.run_at)
 			ORDER BY t.run_at, t.scope)
 		FROM (SELECT c.scope, c.transition, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c
-			WHERE c.tenant = $1 AND c.scope >= $3 AND c.scope < $4 AND c.phase || '' = 'scheduled' ORDER BY c.scope LIMIT $5) AS t)::text,
+			WHERE c.tenant = $1 AND c.scope >= $3 AND c.scope < $4 AND c.phase = 'scheduled' AND c.phase || '' = 'scheduled'
+			ORDER BY c.scope LIMIT $5) AS t)::text,
 	(SELECT json_agg(json_build_object('Transition', s.transition, 'Scope', s.scope, 'Key', s.key, 'Actor', s.actor, 'Due', s.run_at)
 			ORDER BY s.run_at, s.scope, s.key)
 		FROM (SELECT c.transition, c.scope, c.key, c.actor, coalesce(c.run_at, c.claimed_at) AS run_at FROM pawl.command c

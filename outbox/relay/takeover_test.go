@@ -331,7 +331,7 @@ func TestRestartsAtAnyPoint(t *testing.T) {
 func TestOneNodeDeliversThoughConnectionsAreCut(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	pool := poolOf(t, url, nil)
+	pool := poolOf(t, pgtest.Direct(t, url), nil) // whose connections nobody cuts
 	to := &receiver{}
 	var nodes []*node
 	for range 3 { // a lease that nobody knows to have is over soon

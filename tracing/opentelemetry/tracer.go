@@ -122,7 +122,7 @@ func (s *span) End(o tracing.Outcome) {
 // spanContext is a place as OpenTelemetry has it: of another process, for all that is known.
 func spanContext(c tracing.Context) trace.SpanContext {
 	parent := c.Traceparent()
-	if parent == "" {
+	if len(parent) < len("00-")+32+len("-")+16 { // nowhere, or what a program has put there
 		return trace.SpanContext{}
 	}
 	var config trace.SpanContextConfig

@@ -217,3 +217,16 @@ func BenchmarkUnsampled(b *testing.B) {
 }
 
 func parentBasedNever() sdktrace.Sampler { return sdktrace.ParentBased(sdktrace.NeverSample()) }
+
+// A program may put anything into a command, also what a stranger has sent it.
+func TestWhatIsNoContextIsNowhere(t *testing.T) {
+	for _, c := range []tracing.Context{"x", "00-0af7651916cd43dd8448eb211c80319c", "\x00", tracing.Context(strings.Repeat("z", 600))} {
+		tracer, spans := recorded(parentBased())
+		_, span := tracer.Start(t.Context(), tracing.Step{Kind: tracing.Submit, Parent: c, Links: []tracing.Context{c}})
+		span.Link(c)
+		span.End(tracing.Outcome{})
+		if got := spans.Ended()[0]; got.Parent().IsValid() || len(got.Links()) > 0 {
+			t.Errorf("%q is %v, linked to %v", c, got.Parent(), got.Links())
+		}
+	}
+}

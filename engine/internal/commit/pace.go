@@ -40,14 +40,18 @@ func (p *pace) wait(n int) time.Duration {
 }
 
 // full reports whether nothing more is to wait: the queue is at one of its bounds, or what comes now would
-// wait for too long. Two groups for each committer always may: with fewer they would be small.
-func (q *queue) full() bool {
+// wait for too long. Two groups for each committer always may: with fewer they would be small. A caller who can wait
+// for room leaves half of the time, and one of three groups, to those who cannot: else an import would have all of them refused.
+func (q *queue) full(canWait bool) bool {
 	l := &q.limits
 	if q.charged.n-max(q.asides.n-l.QueueSize/2, 0) >= l.QueueSize || q.charged.bytes-max(q.asides.bytes-l.QueueBytes/2, 0) >= l.QueueBytes {
 		return true
 	}
-	n := q.items.n + q.parked
-	return n >= 2*l.GroupSize*l.Committers && l.QueueWait > 0 && q.pace.wait(n) >= l.QueueWait
+	n, groups, most := q.items.n+q.parked, 3, l.QueueWait
+	if canWait {
+		groups, most = 2, most/2
+	}
+	return n >= groups*l.GroupSize*l.Committers && l.QueueWait > 0 && q.pace.wait(n) >= most
 }
 
 // Admit fails with Overloaded where Submit would, whatever the command is: who asks it first spends next to nothing on

@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func TestNoMoreMayWaitThanAreDoneInTime(t *testing.T) {
 	}{
 		{time.Millisecond, 1000}, // 10,000 a second: as many as may wait at all
 		{100 * time.Millisecond, 100},
-		{time.Minute, 20}, // two groups always may
+		{time.Minute, 30}, // three groups always may
 	} {
 		q := slowed(c.group)
 		n, _ := q.push(testOps(2000, 0))
@@ -41,6 +42,48 @@ func TestWhereAllIsTakenNothingIsKnownOfThePace(t *testing.T) {
 	take(q, 10, 1<<20)
 	if n, _ := q.push(testOps(2000, 0)); n != 1000 {
 		t.Errorf("%d may wait", n)
+	}
+}
+
+// What is left of a queue whose callers have left is no pace either: until the next group nobody waits.
+func TestARestIsNoPace(t *testing.T) {
+	q := slowed(time.Millisecond)
+	ops := testOps(1, 0)
+	q.push(ops)
+	left := make(chan struct{})
+	close(left)
+	ops[0].canceled = left
+	q.leave(ops)
+	if q.depth() != 0 || q.pace != (pace{}) {
+		t.Errorf("%d wait, and the pace is %+v", q.depth(), q.pace)
+	}
+}
+
+// An import fills half of the time for which a command may wait, and those who cannot wait are not refused for it.
+func TestWhoCanWaitLeavesRoomForWhoCannot(t *testing.T) {
+	for _, c := range []struct {
+		group     time.Duration
+		bulk, all int
+	}{{100 * time.Millisecond, 50, 100}, {time.Minute, 20, 30}} {
+		p := New(Config{Limits: Limits{}})
+		p.queue = slowed(c.group)
+		soon, cancel := context.WithCancel(t.Context())
+		cancel()
+		bulk, _ := p.queue.pushAll(soon, testOps(2000, 0))
+		if err := p.Admit(); err != nil {
+			t.Errorf("while others wait for room: %v", err)
+		}
+		single := 0
+		for range 2000 {
+			n, _ := p.queue.push(testOps(1, 0))
+			single += n
+		}
+		if bulk < c.bulk-1 || bulk > c.bulk+1 || bulk+single < c.all-1 || bulk+single > c.all+1 {
+			t.Errorf("groups of 10 that take %v each: %d of those that can wait, and %d others; want %d of %d", c.group, bulk, single, c.bulk, c.all)
+		}
+		if p.Admit() == nil {
+			t.Error("it was refused, and the next is looked at")
+		}
 	}
 }
 

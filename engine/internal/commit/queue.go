@@ -64,22 +64,22 @@ func newQueue(l Limits) *queue {
 func (q *queue) push(ops []*op) (taken int, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.pushNow(ops)
+	return q.pushNow(ops, false)
 }
 
-func (q *queue) pushNow(ops []*op) (taken int, closed bool) {
+func (q *queue) pushNow(ops []*op, canWait bool) (taken int, closed bool) {
 	if q.closed {
 		return 0, true
 	}
 	some := false // that no committer at work will take after its group
-	for taken < len(ops) && q.hasRoom(ops[taken]) {
+	for taken < len(ops) && q.hasRoom(ops[taken], canWait) {
 		_, busy := q.busy[ops[taken].route]
 		some = some || !busy
 		q.items.pushBack(ops[taken])
 		q.charged.add(ops[taken])
 		taken++
 	}
-	if taken < len(ops) && q.full() {
+	if taken < len(ops) && !canWait && q.full(false) {
 		q.refusing.Store(true)
 	}
 	if some && q.begins() {
@@ -95,8 +95,8 @@ func (q *queue) pushNow(ops []*op) (taken int, closed bool) {
 // the queue at most: of a tenant whose commands all wait there the others feel nothing. What
 // would go there beyond that is refused. Only what was in the queue before that was known of
 // it may be more, so all that waits is one and a half times the bounds at most.
-func (q *queue) hasRoom(o *op) bool {
-	if q.full() {
+func (q *queue) hasRoom(o *op, canWait bool) bool {
+	if q.full(canWait) {
 		return false
 	}
 	half := 2*q.asides.n >= q.limits.QueueSize || 2*q.asides.bytes >= q.limits.QueueBytes
@@ -118,7 +118,7 @@ func (q *queue) freed() {
 func (q *queue) pushAll(ctx context.Context, ops []*op) (taken int, closed bool) {
 	for {
 		q.mu.Lock()
-		n, closed := q.pushNow(ops[taken:])
+		n, closed := q.pushNow(ops[taken:], true)
 		taken += n
 		room := q.room
 		q.wanted = q.wanted || taken < len(ops)
@@ -144,6 +144,9 @@ func (q *queue) leave(ops []*op) {
 	}
 	if len(left) > 0 {
 		q.freed()
+	}
+	if q.items.n+q.parked == 0 {
+		q.pace = pace{} // the time until the next group is nobody's wait
 	}
 	answerLeft(left) // with the lock: nothing that comes after them may be done before
 	q.mu.Unlock()

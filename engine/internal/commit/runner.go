@@ -222,7 +222,8 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 		r.conn.Queue(&s.RefuseOne, params(tenant, command), nil)
 		return r.conn.Send(context.Background())
 	}
-	stmt, instance := &s.ChangeOne, [][]byte(nil)
+	stmt := &s.ChangeOne
+	var instance [][]byte
 	if set.created.Len() == 1 {
 		stmt, instance = &s.CreateOne, set.created.Params(rows.Single)
 	} else {

@@ -39,8 +39,8 @@ can be left out of the next build. Large counts are as those of ops counts.`,
 				if v.Begins {
 					begins = "new ones"
 				}
-				return []string{v.Workflow, fmt.Sprint(v.Version), output.OrNone(begins), output.Count(v.Open, !v.Exact), output.OrNone(strings.Join(states, ", ")),
-					output.OrNone(strings.Join(v.Nodes, ", ")), output.OrNone(strings.Join(v.NodesWithout, ", "))}
+				return []string{v.Workflow, fmt.Sprint(v.Version), output.OrNone(begins), output.Count(v.Open, !v.Exact),
+					output.OrNone(strings.Join(states, ", ")), output.OrNone(strings.Join(v.Nodes, ", ")), output.OrNone(strings.Join(v.NodesWithout, ", "))}
 			})
 		},
 	}

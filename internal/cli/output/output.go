@@ -3,6 +3,7 @@
 package output
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,25 +11,49 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
 
 // JSON prints a value as JSON that people can read too.
-func JSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
+func JSON(w io.Writer, v any) error { return encode(w, v, "  ") }
 
 // Line prints a value as JSON in one line, for a list that has no end.
-func Line(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+func Line(w io.Writer, v any) error { return encode(w, v, "") }
+
+func encode(w io.Writer, v any, indent string) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(escaped(b.Bytes()))
+	return err
 }
+
+// escaped is JSON whose texts have nothing that a terminal would obey. Whoever reads it as JSON sees no difference.
+func escaped(text []byte) []byte {
+	if !bytes.ContainsFunc(text, obeyed) {
+		return text
+	}
+	var out []byte
+	for _, r := range string(text) {
+		if !obeyed(r) {
+			out = utf8.AppendRune(out, r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			out = fmt.Appendf(out, "\\u%04x", unit)
+		}
+	}
+	return out
+}
+
+func obeyed(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }
 
 // More tells that a list was cut short.
 func More(c *cobra.Command, more bool) error {
@@ -105,6 +130,15 @@ func Visible(s string) string {
 		}
 		return utf8.RuneError
 	}, s)
+}
+
+// Text is Visible of a text of several lines.
+func Text(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = Visible(l)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Moment is a time as a table shows it.

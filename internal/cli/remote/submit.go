@@ -16,6 +16,7 @@ import (
 	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // submitting is what the flags of submit say.
@@ -127,7 +128,7 @@ func (s *submitting) submit(ctx context.Context, c *cobra.Command, asked *client
 			return problem
 		}
 	}
-	if err != nil && r.Status == 0 {
+	if err != nil && (r.Status == 0 || workflow.CodeOf(err).Info().Retry) {
 		c.PrintErrf("the key is %s: with it, the same command can be sent again\n", s.command.Key)
 	}
 	return err
@@ -148,6 +149,9 @@ func printReceipt(w io.Writer, r *client.Receipt) error {
 func printResult(w io.Writer, r *client.Receipt, result *transitions.Result) error {
 	lines := [][2]string{{"instance", result.Instance.String()}, {"state", fmt.Sprintf("%s, version %d", result.State, result.Version)},
 		{"position", fmt.Sprint(result.Position)}, {"key", r.Key}}
+	if result.Existing {
+		lines[2] = [2]string{"existing", "it was there before: nothing was done"}
+	}
 	if r.Replayed {
 		lines = append(lines, [2]string{"replayed", "it was done before"})
 	}

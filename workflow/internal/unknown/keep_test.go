@@ -35,9 +35,9 @@ func kept(t *testing.T, stored string, change func(*data), gone ...string) (stri
 	if err := json.Unmarshal([]byte(stored), &d); err != nil {
 		t.Fatal(err)
 	}
-	before, after := encode(t, &d), []byte(nil)
+	before := encode(t, &d)
 	change(&d)
-	after = encode(t, &d)
+	after := encode(t, &d)
 	drop := map[string]bool{}
 	for _, path := range gone {
 		drop[path] = true

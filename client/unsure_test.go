@@ -1,0 +1,98 @@
+package client_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/pawlhq/pawl/api/wire"
+	"github.com/pawlhq/pawl/client"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+type answering = func(*http.Request) (*http.Response, error)
+
+// A refusal by one attempt says nothing of an attempt before or after it whose answer was lost.
+func TestWhatMayHaveBeenDoneIsNotCalledRefused(t *testing.T) {
+	overloaded, refused := problem(workflow.Overloaded), reply(409, `{"code":"guard_refused","status":409,"final":true}`)
+	item := reply(200, `[{"status":503,"body":{"code":"overloaded","status":503}}]`)
+	for name, tt := range map[string]struct {
+		list []answering
+		many bool
+		want workflow.Code
+	}{
+		"never anything but refused":             {[]answering{overloaded}, false, workflow.Overloaded},
+		"lost, then refused":                     {[]answering{broken, overloaded}, false, workflow.TimedOut},
+		"refused, then lost":                     {[]answering{overloaded, broken}, false, workflow.TimedOut},
+		"not known, then refused":                {[]answering{problem(workflow.Unavailable), overloaded}, false, workflow.TimedOut},
+		"lost, then refused for good":            {[]answering{broken, refused}, false, workflow.GuardRefused},
+		"of many: never anything but refused":    {[]answering{item}, true, workflow.Overloaded},
+		"of many: lost, then refused":            {[]answering{broken, item}, true, workflow.TimedOut},
+		"of many: refused, then lost":            {[]answering{item, broken}, true, workflow.TimedOut},
+		"of many: lost, then the whole request":  {[]answering{broken, overloaded}, true, workflow.TimedOut},
+		"of many: refused, by the whole request": {[]answering{item, overloaded}, true, workflow.Overloaded},
+	} {
+		synctest.Test(t, func(t *testing.T) { // without the pauses
+			c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: &answers{list: tt.list}},
+				Retry: client.Retry{Attempts: 4, First: 1, Max: 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var r client.Reply
+			if command := (client.Command{Workflow: "w", Transition: "t"}); tt.many {
+				r = c.SubmitMany(t.Context(), []client.Command{command})[0]
+			} else {
+				r.Receipt, r.Err = c.Submit(t.Context(), command)
+			}
+			status := tt.want.Info().Status
+			if tt.want == workflow.TimedOut {
+				status = 0
+			}
+			if workflow.CodeOf(r.Err) != tt.want || r.Receipt.Key == "" || r.Receipt.Status != status {
+				t.Errorf("%s: %d, %v", name, r.Receipt.Status, r.Err)
+			}
+		})
+	}
+}
+
+// Who accepts every subscription and then cuts it off, or sends what is no event, does not do so without end.
+func TestASubscriptionThatDoesNotGetOnEndsWithAnError(t *testing.T) {
+	for name, messages := range map[string][]string{
+		"cut off":  nil,
+		"no event": {`{"op":"event","id":"log","event":{"id":"x"}}`},
+	} {
+		var opened atomic.Int64
+		node := func() string {
+			upgrade := websocket.Upgrader{Subprotocols: []string{wire.Subprotocol}}
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				opened.Add(1)
+				conn, err := upgrade.Upgrade(w, r, nil)
+				if err != nil {
+					return
+				}
+				defer conn.Close()
+				_, _, _ = conn.ReadMessage()
+				for _, m := range append([]string{`{"op":"subscribed","id":"log","after":5}`}, messages...) {
+					_ = conn.WriteMessage(websocket.TextMessage, []byte(m))
+				}
+			}))
+			t.Cleanup(s.Close)
+			return s.URL
+		}
+		c, err := client.New(client.Config{URLs: []string{node(), node()}, Retry: client.Retry{Attempts: 3, First: 1, Max: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last error
+		for _, last = range c.Subscribe(t.Context(), client.Start, client.Filter{}) {
+		}
+		if workflow.CodeOf(last) != workflow.TimedOut || opened.Load() != 6 {
+			t.Errorf("%s: %d connections, %v", name, opened.Load(), last)
+		}
+		c.Close()
+	}
+}

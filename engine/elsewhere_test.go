@@ -1,0 +1,171 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+type scanNotice struct {
+	Label string `json:"label" validate:"required"`
+}
+
+type trunk struct {
+	Scans int `json:"scans"`
+}
+
+// onNotice has a message of a type cause a transition.
+func onNotice(kind string) workflow.Mapping[scanNotice] {
+	return workflow.JSON(func(m workflow.Message, n scanNotice) (workflow.Address, scanNotice, error) {
+		if m.Type != kind {
+			return workflow.Address{}, n, workflow.ErrNotMine
+		}
+		return workflow.Address{BusinessKey: n.Label}, n, nil
+	})
+}
+
+// trunks is a workflow that hears of its instances; from its second version on they can be scanned, and begin otherwise, too.
+func trunks(version int) workflow.Source {
+	take := func(*workflow.Call, *trunk, scanNotice) error { return nil }
+	key := func(n scanNotice) string { return n.Label }
+	parts := []workflow.Part[trunk]{
+		workflow.Start("arrive", "here", take).BusinessKey(key).
+			Receive("depot", workflow.JSON(func(m workflow.Message, n scanNotice) (workflow.Address, scanNotice, error) {
+				if m.Type != "arrived" {
+					return workflow.Address{}, n, workflow.ErrNotMine
+				}
+				return workflow.Address{}, n, nil
+			})),
+		workflow.On("leave", workflow.From("here"), "gone", take).Receive("depot", onNotice("left")),
+	}
+	if version > 1 {
+		parts = append(parts,
+			workflow.On("scan", workflow.From("here"), workflow.Stay, func(_ *workflow.Call, d *trunk, _ scanNotice) error {
+				d.Scans++
+				return nil
+			}).Receive("depot", onNotice("scanned")),
+			workflow.Start("return", "here", take).BusinessKey(key))
+	}
+	return workflow.Define("trunk", version, parts...).Final("gone")
+}
+
+func fromDepot(id, kind, label string) transitions.Message {
+	return transitions.Message{Consumer: "depot", ID: id, Type: kind, Body: fmt.Appendf(nil, `{"label":%q}`, label)}
+}
+
+func returned(key, label string) transitions.Command {
+	return transitions.Command{Workflow: "trunk", Transition: "return", Key: key, Payload: fmt.Appendf(nil, `{"label":%q}`, label)}
+}
+
+// While another node knows a newer version, what this one knows nothing of is not refused for good; once it
+// alone is left, it is.
+func TestWhatOnlyANewerVersionTakesIsNotRefusedForGood(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	old := newEngine(t, pool, running(trunks(1)))
+	newer := newEngine(t, pool, running(trunks(1), trunks(2)))
+	scanned := fromDepot("m", "scanned", "L-1")
+	_, err := old.Consume(t.Context(), scanned)
+	wantCode(t, err, workflow.NotOnThisNode) // of no instance yet
+	consumed(t, newer, fromDepot("a", "arrived", "L-1"))
+	_, err = old.Consume(t.Context(), scanned)
+	wantCode(t, err, workflow.NotOnThisNode)
+	_, err = old.Submit(t.Context(), returned("r", "L-2"))
+	wantCode(t, err, workflow.NotOnThisNode)
+	_, err = old.DryRun(t.Context(), returned("", "L-2"))
+	wantCode(t, err, workflow.NotOnThisNode)
+	replies := old.SubmitMany(t.Context(), []transitions.Command{returned("r", "L-2"),
+		{Workflow: "trunk", Transition: "arrive", Key: "b", Payload: []byte(`{"label":"L-3"}`)}})
+	if wantCode(t, replies[0].Err, workflow.NotOnThisNode); replies[1].Err != nil {
+		t.Errorf("it holds up what this node can do: %v", replies[1].Err)
+	}
+	wantDead(t, old)
+	consumed(t, newer, scanned)
+	submit(t, newer, returned("r", "L-2"))
+	for _, kind := range []string{"nobody's", "scanned"} { // a node that knows all says what nobody can do
+		if _, err := newer.Consume(t.Context(), fromDepot("not "+kind, kind, "L-9")); workflow.CodeOf(err).Info().Retry || err == nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+
+	newer.Stop(context.Background())
+	_, err = old.Consume(t.Context(), fromDepot("late", "nobody's", "L-1"))
+	wantCode(t, err, workflow.MessageNotTaken)
+	_, err = old.Submit(t.Context(), returned("late", "L-4"))
+	wantCode(t, err, workflow.TransitionNotFound)
+}
+
+// A caller's transaction is asked in its own session: that of others may all be waited for by such callers.
+func TestACallersTransactionAsksForOtherNodesItself(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	old := newEngine(t, pool, running(trunks(1)))
+	newEngine(t, pool, running(trunks(1), trunks(2)))
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rollback(t, tx)
+	_, err = old.SubmitTx(t.Context(), tx, returned("r", "L-1"))
+	wantCode(t, err, workflow.NotOnThisNode)
+	if _, err := tx.Exec(t.Context(), "SELECT 1"); err != nil {
+		t.Errorf("the transaction cannot go on: %v", err)
+	}
+}
+
+// A node that has not heard yet with which version new instances begin refuses nothing for good that it begins
+// with once it has heard.
+func TestANodeHearsWithWhatNewInstancesBeginBeforeItRefuses(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	both := running(trunks(1), trunks(2))
+	one, other := newEngine(t, pool, both), newEngine(t, pool, both)
+	if err := other.BeginVersion(t.Context(), "trunk", 1, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first has heard of version 1", func() bool {
+		w, err := one.Workflow("trunk", 0)
+		return err == nil && w.Version == 1
+	})
+	_, err := one.Submit(t.Context(), returned("early", "L-0"))
+	wantCode(t, err, workflow.TransitionNotFound) // nobody can, as long as version 1 begins
+	if err := other.BeginVersion(t.Context(), "trunk", 2, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	// It may hear at any time: then it is done.
+	if r, err := one.Submit(t.Context(), returned("r", "L-1")); err != nil {
+		wantCode(t, err, workflow.NotOnThisNode)
+	} else if r.Refused() {
+		t.Errorf("%+v", r)
+	}
+	eventually(t, "it has asked", func() bool {
+		r, err := one.Submit(t.Context(), returned("r", "L-1"))
+		if err != nil {
+			wantCode(t, err, workflow.NotOnThisNode)
+		}
+		return err == nil && !r.Refused()
+	})
+}
+
+// Instances of a version that does not begin any more, or not yet, hear as before.
+func TestInstancesOfANewerVersionHearWhileAnOlderOneBegins(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t, database(t), running(trunks(1), trunks(2)))
+	consumed(t, e, fromDepot("1", "arrived", "L-1"))
+	if err := e.BeginVersion(t.Context(), "trunk", 1, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	consumed(t, e, fromDepot("2", "scanned", "L-1"))
+	consumed(t, e, fromDepot("3", "arrived", "L-2"))
+	inst, err := e.Instance(t.Context(), "", transitions.InstanceID(transitions.DefaultTenant, "trunk", "L-2"))
+	if err != nil || inst.Definition != 1 {
+		t.Errorf("%+v, %v", inst, err)
+	}
+	_, err = e.Consume(t.Context(), fromDepot("4", "scanned", "L-2"))
+	wantCode(t, err, workflow.TransitionNotFound) // version 1 has none, as its definition says
+	consumed(t, e, fromDepot("5", "left", "L-1"))
+	wantDead(t, e, "4 waiting transition_not_found 1")
+}

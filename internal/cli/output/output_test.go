@@ -1,0 +1,39 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// Callers choose keys and payloads, receivers the words of a failure: a terminal is not to obey them.
+func TestNothingThatATerminalObeysIsPrinted(t *testing.T) {
+	given := map[string]string{"a\x1b[2Jb\u009b31m\x7f": "line\nend\u202e\U000e0041\u200f ä"}
+	for name, print := range map[string]func(*bytes.Buffer) error{
+		"JSON": func(b *bytes.Buffer) error { return JSON(b, given) },
+		"Line": func(b *bytes.Buffer) error { return Line(b, given) },
+		"Text": func(b *bytes.Buffer) error {
+			for k, v := range given {
+				b.WriteString(Text(k + "\n" + v))
+			}
+			return nil
+		},
+	} {
+		var b bytes.Buffer
+		if err := print(&b); err != nil {
+			t.Fatal(err)
+		}
+		if i := strings.IndexFunc(b.String(), func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }); i >= 0 {
+			t.Errorf("%s prints %q", name, b.String())
+		}
+		if name == "Text" {
+			continue
+		}
+		var read map[string]string
+		if err := json.Unmarshal(b.Bytes(), &read); err != nil || len(read) != 1 || read["a\x1b[2Jb\u009b31m\x7f"] != given["a\x1b[2Jb\u009b31m\x7f"] {
+			t.Errorf("%s is read as %q, %v", name, read, err)
+		}
+	}
+}
