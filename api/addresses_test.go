@@ -53,10 +53,13 @@ func TestAnOperationOnAnInstanceHasAKeyAtEachOfItsAddresses(t *testing.T) {
 	a.want(t, http.StatusCreated)
 	id := strings.Replace(a.header.Get("Location"), "/v1/", "/v1/ops/", 1)
 	for _, path := range []string{id + "/pause", id + "/resume", "/v1/ops/workflows/parcel/keys/L-1/pause", "/v1/ops/workflows/parcel/keys/L-1/resume",
-		id + "/migrate", "/v1/ops/workflows/parcel/keys/L-1/migrate"} {
+		id + "/migrate", "/v1/ops/workflows/parcel/keys/L-1/migrate", id + "/correct", "/v1/ops/workflows/parcel/keys/L-1/correct"} {
 		body, other := `{}`, `{"reason":"x"}`
 		if strings.HasSuffix(path, "/migrate") {
 			body, other = `{"to":1}`, `{"to":2}` // it is on version 1
+		}
+		if strings.HasSuffix(path, "/correct") {
+			body, other = `{"data":{},"reason":"x"}`, `{"data":{},"reason":"y"}`
 		}
 		s.post(path, path, body).want(t, http.StatusOK)
 		s.post(path, path, other).wantProblem(t, http.StatusUnprocessableEntity, workflow.KeyReused)

@@ -66,6 +66,8 @@ var rightly = map[string]int{
 	"POST /v1/ops/workflows/{workflow}/keys/{business_key}/resume":   200,
 	"POST /v1/ops/instances/{id}/migrate":                            400,
 	"POST /v1/ops/workflows/{workflow}/keys/{business_key}/migrate":  400,
+	"POST /v1/ops/instances/{id}/correct":                            400,
+	"POST /v1/ops/workflows/{workflow}/keys/{business_key}/correct":  400,
 	"GET /v1/ops/migrations":                                         200,
 	"POST /v1/ops/migrations":                                        400,
 	"GET /v1/ops/migrations/{migration}":                             404,

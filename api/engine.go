@@ -67,6 +67,8 @@ type Engine interface {
 	// Operate does what an operator asks, as a command that is audited and
 	// replayed. Errors: those of Submit; CommandNotFound.
 	Operate(ctx context.Context, c transitions.Command, o transitions.Operation) (transitions.Receipt, error)
+	// DryRunOperation says what Operate would answer of an instance, and how that would be then; it writes nothing.
+	DryRunOperation(ctx context.Context, c transitions.Command, o transitions.Operation) (transitions.Receipt, *transitions.Instance, error)
 	// PauseWorkflow lets the tenant's instances of a workflow begin nothing new.
 	// Error: WorkflowNotFound.
 	PauseWorkflow(ctx context.Context, tenant, workflow, actor, reason string) error

@@ -3,7 +3,10 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/internal/await"
@@ -88,4 +91,27 @@ func TestInstancesAreMigratedOverHTTP(t *testing.T) {
 	s.exec("INSERT INTO pawl.instance_migration (workflow, from_version, to_version, per_second, actor, created_at, expected, next_at) " +
 		"VALUES ('box', 1, 2, 1, 'ann', now(), 0, 'infinity')")
 	s.do(http.MethodPost, "/v1/ops/migrations", []byte(`{"workflow":"box","from":1,"to":2}`), json...).wantProblem(t, http.StatusConflict, workflow.Conflict)
+}
+
+func TestAnInstanceIsCorrectedOverHTTP(t *testing.T) {
+	s := newServerOf(t, boxes(), nil)
+	s.post("/v1/workflows/box/fill", "1", `{"weight":1}`).want(t, http.StatusCreated)
+	const path = "/v1/ops/workflows/box/keys/B-1"
+	id := "/v1/ops/instances/" + transitions.InstanceID(transitions.DefaultTenant, "box", "B-1").String()
+	tried := s.do(http.MethodPost, path+"/correct?dry_run=true", []byte(`{"data":{"weight":3},"reason":"weighed anew"}`), "Content-Type", "application/json")
+	tried.want(t, http.StatusOK)
+	if r := read[transitions.Result](t, tried); r.Version != 2 || tried.header.Get("Pawl-Dry-Run") != "true" {
+		t.Errorf("%s", tried.body)
+	}
+	for body, code := range map[string]workflow.Code{`{"data":{"weight":3}}`: workflow.InvalidRequest, `{"reason":"x"}`: workflow.InvalidRequest,
+		`{"data":{"colour":3},"reason":"x"}`: workflow.InvalidPayload, `{"data":{"weight":"much"},"reason":"x"}`: workflow.InvalidPayload,
+		`{"data":[],"reason":"x"}`: workflow.InvalidPayload, `{"state":"lost","reason":"x"}`: workflow.CorrectionRefused} {
+		s.post(id+"/correct", uuid.NewString(), body).wantProblem(t, code.Info().Status, code)
+	}
+	s.post(id+"/correct", "c", `{"data":{"weight":3},"reason":"weighed anew"}`).want(t, http.StatusOK)
+	if view := s.get("/v1/workflows/box/keys/B-1"); !strings.Contains(string(view.body), `"weight":3`) {
+		t.Errorf("%s", view.body)
+	}
+	s.post(path+"/correct", "d", `{"state":"shipped","reason":"it was seen in Graz"}`).want(t, http.StatusOK)
+	s.post(path+"/correct", "e", `{"state":"packed","reason":"x"}`).wantProblem(t, http.StatusConflict, workflow.CorrectionRefused)
 }

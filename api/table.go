@@ -179,7 +179,10 @@ var caseRoutes = append(both(
 	operation[Reason](ops+atID+"/resume", operateInstance(transitions.Resume), "the end of that"),
 	withCodes(operation[InstanceMigration](ops+atID+"/migrate", (*API).migrateInstance,
 		"take an instance to another version of its workflow, see [migration](changing-a-workflow.md#migration)"),
-		workflow.MigrationRefused, workflow.MigrationWaits)),
+		workflow.MigrationRefused, workflow.MigrationWaits),
+	tried(withCodes(operation[Correction](ops+atID+"/correct", (*API).correctInstance,
+		"put an instance into another state, or correct its data, with a reason: see [correcting one case](changing-a-workflow.md#correcting-one-case)"),
+		workflow.CorrectionRefused))),
 	Route{Section: ofOperator, Method: "GET", Path: ops + "/stuck", Grant: Operate, handle: show((*API).stuck), EmptyIsNone: true,
 		Doc: "the commands that wait for an operator, the longest waiting first, with the `business_key` of the instance; `effect` is the key " +
 			"that the activity sends along, `undo` says that it is the undo of the transition's effect",

@@ -39,6 +39,7 @@ var Codes = []CodeInfo{
 	{TooManyEffects, 409, "", true, false, "the instance keeps as much to be undone by a later failure as it can"},
 	{DataTooLarge, 409, "", true, false, "the data of the instance would be larger than its workflow allows"},
 	{MigrationRefused, 409, "", true, false, "the plan does not take the instance to the other version"},
+	{CorrectionRefused, 409, "", true, false, "the definition does not allow the correction of the instance"},
 	{NotStuck, 409, "", true, false, "the command does not wait for an operator"},
 	{Conflict, 409, "", false, false, "what is there already stands in the way, such as another one with this name"},
 	{LeaseLost, 409, "P4010", false, false, "the command is not, or no longer, held by this attempt"},

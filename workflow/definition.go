@@ -109,6 +109,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 		w.Timers = append(w.Timers, t.erase())
 	}
 	w.attrs = attributes(slices.Clone(d.attrs))
+	w.correct = corrects[D](func() map[string]bool { return w.gone })
 	w.collectStates()
 	w.check(m)
 	d.check(m)

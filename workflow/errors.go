@@ -51,6 +51,7 @@ const (
 	TooManyEffects    Code = "too_many_effects"
 	DataTooLarge      Code = "data_too_large"
 	MigrationRefused  Code = "migration_refused"
+	CorrectionRefused Code = "correction_refused"
 
 	// The key is spoken for.
 	KeyReused  Code = "idempotency_key_reused"

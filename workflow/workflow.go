@@ -27,6 +27,7 @@ type Workflow struct {
 	members map[string]string // of the data; see Members
 	gone    map[string]bool   // see Definition.DataChanged
 	data    reflect.Type
+	correct func(data, change []byte) ([]byte, error)
 	plans   map[int]*plan // for instances of other versions; see MigrationOf
 }
 

@@ -55,7 +55,9 @@ func operate(c transitions.Command, o transitions.Operation, plans []*workflow.M
 		Reason string         `json:"reason,omitempty"`
 		Result jsontext.Value `json:"result,omitzero"`
 		To     int            `json:"to,omitzero"`
-	}{o.Target.Scope, o.Target.Key, o.Reason, o.Result, o.To}, json.Deterministic(true))
+		State  workflow.State `json:"state,omitempty"`
+		Data   jsontext.Value `json:"data,omitzero"`
+	}{o.Target.Scope, o.Target.Key, o.Reason, o.Result, o.To, o.State, o.Data}, json.Deterministic(true))
 	if err != nil {
 		return nil, workflow.Errorf(workflow.InvalidRequest, "the operation cannot be encoded")
 	}
@@ -81,7 +83,7 @@ func checkOperation(o *transitions.Operation) error {
 		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
 	}
 	switch o.Action {
-	case transitions.Pause, transitions.Resume, transitions.Migrate:
+	case transitions.Pause, transitions.Resume, transitions.Migrate, transitions.Correct:
 		if o.Target != (transitions.CommandRef{}) {
 			return workflow.Errorf(workflow.InvalidRequest, "%q is about an instance, not a command", o.Action)
 		}
@@ -95,8 +97,24 @@ func checkOperation(o *transitions.Operation) error {
 	if (o.To > 0) != (o.Action == transitions.Migrate) || o.To < 0 {
 		return workflow.Errorf(workflow.InvalidRequest, "%q takes a version, from 1 on, and nothing else does", transitions.Migrate)
 	}
+	if err := checkCorrection(o); err != nil {
+		return err
+	}
 	if o.Result != nil && o.Action != transitions.Resolve {
 		return workflow.Errorf(workflow.InvalidRequest, "only %q takes a result", transitions.Resolve)
+	}
+	return nil
+}
+
+// checkCorrection refuses a correction of nothing, or without a reason.
+func checkCorrection(o *transitions.Operation) error {
+	switch corrects := o.State != "" || o.Data != nil; {
+	case corrects != (o.Action == transitions.Correct):
+		return workflow.Errorf(workflow.InvalidRequest, "%q takes a state or data, and nothing else does", transitions.Correct)
+	case corrects && o.Reason == "":
+		return workflow.Errorf(workflow.InvalidRequest, "a correction needs a reason")
+	case o.Data != nil && (o.Data.Kind() != '{' || !o.Data.IsValid()):
+		return badPayload("/data", "is not an object in JSON")
 	}
 	return nil
 }
@@ -116,12 +134,15 @@ func canonicalValue(v jsontext.Value) (jsontext.Value, error) {
 func decideOperation(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	o := p.Operation
 	switch o.Action {
-	case transitions.Pause, transitions.Resume, transitions.Migrate:
+	case transitions.Pause, transitions.Resume, transitions.Migrate, transitions.Correct:
 		if inst == nil {
 			return failed(workflow.Errorf(workflow.InstanceNotFound, "there is no such instance"))
 		}
-		if o.Action == transitions.Migrate {
+		switch o.Action {
+		case transitions.Migrate:
 			return migrate(p, inst, now)
+		case transitions.Correct:
+			return correct(p, w, inst, now)
 		}
 		return setPaused(p, w, inst, o.Action == transitions.Pause, now)
 	}
