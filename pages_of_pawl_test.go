@@ -10,7 +10,7 @@ import (
 // show is what comes.
 func TestPagesAboutPawlAreAsTheySay(t *testing.T) {
 	t.Parallel()
-	program := build(t, "cmd/pawl")
+	program := build(t, ".", "./cmd/pawl")
 	t.Run("on a network", func(t *testing.T) {
 		text := page(t, "docs/put-it-on-a-network.md")
 		sh := newShell(t, program)

@@ -81,33 +81,14 @@ func wantLines(t *testing.T, command, out string, want []string) {
 	}
 }
 
-// folder writes files to a folder of this module, which the go command passes
-// over otherwise because its name begins with "_".
-func folder(t *testing.T, files map[string]string) string {
-	t.Helper()
-	dir, err := os.MkdirTemp(".", "_page")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	for name, source := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(source), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-// build compiles the program of a folder of this module.
-func build(t *testing.T, dir string) (program string) {
+// build compiles a program: a package of the module that the folder is in.
+func build(t *testing.T, dir, pkg string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "program")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", program, "./"+dir).CombinedOutput(); err != nil {
-		t.Fatalf("%s does not compile: %v\n%s", dir, err, out)
+	c := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", program, pkg)
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%s does not compile: %v\n%s", pkg, err, out)
 	}
 	return program
 }

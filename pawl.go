@@ -4,8 +4,9 @@
 //	func main() { pawl.Main(order.Workflow(payments)) }
 //
 // The program then knows the commands serve, ops, keys, tickets, auth, migrate,
-// verify, diagram and version, and those that ask a server: submit, get, list,
-// history, can, watch and tail. With no DATABASE_URL it runs a private PostgreSQL.
+// verify, diagram and version, and those that ask a server or work on the database:
+// submit, get, list, history, can, watch and tail. With no DATABASE_URL it runs a
+// private PostgreSQL.
 //
 // A program that needs more than that composes the same parts itself:
 // [CommandLine] to add commands, [Start] to run the service from its own main, or

@@ -1,7 +1,6 @@
 package pawl
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/pawlhq/pawl/internal/await"
-	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
 // tour are the steps of the tour, in their order. It begins where the README ends.
@@ -33,23 +31,23 @@ func TestREADMEIsAFrontPage(t *testing.T) {
 	}
 }
 
-// The first workflow is a whole program, and the tour adds files to it. Both can be copied into a shell, line by line:
-// what they draw and answer is what is shown.
+// The README and the tour can be followed word by word, in a new folder: the programs are saved as they are, the commands copied
+// into a shell line by line. What they draw and answer is what is shown.
 func TestREADMEAndTourAreAsTheySay(t *testing.T) {
 	t.Parallel()
 	front := page(t, "README.md")
-	sh := newShell(t, build(t, folder(t, map[string]string{"main.go": blocks(t, front, "go")[0]})))
+	sh := newShell(t, "")
+	save(t, sh.dir, front)
+	sh.walk(t, front)
 	drawn, err := exec.CommandContext(t.Context(), sh.program, "diagram", "leave").Output()
 	if err != nil || string(drawn) != blocks(t, front, "mermaid")[0] {
 		t.Errorf("diagram: %v\n%s", err, drawn)
 	}
-	sh.walk(t, front)
-	whole := build(t, folder(t, tourCode(t)))
 	for _, step := range tour(t) {
 		t.Run(filepath.Base(step), func(t *testing.T) {
 			text := page(t, step)
-			if changed.MatchString(text) {
-				sh.program = whole
+			if save(t, sh.dir, text) {
+				sh.program = ""
 			}
 			if strings.Contains(text, "```console") {
 				sh.walk(t, text)
@@ -57,73 +55,57 @@ func TestREADMEAndTourAreAsTheySay(t *testing.T) {
 			if strings.Contains(text, "```json") {
 				subscribe(t, sh.address, text)
 			}
+			if strings.Contains(text, "$ go test .") {
+				goTest(t, sh.dir)
+			}
 		})
 	}
 }
 
 var (
-	mainIs    = regexp.MustCompile(`(?m)^func main\(\) .*$`)
-	changed   = regexp.MustCompile("becomes `(func main\\(\\) [^`]*)`")
-	asked     = regexp.MustCompile("`(\\{\"op\":[^`]*)`")
-	wholeFile = regexp.MustCompile(`^package main\n`)
+	saved   = regexp.MustCompile("(?s)Save (?:it|this)\\s+as\\s+`([\\w/]+\\.go)`.*?```go\n(.*?)```")
+	changed = regexp.MustCompile("The last line of `main.go` becomes `(func main\\(\\) [^`]*)`")
+	mainIs  = regexp.MustCompile(`(?m)^func main\(\) .*$`)
+	asked   = regexp.MustCompile("`(\\{\"op\":[^`]*)`")
 )
 
-// tourCode is the program that the README and the tour make, in files as they are shown; what is a piece of a file
-// is in one with the others.
-func tourCode(t *testing.T) (files map[string]string) {
+// save writes the programs of a page into a reader's folder, under the names that the page gives them, and reports whether there
+// were any. A page has no Go that is not to be saved: a piece of a program is nothing that a reader could run.
+func save(t *testing.T, dir, text string) (some bool) {
 	t.Helper()
-	text := page(t, "README.md")
-	for _, step := range tour(t) {
-		text += page(t, step)
+	files := saved.FindAllStringSubmatch(text, -1)
+	if all := strings.Count(text, "```go\n"); len(files) != all {
+		t.Errorf("of %d programs %d are to be saved", all, len(files))
 	}
-	last := changed.FindStringSubmatch(text)
-	if last == nil {
-		t.Fatal("no step says what main becomes")
+	for _, f := range files {
+		write(t, filepath.Join(dir, f[1]), f[2])
 	}
-	files = map[string]string{"pieces.go": imports}
-	for i, block := range blocks(t, text, "go") {
-		switch {
-		case !wholeFile.MatchString(block):
-			files["pieces.go"] += block + "\n"
-		case strings.Contains(block, "\nfunc Test"):
-			files[fmt.Sprintf("shown%d_test.go", i)] = block
-		default:
-			files[fmt.Sprintf("shown%d.go", i)] = mainIs.ReplaceAllLiteralString(block, last[1])
-		}
+	if becomes := changed.FindStringSubmatch(text); becomes != nil {
+		path := filepath.Join(dir, "main.go")
+		write(t, path, mainIs.ReplaceAllLiteralString(page(t, path), becomes[1]))
 	}
-	return files
+	return len(files) > 0
 }
 
-// imports are those of the pieces.
-const imports = `package main
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
 
-import (
-	"context"
-	"fmt"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/schema"
-	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
-)
-
-`
-
-// What the tour shows of Go does what it says, and its tests pass.
-func TestTheToursCodeRuns(t *testing.T) {
-	t.Parallel()
-	files := tourCode(t)
-	files["driver_test.go"] = page(t, "testdata/tour/driver_test.go")
-	c := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-ldflags=-w", "-v", "./"+folder(t, files))
-	c.Env = append(os.Environ(), "DATABASE_URL="+pgtest.EmptyURL(t))
+// goTest runs the tests that a reader has saved. They have the database of these tests, which is not that of the shell: there they
+// make databases of their own.
+func goTest(t *testing.T, dir string) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-ldflags=-w", "-v", ".")
+	c.Dir = dir
 	out, err := c.CombinedOutput()
-	for _, passed := range []string{"Example_fromGo", "Example_inTransactions", "Example_await", "TestUndecidedRequestIsRejected"} {
-		if err != nil || !strings.Contains(string(out), "--- PASS: "+passed) {
-			t.Fatalf("%s: %v\n%s", passed, err, out)
-		}
+	if err != nil || strings.Count(string(out), "--- PASS: ") != strings.Count(page(t, filepath.Join(dir, "leave_test.go")), "\nfunc Test")-1 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -5,12 +5,17 @@ package pawl
 import (
 	"bufio"
 	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,66 +27,145 @@ import (
 // EnvDist names the folder that "make dist" has filled.
 const envDist = "PAWL_DIST"
 
-// What is released needs nothing but itself: not a library, not an account, nothing that it could write to. So it runs in a
-// root that has nothing else, as somebody who may write nowhere, which is what a container gives it.
-func TestTheReleaseRunsAsNobodyInAnEmptyRoot(t *testing.T) {
-	dist := os.Getenv(envDist)
-	if dist == "" {
+// released is the folder that "make dist" has filled, for a test that changes the root of a process.
+func released(t *testing.T) (dist string) {
+	t.Helper()
+	if dist = os.Getenv(envDist); dist == "" {
 		t.Skipf("no %s: make dist tests what it has built", envDist)
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("only root may change the root")
 	}
-	root := t.TempDir()
-	for from, to := range map[string]string{"pawl_linux_" + runtime.GOARCH: "pawl", "": "auth.json"} {
-		text := []byte(`{"keys": true}`)
-		if from != "" {
-			text = []byte(fileOf(t, filepath.Join(dist, from)))
-		}
-		if err := os.WriteFile(filepath.Join(root, to), text, 0o555); err != nil {
-			t.Fatal(err)
-		}
-	}
+	return dist
+}
+
+// inRoot is a call of a program in a root of its own, as an account that may write nowhere there: what a container gives it.
+func inRoot(t *testing.T, root, database, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), program, args...)
+	c.Dir, c.Env = "/", []string{"DATABASE_URL=" + database}
+	c.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	return c
+}
+
+// What is released needs nothing but itself: not a library, not an account, nothing that it could write to. So it runs in a
+// root that has nothing else.
+func TestTheReleaseRunsAsNobodyInAnEmptyRoot(t *testing.T) {
+	dist, root, database := released(t), t.TempDir(), pgtest.EmptyURL(t)
+	put(t, filepath.Join(root, "pawl"), []byte(fileOf(t, filepath.Join(dist, "pawl_linux_"+runtime.GOARCH))))
+	put(t, filepath.Join(root, "auth.json"), []byte(`{"keys": true}`))
 	if err := os.Chmod(root, 0o555); err != nil {
 		t.Fatal(err)
 	}
-	run := func(args ...string) *exec.Cmd {
-		c := exec.CommandContext(t.Context(), "/pawl", args...)
-		c.Dir, c.Env = "/", []string{"DATABASE_URL=" + pgtest.EmptyURL(t)}
-		c.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
-		c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
-		return c
-	}
 	for command, want := range map[string]string{"version": "commit " + head(t), "migrate": "schema pawl is at version"} {
-		if out, err := run(command).CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
+		if out, err := inRoot(t, root, database, "/pawl", command).CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("pawl %s: %v\n%s", command, err, out)
 		}
 	}
-	serve := run("serve", "--address", "127.0.0.1:0", "--auth", "/auth.json")
-	stderr, err := serve.StderrPipe()
+	serves(t, inRoot(t, root, database, "/pawl", "serve", "--address", "127.0.0.1:0", "--auth", "/auth.json"), http.DefaultClient)
+}
+
+// put writes a file that everybody can read and run.
+func put(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o555); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serves starts a node, until it is ready, and ends it.
+func serves(t *testing.T, node *exec.Cmd, client *http.Client) {
+	t.Helper()
+	stderr, err := node.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := serve.Start(); err != nil {
+	if err := node.Start(); err != nil {
 		t.Fatal(err)
 	}
-	url := ""
-	for lines := bufio.NewScanner(stderr); url == "" && lines.Scan(); {
+	url, log := "", ""
+	for lines := bufio.NewScanner(stderr); url == "" && lines.Scan(); log += lines.Text() + "\n" {
 		if _, rest, is := strings.Cut(lines.Text(), "msg=serving url="); is {
 			url = strings.Fields(rest)[0]
 		}
 	}
 	if url == "" {
-		t.Fatal("it does not serve")
+		t.Fatalf("it does not serve:\n%s", log)
 	}
-	await.Eventually(t, "it is ready", func() bool { return status(t, url+"/readyz") == http.StatusOK })
-	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
+	await.Eventually(t, "it is ready", func() bool { return status(t, client, url+"/readyz") == http.StatusOK })
+	if err := node.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
 	_, _ = io.Copy(io.Discard, stderr)
-	if err := serve.Wait(); err != nil {
+	if err := node.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// The file of the container makes an image, here on an empty base, which no registry has to have. It is started as the image says,
+// as the account that it says, with the configuration and the certificate where the command looks for them.
+func TestTheImageOfTheReleaseServes(t *testing.T) {
+	dist := released(t)
+	image, root := imageOf(t, dist)
+	if image.User != "65532:65532" {
+		t.Errorf("it runs as %q", image.User)
+	}
+	other := httptest.NewTLSServer(http.NotFoundHandler())
+	defer other.Close()
+	put(t, filepath.Join(root, "etc/pawl/auth.json"), []byte(`{"keys": true}`))
+	certificate := other.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(root, "etc/pawl/tls/tls.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}))
+	put(t, filepath.Join(root, "etc/pawl/tls/tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+	args := slices.Concat(image.Entrypoint, image.Cmd)
+	if i := slices.Index(args, "0.0.0.0:8443"); i < 0 {
+		t.Errorf("it is started with %q", args)
+	} else {
+		args[i] = "127.0.0.1:0"
+	}
+	serves(t, inRoot(t, root, pgtest.EmptyURL(t), args[0], args[1:]...), other.Client())
+}
+
+// started says how a container is started of an image.
+type started struct {
+	User            string
+	Entrypoint, Cmd []string
+}
+
+// imageOf builds the image, and puts it together as a container would have it.
+func imageOf(t *testing.T, dist string) (image started, root string) {
+	t.Helper()
+	program, err := exec.LookPath("buildah")
+	if err != nil {
+		t.Skip("no buildah found: install it (package buildah) to build the image")
+	}
+	dir := t.TempDir()
+	buildah := func(args ...string) string {
+		args = slices.Concat([]string{"--storage-driver", "vfs", "--root", dir + "/storage", "--runroot", dir + "/run"}, args)
+		c := exec.CommandContext(t.Context(), program, args...)
+		var complaints strings.Builder
+		c.Stderr = &complaints
+		out, err := c.Output()
+		if err != nil {
+			t.Fatalf("buildah %q: %v\n%s", args, err, complaints.String())
+		}
+		return strings.TrimSpace(string(out))
+	}
+	buildah("build", "--isolation", "chroot", "--build-arg", "BASE=scratch", "--build-arg", "TARGETARCH="+runtime.GOARCH,
+		"--file", containerfile, "--tag", "pawl", dist)
+	var inspected struct{ OCIv1 struct{ Config started } }
+	if err := json.Unmarshal([]byte(buildah("inspect", "--type", "image", "pawl")), &inspected); err != nil {
+		t.Fatal(err)
+	}
+	container := buildah("from", "pawl")
+	return inspected.OCIv1.Config, buildah("mount", container)
 }
 
 func head(t *testing.T) string {
@@ -93,13 +177,13 @@ func head(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-func status(t *testing.T, url string) int {
+func status(t *testing.T, client *http.Client, url string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

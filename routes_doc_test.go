@@ -12,7 +12,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-var routesBlock = regexp.MustCompile(`(?s)(<!-- (routes|header|query|answer|operations|all)(?: of )?(.*?) -->\n).*?(<!-- end -->)`)
+var routesBlock = regexp.MustCompile(`(?s)(<!-- (routes|naming|header|query|answer|operations|all)(?: of )?(.*?) -->\n).*?(<!-- end -->)`)
 
 // The tables of docs/protocol.md are made from the table of routes.
 func TestRoutesAreDocumented(t *testing.T) {
@@ -35,8 +35,10 @@ func TestRoutesAreDocumented(t *testing.T) {
 			table = answerHeaders(of)
 		case "operations":
 			table = operationsOf(of)
+		case "naming":
+			table = parametersOf(of, api.InHeader, true)
 		default:
-			table = parametersOf(of, api.Place(kind))
+			table = parametersOf(of, api.Place(kind), false)
 		}
 		if strings.Count(table, "\n") < 3 {
 			t.Errorf("there is nothing for %s", part[1])
@@ -93,12 +95,12 @@ func whoHas(g api.Grant) string {
 	return "`" + string(g) + "`"
 }
 
-// parametersOf are those of a route that stand at one place.
-func parametersOf(pattern string, in api.Place) string {
+// parametersOf are those of a route that stand at one place: those that say who calls where a caller is believed, or the others.
+func parametersOf(pattern string, in api.Place, believed bool) string {
 	var b strings.Builder
 	b.WriteString("| " + string(in) + " | | |\n|---|---|---|\n")
 	for _, p := range routeOf(pattern).Params {
-		if p.In == in {
+		if p.In == in && p.Believed == believed {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.Replace(p.Name+" ", ". ", ".NAME", 1), meantBy(p), p.Doc)
 		}
 	}
@@ -181,7 +183,7 @@ func everyRoute() string {
 	for _, r := range api.Routes() {
 		var takes, answers, problems []string
 		for _, p := range r.Params {
-			if p.In != api.InPath {
+			if p.In != api.InPath && !p.Believed {
 				takes = append(takes, "`"+p.Name+"`")
 			}
 		}

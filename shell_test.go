@@ -15,11 +15,12 @@ import (
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
-// shell is a shell in a folder of its own, with a database of its own, to which
+// shell is a shell in a folder of its own, outside of this repository, with a database of its own, to which
 // the commands of a page are given one by one, as a reader would.
 type shell struct {
+	t       *testing.T // whose folder it is: the programs of all of its pages are in there
 	dir     string
-	program string // what "pawl" and "go run ." stand for
+	program string // what "pawl" and "go run ." stand for; "" is not compiled yet
 	address string // of the program that serves, once one does
 	in      io.Writer
 	out     *bufio.Reader
@@ -32,10 +33,10 @@ func newShell(t *testing.T, program string) *shell {
 			t.Skipf("there is no %s, which the pages use", needed)
 		}
 	}
-	s := &shell{dir: t.TempDir(), program: program}
+	s := &shell{t: t, dir: t.TempDir(), program: program}
 	c := exec.Command("sh")
 	c.Dir = s.dir
-	c.Env = append(os.Environ(), "DATABASE_URL="+pgtest.EmptyURL(t))
+	c.Env = append(os.Environ(), "DATABASE_URL="+pgtest.EmptyURL(t), "GOFLAGS=-ldflags=-w")
 	in, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -65,8 +66,9 @@ func newShell(t *testing.T, program string) *shell {
 const endService = "kill $! && wait $!"
 
 var (
-	elsewhere   = regexp.MustCompile(`^(make|go mod|go test|go run \./cmd/pawl)\b`) // what needs a module of one's own, or the repository
+	elsewhere   = regexp.MustCompile(`^(git clone|make|go test|go run \./cmd/pawl)\b`) // what is done in the repository, or by the test itself
 	asProgram   = regexp.MustCompile(`(^|\$\(| )(?:pawl|go run \.) `)
+	replacement = regexp.MustCompile(`=\.\./pawl$`)
 	onThisHost  = regexp.MustCompile(`localhost:8(?:080|443)\b`)
 	toEverybody = regexp.MustCompile(` --address \S+`)
 	serving     = regexp.MustCompile(`msg=serving url=http(s?)://127\.0\.0\.1(:\d+)\s`)
@@ -80,7 +82,11 @@ func (s *shell) walk(t *testing.T, text string) {
 			if elsewhere.MatchString(command) {
 				continue
 			}
+			if asProgram.MatchString(command) && s.program == "" {
+				s.program = build(s.t, s.dir, ".")
+			}
 			command = asProgram.ReplaceAllString(command, "${1}"+s.program+" ")
+			command = replacement.ReplaceAllString(command, "="+repository(t))
 			if strings.Contains(command, s.program+" serve") {
 				s.serve(t, command)
 				continue
@@ -93,6 +99,16 @@ func (s *shell) walk(t *testing.T, text string) {
 			wantLines(t, command, s.run(t, command), want)
 		}
 	}
+}
+
+// repository is the folder that a reader has cloned.
+func repository(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // run is what a command prints. It has to succeed.

@@ -123,8 +123,5 @@ func (r *Route) takes() []string {
 			names = append(names, p.Name)
 		}
 	}
-	if r.Grant != Public {
-		names = append(names, ofCallers...)
-	}
 	return names
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,6 +21,7 @@ import (
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -88,11 +90,19 @@ func (s *server) bystander(t testing.TB) (*api.API, *asked) {
 func strangersOf(t testing.TB, s *server, n int) (theirs, nobodys []string) {
 	t.Helper()
 	for _, tenant := range []string{"acme", "other"} {
+		var lines strings.Builder
 		for i := range n {
-			a := s.post("/v1/workflows/parcel/label", fmt.Sprint(i), fmt.Sprintf(`{"to":"Graz","label":"%s-%d"}`, tenant, i), "Pawl-Tenant", tenant)
-			a.want(t, http.StatusCreated)
+			fmt.Fprintf(&lines, `{"workflow":"parcel","transition":"label","key":"%d","payload":{"to":"Graz","label":"%s-%d"}}`+"\n", i, tenant, i)
+		}
+		a := s.do(http.MethodPost, "/v1/commands", []byte(lines.String()), "Content-Type", "application/x-ndjson", "Pawl-Tenant", tenant)
+		a.want(t, http.StatusOK)
+		for _, one := range read[[]api.BulkResult](t, a) {
+			var done transitions.Result
+			if err := json.Unmarshal(one.Body, &done); err != nil || one.Status != http.StatusCreated {
+				t.Fatalf("%d %s, %v", one.Status, one.Body, err)
+			}
 			if tenant == "acme" {
-				theirs = append(theirs, strings.TrimPrefix(a.header.Get("Location"), "/v1/instances/"))
+				theirs = append(theirs, done.Instance.String())
 				nobodys = append(nobodys, uuid.Must(uuid.NewRandom()).String())
 			}
 		}

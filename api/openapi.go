@@ -122,31 +122,14 @@ func (d *describer) put(path, method string, o *contract.Operation) {
 
 // operation is what a route says of an address that is its own, or one of those that it stands for.
 func (d *describer) operation(r *Route, path, id string) *contract.Operation {
-	o := &contract.Operation{ID: id, Tags: []string{r.Section}, Grant: string(r.Grant), Responses: map[string]contract.Ref{}}
-	for i := range r.Params {
-		if p := &r.Params[i]; p.In != InPath || strings.Contains(path, "{"+p.Name+"}") {
-			o.Parameters = append(o.Parameters, parameterOf(p))
-		}
-	}
-	slices.SortStableFunc(o.Parameters, familiesLast)
+	o := &contract.Operation{ID: id, Tags: []string{r.Section}, Grant: string(r.Grant), Parameters: d.parameters(r, path),
+		Responses: map[string]contract.Ref{}}
 	if r.Grant != Public {
 		o.Security = d.security(r)
 	}
 	d.answers(r, o)
 	d.refusals(r, o)
 	return o
-}
-
-// familiesLast orders parameters. A family is an object without a name in the query, and there is a reader that looks at no
-// parameter after one.
-func familiesLast(a, b contract.Parameter) int {
-	of := func(p contract.Parameter) int {
-		if p.Schema.Type == "object" {
-			return 1
-		}
-		return 0
-	}
-	return of(a) - of(b)
 }
 
 // security says which credentials are taken; each has to have the grant.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,13 +90,75 @@ func TestEveryRouteIsInTheDocumentAndNothingElse(t *testing.T) {
 				t.Errorf("%s %s does not say that it is answered with %s", r.Method, r.Path, status)
 			}
 		}
-		if len(o.Parameters) != len(r.Params) || (o.Body != nil) != (r.Body != nil) || o.Grant != string(r.Grant) || (o.Security == nil) != (r.Grant == Public) {
+		own := slices.DeleteFunc(slices.Clone(r.Params), func(p Param) bool { return p.family() })
+		if len(o.Parameters) != len(own) || (o.Body != nil) != (r.Body != nil) || o.Grant != string(r.Grant) || (o.Security == nil) != (r.Grant == Public) {
 			t.Errorf("%s %s: %+v", r.Method, r.Path, o)
 		}
 	}
 	for _, c := range workflow.Codes {
 		if d.Components.Schemas[problemName(c.Code)] == nil {
 			t.Errorf("there is no problem %s", c.Code)
+		}
+	}
+}
+
+// What a caller names himself by is in the document where he is believed; elsewhere the actor, of what may be done as another.
+func TestTheDocumentSaysWhoMayNameHimself(t *testing.T) {
+	for _, open := range []bool{true, false} {
+		body, err := openAPI(Routes(), nil, open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d contract.Document
+		if err := json.Unmarshal(body, &d); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range Routes() {
+			var got, want []string
+			for _, p := range d.Paths[addressOf(r.Path)][strings.ToLower(r.Method)].Parameters {
+				if p.In == "header" && slices.Contains(ofCallers, p.Name) {
+					got = append(got, p.Name)
+				}
+			}
+			switch {
+			case r.Grant == Public:
+			case open:
+				want = ofCallers
+			case r.ActsAs:
+				want = []string{headerActor}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s %s, without authentication: %t, has %q, want %q", r.Method, r.Path, open, got, want)
+			}
+		}
+	}
+}
+
+// Each attribute that a workflow declares is a parameter of its own, of lists and of events.
+func TestAttributesAreInTheDocument(t *testing.T) {
+	city := func(name string) *workflow.Workflow {
+		w, err := workflow.Define(name, 1,
+			workflow.Start("write", "written", func(*workflow.Call, *letter, written) error { return nil }),
+		).Final("written").Attr("city", func(letter) string { return "" }).Attr(name, func(letter) string { return "" }).Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	_, d := documentWith(t, city("parcel"), city("card"))
+	for _, path := range []string{"/v1/instances", "/v1/events"} {
+		of := map[string]string{}
+		for _, p := range d.Paths[path]["get"].Parameters {
+			if strings.HasPrefix(p.Name, attributes.Name) {
+				of[p.Name] = p.Description
+				if p.In != "query" || p.Required || p.Schema.Type != "string" || *p.Schema.MaxLength != maxText {
+					t.Errorf("%s: %+v", path, p)
+				}
+			}
+		}
+		want := map[string]string{"attr.city": "an attribute of `parcel`, of `card`", "attr.parcel": "an attribute of `parcel`", "attr.card": "an attribute of `card`"}
+		if !maps.Equal(of, want) {
+			t.Errorf("%s: %q", path, of)
 		}
 	}
 }

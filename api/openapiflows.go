@@ -13,7 +13,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// workflow describes the transitions of a workflow, each at the addresses that it has.
+// workflow describes the transitions of a workflow, each at the addresses that it has, and its attributes.
 func (d *describer) workflow(w *workflow.Workflow) error {
 	d.doc.Tags = append(d.doc.Tags, contract.Tag{Name: w.Name,
 		Description: "The workflow " + w.Name + ", version " + strconv.Itoa(w.Version) + "."})
@@ -32,6 +32,7 @@ func (d *describer) workflow(w *workflow.Workflow) error {
 			}
 		}
 	}
+	d.attributes(w)
 	return nil
 }
 

@@ -1,8 +1,7 @@
 package api
 
 import (
-	"math"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,9 +9,44 @@ import (
 
 	"github.com/pawlhq/pawl/api/internal/contract"
 	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
 )
 
-// parameterOf describes a parameter. A family of them is an object, whose members are parameters.
+// parameters describes what a route takes at an address. What a caller names himself by stands only in the document of a node that
+// asks for no credential, and attributes come with the workflows that declare them.
+func (d *describer) parameters(r *Route, path string) (all []contract.Parameter) {
+	for i := range r.Params {
+		p := &r.Params[i]
+		if p.In == InPath && !strings.Contains(path, "{"+p.Name+"}") || p.Believed && !d.open || p.family() {
+			continue
+		}
+		all = append(all, parameterOf(p))
+	}
+	return all
+}
+
+// attributes describes the attributes that a workflow declares, as parameters of the addresses where they can be asked for.
+func (d *describer) attributes(w *workflow.Workflow) {
+	for _, r := range d.routes {
+		family := slices.IndexFunc(r.Params, func(p Param) bool { return p.family() })
+		if family < 0 {
+			continue
+		}
+		o := d.doc.Paths[addressOf(r.Path)][strings.ToLower(r.Method)]
+		for _, name := range w.Attributes {
+			p := r.Params[family]
+			p.Name, p.Doc = p.Name+name, "an attribute of `"+w.Name+"`"
+			at := slices.IndexFunc(o.Parameters, func(known contract.Parameter) bool { return known.Name == p.Name })
+			if at < 0 {
+				o.Parameters = append(o.Parameters, parameterOf(&p))
+			} else {
+				o.Parameters[at].Description += ", of `" + w.Name + "`"
+			}
+		}
+	}
+}
+
+// parameterOf describes a parameter.
 func parameterOf(p *Param) contract.Parameter {
 	out := contract.Parameter{Name: p.Name, In: string(p.In), Required: p.Required || p.In == InPath, Schema: schemaOf(p),
 		Description: linked(p.Doc)}
@@ -21,12 +55,6 @@ func parameterOf(p *Param) contract.Parameter {
 	}
 	if p.Grant != "" {
 		out.Description += "; `true` takes the grant `" + string(p.Grant) + "`"
-	}
-	if base, family := strings.CutSuffix(p.Name, "."); family {
-		out.Name, out.Style, out.Explode = base, "form", true
-		out.Schema = &jsonschema.Schema{Type: "object", PatternProperties: map[string]contract.Schema{"^" + regexp.QuoteMeta(p.Name): out.Schema},
-			AdditionalProperties: &jsonschema.Schema{Type: "string"}} // among these validators see the other parameters
-		out.Description += ", as `" + p.Name + "NAME`"
 	}
 	if p.Many > 0 {
 		out.Style, out.Explode = "form", true
@@ -84,6 +112,6 @@ func schemaOf(p *Param) contract.Schema {
 }
 
 func number(n int64) *float64 {
-	f := float64(min(n, math.MaxInt64))
+	f := float64(n)
 	return &f
 }

@@ -26,6 +26,7 @@ type Param struct {
 	Required bool
 	Needs    string // another parameter of the query, which has to be given with it
 	Grant    Grant  // what it takes to say true
+	Believed bool   // it counts only where a caller is believed, without a credential
 	Doc      string
 }
 
@@ -65,8 +66,11 @@ const (
 	maxPosition = math.MaxInt64
 )
 
+// family reports whether it stands for many.
+func (p *Param) family() bool { return strings.HasSuffix(p.Name, ".") }
+
 func (p *Param) is(name string) bool {
-	if strings.HasSuffix(p.Name, ".") {
+	if p.family() {
 		return len(name) > len(p.Name) && strings.HasPrefix(name, p.Name)
 	}
 	return name == p.Name

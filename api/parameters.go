@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/transitions"
 )
 
 // Page sizes, in entries, and how many states a list may be asked for.
@@ -104,6 +105,24 @@ var (
 	noneMatch   = Param{Name: headerNoneMatch, In: InHeader, Kind: Text, Doc: "the `ETag` that the caller has: 304 while it is the same"}
 	lastEventID = Param{Name: headerLastEventID, In: InHeader, Kind: Text, Doc: "of an event stream: go on after this id"}
 )
+
+// naming are the headers by which a caller says who he is where he is believed. The actor he may say with a credential too, of what
+// he may do as others.
+func naming(actsAs bool) []Param {
+	actor := Param{Name: headerActor, In: InHeader, Kind: Text, Default: transitions.DefaultActor, Believed: true,
+		Doc: "who it is, for the audit row and separation of duties"}
+	if actsAs {
+		actor.Default, actor.Believed = "", false
+		actor.Doc += "; with a credential it takes the grant `" + string(ActAs) + "`"
+	}
+	return []Param{
+		{Name: headerTenant, In: InHeader, Kind: Text, Max: transitions.MaxTenant, Default: transitions.DefaultTenant, Believed: true,
+			Doc: "every instance, key and log belongs to one tenant"},
+		actor,
+		{Name: headerRoles, In: InHeader, Kind: Text, Default: transitions.AnyRole, Believed: true, Doc: "separated by commas, `*` is " +
+			"every role; `operator` and `operator:all` also give the grants `operate` and `operate:all`. The other grants everybody has"},
+	}
+}
 
 // Headers of answers.
 var (

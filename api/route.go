@@ -61,7 +61,7 @@ type StreamOperation struct {
 
 var pathName = regexp.MustCompile(`\{(\w+)`)
 
-// complete returns the route with the parameters that its path names, and the codes
+// complete returns the route with the parameters that its path names, those that say who calls, and the codes
 // of what can go wrong everywhere.
 //
 // It panics where the route, or something that streams, says not what a caller needs: so the program does not start.
@@ -75,6 +75,9 @@ func (r Route) complete() Route {
 		all = append(all, pathParams[name[1]])
 	}
 	r.Params = append(all, r.Params...)
+	if r.Grant != Public {
+		r.Params = append(r.Params, naming(r.ActsAs)...)
+	}
 	codes := []workflow.Code{workflow.Internal}
 	if r.Grant != Public {
 		codes = append(codes, workflow.InvalidRequest, workflow.Unauthorized, workflow.Forbidden, workflow.RateLimited,

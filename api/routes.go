@@ -83,7 +83,8 @@ func (a *API) answer(w *answerWriter, r *request) error {
 	return r.route.handle(a, w, r)
 }
 
-var errNothingHere = workflow.Errorf(workflow.NotFound, "there is nothing at this address")
+var errNothingHere = workflow.Errorf(workflow.NotFound, "there is nothing at this address; what there is, "+docs+" shows to people, and "+
+	atOpenAPI+" to programs")
 
 // unrouted is the writer that the mux is given. A route's handler takes the
 // real writer out of it. So whatever is written to this one is an answer of the

@@ -6,7 +6,6 @@ import (
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
-	"github.com/pawlhq/pawl/workflow"
 )
 
 // What callers read and send is declared in package wire, which links no server.
@@ -22,6 +21,8 @@ type (
 	Options          = wire.Options
 	Option           = wire.Option
 	WhyNot           = wire.WhyNot
+	WorkflowSummary  = wire.WorkflowSummary
+	WorkflowList     = wire.WorkflowList
 	Entry            = wire.Entry
 	History          = wire.History
 	Events           = wire.Events
@@ -91,19 +92,6 @@ type DeadPage struct {
 // DeadChange is how many dead letters were redriven or skipped.
 type DeadChange struct {
 	Changed int64 `json:"changed"`
-}
-
-// WorkflowSummary is a workflow in the list of all.
-type WorkflowSummary struct {
-	Name    string           `json:"name"`
-	Version int              `json:"version"`
-	Hash    string           `json:"hash"`
-	States  []workflow.State `json:"states"`
-}
-
-// WorkflowList is every workflow, by name, in its newest version.
-type WorkflowList struct {
-	Workflows []WorkflowSummary `json:"workflows"`
 }
 
 // Verification is the outcome of checking audit chains.

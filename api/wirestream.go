@@ -109,6 +109,8 @@ type CloudEvent struct {
 	Key             string            `json:"key,omitempty"`
 	Cause           transitions.Cause `json:"cause,omitempty"`
 	CausedBy        string            `json:"causedby,omitempty"`
+	Traceparent     string            `json:"traceparent,omitempty"`
+	Tracestate      string            `json:"tracestate,omitempty"`
 	Redacted        bool              `json:"redacted,omitzero"` // the data was erased
 	DataContentType string            `json:"datacontenttype,omitempty"`
 	Data            jsontext.Value    `json:"data,omitempty"`

@@ -22,7 +22,7 @@ import (
 // Config is what a client is made with. Only URLs is required.
 type Config struct {
 	// URLs are the addresses of nodes, such as "https://pawl.example", or of what stands in front of them. One that
-	// answers is kept to.
+	// answers is kept to. None has a user name or a password in it: what is shown to a node is Token.
 	URLs []string
 
 	// Token is the credential: a token of an identity provider, an API key or a ticket.
@@ -42,13 +42,21 @@ type Config struct {
 	// Timeout is for one attempt, and what a node is asked to wait is added to it; 30 s.
 	Timeout time.Duration
 	Retry   Retry
+
+	// Notify is told of each attempt that has failed and is made again, with the pause until then; and with nil when a
+	// subscription goes on after that. It is called where the call is, and nothing goes on before it returns.
+	Notify func(err error, pause time.Duration)
 }
 
-// Retry is how a call is tried again.
+// Retry is how a call is tried again, and a subscription until something of it has come. From then on that is tried again without
+// an end.
 type Retry struct {
 	Attempts int           // in all, with all addresses in each; 0 is 10, 1 is no retry
 	First    time.Duration // the longest first pause, and half the second one; 0 is 100 ms
 	Max      time.Duration // the longest pause; 0 is 10 s
+
+	// MaxAfter is the longest Retry-After that is waited for, in addition to the pause: a longer one counts as this one. 0 is 1 min.
+	MaxAfter time.Duration
 }
 
 // Client asks nodes. It is for many goroutines.
@@ -69,10 +77,9 @@ func New(c Config) (*Client, error) {
 	if len(c.URLs) == 0 {
 		return nil, errors.New("client: Config.URLs is empty")
 	}
-	for _, given := range c.URLs {
-		u, err := url.Parse(given)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-			return nil, fmt.Errorf("client: %q is no address such as https://pawl.example", given)
+	for i, given := range c.URLs {
+		if err := checkURL(given); err != nil {
+			return nil, fmt.Errorf("client: Config.URLs[%d] %w", i, err)
 		}
 		out.urls = append(out.urls, strings.TrimRight(given, "/"))
 	}
@@ -80,9 +87,29 @@ func New(c Config) (*Client, error) {
 		return nil, errors.New("client: Config has both a Token and a TokenSource")
 	}
 	out.cfg.Timeout = cmp.Or(c.Timeout, 30*time.Second)
-	out.cfg.Retry = Retry{cmp.Or(c.Retry.Attempts, 10), cmp.Or(c.Retry.First, 100*time.Millisecond), cmp.Or(c.Retry.Max, 10*time.Second)}
+	out.cfg.Retry = Retry{cmp.Or(c.Retry.Attempts, 10), cmp.Or(c.Retry.First, 100*time.Millisecond), cmp.Or(c.Retry.Max, 10*time.Second),
+		cmp.Or(c.Retry.MaxAfter, time.Minute)}
 	out.connect(c.HTTP)
 	return out, nil
+}
+
+// checkURL refuses what is no address of a node. Its error never has the text, in which a password may be.
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
+		return errors.New("is no address such as https://pawl.example")
+	case u.User != nil:
+		return errors.New("has a user name or a password in it, which no node takes: give the credential as Token")
+	}
+	return nil
+}
+
+// notify tells of an attempt that is made again after a pause, or with nil of a subscription that goes on.
+func (c *Client) notify(err error, pause time.Duration) {
+	if c.cfg.Notify != nil {
+		c.cfg.Notify(err, pause)
+	}
 }
 
 // connect takes over how connections are made.

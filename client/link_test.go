@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/client"
+	"github.com/pawlhq/pawl/workflow"
 )
 
 // exchangeOf is a server without a network, whose time is that of a synctest bubble. Its credentials last an hour.
@@ -22,6 +24,7 @@ type exchangeOf struct {
 	calls   chan net.Conn
 	closing sync.Once
 	pings   bool
+	outage  [2]time.Duration // from when until when nobody reaches it
 	began   time.Time
 
 	mu     sync.Mutex
@@ -43,6 +46,12 @@ func (x *exchangeOf) Close() error {
 
 func (x *exchangeOf) dial(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
+	switch since := time.Since(x.began); {
+	case x.outage[0] <= since && since < x.outage[1]:
+		return nil, errors.New("nobody is reached")
+	case since < x.outage[0]:
+		time.AfterFunc(x.outage[0]-since, func() { _ = far.Close() })
+	}
 	x.calls <- far
 	return near, nil
 }
@@ -80,9 +89,15 @@ func (x *exchangeOf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			x.note(&x.shown)
 			answer = wire.ServerMessage{Op: wire.OpAuthenticated, ID: m.ID, Until: time.Now().Add(time.Hour)}
 		}
-		text, err := json.Marshal(&answer)
-		if err != nil || conn.WriteMessage(websocket.TextMessage, text) != nil {
-			return
+		answers := []wire.ServerMessage{answer}
+		if m.Op == wire.Subscribe {
+			answers = append(answers, wire.ServerMessage{Op: wire.OpCaughtUp, ID: m.ID, Position: 7})
+		}
+		for i := range answers {
+			text, err := json.Marshal(&answers[i])
+			if err != nil || conn.WriteMessage(websocket.TextMessage, text) != nil {
+				return
+			}
 		}
 	}
 }
@@ -101,34 +116,79 @@ func ping(conn *websocket.Conn, done <-chan struct{}) {
 	}
 }
 
-// follows lets a client follow the log of that server for so long.
-func (x *exchangeOf) follows(t *testing.T, long time.Duration) {
+// follows lets a client follow the log of that server for so long. It returns what is yielded last.
+func (x *exchangeOf) follows(t *testing.T, long time.Duration, change ...func(*client.Config)) (last client.Event, end error) {
 	t.Helper()
 	x.calls, x.began = make(chan net.Conn), time.Now()
 	server := &http.Server{Handler: x}
 	var running sync.WaitGroup
 	running.Go(func() { _ = server.Serve(x) })
-	c, err := client.New(client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: &http.Transport{DialContext: x.dial}},
-		TokenSource: func(context.Context) (string, error) { return "t", nil }, Retry: client.Retry{First: time.Millisecond, Max: time.Millisecond}})
+	config := client.Config{URLs: []string{"http://one"}, HTTP: &http.Client{Transport: &http.Transport{DialContext: x.dial}},
+		TokenSource: func(context.Context) (string, error) { return "t", nil }, Retry: client.Retry{First: time.Millisecond, Max: time.Millisecond}}
+	for _, f := range change {
+		f(&config)
+	}
+	c, err := client.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
-	for _, err := range c.Subscribe(ctx, client.Start, client.Filter{}) {
-		if ctx.Err() == nil {
-			t.Error(err)
+	for last, end = range c.Subscribe(ctx, client.Start, client.Filter{}) {
+		if end == nil {
+			t.Errorf("nothing has happened, and an event is %+v", last)
 		}
 	}
 	_ = server.Close()
 	running.Wait()
+	return last, end
+}
+
+// A subscription of which something has come goes on when somebody is there again, however long that takes, and its caller is told.
+func TestASubscriptionOutlivesALongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &exchangeOf{pings: true, outage: [2]time.Duration{time.Minute, 2 * time.Hour}}
+		var told, back int
+		longest := time.Duration(0)
+		last, end := x.follows(t, 3*time.Hour, func(c *client.Config) {
+			c.Retry = client.Retry{First: 100 * time.Millisecond, Max: 10 * time.Second}
+			c.Notify = func(err error, pause time.Duration) {
+				if err == nil {
+					back++
+					return
+				}
+				told, longest = told+1, max(longest, pause)
+			}
+		})
+		if !errors.Is(end, context.DeadlineExceeded) || last.Cursor != 7 {
+			t.Errorf("it ends with %v, to go on at %d", end, last.Cursor)
+		}
+		if len(x.opened) != 2 || x.opened[1] < 2*time.Hour || x.opened[1] > 2*time.Hour+10*time.Second {
+			t.Errorf("opened after %v", x.opened)
+		}
+		if told < 700 || back != 1 || longest > 10*time.Second || longest < 5*time.Second {
+			t.Errorf("told %d times of a failure and %d times that it goes on, the longest pause is %v", told, back, longest)
+		}
+	})
+}
+
+// Before that, that nobody is there is an error.
+func TestASubscriptionThatNeverStandsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &exchangeOf{outage: [2]time.Duration{0, time.Hour}}
+		told := 0
+		last, end := x.follows(t, time.Hour, func(c *client.Config) { c.Notify = func(error, time.Duration) { told++ } })
+		if e := wantCode(t, end, workflow.TimedOut); e == nil || told != 9 || last.Cursor != client.Start {
+			t.Errorf("%v, told %d times, to go on at %d", end, told, last.Cursor)
+		}
+	})
 }
 
 // Four fifths of the time that is left, and the connection stays.
 func TestACredentialIsShownAgainBeforeItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &exchangeOf{pings: true}
-		x.follows(t, 150*time.Minute)
+		_, _ = x.follows(t, 150*time.Minute)
 		want := []time.Duration{0, 48 * time.Minute, 96 * time.Minute, 144 * time.Minute}
 		if !slices.Equal(x.shown, want) || len(x.opened) != 1 {
 			t.Errorf("shown after %v, want %v, over connections that were opened after %v", x.shown, want, x.opened)
@@ -140,7 +200,7 @@ func TestACredentialIsShownAgainBeforeItEnds(t *testing.T) {
 func TestASilentConnectionIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &exchangeOf{}
-		x.follows(t, 150*time.Second)
+		_, _ = x.follows(t, 150*time.Second)
 		for i, at := range x.opened {
 			if after := time.Duration(i) * time.Minute; at < after || at > after+time.Second {
 				t.Errorf("connection %d was opened after %v", i, at)

@@ -31,6 +31,12 @@ func (c *Client) Me(ctx context.Context, grant string) (Me, error) {
 	return get[Me](ctx, c, "/v1/me", q)
 }
 
+// Workflows are the workflows of the node, by name, each in its newest version.
+func (c *Client) Workflows(ctx context.Context) ([]WorkflowSummary, error) {
+	list, err := get[wire.WorkflowList](ctx, c, "/v1/workflows", nil)
+	return list.Workflows, err
+}
+
 // Ticket makes a ticket of what the caller may himself. What is asked twice makes two.
 func (c *Client) Ticket(ctx context.Context, want TicketRequest) (Ticket, error) {
 	return post[Ticket](ctx, c, "/v1/tickets", want)

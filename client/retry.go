@@ -29,6 +29,7 @@ type trial struct {
 	client  *Client
 	rounds  int  // attempts that have failed, at every address where that may help
 	hops    int  // addresses of this round that were left
+	endless bool // it is a subscription of which something has come
 	renewed bool // the credential was refused, and its source asked again
 	unsure  bool // an attempt may have done what was asked for
 }
@@ -51,10 +52,21 @@ func (t *trial) again(ctx context.Context, at int64, f *failed) bool {
 		}
 	}
 	t.hops = 0
-	if t.rounds++; t.rounds >= t.client.cfg.Retry.Attempts {
+	retry := &t.client.cfg.Retry
+	if t.rounds++; t.rounds >= retry.Attempts && !t.endless {
 		return false
 	}
-	return pause.For(ctx, f.wait+t.client.backoff(t.rounds))
+	wait := min(f.wait, retry.MaxAfter) + t.client.backoff(t.rounds)
+	t.client.notify(f.err, wait)
+	return pause.For(ctx, wait)
+}
+
+// goesOn is a subscription of which something has come: what has failed before counts no more.
+func (t *trial) goesOn() {
+	if t.rounds > 0 {
+		t.client.notify(nil, 0)
+	}
+	*t = trial{client: t.client, endless: true}
 }
 
 // err is what the caller is told after the last attempt.

@@ -62,9 +62,11 @@ func asked(t *testing.T, a *answers, hosts ...string) (client.Receipt, error) {
 
 func TestNobodyAsksBeforeRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		date := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
+		date := time.Now().Add(50 * time.Second).UTC().Format(http.TimeFormat)
 		a := &answers{list: []func(*http.Request) (*http.Response, error){
-			problem(workflow.RateLimited, "Retry-After", "7"), problem(workflow.Overloaded, "Retry-After", date), problem(workflow.InProgress), reply(200, done),
+			problem(workflow.RateLimited, "Retry-After", "7"), problem(workflow.Overloaded, "Retry-After", date),
+			problem(workflow.Overloaded, "Retry-After", "3600"), // which counts as a minute
+			reply(200, done),
 		}}
 		began := time.Now()
 		if r, err := asked(t, a, "one"); err != nil || r.Version != 1 {
@@ -74,7 +76,7 @@ func TestNobodyAsksBeforeRetryAfter(t *testing.T) {
 		for _, at := range a.times {
 			after = append(after, at.Sub(began).Truncate(time.Second))
 		}
-		if want := []time.Duration{0, 7 * time.Second, time.Hour, time.Hour}; !slices.Equal(after, want) {
+		if want := []time.Duration{0, 7 * time.Second, 50 * time.Second, 110 * time.Second}; !slices.Equal(after, want) {
 			t.Errorf("asked after %v, want %v", after, want)
 		}
 	})

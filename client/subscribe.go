@@ -41,14 +41,16 @@ func (p Position) json() jsontext.Value {
 type Event struct {
 	wire.Event
 	// Cursor is where to go on after this event: everything up to there was yielded. It is less than the position where more
-	// events of the same transition follow, and they come again then.
-	Cursor Position `json:"cursor"`
+	// events of the same transition follow, and they come again then. As JSON it is text, as the position is.
+	Cursor Position `json:"cursor,string"`
 }
 
 // Subscribe yields the events of the log after a position, in order, each once, and waits for more. It goes on at another node where
-// one is lost, and with a fresh credential before its own ends. It has no end but that of the context, of the loop, and an error, which
-// is the last that it yields. [workflow.EventsGone] says that the events that come next were removed by retention; the Position of the
-// error is that of the first one that is there, so subscribe again after the position before it.
+// one is lost, and with a fresh credential before its own ends. Once something has come, be it that there is nothing new, it is tried
+// again for as long as it takes, with pauses of up to Retry.Max: Config.Notify is told. It has no end but that of the context, of the
+// loop, and an error, which is the last that it yields, beside an event of which only the Cursor is set: where to go on.
+// [workflow.EventsGone] says that the events that come next were removed by retention; the Position of the error is that of the first
+// one that is there, and the Cursor the position before it.
 //
 // Nothing is read ahead: a reader that takes its time is sent no more, and loses nothing.
 func (c *Client) Subscribe(ctx context.Context, after Position, f Filter) iter.Seq2[Event, error] {
@@ -62,11 +64,19 @@ func (c *Client) Subscribe(ctx context.Context, after Position, f Filter) iter.S
 				return
 			}
 			if !t.again(ctx, at, f) {
-				yield(Event{}, f.error(ctx))
+				s.end(f.error(ctx))
 				return
 			}
 		}
 	}
+}
+
+// end yields an error, with where to go on.
+func (s *subscription) end(err *workflow.Error) {
+	if err.Code == workflow.EventsGone && err.Position > 0 {
+		s.after = Position(err.Position - 1)
+	}
+	s.yield(Event{Cursor: s.after}, err)
 }
 
 // subscription is a reader of the log, over as many connections as it takes.
@@ -122,13 +132,10 @@ func (s *subscription) take(ctx context.Context, l *link, m *wire.ServerMessage,
 	case m.Op == wire.OpSubscribed:
 		s.after = Position(m.After)
 	case m.Op == wire.OpEvent:
-		if f := s.event(m); f != nil {
-			return f
-		}
-		*t = trial{client: s.client} // it goes on
+		return s.event(m, t)
 	case m.Op == wire.OpCaughtUp:
+		t.goesOn()
 		s.after = max(s.after, Position(m.Position))
-		*t = trial{client: s.client}
 	case m.Op == wire.OpError && m.Code == workflow.EventsGone:
 		return s.gone(ctx, m.Detail)
 	case m.Op == wire.OpError:
@@ -138,7 +145,7 @@ func (s *subscription) take(ctx context.Context, l *link, m *wire.ServerMessage,
 }
 
 // event yields an event, unless it came over a former connection.
-func (s *subscription) event(m *wire.ServerMessage) *failed {
+func (s *subscription) event(m *wire.ServerMessage, t *trial) *failed {
 	var e Event
 	if err := json.Unmarshal(m.Event, &e.Event, reading); err != nil {
 		return unanswered(fmt.Errorf("an event cannot be read: %w", err))
@@ -148,6 +155,7 @@ func (s *subscription) event(m *wire.ServerMessage) *failed {
 	if err != nil {
 		return unanswered(fmt.Errorf("an event has the id %q", e.ID))
 	}
+	t.goesOn()
 	s.after = Position(e.Position)
 	if m.More {
 		s.after--

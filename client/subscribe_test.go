@@ -113,12 +113,12 @@ func TestEventsThatAreGoneAreAnError(t *testing.T) {
 		}
 	}
 	remove(3)
-	for _, err := range c.Subscribe(t.Context(), 1, client.Filter{}) {
+	for at, err := range c.Subscribe(t.Context(), 1, client.Filter{}) {
 		e := wantCode(t, err, workflow.EventsGone)
-		if e.Position != 4 {
-			t.Errorf("the first that is there is at %d", e.Position)
+		if e.Position != 4 || at.Cursor != 3 {
+			t.Errorf("the first that is there is at %d, and it goes on at %d", e.Position, at.Cursor)
 		}
-		if got := follow(t, c, client.Position(e.Position-1), client.Filter{}, 1, nil); got[0] != "4-0" {
+		if got := follow(t, c, at.Cursor, client.Filter{}, 1, nil); got[0] != "4-0" {
 			t.Errorf("it goes on with %q", got)
 		}
 	}
@@ -371,9 +371,13 @@ func TestListsArePaged(t *testing.T) {
 func TestWhatIsNoConfigurationIsRefused(t *testing.T) {
 	source := func(context.Context) (string, error) { return "", nil }
 	for _, c := range []client.Config{{}, {URLs: []string{"localhost:8080"}}, {URLs: []string{"http://a?b=c"}}, {URLs: []string{"ftp://a"}},
-		{URLs: []string{"http://a"}, Token: "t", TokenSource: source}} {
-		if _, err := client.New(c); err == nil {
+		{URLs: []string{"http://a"}, Token: "t", TokenSource: source}, {URLs: []string{"http://a", "https://ann:sesame@b"}},
+		{URLs: []string{"https://ann:sesame@b?c=d"}}, {URLs: []string{"https://ann:sesame@%zz"}}} {
+		_, err := client.New(c)
+		if err == nil {
 			t.Errorf("%+v is taken", c)
+		} else if strings.Contains(err.Error(), "sesame") {
+			t.Errorf("the error shows a password: %v", err)
 		}
 	}
 }

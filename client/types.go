@@ -13,4 +13,6 @@ type (
 	Me            = wire.Me
 	TicketRequest = wire.TicketRequest
 	Ticket        = wire.Ticket
+
+	WorkflowSummary = wire.WorkflowSummary
 )

@@ -217,6 +217,21 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
+// StartReading begins what follows the log and commands, and nothing else: for a program that looks on, in the place of Start. The
+// engine refuses commands with ShuttingDown and writes nothing, and hears of what happens when it polls, once a second. ctx bounds only
+// the start.
+//
+// Errors: those of Start about a database that cannot be read.
+func (e *Engine) StartReading(ctx context.Context) error {
+	if err := e.checkDatabase(ctx); err != nil {
+		return err
+	}
+	e.pipeline.Stop(ctx)
+	e.feed.Start()
+	e.watch.Start()
+	return nil
+}
+
 // Stop takes no more commands, answers those that wait, ends every Follower,
 // Watcher and Await, lets other nodes deliver to the sinks and closes them, and
 // returns when all is done. When ctx ends first it gives up on what is under way.
@@ -226,19 +241,19 @@ func (e *Engine) Start(ctx context.Context) error {
 // does not end takes no more than his share. It may be called twice.
 func (e *Engine) Stop(ctx context.Context) {
 	defer e.closePools()
-	if !e.started {
-		e.relay.Stop(ctx)
-		return
+	if e.started {
+		e.retention.Stop()
+		e.migrating.Stop()
+		e.presence.stop(ctx)
+		e.stopComing(ctx)
+		e.stopPipeline(ctx)
 	}
-	e.retention.Stop()
-	e.migrating.Stop()
-	e.presence.stop(ctx)
-	e.stopComing(ctx)
-	e.stopPipeline(ctx)
 	e.relay.Stop(ctx)
 	e.feed.Stop()
 	e.watch.Stop()
-	e.hints.Stop()
+	if e.started {
+		e.hints.Stop()
+	}
 }
 
 // Ready reports whether the database answers.

@@ -49,28 +49,32 @@ type Events struct {
 	Head int64 `json:"head"`
 }
 
-// Event is one event of the log, as the CloudEvent says it. Its ID is "position-number" with the event's
+// Event is one event of the log, with every attribute of the CloudEvent. Its ID is "position-number" with the event's
 // number within the transition.
 type Event struct {
-	ID          string            `json:"id"`
-	Source      string            `json:"source"`
-	Type        string            `json:"type"`
-	Subject     string            `json:"subject"`
-	Time        time.Time         `json:"time"`
-	Position    int64             `json:"position,string"`
-	Instance    uuid.UUID         `json:"instance"`
-	Version     int64             `json:"version"`
-	Workflow    string            `json:"workflow"`
-	Transition  string            `json:"transition"`
-	State       workflow.State    `json:"state"`
-	BusinessKey string            `json:"businesskey,omitempty"`
-	From        workflow.State    `json:"from,omitempty"` // "" for a creation
-	Actor       string            `json:"actor,omitempty"`
-	Reason      string            `json:"reason,omitempty"`
-	Scope       string            `json:"scope,omitempty"` // of the command, as its key
-	Key         string            `json:"key,omitempty"`
-	Cause       transitions.Cause `json:"cause,omitempty"`
-	CausedBy    string            `json:"causedby,omitempty"`
-	Redacted    bool              `json:"redacted,omitzero"` // the data was erased
-	Data        jsontext.Value    `json:"data,omitempty"`
+	SpecVersion     string            `json:"specversion"`
+	ID              string            `json:"id"`
+	Source          string            `json:"source"`
+	Type            string            `json:"type"`
+	Subject         string            `json:"subject"`
+	Time            time.Time         `json:"time"`
+	Position        int64             `json:"position,string"`
+	Instance        uuid.UUID         `json:"instance"`
+	Version         int64             `json:"version"`
+	Workflow        string            `json:"workflow"`
+	Transition      string            `json:"transition"`
+	State           workflow.State    `json:"state"`
+	BusinessKey     string            `json:"businesskey,omitempty"`
+	From            workflow.State    `json:"from,omitempty"` // "" for a creation
+	Actor           string            `json:"actor,omitempty"`
+	Reason          string            `json:"reason,omitempty"`
+	Scope           string            `json:"scope,omitempty"` // of the command, as its key
+	Key             string            `json:"key,omitempty"`
+	Cause           transitions.Cause `json:"cause,omitempty"`
+	CausedBy        string            `json:"causedby,omitempty"`
+	Traceparent     string            `json:"traceparent,omitempty"` // where in a trace its transition was decided
+	Tracestate      string            `json:"tracestate,omitempty"`
+	Redacted        bool              `json:"redacted,omitzero"` // the data was erased
+	DataContentType string            `json:"datacontenttype,omitempty"`
+	Data            jsontext.Value    `json:"data,omitempty"`
 }

@@ -3,6 +3,9 @@ package arch_test
 import (
 	"io/fs"
 	"os"
+	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -28,6 +31,36 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 				t.Errorf("%s: the link %s leads nowhere", page, l[1])
 			}
 		}
+	}
+}
+
+var (
+	ourPage    = regexp.MustCompile(`https://github\.com/pawlhq/pawl/(?:blob|tree)/main/([\w./-]*\w)(#\w[\w-]*)?`)
+	namesPages = []string{".md", ".go", ".sql", ".yml", ".yaml", ".json", ".service", ".html", ".js"}
+)
+
+// So do the addresses by which errors, alerts, tables and files in deploy/ name pages of this repository.
+func TestAddressesOfOurPagesLeadSomewhere(t *testing.T) {
+	fsys, found := os.DirFS(root), 0
+	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == "dist" || name == "bin" || name == ".git"):
+			return fs.SkipDir
+		case entry.IsDir() || !slices.Contains(namesPages, path.Ext(name)):
+			return nil
+		}
+		text, err := fs.ReadFile(fsys, name)
+		for _, l := range ourPage.FindAllStringSubmatch(string(text), -1) {
+			if found++; !leads(fsys, "README.md", l[1]+l[2]) {
+				t.Errorf("%s: %s leads nowhere", name, l[0])
+			}
+		}
+		return err
+	})
+	if err != nil || found < 20 {
+		t.Errorf("there are %d such addresses, %v", found, err)
 	}
 }
 
@@ -64,7 +97,8 @@ func TestPagesForReadersNameWhatIsThere(t *testing.T) {
 	if err != nil || len(pages) == 0 {
 		t.Fatal(pages, err)
 	}
-	for _, page := range append(pages, "README.md", "docs/comparison.md") {
+	pages = append(pages, "README.md", "docs/architecture.md", "docs/comparison.md", "docs/network.md", "docs/sql.md", "docs/threat-model.md")
+	for _, page := range pages {
 		missing, err := strangers(fsys, page, names)
 		if err != nil {
 			t.Fatal(err)

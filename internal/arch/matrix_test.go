@@ -55,6 +55,7 @@ var Matrix = []Room{
 	{"internal/pause", nil, nil},
 	{"internal/progress", nil, nil},
 	{"internal/usage", nil, nil},
+	{"internal/dialerror", nil, nil},
 	{"internal/server", nil, nil},
 	{"internal/sdnotify", nil, nil},
 	{"internal/clock", nil, mods(pgx)},
@@ -67,6 +68,7 @@ var Matrix = []Room{
 	{"internal/tables", ours("internal/pgtest", "schema"), mods(pgx)},
 	{"internal/arch", nil, nil},
 	{"internal/await", nil, nil},
+	{"internal/sdnotify/sdnotifytest", ours("internal/await"), nil},
 	{"internal/chromium", ours("internal/await"), mods(json, websocket)},
 	{"internal/testlog", nil, nil},
 	{"internal/faults", nil, nil},
@@ -118,7 +120,7 @@ var Matrix = []Room{
 	{"metrics", ours("engine", "inspect", "internal/server", "outbox/relay"), mods(prometheus)},
 	{"metrics/monitoring", ours("metrics"), nil},
 
-	{"internal/doctor", ours("engine", "inspect", "internal/pooler", "schema", "workflow"), mods(pgx)},
+	{"internal/doctor", ours("engine", "inspect", "internal/dialerror", "internal/pooler", "schema", "workflow"), mods(pgx)},
 
 	// Who calls, and what he may.
 	{"auth", ours("transitions", "workflow"), mods(uuid)},
@@ -162,14 +164,15 @@ var Matrix = []Room{
 
 	// What composes it.
 	{"internal/service", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "auth/ticket", "auth/ticket/ring", "engine", "inbox", "inbox/signature", "internal/localpg",
-		"internal/server", "internal/usage", "metrics",
+		"api", "auth", "auth/apikey", "auth/jwt", "auth/ticket", "auth/ticket/ring", "engine", "inbox", "inbox/signature",
+		"internal/dialerror", "internal/localpg", "internal/server", "internal/usage", "metrics",
 		"outbox/relay", "schema", "tracing", "transitions", "workflow",
 	), mods(pgx)},
-	{"internal/cli/flags", ours("client", "internal/usage", "transitions", "workflow"), mods(cobra, uuid)},
-	{"internal/cli/output", nil, mods(cobra)},
+	{"internal/cli/flags", ours("client", "internal/usage", "transitions", "workflow"), mods(cobra, json, uuid)},
+	{"internal/cli/output", ours("api/wire"), mods(cobra)},
 	{"internal/cli/ops", ours(
-		"api", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/cli/output", "internal/progress", "internal/usage",
+		"api", "api/wire", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/cli/output", "internal/progress",
+		"internal/usage",
 		"transitions", "workflow",
 	), mods(cobra, uuid)},
 	{"internal/cli/remote", ours(

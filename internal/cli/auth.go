@@ -134,6 +134,9 @@ SSL_CERT_FILE names the file of that authority.`,
 			if _, err := auth.ParseGrant(args[0]); err != nil {
 				return &usage.Error{Err: err}
 			}
+			if c.Flag(flagDatabase).Changed {
+				return usage.Errorf("--database: it is a server that says what a credential may; whoever has the database has everything")
+			}
 			return canI(c, servers, args[0], asJSON)
 		},
 	}
@@ -151,7 +154,7 @@ func canI(c *cobra.Command, servers []string, grant string, asJSON bool) error {
 	me, err := asking.Me(c.Context(), grant)
 	switch {
 	case err != nil:
-		return flags.Answered(c.Context(), err)
+		return flags.AnsweredByServer(c, err)
 	case me.Can == nil:
 		return fmt.Errorf("%s does not answer as a server of Pawl", strings.Join(servers, ","))
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -38,7 +39,7 @@ func CommandLine(workflows ...workflow.Source) *cobra.Command {
 		"A workflow engine on PostgreSQL: one intent, one durable effect, the same answer on every retry.",
 		serveCommand(workflows), migrateCommand(), doctorCommand(workflows), verifyCommand(workflows), opsCommand(workflows),
 		diagramCommand(workflows), authCommand(), keysCommand(), ticketsCommand(), versionCommand())
-	root.AddCommand(remote.Commands(defaultServer)...)
+	root.AddCommand(remote.Commands(defaultServer, onDatabase(workflows))...)
 	root.Long = root.Short + "\n\nThe exit codes of all commands:\n" + flags.ExitCodes()
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return flags.NotEmpty(c, flagSchema) }
 	all := root.PersistentFlags()
@@ -115,6 +116,15 @@ func ConfigOf(c *cobra.Command, workflows ...workflow.Source) service.Config {
 		Workflows: workflows,
 		Database:  c.Flag(flagDatabase).Value.String(),
 		Schema:    c.Flag(flagSchema).Value.String(),
+	}
+}
+
+// onDatabase lets the commands that ask a server work on a database.
+func onDatabase(workflows []workflow.Source) remote.Database {
+	return func(c *cobra.Command, submits bool, do func(context.Context, *http.Client) error) error {
+		config := ConfigOf(c, workflows...)
+		config.Log = logOf(c, slog.LevelWarn)
+		return service.WithAPI(c.Context(), config, submits, do)
 	}
 }
 

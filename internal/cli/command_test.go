@@ -72,6 +72,7 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		{"serve --inbox payments", `shop: --inbox "payments": PAWL_INBOX_PAYMENTS_SECRET: the secret is missing (see "shop serve --help")`},
 		{"migrate --schema 1", `shop: the schema name "1" is not 1 to 63 of a-z, 0-9 and _, beginning with a letter (see "shop migrate --help")`},
 		{"verify --instance x", `shop: --instance is not a UUID: invalid UUID length: 1 (see "shop verify --help")`},
+		{"auth can-i read --database x", `shop: --database: it is a server that says what a credential may; whoever has the database has everything (see "shop auth can-i --help")`},
 		{"ops fly", `shop: there is no command "fly" (see "shop ops --help")`},
 		{"ops stuck --limit 0", `shop: --limit 0 is not 1 to 1000 (see "shop ops stuck --help")`},
 		{"ops keys --node 127.0.0.1:1", `shop: --node is not the URL of a server, such as http://127.0.0.1:8080 (see "shop ops keys --help")`},
@@ -82,7 +83,7 @@ func TestMistakesInTheCallExitWith2(t *testing.T) {
 		{"ops inbox retry", `shop: CONSUMER is missing (see "shop ops inbox retry --help")`},
 		{"ops resolve order:1 a b", `shop: "b" is one argument too many (see "shop ops resolve --help")`},
 		{"diagram", `shop: WORKFLOW is missing (see "shop diagram --help")`},
-		{"diagram ordre", `shop: there is no workflow "ordre"; there are: order (see "shop diagram --help")`},
+		{"diagram ordre", `shop: there is no workflow "ordre"; did you mean order? (see "shop diagram --help")`},
 		{"diagram order --format png", `shop: --format png is not mermaid, dot or svg (see "shop diagram --help")`},
 	} {
 		code, stdout, stderr := run(t.Context(), strings.Fields(tt.args)...)

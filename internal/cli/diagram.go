@@ -2,11 +2,11 @@ package cli
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/workflow"
 	"github.com/pawlhq/pawl/workflow/diagram"
@@ -14,6 +14,7 @@ import (
 
 func diagramCommand(workflows []workflow.Source) *cobra.Command {
 	var format string
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "diagram WORKFLOW",
 		Short: "Draw a workflow",
@@ -27,12 +28,24 @@ func diagramCommand(workflows []workflow.Source) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				return output.JSON(c.OutOrStdout(), &drawn{w.Name, w.Version, format, string(drawing)})
+			}
 			_, err = c.OutOrStdout().Write(drawing)
 			return err
 		},
 	}
+	flags.Output(c, &asJSON)
 	c.Flags().StringVar(&format, "format", "mermaid", "mermaid, dot or svg")
 	return c
+}
+
+// drawn is a diagram as JSON.
+type drawn struct {
+	Workflow string `json:"workflow"`
+	Version  int    `json:"version"`
+	Format   string `json:"format"`
+	Diagram  string `json:"diagram"`
 }
 
 func draw(w *workflow.Workflow, format string) ([]byte, error) {
@@ -63,8 +76,7 @@ func newest(sources []workflow.Source, name string) (*workflow.Workflow, error) 
 		names = append(names, w.Name)
 	}
 	if found == nil {
-		slices.Sort(names)
-		return nil, usage.Errorf("there is no workflow %q; there are: %s", name, strings.Join(slices.Compact(names), ", "))
+		return nil, usage.Errorf("there is no workflow %q; %s", name, flags.Nearest(name, slices.Compact(slices.Sorted(slices.Values(names)))))
 	}
 	return found, nil
 }

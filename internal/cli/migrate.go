@@ -91,7 +91,7 @@ func (s *standing) verdict() error {
 	case s.Version > s.Program:
 		return &flags.Exit{Code: flags.ExitBroken, Err: schema.ErrNewer}
 	case s.Version < s.Program:
-		return &flags.Exit{Code: flags.ExitToDo, Err: fmt.Errorf("%d migrations are pending", s.Program-s.Version)}
+		return &flags.Exit{Code: flags.ExitToDo, Err: fmt.Errorf("pending migrations: %d", s.Program-s.Version)}
 	}
 	return nil
 }

@@ -3,10 +3,15 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -18,7 +23,7 @@ import (
 	"github.com/pawlhq/pawl/internal/service"
 )
 
-// person calls commands that ask a service.
+// person calls commands that ask a service, or work on its database where there is none.
 type person struct {
 	t        *testing.T
 	url      string
@@ -34,6 +39,9 @@ func newPerson(t *testing.T) *person {
 
 // calls runs a command.
 func (p *person) calls(args ...string) (code int, stdout, stderr string) {
+	if p.url == "" {
+		return run(p.t.Context(), append(args, "--database", p.database)...)
+	}
 	return run(p.t.Context(), append(args, "--server", p.url)...)
 }
 
@@ -85,7 +93,7 @@ func TestSubmitSubmitsOnceForEachKey(t *testing.T) {
 	p.fails("submit order#c-1:k-1 cancel", 5, "invalid_payload: the payload is not valid; /reason")
 	p.fails("submit letter write", 5, "workflow_not_found")
 	for args, want := range map[string]string{
-		"submit order place {": "PAYLOAD is not JSON", "submit order": "TRANSITION is missing", "submit order# pay": "names no instance",
+		"submit order place {": "PAYLOAD is not JSON: line 1, column 2: ", "submit order": "TRANSITION is missing", "submit order# pay": "names no instance",
 		"submit order place --key=": "--key is empty", "submit order place --if-version -1": "--if-version -1",
 		"submit order place {} --not-before noon": "--not-before noon is not a time", "submit order place {} x": "one argument too many",
 	} {
@@ -111,7 +119,7 @@ func TestSubmitReadsItsPayload(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.gets("submit order place @" + file)
-	p.fails("submit order place @"+file+"x", 1, "read the payload")
+	p.fails("submit order place @"+file+"x", 2, "read the payload")
 	root := CommandLine()
 	root.SetIn(strings.NewReader(`{"reason":"too late"}`))
 	root.SetArgs([]string{"submit", "order#c-1:k-1", "cancel", "-", "--server", p.url})
@@ -211,6 +219,18 @@ func TestListSelectsInstances(t *testing.T) {
 		}
 	}
 	p.fails("list --workflow letter", 5, "workflow_not_found")
+	p.fails("list --workflow ordre", 5, "; did you mean order?")
+	p.fails("get ordre#c-1:k-1", 5, "; did you mean order?")
+	for args, want := range map[string]string{
+		"--state paide --state paid":     `no workflow declares a state "paide"; did you mean paid?`,
+		"--state paide --workflow order": `the workflow "order" does not declare a state "paide"; did you mean paid?`,
+		"--state paid":                   "",
+	} {
+		code, stdout, stderr := p.calls(append(strings.Fields("list -o json "), strings.Fields(args)...)...)
+		if code != 0 || stdout != "[]\n" || strings.TrimSpace(stderr) != want {
+			t.Errorf("%s: exit %d, %s%s", args, code, stdout, stderr)
+		}
+	}
 	p.fails("list --limit 0", 2, "--limit 0")
 	p.fails("list --definition 0", 2, "--definition 0")
 }
@@ -275,22 +295,165 @@ func TestTailGoesOnWhereItEnded(t *testing.T) {
 	p.fails("tail --instance x", 2, "--instance is not a UUID")
 	p.fails("tail -n -1", 2, "--count -1")
 
-	p.sql("DELETE FROM pawl.outbox WHERE position <= 2")
+	p.count("WITH gone AS (DELETE FROM pawl.outbox WHERE position <= 2 RETURNING 1) SELECT count(*) FROM gone")
 	code, _, stderr = p.calls("tail", "--after", "0")
 	if code != 5 || !strings.HasPrefix(stderr, "go on with --after 2\nshop: events_gone: ") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }
 
-func (p *person) sql(statement string) {
+// count is the number that a query has for an answer.
+func (p *person) count(query string) (n int) {
 	p.t.Helper()
 	conn, err := pgx.Connect(p.t.Context(), p.database)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(p.t.Context()) }()
-	if _, err := conn.Exec(p.t.Context(), statement); err != nil {
+	if err := conn.QueryRow(p.t.Context(), query).Scan(&n); err != nil {
 		p.t.Fatal(err)
+	}
+	return n
+}
+
+// screen is where a command prints that goes on.
+type screen struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+// has waits for a text.
+func (s *screen) has(t *testing.T, want string) {
+	t.Helper()
+	await.Eventually(t, want+" is printed", func() bool { return strings.Contains(s.String(), want) })
+}
+
+// String is what was printed.
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// gate stands before a server, and can be shut.
+type gate struct {
+	mu    sync.Mutex
+	shut  bool
+	conns []net.Conn
+}
+
+// before opens a gate before a server, and returns the URL that leads through it.
+func (g *gate) before(t *testing.T, server string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var passing sync.WaitGroup
+	passing.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			passing.Go(func() { g.pass(conn, strings.TrimPrefix(server, "http://")) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		g.set(true)
+		passing.Wait()
+	})
+	return "http://" + l.Addr().String()
+}
+
+func (g *gate) pass(near net.Conn, server string) {
+	defer near.Close()
+	far, err := net.Dial("tcp", server)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	g.mu.Lock()
+	shut := g.shut
+	g.conns = append(g.conns, near, far)
+	g.mu.Unlock()
+	if shut {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(far, near)
+		_ = far.Close()
+	}()
+	_, _ = io.Copy(near, far)
+}
+
+// set shuts the gate, also for those who are in it, or opens it.
+func (g *gate) set(shut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = shut
+	if shut {
+		for _, conn := range g.conns {
+			_ = conn.Close()
+		}
+		g.conns = nil
+	}
+}
+
+// An outage is told once, and when it is over; and at the end where to go on.
+func TestTailGoesOnAfterAnOutage(t *testing.T) {
+	p := newPerson(t)
+	p.places("k-1")
+	g := &gate{}
+	through := g.before(t, p.url)
+	var stdout, stderr screen
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	root := CommandLine()
+	root.Use = "shop"
+	root.SetArgs([]string{"tail", "--after", "start", "--server", through})
+	root.SetOut(&stdout)
+	root.SetErr(&stderr)
+	code := make(chan int, 1)
+	go func() { code <- execute(ctx, root) }()
+	stdout.has(t, "order#c-1:k-1")
+	g.set(true)
+	stderr.has(t, "; trying again\n")
+	p.places("k-2")
+	g.set(false)
+	stdout.has(t, "order#c-1:k-2")
+	interrupt()
+	if got := await.Receive(t, "it ends", code); got != 0 || strings.Count(stderr.String(), "trying again") != 1 ||
+		!strings.HasSuffix(stderr.String(), "\nconnected again\ngo on with --after 2\n") || strings.Count(stdout.String(), "\n") != 2 {
+		t.Errorf("exit %d, %s%s", got, stdout.String(), stderr.String())
+	}
+}
+
+// With -o json a line is the whole CloudEvent, as other tools want it, and the cursor.
+func TestTailTellsWholeCloudEvents(t *testing.T) {
+	p := newPerson(t)
+	p.places("k-1", "--actor", "ann")
+	response, err := http.Get(p.url + "/v1/events?after=start")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var log struct{ Events []map[string]any }
+	if err := json.NewDecoder(response.Body).Decode(&log); err != nil || len(log.Events) != 1 {
+		t.Fatalf("%+v, %v", log, err)
+	}
+	want := log.Events[0]
+	want["cursor"] = "1"
+	got := read[map[string]any](p, "tail --after start -n 1 -o json")
+	if got["specversion"] != "1.0" || got["datacontenttype"] != "application/json" || !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
 	}
 }
 
@@ -328,9 +491,12 @@ func TestCommandsAskTheServersOfTheVariable(t *testing.T) {
 	if code, stdout, stderr := run(t.Context(), "auth", "can-i", "read"); code != 0 {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
-	t.Setenv(flags.EnvURL, "localhost")
-	if code, _, stderr := run(t.Context(), "list"); code != 2 || !strings.Contains(stderr, "--server is not the URL of a server") {
-		t.Errorf("exit %d, %s", code, stderr)
+	for url, want := range map[string]string{"localhost": "--server is not the URL of a server",
+		"http://ann:sesame@localhost": "--server has a user name or a password in it, which no server takes: give the credential in PAWL_TOKEN"} {
+		t.Setenv(flags.EnvURL, url)
+		if code, _, stderr := run(t.Context(), "list"); code != 2 || !strings.Contains(stderr, want) || strings.Contains(stderr, "sesame") {
+			t.Errorf("exit %d, %s", code, stderr)
+		}
 	}
 }
 
@@ -342,10 +508,15 @@ func TestCommandsShowTheirCredential(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	p := &person{t: t, url: s.URL()}
-	p.fails("list", 5, "unauthorized")
+	t.Setenv(flags.EnvToken, "")
+	p.fails("list", 5, "unauthorized: ")
+	p.fails("list", 5, "; the credential has to be in PAWL_TOKEN, which is not set")
+	t.Setenv(flags.EnvToken, "pawl_nobody")
+	p.fails("list", 5, "; the credential is the one in PAWL_TOKEN")
 	t.Setenv(flags.EnvToken, strings.TrimSpace(key))
 	await.Eventually(t, "the key is taken", func() bool { code, _, _ := p.calls("list"); return code == 0 })
 	p.fails("submit order place", 5, "forbidden")
+	p.fails("submit order place", 5, `; "auth can-i GRANT" says what the credential in PAWL_TOKEN may`)
 	p.fails("list --tenant other", 5, "invalid_request")
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/internal/service"
 )
 
@@ -15,7 +16,7 @@ func ticketsCommand() *cobra.Command {
 }
 
 func rotateTicketsCommand() *cobra.Command {
-	var drop bool
+	var drop, asJSON bool
 	c := &cobra.Command{
 		Use:   "rotate",
 		Short: "Have tickets signed with a new key",
@@ -32,6 +33,9 @@ have made tickets of his own. Nodes notice within five seconds.`,
 			if err := service.RotateTicketKeys(c.Context(), config, drop); err != nil {
 				return err
 			}
+			if asJSON {
+				return output.JSON(c.OutOrStdout(), map[string]bool{"rotated": true, "dropped": drop})
+			}
 			told := "tickets are signed with a new key"
 			if drop {
 				told += ", and all others are removed"
@@ -40,6 +44,7 @@ have made tickets of his own. Nodes notice within five seconds.`,
 			return err
 		},
 	}
+	flags.Output(c, &asJSON)
 	c.Flags().BoolVar(&drop, "drop", false, "remove all other keys: every ticket that there is ends")
 	return c
 }

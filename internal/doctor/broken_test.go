@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -95,10 +96,10 @@ var broken = []struct {
 		p.begin(`SELECT count(*) FROM pawl.command`)
 	}, want: []string{"problem transactions pid…"}},
 	{name: "a prepared transaction was left", do: func(p *patient) {
-		p.exec(`BEGIN; INSERT INTO pawl.paused (tenant, workflow, actor, at) VALUES ('a', 'w', 'x', now()); PREPARE TRANSACTION 'left'`)
-		p.after(`ROLLBACK PREPARED 'left'`)
+		p.exec(`BEGIN; INSERT INTO pawl.paused (tenant, workflow, actor, at) VALUES ('a', 'w', 'x', now()); PREPARE TRANSACTION 'le''ft'`)
+		p.after(`ROLLBACK PREPARED 'le''ft'`)
 		p.limits.transaction = aMoment
-	}, want: []string{"problem prepared-transactions left"}},
+	}, want: []string{"problem prepared-transactions le'ft"}},
 	{name: "a statement waits for a lock", do: func(p *patient) {
 		p.exec(`INSERT INTO pawl.paused (tenant, workflow, actor, at) VALUES ('a', 'w', 'x', now())`)
 		p.begin(`SELECT FROM pawl.paused FOR UPDATE`)
@@ -184,6 +185,9 @@ var broken = []struct {
 		want: []string{"warning dead-messages"}},
 }
 
+// onePlural is one thing that is told as if it were several.
+var onePlural = regexp.MustCompile(`(^|[^\d.,])1 ([a-z]+ )?[a-z]{3,}s\b`)
+
 // A database that is broken in one way is said to be broken in that one, with what to do about it.
 func TestWhatIsBrokenIsNamed(t *testing.T) {
 	for _, c := range broken {
@@ -200,6 +204,9 @@ func TestWhatIsBrokenIsNamed(t *testing.T) {
 			for _, f := range r.Findings {
 				if f.Severity != OK && f.Do == "" {
 					t.Errorf("nobody is told what to do: %+v", f)
+				}
+				if onePlural.MatchString(f.Found) || strings.Contains(f.Do, "'le'ft'") {
+					t.Errorf("that is not how it is said: %+v", f)
 				}
 			}
 		})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/dialerror"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -190,12 +190,13 @@ func (x *exam) notSeen(ctx context.Context, err error) Finding {
 	case refused != nil && refused.Code == mayNot:
 		return unknown(rights(x.facts.role), "the role %s may not see it: %s", x.facts.role, refused.Message)
 	case refused != nil && refused.Code == lockTaken:
-		return unknown("find out who holds it, in pg_locks, and look again",
-			"somebody holds a lock for longer than %s that nobody can look past", span(lockTimeout))
+		return x.locked(ctx, unknown("find out who holds it, in pg_locks, and look again",
+			"somebody holds a lock for longer than %s that nobody can look past", span(lockTimeout)))
 	case errors.Is(err, context.DeadlineExceeded), refused != nil && refused.Code == tookTooLong:
-		return unknown("look again when the database has less to do", "the database did not answer within %s", span(x.limits.check))
+		return x.locked(ctx, unknown("look again when the database has less to do", "the database did not answer within %s",
+			span(x.limits.check)))
 	}
-	return unknown("look again", "it could not be read: %s", oneLine(err))
+	return unknown("look again", "it could not be read: %s", dialerror.OneLine(err))
 }
 
 // rights is how a role gets to see everything.
@@ -211,9 +212,6 @@ func (x *exam) blind(what string) Finding {
 
 // in is a statement, or the name of a table, in the schema of the tables.
 func (x *exam) in(sql string) string { return schema.In(x.config.Schema, sql) }
-
-// oneLine is the text of an error without lines. The driver gives one to every address that it tried.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // standing is how the keys stand; it is read once.
 func (x *exam) standing(ctx context.Context) (*inspect.Keys, error) {

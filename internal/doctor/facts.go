@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawlhq/pawl/internal/dialerror"
 )
 
 // facts are what other checks need to know of the server and of the role that asks.
@@ -52,7 +54,7 @@ func noConnection(err error) Finding {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && advice[e.Code] != "" {
 		do = advice[e.Code]
 	}
-	return problem("", do, "the database does not answer: %s", oneLine(err))
+	return problem("", do, "the database does not answer: %s", dialerror.OneLine(err))
 }
 
 // schemaOf quotes the schema of the tables.

@@ -20,7 +20,7 @@ func lookAtSlots(ctx context.Context, x *exam) (string, []Finding, error) {
 		err := row.Scan(&name, &active, &status, &behind, &wal, &keeps)
 		slots++
 		drop := dof("bring its receiver back, or give it up: SELECT pg_drop_replication_slot('%s')", name)
-		what := fmt.Sprintf("%s of write-ahead log, and rows of %d transactions from vacuum", bytes(wal), behind)
+		what := fmt.Sprintf("%s of write-ahead log, and rows of %s from vacuum", bytes(wal), several(behind, "transaction"))
 		switch {
 		case status == "lost":
 			return warning(name, drop, "the server has removed the log that it needs"), err
@@ -31,7 +31,7 @@ func lookAtSlots(ctx context.Context, x *exam) (string, []Finding, error) {
 		}
 		return Finding{}, err
 	}, slotsSQL)
-	return fmt.Sprintf("%d replication slots, none of which keeps much", slots), onlyFound(found), err
+	return fmt.Sprintf("none of %s keeps much", several(slots, "replication slot")), onlyFound(found), err
 }
 
 // onlyFound leaves out the rows that are well.
@@ -86,7 +86,7 @@ func lookAtWAL(ctx context.Context, x *exam) (string, []Finding, error) {
 	var found []Finding
 	if archiver.Fails {
 		found = append(found, problem("archiver", "see the server's log for what archive_command says; all of the log is kept until it succeeds",
-			"the write-ahead log cannot be archived: %d attempts failed, the last one with %s", archiver.Times, archiver.File))
+			"the write-ahead log cannot be archived: %s failed, the last one with %s", several(archiver.Times, "attempt"), archiver.File))
 	}
 	wal, err := one[struct{ Files, Bytes int64 }](ctx, x, walSQL)
 	if err != nil {

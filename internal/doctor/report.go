@@ -72,11 +72,19 @@ func unknown(do todo, format string, args ...any) Finding {
 	return Finding{Severity: Unknown, Found: fmt.Sprintf(format, args...), Do: string(do)}
 }
 
+// several is a number of things, such as "1 sink" and "2 sinks".
+func several[N int | int64](n N, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
 // bytes is a size as people read it.
 func bytes(n int64) string {
 	const step = 1024
 	if n < step {
-		return fmt.Sprintf("%d bytes", n)
+		return several(n, "byte")
 	}
 	size, unit := float64(n)/step, 0
 	for size >= step && unit < 3 {

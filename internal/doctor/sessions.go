@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -53,9 +54,9 @@ func lookAtConnections(ctx context.Context, x *exam) (string, []Finding, error) 
 	judge("role "+x.facts.role, "its CONNECTION LIMIT", c.Own, c.OwnLimit)
 	if x.conns > least {
 		found = append(found, warning("pool", dof("let pool_max_conns be less than %d in the connection string, divided by the nodes", least),
-			"the pool of one node may have %d connections beside those of its pipeline, and there are %d in all", x.conns, least))
+			"the pool of one node may have %s beside those of its pipeline, and there are %d in all", several(x.conns, "connection"), least))
 	}
-	return fmt.Sprintf("%d of %d connections are used, and the pool of a node may have %d", c.All, most, x.conns), found, nil
+	return fmt.Sprintf("%d of %s in use, and the pool of a node may have %d", c.All, several(most, "connection"), x.conns), found, nil
 }
 
 // places is how many connections there are for a role.
@@ -97,8 +98,8 @@ func lookAtTransactions(ctx context.Context, x *exam) (string, []Finding, error)
 		err := row.Scan(&pid, &role, &program, &state, &age, &behind)
 		open := time.Duration(age * float64(time.Second))
 		f := warning(fmt.Sprintf("pid %d", pid), dof("ask whose it is; SELECT pg_terminate_backend(%d) ends it", pid),
-			"a transaction of %s (%s) is open for %s, %s: it keeps from vacuum what was replaced since (%d transactions), and holds sinks up",
-			role, orUnnamed(program), span(open), state, behind)
+			"a transaction of %s (%s) is open for %s, %s: it keeps from vacuum what was replaced since (%s), and holds sinks up",
+			role, orUnnamed(program), span(open), state, several(behind, "transaction"))
 		if open >= x.limits.longest {
 			f.Severity = Problem
 		}
@@ -127,9 +128,10 @@ func lookAtPrepared(ctx context.Context, x *exam) (string, []Finding, error) {
 		var age float64
 		var behind int64
 		err := row.Scan(&gid, &owner, &age, &behind)
-		return problem(gid, dof("COMMIT PREPARED '%s' or ROLLBACK PREPARED '%[1]s', as its transaction manager says", gid),
-			"a prepared transaction of %s waits for %s: it holds its locks and what vacuum would clean up (%d transactions)",
-			owner, span(time.Duration(age*float64(time.Second))), behind), err
+		name := "'" + strings.ReplaceAll(gid, "'", "''") + "'"
+		return problem(gid, dof("COMMIT PREPARED %s or ROLLBACK PREPARED %[1]s, as its transaction manager says", name),
+			"a prepared transaction of %s waits for %s: it holds its locks and what vacuum would clean up (%s)",
+			owner, span(time.Duration(age*float64(time.Second))), several(behind, "transaction")), err
 	}, preparedSQL, x.limits.transaction.Seconds())
 	return "no prepared transaction waits", found, err
 }

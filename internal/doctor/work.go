@@ -9,12 +9,12 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 )
 
-// atLeast says of a number that was counted up to a bound that it was.
-func atLeast(n int64) string {
+// atLeast is a number of things that was counted up to a bound, and says so where it was.
+func atLeast(n int64, what string) string {
 	if n > inspect.MaxCounted {
-		return fmt.Sprintf("more than %d", inspect.MaxCounted)
+		return "more than " + several(inspect.MaxCounted, what)
 	}
-	return fmt.Sprint(n)
+	return several(n, what)
 }
 
 func lookAtInFlight(ctx context.Context, x *exam) (string, []Finding, error) {
@@ -39,7 +39,7 @@ func lookAtDue(ctx context.Context, x *exam) (string, []Finding, error) {
 		return "what is due is begun", nil, err
 	}
 	return "", []Finding{problem("", "run a node with workers that has the workflow; docs/operations.md, Work that is not begun",
-		"%s commands are due and nobody works on them, the first since %s", atLeast(k.Due), span(k.At.Sub(k.OldestDue)))}, nil
+		"nobody works on what is due: %s, the first since %s", atLeast(k.Due, "command"), span(k.At.Sub(k.OldestDue)))}, nil
 }
 
 func lookAtStale(ctx context.Context, x *exam) (string, []Finding, error) {
@@ -48,7 +48,7 @@ func lookAtStale(ctx context.Context, x *exam) (string, []Finding, error) {
 		return "no lease has run out without being taken over", nil, err
 	}
 	return "", []Finding{problem("", "run a node with workers that has the workflow; docs/operations.md, A node that died",
-		"the leases of %s commands have run out, the first %s ago, and nobody takes them over", atLeast(k.Stale),
+		"leases have run out, and nobody takes over: %s, the first %s ago", atLeast(k.Stale, "command"),
 		span(k.At.Sub(k.OldestStale)))}, nil
 }
 
@@ -58,7 +58,7 @@ func lookAtLapsed(ctx context.Context, x *exam) (string, []Finding, error) {
 		return "no caller in SQL has left a claim for long", nil, err
 	}
 	return "", []Finding{warning("", "let the program that claimed them run again; docs/operations.md, Claims in SQL that nobody ended",
-		"%s keys were claimed in SQL and never ended, the first ran out %s ago", atLeast(k.Lapsed), span(k.At.Sub(k.OldestLapsed)))}, nil
+		"claimed in SQL and never ended: %s, the first ran out %s ago", atLeast(k.Lapsed, "key"), span(k.At.Sub(k.OldestLapsed)))}, nil
 }
 
 func lookAtStuck(ctx context.Context, x *exam) (string, []Finding, error) {
@@ -67,7 +67,7 @@ func lookAtStuck(ctx context.Context, x *exam) (string, []Finding, error) {
 		return "no command waits for an operator", nil, err
 	}
 	return "", []Finding{problem("", `see "ops stuck", and settle each with "ops resolve", "ops retry" or "ops abandon"`,
-		"%s commands wait for an operator", atLeast(k.Stuck))}, nil
+		"an operator has to see to %s", atLeast(k.Stuck, "command"))}, nil
 }
 
 func lookAtAttempts(ctx context.Context, x *exam) (string, []Finding, error) {
@@ -76,7 +76,7 @@ func lookAtAttempts(ctx context.Context, x *exam) (string, []Finding, error) {
 		return "few commands were tried often", nil, err
 	}
 	return "", []Finding{warning("", `see why they fail, with the query "Many attempts" in docs/operations.md`,
-		"%s commands were tried %d times or more, one %d times", atLeast(k.Attempts), inspect.ManyAttempts, k.MostTried)}, nil
+		"tried %d times or more: %s, one of them %s", inspect.ManyAttempts, atLeast(k.Attempts, "command"), several(k.MostTried, "time"))}, nil
 }
 
 func lookAtExpired(ctx context.Context, x *exam) (string, []Finding, error) {
@@ -85,7 +85,7 @@ func lookAtExpired(ctx context.Context, x *exam) (string, []Finding, error) {
 		return "what has expired is removed", nil, err
 	}
 	return "", []Finding{warning("", `see "ops retention" for who does it; docs/operations.md, Retention behind`,
-		"%s answers and %s tombstones are past their time, the first since %s", atLeast(k.Expired), atLeast(k.Forgotten),
+		"past their time: %s and %s, the first since %s", atLeast(k.Expired, "answer"), atLeast(k.Forgotten, "tombstone"),
 		span(k.At.Sub(k.OldestExpired)))}, nil
 }
 
@@ -95,7 +95,7 @@ func lookAtDeadMessages(ctx context.Context, x *exam) (string, []Finding, error)
 		return "every message was consumed", nil, err
 	}
 	return "", []Finding{warning("", `see "ops inbox list"; then "ops inbox retry" or "ops inbox discard"`,
-		"%s messages were not consumed, the first %s ago", atLeast(k.DeadMessages), span(k.At.Sub(k.OldestDeadMessage)))}, nil
+		"not consumed: %s, the first %s ago", atLeast(k.DeadMessages, "message"), span(k.At.Sub(k.OldestDeadMessage)))}, nil
 }
 
 func lookAtSinks(ctx context.Context, x *exam) (string, []Finding, error) {
@@ -111,14 +111,14 @@ func lookAtSinks(ctx context.Context, x *exam) (string, []Finding, error) {
 	for i := range list {
 		found = append(found, x.judgeSink(&list[i], k.At)...)
 	}
-	return fmt.Sprintf("%d sinks, none of which is behind", len(list)), found, nil
+	return fmt.Sprintf("none of %s is behind", several(len(list), "sink")), found, nil
 }
 
 // judgeSink says what is wrong with a sink: of what holds it up, the first.
 func (x *exam) judgeSink(s *inspect.SinkInfo, now time.Time) (found []Finding) {
 	behind := ""
 	if s.Lag > 0 {
-		behind = fmt.Sprintf("; %d transitions have not arrived, the first of them is %s old", s.Lag, span(now.Sub(s.Oldest)))
+		behind = fmt.Sprintf("; not arrived: %s, the first of them %s old", several(s.Lag, "transition"), span(now.Sub(s.Oldest)))
 	}
 	switch {
 	case s.Paused != nil:
@@ -129,16 +129,17 @@ func (x *exam) judgeSink(s *inspect.SinkInfo, now time.Time) (found []Finding) {
 			"no node delivers to sink %s%s", s.Name, behind))
 	case s.Stuck > 0:
 		found = append(found, problem(s.Name, dof(`see "ops sinks show %s", which has the failure of each tenant`, s.Name),
-			"sink %s is blocked for %d tenants%s", s.Name, s.Stuck, behind))
+			"sink %s is blocked for %s%s", s.Name, several(s.Stuck, "tenant"), behind))
 	case s.Failures > 0:
 		found = append(found, warning(s.Name, "mend the receiver; nothing is lost meanwhile",
-			"the receiver of sink %s has failed %d times in a row (%s)%s", s.Name, s.Failures, strings.Join(strings.Fields(s.Failure), " "), behind))
+			"the receiver of sink %s has failed %s in a row (%s)%s", s.Name, several(s.Failures, "time"),
+			strings.Join(strings.Fields(s.Failure), " "), behind))
 	case s.Lag > 0 && now.Sub(s.Oldest) >= x.limits.lag:
 		found = append(found, warning(s.Name, "docs/operations.md, Growing lag", "sink %s is behind%s", s.Name, behind))
 	}
 	if s.DeadLetters > 0 {
 		found = append(found, warning(s.Name, dof(`see "ops sinks dead %s"; then "ops sinks redrive %[1]s" or "ops sinks skip %[1]s"`, s.Name),
-			"sink %s has given %d events up", s.Name, s.DeadLetters))
+			"sink %s has given up %s", s.Name, several(s.DeadLetters, "event")))
 	}
 	return found
 }
@@ -168,9 +169,9 @@ func lookAtRetention(ctx context.Context, x *exam) (string, []Finding, error) {
 	}
 	if over > x.limits.held {
 		found = append(found, warning("", `see "ops retention"; docs/operations.md, Disk growing`,
-			"%d partitions are past their age and kept, the first is %s", over, why))
+			"past their age and kept: %s, the first is %s", several(over, "partition"), why))
 	}
-	return fmt.Sprintf("node %s does it, and %d partitions are past their age and kept", s.Node, over), found, nil
+	return fmt.Sprintf("node %s does it; past their age and kept: %s", s.Node, several(over, "partition")), found, nil
 }
 
 func lookAtPartitions(ctx context.Context, x *exam) (string, []Finding, error) {
@@ -233,10 +234,10 @@ func lookAtDefinitions(ctx context.Context, x *exam) (string, []Finding, error) 
 			}
 			if c.Total > 0 {
 				found = append(found, warning(of, "give the program that version beside the newer ones",
-					"about %d open instances of workflow %s began with version %d, which this program does not have: it cannot change them", c.Total,
-					d.Workflow, d.Version))
+					"about %s of workflow %s began with version %d, which this program does not have: it cannot change them",
+					several(c.Total, "open instance"), d.Workflow, d.Version))
 			}
 		}
 	}
-	return fmt.Sprintf("%d definitions ran here, %d of them are this program's", len(list), given), found, nil
+	return fmt.Sprintf("%s ran here, %d of them this program's", several(len(list), "definition"), given), found, nil
 }

@@ -2,7 +2,6 @@ package sdnotify_test
 
 import (
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,38 +11,14 @@ import (
 
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/sdnotify"
+	"github.com/pawlhq/pawl/internal/sdnotify/sdnotifytest"
 	"github.com/pawlhq/pawl/internal/testlog"
 )
 
-// listen is the end of systemd.
-func listen(t *testing.T, name string) *net.UnixConn {
-	t.Helper()
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return conn
-}
-
-// hear is the next message.
-func hear(t *testing.T, conn *net.UnixConn) string {
-	t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(await.Patience)); err != nil {
-		t.Fatal(err)
-	}
-	b := make([]byte, 4096)
-	n, err := conn.Read(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b[:n])
-}
-
-func wantMessages(t *testing.T, conn *net.UnixConn, want ...string) {
+func wantMessages(t *testing.T, systemd *sdnotifytest.Socket, want ...string) {
 	t.Helper()
 	for _, w := range want {
-		if got := hear(t, conn); got != w {
+		if got := systemd.Hear(t); got != w {
 			t.Fatalf("%q is said, not %q", got, w)
 		}
 	}
@@ -54,7 +29,7 @@ func TestSystemdHearsHowAServiceStands(t *testing.T) {
 		"a path":                 filepath.Join(t.TempDir(), "notify"),
 		"the abstract namespace": "@pawl-test-" + strconv.Itoa(os.Getpid()),
 	} {
-		conn := listen(t, name)
+		systemd := sdnotifytest.Listen(t, name)
 		t.Setenv("NOTIFY_SOCKET", name)
 		t.Setenv("WATCHDOG_USEC", "30000")
 		t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
@@ -65,12 +40,12 @@ func TestSystemdHearsHowAServiceStands(t *testing.T) {
 			}
 		}
 		n.Ready("two\nlines")
-		wantMessages(t, conn, "READY=1\nSTATUS=two lines", "WATCHDOG=1", "WATCHDOG=1")
+		wantMessages(t, systemd, "READY=1\nSTATUS=two lines", "WATCHDOG=1", "WATCHDOG=1")
 		n.Close()
 		n.Close()
 		n.Stopping()
 		for got := ""; !strings.HasPrefix(got, "STOPPING=1\n"); { // what was said before Close is still there
-			if got = hear(t, conn); got != "WATCHDOG=1" && !strings.HasPrefix(got, "STOPPING=1\n") {
+			if got = systemd.Hear(t); got != "WATCHDOG=1" && !strings.HasPrefix(got, "STOPPING=1\n") {
 				t.Fatalf("%s: %q is said", kind, got)
 			}
 		}
@@ -78,10 +53,10 @@ func TestSystemdHearsHowAServiceStands(t *testing.T) {
 }
 
 func TestSignsOfLifeAreThoseOfTheProcessThatIsAsked(t *testing.T) {
-	conn := listen(t, filepath.Join(t.TempDir(), "notify"))
-	t.Setenv("NOTIFY_SOCKET", conn.LocalAddr().String())
+	name := filepath.Join(t.TempDir(), "notify")
+	systemd := sdnotifytest.Listen(t, name)
 	for _, unwanted := range [][2]string{{"", ""}, {"1000", "1"}, {"0", ""}, {"-1", ""}, {"soon", ""}} {
-		t.Setenv("NOTIFY_SOCKET", conn.LocalAddr().String())
+		t.Setenv("NOTIFY_SOCKET", name)
 		t.Setenv("WATCHDOG_USEC", unwanted[0])
 		t.Setenv("WATCHDOG_PID", unwanted[1])
 		n := sdnotify.FromEnvironment(slog.Default())
@@ -89,7 +64,7 @@ func TestSignsOfLifeAreThoseOfTheProcessThatIsAsked(t *testing.T) {
 		await.Pass("signs of life are not given", 20*time.Millisecond)
 		n.Stopping()
 		n.Close()
-		wantMessages(t, conn, "READY=1\nSTATUS=up", "STOPPING=1\nSTATUS=stopping")
+		wantMessages(t, systemd, "READY=1\nSTATUS=up", "STOPPING=1\nSTATUS=stopping")
 	}
 }
 

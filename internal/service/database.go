@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/internal/dialerror"
 	"github.com/pawlhq/pawl/internal/localpg"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/schema"
@@ -49,26 +48,10 @@ func openDatabase(ctx context.Context, url string, log *slog.Logger) (_ *databas
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
 	if err := d.pool.Ping(ctx); err != nil {
-		return nil, fmt.Errorf("connect to the database: %w", oneLine{err})
+		return nil, fmt.Errorf("connect to the database: %w", dialerror.OneLine(err))
 	}
 	return d, nil
 }
-
-// oneLine is an error whose text has one line. The driver gives a line to every
-// address that it tried, and tries each with and without TLS.
-type oneLine struct{ error }
-
-func (e oneLine) Error() string {
-	var parts []string
-	for line := range strings.Lines(e.error.Error()) {
-		if line = strings.TrimSpace(line); !slices.Contains(parts, line) {
-			parts = append(parts, line)
-		}
-	}
-	return strings.Join(parts, " ")
-}
-
-func (e oneLine) Unwrap() error { return e.error }
 
 func (d *database) close() error {
 	if d.pool != nil {

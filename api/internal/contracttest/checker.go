@@ -19,6 +19,8 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/pb33f/libopenapi"
 	validator "github.com/pb33f/libopenapi-validator"
+	"github.com/pb33f/libopenapi-validator/cache"
+	"github.com/pb33f/libopenapi-validator/config"
 	validation "github.com/pb33f/libopenapi-validator/errors"
 )
 
@@ -27,7 +29,8 @@ type Checker struct {
 	kin *openapi3.T
 	lib validator.Validator
 
-	good sync.Map // answers that were as the document says: it says nothing of their headers but that they are texts
+	one  sync.Mutex // libopenapi compiles a schema where it first needs it, and is not made for others who do so too
+	good sync.Map   // the shapes of what was as the document says
 }
 
 // New reads a document with both, and has both check the document itself.
@@ -43,10 +46,12 @@ func New(document []byte) (*Checker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("libopenapi: %w", err)
 	}
-	check, errs := validator.NewValidator(lib)
+	schemas := &lateCache{SchemaCache: cache.NewDefaultCache()}
+	check, errs := validator.NewValidator(lib, config.WithSchemaCache(schemas))
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("libopenapi: %w", errors.Join(errs...))
 	}
+	schemas.open = true
 	if ok, problems := check.ValidateDocument(); !ok {
 		return nil, byLib(problems)
 	}
@@ -69,15 +74,7 @@ func (c *Checker) Answer(x *Exchange) error {
 	if err != nil {
 		return err
 	}
-	same := fmt.Sprintf("%s %s %d %s %x", at.route.Method, at.route.Path, x.Status, mediaOf(x.Header), sha256.Sum256(x.Body))
-	if _, known := c.good.Load(same); known {
-		return nil
-	}
-	if err := errors.Join(c.answerByKin(at, x), c.answerByLib(at, x)); err != nil {
-		return err
-	}
-	c.good.Store(same, true)
-	return nil
+	return c.once(at.shapeOfAnswer(x), func() error { return errors.Join(c.answerByKin(at, x), c.answerByLib(at, x)) })
 }
 
 // Request returns what of the request is not as the document says. JSON in lines is read as an array.
@@ -87,7 +84,35 @@ func (c *Checker) Request(x *Exchange) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.requestByKin(at, x), c.requestByLib(at, x))
+	return c.once(at.shapeOfRequest(x), func() error { return errors.Join(c.requestByKin(at, x), c.requestByLib(at, x)) })
+}
+
+// once asks of a shape until it was found good. Validators compile schemas for each value that they look at.
+func (c *Checker) once(shape []byte, check func() error) error {
+	key := sha256.Sum256(shape)
+	if _, known := c.good.Load(key); known {
+		return nil
+	}
+	c.one.Lock()
+	defer c.one.Unlock()
+	err := check()
+	if err == nil {
+		c.good.Store(key, true)
+	}
+	return err
+}
+
+// lateCache has nothing compiled before it is needed: until it is open it says that everything is there.
+type lateCache struct {
+	cache.SchemaCache
+	open bool
+}
+
+func (c *lateCache) Load(key uint64) (*cache.SchemaCacheEntry, bool) {
+	if !c.open {
+		return nil, true
+	}
+	return c.SchemaCache.Load(key)
 }
 
 func (c *Checker) answerByKin(at *place, x *Exchange) error {

@@ -198,16 +198,12 @@ func (m *Maker) items(schema any) []any {
 	return list
 }
 
-// asQuery is a parameter of the query: several times where it is a list, and by the names of its members where it is an object.
+// asQuery is a parameter of the query: several times where it is a list.
 func (m *Maker) asQuery(p *parameter) (all [][2]string) {
 	switch v := m.value(p.schema, p.name, 0).(type) {
 	case []any:
 		for _, item := range v {
 			all = append(all, [2]string{p.name, url.QueryEscape(plainText(item))})
-		}
-	case map[string]any:
-		for name, item := range v {
-			all = append(all, [2]string{url.QueryEscape(name), url.QueryEscape(plainText(item))})
 		}
 	default:
 		all = append(all, [2]string{p.name, url.QueryEscape(plainText(v))})

@@ -163,11 +163,7 @@ func (m *Maker) object(s map[string]any, depth int) any {
 		}
 	}
 	m.together(func(name string) bool { return properties[name] != nil }, func(name, value string) { o[name] = value })
-	if patterns, is := s["patternProperties"].(map[string]any); is {
-		for pattern, p := range patterns {
-			o[m.matching(pattern)] = m.value(p, pattern, depth+1)
-		}
-	} else if more, is := s["additionalProperties"].(map[string]any); is && more["not"] == nil {
+	if more, is := s["additionalProperties"].(map[string]any); is && more["not"] == nil {
 		for range m.IntN(3) {
 			o[m.aText(map[string]any{"minLength": 1.0})] = m.value(more, "", depth+1)
 		}

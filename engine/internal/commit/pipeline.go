@@ -101,7 +101,7 @@ type Pipeline struct {
 
 // New makes a pipeline. Start begins its work.
 func New(c Config) *Pipeline {
-	p := &Pipeline{config: c, stmts: c.Statements, log: c.Log, ended: make(chan struct{}), queue: newQueue(c.Limits)}
+	p := &Pipeline{config: c, stmts: c.Statements, log: c.Log, stop: func() {}, ended: make(chan struct{}), queue: newQueue(c.Limits)}
 	p.queue.weight = p.weight
 	p.retry = newRetryLane(p, p.queue)
 	for i := range c.Limits.Committers {
@@ -138,8 +138,8 @@ func (p *Pipeline) Start(ctx context.Context) error {
 
 // Stop takes no more commands, finishes those that wait, and returns when every
 // caller has an answer. When ctx ends first it gives up on what is under way:
-// its callers learn to ask again with the same key. It may be called twice, but
-// not before Start.
+// its callers learn to ask again with the same key. It may be called twice, and in
+// the place of Start.
 func (p *Pipeline) Stop(ctx context.Context) {
 	p.ending.Do(func() {
 		go func() {

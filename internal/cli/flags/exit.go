@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -55,7 +58,7 @@ func (e *Exit) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *Exit) Unwrap() error { return e.Err }
 
-// Answered gives what a server was asked for the exit code of its error.
+// Answered gives what was asked for the exit code of its error.
 func Answered(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*workflow.Error](err)
 	switch {
@@ -65,4 +68,29 @@ func Answered(ctx context.Context, err error) error {
 		return &Exit{ExitNoAnswer, err}
 	}
 	return &Exit{ExitRefused, err}
+}
+
+// AnsweredByServer is Answered of what a server was asked, and says which of the variables may be the reason.
+func AnsweredByServer(c *cobra.Command, err error) error {
+	if e, ok := errors.AsType[*workflow.Error](err); ok && c.Context().Err() == nil {
+		if hint := hintOf(c, e.Code); hint != "" {
+			err = fmt.Errorf("%w; %s", err, hint)
+		}
+	}
+	return Answered(c.Context(), err)
+}
+
+func hintOf(c *cobra.Command, code workflow.Code) string {
+	shown := os.Getenv(EnvToken) != ""
+	switch {
+	case code == workflow.Unauthorized && shown:
+		return "the credential is the one in " + EnvToken
+	case code == workflow.Unauthorized:
+		return "the credential has to be in " + EnvToken + ", which is not set"
+	case code == workflow.Forbidden && shown:
+		return `"auth can-i GRANT" says what the credential in ` + EnvToken + " may"
+	case code == workflow.TimedOut && os.Getenv(EnvURL) == "" && !c.Flag("server").Changed:
+		return "who is asked is the default: neither " + EnvURL + " nor --server says another"
+	}
+	return ""
 }

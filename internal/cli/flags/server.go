@@ -72,11 +72,27 @@ func AskServer(ctx context.Context, flag, server, path string, query url.Values)
 	return r, nil
 }
 
-// serverAt reads the URL of a server.
+// serverAt reads the URL of a server. No error has the URL, in which a password may be.
 func serverAt(flag, server string) (*url.URL, error) {
 	address, err := url.Parse(server)
-	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
+	switch {
+	case err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "":
 		return nil, usage.Errorf("--%s is not the URL of a server, such as http://127.0.0.1:8080", flag)
+	case address.User != nil:
+		return nil, usage.Errorf("--%s has a user name or a password in it, which no server takes: give the credential in %s", flag, EnvToken)
 	}
 	return address, nil
+}
+
+// ByDatabase reports whether a command with the flag --server is to work on the database: where --database is given, or
+// DATABASE_URL and nothing that is of a server, neither a URL nor a credential. Error: a *usage.Error for both flags.
+func ByDatabase(c *cobra.Command) (bool, error) {
+	server, database := c.Flag("server").Changed, c.Flag("database")
+	switch {
+	case server && database.Changed:
+		return false, usage.Errorf("--server and --database: give one of them")
+	case server || database.Changed:
+		return database.Changed, nil
+	}
+	return database.Value.String() != "" && os.Getenv(EnvURL) == "" && os.Getenv(EnvToken) == "", nil
 }

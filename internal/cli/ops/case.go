@@ -5,39 +5,26 @@ import (
 	"io"
 	"slices"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/cli/output"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// printCase prints the whole of an instance, without the parts that it does not
-// have.
-func printCase(w io.Writer, c *inspect.Case) error {
-	for _, part := range []func(io.Writer, *inspect.Case) error{
-		printInstance, printStuck, printInFlight, printTimers, printScheduled, printEffects, printTimeline, printChain,
+// printCase prints the whole of an instance, without the parts that it does not have. v is how the interface shows it.
+func printCase(w io.Writer, c *inspect.Case, v *wire.InstanceView) error {
+	of := func(print func(io.Writer, *inspect.Case) error) func() error {
+		return func() error { return print(w, c) }
+	}
+	for _, part := range []func() error{
+		func() error { return output.Instance(w, &v.Instance) }, of(printStuck), of(printInFlight),
+		func() error { return output.Timers(w, v) }, of(printEffects), of(printTimeline), of(printChain),
 	} {
-		if err := part(w, c); err != nil {
+		if err := part(); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func printInstance(w io.Writer, c *inspect.Case) error {
-	stands := "open"
-	if !c.Open {
-		stands = "closed"
-	}
-	if c.Paused {
-		stands += ", paused"
-	}
-	lines := [][2]string{
-		{"instance", c.ID.String()}, {"workflow", fmt.Sprintf("%s, version %d", c.Workflow, c.Definition)},
-		{"business key", output.OrNone(c.BusinessKey)},
-		{"state", fmt.Sprintf("%s (%s), version %d", c.State, stands, c.Version)},
-		{"created", output.Moment(c.CreatedAt)}, {"updated", output.Moment(c.UpdatedAt)}, {"data", output.OrNone(string(c.Data))},
-	}
-	return output.Lines(w, 14, lines)
 }
 
 func printStuck(w io.Writer, c *inspect.Case) error {
@@ -59,19 +46,6 @@ func printInFlight(w io.Writer, c *inspect.Case) error {
 			return []string{output.Moment(r.CreatedAt), orUndo(r.Transition, r.Phase == transitions.Undoing), r.Scope, r.Key, string(r.Status),
 				fmt.Sprint(r.Attempt), fmt.Sprint(r.Failures), output.Moment(r.RunAt), output.Moment(r.LockedUntil), output.OrNone(node),
 				output.OrNone(string(r.Progress))}
-		})
-}
-
-func printTimers(w io.Writer, c *inspect.Case) error {
-	return output.Part(w, "timers", c.MoreTimers, []string{"due", "timer", "transition"}, c.Timers, func(t *inspect.Timer) []string {
-		return []string{output.Moment(t.Due), t.Name, t.Transition}
-	})
-}
-
-func printScheduled(w io.Writer, c *inspect.Case) error {
-	return output.Part(w, "scheduled", c.MoreScheduled, []string{"due", "transition", "scope", "key", "actor"}, c.Scheduled,
-		func(s *inspect.ScheduledCommand) []string {
-			return []string{output.Moment(s.Due), s.Transition, s.Scope, s.Key, s.Actor}
 		})
 }
 

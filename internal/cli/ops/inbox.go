@@ -2,7 +2,9 @@ package ops
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -64,8 +66,14 @@ func (o *ops) inboxBodyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = c.OutOrStdout().Write(body)
-		return err
+		shown := struct {
+			api.DeadMessage
+			Body []byte `json:"body"` // in base64: it may be anything
+		}{api.DeadMessageOf(&found), body}
+		return o.print(c, &shown, func(w io.Writer) error {
+			_, err := w.Write(body)
+			return err
+		})
 	})
 }
 
@@ -90,8 +98,7 @@ to be one that knows the workflow that takes the message.`,
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(c.OutOrStdout(), "%s %s: consumed\n", ref.Consumer, ref.ID)
-		return err
+		return o.say(c, json.RawMessage(receipt.Body), "%s %s: consumed", ref.Consumer, ref.ID)
 	})
 }
 
@@ -107,7 +114,6 @@ func (o *ops) inboxDiscardCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(c.OutOrStdout(), "%s %s: %s\n", ref.Consumer, ref.ID, found.Status)
-		return err
+		return o.say(c, api.DeadMessageOf(&found), "%s %s: %s", ref.Consumer, ref.ID, found.Status)
 	})
 }

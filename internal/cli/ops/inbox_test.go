@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -34,8 +35,13 @@ func TestOpsInboxSeesToMessagesThatWereNotConsumed(t *testing.T) {
 		{"inbox discard bank m-2 --by ann --reason test", "bank m-2: discarded\n"},
 		{"inbox discard bank m-4 --by ann", "bank m-4: discarded\n"},
 		{"inbox list -o json", "[]\n"},
+		{"inbox body bank m-1 -o json", ""}, {"inbox discard bank m-2 -o json", ""}, {"inbox retry bank m-1 -o json", ""},
 	} {
-		if got := p.run(step.args); got != step.says {
+		got := p.run(step.args)
+		if step.says == "" && strings.Contains(step.args, "json") && json.Valid([]byte(got)) {
+			continue
+		}
+		if got != step.says {
 			t.Errorf("%s: %s", step.args, got)
 		}
 	}

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -35,9 +34,11 @@ takes part as a node for the moment, which commits it and works on nothing.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			op := transitions.Operation{Action: action, Reason: a.reason}
 			if result != "" {
-				if op.Result = []byte(result); !json.Valid(op.Result) {
-					return usage.Errorf("--result is not JSON")
+				valid, err := flags.JSON("--result", []byte(result))
+				if err != nil {
+					return err
 				}
+				op.Result = valid
 			}
 			cmd := transitions.Command{Tenant: f.Tenant, Key: uuid.NewString(), Actor: a.by, Roles: []string{transitions.AnyRole}}
 			return o.run(c, func(ctx context.Context, e *engine.Engine) (err error) {

@@ -40,7 +40,8 @@ the business key, --workflow says which is meant.`, inspect.MaxTimeline),
 				if err != nil {
 					return err
 				}
-				return o.print(c, api.CaseOf(&found), func(w io.Writer) error { return printCase(w, &found) })
+				shown := api.CaseOf(&found)
+				return o.print(c, shown, func(w io.Writer) error { return printCase(w, &found, &shown.Instance) })
 			})
 		},
 	}

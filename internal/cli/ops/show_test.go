@@ -40,6 +40,7 @@ business key  7
 state         paying (open), version 2
 created       (a time in UTC)
 updated       (a time in UTC)
+in flight     pay, scope till, key 1
 data          {}
 
 stuck: an operator has to retry, resolve or abandon

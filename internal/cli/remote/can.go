@@ -16,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/internal/usage"
 )
 
-func canCommand(server string) *cobra.Command {
-	var a asking
+func canCommand(a asking) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "can INSTANCE [TRANSITION]",
 		Short: "Say what you can do with an instance now, and why not the rest",
@@ -27,7 +26,7 @@ exit code is 1 where that cannot be done.
 ` + instanceUsage,
 		Args: flags.Operands("INSTANCE", "[TRANSITION]"),
 		RunE: func(c *cobra.Command, args []string) error {
-			of, err := instanceOf(args[0])
+			of, err := a.instance(args[0])
 			if err != nil {
 				return err
 			}
@@ -43,7 +42,7 @@ exit code is 1 where that cannot be done.
 			})
 		},
 	}
-	a.flags(c, server)
+	a.flags(c)
 	return c
 }
 
@@ -66,7 +65,7 @@ func (a *asking) can(c *cobra.Command, o *client.Options, transition string) err
 		for _, t := range o.Transitions {
 			names = append(names, t.Transition)
 		}
-		return usage.Errorf("there is no transition %q; there are: %s", transition, strings.Join(names, ", "))
+		return usage.Errorf("there is no transition %q; %s", transition, flags.Nearest(transition, names))
 	}
 	t := &o.Transitions[i]
 	err := a.show(c, t, func(w io.Writer) error {

@@ -2,9 +2,7 @@ package remote
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -16,15 +14,14 @@ import (
 	"github.com/pawlhq/pawl/internal/cli/output"
 )
 
-func getCommand(server string) *cobra.Command {
-	var a asking
+func getCommand(a asking) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "get INSTANCE",
 		Short: "Show an instance, and what waits on it",
 		Long:  "Show an instance, and what waits on it.\n\n" + instanceUsage,
 		Args:  flags.Operands("INSTANCE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			of, err := instanceOf(args[0])
+			of, err := a.instance(args[0])
 			if err != nil {
 				return err
 			}
@@ -33,56 +30,22 @@ func getCommand(server string) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.show(c, &v, func(w io.Writer) error { return printInstance(w, &v) })
+				return a.show(c, &v, func(w io.Writer) error { return printView(w, &v) })
 			})
 		},
 	}
-	a.flags(c, server)
+	a.flags(c)
 	return c
 }
 
-func printInstance(w io.Writer, v *client.InstanceView) error {
-	stands := "open"
-	if !v.Open {
-		stands = "closed"
-	}
-	if v.Paused {
-		stands += ", paused"
-	}
-	lines := [][2]string{
-		{"instance", v.ID.String()}, {"workflow", fmt.Sprintf("%s, version %d", v.Workflow, v.Definition)},
-		{"business key", output.OrNone(v.BusinessKey)}, {"state", fmt.Sprintf("%s (%s), version %d", v.State, stands, v.Version)},
-		{"created", output.Moment(v.CreatedAt)}, {"updated", output.Moment(v.UpdatedAt)},
-	}
-	if f := v.InFlight; f != nil {
-		lines = append(lines, [2]string{"in flight", fmt.Sprintf("%s, scope %s, key %s", f.Transition, f.Scope, f.Key)})
-	}
-	for _, name := range slices.Sorted(maps.Keys(v.Attributes)) {
-		lines = append(lines, [2]string{name, output.OrNone(v.Attributes[name])})
-	}
-	lines = append(lines, [2]string{"data", output.OrNone(string(v.Data))})
-	if err := output.Lines(w, 14, lines); err != nil {
+func printView(w io.Writer, v *client.InstanceView) error {
+	if err := output.Instance(w, &v.Instance); err != nil {
 		return err
 	}
-	return printWaiting(w, v)
-}
-
-// printWaiting prints what waits on an instance.
-func printWaiting(w io.Writer, v *client.InstanceView) error {
-	more := func(name string) bool { return slices.Contains(v.More, name) }
-	if err := printStuck(w, more("stuck"), v.Stuck); err != nil {
+	if err := printStuck(w, slices.Contains(v.More, "stuck"), v.Stuck); err != nil {
 		return err
 	}
-	err := output.Part(w, "timers", more("timers"), []string{"due", "timer", "transition"}, v.Timers, func(t *wire.Timer) []string {
-		return []string{output.Moment(t.Due), t.Name, t.Transition}
-	})
-	if err != nil {
-		return err
-	}
-	return output.Part(w, "scheduled", more("scheduled"), []string{"due", "transition", "scope", "key", "actor"}, v.Scheduled,
-		func(s *wire.ScheduledCommand) []string {
-			return []string{output.Moment(s.Due), s.Transition, s.Scope, s.Key, s.Actor}
-		})
+	return output.Timers(w, v)
 }
 
 func printStuck(w io.Writer, more bool, stuck []wire.StuckCommand) error {

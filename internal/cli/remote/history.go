@@ -12,8 +12,7 @@ import (
 	"github.com/pawlhq/pawl/internal/usage"
 )
 
-func historyCommand(server string) *cobra.Command {
-	var a asking
+func historyCommand(a asking) *cobra.Command {
 	var after int64
 	var limit int
 	c := &cobra.Command{
@@ -25,20 +24,21 @@ each has its payload and the data after it.
 ` + instanceUsage,
 		Args: flags.Operands("INSTANCE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			of, err := instanceOf(args[0])
+			of, err := a.instance(args[0])
 			if err != nil {
 				return err
 			}
 			return a.ask(c, attempts, func(ctx context.Context, asked *client.Client) error {
 				header := []string{">version", "at", "transition", "from", "to", "actor", "key", "reason"}
-				return list(&a, c, asked.History(ctx, of, after), limit, header, func(e *client.Entry) []string {
+				_, err := list(&a, c, asked.History(ctx, of, after), limit, header, func(e *client.Entry) []string {
 					return []string{fmt.Sprint(e.Version), output.Moment(e.At), e.Transition, output.OrNone(string(e.From)), string(e.To),
 						e.Actor, e.Key, output.OrNone(e.Reason)}
 				})
+				return err
 			})
 		},
 	}
-	a.flags(c, server)
+	a.flags(c)
 	c.Flags().Int64Var(&after, "after", 0, "only those that made a later version than this one")
 	flags.Limit(c, &limit)
 	flags.Before(c, func() error {

@@ -13,8 +13,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-func listCommand(server string) *cobra.Command {
-	var a asking
+func listCommand(a asking) *cobra.Command {
 	var f client.InstanceFilter
 	var states []string
 	var open bool
@@ -30,16 +29,21 @@ func listCommand(server string) *cobra.Command {
 			if c.Flags().Changed("open") {
 				f.Open = &open
 			}
+			a.workflow = f.Workflow
 			return a.ask(c, attempts, func(ctx context.Context, asked *client.Client) error {
 				header := []string{"id", "workflow", "business key", "state", ">version", "updated"}
-				return list(&a, c, asked.Instances(ctx, f), limit, header, func(i *client.Instance) []string {
+				found, err := list(&a, c, asked.Instances(ctx, f), limit, header, func(i *client.Instance) []string {
 					return []string{i.ID.String(), i.Workflow, output.OrNone(i.BusinessKey), string(i.State), fmt.Sprint(i.Version),
 						output.Moment(i.UpdatedAt)}
 				})
+				if err == nil && found == 0 {
+					a.warnOfStates(ctx, c, asked, f.States)
+				}
+				return err
 			})
 		},
 	}
-	a.flags(c, server)
+	a.flags(c)
 	own := c.Flags()
 	own.StringVar(&f.Workflow, "workflow", "", "only those of this workflow")
 	own.IntVar(&f.Definition, "definition", 0, "only those that began with this version")

@@ -27,8 +27,9 @@ type submitting struct {
 	wait      bool
 }
 
-func submitCommand(server string) *cobra.Command {
-	var s submitting
+func submitCommand(a asking) *cobra.Command {
+	s := submitting{asking: a}
+	s.submits = true
 	c := &cobra.Command{
 		Use:   "submit WORKFLOW|INSTANCE TRANSITION [PAYLOAD]",
 		Short: "Submit a command: create an instance, or take one on",
@@ -39,7 +40,10 @@ PAYLOAD is JSON, @FILE for what is in a file, or - for the standard input; {} wi
 
 A command is done once, however often it is sent with its key. Without --key one is made
 for this call, and told where there is no answer. What takes time is accepted first, and
-told with its scope and key, for watch; --wait waits for its end.`,
+told with its scope and key, for watch; --wait waits for its end.
+
+On a database (--database) this program decides the command itself, with the workflows
+that it was built with; what takes time is left to the nodes that serve.`,
 		Example: `  pawl submit order place '{"customer":"c-1","cart":"k-9","total":4900,"currency":"EUR"}'
   pawl submit order#c-1:k-9 pay '{"method":"card"}' --key payment-17 --wait`,
 		Args: flags.Operands("WORKFLOW or INSTANCE", "TRANSITION", "[PAYLOAD]"),
@@ -50,7 +54,7 @@ told with its scope and key, for watch; --wait waits for its end.`,
 			return s.ask(c, attempts, func(ctx context.Context, asked *client.Client) error { return s.submit(ctx, c, asked) })
 		},
 	}
-	s.flags(c, server)
+	s.flags(c)
 	own := c.Flags()
 	own.StringVar(&s.command.Key, "key", "", "the idempotency key")
 	own.StringVar(&s.command.Scope, "scope", "", "within what the key is unique; without it, the transition of the instance")
@@ -68,11 +72,11 @@ told with its scope and key, for watch; --wait waits for its end.`,
 
 // read makes the command of what the call says.
 func (s *submitting) read(c *cobra.Command, args []string) (err error) {
-	if s.command.On, err = instanceOf(args[0]); err != nil {
+	if s.command.On, err = s.instance(args[0]); err != nil {
 		if strings.Contains(args[0], "#") {
 			return err
 		}
-		s.command.Workflow = args[0] // which creates one
+		s.workflow, s.command.Workflow = args[0], args[0] // which creates one
 	}
 	s.command.Transition = args[1]
 	if len(args) > 2 {
@@ -92,19 +96,19 @@ func (s *submitting) read(c *cobra.Command, args []string) (err error) {
 }
 
 func payloadOf(c *cobra.Command, text string) (jsontext.Value, error) {
-	body, err := []byte(text), error(nil)
+	body := []byte(text)
 	if text == "-" {
-		body, err = io.ReadAll(c.InOrStdin())
+		var err error
+		if body, err = io.ReadAll(c.InOrStdin()); err != nil {
+			return nil, fmt.Errorf("read the payload: %w", err)
+		}
 	} else if path, is := strings.CutPrefix(text, "@"); is {
-		body, err = os.ReadFile(path)
+		var err error
+		if body, err = os.ReadFile(path); err != nil {
+			return nil, usage.Errorf("read the payload: %w", err)
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the payload: %w", err)
-	}
-	if payload := jsontext.Value(body); payload.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
-		return payload, nil
-	}
-	return nil, usage.Errorf("PAYLOAD is not JSON")
+	return flags.JSON("PAYLOAD", body)
 }
 
 // submitted is the answer of a command, as JSON.

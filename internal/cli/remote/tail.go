@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,20 +27,22 @@ type tailing struct {
 	states []string
 	count  int
 	color  bool
-	cursor client.Position // -1 for none
 }
 
-func tailCommand(server string) *cobra.Command {
-	t := tailing{cursor: -1}
+func tailCommand(a asking) *cobra.Command {
+	t := tailing{asking: a}
 	c := &cobra.Command{
 		Use:   "tail",
 		Short: "Follow the log: a line for each event",
 		Long: `Follow the log: a line for each event, in order, and then for each that happens, until it is
 interrupted. On a terminal each workflow has its colour (NO_COLOR: none). With -o json each
-line is JSON.
+line is a CloudEvent.
 
-At its end it tells where to go on with --after, without loss; with -o json every event has
-that as its cursor.`,
+An outage is no end: once it has followed, it connects again for as long as it takes, and says
+so. At its end it tells where to go on with --after, without loss; with -o json every event
+has that as its attribute cursor. The exit code is 0 where it was interrupted or has had its --count
+of events, 5 where it was refused, such as for events that are gone, and 6 where nobody
+answered at the beginning.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			after, err := positionOf(t.after)
@@ -50,10 +53,11 @@ that as its cursor.`,
 				t.filter.States = append(t.filter.States, workflow.State(s))
 			}
 			t.color = progress.Terminal(c.OutOrStdout()) && os.Getenv("NO_COLOR") == ""
-			return t.ask(c, 0, func(ctx context.Context, asked *client.Client) error { return t.tail(ctx, c, asked, after) })
+			t.workflow, t.config.Notify = t.filter.Workflow, tellOfOutages(c)
+			return t.ask(c, attempts, func(ctx context.Context, asked *client.Client) error { return t.tail(ctx, c, asked, after) })
 		},
 	}
-	t.flags(c, server)
+	t.flags(c)
 	own := c.Flags()
 	own.StringVar(&t.after, "after", "now", "where to begin: start, now, or after this position")
 	own.IntVarP(&t.count, "count", "n", 0, "end after so many events; 0 is never")
@@ -91,26 +95,43 @@ func positionOf(text string) (client.Position, error) {
 	return client.Position(n), nil
 }
 
-// tail prints what happens. To be interrupted is its end, and no error.
-func (t *tailing) tail(ctx context.Context, c *cobra.Command, asked *client.Client, after client.Position) (err error) {
-	printed := 0
-	for e, failed := range asked.Subscribe(ctx, after, t.filter) {
-		if err = failed; err == nil {
-			err = t.print(c, &e)
+// tellOfOutages says that nobody answers and that it is tried again, once for each outage, and when that is over.
+func tellOfOutages(c *cobra.Command) func(error, time.Duration) {
+	outage := false
+	return func(err error, _ time.Duration) {
+		switch {
+		case err == nil:
+			c.PrintErrln("connected again")
+		case !outage:
+			c.PrintErrln(output.Visible(err.Error() + "; trying again"))
 		}
-		if err != nil {
+		outage = err != nil
+	}
+}
+
+// tail prints what happens, and at its end where to go on, unless that is still where it was to begin. To be interrupted is an
+// end, and no error.
+func (t *tailing) tail(ctx context.Context, c *cobra.Command, asked *client.Client, after client.Position) (err error) {
+	t.warnOfStates(ctx, c, asked, t.filter.States)
+	cursor, printed := after, 0
+	for e, failed := range asked.Subscribe(ctx, after, t.filter) {
+		if failed != nil {
+			cursor, err = e.Cursor, failed
 			break
 		}
-		t.cursor = e.Cursor
+		if cursor < 0 {
+			cursor = client.Position(e.Position - 1)
+		}
+		if err = t.print(c, &e); err != nil {
+			break
+		}
+		cursor = e.Cursor
 		if printed++; printed == t.count {
 			break
 		}
 	}
-	if gone, ok := errors.AsType[*workflow.Error](err); ok && gone.Code == workflow.EventsGone && gone.Position > 0 {
-		t.cursor = client.Position(gone.Position - 1)
-	}
-	if t.cursor >= 0 {
-		c.PrintErrf("go on with --after %d\n", t.cursor)
+	if cursor >= 0 {
+		c.PrintErrf("go on with --after %d\n", cursor)
 	}
 	if ctx.Err() != nil {
 		return nil

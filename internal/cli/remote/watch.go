@@ -11,8 +11,7 @@ import (
 	"github.com/pawlhq/pawl/internal/cli/output"
 )
 
-func watchCommand(server string) *cobra.Command {
-	var a asking
+func watchCommand(a asking) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch SCOPE KEY",
 		Short: "Follow a command until it has ended",
@@ -34,7 +33,7 @@ its answer. SCOPE and KEY are what submit tells of a command that takes time. Wi
 			})
 		},
 	}
-	a.flags(c, server)
+	a.flags(c)
 	return c
 }
 

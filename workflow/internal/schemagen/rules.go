@@ -1,9 +1,13 @@
 package schemagen
 
 import (
+	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/go-playground/validator/v10"
 )
 
 // rules is a parsed validate tag.
@@ -113,7 +117,27 @@ var fieldRules = []string{
 var impure = []string{
 	"file", "filepath", "dir", "dirpath", "image", "uds_exists",
 	"tcp4_addr", "tcp6_addr", "tcp_addr", "udp4_addr", "udp6_addr", "udp_addr",
-	"ip4_addr", "ip6_addr", "ip_addr", "unix_addr",
+	"ip4_addr", "ip6_addr", "ip_addr", "unix_addr", "mimetype",
+}
+
+// beyondTexts are the rules that look at values of other types than texts, at those at least that the validator does not panic at.
+// In place of any other value the rest look at the text "<int Value>", which says nothing of it.
+var beyondTexts = []string{
+	"required", "isdefault", "unique", "validateFn", "oneof", "noneof",
+	"len", "min", "max", "eq", "ne", "lt", "lte", "gt", "gte",
+	"numeric", "number", "boolean", "port", "latitude", "longitude", "luhn_checksum",
+	"iso3166_1_alpha_numeric", "iso3166_1_alpha_numeric_eu", "iso4217_numeric", "country_code", "eu_country_code", "json",
+}
+
+// ofStringers are the rules that look at what a value says of itself, where it is no text.
+var ofStringers = []string{
+	"uuid", "uuid3", "uuid4", "uuid5", "uuid7", "uuid_rfc4122", "uuid3_rfc4122", "uuid4_rfc4122", "uuid5_rfc4122", "ulid",
+}
+
+// readsValues reports whether the answer of a rule depends on the values of t.
+func readsValues(t reflect.Type, rule string) bool {
+	return t.Kind() == reflect.String || implements[validator.Valuer](t) || slices.Contains(beyondTexts, rule) ||
+		slices.Contains(ofStringers, rule) && t.Implements(reflect.TypeFor[fmt.Stringer]())
 }
 
 // clocked are the rules that compare a time with the present.

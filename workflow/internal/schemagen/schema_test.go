@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/go-playground/validator/v10"
+	"github.com/google/uuid"
 )
 
 type itself struct{ Value string }
@@ -71,6 +72,27 @@ func TestOfRefusesTypesThatCannotBeDecoded(t *testing.T) {
 		{"a rule for another type", struct {
 			A bool `validate:"omitempty,min=1"`
 		}{}, `rule "min=1": the validator cannot apply it: Bad field type bool`},
+		{"a rule for texts, on a number", struct {
+			A int `validate:"email"`
+		}{}, `field A: rule "email": email is for texts, and int is none`},
+		{"a rule for texts that every number keeps", struct {
+			A *int `validate:"omitempty,excludes=1"`
+		}{}, `rule "excludes=1": excludes is for texts, and int is none`},
+		{"a rule for texts, on a list", struct {
+			A []string `validate:"contains=a"`
+		}{}, `rule "contains=a": contains is for texts, and []string is none`},
+		{"a rule for texts, on bytes", struct {
+			A []byte `validate:"omitempty,base64"`
+		}{}, `base64 is for texts, and []uint8 is none`},
+		{"a rule for texts, on a UUID", struct {
+			A uuid.UUID `validate:"omitempty,email"`
+		}{}, `email is for texts, and uuid.UUID is none`},
+		{"a rule for another type behind one that the zero keeps", struct {
+			A int `validate:"isdefault|datetime=2006-01-02"`
+		}{}, `rule "isdefault|datetime=2006-01-02": the validator cannot apply it: Bad field type int`},
+		{"a rule that reads a file", struct {
+			A string `validate:"omitempty,mimetype=image/png"`
+		}{}, `it asks the disk or the network`},
 		{"a choice of floats", struct {
 			A float64 `validate:"omitempty,oneof=1 2"`
 		}{}, "Bad field type float64"},
@@ -122,6 +144,25 @@ func TestOfRefusesTypesThatCannotBeDecoded(t *testing.T) {
 		})
 	}
 	_ = struct{ a int }{}.a
+}
+
+// Rules that the validator knows how to ask of other values than texts.
+func TestOfTakesRulesThatAreNotForTextsAlone(t *testing.T) {
+	v := validator.New(validator.WithRequiredStructEnabled())
+	type payload struct {
+		ID      uuid.UUID  `validate:"omitempty,uuid|uuid7"`
+		Ref     *uuid.UUID `validate:"omitempty,uuid4"`
+		Port    uint16     `validate:"omitempty,port"`
+		North   float64    `validate:"latitude"`
+		Digits  int        `validate:"numeric,number,oneof=1 2 0"`
+		Country int        `validate:"omitempty,country_code"`
+		Yes     bool       `validate:"boolean"`
+		Raw     []byte     `validate:"omitempty,json,unique"`
+		Choice  string     `validate:"omitempty,email|eq=none"`
+	}
+	if _, err := Of(reflect.TypeFor[payload](), v); err != nil {
+		t.Error(err)
+	}
 }
 
 // Data may be deeper than payloads, and must be writable all the same.

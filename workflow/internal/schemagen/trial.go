@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-playground/validator/v10"
@@ -29,10 +30,23 @@ func (b *builder) try(f form, t reflect.Type, blocks []block) error {
 		case rule.any([]string{"unique"}) && !hashable(t):
 			err = errors.New("its entries cannot be compared")
 		default:
-			_, err = b.valid(t, rule.text)
+			err = b.tryAlone(t, rule)
 		}
 		if err != nil {
 			return fmt.Errorf("rule %q: %w", rule.text, err)
+		}
+	}
+	return nil
+}
+
+// tryAlone tries each alternative by itself: of several the validator asks only until one holds.
+func (b *builder) tryAlone(t reflect.Type, rule block) error {
+	for i, text := range strings.Split(rule.text, "|") {
+		if _, err := b.valid(t, text); err != nil {
+			return err
+		}
+		if name := rule.checks[i].name; !readsValues(t, name) {
+			return fmt.Errorf("%s is for texts, and %s is none", name, t)
 		}
 	}
 	return nil

@@ -1,0 +1,38 @@
+package pawl
+
+import (
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// The program of the page about the client compiles as it stands there, and prints what the page shows.
+func TestTheClientsPageHasAProgram(t *testing.T) {
+	t.Parallel()
+	text := page(t, "docs/client.md")
+	s, err := Start(t.Context(), Config{Workflows: []workflow.Source{order.Workflow(provider.New())}, Database: pgtest.URL(t),
+		Address: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	source := filepath.Join(t.TempDir(), "main.go")
+	write(t, source, blocks(t, text, "go")[0])
+	c := exec.CommandContext(t.Context(), build(t, ".", source))
+	c.Env = append(os.Environ(), "PAWL_URL="+s.URL(), "PAWL_TOKEN=")
+	out, err := c.CombinedOutput()
+	if want := blocks(t, text, "text")[0]; err != nil || string(out) != want {
+		t.Errorf("%v, %s, want %s", err, out, want)
+	}
+}

@@ -1,0 +1,54 @@
+package flags
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Nearest says of a name that is none of these what may be meant: the one that is like it, or else which there are.
+func Nearest(name string, names []string) string {
+	best, least, longest := "", len(name)/2, 0
+	for _, n := range names {
+		d, begin := distance(strings.ToLower(name), strings.ToLower(n)), begins(name, n)
+		if d < least || d == least && begin > longest {
+			best, least, longest = n, d, begin
+		}
+	}
+	switch {
+	case best != "":
+		return fmt.Sprintf("did you mean %s?", best)
+	case len(names) == 0:
+		return "there is none"
+	}
+	return "there are: " + strings.Join(slices.Sorted(slices.Values(names)), ", ")
+}
+
+// begins is how many bytes at their beginning two names have in common.
+func begins(a, b string) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// distance is how many letters have to be put in, left out or changed to make one of the other (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := diagonal
+			if a[i] != b[j] {
+				changed++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(changed, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,74 @@
+package flags
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// asking is a command that asks a server, below one that has a database by default.
+func asking(t *testing.T, database, args string) *cobra.Command {
+	t.Helper()
+	root := &cobra.Command{Use: "pawl"}
+	root.PersistentFlags().String("database", database, "")
+	c := &cobra.Command{Use: "list", RunE: func(*cobra.Command, []string) error { return nil }}
+	var urls []string
+	Servers(c, &urls, "http://127.0.0.1:8080")
+	root.AddCommand(c)
+	root.SetArgs(append([]string{"list"}, strings.Fields(args)...))
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestACommandAsksTheServerOrTheDatabase(t *testing.T) {
+	for _, x := range []struct {
+		url, token, database, args string
+		byDatabase                 bool
+	}{
+		{"", "", "", "", false},
+		{"", "", "d", "", true},
+		{"u", "", "d", "", false},
+		{"", "t", "d", "", false},
+		{"u", "t", "", "--database=d", true},
+		{"", "", "d", "--server http://u", false},
+		{"", "", "", "--database=", true}, // a private one
+	} {
+		t.Setenv(EnvURL, x.url)
+		t.Setenv(EnvToken, x.token)
+		if got, err := ByDatabase(asking(t, x.database, x.args)); err != nil || got != x.byDatabase {
+			t.Errorf("%+v: %t, %v", x, got, err)
+		}
+	}
+	if _, err := ByDatabase(asking(t, "", "--server http://u --database d")); err == nil {
+		t.Error("both are taken")
+	}
+}
+
+func TestVariablesThatMayBeTheReasonAreNamed(t *testing.T) {
+	for _, x := range []struct {
+		url, token, args string
+		code             workflow.Code
+		want             string
+	}{
+		{"", "", "", workflow.TimedOut, "neither PAWL_URL nor --server says another"},
+		{"http://u", "", "", workflow.TimedOut, ""},
+		{"", "", "--server http://u", workflow.TimedOut, ""},
+		{"", "", "", workflow.Unauthorized, "PAWL_TOKEN, which is not set"},
+		{"", "t", "", workflow.Unauthorized, "the one in PAWL_TOKEN"},
+		{"", "t", "", workflow.Forbidden, "auth can-i"},
+		{"", "", "", workflow.Forbidden, ""},
+		{"", "t", "", workflow.GuardRefused, ""},
+	} {
+		t.Setenv(EnvURL, x.url)
+		t.Setenv(EnvToken, x.token)
+		err := AnsweredByServer(asking(t, "", x.args), workflow.Errorf(x.code, "no"))
+		if _, hint, _ := strings.Cut(err.Error(), "; "); !strings.Contains(hint, x.want) || x.want == "" && hint != "" {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+}

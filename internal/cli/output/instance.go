@@ -1,0 +1,48 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/pawlhq/pawl/api/wire"
+)
+
+// Instance prints how an instance stands.
+func Instance(w io.Writer, v *wire.Instance) error {
+	stands := "open"
+	if !v.Open {
+		stands = "closed"
+	}
+	if v.Paused {
+		stands += ", paused"
+	}
+	lines := [][2]string{
+		{"instance", v.ID.String()}, {"workflow", fmt.Sprintf("%s, version %d", v.Workflow, v.Definition)},
+		{"business key", OrNone(v.BusinessKey)}, {"state", fmt.Sprintf("%s (%s), version %d", v.State, stands, v.Version)},
+		{"created", Moment(v.CreatedAt)}, {"updated", Moment(v.UpdatedAt)},
+	}
+	if f := v.InFlight; f != nil {
+		lines = append(lines, [2]string{"in flight", fmt.Sprintf("%s, scope %s, key %s", f.Transition, f.Scope, f.Key)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.Attributes)) {
+		lines = append(lines, [2]string{Visible(name), OrNone(v.Attributes[name])})
+	}
+	return Lines(w, 14, append(lines, [2]string{"data", OrNone(string(v.Data))}))
+}
+
+// Timers prints the timers of an instance and what is scheduled on it.
+func Timers(w io.Writer, v *wire.InstanceView) error {
+	more := func(name string) bool { return slices.Contains(v.More, name) }
+	err := Part(w, "timers", more("timers"), []string{"due", "timer", "transition"}, v.Timers, func(t *wire.Timer) []string {
+		return []string{Moment(t.Due), t.Name, t.Transition}
+	})
+	if err != nil {
+		return err
+	}
+	return Part(w, "scheduled", more("scheduled"), []string{"due", "transition", "scope", "key", "actor"}, v.Scheduled,
+		func(s *wire.ScheduledCommand) []string {
+			return []string{Moment(s.Due), s.Transition, s.Scope, s.Key, s.Actor}
+		})
+}
