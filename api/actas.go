@@ -19,7 +19,7 @@ func (r *request) readActor() (err error) {
 }
 
 // by says whose command it is: the caller's, or that of the actor whom it names or his request does. For
-// that he needs a grant. Errors: those of may.
+// that he needs a grant, and for an import. Errors: those of may.
 func (a *API) by(r *request, cmd *transitions.Command) error {
 	c, as := &r.caller, cmd.Actor
 	if as == "" {
@@ -28,6 +28,11 @@ func (a *API) by(r *request, cmd *transitions.Command) error {
 	cmd.Tenant, cmd.Actor, cmd.Roles, cmd.Proof = r.tenant(), c.Actor, c.Roles, ""
 	if kind := c.Proof.Kind; kind != "" && kind != auth.Loopback {
 		cmd.Proof = c.Proof.String()
+	}
+	if !cmd.HappenedAt.IsZero() {
+		if err := a.may(r.Context(), c, Import, aboutCommand(cmd)); err != nil {
+			return err
+		}
 	}
 	if as == "" || as == c.Actor {
 		return nil

@@ -13,6 +13,7 @@ import (
 
 // What can become of a command can become of it at each of its addresses.
 func TestACommandEndsAlikeAtEachOfItsAddresses(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	a := s.post("/v1/workflows/parcel/label", "l", `{"to":"Graz","label":"L-1"}`)
 	a.want(t, http.StatusCreated)

@@ -136,6 +136,11 @@ func termsOfItem(in *BulkCommand, cmd *transitions.Command) (err error) {
 			return err
 		}
 	}
+	if in.HappenedAt != nil {
+		if cmd.HappenedAt, err = happened("happened_at", *in.HappenedAt); err != nil {
+			return err
+		}
+	}
 	if in.ReplayFor != nil {
 		if err := lasting("replay_for", string(in.ReplayFor), false, &cmd.Replay); err != nil {
 			return err

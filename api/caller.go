@@ -77,7 +77,7 @@ func fromThisMachine(r *http.Request) error {
 
 // grantsOf are those of a caller who is believed.
 func grantsOf(roles []string) auth.Grants {
-	all := auth.Grants{{Right: Read}, {Right: Streaming}, {Right: Submit}, {Right: ActAs}}
+	all := auth.Grants{{Right: Read}, {Right: Streaming}, {Right: Submit}, {Right: ActAs}, {Right: Import}}
 	if transitions.HasRole(roles, Operator) {
 		all = append(all, auth.Grant{Right: Operate})
 	}

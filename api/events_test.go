@@ -128,6 +128,7 @@ func TestALongPollEndsWithTheFirstEvent(t *testing.T) {
 }
 
 func TestALongPollEndsEmptyWhenTheTimeIsOver(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.someEvents()
 	began := time.Now()

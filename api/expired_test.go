@@ -100,6 +100,7 @@ func TestACallerSaysForHowLongItsKeyIsGood(t *testing.T) {
 }
 
 func TestALatePollerSeesThatACommandWasGivenUp(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	const path, body = "/v1/workflows/parcel/pack", `{"to":"Wien"}`
 	due := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)

@@ -18,6 +18,7 @@ const (
 	headerKey          = "Idempotency-Key"
 	headerScope        = "Idempotency-Scope"
 	headerNotBefore    = "Pawl-Not-Before"
+	headerHappenedAt   = "Pawl-Happened-At"
 	headerReplayFor    = "Pawl-Replay-For"
 	headerTombstoneFor = "Pawl-Tombstone-For"
 	headerIfMatch      = "If-Match"
@@ -34,7 +35,7 @@ const (
 )
 
 // ofCommands are the headers that say something about one command.
-var ofCommands = []string{headerKey, headerScope, headerNotBefore, headerIfMatch, headerReplayFor, headerTombstoneFor}
+var ofCommands = []string{headerKey, headerScope, headerNotBefore, headerHappenedAt, headerIfMatch, headerReplayFor, headerTombstoneFor}
 
 // knownHeaders refuses a header of ours that is not known: what it was meant to
 // say would be passed over in silence, such as a role that is not "every role".
@@ -156,6 +157,10 @@ func termsOf(r *http.Request, cmd *transitions.Command) error {
 			cmd.NotBefore, err = scheduled(what, value, time.Now())
 			return err
 		}},
+		{headerHappenedAt, func(what, value string) (err error) {
+			cmd.HappenedAt, err = happened(what, value)
+			return err
+		}},
 		{headerIfMatch, func(_, _ string) (err error) {
 			cmd.IfVersion, err = ifMatch(r)
 			return err
@@ -192,6 +197,15 @@ func lasting(what, value string, endless bool, into *time.Duration) error {
 		return workflow.Errorf(workflow.InvalidRequest, "%s is not a number of seconds, from 1", what)
 	}
 	return nil
+}
+
+// happened reads a time at which something has happened.
+func happened(what, value string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil || at.UTC().Year() < 1 {
+		return time.Time{}, workflow.Errorf(workflow.InvalidRequest, "%s is not a time such as 2020-01-31T12:00:00Z (RFC 3339)", what)
+	}
+	return at.UTC().Truncate(time.Microsecond), nil
 }
 
 // maxSchedule is how many years away from now a command may be scheduled. What

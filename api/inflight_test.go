@@ -129,6 +129,7 @@ func TestDuplicatesWaitForTheSameAnswer(t *testing.T) {
 }
 
 func TestWhoWaitsInVainIsToldHowTheCommandStandsThen(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	id := s.booked()
 	began := time.Now()
@@ -224,6 +225,7 @@ func TestBulkWaitsOnceForAllOfItsCommands(t *testing.T) {
 }
 
 func TestAScheduledCommandIsDoneWhenItsTimeHasCome(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	id := s.packed("1").String()
 	var due time.Time

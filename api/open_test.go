@@ -91,6 +91,7 @@ func TestAReaderThatReadsGetsALongAnswer(t *testing.T) {
 
 // The same over HTTP/2, where it is one stream of a connection that others use.
 func TestAStalledStreamOfHTTP2IsEnded(t *testing.T) {
+	t.Parallel()
 	failed := make(chan error, 1)
 	s := newServer(t, func(c *api.Config) {
 		c.Limits.WriteTime = 2 * time.Second

@@ -92,6 +92,8 @@ var (
 	ofOneCommand = append(itsKey[:2:2],
 		Param{Name: headerIfMatch, In: InHeader, Kind: Text, Doc: "a version such as `\"3\"`: refuse unless the instance is at it"},
 		Param{Name: headerNotBefore, In: InHeader, Kind: Time, Doc: "decide it then, such as `2030-01-31T12:00:00Z`; at most ten years away"},
+		Param{Name: headerHappenedAt, In: InHeader, Kind: Time,
+			Doc: "it is an import, of what happened then, such as `2020-01-31T12:00:00Z`; takes the grant `import`, see [imports](#imports)"},
 		Param{Name: headerReplayFor, In: InHeader, Kind: Integer, Min: 1, Max: maxSeconds,
 			Doc: "for how many seconds the answer is replayed, see [below](#how-long-a-key-is-good-for)"},
 		Param{Name: headerTombstoneFor, In: InHeader, Kind: Text,

@@ -29,6 +29,7 @@ const (
 	Streaming  = auth.Stream
 	Submit     = auth.Submit
 	ActAs      = auth.ActAs
+	Import     = auth.Import
 	Operate    = auth.Operate
 	OperateAll = auth.OperateAll
 )

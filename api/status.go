@@ -182,24 +182,32 @@ func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c *Caller) err
 	case record.Actor == c.Actor:
 		return nil
 	}
-	w, err := a.definedFor(ctx, ref.Tenant, &record)
+	steps, err := a.stepsFor(ctx, ref.Tenant, &record)
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(w.Named(record.Transition), func(s *workflow.Step) bool { return transitions.HasRole(c.Roles, s.Roles...) }) {
+	if slices.ContainsFunc(steps, func(s *workflow.Step) bool { return transitions.HasRole(c.Roles, s.Roles...) }) {
 		return nil
 	}
 	return workflow.Errorf(workflow.RoleRequired, "a command is cancelled by who sent it, by who may send it, or with the grant %q", Operate)
 }
 
-// definedFor is the version of its workflow that decides a command: that of its instance,
-// or the newest where it is to create one.
-func (a *API) definedFor(ctx context.Context, tenant string, r *transitions.Record) (*workflow.Workflow, error) {
+// stepsFor are the steps that a command may be about, in the version of its workflow that decides it: that of its
+// instance, or the newest where it is to create one.
+func (a *API) stepsFor(ctx context.Context, tenant string, r *transitions.Record) ([]*workflow.Step, error) {
 	inst, err := a.engine.Instance(ctx, tenant, r.Instance)
 	if err != nil && workflow.CodeOf(err) != workflow.InstanceNotFound {
 		return nil, err
 	}
-	return a.engine.Workflow(r.Workflow, inst.Definition)
+	w, err := a.engine.Workflow(r.Workflow, inst.Definition)
+	if err != nil {
+		return nil, err
+	}
+	start, moving := w.Creating(r.Transition), w.Moving(r.Transition)
+	if start != nil && (inst.Version == 0 || len(moving) == 0) {
+		return []*workflow.Step{start}, nil
+	}
+	return moving, nil
 }
 
 // lastRevision is the id of the last event that the caller has, -1 for none.

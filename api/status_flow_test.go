@@ -50,6 +50,7 @@ func TestALongPollOfACommandEndsWithTheNextChange(t *testing.T) {
 }
 
 func TestALongPollEndsWith304WhenItsTimeIsOverOrTheNodeStops(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	_, address := s.accepted("k")
 	defer s.visit().signed("Ida")

@@ -91,6 +91,7 @@ func TestAReaderThatFellBehindIsCutWithThePositionToResumeFrom(t *testing.T) {
 }
 
 func TestAReaderThatDoesNotReadIsCutAndSlowsNobody(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, func(c *api.Config) { c.Stream.WriteTimeout = 2 * time.Second })
 	var stuck []*wsClient
 	for range 3 {
@@ -122,6 +123,7 @@ func TestAReaderThatDoesNotReadIsCutAndSlowsNobody(t *testing.T) {
 }
 
 func TestStopCutsWhoDoesNotLetGo(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.flood(30, bigEvent)
 	c := s.dialWith(smallWindow())
@@ -141,6 +143,7 @@ func TestStopCutsWhoDoesNotLetGo(t *testing.T) {
 }
 
 func TestASubscriptionOutlivesAnOutageOfTheDatabase(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, func(c *api.Config) { c.Stream.WriteTimeout = time.Minute }) // it is not read meanwhile
 	// Many reads of the log, and much more than the sockets hold.
 	s.flood(600, 12_000)

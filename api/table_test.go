@@ -155,7 +155,7 @@ func TestNamesThatTheTableUsesAreNoTransitions(t *testing.T) {
 
 func TestRightsOfWhoIsBelievedAreThoseOfTheRoles(t *testing.T) {
 	a := &API{}
-	for role, has := range map[string]int{"": 4, "clerk": 4, "Operator": 4, Operator: 5, OperatorOfAll: 6, "*": 6} {
+	for role, has := range map[string]int{"": 5, "clerk": 5, "Operator": 5, Operator: 6, OperatorOfAll: 7, "*": 7} {
 		c := Caller{Grants: grantsOf([]string{role})}
 		for i, g := range auth.Rights {
 			if err := a.may(t.Context(), &c, g, auth.Target{}); (err == nil) != (i < has) ||

@@ -20,16 +20,17 @@ const (
 	Stream     Right = "stream"      // to stay connected, and be told what is new
 	Submit     Right = "submit"      // commands, and to stop one
 	ActAs      Right = "act-as"      // to name another actor of what one submits
+	Import     Right = "import"      // to say when what one submits has happened
 	Operate    Right = "operate"     // what is for operators, of the own tenant
 	OperateAll Right = "operate:all" // what concerns every tenant
 	Keys       Right = "keys"        // to make, see, rotate and revoke API keys
 )
 
 // Rights are all of them.
-var Rights = []Right{Read, Stream, Submit, ActAs, Operate, OperateAll, Keys}
+var Rights = []Right{Read, Stream, Submit, ActAs, Import, Operate, OperateAll, Keys}
 
 // ofTransition reports whether the right can be narrowed to a transition.
-func (r Right) ofTransition() bool { return r == Submit || r == ActAs }
+func (r Right) ofTransition() bool { return r == Submit || r == ActAs || r == Import }
 
 // Target is what a request is about, and what a grant is narrowed to. The zero value is
 // everything of the tenant.
@@ -70,7 +71,7 @@ func (t *Target) covers(tenant string, other *Target) bool {
 //	submit:@0197f6a0-…/pay         of the instance with this id
 //
 // What is neither a letter, a digit nor one of "-._~" is in a business key as in a URL: "%20" for a
-// blank. So a grant has no blanks, and many of them are separated by those. Only submit and act-as
+// blank. So a grant has no blanks, and many of them are separated by those. Only submit, act-as and import
 // are narrowed to a transition, operate:all and keys to nothing, and operate not to a workflow that is named "all".
 type Grant struct {
 	Right Right
@@ -100,7 +101,7 @@ func ParseGrant(text string) (Grant, error) {
 		return Grant{}, fmt.Errorf("the grant %q %w", shown(text), err)
 	}
 	if g.Transition != "" && !g.Right.ofTransition() {
-		return Grant{}, fmt.Errorf("the grant %q names a transition, which only %q and %q can", shown(text), Submit, ActAs)
+		return Grant{}, fmt.Errorf("the grant %q names a transition, which only %q, %q and %q can", shown(text), Submit, ActAs, Import)
 	}
 	if g.String() != text {
 		return Grant{}, fmt.Errorf("the grant %q is not written as %q", shown(text), g)

@@ -183,6 +183,9 @@ func (cmd *Command) item() (jsontext.Value, error) {
 	if at := notBefore(cmd.NotBefore); at != "" {
 		item.NotBefore = &at
 	}
+	if at := notBefore(cmd.HappenedAt); at != "" {
+		item.HappenedAt = &at
+	}
 	if cmd.ReplayFor != 0 {
 		item.ReplayFor = jsontext.Value(seconds(cmd.ReplayFor))
 	}

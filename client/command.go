@@ -55,6 +55,9 @@ type Command struct {
 	IfVersion int64     // refuse unless the instance has this version; 0 does not ask
 	NotBefore time.Time // decide it then
 
+	// HappenedAt is when it happened, of an import; see the grant import. The answer has the timers that are overdue.
+	HappenedAt time.Time
+
 	// How long the key is to be good, in whole seconds; 0 is the workflow's.
 	ReplayFor    time.Duration
 	TombstoneFor time.Duration // or workflow.Forever
@@ -157,8 +160,8 @@ func (cmd *Command) call() (*call, error) {
 	}{
 		{"Idempotency-Key", cmd.Key, workflow.KeyInvalid}, {"Idempotency-Scope", cmd.Scope, workflow.ScopeInvalid},
 		{"Pawl-Actor", cmd.Actor, workflow.InvalidRequest}, {"If-Match", quotedVersion(cmd.IfVersion), ""},
-		{"Pawl-Not-Before", notBefore(cmd.NotBefore), ""}, {"Pawl-Replay-For", seconds(cmd.ReplayFor), ""},
-		{"Pawl-Tombstone-For", seconds(cmd.TombstoneFor), ""},
+		{"Pawl-Not-Before", notBefore(cmd.NotBefore), ""}, {"Pawl-Happened-At", notBefore(cmd.HappenedAt), ""},
+		{"Pawl-Replay-For", seconds(cmd.ReplayFor), ""}, {"Pawl-Tombstone-For", seconds(cmd.TombstoneFor), ""},
 	} {
 		if h.value == "" {
 			continue

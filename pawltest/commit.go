@@ -100,7 +100,7 @@ func (s *Sim) keep(tenant string, row decide.Row, position int64) *command {
 	}
 	c.Status, c.Phase, c.RunAt, c.Request, c.UpdatedAt = row.Status, row.Phase, row.RunAt, row.Request, row.UpdatedAt
 	c.Code, c.Body, c.FinishedAt, c.ExpiresAt = row.Code, row.Body, row.FinishedAt, row.ExpiresAt
-	c.Stuck, c.LockedUntil = "", time.Time{}
+	c.Stuck, c.LockedUntil, c.unsure, c.none = "", time.Time{}, false, false
 	if c.InFlight() {
 		s.flying[ref], c.Failures = c, 0
 	} else {

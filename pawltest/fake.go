@@ -21,17 +21,17 @@ type fake struct {
 
 // Fake lets a function run in the place of an activity's work, with the data,
 // the payload and the result that the activity is declared with. Other types
-// fail the test.
+// fail the test. Of several activities of one name it takes the place of all.
 func Fake[D, P, R any](s *Sim, workflowName, transition string,
 	do func(ctx context.Context, a *workflow.Attempt, data D, payload P) (R, error)) {
 	s.t.Helper()
-	f, work := s.faked(workflowName, transition)
+	f, works := s.faked(workflowName, transition)
 	f.do = func(ctx context.Context, a *workflow.Attempt, data, payload []byte) ([]byte, error) {
 		result, err := do(ctx, a, decode[D](s, data), decode[P](s, payload))
 		if err != nil {
 			return nil, err
 		}
-		return s.fitting(work, result), nil
+		return s.fitting(works, result), nil
 	}
 	s.fakes[activity{workflowName, transition}] = f
 }
@@ -40,13 +40,13 @@ func Fake[D, P, R any](s *Sim, workflowName, transition string,
 func FakeCheck[D, P, R any](s *Sim, workflowName, transition string,
 	check func(ctx context.Context, a *workflow.Attempt, data D, payload P) (*R, error)) {
 	s.t.Helper()
-	f, work := s.faked(workflowName, transition)
+	f, works := s.faked(workflowName, transition)
 	f.check = func(ctx context.Context, a *workflow.Attempt, data, payload []byte) ([]byte, bool, error) {
 		result, err := check(ctx, a, decode[D](s, data), decode[P](s, payload))
 		if err != nil || result == nil {
 			return nil, false, err
 		}
-		return s.fitting(work, *result), true, nil
+		return s.fitting(works, *result), true, nil
 	}
 	s.fakes[activity{workflowName, transition}] = f
 }
@@ -66,28 +66,37 @@ func FakeUndo[D, P, R any](s *Sim, workflowName, transition string,
 	s.fakes[activity{workflowName, transition}] = f
 }
 
-// faked is what is faked of an activity so far, and the activity as its newest
-// version declares it. It fails the test where there is none.
-func (s *Sim) faked(workflowName, transition string) (fake, *workflow.Work) {
+// faked is what is faked of an activity so far, and the activities of the name as the newest
+// version declares them that has one. It fails the test where there is none.
+func (s *Sim) faked(workflowName, transition string) (f fake, works []*workflow.Work) {
 	s.t.Helper()
 	for _, w := range s.workflows.Versions(workflowName) {
-		if step := w.Activity(transition); step != nil {
-			return s.fakes[activity{workflowName, transition}], step.Work
+		for _, step := range w.Moving(transition) {
+			if step.Work != nil {
+				works = append(works, step.Work)
+			}
+		}
+		if works != nil {
+			return s.fakes[activity{workflowName, transition}], works
 		}
 	}
 	s.t.Fatalf("pawltest: workflow %q has no activity %q", workflowName, transition)
 	return fake{}, nil
 }
 
-// fitting is a result as JSON. It fails the test where the activity could not
+// fitting is a result as JSON. It fails the test where none of the activities could
 // have had it.
-func (s *Sim) fitting(work *workflow.Work, result any) []byte {
+func (s *Sim) fitting(works []*workflow.Work, result any) []byte {
 	s.t.Helper()
 	raw := encode(s, result)
-	if err := work.Fits(raw); err != nil {
-		s.t.Fatalf("pawltest: %s is no result of the activity: %v", raw, err)
+	var err error
+	for _, work := range works {
+		if err = work.Fits(raw); err == nil {
+			return raw
+		}
 	}
-	return raw
+	s.t.Fatalf("pawltest: %s is no result of the activity: %v", raw, err)
+	return nil
 }
 
 // code is what an attempt runs: the declared functions, or those in their place.

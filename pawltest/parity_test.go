@@ -31,6 +31,8 @@ func steady(begin func()) *workflow.Definition[move] {
 		switch {
 		case n.Text == "never":
 			return note{}, workflow.Final(errBusy)
+		case n.Text == "closed" || n.Text == "closed once" && a.Number == 1:
+			return note{}, workflow.NotDone(errBusy)
 		case n.Text == "busy once" && a.Number == 1, n.Text == "busy":
 			return note{}, errBusy
 		case n.Text == "late" && a.Number == 1:
@@ -39,6 +41,16 @@ func steady(begin func()) *workflow.Definition[move] {
 		return note{Text: fmt.Sprintf("attempt %d of %.6s", a.Number, a.Key)}, nil
 	}
 	undo := func(context.Context, *workflow.Attempt, move, note, *note) error { return nil }
+	dream := func(context.Context, *workflow.Attempt, move, note) (note, error) {
+		begin()
+		return note{Text: "a call"}, nil
+	}
+	wake := func(_ context.Context, _ *workflow.Attempt, _ move, _ note, dreamt *note) error {
+		if dreamt.Text != "a call" {
+			return workflow.Final(fmt.Errorf("that was no dream: %s", dreamt.Text))
+		}
+		return nil
+	}
 	twice := workflow.Retry{Attempts: 2, First: time.Second, Max: time.Second}
 	return workflow.Define("move", 1,
 		workflow.Start("book", "ready", write("book")).BusinessKey(func(n note) string { return n.Text }),
@@ -52,10 +64,25 @@ func steady(begin func()) *workflow.Definition[move] {
 		workflow.Do("carry", workflow.From("ready"), "carrying", "ready", work, write("carried")).OrElse("ready", noteFailure).Retry(twice).AskOperator(),
 		workflow.Do("finish", workflow.From("ready"), "finishing", "gone", work, write("finished")).OrElse("ready", noteFailure).Retry(twice).Undoes("call"),
 		workflow.On("remind", workflow.From("ready"), workflow.Stay, write("remind")),
-		workflow.On("leave", workflow.From("ready", "calling", "carrying"), "gone", write("leave")),
+		workflow.On("begin", workflow.From("ready", "resting"), workflow.Stay, write("begin again")),
+		workflow.Do("call", workflow.From("resting"), "dreaming", workflow.Stay, dream, write("dreamt of")).OrElse("ready", noteFailure).Undo(wake),
+		workflow.On("check", workflow.From("ready", "calling", "finishing"), workflow.Stay, write("check")).NotBy("finish", "call").NotByLast("write"),
+		workflow.On("leave", workflow.From("ready", "calling", "carrying", "resting"), "gone", write("leave")),
+		workflow.On("rest", workflow.From("ready"), "resting", write("rest")),
+		workflow.Do("visit", workflow.From("ready", "resting"), "visiting", workflow.Stay, work, write("visited")).OrElse(workflow.Stay, noteFailure).
+			Retry(twice).Undo(undo),
+		workflow.Do("move", workflow.From("ready", "resting"), "moving", "gone", work, write("moved")).OrElseFrom(wakeUp, noteFailure).Retry(twice),
 	).Final("gone").
 		After("reminder", workflow.From("ready"), time.Hour, "remind").
 		At("term", workflow.From("ready"), func(d move) time.Time { return d.Until }, "leave")
+}
+
+// wakeUp is where a move that failed leaves.
+func wakeUp(from workflow.State) workflow.State {
+	if from == "resting" {
+		return "ready"
+	}
+	return workflow.Stay
 }
 
 // twins are a run and a real engine that are told the same.
@@ -177,7 +204,7 @@ func (w *twins) rest() {
 
 func life(i *transitions.Instance, history []transitions.Entry) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, i.State, i.Version, i.Open, i.Paused, i.Links.InFlight, len(i.Links.Effects), string(i.Data))
+	fmt.Fprintln(&b, i.State, i.Version, i.Open, i.Paused, i.Links.InFlight, len(i.Links.Effects), i.Actors, string(i.Data))
 	for _, e := range history {
 		fmt.Fprintln(&b, e.Version, e.Transition, e.From, e.To, e.Actor, e.Reason, string(e.Payload), e.Scope, e.Key)
 	}

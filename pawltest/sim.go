@@ -72,6 +72,8 @@ type command struct {
 	transitions.Record
 	tenant string
 	number int                     // in the order of arrival
+	unsure bool                    // nobody knows what some attempt has done
+	none   bool                    // all that have failed have done nothing
 	stop   context.CancelCauseFunc // ends the attempt that is under way
 }
 

@@ -175,13 +175,14 @@ func (s *Sim) claim(c *command) *decide.InFlight {
 		taken = c.ClaimedBy
 		c.Failures++
 		c.Failure = "the worker was lost: the lease of " + taken + " ran out"
+		c.unsure, c.none = true, false
 	}
 	c.Status, c.ClaimedBy, c.RunAt = transitions.Processing, "pawltest", time.Time{}
 	c.ClaimedAt, c.LockedUntil, c.UpdatedAt = s.now, s.now.Add(lease), s.now
 	c.Attempt++
 	c.Revision++
 	f := decide.FlightOf(&c.Record, c.tenant)
-	f.TakenFrom, f.RunAt = taken, due
+	f.TakenFrom, f.Unsure, f.Nothing, f.RunAt = taken, c.unsure, c.none, due
 	if inst := s.instances[address{c.tenant, c.Instance}]; inst != nil {
 		f.Definition, f.Data, f.Paused = inst.Definition, inst.Data, inst.Paused
 	}
@@ -260,7 +261,7 @@ func (s *Sim) attempt(c *command, f *decide.InFlight) (v decide.Verdict, lost bo
 // activity is what the version of the command's instance declares.
 func (s *Sim) activity(f *decide.InFlight) *workflow.Work {
 	if w := s.workflows.Find(f.Workflow, f.Definition); w != nil {
-		if step := w.Activity(f.Transition); step != nil {
+		if step := f.Activity(w); step != nil {
 			return step.Work
 		}
 	}
@@ -274,6 +275,7 @@ func (s *Sim) activity(f *decide.InFlight) *workflow.Work {
 func (s *Sim) giveBack(c *command, b *decide.Back, knew bool) {
 	c.Status, c.LockedUntil, c.Stuck, c.UpdatedAt = b.Status, time.Time{}, b.Stuck, s.now
 	c.Revision++
+	c.unsure, c.none = c.unsure || b.Unsure, !c.unsure && !b.Unsure && (c.none || b.None && c.Failures == 0)
 	if b.Failed {
 		c.Failures++
 	}

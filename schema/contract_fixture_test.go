@@ -204,6 +204,7 @@ func orders(pay func(ctx context.Context) error) *workflow.Definition[order] {
 		workflow.On("cancel", workflow.From(placed, paying, reviewed), cancelled, none),
 		workflow.On("review", workflow.From(placed), reviewed, none),
 		workflow.On("approve", workflow.From(placed), workflow.Stay, none).NotBy("note"),
+		workflow.On("second", workflow.From(placed), workflow.Stay, none).NotByLast("giveup"),
 		workflow.On("check", workflow.From(placed), workflow.Stay, none).Guard("it is checked", func(*workflow.Call, order) error { return nil }),
 		workflow.Do("pay", workflow.From(placed), paying, paid,
 			func(ctx context.Context, _ *workflow.Attempt, _ order, _ workflow.None) (workflow.None, error) {

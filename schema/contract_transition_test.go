@@ -253,6 +253,7 @@ func TestSQLRefusesATransitionThatIsNotDeclaredOrNeedsTheEngine(t *testing.T) {
 		{"0A000", "check", "1, 'placed', '{}'", "guards"},
 		{"0A000", "approve", "1, 'placed', '{}'", "a separation of duties"},
 		{"0A000", "note", "1, 'placed', '{}'", "a separation of duties"},
+		{"0A000", "second", "1, 'placed', '{}'", "a separation of duties"},
 		{"0A000", "review", "1, 'reviewed', '{}'", "timers"},
 	} {
 		if got := refuseMove(t, pool, tt.state, idOf("k-1"), tt.name, tt.rest); !strings.Contains(got, tt.message) {

@@ -1,6 +1,9 @@
 package transitions
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Cause says what kind of thing has caused a transition.
 type Cause string
@@ -15,14 +18,21 @@ const (
 	CausedByUndo      Cause = "undo"      // an effect was taken back: the key of the effect
 	CausedByRetention Cause = "retention" // its command was given up: no node claimed it in time
 	CausedByOperator  Cause = "operator"  // an operator has paused, resumed, retried, resolved or abandoned
+	CausedByImport    Cause = "import"    // it had happened before: when, as RFC 3339 in UTC
 )
+
+// Imported is the stored cause of what has happened at a time.
+func Imported(at time.Time) Cause {
+	return CausedByImport + " " + Cause(at.UTC().Format(time.RFC3339Nano))
+}
 
 // CauseOf is what a command with this scope and key comes from, and the name of
 // that. stored is the cause in its audit row: there is one where the scope does not
-// tell, which is so of what operators do.
+// tell, which is so of what operators do and of imports.
 func CauseOf(stored Cause, scope, key string) (cause Cause, by string) {
 	if stored != "" {
-		return stored, ""
+		kind, at, _ := strings.Cut(string(stored), " ")
+		return Cause(kind), at
 	}
 	if consumer, is := strings.CutPrefix(scope, inboxScope); is {
 		return CausedByMessage, consumer

@@ -46,10 +46,14 @@ type Command struct {
 
 	Payload   []byte    // JSON object; empty is {}
 	NotBefore time.Time // decide it then; zero: now
-	IfVersion int64     // refuse unless the instance has this version; 0 does not ask
-	Actor     string    // "" is "local"
-	Roles     []string  // what the actor may be; none is none, AnyRole is all
-	Proof     string    // how it is known who the actor is, for the audit row; "" where that was not asked
+	// HappenedAt is when it happened, of an import; zero: now. The workflow's code and its timers take it for now, and
+	// the audit row has both times.
+	HappenedAt time.Time
+
+	IfVersion int64    // refuse unless the instance has this version; 0 does not ask
+	Actor     string   // "" is "local"
+	Roles     []string // what the actor may be; none is none, AnyRole is all
+	Proof     string   // how it is known who the actor is, for the audit row; "" where that was not asked
 
 	// Trace is where in a trace it is asked; nowhere: the context of the call tells, as it does for many
 	// at once. It is no part of the request: each attempt with one key is in its own.
@@ -75,6 +79,9 @@ func (c Command) WithDefaults() Command {
 	}
 	if c.Actor == "" {
 		c.Actor = DefaultActor
+	}
+	if !c.HappenedAt.IsZero() {
+		c.HappenedAt = c.HappenedAt.UTC().Truncate(time.Microsecond)
 	}
 	return c
 }

@@ -94,6 +94,7 @@ type CommandRef struct {
 // Effect is an activity that was done and can be undone.
 type Effect struct {
 	CommandRef
+	From    workflow.State `json:"from,omitempty"` // where it was accepted, if what it is depends on that
 	Payload jsontext.Value `json:"payload,omitzero"`
 	Result  jsontext.Value `json:"result,omitzero"`
 }

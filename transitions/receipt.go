@@ -69,7 +69,16 @@ type Result struct {
 	At         time.Time      `json:"at"`
 	Existing   bool           `json:"existing,omitzero"` // the business key's instance, which was there before
 	Result     jsontext.Value `json:"result,omitzero"`
+	Overdue    []OverdueTimer `json:"overdue,omitempty"` // of an import: timers that would have fired before
 	Position   int64          `json:"position,omitzero"`
+}
+
+// OverdueTimer is a timer whose time had passed when an import armed it.
+type OverdueTimer struct {
+	Timer      string    `json:"timer"`
+	Transition string    `json:"transition"` // that it causes
+	Due        time.Time `json:"due"`
+	Fires      time.Time `json:"fires"` // unless the instance leaves its states before
 }
 
 // WithPosition returns a stored body with the position in it. The position is

@@ -25,6 +25,7 @@ type Activity[D, P, R any] struct {
 	work      func(context.Context, *Attempt, D, P) (R, error)
 	ended     func(*Call, *D, R) error
 	failed    func(*Call, *D, Failure) error
+	elseTo    func(from State) State
 	undoing   func(context.Context, *Attempt, D, P, *R) error
 	checking  func(context.Context, *Attempt, D, P) (*R, error)
 }
@@ -34,6 +35,9 @@ type Activity[D, P, R any] struct {
 // from, and brings the instance into the state via, where it is while the work
 // is under way. The work's result then takes it to state to.
 //
+// One name may be declared several times, as with [On], each with work of its own;
+// only the limit of [Activity.Concurrency] is one for all.
+//
 // The work runs outside of every transaction, and may run more than once: an
 // attempt can fail, or its worker can be lost when the effect has happened
 // already. So it hands [Attempt.Key] to a provider that honours idempotency
@@ -42,7 +46,8 @@ type Activity[D, P, R any] struct {
 //
 // done makes the result a part of the data. It is pure, as every action is, and
 // may choose another target; an error refuses the result, and the work has
-// failed with [FailureRefused].
+// failed with [FailureRefused]. [Stay] as a target is the state in which the
+// command was accepted.
 func Do[D, P, R any](name string, from []State, via, to State,
 	work func(ctx context.Context, a *Attempt, data D, payload P) (R, error),
 	done func(c *Call, data *D, result R) error,
@@ -63,10 +68,19 @@ func (a *Activity[D, P, R]) Accept(action func(c *Call, data *D, payload P) erro
 }
 
 // OrElse says what becomes of the instance when the work has failed for good:
-// it goes to the state, and fail may note why. Every activity needs one. fail
-// cannot refuse: its error is a defect of the workflow.
+// it goes to the state, and fail may note why. [Stay] takes it back to the state
+// in which the command was accepted. Every activity needs an OrElse, or an
+// [Activity.OrElseFrom]. fail cannot refuse: its error is a defect of the workflow.
 func (a *Activity[D, P, R]) OrElse(state State, fail func(c *Call, data *D, f Failure) error) *Activity[D, P, R] {
-	a.spec.Failed, a.failed = state, fail
+	a.spec.Failed, a.spec.FailedFrom, a.elseTo, a.failed = state, nil, nil, fail
+	return a
+}
+
+// OrElseFrom is [Activity.OrElse] where it depends on the state in which the command
+// was accepted. to is asked for each of the states that the activity may leave, once,
+// when the definition is built.
+func (a *Activity[D, P, R]) OrElseFrom(to func(from State) State, fail func(c *Call, data *D, f Failure) error) *Activity[D, P, R] {
+	a.spec.Failed, a.spec.FailedFrom, a.elseTo, a.failed = "", map[State]State{}, to, fail
 	return a
 }
 
@@ -89,9 +103,16 @@ func (a *Activity[D, P, R]) Role(roles ...string) *Activity[D, P, R] {
 }
 
 // NotBy refuses an actor who did one of the named transitions on the same
-// instance: separation of duties.
+// instance: separation of duties; see [Transition.NotBy].
 func (a *Activity[D, P, R]) NotBy(transitions ...string) *Activity[D, P, R] {
 	a.accepting.NotBy(transitions...)
+	return a
+}
+
+// NotByLast refuses the actor who was the last to do one of the named transitions; see
+// [Transition.NotByLast].
+func (a *Activity[D, P, R]) NotByLast(transitions ...string) *Activity[D, P, R] {
+	a.accepting.NotByLast(transitions...)
 	return a
 }
 
@@ -124,8 +145,8 @@ func (a *Activity[D, P, R]) Concurrency(n int) *Activity[D, P, R] {
 // AskOperator is for an effect that nobody can make idempotent: an attempt that
 // ended without a result is not repeated, but waits for an operator, unless
 // [Activity.Check] can tell. Only an error that is final, by [Final] or by
-// [Retry], says that nothing has happened: any other may stand for an answer that
-// was lost on its way.
+// [Retry], or one of [NotDone], says that nothing has happened: any other may stand for an
+// answer that was lost on its way.
 func (a *Activity[D, P, R]) AskOperator() *Activity[D, P, R] {
 	a.spec.AskOperator = true
 	return a
@@ -170,6 +191,12 @@ func (a *Activity[D, P, R]) step() *Step {
 	w.Retry.Max = cmp.Or(w.Retry.Max, max(defaultMax, w.Retry.First))
 	w.body = &frozen
 	s := a.accepting.step()
+	if a.elseTo != nil {
+		w.FailedFrom = make(map[State]State, len(s.From))
+		for _, from := range s.From {
+			w.FailedFrom[from] = a.elseTo(from)
+		}
+	}
 	s.Work = &w
 	return s
 }

@@ -19,6 +19,7 @@ type Facts struct {
 	Instance uuid.UUID
 	Version  int64 // the instance's version before this command; 0 for a creation
 	State    State // the state before this command; "" for a creation
+	From     State // of the outcome of an activity: where its command was accepted; "" where that is not kept, see Work.KeepsFrom
 }
 
 // Call is one command as an action sees it: the facts, and what the action

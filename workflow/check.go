@@ -91,10 +91,11 @@ func (w *Workflow) checkStep(m *Mistakes, s *Step) {
 	if s.RefuseExisting && !s.Keyed {
 		m.add("transition %q refuses existing instances, but has no business key", s.Name)
 	}
-	if s.Start && len(s.NotBy) > 0 {
-		m.add("transition %q creates the instance, so nobody can have done %q before", s.Name, s.NotBy[0])
+	excluding := slices.Concat(s.NotBy, s.NotByLast)
+	if s.Start && len(excluding) > 0 {
+		m.add("transition %q creates the instance, so nobody can have done %q before", s.Name, excluding[0])
 	}
-	for _, n := range s.NotBy {
+	for _, n := range excluding {
 		if len(w.byName[n]) == 0 {
 			m.add("transition %q excludes the actors of %q, which does not exist", s.Name, n)
 		}
@@ -141,13 +142,11 @@ func (w *Workflow) checkAmbiguity(m *Mistakes) {
 				m.add("transition %q is declared with payload %s and with %s; one name has one payload",
 					name, steps[0].body.payloadType(), s.body.payloadType())
 			}
-			if i > 0 && (s.Start || steps[0].Start) {
-				m.add("transition %q creates instances and is declared %d times; a start stands alone", name, len(steps))
+			if s.Start && s != w.Creating(name) {
+				m.add("transition %q creates instances and is declared so twice; one name has one start", name)
 			}
 		}
-		if n := activities(steps); n > 1 {
-			m.add("activity %q is declared %d times; one name has one activity", name, n)
-		}
+		checkConcurrency(m, name, steps)
 		if len(steps) > 1 {
 			if dup := firstDuplicate(from); dup != "" {
 				m.add("transition %q is ambiguous: two declarations leave state %q", name, dup)

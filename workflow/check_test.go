@@ -25,7 +25,8 @@ func mistaken() *Definition[badData] {
 		Start("place", "placed", nothing[None]).Or(Stay).NotBy("pay"),
 		Start[badData, None]("begin", "placed", nil).BusinessKey(nil),
 		Start("twice", "placed", nothing[None]),
-		On("twice", From("placed"), "paid", nothing[None]),
+		Start("twice", "placed", nothing[None]),
+		On("twice", From("placed"), "paid", nothing[None]), // which is none
 		nil,
 		On("", From("placed"), "paid", nothing[None]),
 		On("history", From("placed"), "paid", nothing[None]),
@@ -58,7 +59,7 @@ func mistaken() *Definition[badData] {
 func TestBuildReportsEveryMistakeAtOnce(t *testing.T) {
 	const names = "is not 1 to 64 of a-z, 0-9, _ and -"
 	want := []string{
-		`part 5 of the definition is nil`,
+		`part 6 of the definition is nil`,
 		`the workflow's name "Order!" ` + names,
 		`the version is 0; versions count from 1`,
 		`the state's name "UPPER" ` + names,
@@ -84,7 +85,7 @@ func TestBuildReportsEveryMistakeAtOnce(t *testing.T) {
 		`transition "list": payload []string has no JSON Schema: it must be a struct that is decoded field by field`,
 		`transition "tagged": payload struct { A bool "validate:\"omitempty,min=1\"" } has no JSON Schema: ` +
 			`field A: rule "min=1": the validator cannot apply it: Bad field type bool`,
-		`transition "twice" creates instances and is declared 2 times; a start stands alone`,
+		`transition "twice" creates instances and is declared so twice; one name has one start`,
 		`transition "split" is declared with payload workflow.None and with workflow.namedPayload; one name has one payload`,
 		`transition "split" is ambiguous: two declarations leave state "placed"`,
 		`state "asleep" cannot be reached from a start`,

@@ -43,12 +43,12 @@ func (w *Workflow) checkTimerStates(m *Mistakes, t *Timer) {
 
 // checkTimerAction looks at the transition that the timer causes.
 func (w *Workflow) checkTimerAction(m *Mistakes, t *Timer) {
-	steps := w.byName[t.Do]
+	steps := w.Moving(t.Do)
 	switch {
-	case len(steps) == 0:
+	case len(w.byName[t.Do]) == 0:
 		m.add("timer %q does %q, which does not exist", t.Name, t.Do)
 		return
-	case steps[0].Start:
+	case len(steps) == 0:
 		m.add("timer %q does %q, which creates an instance", t.Name, t.Do)
 		return
 	}

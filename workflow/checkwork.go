@@ -22,7 +22,7 @@ func (w *Workflow) checkActivity(m *Mistakes, s *Step) {
 	for _, text := range s.Work.body.mistakes() {
 		m.add("activity %q %s", s.Name, text)
 	}
-	via, failed := s.Work.Via, s.Work.Failed
+	via := s.Work.Via
 	switch {
 	case via == Stay:
 		m.add("activity %q is under way in %q, which is a target, not a state", s.Name, Stay)
@@ -31,11 +31,13 @@ func (w *Workflow) checkActivity(m *Mistakes, s *Step) {
 	case slices.Contains(s.From, via):
 		m.add("activity %q leaves state %q, where it is under way itself", s.Name, via)
 	}
-	switch {
-	case failed == "":
+	if s.Work.FailedFrom == nil && s.Work.Failed == "" {
 		m.add("activity %q does not say what happens when its work fails for good: declare OrElse", s.Name)
-	case failed == Stay || slices.Contains(s.To, Stay):
-		m.add("activity %q ends in %q: the instance would remain in between", s.Name, Stay)
+	}
+	for _, from := range s.From {
+		if s.Work.FailedFrom != nil && s.Work.FailedFrom[from] == "" {
+			m.add("activity %q does not say where an instance goes that came from %q, when its work fails for good", s.Name, from)
+		}
 	}
 	checkNumbers(m, s.Name, s.Work)
 	for i, other := range s.Work.Undoes {
@@ -66,6 +68,20 @@ func checkNumbers(m *Mistakes, name string, w *Work) {
 		m.add("activity %q waits a negative time between attempts: %s", name, min(r.First, r.Max))
 	case r.First > r.Max:
 		m.add("activity %q waits up to %s after its first failure, and never longer than %s", name, r.First, r.Max)
+	}
+}
+
+// checkConcurrency looks for limits that differ: attempts are counted by the name of their activity.
+func checkConcurrency(m *Mistakes, name string, steps []*Step) {
+	var first *Work
+	for _, s := range steps {
+		switch {
+		case s.Work == nil:
+		case first == nil:
+			first = s.Work
+		case s.Work.Concurrency != first.Concurrency:
+			m.add("activity %q is declared with concurrency %d and with %d; one name has one limit", name, first.Concurrency, s.Work.Concurrency)
+		}
 	}
 }
 

@@ -52,6 +52,7 @@ func checked(t *testing.T, want []string, add func(*Definition[calm]), parts ...
 
 func TestSoundActivities(t *testing.T) {
 	checked(t, nil, nil, sound("charge", "waiting", "closed"), sound("send", "waiting", "closed")) // they share a state in between
+	checked(t, nil, nil, sound("send", "sending", "closed").Or(Stay).OrElse(Stay, failing))        // back
 	checked(t, nil, nil,
 		sound("charge", "charging", "charged").OrElse("failed", failing),
 		// Commands may leave a state in between, or stay there.
@@ -104,12 +105,6 @@ func TestMistakesOfActivities(t *testing.T) {
 		"stays in between": {sound("send", Stay, "closed"), []string{
 			`activity "send" is under way in "(stay)", which is a target, not a state`,
 		}},
-		"done stays": {sound("send", "sending", "closed").Or(Stay), []string{
-			`activity "send" ends in "(stay)": the instance would remain in between`,
-		}},
-		"failure stays": {sound("send", "sending", "closed").OrElse(Stay, failing), []string{
-			`activity "send" ends in "(stay)": the instance would remain in between`,
-		}},
 		"done in between": {sound("send", "sending", "closed").Or("sending"), []string{
 			`transition "send" leads to state "sending", where an instance is only while "send" is under way`,
 		}},
@@ -144,12 +139,34 @@ func TestMistakesOfActivities(t *testing.T) {
 	}
 }
 
-func TestOneNameHasOneActivity(t *testing.T) {
-	checked(t, []string{`activity "send" is declared 2 times; one name has one activity`}, nil,
-		sound("send", "sending", "closed"), On("wait", From("open"), "waiting", quiet[None]),
-		Do("send", From("waiting"), "sending", "closed",
-			func(context.Context, *Attempt, calm, None) (int, error) { return 0, nil },
-			func(*Call, *calm, int) error { return nil }).OrElse("open", failing))
+// One name may stand for several activities, in states of their own; how many run at once is said once.
+func TestActivitiesOfOneName(t *testing.T) {
+	another := func(from State) *Activity[calm, None, string] {
+		return Do("send", From(from), "sending", "closed",
+			func(context.Context, *Attempt, calm, None) (string, error) { return "", nil },
+			func(*Call, *calm, string) error { return nil }).OrElse("open", failing)
+	}
+	wait := On("wait", From("open"), "waiting", quiet[None])
+	checked(t, nil, nil, sound("send", "sending", "closed"), wait, another("waiting"))
+	checked(t, []string{`transition "send" is ambiguous: two declarations leave state "open"`}, nil,
+		sound("send", "sending", "closed"), another("open"))
+	checked(t, []string{`activity "send" is declared with concurrency 2 and with 0; one name has one limit`}, nil,
+		sound("send", "sending", "closed").Concurrency(2), wait, another("waiting"))
+	w, err := Define("w", 1, Start("send", "open", quiet[None]), sound("send", "sending", "closed"), wait, another("waiting"),
+		sound("call", "calling", "closed")).Final("closed").Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, other := w.Leaving("send", "open"), w.Leaving("send", "waiting")
+	if w.Activity("send", "open") != one || w.Activity("send", "waiting") != other || w.Activity("send", "") != nil || !one.Work.KeepsFrom || !other.Work.KeepsFrom {
+		t.Error("one of the two is taken for the other")
+	}
+	if call := w.Leaving("call", "open"); w.Activity("call", "") != call || call.Work.KeepsFrom {
+		t.Error("the only one of a name is not known by it")
+	}
+	if s := w.Creating("send"); s == nil || !s.Start || len(w.Moving("send")) != 2 || w.Creating("call") != nil || len(w.Named("send")) != 3 {
+		t.Error("what creates and what moves is mixed up")
+	}
 }
 
 func TestUndoesWhatDeclaresAnUndo(t *testing.T) {

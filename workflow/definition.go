@@ -83,7 +83,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	w := &Workflow{
 		Name: d.name, Version: d.version, Finals: slices.Clone(d.finals), Roles: slices.Clone(d.roles), Horizons: d.horizons,
 		MaxData: cmp.Or(d.maxData, DefaultMaxData),
-		byName:  map[string][]*Step{}, final: map[State]bool{}, watched: map[string]bool{},
+		byName:  map[string][]*Step{}, final: map[State]bool{}, watched: map[string]bool{}, watchedLast: map[string]bool{},
 		data: reflect.TypeFor[D](), plans: map[int]*plan{},
 	}
 	m := &Mistakes{Workflow: d.name}
@@ -98,6 +98,9 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 		for _, n := range s.NotBy {
 			w.watched[n] = true
 		}
+		for _, n := range s.NotByLast {
+			w.watched[n], w.watchedLast[n] = true, true
+		}
 	}
 	for _, s := range d.finals {
 		w.final[s] = true
@@ -111,6 +114,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	w.attrs = attributes(slices.Clone(d.attrs))
 	w.correct = corrects[D](func() map[string]bool { return w.gone })
 	w.collectStates()
+	w.keepFrom()
 	w.check(m)
 	d.check(m)
 	d.checkChanged(m)

@@ -34,6 +34,7 @@ type TransitionDescription struct {
 	Activity       *ActivityDescription `json:"activity,omitempty"`
 	Roles          []string             `json:"roles,omitempty"`
 	NotBy          []string             `json:"not_by,omitempty"`
+	NotByLast      []string             `json:"not_by_last,omitempty"`
 	Guards         []string             `json:"guards,omitempty"`
 	BusinessKey    bool                 `json:"business_key,omitempty"`
 	RefuseExisting bool                 `json:"refuse_existing,omitempty"`
@@ -45,8 +46,9 @@ type TransitionDescription struct {
 // Durations are written as time.ParseDuration reads them: "1m30s".
 type ActivityDescription struct {
 	Via         State            `json:"via"`
-	Failed      State            `json:"failed"`
-	Timeout     string           `json:"timeout"` // of an attempt
+	Failed      State            `json:"failed,omitempty"`      // "(stay)" is back
+	FailedFrom  map[State]State  `json:"failed_from,omitempty"` // in its place: by the state in which the command was accepted
+	Timeout     string           `json:"timeout"`               // of an attempt
 	Retry       RetryDescription `json:"retry"`
 	Concurrency int              `json:"concurrency,omitzero"` // on one node; 0 is unbounded
 	Undo        bool             `json:"undo,omitzero"`        // it can be undone
@@ -82,7 +84,7 @@ func (w *Workflow) Describe() Description {
 		schema, _ := s.Schema() // checked by Build
 		d.Transitions = append(d.Transitions, TransitionDescription{
 			Name: s.Name, Doc: s.Doc, Start: s.Start, From: s.From, To: s.To, Activity: s.Work.describe(),
-			Roles: s.Roles, NotBy: s.NotBy, Guards: s.Guards,
+			Roles: s.Roles, NotBy: s.NotBy, NotByLast: s.NotByLast, Guards: s.Guards,
 			BusinessKey: s.Keyed, RefuseExisting: s.RefuseExisting, Receives: s.consumers(), Payload: schema,
 		})
 	}
@@ -108,7 +110,7 @@ func (w *Work) describe() *ActivityDescription {
 		return nil
 	}
 	return &ActivityDescription{
-		Via: w.Via, Failed: w.Failed, Timeout: w.Timeout.String(),
+		Via: w.Via, Failed: w.Failed, FailedFrom: w.FailedFrom, Timeout: w.Timeout.String(),
 		Retry:       RetryDescription{w.Retry.Attempts, w.Retry.First.String(), w.Retry.Max.String()},
 		Concurrency: w.Concurrency, Undo: w.Undoable, Check: w.Checkable, Undoes: w.Undoes, AskOperator: w.AskOperator,
 	}

@@ -40,6 +40,29 @@ func IsFinal(err error) bool {
 	return final
 }
 
+// NotDone says that the attempt has certainly done nothing: no connection was made, or the
+// request was refused before anybody looked at it. Unlike [Final] it may be tried again. So an
+// activity with [Activity.AskOperator] asks nobody about it, and where all attempts
+// ended so, the failure is not [Failure.Unknown]. The text of err and what it wraps stay as
+// they were. NotDone(nil) is nil.
+func NotDone(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &notDoneError{err}
+}
+
+// IsNotDone reports whether the error, or one that it wraps, was made by [NotDone].
+func IsNotDone(err error) bool {
+	_, notDone := errors.AsType[*notDoneError](err)
+	return notDone
+}
+
+type notDoneError struct{ error }
+
+// Unwrap returns the error that says why.
+func (e *notDoneError) Unwrap() error { return e.error }
+
 type finalError struct{ error }
 
 // Unwrap returns the error that is final.

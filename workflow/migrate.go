@@ -214,14 +214,16 @@ func (c *migrationCheck) target(s State) (State, bool) {
 // checkCarried looks at the activities that go on. Where one is under way leads to where it is in the new version.
 func (c *migrationCheck) checkCarried() {
 	for i, name := range c.plan.carried {
-		was, is := c.From.Activity(name), c.To.Activity(name)
+		was, is := c.From.onlyActivity(name), c.To.onlyActivity(name)
 		switch {
 		case slices.Contains(c.plan.carried[:i], name):
 			c.add("carries activity %q twice", name)
 		case was == nil || is == nil:
-			c.add("carries activity %q, which both versions must have", name)
+			c.add("carries activity %q, which both versions must have, and once", name)
 		case !sameWork(was, is):
 			c.add("carries activity %q, whose payload or result is another one in version %d", name, c.To.Version)
+		case is.keepsFrom():
+			c.add("carries activity %q, which in version %d goes on by where it came from: that is a state of version %d", name, c.To.Version, c.From.Version)
 		case c.states[was.Work.Via] != "" && c.states[was.Work.Via] != is.Work.Via:
 			c.add("carries activity %q to state %q, and another one of state %q to %q", name, is.Work.Via, was.Work.Via, c.states[was.Work.Via])
 		default:
@@ -241,11 +243,19 @@ func (c *migrationCheck) checkUndos() {
 		if s.Work == nil || !s.Work.Undoable {
 			continue
 		}
-		if is := c.To.Activity(s.Name); is == nil || !is.Work.Undoable || !sameWork(s, is) {
-			c.add("leaves effects of %q behind, which may have to be undone: version %d needs it with an Undo, the same payload and result",
+		if is := c.To.onlyActivity(s.Name); is == nil || c.From.onlyActivity(s.Name) == nil || !is.Work.Undoable || !sameWork(s, is) {
+			c.add("leaves effects of %q behind, which may have to be undone: version %d needs it with an Undo, the same payload and result, both once",
 				s.Name, c.To.Version)
 		}
 	}
+}
+
+// onlyActivity is the activity of that name, nil where there is none, or more.
+func (w *Workflow) onlyActivity(name string) *Step {
+	if activities(w.byName[name]) != 1 {
+		return nil
+	}
+	return w.Activity(name, "")
 }
 
 func sameWork(was, is *Step) bool {
@@ -303,7 +313,7 @@ func (w *Workflow) ending() map[State]bool {
 			leaves := s.From
 			targets := s.To
 			if s.Work != nil {
-				leaves, targets = append(slices.Clone(s.From), s.Work.Via), append(slices.Clone(s.To), s.Work.Failed)
+				leaves, targets = append(slices.Clone(s.From), s.Work.Via), s.reaches()[1:]
 			}
 			if !slices.ContainsFunc(targets, func(t State) bool { return ends[t] }) {
 				continue

@@ -111,7 +111,7 @@ func TestAPlanThatLeavesSomethingOpenIsRefusedWithTheList(t *testing.T) {
 		"twice, and nothing": {FromVersion(1, inCents).State("open", "checking").State("open", "held").KeepTimer("release").DropTimer("nag").
 			Carry("pay", "pay", "fly").KeepTimer("fun").SetTimer("release", nil), []string{
 			`maps state "open" twice`, `says twice what becomes of timer "release"`, `sets timer "release" by no function`,
-			`carries activity "pay" twice`, `carries activity "fly", which both versions must have`,
+			`carries activity "pay" twice`, `carries activity "fly", which both versions must have, and once`,
 			`says what becomes of timer "fun", which does not run in version 1`}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,6 +25,7 @@ type Step struct {
 	To             []State // the first is where it goes unless the action says otherwise
 	Roles          []string
 	NotBy          []string
+	NotByLast      []string
 	Guards         []string
 	Keyed          bool // creation by business key
 	RefuseExisting bool

@@ -40,7 +40,8 @@ func Start[D, P any](name string, to State, action func(c *Call, data *D, payloa
 
 // On declares a transition of an existing instance from one of the given states
 // to state to. One name may be declared several times, with the same payload
-// type and other states to leave.
+// type and other states to leave, also as a [Do], and once as a [Start]: a command
+// that names an instance is on that one, and one that names none creates one.
 func On[D, P any](name string, from []State, to State, action func(c *Call, data *D, payload P) error) *Transition[D, P] {
 	return newTransition(Step{Name: name, From: from, To: []State{to}}, action)
 }
@@ -89,9 +90,19 @@ func (t *Transition[D, P]) Role(roles ...string) *Transition[D, P] {
 }
 
 // NotBy refuses an actor who did one of the named transitions on the same
-// instance: separation of duties.
+// instance: separation of duties. Who has asked for an activity has done it while it is
+// under way and when it is done. When it has failed he has not, unless it may have happened
+// all the same and has no [Activity.Undo].
 func (t *Transition[D, P]) NotBy(transitions ...string) *Transition[D, P] {
 	t.spec.NotBy = append(t.spec.NotBy, transitions...)
+	return t
+}
+
+// NotByLast refuses the actor who was the last to do one of the named transitions on the
+// same instance, and also who is doing it: of two who have changed a text in turn, the
+// first may approve what the second made of it.
+func (t *Transition[D, P]) NotByLast(transitions ...string) *Transition[D, P] {
+	t.spec.NotByLast = append(t.spec.NotByLast, transitions...)
 	return t
 }
 
@@ -117,7 +128,7 @@ func (t *Transition[D, P]) step() *Step {
 	frozen.shared = sharesMemory(reflect.TypeFor[P]())
 	s := t.spec
 	s.From, s.To = slices.Clone(s.From), slices.Clone(s.To)
-	s.Roles, s.NotBy, s.Guards = slices.Clone(s.Roles), slices.Clone(s.NotBy), slices.Clone(s.Guards)
+	s.Roles, s.NotBy, s.NotByLast, s.Guards = slices.Clone(s.Roles), slices.Clone(s.NotBy), slices.Clone(s.NotByLast), slices.Clone(s.Guards)
 	s.Receives = slices.Clone(s.Receives)
 	s.body = &frozen
 	return &s

@@ -18,8 +18,10 @@ import (
 // and the second commit takes its outcome to one of the transition's targets, or
 // to Failed.
 type Work struct {
-	Via         State // where the instance is while the work is under way
-	Failed      State // where it goes when the work has failed for good
+	Via         State           // where the instance is while the work is under way
+	Failed      State           // where it goes when the work has failed for good; Stay: back
+	FailedFrom  map[State]State // the same, by where it came from; nil: Failed says it
+	KeepsFrom   bool            // what becomes of it depends on where it came from, so that this is kept with the command
 	Timeout     time.Duration
 	Retry       Retry
 	Concurrency int      // attempts at once on one node; 0: as many as the node has workers
@@ -126,31 +128,20 @@ func (w *Work) Check(ctx context.Context, a *Attempt, data, payload []byte) (res
 // who says what has happened may err.
 func (w *Work) Fits(result []byte) error { return w.body.fits(result) }
 
-// reaches are the states that the step can take an instance to, sooner or later:
-// the in-between state first, if there is one.
-func (s *Step) reaches() []State {
-	if s.Work == nil {
-		return s.To
-	}
-	states := append([]State{s.Work.Via}, s.To...)
-	if s.Work.Failed != "" { // else a mistake of its own
-		states = append(states, s.Work.Failed)
-	}
-	return states
-}
-
 // Done decides what a result makes of the instance, at a step with Work. It is
 // pure, as Step.Run is, and its errors are the same.
 func (s *Step) Done(f Facts, data, result []byte) (Outcome, error) {
 	c := s.call(f, s.To)
 	after, err := s.Work.body.done(c, data, result)
+	s.back(c, f)
 	return s.outcome(c, f, after, err)
 }
 
 // Fail decides what a failure makes of the instance, at a step with Work. It is
 // pure. Its error is always Internal: the failure action cannot refuse.
 func (s *Step) Fail(f Facts, data []byte, failure Failure) (Outcome, error) {
-	c := s.call(f, []State{s.Work.Failed})
+	c := s.call(f, []State{s.Work.failedTo(s.cameFrom(f))})
 	after, err := s.Work.body.fail(c, data, failure)
+	s.back(c, f)
 	return s.outcome(c, f, after, err)
 }

@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -290,4 +291,16 @@ func FuzzEnding(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestNotDoneKeepsTheError(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("refused")
+	err := NotDone(cause)
+	if NotDone(nil) != nil || IsNotDone(nil) || IsNotDone(cause) || !IsNotDone(err) || !IsNotDone(fmt.Errorf("dial: %w", err)) || !IsNotDone(Final(err)) {
+		t.Error("IsNotDone")
+	}
+	if err.Error() != "refused" || !errors.Is(err, cause) || IsFinal(err) {
+		t.Errorf("it became %v", err)
+	}
 }

@@ -118,7 +118,7 @@ func (a *Activity[D, P, R]) mistakes() []string {
 	if a.ended == nil {
 		found = append(found, "has no function for the result of its work")
 	}
-	if a.failed == nil && a.spec.Failed != "" {
+	if a.failed == nil && (a.spec.Failed != "" || a.spec.FailedFrom != nil) {
 		found = append(found, "has an OrElse without a function")
 	}
 	if a.undoing == nil && a.spec.Undoable {

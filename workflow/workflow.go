@@ -20,29 +20,52 @@ type Workflow struct {
 	Horizons   Horizons // as declared; see Horizons.Resolve
 	MaxData    int      // of an instance, in bytes of JSON
 
-	byName  map[string][]*Step
-	final   map[State]bool
-	watched map[string]bool
-	attrs   func(data []byte) (map[string]string, error)
-	members map[string]string // of the data; see Members
-	gone    map[string]bool   // see Definition.DataChanged
-	data    reflect.Type
-	correct func(data, change []byte) ([]byte, error)
-	plans   map[int]*plan // for instances of other versions; see MigrationOf
+	byName      map[string][]*Step
+	final       map[State]bool
+	watched     map[string]bool
+	watchedLast map[string]bool
+	attrs       func(data []byte) (map[string]string, error)
+	members     map[string]string // of the data; see Members
+	gone        map[string]bool   // see Definition.DataChanged
+	data        reflect.Type
+	correct     func(data, change []byte) ([]byte, error)
+	plans       map[int]*plan // for instances of other versions; see MigrationOf
 }
 
 // IsFinal reports whether an instance ends in the state.
 func (w *Workflow) IsFinal(s State) bool { return w.final[s] }
 
-// Named returns every step with the name: one for a start, one per group of
-// states for others, none for an unknown name. All share one payload type.
+// Named returns every step with the name: a start, one per group of states that
+// they leave, or both; none for an unknown name. All share one payload type.
 func (w *Workflow) Named(transition string) []*Step { return w.byName[transition] }
 
-// Activity returns the step that does the named activity, or nil. There is one of
-// a name at most.
-func (w *Workflow) Activity(name string) *Step {
+// Creating returns the step of that name that creates an instance, or nil.
+func (w *Workflow) Creating(transition string) *Step {
+	for _, s := range w.byName[transition] {
+		if s.Start {
+			return s
+		}
+	}
+	return nil
+}
+
+// Moving returns the steps of that name that take an instance on: one per group of
+// states that they leave.
+func (w *Workflow) Moving(transition string) (list []*Step) {
+	for _, s := range w.byName[transition] {
+		if !s.Start {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Activity returns the step that does the named activity for an instance that came
+// from a state, or nil. Where there is one activity of the name, it is that one.
+func (w *Workflow) Activity(name string, from State) *Step {
+	only := activities(w.byName[name]) == 1
 	for _, s := range w.byName[name] {
-		if s.Work != nil {
+		if s.Work != nil && (only || s.Leaves(from)) {
 			return s
 		}
 	}
@@ -75,6 +98,10 @@ func (w *Workflow) Allowed(state State) []string {
 // so that they must be remembered.
 func (w *Workflow) Watched(transition string) bool { return w.watched[transition] }
 
+// WatchedLast reports whether some transition excludes the last actor of the named one,
+// so that it must be remembered who that was.
+func (w *Workflow) WatchedLast(transition string) bool { return w.watchedLast[transition] }
+
 // UndoneByOthers reports whether the failure of some activity undoes the named
 // one, so that its effect must be remembered.
 func (w *Workflow) UndoneByOthers(activity string) bool {
@@ -94,6 +121,15 @@ func (w *Workflow) TimersIn(state State) []*Timer {
 
 // AttributesOf computes the declared attributes from an instance's data.
 func (w *Workflow) AttributesOf(data []byte) (map[string]string, error) { return w.attrs(data) }
+
+// keepFrom says of which activities it is kept where their commands were accepted.
+func (w *Workflow) keepFrom() {
+	for _, s := range w.Steps {
+		if s.Work != nil {
+			s.Work.KeepsFrom = s.keepsFrom() || activities(w.byName[s.Name]) > 1
+		}
+	}
+}
 
 func (w *Workflow) collectStates() {
 	add := func(states []State) {

@@ -54,7 +54,8 @@ type BulkCommand struct {
 	Actor       string         `json:"actor,omitzero"` // whom the caller acts as; see act-as
 	Payload     jsontext.Value `json:"payload,omitempty"`
 	IfVersion   *int64         `json:"if_version,omitzero"`
-	NotBefore   *string        `json:"not_before,omitzero"` // RFC 3339
+	NotBefore   *string        `json:"not_before,omitzero"`  // RFC 3339
+	HappenedAt  *string        `json:"happened_at,omitzero"` // of an import: RFC 3339; see import
 
 	// How long the key is to be good, in seconds.
 	ReplayFor    jsontext.Value `json:"replay_for,omitempty"`

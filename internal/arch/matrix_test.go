@@ -129,6 +129,8 @@ var Matrix = []Room{
 	{"auth/apikey", ours("auth", "internal/pause", "transitions", "workflow"), mods(pgx)},
 	{"auth/ticket", ours("auth", "auth/internal/jws", "transitions", "workflow"), mods(jose, json, uuid)},
 	{"auth/ticket/ring", ours("auth/ticket", "internal/clock", "workflow"), mods(pgx, uuid)},
+	{"auth/session", ours("auth", "auth/ticket", "workflow"), mods(json, uuid)},
+	{"auth/login", ours("auth", "workflow"), mods(json)},
 	{"auth/authtest", nil, mods(jose)},
 
 	// HTTP.
@@ -142,6 +144,7 @@ var Matrix = []Room{
 		"api/internal/contract", "api/internal/parse", "api/internal/stream", "api/wire", "auth", "auth/apikey", "auth/ticket", "inspect",
 		"tracing", "transitions", "workflow", "workflow/diagram",
 	), mods(json, jsonschema, rate, uuid)},
+	{"console", ours("api", "api/wire", "auth", "auth/login", "auth/session", "transitions", "workflow"), mods(json, uuid)},
 
 	// Who uses it.
 	{"client", ours("api/wire", "internal/pause", "transitions", "workflow"), mods(json, uuid, websocket)},
@@ -164,8 +167,8 @@ var Matrix = []Room{
 
 	// What composes it.
 	{"internal/service", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "auth/ticket", "auth/ticket/ring", "engine", "inbox", "inbox/signature",
-		"internal/dialerror", "internal/localpg", "internal/server", "internal/usage", "metrics",
+		"api", "auth", "auth/apikey", "auth/jwt", "auth/login", "auth/session", "auth/ticket", "auth/ticket/ring", "console", "engine", "inbox",
+		"inbox/signature", "internal/dialerror", "internal/localpg", "internal/server", "internal/usage", "metrics",
 		"outbox/relay", "schema", "tracing", "transitions", "workflow",
 	), mods(pgx)},
 	{"internal/cli/flags", ours("client", "internal/usage", "transitions", "workflow"), mods(cobra, json, uuid)},
@@ -179,7 +182,8 @@ var Matrix = []Room{
 		"api/wire", "client", "internal/cli/flags", "internal/cli/output", "internal/progress", "internal/usage", "transitions", "workflow",
 	), mods(cobra, json, uuid)},
 	{"internal/cli", ours(
-		"api", "auth", "auth/apikey", "auth/jwt", "client", "engine", "inbox/signature", "inspect", "internal/cli/flags", "internal/cli/ops",
+		"api", "auth", "auth/apikey", "auth/jwt", "auth/login", "client", "console", "engine", "inbox/signature", "inspect",
+		"internal/cli/flags", "internal/cli/ops",
 		"internal/cli/output", "internal/cli/remote", "internal/doctor", "internal/progress", "internal/sdnotify", "internal/service",
 		"internal/usage", "outbox/relay", "outbox/sink/file", "outbox/sink/jetstream", "outbox/sink/webhook", "schema", "transitions",
 		"workflow", "workflow/diagram",

@@ -54,7 +54,7 @@ func TestWhatAPageDoesWrongIsSeen(t *testing.T) {
 
 func TestAPageIsUsedWithMouseAndKeyboard(t *testing.T) {
 	t.Parallel()
-	const document = `<!doctype html><title>t</title><button id=b>press me</button><p id=said></p><p id=hidden hidden>not shown</p>
+	const document = `<!doctype html><title>t</title><button id=b>press me</button><input id=i><p id=said></p><p id=hidden hidden>not shown</p>
 		<script src="page.js"></script>`
 	origin := serve(t, document, `let n = 0;
 		document.querySelector('#b').addEventListener('click', () => { document.querySelector('#said').textContent = ++n; });`)
@@ -68,6 +68,11 @@ func TestAPageIsUsedWithMouseAndKeyboard(t *testing.T) {
 	p.Press("Tab")
 	p.Press("Enter")
 	p.WaitText("#said", "1")
+	p.Focus("#i")
+	p.Type("änn")
+	if value := chromium.Eval[string](p, `document.querySelector('#i').value`); value != "änn" {
+		t.Errorf("%q was typed", value)
+	}
 	if text := p.Text("#hidden"); text != "" {
 		t.Errorf("%q is shown", text)
 	}

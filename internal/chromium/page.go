@@ -66,6 +66,12 @@ func (p *Page) Reload() {
 	p.load(func() { p.do("Page.reload", nil, nil) })
 }
 
+// Navigate opens another address in the same tab, and waits until it is loaded.
+func (p *Page) Navigate(url string) {
+	p.browser.t.Helper()
+	p.load(func() { p.do("Page.navigate", object{"url": url}, nil) })
+}
+
 // load waits for the end of the loading that begin begins.
 func (p *Page) load(begin func()) {
 	p.browser.t.Helper()
@@ -221,6 +227,20 @@ func (p *Page) Press(key string) {
 		}
 		p.do("Input.dispatchKeyEvent", params, nil)
 	}
+}
+
+// Focus gives what is at a selector the focus, when it is shown and enabled.
+func (p *Page) Focus(selector string) {
+	p.browser.t.Helper()
+	const focused = `((e) => { e?.focus(); return e !== null && document.activeElement === e; })(document.querySelector(%q))`
+	focus := fmt.Sprintf(focused, selector)
+	await.Eventually(p.browser.t, selector+" has the focus", func() bool { return Eval[bool](p, focus) })
+}
+
+// Type writes a text where the focus is, as a keyboard does.
+func (p *Page) Type(text string) {
+	p.browser.t.Helper()
+	p.do("Input.insertText", object{"text": text}, nil)
 }
 
 // Resize makes the window so wide and high, in CSS pixels, and light or dark.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/auth/login"
 	"github.com/pawlhq/pawl/client"
 	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/cli/output"
@@ -23,6 +24,9 @@ import (
 
 // variableOfSecret has the secret of HS256.
 const variableOfSecret = "PAWL_JWT_SECRET"
+
+// variableOfLogin has the secret that the identity provider knows this service by, where it wants one.
+const variableOfLogin = "PAWL_LOGIN_SECRET"
 
 // wireAuth is the file that --auth names; docs/authentication.md tells what is in it.
 type wireAuth struct {
@@ -43,6 +47,14 @@ type wireJWT struct {
 	Tenant     string         `json:"tenant"`
 	Claims     wireClaims     `json:"claims"`
 	Grants     []string       `json:"grants"`
+	Login      *wireLogin     `json:"login"`
+}
+
+// wireLogin is how people sign in to the console at the issuer.
+type wireLogin struct {
+	ClientID  string   `json:"client_id"`
+	Discovery string   `json:"discovery"`
+	Scopes    []string `json:"scopes"`
 }
 
 type wireClaims struct {
@@ -68,6 +80,10 @@ func authOf(path string) (out service.Auth, err error) {
 	if out.Keys = in.Keys; in.JWT != nil {
 		if out.JWT, err = in.JWT.config(); err != nil {
 			return out, usage.Errorf("--auth %s: %w", path, err)
+		}
+		if l := in.JWT.Login; l != nil {
+			out.Login = &login.Config{Issuer: in.JWT.Issuer, ClientID: l.ClientID, ClientSecret: os.Getenv(variableOfLogin),
+				Discovery: l.Discovery, Scopes: l.Scopes}
 		}
 	}
 	if !out.Configured() {

@@ -39,6 +39,11 @@ func TestAuthIsReadFromItsFile(t *testing.T) {
 	if got, err = authOf(authFile(t, `{"keys":true}`)); err != nil || !got.Keys || got.JWT != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
+	t.Setenv(variableOfLogin, "s")
+	got, err = authOf(authFile(t, `{"jwt":{"issuer":"https://i","login":{"client_id":"console","scopes":["a","b"],"discovery":"https://d"}}}`))
+	if l := got.Login; err != nil || l.Issuer != "https://i" || l.ClientID != "console" || l.ClientSecret != "s" || len(l.Scopes) != 2 || l.Discovery == "" {
+		t.Errorf("%+v, %v", got.Login, err)
+	}
 	for want, text := range map[string]string{
 		`has no "jwt"`:          `{"keys":false}`,
 		"unknown object member": `{"jwt":{"isuer":"i"}}`,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlhq/pawl/console"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/cli/flags"
 	"github.com/pawlhq/pawl/internal/sdnotify"
@@ -96,6 +97,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	own.Float64Var(&config.CredentialRate, "credential-rate", 0,
 		"how many commands a second this node takes from each credential, which is each actor of a tenant; 0 is no limit")
 	own.BoolVar(&config.AccessLog, "access-log", false, "log each request when it is answered")
+	own.StringVar(&config.Console, "console", console.DefaultPath, "the path of the console, the pages for operators; \"off\" is none")
 	own.StringVar(&f.auth, "auth", "",
 		"file that says whose credentials are taken, see docs/authentication.md; without it everybody on this machine is believed")
 	own.StringArrayVar(&f.inboxes, "inbox", nil,

@@ -29,7 +29,8 @@ type Back struct {
 	Failed      bool          // one failure more
 	Failure     string        // its message; "" leaves the one before
 	Stuck       string        // why an operator has to see to it; "": it is due
-	Unsure      bool          // the attempt was stopped, and it is not known what it has done
+	Unsure      bool          // the attempt was begun, and it is not known what it has done
+	None        bool          // the attempt was begun, and has certainly done nothing
 }
 
 // Why the context of an attempt is done; see also [CancelledError].
@@ -86,9 +87,10 @@ func again(most time.Duration, failure string) Verdict {
 	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Most: most, Failed: true, Failure: failure}}
 }
 
-// ask gives it back to an operator.
+// ask gives it back to an operator. An activity may have had its effect.
 func ask(why, failure string) Verdict {
-	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Failed: true, Failure: failure, Stuck: why}}
+	return Verdict{Back: &Back{Status: transitions.FailedRetryable, Failed: true, Failure: failure, Stuck: why,
+		Unsure: why != transitions.StuckUndo}}
 }
 
 // askAbout is ask without counting a failure: the claim of the command has counted it.
@@ -142,9 +144,9 @@ func (f *InFlight) Before(w *workflow.Work, replay time.Duration, now time.Time)
 func (f *InFlight) doubtful() bool { return f.Unsure || f.TakenFrom != "" }
 
 // earlier reports whether an attempt before this one may have had its effect. A
-// claim that was given back without an attempt has none.
+// claim that was given back without an attempt has none, and an attempt that said so.
 func (f *InFlight) earlier() bool {
-	if f.Failures > 0 || f.doubtful() {
+	if f.doubtful() || f.Failures > 0 && !f.Nothing {
 		return true
 	}
 	asked, err := f.Asked()
@@ -174,6 +176,7 @@ type Try struct {
 	Err    error // of [InFlight.Try]: none of the user's, whose methods may panic
 	Cause  error // why its context was done, if it was
 	Final  bool  // no attempt can mend the error: this one has done nothing, and none will
+	None   bool  // this one has done nothing: it is final, or says so
 }
 
 // Try calls the code of an attempt: the check first, where an earlier attempt
@@ -196,7 +199,9 @@ func (f *InFlight) Try(w *workflow.Work, c Code, panicked func(value any, stack 
 		return t
 	}
 	if t.Err != nil {
-		t.Final = !errors.Is(t.Err, workflow.ErrResult) && (workflow.IsFinal(t.Err) || w.Retry.Final != nil && w.Retry.Final(t.Err))
+		said := !errors.Is(t.Err, workflow.ErrResult)
+		t.Final = said && (workflow.IsFinal(t.Err) || w.Retry.Final != nil && w.Retry.Final(t.Err))
+		t.None = said && (t.Final || workflow.IsNotDone(t.Err))
 		t.Err = settled("", t.Err)
 	}
 	return t
@@ -263,13 +268,13 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 	case undo && (t.Final || last) && !stopped:
 		return ask(transitions.StuckUndo, message)
 	case isCancelled:
-		return failedFor(workflow.FailureCancelled, cancelled.Error(), f.Attempt, !t.Final || f.earlier())
+		return failedFor(workflow.FailureCancelled, cancelled.Error(), f.Attempt, !t.None || f.earlier())
 	case errors.Is(t.Err, errNotDone):
 		// It may be on its way still: a check can say what was, and not what will be.
 		return failedFor(workflow.FailureAbandoned, message, f.Attempt-1, true)
 	case t.Final:
 		return failedFor(workflow.FailureError, message, f.Attempt, f.earlier())
-	case !undo && w.AskOperator && (unsaid || !w.Checkable):
+	case !undo && !t.None && w.AskOperator && (unsaid || !w.Checkable):
 		// Whatever else the error says, it does not say that nothing has happened: an
 		// answer may be lost with its connection.
 		return ask(transitions.StuckUnknown, message)
@@ -277,15 +282,19 @@ func (f *InFlight) After(w *workflow.Work, t Try) Verdict {
 		return ask(transitions.StuckUndecidable, message)
 	case stopped:
 		v := Later(0)
-		v.Back.Unsure = !undo
+		v.Back.Unsure = !undo && !t.None
 		return v
+	case last && t.None && !f.earlier():
+		return failedFor(workflow.FailureError, message, f.Attempt, false)
 	case last && (undo || !w.Checkable || f.Failures+1 >= checks*w.Retry.Attempts):
 		if w.AskOperator && w.Checkable { // the check could not tell
 			return ask(transitions.StuckUnknown, message)
 		}
 		return failedFor(workflow.FailureError, message, f.Attempt, true)
 	}
-	return again(w.Retry.Ceiling(f.Failures+1), message)
+	v := again(w.Retry.Ceiling(f.Failures+1), message)
+	v.Back.Unsure, v.Back.None = !undo && !t.None, !undo && t.None
+	return v
 }
 
 // AfterDue decides what becomes of a scheduled command after it was submitted.

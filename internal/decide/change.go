@@ -2,7 +2,6 @@ package decide
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -36,6 +35,7 @@ type change struct {
 	payload jsontext.Value // in the audit row
 	now     time.Time
 	by      *workflow.Migration // what takes it to another version; nil: it stays on its own
+	remains bool                // of an activity that failed: it may have happened, and nothing undoes it
 }
 
 // decide makes the instance after the change, its audit row, its events, and
@@ -55,11 +55,9 @@ func (c *change) decide() Decision {
 	after.State, after.Version, after.Data = c.out.To, c.inst.Version+1, c.out.Data
 	after.Attributes = c.attributes(attrs)
 	after.Open, after.UpdatedAt = !c.w.IsFinal(c.out.To), c.now
-	if c.step != nil && c.w.Watched(c.step.Name) {
-		after.Actors = did(c.inst.Actors, c.step.Name, c.p.Actor)
-	}
+	after.Actors = c.actors()
 	d := Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Answer: c.out.KeepAnswer,
-		Step: c.step, After: &after, spawns: c.out.Spawns}
+		Step: c.step, After: &after, spawns: c.out.Spawns, past: !c.p.HappenedAt.IsZero()}
 	if left := c.inst.Links.InFlight; left != nil && after.State != c.inst.State && c.by == nil {
 		after.Links.InFlight = nil
 		if left.Scope != c.p.Scope || left.Key != c.p.Key {
@@ -92,12 +90,12 @@ func (c *change) decide() Decision {
 
 // answer makes the decision that of a command that is done.
 func (c *change) answer(d *Decision) {
-	d.Plain = true
+	d.Plain = len(d.Overdue) == 0
 	if len(c.out.Result) > 0 {
 		d.Result = c.out.Result
 	}
 	d.Body = Answer(transitions.Result{Instance: d.After.ID, Workflow: d.After.Workflow, Transition: c.p.Transition, State: d.After.State,
-		Version: d.After.Version, At: c.now, Result: c.out.Result})
+		Version: d.After.Version, At: c.now, Result: c.out.Result, Overdue: d.Overdue})
 }
 
 // setTimers arms and disarms the timers that depend on the state or the data.
@@ -111,7 +109,7 @@ func (c *change) setTimers(d *Decision) error {
 		var due time.Time
 		var err error
 		if is {
-			if due, err = t.Due(c.now, after.Data); err != nil {
+			if due, err = t.Due(c.p.asOf(c.now), after.Data); err != nil {
 				return err
 			}
 			if err := c.tooLate(t.Name, due); err != nil {
@@ -143,11 +141,8 @@ func (c *change) arm(d *Decision, t *workflow.Timer, due time.Time) {
 	if due.IsZero() {
 		return
 	}
-	if due.Before(c.now) {
-		due = c.now
-	}
 	d.Commands = append(d.Commands, c.planned(d.After, TimerScope(d.After.ID, t.Name), fmt.Sprint(d.After.Version), t.Do,
-		transitions.Reserved+"timer", nil, due))
+		transitions.Reserved+"timer", nil, c.fires(d, t, due)))
 }
 
 // tooLate refuses a time of a timer that cannot be stored.
@@ -183,20 +178,6 @@ func defect(format string, args ...any) *workflow.Error {
 	return &workflow.Error{Code: workflow.Internal, Message: "the workflow's code failed", Cause: fmt.Errorf(format, args...)}
 }
 
-// did returns the actors after actor did the transition. The map that it was
-// given is not changed: an earlier decision may be made again.
-func did(actors map[string][]string, transition, actor string) map[string][]string {
-	if slices.Contains(actors[transition], actor) {
-		return actors
-	}
-	out := make(map[string][]string, len(actors)+1)
-	for k, v := range actors {
-		out[k] = v
-	}
-	out[transition] = append(slices.Clip(out[transition]), actor)
-	return out
-}
-
 // eventsOf are the events of a transition.
 func eventsOf(e *transitions.Entry, after *transitions.Instance, trace tracing.Context, emitted []workflow.Emitted) (
 	[]transitions.Event, *workflow.Error,
@@ -227,6 +208,9 @@ func eventsOf(e *transitions.Entry, after *transitions.Instance, trace tracing.C
 func (p *Prepared) storedCause() transitions.Cause {
 	if p.Operation != nil || p.settled {
 		return transitions.CausedByOperator
+	}
+	if !p.HappenedAt.IsZero() {
+		return transitions.Imported(p.HappenedAt)
 	}
 	return ""
 }

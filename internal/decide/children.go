@@ -31,6 +31,10 @@ func (d *Decision) StartChildren(newest func(name string) *workflow.Workflow, no
 }
 
 func (d *Decision) startChildren(newest func(name string) *workflow.Workflow, now time.Time, left *int) *workflow.Error {
+	if d.past && len(d.spawns) > 0 {
+		return workflow.Errorf(workflow.InvalidRequest,
+			"%q starts another instance, which would begin now; import that by itself, and this by a transition that does not", d.Entry.Transition)
+	}
 	for n, s := range d.spawns {
 		if *left--; *left < 0 {
 			return defect("%s.%s starts more than %d children", d.Entry.Workflow, d.Entry.Transition, maxStarts)
@@ -53,15 +57,14 @@ func startChild(d *Decision, ordinal int, s workflow.Spawned, w *workflow.Workfl
 	if w == nil {
 		return ChildStart{}, defect("%s: this node knows no such workflow", what)
 	}
-	steps := w.Named(s.Transition)
-	if len(steps) == 0 || !steps[0].Start || steps[0].Keyed {
+	if start := w.Creating(s.Transition); start == nil || start.Keyed {
 		return ChildStart{}, defect("%s: that is not a start without a business key", what)
 	}
 	p, err := prepare(transitions.Command{
 		Tenant: parent.Tenant, Scope: childScope(parent.ID), Key: fmt.Sprintf("%d-%d", parent.Version, ordinal),
 		Workflow: s.Workflow, Transition: s.Transition, Payload: s.Payload, Actor: d.Entry.Actor, Proof: d.Entry.Proof,
 		Roles: []string{transitions.AnyRole}, Trace: d.Events[0].Trace,
-	}, w, func() uuid.UUID { return childID(parent, ordinal) })
+	}, true, w, func() uuid.UUID { return childID(parent, ordinal) })
 	if err != nil {
 		return ChildStart{}, defect("%s: %w", what, err)
 	}

@@ -3,11 +3,11 @@ package decide
 import (
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
@@ -33,6 +33,7 @@ type Decision struct {
 	Entry    transitions.Entry     // without Position and Hash
 	Events   []transitions.Event   // without Position
 	Children []ChildStart          // filled by StartChildren
+	Overdue  []transitions.OverdueTimer
 
 	// What becomes of other commands:
 	Commands  []Planned               // that begin in flight
@@ -43,6 +44,7 @@ type Decision struct {
 	Moved     bool                    // those in flight on the instance go on by the version that it is on now
 
 	spawns []workflow.Spawned
+	past   bool // it is an import
 }
 
 // Flight is how a command goes on in flight.
@@ -132,7 +134,7 @@ func belongs(p *Prepared, inst *transitions.Instance) *workflow.Error {
 }
 
 func decideCreation(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
-	step := p.Definition.Named(p.Transition)[0] // w may be older, and without it
+	step := p.Definition.Creating(p.Transition) // w may be older, and without it
 	if err := authorize(step, p, nil); err != nil {
 		return failed(err)
 	}
@@ -172,15 +174,14 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Insta
 	if inst.Paused {
 		return failed(workflow.Errorf(workflow.Paused, "the instance is paused; try again with the same key when it is resumed"))
 	}
-	steps := w.Named(p.Transition)
-	if len(steps) == 0 {
+	if len(w.Named(p.Transition)) == 0 {
 		return failed(workflow.Errorf(workflow.TransitionNotFound,
 			"version %d of workflow %q, which this instance began with, has no transition %q", w.Version, w.Name, p.Transition))
 	}
 	step := w.Leaving(p.Transition, inst.State)
 	if step == nil {
 		// Who may not do it anywhere learns nothing about the state.
-		if err := authorizeAny(steps, p, inst); err != nil {
+		if err := authorizeAny(w.Moving(p.Transition), p, inst); err != nil {
 			return failed(err)
 		}
 		return refused(illegal(w, inst, p.Transition))
@@ -206,6 +207,9 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Insta
 func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitions.Instance, payload workflow.Payload,
 	now time.Time,
 ) Decision {
+	if err := p.importable(step, now); err != nil {
+		return failed(err)
+	}
 	out, err := step.Run(factsOf(p, inst, now), inst.Data, payload)
 	if err == nil {
 		err = tooLarge(w, inst, out.Data)
@@ -230,6 +234,9 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 		d.After.Links.InFlight = &transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
 		d.Status, d.Code = transitions.Pending, 202
 		request := Request{Payload: p.Canonical, Proof: p.Proof, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone), Trace: p.Trace}
+		if step.Work.KeepsFrom {
+			request.From = inst.State
+		}
 		d.Flight = &Flight{Phase: transitions.Working, RunAt: now, Request: request.encode(), Definition: w.Version}
 		return d
 	case p.Creates:
@@ -250,7 +257,8 @@ func tooLarge(w *workflow.Workflow, inst *transitions.Instance, data []byte) err
 }
 
 func factsOf(p *Prepared, inst *transitions.Instance, now time.Time) workflow.Facts {
-	return workflow.Facts{Now: now, Tenant: p.Tenant, Actor: p.Actor, Instance: inst.ID, Version: inst.Version, State: inst.State}
+	return workflow.Facts{Now: p.asOf(now), Tenant: p.Tenant, Actor: p.Actor, Instance: inst.ID, Version: inst.Version, State: inst.State,
+		From: p.from}
 }
 
 // unwilling is the decision where the workflow's code gave an error.
@@ -298,12 +306,7 @@ func authorize(step *workflow.Step, p *Prepared, inst *transitions.Instance) *wo
 	if inst == nil {
 		return nil
 	}
-	for _, other := range step.NotBy {
-		if slices.Contains(inst.Actors[other], p.Actor) {
-			return workflow.Errorf(workflow.SeparationOfDuties, "%q must be done by somebody else than who did %q", step.Name, other)
-		}
-	}
-	return nil
+	return excluded(step, inst.Actors, p.Actor)
 }
 
 // authorizeAny passes an actor who may do at least one of the steps.
@@ -341,6 +344,14 @@ func Answer(r transitions.Result) []byte {
 	if len(r.Result) > 0 {
 		b = append(b, `,"result":`...)
 		b = append(b, r.Result...)
+	}
+	if len(r.Overdue) > 0 {
+		b = append(b, `,"overdue":`...)
+		raw, err := json.Marshal(r.Overdue)
+		if err != nil {
+			panic("decide: a timer has nothing that JSON cannot say: " + err.Error())
+		}
+		b = append(b, raw...)
 	}
 	return append(b, '}')
 }

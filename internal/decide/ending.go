@@ -52,9 +52,10 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 		return d
 	}
 	c.answer(&d)
-	if w.UndoneByOthers(step.Name) {
+	if step.Work.Undoable && w.UndoneByOthers(step.Name) {
 		d.After.Links.Effects = append(slices.Clip(d.After.Links.Effects), transitions.Effect{
-			CommandRef: transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, Payload: p.Canonical, Result: outcome.Result})
+			CommandRef: transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, From: p.from,
+			Payload: p.Canonical, Result: outcome.Result})
 	}
 	return d
 }
@@ -76,7 +77,8 @@ func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst 
 	if out.Reason == "" {
 		out.Reason = f.Message
 	}
-	c := change{p: p, w: w, step: step, inst: inst, out: out, name: step.Name + gaveUp, payload: payload, now: now}
+	c := change{p: p, w: w, step: step, inst: inst, out: out, name: step.Name + gaveUp, payload: payload, now: now,
+		remains: f.Unknown && !step.Work.Undoable}
 	d := c.decide()
 	if d.After == nil {
 		return d
@@ -105,8 +107,9 @@ func codeOf(kind workflow.FailureKind) workflow.Code {
 // undo plans the undo of the command's effect on an instance of that version, if the activity has one.
 func (d *Decision) undo(p *Prepared, definition int, step *workflow.Step, result []byte, now time.Time) {
 	if step.Work.Undoable {
-		done := transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}
-		d.Commands = append(d.Commands, undoOf(p.Command, definition, done, p.Canonical, result, now))
+		done := transitions.Effect{CommandRef: transitions.CommandRef{Transition: step.Name, Scope: p.Scope, Key: p.Key}, From: p.from,
+			Payload: p.Canonical, Result: result}
+		d.Commands = append(d.Commands, undoOf(p.Command, definition, done, p.by, now))
 	}
 }
 
@@ -122,19 +125,19 @@ func (d *Decision) undoEarlier(step *workflow.Step, now time.Time) {
 	on := transitions.Command{Tenant: d.After.Tenant, Workflow: d.After.Workflow, Instance: d.After.ID, Trace: d.Events[0].Trace}
 	for _, e := range slices.Backward(d.After.Links.Effects) {
 		if slices.Contains(step.Work.Undoes, e.Transition) {
-			d.Commands = append(d.Commands, undoOf(on, d.After.Definition, e.CommandRef, e.Payload, e.Result, now))
+			d.Commands = append(d.Commands, undoOf(on, d.After.Definition, e, "", now))
 		}
 	}
 	d.After.Links.Effects = kept
 }
 
-// undoOf is a command that undoes an effect on an instance of that version.
-func undoOf(on transitions.Command, definition int, done transitions.CommandRef, payload, result jsontext.Value, now time.Time) Planned {
+// undoOf is a command that undoes an effect on an instance of that version. by is who has done it if it cannot be undone.
+func undoOf(on transitions.Command, definition int, done transitions.Effect, by string, now time.Time) Planned {
 	effect := transitions.EffectKey(transitions.Ref{Tenant: on.Tenant, Scope: done.Scope, Key: done.Key})
 	on.Scope, on.Key, on.Transition, on.Actor = UndoScope(on.Instance), effect, done.Transition, transitions.Reserved+"undo"
-	p := plan(on, payload, now)
+	p := plan(on, done.Payload, now)
 	p.Flight.Phase, p.Flight.Definition = transitions.Undoing, definition
-	p.Flight.Request = Request{Payload: payload, Effect: effect, Result: result, Trace: on.Trace}.encode()
+	p.Flight.Request = Request{Payload: done.Payload, From: done.From, Effect: effect, Result: done.Result, By: by, Trace: on.Trace}.encode()
 	return p
 }
 
@@ -166,7 +169,7 @@ func decideUndone(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 
 // activityOf finds the step whose activity the command is about.
 func activityOf(p *Prepared, w *workflow.Workflow) (*workflow.Step, *workflow.Error) {
-	if s := w.Activity(p.Transition); s != nil {
+	if s := w.Activity(p.Transition, p.from); s != nil {
 		return s, nil
 	}
 	return nil, defect("version %d of workflow %q has no activity %q", w.Version, w.Name, p.Transition)

@@ -23,7 +23,7 @@ func Explain(w *workflow.Workflow, inst *transitions.Instance, actor string, rol
 			continue
 		}
 		listed[s.Name] = true
-		able := w.Named(s.Name)
+		able := w.Moving(s.Name)
 		step := w.Leaving(s.Name, inst.State)
 		if step != nil {
 			able = []*workflow.Step{step}

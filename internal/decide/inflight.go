@@ -36,9 +36,14 @@ type Request struct {
 	// Trace is where in a trace it was asked, where that is sampled.
 	Trace tracing.Context `json:"trace,omitempty"`
 
-	// Of an undo: the effect's key, and its result where that is known.
+	// From is the state in which an activity was accepted, where it depends on that what becomes of it.
+	From workflow.State `json:"from,omitempty"`
+
+	// Of an undo: the effect's key, its result where that is known, and who has done it if it cannot be
+	// undone: "" if he has in any case.
 	Effect string         `json:"effect,omitempty"`
 	Result jsontext.Value `json:"result,omitzero"`
+	By     string         `json:"by,omitempty"`
 }
 
 func (r Request) encode() []byte {
@@ -70,6 +75,7 @@ type InFlight struct {
 	// what its attempt has done; "" where that is known.
 	TakenFrom string
 	Unsure    bool // nobody knows what some earlier attempt has done, and no operator has resolved it
+	Nothing   bool // every attempt so far that has failed has certainly done nothing
 
 	// Of the instance, as it was when the lease was taken; 0 and nil where there is
 	// none yet.
@@ -107,6 +113,18 @@ func (f *InFlight) EffectKey() (string, error) {
 	return r.Effect, err
 }
 
+// Activity is the step of a version that the command does, or nil.
+func (f *InFlight) Activity(w *workflow.Workflow) *workflow.Step {
+	if only := w.Activity(f.Transition, ""); only != nil {
+		return only
+	}
+	asked, err := f.Asked()
+	if err != nil {
+		return nil
+	}
+	return w.Activity(f.Transition, asked.From)
+}
+
 // Outcome is what an attempt came to.
 type Outcome struct {
 	Result  []byte            // JSON, where it succeeded
@@ -136,13 +154,12 @@ func (f *InFlight) Due(newest *workflow.Workflow, older ...*workflow.Workflow) (
 	} else {
 		c.Instance = f.Instance
 	}
-	p := &Prepared{Command: c, Canonical: asked.Payload, Fingerprint: f.Fingerprint,
+	p := &Prepared{Command: c, Canonical: asked.Payload, Fingerprint: f.Fingerprint, Creates: asked.Creates,
 		Resumed: &Resumed{Attempt: f.Attempt, Phase: transitions.Scheduled}}
 	versions := append([]*workflow.Workflow{newest}, older...)
 	if !asked.Creates {
 		versions = slices.DeleteFunc(versions, func(w *workflow.Workflow) bool {
-			steps := w.Named(f.Transition)
-			return len(steps) > 0 && steps[0].Start
+			return w.Creating(f.Transition) != nil && len(w.Moving(f.Transition)) == 0
 		})
 	}
 	if len(versions) == 0 {
@@ -161,11 +178,14 @@ func (f *InFlight) Ending(o Outcome) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.Phase == transitions.Working {
+		asked.By = f.Actor
+	}
 	return &Prepared{
 		Command: transitions.Command{Tenant: f.Tenant, Scope: f.Scope, Key: f.Key, Workflow: f.Workflow, Transition: f.Transition,
 			Instance: f.Instance, Actor: f.Actor, Proof: asked.Proof,
 			Replay: time.Duration(asked.Replay), Tombstone: time.Duration(asked.Tombstone), Trace: asked.Trace},
-		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect,
+		Canonical: asked.Payload, Fingerprint: f.Fingerprint, effect: asked.Effect, from: asked.From, by: asked.By,
 		Resumed: &Resumed{Attempt: f.Attempt, Phase: f.Phase, Outcome: &o},
 	}, nil
 }

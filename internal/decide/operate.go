@@ -230,6 +230,9 @@ func settle(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now t
 	}
 	ending.Proof = p.Proof
 	ending.settled, ending.because = true, o.Reason
+	if stuck.Phase == transitions.Working {
+		ending.by = stuck.Actor
+	}
 	d := Decide(ending, w, inst, now)
 	if !d.Stored {
 		return d
@@ -280,7 +283,11 @@ func fits(stuck *transitions.Record, w *workflow.Workflow, result []byte) *workf
 		return &workflow.Error{Code: workflow.InvalidPayload, Message: "to resolve a command, say with what result",
 			Fields: []workflow.FieldError{{Pointer: "/result", Message: "is missing"}}}
 	}
-	step, err := activityOf(&Prepared{Command: transitions.Command{Transition: stuck.Transition}}, w)
+	asked, failure := FlightOf(stuck, "").Asked()
+	if failure != nil {
+		return workflow.AsError(failure)
+	}
+	step, err := activityOf(&Prepared{Command: transitions.Command{Transition: stuck.Transition}, from: asked.From}, w)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,8 @@ type Prepared struct {
 	Stuck     *transitions.Record    // the target of the operation, nil for none; whoever decides reads it
 
 	effect string              // the key of the effect that an undo is about
+	from   workflow.State      // see Request.From
+	by     string              // who asked for the activity that has ended; of an undo, see Request.By
 	parent *transitions.Parent // of a child
 	plans  []*workflow.Migration
 
@@ -50,14 +52,17 @@ func Prepare(c transitions.Command, w *workflow.Workflow, newID func() uuid.UUID
 	if err := checkReserved(c); err != nil {
 		return nil, err
 	}
-	return prepare(c, w, newID, older...)
+	return prepare(c, c.Instance == uuid.Nil && c.BusinessKey == "", w, newID, older...)
 }
 
-func prepare(c transitions.Command, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow) (*Prepared, error) {
+// prepare is Prepare for who knows what a name is to mean that both creates instances and takes them on.
+func prepare(
+	c transitions.Command, creates bool, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow,
+) (*Prepared, error) {
 	if err := CheckCommand(c); err != nil {
 		return nil, err
 	}
-	p := &Prepared{Command: c}
+	p := &Prepared{Command: c, Creates: creates}
 	if err := p.settle(w, newID, older); err != nil {
 		return nil, err
 	}
@@ -81,9 +86,10 @@ func (p *Prepared) settle(w *workflow.Workflow, newID func() uuid.UUID, older []
 
 // decode takes the newest version that has the transition and accepts the
 // payload, in canonical form where there is one already. The instance's version is not
-// known yet: Decide decodes again where it is another one.
+// known yet: Decide decodes again where it is another one. Before it, Creates is what the name
+// is to mean if it can mean both.
 func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow) (err error) {
-	able := withTransition(p.Transition, newest, older)
+	able := p.able(newest, older)
 	if len(able) == 0 {
 		return workflow.Errorf(workflow.TransitionNotFound, "workflow %q has no transition %q", newest.Name, p.Transition)
 	}
@@ -93,7 +99,7 @@ func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow)
 		}
 	}
 	for _, w := range able {
-		steps := w.Named(p.Transition)
+		steps := p.steps(w)
 		p.Hook = p.Hook || slices.ContainsFunc(steps, func(s *workflow.Step) bool { return s.Hook != nil })
 		p.Works = p.Works || slices.ContainsFunc(steps, func(s *workflow.Step) bool { return s.Work != nil })
 		if p.Definition != nil {
@@ -101,7 +107,7 @@ func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow)
 		}
 		payload, refusal := steps[0].Decode(p.Canonical)
 		if refusal == nil {
-			p.Definition, p.Payload, p.Creates = w, payload, steps[0].Start
+			p.Definition, p.Payload = w, payload
 		} else if err == nil {
 			err = refusal // of the newest that has it
 		}
@@ -112,21 +118,28 @@ func (p *Prepared) decode(newest *workflow.Workflow, older []*workflow.Workflow)
 	return nil
 }
 
-// withTransition lists the versions that have the transition, the newest first.
-// Only the newest version creates.
-func withTransition(name string, newest *workflow.Workflow, older []*workflow.Workflow) (able []*workflow.Workflow) {
-	if steps := newest.Named(name); len(steps) > 0 {
-		able = append(able, newest)
-		if steps[0].Start {
-			return able
-		}
+// able settles whether the command creates an instance, and lists the versions that
+// have such a transition, the newest first. Only the newest version creates.
+func (p *Prepared) able(newest *workflow.Workflow, older []*workflow.Workflow) (able []*workflow.Workflow) {
+	creating := newest.Creating(p.Transition) != nil
+	p.Creates = creating && (p.Creates || len(newest.Moving(p.Transition)) == 0)
+	if p.Creates {
+		return []*workflow.Workflow{newest}
 	}
-	for _, w := range older {
-		if steps := w.Named(name); len(steps) > 0 && !steps[0].Start {
+	for _, w := range append([]*workflow.Workflow{newest}, older...) {
+		if len(w.Moving(p.Transition)) > 0 {
 			able = append(able, w)
 		}
 	}
 	return able
+}
+
+// steps are those of a version that the command can mean.
+func (p *Prepared) steps(w *workflow.Workflow) []*workflow.Step {
+	if p.Creates {
+		return []*workflow.Step{w.Creating(p.Transition)}
+	}
+	return w.Moving(p.Transition)
 }
 
 func (p *Prepared) settleInstance(newID func() uuid.UUID) error {
@@ -209,6 +222,11 @@ func (p *Prepared) fingerprint() [32]byte {
 	b := make([]byte, 0, 256+len(p.Canonical))
 	b = append(b, `{"actor":`...)
 	b, _ = jsontext.AppendQuote(b, p.Actor)
+	if !p.HappenedAt.IsZero() {
+		b = append(b, `,"happened_at":"`...)
+		b = p.HappenedAt.UTC().AppendFormat(b, time.RFC3339Nano)
+		b = append(b, '"')
+	}
 	b = append(b, `,"if_version":`...)
 	b = strconv.AppendInt(b, p.IfVersion, 10)
 	b = append(b, `,"instance":`...)

@@ -69,7 +69,7 @@ func PrepareMessage(m transitions.Message, routes []MessageRoute, newID func() u
 	if asked := route.Workflow.Horizons.Tombstone; asked != 0 && asked < messageTombstone {
 		c.Tombstone = messageTombstone
 	}
-	p, err := prepare(c, route.Workflow, newID, route.Others...)
+	p, err := prepare(c, route.Step.Start, route.Workflow, newID, route.Others...)
 	if err != nil {
 		return nil, err
 	}

@@ -157,7 +157,7 @@ func TestTheEndOfAnUndoIsNotedWhateverTheState(t *testing.T) {
 	l := newLife(t)
 	l.accept("book", `{}`)
 	undo := undoOf(transitions.Command{Tenant: "default", Workflow: "trip", Instance: l.inst.ID}, 1,
-		transitions.CommandRef{Transition: "book", Scope: "s", Key: "k"}, nil, nil, noon)
+		transitions.Effect{CommandRef: transitions.CommandRef{Transition: "book", Scope: "s", Key: "k"}}, "", noon)
 	l.inst = nil
 	wantCode(t, l.end(undo.flight(), Outcome{}).Err, workflow.InstanceNotFound)
 	if !strings.HasPrefix(undo.Scope, transitions.Reserved) {

@@ -9,6 +9,7 @@ import (
 	"github.com/pawlhq/pawl/auth"
 	"github.com/pawlhq/pawl/auth/apikey"
 	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/auth/login"
 	"github.com/pawlhq/pawl/internal/usage"
 	"github.com/pawlhq/pawl/metrics"
 	"github.com/pawlhq/pawl/schema"
@@ -20,6 +21,9 @@ type Auth struct {
 	// JWT takes the tokens of an identity provider. nil takes none.
 	JWT *jwt.Config
 
+	// Login has people sign in to the console at the identity provider whose tokens JWT takes. nil: they enter a credential.
+	Login *login.Config
+
 	// Keys takes API keys, which are made with "pawl keys" and over REST.
 	Keys bool
 }
@@ -29,6 +33,11 @@ func (a *Auth) Configured() bool { return a.JWT != nil || a.Keys }
 
 // check refuses what would take too much. Nothing is fetched.
 func (a *Auth) check() error {
+	if a.Login != nil {
+		if _, err := login.New(*a.Login); err != nil {
+			return &usage.Error{Err: err}
+		}
+	}
 	if a.JWT == nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/pawlhq/pawl/console"
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/internal/usage"
@@ -81,6 +82,10 @@ type Config struct {
 	// Pawl's own. Start refuses what clashes with those.
 	Routes func(s *Service) map[string]http.Handler
 
+	// Console is the path of the pages for operators, such as "/console", which is the default; [NoConsole]
+	// is none. What its users may do is what their credentials may.
+	Console string
+
 	// Auth says whose credentials are taken. The zero value takes none, and every caller on this machine
 	// is believed; see [api.Loopback].
 	Auth Auth
@@ -100,6 +105,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Schema == "" {
 		c.Schema = schema.Default
 	}
+	if c.Console == "" {
+		c.Console = console.DefaultPath
+	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
@@ -110,6 +118,9 @@ func (c Config) withDefaults() (Config, error) {
 		return c, err
 	}
 	if err := c.Auth.check(); err != nil {
+		return c, err
+	}
+	if err := c.checkConsole(); err != nil {
 		return c, err
 	}
 	if err := schema.CheckName(c.Schema); err != nil {

@@ -54,7 +54,7 @@ func TestNoSecretIsWrittenAnywhere(t *testing.T) {
 		c.Database, c.Auth.JWT, c.Auth.Keys, c.AccessLog = server.URL(), tokensOf(idp), true, true
 		c.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
-	const every = "read stream submit act-as operate operate:all keys"
+	const every = "read stream submit act-as import operate operate:all keys"
 	good := idp.Token(map[string]any{"scope": every})
 	key, rotated, revoked := makes(t, s, good, "one"), makes(t, s, good, "rotated"), makes(t, s, good, "revoked")
 	fresh := does(t, s, good, "POST", "/v1/keys/"+rotated.ID+"/rotate", `{"seconds":60}`).Key

@@ -99,6 +99,9 @@ func (s *Service) serve(ctx context.Context) (err error) {
 	if c.Routes != nil {
 		config.Routes = c.Routes(s)
 	}
+	if err := s.addConsole(&config); err != nil {
+		return err
+	}
 	if s.api, err = api.New(e, config); err != nil {
 		return err
 	}

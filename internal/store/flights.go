@@ -145,12 +145,16 @@ func ScanClaim(row pgx.CollectableRow, tenant string) (decide.InFlight, error) {
 	f := decide.InFlight{Ref: transitions.Ref{Tenant: tenant}}
 	var fingerprint []byte
 	var due *time.Time
+	var unsure *bool
 	err := row.Scan(&f.Scope, &f.Key, &fingerprint, &f.Phase, &f.Workflow, &f.Transition, &f.Instance, &f.Actor, &f.Request,
-		&f.Attempt, &f.Failures, &f.CancelledBy, &f.CreatedAt, &f.TakenFrom, &f.Unsure, &f.Definition, &f.Data, &due, &f.Paused)
+		&f.Attempt, &f.Failures, &f.CancelledBy, &f.CreatedAt, &f.TakenFrom, &unsure, &f.Definition, &f.Data, &due, &f.Paused)
 	copy(f.Fingerprint[:], fingerprint)
 	f.CreatedAt = f.CreatedAt.UTC()
 	if due != nil {
 		f.RunAt = *due
+	}
+	if unsure != nil {
+		f.Unsure, f.Nothing = *unsure, !*unsure
 	}
 	return f, err
 }
@@ -170,7 +174,7 @@ func (f *Flights) Keep(b *pgx.Batch, tenant, node string, lease time.Duration, n
 	var k Keys
 	reports, statuses, messages, reasons := make([]*string, n), make([]*string, n), make([]*string, n), make([]*string, n)
 	times, dues, failures := make([]*time.Time, n), make([]*time.Time, n), make([]int32, n)
-	knew, unsure, untried := make([]bool, n), make([]bool, n), make([]bool, n)
+	knew, unsure, untried := make([]bool, n), make([]*bool, n), make([]bool, n)
 	for i := range list {
 		n := &list[i]
 		k.Add(n.Ref, n.Attempt)
@@ -183,7 +187,10 @@ func (f *Flights) Keep(b *pgx.Batch, tenant, node string, lease time.Duration, n
 		if n.Back.Failed {
 			failures[i] = 1
 		}
-		unsure[i], untried[i] = n.Back.Unsure, !n.Back.Failed && !n.Back.Unsure && n.Back.Stuck == ""
+		if n.Back.Unsure || n.Back.None {
+			unsure[i] = &n.Back.Unsure
+		}
+		untried[i] = !n.Back.Failed && !n.Back.Unsure && n.Back.Stuck == ""
 	}
 	b.Queue(f.keep, tenant, node, k.scopes, k.keys, k.attempts, now, lease.Microseconds(),
 		reports, statuses, times, failures, messages, reasons, knew, unsure, untried, dues).Query(func(rows pgx.Rows) error {

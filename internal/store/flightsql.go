@@ -171,7 +171,7 @@ WITH claimed AS (
 	RETURNING c.scope, c.key, c.fingerprint, c.phase, c.workflow, c.transition, c.instance, c.actor, c.request, c.attempt, c.failures,
 		c.cancelled_by, c.created_at, u.taken, c.unsure, u.due)
 SELECT c.scope, c.key, c.fingerprint, c.phase, c.workflow, c.transition, c.instance, c.actor, c.request::text, c.attempt, c.failures,
-	coalesce(c.cancelled_by, ''), c.created_at, coalesce(c.taken, ''), coalesce(c.unsure, false), coalesce(i.definition, 0), i.data::text,
+	coalesce(c.cancelled_by, ''), c.created_at, coalesce(c.taken, ''), c.unsure, coalesce(i.definition, 0), i.data::text,
 	c.due, coalesce(i.paused, false) OR EXISTS (SELECT FROM pawl.paused p WHERE p.tenant = $1 AND p.workflow = c.workflow)
 FROM claimed AS c LEFT JOIN LATERAL (
 	` + newest("i.definition, i.data, i.paused", "$1", "c.instance") + `) AS i ON true`
@@ -189,7 +189,7 @@ const mine = `pawl.command x
 // asked them to stop. Parameters: tenant, node, scopes, keys, attempts, now, length
 // of a lease in microseconds, reports of progress, statuses, times, failures to
 // count, their messages, why an operator has to see to it, whether it was asked to
-// stop before its claim, whether it is not known what the attempt has done, whether
+// stop before its claim, whether it is not known what the attempt has done (false: nothing, NULL: there was none), whether
 // it is given back without an attempt, when it was due before its claim.
 const KeepSQL = `
 UPDATE pawl.command AS c SET status = coalesce(u.status, c.status),
@@ -197,7 +197,8 @@ UPDATE pawl.command AS c SET status = coalesce(u.status, c.status),
 	run_at = CASE WHEN u.status IS NOT NULL AND u.stops THEN $6 ELSE u.run_at END,
 	stuck = CASE WHEN u.stops THEN NULL ELSE u.stuck END,
 	progress = coalesce(u.progress::json, c.progress), failures = c.failures + u.failed, failure = coalesce(u.failure, c.failure),
-	unsure = CASE WHEN u.unsure THEN true ELSE c.unsure END, revision = c.revision + 1, updated_at = $6,
+	unsure = CASE WHEN u.unsure THEN true WHEN NOT u.unsure AND c.failures = 0 THEN coalesce(c.unsure, false) ELSE c.unsure END,
+	revision = c.revision + 1, updated_at = $6,
 	waits_since = CASE WHEN u.status IS NULL OR u.untried THEN coalesce(c.waits_since, CASE WHEN u.untried THEN coalesce(u.due, $6) END) END
 FROM (SELECT found.row, found.stops, u.*
 	FROM unnest($3::text[], $4::text[], $5::int[], $8::text[], $9::text[], $10::timestamptz[], $11::int[], $12::text[], $13::text[],

@@ -193,7 +193,8 @@ COMMENT ON COLUMN pawl.command.progress IS 'The newest report of the activity.';
 COMMENT ON COLUMN pawl.command.failure IS 'The message of the newest failure.';
 COMMENT ON COLUMN pawl.command.stuck IS 'Why it waits for an operator; NULL when it does not.';
 COMMENT ON COLUMN pawl.command.cancelled_by IS 'Who asked it to stop.';
-COMMENT ON COLUMN pawl.command.unsure IS 'Whether a worker was lost in the middle of it, and nobody has found out since what it has done.';
+COMMENT ON COLUMN pawl.command.unsure IS 'Whether some attempt may have had its effect: its worker was lost in the middle of it, or it failed and did not say '
+	'that nothing has happened. false: all that have failed have said so. NULL: where failures were counted, some may have had it.';
 COMMENT ON COLUMN pawl.command.updated_at IS 'When it changed last, while in flight.';
 COMMENT ON COLUMN pawl.command.held_until IS
 	'Until when the SQL caller that claimed it has it to himself. After it the next claim takes over.';
@@ -308,7 +309,7 @@ CREATE TABLE pawl.audit (
 	data           json,
 	scope          text COLLATE "C",
 	key            text COLLATE "C" NOT NULL,
-	cause          text COLLATE "C" CHECK (cause = 'operator'),
+	cause          text COLLATE "C" CHECK (cause = 'operator' OR cause ~ '^import [0-9T:.-]{19,26}Z$'),
 	payload_digest bytea CHECK (octet_length(payload_digest) = 32),
 	data_digest    bytea CHECK (octet_length(data_digest) = 32),
 	hash           bytea NOT NULL CHECK (octet_length(hash) = 32),
@@ -341,7 +342,7 @@ COMMENT ON COLUMN pawl.audit.payload IS 'The canonical payload; NULL when it was
 COMMENT ON COLUMN pawl.audit.data IS 'The data after the transition; NULL when it was redacted.';
 COMMENT ON COLUMN pawl.audit.scope IS 'The scope of the command that did it; NULL for the default one: the workflow and the instance, of a creation the workflow and the transition. The function scope_of tells it.';
 COMMENT ON COLUMN pawl.audit.key IS 'The key of the command that did it.';
-COMMENT ON COLUMN pawl.audit.cause IS 'What it comes from, where the scope does not tell: operator; else NULL.';
+COMMENT ON COLUMN pawl.audit.cause IS 'What it comes from, where the scope does not tell: operator, or import and when it had happened; else NULL.';
 COMMENT ON COLUMN pawl.audit.at IS 'The time of the decision.';
 COMMENT ON COLUMN pawl.audit.payload_digest IS 'SHA-256 of a redacted payload, so that the chain still verifies.';
 COMMENT ON COLUMN pawl.audit.data_digest IS 'SHA-256 of redacted data.';

@@ -374,7 +374,8 @@ BEGIN
 	missing := CASE
 		WHEN step ? 'activity' THEN 'an activity'
 		WHEN step ? 'guards' THEN 'guards'
-		WHEN jsonb_path_exists(spec, '$.transitions[*] ? (@.not_by[*] == $name || @.name == $name && exists (@.not_by[*]))',
+		WHEN jsonb_path_exists(spec, '$.transitions[*] ? (@.not_by[*] == $name || @.not_by_last[*] == $name
+				|| @.name == $name && (exists (@.not_by[*]) || exists (@.not_by_last[*])))',
 			jsonb_build_object('name', declared.transition)) THEN 'a separation of duties'
 		WHEN EXISTS (SELECT FROM jsonb_array_elements(spec -> 'timers') AS t WHERE t -> 'in' ?| ARRAY[before, after]) THEN 'timers'
 	END;

@@ -70,10 +70,13 @@ func pictureOf(w *workflow.Workflow) *picture {
 			}
 		}
 		if s.Work != nil {
-			for _, to := range s.To {
+			ended, gaveUp := s.Ends()
+			for _, to := range ended {
 				p.add(s.Work.Via, to, line{step: s, end: done})
 			}
-			p.add(s.Work.Via, s.Work.Failed, line{step: s, end: failed})
+			for _, to := range gaveUp {
+				p.add(s.Work.Via, to, line{step: s, end: failed})
+			}
 		}
 	}
 	return p

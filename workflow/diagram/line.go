@@ -76,6 +76,9 @@ func (l line) details() string {
 	if len(s.NotBy) > 0 {
 		lines = append(lines, "not by who did: "+strings.Join(s.NotBy, ", "))
 	}
+	if len(s.NotByLast) > 0 {
+		lines = append(lines, "not by who was the last to do: "+strings.Join(s.NotByLast, ", "))
+	}
 	for _, t := range l.timers {
 		lines = append(lines, fmt.Sprintf("by itself %s: timer %s", timeOf(t), t.Name))
 	}

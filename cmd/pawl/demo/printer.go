@@ -68,7 +68,11 @@ func (p *printer) held(format string, args ...any) {
 func (p *printer) explore(url, shop, bank, operators string) {
 	p.printf(`
 The service stays up until you press Ctrl-C. Its tables hold what you have just
-seen. In a browser you can order something, and follow it:
+seen. In a browser you can look at every order, and at why one stands still:
+
+  %[1]s/console/
+
+or order something, and follow it:
 
   %[2]s
 

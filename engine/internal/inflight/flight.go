@@ -212,7 +212,7 @@ func (r *Runner) stopAttempt(ref transitions.Ref, cause error) {
 func (r *Runner) step(f *flight) *workflow.Step {
 	for _, w := range r.config.Definitions.Versions(f.Workflow) {
 		if w.Version == f.Definition {
-			return w.Activity(f.Transition)
+			return f.Activity(w)
 		}
 	}
 	return nil

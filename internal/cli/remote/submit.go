@@ -22,9 +22,9 @@ import (
 // submitting is what the flags of submit say.
 type submitting struct {
 	asking
-	command   client.Command
-	notBefore string
-	wait      bool
+	command               client.Command
+	notBefore, happenedAt string
+	wait                  bool
 }
 
 func submitCommand(a asking) *cobra.Command {
@@ -60,12 +60,13 @@ that it was built with; what takes time is left to the nodes that serve.`,
 	own.StringVar(&s.command.Scope, "scope", "", "within what the key is unique; without it, the transition of the instance")
 	own.Int64Var(&s.command.IfVersion, "if-version", 0, "refuse it unless the instance has this version")
 	own.StringVar(&s.notBefore, "not-before", "", "decide it then, such as 2030-01-31T12:00:00Z")
+	own.StringVar(&s.happenedAt, "happened-at", "", "it is an import, of what happened then, such as 2020-01-31T12:00:00Z")
 	own.BoolVar(&s.wait, "wait", false, "wait for the end of what takes time")
 	flags.Before(c, func() error {
 		if s.command.IfVersion < 0 {
 			return usage.Errorf("--if-version %d is not a version from 1 on", s.command.IfVersion)
 		}
-		return flags.NotEmpty(c, "key", "scope", "not-before")
+		return flags.NotEmpty(c, "key", "scope", "not-before", "happened-at")
 	})
 	return c
 }
@@ -87,6 +88,11 @@ func (s *submitting) read(c *cobra.Command, args []string) (err error) {
 	if s.notBefore != "" {
 		if s.command.NotBefore, err = time.Parse(time.RFC3339, s.notBefore); err != nil {
 			return usage.Errorf("--not-before %s is not a time such as 2030-01-31T12:00:00Z", s.notBefore)
+		}
+	}
+	if s.happenedAt != "" {
+		if s.command.HappenedAt, err = time.Parse(time.RFC3339, s.happenedAt); err != nil {
+			return usage.Errorf("--happened-at %s is not a time such as 2020-01-31T12:00:00Z", s.happenedAt)
 		}
 	}
 	if s.command.Key == "" {

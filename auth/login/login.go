@@ -1,0 +1,252 @@
+package login
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Config is what a Provider needs. Issuer and ClientID are required.
+type Config struct {
+	Issuer       string   // as in its tokens
+	Discovery    string   // the address of its document; the issuer and "/.well-known/openid-configuration"
+	ClientID     string   // what the provider knows this service by
+	ClientSecret string   // "" of a public client
+	Scopes       []string // what is asked for; "openid"
+	Client       *http.Client
+}
+
+const (
+	timeout     = 10 * time.Second
+	maxDocument = 1 << 20
+	keepFor     = 10 * time.Minute // how long the provider's addresses are good
+	pauseFor    = 5 * time.Second  // how long it is not asked for them again that could not tell
+	maxAtOnce   = 16               // codes that are exchanged, since anybody can come with one
+)
+
+// Provider is an identity provider. It is safe for concurrent use.
+type Provider struct {
+	config Config
+	client http.Client
+
+	places chan struct{} // of who exchanges a code
+
+	mu     sync.Mutex
+	known  *addresses
+	read   time.Time
+	failed error // of the last reading, at that time
+	at     time.Time
+}
+
+// addresses are what of the provider's document is used.
+type addresses struct {
+	Issuer    string `json:"issuer"`
+	Authorize string `json:"authorization_endpoint"`
+	Token     string `json:"token_endpoint"`
+}
+
+// New makes it, and asks nobody. Its error is a mistake in the Config.
+func New(c Config) (*Provider, error) {
+	if c.Issuer == "" || c.ClientID == "" {
+		return nil, errors.New("login: an issuer and a client id are required")
+	}
+	c.Discovery = cmp.Or(c.Discovery, strings.TrimRight(c.Issuer, "/")+"/.well-known/openid-configuration")
+	if len(c.Scopes) == 0 {
+		c.Scopes = []string{"openid"}
+	}
+	if err := checkAddress(c.Discovery); err != nil {
+		return nil, fmt.Errorf("login: %w", err)
+	}
+	p := &Provider{config: c, places: make(chan struct{}, maxAtOnce)}
+	if c.Client != nil {
+		p.client = *c.Client
+	}
+	p.client.Timeout = cmp.Or(p.client.Timeout, timeout)
+	// A code or a secret is sent to the address that was told, and nowhere else.
+	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return p, nil
+}
+
+// checkAddress refuses an address on the way to which somebody could listen.
+func checkAddress(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && onThisMachine(u.Hostname())) {
+		return fmt.Errorf("the address %q of the identity provider is not https", address)
+	}
+	return nil
+}
+
+func onThisMachine(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// Pending is what has to be known when the browser comes back. It is for this browser alone.
+type Pending struct {
+	State    string `json:"s"`
+	Verifier string `json:"v"`
+	Redirect string `json:"r"` // the address that it comes back to
+}
+
+// Begin says where a browser is to be led to, which then comes back to redirect. Error: Unavailable.
+func (p *Provider) Begin(ctx context.Context, redirect string) (address string, pending Pending, err error) {
+	at, err := p.addresses(ctx)
+	if err != nil {
+		return "", pending, err
+	}
+	to, err := url.Parse(at.Authorize)
+	if err != nil {
+		return "", pending, unavailable(err)
+	}
+	pending = Pending{State: rand.Text(), Verifier: rand.Text() + rand.Text(), Redirect: redirect}
+	challenge := sha256.Sum256([]byte(pending.Verifier))
+	q := to.Query()
+	for name, value := range map[string]string{"response_type": "code", "client_id": p.config.ClientID, "redirect_uri": redirect,
+		"scope": strings.Join(p.config.Scopes, " "), "state": pending.State, "code_challenge_method": "S256",
+		"code_challenge": base64.RawURLEncoding.EncodeToString(challenge[:])} {
+		q.Set(name, value)
+	}
+	to.RawQuery = q.Encode()
+	return to.String(), pending, nil
+}
+
+// Finish gets the token, from the query with which the browser came back. Errors: Unauthorized, where the provider or this browser
+// did not want it; Unavailable; Overloaded.
+func (p *Provider) Finish(ctx context.Context, pending Pending, came url.Values) (token string, err error) {
+	if pending.State == "" || subtle.ConstantTimeCompare([]byte(came.Get("state")), []byte(pending.State)) != 1 {
+		return "", refuse("this was not begun in this browser, or too long ago: sign in again")
+	}
+	if iss := came.Get("iss"); iss != "" && iss != p.config.Issuer { // RFC 9207
+		return "", refuse("another identity provider has answered")
+	}
+	code := came.Get("code")
+	if code == "" {
+		return "", refuse("the identity provider has refused: " + word(came.Get("error")))
+	}
+	select {
+	case p.places <- struct{}{}:
+		defer func() { <-p.places }()
+	default:
+		return "", workflow.Errorf(workflow.Overloaded, "too many sign in at once: try again")
+	}
+	at, err := p.addresses(ctx)
+	if err != nil {
+		return "", err
+	}
+	return p.exchange(ctx, at.Token, url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {pending.Redirect},
+		"client_id": {p.config.ClientID}, "code_verifier": {pending.Verifier}})
+}
+
+func refuse(message string) error { return auth.Refuse(auth.Malformed, message) }
+
+// word is a code of the provider's, fit to be shown.
+func word(code string) string {
+	if code == "" || len(code) > 64 || strings.ContainsFunc(code, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
+		return "it does not say why"
+	}
+	return code
+}
+
+// exchange gets a token for a code.
+func (p *Provider) exchange(ctx context.Context, address string, form url.Values) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		return "", unavailable(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if p.config.ClientSecret != "" {
+		r.SetBasicAuth(url.QueryEscape(p.config.ClientID), url.QueryEscape(p.config.ClientSecret))
+	}
+	var said struct {
+		Token string `json:"access_token"`
+		Error string `json:"error"`
+	}
+	status, err := p.ask(r, &said)
+	switch {
+	case err != nil:
+		return "", unavailable(err)
+	case status >= 500:
+		return "", unavailable(fmt.Errorf("the token endpoint answers %d", status))
+	case status != http.StatusOK || said.Token == "":
+		return "", refuse("the identity provider has refused: " + word(said.Error))
+	}
+	return said.Token, nil
+}
+
+// ask reads an answer that is JSON. What is none is no error where the status says enough.
+func (p *Provider) ask(r *http.Request, into any) (status int, err error) {
+	r.Header.Set("Accept", "application/json")
+	response, err := p.client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxDocument+1))
+	if err == nil && len(text) > maxDocument {
+		err = fmt.Errorf("it answers with more than %d bytes", maxDocument)
+	}
+	if err != nil {
+		return response.StatusCode, err
+	}
+	if err := json.Unmarshal(text, into); err != nil && response.StatusCode == http.StatusOK {
+		return response.StatusCode, err
+	}
+	return response.StatusCode, nil
+}
+
+// addresses are those of the provider, which may be a few minutes old. Error: Unavailable.
+func (p *Provider) addresses(ctx context.Context) (*addresses, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.known != nil && time.Since(p.read) < keepFor:
+		return p.known, nil
+	case p.failed != nil && time.Since(p.at) < pauseFor: // who has waited for it does not wait again
+		return nil, unavailable(p.failed)
+	}
+	found, err := p.discover(context.WithoutCancel(ctx))
+	if p.failed, p.at = err, time.Now(); err != nil {
+		return nil, unavailable(err)
+	}
+	p.known, p.read = found, p.at
+	return found, nil
+}
+
+// discover reads the provider's document.
+func (p *Provider) discover(ctx context.Context) (*addresses, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.config.Discovery, nil)
+	if err != nil {
+		return nil, err
+	}
+	found := &addresses{}
+	switch status, err := p.ask(r, found); {
+	case err != nil:
+		return nil, err
+	case status != http.StatusOK:
+		return nil, fmt.Errorf("%s answers %d", p.config.Discovery, status)
+	case found.Issuer != p.config.Issuer:
+		return nil, fmt.Errorf("%s is the document of another issuer: %q", p.config.Discovery, found.Issuer)
+	}
+	return found, errors.Join(checkAddress(found.Authorize), checkAddress(found.Token))
+}
+
+func unavailable(cause error) error {
+	return &workflow.Error{Code: workflow.Unavailable, Message: "the identity provider cannot be asked now", Cause: cause}
+}

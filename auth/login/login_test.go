@@ -1,0 +1,135 @@
+package login_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/auth/authtest"
+	"github.com/pawlhq/pawl/auth/login"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+const back = "https://pawl.example/console/signed-in"
+
+func provider(t *testing.T, l *authtest.Login) *login.Provider {
+	t.Helper()
+	p, err := login.New(login.Config{Issuer: authtest.Issuer, Discovery: l.URL, ClientID: "con sole", ClientSecret: l.Secret, Scopes: []string{"openid", "pawl"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// goAndReturn is a browser that is led to the provider, and back.
+func goAndReturn(t *testing.T, p *login.Provider) (login.Pending, url.Values) {
+	t.Helper()
+	address, pending, err := p.Begin(t.Context(), back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := url.Parse(address)
+	if err != nil || to.Query().Get("scope") != "openid pawl" || to.Query().Get("client_id") != "con sole" || to.Query().Get("redirect_uri") != back {
+		t.Fatal(address, err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	came, err := response.Location()
+	if err != nil || !strings.HasPrefix(came.String(), back+"?") {
+		t.Fatal(came, err)
+	}
+	return pending, came.Query()
+}
+
+func TestOneGetsATokenForACodeOnce(t *testing.T) {
+	for _, secret := range []string{"", "s3cret & more"} {
+		l := authtest.NewLogin(t, authtest.NewProvider(t), nil)
+		l.Secret = secret
+		p := provider(t, l)
+		pending, came := goAndReturn(t, p)
+		token, err := p.Finish(t.Context(), pending, came)
+		if err != nil || strings.Count(token, ".") != 2 {
+			t.Fatalf("%q, %v", token, err)
+		}
+		if _, err := p.Finish(t.Context(), pending, came); workflow.CodeOf(err) != workflow.Unauthorized || !strings.Contains(err.Error(), "invalid_grant") {
+			t.Errorf("a code is good twice: %v", err)
+		}
+	}
+}
+
+func TestNobodyComesBackWhoHasNotLeft(t *testing.T) {
+	l := authtest.NewLogin(t, authtest.NewProvider(t), nil)
+	p := provider(t, l)
+	pending, came := goAndReturn(t, p)
+	other, theirs := goAndReturn(t, p)
+	with := func(name, value string) url.Values {
+		q := url.Values{}
+		for n, values := range came {
+			q[n] = values
+		}
+		q.Set(name, value)
+		return q
+	}
+	for name, c := range map[string]struct {
+		pending login.Pending
+		came    url.Values
+		has     string
+	}{
+		"nothing is kept":       {login.Pending{}, came, "not begun in this browser"},
+		"nothing is kept, none": {login.Pending{}, url.Values{"code": came["code"]}, "not begun in this browser"},
+		"another browser":       {other, came, "not begun in this browser"},
+		"somebody else's code":  {pending, with("code", theirs.Get("code")), "invalid_grant"},
+		"another provider":      {pending, with("iss", "https://evil.example"), "another identity provider"},
+		"refused":               {pending, url.Values{"state": came["state"], "error": {"access_denied"}}, "access_denied"},
+		"a text of elsewhere":   {pending, url.Values{"state": came["state"], "error": {"<b>call 555</b>"}}, "does not say why"},
+	} {
+		if token, err := p.Finish(t.Context(), c.pending, c.came); workflow.CodeOf(err) != workflow.Unauthorized || !strings.Contains(err.Error(), c.has) || token != "" {
+			t.Errorf("%s: %q, %v", name, token, err)
+		}
+	}
+}
+
+func TestAnotherProviderIsNotAsked(t *testing.T) {
+	for name, value := range map[string]string{"issuer": "https://evil.example", "token_endpoint": "http://evil.example/token", "authorization_endpoint": "javascript:x"} {
+		l := authtest.NewLogin(t, authtest.NewProvider(t), nil)
+		l.Say(name, value)
+		if address, _, err := provider(t, l).Begin(t.Context(), back); workflow.CodeOf(err) != workflow.Unavailable || strings.Contains(err.(*workflow.Error).Message, "evil") {
+			t.Errorf("%s=%s: %s, %v", name, value, address, err)
+		}
+	}
+	for _, c := range []login.Config{{}, {Issuer: "https://a"}, {ClientID: "a"}, {Issuer: "http://idp.example", ClientID: "a"}, {Issuer: "ftp://a", ClientID: "a"},
+		{Issuer: "https://a", ClientID: "a", Discovery: "https://me:pass@a/"}} {
+		if _, err := login.New(c); err == nil {
+			t.Errorf("%+v is taken", c)
+		}
+	}
+	// A token endpoint that leads elsewhere, fails or talks nonsense.
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		code   workflow.Code
+	}{
+		"leads elsewhere": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://evil.example/", http.StatusTemporaryRedirect)
+		}, workflow.Unauthorized},
+		"fails":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, workflow.Unavailable},
+		"nonsense": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, workflow.Unavailable},
+		"no token": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }, workflow.Unauthorized},
+		"too much": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 2<<20)) }, workflow.Unavailable},
+	} {
+		l := authtest.NewLogin(t, authtest.NewProvider(t), nil)
+		p := provider(t, l)
+		pending, came := goAndReturn(t, p)
+		l.Answer(c.answer)
+		if token, err := p.Finish(t.Context(), pending, came); workflow.CodeOf(err) != c.code || token != "" {
+			t.Errorf("%s: %q, %v", name, token, err)
+		}
+	}
+}

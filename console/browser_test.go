@@ -1,0 +1,295 @@
+package console_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/chromium"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/service"
+)
+
+// open signs somebody in with a browser, and opens a page.
+func (s *stand) open(origin, credential, path string) *chromium.Page {
+	s.t.Helper()
+	p := chromium.Start(s.t).Open(origin + "/console" + path)
+	p.Focus("[name=credential]")
+	p.Type(credential)
+	p.Press("Enter")
+	await.Eventually(s.t, "somebody is signed in", func() bool {
+		return chromium.Eval[string](p, `document.readyState === 'complete' ? location.pathname + location.search : ''`) == "/console"+path
+	})
+	return p
+}
+
+// wantInOrder fails the test where a page has done what it should not: an exception, something that its policy refuses, a request
+// to anywhere else.
+func wantInOrder(t *testing.T, origin string, p *chromium.Page) {
+	t.Helper()
+	seen := p.Seen()
+	for _, problem := range seen.Problems {
+		t.Errorf("the page: %s", problem)
+	}
+	for _, r := range seen.Requests {
+		if _, address, _ := strings.Cut(r, " "); !strings.HasPrefix(address, origin+"/") && !strings.HasPrefix(address, "data:") { // the browser's own icons
+			t.Errorf("the page asks elsewhere: %s", r)
+		}
+	}
+}
+
+// picture takes one, for who wants to look at the page: PAWL_PICTURES names the folder.
+func picture(p *chromium.Page, name string) {
+	if dir := os.Getenv("PAWL_PICTURES"); dir != "" {
+		p.Picture(filepath.Join(dir, name+".png"))
+	}
+}
+
+const (
+	// nameless are the fields and buttons that have no name.
+	nameless = `Array.from(document.querySelectorAll('input:not([type=hidden]), select, textarea, button, a')).filter((e) =>
+		!e.labels?.length && !e.textContent.trim() && !e.getAttribute('aria-label')).map((e) => e.outerHTML)`
+	// tooWide are the elements that reach out of the window.
+	tooWide = `document.documentElement.scrollWidth <= innerWidth ? [] : Array.from(document.querySelectorAll('main *, header *, footer *')).filter((e) =>
+		e.getBoundingClientRect().right > innerWidth + 1 && !e.parentElement.closest('.wide, pre')).map((e) => e.outerHTML.slice(0, 200))`
+)
+
+// Every page fits on every screen, and everything on it has a name.
+func TestEveryPageFitsOnEveryScreen(t *testing.T) {
+	t.Parallel()
+	s := newFullStand(t)
+	p := s.open(s.URL(), s.key("boss", everything, "boss"), "/")
+	for i, path := range s.addresses() {
+		p.Navigate(s.URL() + "/console" + path)
+		for _, width := range []int{360, 768, 1280} {
+			p.Resize(width, 900, []string{"light", "dark"}[i%2])
+			if wide := chromium.Eval[[]string](p, tooWide); len(wide) > 0 {
+				t.Errorf("%s, %d pixels wide: %q reach out", path, width, wide)
+			}
+			picture(p, fmt.Sprintf("%02d%s-%d", i, strings.NewReplacer("/", "-", "?", "-", "&", "-", "%", "").Replace(short(path)), width))
+		}
+		if names := chromium.Eval[[]string](p, nameless); len(names) > 0 {
+			t.Errorf("%s: these have no name: %q", path, names)
+		}
+	}
+	wantInOrder(t, s.URL(), p)
+}
+
+func short(path string) string { return path[:min(len(path), 24)] }
+
+// What is committed on another node is on the screen without a reload.
+func TestWhatAnotherNodeCommitsAppears(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	other := s.node(func(c *service.Config) { c.Auth.Keys = true })
+	id := s.filed("A-1", 10)
+	p := s.open(other.URL(), s.key("boss", everything), "/instances/"+id.String())
+	p.WaitText("#live", "live")
+	p.Click("#v1 summary", 1)
+	s.do(id, "note", "ann", `{"note":"<b>seen</b>"}`)
+	p.WaitText("#v2 q", "<b>seen</b>")
+	s.do(id, "approve", "bob", `{}`)
+	p.WaitText("#stands .state", "approved")
+	if !chromium.Eval[bool](p, `document.querySelector('#d1').open`) {
+		t.Error("what was opened is closed")
+	}
+	s.do(id, "call", "bob", `{"note":""}`)
+	answer := await.Receive(t, "the bank is asked", s.bank.asked)
+	p.WaitText("#stands .state", "calling")
+	await.Eventually(t, "the page says that it is worked on", func() bool { return strings.Contains(p.Text("#why"), "attempt 1 is under way") })
+	answer <- errBank // which is no transition: the command's own stream tells
+	await.Eventually(t, "the page says that it has failed", func() bool {
+		return strings.Contains(p.Text("#why"), "attempt 1 has failed") && strings.Contains(p.Text("#why"), errBank.Error())
+	})
+	if n := slices.IndexFunc(p.Seen().Requests, func(r string) bool { return strings.HasSuffix(r, "console.js") }); n < 0 {
+		t.Error("there is no script")
+	}
+	wantInOrder(t, other.URL(), p)
+}
+
+// The list and the log follow, too.
+func TestTheListAndTheLogFollow(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	p := s.open(s.URL(), s.key("boss", everything), "/instances?workflow=claim")
+	p.WaitText("#live", "live")
+	id := s.filed("A-1", 10)
+	p.WaitText("#list tbody th", "A-1")
+	p.Navigate(s.URL() + "/console/log")
+	p.WaitText("#live", "live")
+	s.do(id, "approve", "bob", `{}`)
+	await.Eventually(t, "the log has it", func() bool { return strings.Contains(p.Text("#events"), "claim.approve: filed → approved") })
+	p.Navigate(s.URL() + "/console/")
+	p.WaitText("#live", "live")
+	s.filed("A-2", 10)
+	await.Eventually(t, "the overview has it", func() bool { return strings.Contains(p.Text("#recent"), "A-2") })
+	wantInOrder(t, s.URL(), p)
+}
+
+// An operator settles a command without a mouse, and a transition is submitted, tried first.
+func TestTheConsoleIsUsedWithoutAMouse(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	id := s.stuck("A-1")
+	p := s.open(s.URL(), s.key("olga", everything), "/stuck")
+	tabTo(t, p, "It has happened")
+	p.Press("Enter")
+	p.WaitText("h1", "Say that it has happened")
+	tabTo(t, p, "result")
+	p.Type("7")
+	chromium.Eval[any](p, `document.activeElement.value = '7'`) // in place of {}
+	tabTo(t, p, "reason")
+	p.Type("the bank's statement has it")
+	tabTo(t, p, "It has happened")
+	p.Press("Enter")
+	p.WaitText("#stands .state", "paid")
+	await.Eventually(t, "the audit row is the receipt", func() bool { return strings.Contains(p.Text("#timeline"), "the bank's statement has it") })
+	if address := chromium.Eval[string](p, `location.pathname`); address != "/console/instances/"+id.String() {
+		t.Errorf("it leads to %s", address)
+	}
+
+	other := s.filed("A-2", 10)
+	p.Navigate(s.URL() + "/console/instances/" + other.String())
+	tabTo(t, p, "note")
+	p.Press("Enter")
+	p.WaitText("h1", "note")
+	tabTo(t, p, "p/note")
+	p.Type(`line "one" </textarea>`)
+	tabTo(t, p, "Try it, without writing")
+	p.Press("Enter")
+	p.WaitText("main .good", "Nothing was written. It would go to the state filed, version 2.")
+	tabTo(t, p, "Submit")
+	p.Press("Enter")
+	p.WaitText("#v2 q", `line "one" </textarea>`)
+
+	// Found by its number; and a key is revoked.
+	tabTo(t, p, "q")
+	p.Type("A-1")
+	p.Press("Enter")
+	p.WaitText("h1", "A-1")
+	tabTo(t, p, "Keys")
+	p.Press("Enter")
+	p.WaitText("h1", "API keys")
+	tabTo(t, p, "Make a key")
+	p.Press("Enter")
+	p.WaitText("h1", "New API key")
+	tabTo(t, p, "name")
+	p.Type("till")
+	tabTo(t, p, "Make the key")
+	p.Press("Enter")
+	await.Eventually(t, "its text is shown", func() bool { return strings.HasPrefix(p.Text("#secret"), "pawl_") })
+	made := p.Text("#secret")
+	p.Navigate(s.URL() + "/console/keys/" + strings.Split(made, "_")[1] + "/revoke")
+	tabTo(t, p, "Revoke")
+	p.Press("Enter")
+	p.WaitText("h1", "API keys")
+	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {made}}).want(401)
+	wantInOrder(t, s.URL(), p)
+}
+
+// tabTo presses the tabulator until something has the focus: a field by its name, a button or a link by its text.
+func tabTo(t *testing.T, p *chromium.Page, what string) {
+	t.Helper()
+	const focused = `((e) => e?.name && e.name !== 'do' ? e.name : e?.textContent.trim() ?? '')(document.activeElement)`
+	for range 60 {
+		p.Press("Tab")
+		if chromium.Eval[string](p, focused) == what {
+			return
+		}
+	}
+	t.Fatalf("the keyboard does not lead to %q", what)
+}
+
+// payloads are texts that would run where they are taken for more than texts.
+var payloads = []string{
+	`<script>document.title='ran'</script>`, `"><img src=x onerror="document.title='ran'">`, `'><svg onload=document.title='ran'>`,
+	`</textarea><script>document.title='ran'</script>`, `</script><script>document.title='ran'</script>`, `javascript:document.title='ran'`,
+	`{{.}}{{constructor.constructor('document.title=1')()}}`, `<iframe srcdoc="<script>parent.document.title='ran'</script>">`,
+	`" autofocus onfocus="document.title='ran'" x="`, "\u202Eevil\u202C <b>rtl</b>", `&lt;script&gt;document.title='ran'&lt;/script&gt;`,
+	`<a href="javascript:document.title='ran'">x</a>`, `<base href="//evil.example/">`, `--><script>document.title='ran'</script><!--`,
+	`<meta http-equiv=refresh content="0;url=//evil.example">`, `<style>*{display:none}</style>`,
+}
+
+// Whatever is stored, it is text on every page.
+func TestHostileTextsAreTexts(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	all := strings.Join(payloads, " ")
+	visitor := s.visitor(s.key("boss", everything))
+	p := s.open(s.URL(), s.key("boss", everything), "/")
+	var paths []string
+	tried := append(payloads, all[:250])
+	if testing.Short() { // make test-long tries each of them on each page
+		tried = []string{payloads[1], payloads[3], all[:250]}
+	}
+	for _, text := range tried {
+		number := strings.ToValidUTF8(text[:min(len(text), 100)], "")
+		p1 := visitor.fill("/console/workflows/claim/do/file", "p/number", number, "p/who", text, "p/amount", "7").want(303)
+		id := strings.TrimSuffix(strings.TrimPrefix(p1.location(), "/console/instances/"), "?done=1")
+		visitor.fill("/console/instances/"+id+"/do/note", "p/note", text).want(303)
+		visitor.fill("/console/instances/"+id+"/pause", "reason", text).want(303)
+		paths = append(paths, "/instances/"+id, "/instances/"+id+"?version=2", "/instances/"+id+"/do/note", "/instances/"+id+"?at="+url.QueryEscape(text),
+			"/find?q="+url.QueryEscape(text+"?"), "/instances?workflow=claim&attr.who="+url.QueryEscape(text), "/instances?workflow="+url.QueryEscape(text),
+			"/log?type="+url.QueryEscape(text), "/commands?scope="+url.QueryEscape(text)+"&key="+url.QueryEscape(text), "/sinks/"+url.PathEscape(strings.ReplaceAll(text, "/", ":")))
+		visitor.fill("/console/keys/new", "name", text[:min(len(text), 60)], "grants", "read")
+	}
+	stuck := s.stuck("stuck " + payloads[0])
+	paths = append(paths, "/", "/log", "/keys", "/stuck", "/stuck?instance="+stuck.String(), "/instances/"+stuck.String(), "/instances?workflow=claim")
+	for _, path := range paths {
+		p.Navigate(s.URL() + "/console" + path)
+		if title := chromium.Eval[string](p, `document.title`); title == "ran" || !strings.HasSuffix(title, "· Pawl") {
+			t.Errorf("%s: something has run: %q", path, title)
+		}
+		if at := chromium.Eval[string](p, `location.origin`); at != s.URL() {
+			t.Fatalf("%s leads to %s", path, at)
+		}
+		if strange := chromium.Eval[int](p, `document.querySelectorAll('main script, main iframe, main base, main meta, main style, main [onerror], main [onload], main [onfocus], main a[href^="javascript"]').length`); strange != 0 {
+			t.Errorf("%s: %d elements of a text are there", path, strange)
+		}
+	}
+	wantInOrder(t, s.URL(), p)
+}
+
+// axe-core finds nothing on any page. It comes from npm.
+func TestNoPageHasAViolationOfAxe(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	axe := axeCore(t)
+	s := newFullStand(t)
+	p := s.open(s.URL(), s.key("boss", everything, "boss"), "/")
+	const run = `axe.run(document, {resultTypes: ['violations']}).then((r) =>
+		r.violations.flatMap((v) => v.nodes.map((n) => v.id + ': ' + n.html.slice(0, 200) + ' ' + n.failureSummary)))`
+	for i, path := range append(s.addresses(), "/sign-in") {
+		p.Navigate(s.URL() + "/console" + path)
+		p.Resize(1280, 900, []string{"dark", "light"}[i%2])
+		chromium.Eval[any](p, axe+"; undefined")
+		for _, v := range chromium.Eval[[]string](p, run) {
+			t.Errorf("%s: %s", path, v)
+		}
+	}
+}
+
+// axeCore is the program, as npm has it.
+func axeCore(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		t.Skip("there is no npm: install Node.js to try the pages with axe-core")
+	}
+	dir := t.TempDir()
+	c := exec.CommandContext(t.Context(), "npm", "install", "--prefix", dir, "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error",
+		"--fetch-retries=0", "axe-core@4.10.3")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Skipf("npm cannot fetch axe-core: %v\n%s", err, out)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

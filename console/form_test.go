@@ -1,0 +1,159 @@
+package console
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/workflow"
+)
+
+const aSchema = `{"type":"object","required":["number","amount"],"additionalProperties":false,"$defs":{"bank":{"type":"object","properties":{"iban":{"type":"string"}}}},
+	"properties":{"number":{"type":"string"},"amount":{"type":"integer"},"share":{"type":["number","null"]},"urgent":{"type":"boolean"},
+	"kind":{"enum":["car","house",null]},"level":{"enum":[1,2]},"bank":{"$ref":"#/$defs/bank"},"tags":{"type":"array"},"a/b~c":{"type":"string"},"any":true}}`
+
+func TestASchemaMakesAForm(t *testing.T) {
+	var got []string
+	for _, f := range fieldsOf(jsontext.Value(aSchema)) {
+		required := ""
+		if f.Required {
+			required = "!"
+		}
+		got = append(got, f.Name+required+" "+f.Kind+" "+strings.Join(f.Choices, "|"))
+	}
+	want := []string{"p/number! text ", "p/amount! integer ", "p/share number ", "p/urgent choice true|false", "p/kind choice car|house", "p/level choice 1|2",
+		"p/bank/iban text ", "p/tags json ", "p/a~1b~0c text ", "p/any json "}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q,\nwant %q", got, want)
+	}
+	if f := fieldsOf(jsontext.Value(`{"type":"object","additionalProperties":false}`)); f == nil || len(f) != 0 {
+		t.Errorf("a payload that is empty has the fields %v", f)
+	}
+	for _, s := range []string{`true`, `{}`, `{"type":"array"}`, `{"type":"object"}`, `{"type":"object","properties":7}`, ``} {
+		if f := fieldsOf(jsontext.Value(s)); f != nil {
+			t.Errorf("%s has the fields %v", s, f)
+		}
+	}
+}
+
+func TestAFormMakesAPayload(t *testing.T) {
+	for sent, want := range map[string]string{
+		"": `{}`,
+		"p/number=A&p/amount=123456789012345678901234567890": `{"number":"A","amount":123456789012345678901234567890}`,
+		"p/amount=+1e3+&p/share=0.10":                        `{"amount":1e3,"share":0.10}`,
+		"p/urgent=false&p/kind=car&p/level=2":                `{"urgent":false,"kind":"car","level":2}`,
+		"p/bank/iban=%22%3Cb%3E%0D%0A&p/a~1b~0c=x":           `{"bank":{"iban":"\"<b>"},"a/b~c":"x"}`,
+		"p/tags=[1,+%22a%22]&p/any=null&other=1":             `{"tags":[1, "a"],"any":null}`,
+	} {
+		q, err := url.ParseQuery(sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := fieldsOf(jsontext.Value(aSchema))
+		take(fields, q)
+		if got, good := payloadOf(fields); !good || string(got) != want {
+			t.Errorf("%s: %v %s, want %s", sent, good, got, want)
+		}
+	}
+	for _, sent := range []string{"p/amount=x", "p/amount=%22a%22", "p/amount=01", "p/share=NaN", "p/tags=[", "p/any=a", "p/number=%FF", "p/level={}%7D", "p/urgent=1+2"} {
+		q, _ := url.ParseQuery(sent)
+		fields := fieldsOf(jsontext.Value(aSchema))
+		take(fields, q)
+		got, good := payloadOf(fields)
+		if good || !slices.ContainsFunc(fields, func(f field) bool { return f.Problem != "" }) {
+			t.Errorf("%s: %s, %v", sent, got, good)
+		}
+	}
+}
+
+func TestProblemsAreShownAtTheirFields(t *testing.T) {
+	fields := fieldsOf(jsontext.Value(aSchema))
+	others := blame(fields, []workflow.FieldError{{Pointer: "/bank/iban", Message: "1"}, {Pointer: "/tags/3", Message: "2"}, {Pointer: "/new", Message: "3"}, {Pointer: "", Message: "4"}})
+	if len(others) != 2 || others[0].Message != "3" || others[1].Message != "4" {
+		t.Errorf("%v", others)
+	}
+	for _, f := range fields {
+		if want := map[string]string{"/bank/iban": "1", "/tags": "2"}[f.pointer]; f.Problem != want {
+			t.Errorf("%s: %q", f.pointer, f.Problem)
+		}
+	}
+}
+
+func TestADifferenceIsWhatHasChanged(t *testing.T) {
+	for _, c := range []struct{ before, after, want string }{
+		{``, `{}`, ` > {}`},
+		{``, `{"a":1,"b":{"c":"x"}}`, `/a > 1; /b/c > "x"`},
+		{`{"a":1,"b":2}`, `{"a":1,"b":3}`, `/b 2 > 3`},
+		{`{"a":1,"b":2}`, `{"b":2,"c/d":null}`, `/c~1d > null; /a 1 > `},
+		{`{"a":{"x":1,"y":[1]}}`, `{"a":{"x":1,"y":[1,2]}}`, `/a/y [1] > [1,2]`},
+		{`{"a":{"x":1}}`, `{"a":7}`, `/a {"x":1} > 7`},
+		{`{"a":12345678901234567890}`, `{"a":12345678901234567891}`, `/a 12345678901234567890 > 12345678901234567891`},
+		{`{"a":1}`, `{"a":1}`, ``},
+	} {
+		var got []string
+		list, _ := difference(jsontext.Value(c.before), jsontext.Value(c.after))
+		for _, one := range list {
+			text := one.Pointer
+			if one.Old != "" {
+				text += " " + one.Old
+			}
+			got = append(got, text+" > "+one.New)
+		}
+		if text := strings.Join(got, "; "); text != c.want {
+			t.Errorf("%s to %s: %s, want %s", c.before, c.after, text, c.want)
+		}
+	}
+	var many strings.Builder
+	for range 5000 {
+		many.WriteString(`{"a":`)
+	}
+	deep := many.String() + "1" + strings.Repeat("}", 5000)
+	difference(nil, jsontext.Value(deep)) // ends
+	many.Reset()
+	many.WriteByte('{')
+	for i := range 50_000 {
+		if i > 0 {
+			many.WriteByte(',')
+		}
+		many.WriteString(`"k` + strings.Repeat("x", i%7) + number(i) + `":1`)
+	}
+	many.WriteByte('}')
+	if list, more := difference(nil, jsontext.Value(many.String())); len(list) != maxChanges || len(list)+more != 50_000 {
+		t.Errorf("%d changes and %d more", len(list), more)
+	}
+}
+
+// Each runbook that a page leads to is there.
+func TestEveryRunbookIsThere(t *testing.T) {
+	text, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		anchors[strings.ReplaceAll(strings.ToLower(heading[1]), " ", "-")] = true
+	}
+	files, _ := filepath.Glob("*.go")
+	pages, _ := filepath.Glob("templates/*.html")
+	found := 0
+	for _, name := range append(files, pages...) {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, use := range regexp.MustCompile(`runbook[ (]"([a-z-]+)"`).FindAllStringSubmatch(string(source), -1) {
+			if found++; !anchors[use[1]] {
+				t.Errorf("%s: there is no runbook %q", name, use[1])
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d are named", found)
+	}
+}

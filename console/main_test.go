@@ -1,0 +1,9 @@
+package console_test
+
+import (
+	"testing"
+
+	"github.com/pawlhq/pawl/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -1,0 +1,116 @@
+package console
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/api/wire"
+)
+
+// overview is how everything stands. What the user may not know is left out.
+type overview struct {
+	Counts *counted
+	Keys   *api.Keys
+	Sinks  []api.SinkInfo
+	Paused []api.PausedWorkflow
+	Recent []wire.Event // the newest first
+	Moved  bool         // there is a log that he may read
+	stream string
+}
+
+// counted is how many instances there are.
+type counted struct {
+	api.Counts
+	Workflows []countedFlow
+}
+
+// countedFlow is those of a workflow, of all its versions.
+type countedFlow struct {
+	Name   string
+	Total  int64
+	Exact  bool
+	States []api.InstanceCount
+}
+
+func (o overview) live() *Live {
+	if o.stream == "" {
+		return nil
+	}
+	return &Live{Streams: []string{o.stream}, Every: 1000}
+}
+
+func (v *visit) overview() error {
+	var page overview
+	for _, part := range []func(*overview) error{v.counts, v.duties, v.recent} {
+		if err := only(part(&page)); err != nil {
+			return err
+		}
+	}
+	return v.show("overview", "Overview", page)
+}
+
+func (v *visit) counts(page *overview) error {
+	counts, err := get[api.Counts](v, "/v1/counts", nil)
+	if err == nil {
+		page.Counts = &counted{Counts: counts, Workflows: byWorkflow(counts.Counts)}
+	}
+	return err
+}
+
+// byWorkflow adds up the versions of each workflow.
+func byWorkflow(list []api.InstanceCount) (all []countedFlow) {
+	for _, c := range list {
+		i := slices.IndexFunc(all, func(f countedFlow) bool { return f.Name == c.Workflow })
+		if i < 0 {
+			i, all = len(all), append(all, countedFlow{Name: c.Workflow, Exact: true})
+		}
+		f := &all[i]
+		f.Total, f.Exact = f.Total+c.Count, f.Exact && c.Exact
+		j := slices.IndexFunc(f.States, func(s api.InstanceCount) bool { return s.State == c.State })
+		if j < 0 {
+			f.States = append(f.States, c)
+			continue
+		}
+		f.States[j].Count, f.States[j].Exact = f.States[j].Count+c.Count, f.States[j].Exact && c.Exact
+	}
+	slices.SortStableFunc(all, func(a, b countedFlow) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// duties is what is for operators.
+func (v *visit) duties(page *overview) error {
+	if !v.can.May("operate", everything) {
+		return nil
+	}
+	keys, err := get[api.Keys](v, "/v1/ops/keys", nil)
+	if err != nil {
+		return err
+	}
+	page.Keys = &keys
+	sinks, err := get[api.SinkList](v, "/v1/ops/sinks", nil)
+	if err != nil {
+		return err
+	}
+	page.Sinks = sinks.Sinks
+	paused, err := get[api.PausedList](v, "/v1/ops/paused", nil)
+	page.Paused = paused.Workflows
+	return err
+}
+
+// recentEvents is how many transitions the overview shows.
+const recentEvents = 10
+
+func (v *visit) recent(page *overview) error {
+	list, head, err := v.newest(url.Values{}, recentEvents)
+	if err != nil {
+		return err
+	}
+	page.Recent, page.Moved = list, true
+	if v.can.Has("stream") {
+		page.stream = v.stream("after", strconv.FormatInt(head, 10))
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package console_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// newFullStand is a node that has something on every page.
+func newFullStand(t *testing.T) *stand {
+	t.Helper()
+	return newStand(t, func(c *service.Config) { c.Sinks = []relay.Sink{{Name: "books", To: &receiver{}}} })
+}
+
+// addresses are those of every page of a full stand.
+func (s *stand) addresses() []string {
+	s.t.Helper()
+	for _, id := range []string{"m-<1>", "m-" + strings.Repeat("2", 200)} {
+		const body = `{"type":"payment.abandoned","data":{"reference":"c-1:k-9","reason":"<left>"}}`
+		if _, err := s.Engine().Consume(s.t.Context(), transitions.Message{Consumer: order.PaymentNotices, ID: id, Body: []byte(body)}); err == nil {
+			s.t.Fatal("its order is there")
+		}
+	}
+	if err := s.Engine().PauseWorkflow(s.t.Context(), "default", "order", "olga", "nobody is here"); err != nil {
+		s.t.Fatal(err)
+	}
+	id := s.stuck("A-<1>").String()
+	s.filed("A-2", 7)
+	c, err := s.Engine().Case(s.t.Context(), "", uuid.MustParse(id))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	await.Eventually(s.t, "events are dead", func() bool {
+		list, err := s.Engine().Sinks(s.t.Context(), "default")
+		return err == nil && len(list) == 1 && list[0].DeadLetters > 0
+	})
+	scope, key := c.InFlight[0].Scope, c.InFlight[0].Key
+	ref := "?" + url.Values{"scope": {scope}, "key": {key}}.Encode()
+	return []string{"/", "/instances", "/instances?workflow=claim&attr.who=ann&state=paying&created_after=2020-01-01T00%3A00", "/instances?order=updated",
+		"/find?q=nobody", "/instances/" + id, "/instances/" + id + "?version=1", "/instances/" + id + "?done=2&verify=1", "/instances/" + id + "/do/note",
+		"/instances/" + id + "/do/note?raw=1", "/instances/" + id + "/pause", "/instances/" + id + "/resume", "/bulk?action=do+note&id=" + id,
+		"/bulk?action=pause&id=" + id, "/workflows", "/workflows/claim",
+		"/workflows/claim/do/file", "/workflows/claim/pause", "/commands" + ref, "/stuck", "/stuck/retry" + ref, "/stuck/resolve" + ref, "/stuck/abandon" + ref,
+		"/sinks", "/sinks/books", "/sinks/books/redrive?position=1",
+		"/sinks/books/move", "/messages", "/messages/discard?consumer=payments&message=m&hash=0", "/log", "/log?workflow=claim&upto=2", "/keys", "/keys/new", "/me", "/me?can=submit:claim/note", "/nowhere"}
+}
+
+var (
+	inlineScript = regexp.MustCompile(`(?i)<script[^>]*>[^<]`)
+	inlineStyle  = regexp.MustCompile(`(?i)<style|\sstyle\s*=|\son[a-z]+\s*=`)
+)
+
+// Every page is under a policy that lets nothing of the page itself run, is kept by nobody, and says what it is.
+func TestEveryPageIsUnderAPolicy(t *testing.T) {
+	t.Parallel()
+	s := newFullStand(t)
+	v := s.visitor(s.key("boss", everything, "boss"))
+	for _, path := range append(s.addresses(), "/sign-in", "/sign-in?ended=1") {
+		p := v.get("/console" + path)
+		want := http.StatusOK
+		if path == "/nowhere" {
+			want = http.StatusNotFound
+		}
+		if p.status != want {
+			t.Errorf("%s is answered with %d %s", path, p.status, p.text)
+			continue
+		}
+		for name, value := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
+			"Content-Type": "text/html; charset=utf-8"} {
+			if p.header.Get(name) != value {
+				t.Errorf("%s: %s is %q", path, name, p.header.Get(name))
+			}
+		}
+		policy := p.header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") {
+			t.Errorf("%s: the policy is %q", path, policy)
+		}
+		if inlineScript.MatchString(p.text) || inlineStyle.MatchString(p.text) {
+			t.Errorf("%s has a script or a style in it: %s", path, p.text)
+		}
+		if !strings.HasPrefix(p.text, "<!doctype html>\n<html lang=\"en\">") || strings.Count(p.text, "<h1") != 1 || strings.Contains(p.text, "ZgotmplZ") {
+			t.Errorf("%s is no page: %s", path, p.text)
+		}
+	}
+}
+
+func TestWhatThereIsNotIsSaidSo(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	v := s.visitor(s.key("boss", everything))
+	unknown := uuid.NewString()
+	for path, text := range map[string]string{
+		"/instances/" + unknown: "there is no instance " + unknown, "/instances/x": "", "/workflows/x": "", "/workflows/claim/do/note": "no such transition here",
+		"/workflows/claim/do/x": "", "/commands?scope=a&key=b": "", "/sinks/x": "there is no sink", "/stuck/eat?scope=a&key=b": "no such action", "/keys/aaaaaaaaaaaa/revoke": "",
+	} {
+		if p := v.get("/console" + path); p.status != 404 && p.status != 400 || !strings.Contains(p.text, text) || !strings.Contains(p.text, `role="alert"`) {
+			t.Errorf("%s: %d %s", path, p.status, p.text)
+		}
+	}
+	v.get("/console/static/nothing").want(404)
+	if p := v.get("/console").want(http.StatusPermanentRedirect); p.location() != "/console/" {
+		t.Error(p.location())
+	}
+	for _, query := range []string{"created_after=yesterday", "workflow=nothing", "open=perhaps", "cursor=x"} {
+		if p := v.get("/console/instances?" + query); p.status < 400 || p.status > 499 || !strings.Contains(p.text, `role="alert"`) || !strings.Contains(p.text, "<form") {
+			t.Errorf("%s: %d %s", query, p.status, p.text)
+		}
+	}
+}
+
+func TestAnInstanceIsFoundByNumberAndId(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	v := s.visitor(s.key("boss", everything))
+	id := s.filed("A/1 <ü>", 10).String()
+	for _, q := range []string{"A/1 <ü>", "  A/1 <ü>\t", id, strings.ToUpper(id)} {
+		if p := v.get("/console/find?q=" + url.QueryEscape(q)).want(http.StatusSeeOther); p.location() != "/console/instances/"+id {
+			t.Errorf("%q leads to %s", q, p.location())
+		}
+	}
+	v.get("/console/find?q=A-2").want(200, "There is no instance with this number")
+	narrow := s.visitor(s.key("ann", "read:claim"))
+	if p := narrow.get("/console/find?q=" + url.QueryEscape("A/1 <ü>")).want(http.StatusSeeOther); p.location() != "/console/instances/"+id {
+		t.Error(p.location())
+	}
+	narrow.get("/console/instances?workflow=claim").want(200, "A/1 &lt;ü&gt;")
+	narrow.get("/console/").want(200)
+	narrow.get("/console/instances").want(403, "<form")
+}
+
+func TestAListIsReadPageByPage(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	v := s.visitor(s.key("boss", everything))
+	for n := range 60 {
+		s.filed("L-"+string(rune('A'+n/26))+string(rune('A'+n%26)), 10)
+	}
+	next := regexp.MustCompile(`<a class="button" href="([^"]+)">Next page`)
+	seen := map[string]bool{}
+	path := "/console/instances?workflow=claim&state=filed"
+	for pages := 0; path != ""; pages++ {
+		p := v.get(path).want(200)
+		for _, found := range regexp.MustCompile(`<bdi>(L-..)</bdi>`).FindAllStringSubmatch(p.text, -1) {
+			if seen[found[1]] {
+				t.Errorf("%s is there twice", found[1])
+			}
+			seen[found[1]] = true
+		}
+		if path = ""; next.MatchString(p.text) {
+			path = strings.ReplaceAll(next.FindStringSubmatch(p.text)[1], "&amp;", "&")
+		}
+		if pages > 3 {
+			t.Fatal("the pages do not end")
+		}
+	}
+	if len(seen) != 60 {
+		t.Errorf("%d of 60 are seen", len(seen))
+	}
+}
+
+// The console is where the program says, or nowhere.
+func TestTheConsoleIsWhereItIsConfigured(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	there := s.node(func(c *service.Config) { c.Console = "/ops/pages"; c.Auth.Keys = true })
+	v := newVisitor(t, there.URL())
+	v.get("/console/").want(404)
+	v.get("/ops/pages/").want(http.StatusSeeOther)
+	v.post("/ops/pages/sign-in", url.Values{"credential": {s.key("boss", everything)}}).want(http.StatusSeeOther)
+	v.get("/ops/pages/").want(200, `href="/ops/pages/instances"`)
+	none := s.node(func(c *service.Config) { c.Console = service.NoConsole })
+	newVisitor(t, none.URL()).get("/console/").want(404)
+	for _, path := range []string{"console", "/", "/Console", "/a//b", "/console/", "/v1", "/docs/x"} {
+		c := service.Config{Workflows: []workflow.Source{claims(s.bank)}, Database: s.db, Address: "127.0.0.1:0", Console: path}
+		if node, err := service.Start(t.Context(), c); err == nil {
+			_ = node.Stop(t.Context())
+			t.Errorf("the console can be at %q", path)
+		}
+	}
+	clash := service.Config{Workflows: []workflow.Source{claims(s.bank)}, Database: s.db, Address: "127.0.0.1:0", Routes: func(*service.Service) map[string]http.Handler {
+		return map[string]http.Handler{"GET /console/": http.NotFoundHandler()}
+	}}
+	if _, err := service.Start(t.Context(), clash); err == nil || !strings.Contains(err.Error(), "--console") {
+		t.Errorf("a program with routes there: %v", err)
+	}
+}
+
+// All that a browser loads is small.
+func TestWhatIsLoadedIsSmall(t *testing.T) {
+	var all bytes.Buffer
+	w := gzip.NewWriter(&all)
+	files, err := filepath.Glob("static/*")
+	if err != nil || len(files) < 3 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil || all.Len() > 150_000 {
+		t.Errorf("%d bytes, %v", all.Len(), err)
+	}
+	t.Logf("%d bytes, compressed", all.Len())
+}

@@ -1,0 +1,110 @@
+package console
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/login"
+	"github.com/pawlhq/pawl/auth/session"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Login has people sign in at an identity provider; a [login.Provider] does.
+type Login interface {
+	Begin(ctx context.Context, redirect string) (address string, pending login.Pending, err error)
+	Finish(ctx context.Context, pending login.Pending, came url.Values) (token string, err error)
+}
+
+const (
+	cookieOfLogin = "pawl_console_login"
+	loginSeconds  = 600
+)
+
+// leaving is what a browser keeps while its user is at the identity provider.
+type leaving struct {
+	login.Pending
+	Next string `json:"n"`
+}
+
+// leave leads to the identity provider, by a link: the policy lets no form lead to another origin. Who signs in is who that knows, so
+// a page of elsewhere would gain nothing by it; it is refused all the same.
+func (c *Console) leave(w http.ResponseWriter, r *http.Request) {
+	protect(w.Header())
+	v := &visit{Console: c, w: w, r: r}
+	err := v.toProvider()
+	if err != nil {
+		v.showSignIn(workflow.CodeOf(err).Info().Status, signing{Problem: workflow.AsError(err).Message})
+	}
+}
+
+func (v *visit) toProvider() error {
+	switch {
+	case v.Login == nil:
+		return errNoPage
+	case v.r.Header.Get("Sec-Fetch-Site") == "cross-site" || v.r.Header.Get("Sec-Fetch-Site") == "same-site":
+		return errForged
+	}
+	address, pending, err := v.Login.Begin(v.r.Context(), v.origin()+v.Path+"/signed-in")
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(leaving{pending, v.next(v.query("next"))})
+	if err != nil {
+		return err
+	}
+	v.loginCookie(base64.RawURLEncoding.EncodeToString(text), loginSeconds)
+	return v.seeOther(address)
+}
+
+// origin is how browsers name this server. Other machines reach it over TLS, which may end before it.
+func (v *visit) origin() string {
+	if v.r.TLS == nil && onThisMachine(v.r.Host) {
+		return "http://" + v.r.Host
+	}
+	return "https://" + v.r.Host
+}
+
+// loginCookie is sent by browsers to one address alone, also when another site leads there, as the identity provider does.
+func (v *visit) loginCookie(value string, seconds int) {
+	http.SetCookie(v.w, &http.Cookie{Name: cookieOfLogin, Value: value, Path: v.Path + "/signed-in", MaxAge: seconds, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode, Secure: v.r.TLS != nil || !onThisMachine(v.r.Host)})
+}
+
+// signedIn takes the token of somebody who comes back from the identity provider.
+func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) {
+	protect(w.Header())
+	v := &visit{Console: c, w: w, r: r}
+	next, err := v.fromProvider()
+	v.loginCookie("", -1)
+	if err != nil {
+		v.showSignIn(workflow.CodeOf(err).Info().Status, signing{Next: next, Problem: workflow.AsError(err).Message})
+		return
+	}
+	_ = v.seeOther(next)
+}
+
+func (v *visit) fromProvider() (next string, err error) {
+	next = v.next("")
+	if v.Login == nil {
+		return next, errNoPage
+	}
+	var left leaving
+	if cookie, err := v.r.Cookie(cookieOfLogin); err == nil {
+		text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+		if err != nil || json.Unmarshal(text, &left) != nil {
+			return next, auth.Refuse(auth.Malformed, "the cookie "+cookieOfLogin+" cannot be read: sign in again")
+		}
+	}
+	next = v.next(left.Next)
+	token, err := v.Login.Finish(v.r.Context(), left.Pending, v.r.URL.Query())
+	if err != nil {
+		return next, err
+	}
+	v.session = session.Session{Credential: token}
+	return next, v.admit()
+}

@@ -1,0 +1,86 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/auth/authtest"
+	"github.com/pawlhq/pawl/auth/jwt"
+	"github.com/pawlhq/pawl/auth/login"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/chromium"
+	"github.com/pawlhq/pawl/internal/service"
+)
+
+// withProvider is a node that takes the tokens of a provider, where people can sign in.
+func withProvider(t *testing.T, claims map[string]any) (*stand, *authtest.Login) {
+	t.Helper()
+	idp := authtest.NewProvider(t)
+	l := authtest.NewLogin(t, idp, claims)
+	return newStand(t, func(c *service.Config) {
+		c.Auth.JWT = &jwt.Config{Issuer: authtest.Issuer, Audience: []string{authtest.Audience}, Algorithms: []string{"ES256"}, JWKS: idp.URL}
+		c.Auth.Login = &login.Config{Issuer: authtest.Issuer, ClientID: "console", Discovery: l.URL}
+	}), l
+}
+
+func TestOneSignsInAtTheIdentityProvider(t *testing.T) {
+	t.Parallel()
+	s, l := withProvider(t, map[string]any{"sub": "änn", "tenant": "default", "scope": "read submit stream"})
+	id := s.filed("A-1", 10).String()
+	v := newVisitor(t, s.URL())
+	link := "/console/sign-in/provider?next=" + url.QueryEscape("/console/instances/"+id)
+	v.get("/console/sign-in?next="+url.QueryEscape("/console/instances/"+id)).want(200, `href="`+strings.ReplaceAll(link, "&", "&amp;")+`"`)
+	p := v.get(link).want(http.StatusSeeOther)
+	cookie := p.header.Get("Set-Cookie")
+	for _, want := range []string{"Path=/console/signed-in", "HttpOnly", "SameSite=Lax", "Max-Age=600"} {
+		if !strings.Contains(cookie, want) {
+			t.Errorf("the cookie has no %q: %s", want, cookie)
+		}
+	}
+	there := newVisitor(t, l.URL).get(strings.TrimPrefix(p.location(), l.URL)).want(http.StatusFound)
+	if !strings.HasPrefix(there.location(), s.URL()+"/console/signed-in?") {
+		t.Fatal(there.location())
+	}
+	came := strings.TrimPrefix(there.location(), s.URL())
+	newVisitor(t, s.URL()).get(came).want(http.StatusUnauthorized, "not begun in this browser", `role="alert"`)
+	if p := v.get(came).want(http.StatusSeeOther); p.location() != "/console/instances/"+id {
+		t.Errorf("it leads to %s", p.location())
+	}
+	v.get("/console/instances/"+id).want(200, "<bdi>änn</bdi> of <bdi>default</bdi>")
+	v.get("/console/stuck").want(403)
+	v.get(link, "Sec-Fetch-Site", "cross-site").want(403)
+	v.get("/console/sign-in/provider?next=//evil.example").want(http.StatusSeeOther)
+	l.Answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	there = newVisitor(t, l.URL).get(strings.TrimPrefix(v.get(link).location(), l.URL)).want(http.StatusFound)
+	v.get(strings.TrimPrefix(there.location(), s.URL())).want(503, "cannot be asked now")
+
+	none := newStand(t)
+	newVisitor(t, none.URL()).get("/console/sign-in/provider").want(404)
+	newVisitor(t, none.URL()).get("/console/signed-in?code=a&state=b").want(404)
+}
+
+func TestABrowserSignsInAtTheProvider(t *testing.T) {
+	t.Parallel()
+	s, _ := withProvider(t, map[string]any{"sub": "ann", "tenant": "default", "scope": "read stream"})
+	id := s.filed("A-1", 10).String()
+	p := chromium.Start(t).Open(s.URL() + "/console/instances/" + id)
+	for _, width := range []int{360, 1280} {
+		p.Resize(width, 800, "light")
+		if wide := chromium.Eval[[]string](p, tooWide); len(wide) > 0 {
+			t.Errorf("%d pixels wide: %q reach out", width, wide)
+		}
+		picture(p, fmt.Sprintf("sign-in-%d", width))
+	}
+	p.Click("a.button", 1)
+	await.Eventually(t, "somebody is signed in", func() bool {
+		return chromium.Eval[string](p, `document.readyState === 'complete' ? location.pathname : ''`) == "/console/instances/"+id
+	})
+	p.WaitText("#live", "live")
+	p.WaitText("header .who bdi", "ann")
+	for _, problem := range p.Seen().Problems {
+		t.Errorf("the page: %s", problem)
+	}
+}

@@ -1,0 +1,180 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/outbox/sink"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// receiver refuses every event for good until it is open.
+type receiver struct {
+	open atomic.Bool
+	got  atomic.Int64
+}
+
+func (r *receiver) Deliver(_ context.Context, events []transitions.Logged) []*sink.Failure {
+	if r.open.Load() {
+		r.got.Add(int64(len(events)))
+		return nil
+	}
+	failures := make([]*sink.Failure, len(events))
+	for i := range failures {
+		failures[i] = sink.Fail(sink.Permanent, nil, "the address is <i>wrong</i>")
+	}
+	return failures
+}
+
+func (r *receiver) Close(context.Context) error { return nil }
+
+func TestAnOperatorRedrivesADeadLetter(t *testing.T) {
+	t.Parallel()
+	r := &receiver{}
+	s := newStand(t, func(c *service.Config) { c.Sinks = []relay.Sink{{Name: "books", To: r}} })
+	s.filed("A-1", 10)
+	s.filed("A-2", 10)
+	olga, chief := s.visitor(s.key("olga", identities["operator"])), s.visitor(s.key("carl", identities["chief"]))
+	await.Eventually(t, "both are dead", func() bool {
+		return strings.Count(olga.get("/console/sinks/books").text, "the address is &lt;i&gt;wrong&lt;/i&gt;") >= 2
+	})
+	p := olga.get("/console/sinks/books?status=waiting").want(200, "claim.file", "A-1", "/console/sinks/books/redrive", "The runbook")
+	if strings.Contains(p.text, "/console/sinks/books/pause") {
+		t.Error("an operator of one tenant sees the way to pause the sink for all")
+	}
+	olga.get("/console/").want(200, "dead letters of <bdi>books</bdi>")
+	olga.get("/console/sinks").want(200, "books")
+
+	one := regexp.MustCompile(`/console/sinks/books/skip(\?position=\d+)`).FindStringSubmatch(p.text)
+	olga.get("/console/sinks/books/skip"+one[1]).want(200, "They are never delivered")
+	olga.fill("/console/sinks/books/skip", "position", one[1][len("?position="):]).want(400, "say why")
+	olga.fill("/console/sinks/books/skip", "position", one[1][len("?position="):], "reason", "not <needed>").want(http.StatusSeeOther)
+	olga.get("/console/sinks/books?status=skipped").want(200, "not &lt;needed&gt;", "<bdi>olga</bdi>")
+	r.open.Store(true)
+	olga.get("/console/sinks/books/redrive").want(200, "all that wait")
+	olga.fill("/console/sinks/books/redrive", "reason", "mended").want(http.StatusSeeOther)
+	await.Eventually(t, "the other one is delivered", func() bool { return r.got.Load() == 1 })
+
+	chief.fill("/console/sinks/books/pause", "reason", "the books are closed").want(http.StatusSeeOther)
+	chief.get("/console/sinks/books").want(200, "the books are closed", "/console/sinks/books/resume")
+	chief.fill("/console/sinks/books/resume").want(http.StatusSeeOther)
+	olga.get("/console/sinks/books/move").want(200, `name="position"`)
+	olga.fill("/console/sinks/books/move", "position", "x", "reason", "r").want(400, "not an integer")
+	olga.fill("/console/sinks/books/move", "position", "0", "reason", "once more").want(http.StatusSeeOther)
+	olga.get("/console/sinks/books").want(200, "once more")
+}
+
+func TestAnOperatorConsumesADeadMessage(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	const body = `{"type":"payment.abandoned","data":{"reference":"c-1:k-9","reason":"<left>"}}`
+	for _, id := range []string{"m-<1>", "m-2"} {
+		if _, err := s.Engine().Consume(t.Context(), transitions.Message{Consumer: order.PaymentNotices, ID: id, Body: []byte(body)}); err == nil {
+			t.Fatal("its order is there")
+		}
+	}
+	olga := s.visitor(s.key("olga", identities["operator"]))
+	p := olga.get("/console/messages").want(200, "m-&lt;1&gt;", "instance_not_found", "c-1:k-9")
+	olga.get("/console/").want(200, "<b>2</b> dead messages")
+	found := regexp.MustCompile(`/console/messages/body(\?[^"]+)`).FindAllStringSubmatch(p.text, -1)
+	if len(found) != 2 {
+		t.Fatal(p.text)
+	}
+	ref := strings.ReplaceAll(found[0][1], "&amp;", "&")
+	text := olga.get("/console/messages/body"+ref).want(200, body)
+	if text.header.Get("Content-Type") != "application/octet-stream" || !strings.HasPrefix(text.header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("a browser may show it: %v", text.header)
+	}
+	q, _ := url.ParseQuery(ref[1:])
+	pairs := []string{"consumer", q.Get("consumer"), "message", q.Get("message"), "hash", q.Get("hash")}
+	olga.get("/console/messages/retry"+ref).want(200, "as if it had just come")
+	olga.fill("/console/messages/retry", append(pairs, "reason", "r")...).want(404)
+	s.submit(transitions.Command{Workflow: "order", Transition: "place", Payload: []byte(`{"customer":"c-1","cart":"k-9","total":100,"currency":"EUR"}`)})
+	olga.fill("/console/messages/retry", append(pairs, "reason", "it is there now")...).want(http.StatusSeeOther)
+	q, _ = url.ParseQuery(strings.ReplaceAll(found[1][1], "&amp;", "&")[1:])
+	pairs = []string{"consumer", q.Get("consumer"), "message", q.Get("message"), "hash", q.Get("hash")}
+	olga.fill("/console/messages/discard", pairs...).want(400, "say why")
+	olga.fill("/console/messages/discard", append(pairs, "reason", "twice")...).want(http.StatusSeeOther)
+	olga.get("/console/messages?status=discarded").want(200, "<q>twice</q>", "<bdi>olga</bdi>")
+	olga.get("/console/messages?status=waiting").want(200, "There are none.")
+}
+
+func TestSeveralInstancesAreTakenOnAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	olga := s.visitor(s.key("olga", identities["operator"]))
+	a, b, c := s.filed("B-1", 10), s.filed("B-2", 10), s.filed("B-3", 10)
+	s.do(c, "lapse", "clock", `{}`)
+	olga.get("/console/instances?workflow=claim").want(200, `name="id" value="`+a.String()+`"`, `<option value="do note">`, `<option value="pause">`)
+	ids := url.Values{"id": {a.String(), b.String(), c.String()}}
+	olga.get("/console/bulk?action=do+note&"+ids.Encode()).want(200, "B-1", "B-2", "B-3", "Try it first")
+	send := func(pairs ...string) *page {
+		form := olga.form(pairs...)
+		form["id"] = ids["id"]
+		return olga.post("/console/bulk", form)
+	}
+	send("action", "do note", "payload", `{"note":"x"}`, "try", "1").want(200, "Nothing was written. It can be done with 2 of 3.", "Submit 3 commands")
+	send("action", "do note", "payload", `{`).want(200, "the payload is not JSON")
+	send("action", "do note", "payload", `{"note":"x"}`, "_key", "one").want(200, "Done with 2 of 3.", "not possible in state")
+	send("action", "do note", "payload", `{"note":"x"}`, "_key", "one").want(200, "Done with 2 of 3.")
+	send("action", "pause", "reason", "the <office> burns").want(200, "Done with 3 of 3.")
+	if head, err := s.Engine().Head(t.Context(), "default"); err != nil || head != 4+2+3 {
+		t.Errorf("the log is at %d, %v", head, err)
+	}
+	send("action", "resume").want(200, "Done with 3 of 3.")
+	for path, text := range map[string]string{"?action=do+note": "choose 1 to 100", "?action=eat&id=" + a.String(): "choose what", "?id=" + a.String(): "choose what"} {
+		olga.get("/console/bulk"+path).want(400, text)
+	}
+	olga.get("/console/bulk?action=pause&id=nonsense&id="+a.String()).want(200, "nonsense")
+	reader := s.visitor(s.key("ron", "read submit:claim/approve"))
+	if p := reader.get("/console/instances?workflow=claim").want(200); strings.Contains(p.text, "do note") || strings.Contains(p.text, `value="pause"`) {
+		t.Error("who may not is offered it")
+	}
+	form := reader.form("action", "pause", "id", a.String())
+	reader.post("/console/bulk", form).want(403)
+	form.Set("action", "do note")
+	form.Set("payload", `{"note":"x"}`)
+	reader.post("/console/bulk", form).want(200, "Done with 0 of 1.")
+}
+
+// Large texts are shown in part, and large histories page by page.
+func TestLargeTextsAndHistoriesBreakNoPage(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	v := s.visitor(s.key("boss", everything))
+	id := s.filed("L-1", 10)
+	large := strings.Repeat("ü<b>", 200_000)
+	for range 3 {
+		s.do(id, "note", "ann", `{"note":"`+large[:len(large)-5]+`"}`)
+	}
+	for range 60 {
+		s.do(id, "note", "ann", `{"note":"12345678901234567890"}`)
+	}
+	of := "/console/instances/" + id.String()
+	p := v.get(of).want(200, "Version 64", "Older")
+	if strings.Contains(p.text, "Version 1<") {
+		t.Error("all of the history is on one page")
+	}
+	if n := strings.Count(p.text, `<li id="v`); n != 25 {
+		t.Errorf("%d transitions are shown", n)
+	}
+	p = v.get(of+"?upto=14").want(200, "Newer", "Version 4<", "This is the beginning of it")
+	if len(p.text) > 200_000 {
+		t.Errorf("the page has %d bytes", len(p.text))
+	}
+	v.get(of+"?version=3").want(200, "Version 3 of 64", "This is the beginning of it")
+	if p := v.get(of + "/data?version=3").want(200); !strings.Contains(p.text, large[:1000]) || p.header.Get("Content-Type") != "application/json" {
+		t.Errorf("%d bytes of data", len(p.text))
+	}
+	v.get(of+"?version=65").want(200, `role="alert"`)
+	v.get(of+"/diagram?v=64").want(200, `[data-from=""][data-to="filed"] .pawl-lines{stroke:`)
+}

@@ -1,0 +1,246 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/auth"
+	"github.com/pawlhq/pawl/auth/apikey"
+	"github.com/pawlhq/pawl/examples/order"
+	"github.com/pawlhq/pawl/examples/order/provider"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/pgtest"
+	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// stand is a node with a console.
+type stand struct {
+	*service.Service
+	t    testing.TB
+	bank *bank
+	db   string
+}
+
+// newStand starts a node on a database of its own. It asks for API keys, unless that is changed.
+func newStand(t testing.TB, change ...func(*service.Config)) *stand {
+	t.Helper()
+	s := &stand{t: t, bank: &bank{asked: make(chan chan<- error)}, db: pgtest.URL(t)}
+	s.Service = s.node(append([]func(*service.Config){func(c *service.Config) { c.Auth.Keys = true }}, change...)...)
+	return s
+}
+
+// node starts another one on the same database.
+func (s *stand) node(change ...func(*service.Config)) *service.Service {
+	s.t.Helper()
+	c := service.Config{Workflows: []workflow.Source{claims(s.bank), order.Workflow(provider.New())}, Database: s.db, Address: "127.0.0.1:0",
+		Log: slog.New(slog.DiscardHandler)}
+	for _, f := range change {
+		f(&c)
+	}
+	node, err := service.Start(s.t.Context(), c)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		if err := node.Stop(context.Background()); err != nil {
+			s.t.Error(err)
+		}
+	})
+	return node
+}
+
+// key makes an API key of the default tenant.
+func (s *stand) key(actor, grants string, roles ...string) string {
+	s.t.Helper()
+	var text string
+	err := service.WithKeys(s.t.Context(), service.Config{Database: s.db, Schema: "pawl", Log: slog.New(slog.DiscardHandler)},
+		func(ctx context.Context, table *apikey.Table) error {
+			k := apikey.Key{Tenant: transitions.DefaultTenant, Name: actor + "-" + uuid.NewString(), Actor: actor, Roles: roles, CreatedBy: "test"}
+			var err error
+			if k.Grants, err = auth.ParseGrants(grants); err == nil {
+				_, text, err = table.Create(ctx, k)
+			}
+			return err
+		})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return text
+}
+
+// everything is what an operator who may do all has.
+const everything = "read stream submit act-as operate:all keys"
+
+// filed makes a claim, and returns its instance.
+func (s *stand) filed(number string, amount int) uuid.UUID {
+	s.t.Helper()
+	return s.submit(transitions.Command{Workflow: "claim", Transition: "file", Actor: "ann",
+		Payload: fmt.Appendf(nil, `{"number":%q,"who":"ann","amount":%d}`, number, amount)}).Instance
+}
+
+// submit does something on the engine, past all grants.
+func (s *stand) submit(c transitions.Command) transitions.Receipt {
+	s.t.Helper()
+	if c.Key == "" {
+		c.Key = uuid.NewString()
+	}
+	if c.Roles == nil {
+		c.Roles = []string{transitions.AnyRole}
+	}
+	r, err := s.Engine().Submit(s.t.Context(), c)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if r.Status >= 400 {
+		s.t.Fatalf("%s: %d %s", c.Transition, r.Status, r.Body)
+	}
+	return r
+}
+
+func (s *stand) do(id uuid.UUID, transition, actor, payload string) transitions.Receipt {
+	s.t.Helper()
+	return s.submit(transitions.Command{Instance: id, Transition: transition, Actor: actor, Payload: []byte(payload)})
+}
+
+// stuck makes a claim whose payment nobody knows of.
+func (s *stand) stuck(number string) uuid.UUID {
+	s.t.Helper()
+	id := s.filed(number, 10)
+	s.do(id, "approve", "bob", `{}`)
+	s.do(id, "pay", "bob", `{"note":""}`)
+	await.Receive(s.t, "the bank is asked", s.bank.asked) <- context.DeadlineExceeded
+	await.Eventually(s.t, "it is stuck", func() bool {
+		x, err := s.Engine().Explain(s.t.Context(), "", id, "", nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return len(x.Stuck) == 1
+	})
+	return id
+}
+
+// visitor is a browser without a screen.
+type visitor struct {
+	t      testing.TB
+	origin string
+	client *http.Client
+}
+
+// page is what a visitor is answered.
+type page struct {
+	t      testing.TB
+	status int
+	header http.Header
+	text   string
+}
+
+func newVisitor(t testing.TB, origin string) *visitor {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &visitor{t, origin, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// visitor is somebody who has signed in.
+func (s *stand) visitor(credential string) *visitor {
+	s.t.Helper()
+	v := newVisitor(s.t, s.URL())
+	v.post("/console/sign-in", url.Values{"credential": {credential}}).want(http.StatusSeeOther)
+	return v
+}
+
+func (v *visitor) send(r *http.Request, header ...string) *page {
+	v.t.Helper()
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Del(header[i])
+		if header[i+1] != "" {
+			r.Header.Set(header[i], header[i+1])
+		}
+	}
+	response, err := v.client.Do(r)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return &page{v.t, response.StatusCode, response.Header, string(text)}
+}
+
+func (v *visitor) get(path string, header ...string) *page {
+	v.t.Helper()
+	r, err := http.NewRequestWithContext(v.t.Context(), http.MethodGet, v.origin+path, nil)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return v.send(r, header...)
+}
+
+// post sends a form as it is, from a page of this origin.
+func (v *visitor) post(path string, form url.Values, header ...string) *page {
+	v.t.Helper()
+	r, err := http.NewRequestWithContext(v.t.Context(), http.MethodPost, v.origin+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return v.send(r, header...)
+}
+
+// fill sends a form with what its page has hidden in it: the token of any page, and a key.
+func (v *visitor) fill(path string, pairs ...string) *page {
+	v.t.Helper()
+	return v.post(path, v.form(pairs...))
+}
+
+func (v *visitor) form(pairs ...string) url.Values {
+	v.t.Helper()
+	form := url.Values{"_token": {v.token()}, "_key": {uuid.NewString()}}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		form.Set(pairs[i], pairs[i+1])
+	}
+	return form
+}
+
+var tokenOf = regexp.MustCompile(`name="_token" value="([^"]+)"`)
+
+func (v *visitor) token() string {
+	v.t.Helper()
+	found := tokenOf.FindStringSubmatch(v.get("/console/nowhere").text)
+	if found == nil {
+		v.t.Fatal("no form has a token")
+	}
+	return found[1]
+}
+
+func (p *page) want(status int, has ...string) *page {
+	p.t.Helper()
+	if p.status != status {
+		p.t.Fatalf("the answer is %d, not %d: %s", p.status, status, p.text)
+	}
+	for _, text := range has {
+		if !strings.Contains(p.text, text) {
+			p.t.Errorf("the page has no %q: %s", text, p.text)
+		}
+	}
+	return p
+}
+
+func (p *page) location() string { return p.header.Get("Location") }

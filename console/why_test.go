@@ -1,0 +1,129 @@
+package console_test
+
+import (
+	"html"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+var (
+	whyList = regexp.MustCompile(`(?s)<ul class="why">(.*?)</ul>`)
+	whyItem = regexp.MustCompile(`(?s)<li class="(\w+)">(.*?)</li>`)
+	tags    = regexp.MustCompile(`<[^>]*>`)
+)
+
+// reasons are what the page of an instance says about why it does not move: a kind, and a text.
+func reasons(p *page) map[string]string {
+	p.t.Helper()
+	list := whyList.FindStringSubmatch(p.text)
+	if list == nil {
+		return nil
+	}
+	all := map[string]string{}
+	for _, item := range whyItem.FindAllStringSubmatch(list[1], -1) {
+		all[item[1]] = html.UnescapeString(tags.ReplaceAllString(item[2], ""))
+	}
+	return all
+}
+
+// An instance that stands still in each of the ways that there are shows that one.
+func TestThePageSaysWhyAnInstanceDoesNotMove(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	inFlight := func(number string) uuid.UUID {
+		id := s.filed(number, 10)
+		s.do(id, "approve", "bob", `{}`)
+		s.do(id, "call", "bob", `{"note":""}`)
+		return id
+	}
+	for _, c := range []struct {
+		kind, text string
+		actor      string
+		roles      []string
+		make       func(number string) uuid.UUID
+	}{
+		{"timer", `the timer "term" will do "lapse"`, "olga", nil, func(n string) uuid.UUID { return s.filed(n, 10) }},
+		{"command", "you can do: note", "olga", nil, func(n string) uuid.UUID { return s.filed(n, 10) }},
+		{"command", "you can do: note, approve", "olga", []string{"boss"}, func(n string) uuid.UUID { return s.filed(n, 10) }},
+		{"command", "you can do: note", "ann", []string{"boss"}, func(n string) uuid.UUID { return s.filed(n, 10) }},       // separation of duties
+		{"command", "you can do: note", "olga", []string{"boss"}, func(n string) uuid.UUID { return s.filed(n, 100_000) }}, // the guard
+		{"scheduled", `carl has asked for "note" at a later time`, "olga", nil, func(n string) uuid.UUID {
+			id := s.filed(n, 10)
+			s.submit(transitions.Command{Instance: id, Transition: "note", Actor: "carl", Payload: []byte(`{"note":"x"}`), NotBefore: time.Now().Add(time.Hour)})
+			return id
+		}},
+		{"paused", "the instance is paused", "olga", nil, func(n string) uuid.UUID {
+			id := s.filed(n, 10)
+			_, err := s.Engine().Operate(t.Context(), transitions.Command{Instance: id, Key: n, Actor: "olga"},
+				transitions.Operation{Action: transitions.Pause, Reason: "the office burns"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}},
+		{"works", "attempt 1 is under way", "olga", nil, func(n string) uuid.UUID {
+			id := inFlight(n)
+			answer := await.Receive(t, "the bank is asked", s.bank.asked)
+			t.Cleanup(func() { answer <- nil })
+			return id
+		}},
+		{"fails", "attempt 1 has failed, 1 failure in all", "olga", nil, func(n string) uuid.UUID {
+			id := inFlight(n)
+			await.Receive(t, "the bank is asked", s.bank.asked) <- errBank
+			await.Eventually(t, "the attempt has failed", func() bool {
+				c, err := s.Engine().Case(t.Context(), "", id)
+				return err == nil && len(c.InFlight) == 1 && c.InFlight[0].Failures == 1
+			})
+			return id
+		}},
+		{"stuck", "a command waits for a person", "olga", nil, s.stuck},
+	} {
+		number := "W-" + uuid.NewString()
+		id := c.make(number)
+		v := s.visitor(s.key(c.actor, everything, c.roles...))
+		p := v.get("/console/instances/" + id.String()).want(200)
+		if got := reasons(p)[c.kind]; !strings.Contains(got, c.text) {
+			t.Errorf("%s: %q, want %q in %q", c.kind, got, c.text, reasons(p))
+		}
+	}
+	// A workflow that is paused, and who stands in the way of a transition.
+	id := s.filed("W-last", 100_000)
+	if err := s.Engine().PauseWorkflow(t.Context(), "default", "claim", "olga", "nobody is here"); err != nil {
+		t.Fatal(err)
+	}
+	boss := s.visitor(s.key("bob", everything, "boss"))
+	p := boss.get("/console/instances/"+id.String()).want(200, "100000 is more than anybody may approve", "open to the roles boss", "not to who did file")
+	if got := reasons(p)["paused"]; !strings.Contains(got, "the workflow is paused") || !strings.Contains(got, "olga: nobody is here") {
+		t.Errorf("%q", reasons(p))
+	}
+	if err := s.Engine().ResumeWorkflow(t.Context(), "default", "claim"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a node that is gone has left shows that nobody takes it, and where no node knows the workflow, that.
+func TestThePageSaysThatNobodyIsThere(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	id := s.filed("A-1", 10)
+	s.do(id, "approve", "bob", `{}`)
+	other := s.node(func(c *service.Config) {
+		c.Auth.Keys, c.Workflows = true, []workflow.Source{workflow.Define("other", 1,
+			workflow.Start("begin", "begun", func(*workflow.Call, *struct{}, workflow.None) error { return nil })).Final("begun")}
+	})
+	v := newVisitor(t, other.URL())
+	v.post("/console/sign-in", map[string][]string{"credential": {s.key("olga", everything)}}).want(303)
+	p := v.get("/console/instances/" + id.String()).want(200)
+	if got := reasons(p)["unknown"]; !strings.Contains(got, `this node does not know version 1 of the workflow "claim"`) {
+		t.Errorf("%q", reasons(p))
+	}
+}

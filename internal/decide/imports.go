@@ -1,0 +1,53 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// An import is a transition that has happened before. It is decided as of then: that is the time which the
+// workflow's code and its timers see. It is done now: that is the time of its row, and its place in the log.
+
+// asOf is the time that the workflow's code sees.
+func (p *Prepared) asOf(now time.Time) time.Time {
+	if p.HappenedAt.IsZero() {
+		return now
+	}
+	return p.HappenedAt
+}
+
+// importable refuses an import of what has not happened, or would happen once more.
+func (p *Prepared) importable(step *workflow.Step, now time.Time) *workflow.Error {
+	switch {
+	case p.HappenedAt.IsZero():
+	case p.HappenedAt.After(now):
+		return workflow.Errorf(workflow.InvalidRequest, "the command has happened at %s, which is later than now",
+			p.HappenedAt.Format(time.RFC3339))
+	case step.Work != nil:
+		return workflow.Errorf(workflow.InvalidRequest,
+			"%q does something outside, which would happen once more; import what has come of it by a transition that does not", step.Name)
+	}
+	return nil
+}
+
+// importGrace is how long no timer fires that an import has armed. Meanwhile the rest of what happened can be
+// imported, and somebody can look at what is overdue.
+const importGrace = time.Hour
+
+// fires is when a timer fires that is due at a time, and notes one that an import finds overdue.
+func (c *change) fires(d *Decision, t *workflow.Timer, due time.Time) time.Time {
+	earliest := c.now
+	if !c.p.HappenedAt.IsZero() {
+		earliest = c.now.Add(importGrace)
+		if due.Before(c.now) {
+			d.Overdue = append(d.Overdue, transitions.OverdueTimer{Timer: t.Name, Transition: t.Do, Due: due.UTC().Truncate(time.Microsecond),
+				Fires: earliest.UTC()})
+		}
+	}
+	if due.Before(earliest) {
+		return earliest
+	}
+	return due
+}

@@ -1,0 +1,238 @@
+package decide
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// The workflow of these tests: a help desk, where a letter opens a ticket or is added to one, and "answer" is
+// a call or a letter.
+type ticket struct {
+	Log []string `json:"log,omitempty"`
+}
+
+type letter struct {
+	Ticket string `json:"ticket,omitempty"`
+	Text   string `json:"text"`
+}
+
+func logged(what string) func(*workflow.Call, *ticket, letter) error {
+	return func(_ *workflow.Call, d *ticket, l letter) error {
+		d.Log = append(d.Log, what+" "+l.Text)
+		return nil
+	}
+}
+
+func helpDesk(t testing.TB) *workflow.Workflow {
+	t.Helper()
+	answer := func(from, via workflow.State) *workflow.Activity[ticket, letter, letter] {
+		return workflow.Do("answer", workflow.From(from), via, workflow.Stay,
+			func(context.Context, *workflow.Attempt, ticket, letter) (letter, error) { return letter{}, nil },
+			logged(string(via))).OrElse(workflow.Stay, func(_ *workflow.Call, d *ticket, f workflow.Failure) error {
+			d.Log = append(d.Log, string(via)+" failed: "+f.Message)
+			return nil
+		})
+	}
+	undo := func(context.Context, *workflow.Attempt, ticket, letter, *letter) error { return nil }
+	return built(t, workflow.Define("desk", 1,
+		workflow.Start("write", "new", logged("opened by")).BusinessKey(func(l letter) string { return l.Text }).
+			Receive("mail", workflow.JSON(func(_ workflow.Message, l letter) (workflow.Address, letter, error) {
+				if l.Ticket != "" {
+					return workflow.Address{}, l, workflow.ErrNotMine
+				}
+				return workflow.Address{}, l, nil
+			})),
+		workflow.On("write", workflow.From("new", "known"), workflow.Stay, logged("added")).Role("customer").
+			Receive("mail", workflow.JSON(func(_ workflow.Message, l letter) (workflow.Address, letter, error) {
+				return workflow.Address{BusinessKey: l.Ticket}, l, nil
+			})),
+		workflow.On("take", workflow.From("new"), "known", logged("taken")),
+		answer("new", "phoning"), answer("known", "posting").Undo(undo),
+		workflow.On("close", workflow.From("new", "known", "phoning", "posting"), "closed", logged("closed")),
+		workflow.Do("bill", workflow.From("known"), "billing", "closed",
+			func(context.Context, *workflow.Attempt, ticket, letter) (letter, error) { return letter{}, nil },
+			logged("billed")).OrElse(workflow.Stay, func(*workflow.Call, *ticket, workflow.Failure) error { return nil }).Undoes("answer"),
+	).Final("closed").Roles("customer").After("reminder", workflow.From("new"), time.Hour, "answer"))
+}
+
+func TestOneNameBeginsAnInstanceAndTakesItOn(t *testing.T) {
+	t.Parallel()
+	w := helpDesk(t)
+	c := transitions.Command{Workflow: "desk", Transition: "write", Key: "k", Payload: []byte(`{"text":"T-1"}`), Roles: []string{"customer"}}
+	p, err := Prepare(c, w, fixedID)
+	if err != nil || !p.Creates || p.BusinessKey != "T-1" || p.Scope != "desk:write" {
+		t.Fatalf("without an address: %+v, %v", p, err)
+	}
+	d := Decide(p, w, nil, noon)
+	if d.After == nil || d.Code != 201 || d.After.State != "new" {
+		t.Fatalf("got %+v", d)
+	}
+	inst := d.After
+	for _, address := range []func(*transitions.Command){
+		func(c *transitions.Command) { c.Instance = inst.ID },
+		func(c *transitions.Command) { c.BusinessKey = "T-1" },
+	} {
+		on := c
+		address(&on)
+		p, err := Prepare(on, w, fixedID)
+		if err != nil || p.Creates || p.Instance != inst.ID || p.Scope != "desk:"+inst.ID.String() {
+			t.Fatalf("with an address: %+v, %v", p, err)
+		}
+		if d := Decide(p, w, inst, noon); d.After == nil || d.Code != 200 || d.After.Version != 2 || decoded[ticket](t, d.After.Data).Log[1] != "added T-1" {
+			t.Errorf("got %+v", d)
+		}
+		wantCode(t, Decide(p, w, nil, noon).Err, workflow.InstanceNotFound)
+		closed := clone(inst)
+		closed.State, closed.Open = "closed", false
+		wantCode(t, Decide(p, w, closed, noon).Err, workflow.IllegalTransition)
+		on.Roles = nil // who may begin one may not add to one, and is not told how it stands
+		p, _ = Prepare(on, w, fixedID)
+		wantCode(t, Decide(p, w, closed, noon).Err, workflow.RoleRequired)
+	}
+	if d := Decide(p, w, inst, noon); d.Code != 200 || d.After != nil || d.Err != nil { // a second beginning is none
+		t.Errorf("got %+v", d)
+	}
+	options := Explain(w, inst, "ann", []string{"customer"}, noon)
+	if i := slices.IndexFunc(options, func(o inspect.Option) bool { return o.Transition == "write" }); i < 0 || !options[i].Allowed {
+		t.Errorf("what can be done is %+v", options)
+	}
+}
+
+func TestAScheduledCommandMeansWhatItMeantWhenItWasAsked(t *testing.T) {
+	t.Parallel()
+	w := helpDesk(t)
+	for _, creates := range []bool{true, false} {
+		c := transitions.Command{Workflow: "desk", Transition: "write", Key: "k", Payload: []byte(`{"text":"T-1"}`), NotBefore: noon.Add(time.Hour)}
+		var inst *transitions.Instance
+		if !creates {
+			c.BusinessKey = "T-1"
+			inst = &transitions.Instance{Tenant: "default", ID: transitions.InstanceID("default", "desk", "T-1"), Workflow: "desk", Definition: 1,
+				BusinessKey: "T-1", State: "new", Version: 1, Data: []byte(`{}`), Open: true}
+		}
+		p, err := Prepare(c, w, fixedID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := Decide(p, w, inst, noon)
+		if d.Flight == nil {
+			t.Fatalf("got %+v", d)
+		}
+		due, err := FlightOf(p.Begun(&d, noon), "default").Due(w)
+		if err != nil || due.Creates != creates || due.BusinessKey != "" && !creates || due.Instance != p.Instance {
+			t.Errorf("creates %t: %+v, %v", creates, due, err)
+		}
+	}
+}
+
+func TestAMessageBeginsOrGoesOnAsItsMappingSays(t *testing.T) {
+	t.Parallel()
+	w := helpDesk(t)
+	routes := MessageRoutes([]*workflow.Workflow{w}, func(string) []*workflow.Workflow { return nil })["mail"]
+	for body, creates := range map[string]bool{`{"text":"T-1"}`: true, `{"text":"again","ticket":"T-1"}`: false} {
+		p, err := PrepareMessage(transitions.Message{Tenant: "default", Consumer: "mail", ID: "m", Body: []byte(body)}, routes, fixedID)
+		if err != nil || p.Creates != creates || p.Instance != transitions.InstanceID("default", "desk", "T-1") {
+			t.Errorf("%s: %+v, %v", body, p, err)
+		}
+	}
+}
+
+func TestWhatAnActivityIsDependsOnWhereItWasAccepted(t *testing.T) {
+	t.Parallel()
+	w := helpDesk(t)
+	for _, tt := range []struct{ from, via, want string }{{"new", "phoning", "phoning it"}, {"known", "posting", "posting it"}} {
+		inst := &transitions.Instance{Tenant: "default", ID: madeUp, Workflow: "desk", Definition: 1, State: workflow.State(tt.from), Version: 1,
+			Data: []byte(`{}`), Open: true}
+		p, err := Prepare(transitions.Command{Workflow: "desk", Transition: "answer", Key: "k", Instance: madeUp, Payload: []byte(`{"text":"x"}`)}, w, fixedID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := Decide(p, w, inst, noon)
+		if d.After == nil || string(d.After.State) != tt.via || string(d.Flight.Request) != fmt.Sprintf(`{"payload":{"text":"x"},"from":%q}`, tt.from) {
+			t.Fatalf("from %s: %+v", tt.from, d)
+		}
+		f := FlightOf(p.Begun(&d, noon), "default")
+		f.Attempt = 1
+		if s := f.Activity(w); s == nil || !s.Leaves(workflow.State(tt.from)) {
+			t.Errorf("from %s: what is to be done is %+v", tt.from, s)
+		}
+		done := endOn(t, w, f, d.After, Outcome{Result: []byte(`{"text":"it"}`)})
+		if done.After == nil || string(done.After.State) != tt.from || decoded[ticket](t, done.After.Data).Log[0] != tt.want {
+			t.Errorf("from %s: %+v", tt.from, done)
+		}
+		failed := endOn(t, w, f, d.After, failure(workflow.FailureError, "no", true))
+		if failed.After == nil || string(failed.After.State) != tt.from || decoded[ticket](t, failed.After.Data).Log[0] != tt.via+" failed: no" {
+			t.Errorf("from %s: %+v", tt.from, failed)
+		}
+		undos := slices.DeleteFunc(failed.Commands, func(c Planned) bool { return c.Flight.Phase != transitions.Undoing })
+		if undoable := tt.from == "known"; len(undos) == 1 != undoable || undoable && undos[0].flight().Activity(w).Work.Via != "posting" {
+			t.Errorf("from %s: undone by %+v", tt.from, undos)
+		}
+		if kept := done.After.Links.Effects; len(kept) == 1 != (tt.from == "known") {
+			t.Errorf("from %s: to be undone later are %+v", tt.from, kept)
+		}
+	}
+}
+
+// What a later failure undoes is undone by the activity that did it.
+func TestALaterFailureUndoesWhatWasDoneByTheActivityThatDidIt(t *testing.T) {
+	t.Parallel()
+	w := helpDesk(t)
+	inst := &transitions.Instance{Tenant: "default", ID: madeUp, Workflow: "desk", Definition: 1, State: "known", Version: 1, Data: []byte(`{}`), Open: true}
+	do := func(transition, key string, o Outcome) Decision {
+		t.Helper()
+		p, err := Prepare(transitions.Command{Workflow: "desk", Transition: transition, Key: key, Instance: madeUp, Payload: []byte(`{"text":"x"}`)}, w, fixedID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := Decide(p, w, inst, noon)
+		if d.After == nil {
+			t.Fatalf("got %+v", d)
+		}
+		f := FlightOf(p.Begun(&d, noon), "default")
+		f.Attempt = 1
+		d = endOn(t, w, f, d.After, o)
+		inst = d.After
+		return d
+	}
+	do("answer", "1", Outcome{Result: []byte(`{"text":"it"}`)})
+	d := do("bill", "2", failure(workflow.FailureError, "no", false))
+	if len(d.Commands) != 1 || d.Commands[0].flight().Activity(w).Work.Via != "posting" || len(inst.Links.Effects) != 0 {
+		t.Errorf("got %+v, %+v", d.Commands, inst.Links.Effects)
+	}
+}
+
+// An operator may say what has come of it, and only that.
+func TestAResultIsThatOfTheActivityThatIsStuck(t *testing.T) {
+	t.Parallel()
+	w := helpDesk(t)
+	stuck := &transitions.Record{Phase: transitions.Working, Transition: "answer", Request: []byte(`{"payload":{},"from":"known"}`)}
+	if err := fits(stuck, w, []byte(`{"text":"it"}`)); err != nil {
+		t.Error(err)
+	}
+	stuck.Request = []byte(`{"payload":{},"from":"closed"}`)
+	wantCode(t, errorOrNil(fits(stuck, w, []byte(`{"text":"it"}`))), workflow.Internal)
+}
+
+func errorOrNil(e *workflow.Error) error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
+// endOn decides the outcome of an attempt on an instance.
+func endOn(t testing.TB, w *workflow.Workflow, f *InFlight, inst *transitions.Instance, o Outcome) Decision {
+	t.Helper()
+	p, err := f.Ending(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Decide(p, w, inst, noon)
+}

@@ -1,0 +1,57 @@
+package service
+
+import (
+	"maps"
+	"net/http"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/auth/login"
+	"github.com/pawlhq/pawl/auth/session"
+	"github.com/pawlhq/pawl/console"
+	"github.com/pawlhq/pawl/internal/usage"
+)
+
+// NoConsole as Config.Console serves none.
+const NoConsole = "off"
+
+// checkConsole refuses a path that cannot be. Error: *usage.Error.
+func (c *Config) checkConsole() error {
+	if c.Console == NoConsole {
+		return nil
+	}
+	if err := console.CheckPath(c.Console); err != nil {
+		return usage.Errorf("the console: %v", err)
+	}
+	return nil
+}
+
+// addConsole serves the console beside the interface, which it asks in the name of its users.
+func (s *Service) addConsole(c *api.Config) error {
+	if s.config.Console == NoConsole {
+		return nil
+	}
+	asked := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api.ServeHTTP(w, r) }) // which is made later
+	config := console.Config{API: asked, Sessions: session.New(s.ring), Path: s.config.Console, Local: !s.config.Auth.Configured(),
+		Log: s.config.Log}
+	if s.config.Auth.Login != nil {
+		provider, err := login.New(*s.config.Auth.Login)
+		if err != nil {
+			return err
+		}
+		config.Login = provider
+	}
+	pages, err := console.New(config)
+	if err != nil {
+		return err
+	}
+	routes := map[string]http.Handler{}
+	maps.Copy(routes, c.Routes)
+	for pattern, h := range pages.Routes() {
+		if routes[pattern] != nil {
+			return usage.Errorf("the program serves %q itself, where the console is: choose another path for the console (--console)", pattern)
+		}
+		routes[pattern] = h
+	}
+	c.Routes = routes
+	return nil
+}

@@ -1,0 +1,17 @@
+package pawl
+
+import (
+	"strings"
+	"testing"
+)
+
+// What the page shows of a workflow is what its example runs.
+func TestThePageOfWhatAWorkflowCanSayShowsItsExample(t *testing.T) {
+	t.Parallel()
+	example := page(t, "pawltest/desk_example_test.go")
+	for _, block := range blocks(t, page(t, "docs/what-a-workflow-can-say.md"), "go") {
+		if !strings.Contains(example, block) {
+			t.Errorf("the example does not have\n%s", block)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package pawltest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/pawltest"
+	"github.com/pawlhq/pawl/transitions"
+)
+
+// What a workflow can say of where its activities lead and begin: one script, told to a run and to an engine.
+func TestARunGoesBackAsAnEngineDoes(t *testing.T) {
+	t.Parallel()
+	w := newTwins(t)
+	on := func(name, transition, key, text string) transitions.Command {
+		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann", Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
+	}
+	want := func(name, state string) {
+		t.Helper()
+		if inst, err := w.e.Instance(t.Context(), "", idOf(name)); err != nil || string(inst.State) != state {
+			t.Errorf("%s is %s, want %s (%v)", name, inst.State, state, err)
+		}
+	}
+	for _, name := range []string{"A", "B", "C", "D"} {
+		w.keys = append(w.keys, name)
+		w.submit(on("", "book", "book "+name, name))
+	}
+	w.submit(on("B", "rest", "rest", ""))
+	w.submit(on("C", "rest", "rest", ""))
+	w.submit(on("D", "rest", "rest", ""))
+	w.submit(on("A", "visit", "1", "never"))
+	w.submit(on("B", "visit", "1", "never"))
+	w.submit(on("C", "visit", "1", ""))
+	w.submit(on("D", "visit", "1", "busy once"))
+	w.skip(time.Second)
+	w.skip(time.Second)
+	want("A", "ready")
+	want("B", "resting")
+	want("C", "resting")
+	want("D", "resting")
+	w.submit(on("A", "move", "2", "never"))
+	w.submit(on("B", "move", "2", "never"))
+	w.submit(on("C", "visit", "2", "busy")) // it waits to be tried again when its caller does not want it any more
+	w.skip(0)
+	for _, cancel := range []func() (transitions.Record, error){
+		func() (transitions.Record, error) { return w.sim.Cancel("", "move:"+idOf("C").String(), "2", "ann") },
+		func() (transitions.Record, error) {
+			return w.e.Cancel(t.Context(), "", "move:"+idOf("C").String(), "2", "ann")
+		},
+	} {
+		if _, err := cancel(); err != nil {
+			t.Error(err)
+		}
+	}
+	w.submit(on("D", "move", "2", ""))
+	w.skip(time.Second)
+	want("A", "ready")
+	want("B", "ready")
+	want("C", "resting")
+	want("D", "gone")
+	w.skip(time.Second)
+	w.verify()
+}
+
+// One name begins a case and goes on with it, and what it does outside depends on where it is.
+func TestARunTakesOneNameAsAnEngineDoes(t *testing.T) {
+	t.Parallel()
+	w := newTwins(t)
+	w.keys = []string{"A", "B"}
+	on := func(name, transition, key, text string) transitions.Command {
+		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann", Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
+	}
+	later := func(c transitions.Command) transitions.Command {
+		c.NotBefore = pawltest.Begin.Add(time.Minute)
+		return c
+	}
+	for _, name := range w.keys {
+		w.submit(on("", "book", "book "+name, name))
+	}
+	w.submit(on("A", "begin", "1", "")) // on A
+	w.submit(on("A", "begin", "1", ""))
+	w.submit(on("Z", "begin", "2", "")) // on nobody
+	w.submit(later(on("A", "begin", "3", "later")))
+	w.submit(later(on("", "book", "4", "C")))
+	w.submit(on("A", "rest", "rest", ""))
+	w.submit(on("A", "call", "5", ""))
+	w.submit(on("B", "call", "5", ""))
+	w.skip(time.Second)
+	w.submit(on("B", "finish", "6", "never")) // undoes what was called
+	w.submit(on("A", "leave", "6", ""))
+	w.skip(time.Second)
+	w.keys = append(w.keys, "C")
+	w.skip(time.Minute)
+	w.submit(on("C", "rest", "rest", ""))
+	w.submit(on("C", "call", "7", ""))
+	w.skip(0)
+	w.submit(on("C", "move", "8", "never"))
+	w.skip(0)
+	w.submit(on("C", "finish", "9", "never"))
+	w.skip(time.Second)
+	w.verify()
+	if r, err := w.e.Submit(t.Context(), transitions.Command{Workflow: "move", Transition: "begin", Key: "new"}); err != nil || r.Status != 201 {
+		t.Errorf("without a name of an instance it is to begin one: %d, %v", r.Status, err)
+	}
+}
+
+// Who may not do something is the same on both.
+func TestARunExcludesWhomAnEngineExcludes(t *testing.T) {
+	t.Parallel()
+	w := newTwins(t)
+	w.keys = []string{"A"}
+	keys := 0
+	by := func(actor, transition, text string) {
+		t.Helper()
+		keys++
+		w.submit(transitions.Command{Workflow: "move", BusinessKey: "A", Transition: transition, Key: fmt.Sprint(keys), Actor: actor,
+			Payload: fmt.Appendf(nil, `{"text":%q}`, text)})
+	}
+	w.submit(transitions.Command{Workflow: "move", Transition: "book", Key: "book A", Payload: []byte(`{"text":"A"}`)})
+	by("ann", "write", "1")
+	by("bob", "write", "2")
+	by("ann", "check", "")
+	by("bob", "check", "no")
+	by("ann", "write", "3")
+	by("ann", "check", "no")
+	by("ann", "finish", "never")
+	w.skip(0)
+	by("eve", "call", "busy once")
+	w.skip(0)
+	by("ann", "check", "no")
+	by("eve", "check", "no")
+	w.skip(time.Second)
+	by("eve", "check", "no")
+	by("bob", "call", "never")
+	w.skip(time.Second)
+	by("bob", "check", "")
+	by("ann", "write", "4")
+	by("eve", "finish", "busy")
+	w.skip(time.Second)
+	by("bob", "check", "")
+	w.skip(2 * time.Second)
+	w.verify()
+	if inst, err := w.e.Instance(t.Context(), "", idOf("A")); err != nil || fmt.Sprint(inst.Actors) != "map[call:[eve] finish:[eve] write:[bob ann]]" {
+		t.Errorf("the actors are %v, %v", inst.Actors, err)
+	}
+}
+
+// What has certainly not been done is tried again, and no operator is asked.
+func TestARunKnowsWhatWasNotDoneAsAnEngineDoes(t *testing.T) {
+	t.Parallel()
+	w := newTwins(t)
+	on := func(name, transition, key, text string) transitions.Command {
+		return transitions.Command{Workflow: "move", BusinessKey: name, Transition: transition, Key: key, Actor: "ann", Payload: fmt.Appendf(nil, `{"text":%q}`, text)}
+	}
+	for _, name := range []string{"A", "B", "C", "D"} {
+		w.keys = append(w.keys, name)
+		w.submit(on("", "book", "book "+name, name))
+	}
+	w.submit(on("A", "carry", "1", "closed once"))
+	w.submit(on("B", "carry", "1", "closed"))
+	w.submit(on("C", "carry", "1", "late"))
+	w.submit(on("D", "call", "1", "closed")) // has nothing to undo
+	w.skip(time.Second)
+	w.skip(2 * time.Second)
+	for name, notes := range map[string]string{"A": "carried attempt 2", "B": "failed after 2, unknown false", "D": "failed after 2, unknown false"} {
+		if inst, err := w.e.Instance(t.Context(), "", idOf(name)); err != nil || !strings.Contains(string(inst.Data), notes) {
+			t.Errorf("%s: %s, %v", name, inst.Data, err)
+		}
+	}
+	if stuck := w.sim.Stuck(); len(stuck) != 1 || stuck[0].Instance != idOf("C") {
+		t.Errorf("an operator is asked about %+v", stuck)
+	}
+	w.verify()
+}
+
+// What has happened before is the same on both, and so are the timers that it has passed.
+func TestARunImportsAsAnEngineDoes(t *testing.T) {
+	t.Parallel()
+	w := newTwins(t)
+	w.keys = []string{"A"}
+	past := func(key, transition string, at time.Time) transitions.Command {
+		c := transitions.Command{Workflow: "move", Transition: transition, Key: key, HappenedAt: at, Payload: []byte(`{"text":"A"}`)}
+		if transition != "book" {
+			c.BusinessKey = "A"
+		}
+		return c
+	}
+	book := past("1", "book", pawltest.Begin.Add(-2*time.Hour))
+	if r, err := w.e.DryRun(t.Context(), book); err != nil || !strings.Contains(string(r.Body), `"overdue":[{"timer":"reminder","transition":"remind","due":"2025-12-31T23:00:00Z","fires":"2026-01-01T01:00:00Z"}]`) {
+		t.Errorf("before it is done: %s, %v", r.Body, err)
+	}
+	w.submit(book)
+	w.submit(book)
+	w.submit(past("1", "book", pawltest.Begin.Add(-time.Hour)))
+	w.submit(past("2", "write", pawltest.Begin.Add(-time.Hour)))
+	w.submit(past("3", "call", pawltest.Begin.Add(-time.Hour)))
+	w.submit(past("4", "write", pawltest.Begin.Add(time.Hour)))
+	w.skip(time.Second)
+	w.skip(time.Hour)
+	history, err := w.e.History(t.Context(), "", idOf("A"), 0, 0)
+	if err != nil || len(history) != 3 || history[1].Cause != "import 2025-12-31T23:00:00Z" || history[2].Transition != "remind" || history[2].Cause != "" {
+		t.Errorf("the history is %+v, %v", history, err)
+	}
+	w.verify()
+}
+
+// verify holds what the engine has written against its audit chain.
+func (w *twins) verify() {
+	w.t.Helper()
+	if v, err := w.e.Verify(w.t.Context(), "", uuid.Nil); err != nil || len(v.Broken) > 0 {
+		w.t.Errorf("verify: %+v, %v", v.Broken, err)
+	}
+}
