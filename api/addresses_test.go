@@ -53,11 +53,19 @@ func TestAnOperationOnAnInstanceHasAKeyAtEachOfItsAddresses(t *testing.T) {
 	a := s.post("/v1/workflows/parcel/label", "l", `{"to":"Graz","label":"L-1"}`)
 	a.want(t, http.StatusCreated)
 	id := strings.Replace(a.header.Get("Location"), "/v1/", "/v1/ops/", 1)
-	for _, path := range []string{id + "/pause", id + "/resume", "/v1/ops/workflows/parcel/keys/L-1/pause", "/v1/ops/workflows/parcel/keys/L-1/resume"} {
-		s.post(path, path, `{}`).want(t, http.StatusOK)
-		s.post(path, path, `{"reason":"x"}`).wantProblem(t, http.StatusUnprocessableEntity, workflow.KeyReused)
+	for _, path := range []string{id + "/pause", id + "/resume", "/v1/ops/workflows/parcel/keys/L-1/pause", "/v1/ops/workflows/parcel/keys/L-1/resume",
+		id + "/migrate", "/v1/ops/workflows/parcel/keys/L-1/migrate", id + "/correct", "/v1/ops/workflows/parcel/keys/L-1/correct"} {
+		body, other := `{}`, `{"reason":"x"}`
+		if strings.HasSuffix(path, "/migrate") {
+			body, other = `{"to":1}`, `{"to":2}` // it is on version 1
+		}
+		if strings.HasSuffix(path, "/correct") {
+			body, other = `{"data":{},"reason":"x"}`, `{"data":{},"reason":"y"}`
+		}
+		s.post(path, path, body).want(t, http.StatusOK)
+		s.post(path, path, other).wantProblem(t, http.StatusUnprocessableEntity, workflow.KeyReused)
 		s.exec("UPDATE pawl.command SET expires_at = now() - interval '1 second' WHERE key = $1", path)
-		s.post(path, path, `{}`).wantProblem(t, http.StatusGone, workflow.KeyExpired)
+		s.post(path, path, body).wantProblem(t, http.StatusGone, workflow.KeyExpired)
 	}
 	for _, change := range []string{"skip", "redrive", "move", "pause", "resume", "forget"} {
 		a := s.do(http.MethodPost, "/v1/ops/sinks/nothing/"+change, []byte(sinkChanges[change]), "Content-Type", "application/json")

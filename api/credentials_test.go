@@ -67,6 +67,14 @@ var rightly = map[string]int{
 	"POST /v1/ops/workflows/{workflow}/keys/{business_key}/pause":    200,
 	"POST /v1/ops/instances/{id}/resume":                             200,
 	"POST /v1/ops/workflows/{workflow}/keys/{business_key}/resume":   200,
+	"POST /v1/ops/instances/{id}/migrate":                            400,
+	"POST /v1/ops/workflows/{workflow}/keys/{business_key}/migrate":  400,
+	"POST /v1/ops/instances/{id}/correct":                            400,
+	"POST /v1/ops/workflows/{workflow}/keys/{business_key}/correct":  400,
+	"GET /v1/ops/migrations":                                         200,
+	"POST /v1/ops/migrations":                                        400,
+	"GET /v1/ops/migrations/{migration}":                             404,
+	"POST /v1/ops/migrations/{migration}/stop":                       404,
 	"GET /v1/ops/stuck":                                              200,
 	"POST /v1/ops/commands/retry":                                    400,
 	"POST /v1/ops/commands/resolve":                                  400,
@@ -182,7 +190,7 @@ func (g *guarded) fill(r *api.Route, headers ...string) *http.Request {
 	path := r.Path
 	for name, value := range map[string]string{"{id}": g.instance.String(), "{workflow}": "parcel", "{business_key}": "L-1",
 		"{transition}": "stamp", "{scope}": "parcel:label", "{key...}": "k", "{sink}": "none", "{consumer}": "none",
-		"{api_key}": g.key} {
+		"{api_key}": g.key, "{migration}": "1"} {
 		path = strings.Replace(path, name, value, 1)
 	}
 	query := ""

@@ -72,6 +72,8 @@ type Engine interface {
 	// Operate does what an operator asks, as a command that is audited and
 	// replayed. Errors: those of Submit; CommandNotFound.
 	Operate(ctx context.Context, c transitions.Command, o transitions.Operation) (transitions.Receipt, error)
+	// DryRunOperation says what Operate would answer of an instance, and how that would be then; it writes nothing.
+	DryRunOperation(ctx context.Context, c transitions.Command, o transitions.Operation) (transitions.Receipt, *transitions.Instance, error)
 	// PauseWorkflow lets the tenant's instances of a workflow begin nothing new.
 	// Error: WorkflowNotFound.
 	PauseWorkflow(ctx context.Context, tenant, workflow, actor, reason string) error
@@ -101,6 +103,15 @@ type Engine interface {
 	ForgetSink(ctx context.Context, sink string) error
 	// MoveSink puts a sink's cursor in a tenant's log to a position.
 	MoveSink(ctx context.Context, sink, tenant string, position int64, by, reason string) error
+
+	// PreviewMigration says what a migration would do. Errors: WorkflowNotFound, NotOnThisNode.
+	PreviewMigration(ctx context.Context, workflow string, from, to int) (inspect.MigrationPreview, error)
+	// MigrateInstances begins one. Errors: those of PreviewMigration; Conflict, InvalidRequest.
+	MigrateInstances(ctx context.Context, r inspect.MigrationRequest) (inspect.Migration, error)
+	// Migrations lists the newest. Migration is one, which StopMigration ends. Error: NotFound.
+	Migrations(ctx context.Context) ([]inspect.Migration, error)
+	Migration(ctx context.Context, id int64) (inspect.Migration, error)
+	StopMigration(ctx context.Context, id int64) (inspect.Migration, error)
 
 	// Verify checks the audit chain of an instance, or of all of the tenant's
 	// for the zero id.

@@ -24,6 +24,7 @@ var pathParams = map[string]Param{
 	"scope":        {Name: "scope", In: InPath, Kind: Scope, Doc: "the scope of a command"},
 	"key":          {Name: "key", In: InPath, Kind: Key, Doc: "the key of a command, which may have slashes in it"},
 	"api_key":      {Name: "api_key", In: InPath, Kind: Text, Doc: "the id of an API key"},
+	"migration":    {Name: "migration", In: InPath, Kind: Integer, Min: 1, Max: maxPosition, Doc: "the number of a migration"},
 	"sink":         {Name: "sink", In: InPath, Kind: Text, Doc: "the name of a sink"},
 	"consumer":     {Name: "consumer", In: InPath, Kind: Known, Doc: "who consumes the message, as the node is configured"},
 }
@@ -40,7 +41,7 @@ var (
 	ofOne      = Param{Name: "instance", In: InQuery, Kind: UUID, Doc: "an instance"}
 	ofType     = Param{Name: "type", In: InQuery, Kind: Text, Doc: "a type of events"}
 	ofVersion  = Param{Name: "definition", In: InQuery, Kind: Integer, Min: 1, Max: math.MaxInt32,
-		Doc: "the instances that began with this version of a definition"}
+		Doc: "the instances that are on this version of a definition"}
 	ofStates   = Param{Name: "state", In: InQuery, Kind: Text, Many: maxStates, Doc: "a state; given several times, any of them (100 at most)"}
 	ofState    = Param{Name: "state", In: InQuery, Kind: Text, Doc: "the state after the transition"}
 	ofOpen     = Param{Name: "open", In: InQuery, Kind: Boolean, Doc: "`true`: in no final state; `false`: in one"}

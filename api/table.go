@@ -16,7 +16,7 @@ import (
 func Routes() []Route {
 	var all []Route
 	for _, part := range [][]Route{callerRoutes, keyRoutes, commandRoutes, readingRoutes, logRoutes, inboxRoutes,
-		nodeRoutes, caseRoutes, deadMessageRoutes, sinkRoutes, documentRoutes} {
+		nodeRoutes, caseRoutes, migrationRoutes, deadMessageRoutes, sinkRoutes, documentRoutes} {
 		for _, r := range part {
 			all = append(all, r.complete())
 		}
@@ -184,7 +184,13 @@ var caseRoutes = append(both(
 		Doc: "all of an instance: what `GET /v1/instances/{id}` shows, what is `in_flight` on it, its last 50 transitions as `timeline`, " +
 			"and whether its audit `chain` is intact", Answers: []Answer{answer[Case](200)}, Codes: instanceCodes},
 	operation[Reason](ops+atID+"/pause", operateInstance(transitions.Pause), "let an instance begin nothing new"),
-	operation[Reason](ops+atID+"/resume", operateInstance(transitions.Resume), "the end of that")),
+	operation[Reason](ops+atID+"/resume", operateInstance(transitions.Resume), "the end of that"),
+	withCodes(operation[InstanceMigration](ops+atID+"/migrate", (*API).migrateInstance,
+		"take an instance to another version of its workflow, see [migration](changing-a-workflow.md#migration)"),
+		workflow.MigrationRefused, workflow.MigrationWaits),
+	tried(withCodes(operation[Correction](ops+atID+"/correct", (*API).correctInstance,
+		"put an instance into another state, or correct its data, with a reason: see [correcting one case](changing-a-workflow.md#correcting-one-case)"),
+		workflow.CorrectionRefused))),
 	Route{Section: ofOperator, Method: "GET", Path: ops + "/stuck", Grant: Operate, handle: show((*API).stuck), EmptyIsNone: true,
 		Doc: "the commands that wait for an operator, the longest waiting first, with the `business_key` of the instance; `effect` is the key " +
 			"that the activity sends along, `undo` says that it is the undo of the transition's effect",
@@ -201,6 +207,22 @@ var caseRoutes = append(both(
 		Doc: "resume it; 204, also where it was so before", Answers: []Answer{{Status: 204}},
 		Codes: []workflow.Code{workflow.WorkflowNotFound, workflow.Locked, workflow.Overloaded, workflow.ShuttingDown}},
 )
+
+var migrationRoutes = []Route{
+	{Section: ofOperator, Method: "GET", Path: ops + "/migrations", Grant: OperateAll, handle: show((*API).migrations),
+		Doc: "the newest migrations of all instances of a version, the newest first", Answers: []Answer{answer[MigrationList](200)}},
+	{Section: ofOperator, Method: "POST", Path: ops + "/migrations", Grant: OperateAll, handle: (*API).migrate, NoKey: true,
+		Doc: "begin one, of the instances of all tenants; one of a workflow is under way at a time. With `dry_run` say of each state what would " +
+			"become of its instances, which of them the plan does not take, and why", Params: params(dryRun), Body: bodyOfOperation[NewMigration](),
+		Answers: []Answer{answer[Migration](202), answer[MigrationPreview](200)}, Headers: []Header{dry},
+		Codes: []workflow.Code{workflow.WorkflowNotFound, workflow.NotOnThisNode, workflow.Conflict}},
+	{Section: ofOperator, Method: "GET", Path: ops + "/migrations/{migration}", Grant: OperateAll, handle: show((*API).migration),
+		Doc:     "one of them: how many are `migrated`, `skipped` and `rejected`, and why; how many are `waiting`, and what it is `held` up by",
+		Answers: []Answer{answer[Migration](200)}, Codes: []workflow.Code{workflow.NotFound}},
+	{Section: ofOperator, Method: "POST", Path: ops + "/migrations/{migration}/stop", Grant: OperateAll, handle: answered((*API).stopMigration),
+		NoKey: true, Doc: "end it; what was migrated stays so", Body: bodyOfOperation[Reason](),
+		Answers: []Answer{answer[Migration](200)}, Codes: []workflow.Code{workflow.NotFound}},
+}
 
 var deadMessageRoutes = []Route{
 	{Section: ofOperator, Method: "GET", Path: ops + "/inbox", Grant: Operate, handle: show((*API).deadMessages), EmptyIsNone: true,

@@ -82,6 +82,19 @@ func operation[T any](path string, handle handler, doc string) Route {
 	return r
 }
 
+// withCodes adds to what a route's problems may be.
+func withCodes(r Route, codes ...workflow.Code) Route {
+	r.Codes = slices.Concat(r.Codes, codes)
+	return r
+}
+
+// tried is a route that can be asked for a dry run, too.
+func tried(r Route) Route {
+	r.Params = append(params(dryRun), r.Params...)
+	r.Headers = append(slices.Clone(r.Headers), dry)
+	return r
+}
+
 // change is the route of what an operator does that needs no key: the same request
 // again does no harm.
 func change[T any](method, path string, g Grant, do func(*API, *request, T) error, doc string, codes ...workflow.Code) Route {

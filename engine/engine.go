@@ -14,6 +14,7 @@ import (
 	"github.com/pawlhq/pawl/audit/verify"
 	"github.com/pawlhq/pawl/engine/internal/commit"
 	"github.com/pawlhq/pawl/engine/internal/inflight"
+	"github.com/pawlhq/pawl/engine/internal/migrate"
 	"github.com/pawlhq/pawl/engine/internal/retention"
 	"github.com/pawlhq/pawl/engine/internal/watch"
 	"github.com/pawlhq/pawl/inbox"
@@ -32,27 +33,29 @@ import (
 // Engine runs workflows on one database. It is safe for concurrent use. Several
 // engines, in one or many processes, may share a database.
 type Engine struct {
-	config    Config
-	registry  *registry
-	clock     *clock.Clock
-	reader    *store.Reader
-	pipeline  *commit.Pipeline
-	inflight  *inflight.Runner
-	relay     *relay.Relay
-	sinks     *relay.Table
-	hints     *hints.Exchange
-	feed      *feed.Feed
-	watch     *watch.Hub
-	audit     *audit.Table
-	verify    *verify.Verifier
-	pauses    *pauses
-	presence  *presence
-	retention *retention.Runner
-	names     *names
-	inbox     *inbox.Table
-	sources   *inbox.Runner
-	pools     []*pgxpool.Pool // of who holds leases
-	started   bool
+	config     Config
+	registry   *registry
+	clock      *clock.Clock
+	reader     *store.Reader
+	pipeline   *commit.Pipeline
+	inflight   *inflight.Runner
+	relay      *relay.Relay
+	sinks      *relay.Table
+	hints      *hints.Exchange
+	feed       *feed.Feed
+	watch      *watch.Hub
+	audit      *audit.Table
+	verify     *verify.Verifier
+	pauses     *pauses
+	presence   *presence
+	retention  *retention.Runner
+	migrations *migrate.Table
+	migrating  *migrate.Runner
+	names      *names
+	inbox      *inbox.Table
+	sources    *inbox.Runner
+	pools      []*pgxpool.Pool // of who holds leases
+	started    bool
 }
 
 // New checks the configuration and builds the workflows. It does not touch the
@@ -71,7 +74,7 @@ func New(c Config) (*Engine, error) {
 	log := outbox.New(c.Pool, in, c.Source)
 	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), names: newNames(), reader: store.NewReader(c.Pool, in),
 		audit: audit.New(c.Pool, in), verify: verify.New(c.Pool, in), pauses: &pauses{rows: store.NewPauses(c.Pool, in)},
-		sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in)}
+		sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in), migrations: migrate.NewTable(c.Pool, in)}
 	listen, err := e.listener()
 	if err != nil {
 		return nil, err
@@ -91,6 +94,7 @@ func New(c Config) (*Engine, error) {
 	})
 	e.retention = e.newRetention(in, node)
 	e.presence = newPresence(store.NewRollout(c.Pool, in), node, r, c.Log)
+	e.migrating = e.newMigrations(node)
 	if e.relay, err = e.newRelay(log, node); err != nil {
 		e.closePools()
 		return nil, err
@@ -202,6 +206,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.inflight.Start(e.pipeline)
 	e.sources.Start()
 	e.retention.Start()
+	if !e.config.Transient {
+		e.migrating.Start()
+	}
 	e.started = true
 	if err := e.relay.Start(ctx); err != nil {
 		e.Stop(ctx)
@@ -236,6 +243,7 @@ func (e *Engine) Stop(ctx context.Context) {
 	defer e.closePools()
 	if e.started {
 		e.retention.Stop()
+		e.migrating.Stop()
 		e.presence.stop(ctx)
 		e.stopComing(ctx)
 		e.stopPipeline(ctx)

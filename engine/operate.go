@@ -8,16 +8,59 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Operate does what an operator asks: pause or resume the instance that c names,
+// Operate does what an operator asks: pause, resume, migrate or correct the instance that c names,
 // or retry, resolve or abandon the stuck command that o names. It is a command
 // like any other: named by c's key, audited with c's actor and o's reason, and
 // replayed.
 //
-// Errors: those of Submit; CommandNotFound.
+// Errors: those of Submit; CommandNotFound; MigrationWaits, NotOnThisNode where this node has no such plan.
 func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitions.Operation) (transitions.Receipt, error) {
+	p, err := e.prepareOperation(ctx, c, o)
+	if err != nil {
+		return transitions.Receipt{}, err
+	}
+	return e.do(ctx, p)
+}
+
+// DryRunOperation says what an operation on an instance would answer now, and does nothing. It needs no key, and looks at none. after is the instance as it
+// would be, nil where it would stay as it is. Errors: those of Operate; InvalidRequest for an operation on a command.
+func (e *Engine) DryRunOperation(ctx context.Context, c transitions.Command, o transitions.Operation) (
+	receipt transitions.Receipt, after *transitions.Instance, err error,
+) {
+	if c.Key == "" {
+		c.Key = "dry-run"
+	}
+	if o.Target.Scope != "" {
+		return receipt, nil, workflow.Errorf(workflow.InvalidRequest, "only an operation on an instance can be tried")
+	}
+	p, err := e.prepareOperation(ctx, c, o)
+	if err != nil {
+		return receipt, nil, err
+	}
+	inst, err := e.reader.Instance(ctx, p.Tenant, p.Instance)
+	if err != nil {
+		return receipt, nil, err
+	}
+	w, err := decide.VersionFor(p, &inst, e.registry.Find)
+	if err != nil {
+		return receipt, nil, err
+	}
+	d := decide.Decide(p, w, &inst, e.clock.Now())
+	if !d.Stored {
+		return receipt, nil, d.Err
+	}
+	receipt = decide.ReceiptOf(p, &d, 0)
+	if receipt.Refused() {
+		receipt.Body = transitions.ProblemOf(receipt.Err()).Unkept().JSON()
+	}
+	return receipt, d.After, nil
+}
+
+// prepareOperation finds what the operation is about, and makes it ready to be decided.
+func (e *Engine) prepareOperation(ctx context.Context, c transitions.Command, o transitions.Operation) (*decide.Prepared, error) {
 	c = c.WithDefaults()
 	if err := transitions.CheckTenant(c.Tenant); err != nil {
-		return transitions.Receipt{}, err
+		return nil, err
 	}
 	var err error
 	if o.Target.Scope != "" {
@@ -28,13 +71,9 @@ func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitio
 		c.Workflow, err = e.workflowOf(ctx, e.config.Pool, c.Tenant, c.Instance)
 	}
 	if err != nil {
-		return transitions.Receipt{}, err
+		return nil, err
 	}
-	p, err := decide.Operate(c, o)
-	if err != nil {
-		return transitions.Receipt{}, err
-	}
-	return e.do(ctx, p)
+	return decide.Operate(c, o, e.registry.Migrations(c.Workflow, o.To)...)
 }
 
 // operator checks who asks for something, and why.

@@ -67,7 +67,7 @@ func (e *Engine) past(ctx context.Context, tenant string, id uuid.UUID, entries 
 	}
 	then := &entries[0]
 	return inspect.Past{
-		Tenant: tenant, ID: id, Workflow: now.Workflow, Definition: now.Definition, BusinessKey: now.BusinessKey,
+		Tenant: tenant, ID: id, Workflow: now.Workflow, Definition: now.DefinitionAt(then.Version), BusinessKey: now.BusinessKey,
 		State: then.To, Version: then.Version, Newest: now.Version, Data: then.Data, Erased: then.Data == nil,
 		Open:      now.Open || then.Version < now.Version, // nothing leaves a final state
 		CreatedAt: now.CreatedAt, UpdatedAt: then.At,

@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/pawlhq/pawl/engine/internal/commit"
 	"github.com/pawlhq/pawl/engine/internal/inflight"
+	"github.com/pawlhq/pawl/engine/internal/migrate"
 	"github.com/pawlhq/pawl/engine/internal/retention"
 )
 
@@ -14,4 +15,6 @@ type (
 	InFlightStats = inflight.Stats
 	// RetentionStats are those of what this node removed.
 	RetentionStats = retention.Stats
+	// MigrationStats are those of the instances that this node took to another version.
+	MigrationStats = migrate.Stats
 )

@@ -32,8 +32,12 @@ type Engine interface {
 	Rollout(ctx context.Context) ([]inspect.Version, error)
 	// RetentionStats are those of what this node removed.
 	RetentionStats() engine.RetentionStats
+	// MigrationStats are those of the instances that this node took to another version.
+	MigrationStats() engine.MigrationStats
 	// Sinks tells how the sinks stand; "" is for all tenants.
 	Sinks(ctx context.Context, tenant string) ([]inspect.SinkInfo, error)
+	// Migrations lists the newest migrations of instances.
+	Migrations(ctx context.Context) ([]inspect.Migration, error)
 	// Retention tells how retention stands.
 	Retention(ctx context.Context) (inspect.Retention, error)
 }
@@ -51,12 +55,13 @@ type Config struct {
 
 // Collector gives the metrics of an engine. It is safe for concurrent use.
 type Collector struct {
-	engine    Engine
-	keys      reading[inspect.Keys]
-	counts    reading[inspect.Counts]
-	versions  reading[[]inspect.Version]
-	sinks     reading[[]inspect.SinkInfo]
-	retention reading[inspect.Retention]
+	engine     Engine
+	keys       reading[inspect.Keys]
+	counts     reading[inspect.Counts]
+	versions   reading[[]inspect.Version]
+	sinks      reading[[]inspect.SinkInfo]
+	retention  reading[inspect.Retention]
+	migrations reading[[]inspect.Migration]
 }
 
 var _ prometheus.Collector = (*Collector)(nil)
@@ -78,7 +83,8 @@ func New(e Engine, c Config) *Collector {
 		versions: reading[[]inspect.Version]{config: c, what: "versions", read: e.Rollout},
 		sinks: reading[[]inspect.SinkInfo]{config: c, what: "sinks",
 			read: func(ctx context.Context) ([]inspect.SinkInfo, error) { return e.Sinks(ctx, "") }},
-		retention: reading[inspect.Retention]{config: slow, what: "retention", read: e.Retention},
+		retention:  reading[inspect.Retention]{config: slow, what: "retention", read: e.Retention},
+		migrations: reading[[]inspect.Migration]{config: slow, what: "migrations", read: e.Migrations},
 	}
 }
 
@@ -99,6 +105,8 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	give(ch, &c.counts, sendCounts)
 	give(ch, &c.versions, sendVersions)
 	sendPurged(ch, c.engine.RetentionStats())
+	sendMigrated(ch, c.engine.MigrationStats())
+	give(ch, &c.migrations, sendMigrations)
 	give(ch, &c.sinks, sendSinks)
 	give(ch, &c.retention, sendRetention)
 }

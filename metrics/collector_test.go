@@ -269,6 +269,7 @@ func TestTheDatabaseIsReadNowAndThenAndItsFailureIsCounted(t *testing.T) {
 # TYPE pawl_scrape_read_failures_total counter
 pawl_scrape_read_failures_total{of="counts"} 0
 pawl_scrape_read_failures_total{of="keys"} 2
+pawl_scrape_read_failures_total{of="migrations"} 0
 pawl_scrape_read_failures_total{of="retention"} 0
 pawl_scrape_read_failures_total{of="sinks"} 0
 pawl_scrape_read_failures_total{of="versions"} 0

@@ -127,7 +127,7 @@ func (s *Sim) Submit(c transitions.Command) (transitions.Receipt, error) {
 	return s.commit(p)
 }
 
-// Operate does what an operator asks, as an engine does: pause or resume the
+// Operate does what an operator asks, as an engine does: pause, resume or migrate the
 // instance that c names, or retry, resolve or abandon a stuck command.
 func (s *Sim) Operate(c transitions.Command, o transitions.Operation) (transitions.Receipt, error) {
 	c = c.WithDefaults()
@@ -140,7 +140,7 @@ func (s *Sim) Operate(c transitions.Command, o transitions.Operation) (transitio
 	} else if inst := s.instances[address{c.Tenant, c.Instance}]; inst != nil {
 		c.Workflow = inst.Workflow
 	}
-	p, err := decide.Operate(c, o)
+	p, err := decide.Operate(c, o, s.workflows.Migrations(c.Workflow, o.To)...)
 	if err != nil {
 		return transitions.Receipt{}, err
 	}

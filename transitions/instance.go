@@ -14,7 +14,7 @@ type Instance struct {
 	Tenant      string
 	ID          uuid.UUID
 	Workflow    string
-	Definition  int // the version of the definition that it began with
+	Definition  int // the version of the definition that it is on
 	BusinessKey string
 	State       workflow.State
 	Version     int64 // counts its transitions
@@ -64,6 +64,24 @@ type Links struct {
 	// other activity is begun whose effect would be one.
 	Effects []Effect `json:"effects,omitempty"`
 	Parent  *Parent  `json:"parent,omitempty"`
+	// Migrations are those that the instance has come to its version by, in order. Without one it began with it.
+	Migrations []Migrated `json:"migrations,omitempty"`
+}
+
+// Migrated is a migration of an instance to another version of its workflow.
+type Migrated struct {
+	Version int64 `json:"version"` // of the instance, that it made
+	From    int   `json:"from"`    // the version of the definition that it was on before
+}
+
+// DefinitionAt is the version of the definition that the instance was on after its transition to a version.
+func (i *Instance) DefinitionAt(version int64) int {
+	for _, m := range i.Links.Migrations {
+		if version < m.Version {
+			return m.From
+		}
+	}
+	return i.Definition
 }
 
 // CommandRef is a command of the instance.

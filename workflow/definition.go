@@ -22,6 +22,7 @@ type Definition[D any] struct {
 	horizons Horizons
 	maxData  int
 	changed  []string // members; see DataChanged
+	plans    []Plan[D]
 }
 
 type attribute[D any] struct {
@@ -83,6 +84,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 		Name: d.name, Version: d.version, Finals: slices.Clone(d.finals), Roles: slices.Clone(d.roles), Horizons: d.horizons,
 		MaxData: cmp.Or(d.maxData, DefaultMaxData),
 		byName:  map[string][]*Step{}, final: map[State]bool{}, watched: map[string]bool{}, watchedLast: map[string]bool{},
+		data: reflect.TypeFor[D](), plans: map[int]*plan{},
 	}
 	m := &Mistakes{Workflow: d.name}
 	for i, p := range d.parts {
@@ -110,11 +112,13 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 		w.Timers = append(w.Timers, t.erase())
 	}
 	w.attrs = attributes(slices.Clone(d.attrs))
+	w.correct = corrects[D](func() map[string]bool { return w.gone })
 	w.collectStates()
 	w.keepFrom()
 	w.check(m)
 	d.check(m)
 	d.checkChanged(m)
+	d.checkPlans(m, w)
 	d.horizons.check(m)
 	if d.maxData < 0 {
 		m.add("MaxData is negative")

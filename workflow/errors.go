@@ -50,6 +50,8 @@ const (
 	NotStuck          Code = "command_not_stuck"
 	TooManyEffects    Code = "too_many_effects"
 	DataTooLarge      Code = "data_too_large"
+	MigrationRefused  Code = "migration_refused"
+	CorrectionRefused Code = "correction_refused"
 
 	// The key is spoken for.
 	KeyReused  Code = "idempotency_key_reused"
@@ -68,14 +70,15 @@ const (
 	EventsGone Code = "events_gone"
 
 	// Try again with the same key. Nothing was stored, or the key will find it.
-	RateLimited   Code = "rate_limited"
-	Overloaded    Code = "overloaded"
-	Paused        Code = "paused"
-	NotOnThisNode Code = "not_on_this_node"
-	Locked        Code = "instance_locked"
-	Unavailable   Code = "database_unavailable"
-	ShuttingDown  Code = "shutting_down"
-	TimedOut      Code = "timeout"
+	RateLimited    Code = "rate_limited"
+	Overloaded     Code = "overloaded"
+	Paused         Code = "paused"
+	NotOnThisNode  Code = "not_on_this_node"
+	MigrationWaits Code = "migration_waits"
+	Locked         Code = "instance_locked"
+	Unavailable    Code = "database_unavailable"
+	ShuttingDown   Code = "shutting_down"
+	TimedOut       Code = "timeout"
 
 	// A defect, in Pawl or in a workflow's code. The details are in the log.
 	Internal Code = "internal_error"

@@ -107,6 +107,8 @@ func validateResult(r any) error {
 	return validateStruct(r)
 }
 
+func (a *Activity[D, P, R]) resultType() reflect.Type { return reflect.TypeFor[R]() }
+
 // mistakes are what only the types and the functions show.
 func (a *Activity[D, P, R]) mistakes() []string {
 	var found []string

@@ -1,6 +1,9 @@
 package workflow
 
-import "slices"
+import (
+	"reflect"
+	"slices"
+)
 
 // Workflow is a checked definition with its types erased. It is immutable and
 // safe for concurrent use.
@@ -24,6 +27,9 @@ type Workflow struct {
 	attrs       func(data []byte) (map[string]string, error)
 	members     map[string]string // of the data; see Members
 	gone        map[string]bool   // see Definition.DataChanged
+	data        reflect.Type
+	correct     func(data, change []byte) ([]byte, error)
+	plans       map[int]*plan // for instances of other versions; see MigrationOf
 }
 
 // IsFinal reports whether an instance ends in the state.

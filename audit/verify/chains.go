@@ -107,11 +107,11 @@ func (v *walk) read(row pgx.Rows) error {
 }
 
 // begin takes from the instance's own row what stays for its life. Its first row
-// has that in its hash.
+// has that in its hash; and each row has the version of the definition that the instance is on.
 func (v *walk) begin(e *transitions.Entry, s *stored) {
 	v.is, v.illegal = s.read()
 	v.first = e.At
-	v.stands = decide.Standing{Definition: v.is.Definition, BusinessKey: v.is.BusinessKey, Parent: v.is.Links.Parent, Rest: decide.NoRest}
+	v.stands = decide.Standing{BusinessKey: v.is.BusinessKey, Parent: v.is.Links.Parent, Rest: decide.NoRest}
 	if key := v.is.BusinessKey; key != "" && transitions.InstanceID(v.tenant, v.is.Workflow, key) != v.id {
 		v.report(1, "the instance's id is not that of its workflow and its business key")
 	}
@@ -121,6 +121,7 @@ func (v *walk) check(e *transitions.Entry, payload, data [32]byte, hash []byte) 
 	if v.broken {
 		return
 	}
+	v.stands.Definition = v.is.DefinitionAt(v.seen)
 	v.stands.Apply(e, data)
 	linked := v.linked(e, payload, hash)
 	switch {

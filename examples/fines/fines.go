@@ -1,6 +1,7 @@
 package fines
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/pawlhq/pawl/workflow"
@@ -43,7 +44,19 @@ var (
 // There are two ways to the raised sum. A register that works as the one of the
 // log did enters it, by "add_penalty". A fine that was recorded with the maximum
 // that the law allows is raised by a timer, by "raise", and needs no clerk.
-var Workflow = workflow.Define("fine", 1,
+var Workflow = define(1)
+
+// define declares a version of the fine, with what it has more than the others.
+func define(version int, more ...workflow.Part[Fine]) *workflow.Definition[Fine] {
+	return workflow.Define("fine", version, append(slices.Clone(parts), more...)...).
+		At("term", append(from(Notified), termRuns...), raisedAt, "raise").
+		Final(Paid, Dismissed, CreditCollection).
+		Attr("article", func(f Fine) string { return strconv.Itoa(f.Article) }).
+		Attr("officer", func(f Fine) string { return strconv.Itoa(f.Officer) })
+}
+
+// parts are what all versions have.
+var parts = []workflow.Part[Fine]{
 	workflow.Start("create_fine", Issued, createFine).Or(Dismissed).
 		BusinessKey(func(p CreateFine) string { return p.Case }).
 		Doc("A violation is recorded. With a dismissal code the office annuls it at once."),
@@ -88,14 +101,10 @@ var Workflow = workflow.Define("fine", 1,
 	workflow.On("notify_result_appeal_to_offender", from(Ordered), OrderServed, notifyResult).
 		Doc("The prefect's order was served."),
 	workflow.On("appeal_to_judge", append(from(Ordered, OrderServed), contestable...), BeforeJudge, appealToJudge).Or(Dismissed).
-		Doc("The notice or the prefect's order goes to the justice of the peace, never while the prefect has the case. "+
+		Doc("The notice or the prefect's order goes to the justice of the peace, never while the prefect has the case. " +
 			"With a dismissal code the judge has annulled the fine."),
 
 	workflow.On("send_for_credit_collection", from(Penalised, OrderServed, BeforeJudge), CreditCollection, sendForCollection).
 		Guard("has a title", hasTitle).
 		Doc("The debt goes to the collector; not while the prefect decides, nor before his order is served."),
-).
-	At("term", append(from(Notified), termRuns...), raisedAt, "raise").
-	Final(Paid, Dismissed, CreditCollection).
-	Attr("article", func(f Fine) string { return strconv.Itoa(f.Article) }).
-	Attr("officer", func(f Fine) string { return strconv.Itoa(f.Officer) })
+}

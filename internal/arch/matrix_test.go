@@ -104,12 +104,15 @@ var Matrix = []Room{
 		"tracing", "transitions", "workflow",
 	), mods(pgx, uuid)},
 	{"engine/internal/inflight", ours("internal/decide", "internal/pause", "internal/store", "tracing", "transitions", "workflow"), mods(pgx)},
+	{"engine/internal/migrate", ours("inspect", "internal/clock", "internal/decide", "internal/store", "transitions", "workflow"),
+		mods(json, pgx, uuid)},
 	{"engine/internal/retention", ours(
 		"inbox", "inspect", "internal/clock", "internal/decide", "internal/store", "outbox/relay",
 	), mods(pgx)},
 	{"engine/internal/watch", ours("internal/clock", "internal/decide", "internal/pause", "transitions", "workflow"), nil},
 	{"engine", ours(
-		"audit", "audit/verify", "engine/internal/commit", "engine/internal/inflight", "engine/internal/retention", "engine/internal/watch",
+		"audit", "audit/verify", "engine/internal/commit", "engine/internal/inflight", "engine/internal/migrate", "engine/internal/retention",
+		"engine/internal/watch",
 		"inbox", "inspect", "internal/clock", "internal/decide", "internal/definitions", "internal/hints", "internal/pooler",
 		"internal/store", "outbox", "outbox/feed", "outbox/relay", "schema", "tracing", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
@@ -172,7 +175,8 @@ var Matrix = []Room{
 	{"internal/cli/flags", ours("client", "internal/usage", "transitions", "workflow"), mods(cobra, json, uuid)},
 	{"internal/cli/output", ours("api/wire"), mods(cobra)},
 	{"internal/cli/ops", ours(
-		"api", "api/wire", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/cli/output", "internal/usage",
+		"api", "api/wire", "auth", "auth/apikey", "engine", "inspect", "internal/cli/flags", "internal/cli/output", "internal/progress",
+		"internal/usage",
 		"transitions", "workflow",
 	), mods(cobra, uuid)},
 	{"internal/cli/remote", ours(

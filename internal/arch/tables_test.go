@@ -17,9 +17,10 @@ var owner = map[string]string{
 	"audit": "audit", "outbox": "outbox", "log": "outbox",
 	"outbox_sink": "outbox/relay", "outbox_cursor": "outbox/relay", "outbox_dead": "outbox/relay",
 	"inbox_dead": "inbox", "leadership": "engine/internal/retention", "definition": "engine",
-	"api_key":         "auth/apikey",
-	"ticket_key":      "auth/ticket/ring",
-	"command_history": "", // only the SQL contract writes it
+	"api_key":            "auth/apikey",
+	"instance_migration": "engine/internal/migrate",
+	"ticket_key":         "auth/ticket/ring",
+	"command_history":    "", // only the SQL contract writes it
 }
 
 // yardsticks name tables of everybody: what they do is to be told apart from what the

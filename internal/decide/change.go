@@ -19,8 +19,9 @@ const (
 	undone    = ".undone"
 	notUndone = ".not_undone"
 
-	pausedEntry  = "pawl.paused"
-	resumedEntry = "pawl.resumed"
+	pausedEntry   = "pawl.paused"
+	resumedEntry  = "pawl.resumed"
+	migratedEntry = "pawl.migrated"
 )
 
 // change is one transition of an instance, on its way to be a decision.
@@ -33,7 +34,8 @@ type change struct {
 	name    string         // in the log
 	payload jsontext.Value // in the audit row
 	now     time.Time
-	remains bool // of an activity that failed: it may have happened, and nothing undoes it
+	by      *workflow.Migration // what takes it to another version; nil: it stays on its own
+	remains bool                // of an activity that failed: it may have happened, and nothing undoes it
 }
 
 // decide makes the instance after the change, its audit row, its events, and
@@ -51,16 +53,19 @@ func (c *change) decide() Decision {
 	}
 	after := *c.inst
 	after.State, after.Version, after.Data = c.out.To, c.inst.Version+1, c.out.Data
-	after.Attributes = c.w.KeptAttributes(c.inst.Attributes, attrs)
+	after.Attributes = c.attributes(attrs)
 	after.Open, after.UpdatedAt = !c.w.IsFinal(c.out.To), c.now
 	after.Actors = c.actors()
 	d := Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Answer: c.out.KeepAnswer,
 		Step: c.step, After: &after, spawns: c.out.Spawns, past: !c.p.HappenedAt.IsZero()}
-	if left := c.inst.Links.InFlight; left != nil && after.State != c.inst.State {
+	if left := c.inst.Links.InFlight; left != nil && after.State != c.inst.State && c.by == nil {
 		after.Links.InFlight = nil
 		if left.Scope != c.p.Scope || left.Key != c.p.Key {
 			d.Cancelled = left
 		}
+	}
+	if c.by != nil {
+		c.migrate(&after)
 	}
 	d.Entry = transitions.Entry{
 		Tenant: c.p.Tenant, Instance: after.ID, Version: after.Version, Workflow: after.Workflow,
@@ -72,7 +77,11 @@ func (c *change) decide() Decision {
 	if d.Events, e = eventsOf(&d.Entry, &after, c.p.Trace, c.out.Events); e != nil {
 		return failed(e)
 	}
-	if err := c.setTimers(&d); err != nil {
+	setTimers := c.setTimers
+	if c.by != nil {
+		setTimers = c.moveTimers
+	}
+	if err := setTimers(&d); err != nil {
 		return failed(workflow.AsError(err))
 	}
 	c.tellParent(&d)
@@ -103,8 +112,8 @@ func (c *change) setTimers(d *Decision) error {
 			if due, err = t.Due(c.p.asOf(c.now), after.Data); err != nil {
 				return err
 			}
-			if due.UTC().Year() > maxYear {
-				return defect("timer %q of %s fires after the year %d", t.Name, c.w.Name, maxYear)
+			if err := c.tooLate(t.Name, due); err != nil {
+				return err
 			}
 		}
 		if was && is {
@@ -119,14 +128,27 @@ func (c *change) setTimers(d *Decision) error {
 				continue
 			}
 		}
-		scope := TimerScope(after.ID, t.Name)
 		if was {
-			d.Disarmed = append(d.Disarmed, scope)
+			d.Disarmed = append(d.Disarmed, TimerScope(after.ID, t.Name))
 		}
-		if !due.IsZero() {
-			fires := c.fires(d, t, due)
-			d.Commands = append(d.Commands, c.planned(after, scope, fmt.Sprint(after.Version), t.Do, transitions.Reserved+"timer", nil, fires))
-		}
+		c.arm(d, t, due)
+	}
+	return nil
+}
+
+// arm plans what a timer does. The zero time is never; one that has passed is now.
+func (c *change) arm(d *Decision, t *workflow.Timer, due time.Time) {
+	if due.IsZero() {
+		return
+	}
+	d.Commands = append(d.Commands, c.planned(d.After, TimerScope(d.After.ID, t.Name), fmt.Sprint(d.After.Version), t.Do,
+		transitions.Reserved+"timer", nil, c.fires(d, t, due)))
+}
+
+// tooLate refuses a time of a timer that cannot be stored.
+func (c *change) tooLate(t string, due time.Time) error {
+	if due.UTC().Year() > maxYear {
+		return defect("timer %q of %s fires after the year %d", t, c.w.Name, maxYear)
 	}
 	return nil
 }

@@ -41,6 +41,7 @@ type Decision struct {
 	Cancelled *transitions.CommandRef // the instance leaves the state that this one would take it on from
 	Target    *Target                 // the one that an operation is about
 	Resumed   bool                    // those that the pause of the instance has held are due
+	Moved     bool                    // those in flight on the instance go on by the version that it is on now
 
 	spawns []workflow.Spawned
 	past   bool // it is an import

@@ -106,13 +106,26 @@ func refusalsInFlight(t testing.TB) map[workflow.Code]Decision {
 	large.w.MaxData = len(large.inst.Data)
 	_, grown := large.decide(large.command("edit", `{}`))
 	f := l.accept("book", `{}`)
+	move, err := Operate(transitions.Command{Key: "m", Workflow: l.inst.Workflow, Instance: l.inst.ID}, transitions.Operation{Action: transitions.Migrate, To: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mend, err := Operate(transitions.Command{Key: "c", Workflow: l.inst.Workflow, Instance: l.inst.ID},
+		transitions.Operation{Action: transitions.Correct, State: l.inst.State, Reason: "wrong"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := *l.inst
+	ended.Open = false
 	return map[workflow.Code]Decision{
-		workflow.TooManyEffects:   full,
-		workflow.DataTooLarge:     grown,
-		workflow.ActivityFailed:   l.end(f, failure(workflow.FailureError, "no seats", false)),
-		workflow.CommandCancelled: l.end(f, failure(workflow.FailureCancelled, "cancelled by ann", false)),
-		workflow.CommandAbandoned: l.end(f, failure(workflow.FailureUntaken, "nobody took it", false)),
-		workflow.NotStuck:         l.operate(transitions.Abandon, recordOf(f, transitions.Processing, "")),
+		workflow.MigrationRefused:  Decide(move, l.w, &ended, noon),
+		workflow.CorrectionRefused: Decide(mend, l.w, &ended, noon),
+		workflow.TooManyEffects:    full,
+		workflow.DataTooLarge:      grown,
+		workflow.ActivityFailed:    l.end(f, failure(workflow.FailureError, "no seats", false)),
+		workflow.CommandCancelled:  l.end(f, failure(workflow.FailureCancelled, "cancelled by ann", false)),
+		workflow.CommandAbandoned:  l.end(f, failure(workflow.FailureUntaken, "nobody took it", false)),
+		workflow.NotStuck:          l.operate(transitions.Abandon, recordOf(f, transitions.Processing, "")),
 	}
 }
 

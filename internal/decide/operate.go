@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -13,14 +14,30 @@ import (
 )
 
 // Operate makes an operation ready to be decided: on the instance that c names,
-// for c's actor, under c's key. The default scope is "ops:" and the instance.
+// for c's actor, under c's key. The default scope is "ops:" and the instance. plans are those to the version
+// that a migration is to, as whoever keeps instances knows them.
 //
 // Errors: the codes of malformed requests.
-func Operate(c transitions.Command, o transitions.Operation) (*Prepared, error) {
+func Operate(c transitions.Command, o transitions.Operation, plans ...*workflow.Migration) (*Prepared, error) {
 	c = c.WithDefaults()
 	if err := checkReserved(c); err != nil {
 		return nil, err
 	}
+	return operate(c, o, plans)
+}
+
+// MigrationScope is the scope of what a migration of many instances does with each, the key of which is the instance.
+func MigrationScope(batch int64) string {
+	return transitions.Reserved + "migration:" + strconv.FormatInt(batch, 10)
+}
+
+// MigrateOne is Operate for an instance of a migration of many.
+func MigrateOne(c transitions.Command, o transitions.Operation, batch int64, plans ...*workflow.Migration) (*Prepared, error) {
+	c.Scope, c.Key = MigrationScope(batch), c.Instance.String()
+	return operate(c.WithDefaults(), o, plans)
+}
+
+func operate(c transitions.Command, o transitions.Operation, plans []*workflow.Migration) (*Prepared, error) {
 	if err := checkOperation(&o); err != nil {
 		return nil, err
 	}
@@ -37,7 +54,10 @@ func Operate(c transitions.Command, o transitions.Operation) (*Prepared, error) 
 		Key    string         `json:"key,omitempty"`
 		Reason string         `json:"reason,omitempty"`
 		Result jsontext.Value `json:"result,omitzero"`
-	}{o.Target.Scope, o.Target.Key, o.Reason, o.Result}, json.Deterministic(true))
+		To     int            `json:"to,omitzero"`
+		State  workflow.State `json:"state,omitempty"`
+		Data   jsontext.Value `json:"data,omitzero"`
+	}{o.Target.Scope, o.Target.Key, o.Reason, o.Result, o.To, o.State, o.Data}, json.Deterministic(true))
 	if err != nil {
 		return nil, workflow.Errorf(workflow.InvalidRequest, "the operation cannot be encoded")
 	}
@@ -52,7 +72,7 @@ func Operate(c transitions.Command, o transitions.Operation) (*Prepared, error) 
 	if err := CheckCommand(c); err != nil {
 		return nil, err
 	}
-	p := &Prepared{Command: c, Canonical: c.Payload, Operation: &o}
+	p := &Prepared{Command: c, Canonical: c.Payload, Operation: &o, plans: plans}
 	p.Fingerprint = p.fingerprint()
 	return p, nil
 }
@@ -63,7 +83,7 @@ func checkOperation(o *transitions.Operation) error {
 		return workflow.Errorf(workflow.InvalidRequest, "the reason %s", problem)
 	}
 	switch o.Action {
-	case transitions.Pause, transitions.Resume:
+	case transitions.Pause, transitions.Resume, transitions.Migrate, transitions.Correct:
 		if o.Target != (transitions.CommandRef{}) {
 			return workflow.Errorf(workflow.InvalidRequest, "%q is about an instance, not a command", o.Action)
 		}
@@ -74,8 +94,27 @@ func checkOperation(o *transitions.Operation) error {
 	default:
 		return workflow.Errorf(workflow.InvalidRequest, "there is no operation %q", o.Action)
 	}
+	if (o.To > 0) != (o.Action == transitions.Migrate) || o.To < 0 {
+		return workflow.Errorf(workflow.InvalidRequest, "%q takes a version, from 1 on, and nothing else does", transitions.Migrate)
+	}
+	if err := checkCorrection(o); err != nil {
+		return err
+	}
 	if o.Result != nil && o.Action != transitions.Resolve {
 		return workflow.Errorf(workflow.InvalidRequest, "only %q takes a result", transitions.Resolve)
+	}
+	return nil
+}
+
+// checkCorrection refuses a correction of nothing, or without a reason.
+func checkCorrection(o *transitions.Operation) error {
+	switch corrects := o.State != "" || o.Data != nil; {
+	case corrects != (o.Action == transitions.Correct):
+		return workflow.Errorf(workflow.InvalidRequest, "%q takes a state or data, and nothing else does", transitions.Correct)
+	case corrects && o.Reason == "":
+		return workflow.Errorf(workflow.InvalidRequest, "a correction needs a reason")
+	case o.Data != nil && (o.Data.Kind() != '{' || !o.Data.IsValid()):
+		return badPayload("/data", "is not an object in JSON")
 	}
 	return nil
 }
@@ -95,9 +134,15 @@ func canonicalValue(v jsontext.Value) (jsontext.Value, error) {
 func decideOperation(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
 	o := p.Operation
 	switch o.Action {
-	case transitions.Pause, transitions.Resume:
+	case transitions.Pause, transitions.Resume, transitions.Migrate, transitions.Correct:
 		if inst == nil {
 			return failed(workflow.Errorf(workflow.InstanceNotFound, "there is no such instance"))
+		}
+		switch o.Action {
+		case transitions.Migrate:
+			return migrate(p, inst, now)
+		case transitions.Correct:
+			return correct(p, w, inst, now)
 		}
 		return setPaused(p, w, inst, o.Action == transitions.Pause, now)
 	}

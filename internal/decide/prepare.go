@@ -35,6 +35,7 @@ type Prepared struct {
 	from   workflow.State      // see Request.From
 	by     string              // who asked for the activity that has ended; of an undo, see Request.By
 	parent *transitions.Parent // of a child
+	plans  []*workflow.Migration
 
 	settled bool   // an operator settles the command
 	because string // the reason of that operator

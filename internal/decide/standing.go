@@ -21,8 +21,9 @@ import (
 // the next decision has read. So a change of the instance between two transitions
 // breaks the chain, also where the second one has overwritten it.
 type Standing struct {
+	Definition int
+
 	// For the instance's life:
-	Definition  int
 	BusinessKey string
 	Parent      *transitions.Parent
 
@@ -46,7 +47,7 @@ func StandingOf(i *transitions.Instance) Standing {
 func (s *Standing) Apply(e *transitions.Entry, data [32]byte) {
 	if name, begins := strings.CutSuffix(e.Transition, accepted); begins {
 		s.Working, s.accepted = &transitions.CommandRef{Transition: name, Scope: e.Scope, Key: e.Key}, e.Version
-	} else if e.To != e.From {
+	} else if e.To != e.From && e.Transition != migratedEntry {
 		s.Working = nil
 	}
 	switch e.Transition {

@@ -20,7 +20,8 @@ import (
 // Set is workflows, each in one or more versions. What changes once it is built is only which
 // version new instances begin with. It is safe for concurrent use.
 type Set struct {
-	byName map[string][]*workflow.Workflow // the newest first
+	byName map[string][]*workflow.Workflow  // the newest first
+	plans  map[string][]*workflow.Migration // by workflow
 	replay time.Duration
 	begun  atomic.Pointer[begun]
 }
@@ -34,7 +35,7 @@ type begun struct {
 // Build builds every definition. Answers are replayed for as long as replay where a
 // workflow does not say it. Its error lists the mistakes of all.
 func Build(sources []workflow.Source, replay time.Duration) (*Set, error) {
-	s := &Set{byName: map[string][]*workflow.Workflow{}, replay: replay}
+	s := &Set{byName: map[string][]*workflow.Workflow{}, plans: map[string][]*workflow.Migration{}, replay: replay}
 	var mistakes []error
 	for _, source := range sources {
 		w, err := source.Build()
@@ -48,10 +49,45 @@ func Build(sources []workflow.Source, replay time.Duration) (*Set, error) {
 		s.byName[w.Name] = append(s.byName[w.Name], w)
 		slices.SortFunc(s.byName[w.Name], func(a, b *workflow.Workflow) int { return cmp.Compare(b.Version, a.Version) })
 	}
-	if len(mistakes) == 0 {
+	for _, name := range s.Names() {
+		mistakes = append(mistakes, s.plan(name))
+	}
+	if errors.Join(mistakes...) == nil {
 		s.Begin(nil)
 	}
 	return s, errors.Join(mistakes...)
+}
+
+// plan checks the plans between the versions of a workflow. One from a version that is not given is of no use, and no mistake.
+func (s *Set) plan(name string) error {
+	var mistakes []error
+	for _, to := range s.byName[name] {
+		for _, from := range s.byName[name] {
+			m, err := workflow.MigrationOf(from, to)
+			if mistakes = append(mistakes, err); m != nil {
+				s.plans[name] = append(s.plans[name], m)
+			}
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+// Plans are all plans, by workflow.
+func (s *Set) Plans() (list []*workflow.Migration) {
+	for _, name := range s.Names() {
+		list = append(list, s.plans[name]...)
+	}
+	return list
+}
+
+// Migrations are the plans by which instances of a workflow come to a version, of all versions that are known.
+func (s *Set) Migrations(name string, to int) (list []*workflow.Migration) {
+	for _, m := range s.plans[name] {
+		if m.To.Version == to {
+			list = append(list, m)
+		}
+	}
+	return list
 }
 
 // Begin says with which version new instances of workflows begin: the newest that is known here,

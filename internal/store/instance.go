@@ -19,7 +19,7 @@ var (
 	lifeFields = []field[instance]{ // those that stay for its life
 		id("id", func(i *instance) *uuid.UUID { return &i.ID }),
 		text("workflow", func(i *instance) *string { return &i.Workflow }),
-		integer("definition", func(i *instance) *int { return &i.Definition }),
+		definitionField,
 		textOrNull("business_key", func(i *instance) *string { return &i.BusinessKey }),
 		moment("created_at", func(i *instance) *time.Time { return &i.CreatedAt }),
 	}
@@ -43,8 +43,13 @@ var (
 		bigint("before", func(c *Changed) *int64 { return &c.Before }),
 	}, within(func(c *Changed) *instance { return c.Instance }, writtenFields...)...)
 
+	migratedFields = append(slices.Clip(changedFields), within(func(c *Changed) *instance { return c.Instance }, definitionField)...)
+
 	createdColumns, writtenColumns, changedColumns = columnsOf(instanceFields), columnsOf(writtenFields), columnsOf(changedFields)
 )
+
+// definitionField changes only with a migration.
+var definitionField = integer("definition", func(i *instance) *int { return &i.Definition })
 
 // perBucket is how many versions of an instance have one primary key. The table and pawl.transition say the same.
 const perBucket = 4
@@ -60,7 +65,7 @@ var bucketField = field[instance]{Column: rows.Of("bucket", rows.Int4), add: fun
 var beforeState = len(changedFields) - len(writtenFields)
 
 func noLinks(l *transitions.Links) bool {
-	return l.InFlight == nil && l.Effects == nil && l.Parent == nil
+	return l.InFlight == nil && l.Effects == nil && l.Parent == nil && l.Migrations == nil
 }
 
 // Changed is an instance after a group's transitions.
@@ -78,6 +83,9 @@ func Changes() *Rows[Changed] { return gather(changedFields) }
 
 // instanceSelect are the columns that ReadInstance reads, of a row named i.
 var instanceSelect = selectOf(instanceFields, "i")
+
+// Migrations gathers instances that have moved on by a migration, perhaps with other transitions.
+func Migrations() *Rows[Changed] { return gather(migratedFields) }
 
 // ReadInstance reads an instance of the tenant; nil when the row is not there. Its error is that
 // of a value that no engine writes.
@@ -138,8 +146,15 @@ func InsertInstances(b *rows.Builder) {
 // compared in a way that no index serves, so that none tempts it). Should an
 // instance not have the version that was decided on, the transaction fails and
 // runs again. Parameters: columns, number of rows.
-func ChangeInstances(b *rows.Builder) {
-	b.Add("WITH changed AS (UPDATE pawl.instance AS i SET ", setAll(writtenColumns), " FROM ").Source(changedColumns).
+func ChangeInstances(b *rows.Builder) { changeInstances(b, writtenColumns, changedColumns) }
+
+// MigrateInstances is ChangeInstances for those that are on another version of their definition now.
+func MigrateInstances(b *rows.Builder) {
+	changeInstances(b, append(slices.Clip(writtenColumns), definitionField.Column), columnsOf(migratedFields))
+}
+
+func changeInstances(b *rows.Builder, written, given []rows.Column) {
+	b.Add("WITH changed AS (UPDATE pawl.instance AS i SET ", setAll(written), " FROM ").Source(given).
 		Add(" WHERE i.ctid = u.row AND i.tenant IS NOT DISTINCT FROM ", b.Tenant(),
 			" AND i.id IS NOT DISTINCT FROM u.id AND i.version = u.before RETURNING 1) SELECT pawl.expect(count(*), ").
 		Param(rows.Int8, false).Add(") FROM changed")

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
@@ -38,9 +37,8 @@ FROM (` + newest("*", "$1", "$2") + `) i`
 // of it is stuck. Error: InstanceNotFound.
 func (q *Reader) View(ctx context.Context, tenant string, id uuid.UUID) (inspect.View, error) {
 	first := decide.TimerScope(id, "")
-	after := strings.TrimSuffix(first, ":") + ";" // the character after ":"
 	read := func(r *rows.Row) (inspect.View, error) { return readView(r, tenant) }
-	return oneInstance(ctx, q.pool, id, read, q.sql.view, tenant, id, first, after, inspect.MaxWaiting+1)
+	return oneInstance(ctx, q.pool, id, read, q.sql.view, tenant, id, first, afterScopes(first), inspect.MaxWaiting+1)
 }
 
 // readView reads what viewSQL asks for.

@@ -176,6 +176,13 @@ var Rows = []Row{
 			Line{`max by (table) (pawl_partitions)`, "{{table}}"},
 			Line{`max by (table) (pawl_partitions_held)`, "{{table}} held past their age"}),
 	}},
+	{"Migrations", []Panel{
+		several("Migrations of instances", number,
+			Line{`max(pawl_migration_left_instances)`, "instances left"},
+			Line{`max(pawl_migrations_held)`, "migrations held up"},
+			Line{`sum(rate(pawl_migration_failures_total[$__rate_interval]))`, "failures a second"}),
+		one("Instances migrated", perSecond, `sum by (outcome) (rate(pawl_migrated_instances_total[$__rate_interval]))`, "{{outcome}}"),
+	}},
 	{"HTTP", []Panel{
 		one("Requests by status", perSecond, `sum by (code) (rate(pawl_http_requests_total[$__rate_interval]))`, "{{code}}"),
 		one("Requests by route", perSecond, `topk(10, sum by (route) (rate(pawl_http_requests_total[$__rate_interval])))`, "{{route}}"),

@@ -69,6 +69,9 @@ func (p *part) noteOthers(o *op) {
 		p.disarm(scope)
 	}
 	p.planned = append(p.planned, d.Commands...)
+	if d.Moved {
+		p.move(d.After)
+	}
 	if d.Resumed {
 		p.resumed = append(p.resumed, o.p.Instance)
 	}
@@ -80,6 +83,21 @@ func (p *part) noteOthers(o *op) {
 	}
 	if d.Target != nil {
 		p.keyStates[commandKey{d.Target.Scope, d.Target.Key}].moved = true
+	}
+}
+
+// move notes that an instance is on another version of its definition, and so is what this group puts in flight on it.
+func (p *part) move(i *transitions.Instance) {
+	p.moved = append(p.moved, store.MovedOf(i))
+	for _, o := range p.stored {
+		if f := o.decision.Flight; f != nil && o.p.Instance == i.ID {
+			f.Definition = i.Definition
+		}
+	}
+	for n := range p.planned {
+		if p.planned[n].Instance == i.ID && p.planned[n].Flight.Definition != 0 {
+			p.planned[n].Flight.Definition = i.Definition
+		}
 	}
 }
 
@@ -183,7 +201,7 @@ func (o *op) working() bool {
 // of one.
 func (o *op) plain() bool {
 	d := &o.decision
-	return o.p.Tombstone == 0 && !d.Resumed && d.Flight == nil && d.Target == nil && d.Cancelled == nil && len(d.Commands) == 0 &&
+	return o.p.Tombstone == 0 && !d.Resumed && !d.Moved && d.Flight == nil && d.Target == nil && d.Cancelled == nil && len(d.Commands) == 0 &&
 		len(d.Disarmed) == 0 && len(d.Children) == 0 && len(d.Events) <= 1
 }
 

@@ -52,6 +52,7 @@ type part struct {
 	planned   []decide.Planned  // commands that begin in flight by themselves
 	disarmed  map[string]string // scopes whose commands in flight are void, but for the key
 	resumed   []uuid.UUID       // instances whose pause has ended
+	moved     []store.Moved     // instances that are on another version of their definition now
 	cancelled []store.Cancelled
 }
 
@@ -129,7 +130,9 @@ func (p *part) existing(blind bool) []*slot {
 func compareSlots(a, b *slot) int { return bytes.Compare(a.id[:], b.id[:]) }
 
 // loaded takes the instance as the database has it.
-func (s *slot) loaded(inst *transitions.Instance) { s.inst, s.before = inst, inst.Version }
+func (s *slot) loaded(inst *transitions.Instance) {
+	s.inst, s.before, s.was = inst, inst.Version, inst.Definition
+}
 
 // known takes a command that the database has, if there is room for it.
 func (g *group) known(c *keyState, r *transitions.Record) {

@@ -191,6 +191,7 @@ type slot struct {
 	id      uuid.UUID
 	inst    *transitions.Instance // nil: there is none
 	before  int64                 // its version in the database; 0: it is not there
+	was     int                   // the version of its definition there
 	row     rows.RowID            // where it stands there, while it is locked
 	sought  bool                  // it is in the statement that locks
 	held    bool                  // somebody else has it locked

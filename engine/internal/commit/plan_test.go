@@ -18,6 +18,10 @@ var keyOf = map[string][]string{
 	"audit":    {"tenant", "instance", "version"},
 }
 
+// followed says how what is in flight on an instance is found: what its index compares after the tenant.
+var followed = map[string]string{"command_pkey": "AND (scope = u.", "command_planned_on": "AND (instance = u.instance)",
+	"command_scheduled": "AND (scope >= u.timers) AND (scope < u.timer_end)"}
+
 // A plan that was made for an empty table stays in use while the table fills,
 // and one that was made for a full table while it is emptied. So no statement
 // may have any plan but probes of whole primary keys, in both.
@@ -74,6 +78,13 @@ func checkProbes(t *testing.T, statement string, n pgtest.Step) {
 	}
 	if strings.HasPrefix(statement, "resume") && n.Index == "command_paused" {
 		bound = []string{"paused", "tenant"} // what waits for the end of a pause
+	}
+	if strings.HasPrefix(statement, "follow") && n.Relation == "command" && n.Type == "Index Scan" { // what is in flight on an instance
+		begins := followed[n.Index]
+		if begins == "" || !strings.Contains(n.Cond, begins) {
+			t.Errorf("%s of %s: %s", n.Type, n.Index, n.Cond)
+		}
+		return
 	}
 	if n.Relation == "log" { // the newest version comes first
 		if !strings.Contains(n.Cond, "tenant >= ") || !strings.Contains(n.Cond, "tenant <= ") || n.Goes != "Backward" {

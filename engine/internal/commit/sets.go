@@ -16,11 +16,12 @@ import (
 type sets struct {
 	parts                       []*part
 	created                     *store.Rows[transitions.Instance]
-	changed                     *store.Rows[store.Changed]
+	changed, migrated           *store.Rows[store.Changed]
 	commands, accepted, settled *store.Rows[store.Command]
 	cancelled                   *store.Rows[store.Cancelled]
 	disarmed                    *store.Rows[store.Disarmed]
 	resumed                     *store.Rows[store.Resumed]
+	followed                    *store.Rows[store.Moved]
 	moves, entries, events      *rows.Set
 	moved                       []*part // those with moves
 }
@@ -30,12 +31,14 @@ var setsPool = sync.Pool{New: func() any {
 	return &sets{
 		created:   store.Created(),
 		changed:   store.Changes(),
+		migrated:  store.Migrations(),
 		commands:  store.Done(),
 		accepted:  store.Accepted(),
 		settled:   store.Settled(),
 		cancelled: store.Cancels(),
 		disarmed:  store.Disarms(),
 		resumed:   store.Resumes(),
+		followed:  store.Moves(),
 		moves:     outbox.Moves(),
 		entries:   rows.NewSet(audit.Columns),
 		events:    rows.NewSet(outbox.Columns),
@@ -54,8 +57,8 @@ func (g *group) release() {
 }
 
 func (s *sets) reset() {
-	for _, set := range []*rows.Set{&s.created.Set, &s.changed.Set, &s.commands.Set, &s.accepted.Set,
-		&s.settled.Set, &s.cancelled.Set, &s.disarmed.Set, &s.resumed.Set, s.moves, s.entries, s.events} {
+	for _, set := range []*rows.Set{&s.created.Set, &s.changed.Set, &s.migrated.Set, &s.commands.Set, &s.accepted.Set,
+		&s.settled.Set, &s.cancelled.Set, &s.disarmed.Set, &s.resumed.Set, &s.followed.Set, s.moves, s.entries, s.events} {
 		set.Reset()
 	}
 }

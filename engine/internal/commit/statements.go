@@ -18,6 +18,9 @@ type Statements struct {
 	Lock, LockWaiting, Lookup    Forms
 	Create, Change, Command, Log Forms
 
+	// Of a group with instances that go on by another version: they, and what is in flight on them.
+	Migrate, Follow Forms
+
 	// Of a group with commands in flight.
 	Disarm, Resume, Accept, Cancel, Settle Forms
 
@@ -66,7 +69,7 @@ func (s *Statements) Named() map[string]*rows.Statement {
 	for name, f := range map[string]*Forms{
 		"lock": &s.Lock, "lock_waiting": &s.LockWaiting, "lookup": &s.Lookup,
 		"create": &s.Create, "change": &s.Change, "command": &s.Command, "log": &s.Log,
-		"disarm": &s.Disarm, "accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle,
+		"migrate": &s.Migrate, "follow": &s.Follow, "disarm": &s.Disarm, "accept": &s.Accept, "cancel": &s.Cancel, "settle": &s.Settle,
 	} {
 		named[name], named[name+"_many"] = &f.One, &f.Many
 	}
@@ -88,6 +91,8 @@ func NewStatements(in func(sql string) string) *Statements {
 		Lookup:      forms(store.FindCommands),
 		Create:      forms(store.InsertInstances),
 		Change:      forms(store.ChangeInstances),
+		Migrate:     forms(store.MigrateInstances),
+		Follow:      forms(store.FollowInstances),
 		Command:     forms(func(b *rows.Builder) { store.InsertCommands(b, "") }),
 		Log:         forms(writeLog),
 		Disarm:      forms(store.DisarmCommands),

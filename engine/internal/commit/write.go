@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -46,9 +47,12 @@ func (g *group) fillPart(s *sets, t *part) error {
 	slices.SortFunc(touched, compareSlots)
 	for _, slot := range touched {
 		var err error
-		if slot.before == 0 {
+		switch {
+		case slot.before == 0:
 			err = s.created.Add(t.tenant, slot.inst)
-		} else {
+		case slot.was != slot.inst.Definition:
+			err = s.migrated.Add(t.tenant, &store.Changed{Instance: slot.inst, Row: slot.row, Before: slot.before})
+		default:
 			err = s.changed.Add(t.tenant, &store.Changed{Instance: slot.inst, Row: slot.row, Before: slot.before})
 		}
 		if err != nil {
@@ -112,6 +116,12 @@ func (g *group) fillCommands(s *sets, t *part) error {
 	slices.SortFunc(t.cancelled, func(a, b store.Cancelled) int { return compareKey(a.Scope, a.Key, b.Scope, b.Key) })
 	for i := range t.cancelled {
 		if err := s.cancelled.Add(t.tenant, &t.cancelled[i]); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(t.moved, func(a, b store.Moved) int { return bytes.Compare(a.Instance[:], b.Instance[:]) })
+	for i := range t.moved {
+		if err := s.followed.Add(t.tenant, &t.moved[i]); err != nil {
 			return err
 		}
 	}
@@ -230,12 +240,16 @@ func queueStates(conn *rows.Conn, s *Statements, g *group) {
 	for _, set := range g.sets {
 		set.queue(conn, &s.Create, &set.created.Set, nil, nil)
 		set.queue(conn, &s.Change, &set.changed.Set, nil, [][]byte{int8Param(set.changed.Len())})
+		set.queue(conn, &s.Migrate, &set.migrated.Set, nil, [][]byte{int8Param(set.migrated.Len())})
 	}
 	for _, set := range g.sets {
 		set.queue(conn, &s.Disarm, &set.disarmed.Set, nil, nil)
 	}
 	for _, set := range g.sets {
 		set.queue(conn, &s.Resume, &set.resumed.Set, nil, nil)
+	}
+	for _, set := range g.sets {
+		set.queue(conn, &s.Follow, &set.followed.Set, nil, nil)
 	}
 	for _, set := range g.sets {
 		set.queue(conn, &s.Command, &set.commands.Set, nil, nil)

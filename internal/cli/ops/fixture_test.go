@@ -31,13 +31,14 @@ func TestMain(m *testing.M) { tables.Main(m) }
 type program struct {
 	t    *testing.T
 	pool *pgxpool.Pool
+	more []workflow.Source
 }
 
-func newProgram(t *testing.T) *program { return &program{t, pgtest.Pool(t)} }
+func newProgram(t *testing.T) *program { return &program{t: t, pool: pgtest.Pool(t)} }
 
 func (p *program) with(work func(e *engine.Engine) error, config engine.Config) error {
 	config.Pool, config.Log = p.pool, slog.New(slog.DiscardHandler)
-	config.Workflows = []workflow.Source{order.Workflow(provider.New()), bills()}
+	config.Workflows = append([]workflow.Source{order.Workflow(provider.New()), bills()}, p.more...)
 	e, err := engine.New(config)
 	if err != nil {
 		return err

@@ -29,6 +29,7 @@ func Command(run Run) *cobra.Command {
 		o.settleCommand(transitions.Resolve, "Say of a stuck command that it has happened, with its result"),
 		o.settleCommand(transitions.Abandon, "Give a stuck command up"),
 		o.pauseCommand(), o.resumeCommand(), o.pausedCommand(), o.versionsCommand(), o.beginCommand(),
+		o.migrateCommand(), o.migrationsCommand(), o.stopMigrationCommand(), o.correctCommand(),
 		o.sinksCommand(), o.inboxCommand(), o.retentionCommand())
 	c.Long = `See how everything stands, and see to what does not go on by itself.
 

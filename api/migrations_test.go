@@ -1,0 +1,117 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+type box struct {
+	Weight int `json:"weight"`
+}
+
+// boxes are two versions of a workflow; heavy boxes stay on the first.
+func boxes() []workflow.Source {
+	weigh := func(_ *workflow.Call, d *box, p box) error { *d = p; return nil }
+	nothing := func(*workflow.Call, *box, workflow.None) error { return nil }
+	define := func(version int, open workflow.State) *workflow.Definition[box] {
+		return workflow.Define("box", version, workflow.Start("fill", open, weigh).BusinessKey(func(p box) string { return fmt.Sprint("B-", p.Weight) }),
+			workflow.On("ship", workflow.From(open), "shipped", nothing)).Final("shipped")
+	}
+	plan := workflow.FromVersion(1, func(old box) (box, error) {
+		if old.Weight > 100 {
+			return box{}, workflow.Refuse("it is too heavy")
+		}
+		return old, nil
+	}).State("open", "packed")
+	return []workflow.Source{define(1, "open"), define(2, "packed").Migrate(plan)}
+}
+
+func TestInstancesAreMigratedOverHTTP(t *testing.T) {
+	s := newServerOf(t, boxes(), nil)
+	if err := s.engine.BeginVersion(t.Context(), "box", 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	json := []string{"Content-Type", "application/json"}
+	path := func(weight int) string {
+		a := s.post("/v1/workflows/box/fill", fmt.Sprint(weight), fmt.Sprintf(`{"weight":%d}`, weight))
+		a.want(t, http.StatusCreated)
+		return "/v1/ops/instances/" + read[transitions.Result](t, a).Instance.String()
+	}
+	one := path(1)
+	path(2)
+	heavy := path(101)
+
+	preview := s.do(http.MethodPost, "/v1/ops/migrations?dry_run=true", []byte(`{"workflow":"box","from":1,"to":2}`), json...)
+	preview.want(t, http.StatusOK)
+	if p := read[api.MigrationPreview](t, preview); len(p.States) != 1 || p.States[0] != (api.MigrationState{State: "open", To: "packed", Count: 3, Migrated: 2, Rejected: 1}) ||
+		len(p.Refusals) != 1 || p.Refusals[0].Reason != "it is too heavy" || preview.header.Get("Pawl-Dry-Run") != "true" {
+		t.Errorf("%s", preview.body)
+	}
+	s.post(one+"/migrate", "m", `{"to":2,"reason":"first"}`).want(t, http.StatusOK)
+	s.post("/v1/ops/workflows/box/keys/B-1/migrate", "n", `{"to":2}`).want(t, http.StatusOK) // it is there
+	s.post(heavy+"/migrate", "m", `{"to":2}`).wantProblem(t, http.StatusConflict, workflow.MigrationRefused)
+	s.post("/v1/ops/workflows/box/keys/B-101/migrate", "n", `{"to":2}`).wantProblem(t, http.StatusConflict, workflow.MigrationRefused)
+	s.post(heavy+"/migrate", "x", `{"to":3}`).wantProblem(t, http.StatusServiceUnavailable, workflow.NotOnThisNode)
+	s.post(heavy+"/migrate", "x", `{}`).wantProblem(t, http.StatusBadRequest, workflow.InvalidRequest)
+
+	begun := s.do(http.MethodPost, "/v1/ops/migrations", []byte(`{"workflow":"box","from":1,"to":2,"reason":"all","per_second":1000}`), append(json, "Pawl-Actor", "olga")...)
+	begun.want(t, http.StatusAccepted)
+	m := read[api.Migration](t, begun)
+	at := fmt.Sprint("/v1/ops/migrations/", m.ID)
+	await.Eventually(t, "the migration ends", func() bool {
+		m = read[api.Migration](t, s.get(at))
+		return !m.EndedAt.IsZero()
+	})
+	if m.Migrated != 1 || m.Rejected != 1 || m.Expected != 2 || m.Actor != "olga" || m.Reason != "all" || len(m.Refusals) != 1 || m.Refusals[0].State != "open" {
+		t.Errorf("%+v", m)
+	}
+	if list := read[api.MigrationList](t, s.get("/v1/ops/migrations")); len(list.Migrations) != 1 || list.Migrations[0].ID != m.ID {
+		t.Errorf("%+v", list)
+	}
+	stopped := s.do(http.MethodPost, at+"/stop", []byte(`{}`), json...)
+	stopped.want(t, http.StatusOK) // it has ended, and stays so
+	if now := read[api.Migration](t, stopped); !now.StoppedAt.IsZero() {
+		t.Errorf("%+v", now)
+	}
+	s.get("/v1/ops/migrations/99").wantProblem(t, http.StatusNotFound, workflow.NotFound)
+	s.do(http.MethodPost, "/v1/ops/migrations/99/stop", []byte(`{}`), json...).wantProblem(t, http.StatusNotFound, workflow.NotFound)
+	for body, code := range map[string]workflow.Code{`{"workflow":"none","from":1,"to":2}`: workflow.WorkflowNotFound,
+		`{"workflow":"box","from":2,"to":1}`: workflow.NotOnThisNode, `{"workflow":"box","from":1,"to":2,"per_second":-1}`: workflow.InvalidRequest} {
+		s.do(http.MethodPost, "/v1/ops/migrations", []byte(body), json...).wantProblem(t, code.Info().Status, code)
+	}
+	s.exec("INSERT INTO pawl.instance_migration (workflow, from_version, to_version, per_second, actor, created_at, expected, next_at) " +
+		"VALUES ('box', 1, 2, 1, 'ann', now(), 0, 'infinity')")
+	s.do(http.MethodPost, "/v1/ops/migrations", []byte(`{"workflow":"box","from":1,"to":2}`), json...).wantProblem(t, http.StatusConflict, workflow.Conflict)
+}
+
+func TestAnInstanceIsCorrectedOverHTTP(t *testing.T) {
+	s := newServerOf(t, boxes(), nil)
+	s.post("/v1/workflows/box/fill", "1", `{"weight":1}`).want(t, http.StatusCreated)
+	const path = "/v1/ops/workflows/box/keys/B-1"
+	id := "/v1/ops/instances/" + transitions.InstanceID(transitions.DefaultTenant, "box", "B-1").String()
+	tried := s.do(http.MethodPost, path+"/correct?dry_run=true", []byte(`{"data":{"weight":3},"reason":"weighed anew"}`), "Content-Type", "application/json")
+	tried.want(t, http.StatusOK)
+	if r := read[transitions.Result](t, tried); r.Version != 2 || tried.header.Get("Pawl-Dry-Run") != "true" {
+		t.Errorf("%s", tried.body)
+	}
+	for body, code := range map[string]workflow.Code{`{"data":{"weight":3}}`: workflow.InvalidRequest, `{"reason":"x"}`: workflow.InvalidRequest,
+		`{"data":{"colour":3},"reason":"x"}`: workflow.InvalidPayload, `{"data":{"weight":"much"},"reason":"x"}`: workflow.InvalidPayload,
+		`{"data":[],"reason":"x"}`: workflow.InvalidPayload, `{"state":"lost","reason":"x"}`: workflow.CorrectionRefused} {
+		s.post(id+"/correct", uuid.NewString(), body).wantProblem(t, code.Info().Status, code)
+	}
+	s.post(id+"/correct", "c", `{"data":{"weight":3},"reason":"weighed anew"}`).want(t, http.StatusOK)
+	if view := s.get("/v1/workflows/box/keys/B-1"); !strings.Contains(string(view.body), `"weight":3`) {
+		t.Errorf("%s", view.body)
+	}
+	s.post(path+"/correct", "d", `{"state":"shipped","reason":"it was seen in Graz"}`).want(t, http.StatusOK)
+	s.post(path+"/correct", "e", `{"state":"packed","reason":"x"}`).wantProblem(t, http.StatusConflict, workflow.CorrectionRefused)
+}

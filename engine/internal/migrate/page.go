@@ -1,0 +1,111 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func planName(name string, from, to int) string { return fmt.Sprint(name, " ", from, " ", to) }
+
+// heldBy says which nodes hold a migration up.
+func heldBy(nodes []string, version int) string {
+	return fmt.Sprintf("these nodes serve and do not know version %d: %s", version, strings.Join(nodes, ", "))
+}
+
+// tally is what has become of a page.
+type tally struct {
+	migrated, skipped, rejected, waiting int64
+	why                                  string // the last was not taken for now
+	refusals                             []inspect.MigrationRefusal
+}
+
+// take asks for the migration of the page, and counts what has become of it.
+func (r *Runner) take(ctx context.Context, b *batch) error {
+	t, err := r.ask(ctx, b)
+	if err != nil {
+		return err
+	}
+	counting, cancel := context.WithTimeout(context.WithoutCancel(ctx), budget)
+	defer cancel()
+	b.place.Taken += t.migrated + t.skipped + t.rejected
+	b.place.Waiting += t.waiting
+	if t.why != "" {
+		b.place.Why = t.why
+	}
+	for _, refusal := range t.refusals {
+		b.Refusals = inspect.Refused(b.Refusals, refusal)
+	}
+	var stopped bool
+	table := r.config.Table
+	err = table.pool.QueryRow(counting, table.countPage, b.ID, b.token, asJSON(b.place), t.migrated, t.skipped, t.rejected,
+		asJSON(slices.Concat([]inspect.MigrationRefusal{}, b.Refusals)), r.config.Lease.Microseconds()).Scan(&stopped)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return errLost
+	}
+	if err != nil {
+		return err
+	}
+	b.page = nil
+	r.migrated.Add(t.migrated)
+	r.skipped.Add(t.skipped)
+	r.rejected.Add(t.rejected)
+	if stopped {
+		return r.finish(counting, b)
+	}
+	return nil
+}
+
+// ask asks for the migration of each instance of the page.
+func (r *Runner) ask(ctx context.Context, b *batch) (t tally, err error) {
+	plans := r.plansOf(b)
+	list := make([]*decide.Prepared, len(b.page))
+	for i, one := range b.page {
+		c := transitions.Command{Tenant: one.Tenant, Workflow: b.Workflow, Instance: one.ID, Actor: b.Actor, Proof: b.Proof}
+		o := transitions.Operation{Action: transitions.Migrate, To: b.To, Reason: b.Reason}
+		if list[i], err = decide.MigrateOne(c, o, b.ID, plans...); err != nil {
+			return t, fmt.Errorf("instance %s: %w", one.ID, err)
+		}
+	}
+	for i, reply := range r.config.Submit(ctx, list) {
+		t.count(b.page[i], reply, plans)
+	}
+	return t, ctx.Err()
+}
+
+// plansOf are the plan of the batch.
+func (r *Runner) plansOf(b *batch) []*workflow.Migration {
+	at := slices.Index(r.names, planName(b.Workflow, b.From, b.To))
+	return r.config.Plans[at : at+1]
+}
+
+// count adds what has become of an instance. What is not decided for good comes again in the next look.
+func (t *tally) count(one item, reply transitions.Reply, plans []*workflow.Migration) {
+	if code := workflow.CodeOf(reply.Err); code == workflow.KeyExpired {
+		t.skipped++ // long ago
+		return
+	} else if code != "" {
+		t.waiting++
+		t.why = workflow.AsError(reply.Err).Message
+		return
+	}
+	refusal := workflow.AsError(reply.Receipt.Err())
+	switch {
+	case !reply.Receipt.Refused() && reply.Receipt.Version > 0:
+		t.migrated++
+	case !reply.Receipt.Refused() || plans[0].From.IsFinal(refusal.State):
+		t.skipped++
+	default:
+		t.rejected++
+		t.refusals = append(t.refusals, inspect.MigrationRefusal{State: one.State, Reason: refusal.Message, Count: 1, Instance: one.ID})
+	}
+}

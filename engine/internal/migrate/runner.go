@@ -1,0 +1,245 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlhq/pawl/internal/clock"
+	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/internal/store"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// Config is what a runner needs. Every field must be set but those that say otherwise.
+type Config struct {
+	Table   *Table
+	Reader  *store.Reader
+	Node    string // who holds leases
+	Clock   *clock.Clock
+	Plans   []*workflow.Migration                                                     // those that this node has; none: it does nothing
+	Lacking func(ctx context.Context, workflow string, version int) ([]string, error) // nodes that serve and do not know the version
+	Submit  func(ctx context.Context, list []*decide.Prepared) []transitions.Reply
+	Log     *slog.Logger
+	Every   time.Duration // between polls when there is nothing to do; 0: 5 s
+	Lease   time.Duration // 0: 15 s
+	Page    int           // instances that are asked for at once; 0: 50
+}
+
+const (
+	every  = 5 * time.Second
+	lease  = 15 * time.Second
+	page   = 50
+	budget = 30 * time.Second // of what is not the instances' own
+	// again is after how long a batch is looked at anew in which everybody waits.
+	again = 2 * time.Second
+)
+
+// Stats are counters of this node since its start.
+type Stats struct{ Migrated, Skipped, Rejected, Failures int64 }
+
+// Runner does migrations, one at a time. It is for one goroutine but for Stop, Wake and Stats.
+type Runner struct {
+	config Config
+	names  []string // of the plans
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+	woken  chan struct{} // one token
+
+	migrated, skipped, rejected, failures atomic.Int64
+
+	doing *batch          // nil: none
+	looks *store.OpenLook // of that
+}
+
+// New makes a runner; Start begins its work.
+func New(c Config) *Runner {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&c.Every, every}, {&c.Lease, lease}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if c.Page == 0 {
+		c.Page = page
+	}
+	r := &Runner{config: c, woken: make(chan struct{}, 1)}
+	for _, m := range c.Plans {
+		r.names = append(r.names, planName(m.To.Name, m.From.Version, m.To.Version))
+	}
+	return r
+}
+
+// Start begins to work, where there is a plan.
+func (r *Runner) Start() {
+	if len(r.names) == 0 {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	r.work.Go(func() { r.run(ctx) })
+}
+
+// Stop lets another node go on, and returns when all work has ended. It may be called twice, and before Start.
+func (r *Runner) Stop() {
+	if r.stop != nil {
+		r.stop()
+	}
+	r.work.Wait()
+}
+
+// Wake lets the runner poll at once.
+func (r *Runner) Wake() {
+	select {
+	case r.woken <- struct{}{}:
+	default:
+	}
+}
+
+// Stats reads the counters.
+func (r *Runner) Stats() Stats {
+	return Stats{Migrated: r.migrated.Load(), Skipped: r.skipped.Load(), Rejected: r.rejected.Load(), Failures: r.failures.Load()}
+}
+
+// run polls, works and waits, until ctx ends.
+func (r *Runner) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait, err := r.turn(ctx)
+		switch {
+		case errors.Is(err, errLost):
+			r.doing, wait = nil, 0
+		case err != nil && ctx.Err() == nil: // its lease runs out, and whoever comes first goes on
+			r.doing = nil
+			r.failures.Add(1)
+			r.config.Log.Warn("a migration of instances failed, and is tried again", "error", err)
+			wait = r.config.Every
+		}
+		r.sleep(ctx, wait)
+	}
+	if r.doing != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if err := r.give(ctx, 0, ""); err != nil && !errors.Is(err, errLost) {
+			r.config.Log.Warn("a migration of instances could not be given back; another node goes on when its lease has run out", "error", err)
+		}
+	}
+}
+
+// sleep waits, or is woken.
+func (r *Runner) sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	woken := r.woken
+	if r.doing != nil {
+		woken = nil // it is only the rate
+	}
+	select {
+	case <-timer.C:
+	case <-woken:
+	case <-ctx.Done():
+	}
+}
+
+// turn takes a batch, or does a page of the one that it has, and says when to go on.
+func (r *Runner) turn(ctx context.Context) (time.Duration, error) {
+	if r.doing == nil {
+		return r.claim(ctx)
+	}
+	b := r.doing
+	begun := time.Now()
+	if b.page == nil {
+		if wait, err := r.next(ctx, b); err != nil || b.page == nil {
+			return wait, err
+		}
+	}
+	n := len(b.page)
+	if err := r.take(ctx, b); err != nil {
+		return 0, err
+	}
+	took := time.Since(begun)
+	return max(time.Duration(n)*time.Second/time.Duration(b.PerSecond)-took, took/4), nil
+}
+
+func (r *Runner) claim(ctx context.Context) (time.Duration, error) {
+	asking, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	b, err := r.config.Table.claimOne(asking, r.config.Node, r.config.Lease, r.names)
+	if err != nil || b == nil {
+		return r.config.Every, err
+	}
+	r.doing, r.looks = b, nil
+	return 0, nil
+}
+
+// give lets others have the batch, from so long on.
+func (r *Runner) give(ctx context.Context, wait time.Duration, why string) error {
+	b := r.doing
+	r.doing = nil
+	return r.config.Table.write(ctx, b, r.config.Table.give, wait.Microseconds(), why, b.Waiting, asJSON(b.place))
+}
+
+// next finds the next page and writes it down. Without one the batch has ended, or is given back.
+func (r *Runner) next(ctx context.Context, b *batch) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	if lacking, err := r.config.Lacking(ctx, b.Workflow, b.To); err != nil {
+		return 0, err
+	} else if len(lacking) > 0 {
+		return 0, r.give(ctx, again, heldBy(lacking, b.To))
+	}
+	found, err := r.look(ctx, b)
+	if err != nil {
+		return 0, err
+	}
+	if len(found) == 0 {
+		return 0, r.endLook(ctx, b)
+	}
+	if err := r.config.Table.write(ctx, b, r.config.Table.turnPage, asJSON(found), r.config.Lease.Microseconds(), asJSON(b.place)); err != nil {
+		return 0, err
+	}
+	b.page = found
+	return 0, nil
+}
+
+// look goes on to the next instances that nothing is decided about; none: it is through.
+func (r *Runner) look(ctx context.Context, b *batch) ([]item, error) {
+	if r.looks == nil {
+		r.looks = &store.OpenLook{Workflow: b.Workflow, Definition: b.From, Before: b.CreatedAt, Scope: decide.MigrationScope(b.ID),
+			Limit: r.config.Page, At: b.place.OpenPlace}
+	}
+	list, err := r.config.Reader.OpenInstances(ctx, r.looks)
+	b.place.OpenPlace = r.looks.At
+	found := make([]item, len(list))
+	for n, i := range list {
+		found[n] = item{Tenant: i.Tenant, ID: i.ID, State: i.State}
+	}
+	return found, err
+}
+
+// endLook ends the batch where the look has met nobody, or begins the next one: at once, if this one has taken somebody.
+func (r *Runner) endLook(ctx context.Context, b *batch) error {
+	was := b.place
+	b.Waiting, b.place = was.Waiting, place{}
+	r.looks.Again()
+	switch {
+	case was.Taken == 0 && was.Waiting == 0:
+		return r.finish(ctx, b)
+	case was.Waiting > 0:
+		return r.give(ctx, again, was.Why)
+	}
+	return nil
+}
+
+func (r *Runner) finish(ctx context.Context, b *batch) error {
+	r.doing = nil
+	return r.config.Table.write(ctx, b, r.config.Table.finish, r.config.Clock.Now())
+}

@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pawlhq/pawl/engine/internal/migrate"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/decide"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+const (
+	defaultMigrations = 500
+	mostMigrations    = 100_000
+)
+
+func (e *Engine) newMigrations(node string) *migrate.Runner {
+	return migrate.New(migrate.Config{Table: e.migrations, Reader: e.reader, Node: node, Clock: e.clock, Plans: e.registry.Plans(),
+		Lacking: e.lacking, Submit: e.submitPrepared, Log: e.config.Log})
+}
+
+// submitPrepared brings commands through the pipeline and waits for room, and for all of them.
+func (e *Engine) submitPrepared(ctx context.Context, list []*decide.Prepared) []transitions.Reply {
+	ticket := e.pipeline.Ticket()
+	ticket.SubmitMany(ctx, list)
+	return ticket.Wait(ctx)
+}
+
+// lacking lists the nodes that serve and do not know a version.
+func (e *Engine) lacking(ctx context.Context, name string, version int) (list []string, err error) {
+	nodes, err := e.presence.rows.Nodes(ctx, presenceLost)
+	for i := range nodes {
+		if n := &nodes[i]; n.Alive && !n.Knows(name, version) {
+			list = append(list, n.Name)
+		}
+	}
+	return list, err
+}
+
+// planOf finds a plan of this node. Errors: InvalidRequest; WorkflowNotFound; NotOnThisNode where this node has none.
+func (e *Engine) planOf(name string, from, to int) (*workflow.Migration, error) {
+	if from < 1 || to < 1 || from == to {
+		return nil, workflow.Errorf(workflow.InvalidRequest, "a migration leads from one version to another one; versions count from 1")
+	}
+	for _, version := range []int{from, to} {
+		if _, err := e.Workflow(name, version); err != nil {
+			return nil, err
+		}
+	}
+	plans := e.registry.Migrations(name, to)
+	at := slices.IndexFunc(plans, func(m *workflow.Migration) bool { return m.From.Version == from })
+	if at < 0 {
+		return nil, workflow.Errorf(workflow.NotOnThisNode,
+			"this node has no plan that takes instances of workflow %q from version %d to version %d", name, from, to)
+	}
+	return plans[at], nil
+}
+
+// PreviewMigration says what a migration would do now with each instance of the version that is under way, of all tenants, and writes nothing. It
+// reads all of them.
+//
+// Errors: InvalidRequest, WorkflowNotFound; NotOnThisNode where this node has no such plan; Unavailable.
+func (e *Engine) PreviewMigration(ctx context.Context, name string, from, to int) (inspect.MigrationPreview, error) {
+	plan, err := e.planOf(name, from, to)
+	if err != nil {
+		return inspect.MigrationPreview{}, err
+	}
+	lacking, err := e.lacking(ctx, name, to)
+	if err != nil {
+		return inspect.MigrationPreview{}, err
+	}
+	p, err := migrate.Preview(ctx, e.reader, plan, e.clock)
+	p.Lacking = lacking
+	return p, err
+}
+
+// MigrateInstances has all instances of a version that are under way now, of all tenants, taken to another version, in the background: by one of the
+// nodes that have the plan, which need not be this one. Each is a transition of its own, {workflow}.pawl.migrated, with r's actor and reason. One
+// migration of a workflow is under way at a time. It goes on, whatever becomes of a node, until each instance is migrated, has
+// ended, or was refused for good; [Engine.Migrations] tells how it stands. As long as a node serves that does not know the
+// version, nothing is taken.
+//
+// Errors: those of PreviewMigration; Conflict where one is under way; InvalidRequest.
+func (e *Engine) MigrateInstances(ctx context.Context, r inspect.MigrationRequest) (m inspect.Migration, err error) {
+	setDefault(&r.PerSecond, defaultMigrations)
+	if r.Actor, err = operator(r.Actor, r.Reason); err != nil {
+		return m, err
+	}
+	if r.PerSecond < 0 || r.PerSecond > mostMigrations {
+		return m, workflow.Errorf(workflow.InvalidRequest, "between 1 and %d instances can be taken in a second", mostMigrations)
+	}
+	if problem := transitions.TextProblem(r.Proof, transitions.MaxProof); problem != "" {
+		return m, workflow.Errorf(workflow.InvalidRequest, "the proof of the actor %s", problem)
+	}
+	if _, err := e.planOf(r.Workflow, r.From, r.To); err != nil {
+		return m, err
+	}
+	open := true
+	counts, err := e.Counts(ctx, inspect.CountFilter{Workflow: r.Workflow, Definition: r.From, Open: &open})
+	if err != nil {
+		return m, err
+	}
+	m = inspect.Migration{Workflow: r.Workflow, From: r.From, To: r.To, PerSecond: r.PerSecond, Actor: r.Actor, Proof: r.Proof, Reason: r.Reason,
+		CreatedAt: e.clock.Now()}
+	for _, c := range counts.Counts {
+		m.Expected += c.Count
+	}
+	if m, err = e.migrations.Begin(ctx, m); err == nil {
+		e.migrating.Wake()
+	}
+	return m, err
+}
+
+// maxMigrations is how many migrations are listed.
+const maxMigrations = 100
+
+// Migrations lists the newest migrations, the newest first. Error: Unavailable.
+func (e *Engine) Migrations(ctx context.Context) ([]inspect.Migration, error) {
+	return e.migrations.List(ctx, 0, maxMigrations)
+}
+
+// Migration is one of them. Errors: NotFound, Unavailable.
+func (e *Engine) Migration(ctx context.Context, id int64) (inspect.Migration, error) {
+	if id < 1 {
+		return inspect.Migration{}, workflow.Errorf(workflow.NotFound, "there is no migration %d", id)
+	}
+	list, err := e.migrations.List(ctx, id, 1)
+	if err != nil {
+		return inspect.Migration{}, err
+	}
+	return list[0], nil
+}
+
+// StopMigration ends a migration. Instances that have been taken stay on their new version; a migration that has ended stays as it is. Errors: as Migration.
+func (e *Engine) StopMigration(ctx context.Context, id int64) (inspect.Migration, error) {
+	if _, err := e.Migration(ctx, id); err != nil {
+		return inspect.Migration{}, err
+	}
+	if err := e.migrations.Stop(ctx, id, e.clock.Now()); err != nil {
+		return inspect.Migration{}, err
+	}
+	return e.Migration(ctx, id)
+}
+
+// MigrationStats are the counters of what this node did for migrations.
+func (e *Engine) MigrationStats() migrate.Stats { return e.migrating.Stats() }

@@ -1,0 +1,399 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// The workflow of these tests: a claim. Version 2 counts in cents, has "checking" and "approved" for "open", and holds for two days.
+
+type claim1 struct {
+	Sum int `json:"sum"`
+}
+
+type claim2 struct {
+	Cents int `json:"cents"`
+}
+
+type filed struct {
+	Sum int `json:"sum"`
+}
+
+func claimWork[D any](do func(context.Context) error) func(context.Context, *workflow.Attempt, D, workflow.None) (int, error) {
+	return func(ctx context.Context, _ *workflow.Attempt, _ D, _ workflow.None) (int, error) { return 7, do(ctx) }
+}
+
+func nothing[D, P any](*workflow.Call, *D, P) error { return nil }
+
+func claims1(pay func(context.Context) error) *workflow.Definition[claim1] {
+	return workflow.Define("claim", 1,
+		workflow.Start("file", "open", func(_ *workflow.Call, d *claim1, p filed) error { d.Sum = p.Sum; return nil }),
+		workflow.On("hold", workflow.From("open"), "held", nothing[claim1, workflow.None]),
+		workflow.On("release", workflow.From("held"), "open", nothing[claim1, workflow.None]),
+		workflow.On("nag", workflow.From("open"), workflow.Stay, nothing[claim1, workflow.None]),
+		workflow.On("drop", workflow.From("open"), "dropped", nothing[claim1, workflow.None]),
+		workflow.Do("pay", workflow.From("open"), "paying", "paid", claimWork[claim1](pay), nothing[claim1, int]).
+			OrElse("open", nothing[claim1, workflow.Failure])).
+		Final("paid", "dropped").
+		After("nag", workflow.From("open"), time.Hour, "nag").
+		After("release", workflow.From("held"), 24*time.Hour, "release")
+}
+
+func claims2(pay func(context.Context) error, change ...func(*workflow.FromVersionPlan[claim1, claim2])) *workflow.Definition[claim2] {
+	plan := workflow.FromVersion(1, func(old claim1) (claim2, error) {
+		if old.Sum < 0 {
+			return claim2{}, errors.New("the sum is negative")
+		}
+		return claim2{Cents: 100 * old.Sum}, nil
+	}).State("open", "checking").DropTimer("nag").KeepTimer("release")
+	for _, c := range change {
+		c(plan)
+	}
+	return workflow.Define("claim", 2,
+		workflow.Start("file", "checking", func(_ *workflow.Call, d *claim2, p filed) error { d.Cents = 100 * p.Sum; return nil }),
+		workflow.On("hold", workflow.From("checking"), "held", nothing[claim2, workflow.None]),
+		workflow.On("release", workflow.From("held"), "checking", nothing[claim2, workflow.None]),
+		workflow.On("approve", workflow.From("checking"), "approved", nothing[claim2, workflow.None]),
+		workflow.Do("pay", workflow.From("approved"), "settling", "paid", claimWork[claim2](pay), func(_ *workflow.Call, d *claim2, result int) error {
+			d.Cents += result
+			return nil
+		}).OrElse("approved", nothing[claim2, workflow.Failure])).
+		Final("paid").
+		After("release", workflow.From("held"), 48*time.Hour, "release").
+		Attr("large", func(d claim2) string { return map[bool]string{true: "yes"}[d.Cents > 1000] }).
+		Migrate(plan)
+}
+
+func pays(context.Context) error { return nil }
+
+// bothClaims begin with version 1.
+func bothClaims(t *testing.T, pool *pgxpool.Pool, workflows ...workflow.Source) *engine.Engine {
+	t.Helper()
+	if len(workflows) == 0 {
+		workflows = []workflow.Source{claims1(pays), claims2(pays)}
+	}
+	e := newEngine(t, pool, running(workflows...))
+	if err := e.BeginVersion(t.Context(), "claim", 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func file(t *testing.T, e *engine.Engine, tenant, key string, sum int) transitions.Receipt {
+	t.Helper()
+	return submit(t, e, transitions.Command{Tenant: tenant, Workflow: "claim", Transition: "file", Key: key, Payload: fmt.Appendf(nil, `{"sum":%d}`, sum)})
+}
+
+func onClaim(id uuid.UUID, transition, key string) transitions.Command {
+	return transitions.Command{Workflow: "claim", Transition: transition, Key: key, Instance: id}
+}
+
+func migrateOne(t *testing.T, e *engine.Engine, id uuid.UUID, key string) (transitions.Receipt, error) {
+	t.Helper()
+	return e.Operate(t.Context(), transitions.Command{Instance: id, Key: key, Actor: "ann"},
+		transitions.Operation{Action: transitions.Migrate, To: 2, Reason: "all do"})
+}
+
+// wantIntact checks all chains of a tenant.
+func wantIntact(t *testing.T, e *engine.Engine, tenant string) {
+	t.Helper()
+	v, err := e.Verify(t.Context(), tenant, uuid.Nil)
+	if err != nil || len(v.Broken) > 0 {
+		t.Errorf("verify: %+v, %v", v.Broken, err)
+	}
+}
+
+func TestAnInstanceGoesOnByAnotherVersion(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	first := file(t, e, "", "1", 20)
+	id := first.Instance
+	submit(t, e, onClaim(id, "hold", "h"))
+	due := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE instance = $1 AND phase = 'scheduled'", id)
+	later := onClaim(id, "approve", "later")
+	later.NotBefore = time.Now().Add(72 * time.Hour)
+	if _, err := e.Submit(t.Context(), later); err != nil {
+		t.Fatal(err)
+	}
+
+	r, err := migrateOne(t, e, id, "m")
+	if err != nil || r.Err() != nil || r.Version != 3 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	inst, err := e.Instance(t.Context(), "", id)
+	if err != nil || inst.Definition != 2 || inst.State != "held" || string(inst.Data) != `{"cents":2000}` || inst.Attributes["large"] != "yes" {
+		t.Errorf("%+v, %v", inst, err)
+	}
+	rows, err := e.History(t.Context(), "", id, 2, 10)
+	if err != nil || len(rows) != 1 || rows[0].Transition != "pawl.migrated" || string(rows[0].Payload) != `{"from":1,"to":2}` ||
+		rows[0].Actor != "ann" || rows[0].Reason != "all do" || rows[0].From != "held" || rows[0].To != "held" {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	if n := query[int](t, pool, "SELECT count(*) FROM pawl.outbox WHERE type = 'claim.pawl.migrated' AND instance = $1", id); n != 1 {
+		t.Errorf("%d events", n)
+	}
+	// What is in flight follows, and the timer fires when it was to fire.
+	if n := query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE instance = $1 AND phase IS NOT NULL AND definition = 2", id); n != 2 {
+		t.Errorf("%d commands in flight are on version 2, want 2", n)
+	}
+	if kept := query[time.Time](t, pool, "SELECT run_at FROM pawl.command WHERE instance = $1 AND starts_with(scope, 'pawl:timer')", id); !kept.Equal(due) {
+		t.Errorf("the timer is due at %s, and was at %s", kept, due)
+	}
+	// Old keys answer as before, and so does this one.
+	again := file(t, e, "", "1", 20)
+	if !again.Replayed || string(again.Body) != string(first.Body) {
+		t.Errorf("%s, then %s", first.Body, again.Body)
+	}
+	if repeated, err := migrateOne(t, e, id, "m"); err != nil || !repeated.Replayed || string(repeated.Body) != string(r.Body) {
+		t.Errorf("%s, then %s, %v", r.Body, repeated.Body, err)
+	}
+	// With another key nothing is left to do.
+	if other, err := migrateOne(t, e, id, "n"); err != nil || other.Err() != nil || other.Version != 0 {
+		t.Errorf("%+v, %v", other, err)
+	}
+	submit(t, e, onClaim(id, "release", "r"))
+	submit(t, e, onClaim(id, "approve", "a"))
+	wantIntact(t, e, "")
+
+	// The chain says on which version it was, and when.
+	links := query[string](t, pool, "SELECT links::text FROM pawl.instance WHERE id = $1", id)
+	for _, forged := range []string{"links = NULL", `links = '{"migrations":[{"version":2,"from":1}]}'`, `links = '{"migrations":[{"version":3,"from":2}]}'`, "definition = 1"} {
+		exec(t, pool, "UPDATE pawl.instance SET "+forged+" WHERE id = $1", id)
+		if v, err := e.Verify(t.Context(), "", id); err != nil || len(v.Broken) != 1 {
+			t.Errorf("%s: %+v, %v", forged, v, err)
+		}
+		exec(t, pool, "UPDATE pawl.instance SET links = $2::text::json, definition = 2 WHERE id = $1", id, links)
+	}
+	wantIntact(t, e, "")
+}
+
+func TestWhatThePlanDoesNotTakeStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	going, goOn := make(chan struct{}, 10), make(chan struct{})
+	e := bothClaims(t, pool, claims1(func(ctx context.Context) error {
+		going <- struct{}{}
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}), claims2(pays))
+	negative := file(t, e, "", "1", -1).Instance
+	dropped := file(t, e, "", "2", 1).Instance
+	submit(t, e, onClaim(dropped, "drop", "d"))
+	for id, want := range map[uuid.UUID]string{negative: "the sum is negative", dropped: "has ended"} {
+		r, err := migrateOne(t, e, id, "m")
+		if err != nil || workflow.CodeOf(r.Err()) != workflow.MigrationRefused || !strings.Contains(r.Err().Error(), want) {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	busy := file(t, e, "", "3", 1).Instance
+	work := submit(t, e, onClaim(busy, "pay", "p"))
+	<-going
+	_, err := migrateOne(t, e, busy, "m")
+	wantCode(t, err, workflow.MigrationWaits)
+	close(goOn)
+	if _, err := e.Await(t.Context(), "", work.Record.Scope, "p"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"}, transitions.Operation{Action: transitions.Migrate, To: 3})
+	wantCode(t, err, workflow.NotOnThisNode)
+	_, err = e.Operate(t.Context(), transitions.Command{Instance: negative, Key: "x"}, transitions.Operation{Action: transitions.Migrate})
+	wantCode(t, err, workflow.InvalidRequest)
+	wantIntact(t, e, "")
+}
+
+// An activity that the plan carries goes on, and its result is taken by the new version.
+func TestAnActivityInFlightIsCarried(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	going, goOn := make(chan struct{}, 10), make(chan struct{})
+	e := bothClaims(t, pool, claims1(func(ctx context.Context) error {
+		going <- struct{}{}
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}), claims2(pays, func(p *workflow.FromVersionPlan[claim1, claim2]) { p.Carry("pay") }))
+	id := file(t, e, "", "1", 1).Instance
+	work := submit(t, e, onClaim(id, "pay", "p"))
+	<-going
+	if r, err := migrateOne(t, e, id, "m"); err != nil || r.Err() != nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.State != "settling" || inst.Links.InFlight == nil {
+		t.Errorf("%+v, %v", inst, err)
+	}
+	close(goOn)
+	if _, err := e.Await(t.Context(), "", work.Record.Scope, "p"); err != nil {
+		t.Fatal(err)
+	}
+	if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.State != "paid" || string(inst.Data) != `{"cents":107}` {
+		t.Errorf("%+v, %v", inst, err)
+	}
+	wantIntact(t, e, "")
+}
+
+// migrated waits for the end of a migration.
+func migrated(t *testing.T, e *engine.Engine, id int64) inspect.Migration {
+	t.Helper()
+	for {
+		m, err := e.Migration(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !m.EndedAt.IsZero() {
+			return m
+		}
+		await.Pass("the migration goes on", 20*time.Millisecond)
+	}
+}
+
+func begun(t *testing.T, e *engine.Engine, perSecond int) inspect.Migration {
+	t.Helper()
+	m, err := e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2, Actor: "ann", Reason: "all do", PerSecond: perSecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestAMigrationTakesEveryInstanceOfEveryTenantOnce(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	if m := migrated(t, e, begun(t, e, 1000).ID); m.Expected+m.Migrated+m.Skipped+m.Rejected != 0 {
+		t.Errorf("a migration of nothing: %+v", m)
+	}
+	const each, bad = 70, 5
+	for _, tenant := range []string{"a", "b", "c"} {
+		for i := range each {
+			id := file(t, e, tenant, fmt.Sprint(i), i-bad).Instance
+			if i%3 == 0 {
+				c := onClaim(id, "hold", "h")
+				c.Tenant = tenant
+				submit(t, e, c)
+			}
+		}
+	}
+	preview, err := e.PreviewMigration(t.Context(), "claim", 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var count, wouldGo, wouldNot int64
+	for _, s := range preview.States {
+		count, wouldGo, wouldNot = count+s.Count, wouldGo+s.Migrated, wouldNot+s.Rejected
+	}
+	if count != 3*each || wouldGo != 3*(each-bad) || wouldNot != 3*bad || len(preview.States) != 2 || len(preview.Refusals) != 2 {
+		t.Errorf("%+v", preview)
+	}
+	if n := query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE definition = 2"); n != 0 {
+		t.Errorf("the preview has migrated %d", n)
+	}
+	m := migrated(t, e, begun(t, e, 100_000).ID)
+	if m.Expected != 3*each || m.Migrated != 3*(each-bad) || m.Rejected != 3*bad || m.Skipped != 0 || len(m.Refusals) != 2 ||
+		m.Refusals[0].Reason != "the sum is negative" || m.Node != "" {
+		t.Errorf("%+v", m)
+	}
+	if n := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition = 'pawl.migrated' AND actor = 'ann' AND reason = 'all do'"); n != 3*(each-bad) {
+		t.Errorf("%d transitions", n)
+	}
+	for _, tenant := range []string{"a", "b", "c"} {
+		wantIntact(t, e, tenant)
+	}
+}
+
+// Whoever is killed at whatever moment: the lease is another's each time, so nothing that this node knows of the batch counts any more.
+func TestAMigrationGoesOnWhoeverIsKilled(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	const all, bad = 400, 10
+	for i := range all {
+		file(t, e, "", fmt.Sprint(i), i-bad)
+	}
+	m := begun(t, e, 2000)
+	for kills := 0; kills < 20; {
+		tag, err := pool.Exec(t.Context(), `UPDATE pawl.instance_migration SET token = token + 1, claimed_by = 'gone', claimed_at = now(),
+			locked_until = clock_timestamp() - interval '1 second' WHERE id = $1 AND ended_at IS NULL AND page IS NOT NULL`, m.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kills += int(tag.RowsAffected())
+		if now, err := e.Migration(t.Context(), m.ID); err != nil || !now.EndedAt.IsZero() {
+			t.Logf("ended after %d kills, %v", kills, err)
+			break
+		}
+	}
+	if m = migrated(t, e, m.ID); m.Migrated != all-bad || m.Rejected != bad || m.Skipped != 0 {
+		t.Errorf("%+v", m)
+	}
+	if n := query[int](t, pool, "SELECT count(*) FROM pawl.audit WHERE transition = 'pawl.migrated'"); n != all-bad {
+		t.Errorf("%d transitions, want %d", n, all-bad)
+	}
+	wantIntact(t, e, "")
+}
+
+// While a node serves that could not read the result, nothing is migrated, and it says so.
+func TestAMigrationWaitsForNodesThatDoNotKnowTheVersion(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	old := newEngine(t, pool, running(claims1(pays)))
+	id := file(t, e, "", "1", 1).Instance
+	m := begun(t, e, 1000)
+	for m.Held == "" {
+		var err error
+		if m, err = e.Migration(t.Context(), m.ID); err != nil {
+			t.Fatal(err)
+		}
+		await.Pass("the migration begins", 20*time.Millisecond)
+	}
+	if !strings.Contains(m.Held, "do not know version 2") || m.Migrated != 0 {
+		t.Errorf("%+v", m)
+	}
+	_, err := e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 1, To: 2})
+	wantCode(t, err, workflow.Conflict)
+	submit(t, old, onClaim(id, "hold", "h")) // it works on as before
+	old.Stop(t.Context())
+	if m = migrated(t, e, m.ID); m.Migrated != 1 {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestAMigrationCanBeStopped(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	old := newEngine(t, pool, running(claims1(pays)))
+	file(t, e, "", "1", 1)
+	m := begun(t, e, 1000)
+	m, err := e.StopMigration(t.Context(), m.ID)
+	if err != nil || m.EndedAt.IsZero() || m.StoppedAt.IsZero() {
+		t.Errorf("%+v, %v", m, err)
+	}
+	old.Stop(t.Context())
+	if n := query[int](t, pool, "SELECT count(*) FROM pawl.instance WHERE definition = 2"); n != 0 {
+		t.Errorf("%d were migrated", n)
+	}
+	_, err = e.StopMigration(t.Context(), 99)
+	wantCode(t, err, workflow.NotFound)
+	_, err = e.MigrateInstances(t.Context(), inspect.MigrationRequest{Workflow: "claim", From: 2, To: 1})
+	wantCode(t, err, workflow.NotOnThisNode)
+}

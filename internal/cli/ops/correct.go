@@ -1,0 +1,84 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/cli/flags"
+	"github.com/pawlhq/pawl/internal/cli/output"
+	"github.com/pawlhq/pawl/internal/usage"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+func (o *ops) correctCommand() *cobra.Command {
+	var a author
+	var f inspect.StuckFilter
+	var state, data string
+	var dryRun bool
+	c := &cobra.Command{
+		Use:   "correct",
+		Short: "Put an instance into another state, or correct its data",
+		Long: `Put an instance into another state, or correct its data: the one with --instance,
+or with --workflow and --business-key. It is a transition, pawl.corrected, with
+who does it and why, and what the definition says of states, timers, attributes
+and the form of the data holds for it. Guards and roles are not asked. An instance that
+has ended stays so.
+
+--data has the members that change, as an object in JSON; null is the zero value.
+This program takes part as a node for the moment, which commits it and works on
+nothing; with --dry-run it writes nothing, and shows the instance as it would be.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			op := transitions.Operation{Action: transitions.Correct, Reason: a.reason, State: workflow.State(state)}
+			if data != "" {
+				if op.Data = []byte(data); !json.Valid(op.Data) {
+					return usage.Errorf("--data is not JSON")
+				}
+			}
+			switch {
+			case a.reason == "":
+				return usage.Errorf("say --reason, for the record")
+			case state == "" && data == "":
+				return usage.Errorf("say --state or --data, or both")
+			case f.Instance == uuid.Nil && f.BusinessKey == "":
+				return usage.Errorf("say --instance, or --workflow and --business-key")
+			}
+			if f.Instance == uuid.Nil {
+				f.Instance = transitions.InstanceID(f.Tenant, f.Workflow, f.BusinessKey)
+			}
+			cmd := transitions.Command{Tenant: f.Tenant, Instance: f.Instance, Key: uuid.NewString(), Actor: a.by}
+			return o.run(c, func(ctx context.Context, e *engine.Engine) error {
+				if dryRun {
+					return tryCorrection(ctx, e, cmd, op, c.OutOrStdout())
+				}
+				return settle(ctx, e, cmd, op, c.OutOrStdout())
+			})
+		},
+	}
+	flags.Tenant(c, &f.Tenant, transitions.DefaultTenant, "whose instance")
+	caseFlags(c, &f.Workflow, &f.BusinessKey, &f.Instance, "correct")
+	c.Flags().StringVar(&state, "state", "", "the state in which it goes on")
+	c.Flags().StringVar(&data, "data", "", "the members of the data that change, as JSON")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "write nothing, and show the instance as it would be")
+	a.flags(c)
+	return c
+}
+
+func tryCorrection(ctx context.Context, e *engine.Engine, c transitions.Command, op transitions.Operation, out io.Writer) error {
+	receipt, after, err := e.DryRunOperation(ctx, c, op)
+	if err == nil {
+		err = receipt.Err()
+	}
+	if err != nil {
+		return err
+	}
+	return output.Lines(out, 6, [][2]string{{"state", string(after.State)}, {"data", string(after.Data)}, {"open", fmt.Sprint(after.Open)}})
+}

@@ -1,0 +1,65 @@
+package ops_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pawlhq/pawl/api"
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+type sack struct {
+	Weight int `json:"weight"`
+}
+
+func sacks() []workflow.Source {
+	weigh := func(_ *workflow.Call, d *sack, p sack) error { *d = p; return nil }
+	define := func(version int, open workflow.State) *workflow.Definition[sack] {
+		return workflow.Define("sack", version, workflow.Start("fill", open, weigh),
+			workflow.On("ship", workflow.From(open), "shipped", func(*workflow.Call, *sack, workflow.None) error { return nil })).Final("shipped")
+	}
+	return []workflow.Source{define(1, "open"), define(2, "packed").Migrate(workflow.FromVersion(1, func(old sack) (sack, error) {
+		if old.Weight > 1 {
+			return old, workflow.Refuse("it is too heavy")
+		}
+		return old, nil
+	}).State("open", "packed"))}
+}
+
+func TestOpsMigratesInstancesAndShowsHowFarItIs(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	p.more = sacks()
+	p.run("begin sack 1")
+	p.serve(func(e *engine.Engine) {
+		for weight := range 3 {
+			submit(t, e, transitions.Command{Workflow: "sack", Transition: "fill", Key: fmt.Sprint(weight), Payload: fmt.Appendf(nil, `{"weight":%d}`, weight)})
+		}
+		if got := p.run("migrate sack 1 2 --dry-run"); !strings.Contains(got, "packed") || !strings.Contains(got, "it is too heavy") {
+			t.Error(got)
+		}
+		stdout, stderr, err := p.try("migrate sack 1 2 --by ann --reason", "new sacks")
+		if err != nil || !strings.Contains(stdout, "migrated  2") || !strings.Contains(stdout, "rejected  1") || !strings.Contains(stdout, "it is too heavy") {
+			t.Errorf("%v, %s%s", err, stdout, stderr)
+		}
+	})
+	if got := p.run("migrations"); !strings.Contains(got, "ended") || !strings.Contains(got, "sack") {
+		t.Error(got)
+	}
+	// Nobody serves: it is begun, and waits for a node.
+	var m api.Migration
+	if err := json.Unmarshal([]byte(p.run("migrate sack 1 2 --background -o json")), &m); err != nil || m.ID == 0 || !m.EndedAt.IsZero() || m.Expected != 1 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	p.fails("migrate sack 1 2 --background", "is under way")
+	if got := p.run(fmt.Sprint("stop-migration ", m.ID)); !strings.Contains(got, "stopped") {
+		t.Error(got)
+	}
+	p.fails("migrate sack 1 x", "is not a version")
+	p.fails("migrate sack 2 1", "no plan")
+	p.fails("stop-migration 99", "no migration 99")
+}

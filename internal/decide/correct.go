@@ -1,0 +1,47 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+const correctedEntry = "pawl.corrected"
+
+// correct puts an instance into another state, or corrects its data, as an operator says. What the definition says of states, timers,
+// attributes and the size of data holds as for any transition; guards and roles are those of transitions, and are not asked.
+func correct(p *Prepared, w *workflow.Workflow, inst *transitions.Instance, now time.Time) Decision {
+	o := p.Operation
+	refuse := func(format string, args ...any) Decision {
+		e := workflow.Errorf(workflow.CorrectionRefused, format, args...)
+		e.State = inst.State
+		return refused(e)
+	}
+	if !inst.Open {
+		return refuse("the instance has ended in state %q; nothing leaves that", inst.State)
+	}
+	out := workflow.Outcome{To: inst.State, Data: inst.Data, Reason: o.Reason}
+	if o.State != "" && o.State != inst.State {
+		if why := w.Standable(o.State); why != "" {
+			return refuse("it cannot be in state %q: %s", o.State, why)
+		}
+		out.To = o.State
+	}
+	if o.Data != nil {
+		data, err := w.Corrected(inst.Data, o.Data)
+		if err == nil {
+			err = tooLarge(w, inst, data)
+		}
+		if err != nil {
+			return unwilling(err, inst)
+		}
+		out.Data = data
+	}
+	c := change{p: p, w: w, inst: inst, out: out, name: correctedEntry, payload: p.Canonical, now: now}
+	d := c.decide()
+	if d.After != nil {
+		c.answer(&d)
+	}
+	return d
+}

@@ -1,0 +1,118 @@
+package decide
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// migrate takes an instance to another version of its workflow, by the plan for the version that it is on. One that is there
+// already stays as it is.
+func migrate(p *Prepared, inst *transitions.Instance, now time.Time) Decision {
+	if inst.Definition == p.Operation.To {
+		return Decision{Stored: true, Status: transitions.Succeeded, Code: 200, Body: Answer(transitions.Result{Instance: inst.ID,
+			Workflow: inst.Workflow, Transition: p.Transition, State: inst.State, Version: inst.Version, At: inst.UpdatedAt, Existing: true})}
+	}
+	if !inst.Open {
+		return refused(&workflow.Error{Code: workflow.MigrationRefused, State: inst.State,
+			Message: fmt.Sprintf("the instance has ended in state %q, and stays on its version", inst.State)})
+	}
+	by := p.planFrom(inst.Definition)
+	if by == nil {
+		return failed(workflow.Errorf(workflow.NotOnThisNode, "this node has no plan that takes instances of workflow %q from version %d to version %d",
+			inst.Workflow, inst.Definition, p.Operation.To))
+	}
+	if flight := inst.Links.InFlight; flight != nil && !by.Carries(flight.Transition) {
+		return failed(&workflow.Error{Code: workflow.MigrationWaits, State: inst.State,
+			Message: fmt.Sprintf("%q is in flight; the plan lets it end first", flight.Transition)})
+	}
+	return move(p, by, inst, now)
+}
+
+// move is the migration itself. What the plan's code gives as an error refuses the instance for good, a defect too: nobody
+// waits for it, and another migration may do better.
+func move(p *Prepared, by *workflow.Migration, inst *transitions.Instance, now time.Time) (d Decision) {
+	defer func() {
+		if v := recover(); v != nil {
+			d = refused(unplanned(inst, &workflow.Error{Code: workflow.Internal, Message: "the plan's code failed",
+				Cause: fmt.Errorf("panic in the plan of %s from version %d: %v\n%s", inst.Workflow, inst.Definition, v, debug.Stack())}))
+		}
+	}()
+	into, known := by.Into(inst.State)
+	if !known || into == "" {
+		return refused(unplanned(inst, workflow.Errorf(workflow.MigrationRefused, "the plan does not know state %q", inst.State)))
+	}
+	data, err := by.Data(inst.Data)
+	if err == nil {
+		err = tooLarge(by.To, inst, data)
+	}
+	if err != nil {
+		return refused(unplanned(inst, workflow.AsError(err)))
+	}
+	c := change{p: p, w: by.To, inst: inst, name: migratedEntry, now: now, by: by,
+		out:     workflow.Outcome{To: into, Data: data, Reason: p.Operation.Reason},
+		payload: jsontext.Value(fmt.Sprintf(`{"from":%d,"to":%d}`, by.From.Version, by.To.Version))}
+	d = c.decide()
+	if d.After == nil {
+		return refused(unplanned(inst, d.Err)) // its timers or attributes
+	}
+	d.Moved = true
+	c.answer(&d)
+	return d
+}
+
+// unplanned makes a refusal of an error of the plan's code. What may be shown of it is shown.
+func unplanned(inst *transitions.Instance, err *workflow.Error) *workflow.Error {
+	return &workflow.Error{Code: workflow.MigrationRefused, State: inst.State, Message: err.Message, Cause: err.Cause}
+}
+
+// planFrom is the plan for instances of a version, nil for none.
+func (p *Prepared) planFrom(version int) *workflow.Migration {
+	at := slices.IndexFunc(p.plans, func(m *workflow.Migration) bool { return m.From.Version == version })
+	if at < 0 {
+		return nil
+	}
+	return p.plans[at]
+}
+
+// migrate makes the instance one of the new version. What is in flight on it stays so.
+func (c *change) migrate(after *transitions.Instance) {
+	after.Definition = c.by.To.Version
+	after.Links.Migrations = append(slices.Clip(after.Links.Migrations),
+		transitions.Migrated{Version: after.Version, From: c.by.From.Version})
+}
+
+// attributes are those after the change.
+func (c *change) attributes(computed map[string]string) map[string]string {
+	if c.by != nil {
+		return c.by.Attributes(c.inst.Attributes, computed)
+	}
+	return c.w.KeptAttributes(c.inst.Attributes, computed)
+}
+
+// moveTimers arms and disarms the timers that do not run on as they did.
+func (c *change) moveTimers(d *Decision) error {
+	list, err := c.by.Timers(c.inst.State, c.inst.Data, d.After.Data, c.now)
+	if err != nil {
+		return err
+	}
+	for _, t := range list {
+		if t.Disarm {
+			d.Disarmed = append(d.Disarmed, TimerScope(d.After.ID, t.Name))
+		}
+		if t.Arm == nil {
+			continue
+		}
+		if err := c.tooLate(t.Name, t.Due); err != nil {
+			return err
+		}
+		c.arm(d, t.Arm, t.Due)
+	}
+	return nil
+}
