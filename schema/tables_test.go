@@ -118,8 +118,8 @@ func TestEveryCheckRefusesWhatItSays(t *testing.T) {
 		{"instance_migration", row{"token": "-1"}},
 		{"instance_migration", row{"expected": "-1"}},
 		{"instance_migration", row{"proof": "''"}},
-		{"instance_migration", row{"claimed_by": "'n'"}},                 // for ever
-		{"instance_migration", row{"ended_at": "now()", "page": "'[]'"}}, // with work under way
+		{"instance_migration", row{"claimed_by": "'n'", "ended_at": "NULL"}}, // for ever
+		{"instance_migration", row{"ended_at": "now()", "page": "'[]'"}},     // with work under way
 		{"begins", row{"workflow": "''"}},
 		{"begins", row{"version": "0"}},
 		{"instance", row{"business_key": "''"}},

@@ -25,6 +25,7 @@ var inJSON = map[string]string{
 	"ops sinks move": "", "ops sinks dead": "", "ops sinks redrive": "", "ops sinks skip": "",
 	"ops inbox list": "ops inbox list", "ops inbox body": "", "ops inbox retry": "", "ops inbox discard": "",
 	"ops retention": "ops retention", "ops versions": "ops versions", "ops begin": "ops begin order 1",
+	"ops migrations": "ops migrations", "ops migrate": "", "ops stop-migration": "", "ops correct": "",
 }
 
 // serves is the command that has no answer.
