@@ -189,7 +189,8 @@ var caseRoutes = append(both(
 		"take an instance to another version of its workflow, see [migration](changing-a-workflow.md#migration)"),
 		workflow.MigrationRefused, workflow.MigrationWaits),
 	tried(withCodes(operation[Correction](ops+atID+"/correct", (*API).correctInstance,
-		"put an instance into another state, or correct its data, with a reason: see [correcting one case](changing-a-workflow.md#correcting-one-case)"),
+		"put an instance into another state, or correct its data, with a reason: see "+
+			"[correcting one case](changing-a-workflow.md#correcting-one-case)"),
 		workflow.CorrectionRefused))),
 	Route{Section: ofOperator, Method: "GET", Path: ops + "/stuck", Grant: Operate, handle: show((*API).stuck), EmptyIsNone: true,
 		Doc: "the commands that wait for an operator, the longest waiting first, with the `business_key` of the instance; `effect` is the key " +
@@ -212,15 +213,16 @@ var migrationRoutes = []Route{
 	{Section: ofOperator, Method: "GET", Path: ops + "/migrations", Grant: OperateAll, handle: show((*API).migrations),
 		Doc: "the newest migrations of all instances of a version, the newest first", Answers: []Answer{answer[MigrationList](200)}},
 	{Section: ofOperator, Method: "POST", Path: ops + "/migrations", Grant: OperateAll, handle: (*API).migrate, NoKey: true,
-		Doc: "begin one, of the instances of all tenants; one of a workflow is under way at a time. With `dry_run` say of each state what would " +
-			"become of its instances, which of them the plan does not take, and why", Params: params(dryRun), Body: bodyOfOperation[NewMigration](),
+		Doc: "begin one, of the instances of all tenants; one of a workflow is under way at a time. With `dry_run` say of each state " +
+			"what would become of its instances, which of them the plan does not take, and why",
+		Params: params(dryRun), Body: bodyOfOperation[NewMigration](),
 		Answers: []Answer{answer[Migration](202), answer[MigrationPreview](200)}, Headers: []Header{dry},
 		Codes: []workflow.Code{workflow.WorkflowNotFound, workflow.NotOnThisNode, workflow.Conflict}},
 	{Section: ofOperator, Method: "GET", Path: ops + "/migrations/{migration}", Grant: OperateAll, handle: show((*API).migration),
 		Doc:     "one of them: how many are `migrated`, `skipped` and `rejected`, and why; how many are `waiting`, and what it is `held` up by",
 		Answers: []Answer{answer[Migration](200)}, Codes: []workflow.Code{workflow.NotFound}},
-	{Section: ofOperator, Method: "POST", Path: ops + "/migrations/{migration}/stop", Grant: OperateAll, handle: answered((*API).stopMigration),
-		NoKey: true, Doc: "end it; what was migrated stays so", Body: bodyOfOperation[Reason](),
+	{Section: ofOperator, Method: "POST", Path: ops + "/migrations/{migration}/stop", Grant: OperateAll, NoKey: true,
+		handle: answered((*API).stopMigration), Doc: "end it; what was migrated stays so", Body: bodyOfOperation[Reason](),
 		Answers: []Answer{answer[Migration](200)}, Codes: []workflow.Code{workflow.NotFound}},
 }
 

@@ -58,8 +58,8 @@ func (e *Engine) planOf(name string, from, to int) (*workflow.Migration, error) 
 	return plans[at], nil
 }
 
-// PreviewMigration says what a migration would do now with each instance of the version that is under way, of all tenants, and writes nothing. It
-// reads all of them.
+// PreviewMigration says what a migration would do now with each instance of the version that is under way, of all tenants, and
+// writes nothing. It reads all of them.
 //
 // Errors: InvalidRequest, WorkflowNotFound; NotOnThisNode where this node has no such plan; Unavailable.
 func (e *Engine) PreviewMigration(ctx context.Context, name string, from, to int) (inspect.MigrationPreview, error) {
@@ -76,11 +76,11 @@ func (e *Engine) PreviewMigration(ctx context.Context, name string, from, to int
 	return p, err
 }
 
-// MigrateInstances has all instances of a version that are under way now, of all tenants, taken to another version, in the background: by one of the
-// nodes that have the plan, which need not be this one. Each is a transition of its own, {workflow}.pawl.migrated, with r's actor and reason. One
-// migration of a workflow is under way at a time. It goes on, whatever becomes of a node, until each instance is migrated, has
-// ended, or was refused for good; [Engine.Migrations] tells how it stands. As long as a node serves that does not know the
-// version, nothing is taken.
+// MigrateInstances has all instances of a version that are under way now, of all tenants, taken to another version, in the
+// background: by one of the nodes that have the plan, which need not be this one. Each is a transition of its own,
+// {workflow}.pawl.migrated, with r's actor and reason. One migration of a workflow is under way at a time. It goes on, whatever
+// becomes of a node, until each instance is migrated, has ended, or was refused for good; [Engine.Migrations] tells how it
+// stands. As long as a node serves that does not know the version, nothing is taken.
 //
 // Errors: those of PreviewMigration; Conflict where one is under way; InvalidRequest.
 func (e *Engine) MigrateInstances(ctx context.Context, r inspect.MigrationRequest) (m inspect.Migration, err error) {
@@ -102,8 +102,8 @@ func (e *Engine) MigrateInstances(ctx context.Context, r inspect.MigrationReques
 	if err != nil {
 		return m, err
 	}
-	m = inspect.Migration{Workflow: r.Workflow, From: r.From, To: r.To, PerSecond: r.PerSecond, Actor: r.Actor, Proof: r.Proof, Reason: r.Reason,
-		CreatedAt: e.clock.Now()}
+	m = inspect.Migration{Workflow: r.Workflow, From: r.From, To: r.To, PerSecond: r.PerSecond,
+		Actor: r.Actor, Proof: r.Proof, Reason: r.Reason, CreatedAt: e.clock.Now()}
 	for _, c := range counts.Counts {
 		m.Expected += c.Count
 	}
@@ -133,7 +133,8 @@ func (e *Engine) Migration(ctx context.Context, id int64) (inspect.Migration, er
 	return list[0], nil
 }
 
-// StopMigration ends a migration. Instances that have been taken stay on their new version; a migration that has ended stays as it is. Errors: as Migration.
+// StopMigration ends a migration. Instances that have been taken stay on their new version; a migration that has ended stays as
+// it is. Errors: as Migration.
 func (e *Engine) StopMigration(ctx context.Context, id int64) (inspect.Migration, error) {
 	if _, err := e.Migration(ctx, id); err != nil {
 		return inspect.Migration{}, err

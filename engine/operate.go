@@ -22,8 +22,9 @@ func (e *Engine) Operate(ctx context.Context, c transitions.Command, o transitio
 	return e.do(ctx, p)
 }
 
-// DryRunOperation says what an operation on an instance would answer now, and does nothing. It needs no key, and looks at none. after is the instance as it
-// would be, nil where it would stay as it is. Errors: those of Operate; InvalidRequest for an operation on a command.
+// DryRunOperation says what an operation on an instance would answer now, and does nothing. It needs no key, and looks at none.
+// after is the instance as it would be, nil where it would stay as it is. Errors: those of Operate; InvalidRequest for an
+// operation on a command.
 func (e *Engine) DryRunOperation(ctx context.Context, c transitions.Command, o transitions.Operation) (
 	receipt transitions.Receipt, after *transitions.Instance, err error,
 ) {

@@ -223,7 +223,8 @@ func (c *migrationCheck) checkCarried() {
 		case !sameWork(was, is):
 			c.add("carries activity %q, whose payload or result is another one in version %d", name, c.To.Version)
 		case is.keepsFrom():
-			c.add("carries activity %q, which in version %d goes on by where it came from: that is a state of version %d", name, c.To.Version, c.From.Version)
+			c.add("carries activity %q, which in version %d goes on by where it came from: that is a state of version %d",
+				name, c.To.Version, c.From.Version)
 		case c.states[was.Work.Via] != "" && c.states[was.Work.Via] != is.Work.Via:
 			c.add("carries activity %q to state %q, and another one of state %q to %q", name, is.Work.Via, was.Work.Via, c.states[was.Work.Via])
 		default:
@@ -244,7 +245,8 @@ func (c *migrationCheck) checkUndos() {
 			continue
 		}
 		if is := c.To.onlyActivity(s.Name); is == nil || c.From.onlyActivity(s.Name) == nil || !is.Work.Undoable || !sameWork(s, is) {
-			c.add("leaves effects of %q behind, which may have to be undone: version %d needs it with an Undo, the same payload and result, both once",
+			c.add("leaves effects of %q behind, which may have to be undone: "+
+				"version %d needs it with an Undo, the same payload and result, both once",
 				s.Name, c.To.Version)
 		}
 	}

@@ -25,7 +25,8 @@ func migrate(p *Prepared, inst *transitions.Instance, now time.Time) Decision {
 	}
 	by := p.planFrom(inst.Definition)
 	if by == nil {
-		return failed(workflow.Errorf(workflow.NotOnThisNode, "this node has no plan that takes instances of workflow %q from version %d to version %d",
+		return failed(workflow.Errorf(workflow.NotOnThisNode,
+			"this node has no plan that takes instances of workflow %q from version %d to version %d",
 			inst.Workflow, inst.Definition, p.Operation.To))
 	}
 	if flight := inst.Links.InFlight; flight != nil && !by.Carries(flight.Transition) {

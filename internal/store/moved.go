@@ -53,7 +53,8 @@ func Moves() *Rows[Moved] { return gather(movedFields) }
 // activity. The instances are locked. Parameters: columns.
 func FollowInstances(b *rows.Builder) {
 	each := func(where string) string {
-		return "SELECT * FROM (SELECT x.ctid AS row FROM pawl.command x WHERE x.tenant = " + b.Tenant() + " AND " + where + " FOR NO KEY UPDATE) AS f"
+		return "SELECT * FROM (SELECT x.ctid AS row FROM pawl.command x WHERE x.tenant = " + b.Tenant() + " AND " + where +
+			" FOR NO KEY UPDATE) AS f"
 	}
 	b.Add("UPDATE pawl.command AS c SET definition = u.definition FROM (SELECT found.row, u.definition, ", b.Tenant(), " AS tenant FROM ").
 		Source(movedColumns).Add(" CROSS JOIN LATERAL (",

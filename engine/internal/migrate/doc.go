@@ -1,6 +1,6 @@
-// Package migrate takes all instances of a version of a workflow that are under way to another version, in the background: a batch, which is a row
-// of the table instance_migration. What becomes of one instance is a command, which goes through the commit pipeline like any other; here is
-// only which instances are asked for, and when.
+// Package migrate takes all instances of a version of a workflow that are under way to another version, in the background: a
+// batch, which is a row of the table instance_migration. What becomes of one instance is a command, which goes through the
+// commit pipeline like any other; here is only which instances are asked for, and when.
 //
 // One node does a batch, under a lease in its row with a fencing token. It looks at all instances of the version, kind by kind and
 // in each in the order of their last transitions. Those that are migrated leave the kind. What was decided of others is found by the

@@ -203,7 +203,8 @@ func (r *Runner) next(ctx context.Context, b *batch) (time.Duration, error) {
 	if len(found) == 0 {
 		return 0, r.endLook(ctx, b)
 	}
-	if err := r.config.Table.write(ctx, b, r.config.Table.turnPage, asJSON(found), r.config.Lease.Microseconds(), asJSON(b.place)); err != nil {
+	t := r.config.Table
+	if err := t.write(ctx, b, t.turnPage, asJSON(found), r.config.Lease.Microseconds(), asJSON(b.place)); err != nil {
 		return 0, err
 	}
 	b.page = found

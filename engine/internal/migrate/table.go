@@ -23,8 +23,9 @@ type Table struct {
 }
 
 // columns are those of an inspect.Migration.
-const columns = `m.id, m.workflow, m.from_version, m.to_version, m.per_second, m.actor, coalesce(m.proof, ''), coalesce(m.reason, ''), m.created_at,
-	m.expected, m.migrated, m.skipped, m.rejected, m.waiting, coalesce(m.held, ''), coalesce(m.claimed_by, ''), m.refusals, m.stopped_at, m.ended_at`
+const columns = `m.id, m.workflow, m.from_version, m.to_version, m.per_second, m.actor, coalesce(m.proof, ''), coalesce(m.reason, ''),
+	m.created_at, m.expected, m.migrated, m.skipped, m.rejected, m.waiting, coalesce(m.held, ''), coalesce(m.claimed_by, ''), m.refusals,
+	m.stopped_at, m.ended_at`
 
 // held is the condition of whatever a node writes about the batch that it does.
 const held = ` WHERE m.id = $1 AND m.token = $2 AND m.ended_at IS NULL`
@@ -33,7 +34,8 @@ const held = ` WHERE m.id = $1 AND m.token = $2 AND m.ended_at IS NULL`
 func NewTable(pool *pgxpool.Pool, in func(sql string) string) *Table {
 	return &Table{
 		pool: pool,
-		insert: in(`INSERT INTO pawl.instance_migration AS m (workflow, from_version, to_version, per_second, actor, proof, reason, created_at, expected)
+		insert: in(`INSERT INTO pawl.instance_migration AS m
+	(workflow, from_version, to_version, per_second, actor, proof, reason, created_at, expected)
 VALUES ($1, $2, $3, $4, $5, nullif($6, ''), nullif($7, ''), $8, $9) RETURNING ` + columns),
 		list: in(`SELECT ` + columns + ` FROM pawl.instance_migration m WHERE ($1::bigint = 0 OR m.id = $1) ORDER BY m.id DESC LIMIT $2`),
 		stop: in(`UPDATE pawl.instance_migration AS m SET stopped_at = coalesce(m.stopped_at, $2),
@@ -42,14 +44,15 @@ VALUES ($1, $2, $3, $4, $5, nullif($6, ''), nullif($7, ''), $8, $9) RETURNING ` 
 WHERE m.id = $1 AND m.ended_at IS NULL`),
 		claim: in(`UPDATE pawl.instance_migration AS m SET token = m.token + 1, claimed_by = $1, claimed_at = clock_timestamp(),
 	locked_until = clock_timestamp() + $2::bigint * interval '1 microsecond'
-FROM (SELECT x.id FROM pawl.instance_migration x WHERE x.ended_at IS NULL AND x.workflow || ' ' || x.from_version || ' ' || x.to_version = ANY ($3::text[])
+FROM (SELECT x.id FROM pawl.instance_migration x
+	WHERE x.ended_at IS NULL AND x.workflow || ' ' || x.from_version || ' ' || x.to_version = ANY ($3::text[])
 	AND (x.locked_until < clock_timestamp() OR x.locked_until IS NULL AND x.next_at <= clock_timestamp())
 	ORDER BY x.next_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) AS found
 WHERE m.id = found.id RETURNING ` + columns + `, m.token, m.place, m.page`),
 		give: in(`UPDATE pawl.instance_migration AS m SET claimed_by = NULL, claimed_at = NULL, locked_until = NULL,
 	next_at = clock_timestamp() + $3::bigint * interval '1 microsecond', held = nullif($4, ''), waiting = $5, place = $6` + held),
-		turnPage: in(`UPDATE pawl.instance_migration AS m SET page = $3, place = $5, locked_until = clock_timestamp() + $4::bigint * interval '1 microsecond'` + held +
-			` AND m.stopped_at IS NULL`),
+		turnPage: in(`UPDATE pawl.instance_migration AS m SET page = $3, place = $5,
+	locked_until = clock_timestamp() + $4::bigint * interval '1 microsecond'` + held + ` AND m.stopped_at IS NULL`),
 		countPage: in(`UPDATE pawl.instance_migration AS m SET page = NULL, place = $3, migrated = m.migrated + $4, skipped = m.skipped + $5,
 	rejected = m.rejected + $6, refusals = $7, held = NULL, locked_until = clock_timestamp() + $8::bigint * interval '1 microsecond'` + held +
 			` RETURNING m.stopped_at IS NOT NULL`),
@@ -106,7 +109,8 @@ func (t *Table) Begin(ctx context.Context, m inspect.Migration) (inspect.Migrati
 		m, err = pgx.CollectExactlyOneRow(found, func(row pgx.CollectableRow) (inspect.Migration, error) { return scan(row) })
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.ConstraintName == "instance_migration_open" {
-		return m, workflow.Errorf(workflow.Conflict, "a migration of workflow %q is under way; it has to end, or to be stopped, before the next", m.Workflow)
+		return m, workflow.Errorf(workflow.Conflict, "a migration of workflow %q is under way; it has to end, or to be stopped, before the next",
+			m.Workflow)
 	}
 	if err != nil {
 		return m, &workflow.Error{Code: workflow.Unavailable, Message: "the database could not be written; try again", Cause: err}

@@ -156,7 +156,9 @@ func (o *ops) previewMigration(ctx context.Context, c *cobra.Command, e *engine.
 			return err
 		}
 		if len(p.Lacking) > 0 {
-			if _, err := fmt.Fprintf(w, "\nnodes that serve and do not know version %d, so that nothing is migrated: %s\n", p.To, strings.Join(p.Lacking, ", ")); err != nil {
+			_, err := fmt.Fprintf(w, "\nnodes that serve and do not know version %d, so that nothing is migrated: %s\n",
+				p.To, strings.Join(p.Lacking, ", "))
+			if err != nil {
 				return err
 			}
 		}
@@ -187,7 +189,8 @@ func migrationState(held string, stopped, ended time.Time) string {
 }
 
 func printRefusals(w io.Writer, list []inspect.MigrationRefusal) error {
-	return output.Part(w, "rejected", false, []string{"state", ">instances", "one of them", "reason"}, list, func(r *inspect.MigrationRefusal) []string {
+	header := []string{"state", ">instances", "one of them", "reason"}
+	return output.Part(w, "rejected", false, header, list, func(r *inspect.MigrationRefusal) []string {
 		reason, one := r.Reason, r.Instance.String()
 		if reason == "" {
 			reason, one = "other reasons", ""
