@@ -49,7 +49,7 @@ type (
 		From     int                `json:"from"`
 		To       int                `json:"to"`
 		At       time.Time          `json:"at"`
-		Nodes    []string           `json:"nodes_without,omitempty"` // they serve and do not know the version: nothing is migrated until they are gone
+		Nodes    []string           `json:"nodes_without,omitempty"` // which do not know the version: nothing is migrated until they are gone
 		States   []MigrationState   `json:"states"`
 		Refusals []MigrationRefusal `json:"refusals,omitempty"`
 	}
