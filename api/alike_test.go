@@ -105,14 +105,26 @@ func setBody(r *http.Request, text string) {
 // A tenant that has as many requests open as it can is told so by every route.
 func TestEveryRouteCountsWhatIsOpen(t *testing.T) {
 	g := newWithoutEngine(t, func(c *api.Config) { c.Identify, c.Limits.Open = everybody, 1 })
-	body, rest := io.Pipe()
-	held, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/commands?dry_run=true", body)
-	if err != nil {
-		t.Fatal(err)
+	var rest *io.PipeWriter
+	hold := func() <-chan answer {
+		var body *io.PipeReader
+		body, rest = io.Pipe()
+		held, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/commands?dry_run=true", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held.Header.Set("Content-Type", "application/json")
+		return later(func() answer { return g.send(held) })
 	}
-	held.Header.Set("Content-Type", "application/json")
-	ended := later(func() answer { return g.send(held) })
-	await.Eventually(t, "a request is open", func() bool { return g.get("/v1/me").status == 429 })
+	ended := hold()
+	await.Eventually(t, "a request is open", func() bool {
+		select {
+		case <-ended: // refused: it came while one of these was open
+			ended = hold()
+		default:
+		}
+		return g.get("/v1/me").status == 429
+	})
 	for _, r := range api.Routes() {
 		if r.Grant != api.Public {
 			g.send(g.fill(&r)).wantProblem(t, 429, workflow.RateLimited)
