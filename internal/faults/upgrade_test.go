@@ -167,7 +167,7 @@ func TestRollingUpgradesUnderMuchLoad(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	for _, phases := range []bool{true, false} {
-		t.Run(fmt.Sprint("in two phases: ", phases), func(t *testing.T) { rollingUpgrade(t, 48, 1500, phases) })
+		t.Run(fmt.Sprint("in two phases: ", phases), func(t *testing.T) { rollingUpgrade(t, 24, 500, phases) })
 	}
 }
 
