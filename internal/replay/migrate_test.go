@@ -23,10 +23,15 @@ func TestOpenCasesGoToAnotherVersionAndOldKeysAnswerAsBefore(t *testing.T) {
 	migrateAll(t, log)
 }
 
+// PAWL_FULL=1 takes the whole log: half a million commands, twice.
 func TestOpenCasesOfTheRealLogGoToAnotherVersion(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
-	real, err := replay.Find(os.Getenv("PAWL_DATA"), 0)
+	events := int64(60_000)
+	if os.Getenv("PAWL_FULL") == "1" {
+		events = 0
+	}
+	real, err := replay.Find(os.Getenv("PAWL_DATA"), events)
 	if err != nil {
 		t.Fatal(err)
 	}
