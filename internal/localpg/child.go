@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 // child is a server process that this process started.
@@ -50,15 +51,25 @@ func (c *child) ended() bool {
 	}
 }
 
-// end sends the signal and waits until the server has ended, which also frees its entry in the process table.
+// resend is how often a server that has not ended is told again.
+const resend = 500 * time.Millisecond
+
+// end sends the signal and waits until the server has ended, which also frees its entry in the process table. It sends it
+// again and again: a signal that our process ignores (a shell's background job ignores SIGINT) is lost on a server that
+// has just begun and has no handler of its own yet.
 func (c *child) end(ctx context.Context, signal syscall.Signal) error {
-	if err := c.process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("stop process %d: %w", c.process.Pid, err)
-	}
-	select {
-	case <-c.waited:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for process %d to stop: %w", c.process.Pid, context.Cause(ctx))
+	again := time.NewTicker(resend)
+	defer again.Stop()
+	for {
+		if err := c.process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("stop process %d: %w", c.process.Pid, err)
+		}
+		select {
+		case <-c.waited:
+			return nil
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for process %d to stop: %w", c.process.Pid, context.Cause(ctx))
+		}
 	}
 }
