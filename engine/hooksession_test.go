@@ -94,6 +94,39 @@ func TestAnErrorOfTheUsersSQLIsItsCommandsAlone(t *testing.T) {
 	}
 }
 
+// The time of the user's SQL is over while rows of ours are written: nothing was done, and nothing is run again.
+func TestTheTimeOfTheUsersSQLMayEndInOurStatements(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	var ran atomic.Int64
+	e := newEngine(t, pool, withHook(func(context.Context, pgx.Tx, loan, payment) error {
+		ran.Add(1)
+		return nil
+	}), func(c *engine.Config) { c.Pipeline.HookTimeout = 300 * time.Millisecond })
+	submit(t, e, applied("late", 100))
+	before := rowCounts(t, pool)
+	holder, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec(t.Context(), "LOCK TABLE pawl.audit IN SHARE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the hook has run, and then its time was over", func() bool {
+		ran.Store(0)
+		_, err := e.Submit(t.Context(), on("hook", "late", "h", 1, ""))
+		wantCode(t, err, workflow.TimedOut)
+		return ran.Load() > 0
+	})
+	if n := ran.Load(); n != 1 {
+		t.Errorf("it ran %d times", n)
+	}
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantMore(t, pool, before, nil)
+}
+
 // What the user's SQL has put off to the commit is its own too, also where it outlasts
 // its time or ends its connection: nobody knows whether the commit was made, so it
 // is asked for by key, and run again no more often than other SQL that does so.

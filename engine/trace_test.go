@@ -190,13 +190,14 @@ func TestATransactionIsLinkedToItsCommands(t *testing.T) {
 // A command for later is decided in the trace in which it was asked for.
 func TestACommandForLaterGoesOnWithItsTrace(t *testing.T) {
 	t.Parallel()
-	spans := tracetest.NewInMemoryExporter()
-	e := newEngine(t, database(t), tracedBy(spans))
+	spans, clock := tracetest.NewInMemoryExporter(), newStill()
+	e := newEngine(t, database(t), tracedBy(spans), clock.set)
 	_, err := e.Submit(t.Context(), transitions.Command{Workflow: "loan", Transition: "apply", Key: "1",
-		Payload: []byte(`{"number":"L-1","amount":5}`), NotBefore: time.Now().Add(200 * time.Millisecond), Trace: sampledTrace})
+		Payload: []byte(`{"number":"L-1","amount":5}`), NotBefore: clock.Now().Add(time.Hour), Trace: sampledTrace})
 	if err != nil {
 		t.Fatal(err)
 	}
+	clock.skip(2 * time.Hour)
 	submit, due := named(t, spans, "submit loan.apply"), named(t, spans, "decide loan.apply")
 	if due.Parent.SpanID() != submit.SpanContext.SpanID() {
 		t.Errorf("it is decided below %v, not below %v", due.Parent, submit.SpanContext)
