@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -76,12 +75,8 @@ func TestAnOperatorRedrivesADeadLetter(t *testing.T) {
 func TestAnOperatorConsumesADeadMessage(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	const body = `{"type":"payment.abandoned","data":{"reference":"c-1:k-9","reason":"<left>"}}`
-	for _, id := range []string{"m-<1>", "m-2"} {
-		if _, err := s.Engine().Consume(t.Context(), transitions.Message{Consumer: order.PaymentNotices, ID: id, Body: []byte(body)}); err == nil {
-			t.Fatal("its order is there")
-		}
-	}
+	body := s.deadMessage("m-<1>")
+	s.deadMessage("m-2")
 	olga := s.visitor(s.key("olga", identities["operator"]))
 	p := olga.get("/console/messages").want(200, "m-&lt;1&gt;", "instance_not_found", "c-1:k-9")
 	olga.get("/console/").want(200, "<b>2</b> dead messages")

@@ -243,6 +243,24 @@ func (p *Page) Type(text string) {
 	p.do("Input.insertText", object{"text": text}, nil)
 }
 
+// Front brings the tab before the others of its window.
+func (p *Page) Front() {
+	p.browser.t.Helper()
+	p.do("Page.bringToFront", nil, nil)
+}
+
+// WithoutScripts has the documents that are loaded from now on run none.
+func (p *Page) WithoutScripts() {
+	p.browser.t.Helper()
+	p.do("Emulation.setScriptExecutionDisabled", object{"value": true}, nil)
+}
+
+// Timezone has the page be in a time zone.
+func (p *Page) Timezone(name string) {
+	p.browser.t.Helper()
+	p.do("Emulation.setTimezoneOverride", object{"timezoneId": name}, nil)
+}
+
 // Resize makes the window so wide and high, in CSS pixels, and light or dark.
 func (p *Page) Resize(width, height int, scheme string) {
 	p.browser.t.Helper()
@@ -250,9 +268,12 @@ func (p *Page) Resize(width, height int, scheme string) {
 	p.do("Emulation.setEmulatedMedia", object{"features": []object{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// Picture writes the whole page to a file, as PNG.
+// Picture writes the whole page to a file, as PNG. It is as wide as the window: without the scroll bar, for which Chromium would
+// leave out as much of the page.
 func (p *Page) Picture(file string) {
 	p.browser.t.Helper()
+	p.do("Emulation.setScrollbarsHidden", object{"hidden": true}, nil)
+	defer p.do("Emulation.setScrollbarsHidden", object{"hidden": false}, nil)
 	var shot struct {
 		Data string `json:"data"`
 	}
