@@ -20,6 +20,7 @@ import (
 type receiver struct {
 	open atomic.Bool
 	got  atomic.Int64
+	says atomic.Pointer[string]
 }
 
 func (r *receiver) Deliver(_ context.Context, events []transitions.Logged) []*sink.Failure {
@@ -27,9 +28,13 @@ func (r *receiver) Deliver(_ context.Context, events []transitions.Logged) []*si
 		r.got.Add(int64(len(events)))
 		return nil
 	}
+	said := "the address is <i>wrong</i>"
+	if text := r.says.Load(); text != nil {
+		said = *text
+	}
 	failures := make([]*sink.Failure, len(events))
 	for i := range failures {
-		failures[i] = sink.Fail(sink.Permanent, nil, "the address is <i>wrong</i>")
+		failures[i] = sink.Fail(sink.Permanent, nil, "%s", said)
 	}
 	return failures
 }

@@ -268,16 +268,15 @@ func (p *Page) Resize(width, height int, scheme string) {
 	p.do("Emulation.setEmulatedMedia", object{"features": []object{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// Picture writes the whole page to a file, as PNG. It is as wide as the window: without the scroll bar, for which Chromium would
-// leave out as much of the page.
+// Picture writes the whole page to a file, as PNG. It is as wide as the window, for the page then has no scroll bar.
 func (p *Page) Picture(file string) {
 	p.browser.t.Helper()
-	p.do("Emulation.setScrollbarsHidden", object{"hidden": true}, nil)
-	defer p.do("Emulation.setScrollbarsHidden", object{"hidden": false}, nil)
 	var shot struct {
 		Data string `json:"data"`
 	}
-	p.do("Page.captureScreenshot", object{"format": "png", "captureBeyondViewport": true}, &shot)
+	size := Eval[[2]int](p, `[innerWidth, Math.max(innerHeight, document.documentElement.scrollHeight)]`)
+	clip := object{"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}
+	p.do("Page.captureScreenshot", object{"format": "png", "captureBeyondViewport": true, "clip": clip}, &shot)
 	png, err := base64.StdEncoding.DecodeString(shot.Data)
 	if err != nil {
 		p.browser.t.Fatal(err)
