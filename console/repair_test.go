@@ -116,7 +116,7 @@ func TestSeveralInstancesAreTakenOnAtOnce(t *testing.T) {
 	s.do(c, "lapse", "clock", `{}`)
 	olga.get("/console/instances?workflow=claim").want(200, `name="id" value="`+a.String()+`"`, `<option value="do note">`, `<option value="pause">`)
 	ids := url.Values{"id": {a.String(), b.String(), c.String()}}
-	olga.get("/console/bulk?action=do+note&"+ids.Encode()).want(200, "B-1", "B-2", "B-3", "Try it first")
+	olga.get("/console/bulk?action=do+note&"+ids.Encode()).want(200, "B-1", "B-2", "B-3", "Try it first", `<button class="danger" disabled>`)
 	send := func(pairs ...string) *page {
 		form := olga.form(pairs...)
 		form["id"] = ids["id"]
@@ -175,6 +175,12 @@ func TestLargeTextsAndHistoriesBreakNoPage(t *testing.T) {
 	if p := v.get(of + "/data?version=3").want(200); !strings.Contains(p.text, large[:1000]) || p.header.Get("Content-Type") != "application/json" {
 		t.Errorf("%d bytes of data", len(p.text))
 	}
+	large = "9007199254740993" // which no browser's number is
+	v.fill("/console/workflows/claim/do/file", "p/number", "L-2", "p/who", "w", "p/amount", large).
+		want(400, `value="`+large+`"`, "more digits than a double keeps")
+	large = "9007199254740991"
+	p = v.fill("/console/workflows/claim/do/file", "p/number", "L-2", "p/who", "w", "p/amount", large).want(303)
+	v.get(p.location()).want(200, "&#34;amount&#34;: "+large, "<ins>"+large+"</ins>")
 	v.get(of+"?version=65").want(200, `role="alert"`)
 	v.get(of+"/diagram?v=64").want(200, `[data-from=""][data-to="filed"] .pawl-lines{stroke:`)
 }

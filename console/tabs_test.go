@@ -143,3 +143,17 @@ func TestADeadLetterIsRedrivenWithoutAMouse(t *testing.T) {
 	newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {robot}}).want(401)
 	wantInOrder(t, s.URL(), p)
 }
+
+// A form that is sent by a double click is sent once: the text of a key, which is shown once, is not lost.
+func TestADoubleClickSendsAFormOnce(t *testing.T) {
+	pgtest.Long(t)
+	t.Parallel()
+	s := newStand(t)
+	p := s.open(s.URL(), s.key("boss", everything), "/keys/new")
+	p.Focus("#f-name")
+	p.Type("till")
+	p.Click("form.card button", 2)
+	await.Eventually(t, "its text is shown", func() bool { return strings.HasPrefix(p.Text("#secret"), "pawl_") })
+	s.visitor(p.Text("#secret")).get("/console/me").want(200)
+	wantInOrder(t, s.URL(), p)
+}
