@@ -135,8 +135,8 @@ document.addEventListener('submit', (event) => {
   if (form.method !== 'post') return;
   if (form.dataset.sent) return event.preventDefault();
   form.dataset.sent = 'yes';
-  setTimeout(() => { delete form.dataset.sent; }, 5000); // where no answer comes
 });
+addEventListener('pageshow', () => { for (const form of document.forms) delete form.dataset.sent; }); // for who comes back to it
 
 document.addEventListener('visibilitychange', () => {
   if (document.hidden) follow(document);
