@@ -68,14 +68,7 @@ func BenchmarkFromCommitToScreen(b *testing.B) {
 // BenchmarkPages tells how long the pages of an instance with 100,000 transitions take, and those beside it.
 func BenchmarkPages(b *testing.B) {
 	s := newStand(b)
-	id := s.filed("A-1", 10)
-	for range 100 {
-		for _, r := range s.Engine().SubmitMany(b.Context(), notes(id, 1000)) {
-			if r.Err != nil {
-				b.Fatal(r.Err)
-			}
-		}
-	}
+	id := s.longLived(b, 100_000)
 	v := s.visitor(s.key("boss", everything, "boss"))
 	of := "/console/instances/" + id.String()
 	for name, path := range map[string]string{"instance": of, "half-way": of + "?upto=50000", "then": of + "?version=50000",
@@ -86,6 +79,20 @@ func BenchmarkPages(b *testing.B) {
 			}
 		})
 	}
+}
+
+// longLived makes a claim of so many transitions, in thousands.
+func (s *stand) longLived(b *testing.B, n int) uuid.UUID {
+	b.Helper()
+	id := s.filed("A-1", 10)
+	for range n / 1000 {
+		for _, r := range s.Engine().SubmitMany(b.Context(), notes(id, 1000)) {
+			if r.Err != nil {
+				b.Fatal(r.Err)
+			}
+		}
+	}
+	return id
 }
 
 func notes(id uuid.UUID, n int) []transitions.Command {

@@ -46,6 +46,10 @@ type bulkItem struct {
 // bulkForm shows what is chosen, before anything is done.
 func (v *visit) bulkForm() error {
 	page, err := v.chosen(v.r.URL.Query())
+	if err == nil {
+		grant := page.grant()
+		err = needs(grant, v.Has(grant))
+	}
 	if err != nil {
 		return err
 	}
@@ -58,6 +62,14 @@ func (p *bulkPage) title() string {
 		return p.Transition + ", of several instances"
 	}
 	return strings.ToUpper(p.Action[:1]) + p.Action[1:] + " several instances"
+}
+
+// grant is what the action takes, of each instance.
+func (p *bulkPage) grant() string {
+	if p.Transition != "" {
+		return "submit"
+	}
+	return "operate"
 }
 
 // chosen are the action and the instances that an address or a form names.

@@ -45,7 +45,12 @@ type bank struct {
 	asked chan chan<- error
 }
 
-func (b *bank) pay(ctx context.Context, a *workflow.Attempt, _ Claim, _ Noted) (int, error) {
+func (b *bank) pay(ctx context.Context, a *workflow.Attempt, _ Claim, p Noted) (int, error) {
+	if p.Note != "" {
+		if err := a.Report(p); err != nil {
+			return 0, err
+		}
+	}
 	answer := make(chan error, 1)
 	select {
 	case b.asked <- answer:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -22,6 +23,7 @@ type confirm struct {
 	Bad     bool // it cannot be taken back
 	Runbook string
 	Back    string // where to go without doing it
+	Grant   string // what it takes, where that is not the same for all actions of its kind
 
 	Address, Key, Problem string
 }
@@ -30,6 +32,14 @@ type confirm struct {
 func (v *visit) confirmation(c confirm) error {
 	c.Address, c.Key = v.r.URL.EscapedPath(), uuid.NewString()
 	return v.show("confirm", c.Heading, c)
+}
+
+// needs refuses to offer what the user may not do. Whether it is done is not decided here.
+func needs(grant string, has bool) error {
+	if has {
+		return nil
+	}
+	return workflow.Errorf(workflow.Forbidden, "this takes the grant %q", grant)
 }
 
 // carry is a hidden field for each of these parameters of the address.
@@ -79,7 +89,15 @@ const (
 // pauseForm is for the pause of an instance, and for its end.
 func (v *visit) pauseForm() error {
 	id, c := v.r.PathValue("id"), instancePauses[v.last()]
-	c.Reason, c.Back, c.Runbook, c.Facts = true, v.at("instances", id), runbook("work-that-is-not-begun"), []attribute{{"Instance", id}}
+	view, err := get[wire.InstanceView](v, "/v1"+segments("instances", id), nil)
+	if err == nil {
+		err = needs("operate", v.May("operate", view.Workflow, id, ""))
+	}
+	if err != nil {
+		return err
+	}
+	c.Reason, c.Back, c.Runbook = true, v.at("instances", id), runbook("work-that-is-not-begun")
+	c.Facts = []attribute{{"Instance", id}, {"Number", view.BusinessKey}, {"Workflow", view.Workflow}, {"State", string(view.State)}}
 	return v.confirmation(c)
 }
 
@@ -106,6 +124,9 @@ func (v *visit) pause() error {
 // pauseWorkflowForm is for the pause of a workflow, and for its end, which takes no reason.
 func (v *visit) pauseWorkflowForm() error {
 	name, c := v.r.PathValue("workflow"), workflowPauses[v.last()]
+	if err := needs("operate", v.May("operate", name, "", "")); err != nil {
+		return err
+	}
 	c.Reason, c.Back, c.Runbook = v.last() == "pause", v.at("workflows", name), runbook("work-that-is-not-begun")
 	c.Facts = []attribute{{"Workflow", name}}
 	return v.confirmation(c)

@@ -97,7 +97,7 @@ func (f *field) kind(p schema) {
 		for _, v := range p.Enum {
 			if f.literal {
 				f.Choices = append(f.Choices, string(v))
-			} else if v.Kind() == '"' {
+			} else if v.Kind() == '"' && text(v) != "" { // which is what is left out
 				f.Choices = append(f.Choices, text(v))
 			}
 		}

@@ -207,8 +207,9 @@ func (v *visit) chain(page *instancePage) error {
 }
 
 // follow names the streams that tell that the page has changed: the log, and the command in flight, whose attempts are not in the log.
+// To verify the chain reads all of it, which is done once.
 func (v *visit) follow(page *instancePage) {
-	if !v.can.Has("stream") || !page.Open {
+	if !v.can.Has("stream") || !page.Open || page.Chain != nil {
 		return
 	}
 	if len(page.Timeline) > 0 && page.Timeline[0].Version == page.Version {

@@ -33,6 +33,9 @@ type newKeyPage struct {
 }
 
 func (v *visit) newKeyForm() error {
+	if err := needs("keys", v.Has("keys")); err != nil {
+		return err
+	}
 	return v.show("newkey", "New API key", newKeyPage{Key: uuid.NewString(), Grants: "read"})
 }
 

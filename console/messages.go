@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 
@@ -20,7 +21,7 @@ func (v *visit) messages() error {
 	if err != nil {
 		return err
 	}
-	return v.show("messages", "Dead messages", messageList{v.query("status"), list.Messages, v.nextPage(list.Next)})
+	return v.show("messages", "Dead messages", messageList{cmp.Or(v.query("status"), waiting), list.Messages, v.nextPage(list.Next)})
 }
 
 // messageBody is a message as it was sent, which no browser shall take for a page.
@@ -39,6 +40,9 @@ var messageChanges = map[string]confirm{
 
 func (v *visit) messageForm() error {
 	c, err := choice(messageChanges, v.r.PathValue("action"))
+	if err == nil {
+		err = needs("operate", v.Has("operate"))
+	}
 	if err != nil {
 		return err
 	}

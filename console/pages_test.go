@@ -13,11 +13,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/pawlhq/pawl/examples/order"
-	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/outbox/relay"
-	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -30,12 +27,8 @@ func newFullStand(t *testing.T) *stand {
 // addresses are those of every page of a full stand.
 func (s *stand) addresses() []string {
 	s.t.Helper()
-	for _, id := range []string{"m-<1>", "m-" + strings.Repeat("2", 200)} {
-		const body = `{"type":"payment.abandoned","data":{"reference":"c-1:k-9","reason":"<left>"}}`
-		if _, err := s.Engine().Consume(s.t.Context(), transitions.Message{Consumer: order.PaymentNotices, ID: id, Body: []byte(body)}); err == nil {
-			s.t.Fatal("its order is there")
-		}
-	}
+	s.deadMessage("m-<1>")
+	s.deadMessage("m-" + strings.Repeat("2", 200))
 	if err := s.Engine().PauseWorkflow(s.t.Context(), "default", "order", "olga", "nobody is here"); err != nil {
 		s.t.Fatal(err)
 	}
@@ -45,10 +38,7 @@ func (s *stand) addresses() []string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	await.Eventually(s.t, "events are dead", func() bool {
-		list, err := s.Engine().Sinks(s.t.Context(), "default")
-		return err == nil && len(list) == 1 && list[0].DeadLetters > 0
-	})
+	s.awaitDead()
 	scope, key := c.InFlight[0].Scope, c.InFlight[0].Key
 	ref := "?" + url.Values{"scope": {scope}, "key": {key}}.Encode()
 	return []string{"/", "/instances", "/instances?workflow=claim&attr.who=ann&state=paying&created_after=2020-01-01T00%3A00", "/instances?order=updated",

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/pawlhq/pawl/examples/order"
 	"github.com/pawlhq/pawl/internal/await"
 	"github.com/pawlhq/pawl/internal/service"
 	"github.com/pawlhq/pawl/outbox/relay"
@@ -21,6 +20,7 @@ import (
 type receiver struct {
 	open atomic.Bool
 	got  atomic.Int64
+	says atomic.Pointer[string]
 }
 
 func (r *receiver) Deliver(_ context.Context, events []transitions.Logged) []*sink.Failure {
@@ -28,9 +28,13 @@ func (r *receiver) Deliver(_ context.Context, events []transitions.Logged) []*si
 		r.got.Add(int64(len(events)))
 		return nil
 	}
+	said := "the address is <i>wrong</i>"
+	if text := r.says.Load(); text != nil {
+		said = *text
+	}
 	failures := make([]*sink.Failure, len(events))
 	for i := range failures {
-		failures[i] = sink.Fail(sink.Permanent, nil, "the address is <i>wrong</i>")
+		failures[i] = sink.Fail(sink.Permanent, nil, "%s", said)
 	}
 	return failures
 }
@@ -76,12 +80,8 @@ func TestAnOperatorRedrivesADeadLetter(t *testing.T) {
 func TestAnOperatorConsumesADeadMessage(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	const body = `{"type":"payment.abandoned","data":{"reference":"c-1:k-9","reason":"<left>"}}`
-	for _, id := range []string{"m-<1>", "m-2"} {
-		if _, err := s.Engine().Consume(t.Context(), transitions.Message{Consumer: order.PaymentNotices, ID: id, Body: []byte(body)}); err == nil {
-			t.Fatal("its order is there")
-		}
-	}
+	body := s.deadMessage("m-<1>")
+	s.deadMessage("m-2")
 	olga := s.visitor(s.key("olga", identities["operator"]))
 	p := olga.get("/console/messages").want(200, "m-&lt;1&gt;", "instance_not_found", "c-1:k-9")
 	olga.get("/console/").want(200, "<b>2</b> dead messages")
@@ -116,7 +116,7 @@ func TestSeveralInstancesAreTakenOnAtOnce(t *testing.T) {
 	s.do(c, "lapse", "clock", `{}`)
 	olga.get("/console/instances?workflow=claim").want(200, `name="id" value="`+a.String()+`"`, `<option value="do note">`, `<option value="pause">`)
 	ids := url.Values{"id": {a.String(), b.String(), c.String()}}
-	olga.get("/console/bulk?action=do+note&"+ids.Encode()).want(200, "B-1", "B-2", "B-3", "Try it first")
+	olga.get("/console/bulk?action=do+note&"+ids.Encode()).want(200, "B-1", "B-2", "B-3", "Try it first", `<button class="danger" disabled>`)
 	send := func(pairs ...string) *page {
 		form := olga.form(pairs...)
 		form["id"] = ids["id"]
@@ -175,6 +175,12 @@ func TestLargeTextsAndHistoriesBreakNoPage(t *testing.T) {
 	if p := v.get(of + "/data?version=3").want(200); !strings.Contains(p.text, large[:1000]) || p.header.Get("Content-Type") != "application/json" {
 		t.Errorf("%d bytes of data", len(p.text))
 	}
+	large = "9007199254740993" // which no browser's number is
+	v.fill("/console/workflows/claim/do/file", "p/number", "L-2", "p/who", "w", "p/amount", large).
+		want(400, `value="`+large+`"`, "more digits than a double keeps")
+	large = "9007199254740991"
+	p = v.fill("/console/workflows/claim/do/file", "p/number", "L-2", "p/who", "w", "p/amount", large).want(303)
+	v.get(p.location()).want(200, "&#34;amount&#34;: "+large, "<ins>"+large+"</ins>")
 	v.get(of+"?version=65").want(200, `role="alert"`)
 	v.get(of+"/diagram?v=64").want(200, `[data-from=""][data-to="filed"] .pawl-lines{stroke:`)
 }

@@ -1,12 +1,16 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/workflow"
 )
+
+// waiting is the status of what waits for an operator. The API lists that where none is named.
+const waiting = "waiting"
 
 func (v *visit) sinks() error {
 	list, err := get[api.SinkList](v, "/v1/ops/sinks", nil)
@@ -26,7 +30,7 @@ type sinkPage struct {
 
 func (v *visit) sink() error {
 	name := v.r.PathValue("sink")
-	page := sinkPage{Status: v.query("status")}
+	page := sinkPage{Status: cmp.Or(v.query("status"), waiting)}
 	var err error
 	if page.SinkPage, err = get[api.SinkPage](v, "/v1/ops"+segments("sinks", name), nil); err != nil {
 		return err
@@ -41,18 +45,18 @@ func (v *visit) sink() error {
 
 // sinkChanges are what can be done with a sink, or with its dead letters.
 var sinkChanges = map[string]confirm{
-	"redrive": {Heading: "Deliver dead letters again", Button: "Deliver again", Runbook: runbook("dead-letters"),
+	"redrive": {Grant: "operate", Heading: "Deliver dead letters again", Button: "Deliver again", Runbook: runbook("dead-letters"),
 		Says: "They are delivered again, each with the id that it had, so a receiver that has it already can tell."},
-	"skip": {Heading: "Skip dead letters", Button: "Skip", Bad: true, Must: true, Runbook: runbook("dead-letters"),
+	"skip": {Grant: "operate", Heading: "Skip dead letters", Button: "Skip", Bad: true, Must: true, Runbook: runbook("dead-letters"),
 		Says: "They are never delivered. They can still be read in the log."},
-	"move": {Heading: "Move the cursor", Button: "Move", Bad: true, Must: true, Runbook: runbook("growing-lag"),
+	"move": {Grant: "operate", Heading: "Move the cursor", Button: "Move", Bad: true, Must: true, Runbook: runbook("growing-lag"),
 		Number: "Position of the last event that counts as delivered",
 		Says:   "The sink goes on after this position of the log of your tenant: back to deliver events again, forward to leave some out."},
-	"pause": {Heading: "Pause the sink", Button: "Pause", Bad: true, Runbook: runbook("growing-lag"),
+	"pause": {Grant: "operate:all", Heading: "Pause the sink", Button: "Pause", Bad: true, Runbook: runbook("growing-lag"),
 		Says: "Nothing is delivered to the sink, of any tenant, until it is resumed. What happens meanwhile is delivered then."},
-	"resume": {Heading: "Resume the sink", Button: "Resume", Runbook: runbook("growing-lag"),
+	"resume": {Grant: "operate:all", Heading: "Resume the sink", Button: "Resume", Runbook: runbook("growing-lag"),
 		Says: "The sink goes on where it was."},
-	"forget": {Heading: "Give the sink up", Button: "Give it up", Bad: true, Runbook: runbook("growing-lag"),
+	"forget": {Grant: "operate:all", Heading: "Give the sink up", Button: "Give it up", Bad: true, Runbook: runbook("growing-lag"),
 		Says: "The sink's cursors and dead letters of every tenant are removed, and the log is not kept for it any more. " +
 			"This is for a sink that no node has any more."},
 }
@@ -60,6 +64,9 @@ var sinkChanges = map[string]confirm{
 func (v *visit) sinkForm() error {
 	name := v.r.PathValue("sink")
 	c, err := choice(sinkChanges, v.r.PathValue("action"))
+	if err == nil {
+		err = needs(c.Grant, v.Has(c.Grant))
+	}
 	if err != nil {
 		return err
 	}

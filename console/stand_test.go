@@ -64,10 +64,15 @@ func (s *stand) node(change ...func(*service.Config)) *service.Service {
 // key makes an API key of the default tenant.
 func (s *stand) key(actor, grants string, roles ...string) string {
 	s.t.Helper()
+	return s.keyOf(transitions.DefaultTenant, actor, grants, roles...)
+}
+
+func (s *stand) keyOf(tenant, actor, grants string, roles ...string) string {
+	s.t.Helper()
 	var text string
 	err := service.WithKeys(s.t.Context(), service.Config{Database: s.db, Schema: "pawl", Log: slog.New(slog.DiscardHandler)},
 		func(ctx context.Context, table *apikey.Table) error {
-			k := apikey.Key{Tenant: transitions.DefaultTenant, Name: actor + "-" + uuid.NewString(), Actor: actor, Roles: roles, CreatedBy: "test"}
+			k := apikey.Key{Tenant: tenant, Name: actor + "-" + uuid.NewString()[:8], Actor: actor, Roles: roles, CreatedBy: "test"}
 			var err error
 			if k.Grants, err = auth.ParseGrants(grants); err == nil {
 				_, text, err = table.Create(ctx, k)
@@ -129,6 +134,25 @@ func (s *stand) stuck(number string) uuid.UUID {
 		return len(x.Stuck) == 1
 	})
 	return id
+}
+
+// awaitDead waits until the one sink has dead letters that wait.
+func (s *stand) awaitDead() {
+	s.t.Helper()
+	await.Eventually(s.t, "events are dead", func() bool {
+		list, err := s.Engine().Sinks(s.t.Context(), "default")
+		return err == nil && len(list) == 1 && list[0].DeadLetters > 0
+	})
+}
+
+// deadMessage has a message come whose order is not there, and returns its body.
+func (s *stand) deadMessage(id string) string {
+	s.t.Helper()
+	const body = `{"type":"payment.abandoned","data":{"reference":"c-1:k-9","reason":"<left>"}}`
+	if _, err := s.Engine().Consume(s.t.Context(), transitions.Message{Consumer: order.PaymentNotices, ID: id, Body: []byte(body)}); err == nil {
+		s.t.Fatal("its order is there")
+	}
+	return body
 }
 
 // visitor is a browser without a screen.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/pawlhq/pawl/api"
 	"github.com/pawlhq/pawl/api/wire"
+	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -70,6 +72,9 @@ func (v *visit) settleForm() error {
 		return err
 	}
 	status, err := get[wire.CommandStatus](v, "/v1/commands"+segments(v.query("scope"), v.query("key")), nil)
+	if err == nil {
+		err = needs("operate", v.May("operate", status.Workflow, status.Instance.String(), ""))
+	}
 	if err != nil {
 		return err
 	}
@@ -128,11 +133,26 @@ func (v *visit) commandPage() error {
 	}
 	page := commandView{CommandStatus: status}
 	open := status.Code == 0
-	page.Stoppable = open && status.Stuck == "" && !strings.HasPrefix(scope, "pawl:") && v.can.Has("submit")
+	page.Stoppable = open && status.Stuck == "" && !strings.HasPrefix(scope, "pawl:") && v.mayStop(&status)
 	if open && v.can.Has("stream") {
 		page.stream = v.at("live") + "?" + url.Values{"scope": {scope}, "key": {key}}.Encode()
 	}
 	return v.show("command", "Command", page)
+}
+
+// mayStop reports whether the user may ask a command in flight to stop: who operates may, and who may submit it.
+func (v *visit) mayStop(s *wire.CommandStatus) bool {
+	id := s.Instance.String()
+	if !v.May("submit", s.Workflow, id, s.Transition) {
+		return false
+	}
+	if v.May("operate", s.Workflow, id, "") {
+		return true
+	}
+	described, err := get[workflow.Description](v, "/v1"+segments("workflows", s.Workflow), nil)
+	return err == nil && slices.ContainsFunc(described.Transitions, func(t workflow.TransitionDescription) bool {
+		return t.Name == s.Transition && transitions.HasRole(v.can.Roles, t.Roles...)
+	})
 }
 
 // cancelCommand asks a command in flight to stop.

@@ -37,6 +37,9 @@ type submission struct {
 
 func (v *visit) transitionForm() error {
 	page, err := v.submission()
+	if err == nil {
+		err = needs("submit", v.May("submit", page.Workflow, v.r.PathValue("id"), page.Transition.Name))
+	}
 	if err != nil {
 		return err
 	}

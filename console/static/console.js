@@ -15,9 +15,10 @@ const nameOf = (address) => {
   return url.href;
 };
 
-// follow opens the event streams that a page names, and closes those that it does not name any more.
+// follow opens the event streams that a page names, and closes those that it does not name any more. A tab that nobody looks at
+// has none: without HTTP/2 a browser has six connections to a server for all of them, and pages would wait for streams to end.
 function follow(page) {
-  const wanted = (page.body.dataset.live ?? '').split(' ').filter(Boolean);
+  const wanted = document.hidden ? [] : (page.body.dataset.live ?? '').split(' ').filter(Boolean);
   const names = wanted.map(nameOf);
   for (const [name, source] of streams) {
     if (!names.includes(name)) {
@@ -126,6 +127,20 @@ for (const slider of document.querySelectorAll('[data-output]')) {
 document.addEventListener('change', ({ target }) => {
   if (!target.dataset.all) return;
   for (const one of target.form.querySelectorAll(`[name="${CSS.escape(target.dataset.all)}"]`)) one.checked = target.checked;
+});
+
+// A form that changes something is sent once, however often its button is pressed.
+document.addEventListener('submit', (event) => {
+  const form = event.target;
+  if (form.method !== 'post') return;
+  if (form.dataset.sent) return event.preventDefault();
+  form.dataset.sent = 'yes';
+});
+addEventListener('pageshow', () => { for (const form of document.forms) delete form.dataset.sent; }); // for who comes back to it
+
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) follow(document);
+  else if (document.body.dataset.live) changed();
 });
 
 follow(document);

@@ -243,6 +243,24 @@ func (p *Page) Type(text string) {
 	p.do("Input.insertText", object{"text": text}, nil)
 }
 
+// Front brings the tab before the others of its window.
+func (p *Page) Front() {
+	p.browser.t.Helper()
+	p.do("Page.bringToFront", nil, nil)
+}
+
+// WithoutScripts has the documents that are loaded from now on run none.
+func (p *Page) WithoutScripts() {
+	p.browser.t.Helper()
+	p.do("Emulation.setScriptExecutionDisabled", object{"value": true}, nil)
+}
+
+// Timezone has the page be in a time zone.
+func (p *Page) Timezone(name string) {
+	p.browser.t.Helper()
+	p.do("Emulation.setTimezoneOverride", object{"timezoneId": name}, nil)
+}
+
 // Resize makes the window so wide and high, in CSS pixels, and light or dark.
 func (p *Page) Resize(width, height int, scheme string) {
 	p.browser.t.Helper()
@@ -250,13 +268,15 @@ func (p *Page) Resize(width, height int, scheme string) {
 	p.do("Emulation.setEmulatedMedia", object{"features": []object{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// Picture writes the whole page to a file, as PNG.
+// Picture writes the whole page to a file, as PNG. It is as wide as the window, for the page then has no scroll bar.
 func (p *Page) Picture(file string) {
 	p.browser.t.Helper()
 	var shot struct {
 		Data string `json:"data"`
 	}
-	p.do("Page.captureScreenshot", object{"format": "png", "captureBeyondViewport": true}, &shot)
+	size := Eval[[2]int](p, `[innerWidth, Math.max(innerHeight, document.documentElement.scrollHeight)]`)
+	clip := object{"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}
+	p.do("Page.captureScreenshot", object{"format": "png", "captureBeyondViewport": true, "clip": clip}, &shot)
 	png, err := base64.StdEncoding.DecodeString(shot.Data)
 	if err != nil {
 		p.browser.t.Fatal(err)

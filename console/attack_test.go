@@ -1,0 +1,238 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/console"
+)
+
+// Whatever can be done, a page of elsewhere cannot have it done, nor can a form that has the token of another session or none.
+func TestNoActionIsTakenFromElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	key := s.key("boss", everything)
+	v := s.visitor(key)
+	for name, c := range map[string]struct {
+		form   url.Values
+		header []string
+	}{
+		"another site":          {v.form(), []string{"Sec-Fetch-Site", "cross-site"}},
+		"another port":          {v.form(), []string{"Sec-Fetch-Site", "same-site"}},
+		"who types an address":  {v.form(), []string{"Sec-Fetch-Site", "none"}},
+		"an origin that begins": {v.form(), []string{"Sec-Fetch-Site", "", "Origin", s.URL() + ".evil.example"}},
+		"no token":              {url.Values{"_key": {uuid.NewString()}}, nil},
+		"an empty token":        {url.Values{"_token": {""}}, nil},
+		"another one's token":   {s.visitor(key).form(), nil},
+		"a token in the query":  {url.Values{}, nil},
+	} {
+		for _, path := range console.Actions() {
+			path = "/console" + strings.NewReplacer("{id}", uuid.NewString(), "{workflow}", "claim", "{transition}", "note", "{sink}", "books",
+				"{key}", "aaaaaaaaaaaa").Replace(path)
+			if name == "a token in the query" {
+				path += "?" + url.Values{"_token": {v.token()}}.Encode()
+			}
+			if p := v.post(path, c.form, c.header...); p.status != http.StatusForbidden || !strings.Contains(p.text, "not from a page of this console") {
+				t.Errorf("%s, %s: %d %s", name, path, p.status, p.text)
+			}
+		}
+	}
+	form := v.form()
+	form.Set("reason", "r")
+	v.post("/console/workflows/claim/pause", form, "Content-Type", "multipart/form-data; boundary=x").want(http.StatusForbidden)
+	v.post("/console/workflows/claim/pause", form, "Content-Type", "text/plain").want(http.StatusForbidden)
+}
+
+// Who signs in gets a session of his own, whatever cookie somebody has put into his browser.
+func TestASessionCannotBeGivenToSomebody(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	attacker, victim := s.visitor(s.key("eve", "read")), newVisitor(t, s.URL())
+	eves := attacker.cookie()
+	p := victim.post("/console/sign-in", url.Values{"credential": {s.key("ann", "read")}}, "Cookie", "pawl_console="+eves).want(http.StatusSeeOther)
+	cookie, _, _ := strings.Cut(strings.TrimPrefix(p.header.Get("Set-Cookie"), "pawl_console="), ";")
+	if cookie == "" || cookie == eves {
+		t.Fatalf("the cookie is %q", cookie)
+	}
+	if token := victim.token(); token == "" || token == attacker.token() {
+		t.Errorf("the token is %q", token)
+	}
+	victim.get("/console/me").want(200, "<bdi>ann</bdi>")
+	attacker.get("/console/me").want(200, "<bdi>eve</bdi>")
+}
+
+// cookie is the text of the session.
+func (v *visitor) cookie() string {
+	v.t.Helper()
+	at, err := url.Parse(v.origin + "/console/")
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	for _, c := range v.client.Jar.Cookies(at) {
+		if c.Name == "pawl_console" {
+			return c.Value
+		}
+	}
+	v.t.Fatal("there is no session")
+	return ""
+}
+
+// A session is for the node whose keys have sealed it.
+func TestASessionOfAnotherInstallationIsNone(t *testing.T) {
+	t.Parallel()
+	one, other := newStand(t), newStand(t)
+	theirs := other.visitor(other.key("boss", everything)).cookie()
+	newVisitor(t, one.URL()).get("/console/", "Cookie", "pawl_console="+theirs).want(http.StatusSeeOther)
+}
+
+// Every answer says that nobody frames it and that it is what it says, also those that are no pages.
+func TestEveryAnswerIsProtected(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	v := s.visitor(s.key("boss", everything))
+	id := s.filed("A-1", 10).String()
+	of := "/console/instances/" + id
+	check := func(what string, p *page) {
+		policy := p.header.Get("Content-Security-Policy")
+		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") ||
+			p.header.Get("X-Content-Type-Options") != "nosniff" || p.header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: %d %v", what, p.status, p.header)
+		}
+	}
+	for _, path := range []string{of, of + "/diagram?v=1", of + "/data", "/console/workflows/claim/diagram", "/console/static/console.js",
+		"/console/static/none", "/console/sign-in", "/console/nowhere", "/console/find?q=A-1", "/console/live?after=x"} {
+		check(path, v.get(path, "Origin", "https://evil.example"))
+	}
+	check("who has not signed in", newVisitor(t, s.URL()).get(of))
+	check("who comes from elsewhere", newVisitor(t, s.URL()).get(of, "Sec-Fetch-Site", "cross-site"))
+	check("a form of elsewhere", v.post(of+"/pause", url.Values{}, "Sec-Fetch-Site", "cross-site"))
+	check("a wrong credential", newVisitor(t, s.URL()).post("/console/sign-in", url.Values{"credential": {"x"}}))
+}
+
+// hostile are values that no page expects of its address.
+var hostile = []string{"", "..", ".", "../../v1/me", "%2e%2e", "\x00", "\xff\xfe", "<script>alert(1)</script>", strings.Repeat("a", 5000), uuid.Nil.String(), "-1",
+	"9223372036854775808", "1e9", "null", "'; DROP TABLE pawl.instance; --", "\u202e", "//evil.example", "0000-01-01T00:00", "99999-01-01T00:00"}
+
+// asked are the parameters that pages look at.
+var asked = []string{"workflow", "state", "open", "business_key", "order", "cursor", "created_after", "created_before", "updated_after", "updated_before",
+	"attr.who", "attr.", "version", "at", "upto", "done", "verify", "v", "scope", "key", "position", "status", "consumer", "message", "hash", "type",
+	"instance", "can", "q", "action", "id", "raw", "next", "after", "limit"}
+
+// Whatever is in an address, a page answers it, and it leads nowhere else.
+func TestWhateverIsInAnAddressIsAnswered(t *testing.T) {
+	t.Parallel()
+	s := newFullStand(t)
+	v := s.visitor(s.key("boss", everything))
+	id := s.filed("A-1", 10).String()
+	check := func(path string) {
+		p := v.get("/console" + path)
+		html := strings.HasPrefix(p.header.Get("Content-Type"), "text/html")
+		if p.status >= 500 || strings.Contains(p.text, "ZgotmplZ") || strings.Contains(p.text, "<script>alert") || html && p.status/100 != 3 &&
+			!strings.HasPrefix(p.text, "<!doctype html>") {
+			t.Errorf("%.200s is answered with %d %.2000s", path, p.status, p.text)
+		}
+		if to := p.location(); to != "" && to != "/" && !strings.HasPrefix(to, "/console/") {
+			t.Errorf("%.200s leads to %s", path, to)
+		}
+	}
+	values := hostile
+	if testing.Short() { // make test-long tries each of them
+		values = []string{"..", "\x00", "\xff\xfe", hostile[7], "9223372036854775808"}
+	}
+	for _, pattern := range console.Pages() {
+		for _, value := range values {
+			q := url.Values{}
+			for _, name := range asked {
+				q.Set(name, value)
+			}
+			if pattern == "/live" {
+				q.Set("after", "x") // or it would stream
+			}
+			good := strings.NewReplacer("{$}", "", "{id}", id, "{workflow}", "claim", "{transition}", "note", "{sink}", "books", "{key}", "aaaaaaaaaaaa",
+				"{action}", "retry").Replace(pattern)
+			check(good + "?" + q.Encode())
+			if i := strings.Index(pattern, "{"); i > 0 && pattern != "/{$}" && value != "" {
+				bad := strings.NewReplacer("{id}", url.PathEscape(value), "{workflow}", url.PathEscape(value), "{transition}", url.PathEscape(value),
+					"{sink}", url.PathEscape(value), "{key}", url.PathEscape(value), "{action}", url.PathEscape(value)).Replace(pattern)
+				check(bad)
+			}
+		}
+	}
+	for _, name := range asked {
+		if testing.Short() {
+			break
+		}
+		for _, value := range values {
+			of := url.Values{name: {value}}.Encode()
+			for _, path := range []string{"/instances?workflow=claim&", "/instances/" + id + "?", "/log?", "/find?", "/me?"} {
+				check(path + of)
+			}
+		}
+	}
+	v.get("/console/instances?" + strings.Repeat("state=x&", 20_000))
+	v.get("/console/").want(200)
+}
+
+// A form that is larger than any payload is refused before it is looked at.
+func TestAFormIsOfALimitedSize(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	v := s.visitor(s.key("boss", everything))
+	v.fill("/console/workflows/claim/do/file", "p/number", strings.Repeat("x", 5<<20)).want(http.StatusRequestEntityTooLarge, `role="alert"`)
+	form := v.form("p/number", "N", "p/who", "w", "p/amount", "1")
+	for range 100_000 {
+		form["id"] = append(form["id"], "")
+	}
+	if p := v.post("/console/workflows/claim/do/file", form); p.status >= 500 {
+		t.Errorf("many fields are answered with %d", p.status)
+	}
+	form = v.form("action", "pause")
+	for range 5000 {
+		form["id"] = append(form["id"], uuid.NewString())
+	}
+	v.post("/console/bulk", form).want(http.StatusBadRequest, "choose 1 to 100")
+}
+
+// Who may not stream has pages that stay as they are.
+func TestWithoutStreamPagesStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	id := s.filed("A-1", 10).String()
+	v := s.visitor(s.key("ron", "read operate"))
+	for _, path := range []string{"/", "/instances?workflow=claim", "/instances/" + id, "/log"} {
+		if p := v.get("/console" + path).want(200); strings.Contains(p.text, "data-live") {
+			t.Errorf("%s follows", path)
+		}
+	}
+	v.get("/console/live?after=0").want(http.StatusForbidden)
+	s.visitor(s.key("boss", everything)).get("/console/live?after=0", "Sec-Fetch-Site", "same-site").want(http.StatusForbidden)
+	newVisitor(t, s.URL()).get("/console/live?after=0").want(http.StatusSeeOther)
+	if p := s.visitor(s.key("boss", everything)).get("/console/instances/"+id+"?verify=1").want(200, "is intact"); strings.Contains(p.text, "data-live") {
+		t.Error("the chain would be verified at each transition")
+	}
+}
+
+// Nothing of one tenant is on a page of another, whatever its address names.
+func TestNothingOfAnotherTenantIsShown(t *testing.T) {
+	t.Parallel()
+	s := newFullStand(t)
+	addresses := s.addresses()
+	acme := s.visitor(s.keyOf("acme", "boss", everything, "boss"))
+	for _, path := range addresses {
+		p := acme.get("/console" + path)
+		if p.status >= 500 || strings.Contains(p.text, "A-2") || strings.Contains(p.text, "A-&lt;1&gt;") || strings.Contains(p.text, "of <bdi>default") {
+			t.Errorf("%s: %d %s", path, p.status, p.text)
+		}
+		if strings.Contains(path, "/instances/") && p.status != http.StatusNotFound {
+			t.Errorf("%s is answered with %d", path, p.status)
+		}
+	}
+	id := s.filed("A-3", 10).String()
+	acme.fill("/console/instances/"+id+"/do/note", "p/note", "x").want(http.StatusNotFound)
+	acme.fill("/console/instances/"+id+"/pause", "reason", "r").want(http.StatusNotFound)
+	acme.fill("/console/bulk", "action", "do note", "id", id, "payload", `{"note":"x"}`).want(200, "Done with 0 of 1")
+}

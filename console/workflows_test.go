@@ -1,0 +1,72 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/pawlhq/pawl/internal/service"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// A workflow is shown with its diagram, its states and how many instances each has, its timers and its transitions.
+func TestAWorkflowIsShownAsItIsDeclared(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.filed("A-1", 10)
+	s.filed("A-2", 10)
+	s.do(s.filed("A-3", 10), "lapse", "clock", `{}`)
+	v := s.visitor(s.key("boss", everything))
+	v.get("/console/workflows").want(200, `href="/console/workflows/claim"`, `href="/console/workflows/order"`, "filed, approved")
+	v.get("/console/workflows/claim").want(200, "version 1", "<b>2</b> <bdi>filed</bdi>", "<b>1</b> <bdi>closed</bdi>", "Begin: file", "Attributes: who",
+		"<b>term</b> in filed does lapse", "Somebody asks for money.", "open to the roles boss", "not to who did file", "guards: not too much",
+		"an activity: in paying meanwhile, unpaid where it fails; 5 attempts", "asks a person where nobody can know", "&#34;maxLength&#34;: 100",
+		`src="/console/workflows/claim/diagram?version=1"`, `href="/console/instances?state=filed&amp;workflow=claim"`)
+	if p := v.get("/console/workflows/claim/diagram?version=1").want(200, "<svg"); p.header.Get("Content-Type") != "image/svg+xml" {
+		t.Errorf("the diagram is %s", p.header.Get("Content-Type"))
+	}
+	narrow := s.visitor(s.key("ann", "read:claim")).get("/console/workflows/claim").want(200, "Somebody asks for money.")
+	if strings.Contains(narrow.text, "Begin:") || strings.Contains(narrow.text, "/pause") {
+		t.Error("who may not is offered it")
+	}
+	v.fill("/console/workflows/claim/pause", "reason", "the <office> burns").want(http.StatusSeeOther)
+	v.get("/console/workflows").want(200, "the &lt;office&gt; burns")
+	v.get("/console/workflows/claim").want(200, "the &lt;office&gt; burns", "/console/workflows/claim/resume")
+	v.get("/console/").want(200, "<b>1</b> paused workflows")
+	v.fill("/console/workflows/claim/resume").want(http.StatusSeeOther)
+}
+
+// Each version of a workflow that still has instances is there to be looked at.
+func TestAWorkflowIsShownInItsVersions(t *testing.T) {
+	t.Parallel()
+	loan := func(version int, first workflow.State) workflow.Source {
+		return workflow.Define("loan", version,
+			workflow.Start("ask", first, func(*workflow.Call, *struct{}, workflow.None) error { return nil }),
+			workflow.On("end", workflow.From(first), "ended", func(*workflow.Call, *struct{}, workflow.None) error { return nil })).Final("ended")
+	}
+	s := newStand(t, func(c *service.Config) { c.Workflows = append(c.Workflows, loan(1, "asked")) })
+	s.submit(transitions.Command{Workflow: "loan", Transition: "ask", Payload: []byte(`{}`)})
+	newer := s.node(func(c *service.Config) {
+		c.Auth.Keys, c.Workflows = true, append(c.Workflows, loan(1, "asked"), loan(2, "requested"))
+	})
+	for range 2 {
+		r, err := newer.Engine().Submit(t.Context(), transitions.Command{Workflow: "loan", Transition: "ask", Key: uuid.NewString(), Payload: []byte(`{}`)})
+		if err != nil || r.Status >= 400 {
+			t.Fatal(r.Status, err)
+		}
+	}
+	v := newVisitor(t, newer.URL())
+	v.post("/console/sign-in", url.Values{"credential": {s.key("boss", everything)}}).want(http.StatusSeeOther)
+	v.get("/console/workflows/loan").want(200, "version 2", "<b>2</b> <bdi>requested</bdi>", `href="/console/workflows/loan?version=1">1<`,
+		`href="/console/workflows/loan?version=2" aria-current="page">2<`)
+	p := v.get("/console/workflows/loan?version=1").want(200, "version 1", "<b>1</b> <bdi>asked</bdi>", "diagram?version=1")
+	if strings.Contains(p.text, "requested") {
+		t.Error("a version shows another's states")
+	}
+	v.get("/console/workflows/loan?version=3").want(http.StatusNotFound, `role="alert"`)
+	v.get("/console/workflows/loan?version=x").want(http.StatusBadRequest, `role="alert"`)
+}
