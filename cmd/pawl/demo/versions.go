@@ -35,7 +35,7 @@ func (s *story) newVersion(ctx context.Context) {
 	dry := migrate
 	dry.path += "?dry_run=true"
 	s.ask(ctx, "Version 2 has a plan by which open cases come to it. What would become of them? A dry run reads\n"+
-		"each and writes nothing, and says what nothing would be done before: one node lacks version 2.", dry, 200,
+		"each and writes nothing. It names the node without version 2: as long as that serves, none is migrated.", dry, 200,
 		header("Pawl-Dry-Run", "true", ""), has("nodes_without.#", 1, ""), has("states.0.state", "penalised", ""),
 		has("states.0.migrated", 1, "the only open case would go on where it is"))
 
