@@ -33,7 +33,8 @@ func lookAtMigrations(ctx context.Context, x *exam) (string, []Finding, error) {
 				return "", found, err
 			}
 			if left > 0 {
-				found = append(found, warning(aboutMigration(m), `see the reasons in "ops migrations -o json"; change the plan and migrate again, or see to each`,
+				found = append(found, warning(aboutMigration(m),
+					`see the reasons in "ops migrations -o json"; change the plan and migrate again, or see to each`,
 					"not taken from version %d of workflow %s to %d: %s; about %s of version %d", m.From, m.Workflow, m.To,
 					several(m.Rejected, "instance"), several(left, "open instance"), m.From))
 			}
@@ -48,10 +49,12 @@ func aboutMigration(m *inspect.Migration) string { return fmt.Sprint(m.ID) }
 
 // judgeMigration says what is wrong with a migration that has not ended: of what holds it up, the first.
 func (x *exam) judgeMigration(m *inspect.Migration, now time.Time) []Finding {
-	what := fmt.Sprintf("the migration of workflow %s from version %d to %d, with about %s left,", m.Workflow, m.From, m.To, several(m.Left(), "instance"))
+	what := fmt.Sprintf("the migration of workflow %s from version %d to %d, with about %s left,",
+		m.Workflow, m.From, m.To, several(m.Left(), "instance"))
 	switch late, age := now.Sub(m.Next), now.Sub(m.CreatedAt); {
 	case late >= x.limits.stale:
-		return []Finding{problem(aboutMigration(m), dof("run a node that has both versions and the plan, or end it with \"ops stop-migration %d\"", m.ID),
+		return []Finding{problem(aboutMigration(m),
+			dof("run a node that has both versions and the plan, or end it with \"ops stop-migration %d\"", m.ID),
 			"%s is done by no node since %s", what, span(late))}
 	case m.Held != "":
 		return []Finding{warning(aboutMigration(m), "docs/operations.md, Migration held up", "%s waits: %s", what, m.Held)}
