@@ -60,7 +60,7 @@ test-versions: ## run the tests of what has SQL on PostgreSQL 14, 16, 17 and 18,
 				&& mv "$$dir.new" "$$dir" || exit 1; \
 		fi; \
 	done; \
-	env -u DATABASE_URL POSTGRES_BINS="$(foreach v,$(POSTGRES),$(call postgres_bin,$(v)))" $(GO) test -count=1 -timeout 30m -exec $(CURDIR)/.ci/each ./engine ./outbox/relay ./internal/doctor $(SQL_ROOMS)
+	env -u DATABASE_URL POSTGRES_BINS="$(foreach v,$(POSTGRES),$(call postgres_bin,$(v)))" $(GO) test -count=1 -timeout 30m -exec $(CURDIR)/.ci/each ./engine ./outbox/relay ./internal/doctor ./internal/upgrades $(SQL_ROOMS)
 
 # The rooms with tests whose database may be behind PgBouncer.
 POOLED_ROOMS = ./internal/pgtest $(shell grep -rlE --include='*_test.go' 'pgtest\.(Empty)?(URL|Pool)\>' . | xargs -n1 dirname | sort -u)

@@ -28,13 +28,14 @@ type Migration struct {
 	Proof     string // how it was known who that is
 	Reason    string
 	CreatedAt time.Time
-	Expected  int64  // instances when it was asked for, about
-	Migrated  int64  // gone to the version
-	Skipped   int64  // gone there before, or ended
-	Rejected  int64  // the plan does not take them
-	Waiting   int64  // could not be taken when all were looked at last, and are tried again
-	Held      string // why it does not go on now, or why some wait; "" it does
-	Node      string // that does it; "" none
+	Expected  int64     // instances when it was asked for, about
+	Migrated  int64     // gone to the version
+	Skipped   int64     // gone there before, or ended
+	Rejected  int64     // the plan does not take them
+	Waiting   int64     // could not be taken when all were looked at last, and are tried again
+	Held      string    // why it does not go on now, or why some wait; "" it does
+	Node      string    // that does it; "" none
+	Next      time.Time // until when that node holds it; from when on one may take it, where none does
 	Refusals  []MigrationRefusal
 	StoppedAt time.Time // zero: nobody has asked for its end
 	EndedAt   time.Time // zero: it has not ended

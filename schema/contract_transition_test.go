@@ -358,3 +358,29 @@ func TestTheContractWorksInASchemaOfAnotherName(t *testing.T) {
 		t.Error("the two schemas share a lock")
 	}
 }
+
+// Callers that speak SQL begin with the version that all do.
+func TestATransitionInSQLBeginsTheVersionThatIsSaid(t *testing.T) {
+	t.Parallel()
+	pool := contract(t)
+	none := func(*workflow.Call, *order, workflow.None) error { return nil }
+	second := workflow.Define("order", 2, workflow.Start("draft", "drafted", none), workflow.On("drop", workflow.From("drafted"), cancelled, none)).Final(cancelled)
+	e := started(t, pool, func(c *engine.Config) { c.Workflows = append(c.Workflows, second) })
+	begin := func(key, state string) string {
+		return `SELECT pawl.transition('s', '` + key + `', c.attempt, 0, '` + state + `', '{}') FROM pawl.claim('s', '` + key + `', sha256('x'), 'order', 'draft') AS c`
+	}
+	for _, tt := range []struct {
+		said, want int
+		state      string
+	}{{1, 1, "placed"}, {2, 2, "drafted"}, {0, 2, "drafted"}} {
+		if err := e.BeginVersion(t.Context(), "order", tt.said, ""); err != nil {
+			t.Fatal(err)
+		}
+		key := fmt.Sprint(tt.said)
+		exec(t, pool, begin(key, tt.state))
+		if got := ask[int](t, pool, "SELECT i.definition FROM pawl.instance AS i JOIN pawl.command AS c ON i.id = c.instance WHERE c.key = $1", key); got != tt.want {
+			t.Errorf("said %d, it is version %d", tt.said, got)
+		}
+	}
+	verified(t, e)
+}

@@ -37,6 +37,10 @@ var Migrations = mustLoad(files)
 // ErrNewer means that a newer program has migrated the database, and this one cannot work on it any more. Run that one.
 var ErrNewer = errors.New("the database is newer than this program")
 
+// ErrForeign means that the schema has a table of migrations that are not this program's: the tables are another's, or of a
+// build that was never released.
+var ErrForeign = errors.New("the tables were not made by this program, or one before it")
+
 // ErrBehind means that the database lacks migrations that the program needs.
 var ErrBehind = errors.New("the database is older than this program: migrate it")
 
@@ -48,7 +52,7 @@ const minServer = 140000
 // It returns how many steps it applied. A step that fails leaves the database
 // as the step before it did.
 //
-// Errors: ErrNewer; an unsupported server; a pooler that the pool is not made
+// Errors: ErrNewer, ErrForeign; an unsupported server; a pooler that the pool is not made
 // for; those of the database.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) (int, error) {
 	if err := CheckName(name); err != nil {
@@ -58,7 +62,13 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) (int, error) 
 	if err := pooler.Check(ctx, pool); err != nil {
 		return applied, err
 	}
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return prepare(ctx, tx, name) })
+	found, err := StatusOf(ctx, pool, name)
+	if err == nil && !errors.Is(found.Err(), ErrBehind) {
+		err = found.Err() // nothing of it is touched
+	}
+	if err == nil {
+		err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return prepare(ctx, tx, name) })
+	}
 	for err == nil {
 		var more bool
 		err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) (err error) {
@@ -78,20 +88,17 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) (int, error) 
 	return applied, nil
 }
 
-// Check reports whether the schema is what this program needs: nil, ErrBehind
-// or ErrNewer.
+// Check reports whether the schema is what this program needs: nil, ErrBehind,
+// ErrNewer or ErrForeign.
 func Check(ctx context.Context, pool *pgxpool.Pool, name string) error {
-	if err := CheckName(name); err != nil {
-		return err
-	}
-	at, needs, err := current(ctx, pool, name)
-	if missing(err) {
-		return fmt.Errorf("%w (schema %s has no tables of Pawl; are --database and --schema the right ones?)", ErrBehind, name)
+	s, err := StatusOf(ctx, pool, name)
+	if err == nil && len(s.Applied) == 0 {
+		err = fmt.Errorf("%w (schema %s has no tables of Pawl; are --database and --schema the right ones?)", ErrBehind, name)
 	}
 	if err != nil {
-		return fmt.Errorf("read the version of schema %s: %w", name, err)
+		return err
 	}
-	return compare(at, needs)
+	return s.Err()
 }
 
 // missing reports whether there is no table of migrations, or no schema.
@@ -100,11 +107,17 @@ func missing(err error) bool {
 	return ok && (e.Code == "42P01" || e.Code == "3F000")
 }
 
+// foreign reports whether there is such a table, of somebody else.
+func foreign(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == "42703"
+}
+
 // compare holds the version of a database, and the migration that a program has to know there, against this program.
 func compare(at, needs int) error {
 	switch {
 	case at > len(Migrations) && needs > len(Migrations):
-		return fmt.Errorf("%w (schema version %d, program %d)", ErrNewer, at, len(Migrations))
+		return fmt.Errorf("%w (schema version %d, program %d): run the one that has migrated it, or a newer one", ErrNewer, at, len(Migrations))
 	case at < len(Migrations):
 		return fmt.Errorf("%w (schema version %d, program %d)", ErrBehind, at, len(Migrations))
 	}
@@ -148,14 +161,14 @@ func step(ctx context.Context, tx pgx.Tx, name string) (more bool, err error) {
 	if err := lock(ctx, tx, name); err != nil {
 		return false, err
 	}
-	at, needs, err := current(ctx, tx, name)
+	s, err := StatusOf(ctx, tx, name)
 	if err != nil {
 		return false, err
 	}
-	if at >= len(Migrations) {
-		return false, compare(at, needs)
+	if len(s.Pending) == 0 {
+		return false, s.Err()
 	}
-	m := Migrations[at]
+	m := s.Pending[0]
 	if _, err := tx.Exec(ctx, In(name, m.SQL)); err != nil {
 		return false, fmt.Errorf("migration %04d_%s: %w", m.Number, m.Name, err)
 	}
@@ -172,16 +185,6 @@ func lock(ctx context.Context, tx pgx.Tx, name string) error {
 // lockSQL is written without parameters, for whoever reads it in a plan.
 func lockSQL(name string) string {
 	return "SELECT pg_advisory_xact_lock(hashtextextended('pawl migrate " + name + "', 0))"
-}
-
-type querier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
-func current(ctx context.Context, q querier, name string) (at, needs int, err error) {
-	sql := In(name, "SELECT coalesce(max(number), 0), coalesce(max(coalesce(needs, number)), 0) FROM pawl.migration")
-	err = q.QueryRow(ctx, sql).Scan(&at, &needs)
-	return at, needs, err
 }
 
 func mustLoad(fsys fs.FS) []Migration {

@@ -112,13 +112,49 @@ func TestADatabaseOfANewerProgramIsLeftAlone(t *testing.T) {
 	}
 }
 
+// A schema with a table of the same name, or with migrations of another program, is left alone.
+func TestADatabaseOfAnotherProgramIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for name, made := range map[string]func() *pgxpool.Pool{
+		"a table of another shape": func() *pgxpool.Pool {
+			pool := pgtest.EmptyPool(t)
+			if _, err := pool.Exec(t.Context(), "CREATE SCHEMA pawl CREATE TABLE migration (version text)"); err != nil {
+				t.Fatal(err)
+			}
+			return pool
+		},
+		"another migration": func() *pgxpool.Pool {
+			pool := migrated(t, Default)
+			if _, err := pool.Exec(t.Context(), "UPDATE pawl.migration SET name = 'elsewhere' WHERE number = 2"); err != nil {
+				t.Fatal(err)
+			}
+			return pool
+		},
+	} {
+		pool := made()
+		const shape = `SELECT coalesce(string_agg(attname || coalesce(col_description(attrelid, attnum), ''), ' ' ORDER BY attnum), '')
+			FROM pg_attribute WHERE attrelid = 'pawl.migration'::regclass`
+		before := query[string](t, pool, shape)
+		n, err := Migrate(t.Context(), pool, Default)
+		if n != 0 || !errors.Is(err, ErrForeign) || errors.Is(err, ErrBehind) || errors.Is(err, ErrNewer) {
+			t.Errorf("%s: applied %d: %v", name, n, err)
+		}
+		if err := Check(t.Context(), pool, Default); !errors.Is(err, ErrForeign) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after := query[string](t, pool, shape); after != before {
+			t.Errorf("%s: it was %s, and is %s", name, before, after)
+		}
+	}
+}
+
 func TestCheckSaysBehindOfAnythingLess(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.EmptyPool(t)
 	for _, sql := range []string{
 		"SELECT 'nothing is there'",
 		"CREATE SCHEMA pawl",
-		"CREATE TABLE pawl.migration (number int, name text, needs int)",
+		"CREATE TABLE pawl.migration (number int, name text, applied_at timestamptz, needs int)",
 	} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

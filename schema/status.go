@@ -31,10 +31,13 @@ func (s *Status) Version() int {
 	return s.Applied[len(s.Applied)-1].Number
 }
 
-// Err is nil where the schema is what this program needs; else ErrBehind or ErrNewer.
+// Err is nil where the schema is what this program needs; else ErrBehind, ErrNewer or ErrForeign.
 func (s *Status) Err() error {
 	needs := 0
 	for _, a := range s.Applied {
+		if a.Number >= 1 && a.Number <= len(Migrations) && a.Name != Migrations[a.Number-1].Name {
+			return fmt.Errorf("%w: migration %d is %q there, and %q here", ErrForeign, a.Number, a.Name, Migrations[a.Number-1].Name)
+		}
 		needs = max(needs, a.Needs)
 	}
 	return compare(s.Version(), needs)
@@ -42,7 +45,7 @@ func (s *Status) Err() error {
 
 // StatusOf reads how far the schema of that name is. It writes nothing, and works through a pooler.
 //
-// Errors: a name that cannot be; those of the database.
+// Errors: a name that cannot be; ErrForeign for a table of migrations of another shape; those of the database.
 func StatusOf(ctx context.Context, by interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }, name string) (s Status, err error) {
@@ -53,6 +56,9 @@ func StatusOf(ctx context.Context, by interface {
 	found, err := by.Query(ctx, sql, pgx.QueryExecModeExec)
 	if err == nil {
 		s.Applied, err = pgx.CollectRows(found, pgx.RowToStructByPos[Applied])
+	}
+	if foreign(err) {
+		return s, fmt.Errorf("%w: the table migration in schema %s is another one (%w); name another schema with --schema", ErrForeign, name, err)
 	}
 	if err != nil && !missing(err) {
 		return s, fmt.Errorf("read the version of schema %s: %w", name, err)

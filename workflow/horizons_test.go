@@ -90,3 +90,14 @@ func TestAnActionKeepsItsAnswerForLongerAndNeverForANegativeTime(t *testing.T) {
 		t.Errorf("a negative time: %v", err)
 	}
 }
+
+func TestTheBoundOfTheDataIsNoPartOfTheHash(t *testing.T) {
+	t.Parallel()
+	plain, err := keeping(workflow.Horizons{}).Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bounded, err := keeping(workflow.Horizons{}).MaxData(100).Build(); err != nil || bounded.Hash != plain.Hash {
+		t.Errorf("the hash depends on the bound: %v", err)
+	}
+}

@@ -198,3 +198,92 @@ func TestAPlanCarriesAnActivityToWhereItIsUnderWay(t *testing.T) {
 		t.Errorf("a kept timer: %+v, %v", list, err)
 	}
 }
+
+// What an activity does at its end must be the same in both versions, also where that is said by names of states.
+func TestAPlanDoesNotCarryWhatEndsOtherwise(t *testing.T) {
+	type paid struct {
+		Cents int `json:"cents"`
+	}
+	done := func(context.Context, *Attempt, claimV2, None) (int, error) { return 1, nil }
+	pay := func(from ...State) *Activity[claimV2, None, int] {
+		return Do("pay", From(from...), "paying", "paid", done, noAction[claimV2, int]).Undo(func(context.Context, *Attempt, claimV2, None, *int) error { return nil })
+	}
+	failed := noAction[claimV2, Failure]
+	other := Do("pay", From("checking"), "paying", "paid", func(context.Context, *Attempt, claimV2, None) (paid, error) { return paid{}, nil },
+		noAction[claimV2, paid]).OrElse("checking", failed).Undo(func(context.Context, *Attempt, claimV2, None, *paid) error { return nil })
+	for name, test := range map[string]struct {
+		with []Part[claimV2]
+		want string
+	}{
+		"back to where it came from": {[]Part[claimV2]{pay("checking", "held").OrElse(Stay, failed)},
+			`carries activity "pay", which in version 2 goes on by where it came from: that is a state of version 1`},
+		"two of one name": {[]Part[claimV2]{pay("checking").OrElse("checking", failed),
+			Do("pay", From("held"), "repaying", "paid", done, noAction[claimV2, int]).OrElse("held", failed)},
+			`carries activity "pay", which both versions must have, and once`},
+		"another result": {[]Part[claimV2]{other}, `carries activity "pay", whose payload or result is another one in version 2`},
+		"one state back": {[]Part[claimV2]{pay("checking").OrElse("checking", failed)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := FromVersion(1, inCents).State("open", "checking").DropTimer("nag").KeepTimer("release").Carry("pay")
+			_, got := migrationOf(t, claims1(), Define("claim", 2, append(test.with,
+				Start("file", "checking", noAction[claimV2, None]), On("hold", From("checking"), "held", noAction[claimV2, None]),
+				On("release", From("held"), "checking", noAction[claimV2, None]))...).
+				Final("paid").After("release", From("held"), 24*time.Hour, "release").Migrate(plan))
+			if found := slices.ContainsFunc(got, func(text string) bool { return strings.HasSuffix(text, test.want) }); found != (test.want != "") ||
+				test.want == "" && len(got) > 0 {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestATimerIsComputedAnewWhereItsTimeIsInTheDataOrThePlanRestartsIt(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	type box struct {
+		Until time.Time `json:"until"`
+	}
+	boxes := func(version int) *Definition[box] {
+		return Define("box", version, Start("fill", "full", noAction[box, None]), On("spoil", From("full"), "spoilt", noAction[box, None]),
+			On("turn", From("full"), Stay, noAction[box, None])).Final("spoilt").
+			At("spoils", From("full"), func(b box) time.Time { return b.Until }, "spoil").
+			After("turns", From("full"), time.Hour, "turn")
+	}
+	m, mistakes := migrationOf(t, boxes(1), boxes(2).Migrate(FromVersion(1, func(b box) (box, error) {
+		b.Until = b.Until.Add(24 * time.Hour)
+		return b, nil
+	}).RestartTimer("turns")))
+	if mistakes != nil {
+		t.Fatal(mistakes)
+	}
+	const before = `{"until":"2026-05-03T00:00:00Z"}`
+	after, err := m.Data([]byte(before))
+	if err != nil {
+		t.Fatal(err)
+	}
+	due := map[string]time.Time{}
+	list, err := m.Timers("full", []byte(before), after, now)
+	for _, change := range list {
+		if !change.Disarm || change.Arm == nil {
+			t.Errorf("%+v", change)
+		}
+		due[change.Name] = change.Due
+	}
+	if err != nil || len(list) != 2 || !due["turns"].Equal(now.Add(time.Hour)) || !due["spoils"].Equal(time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, err := m.Timers("full", []byte(before), []byte(before), now); err != nil || len(list) != 1 {
+		t.Errorf("the time in the data is the same, and %+v, %v", list, err)
+	}
+}
+
+func TestWhereAnOperatorMayPutAnInstance(t *testing.T) {
+	w, err := claims2().Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for state, want := range map[State]string{"checking": "", "paid": "", "gone": "no such state", "paying": "under way", "limbo": "no final state"} {
+		if got := w.Standable(state); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", state, got, want)
+		}
+	}
+}

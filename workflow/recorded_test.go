@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 type storedLine struct {
@@ -38,6 +40,7 @@ func TestWhatABuildCannotReadOfWhatIsRecordedIsNamed(t *testing.T) {
 		Many  [3]int                 `json:"many"`
 		ByDay map[int64]*storedLine  `json:"by_day"`
 		Rest  map[string]interface{} `json:"rest"`
+		Own   storedLine             `json:"own"`
 	}
 	type able struct { // wider, and in another order
 		Rest  any                   `json:"rest"`
@@ -52,7 +55,8 @@ func TestWhatABuildCannotReadOfWhatIsRecordedIsNamed(t *testing.T) {
 			Count   float64 `json:"count"`
 			More    bool    `json:"more"`
 		} `json:"lines"`
-		Name string `json:"name"`
+		Name string         `json:"name"`
+		Own  jsontext.Value `json:"own"` // decodes itself
 	}
 	type unable struct {
 		Title string `json:"title"`
@@ -67,6 +71,7 @@ func TestWhatABuildCannotReadOfWhatIsRecordedIsNamed(t *testing.T) {
 		Many  [2]int                `json:"many"`
 		ByDay []storedLine          `json:"by_day"`
 		Rest  map[string]storedTree `json:"rest"`
+		Own   storedLine            `json:"own"`
 	}
 	before := membersOf[recorded](t).Members()
 	if lacking, unreadable := membersOf[able](t).Unlike(before); len(lacking)+len(unreadable) > 0 {

@@ -233,3 +233,31 @@ func TestNamesThatAreNotThereAreFound(t *testing.T) {
 		t.Errorf("found %q, %v", got, err)
 	}
 }
+
+// A page that says that tests run what it states names them, for each of its sections.
+func TestThePageOfChangesNamesItsTests(t *testing.T) {
+	const page, last = "docs/changing-a-workflow.md", "The tests that run it"
+	fsys := os.DirFS(root)
+	names, err := declarations(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := fs.ReadFile(fsys, page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections, table, found := strings.Cut(string(text), "\n## "+last+"\n")
+	if !found {
+		t.Fatalf("%s has no section %q", page, last)
+	}
+	for _, title := range titles.FindAllStringSubmatch(sections, -1)[1:] {
+		if !strings.Contains(table, "\n| "+title[1]+" | ") {
+			t.Errorf("no test runs %q", title[1])
+		}
+	}
+	for _, name := range quoted.FindAllStringSubmatch(table, -1) {
+		if !aTest.MatchString(name[1]) || len(names[name[1]]) == 0 {
+			t.Errorf("there is no test %s", name[1])
+		}
+	}
+}

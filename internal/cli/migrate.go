@@ -91,8 +91,8 @@ func standingOf(name string, s schema.Status) *standing {
 // verdict is what a script is told.
 func (s *standing) verdict() error {
 	switch {
-	case errors.Is(s.err, schema.ErrNewer):
-		return &flags.Exit{Code: flags.ExitBroken, Err: schema.ErrNewer}
+	case s.err != nil && !errors.Is(s.err, schema.ErrBehind):
+		return &flags.Exit{Code: flags.ExitBroken, Err: s.err}
 	case s.Version < s.Program:
 		return &flags.Exit{Code: flags.ExitToDo, Err: fmt.Errorf("pending migrations: %d", s.Program-s.Version)}
 	}
@@ -105,7 +105,8 @@ func (m *migrate) statusCommand() *cobra.Command {
 		Short: "Say which version the tables have, and what is pending",
 		Long: `Say which version the tables have, which one this program needs, and what is
 pending. Nothing is changed. The exit code is 3 where migrations are pending, and
-4 where the database is newer than this program can work with.`,
+4 where this program cannot work with the tables: they are newer than it, or
+another program's.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			name, status, err := statusOf(c)
@@ -124,7 +125,9 @@ pending. Nothing is changed. The exit code is 3 where migrations are pending, an
 func statusOf(c *cobra.Command) (name string, s schema.Status, err error) {
 	config := ConfigOf(c)
 	config.Log = logOf(c, slog.LevelWarn)
-	s, err = service.SchemaStatus(c.Context(), config)
+	if s, err = service.SchemaStatus(c.Context(), config); errors.Is(err, schema.ErrForeign) {
+		err = &flags.Exit{Code: flags.ExitBroken, Err: err}
+	}
 	return config.Schema, s, err
 }
 
@@ -157,8 +160,8 @@ program may change tables, somebody else runs it:
 				return err
 			}
 			at := status.Version()
-			if err := status.Err(); errors.Is(err, schema.ErrNewer) {
-				return err
+			if err := status.Err(); err != nil && !errors.Is(err, schema.ErrBehind) {
+				return &flags.Exit{Code: flags.ExitBroken, Err: err}
 			}
 			sql := schema.Plan(name, at)
 			plan := map[string]any{"schema": name, "version": at, "program": len(schema.Migrations), "sql": sql}

@@ -3,6 +3,8 @@ package cli
 import (
 	"encoding/json"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -56,10 +58,44 @@ func TestMigrateTellsPlansAndDoes(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "INSERT INTO shop.migration (number, name) VALUES (1000, 'later')"); err != nil {
 		t.Fatal(err)
 	}
-	migrate("status", 4)
-	if code, _, stderr := run(t.Context(), "migrate", "plan", "--database", url, "--schema", "shop"); code != 1 ||
-		!strings.Contains(stderr, "newer than this program") {
-		t.Errorf("exit %d, %s", code, stderr)
+	cannot := func(why string, codes map[string]int) {
+		t.Helper()
+		for action, want := range codes {
+			if code, _, stderr := run(t.Context(), "migrate", action, "--database", url, "--schema", "shop"); code != want || !strings.Contains(stderr, why) {
+				t.Errorf("%s: exit %d, %s", action, code, stderr)
+			}
+		}
+	}
+	codes := map[string]int{"status": 4, "plan": 4, "up": 1}
+	cannot("newer than this program (schema version 1000, program", codes)
+	if _, err := pool.Exec(t.Context(), "DELETE FROM shop.migration WHERE number = 1000; UPDATE shop.migration SET name = 'theirs' WHERE number = 2"); err != nil {
+		t.Fatal(err)
+	}
+	cannot(`migration 2 is "theirs" there`, codes)
+	if _, err := pool.Exec(t.Context(), "ALTER TABLE shop.migration DROP COLUMN needs"); err != nil {
+		t.Fatal(err)
+	}
+	cannot("the table migration in schema shop is another one", codes)
+}
+
+// Nodes that start at once each bring the tables up to date, and each step is done by one of them.
+func TestTwoMigrateUpAtOnce(t *testing.T) {
+	url := pgtest.EmptyURL(t)
+	var nodes sync.WaitGroup
+	var applied atomic.Int64
+	for range 2 {
+		nodes.Go(func() {
+			code, stdout, stderr := run(t.Context(), "migrate", "up", "--output", "json", "--database", url)
+			var done struct{ Version, Applied int }
+			if err := json.Unmarshal([]byte(stdout), &done); code != 0 || err != nil || done.Version != len(schema.Migrations) {
+				t.Errorf("exit %d, %s%s", code, stdout, stderr)
+			}
+			applied.Add(int64(done.Applied))
+		})
+	}
+	nodes.Wait()
+	if n := applied.Load(); n != int64(len(schema.Migrations)) {
+		t.Errorf("%d steps were done of %d", n, len(schema.Migrations))
 	}
 }
 

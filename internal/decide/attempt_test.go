@@ -140,3 +140,17 @@ func TestAResultThatCannotBeEncodedIsNeverFinal(t *testing.T) {
 		t.Errorf("it comes to %+v", v)
 	}
 }
+
+// What a node can claim and not do, such as a command to a version that it does not know, it leaves to others for longer and longer.
+func TestWhatCannotBeDoneHereIsLookedAtLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	var before time.Duration
+	for attempt := range 4 {
+		v := (&InFlight{Attempt: attempt + 1}).NotHere()
+		if v.Back == nil || v.Back.Failed || v.Back.Most <= before || v.Back.Least == 0 {
+			t.Errorf("attempt %d: %+v", attempt+1, v.Back)
+			continue
+		}
+		before = v.Back.Most
+	}
+}

@@ -33,6 +33,15 @@ func anEvent(at string) string {
 INSERT INTO pawl.log (tenant, head) VALUES ('default', 1)`
 }
 
+// migration is one that is under way, unless columns say otherwise.
+func migration(columns, values string) string {
+	if !strings.Contains(columns, "expected") {
+		columns, values = columns+", expected", values+", 1"
+	}
+	return `INSERT INTO pawl.instance_migration (created_at, from_version, to_version, per_second, workflow, actor, ` + columns + `)
+		VALUES (now(), 1, 2, 500, 'order', 'ann', ` + values + `)`
+}
+
 // broken are databases, each broken in one way.
 var broken = []struct {
 	name string
@@ -138,6 +147,7 @@ var broken = []struct {
 	{name: "there are no tables", do: func(p *patient) { p.config.Schema = "elsewhere" }, want: []string{"problem schema"}},
 	{name: "the tables are older", sql: []string{`DELETE FROM pawl.migration WHERE number > 3`}, want: []string{"problem schema"}},
 	{name: "the tables are newer", sql: []string{`INSERT INTO pawl.migration (number, name) VALUES (1000, 'x')`}, want: []string{"problem schema"}},
+	{name: "the tables are another program's", sql: []string{`UPDATE pawl.migration SET name = 'elsewhere' WHERE number = 2`}, want: []string{"problem schema"}},
 	{name: "there is no partition for now", sql: []string{dropWeeks("true")}, want: []string{"problem partitions outbox"}},
 	{name: "there is no partition for next week", sql: []string{dropWeeks(`week > to_char(now() AT TIME ZONE 'UTC', '"outbox_"IYYY"w"IW')`)},
 		want: []string{"warning partitions outbox"}},
@@ -151,6 +161,18 @@ var broken = []struct {
 		`INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
 		VALUES ('default', gen_random_uuid(), 'order', 2, 'placed', 1, '{}', true, decode(repeat('00', 32), 'hex'), now(), now())`},
 		want: []string{"warning definitions order 2"}},
+
+	{name: "no node does a migration", sql: []string{migration("next_at", "now() - interval '3 minutes'")}, want: []string{"problem migrations 1"}},
+	{name: "who does a migration is gone", sql: []string{migration("claimed_by, claimed_at, locked_until", "'n', now(), now() - interval '3 minutes'")},
+		want: []string{"problem migrations 1"}},
+	{name: "a migration waits", sql: []string{migration("held", "'these nodes serve and do not know version 2: n'")}, want: []string{"warning migrations 1"}},
+	{name: "a migration takes long", sql: []string{migration("expected", "5"), `UPDATE pawl.instance_migration SET created_at = now() - interval '25 hours'`},
+		want: []string{"warning migrations 1"}},
+	{name: "a migration has refused instances", sql: []string{migration("rejected, ended_at", "1, now()"),
+		`INSERT INTO pawl.instance (tenant, id, workflow, definition, state, version, data, open, chain, created_at, updated_at)
+		VALUES ('default', gen_random_uuid(), 'order', 1, 'placed', 1, '{}', true, decode(repeat('00', 32), 'hex'), now(), now())`,
+		migration("migrated, ended_at", "1, now()") + "; " + migration("rejected, ended_at", "1, now()")}, want: []string{"warning migrations 3"}},
+	{name: "what a migration has refused has ended", sql: []string{migration("rejected, ended_at", "1, now()")}},
 
 	{name: "nobody does retention", sql: []string{`UPDATE pawl.leadership SET claimed_by = NULL, claimed_at = NULL, locked_until = NULL`}, want: []string{"warning retention"}},
 	{name: "who does retention is gone", sql: []string{`UPDATE pawl.leadership SET locked_until = now() - interval '1 minute'`}, want: []string{"warning retention"}},

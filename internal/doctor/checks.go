@@ -72,6 +72,10 @@ func checks(l *limits) []Check {
 			Warning: "a version of its workflows is not there, and has open instances",
 			Problem: "one has changed under its version; members of the data are stored that this program has not, or cannot read",
 			tables:  true, look: lookAtDefinitions},
+		{Name: "migrations", Looks: "migrations of instances to another version",
+			Warning: fmt.Sprintf("one waits, for a node without the version or for activities; one takes longer than %s; it has refused instances "+
+				"that are still open", span(l.migration)),
+			Problem: "no node does it", tables: true, look: lookAtMigrations},
 		{Name: "retention", Looks: "who removes what has expired, and partitions past their age",
 			Warning: fmt.Sprintf("nobody; more than %d partitions that somebody still needs", l.held),
 			tables:  true, look: lookAtRetention},

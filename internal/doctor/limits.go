@@ -19,6 +19,7 @@ type limits struct {
 	ahead                   time.Duration
 	inFlight, due, stale    time.Duration
 	lapsed, expired         time.Duration
+	migration               time.Duration
 	attempts                int64 // commands that were tried many times
 	lag                     time.Duration
 	held                    int // partitions past their age
@@ -39,6 +40,7 @@ var defaults = limits{
 	ahead:    7 * 24 * time.Hour,
 	inFlight: 24 * time.Hour, due: 5 * time.Minute, stale: 2 * time.Minute,
 	lapsed: 24 * time.Hour, expired: 6 * time.Hour,
+	migration: 24 * time.Hour,
 	attempts:  10,
 	lag:       5 * time.Minute,
 	held:      2,

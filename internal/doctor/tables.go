@@ -8,13 +8,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/dialerror"
 	"github.com/pawlhq/pawl/schema"
 )
 
 func lookAtSchema(ctx context.Context, x *exam) (string, []Finding, error) {
 	x.bare = true // until it is known
 	s, err := schema.StatusOf(ctx, x.pool, x.config.Schema)
-	if err != nil {
+	if err == nil && errors.Is(s.Err(), schema.ErrForeign) {
+		err = s.Err()
+	}
+	switch {
+	case errors.Is(err, schema.ErrForeign):
+		return "", []Finding{problem("", "name another schema with --schema, or use the program that made it", "%s", dialerror.OneLine(err))}, nil
+	case err != nil:
 		return "", nil, err
 	}
 	const migrate = todo(`see "migrate plan", and run "migrate up"`)

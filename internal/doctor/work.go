@@ -230,15 +230,14 @@ func lookAtDefinitions(ctx context.Context, x *exam) (string, []Finding, error) 
 		case d.Given:
 			given++
 		case mine[d.Workflow]:
-			open := true
-			c, err := x.engine.Counts(ctx, inspect.CountFilter{Workflow: d.Workflow, Definition: d.Version, Open: &open})
+			open, err := x.openOf(ctx, d.Workflow, d.Version)
 			if err != nil {
 				return "", found, err
 			}
-			if c.Total > 0 {
+			if open > 0 {
 				found = append(found, warning(of, "give the program that version beside the newer ones",
 					"about %s of workflow %s began with version %d, which this program does not have: it cannot change them",
-					several(c.Total, "open instance"), d.Workflow, d.Version))
+					several(open, "open instance"), d.Workflow, d.Version))
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func install(t *testing.T, pool *pgxpool.Pool, broken bool) *installation {
 func (in *installation) submit(tenant, transition, number string, change ...func(*transitions.Command)) transitions.Receipt {
 	in.Helper()
 	c := transitions.Command{Tenant: tenant, Workflow: "trip", Transition: transition, Scope: "desk", Key: transition + " " + number, BusinessKey: number}
-	if transition == "book" || transition == "note" {
+	if transition == "book" || transition == "note" || transition == "build" {
 		c.Payload = fmt.Appendf(nil, `{"number":%q}`, number)
 	}
 	for _, f := range change {
@@ -113,18 +113,31 @@ var kinds = map[string]string{
 	"held in SQL":    "command WHERE phase = 'sql' AND tenant = $1",
 	"tombstones":     "command WHERE status = 'expired' AND tenant = $1",
 	"children":       "instance WHERE workflow = 'leg' AND open AND tenant = $1",
-	"dead letters":   "outbox_dead WHERE tenant = $1",
+	"dead letters":   "outbox_dead WHERE status = 'waiting' AND tenant = $1",
+	"late events":    "outbox_dead WHERE status = 'queued' AND attempts > 0 AND tenant = $1",
 	"dead messages":  "inbox_dead WHERE tenant = $1",
 	"paused flows":   "paused WHERE tenant = $1",
 	"paused trips":   "instance WHERE paused AND tenant = $1",
 	"keys":           "api_key WHERE tenant = $1",
 	"keys of ticket": "ticket_key WHERE $1 <> ''",
+	"migrations":     "instance_migration WHERE ended_at IS NULL AND migrated = 2 AND rejected = 2 AND waiting = 2 AND $1 <> ''",
+	"migrated rooms": "instance WHERE workflow = 'room' AND definition = 2 AND links IS NOT NULL AND tenant = $1",
 }
+
+// ofRoom has a command be one for a room.
+func ofRoom(c *transitions.Command) { c.Workflow = "room" }
 
 // fill has work of every kind in flight.
 func (in *installation) fill() {
 	ctx := in.Context()
+	if err := in.engine.BeginVersion(ctx, "room", 1, "ann"); err != nil {
+		in.Fatal(err)
+	}
 	for _, tenant := range tenants {
+		for _, number := range []string{"moved", "shut", "dirty"} {
+			in.submit(tenant, "build", number, ofRoom)
+		}
+		in.submit(tenant, "clean", "dirty", ofRoom)
 		for _, number := range []string{"idle", "planned", "pay-held", "pay-retried", "visa", "fly", "refusing", "paused", "gone"} {
 			in.submit(tenant, "book", number)
 		}
@@ -153,6 +166,9 @@ func (in *installation) fill() {
 			Actor: "robot", Grants: auth.Grants{{Right: auth.Read}}, CreatedBy: "ann"}); err != nil {
 			in.Fatal(err)
 		}
+	}
+	if _, err := in.engine.MigrateInstances(ctx, inspect.MigrationRequest{Workflow: "room", From: 1, To: 2, Actor: "ann", Reason: "floors"}); err != nil {
+		in.Fatal(err)
 	}
 	in.exec(`SELECT pawl.purge()`) // makes a tombstone of the key that has expired
 	signs := ring.New(ring.Config{Pool: in.pool, In: func(sql string) string { return sql }})
@@ -190,6 +206,7 @@ func pass(in *installation) {
 	in.exec(`UPDATE pawl.command SET run_at = now() WHERE run_at > now()`)
 	in.exec(`UPDATE pawl.command SET locked_until = now() WHERE locked_until > now()`)
 	in.exec(`UPDATE pawl.outbox_sink SET locked_until = now() WHERE locked_until > now()`)
+	in.exec(`UPDATE pawl.instance_migration SET locked_until = now() WHERE locked_until > now()`)
 }
 
 // goesOn wants that what fill has left in flight comes to its end.
@@ -231,7 +248,13 @@ func (in *installation) goesOn() {
 		return in.count(`SELECT (SELECT count(*) FROM pawl.outbox_dead WHERE status IN ('waiting', 'queued')) +
 			(SELECT coalesce(sum(l.head - c.position), 1) FROM pawl.log AS l JOIN pawl.outbox_cursor AS c USING (tenant))`) == 0
 	})
+	await.Eventually(in, "the migration ends", func() bool {
+		return in.count(`SELECT count(*) FROM pawl.instance_migration WHERE ended_at IS NOT NULL AND migrated = 4 AND rejected = 2`) == 1
+	})
 	for _, tenant := range tenants {
+		in.submit(tenant, "lock", "moved", ofRoom)
+		in.submit(tenant, "lock", "dirty", ofRoom)
+		in.submit(tenant, "raze", "shut", ofRoom)
 		in.verify(tenant)
 		for number, state := range map[string]string{"planned": "booked", "pay-held": "paid", "pay-retried": "paid", "visa": "allowed", "fly": "grounded", "new": "paid"} {
 			if i, err := in.engine.Instance(in.Context(), tenant, transitions.InstanceID(tenant, "trip", number)); err != nil || string(i.State) != state {

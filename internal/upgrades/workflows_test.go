@@ -49,7 +49,7 @@ func (w *world) act(ctx context.Context, held bool, err error) error {
 }
 
 func (w *world) workflows() []workflow.Source {
-	return []workflow.Source{w.trips(), offers(), tours(), legs()}
+	return []workflow.Source{w.trips(), offers(), tours(), legs(), w.rooms(1), w.rooms(2)}
 }
 
 // trips have activities: one that is paid for is held, retried or stuck; one that broke down is paid back.
@@ -119,14 +119,55 @@ func legs() workflow.Source {
 		Final("finished").Keep(long)
 }
 
-// crm is a receiver of events. While the world is broken it refuses those of tours.
+// room is the data of a room; version 1 has no floor.
+type room struct {
+	Number string `json:"number"`
+	Floor  int    `json:"floor,omitzero"`
+}
+
+// rooms have two versions, of which the second one can be locked. One that is shut stays on the first; one that is cleaned has to wait.
+func (w *world) rooms(version int) workflow.Source {
+	open := workflow.State(map[int]string{1: "open", 2: "free"}[version])
+	parts := []workflow.Part[room]{
+		workflow.Start("build", open, func(_ *workflow.Call, d *room, b booking) error { d.Number = b.Number; return nil }).
+			BusinessKey(func(b booking) string { return b.Number }),
+		workflow.Do("clean", workflow.From(open), "cleaning", open,
+			func(ctx context.Context, _ *workflow.Attempt, _ room, _ workflow.None) (workflow.None, error) {
+				return workflow.None{}, w.act(ctx, true, errBroken)
+			}, func(*workflow.Call, *room, workflow.None) error { return nil }).
+			OrElse(open, func(*workflow.Call, *room, workflow.Failure) error { return nil }).Retry(workflow.Retry{First: time.Hour}),
+		workflow.On("raze", workflow.From(open), "razed", func(*workflow.Call, *room, workflow.None) error { return nil }),
+	}
+	if version == 2 {
+		parts = append(parts, workflow.On("lock", workflow.From(open), workflow.Stay, func(_ *workflow.Call, d *room, _ workflow.None) error {
+			d.Floor++
+			return nil
+		}))
+	}
+	d := workflow.Define("room", version, parts...).Final("razed").Keep(long)
+	if version == 2 {
+		d.Migrate(workflow.FromVersion(1, func(old room) (room, error) {
+			if old.Number == "shut" {
+				return room{}, errors.New("it is shut")
+			}
+			return room{Number: old.Number, Floor: 1}, nil
+		}).State("open", "free"))
+	}
+	return d
+}
+
+// crm is a receiver of events. While the world is broken it refuses those of tours, and cannot take those of offers.
 type crm struct{ world *world }
 
 func (c crm) Deliver(_ context.Context, events []transitions.Logged) []*sink.Failure {
 	failures := make([]*sink.Failure, len(events))
 	for i := range events {
-		if c.world.broken && events[i].Workflow == "tour" {
+		switch {
+		case c.world.broken && events[i].Workflow == "tour":
 			failures[i] = sink.Fail(sink.Permanent, nil, "no tours")
+		case c.world.broken && events[i].Workflow == "offer":
+			failures[i] = sink.Fail(sink.Temporary, nil, "no offers now")
+			failures[i].RetryAfter = time.Hour
 		}
 	}
 	return failures

@@ -52,6 +52,14 @@ var Alerts = []Alert{
 		"See in the nodes' logs why none does: it is off on each, or fails.", "Retention behind"},
 	{"PawlPartitionsHeld", `max by (table) (pawl_partitions_held) > 2`, "", false, "old partitions of {{ $labels.table }} cannot go",
 		"Ask pawl ops retention who still needs them.", "Disk growing"},
+	{"PawlMigrationHeld", `max(pawl_migrations_held) > 0`, "15m", false, "a migration of instances waits",
+		"Read in pawl ops migrations what for: a node without the version, or activities.", "Migration held up"},
+	{"PawlMigrationStalls", `max(pawl_migration_left_instances) > 0 unless max(pawl_migrations_held) > 0` +
+		` unless sum(increase(pawl_migrated_instances_total[15m])) > 0`, "5m", false, "a migration of instances makes no progress",
+		"Start a node that has both versions and the plan, and read in the nodes' logs why it fails.", "Migration held up"},
+	{"PawlMigrationRefuses", `sum(increase(pawl_migrated_instances_total{outcome="rejected"}[1h])) > 0`, "", false,
+		"the plan of a migration does not take some instances",
+		"Read the reasons in pawl ops migrations -o json: those instances stay on the old version.", "Migration held up"},
 	{"PawlMetricsMissing", `absent(pawl_keys_stuck) or absent(pawl_retention_served)` +
 		` or sum by (of) (increase(pawl_scrape_read_failures_total[10m])) > 5`, "5m", true,
 		"nobody can tell how everything stands, and other rules are silent",

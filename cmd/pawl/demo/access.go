@@ -2,10 +2,8 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"strings"
 
 	"github.com/pawlhq/pawl"
@@ -51,25 +49,11 @@ func (s *story) access(ctx context.Context) {
 
 // key makes an API key with the command line, and returns its text.
 func (s *story) key(ctx context.Context, called string, grants ...string) string {
-	if s.err != nil {
-		return ""
-	}
-	args := []string{"keys", "create", called, "--schema", name}
+	args := []string{"keys", "create", called}
 	for _, g := range grants {
 		args = append(args, "--grant", g)
 	}
-	s.sent("pawl %s", strings.Join(args, " "))
-	c, err := s.self(ctx, args...)
-	if err != nil {
-		s.fail(err)
-		return ""
-	}
-	text, err := c.Output()
-	if failed, is := errors.AsType[*exec.ExitError](err); is {
-		err = fmt.Errorf("%w: %s", err, failed.Stderr)
-	}
-	s.fail(err)
-	return strings.TrimSpace(string(text))
+	return s.pawl(ctx, args...)
 }
 
 // newTicket asks for a ticket with which c-1 follows an order, for so many seconds.

@@ -61,7 +61,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	p.aside("serving at %s, with a payment provider at %s", s.url, s.bank.URL())
 	p.aside("> is sent, < is received, = was checked")
 	for _, chapter := range []func(context.Context){
-		s.order, s.payment, s.cancellation, s.notice, s.death, s.delivery, s.fine, s.crowd, s.access, s.audit,
+		s.order, s.payment, s.cancellation, s.notice, s.fine, s.newVersion, s.crowd, s.death, s.delivery, s.access, s.audit,
 	} {
 		if s.err == nil {
 			chapter(ctx)
@@ -114,7 +114,7 @@ func (s *story) close() (err error) {
 // config is that of every node of the story.
 func (s *story) config() pawl.Config {
 	return pawl.Config{
-		Workflows: []workflow.Source{order.Workflow(&provider.Client{URL: s.bank.URL()}), fines.Workflow},
+		Workflows: []workflow.Source{order.Workflow(&provider.Client{URL: s.bank.URL()}), fines.Workflow, fines.Version2},
 		Database:  s.stage.url,
 		Schema:    name,
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 
 // The second node of the story is this program again, and so is its command line.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "keys") {
+	if len(os.Args) > 1 && slices.Contains([]string{"serve", "keys", "ops"}, os.Args[1]) {
 		os.Exit(pawl.Execute(shop.Command()))
 	}
 	pgtest.Main(m)
@@ -41,6 +42,7 @@ func TestStoryIsAsToldAndCanBeToldAgain(t *testing.T) {
 		"= it arrived, with the id that it had the first time",
 		"= one was done, 49 are replays", "= refused before anything was looked at", "= the browser saw its order placed and paid",
 		"this takes the grant \\\"submit:order#c-1%3Ak-15/refund\\\"", "a second node is at http://127.0.0.1:",
+		"= the only open case would go on where it is", "= begun under version 1, ended under version 2",
 		"= found: the row of version 2", "steps were as told",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -110,7 +112,7 @@ func TestDemoStaysUpUntilItsContextEnds(t *testing.T) {
 		if _, rest, up := strings.Cut(out.String(), "stays up until"); up && !asked && strings.Contains(rest,
 			" ops inbox list --schema pawl_demo") {
 			asked = true
-			for _, before := range []string{"follow it:", "curl "} { // the page, and the first address to try
+			for _, before := range []string{"stands still:", "follow it:", "curl "} { // the console, the page, and the first address to try
 				_, at, _ := strings.Cut(rest, before)
 				resp, err := http.Get(strings.Fields(at)[0])
 				if err != nil || resp.StatusCode != http.StatusOK {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
@@ -218,4 +219,24 @@ func (s *story) self(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	c := exec.CommandContext(ctx, program, args...)
 	c.Env = append(os.Environ(), "DATABASE_URL="+s.stage.url)
 	return c, nil
+}
+
+// pawl runs a command of an operator, and returns what it says.
+func (s *story) pawl(ctx context.Context, args ...string) string {
+	if s.err != nil {
+		return ""
+	}
+	args = append(args, "--schema", name)
+	s.sent("pawl %s", strings.Join(args, " "))
+	c, err := s.self(ctx, args...)
+	if err != nil {
+		s.fail(err)
+		return ""
+	}
+	text, err := c.Output()
+	if failed, is := errors.AsType[*exec.ExitError](err); is {
+		err = fmt.Errorf("%w: %s", err, failed.Stderr)
+	}
+	s.fail(err)
+	return strings.TrimSpace(string(text))
 }

@@ -24,8 +24,8 @@ type Table struct {
 
 // columns are those of an inspect.Migration.
 const columns = `m.id, m.workflow, m.from_version, m.to_version, m.per_second, m.actor, coalesce(m.proof, ''), coalesce(m.reason, ''),
-	m.created_at, m.expected, m.migrated, m.skipped, m.rejected, m.waiting, coalesce(m.held, ''), coalesce(m.claimed_by, ''), m.refusals,
-	m.stopped_at, m.ended_at`
+	m.created_at, m.expected, m.migrated, m.skipped, m.rejected, m.waiting, coalesce(m.held, ''), coalesce(m.claimed_by, ''),
+	coalesce(m.locked_until, m.next_at), m.refusals, m.stopped_at, m.ended_at`
 
 // held is the condition of whatever a node writes about the batch that it does.
 const held = ` WHERE m.id = $1 AND m.token = $2 AND m.ended_at IS NULL`
@@ -89,11 +89,11 @@ func scan(row pgx.CollectableRow, more ...any) (m inspect.Migration, err error) 
 	var refusals []byte
 	var stopped, ended *time.Time
 	err = row.Scan(append([]any{&m.ID, &m.Workflow, &m.From, &m.To, &m.PerSecond, &m.Actor, &m.Proof, &m.Reason, &m.CreatedAt, &m.Expected,
-		&m.Migrated, &m.Skipped, &m.Rejected, &m.Waiting, &m.Held, &m.Node, &refusals, &stopped, &ended}, more...)...)
+		&m.Migrated, &m.Skipped, &m.Rejected, &m.Waiting, &m.Held, &m.Node, &m.Next, &refusals, &stopped, &ended}, more...)...)
 	if err == nil {
 		err = json.Unmarshal(refusals, &m.Refusals)
 	}
-	m.CreatedAt = m.CreatedAt.UTC()
+	m.CreatedAt, m.Next = m.CreatedAt.UTC(), m.Next.UTC()
 	for into, at := range map[*time.Time]*time.Time{&m.StoppedAt: stopped, &m.EndedAt: ended} {
 		if at != nil {
 			*into = at.UTC()

@@ -2,6 +2,7 @@ package unknown
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -26,7 +27,22 @@ type data struct {
 	Lines  []line             `json:"lines,omitempty"`
 	ByRoom map[string]address `json:"by_room,omitempty"`
 	Number int                `json:"number,omitzero,case:ignore"`
+	Own    own                `json:"own,omitzero"`
 }
+
+// own keeps what it wants to keep: "a".
+type own struct{ a int }
+
+func (o *own) UnmarshalJSON(raw []byte) error {
+	var v struct {
+		A int `json:"a"`
+	}
+	err := json.Unmarshal(raw, &v)
+	o.a = v.A
+	return err
+}
+
+func (o own) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, `{"a":%d}`, o.a), nil }
 
 // kept is what becomes of stored data when an older build changes it.
 func kept(t *testing.T, stored string, change func(*data), gone ...string) (string, error) {
@@ -78,6 +94,9 @@ func TestWhatABuildDoesNotKnowStays(t *testing.T) {
 			func(d *data) { delete(d.ByRoom, "a"); d.ByRoom["c"] = address{"u"} }, `{"name":"","by_room":{"b":{"street":"t","zip":"2"},"c":{"street":"u"}}}`},
 		"in an array, in place": {`{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2}]}`,
 			func(d *data) { d.Lines[1].Count = 3 }, `{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":3,"x":2}]}`},
+		"in an array, replaced in place": {`{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2}]}`,
+			func(d *data) { d.Lines[1] = line{"c", 3} }, `{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"c","count":3,"x":2}]}`},
+		"of a type that decodes itself": {`{"name":"","own":{"a":1,"x":2},"x":3}`, func(d *data) { d.Name = "b" }, `{"name":"b","own":{"a":1},"x":3}`},
 		"in an array, removed": {`{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2}]}`,
 			func(d *data) { d.Lines = d.Lines[1:] }, `{"name":"","lines":[{"article":"b","count":2,"x":2}]}`},
 		"in an array, moved and added": {`{"name":"","lines":[{"article":"a","count":1,"x":1},{"article":"b","count":2,"x":2}]}`,

@@ -1,0 +1,78 @@
+package demo
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+
+	"github.com/pawlhq/pawl"
+	"github.com/pawlhq/pawl/examples/fines"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// newVersion is the chapter about a case that ends by another version of its workflow than it began with.
+func (s *story) newVersion(ctx context.Context) {
+	s.title("The law changes while a case is open")
+	const (
+		theFine    = "/v1/workflows/fine/keys/V2033"
+		migrations = "/v1/ops/migrations"
+	)
+	s.narrate("A roll-out is under way. This node has the new build, with version 2 of fines beside version 1;\n" +
+		"another one has last week's, which knows version 1. So new cases go on beginning with that.")
+	s.received("%s", s.pawl(ctx, "ops", "begin", "fine", "1", "--node", s.url))
+	old, stop := s.lastWeeks(ctx)
+	violation := post(createFine, "V2033-1",
+		`{"case":"V2033","on":"2025-03-01","amount_cents":4000,"article":157,"vehicle_class":"A","officer":561}`)
+	recorded := s.ask(ctx, "A violation is recorded there.", violation.to(old), 201, first, has("state", "issued", ""))
+	s.send(ctx, post(theFine+"/send_fine", "V2033-2", `{"on":"2025-03-20","expense_cents":1500}`).to(old))
+	s.send(ctx, post(theFine+"/insert_fine_notification", "V2033-3", `{"on":"2025-04-01","notification_type":"P"}`).to(old))
+	s.ask(ctx, "The notice is posted and served, and 60 days later nobody has paid: the sum is raised.",
+		post(theFine+"/add_penalty", "V2033-4", `{"on":"2025-06-10","amount_cents":8000}`).to(old), 200, first, has("state", "penalised", ""))
+	s.ask(ctx, "Such a fine may be paid in parts now. Version 1 does not know that, on whichever node.",
+		post(theFine+"/grant_instalments", "V2033-5", `{"on":"2025-06-20"}`), 404, has("code", "transition_not_found", ""))
+	migrate := request{method: http.MethodPost, path: migrations, body: `{"workflow":"fine","from":1,"to":2,"reason":"art. 202-bis"}`}
+	dry := migrate
+	dry.path += "?dry_run=true"
+	s.ask(ctx, "Version 2 has a plan by which open cases come to it. What would become of them? A dry run reads\n"+
+		"each and writes nothing. It names the node without version 2: as long as that serves, none is migrated.", dry, 200,
+		header("Pawl-Dry-Run", "true", ""), has("nodes_without.#", 1, ""), has("states.0.state", "penalised", ""),
+		has("states.0.migrated", 1, "the only open case would go on where it is"))
+
+	s.narrate("That node ends, the roll-out with it, and new cases begin with version 2.")
+	stop()
+	s.received("%s", s.pawl(ctx, "ops", "begin", "fine", "newest", "--node", s.url))
+	begun := s.ask(ctx, "Open cases are migrated in the background, each by a transition of its own.", migrate, 202, has("expected", 1, ""))
+	look := get(migrations + "/" + begun.at("id"))
+	s.until(ctx, "the migration ends", func() bool { return s.send(ctx, look).at("ended_at") != "" })
+	s.ask(ctx, "How did it go?", look, 200, has("migrated", 1, ""), has("rejected", 0, "one case was migrated, none refused"))
+
+	s.ask(ctx, "Now the prefect grants payment in parts ...", post(theFine+"/grant_instalments", "V2033-6", `{"on":"2025-06-20"}`), 200,
+		first, has("state", "instalments", ""))
+	s.send(ctx, post(theFine+"/payment", "V2033-7", `{"on":"2025-07-01","amount_cents":4000}`))
+	s.ask(ctx, "... and with the last of them the case ends.", post(theFine+"/payment", "V2033-8", `{"on":"2025-08-01","amount_cents":5500}`),
+		200, first, has("state", "paid", ""))
+	s.ask(ctx, "Its history tells when it went from one version to the other.", get(theFine+"/history?after=4&limit=1"), 200,
+		has("entries.0.transition", "pawl.migrated", ""), has("entries.0.payload.from", 1, ""),
+		has("entries.0.payload.to", 2, "begun under version 1, ended under version 2"))
+	s.ask(ctx, "And who lost the very first answer, and asks again?", violation, 201, replayOf(recorded))
+}
+
+// lastWeeks starts a node that does not know version 2 of fines. stop ends it; so does the end of the story.
+func (s *story) lastWeeks(ctx context.Context) (url string, stop func()) {
+	if s.err != nil {
+		return "", func() {}
+	}
+	config := s.config()
+	config.Address = loopbackPort
+	config.Workflows = slices.DeleteFunc(config.Workflows, func(w workflow.Source) bool { return w == fines.Version2 })
+	config.Log = slog.New(slog.DiscardHandler) // it says that a version is not given, as it is meant
+	node, err := pawl.Start(ctx, config)
+	if err != nil {
+		s.fail(err)
+		return "", func() {}
+	}
+	s.ends = append(s.ends, func() error { return stopNode(ctx, node) })
+	s.aside("it is at %s", node.URL())
+	return node.URL(), func() { s.fail(stopNode(ctx, node)) }
+}

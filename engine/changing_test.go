@@ -1,0 +1,352 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/await"
+	"github.com/pawlhq/pawl/internal/testlog"
+	"github.com/pawlhq/pawl/transitions"
+	"github.com/pawlhq/pawl/workflow"
+)
+
+// What docs/changing-a-workflow.md states, where no other test runs it.
+
+// moves are removals: while goods are insured, somebody drives them, which is a workflow of its own. Version 2 calls "insured" "covered".
+type moves struct {
+	broken  atomic.Bool  // what is to be undone cannot be
+	refunds atomic.Int32 // by version 2
+}
+
+type move struct {
+	By int `json:"by"` // the version by which the drive's end was taken
+}
+
+func (m *moves) version(version int) *workflow.Definition[move] {
+	secured := workflow.State("insured")
+	if version == 2 {
+		secured = "covered"
+	}
+	failed := nothing[move, workflow.Failure]
+	work := func(err error) func(context.Context, *workflow.Attempt, move, workflow.None) (workflow.None, error) {
+		return func(context.Context, *workflow.Attempt, move, workflow.None) (workflow.None, error) {
+			return workflow.None{}, err
+		}
+	}
+	return workflow.Define("move", version,
+		workflow.Start("order", "ordered", func(c *workflow.Call, _ *move, _ workflow.None) error {
+			c.Spawn(workflow.Child{Workflow: "drive", Transition: "set_off", End: "unload"})
+			return nil
+		}),
+		workflow.Do("insure", workflow.From("ordered"), "insuring", secured, work(nil), nothing[move, workflow.None]).OrElse("ordered", failed).
+			Undo(func(context.Context, *workflow.Attempt, move, workflow.None, *workflow.None) error {
+				if m.broken.Load() {
+					return errors.New("the insurer is down")
+				}
+				m.refunds.Add(int32(version - 1))
+				return nil
+			}).Retry(workflow.Retry{First: time.Hour}),
+		workflow.On("unload", workflow.From(secured), workflow.Stay, func(_ *workflow.Call, d *move, _ workflow.Ended[struct{}]) error {
+			d.By = version
+			return nil
+		}),
+		workflow.On("note", workflow.From(secured), workflow.Stay, nothing[move, workflow.None]),
+		workflow.Do("deliver", workflow.From(secured), "delivering", "delivered", work(workflow.Final(errors.New("it is lost"))),
+			nothing[move, workflow.None]).OrElse("lost", failed).Undoes("insure"),
+	).Final("delivered", "lost").
+		After("remind", workflow.From(secured), time.Hour, "note").
+		Migrate(workflow.FromVersion[move, move](3-version, nil).State(map[int]workflow.State{1: "covered", 2: "insured"}[version], secured))
+}
+
+func drives() workflow.Source {
+	return workflow.Define("drive", 1, workflow.Start("set_off", "driving", nothing[struct{}, workflow.None]),
+		workflow.On("arrive", workflow.From("driving"), "arrived", nothing[struct{}, workflow.None])).Final("arrived")
+}
+
+// insured is a removal whose goods are insured, and its drive.
+func insured(t *testing.T, pool *pgxpool.Pool, e *engine.Engine, key string) (id, drive uuid.UUID) {
+	t.Helper()
+	id = submit(t, e, transitions.Command{Workflow: "move", Transition: "order", Key: key}).Instance
+	r := submit(t, e, ofMove(id, "insure"))
+	if _, err := e.Await(t.Context(), "", r.Record.Scope, "insure"); err != nil {
+		t.Fatal(err)
+	}
+	return id, query[uuid.UUID](t, pool, "SELECT id FROM pawl.instance WHERE workflow = 'drive' ORDER BY created_at DESC, id LIMIT 1")
+}
+
+func ofMove(id uuid.UUID, transition string) transitions.Command {
+	return transitions.Command{Workflow: "move", Transition: transition, Key: transition, Instance: id}
+}
+
+func toVersion(t *testing.T, e *engine.Engine, id uuid.UUID, version int) {
+	t.Helper()
+	r, err := e.Operate(t.Context(), transitions.Command{Instance: id, Key: fmt.Sprint("to ", version)},
+		transitions.Operation{Action: transitions.Migrate, To: version})
+	if err != nil || r.Err() != nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+}
+
+func TestAnAttributeComesWithTheNextTransitionOfABuildThatDeclaresIt(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	without := newEngine(t, pool, running(lettersOf(func(d *olderLetter) { d.Text = "old" }, func(*olderLetter) {})))
+	id := submit(t, without, transitions.Command{Workflow: "letter", Transition: "write", Key: "w"}).Instance
+	with := newEngine(t, pool, running(lettersOf(func(*olderLetter) {}, func(*olderLetter) {}).Attr("text", func(d olderLetter) string { return d.Text })))
+	for _, want := range []string{"", "old"} {
+		if inst, err := with.Instance(t.Context(), "", id); err != nil || inst.Attributes["text"] != want {
+			t.Errorf("%+v, %v; want %q", inst, err, want)
+		}
+		submit(t, with, transitions.Command{Workflow: "letter", Transition: "step", Key: "step" + want, Instance: id})
+	}
+}
+
+// What is in flight of a version that a node does not know stays as it is there; what is to be read, it reads.
+func TestANodeLeavesTimersAndUndosOfVersionsAloneThatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	m := &moves{}
+	m.broken.Store(true)
+	newer := newEngine(t, pool, running(m.version(1), m.version(2), drives()))
+	waits, _ := insured(t, pool, newer, "waits")
+	lost, _ := insured(t, pool, newer, "lost")
+	r := submit(t, newer, ofMove(lost, "deliver"))
+	if _, err := newer.Await(t.Context(), "", r.Record.Scope, "deliver"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the undo is to be repeated", func() bool {
+		return query[int](t, pool, "SELECT count(*) FROM pawl.command WHERE phase = 'undoing' AND failures = 1 AND run_at > now()") == 1
+	})
+	newer.Stop(context.Background())
+	m.broken.Store(false)
+
+	old := newEngine(t, pool, running(m.version(1), drives()))
+	own, _ := insured(t, pool, old, "own")
+	const tries = `SELECT coalesce(sum(attempt), 0)::int FROM pawl.command WHERE definition = 2 AND phase IS NOT NULL`
+	before := query[int](t, pool, tries)
+	exec(t, pool, `UPDATE pawl.command SET run_at = now() - interval '1 minute' WHERE run_at > now() AND phase IS NOT NULL`)
+	versionOf := func(e *engine.Engine, id uuid.UUID) int64 {
+		inst, err := e.Instance(t.Context(), "", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return inst.Version
+	}
+	eventually(t, "its own timer fires", func() bool { return versionOf(old, own) == 4 })
+	if after := query[int](t, pool, tries); after != before || versionOf(old, waits) != 3 || m.refunds.Load() != 0 {
+		t.Errorf("of a version that it does not know: %d tries, and %d before; version %d, %d undos", after, before, versionOf(old, waits), m.refunds.Load())
+	}
+	list, err := old.Instances(t.Context(), inspect.Filter{Workflow: "move"})
+	if err != nil || len(list.Instances) != 3 {
+		t.Errorf("it lists %+v, %v", list, err)
+	}
+	_, err = old.Explain(t.Context(), "", waits, "ann", nil)
+	wantCode(t, err, workflow.NotOnThisNode)
+
+	again := newEngine(t, pool, running(m.version(1), m.version(2), drives()))
+	eventually(t, "another node does it", func() bool { return versionOf(again, waits) == 4 && m.refunds.Load() == 1 })
+	wantIntact(t, again, "")
+}
+
+func TestAnOldNodeIgnoresWhatItsVersionIgnores(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	ignoring := func(version int) workflow.Source {
+		take := nothing[trunk, scanNotice]
+		parts := []workflow.Part[trunk]{workflow.Start("arrive", "here", take).
+			Receive("depot", workflow.JSON(func(workflow.Message, scanNotice) (workflow.Address, scanNotice, error) {
+				return workflow.Address{}, scanNotice{}, workflow.ErrIgnored
+			}))}
+		if version > 1 {
+			parts = append(parts, workflow.On("look", workflow.From("here"), workflow.Stay, take))
+		}
+		return workflow.Define("trunk", version, append(parts, workflow.On("leave", workflow.From("here"), "gone", take))...).Final("gone")
+	}
+	old := newEngine(t, pool, running(ignoring(1)))
+	newEngine(t, pool, running(ignoring(1), ignoring(2)))
+	if r := consumed(t, old, fromDepot("m", "noise", "L-1")); string(r.Body) != `{"ignored":true}` {
+		t.Errorf("%+v", r)
+	}
+	wantDead(t, old)
+}
+
+func TestAProgramWhosePlanLeavesSomethingOpenDoesNotStart(t *testing.T) {
+	t.Parallel()
+	open := claims2(pays, func(p *workflow.FromVersionPlan[claim1, claim2]) { p.State("held", "nowhere").Carry("fly") })
+	_, err := engine.New(engine.Config{Pool: database(t), Workflows: []workflow.Source{claims1(pays), open}})
+	mistakes, is := errors.AsType[*workflow.Mistakes](err)
+	if !is || len(mistakes.List) < 2 {
+		t.Fatalf("%v", err)
+	}
+	for _, want := range []string{`takes state "held" to "nowhere", which version 2 does not have`, `carries activity "fly"`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+}
+
+// Children, what is to be undone and commands for later stay with an instance that is migrated, and are the new version's.
+func TestWhatBelongsToAnInstanceGoesWithIt(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	m := &moves{}
+	e := newEngine(t, pool, running(m.version(1), m.version(2), drives()))
+	if err := e.BeginVersion(t.Context(), "move", 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	id, drive := insured(t, pool, e, "m")
+	later := ofMove(id, "note")
+	later.NotBefore = time.Now().Add(time.Hour)
+	planned, err := e.Submit(t.Context(), later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	toVersion(t, e, id, 2)
+	exec(t, pool, "UPDATE pawl.command SET run_at = now() WHERE key = 'note'")
+	if r, err := e.Await(t.Context(), "", planned.Record.Scope, "note"); err != nil || r.Err() != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	submit(t, e, transitions.Command{Workflow: "drive", Transition: "arrive", Key: "a", Instance: drive})
+	eventually(t, "the end of the drive is taken", func() bool {
+		inst, err := e.Instance(t.Context(), "", id)
+		return err == nil && string(inst.Data) == `{"by":2}`
+	})
+	submit(t, e, ofMove(id, "deliver"))
+	eventually(t, "the insurance is paid back", func() bool { return m.refunds.Load() == 1 })
+	if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.State != "lost" {
+		t.Errorf("%+v, %v", inst, err)
+	}
+	wantIntact(t, e, "")
+}
+
+func TestAWayBackIsAPlanOfTheOldDefinition(t *testing.T) {
+	t.Parallel()
+	m, pool := &moves{}, database(t)
+	e := newEngine(t, pool, running(m.version(1), m.version(2), drives()))
+	id, _ := insured(t, pool, e, "m")
+	for _, there := range []struct {
+		version int
+		state   workflow.State
+	}{{1, "insured"}, {2, "covered"}} {
+		toVersion(t, e, id, there.version)
+		if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.Definition != there.version || inst.State != there.state {
+			t.Errorf("%+v, %v", inst, err)
+		}
+	}
+	wantIntact(t, e, "")
+}
+
+// A migration of all leaves those alone that have begun since, and comes again for those that wait for an activity.
+func TestAMigrationWaitsForActivitiesAndLeavesTheLaterOnesAlone(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	going, goOn := make(chan struct{}, 1), make(chan struct{})
+	e := bothClaims(t, pool, claims1(func(ctx context.Context) error {
+		going <- struct{}{}
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+		return workflow.Final(errors.New("no money"))
+	}), claims2(pays))
+	busy := file(t, e, "", "1", 1).Instance
+	submit(t, e, onClaim(busy, "pay", "p"))
+	<-going
+	m := begun(t, e, 0)
+	if m.PerSecond != 500 {
+		t.Errorf("by default %d are taken in a second", m.PerSecond)
+	}
+	late := file(t, e, "", "2", 1).Instance
+	for m.Waiting == 0 {
+		var err error
+		if m, err = e.Migration(t.Context(), m.ID); err != nil || !m.EndedAt.IsZero() {
+			t.Fatalf("%+v, %v", m, err)
+		}
+		await.Pass("the migration begins", 20*time.Millisecond)
+	}
+	if !strings.Contains(m.Held, `"pay" is in flight`) {
+		t.Errorf("%+v", m)
+	}
+	close(goOn)
+	if m = migrated(t, e, m.ID); m.Migrated != 1 || m.Rejected+m.Skipped != 0 {
+		t.Errorf("%+v", m)
+	}
+	for id, want := range map[uuid.UUID]int{busy: 2, late: 1} {
+		if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.Definition != want {
+			t.Errorf("%+v, %v; want version %d", inst, err, want)
+		}
+	}
+}
+
+// A busy machine makes it slower, and nothing makes it faster.
+func TestAMigrationIsNoFasterThanItsRate(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := bothClaims(t, pool)
+	const all, rate = 60, 50
+	for i := range all {
+		file(t, e, "", fmt.Sprint(i), 1)
+	}
+	since := time.Now()
+	if m := migrated(t, e, begun(t, e, rate).ID); m.Migrated != all {
+		t.Errorf("%+v", m)
+	}
+	if took := time.Since(since); took < all*time.Second/rate-time.Second/2 {
+		t.Errorf("%d were taken in %s, and in a second %d may be", all, took, rate)
+	}
+}
+
+// The end of a child that is corrected into its end is told to its parent, and nothing more becomes of it.
+func TestACorrectionIntoAFinalStateIsAnEnd(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e := newEngine(t, pool, running((&moves{}).version(2), drives()))
+	id, drive := insured(t, pool, e, "m")
+	correct := func(key string) transitions.Receipt {
+		r, err := e.Operate(t.Context(), transitions.Command{Instance: drive, Key: key},
+			transitions.Operation{Action: transitions.Correct, State: "arrived", Reason: "the driver called"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := correct("a"); r.Err() != nil {
+		t.Fatal(r.Err())
+	}
+	eventually(t, "the parent hears of it", func() bool {
+		inst, err := e.Instance(t.Context(), "", id)
+		return err == nil && string(inst.Data) == `{"by":2}`
+	})
+	if r := correct("b"); workflow.CodeOf(r.Err()) != workflow.CorrectionRefused {
+		t.Errorf("what has ended is corrected: %+v", r)
+	}
+	wantIntact(t, e, "")
+}
+
+func TestANodeWarnsOfAVersionThatItIsNotGiven(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	id := packed(t, newEngine(t, pool, running(crates(1))), "1").Instance
+	log := &testlog.Log{}
+	e := newEngine(t, pool, running(crates(2)), func(c *engine.Config) { c.Log = slog.New(log) })
+	if log.Count("ran here before and is not given") != 1 || log.Count("version=1") == 0 {
+		t.Errorf("%q", log.List())
+	}
+	if inst, err := e.Instance(t.Context(), "", id); err != nil || inst.State != "packed" {
+		t.Errorf("%+v, %v", inst, err)
+	}
+	if rows, err := e.History(t.Context(), "", id, 0, 10); err != nil || len(rows) != 1 {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}
