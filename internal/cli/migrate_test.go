@@ -68,16 +68,13 @@ func TestMigrateAloneIsMigrateUp(t *testing.T) {
 	url := pgtest.EmptyURL(t)
 	code, stdout, stderr := run(t.Context(), "migrate", "--output", "json", "--database", url)
 	var done struct{ Version, Applied int }
-	if err := json.Unmarshal([]byte(stdout), &done); code != 0 || err != nil || done.Applied != len(schema.Migrations) ||
-		done.Version != done.Applied {
+	if err := json.Unmarshal([]byte(stdout), &done); code != 0 || err != nil || done.Applied != len(schema.Migrations) || done.Version != done.Applied {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
-	if code, _, stderr := run(t.Context(), "migrate", "pu", "--database", url); code != 2 ||
-		!strings.Contains(stderr, `there is no command "pu"`) {
+	if code, _, stderr := run(t.Context(), "migrate", "pu", "--database", url); code != 2 || !strings.Contains(stderr, `there is no command "pu"`) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
-	if code, _, stderr := run(t.Context(), "migrate", "status", "-o", "yaml"); code != 2 ||
-		!strings.Contains(stderr, "neither table nor json") {
+	if code, _, stderr := run(t.Context(), "migrate", "status", "-o", "yaml"); code != 2 || !strings.Contains(stderr, "neither table nor json") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

@@ -37,15 +37,13 @@ func TestOpsMigratesInstancesAndShowsHowFarItIs(t *testing.T) {
 	p.run("begin sack 1")
 	p.serve(func(e *engine.Engine) {
 		for weight := range 3 {
-			submit(t, e, transitions.Command{Workflow: "sack", Transition: "fill", Key: fmt.Sprint(weight),
-				Payload: fmt.Appendf(nil, `{"weight":%d}`, weight)})
+			submit(t, e, transitions.Command{Workflow: "sack", Transition: "fill", Key: fmt.Sprint(weight), Payload: fmt.Appendf(nil, `{"weight":%d}`, weight)})
 		}
 		if got := p.run("migrate sack 1 2 --dry-run"); !strings.Contains(got, "packed") || !strings.Contains(got, "it is too heavy") {
 			t.Error(got)
 		}
 		stdout, stderr, err := p.try("migrate sack 1 2 --by ann --reason", "new sacks")
-		if err != nil || !strings.Contains(stdout, "migrated  2") || !strings.Contains(stdout, "rejected  1") ||
-			!strings.Contains(stdout, "it is too heavy") {
+		if err != nil || !strings.Contains(stdout, "migrated  2") || !strings.Contains(stdout, "rejected  1") || !strings.Contains(stdout, "it is too heavy") {
 			t.Errorf("%v, %s%s", err, stdout, stderr)
 		}
 	})
@@ -54,8 +52,7 @@ func TestOpsMigratesInstancesAndShowsHowFarItIs(t *testing.T) {
 	}
 	// Nobody serves: it is begun, and waits for a node.
 	var m api.Migration
-	if err := json.Unmarshal([]byte(p.run("migrate sack 1 2 --background -o json")), &m); err != nil || m.ID == 0 || !m.EndedAt.IsZero() ||
-		m.Expected != 1 {
+	if err := json.Unmarshal([]byte(p.run("migrate sack 1 2 --background -o json")), &m); err != nil || m.ID == 0 || !m.EndedAt.IsZero() || m.Expected != 1 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	p.fails("migrate sack 1 2 --background", "is under way")
